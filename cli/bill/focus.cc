@@ -52,7 +52,7 @@ std::pair<std::string, std::string> bounds_of(const std::string& period) {
     return static_cast<std::int32_t>(std::stol(period.substr(at)));
   };
   const std::int32_t year = number(0);
-  if (period.size() == 8) {  // 4 January is in the first week
+  if (period.size() == 8) {  // ISO week: the first week of a year contains 4 January
     std::int64_t monday = days_of({year, 1, 4});
     monday += 7 * (number(6) - 1) - (weekday_of(monday) + 6) % 7;
     return {utc(monday), utc(monday + 7)};
@@ -62,7 +62,7 @@ std::pair<std::string, std::string> bounds_of(const std::string& period) {
           utc(days_of({month == 12 ? year + 1 : year, month == 12 ? 1 : month + 1, 1}))};
 }
 
-// Per one, to six places; "" where there is no quantity.
+// The price of one unit, to six decimal places; "" where there is no quantity.
 std::string unit_price(Money cost, const std::string& quantity) {
   const double amount = quantity.empty() ? 0 : std::stod(quantity);
   if (amount <= 0) return "";
@@ -148,7 +148,8 @@ std::string line_of(const proto::LedgerRow& row, const std::string& currency, bo
 
 std::string csv_cell(const std::string& raw) {
   std::string text = printable(raw);
-  // A spreadsheet takes what begins so for a formula, which a user's account or project may be.
+  // A spreadsheet takes a cell that begins like this for a formula. Users choose the names of their
+  // accounts and projects, so such a cell gets a ' in front.
   const bool number = text.find_first_not_of("+-.0123456789eE") == std::string::npos;
   if (!text.empty() && !number && std::string_view("=+-@").find(text[0]) != std::string_view::npos)
     text.insert(0, 1, '\'');

@@ -8,13 +8,14 @@
 
 namespace gantry::cli {
 
-// A cell as RFC 4180 has it; what is no number and a spreadsheet would take for a formula gets a '
-// in front.
+// A CSV cell as RFC 4180 defines it. A text that is no number, but that a spreadsheet would take
+// for a formula, gets a ' in front.
 std::string csv_cell(const std::string& raw);
 
-// A line for each row, and one for its credit: of months or weeks, kept apart by all columns of the
-// ledger. A period's begin and end are midnights of the tenant's time zone, written as if they were
-// UTC's.
+// The bill as CSV: one line for each row of the ledger, and one for the credit of a row that has
+// one. The ledger must have been asked for by month or week, and divided by all columns that a
+// ledger has. The begin and end of a period are midnights in the tenant's time zone, but written as
+// if they were UTC.
 std::string focus_csv(const proto::LedgerReply& reply, bool header);
 
 }  // namespace gantry::cli

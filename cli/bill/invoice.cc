@@ -34,7 +34,7 @@ const Held& held_of(const proto::LedgerRow& row) {
   return row.item == "scratch" ? row.scratch : row.gpu;
 }
 
-// Cost over hours, to the nearest ten-thousandth; "-" for less than a thousandth of an hour.
+// The cost of an hour, to the nearest ten-thousandth; "-" for less than a thousandth of an hour.
 std::string average(const Group& group, std::int64_t unit) {
   const std::int64_t hours = thousandths_of_hours(group.held, unit);
   if (hours <= 0) return "-";
@@ -49,7 +49,7 @@ std::string item_name(std::string item) {
   return item;
 }
 
-// FNV-1a, 64 bits, of which half are shown.
+// The digest FNV-1a of 64 bits; half of its bits are shown.
 class Digest {
  public:
   void add(std::string_view text) {
@@ -64,13 +64,14 @@ class Digest {
   std::uint64_t value_ = 0xcbf29ce484222325;
 };
 
-// The UTC day on which a month or week is over everywhere, and shared costs have been posted.
+// The UTC day (days since 1970) on which a month or week has ended in every time zone, and the
+// shared costs of it have been posted.
 std::int64_t day_after(const std::string& period) {
   const auto number = [&](std::size_t at, std::size_t length) {
     return static_cast<std::int32_t>(std::stol(period.substr(at, length)));
   };
   const std::int32_t year = number(0, 4);
-  if (period.size() == 8) {  // 4 January is in the first week
+  if (period.size() == 8) {  // ISO week: the first week of a year contains 4 January
     std::int64_t monday = days_of({year, 1, 4});
     monday -= (weekday_of(monday) + 6) % 7;
     return monday + 7 * number(6, 2) + 2;
@@ -158,7 +159,7 @@ std::string section(std::string_view title, const std::vector<InvoiceLine>& line
   return out + "</table>\n";
 }
 
-// Bars of what each costs; the longest is 300 wide.
+// A bar chart of what each line costs; the longest bar is 300 wide.
 std::string chart(const std::vector<InvoiceLine>& lines) {
   Money most{1};
   for (const InvoiceLine& line : lines) most = std::max(most, line.cost);

@@ -1,7 +1,8 @@
-// A tenant's invoice: what one period of the ledger comes to, as a page and as a PDF.
+// A tenant's invoice: what one period of the ledger costs, as an HTML page and as a PDF.
 //
-// Reproducible: it is made of the ledger alone, has no clock in it, and its number ends with a
-// digest of its figures; the same period gives the same file to the last octet, once it is over.
+// An invoice is reproducible: it is made from the ledger alone and contains no time of its making;
+// its number ends with a digest of its figures. Once a period is over, its invoice is always the
+// same file, to the last octet.
 #pragma once
 
 #include <string>
@@ -21,15 +22,15 @@ struct InvoiceLine {
 struct Invoice {
   std::string number;  // "fraud-2026-11-1a2b3c4d"
   std::string tenant, period, currency;
-  bool final = true;  // the period is over
+  bool final = true;  // true once the period is over
   std::vector<InvoiceLine> items, projects, users;
   Money cost, credit;
 };
 
-// `reply` is of this tenant and period, by project, user and item.
+// `reply` is the ledger of this tenant and period, divided by project, user and item.
 Invoice make_invoice(const std::string& tenant, const std::string& period,
                      const proto::LedgerReply& reply);
-std::string invoice_page(const Invoice& invoice);  // HTML, complete in itself
+std::string invoice_page(const Invoice& invoice);  // HTML, needs no other file
 std::string invoice_pdf(const Invoice& invoice);   // PDF 1.4, A4
 
 }  // namespace gantry::cli

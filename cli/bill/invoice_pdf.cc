@@ -1,4 +1,5 @@
-// The invoice as PDF 1.4 (ISO 32000-1): text in two of the fonts that every reader has, and bars.
+// The invoice as PDF 1.4 (ISO 32000-1): text in two of the fonts that every PDF reader has, and
+// bars.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -13,9 +14,9 @@ constexpr int kHeight = 842;
 constexpr int kLeft = 50;
 constexpr int kRight = 545;
 constexpr int kBottom = 60;
-constexpr double kCourier = 0.6;  // width of a character over the size
+constexpr double kCourier = 0.6;  // width of a character divided by the font size
 
-// A literal string; what Latin-1 has not is a question mark.
+// A literal string of PDF. Characters that Latin-1 does not have become question marks.
 std::string literal(std::string_view text) {
   std::string out = "(";
   for (const char c : text) {
@@ -30,7 +31,7 @@ class PdfPages {
  public:
   PdfPages() { begin_page(); }
 
-  // Room for `height` more points on this page.
+  // Begins a new page unless this one has room for `height` more points.
   void need(int height) {
     if (y_ - height < kBottom) begin_page();
   }
@@ -41,7 +42,7 @@ class PdfPages {
     put("F1", size, kLeft, text);
     down(8);
   }
-  // Cells end at these places, but for the first, which begins at the left.
+  // Writes a row. Cell 0 begins at the left margin; each other cell ends at its place in `ends`.
   void row(const std::vector<std::string>& cells, const std::vector<int>& ends, bool strong) {
     constexpr int kSize = 9;
     need(kSize + 6);

@@ -15,7 +15,7 @@ std::vector<std::string> check_cluster(const std::vector<proto::NodeRow>& nodes)
     if (node.health != NodeHealth::up) say(fmt::format("{}{}", enum_name(node.health), why));
     if (node.intent != NodeIntent::open) say(fmt::format("{}{}", enum_name(node.intent), why));
     for (const Drift& d : drift) {
-      const bool idle = d.wanted == "-";  // slices wait for their next job
+      const bool idle = d.wanted == "-";  // an idle slice that waits for its next job
       if (d.node != node.name || idle) continue;
       if (d.gpu.empty() && d.found.starts_with("none: "))
         say(fmt::format("no GPUs, {} declared: {}", d.wanted, d.found.substr(6)));

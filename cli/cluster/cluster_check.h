@@ -1,4 +1,4 @@
-// What `gantry check` finds.
+// The checks of `gantry check`.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace gantry::cli {
 
-// A line for each thing that is not as it should be, in the order of the nodes: "n1: ...".
+// A line for each thing that is wrong, in the order of the nodes: "n1: ...".
 std::vector<std::string> check_cluster(const std::vector<proto::NodeRow>& nodes);
 
 }  // namespace gantry::cli

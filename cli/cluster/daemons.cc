@@ -17,10 +17,10 @@
 namespace gantry::cli {
 namespace {
 
-constexpr Duration kLook = milliseconds(20);  // between looks at a process that ends
+constexpr Duration kLook = milliseconds(20);  // how often to look whether a process has ended
 
-// Field 22 of /proc/PID/stat, counted behind the name, which may hold anything; "" if it is gone or
-// a zombie.
+// The start time of a process: field 22 of /proc/PID/stat. Fields are counted after the name,
+// because the name may contain blanks and brackets. Returns "" if the process is gone or a zombie.
 std::string start_time_of(pid_t pid) {
   const auto text = read_small_file(fmt::format("/proc/{}/stat", pid));
   if (!text || !*text) return {};
@@ -76,7 +76,7 @@ Result<std::string> find_program(const std::string& name) {
 
 namespace {
 
-// A child that becomes the daemon; its pid file is written.
+// Forks a child that becomes the daemon, and writes its pid file.
 Result<pid_t> fork_daemon(const Daemon& daemon) {
   std::vector<std::string> words = daemon.argv;
   std::vector<char*> argv;
@@ -93,7 +93,8 @@ Result<pid_t> fork_daemon(const Daemon& daemon) {
   return pid;
 }
 
-// Says nothing on our own terminal, and holds none of our descriptors.
+// Turns this process into the watch of a daemon. It writes nothing on our terminal and holds none
+// of our descriptors.
 [[noreturn]] void become_watch(const Daemon& daemon, unsigned most_crashes, int ready) {
   ::setsid();
   const int null = ::open("/dev/null", O_RDWR);
@@ -126,7 +127,7 @@ Result<void> start_daemon(const Daemon& daemon, unsigned most_crashes) {
   const pid_t pid = ::fork();
   if (pid == 0) become_watch(daemon, most_crashes, ready[1]);
   ::close(ready[1]);
-  if (pid > 0) {  // closed when the pid file is written
+  if (pid > 0) {  // the watch closes the pipe when the pid file is written
     char nothing = 0;
     while (::read(ready[0], &nothing, 1) < 0 && errno == EINTR) {
     }
@@ -153,7 +154,7 @@ std::optional<pid_t> running_pid(const Daemon& daemon) {
   std::string start = end + 1;
   while (!start.empty() && start.back() == '\n') start.pop_back();
   const auto id = static_cast<pid_t>(pid);
-  ::waitpid(id, nullptr, WNOHANG);  // if it is our own child and has ended
+  ::waitpid(id, nullptr, WNOHANG);  // reaps it if it is our own child and has ended
   if (start.empty() || start_time_of(id) != start) return std::nullopt;
   return id;
 }
@@ -161,12 +162,12 @@ std::optional<pid_t> running_pid(const Daemon& daemon) {
 Result<void> stop_daemon(const Daemon& daemon, Duration patience) {
   const auto pid = running_pid(daemon);
   const std::string start = pid ? start_time_of(*pid) : std::string();
-  // First of all, so that nobody starts it again.
+  // The pid file goes first, so that the watch does not start the daemon again.
   ::unlink(daemon.pid_file.c_str());
   ::unlink(why_file(daemon).c_str());
   if (!pid) return {};
   const auto runs = [&] {
-    ::waitpid(*pid, nullptr, WNOHANG);  // if it is our own child
+    ::waitpid(*pid, nullptr, WNOHANG);  // reaps it if it is our own child
     return !start.empty() && start_time_of(*pid) == start;
   };
   for (const int signal : {SIGTERM, SIGKILL}) {
@@ -198,7 +199,7 @@ std::string log_tail(const Daemon& daemon, std::size_t lines) {
   ::close(fd);
   text.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
   std::size_t at = text.size();
-  if (at > 0) --at;  // the newline at the end
+  if (at > 0) --at;  // skip the newline at the end
   for (std::size_t seen = 0; at > 0; --at)
     if (text[at - 1] == '\n' && ++seen == lines) break;
   return text.substr(at);

@@ -1,7 +1,8 @@
-// Daemons that `gantry up` starts: processes of their own session, with a log and a pid file.
+// The daemons that `gantry up` starts. Each runs in a session of its own and has a log and a pid
+// file.
 //
-// A pid file holds "PID START" (START as in /proc/PID/stat), so that a process that has the number
-// by chance, later, is never taken for ours.
+// A pid file contains "PID START" (START as in /proc/PID/stat). A process that later gets the same
+// number by chance is therefore never taken for our daemon.
 #pragma once
 
 #include <sys/types.h>
@@ -19,25 +20,29 @@ struct Daemon {
   std::string name;  // "ctld", "node1"
   std::string pid_file;
   std::string log_file;
-  std::vector<std::string> argv;  // [0] is the program's path
+  std::vector<std::string> argv;  // argv[0] is the program's path
 };
 
-// The program NAME beside our own executable, else on PATH.
+// Finds the program NAME beside our own executable, else on PATH.
 Result<std::string> find_program(const std::string& name);
 
-// Starts it and writes the pid file. That it runs on is not known yet. `most_crashes`: one that
-// crashes is started again, until it has crashed so often within a minute (watch.h); 0: it is not.
+// Starts a daemon and writes its pid file. Whether it keeps running is not known yet. A daemon that
+// crashes is started again until it has crashed `most_crashes` times within a minute (watch.h);
+// with 0 it is never started again.
 Result<void> start_daemon(const Daemon& daemon, unsigned most_crashes = 0);
 
-std::optional<pid_t> running_pid(const Daemon& daemon);  // nullopt: not there, or not ours
+// nullopt: it does not run, or the process is not ours
+std::optional<pid_t> running_pid(const Daemon& daemon);
 
-// Why it is no longer started again, for a person; "" if nothing was given up.
+// Why a daemon that crashed is no longer started again, as a sentence for a person; "" if it was
+// not given up.
 std::string why_stopped(const Daemon& daemon);
 
-// SIGTERM, and SIGKILL after `patience`; removes the pid file. Fine if it does not run.
+// Sends SIGTERM, and SIGKILL after `patience`, and removes the pid file. It is no error if the
+// daemon does not run.
 Result<void> stop_daemon(const Daemon& daemon, Duration patience);
 
-// The last lines of the log, for a person who wonders why.
+// The last lines of the log, for a person who looks for the cause of a failure.
 std::string log_tail(const Daemon& daemon, std::size_t lines);
 
 }  // namespace gantry::cli

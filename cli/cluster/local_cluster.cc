@@ -1,4 +1,4 @@
-// Files, sizes and keys of a local cluster.
+// Makes the files and keys of a local cluster and chooses its sizes.
 #include "cli/cluster/local_cluster.h"
 
 #include <arpa/inet.h>
@@ -26,17 +26,19 @@ namespace {
 
 constexpr std::string_view kMark = "# Made by `gantry up`; `gantry down --remove` removes it.";
 constexpr std::uint32_t kMaxNodes = 256;
-constexpr std::uint32_t kMostCpus = 256;         // of a node that shares those of the machine
-constexpr std::int64_t kLeastMemory = 64 << 20;  // of a node
-constexpr std::size_t kMaxDirectory = 80;        // characters; paths of sockets end at 107
+// limit for a node that shares the machine's CPUs with the other nodes
+constexpr std::uint32_t kMostCpus = 256;
+constexpr std::int64_t kLeastMemory = 64 << 20;  // for each node
+constexpr std::size_t kMaxDirectory = 80;        // most characters; a socket's path may have 107
 
-// Ports that are free now. They lie below those that the kernel gives to connections: a daemon that
-// is started again must not find its port taken by somebody's connection, or by one to itself.
+// Finds ports that are free now. They lie below the range that the kernel gives to outgoing
+// connections. Otherwise a daemon that is started again could find its port taken by a connection
+// of another program, or even by a connection to itself.
 class FreePorts {
  public:
   explicit FreePorts(std::uint32_t seed) : next_(seed % kCount) {}
 
-  // The wanted one if it is free, else another; 0 if there is none.
+  // Returns the wanted port if it is free, else another free port; 0 if there is none.
   std::uint16_t take(std::uint16_t wanted = 0) {
     if (wanted != 0 && is_free(wanted)) return wanted;
     for (std::uint32_t tried = 0; tried < kCount; ++tried) {
@@ -234,7 +236,9 @@ Result<void> LocalCluster::create(const ClusterRequest& r, const Machine& machin
   if (auto made = make_user_keys(r); !made) return made;
 
   constexpr std::uint16_t kPort = 6870;
-  // Clusters on one machine must not share cgroups: a node ends what it finds in its own.
+  // Clusters on one machine must not share cgroups, because a node ends every process that it finds
+  // in its own cgroup and does not know. The name of the cgroup is therefore made from the
+  // directory.
   std::uint32_t hash = 2166136261u;
   for (const char c : directory_) hash = (hash ^ static_cast<std::uint8_t>(c)) * 16777619u;
   FreePorts ports(hash);
@@ -257,7 +261,7 @@ Result<void> LocalCluster::create(const ClusterRequest& r, const Machine& machin
     std::vector<std::uint32_t> cpus;
     for (std::uint32_t k = 0; k < r.cpus; ++k)
       cpus.push_back(r.cpus > machine.cpus.size()
-                         ? k  // more than there are: see gantry-noded --share-cpus
+                         ? k  // more than the machine has: see gantry-noded --share-cpus
                          : machine.cpus[(i * r.cpus + k) % machine.cpus.size()]);
     std::sort(cpus.begin(), cpus.end());
     yaml += fmt::format(
@@ -270,7 +274,7 @@ Result<void> LocalCluster::create(const ClusterRequest& r, const Machine& machin
   const std::string client =
       client_config_text(r.name, address, pair.public_key, path("users/%u.key"));
   if (auto saved = write_file(path("client.conf"), client, 0644); !saved) return saved;
-  return write_file(path("gantry.yaml"), yaml, 0644);  // last: from now on it exists
+  return write_file(path("gantry.yaml"), yaml, 0644);  // last: with it the cluster exists
 }
 
 Result<std::vector<Daemon>> LocalCluster::daemons(const Config& config) const {
@@ -298,7 +302,8 @@ Result<std::vector<Daemon>> LocalCluster::daemons(const Config& config) const {
 
 namespace {
 
-// rmdir() refuses what is in use, by a job that was left running say.
+// Removes the cgroups that are empty. rmdir() refuses a cgroup that is in use, for example by a job
+// that was left running.
 void remove_cgroups_below(const std::string& directory) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(directory, ignored))
@@ -306,14 +311,15 @@ void remove_cgroups_below(const std::string& directory) {
   ::rmdir(directory.c_str());
 }
 
-// A node daemon that ended while jobs ran left its cgroups to them, and they are gone since.
+// Removes the cgroups of jobs that were running when their node daemon ended, and that have ended
+// since.
 void remove_cgroups(const Config& config) {
   std::ifstream mounts("/proc/self/mountinfo");
   for (std::string line; std::getline(mounts, line);) {
     if (line.find(" - cgroup") == std::string::npos) continue;
     std::istringstream words(line);
     std::string at;
-    for (int i = 0; i < 5; ++i) words >> at;  // the fifth is the mount point
+    for (int i = 0; i < 5; ++i) words >> at;  // the fifth field is the mount point
     const std::string root = at + "/" + config.noded.cgroup_root;
     for (const auto& node : config.nodes) remove_cgroups_below(root + "/" + node.name);
     ::rmdir(root.c_str());

@@ -1,5 +1,5 @@
-// A whole cluster on this machine: where its files are, what its gantry.yaml says, its keys. The
-// commands up, down and status are in cmd_up.cc.
+// A whole cluster on this machine: where its files are, what its gantry.yaml says, and its keys.
+// The commands up, down and status are in cmd_up.cc.
 //
 //   DIR/gantry.yaml client.conf ctld.pub      readable by all
 //   DIR/ctld.key  DIR/ctld/                   the controller's secret and state
@@ -20,13 +20,14 @@ namespace gantry::cli {
 
 struct ClusterRequest {
   std::string name = "local";
-  std::uint32_t nodes = 0;         // 0 = one per core, at most four
-  std::uint32_t cpus = 0;          // of each node; 0 = an equal share
-  std::int64_t memory = 0;         // bytes of each node; 0 = an equal share of four fifths
-  std::vector<std::string> users;  // get a key each, so that they need no munge
+  std::uint32_t nodes = 0;  // 0 = one per core, at most four
+  std::uint32_t cpus = 0;   // CPUs of each node; 0 = an equal share
+  // bytes of each node; 0 = an equal share of four fifths of the machine's
+  std::int64_t memory = 0;
+  std::vector<std::string> users;  // each gets a key, and so needs no munge
   std::vector<std::string> runtimes{"crun", "runc"};
   bool oversubscribe = false;
-  bool root_jobs = false;  // for development
+  bool root_jobs = false;  // root may submit jobs; for development
 };
 
 struct Machine {
@@ -35,22 +36,25 @@ struct Machine {
 };
 Result<Machine> look_at_machine();
 
-// The sizes filled in, or one sentence why they do not fit.
+// Returns the request with its sizes filled in, or an error that says in one sentence why they do
+// not fit.
 Result<ClusterRequest> settle_sizes(ClusterRequest request, const Machine& machine);
 
 class LocalCluster {
  public:
-  // --state DIR, else /var/lib/gantry/local for root, $XDG_STATE_HOME/gantry for others.
+  // The cluster of --state DIR; if that is not given, of /var/lib/gantry/local for root, and of
+  // $XDG_STATE_HOME/gantry for other users.
   static Result<LocalCluster> at(const std::string& directory);
 
   [[nodiscard]] const std::string& directory() const { return directory_; }
-  [[nodiscard]] bool exists() const;  // has a gantry.yaml that we made
+  [[nodiscard]] bool exists() const;  // has a gantry.yaml that `gantry up` made
   Result<void> create(const ClusterRequest& request, const Machine& machine) const;
   [[nodiscard]] Result<Config> config() const;
   [[nodiscard]] Result<ClientConfig> client() const;
-  // The controller first. Addresses of the nodes come from the configuration.
+  // The daemons to start, the controller first. The addresses of the nodes come from the
+  // configuration.
   [[nodiscard]] Result<std::vector<Daemon>> daemons(const Config& config) const;
-  Result<void> remove() const;  // the whole directory; only one that we made
+  Result<void> remove() const;  // removes the whole directory, if `gantry up` made it
 
  private:
   explicit LocalCluster(std::string directory) : directory_(std::move(directory)) {}
@@ -64,7 +68,7 @@ class LocalCluster {
   std::string directory_;
 };
 
-std::string node_name(std::uint32_t index);  // "node1" for 0
+std::string node_name(std::uint32_t index);  // "node1" for index 0
 bool munge_works();
 
 }  // namespace gantry::cli

@@ -8,7 +8,7 @@ namespace gantry::cli {
 namespace {
 
 constexpr Duration kRestartPatience =
-    seconds(60);  // a store of millions of jobs takes a while to read
+    seconds(60);  // a controller with a store of millions of jobs needs a while to read it
 constexpr timespec kRestartPause{0, 50'000'000};
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Having the controller and its nodes read their configuration again.
+// Makes the controller and its nodes read their configuration again.
 #pragma once
 
 #include <string_view>
@@ -7,8 +7,9 @@
 
 namespace gantry::cli {
 
-// Until the controller answers with the new one. The error: what is wrong with the file, as it was
-// read or as the controller could not start with it; the configuration is then as it was.
+// Asks the controller to reconfigure and waits until it answers with the new configuration. The
+// error says what is wrong with the file, or why the controller could not start with it; the
+// controller then continues with the old configuration.
 Result<void> reconfigure(std::string_view program);
 
 }  // namespace gantry::cli

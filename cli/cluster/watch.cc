@@ -60,7 +60,7 @@ void watch_daemon(const Daemon& daemon, unsigned most, const std::function<Resul
                   const std::function<void()>& started) {
   ::prctl(PR_SET_NAME, "gantry-watch");
   ::unlink(why_file(daemon).c_str());
-  std::deque<Instant> crashes;  // within the window
+  std::deque<Instant> crashes;  // times of crashes within the window
   while (true) {
     const auto pid = start();
     started();

@@ -1,4 +1,4 @@
-// sacct's fields. What is empty is left empty, as sacct does.
+// sacct's fields. An empty value stays empty, as in sacct.
 #include "cli/columns/account_columns.h"
 
 #include <fmt/core.h>
@@ -41,7 +41,8 @@ Duration elapsed(V v) {
   return std::max(ended(v).value_or(v.now) - *begin - stopped, Duration{});
 }
 
-// From submit to the (newest) start; of one that has not started, until now or its end.
+// The time from submit to the newest start. If the job has not started, it lasts until now or until
+// the job's end.
 Duration waited(V v) {
   return row(v).started.value_or(row(v).ended.value_or(v.now)) - row(v).submitted;
 }
@@ -63,7 +64,7 @@ JobWords state(V v) {
 
 void state_text(O o, V v) {
   o += state(v).state;
-  // Who cancelled it is in the cause: "cancelled by alice (uid 1000)".
+  // The job's cause says who cancelled it: "cancelled by alice (uid 1000)".
   const bool cancelled =
       v.step == nullptr && row(v).outcome == Outcome::cancelled && row(v).phase == Phase::ended;
   if (!cancelled || !v.job->cause.starts_with("cancelled by ")) return;
@@ -101,12 +102,12 @@ Colour colour(V v) {
   return word == "PD" ? Colour::yellow : Colour::red;
 }
 
-// Only for the job's own line.
+// Writes a value that only the line of the job itself has.
 void of_job(O o, V v, const std::string& text) {
   if (v.step == nullptr) o += text;
 }
 
-// ---- of GPUs, when the attempt is over: what its node has seen of them
+// ---- use of GPUs in an attempt that is over, as the job's node has measured it
 
 const std::vector<GpuUsage>& gpus(V v) {
   return v.job->usage.gpus;
@@ -120,7 +121,7 @@ void percent(O o, double part, double whole) {
   if (whole > 0) o += fmt::format("{:.1f}%", 100 * part / whole);
 }
 
-// The mean over all looks that told.
+// The mean over all samples that had a value.
 void gpu_efficiency(O o, V v) {
   double busy = 0, looks = 0;
   if (!tells_gpus(v)) return;
@@ -131,7 +132,7 @@ void gpu_efficiency(O o, V v) {
   percent(o, busy, looks);
 }
 
-// Of the device that was used the most.
+// The GPU with the highest peak of memory.
 const GpuUsage* fullest(V v) {
   const GpuUsage* out = nullptr;
   if (!tells_gpus(v)) return out;
@@ -146,7 +147,7 @@ double joules(V v) {
   return out;
 }
 
-// How long the device that has been idle the longest was so at the end.
+// The idle time at the end of the job, of the GPU that was idle the longest.
 void gpu_idle(O o, V v) {
   std::optional<Duration> most;
   if (!tells_gpus(v) || !ended(v)) return;

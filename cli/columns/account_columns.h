@@ -10,9 +10,9 @@ namespace gantry::cli {
 
 struct AccountView {
   const proto::HistoryRow* job = nullptr;
-  const proto::StepRow* step = nullptr;  // unset: the line of the job itself
+  const proto::StepRow* step = nullptr;  // not set: the line of the job itself
   Instant now{};
-  bool bytes = false;  // --noconvert
+  bool bytes = false;  // --noconvert: sizes in bytes
 };
 
 std::span<const Column<AccountView>> account_columns();
@@ -28,7 +28,7 @@ inline constexpr std::string_view kAccountEfficiencyFields =
     "GPUEnergy,"
     "GPUIdle";
 
-// "00:00.123", "01:02:03", "2-01:00:00": processor time as sacct writes it.
+// Processor time as sacct writes it: "00:00.123", "01:02:03", "2-01:00:00".
 std::string cpu_time(std::int64_t us);
 
 }  // namespace gantry::cli

@@ -34,7 +34,8 @@ const proto::DrainedGpu* drained(R row) {
   return nullptr;
 }
 
-// As of nodes: who is there when it is drained stays until he is done.
+// The states have the same meaning as for nodes: a job that holds a GPU when the GPU is drained
+// stays on it until it ends.
 std::string_view state_of(R row) {
   if (fault_of(row) != nullptr) return "failed";
   if (drained(row) != nullptr) return row.holder != nullptr ? "draining" : "drained";
@@ -53,7 +54,8 @@ void put_cause(O o, R row) {
 
 void slices(const proto::NodeRow& node, const GpuDevice& gpu, std::vector<GpuRow>& out) {
   std::vector<GpuRow> rows;
-  for (const proto::GpuHolder& h : node.holders)  // also of those that are given and not yet made
+  // includes slices that were granted but do not exist yet
+  for (const proto::GpuHolder& h : node.holders)
     if (h.grant.gpu == gpu.index && h.grant.profile)
       rows.push_back({&node, &gpu, profile_of(node, gpu, *h.grant.profile), h.grant.start, &h});
   for (const MigSlice& s : gpu.slices) {
@@ -66,7 +68,7 @@ void slices(const proto::NodeRow& node, const GpuDevice& gpu, std::vector<GpuRow
   out.insert(out.end(), rows.begin(), rows.end());
 }
 
-// A row for each part of a whole GPU that somebody has, or one.
+// Adds a row for each job that has a part of this unpartitioned GPU, or one row if none has.
 void parts(const proto::NodeRow& node, const GpuDevice& gpu, std::vector<GpuRow>& out) {
   const std::size_t before = out.size();
   for (const proto::GpuHolder& h : node.holders)

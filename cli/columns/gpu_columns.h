@@ -1,4 +1,4 @@
-// ginfo --gpus: a line for each GPU, or for each slice of one that is partitioned.
+// ginfo --gpus: a line for each GPU, or for each slice of a partitioned GPU.
 #pragma once
 
 #include <span>
@@ -12,13 +12,14 @@ namespace gantry::cli {
 struct GpuRow {
   const proto::NodeRow* node = nullptr;
   const GpuDevice* gpu = nullptr;
-  const MigProfile* profile = nullptr;       // of a slice
-  std::optional<std::uint32_t> start;        // of a slice
+  const MigProfile* profile = nullptr;       // null: no slice
+  std::optional<std::uint32_t> start;        // where the slice starts
   const proto::GpuHolder* holder = nullptr;  // null = free
 };
 
-// A device in whole use or free is one row; a shared one has a row for each part, a partitioned one
-// has a row for each slice that exists or is held, or one without a slice.
+// The rows of all GPUs. A GPU that is free or used as a whole has one row. A shared GPU has a row
+// for each part that is held. A partitioned GPU has a row for each slice that exists or is held, or
+// one row without a slice.
 std::vector<GpuRow> gpu_rows(const std::vector<proto::NodeRow>& nodes);
 
 std::span<const Column<GpuRow>> gpu_columns();

@@ -46,7 +46,7 @@ std::string slice_label(const MigProfile& profile, const std::string& who) {
   return who.empty() ? profile.name : profile.name + " " + who;
 }
 
-// Slices that jobs have, and those that are there and idle.
+// The GPU with the slices that jobs hold, and with existing slices that are idle.
 DrawnGpu drawn(const NodeRow& node, const GpuDevice& gpu, const MigGeometry& geometry) {
   DrawnGpu out;
   out.memory_slices = std::clamp<std::uint32_t>(geometry.memory_slices, 1, 64);
@@ -60,19 +60,20 @@ DrawnGpu drawn(const NodeRow& node, const GpuDevice& gpu, const MigGeometry& geo
     busy |= mask;
     out.slices.push_back({start, p->memory_slices, slice_label(*p, who), idle});
   };
-  std::map<std::uint32_t, std::pair<std::uint32_t, std::string>> held;  // by start
+  // profile and holders by start
+  std::map<std::uint32_t, std::pair<std::uint32_t, std::string>> held;
   for (const GpuHolder& h : node.holders) {
     if (h.grant.gpu != gpu.index || !h.grant.profile) continue;
     auto& [profile, who] = held[h.grant.start];
     profile = *h.grant.profile;
-    who += (who.empty() ? "" : ", ") + with_tenant(h);  // parts of a slice: several jobs
+    who += (who.empty() ? "" : ", ") + with_tenant(h);  // several jobs hold parts of this slice
   }
   for (const auto& [start, slice] : held) add(slice.first, start, slice.second, false);
   for (const MigSlice& s : gpu.slices) add(s.profile, s.start, "idle", true);
   return out;
 }
 
-// "drained by root: a noisy fan" as soon as nobody is there, until then "".
+// Text like "drained by root: a noisy fan" once no job is left on the GPU; "" until then.
 std::string drained_and_empty(const NodeRow& node, const GpuDevice& gpu) {
   for (const GpuHolder& h : node.holders)
     if (h.grant.gpu == gpu.index) return {};
@@ -93,7 +94,7 @@ std::string whole_bar(const NodeRow& node, const GpuDevice& gpu, std::size_t wid
   return bar;
 }
 
-// What most of them have; of equally many the first by name.
+// The value that most of them have. If several are equally frequent, it is the first by name.
 std::string usual(const std::map<std::string, std::uint32_t>& counts) {
   std::string most;
   std::uint32_t best = 0;
@@ -135,7 +136,7 @@ void slice_drift(const NodeRow& node, const GpuDevice& gpu, std::vector<Drift>& 
 }  // namespace
 
 std::vector<std::string> layout_lines(const std::vector<NodeRow>& nodes, std::uint32_t width) {
-  constexpr std::uint32_t kLeast = 5, kMost = 12;  // columns of a memory slice
+  constexpr std::uint32_t kLeast = 5, kMost = 12;  // columns for one memory slice
   std::size_t name = 4, model = 5;
   for (const NodeRow& node : nodes) {
     if (!node.gpus.gpus.empty()) name = std::max(name, node.name.size());

@@ -1,4 +1,4 @@
-// What `ginfo --layout` draws and `ginfo --drift` compares.
+// The drawing of `ginfo --layout` and the comparison of `ginfo --drift`.
 #pragma once
 
 #include <string>
@@ -8,17 +8,17 @@
 
 namespace gantry::cli {
 
-// A line for each GPU of the nodes, `width` columns at most (but never less than what a slice
-// needs): its slices with their jobs, what is free, what is out of service.
+// A line for each GPU of the nodes: its slices with their jobs, what is free, and what is out of
+// service. A line has at most `width` columns, but never fewer than its slices need.
 std::vector<std::string> layout_lines(const std::vector<proto::NodeRow>& nodes,
                                       std::uint32_t width);
 
-// Where what is found is not what is wanted: GPUs that are not there or out of service, drivers
-// and models that are not those of most nodes or neighbours, slices that jobs were given and that
-// are not there, and slices that nobody has.
+// A difference between what should be there and what was found: a GPU that is missing or out of
+// service; a driver or model that differs from most nodes or from the other GPUs of its node; a
+// slice that a job was given and that does not exist; or a slice that no job holds.
 struct Drift {
   std::string node;
-  std::string gpu;  // its index, "3"; "" = of the node
+  std::string gpu;  // index of the GPU, "3"; "" = the difference concerns the node
   std::string wanted, found;
   friend bool operator==(const Drift&, const Drift&) = default;
 };

@@ -1,4 +1,4 @@
-// Slurm's letters and headers; what is empty is shown as squeue shows it.
+// The columns with Slurm's letters and headers. Empty values are shown as squeue shows them.
 #include "cli/columns/job_columns.h"
 
 #include "cli/columns/job_values.h"

@@ -10,7 +10,7 @@ namespace gantry::cli {
 
 struct JobView {
   const proto::JobRow* row = nullptr;
-  Instant now{};  // cluster time of the listing
+  Instant now{};  // cluster time when the listing was made
 };
 
 inline const proto::JobRow& row_of(const JobView& view) {

@@ -1,6 +1,6 @@
-// Values of a job that gqueue and squeue show alike: letter, name, header and how each is made are
-// said once, here. Each family names them at their places in its own table, and adds what it shows
-// in another way or what the other does not have.
+// Values of a job that gqueue and squeue show in the same way. The letter, the name, the header and
+// the code that writes the value are defined once, here. Each family of commands places these
+// columns in its own table, and adds columns that it alone has or shows differently.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ inline void put_number(std::string& out, std::uint64_t n) {
 inline void text_or(std::string& out, std::string_view text, std::string_view none) {
   out += text.empty() ? none : text;
 }
-// The task's number, or those of the tasks that the row stands for.
+// Writes the number of the task, or the numbers of all tasks that the row stands for.
 inline void put_task(std::string& out, const proto::JobRow& row) {
   if (row.array_task)
     put_number(out, *row.array_task);
@@ -29,8 +29,8 @@ inline void put_task(std::string& out, const proto::JobRow& row) {
     text_or(out, row.array_tasks, "N/A");
 }
 
-// `Cell` is a column of tables of `View`: Column<JobView> or Field<QueueRow>. A view has the time
-// of the listing as `now`, and row_of(view) is the job's row.
+// The list of values. `Cell` is a column of tables of `View`: Column<JobView> or Field<QueueRow>. A
+// view has the time of the listing as `now`, and row_of(view) is the job's row.
 template <class Cell, class View>
 inline constexpr Cell kJobValues[] = {
     {.letter = 'a',
@@ -109,7 +109,7 @@ inline constexpr Cell kJobValues[] = {
      .put = [](std::string& o, const View& v) { o += row_of(v).user; }},
 };
 
-// The value of this name. A name that the list does not have does not compile.
+// The value with this name. A name that is not in the list does not compile.
 template <class Cell, class View>
 consteval Cell job_value(std::string_view name) {
   for (const Cell& cell : kJobValues<Cell, View>)

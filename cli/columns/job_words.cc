@@ -1,4 +1,4 @@
-// The tables of public names.
+// The tables of public names of states and reasons.
 #include "cli/columns/job_words.h"
 
 #include <fmt/core.h>
@@ -102,7 +102,7 @@ std::optional<Instant> expected_end_of(const proto::JobRow& row) {
 
 namespace {
 
-// "RaisedSignal:9(Killed)": one word, as every reason is.
+// Text like "RaisedSignal:9(Killed)": one word, as every reason is.
 std::string raised(int signal) {
   const char* name = ::strsignal(signal);
   std::string text = fmt::format("RaisedSignal:{}({})", signal, name != nullptr ? name : "");
@@ -122,7 +122,8 @@ std::string reason_of(const proto::JobRow& row) {
   if (row.phase != Phase::ended || !row.outcome) return "None";
   switch (*row.outcome) {
     case Outcome::failed:
-      if (!row.started) return "JobLaunchFailure";  // refused: its owner has to mend it
+      // the node refused it: the job's owner has to fix it
+      if (!row.started) return "JobLaunchFailure";
       return row.exit.signal != 0 ? raised(row.exit.signal) : "NonZeroExitCode";
     case Outcome::timeout: return "TimeLimit";
     case Outcome::out_of_memory: return "OutOfMemory";

@@ -1,4 +1,4 @@
-// Public names of what a job or a node is in: Slurm's words, by one table from our own states.
+// Public names for the states of jobs and nodes: one table maps our own states to Slurm's words.
 #pragma once
 
 #include <string>
@@ -26,27 +26,27 @@ inline JobWords words_of(const proto::JobRow& row) {
 Result<void> check_states(const std::vector<std::string>& states);
 
 std::string shown_id(const proto::JobRow& row);  // "12", "12_3", "12_[4-9%2]", "12+1"
-// Ids of all components of the heterogeneous job: "12-14"; "" of any other.
+// Ids of all components of a heterogeneous job: "12-14"; "" for any other job.
 std::string het_id_set(const proto::JobRow& row);
-std::string first_node_of(const std::string& hostlist);  // "" of an empty one
-// How long it has run, or ran; what it was suspended for is not in it.
+std::string first_node_of(const std::string& hostlist);  // "" for an empty list
+// How long the job has run or ran, without the time for which it was suspended.
 Duration run_time(const proto::JobRow& row, Instant now);
-// Unset: it has not started, or has no time limit.
+// Not set if the job has not started or has no time limit.
 std::optional<Instant> expected_end_of(const proto::JobRow& row);
-std::string reason_of(const proto::JobRow& row);     // "Resources", "None"; numbers left out
+std::string reason_of(const proto::JobRow& row);     // "Resources", "None"; without the numbers
 std::string where_or_why(const proto::JobRow& row);  // nodes, or "(Reason)"
-// In words, with the numbers: "2 of 4 nodes are free".
+// The verdict in words, with the numbers: "2 of 4 nodes are free".
 std::string explained(const Verdict& verdict, Instant now);
 
 std::string node_state(const proto::NodeRow& node);          // "idle", "mixed*", "drained"
 std::string node_state_compact(const proto::NodeRow& node);  // "idle", "mix*", "drain"
 
-// GPUs over all nodes: "2", of parts "0.5".
+// GPUs over all nodes: "2"; a part of a GPU as "0.5".
 bool has_gpus(const proto::JobRow& row);
 std::string gpus_text(const proto::JobRow& row);
 
 std::string exit_text(const ExitStatus& exit);  // "1:0"
-// As a shell would return it; 1 for a job that did not complete and has no code.
+// The exit code as a shell would return it; 1 for a job that did not complete and has no code.
 int exit_code(const proto::JobRow& row);
 
 }  // namespace gantry::cli

@@ -1,4 +1,4 @@
-// sinfo's letters and headers.
+// The columns with sinfo's letters and headers.
 #include "cli/columns/node_columns.h"
 
 #include <fmt/core.h>
@@ -72,7 +72,7 @@ std::string megabytes(std::int64_t bytes) {
   return std::to_string(bytes >> 20);
 }
 
-// An operator's reason, or what the controller sees itself.
+// The reason that an operator gave, or else what the controller itself knows of the node's trouble.
 std::string reason(const proto::NodeRow& node) {
   if (!node.reason.empty()) return node.reason;
   if (node.health == NodeHealth::down) return node.last_seen ? "stopped" : "never seen";

@@ -1,4 +1,4 @@
-// Columns of ginfo: nodes that are alike, grouped, within a partition or over all.
+// Columns of ginfo: groups of nodes that are alike, within one partition or over all nodes.
 #pragma once
 
 #include <span>
@@ -11,14 +11,14 @@ namespace gantry::cli {
 
 // Nodes that have the same value in every column shown.
 struct NodeGroup {
-  const proto::PartitionRow* partition = nullptr;  // unset: no partition column is shown
+  const proto::PartitionRow* partition = nullptr;  // not set: no column of partitions is shown
   std::vector<const proto::NodeRow*> nodes;        // may be empty: a partition without such nodes
 };
 
 std::span<const Column<NodeGroup>> node_columns();
 
-// True if the column's value belongs to one partition, or is a sum over the group; all others say
-// which nodes are alike.
+// True if the column's value belongs to a partition, or is a sum over the group. The other columns
+// decide which nodes are alike.
 bool is_of_partition(char letter);
 bool is_sum(char letter);
 

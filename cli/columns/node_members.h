@@ -1,5 +1,5 @@
-// Which of the listed nodes are a partition's. Partitions that have the same nodes one after the
-// other, as tenants' queues often do, cost one search together.
+// Finds which of the listed nodes belong to a partition. Partitions that follow each other and have
+// the same nodes, as tenants' queues often do, cost only one search.
 #pragma once
 
 #include <string>
@@ -13,18 +13,19 @@ namespace gantry::cli {
 
 class NodeMembers {
  public:
-  // `nodes` has to outlive it.
+  // `nodes` must outlive this object.
   explicit NodeMembers(const std::vector<proto::NodeRow>& nodes);
 
-  // In the order of the listing; valid until the next call.
+  // The nodes of the partition, in the order of the listing. The result is valid until the next
+  // call.
   const std::vector<const proto::NodeRow*>& of(const proto::PartitionRow& partition);
-  // Did the last call give the same nodes as the one before it?
+  // True if the last call returned the same nodes as the one before.
   [[nodiscard]] bool same_again() const { return same_again_; }
 
  private:
   const std::vector<proto::NodeRow>& nodes_;
   std::unordered_map<std::string_view, std::size_t> places_;
-  std::vector<std::string> names_;  // of the last call
+  std::vector<std::string> names_;  // names of the last call
   std::vector<const proto::NodeRow*> members_;
   bool same_again_ = false;
   bool asked_ = false;

@@ -30,7 +30,8 @@ std::string time_or(const std::optional<Instant>& t, std::string_view none) {
   return t ? format_time(*t) : std::string(none);
 }
 
-// A pattern of an output file as its node expands it; what is not decided yet stays as it is.
+// The pattern of an output file, expanded as the job's node expands it. Parts that are not decided
+// yet remain as they are.
 std::string expanded(const std::string& pattern, const proto::JobRow& row) {
   std::string out;
   for (std::size_t at = 0; at < pattern.size(); ++at) {
@@ -207,7 +208,7 @@ void write_job(RecordWriter& out, const proto::JobDetail& job, Instant now) {
 void write_node(RecordWriter& out, const proto::NodeRow& node) {
   std::string state = upper(node_state(node));
   if (node.intent == NodeIntent::drain) {
-    // As Slurm joins them: what the node does, and what is wanted of it.
+    // Slurm joins two states: what the node does now, and what its operator wants.
     const bool busy = node.jobs > 0;
     state = std::string(busy ? "MIXED" : "IDLE") + "+DRAIN";
     if (node.health != NodeHealth::up) state = "DOWN+DRAIN";

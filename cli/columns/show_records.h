@@ -1,4 +1,4 @@
-// Jobs, nodes and partitions as records, with Slurm's keys.
+// Jobs, nodes and partitions as records with Slurm's keys.
 #pragma once
 
 #include "cli/columns/node_members.h"
@@ -12,14 +12,15 @@ void write_job(RecordWriter& out, const proto::JobDetail& job, Instant now);
 void write_node(RecordWriter& out, const proto::NodeRow& node);
 void write_partition(RecordWriter& out, const proto::PartitionRow& partition, NodeMembers& members);
 
-// "afterok:12,after:13+5", as --dependency takes it.
+// Dependencies as --dependency takes them: "afterok:12,after:13+5".
 std::string dependency_text(const JobSpec& spec);
 
-// What a queued job still waits for, as Slurm shows it: "afterok:12(unfulfilled)". "" = nothing.
+// The dependencies that a queued job still waits for, as Slurm shows them:
+// "afterok:12(unfulfilled)"; "" if there are none.
 std::string dependency_left(const proto::JobDetail& job);
 
-// An output file of the job as its node expands the pattern, absolute; what is not decided yet
-// stays as it is.
+// The absolute path of an output file of the job, expanded as its node expands the pattern. Parts
+// that are not decided yet remain as they are.
 std::string output_path(const std::string& pattern, const JobSpec& spec, const proto::JobRow& row);
 
 }  // namespace gantry::cli

@@ -33,7 +33,7 @@ std::string_view word_of(Resource resource) {
 
 // ---- tenants
 
-// "48+16/64": used of its own, borrowed, nominal; "48" without quota.
+// Text like "48+16/64": used of its own quota, borrowed, nominal; only "48" without quota.
 void put_use(O o, Tenant t, Resource resource) {
   for (const proto::QuotaUse& cell : t.cells) {
     if (cell.resource != resource || !cell.flavor.empty()) continue;
@@ -77,7 +77,8 @@ constexpr Column<proto::TenantUse> kTenantColumns[] = {
 
 // ---- quota
 
-// What it may hold at most; where nothing else bounds it, what there is for it now.
+// The most that this quota allows to hold. If no limit is set, it is the nominal amount, or what is
+// used and available now if that is more.
 std::int64_t most_of(Quota q) {
   const proto::QuotaUse& cell = *q.cell;
   return cell.limit.value_or(std::max(cell.nominal, cell.used + cell.available));
@@ -135,7 +136,7 @@ constexpr Column<QuotaRow> kQuotaColumns[] = {
 
 // ---- shares
 
-// 12345.6 -> "12346", 1234567.8 -> "1.23M"
+// Rounds for display: 12345.6 -> "12346", 1234567.8 -> "1.23M".
 std::string rounded(double value) {
   static constexpr std::string_view kUnits = " kMGTPE";
   std::size_t unit = 0;

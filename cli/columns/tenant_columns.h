@@ -14,8 +14,8 @@ inline constexpr std::string_view kTenantFormat = "%n %c %.6q %.7r %.6g %.6p %.6
 struct QuotaRow {  // one cell of one tenant or cohort
   const proto::TenantUse* whose = nullptr;
   const proto::QuotaUse* cell = nullptr;
-  bool first = false;  // of its tenant: says its name
-  bool bars = false;   // a person watches
+  bool first = false;  // first row of its tenant: shows its name
+  bool bars = false;   // draw bars, because a person watches
 };
 std::span<const Column<QuotaRow>> quota_columns();
 inline constexpr std::string_view kQuotaFormat = "%n %r %f %.6u %.7o %.8b %.6l %.5L %.9a %p";
@@ -28,7 +28,7 @@ inline constexpr std::string_view kPriorityFormat =
     "%.5o %.8i %u %P %c %.6r %b %v %.7f %.7F %.8p %t";
 inline constexpr std::string_view kPriorityTermsFormat = "%.5o %.8i %u %P %c %.8p %w";
 
-// "[######+++.....]": used of its own, borrowed, and free up to the limit.
+// Draws "[######+++.....]": used of its own quota, borrowed, and free up to the limit.
 std::string bar(std::int64_t used, std::int64_t nominal, std::int64_t limit, int width);
 
 }  // namespace gantry::cli

@@ -1,4 +1,5 @@
-// gantry check: is the cluster as its configuration says? One line for each thing that is not.
+// gantry check: tells whether the cluster is as its configuration says, with one line for each
+// thing that is not.
 #include <fmt/core.h>
 
 #include "cli/cluster/cluster_check.h"

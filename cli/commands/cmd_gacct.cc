@@ -1,4 +1,4 @@
-// gacct: accounting of jobs, running and ended, with what they used.
+// gacct: accounting of jobs, both running and ended, with the resources that they used.
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -37,7 +37,7 @@ struct Query {
   proto::JobFilter& filter() { return history.filter; }
 };
 
-// Ids, of which some may name a step: "12,13.batch,14_2.0".
+// Reads job ids, of which some may name a step: "12,13.batch,14_2.0".
 Result<void> add_jobs(Query& q, std::string_view text) {
   int depth = 0;
   std::string id;
@@ -232,7 +232,7 @@ Result<void> finish_query(Query& q) {
   return {};
 }
 
-// Calls `each` for every page.
+// Asks for the pages of the history and calls `each` for every page.
 template <class Each>
 Result<void> for_pages(Session& session, proto::QueryHistory history, Each each) {
   while (true) {
@@ -251,7 +251,8 @@ bool same_job(const proto::JobRef& ref, const proto::JobRow& row) {
   return ref.job == row.array_job && row.array_task && contains_index(ref.tasks, *row.array_task);
 }
 
-// With -j 12.batch only that step; the job's own line is then left out.
+// Whether this step is to be shown. With -j 12.batch only that step is, without the job's own line;
+// `by_step` then becomes true.
 bool wants_step(const Query& q, const proto::JobRow& row, std::string_view step, bool& by_step) {
   bool any = false;
   for (const StepChoice& choice : q.steps) {
@@ -262,7 +263,7 @@ bool wants_step(const Query& q, const proto::JobRow& row, std::string_view step,
   return any;
 }
 
-// What is left of an array whose tasks all have rows of their own.
+// True for the rest of an array when all of its tasks already have rows of their own.
 bool is_empty_rest(const proto::JobRow& row) {
   return row.array_job.value() != 0 && !row.array_task &&
          (row.array_tasks.empty() || row.array_tasks.front() == '%');

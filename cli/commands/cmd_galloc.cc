@@ -1,5 +1,5 @@
-// galloc: asks for an allocation and runs a command (or a shell) here while it lasts; grun in it
-// starts steps on the allocated nodes.
+// galloc: asks for an allocation and runs a command (or a shell) on this host while it lasts. grun,
+// called by that command, starts steps on the allocated nodes.
 #include <fmt/core.h>
 
 #include "cli/command.h"
@@ -62,7 +62,7 @@ Result<int> run(const Invocation& invocation) {
   if (const auto known = set_allocation_geometry(*session, allocation->job()); !known)
     fmt::print(stderr, "galloc: {}\n", known.error().message);
   auto status = run_in_allocation(invocation.program(), Manner::gantry, (*parsed)->operands);
-  // The session has been idle for as long as the shell lived: a fresh one is safer.
+  // The session has been idle as long as the shell ran, so a new one is safer.
   auto again = Session::open(invocation.program());
   allocation->end(again ? *again : *session,
                   status ? ExitStatus{*status & 0xff, 0} : ExitStatus{1, 0});

@@ -1,4 +1,4 @@
-// gantry: everything that is no command of its own: versions, keys, completion, manual pages, the
+// gantry: everything that has no command of its own: versions, keys, completion, manual pages, the
 // configuration, and a whole cluster on this machine.
 #include <fmt/core.h>
 
@@ -23,7 +23,7 @@ namespace {
 
 struct NoOptions {};
 
-// One of ours, or of those under Slurm's names.
+// Finds one of our commands, or one under Slurm's names.
 const Command* any_command(std::string_view name) {
   const Command* command = find_command(all_commands(), name);
   return command != nullptr ? command : find_command(slurm::slurm_commands(), name);

@@ -1,8 +1,9 @@
 // gbatch: submits a batch script.
 //
-// Options come from the script's directives, then SBATCH_* and GBATCH_* variables, then the command
-// line; the setters run in that order, so the later wins. A submit that may or may not have arrived
-// is repeated with the same request id: the controller then names the first job.
+// Options come from the script's directives, then from SBATCH_* and GBATCH_* variables, then from
+// the command line. The setters run in that order, so the later one wins. If it is not known
+// whether a submit has arrived, it is repeated with the same request id: if the first one did
+// arrive, the controller answers with its job.
 #include <fmt/core.h>
 
 #include "cli/command.h"
@@ -48,11 +49,11 @@ std::string base_name(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-// The script and its name; operands are its path and arguments.
+// The script and its name. The operands of the command are the script's path and arguments.
 struct Source {
   std::string script;
-  std::string shown;  // for places of directives
-  std::string name;   // of the job, unless given
+  std::string shown;  // name that places of directives show
+  std::string name;   // name of the job, unless the user gives one
 };
 Result<Source> find_script(const std::optional<std::string>& wrap,
                            const std::vector<std::string>& operands) {
@@ -110,7 +111,8 @@ Result<JobRequest> build_request(const Invocation& invocation, const Parsed& par
   return request;
 }
 
-// Slurm's line when the controller can tell when and where; else what it does know.
+// Prints Slurm's line if the controller can tell when and where the job starts; otherwise what the
+// controller does know.
 void print_estimate(const std::string& program, const proto::SubmitReply& reply) {
   if (reply.expected_start)
     fmt::print(stderr, "{}: Job to start at {} using {} processors on nodes {} in partition {}\n",
@@ -124,7 +126,8 @@ void print_estimate(const std::string& program, const proto::SubmitReply& reply)
         program, reply.cpus, reply.partition);
 }
 
-// "cost: 5.0000 EUR an hour, about 9.5000 as planned, at most 20.0000"; nothing without prices.
+// Prints "cost: 5.0000 EUR an hour, about 9.5000 as planned, at most 20.0000"; nothing if there are
+// no prices.
 void print_cost(const std::string& program, const proto::SubmitReply& reply) {
   if (!reply.cost_per_hour) return;
   std::string text =
@@ -137,12 +140,13 @@ void print_cost(const std::string& program, const proto::SubmitReply& reply) {
   fmt::print(stderr, "{}: {}\n", program, text);
 }
 
-// Whether the planner expects the job to be done in time, as things are now.
+// Tells whether the planner expects the job to end before its deadline, as things are now.
 void tell_deadline(const std::string& program, Session& session, JobId job, Instant deadline,
                    bool quiet) {
   const auto shown = session.call<proto::ShowJobReply>(proto::ShowJob{{job, {}}, false});
   const auto plan = session.call<proto::WhatIfReply>(proto::WhatIf{{job, {}}});
-  if (!shown || shown->jobs.empty() || !plan) return;  // it is in the queue all the same
+  // the job is queued even if this question fails
+  if (!shown || shown->jobs.empty() || !plan) return;
   const proto::JobRow& row = shown->jobs.front().row;
   const auto start = row.started ? row.started : plan->start;
   const Duration limit = row.time_limit.value_or(Duration{});

@@ -1,4 +1,4 @@
-// gcancel: ends jobs, or sends them a signal.
+// gcancel: ends jobs or sends them a signal.
 #include <fmt/core.h>
 
 #include "cli/columns/job_words.h"
@@ -23,7 +23,8 @@ struct Request {
   proto::JobFilter& filter() { return cancel.filter; }
 };
 
-// An empty word, of a variable that is not set, must not mean all jobs.
+// Sets a filter. An empty word, which comes from a variable that is not set, is refused, because it
+// must not mean all jobs.
 template <std::vector<std::string> proto::JobFilter::*Member>
 Result<void> add_given(Request& r, std::string_view text) {
   if (text.empty()) return fail(ErrorCode::invalid_argument, "must not be empty");

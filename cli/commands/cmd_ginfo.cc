@@ -1,4 +1,4 @@
-// ginfo: partitions and nodes.
+// ginfo: shows partitions and nodes.
 #include <fmt/core.h>
 
 #include <map>
@@ -130,7 +130,7 @@ constexpr Example kExamples[] = {
 constexpr ExitDoc kExits[] = {
     {"0", "fine"}, {"1", "no answer"}, {"2", "the command line is wrong"}};
 
-// A state as given with -t, long or short, any case.
+// Compares a node's state with the ones given with -t, long or short, in any case.
 bool wanted(const Query& q, const proto::NodeRow& node) {
   const bool silent = node.health != NodeHealth::up;
   if ((q.dead && !silent) || (q.responding && silent)) return false;
@@ -173,8 +173,8 @@ std::string_view format_of(const Query& q) {
   return q.long_form ? kInfoLongFormat : kInfoFormat;
 }
 
-// Puts nodes into groups: within each partition if one is shown, by the values of all columns that
-// are of one node.
+// Groups the nodes by the values of all columns that belong to a single node; within each partition
+// if a partition column is shown.
 std::vector<NodeGroup> group(const Query& q, const Layout& layout,
                              const std::vector<proto::NodeRow>& nodes,
                              const std::vector<proto::PartitionRow>& partitions) {
@@ -209,7 +209,7 @@ std::vector<NodeGroup> group(const Query& q, const Layout& layout,
     return groups;
   }
   NodeMembers members(nodes);
-  std::vector<Nodes> in;  // the partition's nodes, by what they have alike
+  std::vector<Nodes> in;  // the partition's nodes, by the values that they share
   for (const proto::PartitionRow& partition : partitions) {
     const Nodes& some = members.of(partition);
     if (!members.same_again()) in = alike(some);
@@ -230,7 +230,7 @@ Result<int> print_stats(Session& session, bool json) {
   return 0;
 }
 
-// Nodes that should have GPUs and have none, on standard error.
+// Reports nodes that should have GPUs and have none, on standard error.
 void tell_why_none(const std::vector<proto::NodeRow>& nodes) {
   for (const proto::NodeRow& node : nodes)
     if (node.gpus.gpus.empty() && !node.gpus.why_none.empty())
@@ -311,7 +311,7 @@ Result<int> run(const Invocation& invocation) {
   });
   std::erase_if(nodes->nodes, [&](const proto::NodeRow& node) { return !wanted(q, node); });
   if (q.json) {
-    // Two objects into one: {"nodes": [...], "now": ..., "partitions": [...]}
+    // Joins two JSON objects into one: {"nodes": [...], "now": ..., "partitions": [...]}
     std::string first = codec::to_json(*nodes, codec::JsonStyle::pretty);
     const std::string second = codec::to_json(*partitions, codec::JsonStyle::pretty);
     first.resize(first.find_last_not_of(" \n", first.rfind('}') - 1) + 1);

@@ -1,4 +1,4 @@
-// gprio: what orders waiting jobs, as the scheduler compares them.
+// gprio: shows the terms that order waiting jobs, as the scheduler compares them.
 #include <fmt/core.h>
 
 #include "cli/columns/tenant_columns.h"
@@ -112,7 +112,7 @@ Result<int> run(const Invocation& in) {
     fmt::print("{}\n", codec::to_json(*reply));
   else
     for (const proto::PriorityRow& row : reply->rows) add_row(table, columns, row);
-  if (q.json) {  // nothing for the table's destructor to write
+  if (q.json) {  // so that the table's destructor writes nothing
     table.flush();
   }
   return 0;

@@ -1,4 +1,4 @@
-// gqueue: the job queue.
+// gqueue: shows the job queue.
 #include <fmt/core.h>
 
 #include <ctime>
@@ -21,7 +21,7 @@ namespace {
 struct Query {
   proto::ListJobs list;
   std::string format{kQueueFormat};
-  bool own_format = false;  // -o: cut to widths, as asked
+  bool own_format = false;  // set by -o: values are cut to the widths that it gives
   bool no_header = false;
   bool each_task = false;
   bool me = false;
@@ -188,7 +188,7 @@ proto::ListJobs request_of(const Query& q) {
   return list;
 }
 
-// Calls `each` for every page.
+// Asks for the pages of the listing and calls `each` for every page.
 template <class Each>
 Result<void> for_pages(Session& session, proto::ListJobs list, Each each) {
   while (true) {
@@ -204,7 +204,7 @@ Result<void> for_pages(Session& session, proto::ListJobs list, Each each) {
   }
 }
 
-// With -r, the pending rest of an array becomes a row for each task.
+// With -r, the tasks of an array that have not started get a row each.
 std::vector<proto::JobRow> each_task(const proto::JobRow& row) {
   std::vector<proto::JobRow> rows;
   const auto tasks = parse_index_ranges(row.array_tasks);
@@ -227,7 +227,8 @@ void split_arrays(const Query& q, proto::ListJobsReply& page) {
   page.rows = std::move(rows);
 }
 
-// One job that does not exist is an error; of several, some may be gone (as with squeue).
+// If the user asked for one job and it does not exist, that is an error. If he asked for several,
+// some may be gone (as with squeue).
 Result<void> check_known(const Query& q, const proto::ListJobsReply& page) {
   if (q.list.filter.jobs.size() == 1 && !page.unknown.empty())
     return fail(ErrorCode::not_found,
@@ -281,7 +282,7 @@ void pause(Duration d) {
   ::nanosleep(&time, nullptr);
 }
 
-// Repaints a terminal until it is interrupted.
+// Shows the listing on a terminal again and again, until it is interrupted.
 Result<void> watch_live(const Query& q, Session& session, const Layout& layout) {
   while (true) {
     fmt::print("\033[H\033[2J{}  {}, every {} s\n\n", format_time(system_now()),
@@ -294,7 +295,7 @@ Result<void> watch_live(const Query& q, Session& session, const Layout& layout) 
   }
 }
 
-// A line for every job that appears, changes or goes, until none is left.
+// Prints a line for every job that appears, changes or goes, until none is left.
 Result<void> watch_lines(const Query& q, Session& session) {
   std::map<std::string, std::string> before;
   while (true) {

@@ -1,4 +1,4 @@
-// greport: what tenants held and what it cost, by month or week: the ledger as a bill.
+// greport: shows what tenants held and what it cost, by month or week: the ledger as a bill.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 struct ReportQuery {
   std::vector<std::string> by;
   std::vector<std::string> tenants, projects, users;
-  std::string invoice;  // a file
+  std::string invoice;  // name of the file to write
   bool csv = false;
   bool focus = false;
   bool json = false;
@@ -74,12 +74,12 @@ constexpr Option kReportOptions[] = {
      .set = put<&ReportQuery::users>},
 };
 
-// A line of the report: all items of one group together, GPUs by model as well.
+// A line of the report. It sums all items of one group; GPUs are also kept by model.
 struct Line {
-  std::vector<std::string> keys;  // by the columns asked for
+  std::vector<std::string> keys;  // values of the columns asked for
   Held cpu, memory, scratch, gpu;
-  std::map<std::string, Held> models;  // "a100"; slices count as their part
-  std::map<std::string, Held> meters;  // "storage-gib-month": how many
+  std::map<std::string, Held> models;  // by "a100"; a slice counts as the part of a GPU that it is
+  std::map<std::string, Held> meters;  // by "storage-gib-month": amounts
   Money cost, credit, list, waste, overhead;
   Held idle_cpu, idle_memory, idle_gpu;
   std::uint64_t runs = 0, starts = 0;
@@ -89,7 +89,7 @@ struct Line {
   }
 };
 
-constexpr std::string_view kLabel = "label:";  // and the key of tenants' labels
+constexpr std::string_view kLabel = "label:";  // prefix; the key of a tenant's label follows
 
 struct Key {
   std::string_view name;
@@ -146,7 +146,7 @@ std::vector<Line> lines_of(const std::vector<std::string>& by,
 
 // ---- CSV
 
-// What has a column of its own in this report.
+// The GPU models and meters that have a column of their own in this report.
 struct Columns {
   std::set<std::string> models, meters;
   bool overhead = false;
@@ -288,7 +288,7 @@ void print_report(const ReportQuery& query, const proto::LedgerReply& reply) {
                100.0 * static_cast<double>(r.earned.micros) / static_cast<double>(r.cost.micros));
 }
 
-// All that the ledger keeps apart.
+// Prints every row of the ledger, divided by all of its columns, as FOCUS.
 Result<int> run_focus(const Invocation& in, const ReportQuery& query,
                       const std::vector<std::string>& periods) {
   if (!query.by.empty())
@@ -323,7 +323,7 @@ Result<void> check_by(std::vector<std::string>& by) {
   return {};
 }
 
-// Counters must not fall, so they are over all time.
+// Prints metrics. A counter must never fall, so each one sums over all periods.
 Result<int> run_metrics(const Invocation& in, const ReportQuery& query) {
   auto session = Session::open(in.program());
   if (!session) return tl::unexpected(session.error());
@@ -390,7 +390,7 @@ Result<int> run_report(const Invocation& in) {
   ask_for.last = periods.empty() ? "this-month" : periods.back();
   ask_for.by = query.by;
   if (std::find(query.by.begin(), query.by.end(), "item") == query.by.end() && !query.json)
-    ask_for.by.emplace_back("item");  // for GPUs by model
+    ask_for.by.emplace_back("item");  // needed to tell GPU models apart
   ask_for.tenants = query.tenants;
   ask_for.projects = query.projects;
   ask_for.users = query.users;

@@ -1,5 +1,5 @@
-// grun: runs tasks over the nodes of a job. Inside a job it starts a step of it; outside it asks
-// for an allocation, runs the step there, and gives the allocation back.
+// grun: runs tasks on the nodes of a job. Inside a job it starts a step of that job. Outside it
+// asks for an allocation, runs the step there, and gives the allocation back.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -94,12 +94,12 @@ constexpr ExitDoc kExits[] = {
     {"2", "the command line is wrong"},
 };
 
-// Options that mean something to a step; the others ask for an allocation.
+// Options that mean something for a step. All other options only ask for an allocation.
 constexpr std::string_view kStepWords[] = {"chdir",    "cpus-per-task",  "export",
                                            "job-name", "nodelist",       "nodes",
                                            "ntasks",   "ntasks-per-node"};
 
-// Inside a job an option that only an allocation could honour is refused, not ignored.
+// Inside a job, an option that only an allocation could follow is refused instead of ignored.
 Result<void> check_step_options(const std::vector<Given>& typed) {
   for (const Given& g : typed) {
     const bool own = std::any_of(std::begin(kOwnOptions), std::end(kOwnOptions),

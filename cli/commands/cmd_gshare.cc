@@ -1,4 +1,4 @@
-// gshare: the fair-share tree, and who is served first in it.
+// gshare: shows the fair-share tree, and who is served first in it.
 #include <fmt/core.h>
 
 #include "cli/columns/tenant_columns.h"

@@ -1,4 +1,5 @@
-// gantry replay: the program gantry-replay, which has the scheduler in it, in place of this one.
+// gantry replay: runs the program gantry-replay, which contains the scheduler, in place of this
+// one.
 #include <unistd.h>
 
 #include <cerrno>

@@ -1,4 +1,4 @@
-// gantry up, down, status: a whole cluster on this machine, for one's own work, demos and tests.
+// gantry up, down, status: a whole cluster on this machine, for personal work, demos and tests.
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -31,7 +31,7 @@ void pause() {
   ::nanosleep(&time, nullptr);
 }
 
-// One line that changes on a terminal; elsewhere a line whenever it changes.
+// Shows progress: on a terminal as one line that changes, elsewhere as a new line at each change.
 class Progress {
  public:
   void say(const std::string& text) {
@@ -57,8 +57,8 @@ class Progress {
 struct Up {
   ClusterRequest request;
   std::string directory;
-  bool sized = false;     // any of the options that shape a new cluster
-  unsigned restarts = 5;  // crashes within a minute until a daemon is left stopped
+  bool sized = false;     // an option was given that shapes a new cluster
+  unsigned restarts = 5;  // crashes within a minute after which a daemon is left stopped
 };
 
 Result<void> set_nodes(Up& up, std::string_view text) {
@@ -185,7 +185,7 @@ std::string ended(const Daemon& daemon) {
   return text;
 }
 
-// How many of the nodes are up; an error when a daemon has ended.
+// Counts how many nodes are up. It is an error if a daemon has ended.
 Result<proto::ListNodesReply> look(const LocalCluster& cluster,
                                    const std::vector<Daemon>& daemons) {
   for (const Daemon& daemon : daemons)
@@ -283,7 +283,7 @@ Result<int> run_up(const Invocation& in) {
                     "remove it with `gantry down --remove`",
                     cluster->directory()));
   const bool is_new = !cluster->exists();
-  for (const char* name : {"gantry-ctld", "gantry-noded"})  // before anything is written
+  for (const char* name : {"gantry-ctld", "gantry-noded"})  // checked before anything is written
     if (const auto program = find_program(name); !program) return tl::unexpected(program.error());
   if (is_new) {
     const auto machine = look_at_machine();
@@ -304,7 +304,7 @@ Result<int> run_up(const Invocation& in) {
   }
   const auto nodes = wait_until_up(*cluster, *daemons);
   if (!nodes) {
-    // What this call started ends with it, so that nothing is left half running.
+    // The daemons that this call started are stopped, so that nothing is left half running.
     for (const Daemon* daemon : started) (void)stop_daemon(*daemon, kStopTimeout);
     if (is_new) (void)cluster->remove();
     return tl::unexpected(nodes.error());
@@ -342,12 +342,12 @@ Result<std::size_t> count_jobs(Session& session) {
   return ping->jobs_queued + ping->jobs_active;
 }
 
-// Cancels everything and waits until it is gone; or refuses when nobody said what to do.
+// Cancels all jobs and waits until they are gone. Refused if the user did not say what to do.
 Result<void> settle_jobs(const LocalCluster& cluster, const Down& down) {
   const auto client = cluster.client();
   if (!client) return tl::unexpected(client.error());
   auto session = Session::open("gantry", *client);
-  if (!session) return {};  // the controller is gone already
+  if (!session) return {};  // the controller is already gone
   auto jobs = count_jobs(*session);
   if (!jobs) return tl::unexpected(jobs.error());
   if (*jobs == 0) return {};

@@ -1,4 +1,4 @@
-// The table of all commands. `gantry NAME` and a link called NAME are the same. A new command is a
+// The table of all commands. `gantry NAME` and a link called NAME do the same. A new command is a
 // file cmd_NAME.cc that defines its Command, and a line here.
 #include "cli/command.h"
 

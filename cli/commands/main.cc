@@ -1,5 +1,6 @@
-// The one program. Its name says which command it is: a link `gbatch` to it is gbatch, and
-// `gantry gbatch ...` is the same. Called by one of Slurm's names, it is that.
+// The one program that contains all commands. The name by which it is called selects the command: a
+// link `gbatch` to it is gbatch, and so is `gantry gbatch ...`. A link with one of Slurm's names is
+// that command.
 #include <csignal>
 #include <cstdio>
 
@@ -29,7 +30,7 @@ int dispatch(const std::string& name, std::vector<std::string> args) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_DFL);  // `gqueue | head` ends quietly
+  std::signal(SIGPIPE, SIG_DFL);  // so that `gqueue | head` ends without a message
   std::vector<std::string> args(argv + (argc > 0 ? 1 : 0), argv + argc);
   const std::string path = argc > 0 ? argv[0] : "gantry";
   const std::string name = path.substr(path.rfind('/') + 1);

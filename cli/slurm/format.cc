@@ -9,7 +9,7 @@
 namespace gantry::cli::slurm {
 namespace {
 
-constexpr std::size_t kMaxColumns = 10'000;  // characters of one cell
+constexpr std::size_t kMaxColumns = 10'000;  // most characters of one cell
 constexpr std::string_view kDigits = "0123456789";
 
 std::size_t take_number(std::string_view& text) {
@@ -36,7 +36,7 @@ std::optional<std::size_t> field_named(std::span<const FieldName> fields, std::s
   return std::nullopt;
 }
 
-// Calls each(item) for what stands between commas, also when it is empty.
+// Calls each(item) for every text between commas, even if it is empty.
 template <class Each>
 void for_items(std::string_view list, Each each) {
   while (true) {
@@ -47,7 +47,7 @@ void for_items(std::string_view list, Each each) {
   }
 }
 
-// %all: every letter, parted by |.
+// Adds the fields of %all: every letter, separated by |.
 void add_all(Layout& layout, std::span<const FieldName> fields, std::string& before) {
   for (std::size_t i = 0; i < fields.size(); ++i) {
     if (fields[i].letter == 0) continue;
@@ -80,7 +80,7 @@ Layout letters_layout(std::string_view format, std::span<const FieldName> fields
       format.remove_prefix(1);
       continue;
     }
-    while (format.starts_with('%')) format.remove_prefix(1);  // %%i is %i, as in Slurm
+    while (format.starts_with('%')) format.remove_prefix(1);  // Slurm takes %%i for %i
     if (format.starts_with("all")) {
       format.remove_prefix(3);
       add_all(layout, fields, before);
@@ -97,7 +97,7 @@ Layout letters_layout(std::string_view format, std::span<const FieldName> fields
                                     [&](const FieldName& f) { return f.letter == letter; });
     if (found == fields.end()) {
       unknown.emplace_back(1, letter);
-      before += '%';  // it stays text
+      before += '%';  // an unknown field stays as text
       before += spec.substr(0, spec.size() - format.size());
       continue;
     }

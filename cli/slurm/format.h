@@ -1,8 +1,9 @@
-// Slurm's three ways to name what a table shows, over one list of fields:
+// Slurm's three ways to choose what a table shows, over one list of fields:
 //   -o "%.18i %9P%T"       letters, with width and side, and any text around (squeue, sinfo, sprio)
 //   -O jobid:10,state:\x1f names, with width, side or a suffix (squeue, sinfo)
 //   -o jobid%20,state%-10  names, with width and side (sacct, sshare, sacctmgr, sstat)
-// An unknown field is said and left out, as Slurm does; only the last way ends the command.
+// An unknown field is reported and left out, as in Slurm; only with the last way it ends the
+// command.
 #pragma once
 
 #include <optional>
@@ -17,12 +18,12 @@ namespace gantry::cli::slurm {
 
 template <class Row>
 struct Field {
-  char letter = 0;               // of -o; 0 = none
-  std::string_view name;         // of -O and lists, any case
-  std::string_view header = {};  // {} = the name
+  char letter = 0;               // letter for -o; 0 = none
+  std::string_view name;         // name for -O and lists, in any case
+  std::string_view header = {};  // {} = the same as the name
   void (*put)(std::string& out, const Row& row) = nullptr;
-  bool more = false;  // needs what costs another question
-  int width = 0;      // in lists; negative: left-aligned
+  bool more = false;  // needs a further request to the controller
+  int width = 0;      // width in lists; negative: left-aligned
 };
 
 struct FieldName {
@@ -39,19 +40,19 @@ std::vector<FieldName> names_of(std::span<const Field<Row>> fields) {
   return out;
 }
 
-// -o. `unknown` gets what has no field, one entry each.
+// Reads a format of -o. Fields that do not exist are added to `unknown`, one entry each.
 Layout letters_layout(std::string_view format, std::span<const FieldName> fields,
                       std::vector<std::string>& unknown);
 
-// -O. Fields without a width or suffix are 20 wide.
+// Reads a format of -O. Fields without a width or suffix are 20 wide.
 Layout names_layout(std::string_view format, std::span<const FieldName> fields,
                     std::vector<std::string>& unknown);
 
-// Lists with %WIDTH; each field at most `least` characters short of its header's length.
+// Reads a list with %WIDTH.
 Layout list_layout(std::string_view list, std::span<const FieldName> fields,
                    std::vector<std::string>& unknown);
 
-// Whether a field of the layout is marked `more`.
+// True if a field of the layout is marked `more`.
 template <class Row>
 bool needs_more(const Layout& layout, std::span<const Field<Row>> fields) {
   for (const Cell& cell : layout.cells)
@@ -68,8 +69,8 @@ void put_row(TableWriter& table, std::span<const Field<Row>> fields, const Row& 
   }
 }
 
-// As SLURM_TIME_FORMAT says: "standard" (also unset) is 2026-01-31T08:05:00, "relative" too, any
-// other text is strftime's.
+// The time in the form that SLURM_TIME_FORMAT says. If it is not set, "standard" or "relative",
+// this is 2026-01-31T08:05:00; any other text is a format for strftime.
 std::string shown_time(Instant t);
 std::string shown_time(const std::optional<Instant>& t, std::string_view none);
 

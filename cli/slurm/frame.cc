@@ -1,4 +1,4 @@
-// Finding, parsing and failing in Slurm's manner.
+// Finds a command, parses its options, and reports errors as Slurm does.
 #include "cli/slurm/frame.h"
 
 #include <fmt/core.h>
@@ -62,10 +62,10 @@ bool has_name(const Command& command, std::string_view name) {
                      [&](const Option& option) { return option.name == name; });
 }
 
-// What Slurm says of a value that it cannot use, and the exit status it says it with.
+// Slurm's message for a value that it cannot use, and the exit status that goes with it.
 struct BadValue {
   std::string_view option;
-  std::string_view text;  // {} = the value
+  std::string_view text;  // {} = the message is the value itself
   int status;
 };
 constexpr BadValue kBadValues[] = {
@@ -135,7 +135,8 @@ void complain(const Invocation& call, std::string_view text) {
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     const std::string_view line = text.substr(0, end);
-    const bool fatal = line.starts_with("fatal: ");  // as Slurm has it, where it does not go on
+    // Slurm writes "fatal: " in place of "error: " where it does not go on
+    const bool fatal = line.starts_with("fatal: ");
     lines += fmt::format("{}: {}{}\n", call.program(), fatal ? "" : "error: ", line);
     text.remove_prefix(std::min(end + 1, text.size()));
   }
@@ -160,7 +161,8 @@ std::optional<Parsed> parse(const Invocation& call, int& status) {
   auto parsed = parse_options(options, call.args(), command.stop_at_operand, Spelling::getopt);
   if (!parsed) {
     std::string text = fmt::format("{}: {}\n", call.program(), parsed.error().message);
-    if (command.name != "sacct" && command.name != "sstat")  // Slurm's leave it at that
+    // Slurm's sacct and sstat do not print this line
+    if (command.name != "sacct" && command.name != "sstat")
       text += fmt::format("Try \"{} --help\" for more information\n", call.program());
     write_error(text);
     status = usage_status(command);
@@ -178,7 +180,7 @@ std::optional<Parsed> parse(const Invocation& call, int& status) {
       const std::string text = help_text(command, call.program());
       std::fwrite(text.data(), 1, name == "usage" ? text.find("\n\n") + 1 : text.size(), stdout);
     } else {
-      // The table outlives this call.
+      // The command's table outlives this call; `options` does not.
       given.option = &command.options[static_cast<std::size_t>(given.option - options.data())];
       own.push_back(std::move(given));
       continue;

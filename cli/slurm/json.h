@@ -1,5 +1,5 @@
-// What --json and --yaml of Slurm's commands print: a tree that keeps the order in which it is
-// made, with the shapes of Slurm's data_parser for numbers that may be unset.
+// The output of --json and --yaml of Slurm's commands: a tree that keeps the order in which it was
+// built, with the shapes that Slurm's data_parser uses for numbers that may be unset.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +25,12 @@ class Tree {
   static Tree null() { return Tree(Kind::plain, "null"); }
   static Tree words(const std::vector<std::string>& words);
 
-  // Of an object, or with an empty key of a list.
+  // Adds a member of an object; with an empty key, adds an item to a list.
   Tree& add(std::string_view key, Tree value);
   Tree& add(std::string_view key, std::string_view value) { return add(key, text(value)); }
   Tree& add(std::string_view key, const char* value) { return add(key, text(value)); }
   Tree& add(std::string_view key, std::int64_t value) { return add(key, number(value)); }
-  // {"set": ..., "infinite": ..., "number": ...}
+  // Adds {"set": ..., "infinite": ..., "number": ...}.
   Tree& add_set(std::string_view key, std::int64_t value);
   Tree& add_unset(std::string_view key);
   Tree& add_infinite(std::string_view key);
@@ -46,11 +46,11 @@ class Tree {
   void write_yaml(std::string& out, std::size_t depth) const;
 
   Kind kind_;
-  std::string value_;  // of text and plain
+  std::string value_;  // for text and plain
   std::vector<std::pair<std::string, Tree>> children_;
 };
 
-// The "meta" object, and after the payload "errors" and "warnings".
+// Writes the "meta" object first, and "errors" and "warnings" after the payload.
 enum class Shape : std::uint8_t { json, yaml };
 void print_document(Shape shape, std::string_view command,
                     std::vector<std::pair<std::string, Tree>> payload);

@@ -8,7 +8,7 @@
 namespace gantry::cli::slurm {
 namespace {
 
-// Whose table tests/slurm/options_test.cc goes through, by a test of this name.
+// Commands whose table is checked in tests/slurm/options_test.cc, by a test of the command's name.
 constexpr std::string_view kTested[] = {"sbatch", "squeue", "scancel", "sacct", "sinfo", "srun"};
 
 std::string table_cell(std::string_view text) {

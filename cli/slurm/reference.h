@@ -1,4 +1,4 @@
-// The page of docs/ that is made from the tables of options.
+// Writes the page of docs/ that is made from the tables of options.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace gantry::cli::slurm {
 
-// docs/slurm-options.md: every option of every command, honoured or refused.
+// The text of docs/slurm-options.md: every option of every command, whether it works or is refused.
 std::string options_page();
 
-// The folder with the commands under Slurm's names that belongs to this program: beside it as it
-// is built, or where it is installed; "" if there is none.
+// The folder with the links under Slurm's names that belong to this program: beside the program in
+// a build, or where it is installed. "" if there is none.
 std::string names_directory();
 
 }  // namespace gantry::cli::slurm

@@ -1,5 +1,6 @@
-// Our errors in Slurm's words. The controller says in a sentence what is wrong; clients of Slurm
-// look for its fixed texts, which this table finds by the code and a part of the sentence.
+// Translates our errors to Slurm's words. The controller says in a sentence what is wrong, but
+// clients of Slurm look for its fixed texts. The table finds them by the error's code and a part of
+// its sentence.
 #include <fmt/core.h>
 
 #include "cli/slurm/frame.h"
@@ -9,8 +10,8 @@ namespace {
 
 struct Row {
   ErrorCode code;
-  std::string_view part;  // of our sentence; "" = any
-  std::string_view text;  // Slurm's
+  std::string_view part;  // a part of our sentence; "" = any
+  std::string_view text;  // Slurm's text
 };
 
 constexpr std::string_view kNoPartition = "there is no partition \"";
@@ -78,7 +79,7 @@ constexpr Row kRows[] = {
      "Requested operation not supported on this job state"},
 };
 
-// The name that stands in quotes behind `part`.
+// The name in quotes that follows `part`.
 std::string quoted_after(const std::string& text, std::string_view part) {
   const std::size_t begin = text.find(part) + part.size();
   return text.substr(begin, text.find('"', begin) - begin);

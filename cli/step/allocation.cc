@@ -1,4 +1,4 @@
-// Submit, wait, give back.
+// Submits the request of an allocation, waits for its start, and gives it back.
 #include "cli/step/allocation.h"
 
 #include <fmt/core.h>
@@ -11,16 +11,17 @@
 namespace gantry::cli {
 namespace {
 
-constexpr Duration kPatience = milliseconds(500);  // a start that takes longer is announced
+constexpr Duration kPatience = milliseconds(500);  // if the start takes longer, the user is told
 constexpr Duration kPollSignals = milliseconds(250);
 
-volatile std::sig_atomic_t interrupted = 0;  // set by the handler, read by the wait below
+volatile std::sig_atomic_t interrupted = 0;  // set by the signal handler, read by the wait below
 
 void note_signal(int) {
   interrupted = 1;
 }
 
-// SIGINT, SIGTERM and SIGHUP end the wait instead of the process while this lives.
+// While an object of this class lives, SIGINT, SIGTERM and SIGHUP end the wait instead of the
+// process.
 class Interruptible {
  public:
   Interruptible() {
@@ -57,7 +58,7 @@ Result<Allocation> Allocation::ask(const Invocation& invocation,
     message.request_id = random_id();
     message.spec = request->spec;
     message.spec.kind = JobKind::allocation;
-    message.spec.requeue = false;  // its owner waits: a second start would find nobody
+    message.spec.requeue = false;  // the owner waits: after a second start nobody would be there
     if (message.spec.name.empty()) message.spec.name = "interactive";
     message.spec.submit_line = invocation.line();
   }
@@ -116,7 +117,8 @@ void Allocation::end(Session& session, ExitStatus exit) const {
   const auto done = session.call<proto::Ok>(message);
   if (done) return;
   const ErrorCode code = done.error().code;
-  if (code == ErrorCode::not_found || code == ErrorCode::wrong_state) return;  // ended already
+  // the job has already ended
+  if (code == ErrorCode::not_found || code == ErrorCode::wrong_state) return;
   fmt::print(stderr, "{}: job {} could not be given back: {}\n", program_, job_.value(),
              done.error().message);
 }

@@ -1,4 +1,5 @@
-// An allocation for grun (outside of a job) and galloc: asked for, waited for, given back.
+// An allocation for grun (outside of a job) and for galloc: it is asked for, waited for, and given
+// back.
 #pragma once
 
 #include <string>
@@ -12,16 +13,18 @@ namespace gantry::cli {
 
 class Allocation {
  public:
-  // Submits and waits until it has nodes, saying so on standard error when it takes a while. A
-  // signal that ends the wait gives the request up, as does the first one's most_wait: unavailable.
+  // Submits the request and waits until it has nodes. If that takes a while, it says so on standard
+  // error. If a signal ends the wait, or the wait lasts longer than `most_wait` of the (first)
+  // request, the request is cancelled and the error is unavailable.
   static Result<Allocation> ask(const Invocation& invocation, const JobRequest& request,
                                 Session& session);
-  // A heterogeneous job, if there are several; job() and row() are then its first component's.
+  // Several parts are submitted as a heterogeneous job; job() and row() then belong to its first
+  // component.
   static Result<Allocation> ask(const Invocation& invocation,
                                 const std::vector<const JobRequest*>& parts, Session& session);
   [[nodiscard]] JobId job() const { return job_; }
   [[nodiscard]] const proto::JobRow& row() const { return row_; }
-  // Gives the nodes back; `exit` is what the job is recorded with.
+  // Gives the nodes back. `exit` is the exit status that is recorded for the job.
   void end(Session& session, ExitStatus exit) const;
 
  private:

@@ -30,7 +30,7 @@ Result<std::vector<proto::JobDetail>> details_of(Session& session, JobId job) {
   return std::move(shown->jobs);
 }
 
-// `behind` the names.
+// `behind` is appended to the names of the variables.
 void set_geometry(const proto::JobDetail& job, const std::string& behind) {
   std::vector<std::uint32_t> tasks, cpus;
   for (const NodePlacement& place : job.placement) {
@@ -116,7 +116,8 @@ Result<int> run_in_allocation(const std::string& program, Manner manner,
   std::vector<char*> argv;
   for (std::string& word : command) argv.push_back(word.data());
   argv.push_back(nullptr);
-  // The terminal's signals are the command's: we stay to give the allocation back.
+  // Signals of the terminal are meant for the command; this process stays, to give the allocation
+  // back.
   std::signal(SIGINT, SIG_IGN);
   std::signal(SIGQUIT, SIG_IGN);
   const pid_t pid = ::fork();

@@ -1,4 +1,4 @@
-// A command, or a shell, that runs here while an allocation lasts: galloc and salloc.
+// Runs a command, or a shell, on this host while an allocation lasts: for galloc and salloc.
 #pragma once
 
 #include <string>
@@ -11,18 +11,21 @@
 
 namespace gantry::cli {
 
-// Puts into our environment what scripts and grun expect in an allocation (Slurm's names and ours).
+// Puts into our environment the variables that scripts and grun expect in an allocation (Slurm's
+// names and ours).
 void set_allocation_environment(const proto::JobRow& row, const JobRequest& request);
 
-// And what each of its nodes has of it, which launchers of MPI read: SLURM_TASKS_PER_NODE,
+// Also sets what the job has on each of its nodes, for launchers of MPI: SLURM_TASKS_PER_NODE and
 // SLURM_JOB_CPUS_PER_NODE.
 Result<void> set_allocation_geometry(Session& session, JobId job);
 
-// Of a heterogeneous job: SLURM_HET_SIZE, and of component n SLURM_X_HET_GROUP_n with X of JOB_ID,
-// JOB_NODELIST, JOB_NUM_NODES, JOB_PARTITION, TASKS_PER_NODE, JOB_CPUS_PER_NODE.
+// Sets the variables of a heterogeneous job: SLURM_HET_SIZE, and for component n
+// SLURM_X_HET_GROUP_n, where X is JOB_ID, JOB_NODELIST, JOB_NUM_NODES, JOB_PARTITION,
+// TASKS_PER_NODE or JOB_CPUS_PER_NODE.
 Result<void> set_component_geometry(Session& session, JobId leader);
 
-// Runs the command, or $SHELL if it is empty; its exit status, or 128 + the signal that ended it.
+// Runs the command, or $SHELL if the command is empty. Returns its exit status, or 128 + the signal
+// that ended it.
 Result<int> run_in_allocation(const std::string& program, Manner manner,
                               std::vector<std::string> command);
 

@@ -1,5 +1,5 @@
-// Our terminal, handed over to a task's: until this ends, keys go on as they are, Ctrl-C and Ctrl-Z
-// too, and nothing is echoed here.
+// Hands our terminal over to the terminal of a task. While this object lives, keys are passed on
+// unchanged, Ctrl-C and Ctrl-Z too, and nothing is echoed here.
 #pragma once
 
 #include <termios.h>
@@ -12,7 +12,7 @@ namespace gantry::cli {
 
 class RawTerminal {
  public:
-  RawTerminal();  // standard input; nothing where that is no terminal
+  RawTerminal();  // works on standard input; does nothing if it is no terminal
   ~RawTerminal();
   RawTerminal(const RawTerminal&) = delete;
   RawTerminal& operator=(const RawTerminal&) = delete;
@@ -21,7 +21,7 @@ class RawTerminal {
   std::optional<termios> before_;
 };
 
-// Of the terminal that standard output is; nullopt if it is none, with errno.
+// The size of the terminal on standard output; nullopt, with errno set, if it is no terminal.
 std::optional<proto::TerminalSize> terminal_size();
 
 }  // namespace gantry::cli

@@ -1,5 +1,5 @@
-// How tasks of a step have ended, for a person: tasks of one node that end alike within a moment
-// are one line, "n1: tasks 0-3,7: Exited with exit code 1".
+// Collects how the tasks of a step have ended and tells it to a person. Tasks of one node that end
+// in the same way within a moment share one line: "n1: tasks 0-3,7: Exited with exit code 1".
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@ namespace gantry::cli {
 
 class StepEndings {
  public:
-  static constexpr std::int64_t kMoment = 20'000;  // microseconds that a line waits for others
+  static constexpr std::int64_t kMoment = 20'000;  // microseconds that a line waits for more tasks
 
   void add(const std::string& node, std::uint32_t rank, const std::string& what,
            std::int64_t now_us);
-  // When the lines are to be said, unless there are none.
+  // The time when the collected lines are due; nullopt if there are none.
   [[nodiscard]] std::optional<std::int64_t> due_us() const;
-  // Those that there are, by node as they came.
+  // Removes and returns the collected lines, in the order in which their nodes reported.
   std::vector<std::string> take();
 
  private:

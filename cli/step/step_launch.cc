@@ -1,4 +1,5 @@
-// Two ways for streams to come in, two ways for orders to go out.
+// Streams can arrive in two ways (our own socket, or the job's socket), and orders leave in the
+// same two ways.
 #include "cli/step/step_launch.h"
 
 #include <arpa/inet.h>
@@ -27,7 +28,7 @@ namespace {
 constexpr Duration kLaunchTimeout = seconds(30);
 constexpr std::string_view kTcp = "tcp://";
 
-// Our own listening socket. Who dials must know the step's key; StepStreams bounds what others
+// Our own listening socket. A peer must know the step's key; StepStreams bounds what all others
 // cost.
 class TcpSource final : public StreamSource {
  public:
@@ -50,7 +51,7 @@ class TcpSource final : public StreamSource {
   Bytes ticket_;
 };
 
-// Descriptors that the node passes over the job's socket, one per byte.
+// Descriptors of streams, which the node passes over the job's socket with one byte each.
 class PassedSource final : public StreamSource {
  public:
   PassedSource(net::JobSocketClient client, proto::StepListening listening)
@@ -96,7 +97,7 @@ Error at_node(const Error& error, const std::string& node) {
   return {error.code, fmt::format("node {}: {}", node, error.message)};
 }
 
-// The local address by which `towards` ("tcp://HOST:PORT") is reached: no packet is sent.
+// The local address from which `towards` ("tcp://HOST:PORT") is reached. No packet is sent.
 Result<sockaddr_storage> local_address(const std::string& towards) {
   auto socket = net::connect_to(towards, net::Deadline(seconds(10)));
   if (!socket) return tl::unexpected(socket.error());
@@ -119,7 +120,7 @@ std::string address_text(const sockaddr_storage& address) {
   return fmt::format("tcp://{}:{}", text, ntohs(in.sin_port));
 }
 
-// Two for each node: its connection, and its stream.
+// Raises the limit of descriptors: each node needs two, for its connection and for its stream.
 void allow_descriptors() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
@@ -165,17 +166,19 @@ Result<std::unique_ptr<StreamSource>> listen_through_node(const std::string& pat
 
 namespace {
 
-// What the nodes answer, by their place in the permission; nothing: Ok.
+// The answers of the nodes, by their place in the permission; nullopt means Ok.
 using Answers = std::vector<std::optional<Error>>;
 
-// Nodes dial only the host that asks them: each connection comes from where the stream listens.
+// Sends a message to each node. A node dials back only to the host that asks it, so each connection
+// leaves from the address on which the streams are accepted.
 template <class Message>
 Result<Answers> tell_nodes(const proto::StepPermission& permission, Message message) {
   allow_descriptors();
   const auto listener =
       net::split_address(std::string_view(message.io_address).substr(kTcp.size()));
   if (!listener) return tl::unexpected(listener.error());
-  // All nodes are asked before any is waited for: a step starts in one round trip.
+  // All nodes are asked before the first answer is awaited, so that a step starts in one round
+  // trip.
   std::vector<net::Client> clients;
   const net::HeaderBytes header({proto::kProtocolVersion, number<Message>, 1});
   for (const proto::StepNode& node : permission.nodes) {

@@ -1,7 +1,8 @@
-// Starting a step: who accepts its streams, and handing each node its part.
+// Starts a step: decides who accepts its streams, and hands each node its part.
 //
-// Outside of a container grun listens itself and talks to the nodes by CURVE. Inside one without a
-// network both go through the job's socket: the node accepts streams and passes the descriptors.
+// Outside of a container grun listens itself and talks to the nodes with CURVE. In a container
+// without a network both go through the job's socket: the node accepts the streams and passes their
+// descriptors.
 #pragma once
 
 #include <memory>
@@ -16,33 +17,33 @@
 
 namespace gantry::cli {
 
-// The listener is bound to the local address that leads to the first node of the permission.
+// Listens for streams on the local address from which the first node of the permission is reached.
 Result<std::unique_ptr<StreamSource>> listen_for_streams(const proto::StepPermission& permission);
-// On the job's socket at `path`.
+// Lets the node accept the streams, through the job's socket at `path`.
 Result<std::unique_ptr<StreamSource>> listen_through_node(const std::string& path);
 
-// Hands `launch` (complete but for its node) to every node of the permission. On an error the nodes
-// that had it already give up by themselves, because nobody answers their streams.
+// Hands `launch` (complete except for its node) to every node of the permission. On an error, nodes
+// that already had it give up by themselves, because nobody answers their streams.
 Result<void> launch_on_nodes(const proto::StepPermission& permission, proto::LaunchStep launch);
 Result<void> launch_through_node(const std::string& path, const proto::StepPermission& permission,
                                  proto::LaunchStep launch);
 
-// The same with `attach`. The nodes (by place in the permission) where nothing of the step runs any
-// more, or not yet, are no error: they are given back.
+// Hands `attach` to every node of the permission. It is no error if the step no longer runs on a
+// node, or does not run there yet; the places of these nodes in the permission are returned.
 Result<std::vector<std::size_t>> attach_on_nodes(const proto::StepPermission& permission,
                                                  proto::AttachStep attach);
 Result<std::vector<std::size_t>> attach_through_node(const std::string& path,
                                                      const proto::StepPermission& permission,
                                                      proto::AttachStep attach);
 
-// Where the nodes bring the streams of a step: to the job's socket if we run in a job that has one,
-// else straight here. The key is one for all streams of the step.
+// The place to which the nodes bring the streams of a step: the job's socket if we run in a job
+// that has one, else a socket of our own. All streams of the step use one key.
 class StepDoor {
  public:
-  // `permission`: as of listen_for_streams().
+  // `permission` as for listen_for_streams().
   static Result<StepDoor> open(const proto::StepPermission& permission);
 
-  // Tells the node where it finds us: address, ticket and key of LaunchStep or AttachStep.
+  // Tells the node how to reach us: fills in address, ticket and key of LaunchStep or AttachStep.
   template <class Message>
   void tell(Message& message) const {
     message.io_address = source_->address();
@@ -52,7 +53,7 @@ class StepDoor {
   [[nodiscard]] const Bytes& key() const { return key_; }
   [[nodiscard]] StreamSource& source() const { return *source_; }
 
-  // launch_on_nodes() and attach_on_nodes(), or through the job's socket.
+  // Does launch_on_nodes() or attach_on_nodes(), or their counterparts through the job's socket.
   [[nodiscard]] Result<void> launch(const proto::StepPermission& permission,
                                     proto::LaunchStep launch) const;
   [[nodiscard]] Result<std::vector<std::size_t>> attach(const proto::StepPermission& permission,

@@ -1,4 +1,4 @@
-// What grun's own options say about a step, apart from the job that it may have to ask for.
+// What grun's own options say about a step, apart from the job that grun may have to ask for.
 #pragma once
 
 #include <cstdint>
@@ -13,28 +13,31 @@ namespace gantry::cli {
 
 enum class StepInput : std::uint8_t { first_task, none };
 
-// launcher: the step is ours, and ends with us. attached: we look on.
+// launcher: this process owns the step, and the step ends with it. attached: this process only
+// watches a step.
 enum class StepRole : std::uint8_t { launcher, attached };
 
-// Begins with the request, so that the setters of job options work on it as they are: sizes of the
-// step, and outside of a job the whole of what is asked for.
+// The options of a step. It derives from the request of a job, so that the setters of job options
+// also work on it: inside a job they give the sizes of the step, outside of one the whole request.
 struct StepOptions : JobRequest {
   bool label = false;             // -l
   bool kill_on_bad_exit = false;  // -K
   bool overlap = false;
-  bool exact = false;     // cores that no other step has, or wait for them
+  bool exact = false;     // wants cores that no other step has, and waits for them
   bool terminal = false;  // --pty
   proto::StepMpi mpi = proto::StepMpi::none;
   std::optional<JobId> job_id;     // --jobid
-  std::string std_out, std_err;    // pattern of a file on the nodes; "" = here
+  std::string std_out, std_err;    // file name patterns on the nodes; "" = output comes here
   bool quit_on_interrupt = false;  // the first Ctrl-C ends the step
   StepInput input = StepInput::first_task;
-  std::string gpu_bind;     // as parse_gpu_bind() takes it; "" = not said
-  bool unbuffered = false;  // output of several tasks as it comes, not in whole lines
+  std::string gpu_bind;     // as parse_gpu_bind() takes it; "" = not given
+  bool unbuffered = false;  // outputs of several tasks are not collected into whole lines
   StepRole role = StepRole::launcher;
   Manner manner = Manner::gantry;
-  std::optional<std::uint32_t> only_output, only_error;  // of this task; unset: of all
-  std::uint32_t patience_s = 0;  // end the others so long after the first task's end; 0 = never
+  // output of this task only; not set: of all
+  std::optional<std::uint32_t> only_output, only_error;
+  // seconds from the end of the first task until the others are ended; 0 = never
+  std::uint32_t patience_s = 0;
 };
 
 }  // namespace gantry::cli

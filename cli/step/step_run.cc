@@ -35,7 +35,7 @@ std::optional<JobId> surrounding_job(const StepOptions& options) {
 
 namespace {
 
-// What -m says of the nodes, and of each node's cores.
+// What the option -m says: how tasks are distributed over nodes, and over the cores of each node.
 struct Distribution {
   bool cyclic_nodes = false;
   proto::CoreOrder cores = proto::CoreOrder::block;
@@ -53,7 +53,8 @@ Distribution distribution_of(const StepOptions& options) {
   return out;
 }
 
-// Sizes: as given, else the job's from its environment (Slurm's rule).
+// The sizes of the step: those given as options, else those of the job from its environment
+// (Slurm's rule).
 proto::StepShape step_shape(const StepOptions& options, const std::string& group) {
   const auto said = [&](const char* name) { return number_of_env((name + group).c_str()); };
   const JobRequest& r = options;
@@ -82,8 +83,9 @@ proto::StepShape step_shape(const StepOptions& options, const std::string& group
 constexpr Duration kFirstPause = milliseconds(50);
 constexpr Duration kLongestPause = seconds(1);
 
-// A step that wants cores of its own asks again until it has them. Nobody calls it: the controller
-// remembers no step that it has not made, so one that is given up leaves nothing behind.
+// A step that wants cores of its own asks again until it gets them. The controller remembers
+// nothing of a step that it has refused, so it cannot call back, and a step that is given up leaves
+// nothing behind.
 Result<proto::StepGranted> await_cores(const proto::StepCreate& create, const std::string& program,
                                        bool quiet, Session& session,
                                        Result<proto::StepGranted> granted) {
@@ -95,7 +97,7 @@ Result<proto::StepGranted> await_cores(const proto::StepCreate& create, const st
   for (Duration pause = kFirstPause; granted && granted->busy;
        pause = std::min(pause * 2, kLongestPause)) {
     const timespec nap{pause.us / 1'000'000, pause.us % 1'000'000 * 1'000};
-    // tidy-allow(sleep): the end of a step is no event for who waits for its cores
+    // tidy-allow(sleep): no event tells a waiting step that another step has ended
     ::nanosleep(&nap, nullptr);
     granted = session.call<proto::StepGranted>(create);
   }
@@ -106,7 +108,7 @@ Result<proto::StepGranted> create_step(const proto::StepCreate& create, const st
                                        bool quiet, Session& session) {
   auto granted = session.call<proto::StepGranted>(create);
   if (!granted && granted.error().code == ErrorCode::wrong_state) {
-    // A script may be quicker than the news of its own start.
+    // A script may ask before the controller has heard that the job has started.
     proto::WaitJobs wait;
     wait.jobs.push_back({create.job, {}});
     wait.until_started = true;
@@ -124,7 +126,7 @@ Result<proto::StepGranted> create_step(const proto::StepCreate& create, const st
   return granted;
 }
 
-// As Slurm's srun: without a terminal here the step has none either, which is said.
+// As with Slurm's srun: if we have no terminal, the step gets none either, and the user is told.
 void set_terminal(proto::LaunchStep& launch, const StepCommand& command, StepOptions& options) {
   if (!options.terminal) return;
   launch.terminal = terminal_size();
@@ -142,14 +144,14 @@ std::map<std::string, std::string> task_gpu_variables(const GpuWish& gpus,
                                                       const std::string& bind) {
   std::map<std::string, std::string> out;
   if (!bind.empty()) out["SLURM_GPU_BIND"] = bind;
-  if (gpus.per_task && *gpus.per_task >= 1000)  // a part of one is the same for all
+  if (gpus.per_task && *gpus.per_task >= 1000)  // a part of one GPU is the same for all tasks
     out.try_emplace("SLURM_GPU_BIND", fmt::format("per_task:{}", *gpus.per_task / 1000));
   return out;
 }
 
 namespace {
 
-// What the controller has made of a part.
+// What the controller has granted for one part.
 struct Made {
   proto::StepGranted granted;
   proto::StepPermission permission;
@@ -185,7 +187,8 @@ Result<void> tell_end(const proto::StepPermission& permission, Instant started, 
 
 constexpr StepEnd kNotStarted{{1, 0}, {}};
 
-// In the order of their jobs, so that two that want cores of their own never wait for each other.
+// Asks for the steps in the order of their jobs, so that two callers that want cores of their own
+// never wait for each other.
 Result<std::vector<Made>> make_steps(const std::vector<StepPart>& parts, Session& session) {
   std::vector<std::size_t> order(parts.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -204,7 +207,7 @@ Result<std::vector<Made>> make_steps(const std::vector<StepPart>& parts, Session
   return out;
 }
 
-// One permission for all, as the streams see it.
+// Joins the permissions of all parts into one, for the streams.
 proto::StepPermission joined(const std::vector<Made>& steps) {
   proto::StepPermission all = steps.front().permission;
   for (std::size_t i = 1; i < steps.size(); ++i) {
@@ -235,7 +238,8 @@ proto::LaunchStep launch_of(StepPart& part, const Made& made) {
   return launch;
 }
 
-// What the tasks of each part are told of all of them. The first task's node is where they meet.
+// Tells the tasks of each part about the tasks of all parts. They meet on the node of the first
+// task.
 void number_through(std::vector<proto::LaunchStep>& launches, const std::vector<Made>& steps,
                     const proto::StepPermission& all) {
   proto::HetStep het;
@@ -251,7 +255,8 @@ void number_through(std::vector<proto::LaunchStep>& launches, const std::vector<
   }
 }
 
-// "srun: launching StepId=12.0 on host n1, 2 tasks: 0-1", as Slurm's srun -v has it.
+// Prints lines like those of Slurm's srun -v: "srun: launching StepId=12.0 on host n1, 2 tasks:
+// 0-1".
 void say_where(const std::string& program, const std::vector<Made>& steps) {
   for (const Made& made : steps)
     for (const proto::StepNode& node : made.permission.nodes) {

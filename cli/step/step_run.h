@@ -1,4 +1,4 @@
-// Running a step of a job, for grun and srun: from the controller's permission to the last output.
+// Runs a step of a job, for grun and srun: from the controller's permission to the last output.
 #pragma once
 
 #include <map>
@@ -18,14 +18,15 @@ struct StepCommand {
   std::map<std::string, std::string> environment;
 };
 
-// A positive number of at most a million; nullopt: unset, or something else.
+// The value of an environment variable, if it is a number from 1 to a million; nullopt if it is not
+// set or is something else.
 std::optional<std::uint32_t> number_of_env(const char* name);
 
-// The job whose step this is: --jobid, or the one we run in.
+// The job that the step belongs to: the one of --jobid, or the job that we run in.
 std::optional<JobId> surrounding_job(const StepOptions& options);
 
-// What steps are told about which GPUs their tasks see, as SLURM_GPU_BIND; --gpus-per-task says it
-// too. `bind`: as parse_gpu_bind() takes it, or "".
+// Variables that tell a step which GPUs its tasks see: SLURM_GPU_BIND, from `bind` or from
+// --gpus-per-task. `bind` is a value that parse_gpu_bind() takes, or "".
 std::map<std::string, std::string> task_gpu_variables(const GpuWish& gpus, const std::string& bind);
 
 // A step of one job, or of one component of a heterogeneous job.
@@ -33,14 +34,14 @@ struct StepPart {
   StepCommand command;
   StepOptions options;
   JobId job{};
-  std::string
-      group;  // "_HET_GROUP_1": behind the names of variables that say the job's sizes; or ""
+  std::string group;  // suffix of the variables with the job's sizes: "_HET_GROUP_1", or ""
 };
 
-// The exit status of the step: largest of the tasks', 128 + signal. Several parts, of several
-// components, are one to their tasks, whose numbers go through all parts in their order; what
-// concerns our end of it (labels, input, --kill-on-bad-exit, ...) is as the first part's options
-// say. They have neither a terminal nor --mpi.
+// Runs a step and returns its exit status: the largest of its tasks', where a signal counts as 128
+// + its number. If there are several parts (components of a heterogeneous job), their tasks see one
+// step: ranks count through all parts in order. Options for this side of the step (labels, input,
+// --kill-on-bad-exit, ...) are taken from the first part. Several parts cannot have a terminal or
+// --mpi.
 Result<int> run_step(std::vector<StepPart> parts, Session& session);
 Result<int> run_step(StepCommand command, StepOptions options, Session& session, JobId job);
 

@@ -42,7 +42,7 @@ void write_fully(int fd, std::string_view data) {
       pollfd ready{fd, POLLOUT, 0};
       ::poll(&ready, 1, -1);
     } else if (errno != EINTR) {
-      return;  // whoever read our output has gone; the tasks go on
+      return;  // the reader of our output has gone; the tasks go on
     }
   }
 }
@@ -54,8 +54,8 @@ sigset_t forwarded_signals() {
   return set;
 }
 
-// A signalfd over the forwarded signals. They stay blocked: what is left to do, telling of the end
-// and giving an allocation back, takes moments, and a terminal that hangs up signals twice.
+// A signalfd for the forwarded signals. They stay blocked for good: reporting the end and giving an
+// allocation back take only moments, and a terminal that hangs up sends two signals.
 class SignalFd {
  public:
   SignalFd() {
@@ -156,7 +156,7 @@ Result<StepResult> StepStreams::run(StreamSource& source) {
       if (fds[i + 2].revents & (POLLIN | POLLHUP | POLLERR)) read(*streams_[i]);
       if (!streams_[i]->closed) write(*streams_[i]);
     }
-    // With every stream here already, a node daemon that goes takes nothing from the step.
+    // If every stream is already here, the step loses nothing when the node's daemon ends.
     if (fds[1].revents != 0 && !all_here())
       if (auto done = accept(source); !done) return tl::unexpected(done.error());
     if (fds.back().revents != 0) read_input();
@@ -171,8 +171,8 @@ Result<StepResult> StepStreams::run(StreamSource& source) {
   return result_;
 }
 
-// A terminal that is handed over does not go back to the left by itself; one that hung up takes
-// nothing, which is no reason to end (fmt::print would throw).
+// Prints a line. A terminal in raw mode needs "\r" to return to the left. If the terminal has hung
+// up, the step must go on; so this does not use fmt::print, which would throw.
 void StepStreams::say(const std::string& line) const {
   std::fputs((line + (raw_ ? "\r\n" : "\n")).c_str(), stderr);
 }
@@ -203,12 +203,12 @@ void StepStreams::write(Stream& stream) {
   while (!stream.crypt.output().empty()) {
     const std::string_view out = stream.crypt.output();
     const ssize_t n = ::send(stream.fd, out.data(), out.size(), MSG_NOSIGNAL);
-    if (n <= 0) return;  // EAGAIN: poll says when; errors: read() finds out
+    if (n <= 0) return;  // EAGAIN: poll tells when to go on; read() reports other errors
     stream.crypt.written(static_cast<std::size_t>(n));
   }
 }
 
-// A stream that never said hello was somebody else's, who had no key: no loss to the step.
+// A stream that ended without a hello came from a stranger without the key; the step loses nothing.
 void StepStreams::lost(Stream& stream, const std::string& why) {
   stream.closed = true;
   ::close(stream.fd);
@@ -269,7 +269,7 @@ void StepStreams::greet(Stream& stream, const proto::StepHello& hello) {
   if (options_.input == StepInput::none && hello.first_rank == 0)
     send(stream, {proto::TaskInput{{}, true}});
   if (!options_.terminal || hello.first_rank != 0) return;
-  raw_.emplace();  // not before: until then Ctrl-C ends us
+  raw_.emplace();  // only now: until here Ctrl-C ends this process
   send_window();
 }
 
@@ -291,7 +291,8 @@ void StepStreams::tell_peer(std::uint32_t node, const proto::StepFrame& frame) {
   early_[node].push_back(frame);
 }
 
-// Servers of PMI-2 speak only of fences, in which all tasks are.
+// Ends the step when the tasks of a node have ended while others wait for them. Servers of PMI-2
+// wait for each other only in fences, and every task takes part in a fence.
 void StepStreams::wait_in_vain(const Stream& gone) {
   if (killing_) return;
   say(fmt::format("{}: error: {}: its tasks have ended, and others wait for them in a fence",
@@ -317,7 +318,7 @@ void StepStreams::say_endings() {
 }
 
 void StepStreams::end_all() {
-  say_endings();  // what came before
+  say_endings();  // endings collected before this
   killing_ = true;
   signal_tasks(SIGTERM);
   signal_tasks(SIGKILL);
@@ -331,8 +332,8 @@ void StepStreams::send_window() {
       send(*stream, {proto::StepWindow{size->rows, size->columns}});
 }
 
-// Whole lines only, so that those of several tasks do not run into each other; the bytes of a
-// single task are passed on as they come, so that a prompt is seen.
+// Writes whole lines only, so that outputs of several tasks do not mix within a line. The bytes of
+// a single task are passed on as they come, so that a prompt is seen.
 void StepStreams::output(const proto::TaskOutput& output) {
   const auto& only = output.std_err ? options_.only_error : options_.only_output;
   if (only && *only != output.rank) return;
@@ -368,7 +369,7 @@ void StepStreams::flush_lines() {
       write_fully(key.second ? STDERR_FILENO : STDOUT_FILENO, labelled(key.first, line.text));
 }
 
-// When the tasks that are left are ended; attached, when nodes without a stream are given up.
+// When the remaining tasks are ended; if attached, when nodes without a stream are given up.
 std::optional<std::int64_t> StepStreams::deadline_us() const {
   if (attached())
     return std::find(heard_.begin(), heard_.end(), false) == heard_.end()
@@ -402,7 +403,7 @@ void StepStreams::end_for_lateness() {
 }
 
 void StepStreams::task_exit(const Stream& stream, const proto::TaskExit& exit) {
-  if (attached()) {  // Slurm's sattach does not count a signal
+  if (attached()) {  // Slurm's sattach ignores ends by a signal
     if (exit.status.code == 0) return;
     say(fmt::format("{}: error: task {} exited with exit code {}", program_, exit.rank,
                     exit.status.code));
@@ -415,7 +416,7 @@ void StepStreams::task_exit(const Stream& stream, const proto::TaskExit& exit) {
   if (what.empty() && exit.status.signal != 0) what = ::strsignal(exit.status.signal);
   if (what.empty()) what = fmt::format("Exited with exit code {}", exit.status.code);
   endings_.add(stream.node, exit.rank, what, monotonic_us());
-  // Of those that meet in a PMI server the others would wait for it for ever.
+  // Tasks that meet in a PMI server would wait for this one for ever, so they are ended.
   if ((options_.kill_on_bad_exit || options_.mpi != proto::StepMpi::none) && !killing_) end_all();
 }
 
@@ -444,7 +445,7 @@ void StepStreams::on_signal(int signal) {
     return;
   }
   if (signal == SIGTERM && !aborting_ && options_.manner == Manner::slurm) {
-    // As Slurm says it; two seconds are for the word to come back.
+    // Slurm's text; the two seconds are for the news of the end to arrive.
     aborting_ = true;
     say(fmt::format("{}: Job step aborted: Waiting up to {} seconds for job step to finish.",
                     program_, permission_.kill_wait.us / 1'000'000 + 2));

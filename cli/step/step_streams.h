@@ -1,14 +1,15 @@
-// The streams of a running step: output of all tasks to our own, our input to the first task,
-// signals to all, until every node has said that it is done.
+// The streams of a running step: the output of all tasks goes to our own output, our input to the
+// first task, and signals to all tasks, until every node has reported that it is done.
 //
-// Output keeps its order within a task. Whole lines are written, with labels "RANK: line"; a single
-// task's bytes are passed on as they come. A node whose stream is cut counts as a failure of its
-// tasks. One who is attached sends input only, and whether it stays or goes means nothing to the
-// step; an end of input, signals and a size of the terminal are the launcher's to send.
-// What the PMI servers of the nodes say to each other is passed on among the streams.
+// The output of one task keeps its order. It is written in whole lines, with labels as "RANK:
+// line"; if there is only one task, its bytes are passed on as they come. A node whose stream is
+// cut counts as a failure of its tasks. An attached process only sends input, and the step does not
+// depend on it; only the launcher sends the end of input, signals and the size of the terminal.
+// Messages between the PMI servers of the nodes are passed on from stream to stream.
 //
-// Everybody in the network may connect. Who has not said hello under the step's key is a stranger:
-// there are so many at a time, the oldest makes room, and once each node is here none is let in.
+// Everybody in the network may connect. A peer that has not said hello under the step's key is a
+// stranger: only so many may be connected at a time, the oldest makes room for a new one, and once
+// every node is here none is let in.
 #pragma once
 
 #include <cstdint>
@@ -28,31 +29,32 @@
 
 namespace gantry::cli {
 
-// Where the streams of the step's nodes come from; each arrives as a connected socket.
+// The source of the streams of the step's nodes. Each stream arrives as a connected socket.
 class StreamSource {
  public:
   virtual ~StreamSource() = default;
   [[nodiscard]] virtual std::string address() const = 0;  // LaunchStep::io_address
   [[nodiscard]] virtual Bytes ticket() const = 0;         // LaunchStep::io_ticket
-  [[nodiscard]] virtual int descriptor() const = 0;       // readable: take() may have one
-  // A new connection, for the caller to close. limit_exceeded: there are no descriptors left.
+  [[nodiscard]] virtual int descriptor() const = 0;  // readable when take() may return a connection
+  // Returns a new connection, which the caller has to close. Error limit_exceeded: no descriptors
+  // are left.
   virtual Result<std::optional<int>> take() = 0;
 };
 
-// Of a node's tasks, or of several nodes'.
+// How the tasks of one node, or of several nodes, have ended.
 struct StepEnd {
-  ExitStatus largest;  // as shells count: 128 + signal
+  ExitStatus largest;  // as in shells: a signal is 128 + its number
   Usage usage;
   void add(const StepEnd& other);
 };
 
 struct StepResult {
-  int exit_status = 0;         // as a command's: largest of the tasks; 128 + signal
-  std::vector<StepEnd> nodes;  // in the permission's order
+  int exit_status = 0;         // of the whole command: the largest of the tasks'
+  std::vector<StepEnd> nodes;  // in the order of the permission
 };
 
-// `permission` may stand for several steps, of components of a heterogeneous job: all of their
-// nodes, with ranks that go through all of them.
+// `permission` may stand for several steps, one for each component of a heterogeneous job. It then
+// has all of their nodes, and ranks count through all of them.
 class StepStreams {
  public:
   StepStreams(std::string program, const proto::StepPermission& permission, Bytes key,
@@ -61,26 +63,26 @@ class StepStreams {
   StepStreams(const StepStreams&) = delete;
   StepStreams& operator=(const StepStreams&) = delete;
 
-  // Attached, before run(): nothing of the step runs on this node any more.
+  // For an attached process, before run(): says that the step no longer runs on this node.
   void leave_out(std::size_t node);
 
-  // Until all nodes are done; attached, also until a signal comes: exit_status is 128 + it then.
-  // Blocks SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 for good
-  // and forwards them; a second SIGINT within a second ends the step.
+  // Runs until all nodes are done. An attached process also returns when a signal arrives;
+  // exit_status is then 128 + the signal. SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are
+  // blocked for good and forwarded to the tasks; a second SIGINT within a second ends the step.
   Result<StepResult> run(StreamSource& source);
 
  private:
   struct Stream {
-    std::string node;  // "" until its StepHello
+    std::string node;  // "" until its StepHello has come
     int fd = -1;
     net::SecureStream crypt;
     std::uint32_t first_rank = 0, tasks = 0;
-    std::uint32_t index = 0;  // of the node in the permission
+    std::uint32_t index = 0;  // index of the node in the permission
     bool done = false;        // StepNodeDone has come
     bool closed = false;
     [[nodiscard]] bool is_strange() const { return node.empty() && !closed; }
   };
-  struct Line {  // a line in the making, of one task and stream
+  struct Line {  // unfinished line of one task and stream
     std::string text;
   };
 
@@ -100,7 +102,7 @@ class StepStreams {
   void wait_in_vain(const Stream& gone);
   void end_all();
   void send_window();
-  void say(const std::string& line) const;  // on standard error
+  void say(const std::string& line) const;  // prints on standard error
   void output(const proto::TaskOutput& output);
   void say_endings();
   void task_exit(const Stream& stream, const proto::TaskExit& exit);
@@ -117,7 +119,7 @@ class StepStreams {
   void send(Stream& stream, const proto::StepFrame& frame);
   void worst(const Stream& stream, ExitStatus status);
   [[nodiscard]] bool finished() const;
-  [[nodiscard]] bool all_here() const;  // a stream from each node has come
+  [[nodiscard]] bool all_here() const;  // true when each node's stream has come
 
   std::string program_;
   const proto::StepPermission& permission_;
@@ -126,17 +128,18 @@ class StepStreams {
   std::vector<std::unique_ptr<Stream>> streams_;
   std::map<std::pair<std::uint32_t, bool>, Line> lines_;
   StepEndings endings_;
-  std::map<std::uint32_t, std::vector<proto::StepFrame>> early_;  // for nodes that are not here yet
+  // frames for nodes whose streams have not come yet
+  std::map<std::uint32_t, std::vector<proto::StepFrame>> early_;
   std::optional<RawTerminal> raw_;
   std::size_t nodes_done_ = 0;
   bool input_open_ = true;
   bool killing_ = false;
   bool aborting_ = false;  // SIGTERM has come
   std::int64_t interrupted_us_ = 0;
-  std::int64_t first_end_us_ = 0;  // of a task; 0 = none yet
-  std::int64_t begun_us_ = 0;      // run()
-  std::vector<bool> heard_;        // by node: its stream came, or none will
-  std::optional<int> detached_;    // by this signal
+  std::int64_t first_end_us_ = 0;  // time of a task's first end; 0 = none yet
+  std::int64_t begun_us_ = 0;      // time when run() began
+  std::vector<bool> heard_;        // by node: its stream has come, or none will
+  std::optional<int> detached_;    // signal that ended an attached run
   StepResult result_;
 };
 

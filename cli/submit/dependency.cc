@@ -13,7 +13,7 @@ namespace gantry::cli {
 namespace {
 
 constexpr std::size_t kMaxDependencies = 1000;
-constexpr std::int64_t kMaxDelayMinutes = 525'600;  // a year
+constexpr std::int64_t kMaxDelayMinutes = 525'600;  // one year
 
 std::optional<DependencyKind> dependency_kind(std::string_view name) {
   for (const auto& [kind, word] : enum_names(DependencyKind{}))

@@ -11,11 +11,11 @@ namespace gantry::cli {
 
 struct DependencyList {
   std::vector<Dependency> list;
-  bool any = false;  // parted by "?": one that is met is enough
+  bool any = false;  // separated by "?": one dependency that is met is enough
 };
 
-// TYPE:JOB[_TASK][+MINUTES][:JOB...] or singleton, parted by "," or "?" (not both). A bare list of
-// ids means afterany. The delay is for `after` only.
+// Reads TYPE:JOB[_TASK][+MINUTES][:JOB...] or singleton; several are separated by "," or "?" (not
+// both). A list of ids alone means afterany. Only `after` may have a delay.
 Result<DependencyList> parse_dependency(std::string_view text);
 
 }  // namespace gantry::cli

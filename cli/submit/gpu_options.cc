@@ -21,7 +21,7 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-// "1g.10gb", "3g.40gb", "1g.10gb+me".
+// A MIG profile: "1g.10gb", "3g.40gb", "1g.10gb+me".
 bool is_profile(std::string_view text) {
   const auto digits = text.find_first_not_of("0123456789");
   return digits != 0 && digits != std::string_view::npos && text.substr(digits).starts_with("g.");
@@ -35,7 +35,7 @@ Result<void> take_model(std::string_view text, GpuWish& wish) {
     wish.slice = text;
     return {};
   }
-  const std::string model = lower(text);  // or several: "h100|a100"
+  const std::string model = lower(text);  // one model or several: "h100|a100"
   const auto odd = model.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_.|");
   const std::vector<std::string> each = split(model, '|');
   if (odd != std::string::npos ||
@@ -53,9 +53,9 @@ Result<void> take_model(std::string_view text, GpuWish& wish) {
   return {};
 }
 
-constexpr std::uint32_t kOne = 1000;  // thousandths
+constexpr std::uint32_t kOne = 1000;  // thousandths in one GPU
 
-// "2", or "0.5" with up to three decimals.
+// Reads an amount: "2", or "0.5" with up to three decimals.
 Result<std::uint32_t> parse_amount(std::string_view text) {
   const auto dot = text.find('.');
   const auto whole = parse_integer("the number of GPUs", text.substr(0, dot), 0, 65536);
@@ -84,7 +84,8 @@ Result<void> take_shards(std::string_view item, GpuWish& wish) {
   return {};
 }
 
-// "fpga", "fpga:2": whether there are any the controller knows.
+// Reads another resource: "fpga" or "fpga:2". The controller knows whether there is such a
+// resource.
 Result<void> take_other(std::string_view item, GpuWish& wish) {
   const auto colon = item.find(':');
   const std::string name(item.substr(0, colon));
@@ -156,7 +157,7 @@ Result<void> parse_gres(std::string_view text, GpuWish& wish) {
 
 namespace {
 
-// Of one GPU or slice on each node.
+// Asks for a part of one GPU, or of one slice, on each node.
 Result<void> apply_part(const GpuWish& wish, std::uint32_t each, JobShape& shape) {
   if (each > kOne)
     return invalid(fmt::format("{} {} on a node: a job gets whole ones, or a part of one",

@@ -1,5 +1,5 @@
-// Setters of options that say which jobs are meant: gqueue, gacct and gcancel share them. R is the
-// command's own struct; its filter() is the proto::JobFilter to fill.
+// Setters of options that say which jobs are meant; gqueue, gacct and gcancel share them. R is the
+// command's own struct; its filter() returns the proto::JobFilter to fill.
 #pragma once
 
 #include <string_view>
@@ -10,7 +10,8 @@
 
 namespace gantry::cli {
 
-// --account, --name, --partition, --state, --user: commas part words, repeated options add some.
+// --account, --name, --partition, --state, --user: commas separate the words, and a repeated option
+// adds words.
 template <class R, std::vector<std::string> proto::JobFilter::*Member>
 Result<void> add_words(R& request, std::string_view text) {
   for (std::string& word : split_list(text)) (request.filter().*Member).push_back(std::move(word));

@@ -1,5 +1,5 @@
-// The options that describe a job, as gbatch, grun and galloc have them: join() them with a
-// command's own.
+// The options that describe a job, as gbatch, grun and galloc have them. A command joins them with
+// its own options by join().
 #pragma once
 
 #include "cli/submit/job_option_table.h"
@@ -64,7 +64,7 @@ inline constexpr auto kJobOptions = in_order(Family::gantry,
 // Gantry refuses these options of Slurm, with the reason, and never ignores them.
 inline constexpr auto kRefusedJobOptions = all_in<Family::gantry, kRefusedOptionTable>();
 
-// Refused by the commands that start no tasks themselves.
+// Commands that start no tasks themselves refuse these options.
 inline constexpr Option kRefusedStepOptions[] = {{.name = "gpu-bind", .refused = kAllGpus}};
 
 }  // namespace gantry::cli

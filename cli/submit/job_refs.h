@@ -10,7 +10,8 @@
 
 namespace gantry::cli {
 
-// Commas within brackets belong to the id. Adds to `out`. Error: "Invalid job id abc".
+// Reads a list of jobs and adds them to `out`. Commas within brackets belong to the id. Error:
+// "Invalid job id abc".
 Result<void> add_job_refs(std::vector<proto::JobRef>& out, std::string_view text);
 
 }  // namespace gantry::cli

@@ -1,4 +1,4 @@
-// What the options say together, and the environment that goes with the job.
+// Combines what the options say, and chooses the environment that goes with the job.
 #include "cli/submit/job_request.h"
 
 #include <fmt/core.h>
@@ -11,12 +11,12 @@
 #include "common/job/mail.h"
 #include "common/limits.h"
 
-extern char** environ;  // POSIX
+extern char** environ;  // declared by POSIX
 
 namespace gantry::cli {
 namespace {
 
-// The value that was given last, as the setters saw it; nullptr if none was.
+// The option of this name that was given last, or nullptr if it was not given.
 const Given* last_given(std::span<const Given> given, std::string_view name) {
   const Given* found = nullptr;
   for (const Given& g : given)
@@ -58,7 +58,8 @@ Result<void> finish_request(JobRequest& r, std::span<const Given> given) {
     shape.min_nodes = static_cast<std::uint32_t>(shape.required_nodes.size());
     shape.max_nodes = shape.min_nodes;
   } else if (r.tasks && !r.gpus.in_all && !r.gpus.per_task && r.gpus.shards == 0) {
-    // As few nodes as hold them. How many GPUs a node needs is then only known if that was said.
+    // The job gets as few nodes as can hold its tasks. If it asks for GPUs in all or per task, this
+    // does not work, because the number of GPUs on a node is then known only if it was given.
     shape.max_nodes = std::clamp(*r.tasks, 1u, kMaxJobNodes);
   }
   if (r.tasks)
@@ -107,7 +108,8 @@ std::map<std::string, std::string> job_environment(const ExportRule& rule) {
     if (rule.all || wanted.contains(name)) out.emplace(name, text.substr(equals + 1));
   }
   for (const auto& [name, value] : rule.set) out[name] = value;
-  // Secrets of whoever submits: others could read them in the job, which speaks for itself.
+  // Tokens are secrets of the user who submits. Others could read them in the job, and a job needs
+  // none, because its node vouches for it.
   for (const char* name : kTokenVariables) out.erase(name);
   return out;
 }

@@ -1,5 +1,5 @@
-// A job as it is being asked for by gbatch, grun or galloc. The setters of the option tables fill
-// it in the order of precedence (script, environment, command line; the later wins).
+// A job as the user asks for it with gbatch, grun or galloc. The setters of the option tables fill
+// it in the order of precedence (script, environment, command line; the later one wins).
 #pragma once
 
 #include <cstdint>
@@ -15,27 +15,28 @@
 
 namespace gantry::cli {
 
-// In whose words a command speaks.
+// Whose words a command uses in its messages.
 enum class Manner : std::uint8_t { gantry, slurm };
 
 // What --export says about the environment of the job.
 struct ExportRule {
-  bool all = true;                                       // everything gbatch itself has
-  std::vector<std::string> names;                        // by name, from our environment
+  bool all = true;                                       // the whole environment of gbatch
+  std::vector<std::string> names;                        // these variables of our environment
   std::vector<std::pair<std::string, std::string>> set;  // NAME=VALUE
 };
 
 struct JobRequest {
   JobSpec spec;
   ExportRule exported;
-  Instant now{};                       // for "now+1hour"
-  std::optional<std::string> chdir;    // -D, relative to the present directory
+  Instant now{};                       // the time that "now+1hour" counts from
+  std::optional<std::string> chdir;    // -D, relative to the current directory
   std::optional<std::uint32_t> tasks;  // -n
   std::optional<std::pair<std::uint32_t, std::uint32_t>> nodes;  // -N min-max
   GpuWish gpus;
   std::optional<std::string> mail_type, mail_user;  // --mail-type, --mail-user; checked
   std::optional<std::string> wrap;
-  std::optional<Duration> most_wait;  // of grun and galloc for their allocation; unset: any
+  // of grun and galloc: how long they wait for their allocation; not set: without limit
+  std::optional<Duration> most_wait;
   bool test_only = false;
   bool parsable = false;
   bool wait = false;
@@ -43,8 +44,8 @@ struct JobRequest {
   bool verbose = false;
 };
 
-// What the options say together: sizes from nodes, tasks and tasks per node, `given`, the absolute
-// working directory, mutually exclusive options.
+// Combines what the options say: sizes from nodes, tasks and tasks per node, `given`, the absolute
+// working directory. Refuses options that exclude each other.
 Result<void> finish_request(JobRequest& request, std::span<const Given> given);
 
 std::map<std::string, std::string> job_environment(const ExportRule& rule);

@@ -18,7 +18,7 @@ namespace {
 using R = JobRequest;
 
 constexpr std::int64_t kMaxCount =
-    1'000'000;  // of tasks and cpus; the controller has the real limits
+    1'000'000;  // limit for tasks and cpus; the controller has the real limits
 
 Result<void> invalid(std::string message) {
   return fail(ErrorCode::invalid_argument, std::move(message));
@@ -99,7 +99,7 @@ Result<void> set_gpus_per_task(R& r, std::string_view text) {
 Result<void> set_gres(R& r, std::string_view text) {
   return parse_gres(text, r.gpus);
 }
-// NAME, NAME:N or NAME*N, parted by commas or semicolons.
+// NAME, NAME:N or NAME*N, separated by commas or semicolons.
 Result<void> set_licenses(R& r, std::string_view text) {
   std::vector<GresCount> licenses;
   std::string list(text);
@@ -139,7 +139,8 @@ Result<void> set_mem(R& r, std::string_view text) {
   r.spec.shape.memory_per_cpu.reset();
   return {};
 }
-// With all of a node's memory nobody else can run there: such a job has the whole node.
+// --mem=0 asks for all memory of a node. Nobody else can then run there, so such a job gets the
+// whole node.
 Result<void> set_mem_or_all(R& r, std::string_view text) {
   const auto bytes = parse_memory(text);
   if (!bytes || *bytes != 0) return set_mem(r, text);
@@ -166,14 +167,14 @@ Result<void> set_time(R& r, std::string_view text) {
   if (!limit) return tl::unexpected(limit.error());
   r.spec.time_limit = *limit;
   r.spec.unlimited_time = !limit->has_value();
-  if (*limit && (*limit)->us == 0)  // Slurm's 0: as long as the partition allows
+  if (*limit && (*limit)->us == 0)  // 0 means in Slurm: as long as the partition allows
     return invalid("0 is no time limit; use UNLIMITED, or leave it to the partition");
   return {};
 }
 Result<void> set_time_or_none(R& r, std::string_view text) {
   const auto limit = parse_duration(text);
   if (!limit) return tl::unexpected(limit.error());
-  const bool none = !limit->has_value() || (*limit)->us == 0;  // 0 is no limit, as in Slurm
+  const bool none = !limit->has_value() || (*limit)->us == 0;  // 0 means no limit, as in Slurm
   r.spec.unlimited_time = none;
   r.spec.time_limit = none ? std::nullopt : *limit;
   return {};

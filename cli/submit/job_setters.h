@@ -1,5 +1,5 @@
-// One setter for each job option reads its value into the request, for job_option_table.h,
-// place_option_table.h and batch_option_table.h. A setter quotes a wrong value and says what is
+// Setters of job options, for job_option_table.h, place_option_table.h and batch_option_table.h.
+// Each one reads its value into the request. The error for a wrong value quotes it and says what is
 // allowed.
 #pragma once
 
@@ -18,7 +18,7 @@ Result<void> set_gres(JobRequest& r, std::string_view text);
 Result<void> set_licenses(JobRequest& r, std::string_view text);
 Result<void> set_mem_per_gpu(JobRequest& r, std::string_view text);
 Result<void> set_mem(JobRequest& r, std::string_view text);
-Result<void> set_mem_or_all(JobRequest& r, std::string_view text);  // 0: all of the node's
+Result<void> set_mem_or_all(JobRequest& r, std::string_view text);  // 0: all memory of the node
 Result<void> set_mem_per_cpu(JobRequest& r, std::string_view text);
 Result<void> set_tmp(JobRequest& r, std::string_view text);
 Result<void> set_time(JobRequest& r, std::string_view text);
@@ -51,7 +51,7 @@ Result<void> set_container_writable(JobRequest& r, std::string_view text);
 Result<void> set_constraint(JobRequest& r, std::string_view text);
 Result<void> set_export(JobRequest& r, std::string_view text);
 
-Result<void> check_text(std::string_view text);  // one line of at most 4096 bytes
+Result<void> check_text(std::string_view text);  // allows one line of at most 4096 bytes
 
 template <std::string JobSpec::*Member>
 Result<void> spec_text(JobRequest& r, std::string_view text) {

@@ -1,5 +1,6 @@
-// Options of sbatch and srun that Gantry has not, or has only under Slurm's names: known by name,
-// so that each is refused with its reason instead of being ignored. See submit_option.h.
+// Options of sbatch and srun that Gantry does not have, or has only under Slurm's names. They are
+// in this table so that each one is refused with its reason instead of being ignored. See
+// submit_option.h.
 #pragma once
 
 #include "cli/submit/submit_option.h"

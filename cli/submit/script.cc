@@ -1,4 +1,4 @@
-// Slurm's rules for directives, as sbatch of 22.05 has them.
+// Reads directives by Slurm's rules, as sbatch of 22.05 has them.
 #include "cli/submit/script.h"
 
 #include <fmt/core.h>
@@ -15,7 +15,7 @@ bool is_blank(char c) {
   return c == ' ' || c == '\t';
 }
 
-// The text behind "#SBATCH " or "#GANTRY ", if the line is a directive.
+// The text after "#SBATCH " or "#GANTRY ", if the line is a directive.
 std::optional<std::string_view> directive_of(std::string_view line) {
   for (std::string_view mark : {"#SBATCH", "#GANTRY"})
     if (line.starts_with(mark) && line.size() > mark.size() && is_blank(line[mark.size()]))

@@ -1,4 +1,4 @@
-// Sending a job to the controller, for gbatch and sbatch.
+// Sends a job to the controller, for gbatch and sbatch.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,8 @@
 
 namespace gantry::cli {
 
-// On a new session, which is left in `session`; again on another one when the first may have been
-// lost: the request id makes that safe.
+// Submits on a new session, which is left in `session`. If the answer may have been lost, the
+// submit is repeated on another session; the request id makes that safe.
 Result<proto::SubmitReply> submit_job(const std::string& program, const proto::SubmitJob& message,
                                       std::optional<Session>& session);
 Result<proto::SubmitReply> submit_job(const std::string& program,

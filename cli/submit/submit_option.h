@@ -1,7 +1,7 @@
-// An option of submit, said once for both families of commands: ours (gbatch, grun, galloc), and
-// those under Slurm's names (sbatch, srun, salloc). A row of a table is the option as ours have it,
-// and what differs under Slurm's names. Each family lists the names of its options in the order of
-// its help.
+// An option of submit, defined once for both families of commands: ours (gbatch, grun, galloc) and
+// those under Slurm's names (sbatch, srun, salloc). A row of a table is the option as our commands
+// have it, with the differences under Slurm's names. Each family lists the names of its options in
+// the order of its help.
 #pragma once
 
 #include "cli/option.h"
@@ -11,7 +11,7 @@ namespace gantry::cli {
 enum class Family : std::uint8_t { gantry, slurm };
 enum class Families : std::uint8_t { both, gantry, slurm };
 
-// The commands under Slurm's names differ in these fields; an empty field means no difference.
+// The fields in which the commands under Slurm's names differ. An empty field means no difference.
 struct UnderSlurm {
   std::string_view value = {}, help = {}, env = {}, refused = {};
   Setter set = nullptr;
@@ -39,8 +39,9 @@ constexpr Option option_in(const SubmitOption& row, Family family) {
   return out;
 }
 
-// The named options as a family has them, in this order: from the tables, and from `own`, which
-// only this family has. A name that is in none of them, or in two, does not compile.
+// The options with these names as a family has them, in this order. They are taken from the tables
+// and from `own`, which only this family has. A name that is in none of them, or in two, does not
+// compile.
 template <std::size_t N, std::size_t... M>
 consteval std::array<Option, N> in_order(Family family, const std::string_view (&names)[N],
                                          std::span<const Option> own,
@@ -64,7 +65,7 @@ consteval std::array<Option, N> in_order(Family family, const std::string_view (
   return out;
 }
 
-// All rows that a family has, in the order of the table.
+// All rows of a table that a family has, in the order of the table.
 template <Family F, const auto& Table>
 consteval auto all_in() {
   constexpr std::size_t kCount = static_cast<std::size_t>(std::count_if(

@@ -1,4 +1,4 @@
-// One WaitJobs request stays open; in between the queue is looked at for progress.
+// Waits with one WaitJobs request that stays open; in between it looks at the queue for progress.
 #include "cli/submit/wait_job.h"
 
 #include <fmt/core.h>
@@ -13,8 +13,9 @@
 namespace gantry::cli {
 namespace {
 
-constexpr Duration kLook = milliseconds(500);  // between looks at the queue, for a person
-constexpr Duration kPlainLook = seconds(15);   // when nobody watches
+// between two looks at the queue, if a person watches
+constexpr Duration kLook = milliseconds(500);
+constexpr Duration kPlainLook = seconds(15);  // the same if nobody watches
 
 class Progress {
  public:
@@ -52,7 +53,7 @@ class Progress {
       text += " for " + format_duration(row.ended.value_or(now) - *row.started);
     return text;
   }
-  // Of an array: how many tasks are in which state.
+  // The summary of an array: how many tasks are in which state.
   std::string summary(const proto::ListJobsReply& reply) const {
     std::map<std::string_view, std::size_t> counts;
     for (const proto::JobRow& row : reply.rows) {
@@ -81,7 +82,7 @@ proto::ListJobs look_at(JobId job) {
   return list;
 }
 
-// Until the reply, or an error of the connection.
+// Waits for the reply, or for an error of the connection.
 Result<proto::WaitReply> wait_on(Session& session, JobId job, Progress& progress) {
   proto::WaitJobs wait;
   wait.jobs.push_back({job, {}});

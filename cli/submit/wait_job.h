@@ -1,4 +1,4 @@
-// gbatch --wait: stays until a job has ended.
+// gbatch --wait: waits until a job has ended.
 #pragma once
 
 #include <string>
@@ -7,8 +7,9 @@
 
 namespace gantry::cli {
 
-// Returns the job's exit code. On a terminal one line shows state, reason and time; elsewhere each
-// change of state is a line on standard error. A controller that goes away is waited for.
+// Waits for the job and returns its exit code. On a terminal one line shows state, reason and time;
+// elsewhere each change of state is a line on standard error. If the controller goes away, it is
+// waited for.
 Result<int> wait_for_job(const std::string& program, Session session, JobId job, bool quiet);
 
 }  // namespace gantry::cli

@@ -1,4 +1,4 @@
-// gtenant: tenants and what belongs to them, as documents.
+// gtenant: tenants and everything that belongs to them, as documents.
 #include "cli/tenancy/cmd_gtenant.h"
 
 #include "common/text/text.h"

@@ -1,4 +1,4 @@
-// The parts of gtenant, by file.
+// The sub-commands of gtenant, by file.
 #pragma once
 
 #include "cli/command.h"

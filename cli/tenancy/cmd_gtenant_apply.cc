@@ -1,4 +1,4 @@
-// gtenant apply, diff, check, delete, rollback: changes of documents.
+// gtenant apply, diff, check, delete, rollback: the commands that change documents.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -58,7 +58,7 @@ std::string read_standard_input(const std::vector<std::string>& files) {
   std::array<char, 65536> buffer;
   while (const std::size_t n = std::fread(buffer.data(), 1, buffer.size(), stdin)) {
     text.append(buffer.data(), n);
-    if (text.size() > config::kMaxDocumentsBytes) break;  // refused by the parser
+    if (text.size() > config::kMaxDocumentsBytes) break;  // the parser refuses it
   }
   return text;
 }

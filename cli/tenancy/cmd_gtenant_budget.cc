@@ -1,4 +1,4 @@
-// gtenant budget: what budgets have left.
+// gtenant budget: shows what is left of budgets.
 #include <fmt/core.h>
 
 #include <algorithm>

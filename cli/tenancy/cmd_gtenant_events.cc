@@ -1,4 +1,4 @@
-// gtenant events: quota and budgets that filled up, GPUs that jobs do not use.
+// gtenant events: shows when quota and budgets filled up, and when jobs did not use their GPUs.
 #include <fmt/core.h>
 
 #include <ctime>

@@ -1,4 +1,4 @@
-// gtenant import --slurm: a cluster of Slurm's as gantry.yaml and documents of tenants.
+// gtenant import --slurm: turns a cluster of Slurm into gantry.yaml and documents of tenants.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ constexpr Option kImportOptions[] = {
      .set = put<&ImportOptions::slurm_conf>},
 };
 
-// The other files say themselves what they are.
+// Further files; their contents tell what they are.
 struct OtherFiles {
   std::vector<slurm::ConfLine> gres;
   std::string dump;

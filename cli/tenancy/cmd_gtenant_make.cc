@@ -1,4 +1,4 @@
-// gtenant create: onboarding in one step.
+// gtenant create: sets up a tenant in one step.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 namespace gantry::cli {
 namespace {
 
-// What a new tenant gets when neither an option nor a tier says otherwise: enough for a team, and
-// an end to a script that submits without one.
+// Limits of a new tenant if neither an option nor a tier gives one. They are enough for a team, and
+// stop a script that submits without end.
 constexpr std::uint32_t kQueuedJobs = 2000;
 constexpr std::uint32_t kRunningJobs = 500;
 
@@ -167,7 +167,8 @@ Result<tenancy::Amount> amount_of(std::string_view option, Resource resource,
   return out;
 }
 
-// A line of quota from options; amounts that are no part of the cluster stand in it at once.
+// Adds a line of quota from options. An absolute amount is entered at once; an amount that is a
+// part of the cluster is kept in `parts`, to be worked out later.
 Result<void> add_line(tenancy::ReadDocument& made, Resource resource, std::string_view option,
                       const MakeOptions& o, const std::string& nominal, bool doubled) {
   auto& quota = std::get<tenancy::Tenant>(made.document).quota;
@@ -211,7 +212,7 @@ void add_grants(tenancy::Tenant& tenant, const MakeOptions& o) {
   add(tenancy::Role::tenant_admin, o.admin_groups, true);
 }
 
-// The cohort when none is named: the only one that is in no other.
+// The cohort to use when the user names none: the only one that is not inside another.
 std::string only_cohort(const std::vector<tenancy::Document>& documents) {
   std::string found;
   for (const tenancy::Document& document : documents) {

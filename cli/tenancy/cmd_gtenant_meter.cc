@@ -1,4 +1,4 @@
-// gtenant meter: what was metered elsewhere (storage, network, licences), charged to tenants.
+// gtenant meter: charges tenants for usage that was metered elsewhere (storage, network, licences).
 #include <fmt/core.h>
 #include <sodium.h>
 
@@ -55,8 +55,8 @@ Result<std::string> read_meter_file(const std::string& path) {
   return text;
 }
 
-// The cells of a line, in double quotes or without. Names and numbers need no quotes, so a quoted
-// cell is one that has them around it; line feeds inside are not for this file.
+// The cells of a line, with or without double quotes. Names and numbers need no quotes, so only
+// quotes around a whole cell are understood, and a cell cannot contain a line feed.
 std::vector<std::string> cells_of(std::string_view line) {
   std::vector<std::string> out(1);
   bool quoted = false;

@@ -1,6 +1,7 @@
-// gtenant offboard: close the queue, wait for (or cancel) its jobs, keep an archive, remove.
+// gtenant offboard: closes a tenant's queue, waits for (or cancels) its jobs, keeps an archive, and
+// removes the tenant.
 //
-// Every step can be done again: a command that was stopped is run once more and goes on.
+// Every step can be repeated: a command that was stopped is run again and continues.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -67,7 +68,7 @@ std::string jobs_text(const proto::TenantUse& use) {
   return fmt::format("{} queued and {} running jobs", use.queued, use.running);
 }
 
-// No job is accepted from now on; those that are there stay.
+// From now on no job is accepted; jobs that are already there stay.
 Result<void> close_queue(Session& session, const std::string& name, const std::string& comment) {
   const auto present = session.call<proto::TenancyDocuments>(proto::GetTenancy{});
   if (!present) return tl::unexpected(present.error());
@@ -110,7 +111,8 @@ Result<void> wait_until_empty(Session& session, const std::string& name) {
   }
 }
 
-// DIR/NAME-20260131T080500.yaml with its document, and .jsonl with the records of its jobs.
+// Writes DIR/NAME-20260131T080500.yaml with the tenant's document, and a .jsonl of the same name
+// with the records of its jobs.
 Result<std::string> archive(Session& session, const OffboardOptions& options,
                             const std::string& name) {
   const auto present = session.call<proto::TenancyDocuments>(proto::GetTenancy{});
@@ -145,7 +147,8 @@ Result<std::string> archive(Session& session, const OffboardOptions& options,
   return base;
 }
 
-// What speaks of the tenant in a price book, and in its plans, goes with it.
+// The price book without everything in it and in its plans that names the tenant; nullopt if
+// nothing does.
 std::optional<tenancy::PriceBook> without(const tenancy::PriceBook& book, const std::string& name) {
   tenancy::PriceBook left = book;
   left.tenant_zones.erase(name);
@@ -153,7 +156,8 @@ std::optional<tenancy::PriceBook> without(const tenancy::PriceBook& book, const 
     std::erase(plan.tenants, name);
     std::erase_if(plan.projects, [&](const std::string& p) { return p.starts_with(name + "/"); });
   }
-  std::erase_if(left.plans, [](const tenancy::PricePlan& plan) {  // it was for this tenant alone
+  // the plan was for this tenant alone
+  std::erase_if(left.plans, [](const tenancy::PricePlan& plan) {
     return plan.classes.empty() && plan.projects.empty() && plan.tenants.empty() &&
            plan.tiers.empty();
   });
@@ -161,7 +165,8 @@ std::optional<tenancy::PriceBook> without(const tenancy::PriceBook& book, const 
   return left;
 }
 
-// Budgets of it end with it. Pools that were its own become shared, as nothing else can be meant.
+// The change that removes the tenant. Its budgets are removed too. Pools that were its own become
+// shared, because nothing else can be meant.
 Change removal_of(const proto::TenancyDocuments& present, const std::string& name) {
   Change change;
   change.revision = present.revision;
@@ -187,8 +192,8 @@ Change removal_of(const proto::TenancyDocuments& present, const std::string& nam
   return change;
 }
 
-// Would the documents without it be sound? Asked before anything is done: a tenant that cannot go
-// is not closed either.
+// Checks that the documents are valid without the tenant. This comes before all other steps, so
+// that a tenant that cannot be removed is not closed either.
 Result<void> check_removal(const proto::TenancyDocuments& present, const std::string& name) {
   const Change change = removal_of(present, name);
   return tenancy::check_documents(
@@ -235,7 +240,7 @@ Result<int> run_offboard(const Invocation& in) {
   fmt::print("{0}.yaml has its document, {0}.jsonl the records of its jobs\n", *base);
   const auto present = session->call<proto::TenancyDocuments>(proto::GetTenancy{});
   if (!present) return tl::unexpected(present.error());
-  options.yes = true;  // was asked
+  options.yes = true;  // the user has already confirmed
   return finish_change(in, *session, removal_of(*present, name), options);
 }
 

@@ -1,5 +1,5 @@
-// gtenant price: what things cost. Price books are documents as others are; these commands take
-// nothing else, so that a file of prices can be given to who keeps them.
+// gtenant price: what things cost. Price books are documents like others. These commands accept no
+// other documents, so that the person who maintains prices can be given a file of prices alone.
 #include <fmt/core.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// gtenant request: more of a budget or of quota, asked for by a tenant's admins and decided by the
-// platform's.
+// gtenant request: a tenant's admins ask for more budget or quota, and the platform's admins
+// decide.
 #include <fmt/core.h>
 
 #include "cli/session.h"

@@ -1,4 +1,4 @@
-// gtenant get, export, history: the documents that exist, and how they came to be.
+// gtenant get, export, history: show the documents that exist, and how they came to be.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -100,7 +100,7 @@ Result<int> run_export(const Invocation& in) {
     if (auto done = make_directories(folder, kPrivateFolder); !done)
       return tl::unexpected(done.error());
     std::string file(name_of(document));
-    std::replace(file.begin(), file.end(), '/', '+');  // of a Manifest
+    std::replace(file.begin(), file.end(), '/', '+');  // names of Manifests contain slashes
     const std::string path = fmt::format("{}/{}.yaml", folder, file);
     if (auto done = write_file(path, tenancy::to_text(document), kPrivateFile); !done)
       return tl::unexpected(done.error());

@@ -1,4 +1,4 @@
-// gtenant list and quota: what tenants hold of what they own.
+// gtenant list and quota: show what tenants hold of what they own.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -41,7 +41,7 @@ TableStyle style_of(const UseOptions& options) {
   return style;
 }
 
-// Names that nothing was told of; 1 if there are any.
+// Reports names for which there are no rows. Returns 1 if there are any.
 int name_missing(const Invocation& in, const std::vector<std::string>& names,
                  const std::vector<proto::TenantUse>& rows) {
   int status = 0;

@@ -60,7 +60,8 @@ ShownPlan show_plan(const proto::TenancyPlanned& plan, bool colour) {
     const Mark mark = mark_of(change.action);
     out.text += fmt::format("{}{}{} {} {}\n", colour ? colour_on(mark.colour) : "", mark.sign,
                             colour ? kColourOff : "", change.kind, change.name);
-    if (change.kind == tenancy::Manifest::kName) continue;  // the object itself is in the file
+    // the object itself is in the user's file
+    if (change.kind == tenancy::Manifest::kName) continue;
     std::size_t width = 0;
     for (const auto& field : change.changes) width = std::max(width, field.path.size());
     for (const auto& field : change.changes)
@@ -104,7 +105,7 @@ Result<std::optional<proto::TenancyPlanned>> carry_out(const Invocation& in, Ses
   request.dry_run = true;
   const auto plan = session.call<proto::TenancyPlanned>(request);
   if (!plan) return tl::unexpected(plan.error());
-  std::FILE* words = options.json ? stderr : stdout;  // JSON stands alone
+  std::FILE* words = options.json ? stderr : stdout;  // standard output is for the JSON alone
   const bool colour = wants_colour(words);
   print_lines(words, "note", change.notes, Colour::cyan, colour);
   print_lines(words, "warning", plan->warnings, Colour::yellow, colour);

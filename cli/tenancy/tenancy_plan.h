@@ -1,5 +1,5 @@
-// A change of tenancy documents as a person meets it: planned by the controller, shown, confirmed,
-// and applied on the revision it was planned on.
+// A change of tenancy documents as the user meets it: the controller plans it, the command shows
+// the plan, the user confirms, and the change is applied to the revision on which it was planned.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace gantry::cli {
 
-struct PlanOptions {  // of every command that changes documents
+struct PlanOptions {  // options of every command that changes documents
   std::string comment;
   bool dry_run = false;
   bool yes = false;
@@ -35,30 +35,32 @@ inline constexpr Option kPlanOptions[] = {
 struct Change {
   std::vector<tenancy::Document> documents;
   std::vector<proto::DocumentRef> removals;
-  std::uint64_t revision = 0;      // that it was worked out on
+  std::uint64_t revision = 0;      // the revision from which it was made
   std::vector<std::string> notes;  // shown before the plan
 };
 
-// Shows the plan, asks, applies. nullopt: nothing was applied (a dry run, or the person said no).
+// Shows the plan, asks the user, and applies the change. Returns nullopt if nothing was applied (a
+// dry run, or the user said no).
 Result<std::optional<proto::TenancyPlanned>> carry_out(const Invocation& in, Session& session,
                                                        Change change, const PlanOptions& options);
-// The same, as a command's whole end.
+// Does carry_out() as the last step of a command, and returns the command's exit status.
 Result<int> finish_change(const Invocation& in, Session& session, Change change,
                           const PlanOptions& options);
 
 struct ShownPlan {
-  std::string text;  // one block per document that changes, then the sum
+  std::string text;  // one block per document that changes, then the totals
   bool changes = false;
 };
 ShownPlan show_plan(const proto::TenancyPlanned& plan, bool colour);
 
-// The documents that exist, with the cluster's nodes.
+// The existing documents, and the names of the cluster's nodes.
 Result<proto::TenancyDocuments> present_documents(Session& session);
 
-// "tenants", "Tenant" or "tenant" -> "Tenant".
+// The kind of a document from a user's word: "tenants", "Tenant" or "tenant" give "Tenant".
 Result<std::string> kind_named(std::string_view text);
 
-// A line of "y" or "yes"; false when it is anything else. An error where nobody can answer.
+// Asks a question and reads a line: true for "y" or "yes", false for anything else. It is an error
+// if nobody can answer.
 Result<bool> confirm(std::string_view question);
 
 }  // namespace gantry::cli

@@ -1,4 +1,4 @@
-// gctl: what operators, and owners of jobs, can do and see.
+// gctl: what operators and owners of jobs can do and see.
 #include <fmt/core.h>
 
 #include <cstdlib>
@@ -58,7 +58,7 @@ Result<int> run_change(const Invocation& in) {
   return change_jobs(in, std::move(request), **operands);
 }
 
-// Inside a job it speaks of the job itself.
+// Without operands, inside a job, it reports for that job itself.
 Result<int> run_checkpointed(const Invocation& in) {
   NoOptions none;
   const auto operands = in.parse(&none, 0, kAnyOperands);
@@ -131,12 +131,12 @@ Result<int> run_logs(const Invocation& in) {
   while (true) {
     const auto chunk = session->call<proto::LogChunk>(read);
     if (!chunk) {
-      // A job that has not started has no output yet.
+      // A job that has not started has no output yet, so --follow waits.
       const bool later = logs.follow && chunk.error().code == ErrorCode::wrong_state;
       if (!later) return tl::unexpected(chunk.error());
     } else {
       std::fwrite(chunk->data.data(), 1, chunk->data.size(), stdout);
-      if (std::fflush(stdout) != 0) return 1;  // nobody reads any more
+      if (std::fflush(stdout) != 0) return 1;  // nobody reads the output any more
       read.offset = chunk->offset + chunk->data.size();
       if (chunk->data.empty() && (!logs.follow || chunk->job_ended)) return 0;
       if (!chunk->data.empty()) continue;

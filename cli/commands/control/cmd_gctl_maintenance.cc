@@ -1,8 +1,9 @@
-// gctl maintenance: nodes are taken out of service a batch at a time, worked on, checked, and put
+// gctl maintenance: nodes are taken out of service one batch at a time, worked on, checked, and put
 // back.
 //
-// The controller knows nothing of it but drained nodes with a reason, so it may be stopped at any
-// time: what it had out of service then stays so, and it says which nodes those are.
+// The controller knows nothing of this except drained nodes with a reason. The command may
+// therefore be stopped at any time: the nodes that it had taken out of service then stay drained,
+// and it prints their names.
 #include <fmt/core.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -29,7 +30,7 @@ constexpr timespec kPause{2, 0};  // between two looks at nodes that are to beco
 struct Maintain {
   std::vector<std::string> partitions, pools;
   std::string run, check, reason = "maintenance";
-  std::size_t batch = 0;  // nodes; 0 = by `percent`
+  std::size_t batch = 0;  // nodes in a batch; 0 = by `percent`
   std::size_t percent = 10;
   std::optional<Duration> wait;
   bool requeue = false;
@@ -147,7 +148,7 @@ class Rounds {
  public:
   Rounds(const Maintain& m, Session& session) : m_(m), session_(session) {}
 
-  // False: it has stopped, and said why.
+  // Handles all nodes. Returns false if the command has stopped early; it has then said why.
   Result<bool> all(std::vector<std::string> names) {
     const auto nodes = session_.call<proto::ListNodesReply>(
         proto::ListNodes{std::move(names), m_.partitions, false});
@@ -231,7 +232,7 @@ class Rounds {
     }
   }
 
-  // Those that may not be requeued run to their end.
+  // Requeues the jobs on these nodes. Jobs that may not be requeued run to their end.
   Result<void> requeue(const std::vector<std::string>& batch) {
     proto::ListJobs list;
     list.filter.nodes = batch;
@@ -254,7 +255,7 @@ class Rounds {
     return {};
   }
 
-  // For all of them at once; those that fail change the list.
+  // Runs a command for all nodes at once. Nodes for which it fails move from `well` to `unwell`.
   static void run(const std::string& command, std::vector<std::string>& well,
                   std::vector<std::string>& unwell) {
     std::vector<pid_t> pids;

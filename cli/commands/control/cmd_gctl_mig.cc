@@ -1,6 +1,6 @@
-// gctl mig: what the planner says of MIG mode, with the command for it. Gantry cuts GPUs that are
-// in MIG mode and never switches the mode itself: that needs the GPU idle, without any other client
-// of the driver, and on some models a reset.
+// gctl mig: shows where the planner would switch MIG mode, with the command that does it. Gantry
+// cuts GPUs that are in MIG mode but never switches the mode itself. Switching needs an idle GPU
+// without any other client of the driver, and on some models a reset.
 #include <fmt/core.h>
 
 #include <set>
@@ -34,7 +34,7 @@ constexpr Option kOptions[] = {
 
 struct Row {
   proto::MigModeRow plan;
-  std::string pci;  // "" = the node does not say
+  std::string pci;  // "" = the node did not report it
 };
 using O = std::string&;
 using R = const Row&;
@@ -78,7 +78,7 @@ constexpr Column<Row> kColumns[] = {
 };
 constexpr std::string_view kFormat = "%N %.3g %m %w %s %.4n %.5j %r %c";
 
-// Addresses for the command, from the nodes that are named.
+// Adds the PCI addresses that the command needs; the nodes named in the plan have them.
 Result<std::vector<Row>> with_addresses(Session& session, proto::MigModePlan plan) {
   std::set<std::string> names;
   for (const proto::MigModeRow& row : plan.rows) names.insert(row.node);

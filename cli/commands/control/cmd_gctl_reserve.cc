@@ -1,4 +1,4 @@
-// Advance reservations and maintenance windows.
+// The commands for advance reservations and maintenance windows.
 #include <fmt/core.h>
 
 #include "cli/commands/control/gctl_reserve.h"

@@ -1,4 +1,4 @@
-// gctl show: one kind of thing each, in Slurm's record layout or as JSON.
+// gctl show: each sub-command shows one kind of thing, in Slurm's record layout or as JSON.
 #include <fmt/core.h>
 
 #include <cstdlib>

@@ -1,4 +1,5 @@
-// gctl top: what jobs do on their GPUs and slices, as their nodes last saw it; and what they cost.
+// gctl top: shows how jobs use their GPUs and slices, as their nodes last measured it, and what the
+// jobs cost.
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -18,7 +19,7 @@ namespace gantry::cli {
 namespace {
 
 struct Top {
-  Duration idle{};  // only those that have been idle for so long
+  Duration idle{};  // shows only jobs that have been idle for at least this long
   std::string format;
   bool no_header = false;
   bool json = false;

@@ -1,4 +1,4 @@
-// gctl update KIND NAME KEY=VALUE..., and the states of nodes.
+// gctl update KIND NAME KEY=VALUE..., and the commands that change the states of nodes.
 #include <fmt/core.h>
 
 #include "cli/commands/control/gctl_update.h"
@@ -24,7 +24,7 @@ tl::unexpected<Error> wrong(std::string message) {
 }
 
 struct Pair {
-  std::string key;  // lower case
+  std::string key;  // in lower case
   std::string value;
 };
 Result<std::vector<Pair>> parse_pairs(std::span<const std::string> operands) {

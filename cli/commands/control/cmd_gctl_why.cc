@@ -1,4 +1,5 @@
-// gctl why: the causes in the controller's words, then the planner's answers to "what if".
+// gctl why: shows the causes for which a job waits in the controller's words, then the planner's
+// answers to "what if".
 #include <fmt/core.h>
 
 #include "cli/columns/job_words.h"
@@ -57,7 +58,8 @@ void print_sooner(const proto::WhatIfReply& reply) {
   if (!reply.complete) fmt::print("  (there was no time to try everything)\n");
 }
 
-// What only the planner knows. Without it the causes stand for themselves.
+// Prints what only the planner knows. If the planner cannot answer, the causes are printed all the
+// same.
 void ask_sooner(const Invocation& in, Session& session, const proto::JobRow& row, bool json) {
   const auto reply = session.call<proto::WhatIfReply>(proto::WhatIf{{row.job, {}}});
   if (!reply)

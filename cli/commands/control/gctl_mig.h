@@ -1,4 +1,4 @@
-// gctl mig: where an operator would have to switch MIG mode.
+// gctl mig: shows where an operator would have to switch MIG mode.
 #pragma once
 
 #include "cli/command.h"

@@ -1,4 +1,4 @@
-// gctl top: what jobs do on their GPUs now.
+// gctl top: shows how jobs use their GPUs now.
 #pragma once
 
 #include "cli/command.h"

@@ -1,4 +1,4 @@
-// gctl why: what a job waits for, and what would make it start sooner.
+// gctl why: shows what a job waits for, and what would make it start sooner.
 #pragma once
 
 #include "cli/command.h"

@@ -14,11 +14,11 @@ constexpr std::int64_t kMostOf = 1'000'000'000;
 
 struct TresItem {
   Resource resource = Resource::cpu;
-  std::string flavor;  // of gres/gpu:a100
+  std::string flavor;  // "a100" in gres/gpu:a100
   std::optional<std::int64_t> amount;
 };
 
-// "gres/gpu:a100=8", "mem=500G", "cpu=-1".
+// Reads one item: "gres/gpu:a100=8", "mem=500G", "cpu=-1".
 Result<TresItem> parse_tres_item(const std::string& text) {
   const std::size_t equals = text.rfind('=');
   const std::string name = text.substr(0, equals);
@@ -60,7 +60,8 @@ Result<std::vector<TresItem>> parse_limit_tres(const std::string& text) {
   return out;
 }
 
-// What a group may have at the most is its own: it borrows nothing beyond it.
+// Replaces the tenant's quota. The limit of a Slurm group becomes the tenant's own quota, and the
+// tenant can borrow nothing beyond it.
 Result<bool> set_limit_quota(tenancy::Tenant& tenant, const std::string& value) {
   const auto items = parse_limit_tres(value);
   if (!items) return tl::unexpected(items.error());

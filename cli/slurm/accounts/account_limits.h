@@ -1,5 +1,5 @@
-// Limits of an account in Slurm's words (GrpTRES=gres/gpu=8), as a tenant has them: quota, counts
-// and what one job may ask for.
+// Limits of an account in Slurm's words (GrpTRES=gres/gpu=8), stored as a tenant has them: as
+// quota, as numbers of jobs, and as limits of one job.
 #pragma once
 
 #include <string>
@@ -10,11 +10,12 @@
 
 namespace gantry::cli::slurm {
 
-// Sets what `key` (in lower case) says; a value of -1 takes the limit away. False: it is no limit
-// that a tenant has. Errors: the value is none, or names a resource that quota does not know.
+// Sets the limit `key` (in lower case); a value of -1 removes the limit. Returns false if a tenant
+// has no such limit. It is an error if the value is no limit, or names a resource that quota does
+// not know.
 Result<bool> set_limit(tenancy::Tenant& tenant, const std::string& key, const std::string& value);
 
-// "cpu=100,gres/gpu=8" of its own quota in all flavors; "" = none.
+// The tenant's own quota over all flavors: "cpu=100,gres/gpu=8"; "" if it has none.
 std::string group_tres(const tenancy::Tenant& tenant);
 
 }  // namespace gantry::cli::slurm

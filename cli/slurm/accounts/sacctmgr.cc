@@ -1,4 +1,4 @@
-// sacctmgr: its command line. What it lists is in sacctmgr_list.cc, what it changes in
+// The command line of sacctmgr. Its listings are in sacctmgr_list.cc, its changes in
 // sacctmgr_verbs.cc and sacctmgr_qos_verbs.cc.
 #include <fmt/core.h>
 

@@ -32,7 +32,7 @@ Result<void> put_limits(tenancy::Tenant& tenant, const Accounts::Settings& setti
   return {};
 }
 
-// What only a tenant has is refused of projects and users.
+// Refuses settings that only tenants have, for projects and users.
 Result<void> check_no_limits(const std::string& name, const Accounts::Settings& settings) {
   const std::string key = !settings.limits.empty() ? settings.limits.front().first
                           : settings.qos           ? "QOS"
@@ -84,7 +84,8 @@ Result<void> Accounts::put_qos(tenancy::Tenant& tenant, const Settings& settings
       if (auto known = qos_.check_known(*names); !known) return known;
     tenant.allowed_classes = settings.qos->applied_to(qos_.allowed_to(tenant));
   }
-  // The default may always be named, so a list without it would not hold.
+  // Jobs may always name the default QOS. A list of QOS without the default would therefore not be
+  // kept, so it is refused.
   const auto& allowed = tenant.allowed_classes;
   const std::string by_default = qos_.default_of(tenant);
   if ((!settings.qos && !settings.default_qos) || allowed.empty() ||
@@ -128,7 +129,7 @@ Result<bool> Accounts::add_account(const std::string& name, const Settings& sett
   if (const auto none = check_no_limits("account " + name, settings); !none)
     return tl::unexpected(none.error());
   parent->tenant->projects.push_back(
-      {name, settings.fairshare.value_or(1), {{kNoUser, 0}}});  // until users are added
+      {name, settings.fairshare.value_or(1), {{kNoUser, 0}}});  // kept until users are added
   return true;
 }
 
@@ -223,8 +224,9 @@ Result<void> Accounts::remove_account(const std::string& name) {
   return {};
 }
 
-// With the tenant's role everything goes; of a project only that the user belongs to it. One that
-// names nobody is the whole tenant's, so when the last one goes it is left to nobody, by name.
+// Removes a user's associations. With the association to a tenant the user loses his role in it;
+// with the association to a project only the place in that project. A project without users is open
+// to the whole tenant, so when the last user is removed, the user "nobody" is put in.
 Result<void> Accounts::remove_user(const std::string& name, const std::string& account) {
   const auto places = places_of(name, account);
   if (places.empty())

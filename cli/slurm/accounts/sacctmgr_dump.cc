@@ -1,4 +1,4 @@
-// sacctmgr's file: accounts and users below their parents, written and read again.
+// Writes and reads sacctmgr's dump file: accounts and users below their parents.
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
@@ -13,7 +13,7 @@ namespace gantry::cli::slurm {
 
 namespace {
 
-// What the account's own document says, in the order in which Slurm has it.
+// The QOS that the account's own document names, in Slurm's order of keys.
 std::string dumped_qos(const tenancy::Tenant& tenant) {
   std::string out;
   if (!tenant.default_class.empty()) out += fmt::format(":DefaultQOS='{}'", tenant.default_class);
@@ -57,7 +57,8 @@ std::string Accounts::dump(const std::string& cluster) const {
 
 namespace {
 
-// "Account - 'cs':Fairshare=2:Description='x'": the kind, the name, and settings.
+// One line of a dump: "Account - 'cs':Fairshare=2:Description='x'" has the kind, the name, and
+// settings.
 struct DumpLine {
   std::string kind, name;
   std::vector<std::pair<std::string, std::string>> settings;
@@ -69,7 +70,7 @@ std::string dump_unquoted(std::string_view text) {
   return std::string(text);
 }
 
-std::vector<std::string> dump_parts(std::string_view text) {  // at ':' outside of quotes
+std::vector<std::string> dump_parts(std::string_view text) {  // splits at ':' outside of quotes
   std::vector<std::string> out(1);
   bool quoted = false;
   for (const char c : text) {
@@ -112,7 +113,8 @@ void drop_qos(const DumpLine& line, Accounts::Settings& settings,
   settings.default_qos.reset();
 }
 
-// Limits of what is below a tenant are named, not kept.
+// Only tenants have limits. The limits of accounts below a tenant are listed as ignored and
+// dropped.
 void drop_limits(const DumpLine& line, Accounts::Settings& settings,
                  std::vector<std::string>& ignored) {
   for (const auto& [key, value] : settings.limits)
@@ -139,12 +141,14 @@ Result<void> take_dump_line(const DumpLine& line, const std::string& parent, Acc
       settings.parent = tenant;
     }
     if (!below_root) drop_limits(line, settings, ignored);
-    // Of QOS that are not there, too: a file has their names only.
+    // A dump contains only names of QOS, so an account may name QOS that do not exist here; they
+    // are dropped too.
     if (!accounts.check_qos(settings)) drop_qos(line, settings, ignored);
     auto added = accounts.add_account(line.name, settings);
     return added ? Result<void>() : tl::unexpected(added.error());
   }
-  if (below_root) {  // root and its like administer the cluster, which is not an account's affair
+  // users of the root account administer the cluster; a tenant's document cannot say that
+  if (below_root) {
     ignored.push_back(fmt::format("user {} of the root account", line.name));
     return {};
   }
@@ -152,7 +156,7 @@ Result<void> take_dump_line(const DumpLine& line, const std::string& parent, Acc
   Accounts::Settings of_user;
   of_user.fairshare = settings.fairshare;
   auto added = accounts.add_user(line.name, parent, of_user);
-  if (!added && added.error().code == ErrorCode::unsupported) {  // a share of a tenant
+  if (!added && added.error().code == ErrorCode::unsupported) {  // the parent is a tenant
     if (settings.fairshare != 1u)
       ignored.push_back(fmt::format("user {}: Fairshare={} of {}", line.name,
                                     settings.fairshare.value_or(1), parent));

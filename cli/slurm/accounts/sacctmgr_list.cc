@@ -1,5 +1,6 @@
-// Users, accounts, associations and QOS as Slurm's clients ask for them. They come from the
-// tenants' documents: projects are accounts, grants make associations, priority classes are QOS.
+// Lists users, accounts, associations and QOS as Slurm's clients ask for them. They are made from
+// the tenants' documents: projects are accounts, grants become associations, and priority classes
+// are QOS.
 #include "cli/slurm/accounts/sacctmgr_list.h"
 
 #include <fmt/core.h>
@@ -20,11 +21,11 @@
 namespace gantry::cli::slurm {
 namespace {
 
-// One line of any listing; what it is not about is empty.
+// One line of any listing. Members that the listing does not have are empty.
 struct Entry {
   std::string cluster, account, parent, user, name, description, qos, default_account, admin;
   std::string type, host, port;
-  std::string grp_tres, grp_jobs, grp_submit, max_submit, max_wall;  // of an account below root
+  std::string grp_tres, grp_jobs, grp_submit, max_submit, max_wall;  // for an account below root
   std::uint32_t shares = 1;
   std::int64_t priority = 0;
   Duration grace{}, exempt{};
@@ -101,7 +102,7 @@ constexpr Field<Entry> kEntryFields[] = {
     {.name = "User", .put = [](Out o, E v) { o += v.user; }, .width = 10},
 };
 
-// What a listing is asked for: names, and conditions KEY=VALUE.
+// What the user asks of a listing: names, and conditions KEY=VALUE.
 struct Conditions {
   std::vector<std::string> names, users, accounts;
   std::string format;
@@ -119,8 +120,8 @@ bool member_of(const std::string& user, const std::string& group) {
   return std::find(groups.begin(), groups.begin() + count, gid) != groups.begin() + count;
 }
 
-// Users that may submit to the tenant: by name, and of groups their listed members and those asked
-// for.
+// The users that may submit to the tenant: those named in grants, and of groups the members that
+// are listed or asked for.
 std::set<std::string> users_of(const tenancy::Tenant& tenant, const Conditions& c) {
   std::set<std::string> users;
   for (const tenancy::Grant& grant : tenant.grants) {
@@ -141,15 +142,15 @@ bool names_user(const tenancy::Project& project, const std::string& user) {
                      [&](const tenancy::UserShare& share) { return share.user == user; });
 }
 
-// Whether an admin of the tenant, by name: these belong to every project.
+// True if a grant names the user as an admin of the tenant. Admins belong to every project.
 bool administers(const tenancy::Tenant& tenant, const std::string& user) {
   return std::any_of(tenant.grants.begin(), tenant.grants.end(), [&](const tenancy::Grant& g) {
     return g.user == user && g.role >= tenancy::Role::tenant_admin;
   });
 }
 
-// The project that a job of the user is charged to when it names none: the first that names the
-// user, else the first that is open.
+// The project that is charged for a job of the user that names no project: the first one that names
+// the user, else the first one that is open to all.
 std::string default_project(const std::vector<tenancy::Project>& projects,
                             const std::string& user) {
   for (const tenancy::Project& project : projects)
@@ -274,7 +275,7 @@ struct Listing {
   std::string_view name;
   std::size_t least;
   std::string_view format;
-  std::string_view with_associations;  // the format then; "" = the same
+  std::string_view with_associations;  // format with associations; "" = the same format
 };
 constexpr Listing kListings[] = {
     {"users", 1, "User,DefaultAccount,AdminLevel",
@@ -341,7 +342,8 @@ void print_entries(const SacctmgrCall& options, Layout layout, const std::vector
   for (const Entry& entry : entries) put_row<Entry>(table, kEntryFields, entry);
 }
 
-// "name,prio%10" with the fields' whole names: three letters do, as with Slurm's.
+// Replaces shortened field names by whole ones: "name,prio%10". As in Slurm, three letters are
+// enough.
 std::string with_whole_names(std::string_view format) {
   std::string out;
   for (const std::string& item : split_list(format)) {

@@ -18,7 +18,7 @@ struct SacctmgrCall {
   bool read_only = false;
 };
 
-// `words`: the entity and the conditions. The exit status.
+// `words` has the entity and the conditions. Returns the exit status.
 Result<int> list_entities(const Invocation& call, const SacctmgrCall& options,
                           const std::vector<std::string>& words);
 

@@ -117,7 +117,8 @@ std::vector<std::string> QosBook::allowed_to(const tenancy::Tenant& tenant) cons
   return sorted_once(std::move(out));
 }
 
-// Named all at once, so that it does not matter which of several new ones comes first.
+// Sets Preempt for all names of one command together. Several new QOS may name each other, so all
+// of them must exist before the first list is checked.
 Result<void> QosBook::set_preempt(const std::vector<std::string>& names, const NameList& list) {
   if (auto known = check_known(list.added); !known) return known;
   if (auto known = check_known(list.removed); !known) return known;

@@ -1,9 +1,10 @@
-// QOS as sacctmgr sees them: the priority classes of the documents and those that are built in.
+// QOS as sacctmgr sees them: the priority classes of the documents, and the built-in ones.
 //
-// Of the keys of Slurm's QOS a class has Description, Priority, GraceTime, Preempt, PreemptMode and
-// PreemptExemptTime; every other is refused by a sentence that says where the matter is settled.
-// Whom a class takes from is not a list here: it takes from all lower ones that may be taken from,
-// or from none. So Preempt must name exactly those, and is shown as them.
+// Of the keys of Slurm's QOS a priority class has Description, Priority, GraceTime, Preempt,
+// PreemptMode and PreemptExemptTime. All other keys are refused with a sentence that says where the
+// matter is configured. Gantry keeps no list of the QOS that a class may preempt: a class preempts
+// either all lower classes that are preemptible, or none. So a Preempt list must name exactly those
+// classes, and listings show them.
 #pragma once
 
 #include <map>
@@ -16,16 +17,16 @@
 
 namespace gantry::cli::slurm {
 
-// A list of names in Slurm's words: "a,b" puts it in the place of what there is, "+a,-b" (or all
-// of it behind += or -=) changes that. "" and "-1" leave nothing.
+// A list of names in Slurm's words. "a,b" replaces the present list; "+a,-b", or a list after += or
+// -=, changes it. "" and "-1" mean an empty list.
 struct NameList {
   bool replaces = false;
   std::vector<std::string> added, removed;
   friend bool operator==(const NameList&, const NameList&) = default;
-  // Sorted, each once.
+  // The list that results from `now`; sorted and without repetitions.
   [[nodiscard]] std::vector<std::string> applied_to(const std::vector<std::string>& now) const;
 };
-// `sign`: '+' or '-' of += and -=, else '='.
+// `sign` is '+' or '-' for += and -=, otherwise '='.
 Result<NameList> parse_name_list(const std::string& text, char sign);
 
 struct QosSettings {
@@ -38,10 +39,10 @@ struct QosSettings {
   friend bool operator==(const QosSettings&, const QosSettings&) = default;
 };
 
-// One word of `add` or behind `set`: "Priority=100", "Preempt+=low".
+// Reads one word of `add`, or one word after `set`: "Priority=100", "Preempt+=low".
 Result<void> read_qos_setting(const std::string& word, QosSettings& settings);
 
-// What `add` prints below " Settings", a line each, in Slurm's columns.
+// The lines that `add` prints below " Settings", in Slurm's columns.
 std::string shown_settings(const QosSettings& settings);
 
 class QosBook {
@@ -49,25 +50,26 @@ class QosBook {
   explicit QosBook(const proto::TenancyDocuments& documents);
 
   [[nodiscard]] const std::map<std::string, tenancy::PriorityClass>& all() const { return now_; }
-  // An error in Slurm's words if one of them is none.
+  // Returns an error in Slurm's words if one of the names is no QOS.
   [[nodiscard]] Result<void> check_known(const std::vector<std::string>& names) const;
-  // Those that jobs of the class may end; of one that preempts nobody, none.
+  // The classes whose jobs the jobs of this class may preempt; empty if it preempts nobody.
   [[nodiscard]] std::vector<std::string> victims_of(const tenancy::PriorityClass& cls) const;
-  // What jobs of the tenant may name, with what its tier gives it; sorted.
+  // The classes that jobs of the tenant may name, including those from its tier; sorted.
   [[nodiscard]] std::vector<std::string> allowed_to(const tenancy::Tenant& tenant) const;
-  // Of its jobs that name none; its own, its tier's or the cluster's.
+  // The class of the tenant's jobs that name none: the tenant's own default, its tier's, or the
+  // cluster's.
   [[nodiscard]] std::string default_of(const tenancy::Tenant& tenant) const;
 
-  // The names that are new; the names that were there.
+  // add() returns the names that are new, modify() the names that existed.
   Result<std::vector<std::string>> add(const std::vector<std::string>& names,
                                        const QosSettings& settings);
   Result<std::vector<std::string>> modify(const std::vector<std::string>& names,
                                           const QosSettings& settings);
-  // Refused of what is built in, a default, or named by a tenant.
+  // Refuses to remove a class that is built in, is a default, or is named by a tenant.
   Result<std::vector<std::string>> remove(const std::vector<std::string>& names,
                                           const std::string& cluster);
 
-  // What differs from what was given.
+  // The difference between the classes now and the documents that the constructor got.
   [[nodiscard]] proto::ApplyTenancy changes() const;
 
  private:
@@ -78,7 +80,7 @@ class QosBook {
   std::uint64_t revision_ = 0;
   std::map<std::string, tenancy::PriorityClass> documents_, before_, now_;  // by name
   std::vector<tenancy::Tenant> tenants_;
-  std::map<std::string, tenancy::Tenant> tiers_;  // what they give
+  std::map<std::string, tenancy::Tenant> tiers_;  // the tiers' settings for their tenants
 };
 
 }  // namespace gantry::cli::slurm

@@ -1,5 +1,5 @@
-// sacctmgr add qos, modify qos and delete qos: read, worked out on the classes that there are,
-// confirmed, and applied on the revision that they were read at.
+// sacctmgr add qos, modify qos and delete qos. A change is read, worked out on the existing
+// classes, confirmed by the user, and applied to the revision that was read.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -22,7 +22,8 @@ struct QosPlan {
   bool has_settings = false;
 };
 
-// Of `add` names and settings anywhere; else names in front of `set` and settings behind it.
+// For `add`, names and settings may stand in any order. For the other verbs, names come before
+// `set` and settings after it.
 Result<QosPlan> read_qos_plan(std::string_view verb, const std::vector<std::string>& words) {
   QosPlan plan;
   const bool adding = verb == "add";
@@ -57,11 +58,12 @@ Result<QosPlan> read_qos_plan(std::string_view verb, const std::vector<std::stri
   return plan;
 }
 
-// Jobs that have not ended rank by their class, so it stays while there are any.
+// The class of a job decides its rank until the job has ended. A class can therefore not be removed
+// while it has such jobs.
 Result<void> check_no_jobs(Session& session, const std::vector<std::string>& names) {
   if (names.empty()) return {};
   proto::QueryHistory query;
-  query.start = system_now();  // what has ended before is no hindrance
+  query.start = system_now();  // jobs that ended earlier do not matter
   auto history = ask_history(session, std::move(query));
   if (!history) return tl::unexpected(history.error());
   HistorySieve sieve;
@@ -137,7 +139,8 @@ Result<int> change_qos(const Invocation& call, std::string_view verb,
     return 0;
   }
   const proto::ApplyTenancy changes = book.changes();
-  if (changes.documents.empty() && changes.removals.empty()) return 0;  // it is so already
+  // the documents already say this
+  if (changes.documents.empty() && changes.removals.empty()) return 0;
   const auto done = session->call<proto::TenancyPlanned>(changes);
   if (!done)
     return say_refusal(

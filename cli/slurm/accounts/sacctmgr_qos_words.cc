@@ -1,5 +1,6 @@
-// The keys of Slurm's QOS in the order in which Slurm looks for them, each with the least that it
-// may be shortened to: what sets something of a priority class, and why the others do not.
+// The keys of Slurm's QOS in the order in which Slurm looks for them, each with its shortest
+// abbreviation. The table says which keys set something in a priority class, and why the others do
+// not.
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
@@ -11,11 +12,11 @@
 namespace gantry::cli::slurm {
 namespace {
 
-constexpr std::int64_t kMostPriority = 1'000'000'000;  // as a class's document has it
+constexpr std::int64_t kMostPriority = 1'000'000'000;  // the limit in documents of classes
 constexpr std::int64_t kMostGrace = kMaxDurationDays * 86'400;
 
 struct QosWord {
-  std::string_view name;  // as Slurm writes it
+  std::string_view name;  // name as Slurm writes it
   char sign = '=';
   std::string value;
 };
@@ -30,7 +31,7 @@ Result<void> set_description(QosSettings& s, const QosWord& word) {
   return {};
 }
 
-// -1 is Slurm's word for what it was before anybody set it.
+// In Slurm, -1 restores the value that a QOS has before anybody sets it.
 Result<void> set_priority(QosSettings& s, const QosWord& word) {
   const auto n = parse_integer(word.name, word.value, -1, kMostPriority);
   if (!n) return bad_value(word);
@@ -88,7 +89,7 @@ Result<void> set_preempt_list(QosSettings& s, const QosWord& word) {
   return {};
 }
 
-// 1 is what it always is.
+// Only 1 is accepted, because that is always the factor.
 Result<void> set_usage_factor(QosSettings&, const QosWord& word) {
   if (word.value == "1" || word.value == "1.0" || word.value == "1.000000") return {};
   return fail(ErrorCode::unsupported,
@@ -96,7 +97,7 @@ Result<void> set_usage_factor(QosSettings&, const QosWord& word) {
               "charge of its Flavor, see gtenant apply");
 }
 
-// Where a limit of Slurm's QOS is settled.
+// Refusals of limits of a QOS; each says where Gantry has that limit.
 constexpr std::string_view kGroup =
     "a QOS has no limits; an account has them, for all its users together: modify account NAME set "
     "GrpTRES=...";
@@ -133,7 +134,7 @@ constexpr std::string_view kRename =
 struct QosKey {
   std::string_view name;
   std::size_t least;
-  SetQos set;  // unset: refused
+  SetQos set;  // not set: the key is refused
   std::string_view why = {};
 };
 constexpr QosKey kQosKeys[] = {

@@ -1,5 +1,5 @@
-// sacctmgr add, modify, delete, dump and load: read, worked out on the tenants' documents,
-// confirmed and applied on the revision that they were read at.
+// sacctmgr add, modify, delete, dump and load. A change is read, worked out on the tenants'
+// documents, confirmed by the user, and applied to the revision that was read.
 #include "cli/slurm/accounts/sacctmgr_verbs.h"
 
 #include <fmt/core.h>
@@ -42,7 +42,8 @@ void add_words_of(std::vector<std::string>& out, std::string_view text) {
   for (std::string& word : split_list(text)) out.push_back(std::move(word));
 }
 
-// Conditions in front of `set`, settings behind it; of `add` both, anywhere.
+// Splits the words: conditions come before `set` and settings after it. For `add` both may stand in
+// any order.
 Result<ChangeWords> read_change_words(ChangedEntity entity, const std::vector<std::string>& words,
                                       std::string_view verb) {
   const bool adding = verb == "add";
@@ -167,7 +168,8 @@ Result<int> dump_entities(const std::vector<std::string>& words, const Accounts&
   return 0;
 }
 
-// While it lives, a terminal hands over every key at once, as Slurm's question takes it.
+// While an object of this class lives, the terminal delivers every key at once, because Slurm's
+// question is answered by a single key.
 class KeyByKey {
  public:
   KeyByKey() : changed_(::tcgetattr(STDIN_FILENO, &before_) == 0) {
@@ -187,11 +189,11 @@ class KeyByKey {
   bool changed_;
 };
 
-// What the words ask for, before anybody is asked.
+// The change that the words ask for, before the user is asked to confirm it.
 struct ChangePlan {
   ChangedEntity entity = ChangedEntity::account;
   ChangeWords words;
-  std::string text;  // load
+  std::string text;  // text of the file, for load
 };
 Result<ChangePlan> read_plan(std::string_view verb, const std::vector<std::string>& words) {
   ChangePlan plan;
@@ -239,7 +241,7 @@ bool person_agrees(const std::string& question) {
     }
     const bool at_end = ::read(STDIN_FILENO, &answer, 1) != 1;
     fmt::print("\n");
-    // The end of the line is no answer to the next question.
+    // The newline after the answer is read too, so that it does not answer the next question.
     if (char rest = 0; !at_end && answer != '\n' && ::poll(&input, 1, 0) > 0) [[maybe_unused]]
       const ssize_t size = ::read(STDIN_FILENO, &rest, 1);
     if (at_end || answer == 'n' || answer == 'N' || answer == '\n') return false;

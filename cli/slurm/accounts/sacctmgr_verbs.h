@@ -9,18 +9,20 @@
 
 namespace gantry::cli::slurm {
 
-// `verb`: add, modify, delete, dump or load; `words`: what stands behind it. The exit status.
+// Runs one verb. `verb` is add, modify, delete, dump or load; `words` are the words after it.
+// Returns the exit status.
 Result<int> change_accounts(const Invocation& call, std::string_view verb,
                             const std::vector<std::string>& words, bool immediate);
 
-// The same of `add qos`, `modify qos` and `delete qos`; `words` begins with the entity.
+// Runs `add qos`, `modify qos` or `delete qos`. `words` begins with the entity. Returns the exit
+// status.
 Result<int> change_qos(const Invocation& call, std::string_view verb,
                        const std::vector<std::string>& words, bool immediate);
 
-// Slurm's question, answered within 30 seconds; no answer is No.
+// Asks Slurm's question. The user has 30 seconds to answer; no answer means No.
 bool person_agrees(const std::string& question = "Would you like to commit changes?");
 
-// Says why on standard error; the exit status.
+// Prints the reason on standard error and returns the exit status.
 int say_refusal(const Error& error);
 
 }  // namespace gantry::cli::slurm

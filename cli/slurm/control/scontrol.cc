@@ -1,6 +1,6 @@
-// scontrol: shows and changes jobs, nodes, partitions, reservations, in Slurm's manner. Its verbs
-// are words with a least length to which they may be shortened; those that Gantry has not are in
-// the same table, with the reason.
+// scontrol: shows and changes jobs, nodes, partitions and reservations, as Slurm's does. Each verb
+// has a shortest abbreviation. Verbs that Gantry does not have are in the same table, with the
+// reason.
 #include "cli/slurm/control/scontrol.h"
 
 #include <fmt/core.h>
@@ -82,9 +82,9 @@ constexpr Option kScontrolOptions[] = {
 
 struct Verb {
   std::string_view name;
-  std::size_t least;  // characters that are enough
+  std::size_t least;  // shortest abbreviation, in characters
   int (*run)(const Control&, const Arguments&) = nullptr;
-  std::string_view what;  // one line, or why it is refused
+  std::string_view what;  // description in one line, or the reason for refusing the verb
 };
 
 int nothing_to_do(const Control&, const Arguments&) {
@@ -160,7 +160,7 @@ int run_verb(const Control& c, Arguments words) {
   return verb->run(c, words);
 }
 
-// Lines of words from standard input, until there are no more or one says exit.
+// Reads lines of words from standard input until the input ends or a line says exit.
 int run_interactive(const Control& c) {
   int status = 0;
   std::string line;
@@ -200,7 +200,7 @@ Result<int> run_scontrol(const Invocation& call) {
   return run_verb(c, std::move(*operands));
 }
 
-// The verbs, for --help and the manual page.
+// The text about the verbs, for --help and the manual page.
 const std::string& description() {
   static const std::string text = [] {
     std::string out = "Slurm's scontrol, over gctl. The verbs, which may be shortened:\n\n";

@@ -1,4 +1,4 @@
-// The parts of scontrol: what it shows and what it changes. Each verb is a function of its words.
+// The parts of scontrol, for showing and for changing. Each verb is a function of its words.
 #pragma once
 
 #include <string>
@@ -19,9 +19,9 @@ struct Control {
 };
 using Arguments = std::vector<std::string>;
 
-// Exit statuses; what went wrong has been printed.
+// These functions return exit statuses; errors are already printed.
 int control_show(const Control& c, const Arguments& args);
-int control_show_slurmd(const Control& c, const std::string& node);  // "" = this one
+int control_show_slurmd(const Control& c, const std::string& node);  // "" = this host's node
 int control_ping(const Control& c, const Arguments& args);
 int control_hold(const Control& c, const Arguments& args);
 int control_release(const Control& c, const Arguments& args);
@@ -42,20 +42,22 @@ int control_reconfigure(const Control& c, const Arguments& args);
 int control_token(const Control& c, const Arguments& args);
 int control_top(const Control& c, const Arguments& args);
 
-// "too few arguments for keyword:hold" when there are fewer.
+// Checks that there are at least `least` arguments; else prints "too few arguments for
+// keyword:hold".
 bool has_arguments(const Arguments& args, std::string_view keyword, std::size_t least = 1);
 
-// Says "PREFIX: Slurm's words" on standard error; returns 1.
+// Prints "PREFIX: Slurm's words" on standard error; returns 1.
 int control_error(std::string_view prefix, const Error& error);
 
-// "12" of "12", "jobid=12", "job=12"; the key in lower case, "" when there is none.
+// A word like "jobid=12", "job=12" or "12": the value is "12", and the key is in lower case, or ""
+// if there is none.
 struct KeyValue {
   std::string key;
   std::string value;
 };
 KeyValue key_value(const std::string& word);
 
-// One KEY=VALUE of `update JobId=`. False: the key is not one that can be changed.
+// Sets one KEY=VALUE of `update JobId=`. Returns false if the key cannot be changed.
 Result<bool> set_job_key(const Control& c, proto::UpdateJob& update, const KeyValue& pair);
 
 }  // namespace gantry::cli::slurm

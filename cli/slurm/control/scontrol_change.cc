@@ -1,4 +1,5 @@
-// scontrol's verbs that change things: hold, release, requeue, update, create, delete; and waiting.
+// scontrol's verbs that change things: hold, release, requeue, update, create, delete; and the
+// verbs that wait.
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
@@ -14,7 +15,8 @@
 namespace gantry::cli::slurm {
 namespace {
 
-// Jobs by id, parted by commas or blanks; by name with name= or jobname=, those that are queued.
+// The jobs that a word names: ids, separated by commas or blanks, or, with name= or jobname=, the
+// queued jobs of this name.
 std::optional<std::vector<proto::JobRef>> control_jobs(const Control& c, const Arguments& args,
                                                        std::string_view call = {}) {
   std::vector<proto::JobRef> refs;
@@ -37,14 +39,15 @@ std::optional<std::vector<proto::JobRef>> control_jobs(const Control& c, const A
   return refs;
 }
 
-// A job that is not active has ended, or is none.
+// Why a job is not active: it has ended, or it does not exist.
 std::string_view why_not_active(const Control& c, const proto::JobRef& ref) {
   const auto shown = ask<proto::ShowJobReply>(c.program, proto::ShowJob{ref, false});
   return shown && !shown->jobs.empty() ? "Job/step already completing or completed"
                                        : "Invalid job id specified";
 }
 
-// What was not done, in Slurm's lines; `call` names its function, {} = no second line.
+// Prints in Slurm's words which jobs were not changed, and returns the exit status. `call` names
+// Slurm's function for a second line; {} = no second line.
 int report_done(const Control& c, const Result<proto::JobsDone>& done, std::string_view call) {
   if (!done) return control_error(call.empty() ? "scontrol error" : call, done.error());
   const auto say = [&](const proto::JobRef& ref, std::string_view text) {
@@ -246,7 +249,7 @@ int control_update(const Control& c, const Arguments& args) {
     fmt::print(stderr, "too few arguments for update keyword\n");
     return 1;
   }
-  // The key that says what is meant may stand anywhere.
+  // The key that names the kind of thing may be any of the words.
   struct Kind {
     std::string_view key;
     int (*update)(const Control&, const Arguments&);
@@ -308,7 +311,7 @@ int control_create(const Control& c, const Arguments& args) {
 
 int control_delete(const Control& c, const Arguments& args) {
   if (args.empty()) return too_few_words("delete");
-  // <ENTITY>=<ID>, or the two as words.
+  // The arguments are <ENTITY>=<ID>, or the same as two words.
   KeyValue pair = key_value(args[0]);
   if (pair.key.empty() && args.size() == 2) pair = {lower_case(args[0]), args[1]};
   if (pair.key.empty() || args.size() > (args[0].find('=') == std::string::npos ? 2 : 1)) {

@@ -10,7 +10,7 @@
 namespace gantry::cli::slurm {
 namespace {
 
-// "+30" and "-30" change the limit that the job has.
+// Reads a new time limit; "+30" and "-30" change the job's present limit.
 Result<Duration> new_time_limit(const Control& c, const proto::JobRef& job,
                                 const std::string& text) {
   const bool relative = text.starts_with('+') || text.starts_with('-');
@@ -52,7 +52,7 @@ Result<void> put_nodes(std::optional<std::vector<std::string>>& out, const KeyVa
   return {};
 }
 
-// N or MIN-MAX.
+// Reads N or MIN-MAX.
 Result<void> put_node_count(proto::Reshape& shape, const KeyValue& pair) {
   const std::size_t dash = pair.value.find('-');
   const std::string low = pair.value.substr(0, dash);
@@ -62,7 +62,7 @@ Result<void> put_node_count(proto::Reshape& shape, const KeyValue& pair) {
                      *shape.min_nodes, 65'536);
 }
 
-// What a waiting job asks for. False: the key is none of it.
+// Sets one of the resources that a waiting job asks for. Returns false if the key is none of them.
 Result<bool> set_size_key(proto::UpdateJob& update, const KeyValue& pair) {
   proto::Reshape shape = update.reshape.value_or(proto::Reshape{});
   const std::string& key = pair.key;

@@ -1,4 +1,4 @@
-// scontrol listpids and pidinfo: processes of jobs on this machine, by their cgroups.
+// scontrol listpids and pidinfo: find the processes of jobs on this machine by their cgroups.
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -33,7 +33,7 @@ std::string text_of(const fs::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// Of ".../NODE/job_7.1/step_0/..." what is between `before` and the next slash.
+// The part of a path like ".../NODE/job_7.1/step_0/..." between `before` and the next slash.
 std::string_view behind(std::string_view path, std::string_view before) {
   const std::size_t at = path.find(before);
   if (at == std::string_view::npos) return {};
@@ -41,7 +41,8 @@ std::string_view behind(std::string_view path, std::string_view before) {
   return path.substr(0, path.find('/'));
 }
 
-// Every hierarchy has a line of its own; not each of them knows the step.
+// The job that a process belongs to. `cgroups` has a line for every hierarchy, and only some of the
+// lines contain the step.
 std::optional<JobProcess> process_of(std::int64_t pid, const std::string& cgroups) {
   JobProcess out{pid, "", {}, "batch"};
   std::istringstream lines(cgroups);
@@ -74,7 +75,7 @@ std::vector<JobProcess> processes() {
   return out;
 }
 
-// "-" of a process that is no task, or that we may not look into.
+// An environment variable of the process; "-" if the process is no task, or if we may not read it.
 std::string variable_of(std::int64_t pid, std::string_view name) {
   const std::string all = text_of(fmt::format("/proc/{}/environ", pid));
   const std::string wanted = fmt::format("{}=", name);
@@ -87,7 +88,7 @@ std::string variable_of(std::int64_t pid, std::string_view name) {
   return "-";
 }
 
-// As slurm_ctime2() writes.
+// The time as Slurm's slurm_ctime2() writes it.
 std::string long_time(Instant t) {
   const std::time_t seconds = static_cast<std::time_t>(t.us / 1'000'000);
   std::tm parts{};

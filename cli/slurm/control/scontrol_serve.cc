@@ -1,4 +1,4 @@
-// scontrol reconfigure and token: what one asks of the controller itself.
+// scontrol reconfigure and token: requests that concern the controller itself.
 #include <fmt/core.h>
 #include <unistd.h>
 

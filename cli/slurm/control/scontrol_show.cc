@@ -23,7 +23,7 @@ int jobs_error(const Error& error) {
   return control_error("slurm_load_jobs error", error);
 }
 
-// The jobs that a word names, or all that the controller has.
+// The jobs that a word names, or all jobs of the controller.
 Result<std::vector<QueueRow>> jobs_for(Session& session, const std::string& word) {
   QueueQuestion question;
   question.list.filter.states = {"all"};
@@ -62,12 +62,14 @@ int show_node(const Control& c, const std::string& word) {
   list.gpus = true;
   list.nodes = *names;
   auto reply = ask<proto::ListNodesReply>(c.program, list);
-  if (!reply && reply.error().code == ErrorCode::not_found) {  // which of them?
+  // one is missing: ask for all, to see which
+  if (!reply && reply.error().code == ErrorCode::not_found) {
     list.nodes.clear();
     reply = ask<proto::ListNodesReply>(c.program, list);
   }
   if (!reply) return control_error("slurm_load_node error", reply.error());
-  // In the order asked for; what is not there is said in its place.
+  // The nodes in the order in which they were asked for; nullptr stands for a node that does not
+  // exist.
   std::vector<const proto::NodeRow*> wanted;
   for (const proto::NodeRow& node : reply->nodes)
     if (names->empty()) wanted.push_back(&node);
@@ -160,7 +162,8 @@ int show_step(const Control& c, const std::string& word) {
   return 1;
 }
 
-// Seconds of "30s", "5m", "1h" as the controller describes its options; 0 when it is no length.
+// Seconds in a length like "30s", "5m" or "1h", as the controller writes its options; 0 if the text
+// is no length.
 std::int64_t seconds_in(const std::string& text) {
   static constexpr std::pair<std::string_view, double> kUnits[] = {
       {"ms", 0.001}, {"s", 1}, {"m", 60}, {"min", 60}, {"h", 3600}, {"d", 86'400}, {"", 1}};
@@ -238,7 +241,8 @@ int show_config(const Control& c, const std::string& word) {
   return 0;
 }
 
-// What was given, or SLURM_JOB_NODELIST; a path names a file with host names.
+// The host names in the word, or in SLURM_JOB_NODELIST if there is no word. A path names a file
+// that contains host names.
 std::optional<std::vector<std::string>> host_names(const std::string& word) {
   std::string text = word;
   if (text.empty()) {

@@ -1,4 +1,4 @@
-// scontrol show slurmd: a node daemon as the controller knows it.
+// scontrol show slurmd: shows a node daemon as the controller knows it.
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -17,7 +17,7 @@
 namespace gantry::cli::slurm {
 namespace {
 
-// As slurmd says it of itself: the variable of a job on it, else this host's name.
+// The name of this node. A job on it has the name in a variable; elsewhere it is the host's name.
 std::string this_node() {
   if (const char* name = std::getenv("SLURMD_NODENAME"); name != nullptr && *name != 0) return name;
   std::array<char, 256> host{};

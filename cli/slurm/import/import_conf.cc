@@ -18,9 +18,9 @@
 namespace gantry::cli::slurm {
 namespace {
 
-constexpr int kMostIncludes = 8;  // one inside of the other
+constexpr int kMostIncludes = 8;  // depth of files that include each other
 
-// The file's lines without comments, joined where they end with a backslash.
+// The lines of a file without comments. A line that ends with a backslash is joined with the next.
 std::vector<std::pair<std::size_t, std::string>> conf_lines(const std::string& text) {
   std::vector<std::pair<std::size_t, std::string>> out;
   std::size_t number = 0;
@@ -47,7 +47,8 @@ std::vector<std::pair<std::size_t, std::string>> conf_lines(const std::string& t
   return out;
 }
 
-// "NodeName=n[1-2] CPUs=4": words at blanks outside of quotes and brackets.
+// The words of a line like "NodeName=n[1-2] CPUs=4", split at blanks outside of quotes and
+// brackets.
 std::vector<std::string> conf_words(std::string_view line) {
   std::vector<std::string> out;
   std::string word;
@@ -96,23 +97,23 @@ Result<void> read_conf_into(const std::string& path, int depth, std::vector<Conf
   return {};
 }
 
-// What Gantry does in any case, so that the line says nothing new.
+// A setting that Gantry always follows, so that its line needs no counterpart.
 struct Always {
   std::string_view key;
-  std::string_view value;  // the beginning, in lower case; "" = any
+  std::string_view value;  // beginning of the value, in lower case; "" = any value
 };
 constexpr Always kAlways[] = {
     {"authtype", "auth/munge"},
     {"credtype", "cred/munge"},
     {"cryptotype", "crypto/munge"},
     {"accountingstoragetype", "accounting_storage/slurmdbd"},
-    {"accountingstoragetres", ""},  // all that a job holds is in the accounts
+    {"accountingstoragetres", ""},  // accounting records every resource that a job holds
     {"accountingstorageenforce", "associations"},
     {"accountingstorageenforce", "limits"},
     {"accountingstorageenforce", "qos"},
     {"accountingstorageenforce", "safe"},
     {"jobacctgathertype", "jobacct_gather/cgroup"},
-    {"grestypes", ""},  // those of the nodes
+    {"grestypes", ""},  // the nodes name their own
     {"inactivelimit", "0"},
     {"jobcomptype", "jobcomp/none"},
     {"mpidefault", "none"},
@@ -133,7 +134,7 @@ constexpr Always kAlways[] = {
     {"waittime", "0"},
 };
 
-// Of Slurm's own daemons: how they run and find each other.
+// Settings of Slurm's own daemons: how they run and find each other.
 constexpr std::string_view kOfDaemons[] = {"accountingstoragehost",
                                            "accountingstorageport",
                                            "accountingstorageuser",
@@ -152,7 +153,7 @@ constexpr std::string_view kOfDaemons[] = {"accountingstoragehost",
                                            "slurmuser",
                                            "statesavelocation"};
 
-// Of a list ("associations,limits") every word.
+// True if the setting is always followed; for a list ("associations,limits") if every word is.
 bool is_always(const std::string& key, const std::string& value) {
   const std::vector<std::string> words = split_list(value);
   if (words.size() > 1)
@@ -163,7 +164,7 @@ bool is_always(const std::string& key, const std::string& value) {
   });
 }
 
-// A length of time in seconds, which most of slurm.conf is in.
+// The value as a time in seconds; most times in slurm.conf are in seconds.
 std::optional<std::string> in_seconds(const std::string& value) {
   const auto n = parse_integer("seconds", value, 0, 1'000'000'000);
   return n ? std::optional(fmt::format("{}s", *n)) : std::nullopt;
@@ -187,7 +188,7 @@ std::optional<std::string> as_sendmail(const std::string& value) {
 
 struct ConfSetting {
   std::string_view key, section, ours;
-  std::optional<std::string> (*value)(const std::string&);  // nullopt: it is left out
+  std::optional<std::string> (*value)(const std::string&);  // nullopt: the setting is left out
 };
 constexpr ConfSetting kConfSettings[] = {
     {"killwait", "controller", "kill_wait", in_seconds},
@@ -208,14 +209,14 @@ constexpr ConfSetting kConfSettings[] = {
     {"epilog", "noded", "epilog", as_program},
 };
 
-// "ctl1(10.0.0.1)": the address in parentheses, else the name.
+// The host in a word like "ctl1(10.0.0.1)": the address in parentheses, else the name.
 std::string controller_host(const std::string& value) {
   const std::size_t open = value.find('(');
   if (open == std::string::npos || value.back() != ')') return value;
   return value.substr(open + 1, value.size() - open - 2);
 }
 
-// "matlab:10,fluent" as the list of ours; a name without a number is one.
+// Turns "matlab:10,fluent" into our list of licenses. A name without a number counts as one.
 std::string conf_licenses(const ConfLine& line, const std::string& value,
                           std::vector<std::string>& left_out) {
   std::string out;

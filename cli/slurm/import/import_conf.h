@@ -1,5 +1,6 @@
-// A cluster of Slurm's as ours: slurm.conf and gres.conf become gantry.yaml; what has no
-// counterpart is named with its place. (Accounts and users come from a dump: sacctmgr_change.h.)
+// Turns the configuration of a Slurm cluster into ours: slurm.conf and gres.conf become
+// gantry.yaml. What has no counterpart is listed with its place. (Accounts and users come from a
+// dump: sacctmgr_change.h.)
 #pragma once
 
 #include <string>
@@ -9,18 +10,18 @@
 
 namespace gantry::cli::slurm {
 
-// One "KEY=VALUE ..." line of a file of Slurm's, joined with those that it is continued on.
+// One "KEY=VALUE ..." line of a file of Slurm, joined with its continuation lines.
 struct ConfLine {
   std::string place;                                       // "slurm.conf:12"
   std::vector<std::pair<std::string, std::string>> words;  // keys in lower case
 };
 
-// Comments, continued lines, quotes; `Include FILE` is read in its place, relative to the file that
-// names it.
+// Reads a file: removes comments, joins continued lines and understands quotes. `Include FILE` is
+// replaced by the file's lines; its path is relative to the file that names it.
 Result<std::vector<ConfLine>> read_conf(const std::string& path);
 
 struct Imported {
-  std::string gantry_yaml;            // checked: the daemons would take it
+  std::string gantry_yaml;            // checked: the daemons accept it
   std::vector<std::string> left_out;  // "slurm.conf:12: Licenses=matlab:10: there are none"
 };
 Result<Imported> import_cluster(const std::vector<ConfLine>& slurm,

@@ -54,7 +54,8 @@ std::int64_t conf_cpus_of(const WordMap& words) {
   return conf_number(words, "cpus", conf_number(words, "procs", made));
 }
 
-// "gpu:a100:4", "gpu:4(S:0-1)", "nvme:no_consume:1", "fpga:2K": name, type, count.
+// One item of a Gres list: "gpu:a100:4", "gpu:4(S:0-1)", "nvme:no_consume:1", "fpga:2K" have a
+// name, a type and a count.
 struct ConfGres {
   std::string name, type;
   std::int64_t count = 1;
@@ -77,7 +78,7 @@ ConfGres parse_conf_gres(std::string text) {
   return out;
 }
 
-// What `gres` of slurm.conf says, in our keys.
+// Translates the value of Gres in slurm.conf to our keys.
 void put_conf_gres(const std::string& place, const std::string& text, WordMap& ours,
                    std::vector<std::string>& left_out) {
   std::int64_t gpus = 0, shards = 0;
@@ -119,7 +120,7 @@ bool conf_yes(const std::string& text) {
   return lower_case(text) == "yes";
 }
 
-// A time limit as slurm.conf has it: minutes, or D-HH:MM:SS; UNLIMITED is ours as well.
+// Translates a time limit of slurm.conf: minutes, or D-HH:MM:SS. UNLIMITED is also our word.
 std::string conf_limit(const std::string& text) {
   const auto limit = parse_duration(text);
   if (!limit || !*limit) return "unlimited";
@@ -141,7 +142,7 @@ void NodesAndPartitions::take_node(const ConfLine& line, LeftOut& left_out) {
   Node node;
   node.place = line.place;
   take(line, node_defaults_, node.words);
-  if (node.words.empty()) return;  // NodeName=DEFAULT
+  if (node.words.empty()) return;  // the line was NodeName=DEFAULT
   node.names = conf_word(node.words, "nodename");
   const std::string state = lower_case(conf_word(node.words, "state"));
   if (state == "future" || state == "cloud") {
@@ -186,22 +187,22 @@ void NodesAndPartitions::take_partition(const ConfLine& line, LeftOut& left_out)
   partitions_.push_back(std::move(partition));
 }
 
-// Only what slurm.conf has not: models of GPUs, device files of others. NVIDIA's library finds the
-// files and cores of GPUs.
+// Takes from gres.conf only what slurm.conf does not have: models of GPUs, and device files of
+// other resources. NVIDIA's library finds the device files and cores of GPUs.
 void NodesAndPartitions::take_gres(const ConfLine& line, LeftOut& left_out) {
   WordMap words;
   for (const auto& [key, value] : line.words) words[key] = value;
   const std::string name = lower_case(conf_word(words, "name"));
   const std::string type = lower_case(conf_word(words, "type"));
-  if (name.empty()) {  // AutoDetect=nvml
+  if (name.empty()) {  // a line without a name: AutoDetect=nvml
     if (!lower_case(conf_word(words, "autodetect")).starts_with("nv"))
       leave_others(line.place, words, {"nodename"}, left_out);
     return;
   }
-  if (name == "mps" || name == "shard") return;  // as slurm.conf's Gres says
+  if (name == "mps" || name == "shard") return;  // taken from Gres in slurm.conf
   const auto wanted = expand_hostlist(conf_word(words, "nodename"));
   bool used = false;
-  if (name != "gpu")  // NVIDIA's library tells all of GPUs
+  if (name != "gpu")  // NVIDIA's library tells the rest about GPUs
     leave_others(line.place, words, {"name", "nodename", "type", "count", "file"}, left_out);
   for (Node& node : nodes_) {
     const auto names = expand_hostlist(node.names);

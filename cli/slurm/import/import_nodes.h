@@ -1,4 +1,4 @@
-// Nodes and partitions of slurm.conf and gres.conf as ours; see import_conf.h.
+// Nodes and partitions of slurm.conf and gres.conf in our form; see import_conf.h.
 #pragma once
 
 #include <map>
@@ -15,9 +15,9 @@ class NodesAndPartitions {
 
   void take_node(const ConfLine& line, LeftOut& left_out);
   void take_partition(const ConfLine& line, LeftOut& left_out);
-  void take_gres(const ConfLine& line, LeftOut& left_out);  // after the nodes
+  void take_gres(const ConfLine& line, LeftOut& left_out);  // call it after all nodes
 
-  // Sections `nodes` and `partitions`.
+  // The text of the sections `nodes` and `partitions`.
   [[nodiscard]] std::string yaml(LeftOut& left_out) const;
 
   std::string default_memory_per_cpu;  // slurm.conf's DefMemPerCPU, in MB
@@ -26,7 +26,7 @@ class NodesAndPartitions {
   struct Node {
     std::string place, names;
     std::map<std::string, std::string> words;
-    std::map<std::string, std::string> ours;  // keys of ours that gres.conf sets
+    std::map<std::string, std::string> ours;  // our keys, set by gres.conf
   };
   struct Partition {
     std::string place, name;

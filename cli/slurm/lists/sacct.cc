@@ -1,4 +1,4 @@
-// sacct: accounting of jobs and steps, in Slurm's manner.
+// sacct: shows accounting of jobs and steps as Slurm's does.
 #include <fmt/core.h>
 
 #include "cli/slurm/lists/sacct_query.h"
@@ -17,7 +17,7 @@ bool is_of(const proto::JobRef& ref, const proto::JobRow& row) {
   return ref.job == row.array_job && row.array_task && contains_index(ref.tasks, *row.array_task);
 }
 
-// With -j 12.batch only that step; the job's own line is then left out.
+// Which lines to show. With -j 12.batch only that step is shown, without the job's own line.
 struct Choice {
   bool job = true;
   std::vector<const proto::StepRow*> steps;
@@ -35,7 +35,7 @@ Choice choose_lines(const SacctQuery& q, const proto::HistoryRow& job) {
   return choice;
 }
 
-// "ALL", wherever it stands, is every field.
+// The list of fields; "ALL" at any place in it stands for every field.
 std::string fields_of(std::string_view asked) {
   std::string list;
   for (const std::string& one : split_list(asked)) {

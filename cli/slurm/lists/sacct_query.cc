@@ -41,7 +41,7 @@ Result<void> add_sacct_groups(SacctQuery& q, std::string_view text) {
   }
   return {};
 }
-// N, or N-M.
+// Sets a range: N, or N-M.
 template <auto Range>
 Result<void> set_sacct_range(SacctQuery& q, std::string_view text) {
   const std::size_t dash = text.find('-');
@@ -64,7 +64,7 @@ Result<void> set_sacct_limit(SacctQuery& q, std::string_view text) {
   return {};
 }
 
-// Ids, of which some may name a step: "12,13.batch,14_2.0".
+// Reads job ids, of which some may name a step: "12,13.batch,14_2.0".
 Result<void> add_sacct_jobs(SacctQuery& q, std::string_view text) {
   int depth = 0;
   std::string id;
@@ -87,7 +87,7 @@ Result<void> add_sacct_jobs(SacctQuery& q, std::string_view text) {
 
 Result<Instant> sacct_time(const SacctQuery& q, std::string_view text) {
   std::string tidy(text);
-  // "1970-01-01-00:00:01" is taken as well.
+  // "1970-01-01-00:00:01" is accepted too.
   if (tidy.size() > 11 && tidy[4] == '-' && tidy[7] == '-' && tidy[10] == '-') tidy[10] = 'T';
   auto t = parse_time(tidy, q.now, TimeSense::latest);
   if (!t)

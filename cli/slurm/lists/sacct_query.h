@@ -1,4 +1,4 @@
-// What sacct was asked for: its options, and what they mean together.
+// What the user asks of sacct: its options, and what they mean together.
 #pragma once
 
 #include <optional>
@@ -21,7 +21,7 @@ struct SacctQuery {
   proto::QueryHistory history;
   std::vector<WantedStep> steps;
   std::optional<std::string> clusters;
-  HistorySieve sieve;  // by what the controller does not search
+  HistorySieve sieve;  // filters that the controller does not apply
   std::string fields;
   std::string delimiter = "|";
   Units units = Units::usual;
@@ -41,7 +41,7 @@ struct SacctQuery {
 
 std::span<const Option> sacct_options();
 
-// The time that is asked about, and whose jobs.
+// Completes the query: the time span that is asked about, and whose jobs.
 void finish_sacct(SacctQuery& q);
 
 }  // namespace gantry::cli::slurm

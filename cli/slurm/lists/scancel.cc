@@ -1,4 +1,4 @@
-// scancel: ends jobs, or sends them a signal, in Slurm's manner.
+// scancel: ends jobs, or sends them a signal, as Slurm's does.
 #include <fmt/core.h>
 #include <pwd.h>
 
@@ -24,13 +24,14 @@ struct ScancelRequest {
   bool batch = false;
   bool full = false;
   bool interactive = false;
-  std::vector<std::string> qos, wckeys;  // by which the controller does not choose; none = any
+  std::vector<std::string> qos, wckeys;  // filters that the controller does not apply; empty = any
   std::vector<proto::SignalStep> steps;  // JOB.STEP
 
   proto::JobFilter& filter() { return cancel.filter; }
 };
 
-// An empty word, of a variable that is not set, must not mean all jobs.
+// Sets a filter. An empty word, which comes from a variable that is not set, is refused, because it
+// must not mean all jobs.
 template <std::vector<std::string> proto::JobFilter::*Member>
 Result<void> add_scancel_words(ScancelRequest& r, std::string_view text) {
   if (text.empty()) return fail(ErrorCode::invalid_argument, "an empty word matches no job");
@@ -194,7 +195,7 @@ bool names_no_job(const ScancelRequest& r) {
          f.reservations.empty() && r.qos.empty() && r.wckeys.empty();
 }
 
-// Ids of jobs; commas part them here as well as blanks.
+// Reads ids of jobs, which may be separated by commas as well as blanks.
 bool add_scancel_jobs(const Invocation& call, const std::vector<std::string>& operands,
                       ScancelRequest& r) {
   for (const std::string& operand : operands) {
@@ -216,19 +217,19 @@ bool add_scancel_jobs(const Invocation& call, const std::vector<std::string>& op
   return true;
 }
 
-// What --signal, --batch and --full mean together.
+// Works out what --signal, --batch and --full mean together.
 void settle_signal(ScancelRequest& r) {
   proto::CancelJobs& cancel = r.cancel;
   const bool choosy = r.batch || r.full;
   if (choosy && !cancel.signal) cancel.signal = SIGKILL;
-  if (!choosy && cancel.signal == SIGKILL) cancel.signal.reset();  // ends the job
+  if (!choosy && cancel.signal == SIGKILL) cancel.signal.reset();  // SIGKILL: the job is ended
   cancel.scope = r.full    ? proto::SignalScope::full
                  : r.batch ? proto::SignalScope::batch_shell
                            : proto::SignalScope::steps;
   cancel.all_mine = r.me;
 }
 
-// One after the other; a step that has ended is no error.
+// Signals the steps one after the other. A step that has ended is no error.
 int signal_steps(const Invocation& call, const ScancelRequest& r) {
   int status = 0;
   for (proto::SignalStep step : r.steps) {
@@ -248,7 +249,8 @@ int signal_steps(const Invocation& call, const ScancelRequest& r) {
   return status;
 }
 
-// Steps alone: the filter must not mean all jobs.
+// True if only steps were named. The job filter is then empty, and must not be taken to mean all
+// jobs.
 bool only_steps(const ScancelRequest& r) {
   ScancelRequest rest = r;
   rest.steps.clear();
@@ -264,7 +266,7 @@ bool has_wckey(const QueueRow& row, const std::vector<std::string>& wckeys) {
   });
 }
 
-// The answer is a line that begins with y; the end of the input is a no.
+// Asks the user about one job. A line that begins with y means yes; the end of the input means no.
 bool may_cancel(const QueueRow& row) {
   fmt::print("Cancel job_id={} name={} partition={} [y/n]? ", shown_id(row.row), row.row.name,
              row.row.partition);
@@ -274,7 +276,8 @@ bool may_cancel(const QueueRow& row) {
   return answer.starts_with('y') || answer.starts_with('Y');
 }
 
-// What --qos, --wckey and --interactive leave of the jobs: names them all. False: none is left.
+// Applies --qos, --wckey and --interactive: replaces the filter by the list of the remaining jobs.
+// Returns false if no job remains.
 Result<bool> choose_jobs(ScancelRequest& r) {
   auto session = Session::open("scancel");
   if (!session) return tl::unexpected(session.error());
@@ -292,7 +295,7 @@ Result<bool> choose_jobs(ScancelRequest& r) {
     if (!has_wckey(row, r.wckeys) || (r.interactive && !may_cancel(row))) continue;
     proto::JobRef ref{row.row.job, {}};
     if (const auto rest = parse_index_ranges(row.row.array_tasks)) ref.tasks = rest->ranges;
-    // One task of what is left of an array, which has the array's id.
+    // A task that has not started has no id of its own, but the array's.
     if (row.row.array_task && row.row.job == row.row.array_job)
       ref.tasks = {{*row.row.array_task, *row.row.array_task, 1}};
     chosen.push_back(std::move(ref));

@@ -1,5 +1,5 @@
-// sdiag: counters of the controller in the layout of Slurm's, which exporters read line by line.
-// What Gantry does not count has no line.
+// sdiag: shows counters of the controller in the layout of Slurm's sdiag, which exporters read line
+// by line. A value that Gantry does not count has no line.
 #include <fmt/core.h>
 
 #include <ctime>
@@ -62,7 +62,8 @@ Result<int> run_sdiag(const Invocation& call) {
   const std::string stars(55, '*');
   fmt::print("{0}\nsdiag output at {1}\nData since      {2}\n{0}\n", stars, c_time(ping->now),
              c_time(ping->started));
-  // There are none of these: one thread takes each request to its end.
+  // These are always 0: the controller has none of them, because one thread handles each request to
+  // its end.
   fmt::print(
       "Server thread count:  0\nRPC queue enabled:    0\nAgent queue size:     0\n"
       "Agent count:          0\nAgent thread count:   0\nDBD Agent queue size: 0\n\n");
@@ -76,7 +77,7 @@ Result<int> run_sdiag(const Invocation& call) {
   const std::int64_t cycles = value("plans_total");
   const std::int64_t minutes =
       std::max<std::int64_t>(1, (ping->now - ping->started).seconds() / 60);
-  // A plan is both in one: main schedule and backfill.
+  // Each plan counts in both statistics, because it is main schedule and backfill in one.
   const std::int64_t some = std::max<std::int64_t>(1, cycles);
   const std::int64_t last = value("plan_us_last"), most = value("plan_us_most");
   const std::int64_t mean = value("plan_us_total") / some;

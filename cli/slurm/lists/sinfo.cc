@@ -1,4 +1,4 @@
-// sinfo: partitions and nodes, in Slurm's manner.
+// sinfo: shows partitions and nodes as Slurm's does.
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
@@ -21,7 +21,8 @@ namespace {
 struct SinfoQuery {
   std::vector<std::string> partitions;
   std::vector<std::string> nodes;
-  std::vector<std::vector<std::string>> states;  // one of these; of an inner list, all
+  // a node must be in one of these; all states of an inner list must hold
+  std::vector<std::vector<std::string>> states;
   std::string letters;
   std::string names;
   std::string sort;
@@ -76,10 +77,11 @@ Result<void> set_sinfo_clusters(SinfoQuery& q, std::string_view text) {
   return {};
 }
 
-// States of Slurm's nodes, in long and in short form; those that ours never have match nothing.
+// States of Slurm's nodes, in long and in short form. A state that our nodes never have matches
+// nothing.
 struct StateWord {
   std::string_view word;
-  std::string_view shown;  // the compact form without marks, or "" for what never is
+  std::string_view shown;  // the compact form without marks; "" if a node never has this state
 };
 constexpr StateWord kSinfoStates[] = {{"all", ""},
                                       {"alloc", "alloc"},
@@ -128,7 +130,8 @@ const StateWord* sinfo_state(std::string_view word) {
   return known == std::end(kSinfoStates) ? nullptr : known;
 }
 
-// States parted by commas, of which a node has to be in one; those joined by & it has to be in all.
+// Reads states separated by commas: a node must be in one of them. Of states that are joined by &
+// it must be in all.
 Result<void> set_sinfo_states(SinfoQuery& q, std::string_view text) {
   q.states.clear();
   for (const std::string& item : split_list(text)) {
@@ -286,8 +289,8 @@ std::string usual_format(const SinfoQuery& q, std::size_t partition, std::size_t
   return fmt::format("%{}P %.5a %.10l %.6D %.6t %N", partition);
 }
 
-// SINFO_FORMAT is for a sinfo that is told nothing of its form, SINFO_PARTITION for one that is not
-// told which partitions.
+// The environment's SINFO_FORMAT only counts if no typed option chooses a form, and SINFO_PARTITION
+// only if no typed option chooses the partitions.
 bool outdone_in_sinfo(std::span<const Given> typed, const Given& of_environment) {
   const std::string_view name = of_environment.option->name;
   if (name == "partition") return was_typed(typed, {"all"});
@@ -304,7 +307,7 @@ bool is_wanted(const SinfoQuery& q, const proto::NodeRow& node) {
   const auto is_in = [&](const std::string& word) {
     const std::string_view shown = sinfo_state(word)->shown;
     if (word == "all" || shown == state) return true;
-    if (shown == "alloc" && state == "mix") return true;  // a part of it is
+    if (shown == "alloc" && state == "mix") return true;  // a part of the node is allocated
     if (word == "drain" && node.intent == NodeIntent::drain) return true;
     return shown == "*" && mark != state;
   };
@@ -329,7 +332,7 @@ Result<Cluster> ask_cluster(const SinfoQuery& q, bool gpus) {
     const auto& names = q.partitions;
     return !names.empty() && std::find(names.begin(), names.end(), p.name) == names.end();
   });
-  // One that does not exist is no error in Slurm.
+  // A node that does not exist is no error in Slurm.
   std::erase_if(nodes->nodes, [&](const proto::NodeRow& node) {
     const bool named =
         q.nodes.empty() || std::find(q.nodes.begin(), q.nodes.end(), node.name) != q.nodes.end();
@@ -338,7 +341,7 @@ Result<Cluster> ask_cluster(const SinfoQuery& q, bool gpus) {
   return Cluster{std::move(partitions->partitions), std::move(nodes->nodes)};
 }
 
-// Nodes go into one line when the values of all fields but sums are the same.
+// Nodes share a line if the values of all fields are the same, except for fields that are sums.
 std::vector<NodeLine> lines_of(const SinfoQuery& q, const Layout& layout,
                                const proto::PartitionRow* partition,
                                const std::vector<const proto::NodeRow*>& nodes,
@@ -367,14 +370,14 @@ std::vector<NodeLine> node_lines(const SinfoQuery& q, const Layout& layout, cons
   const bool by_partition =
       std::any_of(layout.cells.begin(), layout.cells.end(),
                   [](const Cell& c) { return is_of_partition_field(c.column); });
-  if (!by_partition) {  // each node once
+  if (!by_partition) {  // show each node once
     std::vector<const proto::NodeRow*> nodes;
     for (const proto::NodeRow& node : all.nodes) nodes.push_back(&node);
     return lines_of(q, layout, nullptr, nodes, cluster);
   }
   std::vector<NodeLine> lines;
   NodeMembers members(all.nodes);
-  std::vector<NodeLine> in;  // the partition's
+  std::vector<NodeLine> in;  // lines of the partition
   for (const proto::PartitionRow& partition : all.partitions) {
     const auto& nodes = members.of(partition);
     if (!members.same_again()) in = lines_of(q, layout, &partition, nodes, cluster);

@@ -1,4 +1,4 @@
-// sprio: what the priority of pending jobs is made of, in Slurm's manner.
+// sprio: shows how the priority of pending jobs is composed, as Slurm's does.
 #include <fmt/core.h>
 
 #include <map>
@@ -38,7 +38,7 @@ Result<void> set_sprio_clusters(SprioQuery& q, std::string_view text) {
 
 struct PrioLine {
   const proto::PriorityRow* row = nullptr;
-  bool weights = false;  // the line of -w
+  bool weights = false;  // this is the line of -w
   std::string_view cluster;
 };
 
@@ -240,7 +240,7 @@ Result<int> run_sprio(const Invocation& call) {
   if (!reply) return tl::unexpected(reply.error());
   for (const proto::PriorityRow& row : reply->rows) {
     put_row<PrioLine>(table, kPrioFields, {&row, q.weights, cluster});
-    if (q.weights) return 0;  // they are the same for all
+    if (q.weights) return 0;  // the weights are the same for all jobs
   }
   const auto& filter = q.tuples.filter;
   if (reply->rows.empty() && (!filter.jobs.empty() || !filter.users.empty()))

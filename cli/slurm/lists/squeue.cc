@@ -1,4 +1,4 @@
-// squeue: the job queue, in Slurm's manner.
+// squeue: shows the job queue as Slurm's does.
 #include <fmt/core.h>
 #include <pwd.h>
 #include <unistd.h>
@@ -41,8 +41,8 @@ struct SqueueQuery {
   proto::JobFilter& filter() { return question.list.filter; }
 };
 
-// As in Slurm, a filter that is given twice is that of the second time: an alias of squeue with -u
-// in it can be overruled.
+// Sets a filter. As in Slurm, a filter that is given twice has the second value, so that an alias
+// of squeue with -u in it can be overruled.
 template <auto Member>
 Result<void> only_words(SqueueQuery& q, std::string_view text) {
   (q.filter().*Member).clear();
@@ -352,7 +352,8 @@ Layout squeue_layout(const SqueueQuery& q, std::vector<std::string>& unknown) {
   return letters_layout(format, names, unknown);
 }
 
-// SQUEUE_FORMAT, and without it SQUEUE_FORMAT2, is for a squeue that is told nothing of its form.
+// The environment's SQUEUE_FORMAT, and without it SQUEUE_FORMAT2, only count if no typed option
+// chooses a form.
 bool outdone_in_squeue(std::span<const Given> typed, const Given& of_environment) {
   const std::string_view name = of_environment.option->name;
   if (name != "format" && name != "Format") return false;
@@ -360,13 +361,13 @@ bool outdone_in_squeue(std::span<const Given> typed, const Given& of_environment
          (name == "Format" && std::getenv("SQUEUE_FORMAT") != nullptr);
 }
 
-// An error of the controller, or of the way to it, as libslurm says it.
+// Prints an error of the controller, or of the connection to it, as libslurm does.
 int load_error(const Error& error) {
   fmt::print(stderr, "slurm_load_jobs error: {}\n", words_for(error).text);
   return 1;
 }
 
-// False, with Slurm's words, if a node that is asked about does not exist.
+// Prints Slurm's message and returns false if one of these nodes does not exist.
 Result<bool> knows_nodes(Session& session, const std::vector<std::string>& names) {
   if (names.empty()) return true;
   auto known = session.call<proto::ListNodesReply>(proto::ListNodes{{}, {}, false});
@@ -416,7 +417,8 @@ Result<int> run_squeue(const Invocation& call) {
              "remove one and retry.");
     return 1;
   }
-  // -j takes its value with = or joined, and so leaves `-j 12` here, as in Slurm.
+  // -j takes its value after = or joined to the letter. In `-j 12` the 12 is therefore left as an
+  // operand, as in Slurm.
   std::size_t left = operands->size();
   if (left > 0 && q.by_job && q.filter().jobs.empty()) {
     if (!add_squeue_jobs(q, operands->front())) {

@@ -62,7 +62,7 @@ constexpr Field<AccountRow> kStepFields[] = {
      .name = "UserID",
      .header = "USER",
      .put = [](Out o, StepOf v) { put_number(o, v.job->row.uid.value()); }},
-    // A step has no limit of its own, and the job's devices.
+    // A step has neither a limit nor devices of its own; it uses the job's.
     {.letter = 'l',
      .name = "TimeLimit",
      .header = "TIME_LIMIT",

@@ -1,4 +1,5 @@
-// sreport: what accounts and users have used, in Slurm's manner, summed from the accounts of jobs.
+// sreport: shows what accounts and users have used, as Slurm's does, summed from the accounting of
+// jobs.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -13,7 +14,7 @@ namespace gantry::cli::slurm {
 namespace {
 
 struct SreportCall {
-  std::string unit = "minutes";  // of -t
+  std::string unit = "minutes";  // unit of -t
   bool no_header = false;
   bool parsable = false;
   bool parsable2 = false;
@@ -82,7 +83,7 @@ constexpr Field<UseLine> kUseFields[] = {
 
 struct Report {
   std::string_view type, name, title, format;
-  bool by_account;  // first, else by user
+  bool by_account;  // lines are by account first, else by user
 };
 constexpr Report kReports[] = {
     {"cluster", "accountutilizationbyuser", "Cluster/Account/User Utilization",
@@ -125,7 +126,7 @@ Result<void> read_span(const std::vector<std::string>& words, Instant now, Span&
   return {};
 }
 
-// Core seconds of the part of each job that lies within the span.
+// Core seconds of each job within the span; parts of the job outside of the span are not counted.
 std::vector<UseLine> uses_of(const History& history, const Span& span, std::string_view unit,
                              const std::string& cluster) {
   std::map<std::pair<std::string, std::string>, std::int64_t> seconds;
@@ -192,7 +193,7 @@ Result<int> run_report(const SreportCall& c, const Report& report, const Span& s
   return 0;
 }
 
-// "" of a type that has none.
+// The names of the reports of a type; "" if the type does not exist.
 std::string valid_reports(const std::string& type) {
   std::string text;
   for (const Report& report : kReports)
@@ -231,7 +232,7 @@ Result<int> run_sreport(const Invocation& call) {
   }
   const Instant now = system_now();
   Span span;
-  // Yesterday, as in Slurm.
+  // As in Slurm, the default is yesterday.
   const auto today = parse_time("today", now, TimeSense::latest);
   if (!today) return tl::unexpected(today.error());
   span.end = *today;

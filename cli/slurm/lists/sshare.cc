@@ -1,5 +1,5 @@
-// sshare: shares, usage and fair share of accounts and users, in Slurm's manner. Tenants, their
-// projects and users are levels of the tree of accounts.
+// sshare: shows shares, usage and fair share of accounts and users, as Slurm's does. Tenants, their
+// projects and users are the levels of the tree of accounts.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ Result<void> set_sshare_clusters(SshareQuery& q, std::string_view text) {
 }
 
 struct ShareLine {
-  const proto::ShareRow* row = nullptr;  // unset: the root
+  const proto::ShareRow* row = nullptr;  // not set: the root
   std::string account;
   std::optional<double> fair_share;
   std::string_view cluster;
@@ -151,7 +151,8 @@ constexpr Option kSshareOptions[] = {
     {.name = "yaml", .refused = "use gshare --json"},
 };
 
-// Fair Tree's FairShare: leaves in the order in which they are served, the first has 1.
+// The FairShare of Slurm's Fair Tree: leaves in the order in which they are served; the first has
+// 1.
 class Ranks {
  public:
   explicit Ranks(const std::vector<proto::ShareRow>& rows) {

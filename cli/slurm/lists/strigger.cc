@@ -1,4 +1,4 @@
-// strigger: programs that the controller runs on events. The list has Slurm's columns.
+// strigger: manages programs that the controller runs on events. The list has Slurm's columns.
 #include <fmt/core.h>
 #include <pwd.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-// The table of sacct's fields and what they are worked out from.
+// The table of sacct's fields and the code that computes them.
 #include "cli/slurm/records/account_fields.h"
 
 #include <fmt/core.h>
@@ -20,7 +20,8 @@ const Usage& usage_of(A v) {
   return v.step != nullptr ? v.step->usage : v.job->usage;
 }
 
-// From submit until the start; of one that has not started, until now or its end.
+// The time from submit until the start. If the job has not started, it lasts until now or until the
+// job's end.
 Duration waited_of(A v) {
   const proto::JobRow& row = v.job->row;
   return std::max(row.started.value_or(row.ended.value_or(v.now)) - row.submitted, Duration{});
@@ -61,7 +62,7 @@ void put_size(Out o, A v, std::int64_t bytes) {
     o += fmt::format("{}K", (bytes + 1023) / 1024);
 }
 
-// Usage is told of steps; a job's own line has none, as in Slurm.
+// Usage is shown for steps; a job's own line has none, as in Slurm.
 void put_step_bytes(Out o, A v, std::int64_t bytes) {
   if (v.step == nullptr || v.step->step == "extern") return;
   if (v.units == Units::usual)

@@ -43,15 +43,15 @@ Tree sacct_step_tree(const AccountRow& v) {
   return tree.add("tasks", tasks.add("count", std::int64_t{v.step->tasks}));
 }
 
-// Slurm's numbers of what it counts, which are the same everywhere; devices have those from 1001
-// on.
+// Slurm's numbers for resources, which are the same on every cluster. Devices have numbers from
+// 1001 on.
 struct Counted {
   std::string_view name;
   std::int64_t id;
 };
 constexpr Counted kCounted[] = {{"cpu", 1}, {"mem", 2}, {"node", 4}, {"billing", 5}};
 
-// "billing=1,cpu=1,gres/gpu=2,mem=40M,node=1", as sacct shows it, as a list.
+// The list for a text like "billing=1,cpu=1,gres/gpu=2,mem=40M,node=1", which sacct shows.
 Tree tres_list(const std::string& text) {
   Tree list = Tree::list();
   for (const std::string& item : split_list(text)) {

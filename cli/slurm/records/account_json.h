@@ -6,6 +6,6 @@
 
 namespace gantry::cli::slurm {
 
-Tree sacct_job_tree(const AccountRow& v);  // of a job's own line; with its steps
+Tree sacct_job_tree(const AccountRow& v);  // of a job's own line, with its steps
 
 }  // namespace gantry::cli::slurm

@@ -1,4 +1,4 @@
-// Values of sacct's lines that more than one field or command has.
+// Values of sacct's lines that several fields or commands need.
 #include <grp.h>
 
 #include <fmt/core.h>
@@ -18,7 +18,8 @@ Duration elapsed_of(const AccountRow& v) {
   const auto begin = v.step != nullptr ? std::optional(v.step->started) : v.job->row.started;
   const auto end = v.step != nullptr ? v.step->ended : v.job->row.ended;
   if (!begin) return {};
-  // The batch step is as long as the job; of the others nobody knows how often they were stopped.
+  // The batch step runs as long as the job, so the job's suspended time is subtracted. For other
+  // steps nobody knows how long they were suspended.
   const bool whole = v.step == nullptr || v.step->step == "batch" || v.step->step == "extern";
   const Duration stopped = whole ? v.job->row.suspended : Duration{};
   return std::max(end.value_or(v.now) - *begin - stopped, Duration{});
@@ -39,12 +40,13 @@ std::string_view step_state(const proto::HistoryRow& job, const proto::StepRow& 
 
 std::string state_with_canceller(const AccountRow& v) {
   if (v.step != nullptr) return std::string(step_state(*v.job, *v.step));
-  // Slurm's accounts have neither CONFIGURING nor COMPLETING: a job with nodes runs until it ends.
+  // Slurm's accounting has neither CONFIGURING nor COMPLETING: a job that has nodes is RUNNING
+  // until it ends.
   const Phase phase = v.job->row.phase;
   const bool between = phase == Phase::starting || phase == Phase::finishing;
   std::string text(between ? words_of(Phase::running, std::nullopt).state
                            : words_of(v.job->row).state);
-  // Who cancelled it is in the cause: "cancelled by alice (uid 1000)".
+  // The job's cause says who cancelled it: "cancelled by alice (uid 1000)".
   const std::string& cause = v.job->cause;
   const std::size_t at = cause.find("(uid ");
   if (v.job->row.phase != Phase::ended || v.job->row.outcome != Outcome::cancelled ||
@@ -61,7 +63,7 @@ std::uint32_t nodes_of(const AccountRow& v) {
   return names && !names->empty() ? static_cast<std::uint32_t>(names->size()) : 1;
 }
 
-// Sorted by name, as Slurm's database has them.
+// The resources are sorted by name, as in Slurm's database.
 std::string sorted_tres(const AccountRow& v, std::uint32_t cpus, std::int64_t memory) {
   std::string text = v.step == nullptr ? fmt::format("billing={},", cpus) : "";
   text += fmt::format("cpu={}", cpus);
@@ -71,14 +73,15 @@ std::string sorted_tres(const AccountRow& v, std::uint32_t cpus, std::int64_t me
   return text + fmt::format(",node={}", nodes_of(v));
 }
 
-// A step may use what the job has on its nodes.
+// A step counts as having all that the job has on the step's nodes, because it may use all of it.
 void put_alloc_tres(std::string& o, const AccountRow& v) {
   if (cpus_of(v) == 0) return;
   const std::int64_t of_node = v.job->alloc_memory / std::max(1u, v.job->row.nodes);
   o += sorted_tres(v, cpus_of(v), v.step == nullptr ? v.job->alloc_memory : of_node * nodes_of(v));
 }
 
-// A job that was ended has no exit code of its own; its steps have the signal.
+// A job that was ended by cancelling or its time limit has no exit code of its own; its steps have
+// the signal.
 ExitStatus shown_exit(const AccountRow& v) {
   if (v.step != nullptr) return v.step->exit;
   const auto outcome = v.job->row.outcome;
@@ -96,7 +99,7 @@ void put_req_tres(std::string& o, const AccountRow& v) {
   o += sorted_tres(v, v.job->row.cpus, v.job->row.memory_per_node * v.job->row.nodes);
 }
 
-// By its name, where this machine knows it.
+// The group's name if this machine knows it, else its number.
 void put_group(std::string& o, const AccountRow& v) {
   if (v.step != nullptr) return;
   const std::string& group = v.job->group;

@@ -11,7 +11,7 @@
 namespace gantry::cli::slurm {
 namespace {
 
-// What is left of an array whose tasks all have rows of their own.
+// True for the rest of an array when all of its tasks already have rows of their own.
 bool is_used_up(const proto::JobRow& row) {
   return row.array_job.value() != 0 && !row.array_task &&
          (row.array_tasks.empty() || row.array_tasks.front() == '%');
@@ -25,7 +25,8 @@ Key key_of(const proto::JobRow& row, bool each_run) {
   return {array != 0 ? array : row.job.value(), task, row.job.value(), each_run ? row.restarts : 0};
 }
 
-// An allocation, which has no batch step, is told of with one.
+// Adds a step "extern" to a job that has started. Slurm shows an allocation, which has no batch
+// step, with this step.
 void add_extern(proto::HistoryRow& job) {
   if (!job.row.started || job.row.node_list.empty()) return;
   const auto is_extern = [](const proto::StepRow& s) { return s.step == "extern"; };

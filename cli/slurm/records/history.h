@@ -1,4 +1,4 @@
-// Asking for accounting, for sacct and what else looks at jobs that may have ended.
+// Asks for accounting, for sacct and other commands that show jobs that may have ended.
 #pragma once
 
 #include <optional>
@@ -11,20 +11,22 @@
 namespace gantry::cli::slurm {
 
 struct History {
-  std::vector<proto::HistoryRow> jobs;  // by id; elements of an array by index, its rest last
+  std::vector<proto::HistoryRow> jobs;  // by id; tasks of an array by index, then the array's rest
   Instant now{};
 };
 
-// Every page, each job (with duplicates wanted: each run) once, with a step "extern" in front of a
-// started job's numbered ones: in Slurm it is what was run on the nodes from outside.
+// Reads all pages. The result has each job once, or each run of it once if the query asks for
+// duplicates. A job that has started gets a step "extern" before its numbered steps: Slurm counts
+// in it what was run on the nodes without being started by Slurm.
 Result<History> ask_history(Session& session, proto::QueryHistory query);
 
-// "normal" is the tenant's default one.
+// The job's priority class; "normal" stands for the tenant's default class.
 std::string_view priority_class_of(const proto::HistoryRow& job);
 
-inline constexpr Duration kUnlimited{INT64_MAX};  // a time limit that there is not
+inline constexpr Duration kUnlimited{INT64_MAX};  // a job without a time limit
 
-// By what the controller does not search; what is empty or not said is any.
+// Filters that the controller does not apply. A filter that is empty or not set lets every job
+// pass.
 struct HistorySieve {
   struct Range {
     std::uint32_t low;
@@ -32,11 +34,12 @@ struct HistorySieve {
   };
   std::vector<std::string> qos, wckeys, groups, reasons;
   std::optional<Range> cpus, nodes;
-  std::optional<Duration> limit_min, limit_max;  // limit_min alone: exactly this
+  // with limit_min alone, the limit must be exactly this
+  std::optional<Duration> limit_min, limit_max;
 };
 void keep_only(History& history, const HistorySieve& sieve);
 
-// Starts and ends as if nothing had been before or after a window.
+// Moves starts and ends that lie outside of a time window to its borders.
 void cut_times(History& history, std::optional<Instant> start, std::optional<Instant> end);
 
 }  // namespace gantry::cli::slurm

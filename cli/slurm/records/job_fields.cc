@@ -1,4 +1,5 @@
-// The table of squeue's fields. What Gantry has nothing for shows Slurm's word for nothing.
+// The table of squeue's fields. A field for which Gantry has no data shows the word that Slurm uses
+// for no value.
 #include "cli/slurm/records/job_fields.h"
 
 #include <fmt/core.h>
@@ -349,7 +350,7 @@ constexpr Field<QueueRow> kQueueFields[] = {
      .header = "TRES_PER_NODE",
      .put = [](Text o, Q v) { text_or(o, tres_per_node(spec(v)), "N/A"); },
      .more = true},
-    {.name = "gres",  // an old name of the same
+    {.name = "gres",  // an old name of the same field
      .header = "TRES_PER_NODE",
      .put = [](Text o, Q v) { text_or(o, tres_per_node(spec(v)), "N/A"); },
      .more = true},

@@ -1,4 +1,5 @@
-// What squeue can show of a job: Slurm's letters, names and headers, and its words for nothing.
+// What squeue can show of a job: Slurm's letters, names and headers, and the words it uses for no
+// value.
 #pragma once
 
 #include <optional>
@@ -10,7 +11,7 @@
 
 namespace gantry::cli::slurm {
 
-// A job as the queue lists it; `detail` is there if a field was asked for that needs it.
+// A job of the queue's listing. `detail` is set if a field was asked for that needs it.
 struct QueueRow {
   proto::JobRow row;
   std::optional<proto::JobDetail> detail;
@@ -28,7 +29,7 @@ std::span<const Field<QueueRow>> queue_fields();
 std::string given_value(const JobSpec& spec, std::string_view name);
 bool was_given(const JobSpec& spec, std::string_view name);
 
-// "gres:gpu:a100:2", or "" when GPUs were not asked for by node.
+// The GPUs of each node: "gres:gpu:a100:2"; "" if GPUs were not asked for by node.
 std::string tres_per_node(const JobSpec& spec);
 
 std::optional<Instant> expected_end(const proto::JobRow& row);

@@ -1,4 +1,5 @@
-// Keys and shapes of data_parser v0.0.43, those that clients read and that Gantry knows.
+// Jobs with the keys and shapes of data_parser v0.0.43: those that clients read and that Gantry
+// knows.
 #include "cli/slurm/records/job_json.h"
 
 #include <csignal>
@@ -17,7 +18,7 @@ void add_time(Tree& tree, std::string_view key, const std::optional<Instant>& t)
   tree.add_set(key, t ? t->us / 1'000'000 : 0);
 }
 
-// null for a job that has no nodes.
+// Returns null for a job that has no nodes.
 Tree resources_tree(const QueueRow& v) {
   if (v.row.node_list.empty()) return Tree::null();
   const auto names = expand_hostlist(v.row.node_list).value_or(std::vector<std::string>{});

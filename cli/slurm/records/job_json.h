@@ -10,7 +10,7 @@ namespace gantry::cli::slurm {
 
 Tree jobs_tree(const std::vector<QueueRow>& rows);
 
-// {"status": ["SUCCESS"], "return_code": {...}, "signal": {...}}
+// Returns {"status": ["SUCCESS"], "return_code": {...}, "signal": {...}}.
 Tree exit_code_tree(const ExitStatus& exit);
 
 }  // namespace gantry::cli::slurm

@@ -67,7 +67,7 @@ std::string command_of(const JobSpec& spec) {
   return text;
 }
 
-// Of what has ended only that which failed shows why.
+// Waiting jobs and jobs that failed show their reason; other jobs that have ended show their nodes.
 void put_reason_or_nodes(std::string& out, const proto::JobRow& row) {
   const bool ended = row.phase == Phase::ended && row.outcome;
   const bool failed =

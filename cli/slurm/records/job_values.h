@@ -6,7 +6,8 @@
 
 namespace gantry::cli::slurm {
 
-// The detail of a row that has none is an empty one: the job has gone meanwhile.
+// The details of a row's job. If the job was removed after the listing was made, the row has no
+// details, and this returns empty ones.
 const proto::JobDetail& detail(const QueueRow& v);
 inline const JobSpec& spec(const QueueRow& v) {
   return detail(v).spec;
@@ -21,14 +22,14 @@ void put_tres(std::string& out, const QueueRow& v);
 void put_gpus_per_task(std::string& out, const QueueRow& v);
 
 [[nodiscard]] bool is_held(const proto::JobRow& row);
-// 0 while it is held, which is how clients of Slurm know.
+// The priority to show: 0 while the job is held. This is how Slurm's clients recognise a held job.
 [[nodiscard]] std::int64_t shown_priority(const proto::JobRow& row);
 
-// What was submitted: a path, or "" when there is none (--wrap, standard input).
+// The path of the submitted script; "" if there is none (--wrap, standard input).
 std::string command_of(const JobSpec& spec);
 
-// "cpu=4,mem=8G,node=2,billing=4,gres/gpu=2"
+// Resources as "cpu=4,mem=8G,node=2,billing=4,gres/gpu=2".
 std::string tres_text(const proto::JobRow& row, std::int64_t memory);
-std::int64_t memory_in_all(const proto::JobDetail& job);  // bytes
+std::int64_t memory_in_all(const proto::JobDetail& job);  // bytes over all nodes
 
 }  // namespace gantry::cli::slurm

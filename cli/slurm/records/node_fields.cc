@@ -33,7 +33,7 @@ std::string joined_or_null(const std::vector<std::string>& words) {
   return words.empty() ? "(null)" : fmt::format("{}", fmt::join(words, ","));
 }
 
-// An operator's reason, or what the controller sees itself.
+// The reason that an operator gave, or else what the controller itself knows of the node's trouble.
 std::string reason_text(const proto::NodeRow& node) {
   if (!node.reason.empty()) return node.reason;
   if (node.health == NodeHealth::lost) return "Not responding";
@@ -384,7 +384,8 @@ constexpr Field<NodeLine> kNodeFields[] = {
     {.letter = 'w', .name = "Weight", .header = "WEIGHT", .put = [](Text o, L) { o += "1"; }},
 };
 
-// Whose value each field is, in the same order.
+// For each field, whether its value belongs to a node, the partition or the whole line; in the same
+// order as the table above.
 constexpr Of kWhose[] = {Of::node,      Of::partition, Of::partition, Of::partition, Of::node,
                          Of::node,      Of::node,      Of::node,      Of::all,       Of::partition,
                          Of::node,      Of::node,      Of::node,      Of::node,      Of::node,

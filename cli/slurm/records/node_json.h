@@ -10,7 +10,7 @@ namespace gantry::cli::slurm {
 
 Tree node_tree(const proto::NodeRow& node);
 
-// sinfo's own list: an entry for each partition and state.
+// The list that sinfo prints: an entry for each partition and state.
 Tree sinfo_tree(const std::vector<proto::PartitionRow>& partitions,
                 const std::vector<proto::NodeRow>& nodes, const std::string& cluster);
 

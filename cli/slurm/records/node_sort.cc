@@ -14,8 +14,8 @@ constexpr std::string_view kNodeSortMarks = ",+-# ";
 
 struct NodeSortKey {
   char letter;
-  bool down;        // -
-  bool configured;  // #
+  bool down;        // the key has a -
+  bool configured;  // the key has a #
 };
 
 std::vector<NodeSortKey> node_sort_keys(std::string_view keys) {
@@ -41,7 +41,7 @@ std::string padded_number(std::int64_t n) {
   return fmt::format("{:020}", n);
 }
 
-// Slurm's number of a node's state: the base state below, and a bit for each mark above it.
+// Slurm's number of a node's state: the base state in the low bits, and a higher bit for each mark.
 std::int64_t state_number(const proto::NodeRow& node) {
   static constexpr std::pair<std::string_view, std::int64_t> kNumbers[] = {
       {"DOWN", 1},
@@ -60,7 +60,7 @@ std::int64_t state_number(const proto::NodeRow& node) {
   return number;
 }
 
-// Numbers in a text sort as numbers: "gpu10" behind "gpu9", "10/0" behind "9/1".
+// A text whose numbers sort by value: "gpu10" after "gpu9", "10/0" after "9/1".
 std::string natural(std::string_view text) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
@@ -77,7 +77,7 @@ std::string natural(std::string_view text) {
   return out;
 }
 
-// Text that sorts as the value does.
+// A text that sorts as the field's value does.
 std::string node_sort_text(const NodeLine& line, const NodeSortKey& key,
                            std::span<const proto::PartitionRow> partitions) {
   const proto::NodeRow* node = line.nodes.empty() ? nullptr : line.nodes.front();
@@ -121,7 +121,7 @@ Result<void> check_node_sort(std::string_view keys) {
 void sort_node_lines(std::vector<NodeLine>& lines, std::string_view text,
                      std::span<const proto::PartitionRow> partitions) {
   const std::vector<NodeSortKey> keys = node_sort_keys(text);
-  // The last key first, as each sort keeps the order of what is equal.
+  // Sorts by the last key first. Each later sort is stable, so it keeps that order for equal lines.
   for (auto key = keys.rbegin(); key != keys.rend(); ++key) {
     std::vector<std::pair<std::string, NodeLine>> sorted;
     sorted.reserve(lines.size());

@@ -1,4 +1,4 @@
-// The order of sinfo's lines: Slurm's sort keys.
+// Sorts the lines of sinfo by Slurm's sort keys.
 #pragma once
 
 #include <span>
@@ -10,8 +10,8 @@
 
 namespace gantry::cli::slurm {
 
-// Whether `keys` are letters of sinfo's -o, each with + (default) or - in front, parted by commas;
-// #P is the order in which the configuration has the partitions. The error is Slurm's.
+// Checks `keys`: letters of sinfo's -o, each with + (default) or - before it, separated by commas;
+// #P means the order of partitions in the configuration. The error has Slurm's text.
 Result<void> check_node_sort(std::string_view keys);
 
 // Sorts stably. `partitions` are in the order of the configuration.

@@ -13,9 +13,9 @@
 namespace gantry::cli::slurm {
 namespace {
 
-constexpr std::size_t kAskedAhead = 64;  // questions about single jobs that are under way at once
+constexpr std::size_t kAskedAhead = 64;  // most requests about single jobs that are open at once
 
-// In the order in which Slurm numbers them, which is the order of its sort key t.
+// The words of states, in Slurm's numbering; this is the order of its sort key t.
 constexpr std::string_view kStateWords[] = {
     "PENDING",      "RUNNING",     "SUSPENDED", "COMPLETED",     "CANCELLED", "FAILED",
     "TIMEOUT",      "NODE_FAIL",   "PREEMPTED", "BOOT_FAIL",     "DEADLINE",  "OUT_OF_MEMORY",
@@ -40,21 +40,23 @@ void add_queue_rows(std::vector<QueueRow>& out, proto::ListJobsReply&& page, boo
   }
 }
 
-// The row may be a part of what is left of an array.
+// Copies the job's details to a row. The row may stand for some tasks of an array, and keeps its
+// own task numbers.
 void take_detail(QueueRow& row, const proto::JobDetail& job) {
   row.detail = job;
   row.detail->row.array_task = row.row.array_task;
   row.detail->row.array_tasks = row.row.array_tasks;
 }
 
-// Asks for each row's job, several at a time. A job that has gone meanwhile keeps no detail.
+// Asks for the details of each row's job, several at a time. A job that has gone meanwhile gets
+// none.
 Result<void> add_details(Session& session, std::vector<QueueRow>& rows) {
   std::vector<std::uint64_t> asked(rows.size());
   std::size_t sent = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     for (; sent < rows.size() && sent < i + kAskedAhead; ++sent) {
       const bool repeated = sent > 0 && rows[sent].row.job == rows[sent - 1].row.job;
-      if (repeated) continue;  // tasks of one array's rest
+      if (repeated) continue;  // tasks of the same array's rest share an answer
       const auto id = session.send(proto::ShowJob{{rows[sent].row.job, {}}, false});
       if (!id) return tl::unexpected(id.error());
       asked[sent] = *id;
@@ -73,7 +75,7 @@ Result<void> add_details(Session& session, std::vector<QueueRow>& rows) {
   return {};
 }
 
-// Text that sorts as the value does.
+// A text that sorts as the field's value does.
 std::string sort_text(const QueueRow& row, char letter) {
   const auto padded = [](std::int64_t n) { return fmt::format("{:020}", n); };
   const auto instant = [&](const std::optional<Instant>& t) { return padded(t ? t->us : 0); };
@@ -145,7 +147,7 @@ bool narrow_array(proto::JobRow& row, std::span<const proto::JobRef> refs) {
   std::vector<const proto::JobRef*> of_tasks;
   for (const proto::JobRef& ref : refs) {
     if (ref.job != row.array_job) continue;
-    if (ref.tasks.empty()) return true;  // all of it
+    if (ref.tasks.empty()) return true;  // the whole job is meant
     of_tasks.push_back(&ref);
   }
   const auto rest = parse_index_ranges(row.array_tasks);
@@ -207,7 +209,7 @@ Result<std::vector<QueueRow>> ask_queue(Session& session, const QueueQuestion& q
 }
 
 Result<void> check_queue_sort(std::string_view keys) {
-  // What Slurm's squeue can sort by, and what may stand between.
+  // The letters that Slurm's squeue can sort by, and the characters allowed between them.
   static constexpr std::string_view kKnown =
       "BCDGHIJLMNOPQSTUVcdefghijlmnptuvz"
       "+-,# ";

@@ -1,4 +1,4 @@
-// Asking the controller for the queue, for squeue and others that list jobs in Slurm's manner.
+// Asks the controller for the queue, for squeue and other commands that list jobs as Slurm does.
 #pragma once
 
 #include <span>
@@ -14,27 +14,28 @@ struct QueueQuestion {
   proto::ListJobs list;
   std::vector<std::string> qos;         // none = any, normal = the default one; needs details
   std::vector<std::string> licenses{};  // none = any; needs details
-  std::string not_of{};                 // jobs of anyone but this user
-  bool each_task = false;               // the pending rest of an array as a row for each task
-  bool details = false;                 // with what only the job itself knows
-  bool one_job = false;                 // and it must exist
+  std::string not_of{};                 // lists only jobs of other users than this one
+  bool each_task = false;  // each task of an array that has not started gets a row of its own
+  bool details = false;    // fetch values that only the job itself has, not the listing
+  bool one_job = false;    // one job is asked for, and it must exist
 };
 
-// Every row, over all pages. With one_job, not_found "there is no job" if it does not exist.
+// All rows, from all pages. With one_job, the error is not_found ("there is no job") if it does not
+// exist.
 Result<std::vector<QueueRow>> ask_queue(Session& session, const QueueQuestion& question,
                                         std::string_view cluster);
 
-// Of the waiting rest of an array only the tasks that `refs` name, if they name single ones of it.
-// False: none of them is in it.
+// If `refs` name single tasks of an array, reduces the row of its waiting rest to these tasks.
+// Returns false if no task remains.
 bool narrow_array(proto::JobRow& row, std::span<const proto::JobRef> refs);
 
-// Slurm's sort keys: letters of -o, with + (default) or - in front, parted by commas. The error of
-// check_queue_sort() is Slurm's; letters that no field has are left out by sort_queue().
+// Slurm's sort keys: letters of -o, with + (default) or - before each, separated by commas. The
+// error of check_queue_sort() has Slurm's text; sort_queue() ignores letters without a field.
 Result<void> check_queue_sort(std::string_view keys);
 void sort_queue(std::vector<QueueRow>& rows, std::string_view keys);
 bool sort_needs_detail(std::string_view keys);
 
-// Adds the states of a comma list; the error is Slurm's, with the valid ones.
+// Adds the states of a comma-separated list. The error has Slurm's text, with the valid states.
 Result<void> add_states(std::vector<std::string>& states, std::string_view text);
 
 }  // namespace gantry::cli::slurm

@@ -23,7 +23,7 @@ std::string cpu_list(const NodePlacement& place) {
   return format_index_ranges(compress_indexes(cpus));
 }
 
-// "gpu:a100:2(IDX:0-1)"
+// Text like "gpu:a100:2(IDX:0-1)".
 std::string gres_of(const proto::JobDetail& job, const NodePlacement& place) {
   if (place.gpus.empty()) return {};
   std::vector<std::uint32_t> indexes;
@@ -79,7 +79,7 @@ void job_times(RecordWriter& out, const proto::JobDetail& job, Instant now) {
   out.field("EndTime", shown_time(expected_end(row), "Unknown"));
   out.field("Deadline", shown_time(job.spec.deadline, "N/A")).line();
   out.field("SuspendTime", shown_time(job.suspended_since, "None"));
-  // How long it had run when it was stopped.
+  // The time that it had run when it was suspended.
   out.field("SecsPreSuspend",
             std::to_string(job.suspended_since ? run_time(row, now).seconds() : 0));
   out.field("LastSchedEval", shown_time(row.started.value_or(now)));

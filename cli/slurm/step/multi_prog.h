@@ -9,8 +9,9 @@
 
 namespace gantry::cli::slurm {
 
-// Lines "TASKS PROGRAM [ARGUMENT...]" with TASKS as 0, 1-3, 0,2 or *; %t is the task's number, %o
-// its place within TASKS; # begins a comment. The result is a command that looks at SLURM_PROCID.
+// Reads lines "TASKS PROGRAM [ARGUMENT...]", where TASKS is 0, 1-3, 0,2 or *. %t stands for the
+// task's number and %o for its place within TASKS; # begins a comment. The result is a command that
+// chooses its program by SLURM_PROCID.
 Result<std::vector<std::string>> multi_prog_command(std::string_view text);
 
 }  // namespace gantry::cli::slurm

@@ -1,5 +1,6 @@
-// sattach: what a running step writes, seen a second time. Its srun, if there is one, notices
-// nothing: output that is not read here in time is lost here (noded/shim/io/step_audience.h).
+// sattach: shows the output of a running step a second time. The step's srun, if there is one, is
+// not disturbed: output that sattach does not read in time is lost for sattach only
+// (noded/shim/io/step_audience.h).
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -27,7 +28,7 @@ struct SattachRequest : StepOptions {
   bool layout = false;
 };
 
-// "-" is all tasks.
+// The task's number; "-" means all tasks.
 Result<std::optional<std::uint32_t>> task_of(std::string_view text, std::string_view option) {
   if (text == "-") return std::optional<std::uint32_t>();
   const auto task = parse_integer("a task", text, 0, INT32_MAX);
@@ -102,7 +103,7 @@ struct SattachStep {
   StepId step{};
 };
 
-// Nothing: it has been said what is wrong.
+// The step that the user names; nullopt if the word is wrong, which is already reported.
 std::optional<SattachStep> step_named(const Invocation& call, const std::string& text) {
   const auto refuse = [&](const std::string& why) {
     complain(call, why);
@@ -144,7 +145,7 @@ const char* disagreement(const SattachRequest& r) {
   return nullptr;
 }
 
-// The streams of all nodes, until the tasks have ended or we are told to go.
+// Shows the streams of all nodes until the tasks have ended or a signal ends this process.
 Result<int> watch_step(const Invocation& call, const SattachRequest& r,
                        const proto::StepGranted& granted, const proto::StepPermission& permission) {
   const auto door = StepDoor::open(permission);

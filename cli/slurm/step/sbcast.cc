@@ -1,7 +1,8 @@
-// sbcast: a file to every node of a job, by a step of one task on each node that reads it.
+// sbcast: copies a file to every node of a job. A step of one task on each node receives it.
 //
-// The step writes beside the destination and renames when all has come, so that a copy is whole or
-// not there. It writes in the job's container: what the container sees, and nothing else.
+// The step writes to a file beside the destination and renames it when everything has arrived, so
+// that a copy is complete or does not exist. It writes inside the job's container, and so can reach
+// only what the container sees.
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <spawn.h>
@@ -22,7 +23,7 @@
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
 
-extern char** environ;  // POSIX
+extern char** environ;  // declared by POSIX
 
 namespace gantry::cli::slurm {
 namespace {
@@ -30,7 +31,8 @@ namespace {
 constexpr std::size_t kFanOut = 8;  // nodes at a time
 constexpr std::size_t kMostFanOut = 64;
 
-// $1 destination, $2 bytes, $3 mode, $4 1 = replace what is there, $5 time of change or "", $6 name
+// The receiving script. $1 destination, $2 bytes, $3 mode, $4 1 = replace an existing file, $5 time
+// of change or "", $6 name
 constexpr const char* kReceive = R"sh(set -e; umask 077; d=$1
 if [ -d "$d" ]; then d=$d/$6; fi
 if [ "$4" = 0 ] && [ -e "$d" ]; then echo "sbcast: error: $d: File exists" >&2; exit 17; fi
@@ -96,7 +98,8 @@ constexpr Option kSbcastOptions[] = {
 };
 constexpr std::string_view kSbcastPrefixes[] = {"SBCAST_"};
 
-// Of the job around us by its environment, of another from the controller.
+// The nodes of the surrounding job come from its environment, those of another job from the
+// controller.
 Result<std::vector<std::string>> sbcast_nodes(const Invocation& call, const SbcastRequest& r) {
   const char* list = std::getenv("SLURM_JOB_NODELIST");
   if (!r.job && list != nullptr) return expand_hostlist(list);
@@ -115,7 +118,7 @@ struct SbcastSource {
   struct stat status {};
 };
 
-// srun with the file as its input: the step's output and errors are ours.
+// Starts srun with the file as its input. The output and errors of the step go to ours.
 Result<pid_t> start_sbcast_copy(const std::string& node, const SbcastSource& source,
                                 const SbcastRequest& r, const std::string& to) {
   std::vector<std::string> words{"srun", "-Q", "--overlap", "-N1", "-n1", "-w", node};
@@ -140,13 +143,13 @@ Result<pid_t> start_sbcast_copy(const std::string& node, const SbcastSource& sou
   return pid;
 }
 
-// Waits for one of them; false: it went wrong, which srun or the step has said.
+// Waits for one of the copies. Returns false if it failed, which srun or the step has reported.
 bool end_sbcast_copy(const Invocation& call, const SbcastRequest& r,
                      std::map<pid_t, std::string>& under_way) {
   int status = 0;
   const pid_t pid = ::waitpid(-1, &status, 0);
   const auto it = under_way.find(pid);
-  if (it == under_way.end()) return true;  // interrupted
+  if (it == under_way.end()) return true;  // interrupted by a signal
   const bool good = WIFEXITED(status) && WEXITSTATUS(status) == 0;
   if (!good) complain(call, fmt::format("{}: the file is not there", it->second));
   if (good && r.verbose) fmt::print(stderr, "sbcast: {}: done\n", it->second);

@@ -1,5 +1,5 @@
-// srun: runs tasks over the nodes of a job, in Slurm's manner. Inside a job it starts a step of it;
-// outside it asks for an allocation, runs the step there, and gives the allocation back.
+// srun: runs tasks on the nodes of a job, as Slurm's does. Inside a job it starts a step of that
+// job. Outside it asks for an allocation, runs the step there, and gives the allocation back.
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/wait.h>
@@ -24,7 +24,7 @@
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
 
-extern char** environ;  // POSIX
+extern char** environ;  // declared by POSIX
 
 namespace gantry::cli::slurm {
 
@@ -95,7 +95,7 @@ namespace {
 constexpr auto kSrunAll = join(kSrunOptions, kSlurmJobOptions, kSlurmRefused);
 constexpr std::string_view kSrunPrefixes[] = {"SLURM_"};
 
-// Job options that mean something to a step as well.
+// Options of jobs that mean something for a step too.
 constexpr std::string_view kStepWords[] = {
     "chdir",    "clusters", "cpus-per-task", "distribution",    "exclusive",        "export",
     "gpu-bind", "hint",     "job-name",      "nodelist",        "nodefile",         "nodes",
@@ -106,8 +106,8 @@ bool is_one_of(std::span<const Option> table, const Option* option) {
                      [&](const Option& o) { return o.name == option->name; });
 }
 
-// Inside a job an option that only an allocation could honour is refused, not ignored. Of a step
-// --exclusive says that it waits for cores of its own.
+// Inside a job, an option that only an allocation could follow is refused instead of ignored. For a
+// step, --exclusive means that it waits for cores of its own.
 bool keep_step_options(const Invocation& call, std::vector<Given>& given, bool& exclusive) {
   for (const Given& one : given) {
     const std::string_view name = one.option->name;
@@ -157,7 +157,7 @@ bool options_agree(const Invocation& call, const SrunRequest& r, bool exclusive)
   return wrong == nullptr;
 }
 
-// -r: the job's nodes from the Nth on.
+// Applies -r: the step uses the job's nodes from the Nth on.
 bool set_relative_nodes(const Invocation& call, SrunRequest& r, const std::string& group) {
   if (!r.relative) return true;
   const char* list = std::getenv(("SLURM_JOB_NODELIST" + group).c_str());
@@ -189,7 +189,8 @@ void widen_launchers(SrunRequest& r) {
   given.emplace_back("cpus-per-task");
 }
 
-// --export says what is passed on of our environment; the job's own variables always are.
+// The environment of a step. --export says what of our environment is passed on; the job's own
+// variables always are.
 std::map<std::string, std::string> step_environment_of(const SrunRequest& r) {
   std::map<std::string, std::string> out = job_environment(r.exported);
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -198,7 +199,7 @@ std::map<std::string, std::string> step_environment_of(const SrunRequest& r) {
     if (!text.starts_with("SLURM_") && !text.starts_with("GANTRY_")) continue;
     out.try_emplace(std::string(text.substr(0, equals)), text.substr(equals + 1));
   }
-  for (const char* name : kTokenVariables) out.erase(name);  // a secret, as in job_environment()
+  for (const char* name : kTokenVariables) out.erase(name);  // secrets, as in job_environment()
   // Tasks are told of -c only if it was given, to the job or here.
   const auto& given = r.spec.given;
   if (std::find(given.begin(), given.end(), "cpus-per-task") != given.end())
@@ -206,7 +207,8 @@ std::map<std::string, std::string> step_environment_of(const SrunRequest& r) {
   return out;
 }
 
-// `group`: behind the names of variables that describe the job, or its component.
+// Reads the options of one part. `group` is the suffix of the variables that describe the job or
+// its component.
 bool read_srun_options(const Invocation& call, const Parsed& parsed, SrunRequest& r, bool inside,
                        const std::string& group, int& status) {
   r.now = system_now();
@@ -216,7 +218,8 @@ bool read_srun_options(const Invocation& call, const Parsed& parsed, SrunRequest
   bool exclusive = false;
   if (inside && !keep_step_options(call, typed, exclusive)) return false;
   auto given = options_from_environment(kSrunAll, kSrunPrefixes);
-  // Of a job's variables most describe it; only those about srun itself are options here.
+  // Most SLURM_ variables inside a job describe the job. Only those about srun itself are used as
+  // options.
   if (inside)
     std::erase_if(given, [](const Given& one) {
       return !is_one_of(kSrunOptions, one.option) && one.option->name != "distribution";
@@ -290,7 +293,7 @@ int test_srun(const Invocation& call, const SrunRequest& r, Session& session) {
   return 0;
 }
 
-// What is to be run: the operands, or what the file of --multi-prog says.
+// The command to run: the operands, or the command that the file of --multi-prog describes.
 std::optional<std::vector<std::string>> program_of(const Invocation& call, const SrunRequest& r,
                                                    const std::vector<std::string>& operands) {
   if (!r.multi_prog) return operands;
@@ -326,7 +329,7 @@ bool parts_agree(const Invocation& call, const std::vector<SrunPart>& parts) {
   return wrong == nullptr;
 }
 
-// Nothing: `status` is how srun ends.
+// Returns nullopt if the command line is wrong; `status` is then the exit status of srun.
 std::optional<std::vector<SrunPart>> read_parts(const Invocation& call,
                                                 const std::vector<Parsed>& typed, bool inside,
                                                 int& status) {
@@ -356,7 +359,8 @@ std::optional<std::vector<SrunPart>> read_parts(const Invocation& call,
   return parts_agree(call, parts) ? std::optional(std::move(parts)) : std::nullopt;
 }
 
-// --prolog and --epilog: with the step's command as arguments; how it ends is its own affair.
+// Runs a program of --prolog or --epilog, with the step's command as arguments. Its exit status is
+// ignored.
 void run_beside(const Invocation& call, const std::string& program, const SrunPart& part) {
   if (program.empty()) return;
   std::vector<const char*> argv{program.c_str()};

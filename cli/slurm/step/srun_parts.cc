@@ -16,7 +16,8 @@
 namespace gantry::cli::slurm {
 namespace {
 
-// Of several parts only the first may say what concerns srun itself, not its tasks.
+// Options that concern srun itself and not its tasks. If there are several parts, only the first
+// one may have them.
 constexpr std::string_view kOfSrun[] = {"clusters", "input",     "jobid",      "kill-on-bad-exit",
                                         "label",    "mpi",       "multi-prog", "pty",
                                         "quiet",    "test-only", "unbuffered", "wait"};
@@ -129,7 +130,7 @@ Result<std::vector<JobId>> jobs_of(const std::vector<std::optional<std::uint32_t
   if (groups.size() == 1 && !groups.front()) return std::vector<JobId>{job};
   const auto shown = session.call<proto::ShowJobReply>(proto::ShowJob{{job, {}}, false});
   if (!shown) return tl::unexpected(shown.error());
-  HetPart parts{job, 0, 1};  // alone, unless it says otherwise
+  HetPart parts{job, 0, 1};  // the job alone, unless it is a leader of components
   for (const proto::JobDetail& detail : shown->jobs)
     if (detail.row.het && detail.row.het->leader == job) parts = *detail.row.het;
   std::vector<JobId> out;

@@ -1,4 +1,4 @@
-// srun's own options, apart from those that describe a job.
+// srun's own options, without those that describe a job.
 #pragma once
 
 #include "cli/slurm/frame.h"
@@ -12,8 +12,8 @@ struct SrunRequest : SlurmRequest {
   bool list_mpi = false;                  // --mpi=list
   bool multi_prog = false;
   bool unbound = false;               // --cpu-bind=none
-  std::string prolog, epilog;         // programs run here; "" = none
-  std::vector<std::uint32_t> groups;  // --het-group; empty: not said
+  std::string prolog, epilog;         // programs to run on this host; "" = none
+  std::vector<std::uint32_t> groups;  // --het-group; empty: not given
 };
 
 namespace srun {

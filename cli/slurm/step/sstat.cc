@@ -1,4 +1,5 @@
-// sstat: what running steps use, in Slurm's manner; sacct's fields over what the accounts know now.
+// sstat: shows what running steps use, as Slurm's does. It has sacct's fields, with the values that
+// accounting has now.
 #include <fmt/core.h>
 
 #include "cli/slurm/frame.h"
@@ -9,7 +10,7 @@
 namespace gantry::cli::slurm {
 namespace {
 
-// The columns of Slurm's sstat, with its widths where sacct's are others.
+// The columns of Slurm's sstat, with its widths where they differ from sacct's.
 constexpr std::string_view kStatList =
     "JobID,MaxVMSize,MaxVMSizeNode,MaxVMSizeTask,AveVMSize,MaxRSS,MaxRSSNode,MaxRSSTask,AveRSS,"
     "MaxPages,MaxPagesNode,MaxPagesTask,AvePages,MinCPU,MinCPUNode,MinCPUTask,AveCPU,NTasks,"
@@ -22,7 +23,7 @@ constexpr std::string_view kStatList =
     "TRESUsageOutTot%15";
 
 struct SstatQuery {
-  std::vector<std::pair<proto::JobRef, std::string>> steps;  // "" = one of the job's
+  std::vector<std::pair<proto::JobRef, std::string>> steps;  // "" = a step of the job is chosen
   std::string fields;
   Units units = Units::usual;
   bool all_steps = false;
@@ -92,7 +93,8 @@ constexpr Option kSstatOptions[] = {
     {.name = "yaml", .refused = "use sacct --yaml"},
 };
 
-// Without a step: the numbered one that began last, else the batch script.
+// The steps to show. If none is named, it is the numbered step that began last, else the batch
+// script.
 std::vector<const proto::StepRow*> stat_steps(const SstatQuery& q, const proto::HistoryRow& job,
                                               const std::string& step) {
   std::vector<const proto::StepRow*> running;

@@ -22,7 +22,7 @@
 namespace gantry::cli::slurm {
 namespace {
 
-constexpr int kLoginSeconds = 8;  // for a login shell to print its environment, as Slurm's default
+constexpr int kLoginSeconds = 8;  // seconds for a login shell to print its environment, as in Slurm
 constexpr std::size_t kMaxLoginBytes = 1u << 20;
 
 Result<void> wrong(std::string message) {
@@ -34,7 +34,7 @@ bool was_given(std::span<const Given> given, std::string_view name) {
                      [&](const Given& g) { return g.option->name == name; });
 }
 
-// NAME=VALUE\0... into `out`; names that are there already stay.
+// Adds entries NAME=VALUE\0... to `out`; names that are already there keep their values.
 void add_entries(std::string_view text, std::map<std::string, std::string>& out) {
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\0'), text.size());
@@ -46,7 +46,8 @@ void add_entries(std::string_view text, std::map<std::string, std::string>& out)
   }
 }
 
-// What a login shell of the user has in its environment: `$SHELL -lc "env -0"` with a bare one.
+// The environment of a login shell of the user: what `$SHELL -lc "env -0"` prints if it starts with
+// a minimal environment.
 Result<std::string> login_environment() {
   const passwd* user = ::getpwuid(::geteuid());
   if (user == nullptr) return fail(ErrorCode::not_found, "the user database does not know you");
@@ -148,7 +149,8 @@ Result<void> immediate(SlurmRequest& r, std::string_view text) {
   return {};
 }
 Result<void> get_user_env(SlurmRequest& r, std::string_view text) {
-  // [TIMEOUT][L|S]: how long a login shell may take, and whether it is one; ours is, for 8 s.
+  // The value [TIMEOUT][L|S] says how long the shell may take and whether it is a login shell. It
+  // is only checked: ours is always a login shell, and may take 8 s.
   if (text.find_first_not_of("0123456789LS") != std::string_view::npos)
     return wrong(fmt::format("\"{}\" is not [SECONDS][L|S]", text));
   r.get_user_env = true;
@@ -212,7 +214,8 @@ Result<void> off(SlurmRequest&, std::string_view text) {
   return wrong("a job that loses a node ends, or is requeued: it can only be off");
 }
 
-// 1[@TIME]: how long a job would wait for it is not ours to choose; without an end it is required.
+// Reads 1[@TIME]. A job cannot choose how long it waits for a single switch: the switch is
+// preferred, or required if TIME is unlimited.
 Result<void> switches(SlurmRequest& r, std::string_view text) {
   const std::size_t at = std::min(text.find('@'), text.size());
   if (text.substr(0, at) != "1")
@@ -233,7 +236,8 @@ Result<void> switches(SlurmRequest& r, std::string_view text) {
 
 namespace {
 
-// Of the tasks the GPUs follow, or of the GPUs the tasks.
+// Applies --ntasks-per-gpu: either the number of GPUs follows from the tasks, or the number of
+// tasks from the GPUs.
 Result<void> settle_tasks_per_gpu(SlurmRequest& r) {
   if (!r.tasks_per_gpu) return {};
   constexpr std::uint32_t kOne = 1000;  // GpuWish counts in thousandths
@@ -301,7 +305,8 @@ Result<void> after_finish(SlurmRequest& r) {
 Result<std::map<std::string, std::string>> slurm_environment(const SlurmRequest& r) {
   std::map<std::string, std::string> out = job_environment(r.exported);
   if (!r.export_file.empty()) {
-    // As in Slurm: what the file says, and SLURM_* of ours, whatever --export says.
+    // As in Slurm, the job gets what the file says and our SLURM_* variables; --export has no
+    // effect.
     const auto text = read_export_file(r.export_file);
     if (!text) return tl::unexpected(text.error());
     out.clear();

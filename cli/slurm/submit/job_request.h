@@ -11,11 +11,11 @@
 
 namespace gantry::cli::slurm {
 
-// Begins with the request, so that the setters of our own options work on it as they are.
+// Derives from our own request, so that the setters of our own options work on it unchanged.
 struct SlurmRequest : StepOptions {
   std::optional<std::string> clusters;  // -M
   std::string wckey;                    // recorded with the job
-  std::string export_file;              // --export-file
+  std::string export_file;              // path of --export-file
   std::optional<std::uint32_t> cpus_per_gpu, tasks_per_gpu;
   bool get_user_env = false;
 };
@@ -28,10 +28,10 @@ Result<void> before_finish(const Invocation& call, SlurmRequest& request,
 // After it: cores for each GPU, Slurm's default names of output files.
 Result<void> after_finish(SlurmRequest& request);
 
-// The job's environment: --export, --export-file, --get-user-env, and task_gpu_variables().
+// The job's environment: from --export, --export-file, --get-user-env, and task_gpu_variables().
 Result<std::map<std::string, std::string>> slurm_environment(const SlurmRequest& request);
 
-// --test-only's line. Slurm has the id that the job would have got; ours has none.
+// Prints --test-only's line. Slurm shows the id that the job would have got; ours has no id.
 void say_start(const std::string& program, const proto::SubmitReply& reply, Instant now);
 
 namespace set {
@@ -47,7 +47,7 @@ Result<void> tres_per_task(SlurmRequest& r, std::string_view text);
 Result<void> qos(SlurmRequest& r, std::string_view text);
 Result<void> distribution(SlurmRequest& r, std::string_view text);
 Result<void> hint(SlurmRequest& r, std::string_view text);
-Result<void> one(SlurmRequest& r, std::string_view text);   // only 1, which is what we do
+Result<void> one(SlurmRequest& r, std::string_view text);   // only 1, which is what Gantry does
 Result<void> none(SlurmRequest& r, std::string_view text);  // only "none"
 Result<void> off(SlurmRequest& r, std::string_view text);   // only "off" or "no"
 Result<void> switches(SlurmRequest& r, std::string_view text);

@@ -1,4 +1,4 @@
-// salloc: asks for an allocation and runs a command, or a shell, here while it lasts.
+// salloc: asks for an allocation and runs a command, or a shell, on this host while it lasts.
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -65,7 +65,7 @@ bool read_salloc_options(const Invocation& call, const Parsed& parsed, SallocReq
   return false;
 }
 
-// One request for each component; empty: `status` is how salloc ends.
+// One request for each component. If it is empty, `status` is the exit status of salloc.
 std::vector<SallocRequest> read_components(const Invocation& call, const std::vector<Parsed>& parts,
                                            int& status) {
   std::vector<SallocRequest> requests(parts.size());
@@ -130,7 +130,7 @@ Result<int> run_salloc(const Invocation& call) {
   if (r.no_shell) return 0;
   set_environment(call, *allocation, requests, *session);
   const auto done = run_in_allocation(call.program(), Manner::slurm, command);
-  // The session has been idle for as long as the shell lived: a fresh one is safer.
+  // The session has been idle as long as the shell ran, so a new one is safer.
   auto again = Session::open(call.program());
   allocation->end(again ? *again : *session, done ? ExitStatus{*done & 0xff, 0} : ExitStatus{1, 0});
   if (!r.quiet) fmt::print(stderr, "salloc: Relinquishing job allocation {}\n", id);

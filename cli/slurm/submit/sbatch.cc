@@ -1,7 +1,7 @@
-// sbatch: submits a batch script, in Slurm's manner.
+// sbatch: submits a batch script as Slurm's does.
 //
-// Options come from the script's directives, then SBATCH_* variables, then the command line; the
-// setters run in that order, so the later wins.
+// Options come from the script's directives, then from SBATCH_* variables, then from the command
+// line. The setters run in that order, so the later one wins.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -48,12 +48,12 @@ constexpr std::string_view kSbatchPrefixes[] = {"SBATCH_"};
 
 struct Script {
   std::string text;
-  std::string shown;  // for places of directives
-  std::string name;   // of the job, unless given
-  std::string path;   // of the file, if it is one
+  std::string shown;  // name that places of directives show
+  std::string name;   // name of the job, unless the user gives one
+  std::string path;   // path, if the script is a file
 };
 
-// Slurm's words for what is no batch script.
+// Checks that a text is a batch script; errors have Slurm's words.
 Result<void> check_batch_script(std::string_view text) {
   const auto refuse = [](const char* words) { return fail(ErrorCode::io_error, words); };
   if (text.empty()) return refuse("Batch script is empty!");
@@ -100,7 +100,7 @@ const std::string* value_of(const std::vector<Given>& given, std::string_view na
   return value;
 }
 
-// What only the component that runs the script may be told.
+// Options that only the first component may have, because it runs the script.
 constexpr std::string_view kOfTheScript[] = {
     "array",   "clusters",  "dependency", "error",     "export", "export-file", "get-user-env",
     "input",   "licenses",  "no-requeue", "open-mode", "output", "parsable",    "quiet",
@@ -111,7 +111,8 @@ bool is_of_the_script(const Given& given) {
          std::end(kOfTheScript);
 }
 
-// One component, or the whole job: what the script says, the environment and the command line.
+// Builds one component, or the whole job, from the directives, the environment and the command
+// line.
 bool build_part(const Invocation& call, std::vector<Given> given, const Parsed& parsed, bool first,
                 SlurmRequest& request, int& status) {
   const auto refuse = [&](const std::string& text) {
@@ -130,7 +131,7 @@ bool build_part(const Invocation& call, std::vector<Given> given, const Parsed& 
   given.insert(typed, variables.begin(), variables.end());
   request.now = system_now();
   if (!apply(call, given, static_cast<JobRequest*>(&request), status)) return false;
-  // For --mem and --mem-per-cpu, of which the later source wins.
+  // The place tells the source of an option: of --mem and --mem-per-cpu the later source wins.
   for (std::size_t i = 0; i < from_script; ++i) given[i].place = "the script";
   auto done = before_finish(call, request, given);
   if (done) done = finish_request(request, given);
@@ -138,7 +139,7 @@ bool build_part(const Invocation& call, std::vector<Given> given, const Parsed& 
   return done ? true : refuse(done.error().message);
 }
 
-// What the script's lines say of each component.
+// The directives of the script, for each component.
 std::optional<std::vector<std::vector<Given>>> read_directives(const Invocation& call,
                                                                const Script& script, int& status) {
   auto parts = script_components(script.text, script.shown, kSbatchOptions, Spelling::getopt);
@@ -152,12 +153,12 @@ std::optional<std::vector<std::vector<Given>>> read_directives(const Invocation&
     return std::nullopt;
   }
   for (auto& part : *parts)
-    for (Given& one : part) one.place.clear();  // Slurm's texts have no place
+    for (Given& one : part) one.place.clear();  // Slurm's error texts name no place
   return std::move(*parts);
 }
 
-// Everything that was said about the job, one request for each component; empty: `status` says how
-// sbatch ends.
+// All options of the job, as one request for each component. If it is empty, `status` is the exit
+// status of sbatch.
 std::vector<SlurmRequest> build_batch_requests(const Invocation& call, std::vector<Parsed> parsed,
                                                Script& script, int& status) {
   const std::string* wrap = value_of(parsed.front().given, "wrap");
