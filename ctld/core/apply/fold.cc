@@ -235,6 +235,7 @@ JobRecord record_of(const State& state, const Job& job) {
   r.credited = job.credited;
   if (job.lowered || job.is_element()) r.priority_class = class_of(state, job).priority_class;
   r.lowered = job.lowered;
+  r.window_named = job.window_named;
   return r;
 }
 

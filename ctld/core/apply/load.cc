@@ -97,6 +97,7 @@ void restore(State& state, Job& job, const JobRecord& r) {
   job.preemptions = r.preemptions;
   job.share = r.share;
   job.class_priority = r.class_priority;
+  job.window_named = r.window_named;
   job.billed = r.billed;
   job.credited = r.credited;
   if (job.dependencies)

@@ -144,6 +144,7 @@ struct Job {
   bool started_once = false;       // some attempt has run
   bool has_image = false;          // a container image, which may have to be fetched
   bool renamed = false;            // the spec has its old name
+  Instant window_named{};          // its reservation, by an update; zero: at the submit
   bool respecified = false;        // account or reservation are not the spec's any more
   bool reshaped = false;           // shape or may_requeue are not the spec's any more
   bool lowered = false;            // its class is not the spec's: a budget's

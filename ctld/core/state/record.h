@@ -112,6 +112,7 @@ struct JobRecord {
   bool lowered = false;
   std::optional<JobShape> shape;    // unset: the spec's
   std::optional<bool> may_requeue;  // as shape
+  Instant window_named{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "array", s.array);
@@ -151,6 +152,7 @@ struct JobRecord {
     v(35, "lowered", s.lowered);
     v(36, "shape", s.shape);
     v(37, "may_requeue", s.may_requeue);
+    v(38, "window_named", s.window_named);
   }
 };
 
