@@ -95,6 +95,12 @@ struct BudgetNeed {
   Money need;
 };
 
+// What a job comes to for which others leave, and of an array for how many of its tasks they do.
+struct BudgetClaim {
+  Money need;
+  std::uint32_t jobs = 0;
+};
+
 // Of the weighted priority, as of the last reckoning; see multifactor.h.
 struct Weights {
   Instant as_of{};
@@ -156,8 +162,9 @@ struct Runtime {
   std::unordered_map<JobId, BudgetGate> budget_gates;
   std::map<std::string, std::set<std::pair<Money, JobId>>> gated;  // by budget, by need
   std::unordered_map<ClassId, BudgetNeed> budget_needs;
-  std::optional<Instant> month_due;    // shared costs of a month are posted (posted.h)
-  std::optional<Instant> budgets_due;  // a period ends, or a threshold may be reached
+  std::map<JobId, BudgetClaim> budget_claims;  // where a budget holds jobs back
+  std::optional<Instant> month_due;            // shared costs of a month are posted (posted.h)
+  std::optional<Instant> budgets_due;          // a period ends, or a threshold may be reached
   Instant budgets_seen{};
   Weights weights;
   std::optional<Instant> window_due;  // a reservation begins or ends

@@ -97,6 +97,7 @@ struct JobQueued {  // eligible now; again with other numbers = changed
   std::int32_t rank = 0;           // value of its priority class, raised by waiting; higher first
   std::optional<ShareId> share{};  // the user's leaf; unset: not in a tenant
   bool raised = false;             // its rank is above its class's value, since it has waited
+  std::int64_t own_priority = 0;   // of the priority what counts among its tenant's jobs only
 };
 
 struct JobUnqueued {

@@ -29,6 +29,8 @@ struct Preempt {
   JobId for_job;
   PreemptWhy why = PreemptWhy::by_class;
   std::int64_t lost_work = 0;  // GPU-microseconds (of cores where it has none) since its checkpoint
+  NodeId node{};               // one of those that the other is to get
+  bool first = true;           // of those who leave for one job, or one task of an array
 };
 
 // Verdict of a whole class; its jobs differ only in their place in the queue.

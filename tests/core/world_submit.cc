@@ -38,6 +38,11 @@ void dependencies(JobSpec& spec, const std::string& text) {
   }
 }
 
+void files_of(JobSpec& spec, const Words& w) {
+  if (const std::string* dir = w.find("work_dir")) spec.work_dir = *dir;
+  if (const std::string* file = w.find("out")) spec.std_out = *file;
+}
+
 }  // namespace
 
 proto::SubmitJob World::submit_message(const std::string& user, const Words& w) const {
@@ -51,6 +56,7 @@ proto::SubmitJob World::submit_message(const std::string& user, const Words& w) 
   text("name", [&](const std::string& v) { s.name = v; });
   text("nodes",
        [&](const std::string& v) { s.shape.min_nodes = s.shape.max_nodes = std::stoul(v); });
+  text("most_nodes", [&](const std::string& v) { s.shape.max_nodes = std::stoul(v); });
   text("tasks", [&](const std::string& v) { s.shape.tasks = std::stoul(v); });
   text("cpus", [&](const std::string& v) { s.shape.cpus_per_task = std::stoul(v); });
   text("mem", [&](const std::string& v) { s.shape.memory_per_node = *parse_memory(v); });
@@ -64,6 +70,7 @@ proto::SubmitJob World::submit_message(const std::string& user, const Words& w) 
   text("account", [&](const std::string& v) { s.account = v; });
   text("reservation", [&](const std::string& v) { s.reservation = v; });
   text("class", [&](const std::string& v) { s.priority_class = v; });
+  text("own_class", [&](const std::string& v) { s.tenant_class = v; });
   text("gpus", [&](const std::string& v) { s.shape.gpus_per_node = std::stoul(v); });
   text("part", [&](const std::string& v) { s.shape.gpu_share = std::stoul(v); });
   text("slice", [&](const std::string& v) { s.shape.gpu_slice = v; });
@@ -98,8 +105,7 @@ proto::SubmitJob World::submit_message(const std::string& user, const Words& w) 
   text("request", [&](const std::string& v) { m.request_id = v; });
   text("script", [&](const std::string& v) { m.script = v; });
   text("script_bytes", [&](const std::string& v) { m.script.resize(std::stoul(v), '#'); });
-  text("work_dir", [&](const std::string& v) { s.work_dir = v; });
-  text("out", [&](const std::string& v) { s.std_out = v; });
+  files_of(s, w);
   text("mail", [&](const std::string& v) { s.given.push_back("mail-type=" + v); });
   text("mail_to", [&](const std::string& v) { s.given.push_back("mail-user=" + v); });
   text("image", [&](const std::string& v) { s.container.image = v; });

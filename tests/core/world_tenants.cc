@@ -1,6 +1,7 @@
 // Tenants of a scenario: documents, what is asked of them, what tenants use; see world.h.
 //
 //   > tenant fraud cohort=org cpu=4:2:1 user=alice,bob tenant-admin=carol projects=train:3,serve
+//   > tenant fraud own_classes=urgent:1000              of the tenant itself
 //   > tenant fraud projects=train:3:alice+bob           shares, then those that it belongs to
 //   > cohort org parent=all cpu=2
 //   > class best-effort value=100 grace=10s min_run=1m most=2 age=30s preempts=yes
@@ -66,10 +67,11 @@ tenancy::Tenant tenant_of(const Words& w) {
   number("per_minute", t.counts.submits_per_minute);
   number("array", t.counts.array_tasks);
   number("reservations", t.counts.reservations);
-  if (w.find("max_cpus")) {
-    t.jobs.max_per_job.emplace();
-    (*t.jobs.max_per_job).row(Resource::cpu) = std::stoll(*w.find("max_cpus")) * 1000;
-  }
+  if (w.find("max_cpus") || w.find("max_gpus")) t.jobs.max_per_job.emplace();
+  if (const std::string* most = w.find("max_cpus"))
+    (*t.jobs.max_per_job).row(Resource::cpu) = std::stoll(*most) * 1000;
+  if (const std::string* most = w.find("max_gpus"))
+    (*t.jobs.max_per_job).row(Resource::gpu) = std::stoll(*most) * kGpuUnit;
   const auto length = [&](const char* key, std::optional<Duration>& to) {
     if (const std::string* text = w.find(key)) to = parse_length(*text);
   };
@@ -90,6 +92,11 @@ tenancy::Tenant tenant_of(const Words& w) {
       if (parts.size() > 2)
         for (const std::string& user : parts_of(parts[2], '+')) project.users.push_back({user, 1});
       t.projects.push_back(std::move(project));
+    }
+  if (w.find("own_classes"))
+    for (const std::string& text : parts_of(*w.find("own_classes"), ',')) {
+      const auto parts = parts_of(text, ':');
+      t.classes.push_back({parts[0], std::stoi(parts[1])});
     }
   if (w.find("classes")) t.allowed_classes = parts_of(*w.find("classes"), ',');
   if (w.find("default_class")) t.default_class = *w.find("default_class");

@@ -115,6 +115,20 @@ bool may(May what, const State& state, const Identity& who, const Job& job) {
   return role && (what == May::see || *role >= tenancy::Role::tenant_admin);
 }
 
+Result<void> may_go_on(const State& state, const Identity& who, const Job& job) {
+  const std::string& payer = state.partition(class_of(state, job).partition).payer();
+  if (is_operator(state, who) || state.tenancy.tenant(payer) == nullptr) return {};
+  // A running job works on in its tenant: of the groups of its owner nobody knows there.
+  const Job* own = who.inside ? state.jobs.find(who.inside->job) : nullptr;
+  if (own != nullptr && state.partition(class_of(state, *own).partition).payer() == payer)
+    return {};
+  if (role_in(state, who, payer).value_or(tenancy::Role::viewer) >= tenancy::Role::user) return {};
+  return fail(ErrorCode::permission_denied,
+              fmt::format("{} has no role any more in tenant {}, which pays for the job: it can be "
+                          "held and cancelled",
+                          who.owner.user, payer));
+}
+
 std::string who_text(const Identity& who) {
   return is_admin(who) ? fmt::format("{} (administrator)", who.owner.user) : who.owner.user;
 }

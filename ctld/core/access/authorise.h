@@ -46,6 +46,10 @@ class Reach {
 
 bool may(May what, const State& state, const Identity& who, const Job& job);
 
+// Whether somebody may still let a job of theirs go on, as larger, elsewhere or once more: who has
+// no role any more in the tenant that pays for it can hold and cancel it, and no more.
+Result<void> may_go_on(const State& state, const Identity& who, const Job& job);
+
 // "alice", and for administrators acting on others "root (administrator)".
 std::string who_text(const Identity& who);
 

@@ -68,6 +68,11 @@ EndedBy ended_by(Outcome outcome) {
   }
 }
 
+// A tenant that ends a job for another of its own has not lost it to anybody.
+bool own_doing(const Job& job) {
+  return job.active && job.active->finish && job.active->finish->for_own;
+}
+
 EndedBy ended_by(RequeueWhy why) {
   switch (why) {
     case RequeueWhy::preempted: return EndedBy::preemption;
@@ -153,6 +158,7 @@ void apply_event(State& state, Instant at, const event::JobFinishing& e) {
   finish.requeue = e.requeue;
   finish.hold = e.hold;
   // A victim that ends otherwise meanwhile still goes when it was told to.
+  finish.for_own = e.for_own;
   finish.grace = !e.grace && job->active->finish ? job->active->finish->grace : e.grace;
   job->active->finish = std::move(finish);
   job->cause = e.cause;
@@ -192,7 +198,7 @@ void apply_event(State& state, Instant at, const event::JobEnded& e) {
   job->exit = e.exit;
   job->cause = e.cause;
   job->ended = end_of(*job).value_or(at);
-  settle_bill(state, *job, at, ended_by(e.outcome));
+  settle_bill(state, *job, at, own_doing(*job) ? EndedBy::itself : ended_by(e.outcome));
   unindex_ended(state, *job);
   if (job->is_element()) {
     Job& array = state.jobs.at(job->array);
@@ -210,7 +216,7 @@ void apply_event(State& state, Instant at, const event::JobRequeued& e) {
   JobEdit job(state, e.job);
   job->phase = must_move(Trigger::requeued, job->phase);
   GANTRY_ASSERT(job->active && job->active->all_released(), "no node holds it any more");
-  settle_bill(state, *job, at, ended_by(e.why));
+  settle_bill(state, *job, at, own_doing(*job) ? EndedBy::itself : ended_by(e.why));
   job->active.reset();
   job->started.reset();
   ++job->restarts;

@@ -71,6 +71,7 @@ void apply_event(State& state, Instant at, const event::JobUpdated& e) {
     job->account = state.names.add(*e.account);
   }
   if (e.account || e.reservation) job->respecified = true;
+  if (e.reservation) job->window_named = at;
   // A tenant's own class says nothing in another's queue.
   if (e.partition && *e.partition != class_of(state, *job).partition) job->class_priority = 0;
   if (e.requeue) job->may_requeue = *e.requeue;

@@ -68,6 +68,7 @@ struct JobFinishing {  // decided how it ends; every node has to let go yet
   std::optional<RequeueWhy> requeue;
   std::optional<Hold> hold;
   std::optional<Duration> grace{};  // signal to kill; unset: kill_wait
+  bool for_own = false;             // preempted for a job of its own tenant: nothing is credited
   GANTRY_EVENT(34, "job_finishing") {
     v(1, "job", s.job);
     v(2, "outcome", s.outcome);
@@ -76,6 +77,7 @@ struct JobFinishing {  // decided how it ends; every node has to let go yet
     v(5, "requeue", s.requeue);
     v(6, "hold", s.hold);
     v(7, "grace", s.grace);
+    v(8, "for_own", s.for_own);
   }
 };
 

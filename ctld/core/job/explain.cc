@@ -102,7 +102,7 @@ std::string words_of(const Context& ctx, const Job& job, const Verdict& v) {
     case Reason::launch_failed_held:
       return fmt::format("it is held because it was requeued too often: {}", v.subject);
     case Reason::deadline: return "it can no longer end before its deadline";
-    case Reason::reservation: return reservation_words(ctx, v.subject);
+    case Reason::reservation: return reservation_words(ctx, job, v.subject);
     case Reason::maintenance: return window_words(ctx, v.subject, {v.a});
     default: return describe_tenancy_reason(v);
   }

@@ -25,6 +25,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::HoldJobs&& message) 
 
 void handle(Context& ctx, const ClientRequest& from, proto::ReleaseJobs&& message) {
   change_jobs(ctx, from, message.jobs, Trigger::release, [&](const Job& job) -> Result<void> {
+    if (auto r = may_go_on(ctx.state, from.who, job); !r) return r;
     if (job.hold == Hold::admin && !is_operator(ctx.state, from.who))
       return fail(ErrorCode::permission_denied,
                   fmt::format("job {} is held by an administrator, who alone can release it",

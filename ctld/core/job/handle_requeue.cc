@@ -22,6 +22,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::RequeueJobs&& messag
         !job.active->finish->requeue)
       return fail(ErrorCode::wrong_state,
                   fmt::format("job {} is being cancelled", display_id(ctx.state, job)));
+    if (auto r = may_go_on(ctx.state, from.who, job); !r) return r;
     event::JobFinishing e;
     e.job = job.id;
     e.outcome = Outcome::cancelled;

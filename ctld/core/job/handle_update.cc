@@ -193,6 +193,7 @@ Result<JobShape> reshaped(Context& ctx, const Identity& who, const Job& job,
 
 Result<event::JobUpdated> changes(Context& ctx, const Identity& who, const Job& job,
                                   const proto::UpdateJob& m) {
+  if (auto r = may_go_on(ctx.state, who, job); !r) return tl::unexpected(r.error());
   const bool queued = job.phase == Phase::queued;
   event::JobUpdated e;
   e.job = job.id;

@@ -37,6 +37,7 @@ std::optional<event::JobFinishing> end_with(const State& state, const Job& job, 
     if (!finish.requeue && !leader && !takes_all(finish.outcome)) return std::nullopt;
     e.outcome = finish.outcome;
     e.grace = finish.grace;
+    e.for_own = finish.for_own;
     e.exit = finish.exit;
     if (job.may_requeue) e.requeue = finish.requeue;
     const NodeRun& batch = other.active->nodes.front();

@@ -45,6 +45,7 @@ Money need_of(const Context& ctx, const Job& job, const std::vector<sched::NodeG
 
 void close_gate(Context& ctx, const Job& job, const BudgetAccount& account, Money need) {
   drop_gate(ctx, job.id);
+  ctx.rt.budget_claims.erase(job.id);
   ctx.rt.budget_gates[job.id] = {account.budget.name, need, job.cls, job.account};
   ctx.rt.gated[account.budget.name].emplace(need, job.id);
 }
@@ -52,6 +53,15 @@ void close_gate(Context& ctx, const Job& job, const BudgetAccount& account, Mone
 void remember(Context& ctx, const Job& job, Money need) {
   if (ctx.rt.budget_needs.size() >= kMostNeeds) ctx.rt.budget_needs.clear();
   ctx.rt.budget_needs.insert_or_assign(job.cls, BudgetNeed{class_of(ctx.state, job), need});
+}
+
+// What it needs at the least, before any plan has looked for nodes: a job that no budget lets start
+// anywhere must not keep room.
+std::optional<Money> known_need(const Context& ctx, const Job& job) {
+  const auto known = ctx.rt.budget_needs.find(job.cls);
+  if (known != ctx.rt.budget_needs.end() && known->second.key == class_of(ctx.state, job))
+    return known->second.need;
+  return least_cost(ctx, job);
 }
 
 // Others of the class whom the scheduler has would only be offered in vain, one by one.
@@ -66,6 +76,20 @@ void close_others(Context& ctx, const Job& job, const BudgetAccount& account, Mo
     close_gate(ctx, *other, account, need);
     sync_queue(ctx, *other);
   }
+}
+
+// What those come to for which others leave already. They start soon, and set it aside then.
+Money claimed_of(const Context& ctx, const BudgetAccount& account) {
+  Money sum;
+  for (const auto& [id, claim] : ctx.rt.budget_claims) {
+    const Job* job = ctx.state.jobs.find(id);
+    if (job == nullptr || claim.jobs == 0) continue;
+    const auto budgets = budgets_of(ctx.state, *job);
+    if (std::find(budgets.begin(), budgets.end(), &account) == budgets.end()) continue;
+    const __int128 all = static_cast<__int128>(claim.need.micros) * claim.jobs + sum.micros;
+    sum = Money{static_cast<std::int64_t>(std::min<__int128>(all, tenancy::kMostBudget.micros))};
+  }
+  return sum;
 }
 
 std::optional<std::uint32_t> lower_class(const Context& ctx, const Job& job,
@@ -124,6 +148,42 @@ bool refused_by_budget(Context& ctx, JobId id, const std::vector<sched::NodeGran
   return true;
 }
 
+bool claim_refused_by_budget(Context& ctx, JobId id, NodeId node, bool first) {
+  if (ctx.rt.budget_gates.contains(id)) return true;  // closed by an earlier one of this plan
+  const Job& job = ctx.state.jobs.at(id);
+  const auto budgets = budgets_of(std::as_const(ctx.state), job);
+  if (std::none_of(budgets.begin(), budgets.end(), [](const auto* b) { return holds(*b); }))
+    return false;
+  BudgetClaim& claim = ctx.rt.budget_claims[id];
+  if (!first && claim.jobs > 0) return false;
+  if (!job.is_array()) claim.jobs = 0;  // it is asked for once more
+  Bill bill = bill_on_nodes_like(ctx, job, node);
+  bill.since = ctx.now;
+  claim.need = most_of(ctx.state, job, bill, ctx.now, Duration{}).value_or(kNoLimit);
+  for (const BudgetAccount* account : budgets) {
+    if (!holds(*account)) continue;
+    if (claim.need <= left_of(*account, ctx.now) - claimed_of(ctx, *account)) continue;
+    if (claim.jobs > 0) return true;  // others leave for tasks of this array: those are to start
+    close_gate(ctx, job, *account, Money{claim.need});
+    sync_queue(ctx, ctx.state.jobs.at(id));
+    ctx.turn.schedule = true;
+    return true;
+  }
+  claim.jobs =
+      std::min<std::uint32_t>(claim.jobs + 1, job.is_array() ? job.tasks->pending.count() : 1);
+  return false;
+}
+
+void drop_claim(Context& ctx, JobId job, bool one_task) {
+  const auto it = ctx.rt.budget_claims.find(job);
+  if (it == ctx.rt.budget_claims.end()) return;
+  if (one_task && --it->second.jobs > 0) return;
+  ctx.rt.budget_claims.erase(it);
+  // Others may have been refused for it.
+  for (const BudgetAccount* account : budgets_of(std::as_const(ctx.state), ctx.state.jobs.at(job)))
+    ctx.state.budgets.moved.push_back(account->budget.name);
+}
+
 void budget_taken(Context& ctx, const Job& job) {
   if (ctx.state.budgets.accounts.empty() || budgets_of(std::as_const(ctx.state), job).empty())
     return;
@@ -151,12 +211,13 @@ bool gated(Context& ctx, const Job& job) {
     drop_gate(ctx, job.id);
   }
   if (job.told_startable != 0) return false;
-  const auto known = ctx.rt.budget_needs.find(job.cls);
-  if (known == ctx.rt.budget_needs.end() || !(known->second.key == class_of(ctx.state, job)))
-    return false;
+  std::optional<Money> need;
   for (const BudgetAccount* account : budgets_of(std::as_const(ctx.state), job)) {
-    if (!holds(*account) || known->second.need <= left_of(*account, ctx.now)) continue;
-    close_gate(ctx, job, *account, known->second.need);
+    if (!holds(*account)) continue;
+    if (!need) need = known_need(ctx, job);
+    if (!need) return false;
+    if (*need <= left_of(*account, ctx.now)) continue;
+    close_gate(ctx, job, *account, *need);
     return true;
   }
   return false;

@@ -20,6 +20,12 @@ namespace gantry::core {
 using BudgetSums = std::map<std::string, Money>;  // by budget
 bool refused_by_budget(Context& ctx, JobId job, const std::vector<sched::NodeGrant>& grants,
                        bool exclusive, BudgetSums* beside = nullptr);
+// plan_apply.cc: true if nobody may leave for this job, as a budget has not enough left for it
+// beside the others for which somebody leaves already; then the scheduler has been told. `node` is
+// one of those that it is to get; `first`: nobody has been asked for it in this plan.
+bool claim_refused_by_budget(Context& ctx, JobId job, NodeId node, bool first);
+// The job waits no more for those who leave; of an array, one task.
+void drop_claim(Context& ctx, JobId job, bool one_task = false);
 // A job has been placed: thresholds may be reached sooner.
 void budget_taken(Context& ctx, const Job& job);
 

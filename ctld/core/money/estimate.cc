@@ -45,32 +45,42 @@ std::vector<GpuGrant> slices_of(const sched::NodeChanged& view, const JobShape& 
   return {};
 }
 
+std::string plan_of_new(const Context& ctx, const Partition& partition, const JobSpec& spec) {
+  std::string cls = spec.priority_class;
+  std::string tier;
+  if (const CompiledTenant* tenant = ctx.state.tenancy.tenant(partition.payer())) {
+    tier = tenant->effective.tier;
+    if (cls.empty()) cls = ctx.state.tenancy.compiled.classes.at(tenant->default_class).name;
+  } else if (cls.empty()) {
+    const CompiledTenancy& compiled = ctx.state.tenancy.compiled;
+    cls = compiled.classes.at(compiled.default_class).name;
+  }
+  return plan_for(ctx.state.ledger.prices.at(ctx.now), cls, partition.payer(),
+                  spec.account.empty() ? partition.payer() : spec.account, tier);
+}
+
 class Estimator {
  public:
-  Estimator(const Context& ctx, const Partition& partition, const JobSpec& spec)
+  Estimator(const Context& ctx, const Partition& partition, const JobShape& shape, std::string plan)
       : ctx_(ctx),
         prices_(ctx.state.ledger.prices),
         partition_(partition),
-        shape_(spec.shape),
-        demand_(sched::demand_of(spec.shape, ctx.rt.partition_views.at(partition.id.value()))),
-        exclusive_(spec.shape.exclusive || partition.declared->exclusive_nodes) {
-    std::string cls = spec.priority_class;
-    std::string tier;
-    if (const CompiledTenant* tenant = ctx.state.tenancy.tenant(partition.payer())) {
-      tier = tenant->effective.tier;
-      if (cls.empty()) cls = ctx.state.tenancy.compiled.classes.at(tenant->default_class).name;
-    } else if (cls.empty()) {
-      const CompiledTenancy& compiled = ctx.state.tenancy.compiled;
-      cls = compiled.classes.at(compiled.default_class).name;
-    }
-    plan_ = plan_for(prices_.at(ctx.now), cls, partition.payer(),
-                     spec.account.empty() ? partition.payer() : spec.account, tier);
+        shape_(shape),
+        demand_(sched::demand_of(shape, ctx.rt.partition_views.at(partition.id.value()))),
+        exclusive_(shape.exclusive || partition.declared->exclusive_nodes),
+        plan_(std::move(plan)) {}
+
+  // The bill on nodes like this one.
+  [[nodiscard]] Bill bill_of_kind(NodeId id) const {
+    const std::uint32_t tasks = (demand_.tasks + demand_.min_nodes - 1) / demand_.min_nodes;
+    Bill bill = bill_on({id}, {tasks});
+    for (BillLine& line : bill.lines) line.amount *= demand_.min_nodes;
+    return bill;
   }
 
-  // The bill of the dearest nodes that it may get; they are alike.
-  [[nodiscard]] Bill dearest() const {
-    Bill best;
-    Money rate{-1};
+  // Calls f(bill, node) for each kind of node that it may get.
+  template <class F>
+  void each_kind(F&& f) const {
     std::vector<const sched::NodeChanged*> kinds;
     const auto alike = [](const sched::NodeChanged& a, const sched::NodeChanged& b) {
       return a.cpus.size() == b.cpus.size() && a.memory == b.memory && a.scratch == b.scratch &&
@@ -85,16 +95,35 @@ class Estimator {
       if (std::any_of(kinds.begin(), kinds.end(), [&](const auto* k) { return alike(*k, view); }))
         continue;
       kinds.push_back(&view);
-      const std::uint32_t tasks = (demand_.tasks + demand_.min_nodes - 1) / demand_.min_nodes;
-      Bill bill = bill_on({id}, {tasks});
-      for (BillLine& line : bill.lines) line.amount *= demand_.min_nodes;
-      if (const Money its = rate_of(bill, prices_.at(ctx_.now), kFactorUnit); its > rate) {
-        rate = its;
-        best = std::move(bill);
-      }
+      f(bill_of_kind(id), view);
       if (same_everywhere) break;
     }
+  }
+
+  // The bill of the dearest nodes that it may get; they are alike.
+  [[nodiscard]] Bill dearest() const {
+    Bill best;
+    Money rate{-1};
+    each_kind([&](Bill bill, const sched::NodeChanged&) {
+      const Money its = rate_of(bill, prices_.at(ctx_.now), kFactorUnit);
+      if (its <= rate) return;
+      rate = its;
+      best = std::move(bill);
+    });
     return best;
+  }
+
+  // Per hour, of the cheapest nodes that hold it, at the lowest of the prices that are known.
+  [[nodiscard]] std::optional<Money> least() const {
+    std::optional<Money> out;
+    each_kind([&](const Bill& bill, const sched::NodeChanged& view) {
+      if (view.gpus_when_well < shape_.gpus_per_node && shape_.gpu_slice.empty()) return;
+      each_price([&](const PriceBook& book, std::int64_t lowest, std::int64_t) {
+        const Money its = rate_of(bill, &book, lowest);
+        out = std::min(out.value_or(its), its);
+      });
+    });
+    return out;
   }
 
   [[nodiscard]] Bill bill_on(const std::vector<NodeId>& nodes,
@@ -147,14 +176,9 @@ class Estimator {
   // Per hour, at the highest of the prices that are known, at any hour of the day.
   [[nodiscard]] Money most(const Bill& bill) const {
     Money out;
-    const PriceBook* present = prices_.at(ctx_.now);
-    for (const PriceTable::Book& b : prices_.books) {
-      if (&b.book != present && b.from <= ctx_.now) continue;
-      std::int64_t factor = kFactorUnit;
-      for (const tenancy::PriceHours& h : b.book.hours)
-        factor = std::max<std::int64_t>(factor, h.factor);
-      out = std::max(out, rate_of(bill, &b.book, factor));
-    }
+    each_price([&](const PriceBook& book, std::int64_t, std::int64_t highest) {
+      out = std::max(out, rate_of(bill, &book, highest));
+    });
     return out;
   }
 
@@ -165,6 +189,21 @@ class Estimator {
   }
 
  private:
+  // Calls f(book, lowest factor, highest factor) for each book of now and later.
+  template <class F>
+  void each_price(F&& f) const {
+    const PriceBook* present = prices_.at(ctx_.now);
+    for (const PriceTable::Book& b : prices_.books) {
+      if (&b.book != present && b.from <= ctx_.now) continue;
+      std::int64_t lowest = kFactorUnit, highest = kFactorUnit;
+      for (const tenancy::PriceHours& h : b.book.hours) {
+        lowest = std::min<std::int64_t>(lowest, h.factor);
+        highest = std::max<std::int64_t>(highest, h.factor);
+      }
+      f(b.book, lowest, highest);
+    }
+  }
+
   const Context& ctx_;
   const PriceTable& prices_;
   const Partition& partition_;
@@ -174,13 +213,34 @@ class Estimator {
   std::string plan_;
 };
 
+Estimator estimator_of(const Context& ctx, const Job& job) {
+  const sched::ClassKey& key = class_of(ctx.state, job);
+  return {ctx, ctx.state.partition(key.partition), key.shape, plan_of(ctx.state, job, ctx.now)};
+}
+
 }  // namespace
+
+std::optional<Money> least_cost(const Context& ctx, const Job& job) {
+  const auto limit = time_limit_of(ctx.state, job);
+  const std::size_t queue = class_of(ctx.state, job).partition.value();
+  if (!limit || queue >= ctx.rt.partition_views.size()) return std::nullopt;
+  if (ctx.state.partition(PartitionId(static_cast<std::uint32_t>(queue))).declared == nullptr)
+    return std::nullopt;
+  const auto rate = estimator_of(ctx, job).least();
+  if (!rate) return std::nullopt;
+  const __int128 all = static_cast<__int128>(rate->micros) * limit->us / kMicrosecondsPerHour;
+  return Money{static_cast<std::int64_t>(std::min<__int128>(all, INT64_MAX))};
+}
+
+Bill bill_on_nodes_like(const Context& ctx, const Job& job, NodeId node) {
+  return estimator_of(ctx, job).bill_of_kind(node);
+}
 
 std::optional<Estimate> estimate_cost(const Context& ctx, const Partition& partition,
                                       const JobSpec& spec, std::optional<Duration> limit,
                                       const Forecast* where) {
   if (ctx.state.ledger.prices.currency.empty()) return std::nullopt;
-  const Estimator estimator(ctx, partition, spec);
+  const Estimator estimator(ctx, partition, spec.shape, plan_of_new(ctx, partition, spec));
   const Bill bill = estimator.dearest();
   Estimate out{estimator.per_hour(bill), std::nullopt, std::nullopt};
   if (!limit) return out;

@@ -207,6 +207,7 @@ Result<Reservation> reservation_of(const Context& ctx, const Identity& who,
   if (!name) return tl::unexpected(name.error());
   r.name = std::move(*name);
   r.by = who.owner.user;
+  r.made = ctx.now;
   if (auto ok = check_text("the comment", m.comment, kMaxCommentBytes); !ok)
     return tl::unexpected(ok.error());
   r.comment = m.comment;
@@ -272,6 +273,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::MakeReservation&& m)
   const std::string name = made->name;
   ctx.note(fmt::format("reservation {} was made by {}", name, made->by));
   ctx.record(event::ReservationSet{std::move(*made)});
+  look_at_waiting(ctx, name);
   const Reservation& r = ctx.state.tenancy.reservations.at(name);
   ctx.turn.changes.emplace_back(reservation_view(ctx.state, r));
   ctx.turn.schedule = true;
@@ -289,6 +291,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::RemoveReservation&& 
                   {ErrorCode::not_found, fmt::format("there is no reservation \"{}\"", m.name)});
   ctx.note(fmt::format("reservation {} was removed by {}", m.name, from.who.owner.user));
   ctx.record(event::ReservationRemoved{m.name, from.who.owner.user});
+  look_at_waiting(ctx, m.name);
   sched::ReservationChanged gone;
   gone.name = m.name;
   gone.removed = true;

@@ -138,6 +138,7 @@ void fill_element(State& state, Job& element, const Job& array, std::uint32_t or
   element.user = state.names.add(state.names.text(array.user));
   element.renamed = array.renamed;
   element.respecified = array.respecified;
+  element.window_named = array.window_named;
   element.reshaped = array.reshaped;
   element.lowered = array.lowered;
   element.uid = array.uid;

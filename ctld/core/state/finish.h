@@ -44,6 +44,7 @@ struct Finish {
   std::optional<RequeueWhy> requeue;  // set: back to the queue instead of ended
   std::optional<Hold> hold;           // with requeue
   std::optional<Duration> grace;      // signal to kill; unset: the controller's kill_wait
+  bool for_own = false;               // preempted for a job of its own tenant
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "since", s.since);
@@ -52,6 +53,7 @@ struct Finish {
     v(4, "requeue", s.requeue);
     v(5, "hold", s.hold);
     v(6, "grace", s.grace);
+    v(7, "for_own", s.for_own);
   }
 };
 

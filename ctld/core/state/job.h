@@ -156,7 +156,8 @@ struct Active {
 
 // What a job and its record have in common.
 struct JobFacts {
-  JobId array{};  // an element's array
+  JobId array{};           // an element's array
+  Instant window_named{};  // when an update named its reservation; zero: the submit did
   Instant submitted{};
   Instant eligible{};                 // since when it counts in the queue's order
   std::optional<Instant> not_before;  // begin time, dependency delay or back-off

@@ -92,6 +92,7 @@ struct JobRecord : JobFacts {
     v(35, "lowered", s.lowered);
     v(36, "shape", s.shape);
     v(37, "may_requeue", s.may_requeue);
+    v(38, "window_named", s.window_named);
   }
 };
 

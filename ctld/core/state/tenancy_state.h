@@ -80,6 +80,7 @@ struct Reservation {
   std::string by;                    // who made it
   std::vector<std::string> tenants;  // whose jobs may use it
   std::string comment;
+  Instant made{};  // jobs that were submitted before have been checked for another of its name
   friend bool operator==(const Reservation&, const Reservation&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -92,6 +93,7 @@ struct Reservation {
     v(8, "by", s.by);
     v(9, "tenants", s.tenants);
     v(10, "comment", s.comment);
+    v(11, "made", s.made);
   }
 };
 

@@ -9,6 +9,7 @@
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/sight.h"
 #include "ctld/core/tenancy/queues.h"
+#include "ctld/core/tenancy/reservations.h"
 
 namespace gantry::core {
 namespace {
@@ -25,9 +26,11 @@ bool allowed(const NameList& allow, const NameList& deny, const std::string& nam
   return allow.empty() || among(allow, name) || among(allow, also);
 }
 
-bool account_allowed(const PartitionConfig& p, const std::string& account,
+// A tenant's name in a list stands for the tenant, and for no project that another one named so.
+bool account_allowed(const State& state, const PartitionConfig& p, const std::string& account,
                      const std::string& tenant) {
-  return allowed(p.allow_accounts, p.deny_accounts, account, tenant);
+  const bool others = account != tenant && state.tenancy.tenant(account) != nullptr;
+  return allowed(p.allow_accounts, p.deny_accounts, others ? std::string() : account, tenant);
 }
 
 bool class_allowed(const PartitionConfig& p, const std::string& name) {
@@ -67,7 +70,7 @@ Result<void> check_admission(const State& state, const Identity& who, const Part
   if (auto r = check_groups(who, p); !r) return r;
   if (!has_lists(p)) return {};
   const std::string tenant = tenant_name_of(state, queue);
-  if (!account_allowed(p, job.account, tenant))
+  if (!account_allowed(state, p, job.account, tenant))
     return fail(
         ErrorCode::permission_denied,
         fmt::format("{} may not use partition {} ({})",
@@ -85,9 +88,12 @@ std::optional<Verdict> verdict_of_admission(const State& state, const Job& job) 
   const Partition& queue = state.partition(key.partition);
   if (queue.declared == nullptr) return std::nullopt;
   if (owes_tenant(state, queue)) return Verdict{Reason::no_tenant, 0, 0, queue.name};
+  if (!key.reservation.empty() && !let_into(state, job, key.reservation))
+    return Verdict{Reason::reservation, 0, 0, key.reservation};
   const PartitionConfig& p = *queue.declared;
   if (!has_lists(p)) return std::nullopt;
-  if (!account_allowed(p, std::string(state.names.text(job.account)), tenant_name_of(state, queue)))
+  if (!account_allowed(state, p, std::string(state.names.text(job.account)),
+                       tenant_name_of(state, queue)))
     return Verdict{Reason::account_not_allowed, 0, 0, p.name};
   const auto& classes = state.tenancy.class_names;
   if (key.priority_class < classes.size() && !class_allowed(p, classes[key.priority_class]))

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ctld/core/settle.h"
+#include "ctld/core/tenancy/queues.h"
 #include "ctld/sched/tenant/decay.h"
 
 namespace gantry::core {
@@ -79,6 +80,11 @@ std::int64_t priority_of(const State& state, const Job& job) {
   const std::int64_t own =
       job.priority ? static_cast<std::int64_t>(*job.priority) : kDefaultPriority;
   return base * kPartitionWeight + own + job.class_priority - job.nice;
+}
+
+std::int64_t own_priority_of(const State& state, const Job& job) {
+  if (tenant_of(state, job) == nullptr) return 0;
+  return std::int64_t{job.class_priority} - std::min(0, job.nice);
 }
 
 bool weighted(const Config& config) {

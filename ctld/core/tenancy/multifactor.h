@@ -21,6 +21,9 @@ namespace gantry::core {
 inline constexpr std::int64_t kPartitionWeight = 100'000;
 inline constexpr std::int64_t kDefaultPriority = 10'000;
 std::int64_t priority_of(const State& state, const Job& job);
+// Of that, what counts among the jobs of its tenant only: the tenant's own class, and a nice value
+// below 0, which `gctl top` gives as well.
+std::int64_t own_priority_of(const State& state, const Job& job);
 
 bool weighted(const Config& config);
 

@@ -72,10 +72,28 @@ Result<void> check_reservation(const Context& ctx, const Identity& who, const Pa
   return {};
 }
 
-std::string reservation_words(const Context& ctx, const std::string& name) {
+bool let_into(const State& state, const Job& job, const std::string& name) {
+  const auto it = state.tenancy.reservations.find(name);
+  if (it == state.tenancy.reservations.end()) return true;
+  const Reservation& r = it->second;
+  if (r.made <= std::max(job.submitted, job.window_named)) return true;
+  const std::string user(state.names.text(job.user));
+  return among(r.users, user) || r.by == user ||
+         among(r.tenants, state.partition(class_of(state, job).partition).payer());
+}
+
+void look_at_waiting(Context& ctx, const std::string& name) {
+  ctx.state.jobs.walk(JobId{}, [&](const Job& job) {
+    if (job.phase == Phase::queued && class_of(ctx.state, job).reservation == name)
+      ctx.state.touched.push_back(job.id);
+    return true;
+  });
+}
+
+std::string reservation_words(const Context& ctx, const Job& job, const std::string& name) {
   const auto& all = ctx.state.tenancy.reservations;
   const auto it = all.find(name);
-  if (it == all.end())
+  if (it == all.end() || !let_into(ctx.state, job, name))
     return fmt::format(
         "its reservation {} is over, or was removed (gctl update job ... "
         "reservation= names another, or none)",
@@ -116,6 +134,7 @@ void run_windows(Context& ctx) {
   for (const std::string& name : over) {
     ctx.note(fmt::format("reservation {} is over", name));
     ctx.record(event::ReservationRemoved{name, {}});
+    look_at_waiting(ctx, name);
     sched::ReservationChanged gone;
     gone.name = name;
     gone.removed = true;

@@ -19,8 +19,16 @@ Result<void> check_reservation(const Context& ctx, const Identity& who, const Pa
                                const JobShape& shape, std::optional<Duration> limit,
                                const std::string& name);
 
+// May the waiting job use the reservation of this name that is there now? It may be another one
+// than that for which the job was checked when it was submitted.
+bool let_into(const State& state, const Job& job, const std::string& name);
+
+// A reservation of this name was made, or is gone: who may use it is looked at again.
+void look_at_waiting(Context& ctx, const std::string& name);
+
 // Of a job that waits for, or is kept off by, a reservation of this name.
-std::string reservation_words(const Context& ctx, const std::string& name);  // its own
+std::string reservation_words(const Context& ctx, const Job& job,
+                              const std::string& name);  // its own
 std::string window_words(const Context& ctx, const std::string& name, Instant from);
 
 // What time brings: windows that begin and end.

@@ -49,6 +49,16 @@ ShareId share_for(State& state, const std::string& tenant, const std::string& pr
   return node_for(tenancy, middle, user);
 }
 
+bool has_share(const State& state, const std::string& tenant, const std::string& user) {
+  const auto& ids = state.tenancy.share_ids;
+  const auto top = ids.find({std::nullopt, tenant});
+  if (top == ids.end()) return false;
+  for (auto project = ids.lower_bound({top->second, std::string()});
+       project != ids.end() && std::get<0>(project->first) == top->second; ++project)
+    if (ids.contains({project->second, user})) return true;
+  return false;
+}
+
 void set_share(State& state, Job& job) {
   const std::string& queue = state.partition(class_of(state, job).partition).payer();
   job.share.reset();

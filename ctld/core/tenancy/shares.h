@@ -20,6 +20,9 @@ void set_share(State& state, Job& job);
 void start_charge(State& state, const Job& job, Instant at);  // with job.active->charge
 void end_charge(State& state, const Job& job, Instant at);
 
+// Has this user had a job of this tenant?
+bool has_share(const State& state, const std::string& tenant, const std::string& user);
+
 // The charge of a job while it holds these grants, in charge units per second, by the flavors of
 // the compiled documents.
 double charge_of(const State& state, const std::vector<sched::NodeGrant>& grants);

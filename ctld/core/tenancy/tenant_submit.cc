@@ -9,6 +9,7 @@
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/roles.h"
 #include "ctld/core/tenancy/queues.h"
+#include "ctld/core/tenancy/shares.h"
 #include "ctld/core/tenancy/tenants.h"
 #include "ctld/sched/gpu/mig_node.h"
 
@@ -70,6 +71,21 @@ Result<void> check_most(std::string_view what, const Resources& asked,
                               amount_text(row.id, asked[row.id]), what, tenant,
                               amount_text(row.id, (*most)[row.id])));
   return {};
+}
+
+// Of a range of nodes what the tenant's limit of a job allows: what is asked for on each node grows
+// with their number.
+void cap_range(const tenancy::Tenant& tenant, const Partition& queue, JobShape& shape) {
+  if (!tenant.jobs.max_per_job || shape.max_nodes <= shape.min_nodes) return;
+  const Wanted wanted = wanted_of(shape, queue);
+  for (const ResourceRow& row : kResourceTable) {
+    const bool by_node = row.id == Resource::gpu || row.id == Resource::scratch ||
+                         (row.id == Resource::memory && shape.memory_per_node);
+    const std::int64_t most = (*tenant.jobs.max_per_job)[row.id], each = wanted.node[row.id];
+    if (!by_node || most == 0 || each <= 0) continue;
+    const std::int64_t nodes = std::max<std::int64_t>(most / each, shape.min_nodes);
+    shape.max_nodes = static_cast<std::uint32_t>(std::min<std::int64_t>(nodes, shape.max_nodes));
+  }
 }
 
 // Who brings how many jobs.
@@ -258,6 +274,13 @@ Result<std::string> choose_tenant(const State& state, const Identity& who, const
                 fmt::format("{} may not submit to tenant {}", who.owner.user, wish.account));
   }
   if (mine.empty()) return no_tenant(state, who);
+  // Any tenant's admin can give a role in it to anybody: that alone must not take others theirs.
+  if (mine.size() > 1 && wish.account.empty()) {
+    std::vector<std::string> known;
+    std::copy_if(mine.begin(), mine.end(), std::back_inserter(known),
+                 [&](const std::string& t) { return has_share(state, t, who.owner.user); });
+    if (known.size() == 1) return known.front();
+  }
   if (mine.size() > 1 && !wish.account.empty()) {
     std::erase_if(mine,
                   [&](const std::string& t) { return !has_project(tenants.at(t), wish.account); });
@@ -380,6 +403,7 @@ Result<void> check_tenant(Context& ctx, const Identity& who, const Partition& pa
   spec.account = std::move(*project);
   if (auto r = resolve_tenant_class(t, spec); !r) return r;
   if (auto r = check_amounts(ctx, *tenant, partition, spec.shape); !r) return r;
+  cap_range(t, partition, spec.shape);
   if (test_only) return {};
   Newcomers come{who.owner.uid, who.owner.user};
   come.array = spec.array.has_value();
@@ -389,15 +413,25 @@ Result<void> check_tenant(Context& ctx, const Identity& who, const Partition& pa
   return check_rate(ctx, t);
 }
 
-Result<void> check_reshaped(const Context& ctx, const Partition& queue, const JobShape& shape) {
+Result<void> check_reshaped(const Context& ctx, const Partition& queue, JobShape& shape) {
   const CompiledTenant* tenant = tenant_of(ctx.state, queue);
-  return tenant == nullptr ? Result<void>{} : check_amounts(ctx, *tenant, queue, shape);
+  if (tenant == nullptr) return {};
+  if (auto r = check_amounts(ctx, *tenant, queue, shape); !r) return r;
+  cap_range(tenant->effective, queue, shape);
+  return {};
 }
 
 Result<void> check_moved(const Context& ctx, const Job& job, const Partition& queue) {
   const CompiledTenant* tenant = tenant_of(ctx.state, queue);
   if (tenant == nullptr || class_of(ctx.state, job).partition == queue.id) return {};
-  if (auto r = check_amounts(ctx, *tenant, queue, class_of(ctx.state, job).shape); !r) return r;
+  JobShape shape = class_of(ctx.state, job).shape;
+  if (auto r = check_amounts(ctx, *tenant, queue, shape); !r) return r;
+  const std::uint32_t asked = shape.max_nodes;
+  cap_range(tenant->effective, queue, shape);
+  if (shape.max_nodes < asked)
+    return fail(ErrorCode::limit_exceeded,
+                fmt::format("the job may get {} nodes; by its limit of a job tenant {} allows {}",
+                            asked, tenant->effective.name, shape.max_nodes));
   if (tenant == tenant_of(ctx.state, job)) return {};  // it is there already
   Newcomers come{job.uid, std::string(ctx.state.names.text(job.user))};
   come.array = job.is_array();

@@ -45,7 +45,7 @@ Result<void> check_tenant(Context& ctx, const Identity& who, const Partition& pa
 
 // A waiting job is to go into another queue: maxima, counts and quota of the tenant that has it.
 // What the tenant can have at all, by a queued job that asks for something else there.
-Result<void> check_reshaped(const Context& ctx, const Partition& queue, const JobShape& shape);
+Result<void> check_reshaped(const Context& ctx, const Partition& queue, JobShape& shape);
 Result<void> check_moved(const Context& ctx, const Job& job, const Partition& queue);
 
 // What the whole job would hold of its tenant's quota, as far as the request says it: parts and

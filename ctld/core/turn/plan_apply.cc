@@ -141,6 +141,7 @@ void apply_start(Context& ctx, sched::Start&& start) {
     ++ctx.rt.stats.plan_drops;
     return;
   }
+  drop_claim(ctx, start.job, job->is_array());
   if (!job->is_array()) return place(ctx, start.job, std::move(start.grants), exclusive);
   const JobId array = start.job;
   const std::uint32_t ordinal =
@@ -252,6 +253,10 @@ void apply_preempt(Context& ctx, const sched::Preempt& p) {
                                 p.for_job.value(),
                                 runs ? "that one waits no more" : "it has ended"));
   }
+  if (claim_refused_by_budget(ctx, p.for_job, p.node, p.first)) {
+    ++ctx.rt.stats.plan_drops;
+    return;
+  }
   const auto& classes = ctx.state.tenancy.compiled.classes;
   const tenancy::PriorityClass& cls = classes.at(class_of(ctx.state, *victim).priority_class);
   event::JobFinishing e;
@@ -265,6 +270,7 @@ void apply_preempt(Context& ctx, const sched::Preempt& p) {
   const bool same = ctx.state.partition(class_of(ctx.state, *victim).partition).payer() == payer;
   e.cause = fmt::format("preempted for {}{}", same ? other_text : "a job of another tenant",
                         to_text(p.why));
+  e.for_own = same && tenant_of(ctx.state, *victim) != nullptr;
   if (cls.victim_mode == tenancy::VictimMode::requeue && victim->may_requeue)
     e.requeue = RequeueWhy::preempted;
   ctx.note(fmt::format("job {} is preempted for {}{}", display_id(ctx.state, *victim), other_text,

@@ -12,10 +12,12 @@ namespace gantry::core {
 
 void sync_queue(Context& ctx, Job& job) {
   std::uint32_t want = startable(ctx.state, job, ctx.now);
-  if (want == 0)
+  if (want == 0) {
     drop_gate(ctx, job.id);
-  else if (gated(ctx, job))
+    drop_claim(ctx, job.id);
+  } else if (gated(ctx, job)) {
     want = 0;
+  }
   if (want == 0) {
     if (job.told_startable == 0) return;
     job.told_startable = 0;
@@ -40,7 +42,7 @@ void sync_queue(Context& ctx, Job& job) {
 sched::JobQueued queued_view(const State& state, const Job& job) {
   return {job.id,         class_of(state, job), job.told_priority,
           job.told_since, job.told_startable,   job.told_rank,
-          job.share,      job.told_raised};
+          job.share,      job.told_raised,      own_priority_of(state, job)};
 }
 
 bool available(const Context& ctx, const Node& node) {

@@ -93,7 +93,8 @@ bool RoomMaker::claim(LineTurn& turn, const Taking& taking, Instant free_by) {
     return false;
   }
   for (const Victim& v : set.victims)
-    d_.plan.preemptions.push_back({v.job, id, v.why, v.lost_work});
+    d_.plan.preemptions.push_back({v.job, id, v.why, v.lost_work, NodeId{set.shares.front().node},
+                                   &v == &set.victims.front()});
   quota_.charge(d_.job(turn, turn.at), c, quota_.needs_of(c, reservation.shares));
   d_.order->usage_grew();
   if (kept != nullptr) {

@@ -181,7 +181,7 @@ bool Order::later(const OrderKey& a, const OrderKey& b) {
   if (a.levels != b.levels) return a.levels > b.levels;
   for (std::size_t i = 0; i < a.values.size(); ++i)
     if (a.values[i] != b.values[i]) return a.values[i] > b.values[i];
-  return before(b.first, a.first);
+  return before_others(b.first, a.first);
 }
 
 Order::Order(const Queue& queue, const ShareTree* shares, const QuotaTree* quota, Instant now,

@@ -102,7 +102,8 @@ void Queue::add(const JobQueued& change, const PartitionChanged& partition) {
     Waiting& w = pool_[*slot];
     const Line& line = lines_[w.line];
     if (w.rank == change.rank && w.priority == change.priority && w.since == change.queued_since &&
-        line.share == share_of(change) && classes_[line.class_index]->key == change.key) {
+        w.own_priority == change.own_priority && line.share == share_of(change) &&
+        classes_[line.class_index]->key == change.key) {
       w.startable = change.startable;  // the way of an array: one element less each time
       return;
     }
@@ -110,8 +111,9 @@ void Queue::add(const JobQueued& change, const PartitionChanged& partition) {
   }
   if (partitions_.size() <= change.key.partition.value()) partition_changed(partition);
   const std::uint32_t line = line_for(intern(change.key, partition), share_of(change));
-  const std::uint32_t slot = pool_.add({change.priority, change.queued_since, change.job,
-                                        change.startable, line, change.rank, change.raised});
+  const std::uint32_t slot =
+      pool_.add({change.priority, change.queued_since, change.job, change.startable, line,
+                 change.rank, change.raised, change.own_priority});
   index_.insert(slot, pool_);
   link(slot);
   ++size_;

@@ -30,13 +30,24 @@ struct Waiting {
   std::uint32_t startable = 0;  // elements of an array that may start now
   std::uint32_t line = 0;
   std::int32_t rank = 0;
-  bool raised = false;  // the rank, by waiting
+  bool raised = false;            // the rank, by waiting
+  std::int64_t own_priority = 0;  // of the priority what counts among its tenant's jobs only
 };
 
 // The order within a partition, but for fair share between its users.
 inline bool before(const Waiting& a, const Waiting& b) {
   if (a.rank != b.rank) return a.rank > b.rank;
   if (a.priority != b.priority) return a.priority > b.priority;
+  if (a.since != b.since) return a.since < b.since;
+  return a.job < b.job;
+}
+
+// The order between the first jobs of queues, which may be of several tenants: what a tenant says
+// of its own jobs is no matter between them.
+inline bool before_others(const Waiting& a, const Waiting& b) {
+  if (a.rank != b.rank) return a.rank > b.rank;
+  const std::int64_t of_a = a.priority - a.own_priority, of_b = b.priority - b.own_priority;
+  if (of_a != of_b) return of_a > of_b;
   if (a.since != b.since) return a.since < b.since;
   return a.job < b.job;
 }

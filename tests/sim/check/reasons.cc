@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "common/text/hostlist.h"
+#include "ctld/core/tenancy/multifactor.h"
 #include "tests/sched/mig/mig_world.h"
 
 namespace gantry::sim {
@@ -255,7 +256,8 @@ bool Reasons::remove_cause(const proto::JobRow& row, const core::Job& job, Chang
   if (kept_by_core(v.reason)) {
     const auto& classes = state.tenancy.compiled.view->classes;
     view.emplace_back(sched::JobQueued{job.id, key, row.priority, job.eligible, 1,
-                                       classes.at(key.priority_class).value, job.share});
+                                       classes.at(key.priority_class).value, job.share, false,
+                                       core::own_priority_of(state, job)});
     return true;
   }
   const auto unqueue = [&](auto&& which) {

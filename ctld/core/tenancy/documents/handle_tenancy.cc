@@ -64,9 +64,31 @@ std::vector<proto::NodesAlike> nodes_alike(const State& state, const Sight& sigh
   return out;
 }
 
+// Grants of roles that reach over the whole cluster.
+std::vector<tenancy::Grant> wide_grants(const Tenant& tenant) {
+  std::vector<tenancy::Grant> out;
+  std::copy_if(tenant.grants.begin(), tenant.grants.end(), std::back_inserter(out),
+               [](const tenancy::Grant& g) { return g.role > tenancy::Role::tenant_admin; });
+  return out;
+}
+
+bool has_grant(const Tenant& tenant, const tenancy::Grant& grant) {
+  return std::find(tenant.grants.begin(), tenant.grants.end(), grant) != tenant.grants.end();
+}
+
+// A project of this name may use partitions: which there are is not for a tenant's admin to say.
+const PartitionConfig* admits(const Config& config, const std::string& project) {
+  for (const PartitionConfig& p : config.partitions)
+    if (std::find(p.allow_accounts.begin(), p.allow_accounts.end(), project) !=
+        p.allow_accounts.end())
+      return &p;
+  return nullptr;
+}
+
 // A tenant's admin may change what is the tenant's own: projects, classes and grants up to its own
 // role. Everything else of the document must be as it is; the quota is for reading.
-Result<void> check_own(const State& state, const Identity& who, const Document& document) {
+Result<void> check_own(const Context& ctx, const Identity& who, const Document& document) {
+  const State& state = ctx.state;
   const auto* tenant = std::get_if<Tenant>(&document);
   const auto denied = [&](std::string what) {
     return fail(ErrorCode::permission_denied,
@@ -89,10 +111,23 @@ Result<void> check_own(const State& state, const Identity& who, const Document& 
         fmt::format("may change the projects, classes and grants of tenant {}, and "
                     "nothing else of it",
                     tenant->name));
-  for (const tenancy::Grant& grant : tenant->grants)
-    if (grant.role > tenancy::Role::tenant_admin &&
-        std::find(now.grants.begin(), now.grants.end(), grant) == now.grants.end())
+  for (const tenancy::Grant& grant : wide_grants(*tenant))
+    if (!has_grant(now, grant))
       return denied(fmt::format("may not grant the role {}", enum_name(grant.role)));
+  for (const tenancy::Grant& grant : wide_grants(now))
+    if (!has_grant(*tenant, grant))
+      return denied(fmt::format("may not take the role {} from {}", enum_name(grant.role),
+                                grant.user.empty() ? "group " + grant.group : grant.user));
+  for (const tenancy::Project& project : tenant->projects) {
+    const bool there =
+        std::any_of(now.projects.begin(), now.projects.end(),
+                    [&](const tenancy::Project& p) { return p.name == project.name; });
+    if (const PartitionConfig* p = there ? nullptr : admits(ctx.config, project.name))
+      return denied(
+          fmt::format("may not make the project {}: it is one of allow_accounts of partition {}, "
+                      "so an administrator of the cluster makes it",
+                      project.name, p->name));
+  }
   return {};
 }
 
@@ -128,7 +163,7 @@ Result<void> check_request(const Context& ctx, const Identity& who, const proto:
                             kMaxCommentText));
   for (const Document& document : m.documents) {
     if (!is_admin(who))
-      if (auto r = check_own(ctx.state, who, document); !r) return r;
+      if (auto r = check_own(ctx, who, document); !r) return r;
     const std::string& name = tenancy::name_of(document);
     if (std::holds_alternative<Tenant>(document))
       for (const PartitionConfig& p : ctx.config.partitions)
