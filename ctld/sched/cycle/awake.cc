@@ -18,7 +18,7 @@ std::vector<std::uint32_t> Awake::begin(std::set<std::uint32_t> woken,
   return awake;
 }
 
-// Those that are awake by now are not to be passed over before something fails.
+// Partitions that are awake by now are not passed over before something fails.
 Order::Passing Awake::passing() {
   return {
       [this](std::uint32_t p) { return pass_over(p); },
@@ -96,10 +96,10 @@ void Awake::remember(std::span<const LineTurn> closed) {
     memory.restless = false;
     memory.waits.clear();
   }
-  // Who looks at everything each time passes over nobody.
+  // Where every plan looks at everything, nobody is passed over, and no notes are needed.
   if (d_.policy.everything.us > 0)
     for (const LineTurn& turn : closed) note_wait(turn);
-  // Those too deep behind the first blocked job wait until everything is looked at.
+  // Partitions too deep behind the first blocked job wait until everything is looked at.
   if (d_.everything)
     for (const std::uint32_t id : d_.view.queue.busy())
       if (!d_.partition(id).begun && d_.partition(id).starts == 0)

@@ -23,16 +23,16 @@ class Awake {
   Awake(Draft& draft, PlanQuota& quota, SearchSpace& nodes, const ReservationBook& book)
       : d_(draft), quota_(quota), nodes_(nodes), book_(book) {}
 
-  // A plan after changes begins: `woken` partitions are looked at whatever they wait for, and room
-  // may have grown on these nodes; so may it have, on nodes that are not named, if `touched`.
+  // A plan after changes begins. `woken` partitions are looked at, whatever they wait for. Room may
+  // have grown on these `nodes`; `touched`: some node has changed, which wakes restless partitions.
   // Returns the partitions that are awake, in the queue's order.
   std::vector<std::uint32_t> begin(std::set<std::uint32_t> woken,
                                    const std::set<std::uint32_t>& nodes, bool touched);
   // What the order asks of such a plan.
   [[nodiscard]] Order::Passing passing();
-  // On nodes that it had reserved and starts on before its time, the job will be gone sooner: for
-  // whoever that makes room, this plan may have passed over. Then it ends, and the next one is
-  // made.
+  // A job starts before its time on nodes that it had reserved, and so will leave them sooner. That
+  // may make room for jobs which this plan has passed over. If so, the plan ends, and the next one
+  // is made.
   void wake_behind(const Reservation& reservation, const std::vector<Share>& place);
   // The plan is made: notes for the next one, of the lines that are closed and of all others.
   void remember(std::span<const LineTurn> closed);

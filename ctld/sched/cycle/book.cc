@@ -170,7 +170,6 @@ void ReservationBook::hold_over(const JobClass& c, const Reservation& reservatio
   }
 }
 
-// On these nodes and in this time; not what others claim, nor what jobs have waited long for.
 std::vector<Reservation> ReservationBook::break_in_way(JobId but, const std::vector<Share>& shares,
                                                        Instant from, Instant until) {
   std::vector<Reservation> broken;
@@ -193,7 +192,6 @@ std::vector<Reservation> ReservationBook::break_in_way(JobId but, const std::vec
   return broken;
 }
 
-// Where there is still room for them. The others are planned anew, by the next plan.
 void ReservationBook::mend(std::vector<Reservation> broken) {
   for (Reservation& p : broken) {
     const auto slot = d_.view.queue.find(p.job);

@@ -15,9 +15,9 @@
 
 namespace gantry::sched {
 
-// What is claimed of guaranteed quota comes before all else: were a borrower of a higher class
-// asked first, it would start in the room that others leave, be asked to leave for the claim, and
-// so on.
+// A claim of guaranteed quota comes before all else. If a borrower of a higher class were asked
+// first, it would start in the room that the claim's victims leave, would itself be asked to leave
+// for the claim, and so on without end.
 [[nodiscard]] bool comes_first(const Reservation& p);
 // The place in the order at which it is kept.
 [[nodiscard]] Place place_of(const Reservation& p);

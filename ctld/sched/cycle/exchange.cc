@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::size_t kNowhere = ~std::size_t{0};
 
-// Of a line: what nobody has claimed, since a claim names who leaves for whom.
+// What is dealt out in one line: its reservations but for claims, as a claim names who leaves for
+// whom.
 template <class P>
 struct Deal {
   std::vector<P*> reservations;

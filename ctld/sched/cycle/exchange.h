@@ -18,8 +18,9 @@ namespace gantry::sched {
 [[nodiscard]] std::set<std::uint32_t> lines_to_deal(const Queue& queue,
                                                     const Reservations& reservations);
 
-// Gives those of these lines to the first jobs; all of the lines' must be among `reservations`.
-// Those for which no job is left go. `given` is called for each, when it has a new job.
+// Gives the reservations of these lines to the first jobs of each; all reservations of the lines
+// must be among `reservations`. One for which no job is left is dropped. `given` is called for each
+// that has been given to a job.
 void deal_out(const Queue& queue, std::vector<Reservation>& reservations,
               const std::set<std::uint32_t>& lines, const std::function<void(Reservation&)>& given);
 

@@ -220,8 +220,9 @@ bool FormerReservations::start_on_time(const Reservation& reservation, JobClass&
   return true;
 }
 
-// Its time has come, and it has not started. It waits on where it is for what is late: jobs that
-// should have gone by now, with their room or their quota. For anything else nobody knows how long.
+// The reservation is due, and its job could not start. It stays where it is if it waits for jobs
+// that should have gone by now and hold its room or its quota. How long anything else takes is not
+// known.
 bool FormerReservations::may_start_later(Reservation& reservation, const JobClass& c) {
   if (!reservation.leaving.empty()) return true;
   // Numbers alone do not say that slices can be cut: planned anew, at its turn.
@@ -241,8 +242,9 @@ bool FormerReservations::may_start_later(Reservation& reservation, const JobClas
          });
 }
 
-// As things are now: those who are to leave for it and are still there (asked in vain, nobody), and
-// its place, which is that of its job.
+// Brings the reservation up to date: which of the jobs that are to leave for it are still there
+// (none of them, if they were asked and do not leave), and its place in the order, which is its
+// job's.
 void FormerReservations::refresh(Reservation& reservation) {
   std::erase_if(reservation.leaving, [this](JobId job) {
     const auto slot = d_.view.running.find(job);

@@ -300,7 +300,7 @@ void HetGroup::put_back_reservations() {
   }
 }
 
-// Those of some members are worth nothing without the others.
+// Reservations of some members are worth nothing without those of the others: all of them go.
 void HetGroup::drop_reservations() {
   lift_reservations();
   for (Member& m : members_) {

@@ -34,8 +34,8 @@ struct HetSteps {  // of the plan in the making
 
 class HetGroup {
  public:
-  // Of the job whose turn it is, if that leads a group all of whose jobs wait; else of nobody, and
-  // then nothing can be placed or planned.
+  // The group of the job whose turn it is. If that job does not lead one, or not all jobs of the
+  // group wait, the group is empty, and nothing of it can be placed or planned.
   HetGroup(const HetSteps& steps, const LineTurn& turn);
 
   // The group starts, and the turn moves on; false: it is blocked.

@@ -46,7 +46,7 @@ class PlanQuota {
   // What a job of the class takes on these nodes, by flavor.
   [[nodiscard]] std::vector<QuotaNeed> needs_of(const JobClass& c,
                                                 const std::vector<Share>& shares) const;
-  // Of all of these, or of the first that does not fit.
+  // How all of these needs stand to the quota, or the first of them that does not fit.
   [[nodiscard]] QuotaFit fit(std::uint32_t tenant, const std::vector<QuotaNeed>& needs) const;
   // Its least need is within what is guaranteed to its tenant, or to a cohort that contains it.
   [[nodiscard]] bool is_guaranteed(const JobClass& c, std::uint32_t flavor) const;

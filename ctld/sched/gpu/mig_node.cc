@@ -218,7 +218,7 @@ std::vector<GpuGrant> MigNode::choose(const MigAsk& ask, std::uint32_t count) co
   return chosen;
 }
 
-// Of the parts of a slice: is it in use as before?
+// A part of a slice is taken or given back. True: whether the slice is in use stays as it was.
 bool MigNode::mark_part(Gpu& g, MigPlacementId at, DevicePart part, PartitionId tenant,
                         bool taken) {
   auto s = std::find_if(g.shared.begin(), g.shared.end(),

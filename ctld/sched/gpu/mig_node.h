@@ -88,7 +88,7 @@ class MigNode {
 
   [[nodiscard]] bool has(std::string_view profile) const;
   [[nodiscard]] std::uint32_t compute_slices() const;  // of all, in use or not
-  // Of its GPUs.
+  // How much of the compute slices of its GPUs these grants are.
   [[nodiscard]] SliceThousandths compute_of(std::span<const GpuGrant> devices) const;
   [[nodiscard]] std::uint32_t fits(const MigAsk& ask) const;  // of a part: 0 or more
   // Has the tenant a slice in parts with room for this one?
@@ -99,7 +99,8 @@ class MigNode {
   // mig_place.h says; a part in the fullest slice of its tenant that has room, else in a new one.
   // Fewer fit: our bug.
   [[nodiscard]] std::vector<GpuGrant> choose(const MigAsk& ask, std::uint32_t count) const;
-  // Those that are not slices, or of GPUs that it has not, are passed over. Two tenants in a slice,
+  // Jobs have these slices from now on, or no more. Grants that are not slices, or that name GPUs
+  // which the node does not have, are passed over. Two tenants in a slice,
   // or more parts than there are: our bug.
   void mark(std::span<const GpuGrant> devices, PartitionId tenant, bool taken);
   // Where such a grant lies.
@@ -108,7 +109,7 @@ class MigNode {
   // Until drop_holds(). `used`: the GPU's layout with its ends.
   void hold(std::size_t gpu, const Hold& hold, std::vector<MigUsed> used);
   void drop_holds();
-  // Of a GPU with holds: a slice that was marked since will be in use until then.
+  // On GPUs with holds, slices that were marked since will be in use until then.
   void lasts(std::span<const GpuGrant> devices, Instant until);
 
  private:

@@ -116,7 +116,8 @@ void Planner::drop(const MigReservation& r) {
   for (const MigGrant& grant : r.grants) board_.unreserve(grant.gpu, r.job);
 }
 
-// Those of jobs that wait no more, or of GPUs that cannot give it any more, are forgotten.
+// Reservations that were held are made again. Those of jobs that wait no more, or on GPUs that
+// cannot give the place any more, are forgotten.
 void Planner::restore_held() {
   std::map<JobId, const MigJob*> jobs;
   if (!view_.held.empty())

@@ -92,7 +92,7 @@ class Eligible {
   static void count(NodeSet& set, std::uint32_t n, const Grid& grid);
   [[nodiscard]] Verdict stand(const JobClass& cls, const Grid& grid) const;
   [[nodiscard]] Verdict stand_required(const JobClass& cls, const Grid& grid) const;
-  // Of a class that must have one domain: no reason if one has room with all jobs gone.
+  // For a class that must have one domain: no reason if one has room with all jobs gone.
   [[nodiscard]] Verdict stand_in_domain(const JobClass& cls, const Grid& grid) const;
   // Nodes that would do in the best domain, and whether they are enough.
   struct BestDomain {

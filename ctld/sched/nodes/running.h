@@ -97,7 +97,7 @@ class Running {
     return n < on_node_.size() ? std::span<const std::uint32_t>(on_node_[n])
                                : std::span<const std::uint32_t>();
   }
-  // Of a placement with an end.
+  // The end of a placement that has one.
   [[nodiscard]] const End& end_of(std::uint32_t slot) const { return end_of_[slot]; }
   // Placements with an end, earliest first (then by job id).
   [[nodiscard]] const OrderedSlots& ends() const { return ends_; }

@@ -182,7 +182,7 @@ void GpuScores::move(std::uint32_t node, std::uint32_t to) {
   now.nodes.insert(std::lower_bound(now.nodes.begin(), now.nodes.end(), node), node);
 }
 
-// Of the states that there have ever been only those with nodes are kept.
+// Forgets all states that no node has any more.
 void GpuScores::forget_states() {
   std::vector<Kept> kept;
   known_.clear();

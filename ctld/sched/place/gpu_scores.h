@@ -51,7 +51,7 @@ class GpuScores {
   // ---- a search; these hold until settle() or another ask().
   void ask(const JobClass& cls);
   [[nodiscard]] bool blind() const { return !fragmentation_.knows_any(); }
-  // Of a node with GPUs; nullopt: its GPUs or cores do not do.
+  // The score of a node with GPUs; nullopt: its GPUs or cores will not do.
   [[nodiscard]] std::optional<int> score(std::uint32_t node);
   // f(state, its nodes by number, score) for all states with idle GPUs that may do.
   template <class F>

@@ -28,7 +28,7 @@ class NodeSearch {
            (neighbours_ == nullptr || neighbours_->allows(n));
   }
 
-  // Of an available node:
+  // How many of its tasks fit on the node, which is available.
   [[nodiscard]] std::uint32_t fits(std::uint32_t n) const {
     if (!has_devices(grid_, cls_, n, until_)) return 0;
     return timeline_.fits(n, d_, timeline_.now(), until_, grid_.free(n));
@@ -39,8 +39,9 @@ class NodeSearch {
     return timeline_.holds(n, d_, timeline_.now(), until_, grid_.free(n), d_.tasks);
   }
 
-  // Of a job on one node: the node whose GPU suits its slices best; before all one where its tenant
-  // shares a slice, if it asks for a part, and what is kept for others until later.
+  // For a job on one node: the node whose GPU suits its slices best. A job that asks for a part of
+  // a slice first looks where its tenant shares one; then come places that are kept for others from
+  // a later time on.
   [[nodiscard]] std::optional<std::uint32_t> by_slices() const {
     Bits tried;
     tried.resize(grid_.size());
@@ -68,8 +69,8 @@ class NodeSearch {
     return found;
   }
 
-  // Of a job on one node, with GPUs or, where no node without idle ones does, without. Pools that
-  // are spread over are left aside.
+  // For a job on one node, with GPUs, or without GPUs where no node without idle ones will do.
+  // Pools that are spread over are left aside.
   [[nodiscard]] std::optional<std::uint32_t> by_score(GpuScores& scores) {
     const std::int64_t cpus = std::int64_t{d_.tasks} * d_.cpus_per_task;
     if (cpus > grid_.sets().most_cpus()) return std::nullopt;
@@ -262,8 +263,8 @@ class NodeSearch {
     return count;
   }
 
-  // Of equals those in the leaf of the topology that has the fewest idle nodes left, so that whole
-  // leaves stay whole.
+  // Among equal nodes those in the leaf of the topology that has the fewest idle nodes left, so
+  // that whole leaves stay whole.
   struct Found {
     bool idle;
     std::int32_t free;

@@ -45,7 +45,7 @@ std::vector<NodeGrant> make_grants(const Grid& grid, const JobClass& cls,
 // together.
 bool has_devices(const Grid& grid, const JobClass& cls, std::uint32_t n, Instant end);
 
-// Of slices.
+// What the class asks for, where it asks for slices of GPUs.
 inline MigAsk ask_of(const JobClass& cls, Instant end) {
   const JobShape& shape = cls.key.shape;
   return {shape.gpu_slice, cls.key.time_limit ? end : kMigNever, cls.index, cls.key.partition,

@@ -32,7 +32,7 @@ class NodePrices {
   NodePrices(const PreemptRequest& request, const std::vector<Room>& room,
              const std::vector<const Suspect*>& suspects, std::size_t all, std::uint32_t share);
 
-  // Those that have gone already: they cost nothing more.
+  // Suspects that count as gone already: they cost nothing more.
   void set_gone(const std::vector<const Suspect*>& gone);
   struct Holder {
     const Suspect* suspect = nullptr;

@@ -92,7 +92,8 @@ void NodeSets::add_ways(Candidate& c) {
   note_kinds(c);
 }
 
-// Of several ways of one kind only the cheapest needs to be tried, but for jobs of several nodes.
+// Where several ways take suspects of the same kinds, only the cheapest way needs to be tried,
+// except for jobs of several nodes.
 void NodeSets::note_kinds(Candidate& c) const {
   std::vector<std::vector<Kind>> kinds;
   std::vector<Set> ways;

@@ -72,7 +72,8 @@ class Search {
     return std::nullopt;
   }
 
-  // Those whose other jobs it may have beside it. That they may be the ones to go is not looked at.
+  // Nodes on which the job may stand beside all other jobs. A job that forbids it might be a victim
+  // itself, but that is not looked at.
   static Bits nodes_for(const PreemptRequest& r) {
     Bits nodes = r.eligible.nodes_of(r.choice);
     if (Neighbours::none(r.running, r.cls)) return nodes;
@@ -249,9 +250,9 @@ class Search {
     return {};
   }
 
-  // Whoever may go goes, the cheapest for what they use first, until quota and room are there. As
-  // long as x does not fit in what it is guaranteed, somebody exceeds: so this finds a set if there
-  // is one, though not the best.
+  // Takes jobs that may go, the cheapest for what they use first, until quota and room are there.
+  // As long as x does not fit in what it is guaranteed, somebody exceeds: so this finds a set if
+  // there is one, though not the best.
   std::optional<Set> by_rules(Set left, bool rule_b) {
     sort_by_worth(left);
     std::stable_partition(left.begin(), left.end(), [&](const Suspect* s) {

@@ -90,7 +90,7 @@ bool PreemptRules::guaranteed_at(std::size_t step) const {
   return any && !over;
 }
 
-// Of what the quota counts as the tenant's own use.
+// How much of what the quota counts as the tenant's use is held for its claims.
 std::int64_t PreemptRules::claimed_by(std::uint32_t tenant, std::uint32_t f, Resource r) const {
   std::int64_t sum = 0;
   for (const HeldQuota& held : r_.claimed)

@@ -153,9 +153,10 @@ class Order {
  public:
   using Standings =
       std::function<QuotaStanding(std::uint32_t partition, std::uint32_t class_index)>;
-  // Which partitions and lines a plan passes over; nothing of theirs can start.
+  // Which partitions and lines a plan passes over, since none of their jobs can start.
   struct Passing {
-    // Of it, or all the rest; may only become true when failures() or the usage has grown.
+    // May all lines of the partition that are left be passed over? The answer may only become true
+    // when failures() or the usage has grown.
     std::function<bool(std::uint32_t partition)> all;
     std::function<std::uint64_t()> failures;
     std::function<bool(std::uint32_t partition)> lines;  // may be passed over one by one
@@ -180,8 +181,8 @@ class Order {
   // The turn's line has started a job: its user's and its tenant's usage have grown.
   void started(const LineTurn& turn);
   void usage_grew() { ++version_; }  // of some tenant's quota
-  // Of a line's first turn, for the next plan, if that wants it; nothing: it cannot be told in
-  // short.
+  // A note of where the line stands, made at its first turn for the next plan, if that wants one.
+  // nullopt: a Step cannot say it.
   [[nodiscard]] bool wants_note(const LineTurn& turn) const { return tenants_[turn.tenant].noting; }
   void note(const LineTurn& turn, std::optional<Step> step);
 

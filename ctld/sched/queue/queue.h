@@ -107,7 +107,8 @@ struct JobClass {
   std::vector<NodeChoice> choices;      // with all required nodes, where any are
   std::uint32_t node_set = 0;           // see eligible.h; valid with standing.generation
   std::vector<std::uint32_t> required;  // node numbers, sorted; valid with standing.generation
-  // Of RequestKeys, by choice of nodes; none: its failure says nothing of others, nor of later.
+  // Numbers of RequestKeys, by choice of nodes; empty: where a job of the class finds no place,
+  // that says nothing of other classes, nor of later plans.
   std::vector<std::uint32_t> requests;
   std::uint64_t requests_generation = 0;  // 0 = never made
   ClassKey key;

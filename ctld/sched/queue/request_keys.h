@@ -55,7 +55,7 @@ class RequestKeys {
   [[nodiscard]] bool fails(std::uint32_t request, Place place) const {
     return requests_[request].failed && place <= requests_[request].failed_at;
   }
-  // Of the request, or of one that asks for no more.
+  // The request is noted to fail, or one that asks for no more is.
   bool known_to_fail(std::uint32_t request, Place place);
 
   // Room has grown on the node: of which requests that are noted to fail could(request) be?

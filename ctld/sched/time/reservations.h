@@ -46,7 +46,7 @@ struct Reservation {
   bool told = false;  // it is in the plan's expected starts
 };
 
-// Those in force; of an array several.
+// All reservations in force, by job; an array may have several.
 using Reservations = std::map<JobId, std::vector<Reservation>>;
 
 }  // namespace gantry::sched

@@ -84,7 +84,8 @@ class Timeline {
 
   // Room on the node at a time, going by the limits, but for reservations.
   [[nodiscard]] Room room_at(std::uint32_t node, Instant at) const;
-  // Who has reserved of the node for some time in [from, until).
+  // A job, other than `but`, that has reserved something of the node for some time in [from,
+  // until).
   [[nodiscard]] std::optional<JobId> reserved_in(std::uint32_t node, Instant from, Instant until,
                                                  JobId but) const;
 
