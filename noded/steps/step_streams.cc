@@ -1,5 +1,5 @@
-// For a grun inside a container without a network: launches passed on to other nodes, and streams
-// accepted here, each handed in as one end of a pair of which a relay has the other.
+// Helps a grun inside a container without a network. Launches are passed on to other nodes. Streams
+// are accepted here, and the grun gets one end of a pair for each; a relay has the other end.
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -16,14 +16,14 @@
 namespace gantry::node {
 
 namespace {
-constexpr Duration kTicketPatience = seconds(10);  // for the first bytes of a stream
+constexpr Duration kTicketPatience = seconds(10);  // time for the first bytes of a stream
 }
 
 struct StepService::Peer {
   net::Dealer link;
   proto::AttemptKey key;      // of the job that asks
-  std::size_t bytes = 0;      // of the launch
-  std::uint64_t channel = 0;  // of the job's socket
+  std::size_t bytes = 0;      // bytes of the launch
+  std::uint64_t channel = 0;  // channel of the job's socket
   std::uint64_t request = 0;
   std::string node;
   loop::Watch queue, timeout, end;
@@ -128,7 +128,8 @@ void StepService::accept_streams() {
   for (int n = 0; n < 64; ++n) {
     net::Socket socket(::accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     const bool none_left = socket.fd() < 0 && (errno == EMFILE || errno == ENFILE);
-    // Who has been silent for longest makes room: a dialler says its ticket at once.
+    // The connection that has been silent longest makes room: a real dialler names its ticket at
+    // once.
     if (!waiting_.empty() && (none_left || waiting_.size() >= kMaxWaitingStreams))
       waiting_.erase(waiting_.begin());
     if (socket.fd() < 0) return;
@@ -185,13 +186,13 @@ bool StepService::hand_stream(JobConnection& grun, const net::Socket& stream) {
   header->cmsg_len = CMSG_LEN(sizeof fds);
   std::memcpy(CMSG_DATA(header), fds, sizeof fds);
   if (::sendmsg(grun.relay().fd(), &message, MSG_NOSIGNAL) != 1) {
-    grun.relay() = {};  // it has gone: the next stream has another
+    grun.relay() = {};  // the relay is gone: the next stream starts another one
     return false;
   }
   return grun.pass_descriptor(for_job.fd());
 }
 
-// The ticket is looked at and left where it is: the descriptor goes on with all of its bytes.
+// The ticket is read and not removed from the socket: the descriptor goes on with all of its bytes.
 void StepService::stream_readable(std::uint64_t id) {
   const auto it = waiting_.find(id);
   if (it == waiting_.end()) return;
@@ -202,7 +203,8 @@ void StepService::stream_readable(std::uint64_t id) {
   auto ticket = n > 0 ? net::read_ticket({buffer, static_cast<std::size_t>(n)})
                       : Result<std::optional<Bytes>>(fail(ErrorCode::unavailable, "closed"));
   if (ticket && !*ticket) {
-    // The beginning of one: level-triggered readiness would spin, so look again a little later.
+    // Only the beginning of a ticket has come. The descriptor stays readable, so to wait for it
+    // would spin; this looks again a little later.
     stream.readable.cancel();
     stream.readable = loop_.after(milliseconds(20), [this, id] {
       const auto again = waiting_.find(id);
