@@ -355,7 +355,7 @@ void walk_entry(int dir_fd, const char* name, Walk& w, int depth) {
   if (directory) walk(dir_fd, name, w, depth + 1);
 }
 
-// It needs one descriptor for each level, and one for the entry that it looks at.
+// The walk needs one descriptor for each level, and one for the entry that it looks at.
 void walk(int parent, const char* name, Walk& w, int depth) {
   if (depth > kMaxTreeDepth) w.size.files = w.limits.image_files + 1;
   if (depth > kMaxTreeDepth) return;

@@ -51,7 +51,7 @@ Fd open_cgroup_directory(const CgroupLayout& layout, const std::string& name);
 // some milliseconds after the call. wrong_state: no cgroup here can do this.
 Result<void> freeze_cgroup(const CgroupLayout& layout, const std::string& name, bool frozen);
 bool can_freeze(const CgroupLayout& layout);  // a node daemon without root on v1 cannot
-// Also true while it is being frozen.
+// Is it frozen, or just being frozen?
 bool is_frozen(const CgroupLayout& layout, const std::string& name);
 
 Usage read_usage(const CgroupLayout& layout, const std::string& name);

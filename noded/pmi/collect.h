@@ -51,7 +51,7 @@ class Collect {
   std::uint32_t self_, nodes_;
   Send send_;
   Asked asked_;
-  // By node: the beginning of a message that has not arrived whole.
+  // The beginning of a message that has not arrived whole, by node.
   std::map<std::uint32_t, std::string> partial_;
   // How many gatherings of the same processes have begun here.
   std::map<std::string, std::uint32_t> rounds_;

@@ -111,7 +111,7 @@ bool StepService::receive_one() {
   const net::HeaderBytes out({proto::kProtocolVersion, answer.type, header ? header->request : 0});
   // The peer may be gone, which harms only itself.
   (void)router_.send(incoming->peer, out.view(), answer.body);
-  // It costs time to check a signature, so a client that showed a wrong one has to connect again.
+  // Checking a signature costs time, so a client that showed a wrong one has to connect again.
   if (!result) router_.close(incoming->peer);
   return true;
 }

@@ -21,7 +21,7 @@ constexpr Duration kTicketPatience = seconds(10);  // time for the first bytes o
 
 struct StepService::Peer {
   net::Dealer link;
-  proto::AttemptKey key;      // of the job that asks
+  proto::AttemptKey key;      // the job that asks
   std::size_t bytes = 0;      // bytes of the launch
   std::uint64_t channel = 0;  // channel of the job's socket
   std::uint64_t request = 0;

@@ -14,7 +14,7 @@ namespace gantry::gpu {
 struct KnownGpus {
   std::string boot_id;  // after another boot no job runs that has an index, so all begins anew
   std::vector<GpuDevice> gpus;  // as last reported, by index, with their faults
-  // For each GPU, how many NVLinks have been up at the same time.
+  // How many NVLinks of each GPU have been up at the same time.
   std::vector<std::uint32_t> links{};
   std::int64_t log_seen_us = 0;  // time in the kernel's log up to which Xids were handled
   // By UUID of a GPU, for each of its memory slices: which tenant had it last. "" = not known, "-"

@@ -73,7 +73,7 @@ class Nvml {
 
   // ---- state; memory and processes also of slices
   [[nodiscard]] Answer<MemoryUse> memory(nvml::Device) const;
-  // Not available in MIG mode.
+  // The driver does not tell utilization in MIG mode.
   [[nodiscard]] Answer<nvml::Utilization> utilization(nvml::Device) const;
   [[nodiscard]] Answer<std::uint32_t> power_mw(nvml::Device) const;
   [[nodiscard]] Answer<std::uint32_t> temperature(nvml::Device) const;  // Celsius

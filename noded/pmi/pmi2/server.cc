@@ -16,7 +16,7 @@ constexpr int kWrongKeyLength = 5;
 constexpr int kWrongValueLength = 7;
 constexpr int kOther = 14;
 constexpr int kRefused = -1;
-// As in Slurm: which of several commands a task runs is not known.
+// The value that Slurm gives: which of several commands a task runs is not known.
 constexpr int kNoApplication = -1;
 
 constexpr std::string_view kMapping = "PMI_process_mapping";
