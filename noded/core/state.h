@@ -1,4 +1,4 @@
-// What the node core knows, and the functions that change it; included only by noded/core/*.cc.
+// The state of the node core, and the functions that change it; included only by noded/core/*.cc.
 //
 //   core.cc      start, dispatch, the end of a turn
 //   link.cc      registration, stamps, heartbeats, fencing

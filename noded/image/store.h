@@ -1,12 +1,10 @@
 // The node's cache of unpacked images. Only root can enter its directories.
 //
-//   <dir>/slots/<n>.lock   held while an image is fetched: at most kImageSlots at a time on the
-//   node <dir>/slots/<n>/       workplace of a fetch, emptied by the next one that takes the slot:
+//   <dir>/slots/<n>.lock   held while an image is fetched: at most kImageSlots at a time
+//   <dir>/slots/<n>/       workplace of a fetch, emptied by the next one that takes the slot:
 //          incoming/       of the job's user: what skopeo wrote; nothing of it is trusted
 //          layout/         of root, readable for the slot's uid: what was copied and verified
-//          out/            of the slot's uid: written by the unpacking process, which can write
-//          nowhere
-//                          else
+//          out/            of the slot's uid: the unpacking process can write only here
 //   <dir>/images/<key>/    tree/, record.msgpack; it appears whole by one rename
 //          proofs/<uid>    this user has brought every byte of it once, so may have it
 //          proofs/<uid>.S  ... out of the file with state S (take_in.h)

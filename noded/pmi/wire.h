@@ -3,8 +3,8 @@
 //
 //   u32 size of the bytes, u8 word, u32 number, bytes      (little endian, as the machine)
 //
-// Both ends are of one build. Only the standard library is used, because these programs link none
-// of ours.
+// Both ends are of one build. Only the standard library is used, because the servers link no
+// library of Gantry.
 #pragma once
 
 #include <cstdint>

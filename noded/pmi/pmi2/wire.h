@@ -1,8 +1,7 @@
 // What tasks and their server say over PMI_FD, in the two forms that MPI libraries use:
 //
 //   PMI-1   cmd=put kvsname=7.0 key=a value=b\n            answered in the same way
-//   PMI-2   25    cmd=kvs-put;key=a;value=b;              six characters of length, then that many
-//   bytes
+//   PMI-2   25    cmd=kvs-put;key=a;value=b;              six characters for the length, then bytes
 //
 // Both begin with a line of PMI-1, cmd=init, which names the version. In a value of PMI-2 a
 // semicolon is written twice; a value of PMI-1 has no space. The forms are those of MPICH's src/pmi
