@@ -17,14 +17,14 @@
 namespace gantry::node {
 namespace {
 
-// In the child, after fork: only system calls, no allocation. Writes a time for each path,
-// microseconds since 1970; 0: there is none.
+// Runs in the child, after fork: it makes only system calls and allocates nothing. It writes a time
+// for each path, in microseconds since 1970; 0: there is no such file.
 [[noreturn]] void look_as_user(const Owner& owner, const gid_t* groups, std::size_t group_count,
                                const std::vector<std::string>& paths, int out) {
   if (runtime::become_user(owner.uid.value(), owner.gid.value(), groups, group_count) != nullptr)
     ::_exit(1);
   if (out != 3 && ::dup2(out, 3) < 0) ::_exit(1);
-  ::syscall(SYS_close_range, 4u, ~0u, 0u);  // the daemon's locks and sockets are not ours
+  ::syscall(SYS_close_range, 4u, ~0u, 0u);  // closes the daemon's locks and sockets
   for (const std::string& path : paths) {
     struct stat facts {};
     std::int64_t time = 0;
@@ -66,7 +66,8 @@ std::vector<proto::AttemptCheckpoint> CheckpointWatch::newest(Instant now) const
 void CheckpointWatch::look() {
   std::set<Uid> users;
   for (const auto& [key, one] : watched_) users.insert(one.owner.uid);
-  for (const auto& [number, one] : looks_)  // theirs has not come back yet
+  // Users whose last look has not come back yet are left out.
+  for (const auto& [number, one] : looks_)
     for (const proto::AttemptKey& key : one.keys)
       if (const auto it = watched_.find(key); it != watched_.end())
         users.erase(it->second.owner.uid);
@@ -100,7 +101,7 @@ void CheckpointWatch::start(Uid user) {
   }
   auto watch =
       loop_.on_process_end(one.pid, [this, number](loop::ProcessEnd) { finished(number); });
-  if (!watch) {  // gone already, reaped by nobody: what it wrote is there
+  if (!watch) {  // the child is gone already, and was not reaped: what it wrote is there
     finished(number);
     return;
   }

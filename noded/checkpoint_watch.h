@@ -1,9 +1,10 @@
-// Looks at the checkpoint files of running jobs (--checkpoint-file): when was each last written or
-// touched? In a short-lived child process with the ids of the jobs' user, one for all of a user's
-// files, so that neither a permission nor a slow file server is ever ours; see log_reader.h.
+// Looks at the checkpoint files of running jobs (--checkpoint-file) and remembers when each was
+// last written. A short-lived child process with the ids of the jobs' user does it, one for all
+// files of a user. So neither permissions nor a slow file server can stop the daemon; see
+// log_reader.h.
 //
-// Looks every kLookEvery; a look that takes longer than kLookLimit is given up, at most kMaxLooks
-// run at a time. Only regular files count.
+// It looks every kLookEvery. A look that takes longer than kLookLimit is given up, and at most
+// kMaxLooks run at a time. Only regular files count.
 #pragma once
 
 #include <map>
@@ -31,7 +32,7 @@ class CheckpointWatch {
 
   void watch(const proto::AttemptKey& key, const Owner& owner, const std::string& path);
   void drop(const proto::AttemptKey& key);
-  // Of those that have been written: when, by the clock that says `now` at this moment.
+  // The checkpoints that have been written, and when, by the clock whose present time is `now`.
   [[nodiscard]] std::vector<proto::AttemptCheckpoint> newest(Instant now) const;
 
  private:
@@ -55,7 +56,7 @@ class CheckpointWatch {
   std::map<proto::AttemptKey, Watched> watched_;
   std::map<std::uint64_t, Look> looks_;
   std::uint64_t next_ = 1;
-  Uid last_user_{};  // who was looked for last: the others come first
+  Uid last_user_{};  // user of the last look: the next round begins with the users after it
   loop::Watch timer_;
 };
 

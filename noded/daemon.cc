@@ -8,7 +8,7 @@ namespace gantry::node {
 
 namespace {
 
-constexpr Duration kFarewell = milliseconds(100);  // for the last message to leave
+constexpr Duration kFarewell = milliseconds(100);  // time for the last message to be sent
 
 }  // namespace
 
@@ -127,7 +127,8 @@ void Daemon::act(Action&& action) {
              action);
 }
 
-// What is lost here is repeated: the core goes by what the controller acknowledges.
+// A report that is lost here is repeated, because the core waits for the controller's
+// acknowledgement.
 void Daemon::send(Report&& report) {
   if (auto* registration = std::get_if<proto::NodeRegister>(&report))
     for (const proto::AttemptSleep& sleep : parts_.runtime->asleep())

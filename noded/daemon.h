@@ -1,9 +1,11 @@
-// The node daemon: the core, what it acts through, and the link to the controller, in one loop.
+// The node daemon: the core, what carries out its actions, and the link to the controller, in one
+// loop.
 //
-// At the end of each turn the core's actions are carried out, events they bring go back into the
-// core, and when it asks for no more, its messages are sent. An epoch that cannot be made durable
-// ends the daemon with a clear message; its jobs run on under their shims. The highest job id and
-// the last contact that cannot be written are a warning, and are written later.
+// At the end of each turn the core's actions are carried out, and the events that they bring go
+// back into the core. When the core asks for nothing more, its messages are sent. An epoch that
+// cannot be made durable ends the daemon with a clear message; its jobs run on under their shims.
+// If the highest job id or the last contact cannot be written, the daemon warns and writes it
+// later.
 #pragma once
 
 #include <memory>
@@ -28,29 +30,31 @@ class Daemon {
     MemoryFile memory;
     net::Dealer link;
     std::unique_ptr<AttemptRuntime> runtime;
-    // With what attempts of earlier daemons hold; asked when those are known. Empty: no GPUs.
+    // The GPUs, with what attempts of earlier daemons hold; it is called when those are known.
+    // Empty: the node has no GPUs.
     std::function<GpuInventory()> gpus;
   };
-  // `sockets` is made before the runtime, which opens them; so it comes from outside.
+  // start() takes `sockets` as an argument, because the runtime needs them and is made before the
+  // daemon.
   Daemon(loop::Loop& loop, const Logger& log, Parts parts);
   ~Daemon();
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
 
   void start(JobSockets& sockets);
-  // Goodbye to the controller, then the loop stops. Jobs run on.
+  // Says goodbye to the controller and then stops the loop. Jobs run on.
   void stop();
   void gpus_changed(const GpuInventory& now);
-  // What comes of an action between two turns.
+  // Takes an event that an action brings between two turns.
   void take(Input&& event) { events_.push_back(std::move(event)); }
-  // False: no session with the controller now.
+  // Returns false if there is no session with the controller now.
   bool relay(proto::NodeRelay&& relay);
 
   [[nodiscard]] std::optional<Error> failure() const { return failure_; }
 
-  // Hears of the key that signs step permissions, at each registration.
+  // Is called at each registration with the key that signs step permissions.
   std::function<void(std::string_view)> on_permission_key;
-  // The controller says that the configuration is to be read again.
+  // Is called when the controller orders the configuration to be read again.
   std::function<void()> on_reread;
 
  private:
@@ -70,13 +74,13 @@ class Daemon {
   std::unique_ptr<Core> core_;
   LogReader logs_;
   JobSockets* sockets_ = nullptr;
-  std::vector<Input> events_;  // of actions, for the core
+  std::vector<Input> events_;  // events that actions brought, for the core
   bool stopping_ = false;
   std::optional<Error> failure_;
   std::optional<Instant> armed_;
   bool was_registered_ = false;
   bool job_kept_ = true, contact_kept_ = true;
-  std::string trouble_;  // as last reported
+  std::string trouble_;  // as it was last logged
   LogLimit bad_message_, full_queue_;
   loop::Watch timer_, queue_, turn_, poll_, farewell_;
 };

@@ -34,7 +34,8 @@ FactsReport node_facts(const NodeSettings& settings, const runtime::NodeFacts& m
   facts.cpus = settings.cpus;
   for (const DeclaredGres& g : declared_gres(settings.node))
     facts.gres.push_back({g.name, g.count});
-  if (settings.runs_nothing) return out;  // what runs nothing can run it anywhere
+  // A node that runs nothing needs no resources of the machine.
+  if (settings.runs_nothing) return out;
 
   if (!settings.share_cpus)
     std::erase_if(facts.cpus, [&](std::uint16_t id) {

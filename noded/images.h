@@ -1,4 +1,4 @@
-// The node's image cache, as the daemon sees it: in order when it starts, and what it holds.
+// What the daemon does with the node's image cache: tidies it when it starts, and lists its images.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace gantry::node {
 
-// Removes what fetches that were cut off have left, and images over the cache's size.
+// Removes what interrupted fetches have left, and images over the cache's size.
 void tidy_images(const NodedConfig& config);
 
-// A line for each image, for gantry-noded --images: only root can see it.
+// Makes one line for each image, for gantry-noded --images; only root can read the cache.
 std::string image_table(const NodedConfig& config);
 
 }  // namespace gantry::node

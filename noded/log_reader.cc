@@ -24,7 +24,8 @@ namespace {
 
 constexpr int kNotRegular = 254;  // exit status of the child; others are errno, or 0
 
-// First a descriptor that can do nothing, so that nothing but a file is ever opened.
+// Opens the path first with a descriptor that can neither read nor write, so that nothing but a
+// regular file is ever opened.
 int open_regular(const char* path) {
   open_how how{};
   how.flags = O_PATH | O_CLOEXEC;
@@ -43,14 +44,14 @@ int open_regular(const char* path) {
   return in;
 }
 
-// In the child, after fork: only system calls, no allocation.
+// Runs in the child, after fork: it makes only system calls and allocates nothing.
 [[noreturn]] void copy_as_user(const proto::FetchLog& fetch, const gid_t* groups, std::size_t count,
                                int out) {
   if (runtime::become_user(fetch.owner.uid.value(), fetch.owner.gid.value(), groups, count) !=
       nullptr)
     ::_exit(errno);
   if (out != 3 && ::dup2(out, 3) < 0) ::_exit(errno);
-  ::syscall(SYS_close_range, 4u, ~0u, 0u);  // the daemon's locks and sockets are not ours
+  ::syscall(SYS_close_range, 4u, ~0u, 0u);  // closes the daemon's locks and sockets
   const int in = open_regular(fetch.path.c_str());
   auto offset = static_cast<off_t>(fetch.offset);
   std::size_t left = std::min(fetch.max_bytes, kMaxLogBytes);
@@ -122,7 +123,7 @@ void LogReader::read(const proto::FetchLog& fetch) {
   }
   auto watch = loop_.on_process_end(
       one.pid, [this, number](loop::ProcessEnd end) { finished(number, end); });
-  if (!watch) {  // it was so quick that it is gone, with its status
+  if (!watch) {  // the child was so quick that it is gone, and its status too
     const std::string why = watch.error().message;
     reads_.erase(number);
     return refuse(why);

@@ -1,9 +1,10 @@
-// Reads parts of output files for `gctl logs`, as the user who asks: in a short-lived child process
-// with that user's ids, so that neither a permission nor a slow file server is ever ours.
+// Reads parts of output files for `gctl logs`. A short-lived child process with the ids of the user
+// who asks reads them, so neither permissions nor a slow file server can stop the daemon.
 //
-// Only regular files are read. Never blocks the loop; a read that takes longer than kReadLimit is
-// given up. At most kMaxReads run at a time, of them kMaxReadsOfUser for one user: who stops the
-// child, or reads from a file server that is gone, keeps nobody else from theirs.
+// Only regular files are read. It never blocks the loop; a read that takes longer than kReadLimit
+// is given up. At most kMaxReads run at a time, and at most kMaxReadsOfUser of them for one user.
+// So a user who stops the child, or reads from a file server that is gone, keeps no other user
+// waiting.
 #pragma once
 
 #include <functional>
@@ -16,7 +17,7 @@
 
 namespace gantry::node {
 
-inline constexpr std::uint32_t kMaxLogBytes = 1u << 20;  // of one answer
+inline constexpr std::uint32_t kMaxLogBytes = 1u << 20;  // bytes of one answer
 inline constexpr std::size_t kMaxReads = 32;
 inline constexpr std::size_t kMaxReadsOfUser = 4;
 inline constexpr Duration kReadLimit = seconds(10);

@@ -1,4 +1,5 @@
-// gantry-noded: options, configuration, keys, runtime; then the loop until a signal ends it.
+// gantry-noded: reads options, configuration and keys, opens the runtime, and runs the loop until a
+// signal ends it.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -37,7 +38,7 @@ std::string host_name() {
                                : std::string_view(name).find('.'));
 }
 
-// Everything that can be wrong before the loop runs.
+// Everything that is checked before the loop runs.
 struct Start {
   NodeSettings settings;
   runtime::NodeFacts machine;
@@ -97,7 +98,7 @@ Result<std::unique_ptr<AttemptRuntime>> open_runtime(const Start& start, JobSock
   return std::make_unique<RealRuntime>(std::move(*opened), std::move(real), sockets, loop, log);
 }
 
-// Null: none are declared, or nothing runs.
+// Returns null if no GPUs are declared, or the node runs nothing.
 std::unique_ptr<Gpus> open_gpus(const Start& start, loop::Loop& loop, const Logger& log) {
   const NodeSettings& s = start.settings;
   if (s.node.gpus == 0 || s.runs_nothing) return nullptr;
@@ -112,7 +113,7 @@ std::unique_ptr<Gpus> open_gpus(const Start& start, loop::Loop& loop, const Logg
   return gpus;
 }
 
-// Empty: each of the node's is one of the machine's.
+// Returns an empty list if each CPU of the node is one of the machine's.
 std::vector<std::uint16_t> shared_cpus(const Start& start) {
   std::vector<std::uint16_t> cpus;
   if (start.settings.share_cpus)
@@ -120,7 +121,7 @@ std::vector<std::uint16_t> shared_cpus(const Start& start) {
   return cpus;
 }
 
-// Names among them are for the site's resolver.
+// Addresses that are names are left out: the site's resolver resolves those.
 std::map<std::string, std::string> numeric_addresses(const Config& config) {
   std::map<std::string, std::string> out;
   for (const NodeConfig& node : config.nodes) {
@@ -154,8 +155,8 @@ Result<std::unique_ptr<StepService>> open_steps(const Start& start, AttemptRunti
                            loop, log, std::move(runtime), sockets);
 }
 
-// True: the configuration was to be read again and is sound, in `next`. `before` is let go once the
-// daemon runs.
+// Returns true if the configuration is to be read again and is valid; `next` then has it. `before`
+// is released once the daemon runs.
 Result<bool> run(const Start& start, const Options& options, std::optional<Start>& before,
                  std::optional<Start>& next, Logger& log) {
   auto memory = MemoryFile::open(start.settings.config.noded.state_dir);
@@ -214,7 +215,7 @@ Result<bool> run(const Start& start, const Options& options, std::optional<Start
   daemon->on_permission_key = [&](std::string_view key) {
     if (steps) steps->set_permission_key(key);
   };
-  bool ended = false;  // a signal said so: then nothing is started anew
+  bool ended = false;  // a signal ended the daemon: then no other is started
   daemon->on_reread = [&] {
     if (ended) return;
     auto again = prepare(options);
@@ -254,8 +255,8 @@ void look_at_machine(Start& start) {
                                                                    : std::string());
 }
 
-// One daemon after the other, each with what the configuration said when it was started; with what
-// it said before, should one not start.
+// Runs one daemon after the other, each with the configuration as it was when the daemon started.
+// If one cannot start, the one after it gets the configuration from before.
 Result<void> serve(Start start, const Options& options, Logger& log) {
   std::optional<Start> before;
   while (true) {

@@ -29,7 +29,7 @@ struct MemoryRecord {
 Result<Memory> read_memory(const std::string& dir) {
   Memory memory;
   const std::string path = dir + "/" + kMemoryFile;
-  if (::access(path.c_str(), F_OK) != 0) return memory;  // the first start
+  if (::access(path.c_str(), F_OK) != 0) return memory;  // there is no file at the first start
   const auto bytes = runtime::read_file(path);
   if (!bytes) return tl::unexpected(bytes.error());
   const auto record = codec::decode<MemoryRecord>(*bytes);
@@ -91,7 +91,7 @@ Result<void> MemoryFile::remember(const RememberContact& what, Instant now) {
                               runtime::contact_text(contact), runtime::Durability::none);
 }
 
-// Without fencing no shim may count the silence.
+// Removes the contact file if there is no fencing, so that no shim counts the silence.
 void MemoryFile::drop_contact() {
   if (!memory_.fence_after) ::unlinkat(directory_.get(), runtime::kContactFile, 0);
 }

@@ -1,13 +1,13 @@
-// What a node daemon must not forget over a restart, besides its attempts: the newest controller
-// and the highest job id that it was told of, and under fencing when that was last known to hear
-// it. In the state directory:
+// What a node daemon must remember over a restart, besides its attempts: the newest controller and
+// the highest job id that it was told, and under fencing when that controller was last known to
+// hear it. The files are in the state directory:
 //
 //   memory.msgpack   Memory without the contact; durable through a power cut
 //   contact          under fencing, for the shims as well (noded/runtime/contact.h); outlives the
 //                    daemon, not the machine
 //
-// MemoryFile holds the lock of the state directory for as long as it lives, so that there is one
-// daemon per directory.
+// A MemoryFile holds the lock of the state directory for as long as it exists, so each directory
+// has only one daemon.
 #pragma once
 
 #include <string>

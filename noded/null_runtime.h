@@ -1,8 +1,9 @@
-// A runtime that runs nothing: an attempt starts at once and exits 0 after 0 s, a held one when it
-// is released, the holder of an allocation when it is told to. Nothing is kept on disk.
+// A runtime that runs nothing: an attempt starts at once and exits 0 after 0 s; a held one does so
+// when it is released, and the holder of an allocation when it is told to end. Nothing is kept on
+// disk.
 //
-// For measuring everything around it; taken only when it is named alone, `runtimes: [none]`. It
-// marks every job, through layers_off.
+// It is for measuring everything else, and is used only if the configuration names it alone,
+// `runtimes: [none]`. Every job shows that through layers_off.
 #pragma once
 
 #include <map>
@@ -22,7 +23,7 @@ class NullRuntime final : public AttemptRuntime {
   [[nodiscard]] int descriptor() const override { return -1; }
   void poll(Instant, std::vector<Input>&) override {}
 
-  // Of a holder, which lives until it is ended.
+  // The owner of a holder, which lives until it is ended.
   [[nodiscard]] std::optional<Owner> owner_of(const AttemptKey& key) const;
 
  private:
@@ -30,7 +31,7 @@ class NullRuntime final : public AttemptRuntime {
     bool holder = false;
     Owner owner;
   };
-  std::map<AttemptKey, Waiting> waiting_;  // held, and holders
+  std::map<AttemptKey, Waiting> waiting_;  // held attempts, and holders
 };
 
 }  // namespace gantry::node

@@ -6,7 +6,7 @@
 namespace gantry::node {
 namespace {
 
-constexpr Duration kPatience = seconds(2);  // to connect and to write, a few kilobytes each
+constexpr Duration kPatience = seconds(2);  // to connect and to write, a few kilobytes each time
 
 }  // namespace
 
@@ -36,7 +36,8 @@ Result<void> NullSteps::attach_step(const runtime::StepAttachment&) {
   return fail(ErrorCode::not_found, "the step has ended: its tasks end when they begin");
 }
 
-// The other end's hello lets our frames out; its end, or an error, is ours.
+// This end can send frames once the hello of the other end has come. When the other end closes, or
+// an error comes, the stream is closed here too.
 void NullSteps::on_readable(std::uint64_t id) {
   const auto it = streams_.find(id);
   if (it == streams_.end()) return;

@@ -1,5 +1,6 @@
-// Steps on a node that runs nothing: each task has ended well the moment it is launched, which the
-// step's grun hears over its stream as from a real node. For benches only, as null_runtime.h.
+// Steps on a node that runs nothing: each task succeeds the moment it is launched, and the step's
+// grun hears of that over its stream as from a real node. It is only for benches, as
+// null_runtime.h.
 #pragma once
 
 #include <map>

@@ -11,7 +11,7 @@ namespace {
 
 struct OptionRow {
   std::string_view name;
-  std::string_view value;  // "" = takes none
+  std::string_view value;  // "" = the option takes no value
   std::string_view help;
 };
 

@@ -1,4 +1,4 @@
-// The command line of gantry-noded, and what it makes of the configuration: options given there win
+// The command line of gantry-noded, and the configuration with these options applied. Options win
 // over the file, so that several nodes of one file can live on one machine (`gantry up`).
 #pragma once
 
@@ -31,18 +31,18 @@ struct Options {
 };
 
 std::string usage_text();
-// usage: an option that is not known, has no value, or a wrong one.
+// usage: an option is not known, has no value, or has a wrong one.
 Result<Options> parse_options(const std::vector<std::string>& args);
 
-// What this daemon goes by: the file with the options applied.
+// The settings of this daemon: the file with the options applied.
 struct NodeSettings {
-  Config config;  // config.noded: with the options
+  Config config;  // config.noded has the options applied
   NodeConfig node;
-  std::vector<std::uint16_t> cpus;  // wanted, sorted
-  bool share_cpus = false;          // some of them are not here: see RealRuntimeOptions
-  bool runs_nothing = false;        // runtimes: [none]
+  std::vector<std::uint16_t> cpus;  // CPUs of the node, sorted
+  bool share_cpus = false;    // true: some of the CPUs do not exist here: see RealRuntimeOptions
+  bool runs_nothing = false;  // runtimes: [none]
 };
-// not_found: the file has no such node.
+// not_found: the file has no node of that name.
 Result<NodeSettings> settle(const Options& options, Config config);
 
 }  // namespace gantry::node

@@ -37,7 +37,7 @@ Recovered::Stage stage_of(runtime::RecoveredAttempt::Stage stage) {
   return Recovered::Stage::ended;
 }
 
-// With its own network a job reaches nothing but itself.
+// A job with a network of its own reaches nothing but itself.
 std::map<std::string, std::string> hosts_of(const proto::Launch& launch,
                                             const RealRuntimeOptions& options) {
   if (launch.spec.network != NetworkMode::host) return {{options.node, "127.0.0.1"}};
@@ -164,7 +164,7 @@ void RealRuntime::act(Instant, Action&& action, std::vector<Input>& events) {
              action);
 }
 
-// One that is told to end before anything of the user's runs need not be prepared any further.
+// A job that is told to end before any user process runs need not be prepared any further.
 void RealRuntime::signal(const Signal& action, std::vector<Input>& events) {
   if (action.step) {
     check("signal", action.key,
@@ -215,7 +215,8 @@ void RealRuntime::begin_prepared(const AttemptKey& key,
   watch_checkpoints(*request);
 }
 
-// True: its GPUs were still being prepared, so nothing of it has begun, and nothing will.
+// Returns true if its GPUs were still being prepared: then nothing of it has begun, and nothing
+// will.
 bool RealRuntime::give_up(const AttemptKey& key, std::vector<Input>& events) {
   if (preparing_.erase(key) == 0) return false;
   options_.gpus->released(key);
@@ -223,7 +224,7 @@ bool RealRuntime::give_up(const AttemptKey& key, std::vector<Input>& events) {
   return true;
 }
 
-// With what it did on its GPUs, which is asked for first.
+// Reports the end together with what the job did on its GPUs, which is asked for first.
 void RealRuntime::end(const AttemptKey& key, Exit exit, std::vector<Input>& events) {
   if (options_.gpus == nullptr) return void(events.emplace_back(Ended{key, std::move(exit)}));
   auto ended = std::make_shared<Ended>(Ended{key, std::move(exit)});
@@ -233,7 +234,7 @@ void RealRuntime::end(const AttemptKey& key, Exit exit, std::vector<Input>& even
   });
 }
 
-// The file that the first node's part of the job was told of.
+// Watches the file whose path the job's first node was told.
 void RealRuntime::watch_checkpoints(const runtime::LaunchRequest& request) {
   const auto file = request.env.find(kCheckpointVariable);
   if (request.node_index == 0 && file != request.env.end())
@@ -250,7 +251,7 @@ void RealRuntime::resume(const AttemptKey& key, std::vector<Input>& events) {
   if (const auto owner = runtime_->owner_of(key)) open_socket(key, owner->uid);
 }
 
-// A job without it runs all the same; only commands inside of it have no controller.
+// A job without its socket runs all the same; only commands inside it cannot reach the controller.
 void RealRuntime::open_socket(const AttemptKey& key, Uid owner) {
   if (const auto opened = sockets_.open(key, owner, runtime_->run_dir(key)); !opened)
     log_.warning("a job has no socket", {{"job", key.job}, {"why", opened.error().message}});
@@ -285,7 +286,7 @@ void RealRuntime::poll(Instant, std::vector<Input>& events) {
 }
 
 void RealRuntime::check(const char* what, const AttemptKey& key, const Result<void>& result) {
-  if (result || result.error().code == ErrorCode::not_found) return;  // it has just ended
+  if (result || result.error().code == ErrorCode::not_found) return;  // the attempt has just ended
   log_.warning("an action on a job failed", {{"action", what},
                                              {"job", key.job},
                                              {"attempt", key.attempt},

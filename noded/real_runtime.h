@@ -1,5 +1,5 @@
-// Containers on this machine: the node core's actions through gantry::runtime, with a job socket
-// for every attempt that lives.
+// Runs attempts in containers on this machine: carries out the node core's actions through
+// gantry::runtime, and opens a job socket for every attempt that lives.
 #pragma once
 
 #include <functional>
@@ -21,17 +21,19 @@ struct RealRuntimeOptions {
   std::string cluster;
   std::string node;
   NodedConfig config;
-  Gpus* gpus = nullptr;  // none in tests
+  Gpus* gpus = nullptr;  // nullptr in tests
   const Gres* gres = nullptr;
-  // A node with more CPUs than its machine: CPU n is had of these. Empty: it is that CPU.
+  // Set if the node has more CPUs than its machine: CPU n of the node is one of these. Empty: CPU n
+  // is CPU n.
   std::vector<std::uint16_t> shared_cpus;
-  // Of the cluster's nodes, by name: numeric addresses of those that the configuration says one of.
+  // Numeric addresses of the cluster's nodes, by name; only of nodes whose address the
+  // configuration gives.
   std::map<std::string, std::string> addresses;
-  // Takes what comes of an action between two turns.
+  // Is called with an event that an action brings between two turns.
   std::function<void(Input&&)> on_event;
 };
 
-// What one launch asks of the runtime; pure.
+// What one launch asks of the runtime; the function is pure.
 runtime::LaunchRequest launch_request(const proto::Launch& launch,
                                       const RealRuntimeOptions& options,
                                       const std::string& job_socket);
@@ -59,7 +61,7 @@ class RealRuntime final : public AttemptRuntime {
     return options_.gpus->activity();
   }
 
-  // Ends of steps are not the core's business.
+  // Is called when a step ends, which the core does not handle.
   std::function<void(const runtime::RuntimeEvent&)> on_step_ended;
   [[nodiscard]] runtime::Runtime& runtime() { return *runtime_; }
 
@@ -80,7 +82,8 @@ class RealRuntime final : public AttemptRuntime {
   RealRuntimeOptions options_;
   JobSockets& sockets_;
   CheckpointWatch checkpoints_;
-  std::set<AttemptKey> preparing_;  // their GPUs; nothing of them is on disk yet
+  // Attempts whose GPUs are being prepared; nothing of them is on disk yet.
+  std::set<AttemptKey> preparing_;
   const Logger& log_;
 };
 

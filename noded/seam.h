@@ -1,11 +1,10 @@
-// The seam between the node core and the machine: what carries out the core's actions on attempts,
-// and on GPUs.
-// Implementations: real_runtime.h (containers), null_runtime.h (runs nothing, for benches), and the
-// simulator's twin.
+// The seam between the node core and the machine: it carries out the core's actions on attempts and
+// GPUs. Implementations: real_runtime.h (containers), null_runtime.h (runs nothing, for benches),
+// and the simulator's twin.
 //
-// Given every action but RememberEpoch, RememberJob, RememberContact and ReadFile, which belong to
-// the daemon.
-// What comes of an action is appended to `events`, by act() itself or by a later poll().
+// It gets every action except RememberEpoch, RememberJob, RememberContact and ReadFile, which the
+// daemon carries out itself. What comes of an action is appended to `events`, by act() itself or by
+// a later poll().
 #pragma once
 
 #include <string>
@@ -19,12 +18,13 @@ class AttemptRuntime {
  public:
   virtual ~AttemptRuntime() = default;
 
-  [[nodiscard]] virtual std::string name() const = 0;                     // "crun 1.8.1"
-  [[nodiscard]] virtual std::vector<std::string> layers_off() const = 0;  // of isolation
-  // What earlier daemons left; called once, before act().
+  [[nodiscard]] virtual std::string name() const = 0;  // "crun 1.8.1"
+  // Isolation layers that are off.
+  [[nodiscard]] virtual std::vector<std::string> layers_off() const = 0;
+  // Returns what earlier daemons left; called once, before act().
   virtual std::vector<Recovered> recover() = 0;
   virtual void act(Instant now, Action&& action, std::vector<Input>& events) = 0;
-  // A descriptor that is readable when poll() may have something; -1: it never has.
+  // A descriptor that is readable when poll() may have something; -1: poll() never has anything.
   [[nodiscard]] virtual int descriptor() const = 0;
   virtual void poll(Instant now, std::vector<Input>& events) = 0;
   // For a heartbeat: when running attempts last wrote their checkpoint files.
@@ -34,9 +34,9 @@ class AttemptRuntime {
   }
   // Why nothing may start here, for people; "" = nothing is wrong.
   [[nodiscard]] virtual std::string trouble() const { return {}; }
-  // Of running attempts during which the machine has slept: for how long.
+  // The running attempts during which the machine has slept, and for how long.
   [[nodiscard]] virtual std::vector<proto::AttemptSleep> asleep() const { return {}; }
-  // And what they do on their GPUs.
+  // What running attempts do on their GPUs.
   [[nodiscard]] virtual std::vector<proto::GpuActivity> gpu_activity() const { return {}; }
 };
 

@@ -12,7 +12,8 @@ constexpr std::uint16_t number() {
   return static_cast<std::uint16_t>(proto::number_of<T>);
 }
 
-// Of the table of messages: an order that FromWire has not does not compile.
+// The orders are taken from the table of messages. If the table has an order that FromWire lacks,
+// this file does not compile.
 constexpr bool ordered(const proto::MessageRow& m) {
   return m.kind == proto::MessageKind::order;
 }

@@ -1,5 +1,5 @@
-// The node's side of the wire: bytes to orders, reports to bytes, by the numbers of messages.def.
-// What the table of messages does not call an order cannot be decoded here, ErrorReply apart.
+// The node's side of the wire: turns bytes into orders, and reports into bytes, by the numbers of
+// messages.def. Only messages that the table calls orders can be decoded here, and ErrorReply.
 #pragma once
 
 #include <string_view>

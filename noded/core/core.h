@@ -46,7 +46,7 @@ struct FromController {
   Order order;
 };
 struct LinkUp {};  // the transport (re)connected: register
-// the transport says that it is down; the core also notices silence without this
+// The transport says that it is down; the core also notices silence without this.
 struct LinkDown {};
 struct Wake {};  // the time of Turn::wake has come
 struct Stop {};  // the daemon stops on purpose; its jobs run on
@@ -108,8 +108,9 @@ struct RememberContact {
   Instant at{};
 };
 // Write the launch record, then start the attempt's shim. The record must outlive the daemon, not
-// the machine: a reboot ends every attempt. With launch.hold it prepares, says Held and waits for
-// Release; else it runs. Answered by Held, Running, Ended or BeginFailed.
+// the machine: a reboot ends every attempt. With launch.hold the shim prepares the attempt, reports
+// Held and waits for Release; otherwise it runs it at once. The answer is Held, Running, Ended or
+// BeginFailed.
 struct Begin {
   proto::Launch launch;
 };
@@ -131,7 +132,7 @@ struct SetFrozen {  // stops every process where it is, or lets all go on; may b
   AttemptKey key;
   bool frozen = false;
 };
-// sends SIGKILL to all of it, or stops its preparation; Ended follows; may be repeated
+// Sends SIGKILL to all of it, or stops its preparation. Ended follows. It may be repeated.
 struct Kill {
   AttemptKey key;
 };
@@ -168,7 +169,7 @@ struct Turn {
 // What the disk and the shims say about one attempt when the daemon starts.
 struct Recovered {
   enum class Stage : std::uint8_t {
-    // its record exists; it is proved that nothing ran, and nothing will without Resume
+    // Its record exists; it is proved that nothing ran, and nothing will without Resume.
     never_started,
     preparing,  // its shim is alive and has not reported anything yet
     held,

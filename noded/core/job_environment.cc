@@ -75,7 +75,7 @@ void add_geometry(Variables& v, const proto::Launch& launch, const NodePlacement
   v.set("LOCALID", 0);
   v.set("GTIDS", 0);
   v.set("NODEID", launch.node_index);
-  // whoever starts the process overwrites the zeros with its id
+  // Whoever starts the process overwrites the zeros with its id.
   v.set("TASK_PID", std::string("0000000000"));
 
   const JobShape& shape = launch.spec.shape;
@@ -230,7 +230,7 @@ std::map<std::string, std::string> job_environment(const proto::Launch& launch,
   v.fallback("LOGNAME", owner.user);
   v.fallback("SHELL", owner.shell.empty() ? "/bin/sh" : owner.shell);
   v.fallback("PATH", std::string(kDefaultPath));
-  // the job has a private /tmp; the submitter's TMPDIR does not exist there
+  // The job has a private /tmp; the submitter's TMPDIR does not exist there.
   v.plain("TMPDIR", "/tmp");
   v.plain("PWD", launch.spec.work_dir);
   v.plain("HOSTNAME", facts.node);

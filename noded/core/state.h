@@ -1,4 +1,4 @@
-// What the node core knows, and the functions that change it; included only by noded/core/*.cc.
+// The state of the node core, and the functions that change it; included only by noded/core/*.cc.
 //
 //   core.cc      start, dispatch, the end of a turn
 //   link.cc      registration, stamps, heartbeats, fencing
@@ -26,7 +26,7 @@ inline constexpr Duration kResendFirst = seconds(1);
 inline constexpr Duration kResendMost = seconds(30);
 // The pause before SIGKILL is repeated for processes that it did not end.
 inline constexpr Duration kKillAgain = seconds(10);
-// On one node, with those whose exit is not acknowledged.
+// Attempts on one node, with those whose exit is not acknowledged.
 inline constexpr std::size_t kMaxAttempts = 100'000;
 inline constexpr int kTimersPerTurn = 1000;
 
@@ -62,7 +62,7 @@ struct Link {
   Duration heartbeat = seconds(5);
   Instant next_beat{};
   Instant last_word{};  // when anything of the session last came
-  // In how many messages (now and with each heartbeat) the GPUs are still sent: one may be lost.
+  // The GPUs are still sent so many times, now and with each heartbeat: one message may be lost.
   std::uint32_t tell_gpus = 0;
 };
 

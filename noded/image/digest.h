@@ -1,4 +1,4 @@
-// SHA-256, by pieces.
+// SHA-256 of data that comes in pieces.
 #pragma once
 
 #include <sodium/crypto_hash_sha256.h>
@@ -15,7 +15,7 @@ class Sha256 {
     crypto_hash_sha256_update(&state_, reinterpret_cast<const unsigned char*>(bytes.data()),
                               bytes.size());
   }
-  std::string hex();  // 64 digits; ends it
+  std::string hex();  // 64 hex digits; no more may be added afterwards
 
  private:
   crypto_hash_sha256_state state_;

@@ -1,4 +1,4 @@
-// Wire form of what the cache says of an image.
+// Instantiates the stored form of the cache's records.
 #include "common/codec/define.h"
 #include "noded/image/store.h"
 

@@ -25,7 +25,7 @@ std::string_view view(const Value& v) {
   return {v.GetString(), v.GetStringLength()};
 }
 
-// The name of a member that stands twice in one object of the document.
+// The name of a member that occurs twice in one object of the document.
 std::optional<std::string> doubled_member(const Value& top) {
   std::vector<const Value*> open{&top};
   while (!open.empty()) {

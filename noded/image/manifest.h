@@ -1,9 +1,10 @@
-// What an image's manifest and configuration say, and the layout that is unpacked in its stead.
+// Reads an image's manifest and configuration, and writes the layout that is unpacked in their
+// place.
 //
-// Both come from a job's user, so they are read strictly: one JSON object, no member twice, known
-// media types only, digests that are sha256, sizes and counts within limits. Nobody else ever reads
-// them: the program that unpacks gets a layout written here from what was understood here, so there
-// is no second reading that could differ from the first.
+// Both come from a job's user, so they are read strictly: one JSON object, no member twice, only
+// known media types, digests that are sha256, sizes and counts within limits. No other program ever
+// reads them: the program that unpacks gets a layout written here from what was understood here, so
+// no second reader can understand them differently.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +19,11 @@ namespace gantry::runtime {
 inline constexpr std::size_t kMaxImageJson = 4u << 20;  // bytes of a manifest or configuration
 inline constexpr std::size_t kMaxLayers = 512;
 
-// From an image: nothing else of its configuration is believed.
+// What is taken from an image's configuration; nothing else of it is used.
 struct ImageConfig {
   std::vector<std::string> env;  // "NAME=value"
   std::string work_dir;
-  std::vector<std::string> entrypoint;  // for a batch script: not used, as with Slurm and pyxis
+  std::vector<std::string> entrypoint;  // not used for a batch script, as with Slurm and pyxis
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "env", s.env);
@@ -42,20 +43,20 @@ struct Manifest {
   [[nodiscard]] std::int64_t size() const;
 };
 
-// An OCI manifest, or Docker's of schema 2. invalid_argument says what is wrong with it.
+// Parses an OCI manifest, or Docker's of schema 2. invalid_argument says what is wrong with it.
 Result<Manifest> parse_manifest(std::string_view text);
 
-// "" when the text is no index of several manifests; else the digest of the first that is for
-// `architecture` ("amd64") and linux.
+// Returns "" if the text is no index of several manifests; otherwise the digest of the first
+// manifest for `architecture` ("amd64") and linux.
 Result<std::string> platform_manifest(std::string_view text, std::string_view architecture);
 std::string_view this_architecture();
 
-// From an OCI layout's index.json: the digest of the manifest with this tag, or of the only one
-// there is when `tag` is empty. invalid_argument: there is none, or more than one.
+// Reads an OCI layout's index.json: returns the digest of the manifest with this tag, or of the
+// only one if `tag` is empty. invalid_argument: there is none, or there are several.
 Result<std::string> layout_manifest(std::string_view index, std::string_view tag);
 
-// The name of an image in the cache: the digest of what decides how it is unpacked. Whoever knows
-// a key has no right by it; whoever brings other content has another key.
+// The name of an image in the cache: a digest of everything that decides how it is unpacked.
+// Knowing a key gives no right to the image; other content has another key.
 std::string key_of(const Manifest& manifest);
 std::string key_of_squashfs(std::string_view digest);
 
@@ -65,7 +66,7 @@ struct ImageMeta {
 };
 Result<ImageMeta> parse_image_config(std::string_view text, std::size_t layers);
 
-// Files of an OCI layout with one image, tag "image", besides its layers' blobs.
+// Files of an OCI layout with one image, tag "image", without the layers' blobs.
 struct LayoutFile {
   std::string path;  // within the layout
   std::string text;

@@ -19,7 +19,7 @@ bool is_squashfs_name(std::string_view path) {
   return path.ends_with(".sqsh") || path.ends_with(".squashfs") || path.ends_with(".sqfs");
 }
 
-// A registry's name may have no character that skopeo or a URL would read as something else.
+// A name in a registry may have no character that skopeo or a URL would read as something else.
 Result<ImageReference> registry(const std::string& reference, std::string rest) {
   if (const auto hash = rest.find('#'); hash != std::string::npos) rest[hash] = '/';
   const auto usual = [](char c) {
@@ -68,7 +68,7 @@ bool is_on_loopback(const std::string& source) {
   if (!source.starts_with(kDocker)) return false;
   const auto rest = std::string_view(source).substr(kDocker.size());
   const auto slash = rest.find('/');
-  if (slash == std::string_view::npos) return false;  // a name on the default registry
+  if (slash == std::string_view::npos) return false;  // the name is in the default registry
   auto host = rest.substr(0, slash);
   const auto colon = host.rfind(':'), bracket = host.rfind(']');
   if (colon != std::string_view::npos && (bracket == std::string_view::npos || colon > bracket))

@@ -1,4 +1,4 @@
-// --container-image: what the user wrote, as one of few forms.
+// --container-image: the name that the user wrote, as one of a few forms.
 //
 //   /DIR                          an unpacked root file system, used in place
 //   /FILE.sqsh, /FILE.squashfs, /FILE.sqfs
@@ -16,12 +16,13 @@ enum class ImageKind { none, directory, squashfs, copied };
 
 struct ImageReference {
   ImageKind kind = ImageKind::none;
-  std::string source;  // a path, or what skopeo calls it: "docker://...", "oci:/..."
-  std::string file;    // of copied ones: the directory or file it lies in; "" = in a registry
+  std::string source;  // a path, or skopeo's name for it: "docker://...", "oci:/..."
+  // For kind `copied`: the directory or file that holds the image; "" = it is in a registry.
+  std::string file;
 };
 Result<ImageReference> parse_image(const std::string& reference, const std::string& work_dir);
 
-// A registry on this very machine, which may speak HTTP without TLS.
+// Is the registry on this machine itself? Then it may speak HTTP without TLS.
 bool is_on_loopback(const std::string& source);
 
 }  // namespace gantry::runtime

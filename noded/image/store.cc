@@ -22,7 +22,8 @@ constexpr unsigned kSlotsOfUser = 4;
 constexpr const char* kRecord = "record.msgpack";
 constexpr unsigned kPauseMicroseconds = 20'000;
 
-// A lock file may be removed by who holds it alone; then it is not the one of that name any more.
+// A process that holds a lock file alone may remove it; then `fd` is not the file of that name any
+// more.
 bool is_still_there(const Fd& fd, const std::string& path) {
   struct stat ours {
   }, named{};
@@ -30,7 +31,7 @@ bool is_still_there(const Fd& fd, const std::string& path) {
          ours.st_ino == named.st_ino && ours.st_dev == named.st_dev;
 }
 
-// Empty without an error: somebody else has it.
+// An empty result without an error: another process has the lock.
 Result<Fd> try_lock(const std::string& path, int how, bool make) {
   for (;;) {
     const int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | (make ? O_CREAT : 0);
@@ -94,7 +95,8 @@ Result<void> ImageStore::make() const {
     if (path != dir_ && (!S_ISDIR(st.st_mode) || st.st_uid != ::geteuid()))
       return fail(ErrorCode::io_error, path + ": not a directory of the node daemon's");
   }
-  // What skopeo may copy from, and where to: nothing else, whatever a user's own settings say.
+  // This policy says from where and to where skopeo may copy: nothing else, whatever a user's own
+  // settings say.
   const Fd dir(::open(dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   const std::string path = policy();
   if (read_file(path).value_or("") == kPolicy) return {};
@@ -129,7 +131,7 @@ void Slot::clear() const {
   const std::string name = "slot-" + std::to_string(number) + ".";
   for (int i = 0; i < 1000; ++i) {
     const std::string gone = cache + "/gone/" + name + std::to_string(i);
-    // Of that name is one that its user went on writing to.
+    // If that name exists, it is a workplace to which its user went on writing.
     if (::rename(dir.c_str(), gone.c_str()) == 0 || errno == ENOENT) break;
   }
   for (const auto& left : list_dir(cache + "/gone"))
@@ -179,7 +181,7 @@ Result<Slot> ImageStore::take_slot(const Stopped& stopped) const {
       if (!lock) return tl::unexpected(lock.error());
       if (!*lock) continue;
       Slot slot(std::move(*lock), n, dir_);
-      slot.clear();  // of one who was killed
+      slot.clear();  // removes what a fetch left that was killed
       if (::mkdir(slot.dir.c_str(), 0711) != 0) return fail_errno(ErrorCode::io_error, slot.dir);
       return slot;
     }
@@ -195,11 +197,11 @@ std::optional<ImageStore::Held> ImageStore::hold(const std::string& key) const {
     if (!lock) return std::nullopt;
     auto record = read_record(image(key));
     if (!record) return std::nullopt;
-    if (!*lock) {  // somebody looks at it, or removes it
+    if (!*lock) {  // another process looks at the image, or removes it
       pause_a_moment();
       continue;
     }
-    (void)::futimens(lock->get(), nullptr);  // used now
+    (void)::futimens(lock->get(), nullptr);  // marks it as used now
     return Held{std::move(*lock), image(key) + "/tree", std::move(*record)};
   }
 }
@@ -235,7 +237,7 @@ Result<Fd> ImageStore::lock_key(const std::string& key, const Stopped& stopped) 
     if (!lock || *lock) return lock;
     if (const auto why = stopped(); !why.empty())
       return fail(ErrorCode::runtime_failed, why + " while another job unpacks the image");
-    // Others may use it for days: then it is there, and nobody has to make it.
+    // Other jobs may use the image for days. Then it exists, and nobody has to make it.
     if (read_record(image(key))) return Fd();
     pause_a_moment();
   }
@@ -264,7 +266,8 @@ Result<void> ImageStore::keep(const Slot& slot, const std::string& key, ImageRec
     return r;
   if (::rename(tree.c_str(), (fresh + "/tree").c_str()) != 0)
     return fail_errno(ErrorCode::io_error, tree);
-  // What a power cut leaves must not look whole: content first, then the name.
+  // A power cut must not leave an image that looks whole: so the content is synced before the
+  // rename.
   if (::syncfs(dir.get()) != 0) return fail_errno(ErrorCode::io_error, fresh);
   if (::rename(fresh.c_str(), image(key).c_str()) != 0)
     return fail_errno(ErrorCode::io_error, image(key));
@@ -283,7 +286,7 @@ bool ImageStore::remove(const std::string& key) const {
 
 void ImageStore::make_room(std::int64_t more) const {
   const auto alone = try_lock(dir_ + "/prune.lock", LOCK_EX, true);
-  if (!alone || !*alone) return;  // another does it
+  if (!alone || !*alone) return;  // another process makes room already
   auto images = list();
   std::int64_t total = more;
   for (const auto& one : images) total += one.record.bytes;
@@ -320,12 +323,13 @@ constexpr int kMaxTreeDepth = 100;
 
 struct Walk {
   const StoreLimits& limits;
-  bool strip;  // take away setuid and setgid bits
+  bool strip;  // removes setuid and setgid bits
   TreeSize size{};
 };
 
-// What a user has mounted there (FUSE) is no part of the disk, and is not asked for anything: who
-// answers for it might never do so. -1 for such a one.
+// Opens an entry of a directory, or returns -1 if a user has mounted something there (FUSE). Such a
+// mount is no part of the disk. It is not asked for anything, because the program that answers
+// might never do so.
 int open_beside(int dir_fd, const char* name, int flags) {
   open_how how{};
   how.flags = static_cast<unsigned>(flags | O_NOFOLLOW | O_CLOEXEC);
@@ -340,7 +344,7 @@ void walk_entry(int dir_fd, const char* name, Walk& w, int depth) {
   ++w.size.files;
   const Fd seen(open_beside(dir_fd, name, O_PATH));
   if (!seen || ::fstat(seen.get(), &st) != 0) return;
-  // A file with several names counts once for its bytes.
+  // Each name of a file counts a share of its bytes, so the file counts once.
   const auto names = std::max<std::int64_t>(1, static_cast<std::int64_t>(st.st_nlink));
   const bool directory = S_ISDIR(st.st_mode);
   w.size.bytes += directory ? 4096 : std::int64_t{st.st_blocks} * 512 / names;
@@ -351,7 +355,7 @@ void walk_entry(int dir_fd, const char* name, Walk& w, int depth) {
   if (directory) walk(dir_fd, name, w, depth + 1);
 }
 
-// One descriptor for each level, and one for what is looked at.
+// The walk needs one descriptor for each level, and one for the entry that it looks at.
 void walk(int parent, const char* name, Walk& w, int depth) {
   if (depth > kMaxTreeDepth) w.size.files = w.limits.image_files + 1;
   if (depth > kMaxTreeDepth) return;

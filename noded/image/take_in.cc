@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kTickMs = 200;
 
-// Exit statuses of the child beside 0: an errno from 1 on, or one of these.
+// Exit statuses of the child: 0, an errno, or one of these.
 constexpr int kNoRegularFile = 200;
 constexpr int kOfTheKernel = 201;
 constexpr int kElsewhere = 202;
@@ -51,8 +51,8 @@ int open_as_user(const UserFile& file, int flags) {
   }
 }
 
-// In the child. Looked at before it is opened for reading: to open a device or FIFO can have
-// effects.
+// Runs in the child. It looks at the file before it opens it for reading, because opening a device
+// or a FIFO can have effects.
 int send_file(const UserFile& file, const Fd& pipe) {
   struct stat seen {
   }, opened{};
@@ -122,7 +122,7 @@ Result<UserChild> read_as(const Owner& owner, const UserFile& file,
                           [&](const Fd& parent) { return send(file, parent); });
 }
 
-// Hands on what comes, until its end.
+// Passes on what the child sends, until its end.
 Result<void> receive(UserChild& child, const std::string& path, const Stopped& stopped,
                      const std::function<Result<void>(std::string_view)>& take) {
   std::array<char, 65536> buffer{};

@@ -1,4 +1,5 @@
-// From where a user can write to where only root can: the one way in for an image's bytes.
+// Copies bytes from where a user can write to where only root can. An image's bytes come in only
+// this way.
 #pragma once
 
 #include <functional>
@@ -12,7 +13,7 @@
 
 namespace gantry::runtime {
 
-// Asked every fifth of a second: "" = go on, else why not.
+// Is asked every fifth of a second: "" = go on, otherwise why to stop.
 using Stopped = std::function<std::string()>;
 
 struct TakenIn {
@@ -21,40 +22,42 @@ struct TakenIn {
   std::string head;  // its first bytes, at most 8
 };
 
-// A file named below a directory that root made: no link of any kind is followed, and no mount.
-// Without a directory: an absolute path of the user's, as the user may open it.
+// A file named below a directory that root made; then no link of any kind and no mount is followed.
+// Without such a directory it is an absolute path, which is opened as the user may open it.
 struct UserFile {
   const Fd* beneath = nullptr;
   std::string path;
-  const std::vector<std::string>* within = nullptr;  // only below one of these, when there are any
+  // Allowed only below one of these directories, if any are given.
+  const std::vector<std::string>* within = nullptr;
 };
 
-// Is what was opened below one of these directories, by its true path? Also where there are none.
+// Does this descriptor's true path lie below one of these directories? True if there are none.
 bool is_within(int fd, const std::vector<std::string>& dirs);
 
-// Is this of procfs, sysfs, cgroups and their like? Also where it cannot be told.
+// Does it belong to procfs, sysfs, cgroups or the like? True also if that cannot be found out.
 bool is_of_the_kernel(int fd);
 
-// Copies a regular file of the owner to `out`, read by a process that has become the owner.
-// invalid_argument when it is longer than `max_bytes` or no regular file; not_found,
-// permission_denied as the owner would have them. Errors begin with the path.
+// Copies a regular file of the owner to `out`; a process that has become the owner reads it.
+// invalid_argument: it is longer than `max_bytes`, or no regular file; not_found and
+// permission_denied as the owner would get them. Errors begin with the path.
 Result<TakenIn> take_in(const Owner& owner, const UserFile& file, const Fd& out,
                         std::int64_t max_bytes, const Stopped& stopped);
 
-// The same into memory.
+// The same, into memory.
 Result<std::string> take_in_text(const Owner& owner, const UserFile& file, std::size_t max_bytes,
                                  const Stopped& stopped);
 
-// What tells one state of a file from another, for those who have seen its content before: device,
-// inode, size and times. Opens nothing for reading.
+// Device, inode, size and times of a file. They tell whether a file is still as it was when its
+// content was read. Nothing is opened for reading.
 struct FileState {
   std::string identity;  // letters, digits and dots
   bool directory = false;
-  std::string true_path;  // without links, as the kernel had it when it was looked at
+  std::string true_path;  // path without links, as the kernel had it at that moment
 };
 Result<FileState> look_at(const Owner& owner, const UserFile& file, const Stopped& stopped);
 
-// A directory that the owner may read and search, as an O_PATH descriptor; none of the kernel's.
+// Opens a directory that the owner may read and search, as an O_PATH descriptor; refuses those of
+// the kernel.
 Result<Fd> open_user_directory(const Owner& owner, const std::string& path, const Stopped& stopped);
 
 }  // namespace gantry::runtime

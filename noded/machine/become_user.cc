@@ -14,7 +14,8 @@ constexpr int kMostCapabilities = 63;
 }  // namespace
 
 const char* become_user(uid_t uid, gid_t gid, const gid_t* groups, std::size_t count) {
-  // The C library's own forms of these calls tell the other threads, which a child has not.
+  // The C library's own forms of these calls also tell other threads, which the child does not
+  // have.
   if (::geteuid() == 0) {
     for (int c = 0; c <= kMostCapabilities; ++c) ::prctl(PR_CAPBSET_DROP, c, 0, 0, 0);
     if (::syscall(SYS_setgroups, count, groups) != 0) return "setgroups";
@@ -27,7 +28,8 @@ const char* become_user(uid_t uid, gid_t gid, const gid_t* groups, std::size_t c
   if (::syscall(SYS_capset, &header, none) != 0) return "capset";
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return "no_new_privs";
   if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return "dumpable";
-  if (::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) return "parent's death";  // ids clear it
+  // The changes of ids above clear it.
+  if (::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) return "parent's death";
   return nullptr;
 }
 

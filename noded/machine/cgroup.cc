@@ -30,7 +30,7 @@ std::int64_t read_number(const std::string& path) {
   return text ? number(*text) : 0;
 }
 
-// Value of "key N" in a file of such lines.
+// Reads N from the line "key N" of a file.
 std::int64_t read_keyed(const std::string& path, std::string_view key) {
   const auto text = read_file(path);
   if (!text) return 0;
@@ -52,7 +52,8 @@ Result<void> make(const std::string& path) {
   return {};
 }
 
-// Nothing is set per job in it (device_filter.h): its processes go to the node's directory.
+// In this hierarchy nothing is set for single jobs (device_filter.h), so their processes are in the
+// node's directory.
 bool is_shared(const CgroupLayout& layout, const CgroupMount& mount) {
   return layout.version == 1 && layout.device_majors.empty() && mount.controllers.size() == 1 &&
          mount.controllers[0] == "devices";
@@ -197,12 +198,14 @@ Result<void> create_step_cgroup(const CgroupLayout& layout, const std::string& n
 
 std::vector<Fd> open_cgroup_entries(const CgroupLayout& layout, const std::string& name) {
   std::vector<Fd> entries;
-  // v1: a single thread that moves itself, by "0" into tasks, needs no lock of the whole system and
-  // so no wait for an RCU grace period, which cgroup.procs costs (10 ms for seven hierarchies).
+  // v1: a single thread that moves itself, by writing "0" into tasks, needs no lock of the whole
+  // system and so does not wait for an RCU grace period. cgroup.procs would cost that wait (10 ms
+  // for seven hierarchies).
   const char* file = layout.version == 1 ? "/tasks" : "/cgroup.procs";
   for (const auto& mount : layout.mounts) {
     std::string dir = mount.path + "/" + name;
-    // v1: where the step or job has no directory of its own, that of the job or node above it.
+    // v1: a step or job without a directory of its own uses the directory of the job or node above
+    // it.
     for (;; dir.resize(dir.rfind('/'))) {
       Fd fd(::open((dir + file).c_str(), O_WRONLY | O_CLOEXEC));
       const bool missing = !fd && errno == ENOENT;
@@ -231,7 +234,7 @@ std::uint32_t read_oom_kills(const CgroupLayout& layout, const std::string& name
   const std::string dir = mount->path + "/" + name;
   if (layout.version == 2)
     return static_cast<std::uint32_t>(read_keyed(dir + "/memory.events", "oom_kill"));
-  // v1 counts a kill where the victim was: for runc, in the directory that it made.
+  // v1 counts a kill in the directory where the victim was: for runc, in the one that runc made.
   auto kills = read_keyed(dir + "/memory.oom_control", "oom_kill");
   struct stat st {};
   if (::stat(dir.c_str(), &st) != 0 || st.st_nlink <= 2) return static_cast<std::uint32_t>(kills);
@@ -250,8 +253,8 @@ std::vector<int> cgroup_processes(const CgroupLayout& layout, const std::string&
   return {pids.begin(), pids.end()};
 }
 
-// First a hold on each process, then a second look at who is here: who was held and is here by that
-// number is no other.
+// Opens a pidfd of each process first, and then reads again which processes are here. A process
+// that was held all the time, and whose number is here, is surely the one that is meant.
 void signal_cgroup(const CgroupLayout& layout, const std::string& name, int number, int spared) {
   constexpr std::size_t kAtOnce = 256;  // descriptors
   const auto all = cgroup_processes(layout, name);
@@ -324,7 +327,7 @@ bool remove_cgroup(const CgroupLayout& layout, const std::string& name, Duration
       waited += nap;
     }
   }
-  // Nothing is ever put in there by us, so they are empty once the others are.
+  // Gantry never puts a process into these, so they are empty once the others are.
   for (const auto& other : layout.others) {
     const std::string dir = other + "/" + name;
     remove_below(dir);

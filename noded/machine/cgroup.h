@@ -4,8 +4,8 @@
 //   <mount>/<root>/<node>/job_<id>.<attempt>             limits; the batch script's processes
 //   <mount>/<root>/<node>/job_<id>.<attempt>/step_<n>    a step's processes (v1: freezer, cpuacct)
 //
-// The limits are ours, written before any process enters, and so the OCI runtime is told to leave
-// cgroups alone. Devices: device_filter.h.
+// Gantry writes the limits itself, before any process enters, so it tells the OCI runtime to leave
+// cgroups alone. For devices see device_filter.h.
 #pragma once
 
 #include <optional>
@@ -25,11 +25,12 @@ struct CgroupLimits {
   std::vector<std::uint16_t> mems;  // empty = inherited
   std::int64_t memory = 0;          // bytes, 0 = none
   std::uint32_t pids = 0;           // 0 = none
-  std::vector<DeviceRule> devices;  // of layout.device_majors; no others of those
+  // Devices of layout.device_majors that it may open; no others of those majors.
+  std::vector<DeviceRule> devices;
 };
 
 // Finds the hierarchies, makes <root>/<node> in each that can be written, and turns controllers on.
-// version 0 with the reason in `why_not` when there is nothing to write to.
+// If no hierarchy can be written, version is 0 and `why_not` has the reasons.
 CgroupLayout discover_cgroups(const std::string& root, const std::string& node,
                               std::vector<std::string>& why_not);
 
@@ -38,19 +39,20 @@ Result<void> create_cgroup(const CgroupLayout& layout, const std::string& name,
                            const CgroupLimits& limits);
 Result<void> create_step_cgroup(const CgroupLayout& layout, const std::string& name);
 
-// For a child with one thread to enter `name` in every hierarchy: it writes "0" into each of these
-// between fork and exec.
+// Opens a file in every hierarchy through which a child with one thread enters `name`: between fork
+// and exec it writes "0" into each of them.
 std::vector<Fd> open_cgroup_entries(const CgroupLayout& layout, const std::string& name);
 
-// v2: the directory itself, for clone3 with CLONE_INTO_CGROUP, which unlike a move takes no lock of
-// the whole system. Empty on v1.
+// v2: opens the directory itself, for clone3 with CLONE_INTO_CGROUP. Unlike a move, that takes no
+// lock of the whole system. Empty on v1.
 Fd open_cgroup_directory(const CgroupLayout& layout, const std::string& name);
 
-// Stops every process in and below `name` where it is, or lets them go on. Processes may run on for
-// some milliseconds. wrong_state without cgroups that can do so.
+// Stops every process in and below `name` where it is, or lets them go on. Processes may run for
+// some milliseconds after the call. wrong_state: no cgroup here can do this.
 Result<void> freeze_cgroup(const CgroupLayout& layout, const std::string& name, bool frozen);
 bool can_freeze(const CgroupLayout& layout);  // a node daemon without root on v1 cannot
-bool is_frozen(const CgroupLayout& layout, const std::string& name);  // or about to be
+// Is it frozen, or just being frozen?
+bool is_frozen(const CgroupLayout& layout, const std::string& name);
 
 Usage read_usage(const CgroupLayout& layout, const std::string& name);
 std::uint32_t read_oom_kills(const CgroupLayout& layout, const std::string& name);
@@ -58,12 +60,13 @@ std::uint32_t read_oom_kills(const CgroupLayout& layout, const std::string& name
 // Processes in `name` and below it.
 std::vector<int> cgroup_processes(const CgroupLayout& layout, const std::string& name);
 
-// A signal to every process in `name` and below it but `spared`. The kernel gives numbers of
-// processes again; one that was given to a stranger meanwhile gets nothing.
+// Sends a signal to every process in `name` and below it except `spared`. The kernel reuses process
+// numbers; if another process outside got a number meanwhile, it gets no signal.
 void signal_cgroup(const CgroupLayout& layout, const std::string& name, int number, int spared = 0);
 
-// SIGKILL to everything in and below `name`, fork bombs included: cgroup.kill, or freeze, signal,
-// thaw until empty. Returns false when something is still there after `patience`.
+// Sends SIGKILL to everything in and below `name`, fork bombs included: by cgroup.kill, or by
+// freezing, signalling and thawing until it is empty. False: something is still there after
+// `patience`.
 bool kill_cgroup(const CgroupLayout& layout, const std::string& name, Duration patience);
 
 // Removes `name` and everything below; false when a directory is still busy after `patience`.

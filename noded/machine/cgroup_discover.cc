@@ -1,5 +1,5 @@
-// Finding the cgroup hierarchies: mountinfo is read, names are never assumed, because each v1
-// controller may be a mount of its own anywhere. Runs once, when noded starts.
+// Finds the cgroup hierarchies. It reads mountinfo and assumes no names, because each v1 controller
+// may be a mount of its own anywhere. It runs once, when noded starts.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,14 +17,14 @@ constexpr std::string_view kUsed[] = {"memory",  "cpuset", "pids",   "freezer",
 
 struct Mounts {
   std::vector<CgroupMount> v1;      // path = mount point
-  std::vector<std::string> others;  // v1 without a controller that we use
+  std::vector<std::string> others;  // v1 hierarchies without a controller that Gantry uses
   std::string v2;
 };
 
-// Of a hierarchy that is mounted twice (for a chroot, say) the first mount is taken.
+// If a hierarchy is mounted twice (for a chroot, say), the first mount is used.
 Mounts read_mounts() {
   Mounts found;
-  std::set<std::string> seen;  // devices; one for each hierarchy
+  std::set<std::string> seen;  // device numbers; each hierarchy has one
   const auto text = read_file("/proc/self/mountinfo");
   for (const auto& line : split(text.value_or(""), '\n')) {
     const auto dash = line.find(" - ");
@@ -51,7 +51,8 @@ Mounts read_mounts() {
   return found;
 }
 
-// mkdir -p below a mount; on v1 a new cpuset has no cpus or memory nodes until they are copied.
+// Like mkdir -p, below a mount. On v1 a new cpuset has no CPUs or memory nodes until they are
+// copied.
 Result<void> make_path(const std::string& top, const std::string& relative, bool is_cpuset) {
   std::string path = top;
   for (const auto& part : split(relative, '/')) {
@@ -68,8 +69,8 @@ Result<void> make_path(const std::string& top, const std::string& relative, bool
   return {};
 }
 
-// v2: controllers are turned on top-down. A directory that holds processes cannot pass them on,
-// unless it is the root.
+// v2: controllers are turned on from the top down. A directory that holds processes cannot pass
+// them on, unless it is the root.
 Result<void> enable_controllers(const std::string& top, const std::string& relative,
                                 std::vector<std::string>& enabled) {
   std::string path = top;
@@ -105,7 +106,8 @@ CgroupLayout discover_cgroups(const std::string& root, const std::string& node,
     }
     layout.mounts.push_back({mount.path + layout.relative, mount.controllers});
   }
-  if (layout.mounts.empty() && complaints.size() > 1) complaints.resize(1);  // one tells it all
+  // One complaint is enough.
+  if (layout.mounts.empty() && complaints.size() > 1) complaints.resize(1);
   why_not.insert(why_not.end(), complaints.begin(), complaints.end());
   if (!layout.mounts.empty()) {
     layout.version = 1;

@@ -1,4 +1,4 @@
-// Where cgroups are on this machine: found once when noded starts, handed to every shim.
+// Where cgroups are on this machine. It is found once when noded starts, and passed to every shim.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace gantry::runtime {
 
 // One hierarchy: v1 has one for each controller (or for a few together), v2 has one for all.
 struct CgroupMount {
-  std::string path;                      // of the node's own directory: <mount>/<root>/<node>
-  std::vector<std::string> controllers;  // that we use of it
+  std::string path;                      // the node's own directory: <mount>/<root>/<node>
+  std::vector<std::string> controllers;  // controllers of the hierarchy that Gantry uses
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "path", s.path);
@@ -26,10 +26,11 @@ struct CgroupLayout {
   std::vector<CgroupMount> mounts;  // v2: exactly one
   std::string relative;             // "/gantry/n1", the same in every hierarchy
   bool swap_accounting = false;     // v1: memory.memsw.*, v2: memory.swap.max exist
-  // v1 hierarchies that we do not use, but in which the OCI runtime makes directories as well (cpu,
-  // name=systemd): the same directory there. They are only ever removed by us.
+  // The node's directory in v1 hierarchies that Gantry does not use, but in which the OCI runtime
+  // makes directories as well (cpu, name=systemd). Gantry only removes these.
   std::vector<std::string> others;
-  // Character devices that only some jobs may open: GPUs. None: no job needs rules of its own.
+  // Majors of character devices that only some jobs may open: GPUs. Empty: no job needs rules of
+  // its own.
   std::vector<std::uint32_t> device_majors;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {

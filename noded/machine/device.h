@@ -1,4 +1,4 @@
-// Character devices that some jobs may open and others may not.
+// Character devices that some jobs may open and others may not, and how a job gets them.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ namespace gantry::runtime {
 struct DeviceRule {
   std::uint32_t major = 0;
   std::uint32_t minor = 0;
-  std::string access;  // of "r" and "w"
+  std::string access;  // letters of "r" and "w"
   friend bool operator==(const DeviceRule&, const DeviceRule&) = default;
 };
 
 struct LaunchDevice {
-  std::string path;    // in the container, "/dev/nvidia0"
-  std::string source;  // on the node: what is bound there
+  std::string path;    // path in the container, "/dev/nvidia0"
+  std::string source;  // path on the node that is bound there
   std::uint32_t major = 0;
   std::uint32_t minor = 0;
   std::string access;  // "rw", "r"
@@ -46,8 +46,8 @@ struct LaunchBind {    // a directory of the node that a job may write
   }
 };
 
-// Where a job with an image finds the driver's libraries, if no CDI specification says otherwise:
-// images of NVIDIA's look there by themselves, others by LD_LIBRARY_PATH.
+// Where a job with an image finds the driver's libraries, if no CDI specification says otherwise.
+// Images of NVIDIA's look there by themselves; others find them through LD_LIBRARY_PATH.
 inline constexpr std::string_view kDriverLibraries = "/usr/local/nvidia/lib64";
 
 struct LaunchMount {  // a file or directory of the driver, for a job with an image
@@ -93,10 +93,10 @@ struct LaunchGpu {  // what was done to a GPU or slice before the job got it
   }
 };
 
-struct LaunchSharing {  // of a GPU or slice with other jobs of its tenant
+struct LaunchSharing {  // how a GPU or slice is shared with other jobs of the tenant
   std::string tenant;
-  DevicePart::in<std::uint32_t> part{};  // of its one device; 0 = all of its devices
-  std::vector<LaunchBind> binds;         // what they have in common
+  DevicePart::in<std::uint32_t> part{};  // part of its one device; 0 = it has all of its devices
+  std::vector<LaunchBind> binds;         // directories that the jobs have in common
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "tenant", s.tenant);

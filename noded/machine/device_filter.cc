@@ -17,10 +17,10 @@ namespace {
 
 struct Device {
   int major;
-  int minor;                                                        // -1 = all
-  std::uint32_t access = BPF_DEVCG_ACC_READ | BPF_DEVCG_ACC_WRITE;  // of BPF_DEVCG_ACC_*
+  int minor;                                                        // -1 = all minors
+  std::uint32_t access = BPF_DEVCG_ACC_READ | BPF_DEVCG_ACC_WRITE;  // bits of BPF_DEVCG_ACC_*
 };
-// null zero full random urandom, tty, ptmx, pts/*
+// null, zero, full, random and urandom, then tty, ptmx, pts/*
 constexpr std::array<Device, 8> kAllowed{
     {{1, 3}, {1, 5}, {1, 7}, {1, 8}, {1, 9}, {5, 0}, {5, 2}, {136, -1}}};
 
@@ -35,7 +35,7 @@ Result<void> install_v1(const CgroupMount& mount, const std::vector<std::uint32_
   const auto allow = [&](const std::string& rule) {
     return write_existing(mount.path + "/devices.allow", rule);
   };
-  // Once jobs run below it the list cannot be replaced, and need not be; it can grow.
+  // When jobs run below it the list cannot be replaced, and need not be; it can only grow.
   const auto list = read_file(mount.path + "/devices.list");
   if (list && !list->starts_with("a")) return allow_majors(majors, allow);
   if (auto r = write_existing(mount.path + "/devices.deny", "a"); !r) return r;
@@ -48,7 +48,7 @@ Result<void> install_v1(const CgroupMount& mount, const std::vector<std::uint32_
   return allow_majors(majors, allow);
 }
 
-// A new directory starts with the list of the one above it.
+// A new directory begins with a copy of its parent's list.
 Result<void> install_job_v1(const std::string& dir, const std::vector<std::uint32_t>& majors,
                             const std::vector<DeviceRule>& devices) {
   for (const std::uint32_t major : majors)
@@ -73,7 +73,8 @@ bpf_insn op(std::uint8_t code, std::uint8_t dst, std::uint8_t src, std::int16_t 
   return i;
 }
 
-// r2 = type, r3 = access, r4 = major, r5 = minor; returns 1 = allowed.
+// In the program r2 = type, r3 = access, r4 = major, r5 = minor; it returns 1 for an allowed
+// access.
 std::vector<bpf_insn> program(const std::vector<Device>& allowed) {
   constexpr std::uint8_t kLoad = BPF_LDX | BPF_MEM | BPF_W;
   std::vector<bpf_insn> p{
@@ -84,9 +85,9 @@ std::vector<bpf_insn> program(const std::vector<Device>& allowed) {
       op(kLoad, 4, 1, 4, 0),
       op(kLoad, 5, 1, 8, 0),
       op(BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, 1),
-      op(BPF_JMP | BPF_JNE | BPF_K, 3, 0, 1, BPF_DEVCG_ACC_MKNOD),  // only mknod: fine
+      op(BPF_JMP | BPF_JNE | BPF_K, 3, 0, 1, BPF_DEVCG_ACC_MKNOD),  // mknod alone is allowed
       op(BPF_JMP | BPF_EXIT, 0, 0, 0, 0),
-      op(BPF_JMP | BPF_JNE | BPF_K, 2, 0, 0, BPF_DEVCG_DEV_CHAR),  // offset set below
+      op(BPF_JMP | BPF_JNE | BPF_K, 2, 0, 0, BPF_DEVCG_DEV_CHAR),  // the offset is set below
   };
   const std::size_t type_check = p.size() - 1;
   constexpr auto kBoth = BPF_DEVCG_ACC_READ | BPF_DEVCG_ACC_WRITE;
@@ -96,7 +97,7 @@ std::vector<bpf_insn> program(const std::vector<Device>& allowed) {
     p.push_back(op(BPF_JMP | BPF_JNE | BPF_K, 4, 0, static_cast<std::int16_t>(skip + 1), d.major));
     if (d.minor >= 0)
       p.push_back(op(BPF_JMP | BPF_JNE | BPF_K, 5, 0, d.access == kBoth ? 1 : 2, d.minor));
-    if (d.access != kBoth)  // asks for more than it may
+    if (d.access != kBoth)  // refuses an access that goes beyond the rule
       p.push_back(
           op(BPF_JMP | BPF_JSET | BPF_K, 3, 0, 1, static_cast<std::int32_t>(~d.access & 7)));
     p.push_back(op(BPF_JMP | BPF_EXIT, 0, 0, 0, 0));
@@ -116,7 +117,7 @@ struct Programs {
   std::uint32_t count = 0;
 };
 
-// What an earlier noded attached to this directory.
+// The programs that an earlier noded attached to this directory.
 Programs attached_to(int cgroup) {
   Programs found;
   bpf_attr query{};

@@ -1,9 +1,9 @@
-// Which devices jobs may open: one rule set for the node's whole cgroup, inherited by every job,
-// and on a node with GPUs one for each job that closes all of them but its own. v1: devices.deny
-// and devices.allow; v2: a small eBPF program attached to the directory.
+// Which devices jobs may open. One rule set for the node's whole cgroup is inherited by every job.
+// On a node with GPUs each job has another one, which closes all GPUs but its own. v1 uses
+// devices.deny and devices.allow; v2 a small eBPF program that is attached to the directory.
 //
-// Allowed: mknod (no job has the capability; an OCI runtime makes the container's own nodes), null,
-// zero, full, random, urandom, tty, ptmx, pseudo terminals, and tun is not among them.
+// Allowed are mknod (no job has the capability; an OCI runtime makes the container's own nodes),
+// null, zero, full, random, urandom, tty, ptmx and pseudo terminals. tun is not allowed.
 #pragma once
 
 #include <string>
@@ -15,17 +15,17 @@
 
 namespace gantry::runtime {
 
-// Idempotent: a restart of noded replaces what an earlier one attached. Devices of
-// layout.device_majors pass here.
+// Idempotent: after a restart noded replaces what an earlier one attached. These rules let devices
+// of layout.device_majors pass.
 Result<void> install_device_filter(const CgroupLayout& layout);
 
-// For the directory of a job before anything runs in it. Nothing to do without device_majors; with
-// them an error means that the job must not run.
+// Call it for the directory of a job before anything runs in it. Without device_majors it does
+// nothing; with them, an error means that the job must not run.
 Result<void> install_job_device_filter(const CgroupLayout& layout, const std::string& name,
                                        const std::vector<DeviceRule>& devices);
 
-// runc on v1 writes a list of its own for each container, with tun in it, which the node's list
-// must not refuse. No container gets a node of it.
+// On v1 runc writes a device list of its own for each container, and tun is in it; the kernel
+// refuses that unless the node's list allows tun as well. No container gets a device node of tun.
 void allow_for_runc(const CgroupLayout& layout);
 
 }  // namespace gantry::runtime

@@ -25,7 +25,7 @@ std::int64_t number_in(const std::string& path, std::int64_t fallback) {
   return value;
 }
 
-// "Name:   123 kB" in a meminfo file, in bytes; the per-node files put "Node 0 " in front.
+// Reads "Name: 123 kB" in a meminfo file, as bytes. Lines of per-node files begin with "Node 0 ".
 std::int64_t meminfo(const std::string& path, std::string_view name) {
   const auto text = read_file(path);
   for (const auto& line : split(text.value_or(""), '\n')) {

@@ -9,7 +9,7 @@ namespace gantry::runtime {
 
 struct CpuFact {
   std::uint16_t id = 0;    // logical CPU
-  std::uint32_t core = 0;  // within its socket
+  std::uint32_t core = 0;  // number of the core within its socket
   std::uint32_t socket = 0;
   std::uint16_t numa = 0;
 };
@@ -20,7 +20,7 @@ struct NumaFact {
 };
 
 struct NodeFacts {
-  std::vector<CpuFact> cpus;  // those this process may use, by id
+  std::vector<CpuFact> cpus;  // CPUs that this process may use, by id
   std::vector<NumaFact> numa;
   std::uint32_t sockets = 1;
   std::uint32_t cores_per_socket = 1;
@@ -34,12 +34,13 @@ struct NodeFacts {
 
 NodeFacts discover_node(const std::string& scratch_dir);
 
-// Of a node that has more CPUs than its machine: what CPU n of the node is had of, each once.
-// `shared`: the machine's; empty: each is what it says.
+// For a node that is declared with more CPUs than its machine has: the machine's CPUs that stand
+// for these CPUs of the node, each once. `shared` are the machine's CPUs; empty: each CPU stands
+// for itself.
 std::vector<std::uint16_t> cpus_here(std::vector<std::uint16_t> cpus,
                                      const std::vector<std::uint16_t>& shared);
 
-double load_average();            // of the last minute
+double load_average();            // average of the last minute
 std::int64_t available_memory();  // bytes, MemAvailable
 
 }  // namespace gantry::runtime

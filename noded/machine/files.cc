@@ -100,7 +100,7 @@ Result<void> make_durable(int dir_fd, const Fd& file, const char* name) {
   return {};
 }
 
-// The content is on the disk before the name is: a crash leaves the old file or the new one.
+// The content reaches the disk before the name does, so a crash leaves the old file or the new one.
 Result<void> write_whole(int dir_fd, const char* name, std::string_view bytes,
                          Durability durability) {
   if (durability == Durability::none) {
@@ -139,18 +139,18 @@ Result<void> make_dirs(const std::string& path, unsigned mode) {
 
 namespace {
 
-constexpr int kRemoveDepth = 100;  // one descriptor a level
+constexpr int kRemoveDepth = 100;  // each level needs one descriptor
 constexpr int kRemoveRounds = 10'000;
-constexpr int kRemoveNames = 1'000'000;  // tried for one directory
+constexpr int kRemoveNames = 1'000'000;  // names that are tried for one directory
 
-// What lies deeper than that is moved up to `top` and removed in another round.
+// Directories that are deeper are moved up to `top` and removed in another round.
 struct Removal {
   Fd top;
   int moved = 0;
   bool again = false;
 };
 
-// A user may have made names of this form to hold it up; those go in the same round.
+// A user may have made names of this form to delay the removal; the same round removes those.
 bool move_up(int parent, const char* name, Removal& all) {
   for (int i = 0; i < kRemoveNames; ++i) {
     const std::string higher = ".deep-" + std::to_string(all.moved++);
@@ -161,7 +161,8 @@ bool move_up(int parent, const char* name, Removal& all) {
   return false;
 }
 
-// Not into another file system: users can mount some (FUSE), and answer for those as they like.
+// Does not enter another file system: users can mount some (FUSE), and answer for those as they
+// like.
 int open_beside(int parent, const char* name) {
   open_how how{};
   how.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
@@ -176,12 +177,13 @@ void remove_at(int parent, const char* name, int depth, Removal& all) {
     all.again = move_up(parent, name, all) || all.again;
     return;
   }
-  // The top's own path may lie on another file system than where we are.
+  // The path of the top itself may be on another file system than the present directory.
   const Fd fd(depth == 0 ? ::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
                          : open_beside(parent, name));
   if (!fd) return;
-  // Taken from its owner: who still has it open can make nothing in it from now on, so that what is
-  // read next is all there will ever be. Some file systems know no owners; it is removed there too.
+  // The directory is taken from its owner. A process that still has it open can make nothing in it
+  // from now on, so the entries that are read next are all that there will ever be. Some file
+  // systems know no owners; the tree is removed there too.
   if (::geteuid() == 0 && ::fchown(fd.get(), 0, 0) == 0) (void)::fchmod(fd.get(), 0700);
   DIR* dir = ::fdopendir(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3));
   if (dir == nullptr) return;
@@ -222,7 +224,7 @@ std::uint64_t start_time_of(int pid) {
   if (pid <= 0) return 0;
   const auto text = read_file("/proc/" + std::to_string(pid) + "/stat");
   if (!text) return 0;
-  const auto close = text->rfind(')');  // the name may hold anything
+  const auto close = text->rfind(')');  // the name before it may hold any character
   if (close == std::string::npos) return 0;
   const auto fields = split(std::string_view(*text).substr(close + 2), ' ');
   std::uint64_t ticks = 0;

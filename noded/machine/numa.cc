@@ -40,7 +40,7 @@ NumaMap NumaMap::read(const std::string& base) {
     const std::string dir = base + "/node" + std::to_string(node);
     for (const std::uint16_t cpu : parse_cpu_list(read_file(dir + "/cpulist").value_or("")))
       out.node_of_[cpu] = node;
-    // A number for each node that is there, in their order.
+    // The file has one number for each node that exists, in their order.
     auto to = nodes.begin();
     for (const std::string& word : split(trim(read_file(dir + "/distance").value_or("")), ' ')) {
       std::uint32_t distance = 0;

@@ -1,4 +1,5 @@
-// Messages with one descriptor, between noded and the shims' template. The socket is a SEQPACKET.
+// Messages that carry one descriptor, for example between noded and the shims' template. The socket
+// is a SEQPACKET.
 #pragma once
 
 #include <string>
@@ -10,13 +11,13 @@ namespace gantry::runtime {
 
 inline constexpr std::size_t kMaxPassedBytes = 4096;
 
-// fd -1 = none goes along. False: the other end is gone, or nothing could be sent.
+// fd -1: no descriptor is sent. False: the other end is gone, or nothing could be sent.
 bool pass(const Fd& socket, std::string_view bytes, int fd);
 
 struct Passed {
   std::string bytes;  // "" = the other end is gone
   Fd fd;
 };
-Passed take_passed(const Fd& socket);  // waits for one
+Passed take_passed(const Fd& socket);  // waits for a message
 
 }  // namespace gantry::runtime

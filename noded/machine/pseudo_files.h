@@ -1,5 +1,5 @@
-// File systems that hold no files of anybody: their "files" are the kernel's own state. Neither a
-// job's output nor a mount may lie on one, by whatever links the user has named it.
+// File systems that hold no files of users: their "files" are the kernel's own state. Neither a
+// job's output nor a mount may be on one, whatever links the user's path leads through.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 namespace gantry::runtime {
 
 struct PseudoFileSystem {
-  std::string_view name;  // in /proc/self/mountinfo
-  long magic = 0;         // f_type of statfs(2); 0 = it shares that of a real one
+  std::string_view name;  // name in /proc/self/mountinfo
+  long magic = 0;         // f_type of statfs(2); 0 = the number is also that of a real file system
 };
 
 inline constexpr std::array<PseudoFileSystem, 29> kPseudoFileSystems{{
@@ -45,7 +45,7 @@ inline constexpr std::array<PseudoFileSystem, 29> kPseudoFileSystems{{
     {"cpuset", 0x27e0eb},
 }};
 
-// "" = no pseudo file system.
+// Returns "" if it is no pseudo file system.
 inline std::string_view pseudo_of_magic(long magic) {
   const auto at = std::find_if(
       kPseudoFileSystems.begin(), kPseudoFileSystems.end(), [&](const PseudoFileSystem& fs) {

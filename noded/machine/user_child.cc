@@ -17,7 +17,8 @@
 namespace gantry::runtime {
 namespace {
 
-constexpr int kEndPatienceMs = 1'000;  // for the end of who has said all, or was killed
+// Milliseconds until a child ends that has sent all, or was killed.
+constexpr int kEndPatienceMs = 1'000;
 
 void close_others(std::vector<int> keep) {
   keep.insert(keep.end(), {0, 1, 2});

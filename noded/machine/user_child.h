@@ -1,10 +1,10 @@
 // A child of one of root's processes that has become a user altogether (become_user.h), does one
-// piece of work, and says what came of it over a socket. Everything that the shim does with what a
-// user names goes this way: opening files (noded/shim/as_user.h) and reading images (noded/image).
+// piece of work, and reports over a socket. Everything that the shim does with paths that a user
+// named goes this way: opening files (noded/shim/as_user.h) and reading images (noded/image).
 //
-// The child sees the mounts of the moment at which it is made, and everything that its work
-// captures. It has no descriptor of its parent's but the standard ones, its end of the socket and
-// those that it is given to keep. The parent has to have one thread.
+// The child sees the mounts of the moment at which it was made, and everything that its work
+// captures. Of its parent's descriptors it keeps only the standard ones, its end of the socket and
+// those that it is told to keep. The parent must have only one thread.
 #pragma once
 
 #include <functional>
@@ -16,13 +16,14 @@
 
 namespace gantry::runtime {
 
-// Of wait(): the process could not become the user, and has done nothing.
+// wait() returns it if the process could not become the user, and did nothing.
 inline constexpr int kNotTheUser = 125;
 
 class UserChild {
  public:
-  enum class Channel { bytes, messages };  // a stream, or packets that may carry a descriptor each
-  // Runs in the child, as the user; its value is the child's exit status.
+  // A stream, or packets of which each may carry one descriptor.
+  enum class Channel { bytes, messages };
+  // It runs in the child, as the user; its value is the child's exit status.
   using Work = std::function<int(const Fd& parent)>;
 
   static Result<UserChild> start(const Owner& owner, Channel channel, const std::vector<int>& keep,
@@ -32,16 +33,19 @@ class UserChild {
     o.pid_ = -1;
   }
   UserChild& operator=(UserChild&&) = delete;
-  ~UserChild();  // kills it. One that hangs in a dead file server is left to who reaps the parent
+  // Kills the child. If it hangs in a dead file server, whoever reaps the parent's children reaps
+  // it.
+  ~UserChild();
 
   [[nodiscard]] const Fd& socket() const { return socket_; }
-  // After the socket's end: the exit status, or -1 when a signal ended it or it does not end.
+  // Call it after the end of the socket. Returns the exit status, or -1 if a signal ended the child
+  // or it does not end.
   int wait();
 
  private:
   UserChild() = default;
   int pid_ = -1;
-  Fd ended_;  // a pidfd
+  Fd ended_;  // pidfd of the child
   Fd socket_;
 };
 

@@ -12,7 +12,7 @@
 namespace gantry::node {
 namespace {
 
-constexpr std::size_t kKeptRoom = 64u << 10;  // bytes, when nothing waits
+constexpr std::size_t kKeptRoom = 64u << 10;  // bytes of buffer that are kept while nothing waits
 
 }  // namespace
 
@@ -120,7 +120,7 @@ void JobConnection::flush() {
     writable_ = loop_.on_writable(socket_.fd(), [this] { flush(); });
 }
 
-// In a turn of its own: the caller may still be using this connection.
+// The connection is closed in a turn of its own, because the caller may still be using it.
 void JobConnection::close_soon() {
   if (closing_) return;
   closing_ = true;

@@ -1,9 +1,9 @@
-// One connection to the socket of a job: messages in, messages out, never blocking. Who is on the
-// other end was checked when it was accepted. Owned by JobSockets.
+// One connection to the socket of a job: messages come in and go out, and nothing ever blocks. The
+// user on the other end was checked when the connection was accepted. JobSockets owns it.
 //
-// What the connections of one job hold together is bounded (JobBudget): messages that have not
-// arrived whole, and answers that are not read. The connection that goes beyond is closed, as is
-// one that sends what is no message; it is told why.
+// All connections of one job together may hold only so much (JobBudget): messages that have not
+// arrived whole, and answers that are not read. A connection that exceeds this is closed, and so is
+// one that sends bytes that are no message; it is told why.
 #pragma once
 
 #include <functional>
@@ -18,10 +18,11 @@ namespace gantry::node {
 
 inline constexpr std::size_t kMostHeldOfJob = 32u << 20;    // bytes of unfinished messages
 inline constexpr std::size_t kMostUnsentOfJob = 64u << 20;  // bytes of answers
-// Of one message. With what the relay adds it is still one that the node's own link takes.
+// Limit of one message. With what the relay adds, the node's own link still takes it.
 inline constexpr std::size_t kMostJobMessage =
     static_cast<std::size_t>(net::kMaxFrameBytes) - (64u << 10);
-inline constexpr std::size_t kReadPerTurn = 1u << 20;  // bytes of one connection
+// Bytes that are read from one connection in a turn.
+inline constexpr std::size_t kReadPerTurn = 1u << 20;
 
 // What all connections of one job hold, in bytes.
 struct JobBudget {
@@ -33,7 +34,7 @@ class JobConnection {
  public:
   struct Handlers {
     std::function<void(JobConnection&, net::StreamMessage&&)> message;
-    std::function<void(std::uint64_t channel)> closed;  // destroys the connection; called last
+    std::function<void(std::uint64_t channel)> closed;  // destroys the connection; is called last
   };
   // `budget` outlives the connection.
   JobConnection(loop::Loop& loop, net::Socket socket, proto::AttemptKey key, std::uint64_t channel,
@@ -43,11 +44,13 @@ class JobConnection {
   JobConnection& operator=(const JobConnection&) = delete;
 
   void send(const net::MessageHeader& header, std::string_view body);
-  // A refusal in the words of the protocol, as the answer to `request`.
+  // Sends a refusal as the protocol has it, as the answer to `request`.
   void refuse(std::uint64_t request, ErrorCode code, std::string message);
-  // The socket of the process that copies this connection's streams; it closes with the connection.
+  // The socket of the process that copies this connection's streams; it is closed with the
+  // connection.
   [[nodiscard]] net::Socket& relay() { return relay_; }
-  // Hands a copy of `fd` to the peer, with one byte of data. False if it does not read just now.
+  // Sends a copy of `fd` to the peer, with one byte of data. False: the peer does not read at
+  // present.
   bool pass_descriptor(int fd);
 
   [[nodiscard]] const proto::AttemptKey& key() const { return key_; }
@@ -67,7 +70,7 @@ class JobConnection {
   std::uint64_t channel_;
   Handlers handlers_;
   JobBudget& budget_;
-  JobBudget counted_;  // this one's part of it
+  JobBudget counted_;  // the part of the budget that this connection uses
   net::StreamFrames frames_{kMostJobMessage};
   Bytes unsent_;
   bool closing_ = false;

@@ -15,18 +15,18 @@ struct JobSockets::Listener {
   proto::AttemptKey key;
   Uid owner{};
   net::Socket socket;
-  net::Socket directory;  // to remove the socket's name again
+  net::Socket directory;  // kept to remove the socket's name again
   std::size_t connections = 0;
-  JobBudget budget;            // of its connections
-  std::size_t unanswered = 0;  // requests that the controller has
+  JobBudget budget;            // shared by its connections
+  std::size_t unanswered = 0;  // requests that the controller has not answered
   std::size_t unanswered_bytes = 0;
   loop::Watch watch;
 };
 
 namespace {
 
-// A unix socket's path has at most 107 bytes, which a state directory easily exceeds: the name is
-// given relative to the directory's descriptor.
+// The path of a unix socket has at most 107 bytes, and a state directory's path is easily longer.
+// So the name is given relative to the directory's descriptor.
 Result<net::Socket> listen_in(int directory) {
   const auto failed = [](const char* what) {
     return fail(ErrorCode::io_error,
@@ -41,7 +41,7 @@ Result<net::Socket> listen_in(int directory) {
   std::memcpy(address.sun_path, path.data(), path.size());
   if (::bind(socket.fd(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     return failed("bind");
-  // Every user may try; accept() lets in the job's own.
+  // Every user may connect; only connections of the job's own user are kept.
   if (::fchmodat(directory, kJobSocketName, 0666, 0) != 0) return failed("chmod");
   if (::listen(socket.fd(), 64) != 0) return failed("listen");
   return socket;
@@ -156,7 +156,7 @@ void JobSockets::handle(JobConnection& connection, net::StreamMessage&& message)
                       "this node has no connection to the controller now");
 }
 
-// Where all jobs together have too much, only those are refused that have more than a fair part.
+// If all jobs together have too much, only jobs that have more than a fair part are refused.
 bool JobSockets::has_room(const Listener& listener, std::size_t bytes) const {
   const std::size_t own = listener.unanswered_bytes + bytes;
   if (listener.unanswered >= kMostUnanswered || own > kMostUnansweredBytes) return false;
@@ -182,7 +182,8 @@ bool JobSockets::relay(JobConnection& connection, net::StreamMessage&& message) 
   return true;
 }
 
-// So that the controller need not keep what it knew of it. It forgets by itself, too.
+// Tells the controller that the connection has closed, so that it need not keep what it knows of
+// it. Without this the controller forgets it later by itself.
 void JobSockets::tell_closed(const proto::AttemptKey& key, std::uint64_t channel) {
   if (relayed_.erase(channel) == 0) return;
   proto::NodeRelay relay;

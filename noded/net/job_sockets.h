@@ -1,15 +1,16 @@
-// The sockets of the jobs on this node: one directory per attempt, bound into its container, with
-// `job.sock` in it. Programs of the job talk to the controller through it (gqueue, scontrol requeue
-// and so on inside a job), and to this daemon for steps.
+// The sockets of the jobs on this node: each attempt has a directory, bound into its container,
+// with `job.sock` in it. Through it programs of the job talk to the controller (gqueue, scontrol
+// requeue and so on inside a job), and to this daemon for steps.
 //
-// Who may: only the job's own user, by SO_PEERCRED. What they send goes to the controller as
-// NodeRelay, which trusts this node for jobs that are placed on it; the controller treats it as
-// sent by the job's owner. Only messages that a client may send are relayed.
+// Only the job's own user may connect, which SO_PEERCRED shows. Messages of the job go to the
+// controller as NodeRelay. The controller trusts this node for jobs that are placed on it, and
+// treats the message as sent by the job's owner. Only messages that a client may send are relayed.
 //
-// What is relayed and not answered is bounded for each job: beyond it more is refused, to be asked
-// again (too_many). A request has a number that no other one of its connection has until it is
-// answered. A connection that closes is told to the controller, which then forgets it and says so:
-// what it had asked is not answered any more, and counts no longer.
+// Each job may have only so many relayed requests without an answer; further ones are refused, to
+// be asked again (too_many). A request needs a number that no other unanswered request of its
+// connection has. The controller is told of a connection that closes; it then forgets the
+// connection and says so. What that connection had asked gets no answer any more, and does not
+// count any longer.
 //
 // Messages that the node answers itself are given to `local` first, if it is set.
 #pragma once
@@ -28,29 +29,31 @@
 namespace gantry::node {
 
 inline constexpr const char* kJobSocketName = "job.sock";
-inline constexpr std::size_t kMaxConnections = 256;              // of one job
-inline constexpr std::size_t kMostUnanswered = 1'024;            // requests of one job
-inline constexpr std::size_t kMostUnansweredBytes = 32u << 20;   // of them
-inline constexpr std::size_t kMostUnansweredInAll = 128u << 20;  // bytes, of all jobs; beyond it
-inline constexpr std::size_t kFairUnanswered = 1u << 20;         // so many for each job
+inline constexpr std::size_t kMaxConnections = 256;    // connections of one job
+inline constexpr std::size_t kMostUnanswered = 1'024;  // requests of one job
+// Bytes of the unanswered requests of one job.
+inline constexpr std::size_t kMostUnansweredBytes = 32u << 20;
+inline constexpr std::size_t kMostUnansweredInAll = 128u << 20;  // bytes of all jobs; beyond it
+inline constexpr std::size_t kFairUnanswered = 1u << 20;  // each job may have only so many bytes
 
 class JobSockets {
  public:
   struct Hooks {
-    // False: the controller cannot be reached now.
+    // Returns false if the controller cannot be reached now.
     std::function<bool(proto::NodeRelay&&)> relay;
-    // True: it took the message.
+    // Returns true if it took the message.
     std::function<bool(JobConnection&, net::StreamMessage&)> local;
   };
-  // `first_channel`: greater than any of an earlier daemon, so that a late reply finds nobody.
+  // `first_channel` is greater than any channel of an earlier daemon, so that a late reply reaches
+  // nobody.
   JobSockets(loop::Loop& loop, const Logger& log, std::uint64_t first_channel, Hooks hooks);
   ~JobSockets();
 
-  // Listens on `directory`/job.sock, replacing one that an earlier daemon left.
+  // Listens on `directory`/job.sock, and replaces a socket that an earlier daemon left.
   Result<void> open(const proto::AttemptKey& key, Uid owner, const std::string& directory);
   void close(const proto::AttemptKey& key);
   void reply(const proto::RelayReply& reply);
-  // The session with the controller is a new one: what was not answered will not be.
+  // The session with the controller is a new one, so older requests will get no answer.
   void link_is_new();
 
   [[nodiscard]] JobConnection* find(std::uint64_t channel);
@@ -73,12 +76,12 @@ class JobSockets {
     proto::AttemptKey key;
     std::size_t bytes = 0;
   };
-  // By channel and request; a channel may be closed by now.
+  // Unanswered requests by channel and number; a channel may be closed by now.
   using AllUnanswered = std::map<std::pair<std::uint64_t, std::uint64_t>, Unanswered>;
-  AllUnanswered::iterator settle(AllUnanswered::iterator it);  // the next one
+  AllUnanswered::iterator settle(AllUnanswered::iterator it);  // returns the next one
   AllUnanswered unanswered_;
   std::size_t unanswered_bytes_ = 0;
-  std::set<std::uint64_t> relayed_;  // channels that the controller knows of
+  std::set<std::uint64_t> relayed_;  // channels that the controller knows
 };
 
 }  // namespace gantry::node

@@ -1,4 +1,5 @@
-// Messages between servers: u32 size of a, u32 size of b, u8 kind, u32 number, a, b.
+// Collect's messages between servers. Each has u32 size of a, u32 size of b, u8 kind, u32 number,
+// a, b; what a, b and number mean depends on the kind.
 #include "noded/pmi/collect.h"
 
 #include "noded/pmi/wire.h"

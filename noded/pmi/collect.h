@@ -1,7 +1,7 @@
-// Collectives among the PMIx or PMI servers of a step's nodes: each gives its part to all others
-// that take part, and is done when it has the parts of all. Direct questions for one rank's data go
-// to the node that has it. Pure: what to send goes out through `send`, bytes of other nodes come
-// in.
+// Collectives among the PMIx or PMI servers of a step's nodes: each server gives its part to all
+// others that take part, and is done when it has the parts of all. A question for one rank's data
+// goes to the node that has the rank. The class does no I/O: it sends through `send`, and bytes of
+// other nodes are passed in.
 #pragma once
 
 #include <cstdint>
@@ -17,29 +17,29 @@ namespace gantry::pmix {
 class Collect {
  public:
   using Done = std::function<void(bool good, const std::string& data)>;
-  // `node` = index, or kAllOthers; bytes in order, any size.
+  // `node` is an index, or kAllOthers. Bytes arrive in order, in pieces of any size.
   using Send = std::function<void(std::uint32_t node, std::string_view bytes)>;
-  // Another node asks for the data of a rank that is here; to be answered with answer().
+  // Another node asks for the data of a rank that is here; the callee replies with answer().
   using Asked = std::function<void(std::uint32_t node, std::uint32_t question, std::uint32_t rank)>;
 
   Collect(std::uint32_t self, std::uint32_t nodes, Send send, Asked asked)
       : self_(self), nodes_(nodes), send_(std::move(send)), asked_(std::move(asked)) {}
 
-  // `who`: which processes take part, the same text on each node; `among`: their nodes. The parts
-  // come back joined in the order of nodes.
+  // `who` says which processes take part, with the same text on each node; `among` are their nodes.
+  // `done` gets the parts joined in the order of nodes.
   void gather(const std::string& who, const std::set<std::uint32_t>& among, std::string part,
               Done done);
-  // Another node is in a gathering of these that has not begun here.
+  // Does another node wait in a gathering of these processes that has not begun here?
   [[nodiscard]] bool awaited(const std::string& who) const;
   void ask(std::uint32_t node, std::uint32_t rank, Done done);
   void answer(std::uint32_t node, std::uint32_t question, bool good, std::string_view data);
-  // False: what came is none of ours.
+  // Returns false if the bytes break the rules of these messages.
   bool receive(std::uint32_t node, std::string_view bytes);
 
  private:
   struct Gathering {
     std::map<std::uint32_t, std::string> parts;
-    std::set<std::uint32_t> among;  // empty: not begun here yet
+    std::set<std::uint32_t> among;  // empty: it has not begun here
     Done done;
   };
   void send(std::uint32_t node, char kind, std::uint32_t number, std::string_view a,
@@ -51,8 +51,10 @@ class Collect {
   std::uint32_t self_, nodes_;
   Send send_;
   Asked asked_;
-  std::map<std::uint32_t, std::string> partial_;  // by node: bytes of a message not yet whole
-  std::map<std::string, std::uint32_t> rounds_;   // of the same processes, begun here
+  // The beginning of a message that has not arrived whole, by node.
+  std::map<std::uint32_t, std::string> partial_;
+  // How many gatherings of the same processes have begun here.
+  std::map<std::string, std::uint32_t> rounds_;
   std::map<std::string, Gathering> gatherings_;
   std::map<std::uint32_t, Done> questions_;
   std::uint32_t next_question_ = 0;

@@ -1,9 +1,10 @@
-// What gantry-pmix and its shim say to each other over descriptor 4, a stream socket; gantry-pmi2
-// (noded/pmi/pmi2) and its shim do, too:
+// What gantry-pmix or gantry-pmi2 (noded/pmi/pmi2) and its shim say to each other over descriptor
+// 4, a stream socket:
 //
 //   u32 size of the bytes, u8 word, u32 number, bytes      (little endian, as the machine)
 //
-// Both are of one build. No library but the standard one, as these programs have none of ours.
+// Both ends are of one build. Only the standard library is used, because the servers link no
+// library of Gantry.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +15,20 @@
 namespace gantry::pmix {
 
 inline constexpr int kSocket = 4;
-inline constexpr int kFirstTask = 6;  // of gantry-pmi2: sockets of its tasks, from here on
-inline constexpr std::uint32_t kMaxBytes = 64u << 20;      // of one frame
-inline constexpr std::uint32_t kMaxPeerBytes = 60 * 1024;  // of one frame to or from a peer
-inline constexpr std::uint32_t kMaxSaidBytes = 1u << 20;   // of one frame to the shim
-inline constexpr std::uint32_t kAllOthers = 0xffffffff;    // as proto::kAllOtherNodes
+inline constexpr int kFirstTask = 6;                   // first of the task sockets of gantry-pmi2
+inline constexpr std::uint32_t kMaxBytes = 64u << 20;  // bytes of one frame
+// Bytes of one frame to or from another node's server.
+inline constexpr std::uint32_t kMaxPeerBytes = 60 * 1024;
+inline constexpr std::uint32_t kMaxSaidBytes = 1u << 20;  // bytes of one frame to the shim
+inline constexpr std::uint32_t kAllOthers = 0xffffffff;   // as proto::kAllOtherNodes
 
 enum class Word : std::uint8_t {
-  environment = 1,  // to the shim: number = task on this node; "NAME=value\0" each
+  environment = 1,  // to the shim: number = task on this node; each variable is "NAME=value\0"
   ready = 2,        // to the shim: tasks may start
-  peer = 3,         // both ways: number = node of the step, whom it is for or who says it
+  peer = 3,         // both ways: number = node of the step that it is for, or from which it comes
   abort = 4,        // to the shim: number = rank; an int32 status, then why
-  failed = 5,       // to the shim: why it cannot serve; it ends
-  fault = 6,        // to the shim: number = rank; why the step cannot go on because of it
+  failed = 5,       // to the shim: why the server cannot serve; then it ends
+  fault = 6,        // to the shim: number = rank that is at fault; why the step cannot go on
 };
 
 struct Frame {
@@ -48,7 +50,8 @@ inline void append(std::string& out, Word word, std::uint32_t number, std::strin
 
 enum class Taken : std::uint8_t { frame, more, malformed };
 
-// The first frame of `in`, from `at` on, which moves on. Malformed: it has more bytes than `most`.
+// Takes the first frame of `in` from `at` on, and moves `at` behind it. Malformed: it has more
+// bytes than `most`.
 inline Taken take(std::string_view in, std::size_t& at, Frame& out,
                   std::uint32_t most = kMaxBytes) {
   constexpr std::size_t kHead = 9;

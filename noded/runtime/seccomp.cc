@@ -35,7 +35,7 @@ struct Condition {
 struct Rule {
   std::vector<std::string> names;
   bool allow = false;
-  std::uint32_t error = EPERM;  // when not allowed
+  std::uint32_t error = EPERM;  // errno that a denied call gets
   std::vector<Condition> conditions;
 };
 

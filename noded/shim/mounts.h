@@ -1,4 +1,4 @@
-// Mount system calls (the descriptor-based ones of Linux 5.2 and 5.12) as Results.
+// Mount system calls (the descriptor-based ones of Linux 5.2 and 5.12) that return Results.
 #pragma once
 
 #include <functional>

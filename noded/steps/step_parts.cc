@@ -52,7 +52,7 @@ bool is_ticket(std::string_view text) {
 
 namespace {
 
-// In network order, IPv4 as in ::ffff:1.2.3.4; nothing if it is no number.
+// The address in network order, IPv4 as ::ffff:1.2.3.4; nothing if `host` is no number.
 std::optional<std::array<std::uint8_t, 16>> number_of_host(const std::string& host) {
   std::array<std::uint8_t, 16> bytes{};
   if (::inet_pton(AF_INET6, host.c_str(), bytes.data()) == 1) return bytes;
@@ -102,7 +102,7 @@ proto::NodeRelay unheard_end(const runtime::RuntimeEvent& event) {
   done.started = event.record.started.value_or(event.record.ended);
   done.ended = event.record.ended;
   done.usage = event.record.usage;
-  proto::NodeRelay relay;  // on channel 0, which no connection has: nobody waits for the answer
+  proto::NodeRelay relay;  // its channel 0 belongs to no connection: nobody waits for the answer
   relay.key = event.key;
   relay.type = static_cast<std::uint16_t>(proto::number_of<proto::StepDone>);
   relay.body = codec::encode(done);

@@ -1,4 +1,5 @@
-// Small parts of the step service: the stream port, tickets, and finding a node in a permission.
+// Small parts of the step service: the stream port, tickets, addresses, and finding a node in a
+// permission.
 #pragma once
 
 #include <string>
@@ -16,23 +17,26 @@ struct StreamPort {
   net::Socket socket;
   std::string address;  // tcp://HOST:PORT, as another node dials it
 };
-// On `host`; the wildcard address listens everywhere and is shown as the loopback's, which is right
-// only on one machine: give nodes of a real cluster their own address.
+// Listens on `host`. For the wildcard address it listens everywhere and gives the loopback address
+// to others. That is right only if all nodes are on one machine, so give the nodes of a real
+// cluster their own addresses.
 Result<StreamPort> listen_on_any_port(const std::string& host);
 
 inline constexpr std::size_t kTicketBytes = 32;
 Bytes new_ticket();  // so many hex digits, random
 bool is_ticket(std::string_view text);
 
-// May a shim, which is root and in the host's network, dial `address` ("tcp://HOST:PORT") for one
-// who asks from `asker` (as numbers)? Only if the host is the asker's own: everybody reaches that
-// anyway. permission_denied: it is another's; invalid_argument: it is no such address.
+// May a shim, which is root and in the host's network, dial `address` ("tcp://HOST:PORT") for a
+// client at `asker` (as numbers)? It may if the host is the asker's own, because everybody can
+// reach that one anyway. permission_denied: the host is another one; invalid_argument: it is no
+// such address.
 Result<void> may_dial(std::string_view address, const std::string& asker);
-// `address` ("HOST:PORT") as an endpoint to which connections come from `host`, where both are
-// numbers of one family; else from wherever the kernel says.
+// Adds to `address` ("HOST:PORT") that connections come from `host`, if both are numbers of one
+// family; otherwise the kernel chooses from where.
 std::string endpoint_from(const std::string& host, const std::string& address);
 
-// What a grun that has gone can no longer say: that its step has ended. As from inside the job.
+// The message that a step has ended, in place of a grun that is gone. It looks as if it came from
+// inside the job.
 proto::NodeRelay unheard_end(const runtime::RuntimeEvent& event);
 
 const proto::StepNode* find_node(const proto::StepPermission& permission, const std::string& name);

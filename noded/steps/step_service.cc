@@ -1,4 +1,4 @@
-// Permissions and launches. Streams of a grun without a network are in step_streams.cc.
+// Permissions and launches. step_streams.cc has the streams of a grun without a network.
 #include "noded/steps/step_service.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace gantry::node {
 namespace {
 
-// Of connections to our ROUTER: a grun asks one thing, and leaves.
+// Limits of connections to the ROUTER: a grun asks one thing, and leaves.
 constexpr std::size_t kMostAskers = 4'096;
 constexpr Duration kAskerTime = seconds(60);
 
@@ -25,7 +25,7 @@ constexpr std::uint16_t number = static_cast<std::uint16_t>(proto::number_of<T>)
 constexpr bool asked_of_node(const proto::MessageRow& m) {
   return m.taker == proto::Taker::noded && m.from.has(proto::Sender::client);
 }
-// receive_one() takes these by name.
+// receive_one() names these types itself.
 static_assert(std::is_same_v<proto::MessagesWhere<asked_of_node>,
                              std::variant<proto::LaunchStep, proto::AttachStep>>);
 
@@ -112,8 +112,9 @@ bool StepService::receive_one() {
   }
   const Answer answer = answer_of(result);
   const net::HeaderBytes out({proto::kProtocolVersion, answer.type, header ? header->request : 0});
-  (void)router_.send(incoming->peer, out.view(), answer.body);  // it may have gone: its own affair
-  // To look at a signature costs time: who has shown a wrong one has to come again.
+  // The peer may be gone, which harms only itself.
+  (void)router_.send(incoming->peer, out.view(), answer.body);
+  // Checking a signature costs time, so a client that showed a wrong one has to connect again.
   if (!result) router_.close(incoming->peer);
   return true;
 }
@@ -145,7 +146,7 @@ Result<proto::StepPermission> StepService::signed_permission(const Message& mess
   return permission;
 }
 
-// A step may be without a reader: then nobody is dialled.
+// A step may have no reader; then no address is dialled.
 template <class Message>
 Result<void> StepService::check_listener(const Message& message, const std::string& asker) const {
   if (message.io_address.empty()) return {};
@@ -284,10 +285,10 @@ bool StepService::local(JobConnection& connection, net::StreamMessage& message) 
   return true;
 }
 
-// Each connection has one, which holds as long as the connection does.
+// Each connection has one ticket, which is valid as long as the connection exists.
 const Bytes& StepService::ticket_of(std::uint64_t channel) {
   if (const auto known = ticket_of_.find(channel); known != ticket_of_.end()) return known->second;
-  if (tickets_.size() >= 2 * tickets_kept_) {  // those of connections that have closed
+  if (tickets_.size() >= 2 * tickets_kept_) {  // removes tickets of connections that have closed
     std::erase_if(tickets_, [&](const auto& e) { return sockets_.find(e.second) == nullptr; });
     std::erase_if(ticket_of_, [&](const auto& e) { return sockets_.find(e.first) == nullptr; });
     tickets_kept_ = std::max(kFewTickets, tickets_.size());

@@ -6,8 +6,9 @@
 //                   -> StepListen          -> shims dial our stream port; the first bytes name the
 //                                             ticket, and a relay copies between them and that grun
 //
-// A permission is a bearer token: signed by the controller, for one attempt and step, launched once
-// per node. Nothing here is on the data path of a running step, so the daemon may die meanwhile.
+// A permission is a bearer token. The controller signs it for one attempt and step, and each node
+// accepts it once. The daemon does not carry the data of a running step, so it may die meanwhile.
+// (A relay is a process of its own.)
 #pragma once
 
 #include <functional>
@@ -30,22 +31,23 @@
 
 namespace gantry::node {
 
-inline constexpr Duration kPermissionSkew = minutes(5);  // clocks of controller and node, apart
-inline constexpr Duration kPeerTimeout = seconds(20);    // for another node to answer a launch
-// Connections that have not said a ticket. Each takes two descriptors; where the daemon may open
-// few, they have a quarter of these.
+// Largest difference of the clocks of controller and node.
+inline constexpr Duration kPermissionSkew = minutes(5);
+inline constexpr Duration kPeerTimeout = seconds(20);  // time for another node to answer a launch
+// Connections that have not named a ticket yet. Each takes two descriptors; in a daemon that may
+// open few, they have a quarter of these.
 inline constexpr std::size_t kMaxWaitingStreams = 1024;
-// Launches of one job that wait for other nodes at a time; more only for a step of more nodes. Each
-// has a connection of its own, of which the daemon has about a thousand. Beyond these limits a
-// launch is refused, to be asked again (too_many).
+// How many launches of one job may wait for other nodes at a time; more are allowed only for a step
+// on more nodes. Each needs a connection of its own, and the daemon has about a thousand. Beyond
+// these limits a launch is refused, to be asked again (too_many).
 inline constexpr std::size_t kMostPassedOn = 128;
-inline constexpr std::size_t kMostPassedOnBytes = 128u << 20;  // of one job
+inline constexpr std::size_t kMostPassedOnBytes = 128u << 20;  // bytes of one job's launches
 
-// What runs steps: containers (of_containers), or nothing (null_steps.h).
+// Runs steps: in containers (of_containers), or not at all (null_steps.h).
 class StepRuntime {
  public:
   virtual ~StepRuntime() = default;
-  // Of an attempt that runs here.
+  // The owner of an attempt that runs here.
   [[nodiscard]] virtual std::optional<Owner> owner_of(const proto::AttemptKey& key) const = 0;
   virtual Result<void> begin_step(const runtime::StepRequest& request) = 0;
   virtual Result<void> attach_step(const runtime::StepAttachment& attachment) = 0;
@@ -54,12 +56,12 @@ std::unique_ptr<StepRuntime> of_containers(runtime::Runtime& runtime);
 
 struct StepServiceOptions {
   std::string node;
-  std::string listen_host;                             // of the ROUTER and the stream port
-  std::uint16_t port = 0;                              // of the ROUTER
-  std::string shim_path;                               // of gantry-shim, which also is the relay
-  net::KeyPair keys;                                   // the node's
-  std::vector<std::uint16_t> shared_cpus{};            // see RealRuntimeOptions
-  std::map<std::uint16_t, std::uint32_t> socket_of{};  // of the machine's CPUs
+  std::string listen_host;                   // address of the ROUTER and the stream port
+  std::uint16_t port = 0;                    // port of the ROUTER
+  std::string shim_path;                     // path of gantry-shim, which also is the relay
+  net::KeyPair keys;                         // the node's
+  std::vector<std::uint16_t> shared_cpus{};  // see RealRuntimeOptions
+  std::map<std::uint16_t, std::uint32_t> socket_of{};  // sockets of the machine's CPUs
 };
 
 class StepService {
@@ -70,8 +72,8 @@ class StepService {
                                                    JobSockets& sockets);
   ~StepService();
 
-  void set_permission_key(std::string_view raw);  // from NodeAccept
-  // A message on a job's socket: true if it was one of ours.
+  void set_permission_key(std::string_view raw);  // the key comes with NodeAccept
+  // Handles a message on a job's socket; returns true if the message was for steps.
   bool local(JobConnection& connection, net::StreamMessage& message);
 
  private:
@@ -83,21 +85,22 @@ class StepService {
               net::Socket listener, std::string stream_address);
 
   bool receive_one();
-  // Message is LaunchStep or AttachStep; each has permissions of its own.
+  // Message is LaunchStep or AttachStep; each has its own kind of permission.
   template <class Message>
   Result<proto::StepPermission> signed_permission(const Message& message) const;
-  // May a shim dial whom the message names? Of one that came by the ROUTER, from `asker`, and of
-  // one that came by a job's own socket.
+  // May a shim dial the address that the message names? The first form is for a message that came
+  // through the ROUTER, from `asker`, and the second for one that came through a job's own socket.
   template <class Message>
   Result<void> check_listener(const Message& message, const std::string& asker) const;
   template <class Message>
   Result<void> check_listener(const Message& message, const JobConnection& connection) const;
   template <class Message>
   Result<void> act_for(const std::string& asker, std::string_view body);
-  // Of a step here.
+  // Checks a message about a step on this node.
   template <class Message>
   Result<proto::StepPermission> check(const Message& message) const;
-  // Of one elsewhere: of the asker's own job, or another component of it, which is not here.
+  // Checks a message about a step on another node: it must be of the asker's own job, or of another
+  // component of it, which is not here.
   template <class Message>
   Result<proto::StepPermission> check_passed_on(const JobConnection& connection,
                                                 const Message& message) const;
@@ -106,7 +109,7 @@ class StepService {
   template <class Message>
   void act_or_pass_on(JobConnection& connection, net::StreamMessage& message);
   const Bytes& ticket_of(std::uint64_t channel);
-  // May the job have one more launch of so many bytes wait, for a step of so many nodes?
+  // May the job have one more launch of so many bytes waiting, for a step on so many nodes?
   [[nodiscard]] bool may_pass_on(const proto::AttemptKey& key, std::size_t bytes,
                                  std::size_t nodes) const;
   void pass_on(JobConnection& connection, net::MessageHeader header, const proto::StepNode& node,
@@ -115,7 +118,7 @@ class StepService {
   void accept_streams();
   void stream_readable(std::uint64_t id);
   bool start_relay(JobConnection& grun);
-  // By way of a relay: the job has no socket of the host's network.
+  // Passes a stream to grun through a relay, because the job has no socket of the host's network.
   bool hand_stream(JobConnection& grun, const net::Socket& stream);
 
   StepServiceOptions options_;
@@ -128,14 +131,14 @@ class StepService {
   std::string stream_address_;
   std::size_t most_waiting_;
   std::optional<auth::VerifyKey> permission_key_;
-  std::set<std::pair<proto::AttemptKey, StepId>> launched_;  // of attempts that live
+  std::set<std::pair<proto::AttemptKey, StepId>> launched_;  // steps of attempts that still live
   std::map<std::uint64_t, std::unique_ptr<Peer>> peers_;
   std::map<std::uint64_t, std::unique_ptr<Waiting>> waiting_;
   std::map<std::uint64_t, std::unique_ptr<Relay>> relays_;
   static constexpr std::size_t kFewTickets = 64;
   std::map<Bytes, std::uint64_t> tickets_;    // ticket -> channel
   std::map<std::uint64_t, Bytes> ticket_of_;  // channel -> ticket
-  std::size_t tickets_kept_ = kFewTickets;    // when they were last looked through
+  std::size_t tickets_kept_ = kFewTickets;    // number of tickets when they were last cleaned up
   std::uint64_t next_id_ = 1;
   LogLimit not_handed_;  // a job's own user can bring it about
   loop::Watch queue_, accept_;

@@ -1,5 +1,5 @@
-// For a grun inside a container without a network: launches passed on to other nodes, and streams
-// accepted here, each handed in as one end of a pair of which a relay has the other.
+// Helps a grun inside a container without a network. Launches are passed on to other nodes. Streams
+// are accepted here, and the grun gets one end of a pair for each; a relay has the other end.
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -17,9 +17,9 @@
 namespace gantry::node {
 
 namespace {
-constexpr Duration kTicketPatience = seconds(10);  // for the first bytes of a stream
+constexpr Duration kTicketPatience = seconds(10);  // time for the first bytes of a stream
 
-// The socket is readable from so many bytes on, or when nothing more comes.
+// Makes the socket readable only when so many bytes have come, or when nothing more comes.
 void set_least(const net::Socket& socket, std::size_t bytes) {
   const int least = static_cast<int>(bytes);
   ::setsockopt(socket.fd(), SOL_SOCKET, SO_RCVLOWAT, &least, sizeof least);
@@ -28,9 +28,9 @@ void set_least(const net::Socket& socket, std::size_t bytes) {
 
 struct StepService::Peer {
   net::Dealer link;
-  proto::AttemptKey key;      // of the job that asks
-  std::size_t bytes = 0;      // of the launch
-  std::uint64_t channel = 0;  // of the job's socket
+  proto::AttemptKey key;      // the job that asks
+  std::size_t bytes = 0;      // bytes of the launch
+  std::uint64_t channel = 0;  // channel of the job's socket
   std::uint64_t request = 0;
   std::string node;
   loop::Watch queue, timeout, end;
@@ -137,7 +137,8 @@ void StepService::accept_streams() {
     net::Socket socket(::accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     const bool none_left =
         socket.fd() < 0 ? errno == EMFILE || errno == ENFILE : !net::leaves_room(socket.fd());
-    // Who has been silent for longest makes room: a dialler says its ticket at once.
+    // The connection that has been silent longest makes room: a real dialler names its ticket at
+    // once.
     if (!waiting_.empty() && (none_left || waiting_.size() >= most_waiting_))
       waiting_.erase(waiting_.begin());
     if (socket.fd() < 0 || none_left) return;
@@ -196,13 +197,13 @@ bool StepService::hand_stream(JobConnection& grun, const net::Socket& stream) {
   header->cmsg_len = CMSG_LEN(sizeof fds);
   std::memcpy(CMSG_DATA(header), fds, sizeof fds);
   if (::sendmsg(grun.relay().fd(), &message, MSG_NOSIGNAL) != 1) {
-    grun.relay() = {};  // it has gone: the next stream has another
+    grun.relay() = {};  // the relay is gone: the next stream starts another one
     return false;
   }
   return grun.pass_descriptor(for_job.fd());
 }
 
-// The ticket is looked at and left where it is: the descriptor goes on with all of its bytes.
+// The ticket is read and not removed from the socket: the descriptor goes on with all of its bytes.
 void StepService::stream_readable(std::uint64_t id) {
   const auto it = waiting_.find(id);
   if (it == waiting_.end()) return;
@@ -210,7 +211,8 @@ void StepService::stream_readable(std::uint64_t id) {
   char buffer[net::stream_hello_bytes(kTicketBytes)];
   const ssize_t n = ::recv(stream.socket.fd(), buffer, sizeof buffer, MSG_PEEK | MSG_DONTWAIT);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  // Fewer bytes than a hello has: the dialler has gone, or the kernel is out of memory for it.
+  // If there are fewer bytes than a hello has, the dialler has gone, or the kernel is out of memory
+  // for the connection.
   const auto ticket = net::read_ticket({buffer, static_cast<std::size_t>(std::max<ssize_t>(n, 0))});
   if (ticket && *ticket) {
     set_least(stream.socket, 1);

@@ -1,4 +1,4 @@
-// CDI specifications as nvidia-ctk writes them, what is wrong with others, and merging.
+// Tests CDI specifications as nvidia-ctk writes them, errors in others, and merging.
 #include "noded/gpu/cdi.h"
 
 #include <doctest/doctest.h>
@@ -167,7 +167,7 @@ TEST_CASE("devices of a folder, merged") {
   CHECK(nodes == std::vector<std::string>{"/dev/nvidiactl", "/dev/nvidia-uvm",
                                           "/dev/nvidia-caps/nvidia-cap12", "/dev/nvidia0"});
   CHECK(merged->hooks.size() == 1);
-  CHECK(merged->mounts.front().container == "/usr");  // before what lies in it
+  CHECK(merged->mounts.front().container == "/usr");  // stands before the mounts in it
   CHECK(merge_cdi(registry, std::vector<std::string>{"nvidia.com/gpu=7"}).error().message ==
         "no CDI device nvidia.com/gpu=7: there are 0, 0:1, all");
   CHECK(merge_cdi(registry, std::vector<std::string>{"amd.com/gpu=7"}).error().message ==

@@ -1,5 +1,5 @@
-// Discovery against the stand-in driver: what is there, in which order, what it can be cut into,
-// and what is said when there is nothing or something does not answer.
+// Tests discovery against the stand-in driver: which GPUs there are, in which order, into what they
+// can be cut, and what is said if there is none or something does not answer.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -56,7 +56,7 @@ TEST_CASE("eight H100") {
     CHECK(gpu.name == "NVIDIA H100 80GB HBM3");
     CHECK(gpu.model == "h100");
     CHECK(gpu.pci == fmt::format("0000:{:02x}:00.0", 0x18 + i));
-    CHECK(gpu.minor == (i ^ 3));  // not the index
+    CHECK(gpu.minor == (i ^ 3));  // the minor differs from the index
     CHECK(gpu.numa == (i < 4 ? 0 : 1));
     CHECK(gpu.memory == std::int64_t{81559} << 20);
     CHECK(gpu.mig);
@@ -118,7 +118,7 @@ TEST_CASE("an old driver: older names, no names of profiles") {
   const Discovery found = node.look();
   CHECK(found.warnings == std::vector<std::string>{});
   REQUIRE(found.inventory.gpus.size() == 2);
-  CHECK(found.inventory.gpus[0].numa == 0);  // the kernel says it
+  CHECK(found.inventory.gpus[0].numa == 0);  // from the kernel
   REQUIRE(found.inventory.geometries.size() == 1);
   std::vector<std::string> names;
   for (const MigProfile& one : found.inventory.geometries[0].profiles) names.push_back(one.name);
@@ -130,16 +130,16 @@ TEST_CASE("an old driver: older names, no names of profiles") {
 
 TEST_CASE("slices made by hand are found, incomplete ones are named") {
   FakeNode node(R"([{"model": "h100", "count": 1, "mig": true}])");
-  node.control("make 0 9@4");     // whole
-  node.control("make 0 14@0 1");  // half of its compute slices
-  node.control("make 0 19@2 0");  // no compute instance
+  node.control("make 0 9@4");     // a whole slice
+  node.control("make 0 14@0 1");  // has only half of its compute slices
+  node.control("make 0 19@2 0");  // has no compute instance
   node.open();
   const Discovery found = node.look();
   const GpuDevice& gpu = found.inventory.gpus.at(0);
   REQUIRE(gpu.slices.size() == 1);
   CHECK(gpu.slices[0].profile == 9);
   CHECK(gpu.slices[0].start == 4);
-  CHECK(gpu.slices[0].gpu_instance == 1);  // as hardware counts
+  CHECK(gpu.slices[0].gpu_instance == 1);  // numbered as on hardware
   CHECK(gpu.slices[0].compute_instance == 0);
   CHECK(gpu.slices[0].uuid.starts_with("MIG-"));
   REQUIRE(found.warnings.size() == 2);
@@ -231,7 +231,7 @@ TEST_CASE("device files of a GPU and of a slice") {
   CHECK(*whole == std::vector<DeviceFile>{{"/dev/nvidia2", 195, 2, "rw"}});
   const auto slice = device_files(*numbers, gpu, gpu.slices.at(0));
   REQUIRE(slice);
-  const std::uint32_t cap = 3 + 135 * 2 + 9 * 13;  // GPU instance 13 is that at 6
+  const std::uint32_t cap = 3 + 135 * 2 + 9 * 13;  // GPU instance 13 is the one at 6
   CHECK(*slice == std::vector<DeviceFile>{
                       {"/dev/nvidia2", 195, 2, "rw"},
                       {fmt::format("/dev/nvidia-caps/nvidia-cap{}", cap), 511, cap, "r"},
@@ -261,7 +261,7 @@ TEST_CASE("device numbers: what is missing is named") {
 
 TEST_CASE("wanted slices against those that are there") {
   const MigSlice a{19, 0, 7, 0, "MIG-a"}, b{19, 1, 8, 0, "MIG-b"}, c{9, 4, 1, 0, "MIG-c"};
-  MigSlice b_again = b;  // the same place, made anew: not the slice that was wanted
+  MigSlice b_again = b;  // in the same place, but made anew: not the slice that was wanted
   b_again.uuid = "MIG-x";
   const Difference diff = reconcile({a, b}, {a, b_again, c});
   CHECK(diff.kept == std::vector<MigSlice>{a});

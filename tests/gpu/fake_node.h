@@ -1,5 +1,6 @@
-// A node with the stand-in driver: a folder with fleet.json, its state, and what the kernel would
-// show. The library is the one beside this test's build, loaded by its path as on a real node.
+// A node with the stand-in driver: a folder with fleet.json, the driver's state, and the files that
+// the kernel would show. The library is the one of this test's build, loaded by its path as on a
+// real node.
 #pragma once
 
 #include <memory>
@@ -19,11 +20,12 @@ class FakeNode {
   FakeNode(const FakeNode&) = delete;
   FakeNode& operator=(const FakeNode&) = delete;
 
-  // A command of gantry-fake-gpu; the test fails when it does.
+  // Runs a command of gantry-fake-gpu; if the command fails, the test fails.
   std::string control(const std::string& line);
   [[nodiscard]] const std::string& dir() const { return dir_; }
-  [[nodiscard]] Roots roots();  // of /proc, /sys and /dev as of the first call
-  // As the daemon does when it starts; again after close() for one that was restarted.
+  [[nodiscard]] Roots roots();  // /proc, /sys and /dev as they are at the first call
+  // Opens the driver as the daemon does when it starts; after close() once more, as a restarted
+  // daemon does.
   Nvml& open();
   void close() { nvml_.reset(); }
   Discovery look() { return discover(*nvml_, roots(), Instant{}); }

@@ -1,4 +1,4 @@
-// Generic resources: what a discovery command may print, and what is refused.
+// Tests generic resources: what a discovery command may print, and what is refused.
 #include "noded/gpu/generic.h"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
-// noded/gpu/node/gpus.h, the daemon's side, with a loop and the stand-in driver: nothing that the
-// driver does, or does not do, holds up the loop.
+// Tests noded/gpu/node/gpus.h, the daemon's side, with a loop and the stand-in driver: whatever the
+// driver does or fails to do, the loop is never held up.
 #include "noded/gpu/node/gpus.h"
 
 #include <doctest/doctest.h>
@@ -24,13 +24,14 @@ TEST_CASE("a driver that does not answer closes idle GPUs and holds up nobody") 
 
   n.fake.control("slow nvmlDeviceGetMemoryInfo_v2 8000 1");
   REQUIRE(n.until([&] { return n.has(1, "gpu-no-answer: "); }));
-  CHECK(n.turns > 50);  // the loop ran on meanwhile
+  CHECK(n.turns > 50);  // the loop ran all the time
   CHECK(n.has(2, "gpu-no-answer: "));
-  CHECK(n.has(0, "gpu-no-answer: ", FaultDomain::none));  // its job runs on
+  // The GPU stays open, because its job runs on.
+  CHECK(n.has(0, "gpu-no-answer: ", FaultDomain::none));
   n.prepare(kOther, {whole(1)});
   REQUIRE(n.prepared.contains(kOther));
   CHECK_FALSE(n.prepared.at(kOther));
-  n.gpus->released(kJob);  // the job ends: now that one is closed as well
+  n.gpus->released(kJob);  // the job ends, so its GPU is closed as well
   n.told.clear();
   REQUIRE(n.until([&] { return !n.has(1, "gpu-no-answer: "); }));
   for (std::uint32_t i = 0; i < 3; ++i) CHECK(n.gpus->inventory().gpus[i].faults.empty());
@@ -55,7 +56,7 @@ TEST_CASE("what came to an end while its GPUs were prepared is forgotten") {
   n.fake.control("slow nvmlDeviceCreateGpuInstanceWithPlacement 300 1");
   n.prepare(kJob, {slice(0, 19, 0, 133)});
   n.gpus->released(kJob);
-  n.prepare(kOther, {slice(0, 9, 0, 464)});  // destroys the slice that nobody has
+  n.prepare(kOther, {slice(0, 9, 0, 464)});  // destroys the slice that no job has
   REQUIRE(n.until([&] { return n.prepared.contains(kOther); }));
   INFO((n.prepared.at(kOther) ? "" : n.prepared.at(kOther).error().message));
   CHECK(n.prepared.at(kOther));
@@ -89,23 +90,24 @@ TEST_CASE("faults of the time when no daemon ran are found, once") {
   n.watch();
   REQUIRE(n.until([&] { return !n.told.empty() && n.told.back().gpus.size() == 2; }));
   const Duration before = runtime::since_boot() - seconds(100);
-  log(before, 0, 48);  // dealt with by the daemon that runs
+  log(before, 0, 48);  // the daemon that runs has handled it
   log(runtime::since_boot() + seconds(1), 1, 79);
-  log(runtime::since_boot() + seconds(1), 1, 13);  // only told
+  log(runtime::since_boot() + seconds(1), 1, 13);  // is only reported
   n.stop();
   n.start();
   CHECK(n.gpus->inventory().gpus[0].faults.empty());
   REQUIRE(n.gpus->inventory().gpus[1].faults.size() == 1);
   CHECK(n.has(1, "gpu-xid-79: "));
   n.watch();
-  REQUIRE(n.until([&] { return n.gpus->inventory().gpus[1].faults.empty(); }));  // proved well
+  // The GPU has proved that it is well.
+  REQUIRE(n.until([&] { return n.gpus->inventory().gpus[1].faults.empty(); }));
 }
 
 TEST_CASE("faults are kept when a slice is made, and over a restart") {
   GpuNode n(R"([{"model": "h100", "count": 2, "mig": true}])");
   n.fake.control("set 0 remap_failed=1");
   n.start({seconds(3600), seconds(3600), seconds(60)});
-  CHECK(n.has(0, "gpu-row-remap: "));  // before the first registration
+  CHECK(n.has(0, "gpu-row-remap: "));  // known before the first registration
   const Instant since = n.gpus->inventory().gpus[0].faults[0].since;
   n.watch();
   n.prepare(kJob, {slice(1, 19, 0, 133)});
@@ -121,7 +123,7 @@ TEST_CASE("an Xid that only damages jobs is told with the fault and without") {
   GpuNode n(R"([{"model": "h100", "count": 1}])");
   n.start();
   n.watch();
-  n.prepare(kJob, {whole(0)});  // behind it, events are listened to
+  n.prepare(kJob, {whole(0)});  // events are received once the job is prepared
   REQUIRE(n.until([&] { return n.prepared.contains(kJob); }));
   n.told.clear();
   n.fake.control("xid 0 94");

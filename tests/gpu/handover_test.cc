@@ -1,5 +1,5 @@
-// From one job to the next: noded/gpu/node/gpu_handover.h by way of noded/gpu/node/gpus.h, with
-// stand-ins for libnvidia-ml and libcuda.
+// Tests how devices go from one job to the next: noded/gpu/node/gpu_handover.h through
+// noded/gpu/node/gpus.h, with stand-ins for libnvidia-ml and libcuda.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
@@ -25,7 +25,8 @@ class HandoverNode : public GpuNode {
     start();
     watch();
   }
-  // The job as it would be started; nothing: it is not, and `why` says why.
+  // Returns the job's request as it would be started; nullptr if it is not started, and `why` says
+  // why.
   const runtime::LaunchRequest* give(const AttemptKey& key, std::vector<GpuGrant> grants) {
     prepared.erase(key);
     prepare(key, std::move(grants));
@@ -40,7 +41,7 @@ class HandoverNode : public GpuNode {
     gpus->released(key);
     return *out;
   }
-  // A job from its start to its end: what was done to its first device before.
+  // Runs a job of tenant `of` from start to end; returns what was done to its first device before.
   GpuScrub pass(const std::string& of, std::vector<GpuGrant> grants) {
     tenant = of;
     const auto* request = give(kJob, std::move(grants));
@@ -51,7 +52,7 @@ class HandoverNode : public GpuNode {
     end(kJob);
     return out;
   }
-  // What the stand-in says was overwritten, one word each: device and MiB.
+  // The stand-in's record of what was overwritten; each line has the device and MiB.
   std::vector<std::string> overwritten() const {
     std::vector<std::string> out;
     std::ifstream file(fake.dir() + "/scrubbed.txt");
@@ -72,12 +73,13 @@ TEST_CASE("memory is overwritten between two tenants, and not between jobs of on
   HandoverNode n(R"([{"model": "h100", "count": 2}])");
   n.begin();
   const std::string uuid = n.gpus->inventory().gpus[0].uuid;
-  CHECK(n.pass("physics", {whole(0)}) == GpuScrub::done);  // nobody knows whose it was
+  // It is not known who had the memory before.
+  CHECK(n.pass("physics", {whole(0)}) == GpuScrub::done);
   CHECK(n.pass("physics", {whole(0)}) == GpuScrub::not_needed);
   CHECK(n.pass("biology", {whole(0)}) == GpuScrub::done);
   REQUIRE(n.overwritten().size() == 2);
   CHECK(n.overwritten()[1] == uuid + " 81420");
-  n.stop();  // what is known of it outlives the daemon
+  n.stop();  // what is known of the memory outlives the daemon
   n.begin();
   CHECK(n.pass("biology", {whole(0)}) == GpuScrub::not_needed);
   CHECK(n.pass("physics", {whole(0)}) == GpuScrub::done);
@@ -97,7 +99,8 @@ TEST_CASE("a slice's memory is its place on the GPU, whatever it is called") {
   CHECK(n.pass("physics", {slice(0, 19, 0, 133)}) == GpuScrub::not_needed);
   CHECK(n.pass("biology", {slice(0, 19, 1, 133)}) == GpuScrub::done);
   CHECK(n.pass("physics", {slice(0, 19, 0, 133)}) == GpuScrub::not_needed);
-  CHECK(n.pass("physics", {slice(0, 14, 0, 266)}) == GpuScrub::done);  // the place beside it, too
+  // Its second place had another tenant's memory.
+  CHECK(n.pass("physics", {slice(0, 14, 0, 266)}) == GpuScrub::done);
   const auto done = n.overwritten();
   REQUIRE(done.size() == 3);
   for (const std::string& line : done) CHECK(line.starts_with("MIG-"));
@@ -137,11 +140,12 @@ TEST_CASE("memory that cannot be overwritten closes the GPU until it can") {
   CHECK(n.has(0, "gpu-scrub: "));
   n.cuda("fail cuMemsetD8_v2 719");
   n.program("exit 0");
-  REQUIRE(n.until([&] { return n.overwritten().size() > 2; }));  // tried again
+  REQUIRE(n.until([&] { return n.overwritten().size() > 2; }));  // the scrub was tried again
   CHECK(n.has(0, "gpu-scrub: "));
   n.cuda("");
   REQUIRE(n.until([&] { return n.gpus->inventory().gpus[0].faults.empty(); }));
-  CHECK(n.pass("physics", {whole(0)}) == GpuScrub::not_needed);  // nobody's since then
+  // The memory has been nobody's since then.
+  CHECK(n.pass("physics", {whole(0)}) == GpuScrub::not_needed);
 }
 
 TEST_CASE("a GPU that somebody is still on is given to nobody, and comes back when they are gone") {
@@ -155,7 +159,7 @@ TEST_CASE("a GPU that somebody is still on is given to nobody, and comes back wh
   n.fake.control("process 1 4712 300");
   CHECK(n.give(kOther, {whole(1)}) == nullptr);
   CHECK(n.why == "gpu-not-idle: process 4712 is left on it");
-  CHECK(n.has(1, "gpu-not-idle: "));  // told before the start had failed
+  CHECK(n.has(1, "gpu-not-idle: "));  // reported before the failed start
   n.fake.control("end 0 4711");
   REQUIRE(n.until([&] { return n.gpus->inventory().gpus[0].faults.empty(); }));
   CHECK(n.has(1, "gpu-not-idle: "));
@@ -253,7 +257,7 @@ TEST_CASE("what CDI says of the driver goes to jobs with an image, without its d
   n.begin();
   const auto* bare = n.give(kJob, {whole(0)});
   REQUIRE(bare != nullptr);
-  CHECK(bare->mounts.empty());  // the node's own directories have it all
+  CHECK(bare->mounts.empty());  // the node's own directories have all files
   n.end(kJob);
   n.image = "/srv/image";
   const auto* request = n.give(kOther, {whole(0)});
@@ -280,7 +284,7 @@ TEST_CASE("without CDI a job with an image gets the driver's libraries as they a
   n.begin();
   const auto* bare = n.give(kJob, {whole(0)});
   REQUIRE(bare != nullptr);
-  CHECK(bare->mounts.empty());  // the node's own directories have it all
+  CHECK(bare->mounts.empty());  // the node's own directories have all files
   n.end(kJob);
   n.image = "/srv/image";
   const auto* request = n.give(kOther, {whole(0)});

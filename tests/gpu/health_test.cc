@@ -1,4 +1,4 @@
-// Xids, checks and probes against the stand-in driver.
+// Tests Xids, checks and probes against the stand-in driver.
 #include "noded/gpu/health/health.h"
 
 #include <doctest/doctest.h>
@@ -64,14 +64,14 @@ TEST_CASE("Xids in the kernel's log") {
   CHECK_FALSE(parse_xid_line("NVRM: Xid (PCI:../../etc): 79"));
   CHECK_FALSE(parse_xid_line("NVRM: Xid (PCI:0000:3b:00"));
   CHECK_FALSE(parse_xid_line("usb 1-1: new device"));
-  // What a user makes the kernel say, by a mount in a user namespace.
+  // A user can make the kernel say this, by a mount in a user namespace.
   CHECK_FALSE(parse_xid_line("tmpfs: Unknown parameter 'NVRM: Xid (PCI:0000:3b:00): 79, x'"));
 }
 
 TEST_CASE("events: which GPU, which slice") {
   FakeNode node(R"([{"model": "h100", "count": 8, "mig": true}])");
   node.control("make 2 9@4");
-  node.control("xid 1 48");  // before the reader: not seen
+  node.control("xid 1 48");  // comes before the reader exists, so it is not seen
   const Nvml& nvml = node.open();
   const Discovery found = node.look();
   const auto reader = EventReader::open(nvml, found);
@@ -118,7 +118,7 @@ TEST_CASE("a GPU that is lost without an event is named once") {
   REQUIRE(*event);
   CHECK((*event)->gpu == 3);
   CHECK((*event)->lost);
-  CHECK_FALSE((*reader)->wait(10));  // the driver as a whole
+  CHECK_FALSE((*reader)->wait(10));  // the error is about the driver as a whole
   CHECK((*reader)->wait(0).has_value());
 }
 
@@ -152,7 +152,7 @@ TEST_CASE("the thread hands events over, and stops") {
   REQUIRE(wait_until([&] { return seen.size() == 1; }));
   CHECK(seen[0].gpu == 1);
   node.control("fail nvmlEventSetWait_v2 999");
-  node.control("xid 1 31");  // wakes it
+  node.control("xid 1 31");  // wakes the thread
   REQUIRE(wait_until([&] { return ended; }));
 }
 
@@ -231,7 +231,7 @@ TEST_CASE("probes of a GPU and of a slice") {
         .why(kIdleMemory);
   };
   CHECK(slice(0).empty());
-  node.control("process 2/1 99 3000");  // in the slice at 4
+  node.control("process 2/1 99 3000");  // is in the slice at 4
   CHECK(slice(0).empty());
   CHECK(slice(1) == "process 99 is left on it");
   MigSlice gone = found.inventory.gpus[2].slices[0];

@@ -1,4 +1,4 @@
-// Indexes of GPUs that stay while the machine is up.
+// Tests indexes of GPUs, which stay while the machine is up.
 #include "noded/gpu/nvml/known.h"
 
 #include <doctest/doctest.h>
@@ -39,7 +39,8 @@ TEST_CASE("a lost GPU keeps its index, and so do its neighbours") {
   known.gpus = found.inventory.gpus;
   Discovery again = node.look();
   keep_indexes(again, known, kLater);
-  CHECK(again.inventory.gpus[1].faults.at(0).since == kNow);  // since it was first missed
+  // The time at which it was first missed.
+  CHECK(again.inventory.gpus[1].faults.at(0).since == kNow);
   node.control("reset 1");
   again = node.look();
   keep_indexes(again, known, kLater);

@@ -1,5 +1,5 @@
-// Slices made and destroyed on the stand-in driver, which has the rules of hardware; and a crash of
-// the process at every single call of the driver, followed by recovery.
+// Tests how slices are made and destroyed on the stand-in driver, which has the rules of hardware.
+// The process also crashes at every single call of the driver, and recovers.
 #include "noded/gpu/mig/mig.h"
 
 #include <doctest/doctest.h>
@@ -30,7 +30,7 @@ struct Partitioned {
     std::vector<std::string> warnings;
     auto out = slices_of(nvml, targets[0].device, targets[0].geometry->profiles, warnings);
     REQUIRE(out);
-    CHECK(warnings == std::vector<std::string>{});  // nothing half made
+    CHECK(warnings == std::vector<std::string>{});  // nothing is half made
     return *out;
   }
 };
@@ -64,7 +64,7 @@ TEST_CASE("slices at chosen places") {
 
   REQUIRE(p.mig.destroy(p.targets[0], *three, {}));
   CHECK(names(p, p.slices()) == Names{"1g.10gb@0", "2g.20gb@2"});
-  CHECK(p.mig.destroy(p.targets[0], *three, {}));  // gone is gone
+  CHECK(p.mig.destroy(p.targets[0], *three, {}));  // it is gone already, which is no error
   const auto again = p.mig.create(p.targets[0], 9, 4);
   REQUIRE(again);
   CHECK(again->gpu_instance == three->gpu_instance);  // the id is reused,
@@ -108,7 +108,7 @@ TEST_CASE("a process that comes between looking and destroying") {
   node.control("fail nvmlComputeInstanceDestroy 19 1");
   CHECK(p.mig.destroy(p.targets[0], *slice, {}).error().code == ErrorCode::wrong_state);
   CHECK(p.slices().size() == 1);
-  CHECK(p.mig.recover(p.targets, {})->empty());  // nothing is left to be done
+  CHECK(p.mig.recover(p.targets, {})->empty());  // nothing is left to do
 }
 
 TEST_CASE("a driver that fails half way: what was made is taken back") {
@@ -143,7 +143,8 @@ TEST_CASE("not destroyed to the end: the journal goes on with it") {
   CHECK(p.slices().empty());
 }
 
-// Runs `body` in a child whose N-th call of the driver ends it; true when it came to its end.
+// Runs `body` in a child that ends at its N-th call of the driver; returns true if `body` came to
+// its end.
 template <class F>
 bool in_child(FakeNode& node, std::uint64_t crash_at, F body) {
   const pid_t child = ::fork();
@@ -213,7 +214,7 @@ TEST_CASE("a crash at every call while a slice is destroyed") {
     const auto slices = p.slices();
     CHECK(slices.back() == *neighbour);
     REQUIRE(slices.size() <= 2);
-    if (slices.size() == 2) CHECK(slices[0] == *slice);  // it had not been begun
+    if (slices.size() == 2) CHECK(slices[0] == *slice);  // the destruction had not begun
     if (finished) CHECK(slices.size() == 1);
     REQUIRE(at < 200);
   }

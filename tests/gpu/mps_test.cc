@@ -1,4 +1,4 @@
-// MPS daemons, and who is taken for one. The driver's program is not needed.
+// Tests MPS daemons, and which processes are taken for one. The driver's program is not needed.
 #include "noded/gpu/mps.h"
 
 #include <doctest/doctest.h>
@@ -15,7 +15,7 @@
 namespace gantry::gpu {
 namespace {
 
-// A process with root's rights and this variable that an ordinary user has started.
+// Starts, as an ordinary user, a process that has root's rights and this variable.
 pid_t users_process(const std::string& program, const std::string& variable) {
   const pid_t pid = ::fork();
   if (pid != 0) return pid;
@@ -54,7 +54,7 @@ TEST_CASE("a user's set-uid program is no MPS daemon, whatever its environment s
   CHECK_MESSAGE(served.has_value(), served.error().message);
   mps.keep({});
   CHECK(::kill(pid, 0) == 0);
-  CHECK(::waitpid(pid, nullptr, WNOHANG) == 0);  // nobody has killed it either
+  CHECK(::waitpid(pid, nullptr, WNOHANG) == 0);  // nobody has killed the process
   ::kill(pid, SIGKILL);
   ::waitpid(pid, nullptr, 0);
   runtime::remove_tree(dir);

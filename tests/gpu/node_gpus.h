@@ -1,4 +1,4 @@
-// The daemon's side of a node's GPUs with a loop and the stand-in driver, for tests.
+// The daemon's side of a node's GPUs, with a loop and the stand-in driver, for tests.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -75,14 +75,14 @@ class GpuNode {
   std::unique_ptr<Gpus> gpus;
   std::vector<GpuInventory> told;
   std::map<AttemptKey, Result<runtime::LaunchRequest>> prepared;
-  std::string tenant = "physics", image;  // of jobs that are prepared
+  std::string tenant = "physics", image;  // tenant and image of jobs that are prepared
   int turns = 0;
 };
 
 inline GpuGrant whole(std::uint16_t gpu) {
   return {gpu, std::nullopt, 0};
 }
-// `thousandths` of the GPU are what the slice weighs.
+// `thousandths` is the slice's weight in thousandths of the GPU.
 inline GpuGrant slice(std::uint16_t gpu, std::uint32_t profile, std::uint16_t start,
                       std::uint16_t thousandths) {
   return {gpu, profile, start, GpuThousandths::in<std::uint16_t>(thousandths)};

@@ -1,4 +1,4 @@
-// Series of usage, and the sampler against the stand-in driver.
+// Tests series of usage, and the sampler against the stand-in driver.
 #include "noded/gpu/health/sample.h"
 
 #include <doctest/doctest.h>
@@ -37,7 +37,7 @@ TEST_CASE("a series of any length has a bounded number of points, and its means 
     CHECK(point->power_w == 300);
     peak = std::max(peak, point->memory_mib);
   }
-  CHECK(peak == 70'000);  // a short peak stays to be seen
+  CHECK(peak == 70'000);  // a short peak is still visible
   const GpuUsage usage = series.stored("GPU-x", "h100");
   CHECK(usage.samples == kSteps);
   CHECK(usage.busy_permille == busy * 10 / kSteps);
@@ -137,7 +137,7 @@ TEST_CASE("slices: each its own utilisation and memory, power by share") {
   CHECK(now[0].reading->busy == 0);
   CHECK(now[1].reading->busy == 60);
   CHECK(now[1].reading->memory == std::uint64_t{3000} << 20);
-  CHECK(now[0].reading->power_mw == 100'000);  // 2 of 7 compute slices
+  CHECK(now[0].reading->power_mw == 100'000);  // the GPU's power times 2 of 7 compute slices
   CHECK(now[1].reading->power_mw == 150'000);
   const auto usage = sampler.so_far(*three);
   CHECK(usage->name == "h100 3g.40gb");

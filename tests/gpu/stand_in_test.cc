@@ -1,5 +1,5 @@
-// The stand-in driver against what is known of hardware: its own tables, and the habits of NVML
-// that code comes to rely on.
+// Tests the stand-in driver against what is known of hardware: its own tables, and the habits of
+// NVML on which our code relies.
 #include <doctest/doctest.h>
 #include <time.h>
 
@@ -13,7 +13,7 @@
 namespace gantry::gpu {
 namespace {
 
-// The collected facts, where the checkout has them beside it; else nothing is compared.
+// The collected facts, if they lie beside the checkout; otherwise nothing is compared.
 std::string collected_facts() {
   std::ifstream in(std::string(GANTRY_SOURCE_DIR) + "/../shared/mig-profiles.json");
   std::ostringstream text;
@@ -95,7 +95,7 @@ TEST_CASE("the guide's example: the order of placements decides what still fits"
     return fake::create_instance(node.state(), gpu, profile, start, made);
   };
   CHECK(make(19, 0) == nvml::Return::success);
-  CHECK(make(19, 4) == nvml::Return::success);  // strands both places of a 3g
+  CHECK(make(19, 4) == nvml::Return::success);  // makes both places of a 3g unusable
   CHECK(make(14, 2) == nvml::Return::success);
   CHECK(make(9, 0) == nvml::Return::insufficient_resources);
   CHECK(make(9, 4) == nvml::Return::insufficient_resources);
@@ -112,8 +112,10 @@ TEST_CASE("habits of NVML") {
   const Nvml& nvml = node.open();
   const nvml::Device gpu = *nvml.device(0);
   CHECK(nvml.device(1).error().code == nvml::Return::invalid_argument);
-  CHECK(nvml.placements(gpu, 3).error().code == nvml::Return::not_supported);  // an index, no id
-  CHECK(nvml.utilization(gpu).error().code == nvml::Return::not_supported);    // under MIG
+  // 3 is an index of a profile, and no id.
+  CHECK(nvml.placements(gpu, 3).error().code == nvml::Return::not_supported);
+  // The GPU is in MIG mode.
+  CHECK(nvml.utilization(gpu).error().code == nvml::Return::not_supported);
   CHECK(nvml.create(gpu, 9, {2, 4}).error().code == nvml::Return::invalid_argument);
   CHECK(nvml.create(gpu, 9, {4, 3}).error().code == nvml::Return::invalid_argument);
   const auto instance = nvml.create(gpu, 9, {4, 4});
@@ -123,7 +125,7 @@ TEST_CASE("habits of NVML") {
   REQUIRE(compute);
   CHECK(nvml.destroy(*instance).error().code == nvml::Return::in_use);
   REQUIRE(nvml.destroy(*compute));
-  CHECK(nvml.info(*compute).error().code == nvml::Return::not_found);  // its handle is stale
+  CHECK(nvml.info(*compute).error().code == nvml::Return::not_found);  // the handle is stale
   REQUIRE(nvml.destroy(*instance));
   const auto again = nvml.create(gpu, 9, {4, 4});
   REQUIRE(again);
@@ -148,7 +150,7 @@ TEST_CASE("slices outlive whoever made them") {
   node.open();
   node.control("make 0 9@0");
   const auto before = node.look().inventory.gpus;
-  node.close();  // the daemon is restarted
+  node.close();  // as when the daemon is restarted
   node.open();
   CHECK(node.look().inventory.gpus == before);
   node.control("reset 0");
@@ -159,7 +161,7 @@ TEST_CASE("calls that fail or take their time") {
   FakeNode node(R"([{"model": "h100", "count": 2}])");
   const Nvml& nvml = node.open();
   const nvml::Device first = *nvml.device(0), second = *nvml.device(1);
-  node.control("fail nvmlDeviceGetPowerUsage 999 2 1");  // GPU 1 only
+  node.control("fail nvmlDeviceGetPowerUsage 999 2 1");  // only GPU 1 fails
   CHECK(nvml.power_mw(first) == 70'000);
   CHECK_FALSE(nvml.power_mw(second));
   CHECK_FALSE(nvml.power_mw(second));

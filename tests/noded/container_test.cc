@@ -1,5 +1,6 @@
-// gantry-noded with real containers, as root, for an ordinary user: what of the way from an order
-// to an exit report only shows there. Left out with a message where containers cannot be run.
+// Tests gantry-noded with real containers, as root, for jobs of an ordinary user: those parts of
+// the way from an order to an exit report that only show there. Where containers cannot run, a
+// message says so.
 #include <doctest/doctest.h>
 #include <pwd.h>
 #include <signal.h>

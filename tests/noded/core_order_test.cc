@@ -1,4 +1,4 @@
-// CoreList of two and three sockets, dealt to the tasks of a step.
+// Tests in which order the tasks of a step get the cores of two and three sockets.
 #include <doctest/doctest.h>
 
 #include "noded/core/core_order.h"
@@ -11,7 +11,7 @@ namespace {
 
 using CoreList = std::vector<std::uint16_t>;
 
-// Numbered socket by socket, as most machines have them.
+// The cores are numbered socket by socket, as on most machines.
 const std::map<std::uint16_t, std::uint32_t> kTwo{{0, 0}, {1, 0}, {2, 0}, {3, 0},
                                                   {4, 1}, {5, 1}, {6, 1}, {7, 1}};
 const CoreList kAll{0, 1, 2, 3, 4, 5, 6, 7};
@@ -35,12 +35,13 @@ TEST_CASE("fcyclic: each core of the next socket") {
 }
 
 TEST_CASE("sockets of unlike size: a task stays on one as long as one has room") {
-  // Five cores on the first, three on the second: the fourth pair is had nowhere whole.
+  // The first socket has five cores and the second has three: no socket has room for the fourth
+  // pair.
   const std::map<std::uint16_t, std::uint32_t> of{{0, 0}, {1, 0}, {2, 0}, {3, 0},
                                                   {4, 0}, {5, 1}, {6, 1}, {7, 1}};
   CHECK(order_cores(CoreOrder::cyclic, kAll, of, 4) == CoreList{0, 1, 5, 6, 2, 3, 7, 4});
   CHECK(order_cores(CoreOrder::fcyclic, kAll, of, 4) == CoreList{0, 5, 1, 6, 2, 7, 3, 4});
-  // A task that is wider than any socket has the next ones as well.
+  // A task that is wider than any socket also gets cores of the next ones.
   CHECK(order_cores(CoreOrder::cyclic, kAll, of, 1) == kAll);
 }
 

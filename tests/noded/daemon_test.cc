@@ -1,5 +1,5 @@
-// gantry-noded as a process, against a scripted controller: with the runtime that runs nothing, and
-// with plain processes.
+// Tests gantry-noded as a process, against a scripted controller: with the runtime that runs
+// nothing, and with plain processes.
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -56,7 +56,8 @@ TEST_CASE("a runtime that runs nothing") {
   CHECK(ctld.expect<proto::Goodbye>().session == 1);
 }
 
-// Not a test: how many jobs a second one daemon passes through. Run it with -ns -tc="rate*".
+// This is no test: it measures how many jobs a second one daemon handles. Run it with -ns
+// -tc="rate*".
 TEST_CASE("rate with the runtime that runs nothing" * doctest::skip()) {
   FakeController ctld;
   NodeUnderTest node(ctld, "none");
@@ -101,7 +102,7 @@ TEST_CASE("it registers again when the controller does not know it, and refuses 
   node.stop(SIGKILL);
 
   ctld.forget_seen();
-  node.start();  // the epoch is on disk
+  node.start();  // the epoch was kept on disk
   ctld.epoch = 5;
   CHECK(ctld.accept().highest_epoch == Epoch{6});
   ctld.send(launch(ctld, 1, "/", ""));
@@ -118,7 +119,7 @@ TEST_CASE("it remembers the highest job that it was told to start, when that is 
     CHECK(exit_of(ctld, job).cause == proto::ExitCause::exited);
     ctld.send(proto::AckExit{ctld.stamp(), key(job)});
   }
-  // A heartbeat is sent after what it makes the daemon remember is on disk.
+  // The daemon sends a heartbeat only after what it has to remember is on disk.
   ctld.forget_seen();
   ctld.expect<proto::Heartbeat>();
   node.stop(SIGKILL);
@@ -273,7 +274,8 @@ TEST_CASE("a job runs, its output and its exit status come back") {
   CHECK(part.ticket == 7);
   CHECK(part.error.empty());
   CHECK(part.data == "n1");
-  CHECK(!std::filesystem::exists(n.node.dir() + "/state/jobs/1.1"));  // forgotten meanwhile
+  // The attempt is forgotten by now.
+  CHECK(!std::filesystem::exists(n.node.dir() + "/state/jobs/1.1"));
 
   const auto refused = [&](const std::string& path) {
     fetch.path = path;
@@ -305,7 +307,7 @@ TEST_CASE("the daemon is killed while jobs run: nothing is lost, nothing runs tw
   auto again = n.job(1, "exit 0\n");
   n.ctld.send(again);
   n.node.stop(SIGTERM);
-  std::ofstream(n.work + "/go") << "\n";  // ends while there is no daemon
+  std::ofstream(n.work + "/go") << "\n";  // the job ends while there is no daemon
   n.ctld.forget_seen();
   n.node.start();
   n.ctld.accept();
@@ -335,7 +337,8 @@ TEST_CASE("terminate gives time, then kills") {
   const auto out = read_text(n.work + "/out-1");
   CHECK(out.find("job 1 is cancelled") != std::string::npos);
   CHECK(out.find("bye") != std::string::npos);
-  CHECK(exit_of(n.ctld, 2).cause == proto::ExitCause::ordered);  // again, as nobody said Ack
+  // Reported again, because there was no AckExit.
+  CHECK(exit_of(n.ctld, 2).cause == proto::ExitCause::ordered);
 }
 
 TEST_CASE("kill at registration") {
@@ -345,7 +348,7 @@ TEST_CASE("kill at registration") {
   n.ctld.send(proto::RegisterAgain{Epoch{1}});
   n.ctld.accept({key(1), key(2)});
   CHECK(exit_of(n.ctld, 1).exit == ExitStatus{0, SIGKILL});
-  CHECK(exit_of(n.ctld, 2).cause == proto::ExitCause::ordered);  // never got
+  CHECK(exit_of(n.ctld, 2).cause == proto::ExitCause::ordered);  // the node never got this job
 }
 
 TEST_CASE("a launch that cannot work says why") {

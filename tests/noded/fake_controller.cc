@@ -58,7 +58,7 @@ bool FakeController::receive(Duration limit) {
 
 proto::NodeRegister FakeController::accept(std::vector<proto::AttemptKey> kill) {
   auto registration = expect<proto::NodeRegister>();
-  // Only the last one counts, if there are several.
+  // If there are several registrations, only the last one counts.
   while (true) {
     receive(Duration{});
     bool more = false;

@@ -1,5 +1,6 @@
-// A scripted controller: a Router of this process that a gantry-noded started by the test talks to.
-// Waits are for messages, never for time; each has a limit, after which the test fails.
+// A scripted controller: a Router in the test's process, to which a gantry-noded that the test
+// started connects. The tests wait for messages, never for time; each wait has a limit, after which
+// the test fails.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -22,7 +23,8 @@ class FakeController {
  public:
   FakeController();
 
-  // Next message of this type, of which `wanted` is true; earlier others are kept for later calls.
+  // The next message of this type for which `wanted` is true; earlier others are kept for later
+  // calls.
   template <class T, class Wanted>
   T expect(Wanted wanted, Duration limit = seconds(20)) {
     const auto until = now() + limit;
@@ -48,10 +50,10 @@ class FakeController {
         {proto::kProtocolVersion, static_cast<std::uint16_t>(proto::number_of<T>), 0});
     REQUIRE(router_->send(peer_, header.view(), codec::encode(message)));
   }
-  // Takes the node in: answers its registration. Returns that.
+  // Answers the node's registration, and returns it.
   proto::NodeRegister accept(std::vector<proto::AttemptKey> kill = {});
   proto::OrderStamp stamp() { return {Epoch{epoch}, session_, ++seq_}; }
-  // True if nothing of this type comes for so long.
+  // Returns true if no message of this type comes within `length`.
   template <class T>
   bool nothing(Duration length) {
     const auto until = now() + length;
@@ -69,8 +71,8 @@ class FakeController {
   }
 
   std::uint64_t epoch = 1;
-  std::optional<Duration> fence_after;  // that accept() tells the node
-  Bytes permission_key;                 // that accept() tells the node; "" = none
+  std::optional<Duration> fence_after;  // the time that accept() tells the node
+  Bytes permission_key;                 // the key that accept() tells the node; "" = none
   [[nodiscard]] std::uint16_t port() const;
   [[nodiscard]] const net::KeyPair& keys() const { return keys_; }
   static Instant now();
@@ -95,9 +97,10 @@ class NodeUnderTest {
   NodeUnderTest(const FakeController& controller, const std::string& runtime);
   ~NodeUnderTest();
   void start();
-  void stop(int signal);                         // and waits for its end
-  int wait();                                    // for its own end; its exit status
-  int run_once(std::vector<std::string> extra);  // its exit status; for refusals
+  void stop(int signal);  // sends the signal and waits for the end
+  int wait();             // waits for its own end, and returns its exit status
+  // Returns its exit status; for starts that are refused.
+  int run_once(std::vector<std::string> extra);
   [[nodiscard]] const std::string& dir() const { return dir_; }
   [[nodiscard]] pid_t pid() const { return pid_; }
   [[nodiscard]] std::string log() const;

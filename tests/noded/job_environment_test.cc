@@ -1,4 +1,4 @@
-// The environment of a batch script: the rows of Slurm's contract that programs read.
+// Tests the environment of a batch script: the rows of Slurm's contract that programs read.
 #include "noded/core/job_environment.h"
 
 #include <doctest/doctest.h>
@@ -63,7 +63,7 @@ TEST_CASE("what describes the job, for programs of root's, has nothing of the us
     CHECK_MESSAGE(!stated.contains(name), name);
   CHECK(stated.at("SLURM_JOB_USER") == "ann");
   CHECK(stated.at("GANTRY_JOB_UID") == "1000");
-  auto all = job_environment(l, kFacts);  // the job's own has both
+  auto all = job_environment(l, kFacts);  // the job's own environment has both
   for (const auto& [name, value] : stated) CHECK_MESSAGE(all[name] == value, name);
   CHECK(all["SLURM_CONF"] == "spoofed");
 }
@@ -146,7 +146,7 @@ TEST_CASE("the user's own environment, and that of an outer job") {
   CHECK(e["SLURMD_NODENAME"] == "n1");
   CHECK(e["GANTRY_JOB_SOCKET"] == "/run/gantry/job.sock");
 
-  l.environment.clear();  // --export=NONE
+  l.environment.clear();  // as with --export=NONE
   e = job_environment(l, kFacts);
   CHECK(e["HOME"] == "/home/ann");
   CHECK(e["USER"] == "ann");

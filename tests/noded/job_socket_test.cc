@@ -1,5 +1,5 @@
-// The socket that a job has on its node, with the daemon as a process and a scripted controller:
-// what a job's programs may send, how much of it, and what a hostile one gains.
+// Tests the socket that a job has on its node, with the daemon as a process and a scripted
+// controller: what a job's programs may send, how much of it, and what a hostile program gains.
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -41,7 +41,7 @@ TEST_CASE("commands inside a job reach the controller through its socket") {
   n.end();
 }
 
-// The code of the refusal that comes on a connection.
+// Returns the code of the refusal that comes on a connection.
 ErrorCode refused_with(const net::Socket& socket) {
   net::StreamFrames frames;
   auto refusal = frames.next();
@@ -68,14 +68,14 @@ TEST_CASE("a job's socket refuses what only nodes or the controller may send, an
   CHECK(codec::decode<proto::ErrorReply>(got->body)->message ==
         "ExitReport goes from a node to the controller: a program inside a job may not send it to "
         "the controller");
-  // A message that is none ends its connection, not the daemon.
+  // Bytes that are no message end their connection, and not the daemon.
   auto raw = net::connect_to("ipc://" + n.path, net::Deadline(seconds(5)));
   REQUIRE(raw);
   REQUIRE(net::write_some(raw->fd(), std::string_view("\xff\xff\xff\xff", 4)));
   CHECK(refused_with(*raw) == ErrorCode::malformed);
   char byte = 0;
   REQUIRE(net::wait_for(raw->fd(), net::Wait::read, net::Deadline(seconds(5))));
-  CHECK(!net::read_some(raw->fd(), &byte, 1));  // closed
+  CHECK(!net::read_some(raw->fd(), &byte, 1));  // the connection was closed
   n.end();
 }
 
@@ -96,10 +96,11 @@ TEST_CASE("forty unfinished messages of a job do not fill its node, and the next
   for (int i = 0; i < 40; ++i) {
     auto one = net::connect_to("ipc://" + n.path, net::Deadline(seconds(5)));
     REQUIRE(one);
-    std::string_view rest = std::string_view(frame).substr(0, kLength);  // it lacks its end
+    // The message is not complete.
+    std::string_view rest = std::string_view(frame).substr(0, kLength);
     while (!rest.empty()) {
       const auto sent = net::write_some(one->fd(), rest);
-      if (!sent) break;  // it has been closed
+      if (!sent) break;  // the daemon has closed it
       rest.remove_prefix(*sent);
       if (*sent == 0 && !net::wait_for(one->fd(), net::Wait::write, net::Deadline(seconds(20))))
         break;
@@ -121,7 +122,7 @@ TEST_CASE("the largest message of a job does not break its node's link, and a la
   n.ask(kPing, Bytes(node::kMostJobMessage - net::kHeaderBytes, 'x'));
   const auto relay = n.ctld.expect<proto::NodeRelay>();
   CHECK(relay.body.size() == node::kMostJobMessage - net::kHeaderBytes);
-  // One byte more, of which the beginning says enough.
+  // The message has one byte too many, which its beginning already shows.
   Bytes frame;
   net::append_frame(frame, {proto::kProtocolVersion, kPing, 1},
                     Bytes(node::kMostJobMessage - net::kHeaderBytes + 1, 'x'));
@@ -129,12 +130,12 @@ TEST_CASE("the largest message of a job does not break its node's link, and a la
   REQUIRE(raw);
   REQUIRE(net::write_some(raw->fd(), std::string_view(frame).substr(0, 100)));
   CHECK(refused_with(*raw) == ErrorCode::malformed);
-  // The controller hears of the end of each connection that it knows, and of no other.
+  // The controller is told of the end of each connection that it knows, and of no other.
   n.inside.reset();
   const auto closed = n.ctld.expect<proto::NodeRelay>();
   CHECK(closed.type == proto::kRelayClosed);
   CHECK(closed.channel == relay.channel);
-  // The same link as before: it has not registered again.
+  // The node's link is the same as before: it has not registered again.
   CHECK(n.ctld.nothing<proto::NodeRegister>(milliseconds(300)));
   n.end();
 }
@@ -147,7 +148,7 @@ TEST_CASE("requests that are not answered wait in bounded number") {
     const auto sent = n.inside->send({proto::kProtocolVersion, kPing, i}, body, seconds(20));
     REQUIRE(sent);
   }
-  for (int i = 0; i < 4; ++i) {  // 32 MiB are 8 of them
+  for (int i = 0; i < 4; ++i) {  // 32 MiB have room for 8 of them
     const auto got = n.inside->receive(seconds(20));
     REQUIRE(got);
     CHECK(codec::decode<proto::ErrorReply>(got->body)->code ==
@@ -178,7 +179,8 @@ TEST_CASE(
     REQUIRE(got);
     return static_cast<ErrorCode>(codec::decode<proto::ErrorReply>(got->body)->code);
   };
-  // Twice the same one: else one number would carry as many requests as a job likes.
+  // The same number twice is refused: otherwise a job could send any number of requests under one
+  // number.
   n.ask(kPing, "");
   n.ask(kPing, "");
   CHECK(code() == ErrorCode::invalid_argument);
@@ -186,7 +188,8 @@ TEST_CASE(
   CHECK(n.ctld.nothing<proto::NodeRelay>(milliseconds(200)));
   n.ctld.send(proto::RelayReply{first.channel, kPing, first.request, {}});
   REQUIRE(n.inside->receive(seconds(20)));
-  // As many as may wait, on a connection that closes: the controller answers none of them.
+  // Sends as many requests as may wait, on a connection that then closes: the controller answers
+  // none.
   for (std::uint64_t i = 0; i < node::kMostUnanswered; ++i)
     REQUIRE(n.inside->send({proto::kProtocolVersion, kPing, i}, "", seconds(20)));
   n.inside.reset();
@@ -258,7 +261,7 @@ TEST_CASE("strangers who say no ticket keep no step's stream out, and leave the 
       net::StreamRole::dialler, std::string(net::kStreamKeyBytes, 'k'), listening->ticket);
   REQUIRE(crypt);
   REQUIRE(net::write_some(stream->fd(), crypt->output()));
-  // The stream is handed in, with one byte of data.
+  // The node passes the stream on, with one byte of data.
   REQUIRE(net::wait_for(n.inside->descriptor(), net::Wait::read, net::Deadline(seconds(9))));
   char byte = 0;
   REQUIRE(net::read_some(n.inside->descriptor(), &byte, 1));
@@ -346,7 +349,8 @@ TEST_CASE("a job's socket is there again after a restart of the daemon") {
   n.ctld.forget_seen();
   n.node.start();
   n.ctld.accept();
-  (void)n.ctld.expect<proto::Heartbeat>();  // it has its session: before, it relays nothing
+  // The node has its session by now; it relays nothing before.
+  (void)n.ctld.expect<proto::Heartbeat>();
   n.connect();
   n.ask(kPing, "");
   CHECK(n.ctld.expect<proto::NodeRelay>().channel > channel);

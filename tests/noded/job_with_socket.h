@@ -1,4 +1,4 @@
-// A job on a node of plain processes, and a connection to the socket that it has there.
+// A job on a node that runs plain processes, and a connection to the job's socket there.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -12,7 +12,7 @@
 
 namespace gantry::test {
 
-// A job that sleeps, and a command of its own on its socket.
+// A job that sleeps, and a client on its socket.
 struct JobWithSocket : ProcessNode {
   std::string path;
   std::optional<net::JobSocketClient> inside;

@@ -1,4 +1,4 @@
-// Orders that tests of the daemon give.
+// Orders that the tests of the daemon send.
 #pragma once
 
 #include "common/auth/users.h"

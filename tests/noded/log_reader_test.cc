@@ -1,4 +1,4 @@
-// The reader of output files: how many reads one user may have on a node.
+// Tests the reader of output files: how many reads one user may have at a time on a node.
 #include "noded/log_reader.h"
 
 #include <doctest/doctest.h>
@@ -27,7 +27,7 @@ TEST_CASE("reads of one user that do not end keep nobody else from reading") {
     fetch.max_bytes = 100;
     reader.read(fetch);
   };
-  // The loop does not run, so none of them comes to an end, as if its process were stopped.
+  // The loop does not run, so no read comes to an end, as if its process were stopped.
   for (int i = 0; i < 4; ++i) read(20'001);
   CHECK(replies.empty());
   read(20'001);

@@ -1,4 +1,5 @@
-// The PMI server of a step: what tasks say and hear, word for word, on one node and on several.
+// Tests the PMI server of a step: what tasks say and hear, word for word, on one node and on
+// several.
 #include <doctest/doctest.h>
 
 #include <deque>
@@ -16,7 +17,7 @@ std::string framed(const std::string& body) {
   return length + body;
 }
 
-// What take() makes of it: "name key=value ..." for each command, then why it stopped.
+// Shows what take() returns: "name key=value ..." for each command, then why it stopped.
 std::string taken(Version version, const std::string& bytes) {
   std::string out;
   std::size_t at = 0;
@@ -80,7 +81,7 @@ TEST_CASE("which ranks share a node") {
   CHECK(process_mapping({2, 2, 1, 2}) == "(vector,(0,2,2),(2,1,1),(3,1,2))");
 }
 
-// Servers of a step, joined by queues; what each task has heard, and what the shims have.
+// The servers of a step, joined by queues; and what each task and the shims have heard.
 class Step {
  public:
   explicit Step(const std::vector<std::uint32_t>& tasks) {
@@ -112,7 +113,7 @@ class Step {
     }
     layout_ = layout;
   }
-  // What this rank hears when it says that.
+  // Returns what this rank hears after it said `bytes`.
   std::string say(std::uint32_t rank, const std::string& bytes) {
     heard[rank].clear();
     const std::uint32_t node = layout_.node_of(rank);
@@ -229,7 +230,7 @@ TEST_CASE("a fence gives each rank what all have put, fence for fence") {
   CHECK(step.say(1, "cmd=barrier_in\n") == "cmd=barrier_out rc=0\n");
   CHECK(step.heard[0] == "cmd=barrier_out rc=0\n");
   CHECK(step.heard[2].empty());
-  // Ahead of the other node, which is still in the first.
+  // This node is ahead of the other one, which is still in the first barrier.
   CHECK(step.say(0, "cmd=put key=k2 value=new\ncmd=barrier_in\n") == "cmd=put_result rc=0\n");
   step.deliver();
   CHECK(step.heard[2] == "cmd=barrier_out rc=0\n");

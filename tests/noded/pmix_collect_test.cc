@@ -1,4 +1,4 @@
-// Collectives of PMIx servers, among servers that are joined by queues.
+// Tests collectives of PMIx servers that are joined by queues.
 #include "noded/pmi/collect.h"
 
 #include <doctest/doctest.h>
@@ -15,7 +15,8 @@ struct Letter {
   std::string bytes;
 };
 
-// Servers whose messages wait until deliver(), in order between any two, cut into small pieces.
+// Servers whose messages wait until deliver(). Messages between two servers stay in order, and are
+// cut into small pieces.
 class Servers {
  public:
   explicit Servers(std::uint32_t count) {
@@ -60,7 +61,7 @@ TEST_CASE("parts of all nodes come back in the order of nodes, round for round")
   const std::set<std::uint32_t> all{0, 1, 2};
   servers[2].gather("*,", all, "c", into(got[2]));
   servers[0].gather("*,", all, "a", into(got[0]));
-  servers[0].gather("*,", all, "A", into(again[0]));  // ahead of the others
+  servers[0].gather("*,", all, "A", into(again[0]));  // this server is ahead of the others
   CHECK(servers.deliver());
   CHECK(got[2].empty());
   servers[1].gather("*,", all, "b", into(got[1]));

@@ -16,7 +16,7 @@ inline proto::Launch launch(FakeController& ctld, std::uint64_t job, const std::
   return test::launch(ctld, job, dir, script, Uid{::geteuid()});
 }
 
-// The rest with plain processes, which need no privilege.
+// A node for the other tests: it runs jobs as plain processes, which need no privilege.
 class ProcessNode {
  public:
   ProcessNode() : node(ctld, "process") {

@@ -1,4 +1,4 @@
-// Parser and printer of node core scenarios; see scenario.h for the language.
+// Replays and prints scenarios of the node core; scenario.h describes their language.
 #include "tests/noded/scenario.h"
 
 #include <sstream>
@@ -9,7 +9,7 @@
 
 namespace gantry::test {
 
-using namespace gantry::node;  // a test of exactly this
+using namespace gantry::node;  // this file tests exactly this namespace
 
 namespace {
 
@@ -70,7 +70,7 @@ class Player {
     std::istringstream in(text);
     std::string line;
     while (std::getline(in, line)) {
-      if (line.starts_with(" ")) continue;  // an answer; written anew
+      if (line.starts_with(" ")) continue;  // an answer, which is written anew
       out_ += line + "\n";
       if (line.empty() || line.starts_with("#")) continue;
       run(line);
@@ -127,7 +127,7 @@ class Player {
     finish_turn();
   }
 
-  // In steps, as the shell does: wakes the core at every time that it asked for.
+  // Lets time pass as the shell does: wakes the core at every time for which it asked.
   void pass(Duration length) {
     const Instant until = now_ + length;
     while (wake_ && *wake_ <= until) {
@@ -250,7 +250,7 @@ class Player {
     }
   }
 
-  // Scenario time counts from an hour after zero, so that there is room before it.
+  // Scenario time begins an hour after zero, so that earlier times can be written.
   static Instant at(Duration d) { return kScenarioStart + d; }
 
   std::string out_;

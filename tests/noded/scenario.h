@@ -1,6 +1,7 @@
-// Text scenarios of the node core: input lines at the margin, what the core answers indented below.
-// A runner replays the inputs and writes the whole text anew; a test compares, or with
-// GANTRY_UPDATE_GOLDEN=1 rewrites the file, so that a change of behaviour shows as a diff.
+// Text scenarios of the node core: inputs stand at the margin, and the core's answers are indented
+// below them. The runner replays the inputs and writes the whole text anew. A test compares the
+// two, or with GANTRY_UPDATE_GOLDEN=1 rewrites the file, so that a change of behaviour shows as a
+// diff.
 //
 //   recovered KEY STAGE [started=T] [cause=C] [exit=CODE:SIGNAL]   before start
 //   start [epoch=N] [fence=T] [contact=T]     a new core; also after a crash
@@ -12,7 +13,7 @@
 //   held KEY | running KEY | ended KEY [exit=CODE:SIGNAL] [cause=C] | begin-failed KEY
 //
 // KEY is JOB.ATTEMPT, T is like 500ms, 5s, 2m. Orders take [epoch=N] [session=N] [seq=N]; without
-// them the present ones, and the next seq.
+// these they have the present epoch and session, and the next seq.
 #pragma once
 
 #include <string>

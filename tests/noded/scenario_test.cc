@@ -1,4 +1,5 @@
-// Replays every tests/noded/*.txt and compares; GANTRY_UPDATE_GOLDEN=1 rewrites them.
+// Replays every tests/noded/scenarios/*.txt and compares the text; GANTRY_UPDATE_GOLDEN=1 rewrites
+// the files.
 #include <doctest/doctest.h>
 
 #include <cstdlib>

@@ -1,5 +1,6 @@
-// Steps by the socket of a job and by the network of its node: whom a shim may be made to dial,
-// what a job gets of a stream, and how many launches may wait. With the daemon as a process.
+// Tests steps through the socket of a job and through the network of its node: which addresses a
+// shim may be made to dial, what a job gets of a stream, and how many launches may wait. The daemon
+// is a process.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -23,7 +24,8 @@
 namespace gantry::test {
 namespace {
 
-// A node that knows its controller's key for permissions, a job on it, and a permission for that.
+// A node that knows its controller's key for permissions, a job on it, and a permission for that
+// job.
 struct JobWithSteps : JobWithSocket {
   auth::SigningKey controller_key = auth::generate_signing_key();
   proto::StepPermission permission;
@@ -34,7 +36,7 @@ struct JobWithSteps : JobWithSocket {
     ctld.forget_seen();
     node.start();
     facts = ctld.accept();
-    (void)ctld.expect<proto::Heartbeat>();  // it knows the key now
+    (void)ctld.expect<proto::Heartbeat>();  // the node knows the key now
     connect();
     permission.key = key(1);
     permission.owner = job(1, "").owner;
@@ -69,7 +71,7 @@ struct JobWithSteps : JobWithSocket {
     REQUIRE(listening);
     return *listening;
   }
-  // What the node says to `message` on the job's socket, or to a client of its ROUTER.
+  // Returns the node's answer to `message` on the job's socket, or to a client of its ROUTER.
   template <class Message>
   std::string said_inside(const Message& message) {
     ask(static_cast<std::uint16_t>(proto::number_of<Message>), codec::encode(message));
@@ -125,7 +127,7 @@ TEST_CASE("a shim dials the host of who asks for a step, or the job's own node, 
   both(outside("tcp://127.0.0.1:7000", "EHLO here\r\n"), "32 hex digits");
   both(outside("tcp://127.0.0.1:7000", Bytes(4'000, 'a')), "32 hex digits");
   const auto own = outside("tcp://127.0.0.1:7000", kTicket);
-  CHECK(own.first.empty());  // it is launched; nobody listens, which its shim finds
+  CHECK(own.first.empty());  // the step is launched; its shim finds that nobody listens
 
   const auto inside = [&](const std::string& address, const Bytes& ticket) {
     auto launch = n.step();
@@ -139,12 +141,12 @@ TEST_CASE("a shim dials the host of who asks for a step, or the job's own node, 
   constexpr const char* kNotHere = "goes to where the job's own node listens";
   both(inside("tcp://127.0.0.1:7000", listening.ticket), kNotHere);
   both(inside("tcp://192.0.2.1:25", listening.ticket), kNotHere);
-  both(inside(listening.address, kTicket), kNotHere);  // no ticket of this job's
+  both(inside(listening.address, kTicket), kNotHere);  // the ticket is not one of this job
   CHECK(inside(listening.address, listening.ticket).first.empty());
   n.end();
 }
 
-// The descriptor that comes with one byte on the job's socket.
+// Takes the descriptor that comes with one byte on the job's socket.
 net::Socket passed_descriptor(int socket) {
   REQUIRE(net::wait_for(socket, net::Wait::read, net::Deadline(seconds(9))));
   char byte = 0;
@@ -163,7 +165,7 @@ net::Socket passed_descriptor(int socket) {
   return net::Socket(fd);
 }
 
-// A shim's connection to the stream port of the node, and what the job has of it.
+// A shim's connection to the stream port of the node, and the end that the job gets.
 struct StreamOfJob {
   net::Socket shim, job;
   explicit StreamOfJob(JobWithSteps& n) {
@@ -180,7 +182,7 @@ struct StreamOfJob {
     ::fcntl(job.fd(), F_SETFL, O_NONBLOCK);
     CHECK(read(job, hello.size()) == hello);
   }
-  // `size` bytes, or what comes until the end.
+  // Reads `size` bytes, or all bytes until the end.
   static std::string read(const net::Socket& socket, std::size_t size) {
     std::string all;
     std::string piece(64u << 10, ' ');
@@ -202,7 +204,7 @@ TEST_CASE("a job's program has no socket of the host's network, with which it co
   socklen_t size = sizeof domain;
   REQUIRE(::getsockopt(stream.job.fd(), SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0);
   CHECK(domain == AF_UNIX);
-  // Disconnected and connected again to a service of the host, as an internet socket could be.
+  // An internet socket could be disconnected and connected again to a service of the host.
   const auto service = net::listen_at("tcp://127.0.0.1:0", 4);
   REQUIRE(service);
   const auto port =
@@ -230,7 +232,8 @@ TEST_CASE(
     for (std::uint32_t i = 0; i < 2'000'000; ++i) sent += static_cast<char>(i * 2654435761u >> 24);
     std::string_view rest = sent;
     std::string piece(64u << 10, ' ');
-    while (got.size() < sent.size()) {  // both ends are here: neither may wait for the other
+    // Both ends are in this thread, so it may wait for neither alone.
+    while (got.size() < sent.size()) {
       if (!rest.empty()) rest.remove_prefix(*net::write_some(from.fd(), rest));
       if (rest.empty()) (void)net::wait_for(to.fd(), net::Wait::read, net::Deadline(seconds(9)));
       const auto n = net::read_some(to.fd(), piece.data(), piece.size());
@@ -254,7 +257,7 @@ TEST_CASE(
 
 TEST_CASE("launches that wait for another node are bounded: each has a connection of the node's") {
   JobWithSteps n;
-  // The other node takes connections, and answers nothing.
+  // The other node accepts connections, and answers nothing.
   const auto silent = net::listen_at("tcp://127.0.0.1:0", 64);
   REQUIRE(silent);
   proto::StepNode& other = n.permission.nodes.front();

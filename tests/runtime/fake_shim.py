@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""A gantry-shim that plays the template's death, for test_template.cc.
+"""A stand-in for gantry-shim whose template dies in different ways, for test_template.cc.
 
 As `template` it does with each order what the file PLAY in its state directory says:
   die           ends at once: no shim is made

@@ -1,5 +1,5 @@
-// In the place of gantry-pmi2, as a user can make of it: says that it serves, and then what is no
-// frame, as fast as it is read.
+// Stands in the place of gantry-pmi2, as a user may put a program there. It says that it serves,
+// and then sends bytes that are no frame, as fast as they are read.
 #include <unistd.h>
 
 #include <array>

@@ -1,4 +1,4 @@
-// Images of tests: a tiny root file system, and an OCI layout of it.
+// Makes images for tests: a tiny root file system, and an OCI layout of it.
 #pragma once
 
 #include <cstdlib>
@@ -14,7 +14,7 @@ inline bool shell(const std::string& command) {
   return std::system(("exec >/dev/null 2>&1; " + command).c_str()) == 0;
 }
 
-// A tiny root file system: busybox and a marker.
+// Makes a tiny root file system: busybox and a marker.
 inline std::string busybox_root(const Node& node) {
   const std::string root = node.dir() + "/rootfs";
   REQUIRE(shell("set -e; mkdir -p " + root + "/bin " + root + "/etc; cp /bin/busybox " + root +

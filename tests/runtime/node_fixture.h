@@ -12,7 +12,8 @@
 
 namespace gantry::runtime::test {
 
-// Real containers with limits need root; says so loudly and returns false without.
+// Returns whether tests with real containers can run, which needs root. If not, it says so on
+// stderr.
 bool can_run();
 
 class Node {
@@ -23,25 +24,26 @@ class Node {
   Node& operator=(const Node&) = delete;
 
   Runtime& runtime() { return *runtime_; }
-  [[nodiscard]] const std::string& dir() const { return dir_; }    // owned by root
-  [[nodiscard]] const std::string& home() const { return home_; }  // of the test's user
+  [[nodiscard]] const std::string& dir() const { return dir_; }    // belongs to root
+  [[nodiscard]] const std::string& home() const { return home_; }  // belongs to the test's user
   [[nodiscard]] std::string state_dir() const { return dir_ + "/state"; }
 
   // A job of the test's user (uid 20001, no account) with this script; its output goes to
   // home()/out.
   LaunchRequest job(const std::string& script);
-  // Starts it and waits until it has ended.
+  // Starts a job and waits until it has ended.
   ExitRecord run(const LaunchRequest& request);
   ExitRecord run(const std::string& script) { return run(job(script)); }
   ExitRecord wait_end(const AttemptKey& key);
   ExitRecord wait_step(const AttemptKey& key, StepId step);
   bool wait_for(const AttemptKey& key, EventKind kind);
-  void pump(int ms);  // one look at the runtime's events, waiting for them at most so long
-  // A restart of noded: everything in memory is gone. `kill_shim` comes before the new one looks.
+  void pump(int ms);  // takes the runtime's events once; waits for them for at most `ms`
+  // A restart of noded, which loses everything in its memory. `meanwhile` runs before the new one
+  // looks.
   std::vector<RecoveredAttempt> restart(const std::function<void()>& meanwhile = {});
   [[nodiscard]] int shim_pid(const AttemptKey& key) const;
 
-  [[nodiscard]] std::string output() const;  // of home()/out
+  [[nodiscard]] std::string output() const;  // contents of home()/out
   [[nodiscard]] std::string read(const std::string& path) const;
   void write(const std::string& path, const std::string& text, unsigned mode, bool as_user);
 
@@ -60,7 +62,7 @@ inline bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// What of this node is left on the machine: processes of its jobs, cgroups, mounts.
+// Lists what this node has left on the machine: processes of its jobs, cgroups, mounts.
 std::vector<std::string> remains(const Node& node);
 
 }  // namespace gantry::runtime::test

@@ -1,6 +1,6 @@
 """Poisoned images: poison.py KIND OUT GOOD writes the OCI layout OUT, tag t, out of the layout GOOD, tag t.
 
-What each has is what a user could have written by hand. Most keep GOOD's layers, so that a job could run,
+A user could have written each of them by hand. Most keep GOOD's layers, so that a job could run,
 and add one with a file etc/marker that says "poisoned".
 """
 import gzip

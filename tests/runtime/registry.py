@@ -1,6 +1,6 @@
-"""A read-only image registry on loopback, out of an OCI layout: registry.py LAYOUT prints its port.
+"""A read-only image registry on loopback that serves an OCI layout: registry.py LAYOUT prints its port.
 
-Just enough of the distribution API for skopeo: the version check, manifests by tag or digest, blobs.
+It has just enough of the distribution API for skopeo: the version check, manifests by tag or digest, blobs.
 """
 import http.server
 import json

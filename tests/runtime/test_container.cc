@@ -1,4 +1,4 @@
-// What a job's container is: who it runs as, what it sees, how its exit is told.
+// Tests what a job's container is: as which user it runs, what it sees, how its exit is reported.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -198,7 +198,7 @@ TEST_CASE("the number of processes is limited") {
   request.pids_max = 6;
   const auto record = node.run(request);
   CHECK(record.exit != ExitStatus{0, 0});
-  CHECK(has(node.output(), "ork"));  // "Cannot fork", "fork: retry: ..."
+  CHECK(has(node.output(), "ork"));  // a part of "Cannot fork" or "fork: retry: ..."
 }
 
 TEST_CASE("cpu time is accounted") {
@@ -224,7 +224,7 @@ TEST_CASE("environment") {
   CHECK(record.cause == ExitCause::refused);
   CHECK(has(record.message, "environment variable B is not UTF-8"));
 
-  // The owner's to mend, and no fault of the node: it would fail again everywhere.
+  // The owner has to correct these. They are no fault of the node, and would fail again everywhere.
   const auto refused = [&](const std::function<void(LaunchRequest&)>& change) {
     auto wrong = node.job("true");
     change(wrong);

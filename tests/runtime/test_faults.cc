@@ -1,4 +1,5 @@
-// What a node does when something of its own is stopped or taken away: a shim, its state directory.
+// Tests what a node does if something of its own is stopped or taken away: a shim, its state
+// directory.
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -22,7 +23,8 @@ TEST_CASE("a stopped shim keeps no job that is to be killed") {
   ::kill(shim, SIGSTOP);
   const auto state = [&] { return node.read("/proc/" + std::to_string(shim) + "/stat"); };
   for (int i = 0; i < 1000 && !has(state(), ") T "); ++i) node.pump(5);
-  REQUIRE(node.runtime().kill(request.key).has_value());  // once: nobody has to ask four times
+  // One call is enough; nobody has to ask four times.
+  REQUIRE(node.runtime().kill(request.key).has_value());
   const auto record = node.wait_end(request.key);
   CHECK(record.cause == ExitCause::shim_lost);
   REQUIRE(record.ran);
@@ -66,7 +68,7 @@ TEST_CASE("a state directory that is gone: nothing starts, what runs ends in ord
   const auto first = start("sleep 1");
   REQUIRE(::rename(state.c_str(), away.c_str()) == 0);
   is_refused();
-  REQUIRE(::mkdir(state.c_str(), 0700) == 0);  // another one is no better
+  REQUIRE(::mkdir(state.c_str(), 0700) == 0);  // another directory at the path is no better
   REQUIRE(::mkdir((state + "/jobs").c_str(), 0700) == 0);
   is_refused();
   const auto record = node.wait_end(first);
@@ -76,7 +78,7 @@ TEST_CASE("a state directory that is gone: nothing starts, what runs ends in ord
   remove_tree(state);
   REQUIRE(::rename(away.c_str(), state.c_str()) == 0);
   CHECK(node.runtime().trouble().empty());
-  // Another file system above it: the same, and gone with it.
+  // Another file system over the directory has the same effect, until it is unmounted.
   const auto second = start("sleep 1");
   REQUIRE(::mount("tmpfs", state.c_str(), "tmpfs", 0, "size=1m") == 0);
   is_refused();

@@ -1,5 +1,6 @@
-// Images by which one tenant attacks another, or the node: layouts that say two things, blobs that
-// are not what they are called, archives that leave their directory, bombs, and others' images.
+// Tests images with which one tenant attacks another, or the node: layouts that say two things,
+// blobs that differ from their names, archives that leave their directory, bombs, and images of
+// others.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -35,7 +36,7 @@ LaunchRequest others_job(Node& node, const std::string& script) {
   return request;
 }
 
-// The layout of this kind (poison.py), of the test's user.
+// Makes a layout of this kind (poison.py) that belongs to the test's user.
 std::string poison(const Node& node, const std::string& kind) {
   const std::string out = node.dir() + "/" + kind;
   REQUIRE_MESSAGE(
@@ -79,10 +80,10 @@ TEST_CASE("a layout that says two things poisons nobody's image") {
        {"two-manifests", "two-manifests-turned", "swapped-manifest", "swapped-layer",
         "linked-layer", "two-layers-members", "nested-index", "unknown-type"}) {
     CAPTURE(kind);
-    // Whether it runs, and with what, is the attacker's own affair.
+    // Only the attacker is concerned whether this runs, and with which content.
     run_image(node, node.job("cat /etc/marker"), poison(node, kind));
     CHECK(marker_of_other(node, good) == "from-image\n");
-    remove_tree(node.dir() + "/images");  // the next one finds nothing
+    remove_tree(node.dir() + "/images");  // the next kind finds nothing in the cache
   }
   for (const auto& left : remains(node)) FAIL_CHECK(left);
 }
@@ -121,8 +122,8 @@ TEST_CASE("a user who changes what is in the cache while it is fetched harms nob
   }
   for (int i = 0; i < 1000 && ::access((evil_dir + "/ready").c_str(), F_OK) != 0; ++i)
     node.pump(20);
-  // Time for the racer: as if another job unpacked the same image meanwhile, under any name that
-  // the cache may have for it.
+  // Gives the racer time: it is as if another job unpacked the same image meanwhile, under any name
+  // that the cache may have for it.
   const std::string index = node.read(node.dir() + "/oci/index.json");
   const std::string hex = index.substr(index.find("sha256:") + 7, 64);
   std::string others;
@@ -141,7 +142,7 @@ TEST_CASE("a user who changes what is in the cache while it is fetched harms nob
       REQUIRE(node.runtime().begin(mine).has_value());
       for (int ms = 0; ms < 700; ms += 20) node.pump(20);
     }
-    node.wait_end(mine.key);  // what it gets itself is its own affair
+    node.wait_end(mine.key);  // only the attacker is concerned what this job itself gets
     others += marker_of_other(node, good);
   }
   ::kill(racer, SIGKILL);
@@ -202,7 +203,7 @@ TEST_CASE("a squashfs file that changes is another image, and mounted nowhere") 
   make();
   const auto first = run_image(node, node.job("cat /etc/marker"), file);
   CHECK_MESSAGE(node.output() == "from-image\n", first.message);
-  // While it is there, also to write it again in place changes nothing of what others got.
+  // The file still exists. To write it again in place changes nothing of what other users got.
   std::ofstream(root + "/etc/marker") << "changed\n";
   make();
   CHECK(marker_of_other(node, file) == "changed\n");
@@ -229,7 +230,7 @@ TEST_CASE("an image in the cache is no image of who cannot have it") {
   REQUIRE(oci_layout(node, busybox_root(node)));
   const std::string layout = node.dir() + "/oci";
   CHECK(marker_of_other(node, "oci:" + layout + ":t") == "from-image\n");
-  // The manifest and configuration are known, the layers are not.
+  // This node knows the manifest and the configuration, but the user does not bring the layers.
   const std::string bare = node.dir() + "/bare";
   REQUIRE(shell("cp -a " + layout + " " + bare + " && find " + bare +
                 "/blobs -type f -size +3k -delete && chown -R 20001:20001 " + bare));
@@ -263,7 +264,7 @@ TEST_CASE("many jobs want one image at once, and one is killed on the way") {
     CHECK(node.read(jobs[i].work_dir + "/out" + std::to_string(i)) == "from-image\n");
   }
   CHECK(cached_keys(node).size() == 1);
-  // Nobody is left who fetches.
+  // No process that fetches is left.
   for (const auto& name : list_dir(node.dir() + "/images/slots")) {
     if (!name.ends_with(".lock")) continue;
     const Fd lock(::open((node.dir() + "/images/slots/" + name).c_str(), O_RDWR | O_CLOEXEC));

@@ -1,4 +1,4 @@
-// Parts of noded/image that need no container: names, manifests, the store.
+// Tests parts of noded/image that need no container: names, manifests, the store.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/mount.h>
@@ -63,7 +63,7 @@ TEST_CASE("image names: few forms, and nothing that skopeo would read as somethi
         "docker://h/$(x)", "sif:/x", "http://x", "h/x%2e", "x\x7f"}) {
     CAPTURE(bad);
     const auto r = parse_image(bad, "/work");
-    // What is no transport of ours can only be a name in a registry.
+    // A name that begins with no known transport can only be a name in a registry.
     CHECK((!r || r->source.starts_with("docker://")));
   }
   for (const char* bad : {"docker://-x", "-x", "a b", "docker://h/x\n", "oci:", "oci::t"})
@@ -198,7 +198,7 @@ TEST_CASE("the store: whole images only, for those with a proof") {
   CHECK(store.find_by_state("7.8", Uid{1}).has_value());
   CHECK_FALSE(store.find_by_state("7.8", Uid{2}).has_value());
   CHECK_FALSE(store.find_by_state("7.9", Uid{1}).has_value());
-  // What was left half done, and what an older version left, goes when the daemon starts.
+  // When the daemon starts it removes what was left half done, and what an older release left.
   for (const char* path : {"/images/"
                            "cccc",
                            "/slots/3/out/tree/x", "/gone/x/y", "/rootfs/z", "/users/1"})
@@ -243,8 +243,8 @@ TEST_CASE("who has a directory open makes nothing in it once it is being removed
   const std::string top = dir + "/top", inner = top + "/inner";
   REQUIRE(make_dirs(inner, 0777).has_value());
   REQUIRE(::chown(inner.c_str(), 20'001, 20'001) == 0);
-  // What the removal cannot enter or delete keeps the directory there, as a file would that its
-  // user makes again and again.
+  // The removal cannot enter or delete the mount, so it keeps the directory there. A file that the
+  // user makes again and again would do the same.
   REQUIRE(make_dirs(inner + "/mount", 0777).has_value());
   REQUIRE(::mount("tmpfs", (inner + "/mount").c_str(), "tmpfs", 0, nullptr) == 0);
   const Fd open(::open(inner.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -257,7 +257,7 @@ TEST_CASE("who has a directory open makes nothing in it once it is being removed
   int status = -1;
   CHECK(::waitpid(user, &status, 0) == user);
   CHECK(status == 0);
-  // Another mount is no part of what is measured either.
+  // The measurement does not enter another mount either.
   std::ofstream(inner + "/mount/large") << std::string(1 << 20, 'x');
   const StoreLimits limits{1 << 30, 1 << 30, 100};
   const Fd measured(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

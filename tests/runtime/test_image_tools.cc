@@ -1,5 +1,5 @@
-// The programs that images need, against users who make them large, slow or unending: what they may
-// take of the node's memory and disk, and whose fault it is when they fail.
+// Tests the programs that images need against users who make them large, slow or unending: how much
+// of the node's memory and disk they may take, and who is to blame when they fail.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -17,7 +17,7 @@ using namespace gantry::runtime::test;
 
 namespace {
 
-// A registry that takes every call and never answers.
+// A registry that accepts every connection and never answers.
 class DeadRegistry {
  public:
   DeadRegistry() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -42,7 +42,7 @@ std::string of_process(int pid, const char* what) {
   return read_file("/proc/" + std::to_string(pid) + "/" + what).value_or("");
 }
 
-// The number of this job's skopeo, of the one with this verb; 0 when none comes within ten seconds.
+// Returns the process id of this job's skopeo (with this verb); 0 if none comes within ten seconds.
 int skopeo_of(Node& node, const AttemptKey& key, const char* verb = "") {
   for (int i = 0; i < 500; ++i) {
     node.pump(20);
@@ -63,7 +63,7 @@ LaunchRequest image_job(Node& node, const std::string& image) {
   return request;
 }
 
-// A user whom no other test has, so that what lies about of theirs is this test's.
+// A user of this test only, so that files of this user that are found belong to this test.
 constexpr std::uint32_t kOwnUid = 20017;
 
 LaunchRequest image_job_of_own_user(Node& node, const std::string& image) {
@@ -102,7 +102,7 @@ TEST_CASE("skopeo that asks a registry has a limit of memory, and goes before th
   const auto cgroups = of_process(skopeo, "cgroup");
   CHECK_MESSAGE(has(cgroups, "/image_of_20001_0"), cgroups);
   CHECK(of_process(skopeo, "oom_score_adj") == "1000\n");
-  // Nothing of it is left on the host, whatever it makes: it has nowhere to write to.
+  // Nothing that skopeo makes is left on the host, because it can write nowhere.
   for (const char* dir : {"/tmp", "/var/tmp", "/dev/shm"}) {
     const auto file = "/proc/" + std::to_string(skopeo) + "/root" + dir + "/gantry-test-" +
                       std::to_string(::getpid());
@@ -121,7 +121,8 @@ TEST_CASE("a layout's index that never ends is not read, and no program is start
   const std::string layout = node.home() + "/layout", index = layout + "/index.json";
   REQUIRE(shell("mkdir " + layout + " && echo '{\"imageLayoutVersion\":\"1.0.0\"}' > " + layout +
                 "/oci-layout && mkfifo " + index + " && chown -R 20001:20001 " + layout));
-  // Opened for both, so that who opens it for reading waits for bytes and not for a writer.
+  // The FIFO is opened for reading and writing, so that its reader waits for bytes and not for a
+  // writer.
   const Fd held(::open(index.c_str(), O_RDWR | O_CLOEXEC));
   REQUIRE(held);
   const auto request = image_job(node, "oci:" + layout + ":t");
@@ -148,7 +149,7 @@ TEST_CASE("a layout that was unpacked once is found again without a copy") {
   for (const auto& name : {image + ":t", image}) {
     const auto record = node.run(image_job(node, name));
     CHECK_MESSAGE(record.exit == ExitStatus{}, record.message);
-    // Whoever copies needs the layers.
+    // A node that copied the image again would need the layers.
     REQUIRE(shell("find " + node.dir() + "/oci/blobs -type f -size +3k -delete"));
   }
 }
@@ -156,7 +157,7 @@ TEST_CASE("a layout that was unpacked once is found again without a copy") {
 TEST_CASE("an archive is unpacked within what is allowed for the image, and nowhere else") {
   if (!can_run()) return;
   Node node([](RuntimeOptions& options) { options.config.image_size = 24 << 20; });
-  // 600 MB in 100 files, and one file of 200 MB.
+  // One archive has 600 MB in 100 files, the other has one file of 200 MB.
   const std::string many = node.dir() + "/many.tar.gz", one = node.dir() + "/one.tar.gz";
   REQUIRE(
       shell("set -e; mkdir " + node.dir() + "/zeros; cd " + node.dir() +
@@ -209,7 +210,7 @@ TEST_CASE(
   const DeadRegistry registry;
   const auto request = image_job_of_own_user(node, registry.host() + "#team/tool:t");
   REQUIRE(node.runtime().begin(request).has_value());
-  // The question is ended, so that the copy begins, which waits for the same registry.
+  // The inspection is killed, so that the copy begins, which waits for the same registry.
   const int asks = skopeo_of(node, request.key, "inspect");
   REQUIRE(asks > 0);
   ::kill(asks, SIGKILL);
@@ -218,7 +219,7 @@ TEST_CASE(
   const auto children = read_file("/proc/" + shim + "/task/" + shim + "/children").value_or("");
   for (const auto& child : split(children, ' '))
     if (std::atoi(child.c_str()) > 0) ::kill(std::atoi(child.c_str()), SIGSTOP);
-  // Another process of the user's writes where skopeo would.
+  // Another process of the user writes where skopeo would.
   const std::string slot = node.dir() + "/images/slots/0/incoming";
   REQUIRE(shell("head -c 40M /dev/zero > " + slot + "/tmp/zeros"));
   const auto record = node.wait_end(request.key);

@@ -1,4 +1,5 @@
-// Images and mounts: a root directory, squashfs, OCI layout and archive, and --container-mounts.
+// Tests images and mounts: a root directory, squashfs, OCI layout and archive, and
+// --container-mounts.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -19,7 +20,7 @@ using namespace gantry::runtime::test;
 
 namespace {
 
-// registry.py on a port of its own, while this lives.
+// Runs registry.py on a port of its own for as long as this object exists.
 class Registry {
  public:
   explicit Registry(const std::string& layout) {
@@ -167,7 +168,7 @@ TEST_CASE("layouts and archives lie in the node's image directories too, where t
   CHECK(run("oci:" + allowed + "/oci:t") == "from-image\n");
   remove_tree(node.dir() + "/images");
 
-  // A link that leads inside when it is looked at, and outside when it is read.
+  // A link that leads to an allowed directory when it is checked, and elsewhere when it is read.
   const std::string link = node.home() + "/link", source = "oci:" + link + ":t";
   REQUIRE(shell("echo swapped > " + root + "/etc/marker && rm -rf " + outside + " " + node.dir() +
                 "/bundle"));
@@ -224,14 +225,15 @@ TEST_CASE("OCI layout and archives, once unpacked, with their environment and wo
     auto request = node.job("cat /etc/marker; echo $WHO $PATH $SLURM_JOB_ID; pwd");
     request.container.image = image;
     request.env["PATH"] = "/opt/of/the/host/bin";
-    request.work_dir = "/usr/lib";  // not in the image
+    request.work_dir = "/usr/lib";  // the image has no such directory
     request.std_out = node.home() + "/out";
     const auto record = node.run(request);
     CHECK_MESSAGE(record.exit == ExitStatus{}, record.message);
     CHECK(node.output() ==
           "from-image\nimage /bin " + std::to_string(request.key.job.value()) + "\n/srv2\n");
   }
-  // Two: docker-archive has its layers without gzip. Each with its lock.
+  // There are two images, because docker-archive has its layers without gzip. Each has its lock
+  // file.
   CHECK(list_dir(node.dir() + "/images/images").size() == 4);
   for (const auto& left : remains(node)) FAIL_CHECK(left);
 }

@@ -1,5 +1,5 @@
-// What root does in a directory of a user's stays on its file system: users can mount some there
-// (FUSE), and answer for them as they like.
+// Tests that root, when it works in a directory of a user, stays on its file system: users can
+// mount others there (FUSE), and answer for them as they like.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -20,8 +20,8 @@ using namespace gantry::runtime;
 
 namespace {
 
-// In a child with a mount namespace of its own: `work` gets a directory with file `plain` in it and
-// a tmpfs at `sub` with file `kept` of 5 MB. What it says is the result.
+// Runs `work` in a child with a mount namespace of its own. `work` gets a directory with a file
+// `plain`, and with a tmpfs at `sub` that has a file `kept` of 5 MB. Returns what `work` returns.
 bool beside_a_mount(const std::function<bool(const std::string& dir)>& work) {
   std::string dir = "/tmp/gantry-mount-XXXXXX";
   REQUIRE(::mkdtemp(dir.data()) != nullptr);

@@ -1,4 +1,4 @@
-// The files of --output, --error and --input.
+// Tests the files of --output, --error and --input.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -24,7 +24,8 @@ TEST_CASE("output goes where the pattern says, owned by the user") {
   CHECK(st.st_uid == kTestUid);
   CHECK((st.st_mode & 0777) == 0644);
   CHECK(::stat("/dev/null", &st) == 0);
-  CHECK(st.st_uid == 0);  // crun gives its standard files to the user; these were not its own
+  // Crun gives its own standard files to the user, but /dev/null was none of these.
+  CHECK(st.st_uid == 0);
 
   request = node.job("echo joined; echo too >&2");
   request.std_out.clear();

@@ -1,4 +1,4 @@
-// Parts of the runtime that need no container: mappings, lists, mount texts, the call filter.
+// Tests parts of the runtime that need no container: mappings, lists, mount texts, the call filter.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -90,7 +90,7 @@ TEST_CASE("distances of NUMA nodes from cpus") {
   };
   node("node0", "0-3", "10 21 32");
   node("node2", "4-7", "21 10 25");
-  node("node10", "", "32 25 10");  // memory only
+  node("node10", "", "32 25 10");  // a node with memory and no CPUs
   std::filesystem::create_directory(top + "/nodes");
   const NumaMap map = NumaMap::read(top);
   std::filesystem::remove_all(top);
@@ -113,7 +113,7 @@ TEST_CASE("names of job directories") {
     CHECK_FALSE(parse_job_name(bad).has_value());
 }
 
-// What lies deep is moved up; a user may have made all the names that it could get.
+// Deep directories are moved up; a user may have made all the names that they could get there.
 TEST_CASE("a tree is removed whatever its names and depth") {
   std::string dir = std::filesystem::temp_directory_path() / "gantry-tree-XXXXXX";
   REQUIRE(::mkdtemp(dir.data()) != nullptr);
@@ -155,7 +155,7 @@ TEST_CASE("the call filter is compiled from a list, or says why not") {
   CHECK(filter->base64.size() == (filter->bpf.size() + 2) / 3 * 4);
   CHECK(filter->oci.find("chroot") == std::string::npos);  // jobs have no capability
   CHECK(filter->oci.find("{\"names\":[\"read\",\"no_such_call\"]") != std::string::npos);
-  CHECK(filter->oci.find("\"mount\"") != std::string::npos);  // among the denied
+  CHECK(filter->oci.find("\"mount\"") != std::string::npos);  // among the denied calls
 }
 
 TEST_CASE("config.json holds what the order says and nothing more") {
@@ -223,7 +223,7 @@ TEST_CASE("of a pipe that others fill again as much is read as it can hold") {
   };
   fill();
   read_what_is_there(reader.get(), read_some);
-  CHECK(taken >= 1u << 20);  // all that was there at first
+  CHECK(taken >= 1u << 20);  // everything that was there at first
   CHECK(taken <= (1u << 20) + chunk.size());
 
   const Fd endless(::open("/dev/zero", O_RDONLY | O_CLOEXEC));

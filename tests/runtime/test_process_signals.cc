@@ -1,6 +1,6 @@
-// A signal meant for a job's processes reaches no stranger, although the kernel gives numbers of
-// processes again: between the look at the cgroup's list, the hold on a process and the signal.
-// FIFOs in the place of the list make the test decide what happens in between.
+// Tests that a signal for a job's processes reaches no other process, although the kernel reuses
+// process numbers at any moment: after the list of the cgroup is read, after a process is held,
+// before the signal. FIFOs in the place of the list let the test decide what happens in between.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <linux/sched.h>
@@ -22,7 +22,8 @@ using namespace gantry::runtime;
 
 namespace {
 
-// A process that waits for its end; with this number where one is given. 0: not allowed to choose.
+// Starts a process that waits for its end, with this number if one is given. Returns 0 if the
+// number may not be chosen.
 pid_t sleeper(pid_t number = 0) {
   clone_args args{};
   args.exit_signal = SIGCHLD;
@@ -32,7 +33,7 @@ pid_t sleeper(pid_t number = 0) {
   }
   const long pid = ::syscall(SYS_clone3, &args, sizeof args);
   if (pid == 0) {
-    ::close_range(0, ~0U, 0);  // else the list would have no end as long as this one lives
+    ::close_range(0, ~0U, 0);  // otherwise the list would have no end as long as this process lives
     for (int number_of_signal : {SIGTERM, SIGINT}) ::signal(number_of_signal, SIG_DFL);
     for (;;) ::pause();
   }
@@ -45,15 +46,16 @@ void end(pid_t pid) {
   ::waitpid(pid, nullptr, 0);
 }
 
-// A signal is there when kill() returns, so an end that does not come in this time does not come.
+// A signal has arrived when kill() returns. So a process that does not end within this time does
+// not end.
 bool ends(pid_t pid) {
   const Fd held(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   pollfd over{held.get(), POLLIN, 0};
   return ::poll(&over, 1, 500) == 1;
 }
 
-// The list of processes of a cgroup, which says something else at each look. The second argument of
-// look() happens after the list was read and before the reader goes on.
+// The list of processes of a cgroup, which shows other text at each look. The second argument of
+// look() runs after the list was read and before the reader goes on.
 class List {
  public:
   List() {
@@ -65,10 +67,10 @@ class List {
   }
   ~List() { std::filesystem::remove_all(dir_); }
   void look(const std::string& text, const std::function<void()>& then = {}) {
-    const int fd = ::open(path().c_str(), O_WRONLY | O_CLOEXEC);  // once somebody reads
+    const int fd = ::open(path().c_str(), O_WRONLY | O_CLOEXEC);  // returns when somebody reads
     if (!text.empty()) REQUIRE(::write(fd, text.data(), text.size()) > 0);
     REQUIRE(::unlink(path().c_str()) == 0);
-    make();  // for the next look
+    make();  // makes the FIFO for the next look
     if (then) then();
     ::close(fd);
   }

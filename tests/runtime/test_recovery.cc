@@ -1,4 +1,4 @@
-// Held starts, signals, hooks, and what happens when a shim or noded is killed.
+// Tests held starts, signals, hooks, and what happens when a shim or noded is killed.
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -27,7 +27,7 @@ void start(Node& node, const LaunchRequest& request) {
   REQUIRE(node.wait_for(request.key, EventKind::running));
 }
 
-// Until the job has written something: its traps are set.
+// Waits until the job has written something: then its traps are set.
 void await_output(Node& node) {
   for (int i = 0; i < 6000 && node.output().find("ready") == std::string::npos; ++i)
     ::usleep(10'000);
@@ -76,7 +76,7 @@ TEST_CASE("what has got the number of a batch shell that is gone hears no signal
   REQUIRE(stranger >= 0);
   if (stranger == 0)
     for (;;) ::pause();
-  // As the record is when the kernel has given the shell's number to another process.
+  // Changes the record as if the kernel had given the shell's number to another process.
   const std::string path = job_dir(node.state_dir(), request.key) + "/" + kRunningFile;
   auto record = codec::decode<RunningRecord>(node.read(path));
   REQUIRE(record);
@@ -156,7 +156,8 @@ TEST_CASE("an attempt that noded recorded and did not start can be resumed") {
   Node node;
   auto request = node.job("exit 4");
   REQUIRE(node.runtime().begin(request));
-  // As if noded had been killed between the record and the spawn.
+  // This is the state in which noded was killed after it wrote the record and before it started the
+  // shim.
   ::kill(node.shim_pid(request.key) > 0 ? node.shim_pid(request.key) : 0x7ffffff, SIGKILL);
   node.wait_end(request.key);
   const std::string dir = node.state_dir() + "/jobs/1.1/";
@@ -169,7 +170,7 @@ TEST_CASE("an attempt that noded recorded and did not start can be resumed") {
   CHECK(node.wait_end(request.key).exit == ExitStatus{4, 0});
 }
 
-// The test's noded looks at nothing after it started the jobs, as one that was killed.
+// The test's noded looks at nothing after it started the jobs, as if it had been killed.
 TEST_CASE("a shim ends its job when its node was without the controller for too long") {
   if (!can_run()) return;
   Node node;
@@ -193,7 +194,8 @@ TEST_CASE("a shim ends its job when its node was without the controller for too 
     CHECK(has(record.message, "no contact with the controller"));
     node.runtime().forget(key);
   }
-  CHECK(node.run("echo never").cause == ExitCause::fenced);  // it is too late to begin
+  // The time is over, so the job must not begin.
+  CHECK(node.run("echo never").cause == ExitCause::fenced);
   ::unlink((node.state_dir() + "/" + kContactFile).c_str());
   CHECK(node.run("exit 7").exit == ExitStatus{7, 0});
   for (const auto& left : remains(node)) FAIL_CHECK(left);
@@ -263,7 +265,7 @@ TEST_CASE("the epilog of a job whose shim was killed is run in its place") {
   ::kill(node.shim_pid(watched.key), SIGKILL);
   CHECK(node.wait_end(watched.key).cause == ExitCause::shim_lost);
   CHECK(node.read(node.dir() + "/log") == "1 signal 9\n");
-  auto lost = node.job("sleep 1000");  // while no noded runs
+  auto lost = node.job("sleep 1000");  // this shim is killed while no noded runs
   lost.epilog = watched.epilog;
   start(node, lost);
   const auto found = node.restart([&] { ::kill(node.shim_pid(lost.key), SIGKILL); });
@@ -306,7 +308,7 @@ TEST_CASE("scratch is a directory of the disk, and goes with the job") {
 TEST_CASE("a job that uses more scratch than it asked for ends, and is told why") {
   if (!can_run()) return;
   Node node([](RuntimeOptions& options) { options.scratch_dir = "/var/tmp"; });
-  // It is looked at every 5 s; what is linked twice counts once.
+  // The scratch directory is measured every 5 s; a file with two names counts once.
   auto request = node.job(
       "head -c 3000000 /dev/zero > /tmp/a; ln /tmp/a /tmp/b; sleep 7; "
       "head -c 2000000 /dev/zero > /tmp/c; sleep 1000");
@@ -333,7 +335,7 @@ TEST_CASE("scratch of files that are deleted counts, as long as something holds 
         make + "m = mmap.mmap(f.fileno(), 0); os.remove('/tmp/a'); f.close(); time.sleep(12)",
         std::string("d = os.open('/tmp', os.O_TMPFILE | os.O_RDWR)\n"
                     "os.write(d, bytes(5_000_000)); time.sleep(12)"),
-        // Of a thread with descriptors of its own, and in a directory that is gone as well.
+        // A thread with descriptors of its own holds the file, whose directory is deleted as well.
         std::string("import ctypes\nos.mkdir('/tmp/d')\n"
                     "f = os.open('/tmp/d/a', os.O_CREAT | os.O_RDWR); os.write(f, "
                     "bytes(5_000_000)); os.remove('/tmp/d/a'); os.rmdir('/tmp/d')\n"
@@ -347,7 +349,8 @@ TEST_CASE("scratch of files that are deleted counts, as long as something holds 
                   body, record.message);
     CHECK(has(record.message, " of them by files that are deleted and still open"));
   }
-  // Elsewhere on the same disk it is nobody's scratch; nor is what is half below the limit.
+  // A deleted file elsewhere on the same disk does not count as scratch. A file of half the limit
+  // is allowed, although two processes hold it.
   const auto other = node.run(python(
       "f = open('" + node.home() +
       "/a', 'w+b'); f.write(bytes(5_000_000)); f.flush()\n"
@@ -377,9 +380,9 @@ TEST_CASE("scratch that lies deep counts, and is removed; too deep to be measure
   for (const auto& left : remains(node)) FAIL_CHECK(left);
 }
 
-// What a kill -9 finds differs with its moment: no lock signed yet, prolog, the OCI runtime at
-// work, the job running, the record half written. None may leave anything, and every attempt ends
-// once.
+// What a kill -9 meets depends on its moment: the lock not signed yet, the prolog, the OCI runtime
+// at work, the job running, the record half written. Nothing may be left in any of these cases, and
+// every attempt ends once.
 TEST_CASE("shims killed at any moment, and noded with them, leave nothing") {
   if (!can_run()) return;
   Node node;
@@ -435,7 +438,8 @@ TEST_CASE("shims come from a template, read as if they had been started, and out
   CHECK(words(before) == template_words);
   REQUIRE(::kill(before, SIGKILL) == 0);
 
-  const auto second = node.job("sleep 600");  // whether or not the node has noticed yet
+  // Works whether or not the node has noticed the loss yet.
+  const auto second = node.job("sleep 600");
   start(node, second);
   const auto third = node.job("sleep 600");
   start(node, third);

@@ -1,4 +1,5 @@
-// A node daemon that is no root: containers in user namespaces of its own user, without limits.
+// Tests a node daemon that is not root: containers in user namespaces of its own user, without
+// limits.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -19,7 +20,8 @@ using namespace gantry::runtime::test;
 
 namespace {
 
-// In a child that became the test's user: exit status 0 = fine, else the number of what was not.
+// Runs in a child that became the test's user. Exit status 0: all is well; otherwise the number of
+// the step that failed.
 int as_user(const std::string& home) {
   if (::setgroups(0, nullptr) != 0 || ::setresgid(kTestUid, kTestUid, kTestUid) != 0 ||
       ::setresuid(kTestUid, kTestUid, kTestUid) != 0)
@@ -60,7 +62,7 @@ int as_user(const std::string& home) {
   return 7;
 }
 
-// "/" is a mount, unless we are in a chroot, where the kernel gives nobody a user namespace.
+// Is this a chroot? Then "/" is no mount, and the kernel gives nobody a user namespace.
 bool in_chroot() {
   struct statx at {};
   return ::statx(AT_FDCWD, "/", 0, STATX_BASIC_STATS, &at) == 0 &&
@@ -76,8 +78,9 @@ TEST_CASE("an ordinary user's node runs containers, and says which layers are of
     MESSAGE("skipped: there are no user namespaces in a chroot");
     return;
   }
-  Node node;  // for its directories
-  // Not as they are: the build may lie below a directory that this user cannot enter.
+  Node node;  // only its directories are used
+  // The programs are copied, because the build may lie below a directory that this user cannot
+  // enter.
   std::filesystem::create_directory(node.home() + "/bin");
   for (const std::string name : {"/gantry-shim", "/gantry-init"})
     std::filesystem::copy_file(GANTRY_BIN_DIR + name, node.home() + "/bin" + name);

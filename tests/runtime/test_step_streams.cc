@@ -1,5 +1,5 @@
-// What a step's shim holds in its memory, which no limit of the job's holds: who reads its stream,
-// who writes to its pipes and who serves its PMI is the user's own program.
+// Tests how much memory a step's shim takes. No limit of the job counts that memory, and the
+// programs that read the step's stream, write to its pipes and serve its PMI are the user's own.
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@ namespace {
 
 constexpr long kMostMemory = 64 << 10;  // KiB; a shim has about ten MiB
 
-// The end of a step's stream that grun has.
+// The end of a step's stream that belongs to grun.
 struct ReadersEnd {
   ReadersEnd() : listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in at{};
@@ -76,13 +76,13 @@ class OneStep {
     shim_ = std::atoi(node.read(lock).c_str());
     REQUIRE(shim_ > 0);
   }
-  // The most that the shim has had, in KiB; 0 = it has gone.
+  // The most memory that the shim has had, in KiB; 0 = the shim is gone.
   [[nodiscard]] long memory() const {
     const auto status = node.read("/proc/" + std::to_string(shim_) + "/status");
     const auto at = status.find("VmHWM:");
     return at == std::string::npos ? 0 : std::atol(status.c_str() + at + 6);
   }
-  // Looks for so long, and no longer than it is too much.
+  // Watches the memory for `ms`, or until it is too much.
   [[nodiscard]] long memory_after(int ms, const std::function<void()>& meanwhile = {}) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
     long most = 0;
@@ -164,8 +164,8 @@ TEST_CASE("what a reader says after the end of its step is not kept") {
   };
   CHECK(step.memory_after(4'000, talk) < kMostMemory);
   CHECK_MESSAGE(sent > (100u << 20), sent);
-  // And not for ever, although the reader takes and says something all the time: the last words of
-  // a step have a minute.
+  // The shim does not wait for ever, although the reader takes and says something all the time: the
+  // last words of a step have a minute.
   if (std::getenv("GANTRY_LONG") != nullptr) {
     const auto began = std::chrono::steady_clock::now();
     while (step.memory() > 0 && std::chrono::steady_clock::now() - began < std::chrono::seconds(90))

@@ -1,4 +1,4 @@
-// Steps: tasks that enter the container of a running job.
+// Tests steps: tasks that enter the container of a running job.
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -57,7 +57,8 @@ TEST_CASE("tasks of a step are as confined as their job, and in its namespaces")
   CHECK(has(out, "CapBnd:\t0000000000000000"));
   CHECK(has(out, "NoNewPrivs:\t1"));
   CHECK(has(out, "Seccomp:\t2"));
-  CHECK(has(out, "gantry-init\nlo\n1\n" + node.home() + "\n0\n1\n2\n3\n"));  // 3 is ls's own
+  // Ls itself has opened 3.
+  CHECK(has(out, "gantry-init\nlo\n1\n" + node.home() + "\n0\n1\n2\n3\n"));
   CHECK(has(out, "Read-only file system"));
   CHECK_FALSE(has(out, "u=0"));
   REQUIRE(node.runtime().kill(job.key));
@@ -73,12 +74,12 @@ TEST_CASE("a step shares the job's memory limit, /tmp and processes") {
   node.wait_step(job.key, StepId{0});
   REQUIRE(node.runtime().begin_step(
       step_of(job, 1, "cat /tmp/shared; dd if=/dev/zero of=/dev/null bs=200M count=1", 1)));
-  // v1 kills one process of it, v2 the whole job (memory.oom.group).
+  // v1 kills one process of the step, v2 the whole job (memory.oom.group).
   const auto exit = node.wait_step(job.key, StepId{1}).exit;
   CHECK((exit == ExitStatus{137, 0} || exit == ExitStatus{0, 9}));
   CHECK(node.read(node.home() + "/step-1-0").starts_with("x\n"));
   if (exit.signal == 0) REQUIRE(node.runtime().signal(job.key, SIGTERM, proto::SignalScope::full));
-  const auto record = node.wait_end(job.key);  // a holder ends by SIGTERM when nothing is in it
+  const auto record = node.wait_end(job.key);  // a holder ends by SIGTERM when no process is in it
   CHECK(record.oom_kills >= 1);
 }
 
@@ -98,7 +99,7 @@ TEST_CASE("signals and the end of a step") {
   REQUIRE(node.runtime().signal(job.key, SIGUSR1, proto::SignalScope::steps));
   const auto record = node.wait_step(job.key, StepId{0});
   CHECK(record.exit == ExitStatus{7, 0});
-  // What the tasks left running is gone with the step; the job is not.
+  // Processes that the tasks left running are gone with the step; the job is not.
   auto look = step_of(job, 1, "ls /proc | grep -c '^[0-9]'", 1);
   REQUIRE(node.runtime().begin_step(look));
   node.wait_step(job.key, StepId{1});

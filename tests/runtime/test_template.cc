@@ -1,4 +1,5 @@
-// The shims' template dies at the worst moments: every start makes one shim, neither none nor two.
+// Tests that each start makes one shim, not none and not two, if the shims' template dies at the
+// worst moments.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -41,7 +42,7 @@ class Place {
     shim_ = std::move(*shim);
     return shim_;
   }
-  // Until it has said that it runs.
+  // Waits until the shim has reported that it runs.
   void await_start() const {
     for (int i = 0; i < 1000 && starts().empty(); ++i) ::usleep(10'000);
   }
@@ -77,7 +78,7 @@ TEST_CASE("a template that ends with the order in its hands: the shim is started
     ShimProcess found;
     CHECK(find_shim(place.job(), found) == ShimState::alive);
     CHECK(found.pid == shim.pid);
-    CHECK(shims.pid() != first);  // the next one
+    CHECK(shims.pid() != first);  // the next template
   }
 }
 

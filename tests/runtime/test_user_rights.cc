@@ -1,4 +1,4 @@
-// What root does in a user's name: files, notices, mounts, images and the scratch directory.
+// Tests what root does in a user's name: files, notices, mounts, images and the scratch directory.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <mqueue.h>
@@ -25,7 +25,7 @@ namespace {
 
 constexpr const char* kCorePattern = "/proc/sys/kernel/core_pattern";
 
-// Of root's, and the same for everybody: what the tests must not change.
+// A file of root's that exists once for the whole machine: the tests must not change it.
 std::string core_pattern() {
   return read_file(kCorePattern).value_or("");
 }
@@ -59,7 +59,7 @@ TEST_CASE("what belongs to the kernel is no job's output, by whatever name and m
         CHECK_MESSAGE(has(record.message, "node n1: output file "), record.message);
         CHECK_FALSE(record.started.has_value());
       }
-  // A name made of the job's own: the parts come from the user too.
+  // A path that is made from the job's name: its parts come from the user too.
   auto request = node.job("true");
   request.name = "..";
   request.std_out = "%x/%x/%x/%x/%x/%x/proc/sys/kernel/core_pattern";
@@ -100,7 +100,7 @@ TEST_CASE("what belongs to the kernel is no job's input, and the reason says so"
 TEST_CASE("links to files, named pipes and /dev/null are output as before") {
   if (!can_run()) return;
   Node node;
-  link("real", node.home() + "/link");  // to what is made only then
+  link("real", node.home() + "/link");  // the link's target does not exist yet
   auto request = node.job("echo text");
   request.std_out = "link";
   node.run(request);
@@ -126,7 +126,7 @@ TEST_CASE("links to files, named pipes and /dev/null are output as before") {
   request.std_in = request.std_out = request.std_err = "/dev/null";
   CHECK(node.run(request).exit == ExitStatus{0, 0});
 
-  // In a directory where everybody may make files, one of a stranger's does not get the output.
+  // In a directory where everybody may make files, a file of another user does not get the output.
   const std::string shared = node.dir() + "/shared";
   REQUIRE(::mkdir(shared.c_str(), 0777) == 0);
   REQUIRE(::chmod(shared.c_str(), 01777) == 0);
@@ -166,7 +166,7 @@ TEST_CASE("another user's links in a shared directory do not lead a job's output
   CHECK(has(out(shared + "/name", kTestUid), "has another name as well"));
   CHECK(node.read(mine) == "kept\n");
   CHECK(::access(missing.c_str(), F_OK) != 0);
-  // One's own link there, and root's in a directory of root's, lead where they say.
+  // A link of the user's own there, and root's link in a directory of root's, lead where they say.
   REQUIRE(::unlink((shared + "/name").c_str()) == 0);
   CHECK(out(shared + "/to-what-is-not", kTestUid) == "taken");
   CHECK(node.read(missing) == "astray\n");
@@ -212,13 +212,13 @@ TEST_CASE("no mount shows a file system of the kernel, whatever its names hold")
       CHECK_MESSAGE(has(record.message, "leads to what belongs to the node's kernel"),
                     record.message);
     }
-  // All of the host, with what is mounted in it.
+  // Mounts the whole host, with everything that is mounted in it.
   for (const std::string target :
        {"/tmp/host", "/tmp/the host's", "/tmp/the\\040host", "/tmp/a, b"}) {
     run("/:" + target, "cd /tmp/*/ && ls proc sys dev/pts | grep -v : | grep -c . ; ls etc/passwd");
     CHECK_MESSAGE(node.output() == "0\netc/passwd\n", target);
   }
-  // And names of that sort work.
+  // Other names with such characters work.
   for (const std::string target : {"/tmp/x y", "/tmp/x\\040y", "/tmp/x,y"}) {
     run(node.home() + "/a b:" + target, "cat '" + target + "/file'");
     CHECK_MESSAGE(node.output() == "blank\n", target);
@@ -295,7 +295,8 @@ TEST_CASE("a mount's place in a scratch directory is the user's, also on a tmpfs
   CHECK(node.output() == "20001\n20001\n");
 }
 
-// As much as it gets of what the kernel counts for each user, until `until` is there.
+// Takes as much as it gets of the things that the kernel counts for each user, until the file
+// `until` exists.
 constexpr const char* kTakeAll = R"(cat > take.py <<'END'
 import ctypes, os, sys, time
 libc = ctypes.CDLL(None, use_errno=True)

@@ -20,7 +20,7 @@ inline constexpr std::size_t kSeriesPoints = 256;
 struct Reading {                      // one look at a GPU or slice
   std::optional<std::uint32_t> busy;  // percent; unset: the driver does not tell
   std::uint64_t memory = 0;           // bytes in use
-  // For a slice: its part of the GPU's power by compute slices.
+  // Milliwatts; a slice has its part of the GPU's power by compute slices.
   std::optional<std::uint32_t> power_mw;
 };
 

@@ -28,7 +28,7 @@ namespace gantry::node {
 
 using proto::AttemptKey;
 
-// One look at everything.
+// The result of one look at all GPUs.
 struct GpuSight {
   GpuInventory inventory;  // its faults are those that discovery found
   // What checks found, by index; unset: nothing was checked this time, and the last checks still

@@ -133,7 +133,7 @@ std::vector<GpuHandover::Seen> GpuWork::look_at(const std::vector<HandedDevice>&
   const Instant now = runtime::wall_clock();
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const GpuDevice* gpu = find(devices[i].gpu);
-    // It is lost, and that was reported already.
+    // The GPU is lost, and that was reported already.
     if (gpu == nullptr || found_.devices[gpu->index] == nullptr) continue;
     const MigSlice* slice = devices[i].gpu_instance ? slice_of(*gpu, devices[i].uuid) : nullptr;
     if (devices[i].gpu_instance && slice == nullptr) continue;  // the slice does not exist any more

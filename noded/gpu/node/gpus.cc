@@ -106,7 +106,7 @@ void Gpus::load(const std::string& boot_id) {
 // known whether the jobs of that time still run; so the GPU is closed until it has proved that it
 // is well.
 void Gpus::read_log() {
-  // At the first start: no job ran before.
+  // At the first start no job has run before.
   if (known_.gpus.empty() || known_.log_seen_us == 0) return;
   const auto logged = gpu::logged_xids(roots_.dev + "/kmsg", microseconds(known_.log_seen_us));
   const Instant now = runtime::wall_clock();

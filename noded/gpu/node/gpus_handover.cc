@@ -234,7 +234,7 @@ void Gpus::repaired(const HandedDevice& device, const GpuFault& fault,
   tell();
 }
 
-// ---- whose its memory was
+// ---- which tenant had the memory
 
 bool Gpus::is_memory_of(const HandedDevice& device, const std::string& owner) const {
   const auto at = known_.memory.find(device.gpu_uuid);

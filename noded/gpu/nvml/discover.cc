@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint32_t kMostGpus = 16'384;
 
-// The node's NUMA node of a PCI device: what the kernel says, else what the driver says.
+// The NUMA node of a PCI device: the kernel's answer, or otherwise the driver's.
 std::int32_t numa_of(const Nvml& nvml, nvml::Device device, const Roots& roots,
                      const std::string& pci) {
   const auto text = runtime::read_file(roots.sys + "/bus/pci/devices/" + pci + "/numa_node", 4096);
@@ -29,7 +29,7 @@ std::int32_t numa_of(const Nvml& nvml, nvml::Device device, const Roots& roots,
   return nvml.numa(device).value_or(-1);
 }
 
-// What one GPU says of itself, but for its links and MIG.
+// Describes one GPU, without its links and MIG.
 Answer<GpuDevice> describe(const Nvml& nvml, nvml::Device device, const Roots& roots) {
   GpuDevice gpu;
   auto pci = nvml.pci(device);
@@ -40,7 +40,7 @@ Answer<GpuDevice> describe(const Nvml& nvml, nvml::Device device, const Roots& r
   if (!name) return tl::unexpected(name.error());
   const auto minor = nvml.minor(device);
   if (!minor) return tl::unexpected(minor.error());
-  const auto memory = nvml.memory(device);  // some GPUs have none but the machine's
+  const auto memory = nvml.memory(device);  // some GPUs have only the machine's memory
   if (!memory && memory.error().code != Return::not_supported)
     return tl::unexpected(memory.error());
   gpu.pci = std::move(*pci);
@@ -53,8 +53,9 @@ Answer<GpuDevice> describe(const Nvml& nvml, nvml::Device device, const Roots& r
   return gpu;
 }
 
-// Links from each GPU straight to others and to switches, then all pairs: GPUs on switches reach
-// each other over as many links as the one with fewer has there.
+// Counts the links from each GPU straight to others and to switches, then fills in all pairs: two
+// GPUs that are on switches reach each other over as many links as the one with fewer has to
+// switches.
 void find_links(const Nvml& nvml, Discovery& out) {
   auto& gpus = out.inventory.gpus;
   std::map<std::string, std::uint32_t, std::less<>> by_pci;
@@ -65,7 +66,7 @@ void find_links(const Nvml& nvml, Discovery& out) {
   for (std::size_t i = 0; i < gpus.size(); ++i) {
     for (std::uint32_t link = 0; link < nvml::kMostNvLinks; ++link) {
       const auto active = nvml.link_active(out.devices[i], link);
-      if (!active) break;  // no such link, or none at all
+      if (!active) break;  // no such link, or the GPU has no links at all
       if (!*active) continue;
       const auto peer = nvml.link_pci(out.devices[i], link);
       const auto found = peer ? by_pci.find(*peer) : by_pci.end();
@@ -93,8 +94,9 @@ bool same_shape(const MigGeometry& a, const MigGeometry& b) {
          a.profiles == b.profiles;
 }
 
-// A geometry is one for all GPUs of a model: of GPUs that share a name and not their profiles (two
-// sizes of memory), the later ones are a model of their own, "a100-80gb".
+// All GPUs of a model share one geometry. If GPUs have the same name and different profiles
+// (because they have different sizes of memory), the later ones get a model name of their own,
+// "a100-80gb".
 void find_geometry_of(const Nvml& nvml, GpuDevice& gpu, nvml::Device device, Discovery& out) {
   auto geometry = geometry_of(nvml, device, gpu.model);
   if (!geometry) {

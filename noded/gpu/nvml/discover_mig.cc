@@ -1,4 +1,4 @@
-// Discovery of what a GPU can be partitioned into, and of the slices that it has.
+// Discovers into which slices a GPU can be cut, and which slices it has.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -16,7 +16,8 @@ Answer<MigGeometry> geometry_of(const Nvml& nvml, nvml::Device device, const std
   if (!profiles) return tl::unexpected(profiles.error());
   for (const Profile& one : *profiles) {
     const auto places = nvml.placements(device, one.info.id);
-    if (!places && places.error().code == Return::not_supported) continue;  // not in this mode
+    // The profile is not available in this mode.
+    if (!places && places.error().code == Return::not_supported) continue;
     if (!places) return tl::unexpected(places.error());
     if (places->empty()) continue;
     MigProfile profile;
@@ -38,8 +39,7 @@ Answer<MigGeometry> geometry_of(const Nvml& nvml, nvml::Device device, const std
 
 namespace {
 
-// The one compute instance of a GPU instance that has all of its compute slices; nothing when they
-// are cut up, or when there is none.
+// The one compute instance of a GPU instance; nothing if there are several of them, or none.
 const Nvml::MigDevice* whole_instance(const std::vector<Nvml::MigDevice>& devices,
                                       std::uint32_t gpu_instance) {
   const Nvml::MigDevice* found = nullptr;
@@ -51,7 +51,7 @@ const Nvml::MigDevice* whole_instance(const std::vector<Nvml::MigDevice>& device
   return found;
 }
 
-// Does its GPU instance have a compute instance of all `slices` compute slices?
+// Does the GPU instance have a compute instance with all of its `slices` compute slices?
 Answer<bool> has_whole_instance(const Nvml& nvml, nvml::GpuInstance instance,
                                 std::uint32_t slices) {
   const auto profiles = nvml.compute_profiles(instance);
@@ -78,7 +78,7 @@ Answer<std::vector<MigSlice>> slices_of(const Nvml& nvml, nvml::Device device,
     if (!instances) return tl::unexpected(instances.error());
     for (const nvml::GpuInstance instance : *instances) {
       const auto info = nvml.info(instance);
-      if (!info && info.error().code == Return::not_found) continue;  // it has just gone
+      if (!info && info.error().code == Return::not_found) continue;  // the instance has just gone
       if (!info) return tl::unexpected(info.error());
       const Nvml::MigDevice* whole = whole_instance(*devices, info->id);
       const auto all = has_whole_instance(nvml, instance, profile.compute_slices);

@@ -13,7 +13,7 @@ namespace {
 constexpr const char* kFile = "gpus.msgpack";
 constexpr std::uint32_t kUnset = 0xFFFFFFFF;
 
-// Links are given by index, so they move with them.
+// Links are stored by index of the other GPU, so they move when indexes change.
 void renumber_links(GpuDevice& gpu, const std::vector<std::uint32_t>& new_of, std::size_t count) {
   if (gpu.nvlinks.empty()) return;
   std::vector<std::uint32_t> links(count);
@@ -69,7 +69,7 @@ Result<void> store_known(const std::string& dir, const KnownGpus& known) {
   if (auto made = runtime::make_dirs(dir, 0700); !made) return made;
   const Fd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) return runtime::fail_errno(ErrorCode::io_error, dir);
-  // It has to outlive the daemon, not the machine.
+  // The file has to outlive the daemon, not the machine.
   return runtime::write_whole(fd.get(), kFile, codec::encode(known), runtime::Durability::none);
 }
 

@@ -1,6 +1,6 @@
-// Which index each GPU has, kept for as long as the machine is up: jobs name GPUs by it. Discovery
-// counts those that answer, so without this a GPU that falls off the bus would give its neighbours
-// other numbers, and other people's jobs other GPUs.
+// Which index each GPU has. The indexes are kept for as long as the machine is up, because jobs
+// name GPUs by them. Discovery counts only the GPUs that answer; so without this, a GPU that falls
+// off the bus would give its neighbours other indexes, and jobs of other people other GPUs.
 #pragma once
 
 #include <map>
@@ -12,13 +12,13 @@
 namespace gantry::gpu {
 
 struct KnownGpus {
-  std::string boot_id;          // of another boot: nothing runs that has a number, all begins anew
-  std::vector<GpuDevice> gpus;  // as last told, by index, with their faults
-  // Of each, the NVLinks that have been up at once.
+  std::string boot_id;  // after another boot no job runs that has an index, so all begins anew
+  std::vector<GpuDevice> gpus;  // as last reported, by index, with their faults
+  // How many NVLinks of each GPU have been up at the same time.
   std::vector<std::uint32_t> links{};
-  std::int64_t log_seen_us = 0;  // of the kernel's log: Xids up to then are dealt with
-  // By UUID of the GPU, of each of its memory slices: whose it was last. "" = not known, "-" =
-  // nobody's since it was overwritten, "=NAME" = of that tenant.
+  std::int64_t log_seen_us = 0;  // time in the kernel's log up to which Xids were handled
+  // By UUID of a GPU, for each of its memory slices: which tenant had it last. "" = not known, "-"
+  // = nobody since it was overwritten, "=NAME" = this tenant.
   std::map<std::string, std::vector<std::string>> memory{};
   template <class S, class V>
   static void fields(S& s, V&& v) {
@@ -30,11 +30,12 @@ struct KnownGpus {
   }
 };
 
-// Gives `found` the known indexes, by UUID. A known one that is not found is put in its place as it
-// was, with the fault gpu-lost and no handle; one that is new comes behind.
+// Gives the GPUs of `found` their known indexes, by UUID. A known GPU that was not found is put
+// into its place as it was, with the fault gpu-lost and no handle; a new GPU gets the next free
+// index.
 void keep_indexes(Discovery& found, const KnownGpus& known, Instant now);
 
-// A small file in `dir`. One that is missing, or of another boot, knows nothing.
+// Loads a small file in `dir`. If it is missing, or from another boot, nothing is known.
 Result<KnownGpus> load_known(const std::string& dir, const std::string& boot_id);
 Result<void> store_known(const std::string& dir, const KnownGpus& known);
 

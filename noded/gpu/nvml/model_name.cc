@@ -1,4 +1,4 @@
-// Names of GPUs as people ask for them in requests.
+// Makes the names of GPU models that people use in requests.
 #include <algorithm>
 #include <array>
 
@@ -27,8 +27,9 @@ std::vector<std::string> words_of(std::string_view name) {
   return words;
 }
 
-// Up to three letters and two digits or more, with at most one letter behind: h100, b200, gb200,
-// t4, l40s, a10g, v100s. Not a size ("80gb"), a module ("sxm4") or a memory ("hbm3").
+// Is the word up to three letters and two digits or more, with at most one letter behind: h100,
+// b200, gb200, t4, l40s, a10g, v100s? A size ("80gb"), a module ("sxm4") or a memory ("hbm3") is no
+// chip.
 bool is_chip(const std::string& word) {
   static constexpr std::array<std::string_view, 5> kOther{"sxm", "hbm", "pcie", "nvl", "gddr"};
   for (const std::string_view prefix : kOther)
@@ -40,7 +41,7 @@ bool is_chip(const std::string& word) {
   return letters >= 1 && letters <= 3 && at > letters && word.size() - at <= 1;
 }
 
-// Words that are no part of what people call the model.
+// Is the word no part of what people call the model?
 bool is_noise(const std::string& word) {
   static constexpr std::array<std::string_view, 8> kNoise{
       "nvidia", "tesla", "quadro", "geforce", "graphics", "gpu", "device", "generation"};

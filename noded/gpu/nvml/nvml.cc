@@ -39,7 +39,7 @@ ErrorCode code_of(Return code) {
   }
 }
 
-// "00000000:3B:00.0" to "0000:3b:00.0", as the kernel and lspci write it.
+// Writes "00000000:3B:00.0" as "0000:3b:00.0", as the kernel and lspci do.
 std::string pci_text(const nvml::PciInfo& info) {
   return fmt::format("{:04x}:{:02x}:{:02x}.0", info.domain, info.bus, info.device);
 }
@@ -217,7 +217,7 @@ Answer<nvml::EventSet> Nvml::create_event_set() const {
 }
 
 void Nvml::free(nvml::EventSet set) const {
-  static_cast<void>(call(calls_->event_set_free, set));  // nothing is left to be done about it
+  static_cast<void>(call(calls_->event_set_free, set));  // if it fails, nothing more can be done
 }
 
 Answer<std::uint64_t> Nvml::event_types(nvml::Device device) const {
@@ -232,7 +232,7 @@ Answer<void> Nvml::register_events(nvml::Device device, std::uint64_t types,
 Answer<std::optional<nvml::EventData>> Nvml::wait(nvml::EventSet set,
                                                   std::uint32_t timeout_ms) const {
   nvml::EventData data{};
-  data.gpu_instance = data.compute_instance = nvml::kNoInstance;  // older drivers leave them alone
+  data.gpu_instance = data.compute_instance = nvml::kNoInstance;  // older drivers do not set them
   const auto done = call(calls_->event_wait, set, &data, timeout_ms);
   if (done) return data;
   if (done.error().code == Return::timeout) return std::nullopt;

@@ -1,9 +1,11 @@
-// NVIDIA's management library, loaded at run time: the one place that calls it. There is nothing to
-// link and no header of NVIDIA's; a machine without a driver gets one sentence that says so.
+// NVIDIA's management library, loaded at run time. This is the only place that calls it. Nothing is
+// linked and no header of NVIDIA's is used; on a machine without a driver the caller gets one
+// sentence that says so.
 //
-// Names that a driver does not have are tried in their older form (nvml_calls.def); a call that it
-// does not have at all answers function_not_found. Calls may come from several threads. Every
-// answer is checked for the sizes that NVML promises, no text is taken for terminated.
+// If a driver lacks a function under its name, older names of it are tried (nvml_calls.def); a call
+// that the driver does not have at all returns function_not_found. Calls may come from several
+// threads. Every answer is checked against the sizes that NVML promises, and no text is assumed to
+// end with a zero byte.
 #pragma once
 
 #include <memory>
@@ -16,7 +18,7 @@
 
 namespace gantry::gpu {
 
-// Why a call did not do it. `call` is the function's name.
+// Why a call failed. `call` is the function's name.
 struct Failure {
   nvml::Return code = nvml::Return::unknown;
   const char* call = "";
@@ -25,34 +27,34 @@ template <class T>
 using Answer = tl::expected<T, Failure>;
 
 std::string to_string(const Failure& failure);  // "nvmlDeviceGetUUID: the GPU has fallen off ..."
-// As an error about `what`, "GPU 3 (0000:3b:00.0)".
+// Makes an error about `what`, for example "GPU 3 (0000:3b:00.0)".
 tl::unexpected<Error> fail_nvml(std::string_view what, const Failure& failure);
 
-struct MemoryUse {  // bytes; `used` without what the driver keeps for itself
+struct MemoryUse {  // bytes; `used` does not count what the driver keeps for itself
   std::uint64_t total = 0, used = 0;
 };
 struct RemappedRows {
   std::uint32_t correctable = 0, uncorrectable = 0;
-  bool pending = false;  // at the next reset
-  bool failed = false;   // no spare row was left
+  bool pending = false;  // true: rows are remapped at the next reset
+  bool failed = false;   // true: no spare row was left
 };
 struct MigMode {
   bool now = false, after_reset = false;
 };
-struct Profile {  // of GPU instances
+struct Profile {  // a profile of GPU instances
   nvml::GpuInstanceProfile info;
   std::string name;  // "1g.10gb"
 };
 
 class Nvml {
  public:
-  // `library`: a path, or "libnvidia-ml.so.1" for the loader's own search. The error is one clause.
+  // `library` is a path, or "libnvidia-ml.so.1" to let the loader search. The error is one clause.
   static Result<std::unique_ptr<Nvml>> open(const std::string& library);
   ~Nvml();
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
 
-  // The path that the library was loaded from; "" when the loader does not say.
+  // The path from which the library was loaded; "" if the loader does not say.
   [[nodiscard]] std::string file() const;
   [[nodiscard]] Answer<std::string> driver_version() const;
   [[nodiscard]] Answer<std::string> cuda_version() const;  // "12.4"
@@ -60,7 +62,7 @@ class Nvml {
   // ---- GPUs
   [[nodiscard]] Answer<std::uint32_t> count() const;
   [[nodiscard]] Answer<nvml::Device> device(std::uint32_t index) const;  // not GpuDevice::index
-  [[nodiscard]] Answer<std::string> uuid(nvml::Device) const;            // of slices too
+  [[nodiscard]] Answer<std::string> uuid(nvml::Device) const;            // also of slices
   [[nodiscard]] Answer<std::string> name(nvml::Device) const;
   [[nodiscard]] Answer<std::uint32_t> minor(nvml::Device) const;
   [[nodiscard]] Answer<std::string> pci(nvml::Device) const;  // "0000:3b:00.0"
@@ -71,7 +73,8 @@ class Nvml {
 
   // ---- state; memory and processes also of slices
   [[nodiscard]] Answer<MemoryUse> memory(nvml::Device) const;
-  [[nodiscard]] Answer<nvml::Utilization> utilization(nvml::Device) const;  // not under MIG
+  // The driver does not tell utilization in MIG mode.
+  [[nodiscard]] Answer<nvml::Utilization> utilization(nvml::Device) const;
   [[nodiscard]] Answer<std::uint32_t> power_mw(nvml::Device) const;
   [[nodiscard]] Answer<std::uint32_t> temperature(nvml::Device) const;  // Celsius
   [[nodiscard]] Answer<std::uint32_t> temperature_limit(nvml::Device, nvml::TemperatureLimit) const;
@@ -81,7 +84,7 @@ class Nvml {
   [[nodiscard]] Answer<bool> retirement_pending(nvml::Device) const;
   [[nodiscard]] Answer<RemappedRows> remapped_rows(nvml::Device) const;
   [[nodiscard]] Answer<std::uint32_t> recovery_action(nvml::Device) const;
-  // Compute, MPS and graphics processes, each pid once, ascending.
+  // Compute, MPS and graphics processes; each pid once, ascending.
   [[nodiscard]] Answer<std::vector<nvml::ProcessInfo>> processes(nvml::Device) const;
 
   // ---- MIG
@@ -96,7 +99,7 @@ class Nvml {
   [[nodiscard]] Answer<nvml::GpuInstance> create(nvml::Device, std::uint32_t profile,
                                                  nvml::Placement at) const;
   [[nodiscard]] Answer<void> destroy(nvml::GpuInstance) const;
-  // Those that a GPU instance may have; without sharing of engines.
+  // The profiles that a GPU instance may have, without those that share engines.
   [[nodiscard]] Answer<std::vector<nvml::ComputeInstanceProfile>> compute_profiles(
       nvml::GpuInstance) const;
   [[nodiscard]] Answer<std::vector<nvml::ComputeInstance>> compute_instances(
@@ -118,7 +121,7 @@ class Nvml {
   [[nodiscard]] Answer<std::uint64_t> event_types(nvml::Device) const;
   [[nodiscard]] Answer<void> register_events(nvml::Device, std::uint64_t types,
                                              nvml::EventSet) const;
-  // Nothing after `timeout_ms` without an event.
+  // Returns nothing if no event came within `timeout_ms`.
   [[nodiscard]] Answer<std::optional<nvml::EventData>> wait(nvml::EventSet,
                                                             std::uint32_t timeout_ms) const;
 
@@ -128,7 +131,7 @@ class Nvml {
   void free(nvml::GpmSample) const;
   [[nodiscard]] Answer<void> take(nvml::Device, nvml::GpmSample) const;
   [[nodiscard]] Answer<void> take(nvml::Device, std::uint32_t gpu_instance, nvml::GpmSample) const;
-  // Percent that the graphics engine was busy from `first` to `second`.
+  // For how many percent of the time from `first` to `second` the graphics engine was busy.
   [[nodiscard]] Answer<double> busy(nvml::GpmSample first, nvml::GpmSample second) const;
 
  private:

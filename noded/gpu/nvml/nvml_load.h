@@ -1,4 +1,4 @@
-// The table of NVML's functions and how they are called; inside nvml*.cc only.
+// The table of NVML's functions and how they are called; for nvml*.cc only.
 #pragma once
 
 #include <dlfcn.h>
@@ -12,7 +12,7 @@ namespace gantry::gpu {
 
 template <class F>
 struct Call {
-  F* function = nullptr;  // nullptr: this driver has none of the names
+  F* function = nullptr;  // nullptr: this driver has none of the function's names
   const char* name = "";
 };
 
@@ -36,7 +36,8 @@ struct Nvml::Calls {
 #undef X
   }
 
-  // The first function without which nothing can be said about GPUs; nullptr = all are there.
+  // The first missing function of those without which nothing is known about GPUs; nullptr = all
+  // are there.
   [[nodiscard]] const char* missing() const {
     if (init.function == nullptr) return init.name;
     if (shutdown.function == nullptr) return shutdown.name;
@@ -60,7 +61,7 @@ Answer<void> call(const Call<F>& call, In... in) {
   return {};
 }
 
-// A call whose last argument is where the answer goes.
+// A call whose last argument is the place for the answer.
 template <class T, class F, class... In>
 Answer<T> get(const Call<F>& function, In... in) {
   T out{};

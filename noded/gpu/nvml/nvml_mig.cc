@@ -1,4 +1,4 @@
-// Nvml: processes and MIG, where lists of unknown length are asked for.
+// The part of Nvml about processes and MIG, where lists of unknown length are read.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -14,14 +14,15 @@ using nvml::Return;
 namespace {
 
 constexpr std::uint32_t kMostProcesses = 4096;
-constexpr std::uint32_t kMostInstances = 64;  // of one profile on one GPU; the largest so far is 7
+// Instances of one profile on one GPU; the largest number so far is 7.
+constexpr std::uint32_t kMostInstances = 64;
 
-bool is_absent(Return code) {  // this driver or this GPU has no such thing
+bool is_absent(Return code) {  // this driver or this GPU lacks it
   return code == Return::not_supported || code == Return::invalid_argument ||
          code == Return::not_found || code == Return::function_not_found;
 }
 
-// Lists whose length is first asked for and may grow before they are.
+// Reads a list: asks for its length first, and again if it has grown meanwhile.
 Answer<void> add_processes(
     const Call<Return(nvml::Device, std::uint32_t*, nvml::ProcessInfo*)>& function,
     nvml::Device device, std::vector<nvml::ProcessInfo>& out) {
@@ -39,8 +40,8 @@ Answer<void> add_processes(
   }
 }
 
-// nvidia-smi's names, for drivers that do not give them: the GPU's memory in GB, times the eighths
-// of it that the profile has (the rule of NVIDIA's go-nvlib).
+// Makes nvidia-smi's names for drivers that do not give them: the GPU's memory in GB, times the
+// eighths of it that the profile has (the rule of NVIDIA's go-nvlib).
 std::string name_of(std::uint32_t index, const nvml::GpuInstanceProfile& info,
                     std::uint64_t total) {
   constexpr std::uint32_t kOneSliceWithMedia = 7, kTwoSlicesWithMedia = 8;  // profile indexes
@@ -54,7 +55,7 @@ std::string name_of(std::uint32_t index, const nvml::GpuInstanceProfile& info,
   return fmt::format("{}g.{:.0f}gb{}", info.slices, gb, media ? "+me" : "");
 }
 
-std::string plain_name(const char* text) {  // "MIG 1g.10gb" in some drivers
+std::string plain_name(const char* text) {  // some drivers say "MIG 1g.10gb"
   std::string_view name(text, ::strnlen(text, nvml::kNameBytes));
   if (name.starts_with("MIG ")) name.remove_prefix(4);
   return std::string(name);
@@ -121,7 +122,8 @@ Answer<std::vector<nvml::Placement>> Nvml::placements(nvml::Device device,
 
 Answer<std::vector<nvml::GpuInstance>> Nvml::gpu_instances(nvml::Device device,
                                                            std::uint32_t profile) const {
-  // NVML wants room for as many as the profile may have, and does not say how many it has.
+  // NVML wants room for as many instances as the profile may have, and does not say how many that
+  // are.
   std::vector<nvml::GpuInstance> out(kMostInstances);
   std::uint32_t count = kMostInstances;
   if (auto done = call(calls_->gpu_instances, device, profile, out.data(), &count); !done)
@@ -190,7 +192,7 @@ Answer<std::vector<Nvml::MigDevice>> Nvml::mig_devices(nvml::Device device) cons
   if (!most) return tl::unexpected(most.error());
   for (std::uint32_t index = 0; index < std::min(*most, kMostInstances); ++index) {
     const auto handle = get<nvml::Device>(calls_->mig_device, device, index);
-    if (!handle && is_absent(handle.error().code)) continue;  // a gap, or the end
+    if (!handle && is_absent(handle.error().code)) continue;  // a gap in the list, or its end
     if (!handle) return tl::unexpected(handle.error());
     MigDevice one;
     one.device = *handle;

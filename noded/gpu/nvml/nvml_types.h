@@ -1,6 +1,6 @@
-// What we use of NVML's binary interface: our own declarations, since the driver's header is no
-// part of this tree. Layouts are those of libnvidia-ml.so.1 on x86-64 and are asserted; names
-// follow NVIDIA's without their prefix. Facts: NVIDIA's NVML API guide.
+// The part of NVML's binary interface that Gantry uses, in declarations of our own, since the
+// driver's header is no part of this tree. Layouts are those of libnvidia-ml.so.1 on x86-64 and are
+// asserted; names follow NVIDIA's without their prefix. Facts are from NVIDIA's NVML API guide.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace gantry::gpu::nvml {
 
-using Device = struct DeviceHandle*;  // of a GPU, or of a MIG device (a slice)
+using Device = struct DeviceHandle*;  // a GPU, or a MIG device (a slice)
 using GpuInstance = struct GpuInstanceHandle*;
 using ComputeInstance = struct ComputeInstanceHandle*;
 using EventSet = struct EventSetHandle*;
@@ -30,7 +30,7 @@ enum class Return : std::int32_t {
   gpu_is_lost = 15,
   reset_required = 16,
   operating_system = 17,
-  version_mismatch = 18,  // of library and kernel module
+  version_mismatch = 18,  // library and kernel module differ
   in_use = 19,
   memory = 20,
   insufficient_resources = 23,
@@ -49,9 +49,9 @@ constexpr std::uint32_t version_of(std::uint32_t n) {
 
 inline constexpr std::uint32_t kUuidBytes = 96;
 inline constexpr std::uint32_t kNameBytes = 96;
-inline constexpr std::uint32_t kNoInstance = 0xFFFFFFFF;  // of an event that is the whole GPU's
-inline constexpr std::uint32_t kMostGpuInstanceProfiles = 24;     // indexes that are asked for
-inline constexpr std::uint32_t kMostComputeInstanceProfiles = 8;  // likewise
+inline constexpr std::uint32_t kNoInstance = 0xFFFFFFFF;          // in an event about the whole GPU
+inline constexpr std::uint32_t kMostGpuInstanceProfiles = 24;     // indexes that are tried
+inline constexpr std::uint32_t kMostComputeInstanceProfiles = 8;  // the same for compute instances
 inline constexpr std::uint32_t kMostNvLinks = 18;
 
 struct PciInfo {
@@ -85,7 +85,7 @@ struct ProcessInfo {
 };
 static_assert(sizeof(ProcessInfo) == 24);
 
-struct Placement {  // of a GPU instance in memory slices
+struct Placement {  // place of a GPU instance, in memory slices
   std::uint32_t start, size;
 };
 static_assert(sizeof(Placement) == 8);
@@ -125,24 +125,26 @@ struct ComputeInstanceInfo {
 };
 static_assert(sizeof(ComputeInstanceInfo) == 32);
 
-// Events. For xid, `data` is the number of the Xid.
+// Events. For an Xid event, `data` is the number of the Xid.
 inline constexpr std::uint64_t kEventDoubleBitEcc = 2, kEventXid = 8, kEventUnavailable = 0x4000,
                                kEventRecoveryAction = 0x8000;
 
 struct EventData {
   Device device;
   std::uint64_t type, data;
-  std::uint32_t gpu_instance, compute_instance;  // kNoInstance: of the whole GPU
+  std::uint32_t gpu_instance, compute_instance;  // kNoInstance: the event is about the whole GPU
 };
 static_assert(sizeof(EventData) == 32);
 
-// Fields. kFieldRecoveryAction: 0 none, 1 reset, 2 reboot, 3 drain peers, 4 drain and reset.
+// Fields. Values of kFieldRecoveryAction: 0 none, 1 reset, 2 reboot, 3 drain peers, 4 drain and
+// reset.
 inline constexpr std::uint32_t kFieldRecoveryAction = 230;
 
 struct FieldValue {
   std::uint32_t field, scope;
   std::int64_t timestamp_us, latency_us;
-  std::uint32_t type;  // of value: 0 double, 1 unsigned, 2 unsigned long, 3 unsigned long long
+  // Type of the value: 0 double, 1 unsigned, 2 unsigned long, 3 unsigned long long.
+  std::uint32_t type;
   Return result;
   union {
     double real;
@@ -154,7 +156,7 @@ static_assert(sizeof(FieldValue) == 40);
 
 enum class LinkEnd : std::uint32_t { gpu = 0, npu = 1, nvswitch = 2, unknown = 255 };
 
-// Why clocks are lower than asked for: bits of GetCurrentClocksEventReasons.
+// Reasons why clocks are lower than asked for: bits of GetCurrentClocksEventReasons.
 inline constexpr std::uint64_t kClocksHwSlowdown = 0x8, kClocksSwThermal = 0x20,
                                kClocksHwThermal = 0x40, kClocksPowerBrake = 0x80;
 
@@ -163,7 +165,8 @@ enum class EccSince : std::uint32_t { reset = 0, ever = 1 };
 enum class RetiredFor : std::uint32_t { single_bit_errors = 0, double_bit_error = 1 };
 enum class TemperatureLimit : std::uint32_t { shutdown = 0, slowdown = 1 };
 
-// GPM: counters since the sample before, from Hopper on the only utilisation of a MIG slice.
+// GPM: counters since the sample before. From Hopper on it gives the only utilisation of a MIG
+// slice.
 inline constexpr std::uint32_t kGpmVersion = 1, kGpmGraphicsUtilization = 1;
 
 struct GpmSupport {
@@ -179,7 +182,7 @@ struct GpmMetric {
 };
 static_assert(sizeof(GpmMetric) == 40);
 
-// NVIDIA's array has grown from 98 with the drivers; the library goes by `count`.
+// NVIDIA's array has grown from 98 entries with the drivers; the library reads `count` entries.
 struct GpmMetrics {
   std::uint32_t version, count;
   GpmSample first, second;

@@ -1,7 +1,7 @@
-// gantry-pmi2 NAME NODE NODES TASKS: the PMI server of one step on one node, for --mpi=pmi2. As
+// gantry-pmi2 NAME NODE NODES TASKS: the PMI server of one step on one node, for --mpi=pmi2. Like
 // gantry-pmix (noded/pmi/pmix/main.cc) it is started by gantry-shim beside the step's tasks, inside
-// of their container and as their user, and what it says to its like goes over descriptor 4. The
-// tasks' sockets are descriptors kFirstTask and on.
+// their container and as their user. What it says to the servers of other nodes goes over
+// descriptor 4. The tasks' sockets are descriptors from kFirstTask on.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -27,7 +27,7 @@ void say(Word word, std::uint32_t number, std::string_view bytes) {
   for (std::size_t at = 0; at < out.size();) {
     const ssize_t n = ::send(pmix::kSocket, out.data() + at, out.size() - at, MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) ::_exit(1);  // the shim has gone, and the step with it
+    if (n <= 0) ::_exit(1);  // the shim is gone, and the step with it
     at += static_cast<std::size_t>(n);
   }
 }
@@ -44,8 +44,9 @@ void say_abort(std::uint32_t rank, int status, const std::string& why) {
   say(Word::abort, rank, std::string(reinterpret_cast<const char*>(&status), sizeof status) + why);
 }
 
-// A task's socket, and what it has not taken yet. While there is some, it is not read from: so a
-// task that does not read is held up, and cannot fill our memory.
+// A task's socket, and bytes that the task has not taken yet. While there are such bytes, nothing
+// is read from the task. So a task that does not read has to wait, and cannot fill this program's
+// memory.
 struct Line {
   int fd = -1;
   std::string out;
@@ -75,7 +76,7 @@ class Loop {
     say(Word::ready, 0, "");
     while (turn()) {
     }
-    // The tasks have ended: whether others still wait for them is seen from their last words.
+    // The tasks have ended. Their last words show whether other tasks still wait for them.
     for (std::uint32_t task = 0; task < lines_.size(); ++task)
       while (lines_[task].fd >= 0 && read(task)) {
       }
@@ -98,7 +99,7 @@ class Loop {
     return watched[0].revents == 0 || hear();
   }
 
-  // False: the shim has said all.
+  // Returns false when the shim has closed its end.
   bool hear() {
     char buffer[32 << 10];
     const ssize_t n = ::read(pmix::kSocket, buffer, sizeof buffer);
@@ -113,7 +114,7 @@ class Loop {
     return true;
   }
 
-  // False: there is nothing more for now.
+  // Returns false when there is nothing more for now.
   bool read(std::uint32_t task) {
     char buffer[16 << 10];
     const ssize_t n = ::read(lines_[task].fd, buffer, sizeof buffer);
@@ -133,7 +134,7 @@ class Loop {
       const ssize_t n = ::send(line.fd, line.out.data(), line.out.size(), MSG_NOSIGNAL);
       if (n < 0 && errno == EINTR) continue;
       if (n < 0 && errno == EAGAIN) return;
-      if (n <= 0) break;  // it reads no more; that it has gone is seen when it is read from
+      if (n <= 0) break;  // the task reads no more; the next read will show that it is gone
       line.out.erase(0, static_cast<std::size_t>(n));
     }
     line.out.clear();
@@ -176,7 +177,8 @@ int run(int argc, char** argv) {
 }  // namespace gantry::pmi2
 
 int main(int argc, char** argv) {
-  // It runs with the job's ids; what it says to the shim is not for the job's programs to say.
+  // This program runs with the job's ids. The job's programs may not take its place when it talks
+  // to the shim, so they may not trace it.
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   return gantry::pmi2::run(argc, argv);
 }

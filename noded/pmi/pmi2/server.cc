@@ -9,17 +9,18 @@
 namespace gantry::pmi2 {
 namespace {
 
-// As PMI-2 numbers them (pmi2.h); PMI-1 knows 0 and others.
+// Result codes with the numbers of PMI-2 (pmi2.h); PMI-1 distinguishes only 0 and others.
 constexpr int kGood = 0;
 constexpr int kWrongArgument = 3;
 constexpr int kWrongKeyLength = 5;
 constexpr int kWrongValueLength = 7;
 constexpr int kOther = 14;
 constexpr int kRefused = -1;
-constexpr int kNoApplication = -1;  // as Slurm has it: which of several commands, nobody knows
+// The value that Slurm gives: which of several commands a task runs is not known.
+constexpr int kNoApplication = -1;
 
 constexpr std::string_view kMapping = "PMI_process_mapping";
-constexpr const char* kEverybody = "*";  // who takes part in a fence
+constexpr const char* kEverybody = "*";  // every task takes part in a fence
 
 int integer_of(std::optional<std::string_view> text, int otherwise) {
   int value = 0;
@@ -49,7 +50,7 @@ Server::Server(pmix::Layout layout, Out out)
           layout_.self, static_cast<std::uint32_t>(layout_.nodes.size()), out_.peer,
           [](std::uint32_t, std::uint32_t, std::uint32_t) {}),  // nobody asks for one rank's data
       tasks_(layout_.tasks[layout_.self]) {
-  // One too long for a value is left out: then libraries compare the names of hosts.
+  // A mapping that is too long for a value is left out; libraries then compare the names of hosts.
   if (std::string mapping = process_mapping(layout_.tasks); mapping.size() <= kMaxValue)
     values_.emplace(kMapping, std::move(mapping));
 }
@@ -96,7 +97,7 @@ Server::Handler Server::handler_of(Version version, std::string_view name) {
   if (version == Version::v1) {
     for (const Entry& entry : kFirst)
       if (entry.name == name) return entry.handler;
-    return nullptr;  // the name of the answer could only be guessed
+    return nullptr;  // the server could only guess the name of the answer
   }
   for (const Entry& entry : kSecond)
     if (entry.name == name) return entry.handler;
@@ -146,7 +147,7 @@ void Server::fault(std::uint32_t task, const std::string& why) {
   ended_ = true;
 }
 
-// Who has left can never be in a fence that others wait in, here or on another node.
+// Ends the step if a task waits in a fence, here or on another node, for one that has left.
 void Server::look_for_absent() {
   const bool wanted =
       collect_.awaited(kEverybody) ||
@@ -158,14 +159,14 @@ void Server::look_for_absent() {
           "it has left PMI, and others wait for it in a fence");
 }
 
-// PMI-2 has a name for each thread of a task that waits for an answer.
+// In PMI-2 each thread of a task that waits for an answer has a name.
 Reply Server::reply_to(std::uint32_t task, const Command& command) const {
   Reply reply(tasks_[task].version, command.name + "-response");
   if (const auto thread = command.find("thrid")) reply.add("thrid", thread->substr(0, kMaxKey));
   return reply;
 }
 
-// ---- both
+// ---- PMI-1 and PMI-2
 
 void Server::init(std::uint32_t task, const Command& command) {
   Task& t = tasks_[task];
@@ -179,7 +180,7 @@ void Server::init(std::uint32_t task, const Command& command) {
                    .add("pmi_subversion", t.version == Version::v1 ? 1 : 0));
 }
 
-// PMI-2's may be of one task alone, which then ends by itself.
+// In PMI-2 an abort may be for one task alone, which then ends by itself.
 void Server::abort(std::uint32_t task, const Command& command) {
   if (tasks_[task].version == Version::v2 && command.find("isworld") == "FALSE") return;
   auto why = command.find("message");
@@ -236,7 +237,7 @@ void Server::leave_fence(const std::string& all) {
   }
 }
 
-// "" or why not.
+// Returns "", or why the value cannot be put.
 std::string Server::put(const Command& command, int& rc) {
   const auto key = command.find("key"), value = command.find("value");
   rc = kWrongArgument;
@@ -313,7 +314,7 @@ void Server::refuse_space(std::uint32_t task, const Command& command) {
                    .result(kRefused, "not supported"));
 }
 
-// One request may come in several commands, of which the last is answered.
+// One request may come in several commands; only the last one is answered.
 void Server::refuse_spawn(std::uint32_t task, const Command& command) {
   if (command.find("totspawns") != command.find("spawnssofar")) return;
   answer(task, Reply(Version::v1, "spawn_result").result(kRefused, "not supported"));
@@ -400,7 +401,7 @@ void Server::get_node(std::uint32_t task, const Command& command) {
   answer(task, reply);
 }
 
-// spawn, job-connect, name-publish and what else there may be.
+// Refuses spawn, job-connect, name-publish and every other command.
 void Server::refuse_2(std::uint32_t task, const Command& command) {
   Reply reply(Version::v2, command.name.substr(0, kMaxKey) + "-response");
   if (const auto thread = command.find("thrid")) reply.add("thrid", thread->substr(0, kMaxKey));

@@ -1,9 +1,11 @@
-// The PMI server of one step on one node: what its tasks put, read and wait for. Pure: bytes of
-// tasks and of the other nodes' servers come in, bytes for them go out. A task that is not
-// understood is heard no more and the step ends with one message, as the others would wait for it.
+// The PMI server of one step on one node: what its tasks put, read and wait for. The class does no
+// I/O: bytes of tasks and of the other nodes' servers come in, and bytes for them go out. If a task
+// sends something that cannot be understood, the server listens to it no more, and the step ends
+// with one message, because the other tasks would wait for that task.
 //
-// What tasks put is seen by all of them, itself included, from the next fence on: until then it
-// lies in part_, which the fence gives to the other nodes. Only this step's tasks reach this.
+// A value that a task puts is seen by all tasks, itself included, from the next fence on. Until
+// then it is in part_, which the fence gives to the other nodes. Only tasks of this step reach this
+// server.
 #pragma once
 
 #include <functional>
@@ -18,26 +20,31 @@
 
 namespace gantry::pmi2 {
 
-inline constexpr std::size_t kMaxPart = 32u << 20;  // bytes put here between two fences
-inline constexpr std::size_t kMaxNode = 4u << 20;   // bytes of what the node's tasks note
-inline constexpr std::size_t kMaxWaiting = 64;      // questions of one task for what is not noted
+// Bytes that this node's tasks put between two fences.
+inline constexpr std::size_t kMaxPart = 32u << 20;
+// Bytes of attributes that the node's tasks set for their node.
+inline constexpr std::size_t kMaxNode = 4u << 20;
+// Questions of one task for attributes that nobody has set yet.
+inline constexpr std::size_t kMaxWaiting = 64;
 
 struct Out {
-  std::function<void(std::uint32_t task, std::string_view bytes)> answer;  // task of this node
-  std::function<void(std::uint32_t task)> close;  // it hears what was answered, and the end
+  std::function<void(std::uint32_t task, std::string_view bytes)> answer;  // to a task of this node
+  // The task still gets its answers, and then the end.
+  std::function<void(std::uint32_t task)> close;
   std::function<void(std::uint32_t node, std::string_view bytes)> peer;
   std::function<void(std::uint32_t rank, int status, const std::string& why)> abort;
-  std::function<void(std::uint32_t rank, const std::string& why)> fault;  // the step ends
+  // The step ends because of this rank.
+  std::function<void(std::uint32_t rank, const std::string& why)> fault;
 };
 
 class Server {
  public:
   Server(pmix::Layout layout, Out out);
 
-  // Variables of the task of this number on our node, "NAME=value", which gets its socket as `fd`.
+  // Variables ("NAME=value") for the task with this number on this node; its socket will be `fd`.
   [[nodiscard]] std::vector<std::string> environment(std::uint32_t task, int fd) const;
   void from_task(std::uint32_t task, std::string_view bytes);
-  void gone(std::uint32_t task);  // its socket is closed
+  void gone(std::uint32_t task);  // the task's socket is closed
   void from_peer(std::uint32_t node, std::string_view bytes);
 
  private:
@@ -46,8 +53,9 @@ class Server {
     bool open = true;
     bool in_fence = false;
     std::string in;
-    std::string fence_thread;  // whose of the task's threads is to hear of the end of the fence
-    std::vector<std::pair<std::string, std::string>> waiting;  // key of the node, thread
+    std::string fence_thread;  // the thread of the task that waits for the end of the fence
+    // Attribute of the node, and the thread that waits for it.
+    std::vector<std::pair<std::string, std::string>> waiting;
   };
   using Handler = void (Server::*)(std::uint32_t task, const Command& command);
   struct Entry {
@@ -97,11 +105,13 @@ class Server {
   Out out_;
   pmix::Collect collect_;
   std::vector<Task> tasks_;
-  std::map<std::string, std::string, std::less<>> values_;  // of the step, since the last fence
-  std::map<std::string, std::string, std::less<>> node_;    // of this node only, at once
+  // Values of the step, as of the last fence.
+  std::map<std::string, std::string, std::less<>> values_;
+  // Attributes of this node only, visible at once.
+  std::map<std::string, std::string, std::less<>> node_;
   std::size_t node_bytes_ = 0;
   std::string part_;
-  bool ended_ = false;  // a task has aborted, or is at fault: nothing more is said of it
+  bool ended_ = false;  // a task has aborted or is at fault; no second message is sent
 };
 
 }  // namespace gantry::pmi2

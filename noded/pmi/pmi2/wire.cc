@@ -15,7 +15,7 @@ bool add_word(std::string_view word, Command& out) {
   const std::size_t equals = word.find('=');
   if (equals == 0) return false;
   if (equals == std::string_view::npos) {
-    // The reason of an abort is words, as its sender writes them.
+    // The reason of an abort may have several words, as its sender writes them.
     if (out.name != "abort" || out.values.empty()) return false;
     (out.values.back().second += ' ') += word;
     return true;
@@ -37,7 +37,7 @@ bool read_line(std::string_view line, Command& out) {
   return !out.name.empty();
 }
 
-// What it would start is of no interest, as it is refused.
+// Reads only as much of a spawn as is needed, because it is refused.
 Taken take_spawn(std::string_view in, std::size_t& at, Command& out) {
   const std::size_t end = in.find("\nendcmd\n");
   if (end == std::string_view::npos)
@@ -65,7 +65,7 @@ Taken take_line(std::string_view all, std::size_t& at, Command& out) {
   return read_line(in.substr(0, end), out) ? Taken::command : Taken::malformed;
 }
 
-// Up to the semicolon that ends it. False: there is none.
+// Reads a value up to the semicolon that ends it. Returns false if there is no such semicolon.
 bool read_value(std::string_view& body, std::string& out) {
   for (std::size_t i = 0; i < body.size(); ++i) {
     if (body[i] == ';') {
@@ -98,7 +98,7 @@ bool read_body(std::string_view body, Command& out) {
   return !out.name.empty();
 }
 
-// Digits, with spaces on either side.
+// Reads digits, which may have spaces on either side.
 std::optional<std::size_t> read_length(std::string_view text) {
   const std::size_t first = std::min(text.find_first_not_of(' '), text.size());
   text.remove_prefix(first);

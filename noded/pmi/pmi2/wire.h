@@ -1,11 +1,12 @@
-// What tasks say over PMI_FD, and what they hear, in the two ways that MPI libraries have of it:
+// What tasks and their server say over PMI_FD, in the two forms that MPI libraries use:
 //
 //   PMI-1   cmd=put kvsname=7.0 key=a value=b\n            answered in the same way
-//   PMI-2   25    cmd=kvs-put;key=a;value=b;              six characters of length, then that much
+//   PMI-2   25    cmd=kvs-put;key=a;value=b;              six characters for the length, then bytes
 //
-// Both begin with a line of PMI-1, cmd=init, which says the version. In a value of PMI-2 a
-// semicolon is written twice; one of PMI-1 has no space. As MPICH's src/pmi and Slurm's mpi/pmi2
-// have them. No library but the standard one, as of what runs beside tasks.
+// Both begin with a line of PMI-1, cmd=init, which names the version. In a value of PMI-2 a
+// semicolon is written twice; a value of PMI-1 has no space. The forms are those of MPICH's src/pmi
+// and Slurm's mpi/pmi2. Only the standard library is used, as in every program that runs beside
+// tasks.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@
 namespace gantry::pmi2 {
 
 inline constexpr std::size_t kMaxCommand = 64 << 10;  // bytes; a client's own limit is the same
-inline constexpr std::size_t kMaxName = 256;          // of a key-value space
+inline constexpr std::size_t kMaxName = 256;          // bytes of the name of a key-value space
 inline constexpr std::size_t kMaxKey = 64;
 inline constexpr std::size_t kMaxValue = 1024;
 
@@ -32,7 +33,7 @@ struct Command {
 
 enum class Taken : std::uint8_t { command, more, malformed };
 
-// The first command of `in`, from `at` on, which moves on.
+// Takes the first command of `in` from `at` on, and moves `at` behind it.
 Taken take(Version version, std::string_view in, std::size_t& at, Command& out);
 
 class Reply {
@@ -40,7 +41,7 @@ class Reply {
   Reply(Version version, std::string_view name);
   Reply& add(std::string_view key, std::string_view value);
   Reply& add(std::string_view key, std::int64_t value);
-  // Of what did not go well; 0 = it did.
+  // Adds the result: 0 = success, otherwise an error and why.
   Reply& result(int rc, std::string_view why = "");
   [[nodiscard]] std::string bytes() const;
 
@@ -49,10 +50,11 @@ class Reply {
   std::string text_;
 };
 
-// "(vector,(FIRST NODE,NODES,TASKS ON EACH),...)": which ranks share a node, in the order of ranks.
+// "(vector,(FIRST NODE,NODES,TASKS ON EACH),...)": which ranks are on the same node, in the order
+// of ranks.
 std::string process_mapping(const std::vector<std::uint32_t>& tasks);
 
-// "1 bad\nline" as something that a message can show.
+// Makes bytes such as "1 bad\nline" fit to be shown in a message.
 std::string shown(std::string_view bytes);
 
 }  // namespace gantry::pmi2

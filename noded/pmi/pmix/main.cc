@@ -1,10 +1,10 @@
 // gantry-pmix NAMESPACE NODE NODES TASKS: the PMIx server of one step on one node, started by
-// gantry-shim beside the step's tasks and with no more rights than they have. NODE is our index in
-// NODES, a comma list in the order of ranks; TASKS says how many each has. Descriptor 4 leads to
-// the shim (noded/pmi/wire.h); when that closes, the step is over.
+// gantry-shim beside the step's tasks and with no more rights than they have. NODE is the index of
+// this node in NODES, a comma list in the order of ranks; TASKS says how many tasks each node has.
+// Descriptor 4 leads to the shim (noded/pmi/wire.h); when that closes, the step is over.
 //
-// A program of its own, so that neither gantry-noded nor gantry-shim needs libpmix, and so that
-// what tasks send is parsed inside of their container.
+// This is a program of its own so that neither gantry-noded nor gantry-shim needs libpmix, and so
+// that what tasks send is parsed inside their container.
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@
 namespace gantry::pmix {
 namespace {
 
-std::mutex writing;  // threads of libpmix say things, too
+std::mutex writing;  // threads of libpmix call say(), too
 
 void say(Word word, std::uint32_t number, std::string_view bytes) {
   std::string out;
@@ -30,7 +30,7 @@ void say(Word word, std::uint32_t number, std::string_view bytes) {
   for (std::size_t at = 0; at < out.size();) {
     const ssize_t n = ::write(kSocket, out.data() + at, out.size() - at);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) ::_exit(1);  // the shim has gone, and the step with it
+    if (n <= 0) ::_exit(1);  // the shim is gone, and the step with it
     at += static_cast<std::size_t>(n);
   }
 }
@@ -96,7 +96,8 @@ int run(int argc, char** argv) {
 }  // namespace gantry::pmix
 
 int main(int argc, char** argv) {
-  // It runs with the job's ids; what it says to the shim is not for the job's programs to say.
+  // This program runs with the job's ids. The job's programs may not take its place when it talks
+  // to the shim, so they may not trace it.
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   return gantry::pmix::run(argc, argv);
 }

@@ -15,11 +15,11 @@
 namespace gantry::pmix {
 namespace {
 
-// One step, one process: libpmix's callbacks carry no context of ours.
+// There is one global server, because libpmix's callbacks carry no context: one step, one process.
 struct Server {
   Layout layout;
   Out out;
-  std::mutex mutex;  // of `collect`, which threads of libpmix and ours use
+  std::mutex mutex;  // guards `collect`, which threads of libpmix and our own use
   std::unique_ptr<Collect> collect;
 };
 Server* the_server = nullptr;
@@ -54,13 +54,13 @@ pmix_status_t and_wait(Call&& call) {
   return status == PMIX_SUCCESS ? answer.wait() : status;
 }
 
-// ---- what other nodes are needed for
+// ---- calls that need other nodes
 
 void free_data(void* data) {
   delete static_cast<std::string*>(data);
 }
 
-// Gives libpmix a copy that it frees.
+// Passes data to libpmix in a copy, which libpmix frees.
 Collect::Done give_to(pmix_modex_cbfunc_t function, void* data) {
   return [function, data](bool good, const std::string& bytes) {
     auto* kept = new std::string(bytes);
@@ -117,7 +117,7 @@ void have_data(pmix_status_t status, char* data, size_t size, void* context) {
                               good ? std::string_view(data, size) : std::string_view());
 }
 
-// `mutex` is held; the answer comes on a thread of libpmix.
+// The caller holds `mutex`; the answer comes on a thread of libpmix.
 void asked_for(std::uint32_t node, std::uint32_t number, std::uint32_t rank) {
   pmix_proc_t proc;
   PMIX_LOAD_PROCID(&proc, the_server->layout.name.c_str(), rank);
@@ -179,7 +179,8 @@ class Infos {
     PMIX_INFO_CONSTRUCT(&all_.back());
     return all_.back();
   }
-  std::vector<pmix_info_t> all_;  // what they point to lives as long as the process, which is short
+  // libpmix's data in them lives as long as the process, which is short.
+  std::vector<pmix_info_t> all_;
 };
 
 Infos process_info(const Layout& layout, std::uint32_t node, std::uint32_t rank) {

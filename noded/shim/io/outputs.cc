@@ -18,7 +18,7 @@ Result<std::string> file_of(const NodeSetup& setup, const LaunchRequest& request
 }
 
 struct WantedFile {
-  const char* what;  // in front of a refusal
+  const char* what;  // words in front of a refusal
   std::string path;
   int flags;
 };

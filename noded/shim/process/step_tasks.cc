@@ -57,7 +57,7 @@ Result<Fd> container_of(const Shim& shim) {
 // The nodes of a job are told to go one after the other, so the step may be here before its
 // container.
 Result<Fd> container_when_running(const Shim& shim) {
-  constexpr int kTries = 2'000;  // of 5 ms
+  constexpr int kTries = 2'000;  // every 5 ms
   const std::string record = shim.dir + "/" + kRunningFile;
   const std::string exit = shim.dir + "/" + kExitFile;
   for (int i = 0; i < kTries; ++i) {

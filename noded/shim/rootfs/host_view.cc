@@ -78,10 +78,10 @@ Fd open_own(const AsUser& user, const Owner& owner, bool rootless, const OwnPlac
   return std::move(*fd);
 }
 
-constexpr std::size_t kPlacesAtOnce = 64;  // a bit for each
+constexpr std::size_t kPlacesAtOnce = 64;  // each place has one bit of FromUser::facts
 
-// A process of the user opens the directories that belong to the user: one descriptor for each
-// place, empty if it is not to be shown.
+// A process that is the user opens the places. Returns one descriptor for each place, which is
+// empty if the place is not to be shown.
 Result<std::vector<Fd>> open_own_places(const NodeSetup& setup, const Owner& owner,
                                         std::span<const OwnPlace> places) {
   std::vector<Fd> out(places.size());

@@ -1,11 +1,10 @@
 // --container-image: how the name that the user wrote becomes a directory that can be the root of a
 // container.
 //
-//   copied     skopeo, as the user, copies into a directory of the user  -> nothing there is
-//   trusted taken in   a process that is the user reads it; checked by digest    -> only root can
-//   write it unpacked   from a layout written here, by a process with a user id
-//              of its own, in a cgroup, without network                  -> in the node's cache, by
-//              key
+//   copied     by skopeo, as the user, into a directory of the user -> nothing there is trusted
+//   taken in   read by a process that is the user, checked by digest -> only root can write it
+//   unpacked   from a layout written here, by a process with a user id of its own, in a cgroup,
+//              without network                                       -> the node's cache, by key
 //
 // A squashfs file is taken in and unpacked the same way: the kernel never mounts a user's image.
 // noded/image/store.h says who may use what is in the cache.

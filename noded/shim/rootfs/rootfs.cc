@@ -139,8 +139,8 @@ Result<void> make_chroot_the_root() {
       ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
     return fail_errno(ErrorCode::runtime_failed, "private mounts outside of the chroot");
   constexpr unsigned kWhole = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE;
-  const Fd tree(
-      ::open_tree(chroot.get(), "", kWhole));  // devices go on working, unlike clone_tree()
+  // Unlike in a copy by clone_tree(), devices still work in this one.
+  const Fd tree(::open_tree(chroot.get(), "", kWhole));
   if (!tree) return fail_errno(ErrorCode::runtime_failed, "open_tree");
   if (auto r = attach_tree(tree, chroot); !r) return r;
   if (::fchdir(tree.get()) != 0 || ::syscall(SYS_pivot_root, ".", ".") != 0 ||

@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kControl = 3;
 constexpr std::size_t kPiece = 256u << 10;  // bytes
-constexpr int kPiecesPerTurn = 4;           // of one stream, before the next stream gets its turn
+constexpr int kPiecesPerTurn = 4;  // pieces of one stream before the next stream gets its turn
 constexpr short kSome = POLLIN | POLLHUP | POLLERR;
 
 // One direction of a stream.

@@ -111,7 +111,7 @@ int run(const std::vector<std::string>& words) {
   ::umask(022);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   ::prctl(PR_SET_NAME, "gantry-shim");
-  // So that jobs cannot use noded's keys.
+  // The shim takes a new session keyring, so that jobs cannot use noded's keys.
   ::syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr);
   Signals signals;
   auto shim = load(words[1], words[2]);
