@@ -1,4 +1,4 @@
-// Sockets that servers listen on, and who has connected to them.
+// Sockets on which servers listen, and the addresses of peers that have connected to them.
 #pragma once
 
 #include <string>
@@ -11,18 +11,20 @@ namespace gantry::net {
 struct Listening {
   Socket socket;
   std::string endpoint;  // as bound, with its real port
-  std::string path;      // of a unix socket, to be removed at the end; "" = none
+  std::string path;      // path of a unix socket, to be removed at the end; "" = none
 };
 
-// "tcp://HOST:PORT" (HOST * = every address, PORT 0 or * = any free one) or "ipc:///PATH", where a
-// socket that somebody left behind is replaced. unavailable, with the reason.
+// Listens on "tcp://HOST:PORT" (HOST * = every address, PORT 0 or * = any free one) or
+// "ipc:///PATH"; a socket file that a dead process left there is replaced. The error unavailable
+// gives the reason.
 Result<Listening> listen_at(const std::string& endpoint, int backlog);
 
 struct Accepted {
   Socket socket;
   std::string address;  // "10.0.0.7", "local" for a unix socket
 };
-// wrong_state: nobody waits. limit_exceeded: there are no descriptors or no memory left.
+// The error wrong_state means that no connection waits; limit_exceeded means that descriptors or
+// memory have run out.
 Result<Accepted> accept_from(const Listening& listening);
 
 }  // namespace gantry::net

@@ -16,7 +16,7 @@ namespace {
 constexpr int kBacklog = 4096;    // connections that wait to be accepted
 constexpr int kSpareFiles = 512;  // open files beside the connections
 
-// As many open files as the connections need, within what the system lets us have.
+// Raises the limit of open files to what the connections need, as far as the system allows.
 void raise_file_limit(int connections) {
   rlimit limit = {};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -32,7 +32,7 @@ void raise_file_limit(int connections) {
 
 struct Router::Impl {
   RouterQueues queues;
-  std::deque<RouterEvent> taken;  // of the queues, by the caller
+  std::deque<RouterEvent> taken;  // events taken from the queues, for the caller
   std::unique_ptr<RouterIo> io;
   std::vector<std::string> endpoints;
   std::size_t queued_messages = 0;
@@ -65,7 +65,8 @@ Result<Router> Router::open(const RouterOptions& options) {
   auto io = RouterIo::open(options, std::move(listening), impl->queues);
   if (!io) return tl::unexpected(io.error());
   impl->io = std::move(*io);
-  // Signals are for the loop's thread: a new thread inherits the mask.
+  // Signals are handled by the loop's thread. A new thread inherits the mask, so all are blocked
+  // here while it starts.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
