@@ -90,8 +90,7 @@ void write_json(JsonWriter& w, const T& value) {
   }
 }
 
-// Reads the fields of `out`. `extra` is the name of a member that is no field (a variant's kind),
-// or "".
+// Reads `out`. `extra` names a member that is no field (a variant's kind), or is "".
 template <class T>
 bool read_json_struct(DecodeError& error, JsonNode node, T& out, std::string_view extra) {
   if (!node.is_object()) return error.fail("expected an object");
