@@ -28,9 +28,8 @@ struct StepShape {
   std::uint32_t cpus_per_task = 0;    // 0 = the job's
   std::vector<std::string> nodelist;  // -w
   bool overlap = false;               // may share cores with other steps
-  // only cores that no other step has; if there are none, the reply is busy
-  bool exclusive = false;
-  bool cyclic = false;  // tasks are numbered round the nodes, not node by node
+  bool exclusive = false;             // only cores that no other step has; without them: busy
+  bool cyclic = false;                // tasks are numbered round the nodes, not node by node
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "nodes", s.nodes);
@@ -151,8 +150,7 @@ constexpr auto enum_names(CoreOrder) {
                                                                 {CoreOrder::fcyclic, "fcyclic"}}};
 }
 
-// A step that is one of several, in the components of a heterogeneous job; its tasks see all of
-// them as one step.
+// One of several steps, in components of a heterogeneous job, that their tasks see as one step.
 struct HetStep {
   std::uint32_t first_rank = 0, first_node = 0;  // position of this step within all of them
   std::vector<std::string> nodes;                // nodes of all of them
@@ -238,8 +236,7 @@ struct StepDone {  // client to ctld, when the last task has ended; for accounti
   }
 };
 
-// Tells that the owner of an allocation (galloc, grun outside a job) is done: the job ends as
-// completed or failed.
+// The owner of an allocation (galloc, grun outside a job) is done: it completes or fails.
 struct EndAllocation {
   JobId job{};
   ExitStatus exit;

@@ -15,13 +15,12 @@ namespace gantry::proto {
 struct QuotaUse {  // use of one resource in one flavor; amounts as in common/resources/resources.h
   std::string flavor;  // "" = all together
   Resource resource = Resource::gpu;
-  std::int64_t used = 0;      // for a cohort: by all of its members
-  std::int64_t nominal = 0;   // for a cohort: its own, and what its members lend
-  std::int64_t borrowed = 0;  // used beyond nominal
-  std::int64_t lent = 0;      // of nominal, used by others now
-  // nominal plus borrowing limit; not set = only the cohort limits it
-  std::optional<std::int64_t> limit;
-  std::optional<std::int64_t> lend;  // lending limit; unset = all of it
+  std::int64_t used = 0;              // for a cohort: by all of its members
+  std::int64_t nominal = 0;           // for a cohort: its own, and what its members lend
+  std::int64_t borrowed = 0;          // used beyond nominal
+  std::int64_t lent = 0;              // of nominal, used by others now
+  std::optional<std::int64_t> limit;  // nominal + borrowing limit; not set = only the cohort's
+  std::optional<std::int64_t> lend;   // lending limit; unset = all of it
   std::int64_t available = 0;  // what it could use now without reclaiming; below 0: it is over
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -103,10 +102,9 @@ struct ShareRow {
   double usage = 0;  // decayed, charge units times seconds, as of `now`
   double rate = 0;   // charge units per second of what runs now
   double part = 0;   // part of its siblings' usage, 0..1
-  // share divided by part (Fair Tree); not set = nothing used: served first
-  std::optional<double> level;
-  std::int64_t borrows = 0;  // for a tenant: its share value, millionths of what can be lent
-  std::uint32_t place = 0;   // among its siblings, 1 is served first
+  std::optional<double> level;  // share / part (Fair Tree); not set = nothing used: served first
+  std::int64_t borrows = 0;     // for a tenant: its share value, millionths of what can be lent
+  std::uint32_t place = 0;      // among its siblings, 1 is served first
   std::uint64_t queued = 0, running = 0;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
