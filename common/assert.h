@@ -1,5 +1,6 @@
-// Assertions are on in every build: an assertion is our bug, an Error is the world's.
-// A failed one prints the expression, the place and the message to stderr and aborts.
+// Assertions, which are on in every build. A failed assertion is a bug of ours; whatever the world
+// outside does wrong is an Error instead. A failed assertion prints the expression, the place and
+// the message to stderr and aborts.
 #pragma once
 
 #include <string_view>

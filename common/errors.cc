@@ -1,4 +1,5 @@
-// The tables behind ErrorCode, all from errors.def, and the end of a failed assertion.
+// The tables of ErrorCode, all made from errors.def, and the function that ends the program after a
+// failed assertion.
 #include "common/assert.h"
 #include "common/result.h"
 

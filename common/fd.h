@@ -1,4 +1,4 @@
-// A descriptor that is closed with its owner.
+// A file descriptor that is closed when its owner is destroyed.
 #pragma once
 
 #include <unistd.h>
@@ -19,7 +19,7 @@ class Fd {
   Fd(const Fd&) = delete;
   Fd& operator=(const Fd&) = delete;
   ~Fd() { reset(); }
-  [[nodiscard]] int get() const { return fd_; }  // -1: none
+  [[nodiscard]] int get() const { return fd_; }  // -1 = none
   [[nodiscard]] explicit operator bool() const { return fd_ >= 0; }
   int release() { return std::exchange(fd_, -1); }
   void reset(int fd = -1) {

@@ -49,7 +49,7 @@ concept NamedEnum = std::is_enum_v<E> && requires(E e) {
 
 namespace gantry {
 
-// Name of an enum value by its table; "?" when the value is not in it.
+// The name of an enum value; "?" if the table does not have the value.
 template <codec::NamedEnum E>
 constexpr std::string_view enum_name(E value) {
   for (const auto& [v, name] : enum_names(value))

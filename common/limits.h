@@ -1,5 +1,5 @@
-// Limits that belong to the vocabulary itself; each has a unit. Limits of one subsystem (batch
-// sizes, message bytes, retries) stand beside their user.
+// Limits that several subsystems share; each has a unit. Limits of one subsystem (batch sizes,
+// message bytes, retries) are next to the code that uses them.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 namespace gantry {
 
 inline constexpr std::size_t kMaxHosts = 65'536;            // names in one host list
-inline constexpr std::size_t kMaxHostName = 253;            // bytes, as DNS has it
+inline constexpr std::size_t kMaxHostName = 253;            // bytes, as in DNS
 inline constexpr std::uint32_t kMaxArrayTasks = 1'000'000;  // elements of one job array
 inline constexpr std::uint32_t kMaxArrayIndex = 4'000'000;  // greatest index, as in Slurm
 inline constexpr std::uint32_t kMaxJobNodes = 65'536;       // nodes of one job

@@ -1,4 +1,4 @@
-// For std::visit: one function object made of several.
+// One function object made of several, for std::visit.
 #pragma once
 
 namespace gantry {

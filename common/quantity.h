@@ -1,15 +1,15 @@
-// Quantities whose unit is their type, so that scales of one thing do not mix: GPUs and thousandths
-// of a GPU, cores and thousandths of a core, bytes and MiB are six types.
+// Quantities whose unit is their type, so that different scales of one thing cannot be mixed: GPUs
+// and thousandths of a GPU, cores and thousandths of a core, bytes and MiB are six types.
 //
-// - A number becomes a quantity only where somebody writes the unit (`Gpus{n}`), and a quantity a
-//   number only by value().
-// - Quantities of one unit add, subtract and compare. Nothing else does: a sum of cores and
-//   thousandths of cores, a product of thousandths and 1,000, an assignment of a plain number do
-//   not compile (tests/unit/test_quantity.cc).
-// - A quantity is multiplied by Times only: by how many nodes, tasks or slices there are.
-// - From one scale to the other there are named functions alone: thousandths_of(Gpus{2}).
-// - A wider representation takes a narrower one silently; narrow<>() asserts that the value fits.
-//   A representation of less than 32 bits is for storing; sums are made in a wider one.
+// - A number becomes a quantity only where somebody writes the unit (`Gpus{n}`), and a quantity
+//   becomes a number only by value().
+// - Quantities of one unit can be added, subtracted and compared. Nothing else compiles: no sum of
+//   cores and thousandths of cores, no product of thousandths and 1,000, no assignment of a plain
+//   number (tests/unit/test_quantity.cc).
+// - A quantity is multiplied only by Times: by how many nodes, tasks or slices there are.
+// - Only named functions convert from one scale to another: thousandths_of(Gpus{2}).
+// - A wider representation accepts a narrower one without a cast; narrow<>() asserts that the value
+//   fits. A representation of less than 32 bits is for storing; sums are made in a wider one.
 //
 // On the wire, in the store and in JSON a quantity is its number, as that integer type is.
 #pragma once
@@ -29,7 +29,7 @@ namespace gantry {
 template <class Unit, std::integral Rep>
 class Quantity;
 using Times =
-    Quantity<struct TimesUnit, std::int64_t>;  // how often: nodes, tasks, slices of a kind
+    Quantity<struct TimesUnit, std::int64_t>;  // a number of nodes, tasks, or slices of a kind
 
 template <class Unit, std::integral Rep = std::int64_t>
 class Quantity {
@@ -78,7 +78,7 @@ class Quantity {
   Rep value_ = 0;
 };
 
-// Thousandths of a plain number, as weights, factors and Kubernetes' quantities are kept.
+// Thousandths of a plain number: weights, factors and Kubernetes' quantities are stored so.
 using Thousandths = Quantity<struct ThousandthUnit>;
 constexpr Thousandths thousandths_of(Times number) {
   return Thousandths{number.value() * 1000};
@@ -104,7 +104,7 @@ constexpr Cores cores_for(CoreThousandths amount) {  // rounded up
 // ---- GPUs, compute slices of GPUs in MIG mode, and parts of either
 
 using Gpus = Quantity<struct GpuUnit>;
-using GpuThousandths = Quantity<struct GpuThousandthUnit>;  // what quota and charges count
+using GpuThousandths = Quantity<struct GpuThousandthUnit>;  // quota and charges count in this unit
 constexpr GpuThousandths thousandths_of(Gpus gpus) {
   return GpuThousandths{gpus.value() * 1000};
 }
@@ -115,27 +115,28 @@ using SliceThousandths = Quantity<struct SliceThousandthUnit>;  // of compute sl
 constexpr SliceThousandths thousandths_of(ComputeSlices slices) {
   return SliceThousandths{slices.value() * 1000};
 }
-// The least that compute slices weigh of a GPU: the smallest part that a slice can be is one of
+// The least part of a GPU that compute slices can count for: a slice can be as little as one of
 // eight.
 constexpr GpuThousandths least_weight(SliceThousandths slices) {
   return GpuThousandths{slices.value() / 8};
 }
 
-// Thousandths of one device, which is a GPU or a slice of one: 0 to 1000.
+// Thousandths of one device, which is a GPU or a slice of a GPU: 0 to 1000.
 using DevicePart = Quantity<struct DevicePartUnit>;
 inline constexpr DevicePart kWholeDevice{1000};
-// Of a GPU that is not in MIG mode: there, a part of the device is that part of a GPU.
+// Converts a part of a GPU that is not in MIG mode: there, a part of the device is the same part of
+// a GPU.
 constexpr GpuThousandths thousandths_of_gpu(DevicePart part) {
   return GpuThousandths{part.value()};
 }
 constexpr DevicePart part_of_gpu(GpuThousandths amount) {
   return DevicePart{amount.value()};
 }
-// What a part of a device is that weighs `device` when it is whole, rounded down.
+// What a part of a device counts for, if the whole device counts for `device`; rounded down.
 constexpr GpuThousandths part_of(GpuThousandths device, DevicePart part) {
   return GpuThousandths{device.value() * part.value() / kWholeDevice.value()};
 }
-// What a part of each of so many compute slices is: `slices` x `part`.
+// The compute slices in a part of so many slices: `slices` x `part`.
 constexpr SliceThousandths part_of(ComputeSlices slices, DevicePart part) {
   return SliceThousandths{slices.value() * part.value()};
 }

@@ -1,5 +1,5 @@
 // Result<T>: a value, or one Error that says in a sentence what is wrong, where, and what is
-// allowed. Exceptions of libraries end in the wrapper that includes the library.
+// allowed. Exceptions of libraries are caught in the wrapper that includes the library.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,9 @@ inline tl::unexpected<Error> fail(ErrorCode code, std::string message) {
   return tl::unexpected<Error>(Error{code, std::move(message)});
 }
 
-std::string_view name_of(ErrorCode code);  // "invalid_argument"; "unknown" for foreign numbers
-int exit_status_of(ErrorCode code);        // for commands
+// "invalid_argument"; "unknown" for numbers of a newer version
+std::string_view name_of(ErrorCode code);
+int exit_status_of(ErrorCode code);  // exit status of a command
 bool may_retry(ErrorCode code);
 
 }  // namespace gantry

@@ -1,5 +1,5 @@
-// Vocabulary: explicit, ordered, hashable ids without arithmetic. Names (of nodes, partitions,
-// users) are interned to ids at the edge of the core; inside, only ids are compared.
+// Ids: explicit types that can be ordered and hashed but have no arithmetic. Names (of nodes,
+// partitions, users) become ids at the edge of the core; inside, only ids are compared.
 //
 // Id<Tag> never converts silently, so a JobId cannot be passed where a NodeId is wanted.
 #pragma once
@@ -26,12 +26,12 @@ class Id {
   Rep value_ = 0;
 };
 
-using JobId = Id<struct JobTag>;                   // 1.. ; 0 means "none" only on the wire
+using JobId = Id<struct JobTag>;                   // from 1; 0 means "none", and only on the wire
 using EventSeq = Id<struct EventSeqTag>;           // position in the journal, 1..
-using Epoch = Id<struct EpochTag>;                 // controller incarnation, 1.. , grows by one
+using Epoch = Id<struct EpochTag>;                 // a run of the controller, from 1; grows by one
 using NodeId = Id<struct NodeTag, std::uint32_t>;  // index into State's node table
 using PartitionId = Id<struct PartitionTag, std::uint32_t>;
-using Attempt = Id<struct AttemptTag, std::uint32_t>;    // 1.. for each start of one job
+using Attempt = Id<struct AttemptTag, std::uint32_t>;    // counts the starts of one job, from 1
 using StepId = Id<struct StepTag, std::uint32_t>;        // 0.. within one attempt
 using TriggerId = Id<struct TriggerTag, std::uint32_t>;  // 1..
 using Uid = Id<struct UidTag, std::uint32_t>;

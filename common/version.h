@@ -1,4 +1,4 @@
-// The version of this build, as every program and the handshake show it.
+// The version of this build, which every program and the handshake show.
 #pragma once
 
 #include <string_view>

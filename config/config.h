@@ -1,7 +1,7 @@
-// Config: one checked, immutable description of the cluster, read from gantry.yaml by load().
+// Config: one checked, immutable description of the cluster, which load() reads from gantry.yaml.
 //
-// Both daemons and the commands read the same file; each uses its part. A value that is wrong is
-// refused with file, line, column, field, and what is allowed; an unknown key is an error.
+// Both daemons and the commands read the same file; each uses its part. A wrong value is refused
+// with file, line, column, field, and what is allowed; an unknown key is an error.
 #pragma once
 
 #include <cstdint>
@@ -16,27 +16,28 @@
 
 namespace gantry {
 
-// Whether jobs of one tenant may share a GPU of a node, and how: through a daemon of NVIDIA's for
-// each tenant and GPU, or by the driver's time slices alone.
+// Whether jobs of one tenant may share a GPU of a node, and how. mps: through one NVIDIA daemon for
+// each tenant and GPU; time_slicing: only by the driver's time slices.
 enum class GpuSharing : std::uint8_t { none, mps, time_slicing };
 // Whether a GPU's memory is overwritten before another tenant gets it. when_possible: a node
-// without libcuda says so and starts the job; required: it does not start it.
+// without libcuda reports this and starts the job all the same; required: such a node does not
+// start the job.
 enum class GpuScrubbing : std::uint8_t { when_possible, required, off };
 
-// A node as the operator declares it. What noded reports is checked against it: fewer resources
-// than declared drain the node with a reason.
+// A node as the operator declares it. What noded reports is compared with it: a node that has less
+// than declared is drained with a reason.
 struct NodeConfig {
   std::string name;
-  std::string address;     // host:port of noded, for steps; "" = as it registers
+  std::string address;     // host:port of noded, for steps; "" = the one with which it registers
   std::uint32_t cpus = 1;  // logical CPUs for jobs
   std::optional<std::vector<std::uint16_t>> cpu_ids;  // unset = 0 .. cpus-1
   std::int64_t memory = 0;                            // bytes for jobs
   std::int64_t scratch = 0;                           // bytes
   std::uint32_t gpus = 0;
-  std::string gpu_model;  // lower case, "a100"; "" = none, or not said
+  std::string gpu_model;  // lower case, "a100"; "" = none, or not declared
   GpuSharing gpu_sharing = GpuSharing::none;
-  std::uint32_t gpu_shards = 0;       // parts that --gres=shard counts, of each GPU; 0 = none
-  bool mig_by_hand = false;           // its slices are the site's: nobody makes or destroys any
+  std::uint32_t gpu_shards = 0;  // parts of each GPU that --gres=shard counts; 0 = none
+  bool mig_by_hand = false;  // the site makes its MIG slices: Gantry neither makes nor destroys any
   std::vector<std::string> gres;      // other resources, see gres.h
   std::vector<std::string> features;  // sorted
 };
@@ -52,9 +53,10 @@ struct PartitionConfig {
   std::optional<std::uint32_t> max_nodes;
   std::optional<std::int64_t> default_memory_per_cpu;  // bytes; unset = equal part of the node
   bool allow_host_network = false;
-  bool host_network_by_default = false;  // of jobs that say nothing about it
+  bool host_network_by_default = false;  // for jobs that do not say whether they want it
   bool exclusive_nodes = false;          // every job gets whole nodes
-  // Who may use it; empty lists say nothing. Of accounts and qos one list of the two at most.
+  // Who may use the partition; an empty list sets no condition. For accounts, and for qos, at most
+  // one of the two lists may be set.
   std::vector<std::string> allow_accounts, deny_accounts;  // tenants and projects
   std::vector<std::string> allow_groups;                   // of the operating system
   std::vector<std::string> allow_qos, deny_qos;            // priority classes
@@ -70,48 +72,50 @@ struct ControllerConfig {
   std::string secret_key_file = "/etc/gantry/ctld.key";  // 0600
   std::vector<std::string> admins{"root"};               // login names
   bool allow_munge = true;
-  Duration heartbeat = seconds(5);      // how often nodes report
+  Duration heartbeat = seconds(5);      // time between two reports of a node
   Duration node_timeout = seconds(30);  // silence after which a node is lost
   LostNodePolicy lost_node_policy = LostNodePolicy::wait;
   Duration fence_after = minutes(10);    // with policy fence
-  Duration kill_wait = seconds(30);      // SIGTERM to SIGKILL
-  Duration min_job_age = seconds(300);   // ended jobs stay in the queue listing
+  Duration kill_wait = seconds(30);      // time from SIGTERM to SIGKILL
+  Duration min_job_age = seconds(300);   // time for which ended jobs stay in the queue listing
   Duration start_timeout = seconds(60);  // a node that does not confirm a start is drained
-  std::uint32_t max_requeues = 16;       // then the job is held
+  std::uint32_t max_requeues = 16;       // after so many requeues the job is held
   std::uint32_t max_jobs = 2'000'000;    // queued and active, an array counts as one
-  // Of one user who is no operator:
-  std::uint32_t max_user_jobs = 1'000'000;    // queued and active, array tasks one by one
-  std::int64_t max_user_bytes = 256LL << 20;  // what is stored of the jobs that are known
-  std::uint32_t max_user_keys = 100;          // registered
+  // Limits for one user who is no operator:
+  std::uint32_t max_user_jobs = 1'000'000;  // queued and active, array tasks one by one
+  // bytes stored for the user's jobs that the controller knows
+  std::int64_t max_user_bytes = 256LL << 20;
+  std::uint32_t max_user_keys = 100;  // registered keys
   std::uint32_t max_user_triggers = 100;
-  std::uint32_t max_job_steps = 40'000;  // of one attempt; as Slurm's MaxStepCount
+  std::uint32_t max_job_steps = 40'000;  // steps of one attempt; like Slurm's MaxStepCount
   std::uint32_t max_array_tasks = 1'000'000;
   std::uint32_t max_script_bytes = 4u << 20;
-  std::uint32_t backfill_depth = 1000;  // classes looked at behind the first blocked job
+  std::uint32_t backfill_depth = 1000;  // classes that are considered after the first blocked job
   std::int64_t store_map = 64LL << 30;  // bytes of address space for the job store; grows
   std::int64_t store_map_max = 1LL << 40;
-  bool one_cohort = true;  // tenants whose documents name no cohort are in one together
-  Duration balance{};      // see options.cc
-  Duration oldest_first_after = hours(72);        // see options.cc
-  Duration fair_share_half_life = hours(7 * 24);  // of usage in the fair share
-  // Weighted multifactor priority, as Slurm has it; with all weights 0 it is off.
+  bool one_cohort = true;                   // tenants whose documents name no cohort share one
+  Duration balance{};                       // see options.cc
+  Duration oldest_first_after = hours(72);  // see options.cc
+  Duration fair_share_half_life = hours(7 * 24);  // of past usage in the fair share
+  // Weights of the multifactor priority, as Slurm has it; if all are 0, it is off.
   std::uint32_t priority_weight_age = 0;
   std::uint32_t priority_weight_fairshare = 0;
   std::uint32_t priority_weight_job_size = 0;
   std::uint32_t priority_weight_partition = 0;
   std::uint32_t priority_weight_class = 0;
-  Duration priority_max_age = hours(7 * 24);  // then age counts in full
-  Duration priority_period = minutes(5);      // between two reckonings of those that wait
-  std::string metrics_host = "127.0.0.1";     // HTTP: /metrics and /usage
-  std::uint16_t metrics_port = 0;             // 0 = none
+  Duration priority_max_age = hours(7 * 24);  // after this time the age counts in full
+  // time between two computations of the priority of waiting jobs
+  Duration priority_period = minutes(5);
+  std::string metrics_host = "127.0.0.1";                     // HTTP: /metrics and /usage
+  std::uint16_t metrics_port = 0;                             // 0 = none
   std::string metrics_tokens = "/etc/gantry/metrics.tokens";  // who may ask; 0600
-  Duration max_token_lifetime = hours(30 * 24);               // of scontrol token
+  Duration max_token_lifetime = hours(30 * 24);               // for scontrol token
   std::uint32_t max_user_connections = 1'024;                 // of one user at a time; 0 = no limit
   std::uint32_t max_user_requests = 1'000;  // of one user per second; 0 = no limit
-  bool user_triggers = false;               // strigger's programs run on this machine
+  bool user_triggers = false;               // programs of strigger run on the controller's machine
   std::string mail_program;                 // sendmail, for --mail-type; "" = no mail is sent
   std::string usage_events;                 // file that usage is appended to; "" = none
-  std::string usage_webhook;                // http://HOST:PORT/PATH that it is sent to; "" = none
+  std::string usage_webhook;  // http://HOST:PORT/PATH that usage is sent to; "" = none
 };
 
 struct NodedConfig {
@@ -120,28 +124,31 @@ struct NodedConfig {
   std::string key_file = "/etc/gantry/noded.key";
   std::string listen_host = "0.0.0.0";
   std::uint16_t listen_port = 6871;
-  std::vector<std::string> runtimes{"crun", "runc"};  // tried in order; "process" only by name
-  std::string cgroup_root = "gantry";   // below the cgroup mount, or below our own cgroup
+  // tried in order; "process" only if it is named here
+  std::vector<std::string> runtimes{"crun", "runc"};
+  std::string cgroup_root = "gantry";   // below the cgroup mount, or below the daemon's own cgroup
   std::vector<std::string> image_dirs;  // local images lie below them; empty = anywhere
   std::string image_cache_dir = "/var/lib/gantry/images";
   std::int64_t image_cache_size = std::int64_t{100} << 30;  // bytes of all unpacked images
-  std::int64_t image_size = std::int64_t{50} << 30;         // of one
+  std::int64_t image_size = std::int64_t{50} << 30;         // bytes of one image
   std::uint32_t image_files = 2'000'000;
-  std::vector<std::string> writable_paths;  // besides home and work_dir, with a host-view root
-  std::string prolog;                       // run as root before and after each job; "" = none
+  // besides home and work_dir, if the root is the host's view
+  std::vector<std::string> writable_paths;
+  std::string prolog;  // run as root before and after each job; "" = none
   std::string epilog;
   bool allow_root_jobs = false;
   std::int64_t tmp_bytes = 0;  // size of a job's private /tmp; 0 = half its memory
   std::uint32_t pids_max = 4096;
   std::string gpu_library = "libnvidia-ml.so.1";  // NVML; "none" = do not look for GPUs
-  std::string gpu_root = "/";                     // where dev, proc and sys of the driver are
-  std::string gres_command;                       // prints the node's other resources; "" = none
+  std::string gpu_root = "/";                     // where the driver's dev, proc and sys are
+  std::string gres_command;  // command that lists the node's other resources; "" = none
   std::string mps_control = "nvidia-cuda-mps-control";  // by name on PATH, or a path
-  Duration gpu_sample = seconds(5);  // between two looks at what jobs do on their GPUs
+  Duration gpu_sample = seconds(5);  // time between two samples of what jobs do on their GPUs
   GpuScrubbing gpu_scrub = GpuScrubbing::when_possible;
-  std::string cuda_library = "libcuda.so.1";  // the driver's, for scrubbing; %n as gpu_library
-  std::string gpu_probe;                      // asked before and after each job; "" = none
-  std::vector<std::string> cdi_dirs{"/etc/cdi", "/var/run/cdi"};  // of rising weight
+  // the driver's library, for scrubbing; %n as in gpu_library
+  std::string cuda_library = "libcuda.so.1";
+  std::string gpu_probe;  // program that checks GPUs before and after each job; "" = none
+  std::vector<std::string> cdi_dirs{"/etc/cdi", "/var/run/cdi"};  // later ones have precedence
 };
 
 struct Config {
@@ -154,14 +161,16 @@ struct Config {
   std::string path;                         // of the file
 };
 
-// Reads and checks a file. The first error ends it: "FILE:LINE:COL: partitions[0].max_time: ...".
+// Reads and checks a file. Reading stops at the first error, "FILE:LINE:COL:
+// partitions[0].max_time: ...".
 Result<Config> load_config(const std::string& path);
 Result<Config> parse_config(const std::string& text, const std::string& name_for_errors);
 
-// $GANTRY_CONF, else ~/.config/gantry/gantry.yaml when it exists, else /etc/gantry/gantry.yaml.
+// The path $GANTRY_CONF; else ~/.config/gantry/gantry.yaml if it exists; else
+// /etc/gantry/gantry.yaml.
 std::string default_config_path();
 
-// Every option with its value in force, dotted names ("controller.kill_wait" -> "30s").
+// Every option with its value in force, by dotted name ("controller.kill_wait" -> "30s").
 std::map<std::string, std::string> describe(const Config& config);
 
 }  // namespace gantry

@@ -13,18 +13,19 @@ namespace gantry {
 
 struct DeclaredGres {
   std::string name;
-  std::uint32_t count = 0;         // 1..kMostGresCount
-  std::vector<std::string> files;  // one for each, in /dev; none: only counted, or discovered
+  std::uint32_t count = 0;  // 1..kMostGresCount
+  // one for each, in /dev; none: they are only counted, or are discovered
+  std::vector<std::string> files;
 };
 
-// NAME:COUNT, or NAME:FILES with a range; one sentence about what is wrong.
+// Reads NAME:COUNT, or NAME:FILES with a range. The error is one sentence about what is wrong.
 Result<DeclaredGres> parse_declared_gres(std::string_view text);
-// Of a node that load() has checked; sorted by name.
+// The resources of a node that load() has checked; sorted by name.
 std::vector<DeclaredGres> declared_gres(const NodeConfig& node);
-// `licenses: [matlab:10]` of a checked configuration, sorted by name.
+// Reads one item of a checked `licenses: [matlab:10]`.
 Result<GresCount> parse_declared_license(std::string_view text);
 std::vector<GresCount> declared_licenses(const Config& config);
-// Names of all nodes of a checked configuration, sorted; at most kMostGresNames.
+// The names that all nodes of a checked configuration declare; sorted, at most kMostGresNames.
 std::vector<std::string> gres_names(const Config& config);
 
 }  // namespace gantry

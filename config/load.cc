@@ -1,5 +1,5 @@
-// gantry.yaml to a checked Config: walk the tree with the option tables, then check what several
-// options say together. The first error ends it, with its place in the file.
+// Turns gantry.yaml into a checked Config: it walks the tree with the option tables, and then
+// checks what several options say together. The first error ends it, with its place in the file.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/stat.h>
@@ -21,7 +21,7 @@ namespace gantry {
 namespace config {
 namespace {
 
-// Remembers where each value stood, by its dotted path, for the checks after reading.
+// Remembers where each value was in the file, by its dotted path, for the checks after reading.
 class Loader {
  public:
   explicit Loader(std::string file) : file_(std::move(file)) {}
@@ -53,7 +53,8 @@ class Loader {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("{}:{}:{}: {}", file_, line, column, what));
   }
-  // An error about the option `path`, at its value, or at its section when it was left out.
+  // An error about the option `path`. Its place is the value, or the section if the value was left
+  // out.
   tl::unexpected<Error> error_about(const std::string& path, const std::string& what) const {
     auto place = places_.find(path);
     if (place == places_.end()) place = places_.find(path.substr(0, path.rfind('.')));
@@ -97,7 +98,7 @@ class Loader {
 
   Result<void> read_section(const std::string& path, const Yaml& section,
                             const std::vector<Option>& options) {
-    if (section.kind == Yaml::Kind::null) return {};  // "controller:" with all of it left out
+    if (section.kind == Yaml::Kind::null) return {};  // "controller:" with nothing below it
     if (section.kind != Yaml::Kind::map)
       return error_at(section.line, section.column,
                       fmt::format("{}: needs keys, not {}", path, name_of(section.kind)));
@@ -151,7 +152,7 @@ class Loader {
     return {};
   }
 
-  // Each entry of `nodes` may stand for many nodes: its range is expanded here.
+  // One entry of `nodes` may stand for many nodes: its range is expanded here.
   Result<void> read_nodes(const Yaml& list, Config& config) {
     if (list.kind != Yaml::Kind::list)
       return error_at(
@@ -234,7 +235,7 @@ class Loader {
   }
 
   Result<void> check_partitions(Config& config) const {
-    if (config.partitions.empty()) {  // the smallest useful cluster: one queue of all nodes
+    if (config.partitions.empty()) {  // the smallest useful cluster: one queue with all nodes
       PartitionConfig& batch = config.partitions.emplace_back();
       batch.name = "batch";
       batch.nodes = {"all"};
@@ -316,7 +317,7 @@ Result<std::string> read_file(const std::string& path) {
   std::array<char, 65536> buffer;
   while (const std::size_t n = std::fread(buffer.data(), 1, buffer.size(), file.get())) {
     text.append(buffer.data(), n);
-    if (text.size() > kMaxConfigBytes) break;  // refused by parse_yaml
+    if (text.size() > kMaxConfigBytes) break;  // parse_yaml refuses it
   }
   if (std::ferror(file.get()) != 0) return bad(errno);
   return text;

@@ -1,4 +1,4 @@
-// Optimal string alignment distance over short words.
+// Finds similar words by the optimal string alignment distance.
 #include "config/nearest.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates) {
-  constexpr std::size_t kMaxWord = 64;  // longer ones are no misspelling
+  constexpr std::size_t kMaxWord = 64;  // a longer word is no misspelling
   if (word.empty() || word.size() > kMaxWord) return {};
   std::size_t limit = std::max<std::size_t>(1, word.size() / 3);
   std::string_view best;

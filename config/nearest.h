@@ -1,4 +1,4 @@
-// "did you mean": the candidate nearest to a misspelt word.
+// "did you mean": finds the candidate nearest to a misspelt word.
 #pragma once
 
 #include <span>
@@ -7,10 +7,11 @@
 
 namespace gantry {
 
-// "" when none is near: at most a third of the word's letters wrong (insert, delete, change, swap).
+// Returns "" if no candidate is near: at most a third of the word's letters may be wrong (inserted,
+// deleted, changed, swapped).
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates);
 
-// "; did you mean `X`?" or "".
+// Returns "; did you mean `X`?" or "".
 std::string did_you_mean(std::string_view word, std::span<const std::string_view> candidates);
 
 }  // namespace gantry

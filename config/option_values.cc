@@ -1,5 +1,5 @@
-// Values of options: text to member and back. An error says what is wrong with the text and what
-// is allowed, in one sentence; load.cc puts the place in front.
+// Converts the values of options from text to members and back. An error says in one sentence what
+// is wrong with the text and what is allowed; load.cc puts the place before it.
 #include <fmt/core.h>
 
 #include <array>

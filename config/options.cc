@@ -1,4 +1,4 @@
-// The tables: name, member, what it may be, what it means.
+// The tables of options: name, member, allowed values, meaning.
 #include "config/options.h"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // Every option of gantry.yaml, declared once. Reading, checking, describe() and the reference page
-// docs/config.md all walk these tables; a new option is one line in options.cc.
+// docs/config.md all use these tables; a new option is one line in options.cc.
 //
-// A row points at its member; the member's type says what the text must be, the rule narrows it,
-// and the default is whatever the struct has before anything is read.
+// A row points at its member. The member's type says which texts are allowed, the rule narrows
+// them, and the default is the value that the struct has before anything is read.
 #pragma once
 
 #include <map>
@@ -18,13 +18,13 @@
 
 namespace gantry::config {
 
-// What a text or list means, where the type alone does not say it.
+// What a text or a list means, if the type alone does not say it.
 enum class Form : std::uint8_t {
   plain,
-  bytes,  // of integers: an amount of memory with a unit
+  bytes,  // for integers: an amount of memory with a unit
   path,   // absolute
   path_or_none,
-  word,        // letters, digits, '-', '_', '.': names of clusters, partitions, features
+  word,        // letters, digits, '-', '_', '.': for names of clusters, partitions, features
   node_names,  // host list, expanded
   cpu_list,    // "0-3,8"
   address,     // HOST:PORT
@@ -33,8 +33,8 @@ enum class Form : std::uint8_t {
 
 struct Rule {
   Form form = Form::plain;
-  std::int64_t low = 0;   // integers and bytes; microseconds for durations
-  std::int64_t high = 0;  // low == high: no limits beyond the type's
+  std::int64_t low = 0;   // for integers and bytes; microseconds for durations
+  std::int64_t high = 0;  // low == high: only the type limits the value
 };
 
 using Member = std::variant<std::string*, bool*, std::uint16_t*, std::uint32_t*, std::int64_t*,
@@ -57,19 +57,21 @@ std::vector<Option> options_of(NodedConfig& config);
 std::vector<Option> options_of(NodeConfig& config);
 std::vector<Option> options_of(PartitionConfig& config);
 
-// Reads one value; the error has no place, only what is wrong with the text and what is allowed.
+// Reads one value. The error has no place; it only says what is wrong with the text and what is
+// allowed.
 Result<void> set_option(const Option& option, std::string_view text);
 Result<void> set_option(const Option& option, std::span<const std::string> items);
 bool takes_list(const Option& option);
 
-// Whether everybody may know its value: not the administrators' names, nor where the daemons have
-// their files and whom they talk to. Directories that jobs may use are everybody's.
+// True if everybody may know the option's value. Not public are the administrators' names, the
+// paths of the daemons' files, and the addresses they talk to. Directories that jobs may use are
+// public.
 bool for_users(const Option& option);
-// Values in force that everybody may know, by name; nodes and partitions have listings of their
+// The values in force that everybody may know, by name. Nodes and partitions have listings of their
 // own.
 std::map<std::string, std::string> describe_for_users(const Config& config);
 
-std::string show_option(const Option& option);  // in a form that set_option reads again
+std::string show_option(const Option& option);  // in a form that set_option can read
 std::string type_of(const Option& option);      // "duration", "integer 1 to 65535", ...
 
 }  // namespace gantry::config

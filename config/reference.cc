@@ -1,4 +1,4 @@
-// The reference page: one table per section, in the order of the declarations.
+// Makes the reference page: one table per section, in the order of the declarations.
 #include "config/reference.h"
 
 #include <fmt/core.h>

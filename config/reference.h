@@ -1,5 +1,5 @@
-// docs/config.md, made from the option tables: `gantry config reference` prints it, a test keeps
-// the page in docs/ equal to it.
+// Makes docs/config.md from the option tables. `gantry config reference` prints it, and a test
+// checks that the page in docs/ is equal to it.
 #pragma once
 
 #include <string>

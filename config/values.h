@@ -1,5 +1,5 @@
-// Single values as people write them in YAML: lengths of time, names, yes and no. Errors quote the
-// text and say what is allowed.
+// Reads single values as people write them in YAML: lengths of time, names, yes and no. Errors
+// quote the text and say what is allowed.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@
 
 namespace gantry::config {
 
-// "30s", "1m30s", "2h", "7d", or D-HH:MM:SS and HH:MM:SS; not negative.
+// Reads "30s", "1m30s", "2h", "7d", or D-HH:MM:SS and HH:MM:SS; not negative.
 Result<Duration> parse_length(std::string_view text);
-std::string show_length(Duration d);  // "1m30s"; read again by parse_length
+std::string show_length(Duration d);  // "1m30s"; parse_length can read it
 
 Result<bool> parse_bool(std::string_view text);
 
-// A name of ours: up to 64 letters, digits, '-', '_' and '.', not beginning with '-' or '.'.
+// True for a valid name: up to 64 letters, digits, '-', '_' and '.', not beginning with '-' or '.'.
 bool is_word(std::string_view text);
 
 }  // namespace gantry::config

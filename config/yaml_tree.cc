@@ -1,4 +1,4 @@
-// The one file that includes yaml-cpp: text to the plain tree of yaml_tree.h.
+// Turns a text into the plain tree of yaml_tree.h. It is the only file that includes yaml-cpp.
 #include "config/yaml_tree.h"
 
 #include <fmt/core.h>
@@ -16,12 +16,13 @@ namespace gantry::config {
 namespace {
 
 constexpr std::size_t kMaxDepth = 32;
-constexpr std::size_t kMaxNodes = 1'000'000;  // aliases can multiply without bound
+// limit, because aliases can multiply nodes without bound
+constexpr std::size_t kMaxNodes = 1'000'000;
 
-struct Stop {};  // ends the parser; Builder::error() says why
+struct Stop {};  // thrown to end the parser; Builder::error() says why
 
-// Builds trees from yaml-cpp's events. Its own loader is not used: it makes documents without end
-// of a text that begins with a comma, and goes as deep as the text wants it to.
+// Builds trees from yaml-cpp's events. yaml-cpp's own loader is not used: for a text that begins
+// with a comma it makes documents without end, and it recurses as deeply as the text nests.
 class Builder : public YAML::EventHandler {
  public:
   explicit Builder(const std::string& name) : name_(name) {}
@@ -70,14 +71,14 @@ class Builder : public YAML::EventHandler {
   void OnMapEnd() override { close(); }
 
  private:
-  struct Open {  // a list or map whose end has not come
+  struct Open {  // a list or map whose end has not come yet
     Yaml tree;
     YAML::Mark mark;
     YAML::anchor_t anchor = 0;
     bool has_key = false;
     std::string key;
     YAML::Mark key_mark;
-    std::vector<std::pair<YAML::Mark, Yaml>> merged;  // of "<<"
+    std::vector<std::pair<YAML::Mark, Yaml>> merged;  // values of "<<"
   };
 
   void count(const YAML::Mark& mark, std::size_t more) {
@@ -124,7 +125,7 @@ class Builder : public YAML::EventHandler {
     take(done.mark, std::move(done.tree));
   }
 
-  // A whole value: the document, an item, a key, or the value of the key before it.
+  // Takes a complete value: the document, an item, a key, or the value of the key before it.
   void take(const YAML::Mark& mark, Yaml tree) {
     if (open_.empty()) {
       trees.push_back(std::move(tree));
@@ -155,7 +156,8 @@ class Builder : public YAML::EventHandler {
                                    parent.key_mark.column + 1, std::move(tree)});
   }
 
-  // "<<: *base" and "<<: [*a, *b]": keys of the other maps, where the map has none of that name.
+  // Handles "<<: *base" and "<<: [*a, *b]": copies keys of the other maps that this map does not
+  // have.
   void merge(const YAML::Mark& mark, Yaml&& from, Yaml& into) {
     if (from.kind == Yaml::Kind::list) {
       for (Yaml& item : from.items) merge(mark, std::move(item), into);
@@ -171,10 +173,10 @@ class Builder : public YAML::EventHandler {
   std::size_t nodes_ = 0;
   int last_start_ = -1;
   std::vector<Open> open_;
-  std::map<YAML::anchor_t, Yaml> anchors_;  // of this document, those that are whole
+  std::map<YAML::anchor_t, Yaml> anchors_;  // complete anchors of this document
 };
 
-// The text's documents; what yaml-cpp throws becomes an error.
+// The documents of a text. Exceptions of yaml-cpp become errors.
 Result<std::vector<Yaml>> read_documents(const std::string& text, const std::string& name,
                                          std::size_t most_bytes, std::size_t most_documents) {
   if (text.size() > most_bytes)
@@ -183,7 +185,8 @@ Result<std::vector<Yaml>> read_documents(const std::string& text, const std::str
   if (const std::size_t zero = text.find('\0'); zero != std::string::npos)
     return fail(ErrorCode::invalid_argument,
                 fmt::format("{}: has a zero byte at offset {}; it is not a text file", name, zero));
-  // yaml-cpp takes UTF-16 for text too, and hands on what is neither.
+  // yaml-cpp also accepts UTF-16, and passes on bytes that are neither. Only UTF-8 is accepted
+  // here.
   if (const std::size_t at = find_no_utf8(text); at != std::string::npos)
     return fail(ErrorCode::invalid_argument,
                 fmt::format("{}:{}: byte 0x{:02x} is not UTF-8 text", name,

@@ -47,7 +47,7 @@ struct Arguments {
   bool accept_old_store = false;
 };
 
-// Of a server that could not start or had to stop.
+// The exit status for a server that could not start or had to stop.
 int exit_status_of(const gantry::Error& error) {
   return error.code == gantry::ErrorCode::malformed ? gantry::store::kDamagedExit
                                                     : gantry::exit_status_of(error.code);
@@ -58,7 +58,7 @@ int complain(const gantry::Error& error) {
   return gantry::exit_status_of(error.code);
 }
 
-// Fills `args`; an exit status if the program is done already.
+// Fills `args`. Returns an exit status if the program has nothing more to do.
 std::optional<int> parse(int argc, char** argv, Arguments& args) {
   const option options[] = {{"config", required_argument, nullptr, 'c'},
                             {"log", required_argument, nullptr, 'l'},
@@ -143,8 +143,8 @@ gantry::Result<std::unique_ptr<Server>> started(const gantry::Config& config,
   return server;
 }
 
-// A server after the other, each with what the configuration said when it was started; with what
-// it said before, should one not start.
+// Runs one server after the other, each with the configuration as it was when it was started. If a
+// server cannot start with a new configuration, the next one uses the old configuration.
 gantry::Result<void> serve(gantry::Config config, const Arguments& args) {
   auto server = started(config, args);
   while (true) {
@@ -152,7 +152,7 @@ gantry::Result<void> serve(gantry::Config config, const Arguments& args) {
     const auto again = (*server)->run();
     if (!again) return tl::unexpected(again.error());
     if (!*again) return {};
-    server->reset();  // lets go of the store and the port
+    server->reset();  // releases the store and the port
     auto next = gantry::load_config(config.path);
     if (next) {
       server = started(*next, args);

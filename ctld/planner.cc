@@ -1,4 +1,5 @@
-// One thread, one replica: wait, take what has come, advance, plan, hand over.
+// One thread with one replica: it waits, takes the changes that have come, applies them, plans, and
+// hands the plan over.
 #include "ctld/planner.h"
 
 #include <algorithm>
@@ -11,7 +12,7 @@
 namespace gantry::ctld {
 namespace {
 
-constexpr std::size_t kMany = 4096;  // changes that are worth a wake-up without a plan
+constexpr std::size_t kMany = 4096;  // with so many changes the thread wakes up without a plan
 
 std::vector<proto::MigModeRow> rows_of(const std::vector<sched::ModeSwitch>& switches) {
   std::vector<proto::MigModeRow> rows;

@@ -1,6 +1,7 @@
-// The scheduler's thread: owns the replica, and exchanges only values with the loop. Requests that
-// come while a plan is made are joined into one, and the next plan waits until the last one has
-// been applied: before that the replica does not know its starts and would propose them again.
+// The scheduler's thread. It owns the replica, and exchanges only values with the loop. Requests
+// that come while a plan is being made are joined into one. The next plan waits until the last one
+// has been applied: before that the replica does not know the jobs that it started, and would start
+// them again.
 #pragma once
 
 #include <chrono>
@@ -20,31 +21,32 @@
 
 namespace gantry::ctld {
 
-inline constexpr Duration kEstimatePeriod = seconds(1);  // expected starts of waiting jobs
-inline constexpr std::uint32_t kEstimates = 100;         // so many of them; about 0.3 ms
+// how often waiting jobs get an expected start
+inline constexpr Duration kEstimatePeriod = seconds(1);
+inline constexpr std::uint32_t kEstimates = 100;  // how many get one; takes about 0.3 ms
 
 class Planner {
  public:
-  // `done` is called on the planner's thread with every plan made.
+  // `done` is called on the planner's thread with every plan that was made.
   Planner(sched::Policy policy, std::function<void(sched::Plan)> done);
-  ~Planner();  // waits for the plan in the making
+  ~Planner();  // waits for the plan that is being made
   Planner(const Planner&) = delete;
   Planner& operator=(const Planner&) = delete;
 
-  // Changes reach the replica in the order given, before any later plan is made; many of them at
-  // once while this goes on.
+  // Changes reach the replica in the order given, before any later plan is made. While a plan is
+  // made, they are collected and then applied together.
   void advance(std::vector<sched::Change> changes);
   void request(Instant now);
-  // What would make this job start sooner. `answer` is called on the planner's thread, after the
-  // next plan; false: too many ask already. One question takes kAnswerTime at most, and the plan in
-  // the making.
+  // Asks what would make this job start sooner. `answer` is called on the planner's thread, after
+  // the next plan. Returns false if too many questions wait. A question takes at most kAnswerTime,
+  // after the plan that is being made.
   static constexpr std::size_t kMaxQuestions = 16;
   static constexpr std::chrono::milliseconds kAnswerTime{100};
   bool ask(JobId job, Instant now, std::function<void(proto::WhatIfReply)> answer);
-  // Where MIG mode would have to change; in the same way.
+  // Asks in the same way where MIG mode would have to change.
   bool ask_modes(Instant now, std::function<void(proto::MigModePlan)> answer);
 
-  // The plan that was handed over last is fact, or dropped, and advance() has its changes.
+  // Tells that the last plan was applied, or dropped, and that advance() has got its changes.
   void plan_applied();
 
  private:
@@ -62,7 +64,7 @@ class Planner {
   std::vector<sched::Change> changes_;
   std::optional<Instant> wanted_;
   std::deque<Question> questions_;
-  bool handed_over_ = false;  // a plan is with the loop
+  bool handed_over_ = false;  // the loop has a plan that it has not applied yet
   bool stop_ = false;
   std::thread thread_;
 };

@@ -26,7 +26,7 @@ std::string name_of(const core::ProgramRun& run) {
                      run.argument);
 }
 
-// In "/", with nothing as its files, in a session of its own.
+// Starts a program in "/", with empty standard files, in a session of its own.
 Result<pid_t> start_run(const core::ProgramRun& run) {
   auto words = words_as_user(run.uid, Privileges::never, {run.program, run.argument});
   if (!words)
@@ -104,11 +104,12 @@ void Programs::serve() {
       int status = 0;
       const pid_t done = ::waitpid(one.pid, &status, WNOHANG);
       if (done == 0 && RunClock::now() > one.until && !std::exchange(one.killed, true)) {
-        ::kill(-one.pid, SIGKILL);  // with what it has started
+        ::kill(-one.pid, SIGKILL);  // also ends the processes that it has started
         note_(fmt::format("{}: took over {} s", name_of(one.run), kMostRunTime.count()));
       }
       if (done == 0 || (done < 0 && errno == EINTR)) return false;
-      // That it took too long has been noted already; nothing is known where waitpid() failed.
+      // A program that took too long has been reported already. If waitpid() failed, nothing is
+      // known.
       const auto failed = done > 0 ? failed_ending(status) : std::nullopt;
       if (failed && !(one.killed && WIFSIGNALED(status)))
         note_(fmt::format("{}: {}", name_of(one.run), *failed));

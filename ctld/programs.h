@@ -1,5 +1,6 @@
-// Runs the programs of triggers (ctld/core/notify/triggers.h), each as the user who set it, a few
-// at a time, from a thread of its own. One that cannot be started, or does not end well, is noted.
+// Runs the programs of triggers (ctld/core/notify/triggers.h), each as the user who set the
+// trigger, a few at a time, from a thread of its own. A program that cannot be started, or fails,
+// is reported.
 #pragma once
 
 #include <condition_variable>
@@ -17,16 +18,16 @@
 namespace gantry::ctld {
 
 inline constexpr std::size_t kMostWaitingPrograms = 10'000;
-inline constexpr std::size_t kMostWaitingOfUser = 1'000;  // of them
-inline constexpr std::size_t kMostPrograms = 8;           // that run at a time
-inline constexpr std::size_t kMostProgramsOfUser = 2;     // of them
+inline constexpr std::size_t kMostWaitingOfUser = 1'000;  // of them for one user
+inline constexpr std::size_t kMostPrograms = 8;           // programs that run at a time
+inline constexpr std::size_t kMostProgramsOfUser = 2;     // of them for one user
 
 class Programs {
  public:
-  using Note = std::function<void(std::string)>;  // from its thread
+  using Note = std::function<void(std::string)>;  // called on the thread of this class
 
   explicit Programs(Note note);
-  // Those that wait are dropped, those that run go on by themselves.
+  // Programs that wait are dropped; programs that run continue by themselves.
   ~Programs();
   Programs(const Programs&) = delete;
   Programs& operator=(const Programs&) = delete;
@@ -36,11 +37,11 @@ class Programs {
  private:
   struct Running;
   void serve();
-  // Takes the next one whose user has not enough of them running already.
+  // Takes the next program whose user does not have too many running already.
   std::optional<core::ProgramRun> take(const std::vector<Running>& running);
 
   const Note note_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards everything below
   UserQueue<core::ProgramRun> waiting_{kMostWaitingPrograms, kMostWaitingOfUser};
   bool stopping_ = false;
   std::condition_variable wake_;

@@ -1,4 +1,4 @@
-// Opening, recovery, and the turn: commit, then reveal.
+// Opening, recovery, and the turn: commits first, and only then tells anybody.
 #include "ctld/server.h"
 
 #include <csignal>
@@ -248,7 +248,7 @@ void Server::send_reply(core::Reply& reply) {
 void Server::send_order(core::Order& order) {
   const auto link = links_.find(order.node);
   if (link == links_.end()) return;  // the core repeats it when the node registers
-  if (core_->node_of_key(link->second.key) != order.node) {  // it has been given another key
+  if (core_->node_of_key(link->second.key) != order.node) {  // the key is now another node's
     links_.erase(link);
     return;
   }
@@ -268,7 +268,7 @@ void Server::send_order(core::Order& order) {
   if (sent) return;
   log_.write(LogLevel::warning, "an order could not be sent",
              {{"node", order.node}, {"error", sent.error().message}});
-  // An order that is too large says nothing about the connection.
+  // If an order is too large, that is no sign of a broken connection.
   if (sent.error().code != ErrorCode::invalid_argument) links_.erase(link);
 }
 
@@ -281,7 +281,7 @@ void Server::set_wake(std::optional<Instant> at) {
 }
 
 void Server::fold() {
-  if (failed_ || stepped_) return;  // between turns only; the next second will do
+  if (failed_ || stepped_) return;  // fold only between turns; the next second will do
   unfolded_ = 0;
   if (usage_) {  // before the journal's tail is let go
     if (auto done = usage_->sync(); !done) {

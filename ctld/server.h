@@ -1,8 +1,9 @@
 // The shell around the core: one loop thread that owns the core, the store and the router.
 //
-// A turn: messages in -> core.step() each -> take_turn() -> store.append(), one transaction -> only
-// then replies and orders leave, and the scheduler hears of the changes. A failed append ends the
-// process without an answer. Once a second what changed is folded into the records.
+// In a turn, each message that came in goes to core.step(); then take_turn() collects the results,
+// and store.append() writes them in one transaction. Only after that replies and orders are sent,
+// and the scheduler is told of the changes. If an append fails, the process ends without an answer.
+// Once a second the changes are folded into the records.
 #pragma once
 
 #include <atomic>
@@ -48,43 +49,46 @@ class Mailer;
 class Programs;
 
 inline constexpr Duration kFoldPeriod = seconds(1);
-// Under load the records are folded in small pieces instead: 2,000 take about 2 ms, which a waiting
-// submit hardly sees; a second's worth of them would take 50.
+// Under load the records are folded more often, in small pieces: 2,000 events take about 2 ms,
+// which a waiting submit hardly notices; the events of a whole second would take 50 ms.
 inline constexpr std::size_t kFoldEvents = 2'000;
 
-inline constexpr std::uint64_t kFirstChannel = std::uint64_t{1} << 62;  // numbers of sessions
-// Of connections that have shown no identity.
+// first number of relayed sessions
+inline constexpr std::uint64_t kFirstChannel = std::uint64_t{1} << 62;
+// Limits for connections that have not proved an identity.
 inline constexpr std::size_t kMostStrangers = 4'096;
 inline constexpr Duration kStrangerTime = seconds(60);
-inline constexpr std::uint32_t kMostStrangeMessages = 64;  // each
-inline constexpr std::uint32_t kMostRefusals = 8;          // of credentials, each
-// Of one user at a time, for the history reader and for the planner.
+inline constexpr std::uint32_t kMostStrangeMessages = 64;  // messages of each
+inline constexpr std::uint32_t kMostRefusals = 8;          // refused credentials of each
+// Limits for one user at a time: questions to the history reader, and to the planner.
 inline constexpr std::size_t kMostHistoryQuestions = 32;
 inline constexpr std::size_t kMostPlannerQuestions = 2;
 
 class Server {
  public:
-  // Opens the store, recovers, binds. Errors are one sentence for the operator.
+  // Opens the store, recovers the state, and binds. An error is one sentence for the operator.
   static Result<std::unique_ptr<Server>> open(const Config& config, Logger logger);
   ~Server();
 
-  // Recovery and the first turn; an error: it cannot run with this configuration.
+  // Finishes recovery and makes the first turn. An error means that the controller cannot run with
+  // this configuration.
   Result<void> start();
-  // Until SIGTERM or SIGINT, or a fatal error of the store; or, then true, until the configuration
-  // was to be read again and is sound.
+  // Runs until SIGTERM or SIGINT, or until the store has a fatal error. Returns true if it ended
+  // because the configuration is to be read again, and the new one is valid.
   Result<bool> run();
 
-  // That this is the configuration it had, and why; for who asked for another one.
+  // Tells users who asked for another configuration that this server still has the old one, and
+  // why.
   void keeps_config(std::string why);
-  // That it was started to have another configuration.
+  // Tells that this server was started to use a new configuration.
   void reconfigured();
 
  private:
   struct Secrets {
-    auth::SigningKey permission;  // signs what clients show to nodes
-    auth::SigningSeed token;      // of tokens that speak for users
+    auth::SigningKey permission;  // signs permissions that clients show to nodes
+    auth::SigningSeed token;      // signs tokens that act for users
   };
-  struct Age {  // what is known of how old the store is, as it lies on disk; see ctld/age
+  struct Age {  // how far the store and its nodes had got, as stored on disk; see ctld/age
     age::HighWater mark;
     age::Strangers strangers;
   };
@@ -110,7 +114,7 @@ class Server {
   void from_client(rpc::Session& session, const net::MessageHeader& header, std::string_view body);
   void answer(rpc::Session& session, const net::MessageHeader& header, std::string_view body);
   void hello(const rpc::Session& session, std::uint64_t request, std::string_view body);
-  // What the shell answers itself, from whom; their grants are in it.
+  // A request that the shell itself answers, and who sent it, with the sender's grants.
   struct Asked {
     const rpc::Session& session;
     std::uint64_t request = 0;
@@ -120,9 +124,9 @@ class Server {
                    std::string_view body);
   void what_if(const Asked& asked, const proto::WhatIf& message);
   void plan_modes(const Asked& asked);
-  // Counts a question for another thread; what is to be called when it is answered.
+  // Counts a question to another thread. Returns the function to call when it is answered.
   Result<std::function<void()>> question(rpc::UserQuestions& questions, const core::Identity& who);
-  // To who is still there when the planner's thread has answered.
+  // Sends the planner's answer to the asker, if the connection still exists.
   template <class Reply>
   std::function<void(Reply)> later(const Asked& asked, std::function<void()> answered);
   void query_history(const Asked& asked, const proto::QueryHistory& message);
@@ -145,7 +149,8 @@ class Server {
   void set_standing(rpc::Session& session, net::Standing standing);
   void cut_off(rpc::Session& session);
   [[nodiscard]] bool unlimited(const core::Identity& who) const;
-  // Of this thread, while it runs: a machine that is busy with other things costs nobody's share.
+  // Processor time of this thread. Time that other processes take on a busy machine is not counted
+  // against users.
   static Duration loop_time();
   [[nodiscard]] std::string metrics_of_sessions() const;
 
@@ -186,12 +191,12 @@ class Server {
   rpc::UserLimits limits_;
   rpc::UserQuestions history_questions_{kMostHistoryQuestions};
   rpc::UserQuestions planner_questions_{kMostPlannerQuestions};
-  rpc::Refusals refusals_;                        // of credentials
-  std::map<std::string, LogLimit> refused_logs_;  // of them, by network
+  rpc::Refusals refusals_;                        // counts refused credentials
+  std::map<std::string, LogLimit> refused_logs_;  // limits their log lines, by network
   std::uint64_t refused_credentials_ = 0;
   struct Link {
     net::PeerId peer{};
-    std::string key;  // Z85: what it has proved; orders are for the node that has it
+    std::string key;  // Z85: the key it has proved; orders go to the node that has this key
   };
   std::map<std::string, Link, std::less<>> links_;  // newest connection of each node
   loop::Loop loop_;
@@ -199,28 +204,28 @@ class Server {
   std::unique_ptr<acct::HistoryReader> history_;
   std::unique_ptr<store::Scrubber> scrubber_;
   std::unique_ptr<acct::UsageLog> usage_;
-  std::unique_ptr<Mailer> mailer_;  // with controller.mail_program
+  std::unique_ptr<Mailer> mailer_;  // only with controller.mail_program
   std::unique_ptr<Programs> programs_;
   std::unique_ptr<http::Webhook> webhook_;
-  std::unique_ptr<http::Tokens> tokens_;  // of the HTTP thread
+  std::unique_ptr<http::Tokens> tokens_;  // belongs to the HTTP thread
   std::unique_ptr<http::Server> http_;
   bool stepped_ = false;      // the core has had input since the last turn
-  bool planned_ = false;      // a plan among it
-  bool passed_over_ = false;  // the last plan has passed over those who sleep
+  bool planned_ = false;      // a plan was among that input
+  bool passed_over_ = false;  // the last plan did not look at jobs that sleep
   std::size_t unfolded_ = 0;  // events since the last fold
   std::optional<Error> failed_;
-  bool again_ = false;          // stop, to be started with what the configuration says now
-  bool ended_ = false;          // a signal said to end, which counts more
-  std::string config_problem_;  // why it was not
-  // Answers to Hello leave with the turn's replies: a command, which sends its request along, is
-  // then woken once and not twice.
+  bool again_ = false;          // stop, and start again with the new configuration
+  bool ended_ = false;          // a signal has asked to end; this is stronger than again_
+  std::string config_problem_;  // why the new configuration is not used
+  // Answers to Hello leave together with the turn's replies. A command sends its first request with
+  // its Hello, and is so woken only once.
   struct Greeting {
     core::ConnectionId connection;
     std::uint64_t request = 0;
     proto::HelloReply reply;
   };
   std::vector<Greeting> greetings_;
-  std::vector<net::PeerId> leaving_;  // cut off, and closed after this turn's replies
+  std::vector<net::PeerId> leaving_;  // cut off; to be closed after this turn's replies
   LogLimit bad_input_;
   loop::Watch queue_, turn_, wake_, fold_, look_, term_, intr_, hup_, leave_;
 };

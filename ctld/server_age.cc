@@ -1,5 +1,5 @@
-// Whether the store is older than what is known of it (ctld/age): asked at start, at each commit
-// and at each message of a node.
+// Checks whether the store is older than what nodes know of it (ctld/age): at start, at each
+// commit, and at each message of a node.
 #include "ctld/age/gate.h"
 #include "ctld/server.h"
 
@@ -32,13 +32,13 @@ age::Gate Server::make_gate(Age age) {
        [this](LogLevel level, const std::string& what) { log_.write(level, what); }}};
 }
 
-// False: it could not be done, and the process ends.
+// Returns false if it could not be saved; the process then ends.
 bool Server::kept(const Result<void>& done) {
   if (!done) fatal(done.error());
   return done.has_value();
 }
 
-// False: this message is not for the core.
+// Returns false if the core must not get this message.
 bool Server::admit(const std::string& node, core::NodeMessage& message) {
   const auto admitted = gate_.admit(core_->state(), node, message);
   if (!admitted) fatal(admitted.error());

@@ -1,5 +1,5 @@
-// Accounting queries: what the core still has is gathered here, the rest is read from the store by
-// the history reader's thread, which also sends the page back to the loop.
+// Accounting queries. The rows that the core still has are collected here. The history reader's
+// thread reads the rest from the store, and sends the page back to the loop.
 #include "common/codec/codec.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/select.h"
@@ -11,14 +11,15 @@
 namespace gantry::ctld {
 namespace {
 
-constexpr std::size_t kLivePage = 250;  // rows made on the loop in one go: a few milliseconds
+constexpr std::size_t kLivePage = 250;  // rows collected on the loop at a time: a few milliseconds
 
 Result<acct::LiveRows> live_rows(const core::State& state, const core::Identity& who,
                                  proto::JobFilter filter, const acct::HistoryQuery& query,
                                  Instant now) {
   acct::LiveRows live;
   if (query.position().phase != acct::PagePosition::Phase::live) return live;
-  filter.states.clear();  // states are asked of the whole window; query.matches() knows
+  // the job may have been in the state at any time of the window; query.matches() checks that
+  filter.states.clear();
   const auto match = core::JobMatch::make(state, filter);
   if (!match) return tl::unexpected(match.error());
   const std::size_t most = std::min(query.limit(), kLivePage);

@@ -1,5 +1,5 @@
-// GET /metrics and /usage: the answers, made on the loop's thread (metrics) or from the file of
-// usage events; and what feeds that file and the webhook.
+// GET /metrics and /usage. Metrics are made on the loop's thread, usage comes from the file of
+// usage events. The code that feeds that file and the webhook is here too.
 #include <charconv>
 #include <future>
 
@@ -27,7 +27,7 @@ http::Response refusal(int status, std::string text) {
   return {status, std::string(kText), std::move(text) + "\n"};
 }
 
-// Of the text that the loop's thread makes; nothing when it does not come in time.
+// Waits for the text that the loop's thread makes. Returns nullopt if it does not come in time.
 std::optional<std::string> wait_for(std::future<std::string>& text,
                                     const std::atomic<bool>& stopping) {
   const auto until = std::chrono::steady_clock::now() + kMostWait;
@@ -73,7 +73,7 @@ Result<void> Server::open_exports() {
   return {};
 }
 
-// How the slow scrub gets on; for who may see everything.
+// The progress of the slow scrub, for users who may see everything.
 std::string Server::store_metrics() const {
   const store::ScrubStatus scrub = scrubber_->status();
   const auto one = [](std::string_view name, std::string_view type, std::string_view help,
@@ -89,7 +89,7 @@ std::string Server::store_metrics() const {
              "Entries of the store without their checksum; see docs/store.md.", scrub.damaged);
 }
 
-// On the HTTP thread.
+// Runs on the HTTP thread.
 http::Response Server::answer_http(const http::Request& request,
                                    const std::atomic<bool>& stopping) {
   const bool metrics = request.path == "/metrics";
@@ -99,7 +99,7 @@ http::Response Server::answer_http(const http::Request& request,
   if (!*scope) return refusal(401, "a token is needed: Authorization: Bearer TOKEN");
   const std::optional<std::string> tenant = (*scope)->tenant;
   if (!metrics) return usage_page(request, tenant.value_or(""));
-  // The promise outlives whoever comes last: the loop, or the wait.
+  // The promise is shared, because either the loop or the waiting thread may be the last to use it.
   auto made = std::make_shared<std::promise<std::string>>();
   std::future<std::string> text = made->get_future();
   loop_.post([this, tenant, made] {

@@ -1,7 +1,7 @@
-// Keys that lie in the state directory at start: nodes.d/NAME.pub enrols node NAME (Z85 or hex),
-// users.d/NAME.pub registers a key for user NAME (hex). They are how a fresh cluster gets its first
-// identities; later ones come by `gctl enroll` and `gctl key add`, which these files never undo:
-// a file is used once, for a key that is not known yet.
+// Keys that are in the state directory at start: nodes.d/NAME.pub enrols node NAME (Z85 or hex),
+// users.d/NAME.pub registers a key for user NAME (hex). A new cluster gets its first identities in
+// this way; later ones come from `gctl enroll` and `gctl key add`. These files never undo such a
+// change: a file is used once, and only for a key that is not known yet.
 #include "ctld/server.h"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ void Server::enroll_from_file(const std::string& path, bool node) {
                {{"file", path}, {"error", key.error().message}});
     return;
   }
-  core::ClientRequest request;  // from nobody's connection: its reply goes nowhere
+  core::ClientRequest request;  // belongs to no connection, so its reply is dropped
   request.who.role = proto::Role::admin;
   request.who.owner.user = "(key file)";
   if (node) {

@@ -1,5 +1,6 @@
-// What comes in from the router: who sent it, may it be sent from there, is it sound, and on to
-// whom the table of messages names.
+// Messages from the router. For each one the server finds out who sent it, whether that sender may
+// send it, and whether it is valid; then it passes it on to the receiver that the table of messages
+// names.
 #include "ctld/server.h"
 
 #include "common/codec/codec.h"
@@ -19,7 +20,7 @@ constexpr auto kHere = proto::Place::controller;
 constexpr bool of_sessions(const proto::MessageRow& m) {
   return m.taker == proto::Taker::sessions;
 }
-// from_client() and from_node() take these by name.
+// from_client() and from_node() handle these messages themselves.
 static_assert(std::is_same_v<proto::MessagesWhere<of_sessions>,
                              std::variant<proto::Hello, proto::Authenticate, proto::NodeRelay>>);
 
@@ -45,7 +46,7 @@ bool Server::receive_one() {
   if (session.cut_off) return true;
   const auto header = net::decode_header(incoming->header);
   if (!header || incoming->frames != net::kFrames) {
-    (void)admit(session);  // it is counted as any
+    (void)admit(session);  // it counts like any other message
     refuse(session, 0,
            {ErrorCode::malformed, fmt::format("a message has two frames, a 12-byte header and a "
                                               "body; this one has {} frames, the first of {} bytes",
@@ -63,7 +64,7 @@ bool Server::receive_one() {
     links_[*node] = {session.peer, session.z85};
     from_node(*node, *header, *incoming);
   } else {
-    // A node's key no more: it has got another one.
+    // The key no longer belongs to a node, because the node has got another key.
     if (session.standing == net::Standing::node) set_standing(session, net::Standing::stranger);
     from_client(session, *header, incoming->body);
   }
@@ -123,7 +124,7 @@ void Server::from_client(rpc::Session& session, const net::MessageHeader& header
   }
   const auto uid = session.identity ? std::optional(session.identity->owner.uid) : std::nullopt;
   const Duration began = loop_time();
-  answer(session, header, body);  // and the session may be gone
+  answer(session, header, body);  // the session may not exist after this
   if (uid) limits_.took(*uid, loop_time() - began);
 }
 
@@ -155,7 +156,7 @@ void Server::answer(rpc::Session& session, const net::MessageHeader& header,
   step(std::move(request));
 }
 
-// What is not for the core goes through the same door.
+// Messages that the shell answers are checked with the same rules as messages for the core.
 void Server::answer_here(const rpc::Session& session, const net::MessageHeader& header,
                          std::string_view body) {
   auto message = rpc::decode_shell(header.type, body);
@@ -208,7 +209,7 @@ void Server::send_to(const rpc::Session& session, std::uint16_t type, std::uint6
     const auto sent = router_.send(session.peer, header.view(), body);
     if (sent) return;
     if (sent.error().code == ErrorCode::invalid_argument) return too_large(sent.error());
-    // It has gone, or does not read: whatever it waits for is of no use to anyone.
+    // The peer has gone or does not read, so nobody can use the answers that wait for it.
     router_.close(session.peer);
     loop_.post([this, id = session.id] { forget_session(id); });
     return;
@@ -217,7 +218,8 @@ void Server::send_to(const rpc::Session& session, std::uint16_t type, std::uint6
   if (!sent) too_large(sent.error());
 }
 
-// invalid_argument: it is too large. A node that cannot be reached hears it no more.
+// The error invalid_argument means that the reply is too large. If the node cannot be reached, the
+// reply is dropped without an error.
 Result<void> Server::send_relayed(const std::string& node, const proto::RelayReply& reply) {
   const auto link = links_.find(node);
   if (link == links_.end()) return {};

@@ -1,5 +1,5 @@
-// The configuration read again: the server ends and main() makes a new one in the same process,
-// from the store, as after a restart. Nodes are told to read theirs; jobs go on meanwhile.
+// Reading the configuration again. The server ends, and main() makes a new one in the same process
+// from the store, as after a restart. Nodes are told to read their file too; jobs go on meanwhile.
 #include "common/codec/codec.h"
 #include "ctld/core/tenancy/admission.h"
 #include "ctld/rpc/dispatch.h"
@@ -8,9 +8,10 @@
 namespace gantry::ctld {
 namespace {
 
-constexpr Duration kFarewell = milliseconds(50);  // for the answer and the orders to leave
+constexpr Duration kFarewell = milliseconds(50);  // time for the answer and the orders to be sent
 
-// What belongs to this process, its store and who knows it: nothing else may change under them.
+// The name of an option that differs and must not change in a running process, because the store
+// and everybody who knows the controller depend on it; "" if there is none.
 std::string fixed_part(const Config& before, const Config& now) {
   const ControllerConfig& a = before.controller;
   const ControllerConfig& b = now.controller;

@@ -1,8 +1,9 @@
-// Who is on the other end of each connection, for how long, and how much they may ask.
+// Who is at the other end of each connection, for how long, and how much they may ask.
 //
-// An identity holds as long as what proved it: a token until its end, a registered key until it is
-// removed, and each until its connection closes. Who has not shown one may send a few messages and
-// has to hurry; what is refused is counted and logged, with who asked from where.
+// An identity is valid as long as what proved it: a token until its end, a registered key until it
+// is removed, and each until its connection closes. A peer that has not proved an identity may send
+// a few messages, and has little time. Refusals are counted and logged, with the user that was
+// claimed and the address.
 #include <time.h>
 
 #include "common/assert.h"
@@ -13,9 +14,9 @@
 namespace gantry::ctld {
 namespace {
 
-constexpr std::size_t kMostNetworks = 1'024;  // that refusals are logged of apart
-// Peers beyond which a user gets a few connections only: the router has room for strangers and
-// nodes beside them.
+constexpr std::size_t kMostNetworks = 1'024;  // networks whose refusals are logged separately
+// Beyond this number of peers, each user gets only a few connections, because the router must keep
+// room for strangers and nodes.
 constexpr std::size_t kMostPeers = 12'288;
 
 }  // namespace
@@ -51,7 +52,7 @@ Duration Server::loop_time() {
   return {std::int64_t{t.tv_sec} * 1'000'000 + t.tv_nsec / 1'000};
 }
 
-// One more message of this session; what is to be said to it if it is one too many.
+// Counts one more message of this session. The error is what to answer if it is one too many.
 Result<void> Server::admit(rpc::Session& session) {
   const Instant now = clock_.now();
   if (session.identity && session.identity->token_ends && *session.identity->token_ends <= now)

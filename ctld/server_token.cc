@@ -1,4 +1,4 @@
-// Tokens that speak for users: made here, checked in rpc/identity.cc.
+// Makes tokens that act for users; rpc/identity.cc checks them.
 #include "common/auth/token.h"
 #include "common/auth/users.h"
 #include "common/codec/codec.h"

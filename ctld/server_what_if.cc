@@ -1,5 +1,5 @@
-// "What if", and where MIG mode would have to change: the core says who may ask about what, the
-// planner's thread answers from its view.
+// Answers "what if", and where MIG mode would have to change. The core decides who may ask about
+// which job; the planner's thread answers from its replica.
 #include <fmt/core.h>
 
 #include "common/codec/codec.h"
@@ -58,7 +58,7 @@ void Server::what_if(const Asked& asked, const proto::WhatIf& message) {
     return refuse(
         asked.session, asked.request,
         {ErrorCode::not_found, fmt::format("there is no job {}", message.job.job.value())});
-  if (!job) {  // it may not start yet, whatever it asked for: its causes say why
+  if (!job) {  // the job could not start with any request; its causes say why
     proto::WhatIfReply reply;
     reply.now = clock_.now();
     return send_to(asked.session, static_cast<std::uint16_t>(proto::number_of<proto::WhatIfReply>),

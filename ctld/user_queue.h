@@ -1,5 +1,6 @@
-// What waits to be done for users by a thread: in the order of arrival, with a limit for all and
-// one for each user, so that nobody fills the queue of the others. Not synchronised.
+// A queue of things that a thread has to do for users. It keeps the order of arrival, and has a
+// limit for all users and one for each, so that no user can fill the queue for the others. It is
+// not synchronised.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 
 namespace gantry::ctld {
 
-// Item has a member `uid`, whose value() is the user's id.
+// Item must have a member `uid`, whose value() is the user's id.
 template <class Item>
 class UserQueue {
  public:
@@ -21,7 +22,7 @@ class UserQueue {
 
   [[nodiscard]] bool empty() const { return waiting_.empty(); }
 
-  // False when there is no room for it; it is dropped then.
+  // Returns false if there is no room; the item is then dropped.
   [[nodiscard]] bool push(Item item) {
     if (waiting_.size() >= most_) return false;
     std::size_t& of_user = count_[item.uid.value()];
@@ -31,7 +32,7 @@ class UserQueue {
     return true;
   }
 
-  // The first one that `may_go` is true of; nothing where there is none.
+  // Takes the first item for which `may_go` is true; nullopt if there is none.
   template <class Predicate>
   std::optional<Item> take(const Predicate& may_go) {
     const auto it = std::find_if(waiting_.begin(), waiting_.end(), may_go);
@@ -46,7 +47,7 @@ class UserQueue {
  private:
   std::size_t most_, most_of_user_;
   std::deque<Item> waiting_;
-  std::map<std::uint32_t, std::size_t> count_;  // by user id, none is 0
+  std::map<std::uint32_t, std::size_t> count_;  // items by user id; never 0
 };
 
 }  // namespace gantry::ctld

@@ -14,7 +14,8 @@
 
 namespace gantry::ctld {
 
-// setpriv does it: a process of many threads must not change its ids between fork and exec.
+// The program setpriv changes the ids, because a process with many threads must not do that between
+// fork and exec.
 Result<std::vector<std::string>> words_as_user(Uid uid, Privileges privileges,
                                                std::vector<std::string> words) {
   if (::geteuid() == uid.value() && uid.value() != 0) return words;

@@ -1,4 +1,4 @@
-// Names of the operating system's groups, kept for a while: roles may be granted to groups.
+// Names of the operating system's groups, cached for a while. Roles may be granted to groups.
 #pragma once
 
 #include <string>
@@ -13,12 +13,13 @@ namespace gantry::auth {
 class GroupNames {
  public:
   explicit GroupNames(Duration keep = seconds(60)) : keep_(keep) {}
-  // Of the owner's primary and supplementary groups, sorted; those without a name are left out.
+  // The names of the owner's primary and supplementary groups, sorted. Groups without a name are
+  // left out.
   std::vector<std::string> of(const Owner& owner, Instant now);
 
  private:
   struct Entry {
-    std::string name;  // "" = it has none
+    std::string name;  // "" = the group has no name
     Instant at{};
   };
   const std::string& name_of(Gid gid, Instant now);

@@ -33,7 +33,7 @@ Result<Context> make_context(const MungeOptions& options) {
   return context;
 }
 
-// munged itself is at fault, or was never reached.
+// True if munged itself failed or could not be reached.
 bool is_trouble(munge_err_t error) {
   return error == EMUNGE_SNAFU || error == EMUNGE_NO_MEMORY || error == EMUNGE_SOCKET ||
          error == EMUNGE_TIMEOUT;
@@ -64,7 +64,7 @@ Result<MungeIdentity> munge_decode(std::string_view credential, const net::Publi
                                    const MungeOptions& options) {
   const auto context = make_context(options);
   if (!context) return tl::unexpected(context.error());
-  const std::string text(credential);  // with its terminating zero
+  const std::string text(credential);  // with the terminating zero that munge needs
   if (text.find('\0') != std::string::npos)
     return fail(ErrorCode::unauthenticated, "the munge credential is refused: it has a zero byte");
   void* raw = nullptr;
@@ -72,10 +72,10 @@ Result<MungeIdentity> munge_decode(std::string_view credential, const net::Publi
   uid_t uid = 0;
   gid_t gid = 0;
   const munge_err_t error = ::munge_decode(text.c_str(), context->get(), &raw, &size, &uid, &gid);
-  const Malloced<void> payload(raw);  // also set for some refusals
+  const Malloced<void> payload(raw);  // also set for some refused credentials
   if (error != EMUNGE_SUCCESS) {
     Error refused = describe(error, context->get());
-    // munged could read these and says whose they are.
+    // munged could decode these refused credentials, and says whose they are.
     if (error == EMUNGE_CRED_EXPIRED || error == EMUNGE_CRED_REWOUND ||
         error == EMUNGE_CRED_REPLAYED)
       refused.message += fmt::format(" (of uid {})", uid);

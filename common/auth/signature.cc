@@ -17,7 +17,8 @@ const unsigned char* octets(std::string_view bytes) {
   return reinterpret_cast<const unsigned char*>(bytes.data());
 }
 
-// Length of the context first, so that no other split of the same bytes means the same.
+// The length of the context comes first. Otherwise another split into context and blob could give
+// the same bytes.
 std::string signed_text(std::string_view context, std::string_view blob) {
   GANTRY_ASSERT(context.size() < 256, "a signature's context is a short constant");
   std::string text;

@@ -1,5 +1,5 @@
 // Ed25519 signatures over blobs: step permissions (signed by the controller, checked by nodes) and
-// registered keys of users. A context string keeps a signature made for one use from another.
+// registered keys of users. A context string makes a signature for one purpose useless for another.
 #pragma once
 
 #include <array>
@@ -34,7 +34,8 @@ bool verify(const VerifyKey& key, std::string_view context, std::string_view blo
 Result<VerifyKey> parse_verify_key(std::string_view text);      // 64 hex digits
 Result<VerifyKey> verify_key_from_bytes(std::string_view raw);  // exactly 32
 
-// Files as of net/keys.h: mode 0600, whole or not at all, refused if others may read them.
+// Key files follow the rules of net/keys.h: mode 0600, written completely or not at all, refused if
+// others may read them.
 Result<void> save_signing_key(const std::string& path, const SigningKey& key);
 Result<SigningKey> load_signing_key(const std::string& path);
 

@@ -12,7 +12,7 @@ namespace gantry::auth {
 namespace {
 
 constexpr int kUrlSafe = sodium_base64_VARIANT_URLSAFE_NO_PADDING;
-constexpr std::int64_t kLatest = INT64_MAX / 1'000'000;  // seconds that an Instant can have
+constexpr std::int64_t kLatest = INT64_MAX / 1'000'000;  // most seconds that an Instant can hold
 
 std::string base64(std::string_view bytes) {
   std::string text(sodium_base64_encoded_len(bytes.size(), kUrlSafe), '\0');

@@ -1,7 +1,7 @@
-// Tokens: a JSON Web Token (RFC 7519) that speaks for a user whoever has it, signed with
-// HMAC-SHA256 (HS256) by a key that only the controller has. Its claims are those of Slurm's: `sun`
-// is the user's login name, `iat` and `exp` are when it was made and when it ends, in seconds since
-// 1970.
+// Tokens: a JSON Web Token (RFC 7519) that lets whoever has it act as a user. It is signed with
+// HMAC-SHA256 (HS256) by a key that only the controller has. Its claims are those of Slurm's
+// tokens: `sun` is the user's login name, `iat` is when it was made and `exp` when it ends, in
+// seconds since 1970.
 #pragma once
 
 #include <string>
@@ -22,11 +22,12 @@ inline constexpr std::size_t kMaxTokenBytes = 4096;
 
 std::string make_token(const SigningSeed& key, const Token& token);
 
-// unauthenticated, with what is wrong: no such token, not signed with this key or by another
-// method, from the future, or no longer valid.
+// Checks a token. The error is unauthenticated and says why: it is no token, is signed with another
+// key or method, is from the future, or is no longer valid.
 Result<Token> check_token(const SigningSeed& key, std::string_view text, Instant now);
 
-// The user that a token names, whether it holds or not; "" if it is none. For logs only.
+// The user that a token names, without checking the token; "" if it is no token. Use it for logs
+// only.
 std::string claimed_user(std::string_view text);
 
 }  // namespace gantry::auth

@@ -32,7 +32,7 @@ std::vector<Gid> groups_of(const char* name, gid_t primary) {
   return groups;
 }
 
-// `ask` is getpwuid_r or getpwnam_r with its key bound; `who` is for the error.
+// Looks a user up. `ask` is getpwuid_r or getpwnam_r with its key bound; `who` is for the error.
 template <class Ask>
 Result<Owner> find(Ask ask, const std::string& who) {
   std::vector<char> buffer(kFirstEntryBytes);
@@ -42,7 +42,7 @@ Result<Owner> find(Ask ask, const std::string& who) {
   while ((error = ask(&entry, buffer.data(), buffer.size(), &found)) == ERANGE &&
          buffer.size() < kMaxEntryBytes)
     buffer.resize(2 * buffer.size());
-  // POSIX lets an implementation say "not there" in these ways, too.
+  // POSIX allows these other ways to say that the user does not exist.
   const bool absent = error == 0 || error == ENOENT || error == ESRCH;
   if (found == nullptr && absent)
     return fail(ErrorCode::not_found, fmt::format("there is no user {} on this machine", who));

@@ -1,7 +1,8 @@
-// Users as the operating system knows them (files, LDAP, sssd: whatever NSS is set up for).
+// Users as the operating system knows them (from files, LDAP, sssd or whatever NSS is configured
+// for).
 //
-// A lookup may block on a directory service; UserCache keeps answers for a while, and keeps giving
-// an old one while the service does not answer.
+// A lookup may block on a directory service. UserCache keeps answers for a while, and returns an
+// old answer while the service does not respond.
 #pragma once
 
 #include <string>
@@ -14,7 +15,8 @@
 
 namespace gantry::auth {
 
-// not_found: no such user. io_error: the user database could not be asked.
+// The error not_found means that there is no such user; io_error means that the user database could
+// not be asked.
 Result<Owner> find_user(Uid uid);
 Result<Owner> find_user(const std::string& name);
 

@@ -1,4 +1,4 @@
-// What the definitions of every type share.
+// Definitions that the codecs of all types share.
 #include <fmt/core.h>
 
 #include "common/codec/define.h"

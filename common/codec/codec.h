@@ -1,18 +1,19 @@
-// The codec as most of the program sees it: any struct that declares fields() (fields.h) to
-// msgpack and back, to JSON and back. This header is light; the definitions are in codec/define.h,
-// which only the few .cc files include that instantiate types (instantiate_*.cc here for all wire
-// messages; GANTRY_CODEC_INSTANTIATE in other folders for their own events and records).
+// The codec as most of the program uses it: it converts any struct that declares fields()
+// (fields.h) to msgpack and back, and to JSON and back. This header is light. The definitions are
+// in codec/define.h, which only the few .cc files include that instantiate types (instantiate_*.cc
+// here for all wire messages; GANTRY_CODEC_INSTANTIATE in other folders for their own events and
+// records).
 //
-// msgpack: a map {field number: value}. A field that equals the one of a default-constructed struct
-// is left out, so the defaults are part of the wire contract. Unknown numbers are skipped; wrong
-// types, integers out of range, unknown enum numbers, trailing bytes and anything beyond
-// codec/limits.h give ErrorCode::malformed naming the field: "field spec.shape.tasks: expected an
-// unsigned integer".
+// msgpack: a struct is a map {field number: value}. A field that equals the field of a
+// default-constructed struct is left out, so the defaults are part of the wire contract. Unknown
+// numbers are skipped. Wrong types, integers out of range, unknown enum numbers, trailing bytes and
+// anything beyond codec/limits.h give ErrorCode::malformed and name the field: "field
+// spec.shape.tasks: expected an unsigned integer".
 //
-// JSON: objects by field name; ids, Instant and Duration are integers (microseconds), enums are
-// names, an unset optional is null (but see fields.h), a variant is {"kind": name, ...its fields},
-// Resources are
-// {"cpu": 4000, ...}. Bytes that are no UTF-8 show as U+FFFD. An unknown name is refused.
+// JSON: a struct is an object with field names. Ids, Instant and Duration are integers
+// (microseconds), enums are names, an unset optional is null (but see fields.h), a variant is
+// {"kind": name, ...its fields}, Resources are {"cpu": 4000, ...}. Bytes that are no UTF-8 are
+// shown as U+FFFD. An unknown name is refused.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Collects the one error of a decode: what was wrong, and on the way out the path to it. Costs
-// nothing while all is well.
+// Collects the one error of a decode: what was wrong, and then, as the readers return, the path to
+// it. It costs nothing as long as no error happens.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,13 @@ namespace gantry::codec {
 
 class DecodeError {
  public:
-  // Always false, so that a reader can `return error.fail(...)`. The first one stays.
+  // Records an error; later errors are ignored. It always returns false, so that a reader can
+  // `return error.fail(...)`.
   bool fail(std::string what) {
     if (what_.empty()) what_ = std::move(what);
     return false;
   }
-  // Always false: says in which field, or at which index, the failure happened.
+  // Adds the field or index in which the failure happened to the path. It always returns false.
   bool in_field(std::string_view name) {
     std::string path(name);
     if (!path_.empty() && path_.front() != '[') path += '.';

@@ -90,7 +90,7 @@ void write_json(JsonWriter& w, const T& value) {
   }
 }
 
-// Reads the fields of `out`; `extra` is a member name that is no field (a variant's kind), or "".
+// Reads `out`. `extra` names a member that is no field (a variant's kind), or is "".
 template <class T>
 bool read_json_struct(DecodeError& error, JsonNode node, T& out, std::string_view extra) {
   if (!node.is_object()) return error.fail("expected an object");
@@ -104,7 +104,7 @@ bool read_json_struct(DecodeError& error, JsonNode node, T& out, std::string_vie
     ok = read_json(error, *member, field) || error.in_field(name);
   });
   if (!ok || known == node.size()) return ok;
-  for (std::size_t i = 0; i < node.size(); ++i) {  // which one is it?
+  for (std::size_t i = 0; i < node.size(); ++i) {  // find which member is unknown
     bool found = node.name(i) == extra;
     T::fields(out,
               [&](int, std::string_view name, auto&) { found = found || name == node.name(i); });

@@ -25,7 +25,7 @@ struct JsonWriter::Impl {
   explicit Impl(JsonStyle s) : style(s) { pretty.SetIndent(' ', 2); }
   JsonStyle style;
   rapidjson::StringBuffer buffer;
-  std::string text;  // of one string, as it is written
+  std::string text;  // text of one string while it is written
   rapidjson::Writer<rapidjson::StringBuffer> compact{buffer};
   rapidjson::PrettyWriter<rapidjson::StringBuffer> pretty{buffer};
   template <class Call>
@@ -64,7 +64,7 @@ void JsonWriter::string(std::string_view value) {
   });
 }
 void JsonWriter::key(std::string_view name) {
-  string(name);  // RapidJSON counts what it is given: a name comes before its value
+  string(name);  // RapidJSON takes one value per call; a name comes before its value
 }
 void JsonWriter::begin_object() {
   impl_->with([](auto& w) { return w.StartObject(); });
@@ -148,9 +148,9 @@ Result<JsonDocument> JsonDocument::parse(std::string_view text) {
     return fail(ErrorCode::malformed,
                 fmt::format("JSON text of more than {} bytes", kMaxMessageBytes));
   auto impl = std::make_unique<Impl>();
-  // Iterative, so that a text of a million brackets does not exhaust the stack. Not with full
-  // precision, which RapidJSON 1.1 computes from undefined shifts for some zeros: a double may come
-  // out one unit in the last place off.
+  // The parser is iterative, so that a text of a million brackets does not exhaust the stack. It
+  // does not use full precision, because RapidJSON 1.1 computes that with undefined shifts for some
+  // zeros; a double may therefore be off by one unit in the last place.
   constexpr unsigned kFlags =
       rapidjson::kParseIterativeFlag | rapidjson::kParseValidateEncodingFlag;
   impl->document.Parse<kFlags>(text.data() ? text.data() : "", text.size());

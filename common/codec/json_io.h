@@ -1,4 +1,5 @@
-// JSON, value by value. RapidJSON lives in json_io.cc only; these are thin handles on it.
+// Reads and writes JSON, value by value. RapidJSON is included in json_io.cc only; these classes
+// are thin handles on it.
 #pragma once
 
 #include <cstdint>
@@ -63,7 +64,8 @@ class JsonNode {
 
 class JsonDocument {
  public:
-  // Text of at most kMaxMessageBytes, nothing behind the value; malformed says at which byte.
+  // Parses a text of at most kMaxMessageBytes, with nothing after the value. The error malformed
+  // says at which byte.
   static Result<JsonDocument> parse(std::string_view text);
   JsonDocument(JsonDocument&&) noexcept;
   ~JsonDocument();

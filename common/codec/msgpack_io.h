@@ -1,8 +1,9 @@
-// The msgpack wire format, value by value: MsgWriter appends to a string, MsgReader walks a buffer
-// without copying or building a tree. (msgpack-cxx spends 0.75 us on the objects of a submit alone,
-// half of what its whole decoding takes here; tests/wire uses it as the reference for the format.)
+// The msgpack wire format, value by value: MsgWriter appends to a string, and MsgReader walks
+// through a buffer without copying or building a tree. (msgpack-cxx needs 0.75 us only for the
+// objects of a submit, half of the time that the whole decoding takes here; tests/wire uses it as
+// the reference for the format.)
 //
-// MsgReader's calls return false after the first failure, with the error in error().
+// After the first failure all calls of MsgReader return false, with the error in error().
 #pragma once
 
 #include <cstdint>
@@ -38,7 +39,8 @@ class MsgWriter {
   void array(std::uint32_t size) { head(size, 0x90, 0xdc); }
   void map(std::uint32_t size) { head(size, 0x80, 0xde); }
 
-  // A map whose size is known only afterwards: at most `most` entries, then end_map(mark, count).
+  // Begins a map whose size is known only later: at most `most` entries, ended by end_map(mark,
+  // count).
   struct Mark {
     std::size_t at;
     bool wide;
@@ -65,15 +67,15 @@ class MsgReader {
   bool uint(std::uint64_t& out, std::uint64_t max);
   bool sint(std::int64_t& out, std::int64_t min, std::int64_t max);
   bool real(double& out);
-  bool string(std::string_view& out);  // str or bin; points into the buffer
-  bool array(std::uint32_t& size);     // each element is at least one byte of what is left
+  bool string(std::string_view& out);  // str or bin; `out` points into the buffer
+  bool array(std::uint32_t& size);     // refused if fewer bytes are left than elements
   bool map(std::uint32_t& size);
   bool field_number(std::uint64_t& out);
-  bool skip();      // one value of any type
-  bool skip_nil();  // true and consumed if nil comes next
-  bool enter();     // one level deeper; false beyond kMaxDepth
+  bool skip();      // skips one value of any type
+  bool skip_nil();  // skips nil if it comes next; true if it did
+  bool enter();     // goes one level deeper; false beyond kMaxDepth
   void leave() { --depth_; }
-  bool charge(std::size_t bytes);  // of kMaxDecodedBytes
+  bool charge(std::size_t bytes);  // counts towards kMaxDecodedBytes
   [[nodiscard]] bool at_end() const { return at_ == end_; }
   [[nodiscard]] DecodeError& error() { return error_; }
 

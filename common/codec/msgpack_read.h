@@ -1,7 +1,7 @@
-// read(): one C++ value of any field type from msgpack. Included by define.h.
+// read(): reads one C++ value of any field type from msgpack. Included by define.h.
 //
-// A struct is read in one pass over its fields, since writers send them in that order; numbers out
-// of order only cost another pass.
+// A struct is read in one pass over its fields, because writers send fields in that order. Fields
+// in another order are read too, but cost further passes.
 #pragma once
 
 #include <limits>
@@ -15,7 +15,7 @@ namespace gantry::codec {
 template <class T>
 bool read(MsgReader& r, T& out);
 
-// One pass over the fields: reads every entry that comes next in declaration order.
+// One pass over the fields. It reads every entry that comes next in the order of declaration.
 template <class T>
 class StructReader {
  public:
@@ -50,7 +50,7 @@ class StructReader {
   T& out_;
   std::uint32_t left_;
   std::uint64_t number_ = 0;
-  bool open_ = false;  // number_ waits for its field
+  bool open_ = false;  // number_ was read and waits for its field
   bool ok_ = true;
   bool progress_ = false;
 };

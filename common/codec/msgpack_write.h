@@ -1,4 +1,4 @@
-// write(): one C++ value of any field type to msgpack. Included by define.h.
+// write(): writes one C++ value of any field type to msgpack. Included by define.h.
 //
 // Fields that equal their default are left out; a reader has the same default.
 #pragma once

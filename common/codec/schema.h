@@ -1,5 +1,5 @@
-// Writes down every field of a struct and of the structs inside it, for the golden listing that
-// shows a wire change in review (tests/golden/messages.txt).
+// Lists every field of a struct and of the structs inside it. The golden listing made from it shows
+// a wire change in review (tests/golden/messages.txt).
 //
 //   Schema schema;
 //   schema.add<proto::SubmitJob>();   // and what it contains
@@ -14,7 +14,8 @@
 
 namespace gantry::codec {
 
-// "gantry::proto::SubmitJob" -> "SubmitJob", from the compiler's own spelling.
+// The name of a type, "SubmitJob" for "gantry::proto::SubmitJob", taken from the compiler's own
+// spelling.
 template <class T>
 std::string type_name() {
   std::string_view name = __PRETTY_FUNCTION__;
@@ -79,7 +80,7 @@ class Schema {
     }
   }
 
-  // " = 1" where the default, which is not sent, is not zero.
+  // The suffix " = 1" for a field whose default, which is not sent, is not zero.
   template <class T>
   static std::string default_of(const T& value) {
     if constexpr (NamedEnum<T>) {

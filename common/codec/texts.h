@@ -1,5 +1,5 @@
-// Every text of a struct, by its field declarations: what is to hold of all texts of a message is
-// asked here, so that a field that is added later cannot be forgotten.
+// Visits every text of a struct through its field declarations. A rule that all texts of a message
+// must keep is checked in this way, so that no field that is added later can be forgotten.
 #pragma once
 
 #include <string>
@@ -10,14 +10,15 @@
 
 namespace gantry::codec {
 
-// Octets that only their maker reads: where a page of the history ends, a GPU's series, a piece
-// of a log. By name, as Bytes is the same type as a text.
+// True for fields with octets that only their maker reads: the position in the history, a GPU's
+// series, a piece of a log. They are known by name, because Bytes is the same type as a text.
 constexpr bool is_octets(std::string_view field) {
   return field == "position" || field == "data";
 }
 
-// Calls f(name of the field, text) for each text in `value`, those in lists and variants and the
-// keys and values of maps too. With a struct that is not const, f may change texts but keys.
+// Calls f(name of the field, text) for each text in `value`, including texts in lists, variants,
+// and keys and values of maps. If the struct is not const, f may change texts, but not keys of
+// maps.
 template <class T, class F>
 void each_text(T& value, F&& f, std::string_view field = {}) {
   using Plain = std::remove_const_t<T>;

@@ -1,4 +1,5 @@
-// What kind of field a C++ type is. One place for msgpack, JSON and the schema listing.
+// Classifies C++ types by the kind of field that they are: one place for msgpack, JSON and the
+// schema listing.
 #pragma once
 
 #include <map>
@@ -30,14 +31,14 @@ template <class Unit, class Rep>
 inline constexpr bool kIsQuantity<Quantity<Unit, Rep>> = true;
 
 template <class T>
-inline constexpr bool kIsTypedNumber = kIsId<T> || kIsQuantity<T>;  // written as its Rep is
+inline constexpr bool kIsTypedNumber = kIsId<T> || kIsQuantity<T>;  // written as its representation
 
 template <class T>
 inline constexpr bool kIsOptional = false;
 template <class T>
 inline constexpr bool kIsOptional<std::optional<T>> = true;
 
-// An optional that JSON leaves out while it is unset: fields.h says which.
+// An optional that JSON leaves out while it is not set: fields.h says which types are.
 template <class T>
 inline constexpr bool kIsLeftOutUnset = false;
 template <class T>
@@ -67,7 +68,7 @@ template <class... T>
 inline constexpr bool kIsVariant<std::variant<T...>> = true;
 
 template <class T>
-inline constexpr bool kIsCount =  // one int64 with a meaning
+inline constexpr bool kIsCount =  // types that are one int64 with a meaning
     std::is_same_v<T, Instant> || std::is_same_v<T, Duration> || std::is_same_v<T, Money>;
 template <class T>
 constexpr auto& count_of(T& value) {
@@ -80,7 +81,7 @@ constexpr auto& count_of(T& value) {
 template <class T>
 inline constexpr bool kUnsupported = false;
 
-// A default-constructed T, and how many fields it declares.
+// A default-constructed T, and the number of fields that it declares.
 template <class T>
 struct Defaults {
   T value{};
@@ -96,8 +97,8 @@ const Defaults<T>& defaults() {
   return instance;
 }
 
-// The member of `other` that lies where `member` lies in `whole`. Fields are members by contract
-// (fields.h), so both structs have it at the same place.
+// The member of `other` that corresponds to `member` of `whole`. Fields are members by contract
+// (fields.h), so both structs have it at the same offset.
 template <class T, class F>
 const F& same_member(const T& whole, const F& member, const T& other) {
   const auto offset =
@@ -105,8 +106,9 @@ const F& same_member(const T& whole, const F& member, const T& other) {
   return *reinterpret_cast<const F*>(reinterpret_cast<const char*>(&other) + offset);
 }
 
-// True if `value` need not be written, since a reader's default `dflt` already says the same. Only
-// exact for what is cheap to compare: a list that is not empty always counts as different.
+// True if `value` need not be written, because a reader's default `dflt` already has the same
+// value. The comparison is exact only for types that are cheap to compare: a list that is not empty
+// always counts as different.
 template <class T>
 bool same_as_default(const T& value, const T& dflt) {
   if constexpr (HasFields<T>) {

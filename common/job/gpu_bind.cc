@@ -9,7 +9,7 @@
 namespace gantry {
 namespace {
 
-constexpr std::int64_t kMostGpus = 64;  // of a node; one bit each
+constexpr std::int64_t kMostGpus = 64;  // of a node; each has one bit
 constexpr std::size_t kMostSets = 65'536;
 
 tl::unexpected<Error> wrong(std::string_view text, std::string_view why) {
@@ -30,7 +30,7 @@ Result<std::uint64_t> parse_mask(std::string_view text) {
   return mask;
 }
 
-// "0,1*2" and "0x3,0xc": one set for each task, repeated with *.
+// Parses "0,1*2" or "0x3,0xc": one set for each task, where *N repeats a set.
 Result<GpuBind> parse_sets(std::string_view list, bool masks) {
   GpuBind out{GpuBind::Kind::map, 1, {}};
   while (true) {

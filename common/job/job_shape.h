@@ -27,36 +27,37 @@ constexpr auto enum_names(NodeSharing) {
       {{any, "any"}, {same_user, "user"}, {same_tenant, "tenant"}}};
 }
 
-// The part that decides where and how a job fits: equal shapes form one scheduling class.
+// The part of a request that decides where and how a job fits. Jobs with equal shapes form one
+// scheduling class.
 struct JobShape {
   std::uint32_t min_nodes = 1;
-  std::uint32_t max_nodes = 1;  // >= min_nodes; as few as hold the tasks
+  std::uint32_t max_nodes = 1;  // >= min_nodes; the job gets as few as hold its tasks
   std::uint32_t tasks = 1;
   std::optional<std::uint32_t> tasks_per_node;
   std::uint32_t cpus_per_task = 1;              // whole cores
   std::optional<std::int64_t> memory_per_node;  // bytes; at most one of these two
   std::optional<std::int64_t> memory_per_cpu;   // bytes
   std::int64_t scratch_per_node = 0;            // bytes
-  std::uint32_t gpus_per_node = 0;              // whole ones; with gpu_slice: slices
+  std::uint32_t gpus_per_node = 0;              // whole GPUs; with gpu_slice, slices
   std::string constraint;                       // features: "a&b", "a|b", "" = any
   std::vector<std::string> required_nodes;      // -w, expanded and sorted
   std::vector<std::string> excluded_nodes;      // -x
   bool exclusive = false;                       // whole nodes
   TopologyWish topology = TopologyWish::none;
   std::string topology_level;              // with a wish; a level's name, "node" for one node
-  NodeSharing sharing = NodeSharing::any;  // whose jobs may be on its nodes as well
-  std::vector<std::string> tolerations;    // taints, sorted
+  NodeSharing sharing = NodeSharing::any;  // whose jobs may also be on its nodes
+  std::vector<std::string> tolerations;    // sorted taints that it tolerates
   std::string anti_affinity;             // key shared with jobs that it keeps away from; "" = none
   std::string anti_affinity_level;       // "node" or a topology level
   std::uint32_t anti_affinity_most = 1;  // jobs or gang members of the key in one domain
   std::vector<std::string> gpu_models;   // allowed, the preferred first; none = any
   std::string gpu_slice;                 // MIG profile, "1g.10gb"; "" = whole GPUs
-  // A part of one GPU of each node, with gpu_slice of one slice: thousandths, 1..999; 0 = whole
-  // ones. Excludes gpus_per_node.
+  // Thousandths of one GPU on each node, or of one slice if gpu_slice is set: 1..999; 0 = whole
+  // ones. It cannot be combined with gpus_per_node.
   std::uint32_t gpu_share = 0;
-  std::uint32_t gpu_shards = 0;     // as asked; the controller makes a gpu_share of them
+  std::uint32_t gpu_shards = 0;     // as the user asked; the controller turns it into a gpu_share
   std::vector<GresCount> gres;      // other resources, on each node; sorted by name, each once
-  std::vector<GresCount> licenses;  // of the cluster, for the whole job; the same order
+  std::vector<GresCount> licenses;  // of the cluster, for the whole job; sorted as `gres`
   friend bool operator==(const JobShape&, const JobShape&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {

@@ -1,8 +1,8 @@
-// JobSpec: what a user asked for, immutable once acknowledged. Stored once per job (or per array)
-// in the `jobs` table; script and environment are stored apart by content hash.
+// JobSpec: what a user asked for; it does not change once it is acknowledged. It is stored once per
+// job (or per array) in the `jobs` table; script and environment are stored apart, by content hash.
 //
-// Unset is std::nullopt; unlimited time is TimeLimit::unlimited. Paths are absolute, or relative
-// to work_dir; output patterns (%j %A %a %x %u %N %t) are expanded on the node.
+// Unset is std::nullopt; unlimited time is TimeLimit::unlimited. Paths are absolute, or relative to
+// work_dir. Output patterns (%j %A %a %x %u %N %t) are expanded on the node.
 #pragma once
 
 #include <cstdint>

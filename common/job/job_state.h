@@ -1,4 +1,5 @@
-// What a job, and a node, can be in. Internal states are ours; public names are tables.
+// The states that a job or a node can be in. These internal states are ours; their public names are
+// in tables.
 #pragma once
 
 #include <array>
@@ -21,7 +22,7 @@ enum class Phase : std::uint8_t {
   running = 3,
   finishing = 4,
   ended = 5,
-  suspended = 6,  // of rows only: running, and frozen on its nodes
+  suspended = 6,  // in rows only: running, and frozen on its nodes
 };
 constexpr auto enum_names(Phase) {
   using enum Phase;
@@ -41,7 +42,7 @@ enum class Outcome : std::uint8_t {
   timeout = 4,        // over its time limit
   out_of_memory = 5,  // killed by its own memory limit
   node_fail = 6,      // node, node daemon state or shim lost
-  launch_failed = 7,  // never started, for the node's fault: prolog, runtime (BF)
+  launch_failed = 7,  // never started because of the node: prolog, runtime (BF)
   deadline = 8,       // could not end before its deadline
   preempted = 9,      // had to leave for another job, and was not requeued
 };
@@ -61,10 +62,10 @@ constexpr auto enum_names(Outcome) {
 // Why a queued job waits. Names are Slurm's where Slurm has the reason.
 enum class Reason : std::uint8_t {
   none = 0,
-  priority = 1,         // others stand in front; a = how many jobs
+  priority = 1,         // other jobs come first; a = how many
   resources = 2,        // head of its queue; a = nodes that fit now, b = nodes needed
   dependency = 3,       // subject = what is still open, "afterok:12,afterany:13"
-  never_satisfied = 4,  // dependency that can never be met; subject names it
+  never_satisfied = 4,  // has a dependency that can never be met; subject names it
   begin_time = 5,       // a = begin time, microseconds since the epoch
   held_user = 6,
   held_admin = 7,             // subject = who and why
@@ -73,29 +74,31 @@ enum class Reason : std::uint8_t {
   partition_node_limit = 10,  // a = nodes asked, b = nodes allowed
   partition_time_limit = 11,  // a = minutes asked, b = minutes allowed
   nodes_unavailable = 12,     // required nodes are down or drained; subject = their names
-  requeued = 13,            // waits out the back-off after a failed start; a = until, microseconds
+  requeued = 13,  // waits until the back-off after a failed start is over; a = until, microseconds
   bad_constraints = 14,     // no node of the partition has what it asks for, at present
   launch_failed_held = 15,  // held because its start failed too often; subject = the last cause
   deadline = 16,
-  // These reasons are about a tenant. The subject names resource and flavor ("gpu of a100");
-  // amounts have the units of common/resources/resources.h.
-  tenant_quota = 17,   // nominal plus borrowing limit is used up; a = used + asked, b = limit
-  cohort_quota = 18,   // nothing left to borrow; subject also who holds it; a = asked, b = left
-  tenant_jobs = 19,    // a = running jobs, b = limit
-  reclaiming = 20,     // waits for jobs that leave for it; a = how many, b = until (us)
-  planned = 21,        // fits, but would delay a plan; subject = that job's id
-  topology = 22,       // no domain has room; a = nodes in the best one, b = needed; subject = level
+  // These reasons concern a tenant. The subject names resource and flavor ("gpu of a100"); amounts
+  // have the units of common/resources/resources.h.
+  tenant_quota = 17,  // nominal plus borrowing limit is used up; a = used + asked, b = limit
+  cohort_quota = 18,  // nothing left to borrow; subject also says who holds it; a = asked, b = left
+  tenant_jobs = 19,   // a = running jobs, b = limit
+  reclaiming = 20,    // waits for jobs that are being ended for it; a = how many, b = until (us)
+  planned = 21,       // fits, but would delay a planned start; subject = id of the planned job
+  topology = 22,      // no domain has room; a = nodes in the best one, b = needed; subject = level
   anti_affinity = 23,  // subject = key and level
   reservation = 24,    // its reservation has not begun or is full; subject = name
-  maintenance = 25,    // would run into it; subject = name, a = from (us)
+  maintenance = 25,    // would still run when it begins; subject = name, a = from (us)
   tainted = 26,        // subject = taints that it does not tolerate
-  // A GPU is emptied for its slices; subject = node, b = GPU, a = free from (us; 0 = unknown).
+  // A GPU is being emptied so that it can be cut into slices; subject = node, b = GPU, a = free
+  // from (us; 0 = unknown).
   mig_repartition = 27,
-  budget = 28,     // a = it may cost, b = what is left, both millionths; subject = the budget
+  // a = the job's highest cost, b = what is left, both millionths; subject = the budget
+  budget = 28,
   licenses = 29,   // a = free, b = asked; subject = which
-  no_tenant = 30,  // there are tenants, and it is none's; subject = partition
-  account_not_allowed = 31,  // by a list of the partition; subject = partition
-  qos_not_allowed = 32,      // so of its priority class
+  no_tenant = 30,  // tenants exist, and the partition belongs to none; subject = partition
+  account_not_allowed = 31,  // a list of the partition excludes it; subject = partition
+  qos_not_allowed = 32,      // a list of the partition excludes its priority class
 };
 constexpr auto enum_names(Reason) {
   using enum Reason;
@@ -137,7 +140,7 @@ constexpr auto enum_names(Reason) {
 
 struct Verdict {
   Reason reason = Reason::none;
-  std::int64_t a = 0;  // meaning: see the reason
+  std::int64_t a = 0;  // meaning depends on the reason
   std::int64_t b = 0;
   std::string subject;
   friend bool operator==(const Verdict&, const Verdict&) = default;
@@ -150,7 +153,7 @@ struct Verdict {
   }
 };
 
-// For how long a job waited for one reason.
+// How long a job waited for one reason.
 struct WaitPart {
   Reason reason = Reason::none;
   Duration length{};
@@ -162,7 +165,7 @@ struct WaitPart {
   }
 };
 
-// Exit of a job or task: an exit code, or the signal that ended it (then code is 0).
+// The exit of a job or task: an exit code, or the signal that ended it (the code is then 0).
 struct ExitStatus {
   std::int32_t code = 0;    // 0..255
   std::int32_t signal = 0;  // 0 or 1..64
@@ -174,14 +177,14 @@ struct ExitStatus {
   }
 };
 
-// Read from the job's cgroup, and of its GPUs; whole job on one node, all its processes.
+// What a job used on one node, in all its processes; read from its cgroup and its GPUs.
 struct Usage {
   std::int64_t cpu_user_us = 0;
   std::int64_t cpu_system_us = 0;
   std::int64_t memory_peak_bytes = 0;
   std::int64_t io_read_bytes = 0;
   std::int64_t io_write_bytes = 0;
-  std::vector<GpuUsage> gpus;  // whole attempts only
+  std::vector<GpuUsage> gpus;  // for whole attempts only
   friend bool operator==(const Usage&, const Usage&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -194,8 +197,8 @@ struct Usage {
   }
 };
 
-// Node: health (what we see) times intent (what the operator wants). Idle, mixed and allocated are
-// computed from the placements, never stored.
+// The state of a node is its health (what we see) combined with its intent (what the operator
+// wants). Whether it is idle, mixed or allocated is computed from the placements and never stored.
 enum class NodeHealth : std::uint8_t {
   down = 0,
   up = 1,

@@ -23,7 +23,7 @@ constexpr std::array<std::pair<std::string_view, MailEvents>, 8> kWords{{
     {"INVALID_DEPEND", bit(MailEvent::invalid_depend)},
     {"TIME_LIMIT", bit(MailEvent::time_limit)},
     {"ARRAY_TASKS", bit(MailEvent::array_tasks)},
-    // As Slurm has it, but for staging, of which there is none.
+    // As in Slurm, but without events of staging, which Gantry does not have.
     {"ALL", bit(MailEvent::begin) | bit(MailEvent::end) | bit(MailEvent::fail) |
                 bit(MailEvent::requeue) | bit(MailEvent::invalid_depend)},
 }};

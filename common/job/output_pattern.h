@@ -1,5 +1,5 @@
-// File name patterns of --input, --output and --error, as Slurm expands them: the node opens what
-// they name, and the controller finds it again for `gctl logs`.
+// File name patterns of --input, --output and --error, expanded as Slurm does. The node opens the
+// file that a pattern names, and the controller finds it again for `gctl logs`.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +24,10 @@ struct PatternValues {
   std::optional<StepId> step;               // %s; unset = "batch"
 };
 
-// %% is a percent sign, %J is "job" or "job.step"; %5j pads with zeros to 5 digits (at most 10).
-// A backslash anywhere means: take the rest as it is, without the backslashes. An unknown letter is
-// refused. '/' in a value (a job may be named anything) becomes '_', so that no value leaves the
-// directory that the pattern names.
+// Expands a pattern. %% is a percent sign, %J is "job" or "job.step", and %5j pads with zeros to 5
+// digits (at most 10). A backslash anywhere means that the rest is taken as it is, without the
+// backslashes. An unknown letter is refused. A '/' in a value (a job may have any name) becomes
+// '_', so that no value leads out of the directory that the pattern names.
 Result<std::string> expand_pattern(std::string_view pattern, const PatternValues& values);
 
 }  // namespace gantry

@@ -1,4 +1,4 @@
-// Who a job belongs to, and what a node gives to it.
+// Whose a job is, and what a node gives to it.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,13 @@
 
 namespace gantry {
 
-// Who a job belongs to and runs as; from the authenticated connection, never from a request.
+// The user whom a job belongs to and runs as. It comes from the authenticated connection, never
+// from a request.
 struct Owner {
   Uid uid{};
   Gid gid{};
   std::string user;         // login name
-  std::vector<Gid> groups;  // supplementary
+  std::vector<Gid> groups;  // supplementary groups
   std::string home;
   std::string shell;
   friend bool operator==(const Owner&, const Owner&) = default;
@@ -31,7 +32,7 @@ struct Owner {
   }
 };
 
-// What one node gives to one attempt of a job: names concrete things.
+// What one node gives to one attempt of a job: concrete CPUs, memory, GPUs and devices.
 struct NodePlacement {
   std::string node;                 // name
   std::vector<std::uint16_t> cpus;  // logical CPU numbers, sorted

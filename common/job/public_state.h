@@ -1,5 +1,5 @@
-// Public names of job states: Slurm's words, from one table. Internal states (job_state.h) are
-// ours; every listing, filter and report goes through here.
+// Public names of job states: one table with Slurm's words. Internal states (job_state.h) are ours;
+// every listing, filter and report uses this table.
 #pragma once
 
 #include <cstdint>
@@ -18,22 +18,22 @@ struct PublicState {
   std::string_view code;  // "OOM"
 };
 
-// `outcome` counts for ended jobs only, and must be set for those.
+// `outcome` is used only for ended jobs, and must be set for them.
 PublicState public_state(Phase phase, std::optional<Outcome> outcome);
 
 // A set of states as a filter names them.
 class StateSet {
  public:
-  // Words long or short, any case; "all" is every state. Slurm's words for states that no job of
-  // ours can have (REQUEUED, RESIZING, ...) are allowed and match none; any other word is
-  // invalid_argument. An empty list gives an empty set.
+  // Reads words, long or short and in any case; "all" means every state. Slurm's words for states
+  // that no job of ours can have (REQUEUED, RESIZING, ...) are accepted and match nothing. Any
+  // other word is invalid_argument. An empty list gives an empty set.
   static Result<StateSet> parse(std::span<const std::string> words);
 
   [[nodiscard]] bool has(Phase phase, std::optional<Outcome> outcome = std::nullopt) const;
   [[nodiscard]] bool has_all() const;
 
  private:
-  std::uint32_t bits_ = 0;  // by row of the table
+  std::uint32_t bits_ = 0;  // one bit for each row of the table
 };
 
 }  // namespace gantry

@@ -12,10 +12,10 @@
 namespace gantry {
 namespace {
 
-// "gpu of a100: red borrows 8 GPUs" in its parts.
+// The parts of a subject like "gpu of a100: red borrows 8 GPUs".
 struct Cell {
   Resource resource = Resource::gpu;
-  std::string flavor;  // " of a100", or nothing
+  std::string flavor;  // " of a100" or ""
   std::string holders;
 };
 Cell cell_of(std::string_view subject) {

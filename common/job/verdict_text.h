@@ -1,4 +1,4 @@
-// A verdict's reason and numbers in words, for the reasons that come of tenants and plans.
+// Turns a verdict's reason and numbers into words, for the reasons that concern tenants and plans.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace gantry {
 
-// One clause without a full stop, "its tenant would use 72 of gpu, and may use 64"; "" for reasons
-// of other kinds.
+// One clause without a full stop: "its tenant would use 72 of gpu, and may use 64"; "" for other
+// reasons.
 std::string describe_tenancy_reason(const Verdict& verdict);
 
 }  // namespace gantry

@@ -34,7 +34,7 @@ bool is_plain(std::string_view text) {
   return !text.empty();
 }
 
-// Bytes that are not printable are written as escapes, so that the log says what they were.
+// Bytes that are not printable are written as escapes, so that the log shows what they were.
 void append_quoted(std::string& line, std::string_view text) {
   line += '"';
   while (!text.empty()) {
@@ -90,7 +90,7 @@ struct Logger::Impl {
     sink = std::move(fresh);
     logger = std::make_unique<spdlog::logger>(options.program, sink);
     logger->set_level(level_of(options.level));
-    logger->flush_on(spdlog::level::trace);  // a line is out before the next thing happens
+    logger->flush_on(spdlog::level::trace);  // writes each line before the program goes on
     logger->set_formatter(std::make_unique<spdlog::pattern_formatter>(
         "%Y-%m-%dT%H:%M:%S.%fZ %l %n %v", spdlog::pattern_time_type::utc));
     logger->set_error_handler([](const std::string&) {});  // a full disk must not end the daemon

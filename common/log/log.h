@@ -1,9 +1,9 @@
-// What a daemon says of itself: one line per event, structured, to standard error or a file.
+// The log of a daemon: one structured line per event, to standard error or a file.
 //
 //   2026-01-31T08:05:00.123456Z info ctld "node registered" node=n3 cpus=64
 //
-// A Logger is handed to whoever logs. It may be used from several threads. Lines are written at
-// once; text from outside is quoted and escaped, so a line is always one line.
+// Code that logs is given a Logger; several threads may use it at once. Lines are written at once.
+// Text from outside is quoted and escaped, so an event is always exactly one line.
 #pragma once
 
 #include <concepts>
@@ -21,7 +21,7 @@ namespace gantry {
 enum class LogLevel : std::uint8_t { debug, info, warning, error };
 Result<LogLevel> parse_log_level(std::string_view name);
 
-// A name and a value; anything printable on its own.
+// A name and a value; the value may be of any type that can be printed.
 struct LogField {
   std::string_view name;
   std::string value;
@@ -36,17 +36,17 @@ struct LogField {
 };
 using LogFields = std::initializer_list<LogField>;
 
-// Keeps one kind of line from flooding the log: at most one in `interval`; the next line that gets
-// through says how many were left out. Owned by whoever logs.
+// Stops one kind of line from flooding the log: at most one line is written in each `interval`, and
+// the next one that is written says how many were left out. The code that logs owns it.
 struct LogLimit {
   Duration interval = seconds(10);
-  std::int64_t next_us = 0;  // steady clock
+  std::int64_t next_us = 0;  // by the steady clock
   std::uint64_t left_out = 0;
 };
 
 struct LogOptions {
   std::string program;  // "ctld"
-  std::string file;     // "" = standard error; appended to, reopened by reopen()
+  std::string file;     // "" = standard error; else appended to, and opened again by reopen()
   LogLevel level = LogLevel::info;
 };
 
@@ -65,7 +65,7 @@ class Logger {
   void warning(std::string_view m, LogFields f = {}) const { write(LogLevel::warning, m, f); }
   void error(std::string_view m, LogFields f = {}) const { write(LogLevel::error, m, f); }
   [[nodiscard]] bool enabled(LogLevel level) const;
-  Result<void> reopen();  // after the file was rotated away; from the thread that writes
+  Result<void> reopen();  // call it after the file was rotated, from the thread that writes
 
  private:
   struct Impl;

@@ -7,7 +7,7 @@
 namespace gantry::loop {
 namespace {
 
-// The anchor moves on no sooner than this, so that the correction per step is not rounded away.
+// The anchor moves only after this long, so that rounding does not lose the correction of a step.
 constexpr std::int64_t kAnchorUs = 10'000;
 
 std::int64_t read_clock(clockid_t id) {
@@ -19,8 +19,8 @@ std::int64_t read_clock(clockid_t id) {
 }  // namespace
 
 ClockSource ClockSource::system() {
-  // Not CLOCK_MONOTONIC, which stands still while the machine sleeps: cluster time would be hours
-  // behind then, and run 5 % too fast for days.
+  // CLOCK_MONOTONIC would stand still while the machine sleeps. Cluster time would then be hours
+  // behind, and would have to run 5 % too fast for days.
   return {.monotonic_us = [] { return read_clock(CLOCK_BOOTTIME); },
           .realtime_us = [] { return read_clock(CLOCK_REALTIME); }};
 }
@@ -38,7 +38,8 @@ Instant ClusterClock::now() {
   const std::int64_t error = source_.realtime_us() - unslewed;
   const std::int64_t most = elapsed / kSlewDivisor;
   const std::int64_t slewed = unslewed + std::clamp(error, -most, most);
-  // Within one anchor period the system clock may jump to and fro; we still do not go back.
+  // Within one anchor period the system clock may jump back and forth; cluster time still never
+  // goes back.
   last_us_ = std::max(last_us_, slewed);
   behind_ = Duration{unslewed + error - last_us_};
   if (elapsed >= kAnchorUs) {

@@ -1,7 +1,7 @@
-// ClusterClock: the time that the controller hands to its core. Never goes backwards, and follows
-// steps of the system clock by running at most 5 % fast or slow, so that an hour's step in either
-// direction neither ends every job at once nor stops the queue. It starts at the system time, or at
-// `floor` (the last time in the journal) if that is later.
+// ClusterClock: the time that the controller gives to its core. It never goes backwards. When the
+// system clock is stepped, cluster time follows by running at most 5 % fast or slow, so that a step
+// of an hour in either direction neither ends every job at once nor stops the queue. It starts at
+// the system time, or at `floor` (the last time in the journal) if that is later.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class ClusterClock {
  public:
   explicit ClusterClock(Instant floor, ClockSource source = ClockSource::system());
   Instant now();
-  // System time minus cluster time: how much is still to be slewed.
+  // System time minus cluster time: how much is still to be corrected.
   [[nodiscard]] Duration behind() const { return behind_; }
 
  private:

@@ -1,6 +1,6 @@
 #include "common/loop/loop.h"
 
-// <utility> first: Boost 1.74's Asio forgets it in C++20.
+// <utility> must come first: Boost 1.74's Asio does not include it in C++20.
 #include <utility>
 
 #include <fcntl.h>
@@ -31,7 +31,8 @@ namespace gantry::loop {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-// What stands behind a Watch. Handlers are run through a shared_ptr, so one may destroy its own.
+// The object behind a Watch. Handlers run while a shared_ptr holds it, so a handler may destroy its
+// own Watch.
 struct Registration : std::enable_shared_from_this<Registration> {
   virtual ~Registration() = default;
   virtual void cancel() {}
@@ -60,9 +61,10 @@ namespace {
 struct DescriptorWatch;
 using Rearm = std::vector<std::shared_ptr<DescriptorWatch>>;
 
-// The loop waits on a duplicate: Asio wants to own what it watches, and a descriptor may be watched
-// for reading and for writing at once. It is waited for anew only in the next turn, or one that is
-// always ready would keep the turn from ending.
+// Waits on a duplicate of the descriptor, because Asio wants to own what it watches, and a
+// descriptor may be watched for reading and for writing at once. After each event the wait starts
+// again only in the next turn; otherwise a descriptor that is always ready would keep the turn from
+// ending.
 struct DescriptorWatch final : Registration {
   DescriptorWatch(asio::io_context& io, Rearm& r, int duplicate,
                   asio::posix::descriptor_base::wait_type w, Loop::Handler h)
@@ -142,7 +144,7 @@ struct QueueWatch final : Registration {
     int taken = 0;
     while (live && taken < kQueueBudget && receive_one()) ++taken;
   }
-  // Wakes the loop when the descriptor turns ready; the next turn drains.
+  // Wakes the loop when the descriptor becomes ready; the next turn then empties the queue.
   void arm() {
     if (armed) return;
     armed = true;
@@ -174,7 +176,7 @@ int duplicate(int fd) {
   return copy;
 }
 
-// A child is reaped; of other processes there is no status to be had.
+// Returns how a process ended. A child is reaped; for other processes there is no status.
 ProcessEnd reap(pid_t pid) {
   siginfo_t info = {};
   while (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG) != 0)
@@ -184,7 +186,7 @@ ProcessEnd reap(pid_t pid) {
   return {ExitStatus{.code = 0, .signal = info.si_status}};
 }
 
-// Drops what was cancelled.
+// Removes watches that were cancelled.
 template <class T>
 void sweep(std::vector<std::shared_ptr<T>>& list) {
   std::erase_if(list, [](const auto& entry) { return !entry->live; });
@@ -200,7 +202,8 @@ struct Loop::Impl {
   std::vector<std::shared_ptr<EndOfTurnWatch>> ends;
   std::atomic<bool> stopping = false;
   std::mutex posted_mutex;
-  std::vector<Handler> posted;  // under posted_mutex; everything else belongs to the loop's thread
+  // guarded by posted_mutex; everything else belongs to the loop's thread
+  std::vector<Handler> posted;
 
   void add_posted(Handler handler) {
     {
@@ -251,8 +254,8 @@ struct Loop::Impl {
     return true;
   }
 
-  // Ending the turn may have sent messages, and ZeroMQ may have noted arrivals in doing so: its
-  // descriptor then stays quiet. So the queues are asked once more, after the descriptors are
+  // The end of a turn may send messages, and while sending ZeroMQ may notice messages that arrived;
+  // its descriptor then stays quiet. So the queues are checked once more after the descriptors are
   // armed.
   void sleep_until_something() {
     for (const auto& queue : queues)
@@ -273,7 +276,7 @@ Loop::Loop() : impl_(std::make_unique<Impl>()) {}
 Loop::~Loop() = default;
 
 void Loop::run() {
-  while (true) {  // whatever calls stop(), the turn it happened in is ended properly
+  while (true) {  // after stop() the present turn is still finished
     impl_->turn();
     if (impl_->stopping) break;
     if (impl_->queues_empty()) impl_->sleep_until_something();
@@ -341,7 +344,7 @@ Result<Watch> Loop::on_process_end(pid_t pid, std::function<void(ProcessEnd)> ha
   auto watch = std::make_shared<DescriptorWatch>(impl_->io, impl_->rearm, pidfd,
                                                  asio::posix::descriptor_base::wait_read, nullptr);
   watch->handler = [self = watch.get(), pid, handler = std::move(handler)] {
-    const auto tell = handler;  // the Watch, and with it this function, may end inside
+    const auto tell = handler;  // a copy: the call may destroy the Watch, and this function with it
     self->live = false;
     self->cancel();
     tell(reap(pid));

@@ -1,5 +1,5 @@
-// Something with a queue of messages and an edge-triggered descriptor: ZeroMQ sockets. The loop may
-// block on the descriptor only after readable() has said that the queue is empty.
+// A source of messages with an edge-triggered descriptor, like a ZeroMQ socket. The loop may block
+// on the descriptor only after readable() has said that the queue is empty.
 #pragma once
 
 namespace gantry::loop {

@@ -9,7 +9,7 @@
 namespace gantry {
 namespace {
 
-// A label's value: backslash and quote are escaped.
+// Writes a label; backslashes and quotes in its value are escaped.
 std::string label(std::string_view name, std::string_view value) {
   std::string out(name);
   out += "=\"";
@@ -20,14 +20,14 @@ std::string label(std::string_view name, std::string_view value) {
   return out + "\"";
 }
 
-// Seconds of one unit, exactly: thousandths of it are kept, or MiB of a GiB.
+// Seconds of one unit, exactly to a thousandth; for amounts in thousandths, or in MiB of a GiB.
 std::string seconds_of(const Held& held, std::int64_t unit) {
   const __int128 whole =
       static_cast<__int128>(held.hours) * unit * kMicrosecondsPerHour + held.rest;
   if (unit == kThousandthsUnit)
     return fmt::format("{}.{:09}", static_cast<std::int64_t>(whole / 1'000'000'000),
                        static_cast<std::int64_t>(whole % 1'000'000'000));
-  // MiB-microseconds to GiB-seconds: a whole number of millionths, what is below is dropped.
+  // MiB-microseconds become GiB-seconds with six decimal places; the rest is dropped.
   const __int128 micros = whole / kMebibyteUnit;
   return fmt::format("{}.{:06}", static_cast<std::int64_t>(micros / 1'000'000),
                      static_cast<std::int64_t>(micros % 1'000'000));
@@ -56,8 +56,8 @@ struct Total {
 }  // namespace
 
 std::string ledger_metrics(const proto::LedgerReply& ledger, const proto::TenantUsageReply& usage) {
-  std::map<std::pair<std::string, std::string>, Total> by_type;  // tenant, job type
-  std::map<std::array<std::string, 3>, Held> gpus;               // and GPU model
+  std::map<std::pair<std::string, std::string>, Total> by_type;  // by tenant and job type
+  std::map<std::array<std::string, 3>, Held> gpus;  // by tenant, job type and GPU model
   for (const proto::LedgerRow& row : ledger.rows) {
     Total& total = by_type[{row.tenant, row.job_type}];
     add_held(total.cpu, row.cpu, kThousandthsUnit);

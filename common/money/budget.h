@@ -1,9 +1,9 @@
 // Budgets: how much money a tenant, a project or a user of it may cost in a period, and what
-// happens when that is used up. A tenancy document (tenancy_cluster.h).
+// happens when that is used up. A budget is a tenancy document (tenancy_cluster.h).
 //
-// What is spent is what the ledger charges less what it credits. A budget that holds or stops jobs
-// sets aside, when a job starts, the most that it may come to (its time limit at the prices that
-// are known); so what is spent and set aside never is above the amount.
+// What is spent is what the ledger charges minus what it credits. A budget that holds or stops jobs
+// sets money aside when a job starts: the most that the job may cost (its time limit at the known
+// prices). So the sum of what is spent and set aside is never above the amount.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@
 
 namespace gantry::tenancy {
 
-// Calendar periods of the tenant's time zone; `fixed` goes once, from `from` until `until`.
+// Calendar periods in the tenant's time zone. `fixed` is one period, from `from` until `until`.
 enum class BudgetPeriod : std::uint8_t { month = 0, quarter = 1, year = 2, week = 3, fixed = 4 };
 constexpr auto enum_names(BudgetPeriod) {
   using enum BudgetPeriod;
@@ -23,8 +23,9 @@ constexpr auto enum_names(BudgetPeriod) {
       {{month, "month"}, {quarter, "quarter"}, {year, "year"}, {week, "week"}, {fixed, "fixed"}}};
 }
 
-// What becomes of jobs that it has nothing left for: they start all the same (warn), they start in
-// a lower class, they wait (hold); with `stop` those that run are ended, too, once it is used up.
+// What happens to jobs that the budget cannot pay for. warn: they start all the same; lower_class:
+// they start in a lower class; hold: they wait; stop: they wait, and running jobs are ended once
+// the budget is used up.
 enum class BudgetAction : std::uint8_t { warn = 0, lower_class = 1, hold = 2, stop = 3 };
 constexpr auto enum_names(BudgetAction) {
   using enum BudgetAction;
@@ -41,15 +42,15 @@ struct Budget {
   std::string name;
   std::string description;
   std::string tenant;
-  std::string project;  // of the tenant; "" = all of them
+  std::string project;  // a project of the tenant; "" = all of them
   std::string user;     // login name; "" = all
   Money amount;         // for each period, above 0
   BudgetPeriod period = BudgetPeriod::month;
-  std::string from, until;             // of `fixed`, local: "2026-12-01"; from then, to before then
+  std::string from, until;  // for `fixed`, local: "2026-12-01"; from then, to before then
   std::vector<std::uint32_t> warn_at;  // per cent of the amount that is spent; ascending
   BudgetAction at_limit = BudgetAction::hold;
-  std::string lower_to;          // of lower_class: a PriorityClass
-  Duration grace = seconds(60);  // of stop: signal to kill
+  std::string lower_to;          // for lower_class: a PriorityClass
+  Duration grace = seconds(60);  // for stop: time from the signal to the kill
   friend bool operator==(const Budget&, const Budget&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {

@@ -38,7 +38,7 @@ Result<Money> parse_money(std::string_view text) {
                             text));
   };
   Wide micros = 0;
-  int places = -1;  // no point yet
+  int places = -1;  // -1 = no decimal point yet
   std::size_t digits = 0;
   for (const char c : text) {
     if (c == '.' && places < 0 && digits > 0) {
@@ -126,15 +126,16 @@ Money add_charge(Exact& sum, std::int64_t amount, std::int64_t unit, Money price
   GANTRY_ASSERT(price.micros >= 0 && price.micros <= kMostPrice, "a price");
   const Money before = sum.booked(unit);
   const Wide divisor = Exact::divisor(unit);
-  // Two steps, so that no product can pass 128 bits: price and factors are below 2^70, amount and
-  // length below 2^96 together; whole millionths of the first are split off before.
+  // The product is made in two steps, so that none needs more than 128 bits: price and factors are
+  // below 2^70, amount and length together below 2^96. Whole millionths of the first step are split
+  // off before the second.
   const Wide rate = static_cast<Wide>(price.micros) * factor * other_factor;
   const Wide span = static_cast<Wide>(amount) * length.us;
   const Wide high = rate / divisor;
   const Wide low = rate % divisor;
   const Wide span_high = span / divisor;
   const Wide span_low = span % divisor;
-  // rate x span / divisor = high x span + low x span_high + low x span_low / divisor, exactly.
+  // Exactly: rate x span / divisor = high x span + low x span_high + low x span_low / divisor.
   const Wide last = low * span_low + sum.rest;
   sum.whole.micros = narrow(sum.whole.micros + high * span + low * span_high + last / divisor);
   sum.rest = narrow(last % divisor);

@@ -1,8 +1,9 @@
 // The price book: what an hour of each thing costs from a date on, for whom it costs less, and what
-// is credited. A tenancy document (tenancy_cluster.h): applied, versioned and shown as the others.
+// is credited. It is a tenancy document (tenancy_cluster.h), and is applied, versioned and shown
+// like the others.
 //
-// Of several books the newest whose date has come is in force, as a whole. What is in force when
-// a second passes is that second's price for good: a change never re-prices the past.
+// If there are several books, the newest whose date has come is in force, as a whole. The price of
+// a second is the one in force when the second passes: a change never alters the price of the past.
 #pragma once
 
 #include <map>
@@ -15,7 +16,8 @@
 
 namespace gantry::tenancy {
 
-// Of an attempt that ended so: nothing, what it did since its newest checkpoint, or all of it.
+// What is credited for an attempt with such an end: nothing, the work since its newest checkpoint,
+// or everything.
 enum class CreditPart : std::uint8_t { none = 0, lost = 1, all = 2 };
 constexpr auto enum_names(CreditPart) {
   using enum CreditPart;
@@ -23,7 +25,7 @@ constexpr auto enum_names(CreditPart) {
       {{none, "none"}, {lost, "lost"}, {all, "all"}}};
 }
 
-struct PricePlan {  // whose prices are multiplied: jobs that any of the lists names
+struct PricePlan {  // a factor on the prices of jobs that any of the lists names
   std::string name;
   std::int32_t factor = 1000;         // thousandths, 0..100000
   std::vector<std::string> classes;   // priority classes
@@ -42,12 +44,12 @@ struct PricePlan {  // whose prices are multiplied: jobs that any of the lists n
   }
 };
 
-struct PriceHours {  // of the local day; when `until` is not after `from`, over midnight
+struct PriceHours {  // hours of the local day; if `until` is not after `from`, they pass midnight
   std::string name;
-  std::int32_t from = 0;          // minutes behind midnight, 0..1439
+  std::int32_t from = 0;          // minutes after midnight, 0..1439
   std::int32_t until = 0;         // 0..1439
   std::int32_t factor = 1000;     // thousandths, 0..100000
-  std::vector<std::string> days;  // "mon".."sun" on which it begins; none = each
+  std::vector<std::string> days;  // "mon".."sun" on which they begin; none = every day
   friend bool operator==(const PriceHours&, const PriceHours&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -69,15 +71,16 @@ struct PriceBook {
   std::string description;
   std::string from;      // local "2026-12-01" or "2026-12-01T06:00"; "" = from the beginning
   std::string currency;  // "EUR"; "" = what another book says
-  ZoneName zone;         // where months end and hours are; "" = what another book says, or UTC
-  std::map<std::string, ZoneName> tenant_zones;  // of tenants whose months end elsewhere
-  // By GPU model, "a100:1g.10gb" for a slice, "a100:shared" for a share of its time, "default".
+  ZoneName zone;         // where months end and hours count; "" = as another book says, or UTC
+  std::map<std::string, ZoneName> tenant_zones;  // tenants whose months end elsewhere
+  // Prices by GPU model; "a100:1g.10gb" for a slice, "a100:shared" for a share of the GPU's time,
+  // "default" for others.
   std::map<std::string, Money> gpu;
-  Money cpu, memory, scratch;  // of a core, a GiB, a GiB
-  // Of one of what is metered elsewhere: "storage-gib-month", "egress-gib".
+  Money cpu, memory, scratch;  // price of a core, a GiB, a GiB
+  // Price of one unit of what is metered elsewhere: "storage-gib-month", "egress-gib".
   std::map<std::string, Money> meters;
-  // For a month: costs that all tenants share, by name; and what the whole platform costs, which
-  // is only compared with what it earns.
+  // Costs of a month: those that all tenants share, by name; and the cost of the whole platform,
+  // which is only compared with what it earns.
   std::map<std::string, Money> overhead;
   Money platform_cost;
   std::vector<PricePlan> plans;

@@ -23,8 +23,8 @@ struct Client::Impl {
   Deadline handshake_by;
   std::array<char, kReadBytes> buffer;
 
-  // Writes all that waits. Reads what arrives meanwhile: a peer that writes to us and is not read
-  // may stop reading from us.
+  // Writes everything that waits. It also reads what arrives meanwhile: a peer whose messages
+  // nobody reads may stop reading ours.
   Result<void> flush(const Deadline& deadline) {
     while (!engine.output().empty()) {
       const auto n = write_some(socket.fd(), engine.output());
@@ -39,7 +39,7 @@ struct Client::Impl {
     return {};
   }
 
-  // Feeds what has arrived; the number of bytes, 0 if there was nothing.
+  // Gives the engine what has arrived. Returns the number of bytes; 0 if there was nothing.
   Result<std::size_t> take_input() {
     const auto n = read_some(socket.fd(), buffer.data(), buffer.size());
     if (!n || *n == 0) return n;
@@ -71,7 +71,7 @@ Result<Client> Client::start(const ClientOptions& options) {
   const KeyPair keys = options.keys ? *options.keys : generate_key_pair();
   auto impl = std::make_unique<Impl>(std::move(*socket), ZmtpClient(options.server_key, keys),
                                      options.address, deadline);
-  // An error here comes again, with its words, in finish().
+  // An error here is ignored: finish() meets it again, and reports it.
   (void)write_some(impl->socket.fd(), impl->engine.output()).map([&](std::size_t n) {
     impl->engine.written(n);
   });
@@ -130,7 +130,8 @@ Result<std::vector<Bytes>> Client::receive(Duration timeout) {
     if (!n) return tl::unexpected(n.error());
     if (*n > 0) {
       if (impl_->engine.output().empty()) continue;
-      if (const auto ok = impl_->flush(deadline); !ok) return tl::unexpected(ok.error());  // pongs
+      // sends pongs
+      if (const auto ok = impl_->flush(deadline); !ok) return tl::unexpected(ok.error());
       continue;
     }
     if (const auto ok = wait_for(impl_->socket.fd(), Wait::read, deadline); !ok)

@@ -33,7 +33,7 @@ Result<Dealer> Dealer::open(const DealerOptions& options) {
   impl->socket.reset(zmq_socket(impl->context.get(), ZMQ_DEALER));
   if (!impl->socket)
     return fail(ErrorCode::internal, "cannot make a ZeroMQ socket: " + zmq_error());
-  // Pings notice a dead controller host; ZeroMQ's ROUTER answers them by itself.
+  // Pings detect that the controller's host is dead; ZeroMQ's ROUTER answers them by itself.
   const auto set = ZmqOptions(impl->socket.get())
                        .number(ZMQ_LINGER, 0)
                        .bytes(ZMQ_CURVE_SERVERKEY, options.server_key.view())

@@ -1,6 +1,6 @@
-// A node's link to the controller: a ZeroMQ DEALER with CURVE and a key pair of its own. ZeroMQ
-// reconnects by itself, for ever; what was queued for a lost connection may be lost with it, which
-// the node protocol expects.
+// A node's connection to the controller: a ZeroMQ DEALER with CURVE and a key pair of its own.
+// ZeroMQ reconnects by itself, for ever. Messages that were queued for a lost connection may be
+// lost with it; the node protocol expects that.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ struct DealerOptions {
   int queued_messages = 20'000;  // each direction
   Duration reconnect_min = milliseconds(100);
   Duration reconnect_max = seconds(5);
-  Duration silence = seconds(30);  // a connection that carries nothing for so long is made anew
+  Duration silence = seconds(30);  // a connection on which nothing arrives for so long is replaced
 };
 
 class Dealer final : public loop::QueueSource {
@@ -38,8 +38,8 @@ class Dealer final : public loop::QueueSource {
   ~Dealer() override;
 
   std::optional<Message> receive();
-  // limit_exceeded: too much is queued already (the controller is away). invalid_argument: a frame
-  // of more than kMaxFrameBytes.
+  // The error limit_exceeded means that too much is already queued (the controller is away);
+  // invalid_argument means that a frame is larger than kMaxFrameBytes.
   Result<void> send(std::string_view header, std::string_view body);
 
   [[nodiscard]] int descriptor() const override;

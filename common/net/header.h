@@ -33,7 +33,7 @@ class HeaderBytes {
   std::array<char, kHeaderBytes> bytes_;
 };
 
-// Any 12 bytes are a header; other lengths are malformed. Versions are for the caller to judge.
+// Any 12 bytes are a header; any other length is malformed. The caller has to check the version.
 Result<MessageHeader> decode_header(std::string_view frame);
 
 }  // namespace gantry::net

@@ -1,10 +1,11 @@
-// A command's way to the controller from inside a job: the job's own unix socket, which the node
-// daemon listens on and relays from. $GANTRY_JOB_SOCKET (set in every job's environment) names it;
-// a command uses it whenever the variable is set, and needs no key and no Authenticate: the node
-// vouches for the job, the kernel for the user.
+// A command's connection to the controller from inside a job. It uses the job's own unix socket, on
+// which the node daemon listens, and which it relays to the controller. $GANTRY_JOB_SOCKET (set in
+// every job's environment) names the socket. If it is set, a command uses it and needs no key and
+// no Authenticate: the node vouches for the job, and the kernel for the user.
 //
-// The same messages with the same headers as over ZeroMQ, framed as in stream_frame.h. Calls block,
-// each with its own limit. After an error other than timed_out the connection is of no more use.
+// Messages and headers are the same as over ZeroMQ, framed as in stream_frame.h. Calls block, each
+// with its own time limit. After an error other than timed_out the connection cannot be used any
+// more.
 #pragma once
 
 #include <optional>
@@ -26,7 +27,8 @@ class JobSocketClient {
 
   Result<void> send(const MessageHeader& header, std::string_view body, Duration timeout);
   Result<StreamMessage> receive(Duration timeout);
-  // Readable means receive(0) may have something. Call receive() until timed_out first.
+  // When the descriptor is readable, receive(0) may return something. Call receive() until
+  // timed_out before polling.
   [[nodiscard]] int descriptor() const { return socket_.fd(); }
 
  private:

@@ -42,7 +42,7 @@ Result<void> write_private_file(const std::string& path, const std::string& text
   const std::string partial = fmt::format("{}.{}.tmp", path, getpid());
   const File file{open(partial.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)};
   if (file.fd < 0) return tl::unexpected(io("cannot create", partial));
-  // link() instead of rename(): it fails if the name is taken.
+  // link() is used instead of rename(), because it fails if the name is taken.
   if (!write_and_sync(file.fd, text) || link(partial.c_str(), path.c_str()) != 0) {
     Error error = io("cannot write", path);
     if (errno == EEXIST)

@@ -1,5 +1,6 @@
-// Files that hold secrets: mode 0600, written whole or not at all, refused when others may read
-// them. The text is lines "name value"; empty lines and lines with # are comments.
+// Files with secrets. They have mode 0600, are written completely or not at all, and are refused if
+// others may read them. The text consists of lines "name value"; empty lines and lines with # are
+// comments.
 #pragma once
 
 #include <map>
@@ -11,7 +12,7 @@ namespace gantry::net {
 
 inline constexpr std::size_t kMaxKeyFileBytes = 4096;
 
-// already_exists if PATH is there; never overwrites.
+// Never overwrites a file: if PATH exists, the error is already_exists.
 Result<void> write_private_file(const std::string& path, const std::string& text);
 Result<std::map<std::string, std::string>> read_private_file(const std::string& path);
 

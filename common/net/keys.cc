@@ -123,7 +123,7 @@ Result<PublicKey> parse_public_key(std::string_view text) {
 }
 
 Result<SecretKey> parse_secret_key(std::string_view text) {
-  return parse_key<SecretKey>(text, "the given text");  // a secret is not quoted
+  return parse_key<SecretKey>(text, "the given text");  // a secret must not be quoted in the error
 }
 
 Result<PublicKey> public_key_from_bytes(std::string_view raw) {

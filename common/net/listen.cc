@@ -19,7 +19,8 @@ namespace gantry::net {
 namespace {
 
 constexpr std::size_t kSpareFiles = 512;  // open files beside the connections
-constexpr int kKeepaliveIdle = 60;  // seconds until TCP asks a silent peer whether it is there
+// seconds of silence after which TCP checks whether the peer is there
+constexpr int kKeepaliveIdle = 60;
 constexpr std::string_view kTcp = "tcp://";
 constexpr std::string_view kIpc = "ipc://";
 
@@ -32,7 +33,7 @@ void set(int fd, int level, int option, int value) {
   ::setsockopt(fd, level, option, &value, sizeof value);
 }
 
-// "10.0.0.7", also for ::ffff:10.0.0.7; "" if it cannot be told.
+// The address of a peer as numbers: "10.0.0.7", also for ::ffff:10.0.0.7; "" if it is unknown.
 struct Numeric {
   std::string host, port;
 };
@@ -69,7 +70,7 @@ Result<Listening> listen_unix(const std::string& endpoint, int backlog) {
   return out;
 }
 
-// One of the addresses that the name has.
+// Listens on one of the addresses that a name has.
 Result<Listening> listen_tcp(const std::string& endpoint, const addrinfo& a, int backlog) {
   Listening out;
   out.socket = Socket(::socket(a.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

@@ -1,4 +1,4 @@
-// Sockets that servers listen on, and who has connected to them.
+// Sockets on which servers listen, and the addresses of peers that have connected to them.
 #pragma once
 
 #include <string>
@@ -11,26 +11,28 @@ namespace gantry::net {
 struct Listening {
   Socket socket;
   std::string endpoint;  // as bound, with its real port
-  std::string path;      // of a unix socket, to be removed at the end; "" = none
+  std::string path;      // path of a unix socket, to be removed at the end; "" = none
 };
 
-// "tcp://HOST:PORT" (HOST * = every address, PORT 0 or * = any free one) or "ipc:///PATH", where a
-// socket that somebody left behind is replaced. unavailable, with the reason.
+// Listens on "tcp://HOST:PORT" (HOST * = every address, PORT 0 or * = any free one) or
+// "ipc:///PATH"; a socket file that a dead process left there is replaced. The error unavailable
+// gives the reason.
 Result<Listening> listen_at(const std::string& endpoint, int backlog);
 
 struct Accepted {
   Socket socket;
   std::string address;  // "10.0.0.7", "local" for a unix socket
 };
-// So many files may be open for connections, and some for everything else, within what the system
-// lets us have.
+// Raises the limit of open files to what so many connections and everything else need, as far as
+// the system allows.
 void raise_file_limit(std::size_t connections);
 std::size_t file_limit();
-// Of a descriptor that was just accepted. False: so many files are open that what is left is for
-// other things than connections, for which a daemon without any would end. Close it.
+// Does a descriptor that was just accepted leave enough for other things than connections? A daemon
+// without any descriptor would end. If it does not, the caller closes it.
 bool leaves_room(int fd);
 
-// wrong_state: nobody waits. limit_exceeded: no descriptors for connections or no memory are left.
+// The error wrong_state means that no connection waits; limit_exceeded means that descriptors for
+// connections or memory have run out.
 Result<Accepted> accept_from(const Listening& listening);
 
 }  // namespace gantry::net

@@ -18,7 +18,7 @@ constexpr int kBacklog = 4096;  // connections that wait to be accepted
 
 struct Router::Impl {
   RouterQueues queues;
-  std::deque<RouterEvent> taken;  // of the queues, by the caller
+  std::deque<RouterEvent> taken;  // events taken from the queues, for the caller
   std::unique_ptr<RouterIo> io;
   std::vector<std::string> endpoints;
   std::size_t queued_messages = 0;
@@ -51,7 +51,8 @@ Result<Router> Router::open(const RouterOptions& options) {
   auto io = RouterIo::open(options, std::move(listening), impl->queues);
   if (!io) return tl::unexpected(io.error());
   impl->io = std::move(*io);
-  // Signals are for the loop's thread: a new thread inherits the mask.
+  // Signals are handled by the loop's thread. A new thread inherits the mask, so all are blocked
+  // here while it starts.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);

@@ -16,14 +16,16 @@
 namespace gantry::net {
 namespace {
 
-constexpr std::uint64_t kBell = 0;             // in epoll's data
-constexpr std::uint64_t kFirstListener = 1;    // and one each
-constexpr std::uint64_t kFirstPeer = 1 << 10;  // connections count from here
-constexpr std::size_t kReadBytes = 256 << 10;  // of one connection in one turn
-constexpr std::size_t kSealAhead = 256 << 10;  // output beyond which nothing more is encrypted
+constexpr std::uint64_t kBell = 0;             // values in epoll's data
+constexpr std::uint64_t kFirstListener = 1;    // one for each listener
+constexpr std::uint64_t kFirstPeer = 1 << 10;  // ids of connections begin here
+constexpr std::size_t kReadBytes = 256 << 10;  // bytes read from one connection in one turn
+// with this much output waiting, nothing more is encrypted
+constexpr std::size_t kSealAhead = 256 << 10;
 constexpr int kAcceptsPerTurn = 64;
 constexpr int kTickMs = 500;
-constexpr std::chrono::seconds kFarewell{5};  // for what waits for a peer that is to be closed
+// time to write the waiting output of a peer that is to be closed
+constexpr std::chrono::seconds kFarewell{5};
 
 std::chrono::microseconds micro(Duration d) {
   return std::chrono::microseconds(d.us);
@@ -47,19 +49,19 @@ struct RouterIo::Connection {
   std::uint64_t id;
   Socket socket;
   std::string network;
-  std::string owner;  // see router.h; its network, while it is a stranger
+  std::string owner;  // see router.h; for a stranger its network
   ZmtpServer engine;
   Clock::time_point began;  // when it was accepted
-  Clock::time_point moved;  // when output was last taken, or began to wait
+  Clock::time_point moved;  // when output was last written, or began to wait
   Standing standing = Standing::stranger;
-  Strangers::iterator place{};  // among the strangers, while it is one
+  Strangers::iterator place{};  // its place in strangers_, while it is a stranger
   std::deque<RouterCommand> unsealed;
-  std::size_t held = 0;        // of its bytes in held_
-  std::uint32_t interest = 0;  // what epoll watches
-  bool shaking = true;         // hands
+  std::size_t held = 0;        // its bytes in held_
+  std::uint32_t interest = 0;  // the events that epoll watches
+  bool shaking = true;         // the handshake is not finished
   bool spoken = false;         // has sent a message
-  bool paused = false;         // enough of it waits for the caller
-  bool leaving = false;        // to be closed when its output is written
+  bool paused = false;         // not read, because enough of its messages wait
+  bool leaving = false;        // will be closed when its output is written
   bool gone = false;
 };
 
@@ -107,7 +109,8 @@ void RouterIo::run() {
   while (true) {
     const int n = ::epoll_wait(epoll_.fd(), events.data(), events.size(), kTickMs);
     GANTRY_ASSERT(n >= 0 || errno == EINTR, std::strerror(errno));
-    // Before the commands are fetched: what was sent before stop() is then among them.
+    // The flag is read before the commands are fetched, so that everything that was sent before
+    // stop() is among them.
     const bool last = queues_.stopping();
     for (int i = 0; i < n; ++i) {
       const std::uint64_t id = events[static_cast<std::size_t>(i)].data.u64;
@@ -143,7 +146,8 @@ void RouterIo::accept_some(const Listening& listening) {
     auto accepted = accept_from(listening);
     if (!accepted) {
       if (accepted.error().code != ErrorCode::limit_exceeded) return;
-      // No descriptors are left. Whoever has shown nothing makes room; else one has to wait.
+      // No descriptors are left. A stranger is closed to make room; if there is none, new
+      // connections have to wait.
       if (Connection* victim = stranger_of_most())
         close(*victim);
       else
@@ -169,10 +173,10 @@ void RouterIo::add(Accepted&& accepted) {
   ++strangers_of_[c.owner];
   ++handshakes_;
   queues_.add_peer(c.peer(), accepted.address);
-  write(c);  // the greeting
+  write(c);  // sends the greeting
 }
 
-// The oldest stranger of the network that has the most strangers.
+// The oldest stranger of the network that has most strangers.
 RouterIo::Connection* RouterIo::stranger_of_most() {
   const auto most =
       std::max_element(strangers_of_.begin(), strangers_of_.end(),
@@ -237,7 +241,7 @@ void RouterIo::set_standing(Connection& c, Standing standing, std::string owner)
 }
 
 void RouterIo::on_ready(Connection& c, std::uint32_t events) {
-  // Of one that is not read now, this is how one hears of its end.
+  // A paused connection is not read, so only this event tells that it has ended.
   if ((events & (EPOLLHUP | EPOLLERR)) != 0 && c.paused) return close(c);
   if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) read(c);
   if (!c.gone) write(c);
@@ -250,8 +254,8 @@ void RouterIo::read(Connection& c) {
     if (!n) return close(c);
     if (*n == 0) break;
     taken += *n;
-    // Nobody wants it any more; but to close a socket with unread bytes may take from the peer
-    // what it has not read yet.
+    // The data is not wanted any more. It is read all the same, because closing a socket with
+    // unread bytes may make the peer lose output that it has not read yet.
     if (c.leaving) continue;
     const bool fed = c.engine.feed({buffer_.data(), *n}).has_value();
     if (c.shaking && c.engine.ready()) {
@@ -280,7 +284,7 @@ void RouterIo::take_messages(Connection& c) {
   if (queues_.deliver(std::move(messages))) c.paused = true;
 }
 
-// Nodes are few and ours; what the others hold is counted.
+// Updates the count of bytes in unfinished messages. Nodes are not counted: they are few and ours.
 void RouterIo::count_held(Connection& c) {
   const std::size_t now = c.standing == Standing::node ? 0 : c.engine.held_bytes();
   held_ += now - c.held;
@@ -288,7 +292,7 @@ void RouterIo::count_held(Connection& c) {
   c.held = now;
 }
 
-// The connection that holds most, of the owner whose connections hold most together.
+// The connection that holds most, among those of the owner whose connections hold most together.
 RouterIo::Connection* RouterIo::holder_of_most(bool strangers_only) {
   std::unordered_map<std::string_view, std::size_t> held_of;
   const auto counts = [&](const Connection& c) {
@@ -332,7 +336,7 @@ void RouterIo::write(Connection& c) {
     c.engine.written(*n);
     if (!c.leaving) c.moved = Clock::now();
   }
-  if (c.leaving && !c.output()) ::shutdown(c.socket.fd(), SHUT_WR);  // and then its end is awaited
+  if (c.leaving && !c.output()) ::shutdown(c.socket.fd(), SHUT_WR);  // the peer then closes its end
   watch(c);
 }
 
@@ -368,7 +372,7 @@ void RouterIo::close(Connection& c) {
   queues_.remove_peer(c.peer(), c.spoken);
   c.socket = Socket();
   const auto it = connections_.find(c.id);
-  closed_.push_back(std::move(it->second));  // who called may still look at it
+  closed_.push_back(std::move(it->second));  // destroyed later, because the caller may still use it
   connections_.erase(it);
   watch_listeners(true);
 }

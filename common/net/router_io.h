@@ -1,7 +1,9 @@
-// The thread of a Router: accepts, shakes hands, reads, writes and counts. Private to common/net.
+// The thread of a Router: it accepts, shakes hands, reads, writes and counts. Private to
+// common/net.
 //
-// It sleeps in epoll_wait. Whoever goes beyond a limit is closed; where many share one, a
-// connection of the owner that holds most of it, so that others are served under an attack.
+// It sleeps in epoll_wait. A peer that exceeds a limit is closed. If many peers share the limit, a
+// connection of the owner that uses most of it is closed, so that others are served during an
+// attack.
 #pragma once
 
 #include <chrono>
@@ -30,11 +32,11 @@ class RouterIo {
   RouterIo(const RouterIo&) = delete;
   RouterIo& operator=(const RouterIo&) = delete;
 
-  void run();  // until the queues say stop
+  void run();  // runs until the queues say stop
 
  private:
   struct Connection;
-  using Strangers = std::list<std::uint64_t>;  // the longest connected first
+  using Strangers = std::list<std::uint64_t>;  // the one connected longest is first
 
   RouterIo(const RouterOptions& options, std::vector<Listening> listening, RouterQueues& queues,
            Socket epoll);
@@ -63,11 +65,13 @@ class RouterIo {
   Socket epoll_;
   std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections_;
   std::vector<std::unique_ptr<Connection>> closed_;  // destroyed at the end of a turn
-  std::unordered_set<std::uint64_t> busy_;           // with output or to be closed: for the clock
+  // ids with output, or to be closed: their times are checked
+  std::unordered_set<std::uint64_t> busy_;
   Strangers strangers_;
-  std::unordered_map<std::string, std::size_t> strangers_of_;  // by network
+  std::unordered_map<std::string, std::size_t> strangers_of_;  // numbers of strangers, by network
   std::size_t handshakes_ = 0;
-  std::size_t held_ = 0, held_by_strangers_ = 0;  // bytes of unfinished messages, nodes' apart
+  // bytes of unfinished messages, without those of nodes
+  std::size_t held_ = 0, held_by_strangers_ = 0;
   std::uint64_t next_id_;
   bool accepting_ = true;
   Clock::time_point looked_{};

@@ -13,7 +13,7 @@
 namespace gantry::net {
 namespace {
 
-constexpr std::size_t kOverhead = 160;  // bytes that a message takes beside what it says
+constexpr std::size_t kOverhead = 160;  // bytes that a message takes besides its content
 
 std::size_t size_of(std::string_view header, std::string_view body) {
   return kOverhead + header.size() + body.size();
@@ -44,8 +44,8 @@ std::string network_of(const std::string& address) {
   return network + "/64";
 }
 
-// A bell is rung when its queue was empty, under the mutex as the queue is emptied: so it is never
-// forgotten, and seldom rung.
+// A bell is rung when its queue was empty. This happens under the mutex under which the queue is
+// emptied, so no message is forgotten, and the bell is rung seldom.
 void RouterQueues::push(RouterEvent&& event) {
   if (events_.empty()) caller_bell_.ring();
   events_.push_back(std::move(event));
@@ -67,7 +67,7 @@ std::deque<RouterEvent> RouterQueues::take() {
   return std::exchange(events_, {});
 }
 
-// Strings that are empty are nobody's.
+// Counts bytes that wait to be sent. A peer without an owner counts only in the total.
 void RouterQueues::count_out(const Peer& peer, std::size_t add, std::size_t take) {
   out_bytes_ += add;
   out_bytes_ -= take;
@@ -105,7 +105,8 @@ Result<void> RouterQueues::send(PeerId peer, std::string_view header, std::strin
     return fail(ErrorCode::not_found, "the other side has closed its connection");
   Count& out = it->second.out;
   const std::size_t most = most_unsent(it->second, bytes);
-  // One message is always taken: any that may be sent at all is smaller than what one may hold.
+  // One message is always accepted: the largest message that may be sent is smaller than the limit
+  // of a peer.
   if (out.messages >= most_messages || (out.messages > 0 && out.bytes + bytes > most))
     return fail(ErrorCode::limit_exceeded, "the other side does not read its messages");
   ++out.messages;

@@ -1,5 +1,5 @@
-// What the two threads of a Router share: messages on their way in and out, and how much waits for
-// whom. Private to common/net.
+// The data that the two threads of a Router share: messages on their way in and out, and how much
+// waits for each peer. Private to common/net.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 
 namespace gantry::net {
 
-// A descriptor that is readable when somebody has said so.
+// A descriptor that is readable after ring(), until silence().
 class Bell {
  public:
   Bell();
@@ -28,7 +28,7 @@ class Bell {
 
 struct RouterEvent {
   Incoming message;
-  bool closed = false;  // of message.peer, and no message
+  bool closed = false;  // the peer has closed; there is no message
 };
 
 struct RouterCommand {
@@ -37,7 +37,7 @@ struct RouterCommand {
   PeerId peer{};
   Standing standing = Standing::stranger;
   Bytes header, body;
-  std::string owner;  // with a standing
+  std::string owner;  // with Kind::standing
 };
 
 struct UnsentLimits {  // bytes
@@ -49,8 +49,8 @@ class RouterQueues {
  public:
   explicit RouterQueues(const UnsentLimits& unsent = {}) : unsent_(unsent) {}
 
-  // The caller's side.
-  std::deque<RouterEvent> take();  // everything that has come
+  // Functions for the caller's thread.
+  std::deque<RouterEvent> take();  // returns all events that have come
   Result<void> send(PeerId peer, std::string_view header, std::string_view body,
                     std::size_t most_messages);
   void command(RouterCommand command);
@@ -59,12 +59,13 @@ class RouterQueues {
   void stop();
   [[nodiscard]] const Bell& caller_bell() const { return caller_bell_; }
 
-  // The thread's side.
+  // Functions for the Router's own thread.
   void add_peer(PeerId peer, const std::string& address);
   void remove_peer(PeerId peer, bool tell);
-  // True: enough of this peer waits, and nothing of it is read until a `resume` comes.
+  // Returns true if enough messages of this peer wait; the thread then reads nothing from it until
+  // a `resume` comes.
   bool deliver(std::vector<Incoming>&& messages);
-  // The same, asked before anything is read: enough of its owner waits.
+  // Returns true if enough messages of the peer's owner wait. It is asked before anything is read.
   bool hold_back(PeerId peer);
   std::vector<RouterCommand> commands();
   void sent(PeerId peer, std::string_view header, std::string_view body);
@@ -77,10 +78,10 @@ class RouterQueues {
   };
   struct Peer {
     std::string address;
-    std::string owner;  // "" of a node
+    std::string owner;  // "" for a node
     Standing standing = Standing::stranger;
     Count out;
-    Count in;  // of the batch that the caller takes next
+    Count in;  // in the batch that the caller takes next
     std::uint64_t batch = 0;
   };
   void push(RouterEvent&& event);
@@ -93,15 +94,15 @@ class RouterQueues {
 
   Bell caller_bell_, thread_bell_;
   std::atomic<bool> stopping_ = false;
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // guards everything below
   std::deque<RouterEvent> events_;
   std::vector<RouterCommand> commands_;
   std::unordered_map<PeerId, Peer> peers_;
   std::vector<PeerId> paused_;
   std::unordered_map<std::string, std::size_t> in_of_;   // messages in events_, by owner
   std::unordered_map<std::string, std::size_t> out_of_;  // bytes that wait to leave, by owner
-  std::size_t event_bytes_ = 0;                          // of events_
-  std::size_t out_bytes_ = 0;                            // of all peers
+  std::size_t event_bytes_ = 0;                          // bytes in events_
+  std::size_t out_bytes_ = 0;                            // waiting bytes of all peers
   std::uint64_t batch_ = 1;                              // grows with each take()
 };
 

@@ -39,7 +39,7 @@ unsigned char* octets(std::string& bytes) {
 struct Hello {
   std::string_view ticket;
   std::string_view nonce;
-  std::size_t size = 0;  // of the whole hello; 0 = not all there yet
+  std::size_t size = 0;  // size of the whole hello; 0 = not known yet
 };
 
 Result<Hello> parse_hello(std::string_view bytes) {
@@ -71,7 +71,7 @@ struct SecureStream::Impl {
   StreamRole role = StreamRole::dialler;
   std::string key;
   std::string own_hello;
-  State state = State::hello;  // of what we receive
+  State state = State::hello;  // state of the receiving direction
   StreamState pull{};
   StreamState push{};
   bool may_push = false;
@@ -80,7 +80,7 @@ struct SecureStream::Impl {
   std::string output;
   std::size_t output_at = 0;
   std::deque<Bytes> received;
-  std::deque<Bytes> waiting;  // frames to send once may_push
+  std::deque<Bytes> waiting;  // frames that wait until may_push
   std::size_t waiting_bytes = 0;
 
   ~Impl() {
@@ -94,7 +94,7 @@ struct SecureStream::Impl {
     return fail(ErrorCode::malformed, std::move(why));
   }
 
-  // Key of the direction that starts at `sender`; both hellos and the direction go in.
+  // The key of the direction that starts at `sender`. Both hellos and the direction are part of it.
   StreamKey derive(StreamRole sender, std::string_view peer_hello) const {
     const bool dialling = role == StreamRole::dialler;
     std::string text = sender == StreamRole::dialler ? "gantry stream 1 >" : "gantry stream 1 <";
@@ -127,7 +127,7 @@ struct SecureStream::Impl {
     sodium_memzero(sending.data(), sending.size());
     output += start;
     may_push = true;
-    push_frame("", 0);  // proves that we have the key
+    push_frame("", 0);  // proves to the other end that we have the key
     for (const Bytes& frame : waiting) push_frame(frame, 0);
     waiting.clear();
     waiting_bytes = 0;
@@ -152,7 +152,8 @@ struct SecureStream::Impl {
     return {};
   }
 
-  // Takes one unit off `rest`, if whole; the number of bytes used, 0 if not.
+  // Takes one complete unit off the front of `rest`. Returns the number of bytes used; 0 if it is
+  // incomplete.
   Result<std::size_t> consume(std::string_view rest) {
     if (state == State::hello) {
       const auto hello = parse_hello(rest);
@@ -184,7 +185,7 @@ struct SecureStream::Impl {
     return kLengthBytes + size;
   }
 
-  StreamKey pull_key{};  // between the other end's hello and its start
+  StreamKey pull_key{};  // used between the other end's hello and its start
 };
 
 SecureStream::SecureStream(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -1,4 +1,4 @@
-// SecureStream over a descriptor, for programs with nothing else to do.
+// SecureStream over a descriptor, with calls that block.
 #include <array>
 
 #include "common/net/secure_stream.h"
@@ -28,7 +28,7 @@ Result<std::optional<Bytes>> read_frame(int fd, SecureStream& stream, Duration t
     if (!n) return tl::unexpected(n.error());
     if (*n > 0) {
       if (const auto ok = stream.feed({buffer.data(), *n}); !ok) return tl::unexpected(ok.error());
-      // The hello of the other end may have set free what waited to be sent.
+      // The other end's hello may have arrived, and frames that waited for it can be sent now.
       if (stream.output().empty()) continue;
       if (const auto ok = write_all(fd, stream, timeout); !ok) return tl::unexpected(ok.error());
       continue;

@@ -27,7 +27,7 @@ std::int64_t monotonic_us() {
   return std::int64_t{t.tv_sec} * 1'000'000 + t.tv_nsec / 1000;
 }
 
-// True if the connection of `fd` is going to come from `from`, on a port that the kernel chooses.
+// Binds `fd` to the address `from`, on a port that the kernel chooses. Returns true on success.
 bool bind_to(int fd, const std::string& from) {
   sockaddr_in in = {};
   sockaddr_in6 in6 = {};
@@ -55,7 +55,7 @@ Result<Socket> connect_one(const sockaddr* address, socklen_t size, const std::s
     return fail(ErrorCode::unavailable,
                 fmt::format("cannot connect to {} from {}: {}", shown, from, std::strerror(errno)));
   if (connect(socket.fd(), address, size) == 0) return socket;
-  // EAGAIN: a unix socket whose queue of connections is full; the caller may retry.
+  // EAGAIN means that a unix socket's queue of connections is full; the caller may try again.
   if (errno != EINPROGRESS && errno != EINTR) return failed(errno);
   if (const auto ready = wait_for(socket.fd(), Wait::write, deadline); !ready)
     return fail(ErrorCode::timed_out, fmt::format("no connection to {} in time", shown));
@@ -128,7 +128,7 @@ Result<Socket> connect_to(const std::string& address, const Deadline& deadline,
 
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV | AI_NUMERICHOST;  // no resolver for plain numbers
+  hints.ai_flags = AI_NUMERICSERV | AI_NUMERICHOST;  // plain numbers need no resolver
   addrinfo* raw = nullptr;
   int error = getaddrinfo(parts->host.c_str(), parts->port.c_str(), &hints, &raw);
   if (error == EAI_NONAME) {

@@ -1,5 +1,6 @@
-// Plain stream sockets for commands and step I/O: connecting by address with a time limit, and
-// waiting for readiness across signals. All descriptors are non-blocking and close-on-exec.
+// Plain stream sockets for commands and step I/O: they connect to an address with a time limit, and
+// wait until they are ready, whatever signals come. All descriptors are non-blocking and
+// close-on-exec.
 #pragma once
 
 #include <string>
@@ -25,7 +26,7 @@ class Socket {
   int fd_ = -1;
 };
 
-// A point on the monotonic clock.
+// A time limit on the monotonic clock.
 class Deadline {
  public:
   explicit Deadline(Duration from_now);
@@ -35,23 +36,26 @@ class Deadline {
   std::int64_t at_us_;
 };
 
-// Of "HOST:PORT", where HOST may stand in brackets. invalid_argument: it is none.
+// Splits "HOST:PORT", where HOST may be in brackets. The error invalid_argument means that it has
+// another form.
 struct HostPort {
   std::string host;
   std::string port;
 };
 Result<HostPort> split_address(std::string_view text);
 
-// "tcp://HOST:PORT", "HOST:PORT" or "ipc:///PATH". Names are resolved; every address is tried.
-// `from`: the address of this host that the connection has to come from, as numbers; "" = any.
+// Connects to "tcp://HOST:PORT", "HOST:PORT" or "ipc:///PATH". Names are resolved, and every
+// address is tried. `from` is the address of this host from which the connection has to come, as
+// numbers; "" = any.
 Result<Socket> connect_to(const std::string& address, const Deadline& deadline,
                           const std::string& from = {});
 
 enum class Wait { read, write, either };
-// timed_out if `fd` is not ready by then.
+// The error timed_out means that `fd` was not ready in time.
 Result<void> wait_for(int fd, Wait what, const Deadline& deadline);
 
-// Bytes moved; 0 means "not now" (try after wait_for). unavailable: the other side closed.
+// Returns the number of bytes moved; 0 means "not now" (try again after wait_for). The error
+// unavailable means that the other side has closed.
 Result<std::size_t> read_some(int fd, char* into, std::size_t most);
 Result<std::size_t> write_some(int fd, std::string_view bytes);
 

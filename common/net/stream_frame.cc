@@ -6,7 +6,7 @@ namespace gantry::net {
 
 namespace {
 constexpr std::size_t kLengthBytes = 4;
-constexpr std::size_t kKeptBytes = 64u << 10;  // of room, when nothing is held
+constexpr std::size_t kKeptBytes = 64u << 10;  // bytes of buffer that are kept when it is empty
 }  // namespace
 
 void append_frame(Bytes& out, const MessageHeader& header, std::string_view body) {
@@ -38,7 +38,7 @@ Result<std::optional<StreamMessage>> StreamFrames::next() {
 
 void StreamFrames::drop_taken() {
   if (start_ == buffer_.size() && buffer_.capacity() > kKeptBytes)
-    buffer_ = Bytes();  // gives a large message's room back
+    buffer_ = Bytes();  // frees the memory of a large message
   else if (start_ == buffer_.size() || start_ > (1u << 20))
     buffer_.erase(0, start_);
   else

@@ -1,5 +1,5 @@
 // Messages over a local stream socket: u32 length (little endian), then the 12-byte header and the
-// msgpack body, as one. Used on the socket of a job; StreamFrames does no I/O.
+// msgpack body together. It is used on the socket of a job. StreamFrames does no I/O.
 //
 //   length   bytes that follow: kHeaderBytes .. kMaxStreamMessage
 #pragma once
@@ -26,12 +26,12 @@ void append_frame(Bytes& out, const MessageHeader& header, std::string_view body
 
 class StreamFrames {
  public:
-  // `largest`: length of a message, at most.
+  // `largest` is the greatest length that a message may have.
   explicit StreamFrames(std::size_t largest = kMaxStreamMessage) : largest_(largest) {}
   void feed(std::string_view bytes) { buffer_.append(bytes); }
-  // The next whole message; nothing if more bytes are needed; malformed is final.
+  // The next complete message; nullopt if more bytes are needed. The error malformed is final.
   Result<std::optional<StreamMessage>> next();
-  // Bytes that have been fed and not been taken.
+  // Bytes that were fed and not taken yet.
   [[nodiscard]] std::size_t held_bytes() const { return buffer_.size() - start_; }
 
  private:

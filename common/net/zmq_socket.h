@@ -1,5 +1,5 @@
-// What Router and Dealer share: a ZeroMQ context with its one socket, and setting options on it.
-// Private to common/net; the only header here that includes zmq.h.
+// What Router and Dealer have in common: a ZeroMQ context with its one socket, and a helper to set
+// options. Private to common/net; it is the only header here that includes zmq.h.
 #pragma once
 
 #include <zmq.h>
@@ -30,11 +30,11 @@ class ZmqFrame {
   ZmqFrame(const ZmqFrame&) = delete;
   ZmqFrame& operator=(const ZmqFrame&) = delete;
   ~ZmqFrame() { zmq_msg_close(&message_); }
-  // False when there is none now.
+  // Receives a frame; returns false if there is none now.
   bool receive(void* socket);
   [[nodiscard]] bool more() const { return zmq_msg_more(&message_) != 0; }
   [[nodiscard]] std::string_view view() const;
-  // A property of the connection that brought it, "" if there is none.
+  // A property of the connection that brought the frame; "" if it has no such property.
   [[nodiscard]] std::string_view property(const char* name);
 
  private:
@@ -58,7 +58,8 @@ class ZmqOptions {
 };
 
 enum class SendOutcome { sent, full, gone };
-// One frame, without blocking; anything but "would block" and "no such peer" is our bug.
+// Sends one frame without blocking. Any error other than "would block" and "no such peer" is our
+// bug.
 SendOutcome send_frame(void* socket, std::string_view frame, bool more);
 
 bool zmq_readable(void* socket);

@@ -20,7 +20,7 @@ ZmtpClient::ZmtpClient(const PublicKey& server, const KeyPair& own)
   if (const auto key = shared_key(server_, own_.secret_key))
     with_server_ = *key;
   else
-    state_ = State::failed;  // a server key of small order; the first feed() says so
+    state_ = State::failed;  // a server key of small order; the first feed() reports it
   output_.tail() = greeting(false);
   send_hello();
 }
@@ -40,9 +40,9 @@ void ZmtpClient::send_hello() {
   append_frame(output_.tail(), true, body);
 }
 
-// One key pair serves as both the permanent and the transient one of RFC 26 (C and C'): it is made
-// for this session only, or belongs to a program that wants to be known by it. The nonces of the
-// boxes under it differ by name, so none is used twice.
+// One key pair serves as both the permanent and the transient pair of RFC 26 (C and C'). It is
+// either made for this session only, or belongs to a program that wants to be recognised by it. The
+// nonces of its boxes differ by name, so no nonce is used twice.
 void ZmtpClient::send_initiate(std::string_view cookie) {
   const std::string random = random_bytes(16);
   std::string content(own_.public_key.view());

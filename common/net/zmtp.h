@@ -36,7 +36,7 @@ class ZmtpClient {
   [[nodiscard]] bool ready() const { return state_ == State::ready; }
   [[nodiscard]] const PublicKey& session_key() const { return own_.public_key; }
 
-  // Only when ready().
+  // Call it only when ready().
   void send(std::span<const std::string_view> frames);
   std::optional<std::vector<Bytes>> next();
 
@@ -46,7 +46,8 @@ class ZmtpClient {
  private:
   enum class State : std::uint8_t { greeting, welcome, ready_awaited, ready, failed };
 
-  Result<void> consume(std::size_t& used);  // one greeting or frame, if whole; 0 if not
+  // consumes one greeting or frame if it is complete; used = 0 if not
+  Result<void> consume(std::size_t& used);
   Result<void> on_greeting(std::string_view greeting);
   Result<void> on_frame(std::uint8_t flags, std::string_view body);
   Result<void> on_welcome(std::string_view body);
@@ -60,8 +61,8 @@ class ZmtpClient {
 
   PublicKey server_;
   KeyPair own_;
-  zmtp::SharedKey with_server_{};  // our key and the server's permanent one
-  zmtp::SharedKey session_{};      // our key and the server's key of this connection
+  zmtp::SharedKey with_server_{};  // from our key and the server's permanent key
+  zmtp::SharedKey session_{};      // from our key and the server's key of this connection
   State state_ = State::greeting;
   std::uint64_t nonce_ = 0;
   std::uint64_t peer_nonce_ = 0;

@@ -15,10 +15,10 @@ using namespace zmtp;
 constexpr std::size_t kHelloBytes = 6 + 2 + 72 + kKeyBytes + 8 + 64 + kMacBytes;
 constexpr std::size_t kInitiateHead = 9 + kCookieBytes + 8;
 constexpr std::size_t kVouchBytes = 2 * kKeyBytes + kMacBytes;
-// Key, nonce of the vouch, vouch; metadata follows.
+// Key, nonce of the vouch, vouch; then metadata follow.
 constexpr std::size_t kInitiateInner = kKeyBytes + 16 + kVouchBytes;
-constexpr std::size_t kMostPongs = 64 << 10;  // bytes of output; beyond it pings stay unanswered
-constexpr std::size_t kKeptInput = 64 << 10;  // bytes of room for input that an idle one keeps
+constexpr std::size_t kMostPongs = 64 << 10;  // bytes of output beyond which pings are not answered
+constexpr std::size_t kKeptInput = 64 << 10;  // bytes of input buffer that an idle connection keeps
 
 PublicKey key_of(std::string_view raw) {
   PublicKey key;
@@ -99,8 +99,8 @@ Result<void> ZmtpServer::on_greeting(std::string_view greeting) {
   return {};
 }
 
-// "HELLO", version 1.0, 72 zeros against amplification, C', the nonce's counter, and a box of 64
-// zeros, which shows that the peer knows our key and has the secret one of C'.
+// HELLO consists of "HELLO", version 1.0, 72 zeros against amplification, C', the nonce's counter,
+// and a box of 64 zeros, which shows that the peer knows our key and has the secret key of C'.
 Result<void> ZmtpServer::on_hello(std::string_view body) {
   if (body.size() != kHelloBytes || !body.starts_with("\x05HELLO\x01\0"sv))
     return broken("a HELLO was expected in the handshake");
@@ -112,7 +112,8 @@ Result<void> ZmtpServer::on_hello(std::string_view body) {
                          : std::nullopt;
   if (!zeros) return broken("the HELLO is not for this server's key");
   handshake.server_session = generate_key_pair();
-  // The connection has a state anyway, so the cookie is a number that has to come back.
+  // The connection keeps its state here anyway, so the cookie is only a random number that the peer
+  // has to send back.
   handshake.cookie = random_bytes(kCookieBytes);
 
   const std::string random = random_bytes(16);
@@ -127,8 +128,9 @@ Result<void> ZmtpServer::on_hello(std::string_view body) {
   return {};
 }
 
-// "INITIATE", the cookie, the nonce's counter, and a box from C' to S' with the peer's permanent
-// key C, the vouch (a box from C to S' of C' and our key: C says that C' is its own), and metadata.
+// INITIATE consists of "INITIATE", the cookie, the nonce's counter, and a box from C' to S'. The
+// box contains the peer's permanent key C, the vouch, and metadata. The vouch is a box from C to S'
+// with C' and our key: with it C says that C' is its own.
 Result<void> ZmtpServer::on_initiate(std::string_view body) {
   if (body.size() < kInitiateHead + kMacBytes + kInitiateInner ||
       !body.starts_with("\x08INITIATE"sv))

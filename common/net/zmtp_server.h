@@ -1,10 +1,10 @@
 // ZMTP 3.1 with CURVE (RFC 37 and RFC 26), server side, as a state machine without I/O: what
 // arrives goes into feed(), what output() has is to be written, whole messages come out of next().
 //
-// It is a ROUTER to the other side, which has to be a DEALER. What the peer says about itself, its
-// routing id above all, is not looked at: a peer is its connection and the key that it has proved.
-// A peer that has not finished the handshake may send frames of kMaxHandshakeFrame bytes only.
-// Pings are answered, as long as the answers are read. Any error is final.
+// It acts as a ROUTER, and the other side has to be a DEALER. What the peer says about itself,
+// above all its routing id, is ignored: a peer is its connection and the key that it has proved. A
+// peer that has not finished the handshake may only send frames of kMaxHandshakeFrame bytes. Pings
+// are answered as long as the peer reads the answers. Any error is final.
 #pragma once
 
 #include <cstdint>
@@ -31,12 +31,12 @@ class ZmtpServer {
 
   Result<void> feed(std::string_view bytes);
   [[nodiscard]] bool ready() const { return state_ == State::ready; }
-  // Proved, once ready().
+  // The peer's key; it is proved once ready().
   [[nodiscard]] const PublicKey& peer_key() const { return peer_; }
-  // Of frames and messages that have not arrived whole.
+  // Bytes of frames and messages that are not complete yet.
   [[nodiscard]] std::size_t held_bytes() const { return input_.size() + parts_.bytes(); }
 
-  // Only when ready().
+  // Call it only when ready().
   void send(std::span<const std::string_view> frames);
   std::optional<std::vector<Bytes>> next();
 
@@ -45,14 +45,15 @@ class ZmtpServer {
 
  private:
   enum class State : std::uint8_t { greeting, hello, initiate, ready, failed };
-  // What only the handshake needs.
+  // State that only the handshake needs.
   struct Handshake {
     PublicKey client_session;  // C'
     KeyPair server_session;    // S', s'
     std::string cookie;
   };
 
-  Result<void> consume(std::size_t& used);  // one greeting or frame, if whole; 0 if not
+  // consumes one greeting or frame if it is complete; used = 0 if not
+  Result<void> consume(std::size_t& used);
   Result<void> on_greeting(std::string_view greeting);
   Result<void> on_hello(std::string_view body);
   Result<void> on_initiate(std::string_view body);

@@ -17,7 +17,7 @@ static_assert(kNonceBytes == crypto_box_NONCEBYTES && kMacBytes == crypto_box_MA
 constexpr std::size_t kCompactBytes = 1 << 20;  // written output is cut off beyond this
 constexpr std::size_t kMessageHead = 8 + 8;     // "\x07MESSAGE" and the counter of its nonce
 constexpr std::size_t kLongHead = 1 + 8;        // of a frame: flags, size
-constexpr std::size_t kMostShort = 255;         // octets of a frame with a size of one octet
+constexpr std::size_t kMostShort = 255;         // most octets in a frame whose size has one octet
 
 void put_u64(unsigned char* at, std::uint64_t value) {
   for (int i = 7; i >= 0; --i, value >>= 8) at[i] = static_cast<unsigned char>(value);
@@ -143,7 +143,7 @@ void append_frame(std::string& out, bool command, std::string_view body) {
   out += body;
 }
 
-// Sealed where it lies: a message may have 16 MiB.
+// The content is encrypted in place, because a message may have 16 MiB.
 void append_message(std::string& out, const SharedKey& key, std::string_view nonce_name,
                     std::uint64_t nonce, std::uint8_t flags, std::string_view content) {
   const std::size_t inner = 1 + content.size();
@@ -191,7 +191,8 @@ Result<Opened> open_message(std::string_view body, const SharedKey& key,
   return opened;
 }
 
-// PING is its name, two octets of time to live, and at most 16 of context that PONG brings back.
+// PING is its name, two octets of time to live, and at most 16 octets of context, which PONG
+// returns.
 Result<std::optional<std::string_view>> ping_context(std::string_view command) {
   if (!command.starts_with("\x04PING"sv)) return std::optional<std::string_view>{};
   if (command.size() < 7 || command.size() > 7 + 16)
@@ -217,7 +218,7 @@ void OutputBytes::written(std::size_t count) {
   if (at_ < bytes_.size())
     bytes_.erase(0, at_);
   else if (bytes_.capacity() > kCompactBytes)
-    bytes_ = std::string();  // gives a large message's room back
+    bytes_ = std::string();  // frees the memory of a large message
   else
     bytes_.clear();
   at_ = 0;

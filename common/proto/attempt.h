@@ -43,7 +43,7 @@ struct AttemptKey {
 struct AttemptStatus {
   AttemptKey key;
   AttemptPhase phase = AttemptPhase::preparing;
-  std::optional<Instant> started{};  // by the node's clock; once it runs
+  std::optional<Instant> started{};  // by the node's clock; set once the attempt runs
   Duration asleep{};                 // as AttemptSleep has it
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -54,8 +54,8 @@ struct AttemptStatus {
   }
 };
 
-// For how long the machine has slept since the attempt began to run: the attempt did not run then,
-// and its time limit does not count it.
+// How long the machine has slept since the attempt began to run. The attempt did not run during
+// that time, so its time limit does not count it.
 struct AttemptSleep {
   AttemptKey key;
   Duration asleep{};

@@ -1,5 +1,5 @@
-// Budgets and how they stand, and requests for more of a budget or of quota. Client to ctld, and
-// the answers.
+// Budgets and their state, and requests for more of a budget or of quota. Client to ctld, and the
+// answers.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace gantry::proto {
 
-struct ListBudgets {               // of tenants in which the asker has a role, and the asker's own
+struct ListBudgets {  // shows tenants in which the asker has a role, and the asker's own budgets
   std::vector<std::string> names;  // of budgets or tenants; none = all
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -21,7 +21,7 @@ struct ListBudgets {               // of tenants in which the asker has a role, 
 
 struct PeriodSpent {
   std::string period;  // "2026-11", "2026-Q4", "2026", "2026-W47", "fixed"
-  Money spent;         // less what was credited
+  Money spent;         // minus what was credited
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "period", s.period);
@@ -31,14 +31,14 @@ struct PeriodSpent {
 
 struct BudgetRow {
   tenancy::Budget budget;
-  std::string period;         // as of PeriodSpent; "" = a fixed one that has not begun, or is over
-  Instant from{}, to{};       // of the period
-  Money amount;               // with the increases that are in force
-  Money increase;             // of that
-  Money spent;                // up to now
-  Money reserved;             // what may still come of jobs that run
-  Money forecast;             // spent at the end of the period, at the pace of the last seven days
-  std::uint64_t waiting = 0;  // jobs that wait for it
+  std::string period;    // as in PeriodSpent; "" = a fixed period that has not begun, or is over
+  Instant from{}, to{};  // of the period
+  Money amount;          // including the increases in force
+  Money increase;        // part of `amount`
+  Money spent;           // up to now
+  Money reserved;        // what running jobs may still cost
+  Money forecast;        // spent at the end of the period, if it goes on as in the last seven days
+  std::uint64_t waiting = 0;         // jobs that wait because of this budget
   std::vector<PeriodSpent> earlier;  // oldest first
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -84,17 +84,18 @@ constexpr auto enum_names(IncreaseState) {
                                                                     {expired, "expired"}}};
 }
 
-// More of a budget, or of a tenant's nominal quota; exactly one of `amount` and `quota`.
+// A request for more of a budget, or of a tenant's nominal quota; exactly one of `amount` and
+// `quota` is set.
 struct Increase {
   std::uint64_t number = 0;  // 1..
   std::string tenant;
   std::string budget;           // with amount
   std::optional<Money> amount;  // added to the budget's, above 0
   std::optional<std::int64_t>
-      quota;  // added to the nominal; units of common/resources/resources.h, above 0
+      quota;  // added to the nominal quota; units of common/resources/resources.h, above 0
   Resource resource = Resource::gpu;  // with quota
   std::string flavor;                 // "" = all together
-  std::optional<Instant> until;       // then it is taken back; unset = for good
+  std::optional<Instant> until;       // when it ends; not set = never
   std::string reason;
   std::string asked_by;
   Instant asked_at{};
@@ -123,8 +124,8 @@ struct Increase {
   }
 };
 
-// Of a tenant's admin; answered by IncreaseReply. What the controller sets itself is ignored:
-// number, state, who and when.
+// Sent by a tenant's admin; answered by IncreaseReply. The members that the controller sets itself
+// are ignored: number, state, who and when.
 struct AskIncrease {
   Increase wanted;
   template <class Self, class V>
@@ -133,8 +134,8 @@ struct AskIncrease {
   }
 };
 
-// approved, denied (by a platform admin), withdrawn (by the tenant's) or expired (an approved one
-// ends now, by a platform admin). Answered by IncreaseReply.
+// Decides a request: approved or denied (by a platform admin), withdrawn (by the tenant's admin),
+// or expired (an approved increase ends now, by a platform admin). Answered by IncreaseReply.
 struct DecideIncrease {
   std::uint64_t number = 0;
   IncreaseState state = IncreaseState::denied;
@@ -147,9 +148,9 @@ struct DecideIncrease {
   }
 };
 
-struct ListIncreases {               // of tenants in which the asker has a role
+struct ListIncreases {               // shows tenants in which the asker has a role
   std::vector<std::string> tenants;  // none = all
-  bool all = false;                  // those that are over as well
+  bool all = false;                  // also those that are over
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "tenants", s.tenants);

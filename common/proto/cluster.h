@@ -19,9 +19,9 @@ struct NodeRow {
   std::string address;  // host:port where the node's steps are reached; "" = never seen
   NodeHealth health = NodeHealth::down;
   NodeIntent intent = NodeIntent::open;
-  std::string reason;  // of drain, closed, down, lost
+  std::string reason;  // reason of drain, closed, down or lost
   std::string reason_by;
-  std::optional<Instant> since;  // of the reason
+  std::optional<Instant> since;  // when the reason began
   std::vector<std::string> partitions;
   std::vector<std::string> features;
   Resources total;
@@ -40,8 +40,8 @@ struct NodeRow {
   std::string gpu_trouble;               // "GPU 3: gpu-xid-79: ..."; "" = nothing is wrong
   GpuInventory gpus;                     // with ListNodes::gpus
   std::vector<GpuHolder> holders;        // the same
-  std::string reservation;               // that has it now; "" = none
-  bool maintenance = false;              // and is a maintenance window
+  std::string reservation;               // reservation that has the node now; "" = none
+  bool maintenance = false;              // this reservation is a maintenance window
   std::vector<GpuTopRow> top;            // with ListNodes::gpus
   std::vector<DrainedGpu> drained_gpus;  // with ListNodes::gpus
   template <class Self, class V>
@@ -78,15 +78,16 @@ struct NodeRow {
   }
 };
 
-// Listings of the cluster come in pages to who asks with `from`: rows by the controller's number of
-// the thing, which stays the same as others come and go, so that nothing is given twice or passed
-// over. Lists of names that many rows have in common stand beside them, each once. Who asks without
-// `from` gets everything in one reply, with names in each row, if a message can hold that.
+// Listings of the cluster come in pages if the request sets `from`. Rows are ordered by the
+// controller's number of the node or partition. These numbers do not change when others come and
+// go, so no row appears twice or is left out. Lists of names that many rows have in common are sent
+// once, beside the rows. Without `from` everything comes in one reply, with names in each row, if
+// it fits into a message.
 struct ListNodes {
   std::vector<std::string> nodes;  // empty = all
   std::vector<std::string> partitions;
   bool gpus = false;                    // say what GPUs there are and who has them
-  std::optional<std::uint32_t> from{};  // a page: from this number on; 0 = the first
+  std::optional<std::uint32_t> from{};  // first number of the page; 0 = the first page
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "nodes", s.nodes);
@@ -112,7 +113,7 @@ struct NodePage {
 };
 
 struct ListNodesReply {
-  std::vector<NodeRow> nodes;  // in configuration order; of a page by number
+  std::vector<NodeRow> nodes;  // in configuration order; in a page by number
   Instant now{};
   std::optional<NodePage> page{};
   template <class Self, class V>
@@ -124,7 +125,7 @@ struct ListNodesReply {
 };
 
 // What an operator can want of a node. `dead` declares that a lost node runs nothing any more: its
-// jobs end as node_fail (or are requeued). Never say it of a node that may still be alive.
+// jobs end as node_fail (or are requeued). Never declare it for a node that may still be alive.
 enum class NodeAction : std::uint8_t { drain = 1, resume = 2, close = 3, dead = 4 };
 constexpr auto enum_names(NodeAction) {
   using enum NodeAction;
@@ -136,11 +137,11 @@ struct UpdateNodes {  // admin; answered by Ok; all or nothing
   std::vector<std::string> nodes;
   NodeAction action = NodeAction::drain;
   std::string reason;  // required for drain, close and dead
-  // With drain and resume: not the nodes, but these GPUs of each, by number or UUID (also of a
-  // slice: all of its GPU).
+  // For drain and resume: only these GPUs of each node, by number or UUID (the UUID of a slice
+  // stands for its whole GPU).
   std::vector<std::string> gpus{};
-  // In place of nodes: all that are in these domains of the topology, by NAME or LEVEL:NAME; the
-  // domain stands before the reason.
+  // Instead of nodes: all nodes in these domains of the topology, by NAME or LEVEL:NAME. The
+  // domain's name is put before the reason.
   std::vector<std::string> domains{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -221,7 +222,7 @@ struct LicenseRow {
 
 struct ListPartitionsReply {
   std::vector<PartitionRow> partitions;
-  std::vector<LicenseRow> licenses{};  // of the cluster, by name; with the first page
+  std::vector<LicenseRow> licenses{};  // licences of the cluster, by name; in the first page
   std::optional<PartitionPage> page{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {

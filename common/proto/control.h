@@ -1,5 +1,5 @@
-// The controller itself: its options in force, its counters, and the keys that it knows. Requests
-// from clients to ctld.
+// Requests about the controller itself: its options in force, its counters, and the keys that it
+// knows. Client to ctld.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace gantry::proto {
 
 struct ShowConfig {
-  std::optional<std::string> after{};  // a page: options behind this one by name; "" = the first
+  std::optional<std::string> after{};  // a page: options after this name; "" = the first page
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "after", s.after);
@@ -50,7 +50,8 @@ struct EnrollNode {
   }
 };
 
-// Registers an ed25519 public key that may then speak for a user (admin for anyone).
+// Registers an ed25519 public key that may then act for a user. Users register their own; an admin
+// registers keys for anyone.
 struct RegisterKey {
   std::string user;
   std::string public_key;  // hex, 64 characters

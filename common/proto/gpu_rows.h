@@ -1,5 +1,5 @@
-// Who has which GPU of a node, and what they do there: parts of NodeRow. Whose MIG mode would have
-// to change.
+// Rows about GPUs: who has which GPU of a node and what it does there (parts of NodeRow), and GPUs
+// whose MIG mode would have to change.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@ namespace gantry::proto {
 struct GpuHolder {  // a device or slice that a job has
   GpuGrant grant;
   JobId job{};            // 0: of somebody whose jobs the asker may not see
-  std::string partition;  // with the job
+  std::string partition;  // set together with the job
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "grant", s.grant);
@@ -25,7 +25,7 @@ struct GpuHolder {  // a device or slice that a job has
   }
 };
 
-// A GPU that an operator has taken out of service: its jobs run on, nothing new starts there.
+// A GPU that an operator has taken out of service: its jobs go on, but nothing new starts on it.
 struct DrainedGpu {
   std::string uuid;
   std::string reason;
@@ -41,13 +41,13 @@ struct DrainedGpu {
   friend bool operator==(const DrainedGpu&, const DrainedGpu&) = default;
 };
 
-// One GPU or slice of a job at the node's last look, as proto::GpuActivity tells it.
+// The state of one GPU or slice of a job when the node last looked, from proto::GpuActivity.
 struct GpuTopRow {
-  JobId job{};  // that the asker may see
+  JobId job{};  // only jobs that the asker may see
   std::string display_id, user, partition;
   std::uint32_t gpu = 0;
   std::string name;                   // "h100", "h100 1g.10gb"
-  std::optional<std::uint32_t> busy;  // percent; unset: the driver does not tell
+  std::optional<std::uint32_t> busy;  // percent; not set: the driver does not tell
   std::uint32_t memory_mib = 0, of_memory_mib = 0;
   std::optional<std::uint32_t> power_w;
   std::optional<Duration> idle;
@@ -69,17 +69,18 @@ struct GpuTopRow {
   }
 };
 
-// A GPU whose MIG mode would have to change for jobs that wait: an operator's action, never done by
-// Gantry. Nobody has the GPU or a slice of it.
+// A GPU whose MIG mode would have to change for waiting jobs. An operator has to do this; Gantry
+// never does. Nobody has the GPU or a slice of it.
 struct MigModeRow {
   std::string node;
   std::uint32_t gpu = 0;  // GpuDevice::index
   std::string model;
-  bool on = false;         // what the mode would have to be
+  bool on = false;         // the mode that is needed
   std::string profile;     // what the jobs wait for; "" = whole GPUs
-  JobId first;             // of the jobs
-  std::uint32_t jobs = 0;  // at least
-  bool only_way = false;   // no GPU in that mode could ever give it; else those are in use
+  JobId first;             // first of the waiting jobs
+  std::uint32_t jobs = 0;  // number of waiting jobs, at least
+  // true: no GPU in that mode could ever serve them; false: such GPUs are in use
+  bool only_way = false;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "node", s.node);
@@ -99,7 +100,7 @@ struct PlanMigModes {  // operators
 };
 
 struct MigModePlan {
-  std::vector<MigModeRow> rows;  // in the order of who waits
+  std::vector<MigModeRow> rows;  // in the order of the waiting jobs
   Instant now{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {

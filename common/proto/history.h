@@ -10,10 +10,10 @@
 
 namespace gantry::proto {
 
-// Finished and unfinished jobs for accounting. Pages: jobs that the controller still has come first
-// (by id), then the history (by end time). A job that ends meanwhile may come in both: of rows for
-// the same job the one with the most restarts counts, of equals the later one. With duplicates
-// wanted, each number of restarts is a row of its own.
+// Asks for finished and unfinished jobs, for accounting. Pages begin with jobs that the controller
+// still has (by id); the history follows (by end time). A job that ends meanwhile may appear in
+// both: the row with the most restarts counts, and of equal rows the later one. With `duplicates`,
+// each restart is a row of its own.
 struct QueryHistory {
   JobFilter filter;              // by state: jobs that were in one of them within the window
   std::optional<Instant> start;  // jobs that were in any state within [start, end)
@@ -21,14 +21,14 @@ struct QueryHistory {
   std::uint32_t limit = 0;  // rows in one reply; 0 = server's maximum
   bool duplicates = false;  // each run of a requeued job, not only the last
   Bytes position;           // of the previous page's reply; empty for the first
-  bool series = false;      // what GPUs did over time as well, up to a kilobyte for each
+  bool series = false;      // also the series of GPU use over time, up to a kilobyte for each
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "filter", s.filter);
     v(2, "start", s.start);
     v(3, "end", s.end);
     v(4, "limit", s.limit);
-    v(6, "duplicates", s.duplicates);  // 5 was a cursor
+    v(6, "duplicates", s.duplicates);  // number 5 was a cursor
     v(7, "position", s.position);
     v(8, "series", s.series);
   }
@@ -74,7 +74,7 @@ struct HistoryRow {
   std::vector<StepRow> steps;
   std::vector<WaitPart> waits;  // from submit to this start, by cause; longest first
   std::string priority_class;   // "" = the tenant's default one
-  std::string wckey;            // as sbatch was given it
+  std::string wckey;            // given to sbatch
   std::string licenses;         // "NAME:N,..."
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -104,7 +104,7 @@ struct HistoryReply {
   static void fields(Self& s, V&& v) {
     v(1, "rows", s.rows);
     v(2, "more", s.more);
-    v(4, "now", s.now);  // 3 was a cursor
+    v(4, "now", s.now);  // number 3 was a cursor
     v(5, "position", s.position);
     v(6, "currency", s.currency);
   }

@@ -1,5 +1,5 @@
-// The codec of every message between the controller and its nodes: msgpack only, nobody sees them
-// as JSON.
+// Instantiates the codec of every message between the controller and its nodes: only msgpack,
+// because nobody sees them as JSON.
 #include "common/codec/define.h"
 #include "common/proto/messages.h"
 

@@ -1,4 +1,4 @@
-// The codec of structs that are no message but are stored, signed or printed on their own.
+// Instantiates the codec of structs that are no messages but are stored, signed or printed alone.
 #include "common/codec/define.h"
 #include "common/proto/messages.h"
 #include "common/proto/step_io.h"

@@ -1,4 +1,4 @@
-// The codec of every message that answers a client.
+// Instantiates the codec of every message that answers a client.
 #include "common/codec/define.h"
 #include "common/proto/messages.h"
 

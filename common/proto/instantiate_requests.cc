@@ -1,5 +1,5 @@
-// The codec of every message that asks: sessions, reads and writes of clients. msgpack only: what
-// is shown of them are parts (JobSpec).
+// Instantiates the codec of every request of clients: sessions, reads and writes. Only msgpack,
+// because only parts of them are shown (JobSpec).
 #include "common/codec/define.h"
 #include "common/proto/messages.h"
 

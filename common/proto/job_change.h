@@ -25,8 +25,9 @@ constexpr auto enum_names(SignalScope) {
       {{steps, "steps"}, {batch_shell, "batch"}, {full, "full"}}};
 }
 
-// Ends jobs (signal unset), or sends a signal to running ones. A user's filter is narrowed to what
-// is theirs; naming another's is refused. Ended and unknown jobs are no error: see `not_active`.
+// Ends jobs (signal not set), or sends a signal to running ones. For a user who is no operator the
+// filter is reduced to the user's own jobs; naming another user's job is refused. Ended and unknown
+// jobs are no error: see `not_active`.
 struct CancelJobs {
   JobFilter filter;  // at least one condition, or all_mine
   bool all_mine = false;
@@ -41,7 +42,8 @@ struct CancelJobs {
   }
 };
 
-// Answer to cancel, hold, release, requeue, update: what was done, and per job why not.
+// The answer to cancel, hold, release, requeue and update: what was done, and for each refused job
+// why not.
 struct JobsDone {
   std::uint64_t changed = 0;       // jobs and array tasks
   std::vector<JobRef> not_active;  // unknown or ended
@@ -63,8 +65,8 @@ struct JobsDone {
   }
 };
 
-// What the running jobs have done so far would not be lost: a preemption now costs little. A job
-// may say so of itself.
+// Says that the running jobs have saved their work, so that preempting them now would lose little.
+// A job may say so of itself.
 struct CheckpointJobs {
   std::vector<JobRef> jobs;
   template <class Self, class V>
@@ -89,8 +91,8 @@ struct ReleaseJobs {
   }
 };
 
-// Stops running jobs where they are, and lets them go on. They keep what they hold; their time
-// limit, cost and fair share stand still meanwhile. Operators.
+// Suspends running jobs, or resumes them. They keep what they hold; meanwhile their time limit,
+// cost and fair share stand still. Only operators may do this.
 struct SuspendJobs {
   std::vector<JobRef> jobs;
   template <class Self, class V>
@@ -107,8 +109,9 @@ struct ResumeJobs {
   }
 };
 
-// Puts waiting jobs in front of their user's others of the same partition, account and priority
-// class, in this order: those lose the priority that these gain (by nice). A user's own.
+// Puts waiting jobs before the other jobs of their user with the same partition, account and
+// priority class, in this order. The others lose the priority that these gain (by nice). Users may
+// do this with their own jobs.
 struct TopJobs {
   std::vector<JobRef> jobs;
   template <class Self, class V>
@@ -117,7 +120,8 @@ struct TopJobs {
   }
 };
 
-// A line for the standard error of running jobs. Their owners, and who may cancel them.
+// Sends a line to the standard error of running jobs. Their owners may do this, and everybody who
+// may cancel them.
 struct NotifyJobs {
   static constexpr std::size_t kMaxText = 1024;  // bytes, printable
   std::vector<JobRef> jobs;
@@ -129,7 +133,7 @@ struct NotifyJobs {
   }
 };
 
-// A signal to the processes of one step that runs, on all its nodes. Answered by Ok.
+// Sends a signal to the processes of one running step, on all its nodes. Answered by Ok.
 struct SignalStep {
   JobRef job;  // a job, or one element of an array
   StepId step{};
@@ -152,13 +156,13 @@ struct RequeueJobs {
   }
 };
 
-// Changes what may change: unset stays. Time limit up needs an admin once the job runs.
-// What a queued job asks for, changed: what is set.
+// Changes the members that are set. Once the job runs, only an admin may raise its time limit.
+// `reshape` changes what a queued job asks for.
 struct Reshape {
   std::optional<std::uint32_t> min_nodes, max_nodes;  // both, or neither
   std::optional<std::uint32_t> tasks, cpus_per_task;
   std::optional<std::int64_t> memory_per_node, memory_per_cpu;  // bytes; one replaces the other
-  std::optional<std::string> constraint;                        // "" = none any more
+  std::optional<std::string> constraint;                        // "" = removes it
   std::optional<std::vector<std::string>> required_nodes, excluded_nodes;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -185,7 +189,7 @@ struct UpdateJob {
   std::optional<Instant> begin;  // queued only
   std::optional<std::uint32_t> array_max_running;
   std::optional<std::string> account;      // queued only
-  std::optional<std::string> reservation;  // queued only; "" = none any more
+  std::optional<std::string> reservation;  // queued only; "" = removes it
   std::optional<Reshape> reshape;          // queued only
   std::optional<bool> requeue;             // queued only; after a node failed or a preemption
   template <class Self, class V>

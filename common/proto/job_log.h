@@ -9,7 +9,7 @@
 
 namespace gantry::proto {
 
-// Part of a job's output file, read on the node as the job's user.
+// Asks for a part of a job's output file; its node reads it as the job's user.
 struct ReadLog {
   JobRef job;
   bool std_err = false;
@@ -27,7 +27,7 @@ struct ReadLog {
 struct LogChunk {
   Bytes data;
   std::uint64_t offset = 0;  // of data
-  bool job_ended = false;    // and nothing will be added
+  bool job_ended = false;    // the job has ended, and nothing will be added
   std::string path;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {

@@ -1,4 +1,4 @@
-// Reading jobs in the queue: list, show, wait, output. Client to ctld, and the answers.
+// Reading jobs in the queue: list, show, wait and output. Client to ctld, and the answers.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@
 
 namespace gantry::proto {
 
-// One row: a job, a started array element, or the pending rest of an array (array_tasks set).
+// One row: a job, a started task of an array, or the pending rest of an array (array_tasks is set).
 struct JobRow {
   JobId job{};                              // own id (of an element: its own)
   JobId array_job{};                        // 0 = no array
@@ -27,8 +27,8 @@ struct JobRow {
   std::string partition;
   std::string tenant;  // whose job it is; "" = no tenant's
   Phase phase = Phase::queued;
-  std::optional<Outcome> outcome;  // ended, or finishing towards it
-  Verdict verdict;                 // queued
+  std::optional<Outcome> outcome;  // set when the job has ended, or is about to end
+  Verdict verdict;                 // set when queued
   Instant submitted{};
   Instant eligible{};
   std::optional<Instant> started;
@@ -43,14 +43,15 @@ struct JobRow {
   std::int64_t priority = 0;
   ExitStatus exit;
   std::uint32_t restarts = 0;
-  std::uint32_t gpus = 0;          // over all nodes; whole ones, or slices that are asked for
-  std::string reservation;         // that it names; "" = none
-  std::optional<Money> cost;       // so far, all attempts, credits not taken off; unset: no prices
-  Money credit;                    // of that
+  std::uint32_t gpus = 0;   // over all nodes; whole GPUs, or the slices that are asked for
+  std::string reservation;  // reservation that the job names; "" = none
+  // of all attempts so far, without subtracting credits; not set: no prices
+  std::optional<Money> cost;
+  Money credit;                    // part of the cost that is credited
   std::optional<Money> cost_rate;  // per hour, while it holds something
   std::uint32_t gpu_parts = 0;     // over all nodes: thousandths of GPUs in parts
   Duration suspended{};            // of this attempt, so far
-  std::optional<HetPart> het;      // it is a component of a heterogeneous job
+  std::optional<HetPart> het;      // set for a component of a heterogeneous job
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "job", s.job);
@@ -94,7 +95,7 @@ struct JobRow {
 struct ListJobs {
   JobFilter filter;
   std::uint32_t limit = 0;  // rows in one reply; 0 = server's maximum
-  JobId after{};            // page: rows with a greater id (array rest: the array's id)
+  JobId after{};  // page: rows with a greater id (the rest of an array has the array's id)
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "filter", s.filter);
@@ -123,7 +124,7 @@ struct ListJobsReply {
 
 struct ShowJob {
   JobRef job;
-  bool with_script = false;  // owner and admin
+  bool with_script = false;  // only for owner and admin
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "job", s.job);
@@ -150,11 +151,11 @@ struct JobDetail {
   Usage usage;
   std::uint32_t attempt = 0;
   Bytes script;
-  std::vector<std::string> why;       // ordered causes, in words, of a queued job
+  std::vector<std::string> why;       // causes in words for which a queued job waits, in order
   std::optional<Instant> checkpoint;  // newest one of this attempt
   std::uint32_t preemptions = 0;
   std::optional<Instant> suspended_since;  // phase suspended
-  std::vector<OpenDependency> waits_for;   // of a queued job's, those that are not met
+  std::vector<OpenDependency> waits_for;   // dependencies of a queued job that are not met
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "row", s.row);
@@ -183,8 +184,8 @@ struct ShowJobReply {
   }
 };
 
-// When a waiting job would start, as it is and if it asked for something else: the planner's
-// answer, with everything else as it is. Of jobs that the asker may see.
+// Asks when a waiting job would start, with its present request and with others. The planner
+// answers for an otherwise unchanged cluster. The asker must be allowed to see the job.
 struct WhatIf {
   JobRef job;
   template <class Self, class V>
@@ -196,7 +197,7 @@ struct WhatIf {
 struct WhatIfRow {
   std::string change;            // "2 GPUs on each node instead of 4"
   std::string options;           // as gbatch takes them: "--gpus-per-node=2"
-  std::optional<Instant> start;  // not after `now`: at once; unset: not known
+  std::optional<Instant> start;  // not after `now`: at once; not set: unknown
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "change", s.change);
@@ -206,11 +207,12 @@ struct WhatIfRow {
 };
 
 struct WhatIfReply {
-  std::optional<Instant> start;  // as it is; unset: too far back, or nothing makes room
-  std::vector<WhatIfRow> rows;   // what would start it sooner, the soonest first
-  bool complete = true;          // false: there was no time for more questions
+  // with its present request; not set: too far back, or nothing makes room
+  std::optional<Instant> start;
+  std::vector<WhatIfRow> rows;  // what would start it sooner, the soonest first
+  bool complete = true;         // false: there was no time to try more
   Instant now{};
-  std::vector<MigModeRow> modes{};  // what operators could switch for jobs like it
+  std::vector<MigModeRow> modes{};  // GPUs whose MIG mode operators could change for such jobs
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "start", s.start);
@@ -221,7 +223,8 @@ struct WhatIfReply {
   }
 };
 
-// Answered when every named job (array: all elements) has reached the phase, at once if it has.
+// Waits for jobs. The answer comes when every named job (for an array: all tasks) has reached the
+// phase; at once if they have.
 struct WaitJobs {
   std::vector<JobRef> jobs;
   bool until_started = false;  // running or ended; otherwise ended
@@ -233,7 +236,7 @@ struct WaitJobs {
 };
 
 struct WaitReply {
-  std::vector<JobRow> rows;  // one per job; of an array: its elements' worst exit in one row
+  std::vector<JobRow> rows;  // one per job; an array has one row with the worst exit of its tasks
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "rows", s.rows);

@@ -10,13 +10,14 @@
 
 namespace gantry::proto {
 
-// One job, one element, or some elements of an array as a person names it: 12, 12_3, 12_[1-4,9].
-// `job` may also be an element's own id. No ranges = the whole job or array.
+// One job, one task, or some tasks of an array, as a person names them: 12, 12_3, 12_[1-4,9]. `job`
+// may also be a task's own id. Without ranges the whole job or array is meant.
 struct JobRef {
   JobId job{};
   std::vector<IndexRange> tasks;
-  std::optional<std::uint32_t> component{};  // 12+1: of the heterogeneous job 12; 12 is all of it
-  // The job itself, of a component as of any other.
+  // in 12+1: a component of the heterogeneous job 12; 12 alone is all of it
+  std::optional<std::uint32_t> component{};
+  // The reference to the job itself; a component becomes a plain job.
   [[nodiscard]] JobId id() const { return JobId(job.value() + component.value_or(0)); }
   friend bool operator==(const JobRef&, const JobRef&) = default;
   template <class Self, class V>
@@ -27,18 +28,18 @@ struct JobRef {
   }
 };
 
-// All given conditions must hold; an empty list is no condition. What the asker may not see is
-// left out in silence.
+// Selects jobs. All given conditions must hold; an empty list sets no condition. Jobs that the
+// asker may not see are left out without an error.
 struct JobFilter {
   std::vector<JobRef> jobs;
   std::vector<std::string> users;
   std::vector<std::string> names;
   std::vector<std::string> partitions;
   std::vector<std::string> accounts;
-  std::vector<std::string> nodes;   // running (or finishing) there
+  std::vector<std::string> nodes;   // jobs that run (or finish) on one of these
   std::vector<std::string> states;  // Slurm's words, short or long, any case; "all"
   std::vector<std::string> reservations;
-  std::vector<std::string> tenants;  // whose jobs, whatever the partition
+  std::vector<std::string> tenants;  // tenants of the jobs, in any partition
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "jobs", s.jobs);

@@ -28,10 +28,11 @@ struct SubmitJob {
   }
 };
 
-// A heterogeneous job: one job for each component, which start together. All are queued, with ids
-// that follow each other, or none is. The first one runs the script; the others are allocations.
+// A heterogeneous job: one job for each component, and all start together. Either all are queued,
+// with consecutive ids, or none is. The first one runs the script; the others are allocations.
 struct SubmitTogether {
-  std::vector<SubmitJob> parts;  // 2..kMaxHetParts; a retry is known by the first one's request_id
+  // 2..kMaxHetParts; a retry is recognised by the request_id of the first
+  std::vector<SubmitJob> parts;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "parts", s.parts);
@@ -39,16 +40,18 @@ struct SubmitTogether {
 };
 
 struct SubmitReply {
-  JobId job{};                            // 0 for test_only; of a heterogeneous job the leader
+  JobId job{};                            // 0 for test_only; for a heterogeneous job the leader
   std::string partition;                  // as resolved
-  std::optional<Instant> expected_start;  // test_only, and when known
+  std::optional<Instant> expected_start;  // with test_only, if known
   std::string expected_nodes;             // hostlist, test_only
   std::uint32_t cpus = 0;                 // test_only: cores it would take
   std::vector<std::string> warnings;
-  std::string currency;                // of the costs; "" = there are no prices
-  std::optional<Money> cost_per_hour;  // of one task of an array, at the dearest of its nodes
-  std::optional<Money> cost_expected;  // test_only: where and when it would start, to its limit
-  std::optional<Money> cost_most;      // of all tasks, to the limit; unset: no limit
+  std::string currency;  // of the costs; "" = there are no prices
+  // of one task of an array, on the most expensive of its nodes
+  std::optional<Money> cost_per_hour;
+  // test_only: where and when it would start, up to its time limit
+  std::optional<Money> cost_expected;
+  std::optional<Money> cost_most;  // of all tasks, up to the time limit; not set: no limit
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "job", s.job);

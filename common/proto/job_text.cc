@@ -12,7 +12,8 @@
 namespace gantry {
 namespace {
 
-// Takes a number off the front of `text`; nothing if there is none or it is above `high`.
+// Takes a number off the front of `text`. Returns nullopt if there is none, or if it is above
+// `high`.
 std::optional<std::uint64_t> take_number(std::string_view& text, std::uint64_t high) {
   std::uint64_t value = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -27,7 +28,8 @@ bool take_char(std::string_view& text, char c) {
   return true;
 }
 
-// "5", "0-9" or "0-9:2" off the front; the last index is one that is really hit.
+// Takes "5", "0-9" or "0-9:2" off the front. The last index becomes one that the step really
+// reaches.
 std::optional<IndexRange> take_range(std::string_view& text) {
   const auto first = take_number(text, kMaxArrayIndex);
   if (!first) return std::nullopt;
@@ -55,7 +57,7 @@ bool sorted_and_disjoint(const std::vector<IndexRange>& ranges) {
   return true;
 }
 
-// Ranges that overlap or interleave are spelled out, sorted, and compressed again.
+// Ranges that overlap or interleave are expanded, sorted, and compressed again.
 std::vector<IndexRange> untangle(const std::vector<IndexRange>& ranges) {
   std::vector<std::uint32_t> all;
   for (const IndexRange& range : ranges)
@@ -66,7 +68,7 @@ std::vector<IndexRange> untangle(const std::vector<IndexRange>& ranges) {
   return compress_indexes(all);
 }
 
-// The comma-separated ranges off the front of `text`, sorted and disjoint.
+// Takes comma-separated ranges off the front of `text`; sorted and disjoint.
 Result<std::vector<IndexRange>> take_ranges(std::string_view whole, std::string_view& text) {
   std::vector<IndexRange> ranges;
   std::uint64_t count = 0;
@@ -88,7 +90,7 @@ Result<std::vector<IndexRange>> take_ranges(std::string_view whole, std::string_
   return ranges;
 }
 
-// "%4" off the front, if it is there.
+// Takes "%4" off the front if it is there.
 Result<std::optional<std::uint32_t>> take_limit(std::string_view whole, std::string_view& text) {
   if (!take_char(text, '%')) return std::optional<std::uint32_t>{};
   const auto limit = take_number(text, kMaxArrayTasks);
@@ -139,7 +141,8 @@ std::string format_array_spec(const ArraySpec& spec) {
 std::vector<IndexRange> compress_indexes(std::span<const std::uint32_t> indexes) {
   std::vector<IndexRange> ranges;
   for (std::size_t i = 0; i < indexes.size();) {
-    // The longest run of one step from here; two indexes are a run only if they are neighbours.
+    // Finds the longest run with one step from here. Two indexes are a run only if they are
+    // neighbours.
     std::size_t end = i + 1;
     const std::uint32_t step = end < indexes.size() ? indexes[end] - indexes[i] : 1;
     while (end < indexes.size() && indexes[end] - indexes[end - 1] == step) ++end;

@@ -1,5 +1,4 @@
-// How people write parts of a job: array indexes, job ids and --signal; see
-// common/text/text.h.
+// Parts of a job as people write them: array indexes, job ids and --signal; see common/text/text.h.
 #pragma once
 
 #include <cstdint>
@@ -16,26 +15,26 @@ namespace gantry {
 
 // ---- signals
 
-// [B:]SIGNAL[@SECONDS], the value of --signal; 60 seconds if not given, at most 65535.
+// Reads the value of --signal, [B:]SIGNAL[@SECONDS]. Without SECONDS it is 60; the most is 65535.
 Result<WarnSignal> parse_warn_signal(std::string_view text);
 
 // ---- array indexes
 
-// "0-9:2,15%4": at most kMaxArrayTasks indexes of at most kMaxArrayIndex; the result is sorted and
-// disjoint, an index given twice counts once.
+// Reads "0-9:2,15%4": at most kMaxArrayTasks indexes of at most kMaxArrayIndex. The result is
+// sorted and disjoint; an index that is given twice counts once.
 Result<ArraySpec> parse_index_ranges(std::string_view text);
 std::string format_index_ranges(std::span<const IndexRange> ranges);
 std::string format_array_spec(const ArraySpec& spec);  // with %N
 
-// The shortest description that format_index_ranges would write well; `indexes` sorted, each once.
+// The shortest ranges for `indexes`, which are sorted and have no repetitions.
 std::vector<IndexRange> compress_indexes(std::span<const std::uint32_t> indexes);
 std::uint64_t count_indexes(std::span<const IndexRange> ranges);
 bool contains_index(std::span<const IndexRange> ranges, std::uint32_t index);
 
 // ---- job ids
 
-// "123", "123_7", "123_[1-10,12]". A limit as squeue prints it, "123_[1-10%2]", is no part of the
-// name and may stand there.
+// Reads "123", "123_7" or "123_[1-10,12]". A limit as squeue prints it, "123_[1-10%2]", is accepted
+// and ignored.
 Result<proto::JobRef> parse_job_ref(std::string_view text);
 std::string format_job_ref(const proto::JobRef& ref);
 

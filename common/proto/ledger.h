@@ -1,5 +1,5 @@
-// Reading the ledger: what was held and what it cost, summed up by month or week and by whatever
-// the asker wants to see apart. Client to ctld, and the answer.
+// Reading the ledger: what was held and what it cost, summed by month or week, and by the columns
+// that the asker chooses. Client to ctld, and the answer.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@
 
 namespace gantry::proto {
 
-// A person without a role in a tenant sees what is theirs, a role in it shows the tenant's, and
-// administrators see all. Jobs that run are counted up to now.
+// Users without a role in a tenant see their own rows, users with a role see the tenant's, and
+// administrators see all. Running jobs are counted up to now.
 struct QueryLedger {
   std::string first;  // period: a month "2026-11" or an ISO week "2026-W47"
   std::string last;   // of the same kind, not before `first`
-  // Columns of LedgerRow by name, to keep apart, and "label:KEY" for the tenants' labels of one
-  // key; none = a total.
+  // Names of LedgerRow's columns by which to divide the sums, and "label:KEY" for the tenants'
+  // labels of a key; none = one total.
   std::vector<std::string> by;
   std::vector<std::string> tenants;  // none = all
   std::vector<std::string> projects, users;
@@ -40,21 +40,21 @@ struct LedgerRow {     // a column that was not asked for is ""
   std::string job_type;            // "batch", "array", "interactive"
   std::string pool;                // node pool; "" = none
   std::string item;                // "cpu", "memory", "scratch", "gpu:a100", "gpu:a100:1g.10gb"
-  std::string plan;                // of the price book; "" = on demand
-  Held cpu, memory, scratch, gpu;  // GPU in GPUs: a slice is its part of one
-  Held credited_gpu;               // of `gpu`
+  std::string plan;                // plan of the price book; "" = on demand
+  Held cpu, memory, scratch, gpu;  // a GPU slice counts as its part of a GPU
+  Held credited_gpu;               // part of `gpu` that is credited
   Money cost;                      // of all that was held
-  Money credit;                    // of that
+  Money credit;                    // part of the cost that is credited
   std::uint64_t runs = 0;          // attempts that ended in the period
-  Money list;                      // what it would cost but for plans and hours of the day
-  Money waste;                     // of cost, of attempts that ended: for what they did not use
-  Held idle_cpu, idle_memory;      // that: of `cpu`, of `memory`
-  Held idle_gpu;                   // of `gpu`, as far as the driver tells
-  std::uint64_t starts = 0;        // in the period
-  Duration waited{};               // of all these together: in the queue
-  Held metered;                    // hours: how many of what `item` ("meter:...") counts
-  Money overhead;                  // of cost: shares of what all tenants share
-  std::string label;               // the tenant's, of the key that was asked for
+  Money list;                      // cost without plans and hours of the day
+  Money waste;                     // part of the cost: what ended attempts held but did not use
+  Held idle_cpu, idle_memory;      // what was not used of `cpu` and `memory`
+  Held idle_gpu;                   // what was not used of `gpu`, as far as the driver tells
+  std::uint64_t starts = 0;        // starts in the period
+  Duration waited{};               // time in the queue, summed over all starts
+  Held metered;                    // hours: amount of what `item` ("meter:...") counts
+  Money overhead;                  // part of the cost: shares of the costs that all tenants share
+  std::string label;               // value of the tenant's label that was asked for
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "period", s.period);
@@ -86,7 +86,7 @@ struct LedgerRow {     // a column that was not asked for is ""
   }
 };
 
-// What a platform that costs so much has earned: what all tenants are charged, less credits.
+// The income of a platform: what all tenants are charged, minus credits, compared with its cost.
 struct Recovery {
   std::string period;
   Money cost;
@@ -102,9 +102,9 @@ struct Recovery {
 struct LedgerReply {
   std::vector<LedgerRow> rows;  // sorted by the columns that were asked for
   std::string currency;         // "" = there are no prices
-  std::string zone;             // where months end, but for tenants with a zone of their own
+  std::string zone;             // where months end, except for tenants with a zone of their own
   Instant now{};
-  std::vector<Recovery> recovery;  // by month; for operators, where the platform's cost is known
+  std::vector<Recovery> recovery;  // by month; for operators, if the platform's cost is known
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "rows", s.rows);
@@ -141,7 +141,7 @@ struct PostedCharge {
 
 struct PostedBatch {
   std::string name;    // of the import; "month:2026-11" for shared costs
-  std::string digest;  // of what was imported, hexadecimal
+  std::string digest;  // digest of the imported lines, hexadecimal
   std::string by;      // who imported it; "" = the controller
   Instant at{};
   std::uint64_t lines = 0;
@@ -159,8 +159,8 @@ struct PostedBatch {
 };
 
 struct MeterLine {
-  std::uint32_t line = 0;  // of the file, for refusals
-  std::string date;        // local: "2026-11-30"; at the prices of its first moment
+  std::uint32_t line = 0;  // line of the file, for error messages
+  std::string date;        // local: "2026-11-30"; the prices of the day's first moment apply
   std::string tenant;
   std::string project;  // "" = the tenant's own
   std::string user;     // "" = nobody in particular
@@ -178,12 +178,13 @@ struct MeterLine {
   }
 };
 
-// For platform admins. All lines are charged, or none. A batch that is there already is not charged
-// again: the same digest is answered as it was, another one is refused.
+// Charges lines of a meter; for platform admins. Either all lines are charged, or none. A batch
+// that exists already is not charged again: with the same digest the first answer is repeated, with
+// another it is refused.
 struct ImportMeter {
   std::string name;  // of the batch, 1..128 bytes
   std::string digest;
-  bool check = false;  // say what it would come to, charge nothing
+  bool check = false;  // only compute what it would cost; charge nothing
   std::vector<MeterLine> lines;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {

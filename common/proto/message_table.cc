@@ -5,7 +5,7 @@
 namespace gantry::proto {
 namespace {
 
-// Every line of messages.def has to keep these rules, and a handler may rely on them.
+// The rules that every line of messages.def has to keep; handlers may rely on them.
 constexpr bool sound(const MessageRow& row) {
   const bool asked = row.kind == MessageKind::read || row.kind == MessageKind::write;
   switch (row.kind) {
@@ -15,12 +15,12 @@ constexpr bool sound(const MessageRow& row) {
     case MessageKind::reply: return row.taker == Taker::asker;
     default: break;
   }
-  // A stranger is nobody: only what is the same for everybody is told to it, and nothing changes.
+  // A stranger may only read, and only what is the same for everybody.
   if (row.from.has(Sender::stranger) &&
       (row.kind != MessageKind::read || row.right != Right::everybody))
     return false;
-  // A job administers nothing, whoever its owner is, and leaves nothing behind that gives rights or
-  // runs programs outside of its container.
+  // A job administers nothing, whoever its owner is. It also leaves nothing behind that gives
+  // rights, or that runs programs outside of its container.
   if ((row.right != Right::everybody || row.lasts) && !row.from.only(Sender::client)) return false;
   return asked && !row.from.has(Sender::node) && !row.from.has(Sender::controller);
 }

@@ -1,7 +1,8 @@
-// The table of messages: which connections may send each, whose it is, and who takes it. The lines
-// are those of messages.def. From this table come the variants that are decoded
-// (MessagesWhere), the refusal of a wrong sender (check_sender), the rights (authorise.cc) and the
-// table in docs/visibility.md. A message without a line has no number, so it does not compile.
+// The table of messages: which connections may send each message, which users may, and who receives
+// it. The lines are those of messages.def. The variants that are decoded (MessagesWhere), the
+// refusal of wrong senders (check_sender), the rights (authorise.cc) and the table in
+// docs/visibility.md are all made from it. A message without a line has no number, so it does not
+// compile.
 #pragma once
 
 #include <array>
@@ -16,13 +17,13 @@
 
 namespace gantry::proto {
 
-// The receiver of a message knows this of the connection that it came by.
+// What the receiver of a message knows about the connection that brought it.
 enum class Sender : std::uint8_t {
-  stranger,    // has shown no identity yet
-  client,      // has: a user's command outside of jobs
-  job,         // a program inside a job: its node relays it, its owner is the identity
+  stranger,    // has not proved an identity yet
+  client,      // has proved one: a user's command outside of jobs
+  job,         // a program inside a job: its node relays it, and it acts as the job's owner
   node,        // has proved an enrolled node's key
-  controller,  // what a client or a node has connected to
+  controller,  // the other end, for a client or a node that has connected
 };
 
 class Senders {
@@ -37,16 +38,16 @@ class Senders {
   unsigned bits_;
 };
 
-// session: who one is; read changes nothing that is stored; write does; a reply answers them; a
-// node reports; the controller orders.
+// session: who the user is; read: changes nothing that is stored; write: does; reply: answers one
+// of these; report: from a node; order: from the controller.
 enum class MessageKind : std::uint8_t { session, read, write, reply, report, order };
 
-// Whose it is among those who may send it. Everybody: its handler looks at nothing but what the
-// sender may see or change (ctld/core/access). Operators: administrators are.
+// Which users may send it. Everybody: the handler only uses what the sender may see or change
+// (ctld/core/access). Operators include administrators.
 enum class Right : std::uint8_t { everybody, operators, admins };
 
-// Of the controller: its core (a handler in ctld/core/handlers.h), the shell around it
-// (ctld/server_*.cc), its sessions. A node's daemon. Whoever has asked.
+// Who receives it: the controller's core (a handler in ctld/core/handlers.h), the shell around it
+// (ctld/server_*.cc), or its sessions; a node's daemon; or whoever has asked.
 enum class Taker : std::uint8_t { core, shell, sessions, noded, asker };
 enum class Place : std::uint8_t { controller, node, asker };
 
@@ -56,8 +57,8 @@ struct MessageRow {
   Senders from;
   MessageKind kind;
   Right right;
-  // What it makes gives rights, or runs programs, until somebody takes it back. Whoever has shown a
-  // token, which has an end, may not ask for it.
+  // What the message makes gives rights, or runs programs, until somebody removes it. Users who
+  // have shown a token may not send such a message, because a token ends.
   bool lasts;
   Taker taker;
 };
@@ -65,7 +66,7 @@ struct MessageRow {
 namespace message_words {  // of messages.def
 
 inline constexpr Senders anyone{Sender::stranger, Sender::client, Sender::job};
-inline constexpr Senders outsiders{Sender::stranger, Sender::client};  // no job: it is known
+inline constexpr Senders outsiders{Sender::stranger, Sender::client};  // no jobs, which are known
 inline constexpr Senders users{Sender::client, Sender::job};
 inline constexpr Senders clients{Sender::client};
 inline constexpr Senders jobs{Sender::job};
@@ -113,12 +114,13 @@ constexpr Place place_of(Taker taker) {
   return taker == Taker::asker ? Place::asker : Place::controller;
 }
 
-// May this connection send such a message to us? The one place that says so.
-// unauthenticated: a stranger has to show who it is first, whatever it sends; unsupported: a number
-// that messages.def has not; permission_denied: it is another's to send, or another's to take.
+// Checks whether this connection may send such a message; it is the only place that does. The error
+// unauthenticated means that a stranger has to prove its identity first, whatever it sends;
+// unsupported means that messages.def does not have the number; permission_denied means that others
+// send or receive the message.
 Result<void> check_sender(std::uint16_t number, Sender sender, Place here);
 
-// "SubmitJob", or "message 999" for numbers that are not in messages.def.
+// The name of a message: "SubmitJob"; "message 999" for a number that messages.def does not have.
 std::string message_name(std::uint16_t number);
 
 template <MessageType type>
@@ -151,7 +153,7 @@ struct Selection {
   using Variant = decltype(alternatives(std::make_index_sequence<kCount>()));
 };
 
-// The variant of all messages whose row is wanted, in the order of messages.def.
+// The variant of all messages with the wanted rows, in the order of messages.def.
 template <bool (*wanted)(const MessageRow&)>
 using MessagesWhere = typename Selection<wanted>::Variant;
 

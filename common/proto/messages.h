@@ -1,4 +1,4 @@
-// All messages in one place: their headers, and number_of<Type>() from messages.def.
+// Includes the headers of all messages, and defines number_of<Type>() from messages.def.
 #pragma once
 
 #include "common/proto/budget.h"

@@ -1,9 +1,10 @@
-// From ctld down to one node daemon: orders, keyed by (job, attempt).
+// Orders from ctld to one node daemon, identified by (job, attempt).
 //
-// A node registers and gets a session. Every order carries (epoch, session, seq): the node refuses
-// a lower epoch than it has ever seen (that controller was replaced), ignores an order of another
-// session, and one whose seq is not above the last, so a late or doubled message is harmless. ctld
-// repeats what was not confirmed by looking at its state, not by keeping a queue.
+// A node registers and gets a session. Every order carries (epoch, session, seq). The node refuses
+// an epoch below the highest that it has seen (that controller was replaced), and ignores an order
+// of another session or with a seq that is not above the last one. So a late or repeated message
+// does no harm. To repeat what was not confirmed, ctld looks at its state; it keeps no queue of
+// orders.
 #pragma once
 
 #include <map>
@@ -37,7 +38,7 @@ struct NodeAccept {
   Duration heartbeat{};                 // how often
   std::optional<Duration> fence_after;  // end all jobs after this much silence
   Bytes permission_key;                 // ed25519 public key that signs step permissions
-  Instant heard{};                      // `sent` of the NodeRegister this answers; see HeartbeatAck
+  Instant heard{};  // `sent` of the NodeRegister that this answers; see HeartbeatAck
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "stamp", s.stamp);
@@ -51,7 +52,7 @@ struct NodeAccept {
   }
 };
 
-struct RegisterAgain {  // ctld does not know this session
+struct RegisterAgain {  // tells the node that ctld does not know its session
   Epoch epoch{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -61,8 +62,8 @@ struct RegisterAgain {  // ctld does not know this session
 
 struct HeartbeatAck {
   OrderStamp stamp;  // seq 0: not an order
-  // `sent` of the heartbeat this answers: fencing counts from there, so that a node always gives up
-  // before the controller does, however late the answer is.
+  // `sent` of the heartbeat that this answers. The node's time until fencing counts from there, so
+  // that a node always gives up before the controller does, however late the answer is.
   Instant heard{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -71,7 +72,7 @@ struct HeartbeatAck {
   }
 };
 
-// Of a heterogeneous job: what the leader's script is told of each component.
+// What the leader's script of a heterogeneous job is told about each component.
 struct HetGroup {
   JobId job{};
   std::string partition;
@@ -94,7 +95,7 @@ struct HetGroup {
 struct Launch {
   OrderStamp stamp;
   AttemptKey key;
-  bool hold = false;       // prepare, report LaunchReady, wait for Go
+  bool hold = false;       // prepare, report LaunchReady, and wait for Go
   bool runs_batch = true;  // this node runs the script; others hold the allocation
   JobId array_job{};       // 0 = none
   std::optional<std::uint32_t> array_task;
@@ -109,8 +110,8 @@ struct Launch {
   std::string partition;
   std::optional<Duration> time_limit;  // resolved; the controller enforces it
   Instant placed_at{};
-  std::vector<HetGroup> het{};  // to where the script runs: all components, by offset
-  std::string tenant;           // who pays; jobs of one may share GPUs
+  std::vector<HetGroup> het{};  // for the node that runs the script: all components, by offset
+  std::string tenant;           // who pays; jobs of one tenant may share GPUs
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "stamp", s.stamp);
@@ -148,8 +149,8 @@ struct Go {  // run the held attempt now
   }
 };
 
-// SIGCONT and SIGTERM now, SIGKILL after grace. An attempt the node never got is reported as exited
-// with cause ordered, so that ctld can close it.
+// Sends SIGCONT and SIGTERM now, and SIGKILL after the grace time. An attempt that the node never
+// got is reported as exited with cause ordered, so that ctld can close it.
 struct Terminate {
   OrderStamp stamp;
   AttemptKey key;
@@ -169,7 +170,7 @@ struct SignalAttempt {
   AttemptKey key;
   std::int32_t signal = 0;
   SignalScope scope = SignalScope::steps;
-  std::optional<StepId> step{};  // set: the processes of this step only
+  std::optional<StepId> step{};  // if set, only the processes of this step
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "stamp", s.stamp);
@@ -180,7 +181,7 @@ struct SignalAttempt {
   }
 };
 
-// Stops a running attempt where it is, or lets it go on. Repeated until Frozen says that it is so.
+// Freezes a running attempt, or lets it go on. The order is repeated until Frozen confirms it.
 struct Freeze {
   OrderStamp stamp;
   AttemptKey key;
@@ -193,14 +194,14 @@ struct Freeze {
   }
 };
 
-// Read gantry.yaml again and start anew with it; jobs go on. Whoever is not connected reads it when
-// it is started next.
+// Tells a node to read gantry.yaml again and to start anew with it; its jobs go on. A node that is
+// not connected reads the file when it is started next.
 struct RereadConfig {
   template <class Self, class V>
   static void fields(Self&, V&&) {}
 };
 
-struct TellAttempt {  // a line for the job's standard error, wherever it runs
+struct TellAttempt {  // a line for the job's standard error, on whichever node it is written
   OrderStamp stamp;
   AttemptKey key;
   std::string text;
@@ -212,8 +213,9 @@ struct TellAttempt {  // a line for the job's standard error, wherever it runs
   }
 };
 
-// An administrator says that the GPU is well: faults that were waiting to be proved gone are
-// forgotten, and it is looked at again at once. Lost with the link, as one that is no attempt's.
+// An administrator says that the GPU is well again. Faults that waited to be proved gone are
+// forgotten, and the GPU is checked again at once. The order is not repeated if the connection is
+// lost, because it belongs to no attempt.
 struct ResumeGpu {
   OrderStamp stamp;
   std::string uuid;

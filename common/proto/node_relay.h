@@ -1,4 +1,4 @@
-// Carried over the link of a node on behalf of others: requests from inside jobs, output files.
+// Messages that a node carries for others: requests from inside jobs, and output files.
 #pragma once
 
 #include <map>
@@ -11,10 +11,10 @@
 
 namespace gantry::proto {
 
-// A client message from inside a job, brought by its node. ctld checks that the attempt is placed
-// on that node and treats it as sent by the job's owner, role user. Answered by RelayReply.
-// A channel that has closed is told with type kRelayClosed and no body, and answered alike: it is
-// forgotten, and nothing that was asked on it before is answered any more.
+// A client's message from inside a job, brought by its node. ctld checks that the attempt is placed
+// on that node, and treats the message as sent by the job's owner with role user. Answered by
+// RelayReply. When a channel closes, the node says so with type kRelayClosed and no body, and ctld
+// answers in the same way: it forgets the channel, and answers nothing that was asked on it before.
 inline constexpr std::uint16_t kRelayClosed = 0;
 
 struct NodeRelay {

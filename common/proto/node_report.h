@@ -1,4 +1,4 @@
-// From a node daemon up to ctld: registration and reports, keyed by (job, attempt).
+// Messages from a node daemon to ctld: registration and reports, identified by (job, attempt).
 #pragma once
 
 #include <map>
@@ -13,15 +13,16 @@
 
 namespace gantry::proto {
 
-// How the line of layers_off begins on a node that cannot stop a running job.
+// The beginning of the line in layers_off on a node that cannot suspend a running job.
 inline constexpr std::string_view kNoSuspension = "suspension of jobs: ";
 
-// What a node says of the ids that it was told is believed so far above the controller's own.
+// A node reports the highest ids that it was told. The controller believes them up to this far
+// above its own ids.
 inline constexpr std::uint64_t kMostIdsAhead = 100'000'000;
 
-// First message after a connect, and whenever ctld asks. Answered by NodeAccept.
+// The first message after connecting, and whenever ctld asks. Answered by NodeAccept.
 struct NodeRegister {
-  std::string node;  // must be the name this key was enrolled for
+  std::string node;  // must be the name for which this key was enrolled
   std::uint16_t protocol = 0;
   std::string version;
   std::string boot_id;              // changes at reboot: then every earlier attempt is gone
@@ -34,12 +35,12 @@ struct NodeRegister {
   std::uint32_t threads_per_core = 1;
   std::string runtime;
   std::vector<std::string> layers_off;
-  std::vector<AttemptStatus> attempts;  // everything it has a directory for
+  std::vector<AttemptStatus> attempts;  // every attempt for which the node has a directory
   Epoch highest_epoch{};                // seen so far
-  Instant sent{};                       // by the node's clock; comes back in NodeAccept
+  Instant sent{};                       // by the node's clock; NodeAccept returns it
   GpuInventory gpus;
-  std::vector<GresCount> gres{};  // of those declared: how many there are
-  JobId highest_job{};            // that it was ever ordered to start; 0 = none, or not known
+  std::vector<GresCount> gres{};  // how many there are of the declared ones
+  JobId highest_job{};  // highest job that it was ever ordered to start; 0 = none, or unknown
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "node", s.node);
@@ -74,7 +75,7 @@ struct GpuReport {  // the inventory has changed: a fault, a repair, slices made
   }
 };
 
-// What a job did on a GPU or slice at the last look, for `gctl top`.
+// What a job did on a GPU or slice when the node last looked; for `gctl top`.
 struct GpuActivity {
   AttemptKey key;
   std::uint32_t gpu = 0;              // GpuDevice::index
@@ -82,7 +83,7 @@ struct GpuActivity {
   std::optional<std::uint32_t> busy;  // percent; unset: the driver does not tell
   std::uint32_t memory_mib = 0, of_memory_mib = 0;
   std::optional<std::uint32_t> power_w;
-  std::optional<Duration> idle;  // since it was last seen busy, or since the job has it
+  std::optional<Duration> idle;  // time since it was last busy, or since the job has it
   bool has_process = false;
   friend bool operator==(const GpuActivity&, const GpuActivity&) = default;
   template <class Self, class V>
@@ -103,11 +104,11 @@ struct Heartbeat {
   std::uint64_t session = 0;
   double load = 0;
   std::int64_t free_memory = 0;
-  Instant sent{};                                // by the node's clock; comes back in HeartbeatAck
+  Instant sent{};                                // by the node's clock; HeartbeatAck returns it
   std::vector<AttemptCheckpoint> checkpoints{};  // of running attempts that have touched their file
   std::vector<GpuActivity> gpus{};
-  std::string trouble{};  // why no job may start here, for people; "" = nothing is wrong
-  std::vector<AttemptSleep> asleep{};  // of running attempts during which the machine has slept
+  std::string trouble{};               // why no job may start here, for people; "" = no trouble
+  std::vector<AttemptSleep> asleep{};  // running attempts during which the machine has slept
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "session", s.session);
@@ -139,7 +140,7 @@ struct Started {  // the batch shell (or the allocation's holder) runs
   }
 };
 
-struct Frozen {  // answers Freeze: what the attempt is now
+struct Frozen {  // answers Freeze: the attempt's present state
   AttemptKey key;
   bool frozen = false;
   template <class Self, class V>
@@ -150,14 +151,15 @@ struct Frozen {  // answers Freeze: what the attempt is now
 };
 
 enum class ExitCause : std::uint8_t {
-  exited = 1,   // by itself (exit status counts)
+  exited = 1,   // by itself (the exit status counts)
   ordered = 2,  // after Terminate
   out_of_memory = 3,
   launch_failed = 4,  // never ran, for the node's fault; message says why
   shim_lost = 5,      // its shim was killed: the exit status is not known
   fenced = 6,         // the node heard nothing for fence_after and ended it
   node_rebooted = 7,
-  refused = 8,  // never ran: its owner named what is not there or not theirs; message says what
+  // never ran: its owner named something that does not exist or is not theirs; message says what
+  refused = 8,
 };
 constexpr auto enum_names(ExitCause) {
   using enum ExitCause;
@@ -179,8 +181,8 @@ struct ExitReport {  // resent until AckExit; afterwards the node has forgotten 
   Usage usage;
   std::optional<Instant> started;
   Instant ended{};
-  // From start to end by a clock that nobody sets and that stands still while the machine sleeps.
-  // Unset: it never ran, or nobody knows.
+  // The time from start to end, by a clock that nobody sets and that stands still while the machine
+  // sleeps. Not set: it never ran, or nobody knows.
   std::optional<Duration> ran{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {

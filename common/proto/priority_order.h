@@ -1,5 +1,5 @@
-// The order of rows of PriorityTuples: that in which the scheduler looks at waiting jobs. Total, as
-// no two rows have one job and the same tasks of it.
+// The order of the rows of PriorityTuples, which is the order in which the scheduler considers
+// waiting jobs. The order is total, because no two rows have the same job and the same tasks of it.
 #pragma once
 
 #include <cstdint>

@@ -9,19 +9,19 @@
 
 namespace gantry::proto {
 
-// Operators; answered by ListReservationsReply with the one that was made.
+// Makes a reservation; for operators. Answered by ListReservationsReply with the new reservation.
 struct MakeReservation {
-  std::string name;                         // "" = one is given
-  std::vector<std::string> nodes;           // either these,
-  std::uint32_t count = 0;                  // or so many, chosen among those that are free then
-  std::string partition;                    // of a count: nodes of this queue; "" = any
-  std::string constraint;                   // of a count: with these features; "" = any
-  std::optional<Instant> start;             // unset = now
-  std::optional<Instant> end;               // this
-  std::optional<Duration> length;           // or this
-  bool maintenance = false;                 // nobody's: no job may name it
-  bool ignore_jobs = false;                 // although jobs may still run there when it begins
-  std::vector<std::string> tenants, users;  // that may name it
+  std::string name;                // "" = the controller gives one
+  std::vector<std::string> nodes;  // either these nodes,
+  std::uint32_t count = 0;         // or this number of nodes, chosen among those that are free then
+  std::string partition;           // with `count`: nodes of this queue; "" = any
+  std::string constraint;          // with `count`: nodes with these features; "" = any
+  std::optional<Instant> start;    // unset = now
+  std::optional<Instant> end;      // either the end,
+  std::optional<Duration> length;  // or the length
+  bool maintenance = false;        // for nobody: no job may name it
+  bool ignore_jobs = false;        // allowed even if jobs may still run there when it begins
+  std::vector<std::string> tenants, users;  // who may name it
   std::string comment;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -55,7 +55,7 @@ struct ReservationRow {
   std::uint32_t nodes = 0;
   Instant start{}, end{};
   bool maintenance = false;
-  bool active = false;  // now is within it
+  bool active = false;  // the present time is within it
   std::vector<std::string> tenants, users;
   std::string by;  // who made it
   std::string comment;
@@ -88,7 +88,7 @@ struct ListReservations {
 
 struct ListReservationsReply {
   std::vector<ReservationRow> reservations;  // by start, then name
-  std::vector<std::string> warnings;         // of one that was made
+  std::vector<std::string> warnings;         // about a reservation that was made
   Instant now{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {

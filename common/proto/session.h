@@ -50,10 +50,10 @@ constexpr auto enum_names(AuthMethod) {
       {{AuthMethod::munge, "munge"}, {AuthMethod::key, "key"}, {AuthMethod::token, "token"}}};
 }
 
-// Proves who a client is; the credential covers the CURVE public key of this connection, but for a
-// token, which speaks for its user whoever has it.
-// Answered by AuthReply only if want_reply; a refusal is always answered, and every later request
-// of the connection then fails with unauthenticated.
+// Proves who a client is. The credential covers the CURVE public key of this connection; only a
+// token does not, and acts for its user whoever has it. AuthReply answers only if want_reply is
+// set. A refusal is always answered, and every later request of the connection then fails with
+// unauthenticated.
 struct Authenticate {
   AuthMethod method = AuthMethod::munge;
   Bytes credential;  // munge: the encoded credential; key: see common/auth/registered_key.h;
@@ -115,7 +115,8 @@ struct PingReply {
   std::uint64_t jobs_active = 0;
   std::uint32_t nodes_up = 0;
   std::uint32_t nodes = 0;
-  std::string config_problem;  // why it goes on with the configuration it had; "" = it does not
+  // why the controller continues with its old configuration; "" = it does not
+  std::string config_problem;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "cluster", s.cluster);
@@ -131,15 +132,15 @@ struct PingReply {
   }
 };
 
-// Reads gantry.yaml again: the controller starts anew in its own process, the nodes in theirs; jobs
-// go on. Ok: the file is sound, and PingReply's `started` or `config_problem` tells how it went.
-// Administrators.
+// Makes the controller read gantry.yaml again. It starts anew in its own process, and the nodes in
+// theirs; jobs go on. Ok means that the file is valid; `started` or `config_problem` of PingReply
+// then tells the result. For administrators.
 struct Reconfigure {
   template <class Self, class V>
   static void fields(Self&, V&&) {}
 };
 
-// A token for GANTRY_TOKEN. Everybody for themselves, administrators for anyone.
+// Asks for a token for GANTRY_TOKEN. Users get tokens for themselves, administrators for anyone.
 struct MakeToken {
   std::string user;     // "" = who asks
   Duration lifetime{};  // 1 s to controller.max_token_lifetime; 0 = 30 minutes

@@ -1,5 +1,5 @@
-// sattach: one more reader of a running step. It asks ctld for a StepGranted, which is signed for
-// this and nothing else, and hands AttachStep to each node, as grun does LaunchStep (steps.h).
+// sattach: an additional reader of a running step. It asks ctld for a StepGranted, which is signed
+// for this purpose only, and hands AttachStep to each node, as grun does with LaunchStep (steps.h).
 #pragma once
 
 #include <string>
@@ -10,10 +10,11 @@
 
 namespace gantry::proto {
 
-// What ctld signs a StepPermission for when it is to see a step: nothing can be launched with it.
+// The context with which ctld signs a StepPermission for watching a step. Nothing can be launched
+// with such a permission.
 inline constexpr std::string_view kStepAttachContext = "gantry step attachment v1";
 
-// Client to ctld: to see what a running step writes. Answered by StepGranted.
+// Asks to watch what a running step writes; client to ctld. Answered by StepGranted.
 struct StepAttach {
   JobRef job;
   StepId step{};
@@ -24,8 +25,9 @@ struct StepAttach {
   }
 };
 
-// Client to node: the step's shim there is to dial this address as well. What it says from then on,
-// and which tasks have ended before, comes there too; nothing waits for it.
+// Tells the step's shim to dial this address too; client to node. From then on the step's output
+// goes there as well, beginning with the tasks that have already ended. The step never waits for
+// this reader.
 struct AttachStep {
   Bytes permission;  // of a StepGranted that is for this
   Bytes signature;

@@ -2,16 +2,17 @@
 // messages of messages.def: the stream is made for one step, and both ends know its version from
 // the permission that started it.
 //
-// The shim dials, says StepHello, then sends output as it comes, and for each task one TaskExit
-// after the last of its output; StepNodeDone is its last frame. grun sends input to the task of
-// rank 0 and signals to all. A stream that is cut ends the node's tasks: nobody listens any more.
+// The shim dials and sends StepHello. Then it sends output as it comes, and one TaskExit for each
+// task after the last of its output; StepNodeDone is its last frame. grun sends input to the task
+// of rank 0, and signals to all tasks. If a stream is cut, the node's tasks are ended, because
+// nobody listens any more.
 //
-// Others may be attached (AttachStep): the shim dials each of them, says StepHello, the TaskExit of
-// tasks that have ended, and then the same as to grun. They send input only, and may go at any
-// time.
+// Other readers may be attached (AttachStep). The shim dials each of them, sends StepHello and the
+// TaskExit of tasks that have ended, and then the same frames as to grun. They only send input, and
+// may leave at any time.
 //
-// grun also passes on what the PMIx or PMI servers of the step's nodes say to each other
-// (StepPeer), which may have no network of their own.
+// grun also passes on what the PMIx or PMI servers of the step's nodes send to each other
+// (StepPeer), because the nodes may have no network of their own.
 #pragma once
 
 #include <string>
@@ -101,7 +102,7 @@ struct StepSignal {
   }
 };
 
-struct StepWindow {  // of the terminal of task 0
+struct StepWindow {  // size of the terminal of task 0
   static constexpr int kKind = 7;
   static constexpr std::string_view kName = "window";
   std::uint16_t rows = 0;
@@ -118,7 +119,8 @@ inline constexpr std::uint32_t kAllOtherNodes = 0xffffffff;
 struct StepPeer {  // bytes of one node's PMIx or PMI server to another's, in order
   static constexpr int kKind = 8;
   static constexpr std::string_view kName = "peer";
-  // Index in the permission's nodes: whom it is for on the way to grun, who sent it on the way on.
+  // Index in the permission's nodes: the receiver on the way to grun, the sender on the way from
+  // grun.
   std::uint32_t node = 0;
   Bytes data;  // at most kMaxTaskData
   template <class Self, class V>
@@ -128,11 +130,12 @@ struct StepPeer {  // bytes of one node's PMIx or PMI server to another's, in or
   }
 };
 
-struct StepAbort {  // a task has called MPI_Abort, or is at fault: the whole step ends
+struct StepAbort {  // a task has called MPI_Abort or has made an error: the whole step ends
   static constexpr int kKind = 9;
   static constexpr std::string_view kName = "abort";
   std::uint32_t rank = 0;
-  std::optional<std::int32_t> status;  // none: it did not call it, and `message` says what is wrong
+  // not set: it did not call it, and `message` says what is wrong
+  std::optional<std::int32_t> status;
   std::string message;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -142,7 +145,7 @@ struct StepAbort {  // a task has called MPI_Abort, or is at fault: the whole st
   }
 };
 
-struct StepSkipped {  // to one who is attached and reads too slowly: output that it will not get
+struct StepSkipped {  // tells an attached reader that is too slow which output it will not get
   static constexpr int kKind = 10;
   static constexpr std::string_view kName = "skipped";
   std::uint64_t bytes = 0;

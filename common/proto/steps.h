@@ -1,10 +1,10 @@
-// Steps: tasks that grun starts over the nodes of a running job.
+// Steps: tasks that grun starts on the nodes of a running job.
 //
-// grun asks ctld for a step and gets a StepPermission, signed; it hands LaunchStep to each node
+// grun asks ctld for a step and gets a signed StepPermission. It hands LaunchStep to each node
 // itself (by CURVE to the node's address, or through the job's socket from inside a container).
-// Each node's step shim then dials io_address back and speaks step_io.h's frames over an encrypted
-// stream (common/net/secure_stream.h). ctld is not on the data path. A grun inside a container
-// without a network cannot listen: its node does (StepListen), and passes the connections in.
+// Each node's step shim then dials io_address and uses step_io.h's frames over an encrypted stream
+// (common/net/secure_stream.h). The data does not pass through ctld. A grun inside a container
+// without a network cannot listen: its node does so (StepListen), and passes the connections in.
 #pragma once
 
 #include <map>
@@ -18,7 +18,7 @@
 
 namespace gantry::proto {
 
-// What ctld signs a StepPermission for (common/auth/signature.h).
+// The context with which ctld signs a StepPermission (common/auth/signature.h).
 inline constexpr std::string_view kStepPermissionContext = "gantry step permission v1";
 
 struct StepShape {
@@ -28,7 +28,7 @@ struct StepShape {
   std::uint32_t cpus_per_task = 0;    // 0 = the job's
   std::vector<std::string> nodelist;  // -w
   bool overlap = false;               // may share cores with other steps
-  bool exclusive = false;             // only cores that no other step has; busy until there are
+  bool exclusive = false;             // only cores that no other step has; without them: busy
   bool cyclic = false;                // tasks are numbered round the nodes, not node by node
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -62,7 +62,7 @@ struct StepNode {
   std::vector<std::uint16_t> cpus;
   std::uint32_t first_rank = 0;
   std::uint32_t tasks = 0;
-  std::vector<std::uint32_t> ranks{};  // rising; none: first_rank .. first_rank + tasks - 1
+  std::vector<std::uint32_t> ranks{};  // rising; empty: first_rank .. first_rank + tasks - 1
   [[nodiscard]] std::uint32_t rank(std::uint32_t task) const {
     return task < ranks.size() ? ranks[task] : first_rank + task;
   }
@@ -86,10 +86,10 @@ struct StepPermission {
   std::uint32_t tasks = 0;
   std::uint32_t cpus_per_task = 1;
   std::string name;
-  Instant expires{};  // for launching; a running step may go on
+  Instant expires{};  // end of the time for launching; a running step goes on
   Epoch epoch{};
-  Duration kill_wait{};   // from SIGTERM to SIGKILL, when its job is ended
-  bool may_type = false;  // of an attachment: what it says is input of the step
+  Duration kill_wait{};   // from SIGTERM to SIGKILL, when the job is ended
+  bool may_type = false;  // for an attached reader: what it sends is input of the step
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "key", s.key);
@@ -109,8 +109,8 @@ struct StepPermission {
 struct StepGranted {    // ctld to client
   Bytes permission;     // encoded StepPermission
   Bytes signature;      // ed25519 over it
-  bool busy = false;    // nothing is granted: other steps have the cores; to be asked for again
-  bool attach = false;  // it is for AttachStep, not for LaunchStep
+  bool busy = false;    // nothing is granted, because other steps have the cores; ask again
+  bool attach = false;  // the permission is for AttachStep, not for LaunchStep
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "permission", s.permission);
@@ -120,7 +120,7 @@ struct StepGranted {    // ctld to client
   }
 };
 
-// The window of the terminal that task 0 is to have, in characters.
+// The size of the terminal window for task 0, in characters.
 struct TerminalSize {
   std::uint16_t rows = 0;
   std::uint16_t columns = 0;
@@ -131,18 +131,18 @@ struct TerminalSize {
   }
 };
 
-// What the tasks of a step find each other through, beside their environment.
+// The interface by which the tasks of a step find each other, besides their environment.
 enum class StepMpi : std::uint8_t { none = 0, pmix = 1, pmi2 = 2 };
 constexpr auto enum_names(StepMpi) {
   return std::array<std::pair<StepMpi, std::string_view>, 3>{
       {{StepMpi::none, "none"}, {StepMpi::pmix, "pmix"}, {StepMpi::pmi2, "pmi2"}}};
 }
 
-// In which order a node's tasks get the step's cores there.
+// In which order the tasks on a node get the step's cores.
 enum class CoreOrder : std::uint8_t {
-  block = 0,    // as they are numbered
-  cyclic = 1,   // a task's on one socket, the next task's on the next
-  fcyclic = 2,  // each core on the next socket, also of one task
+  block = 0,    // in the order of the cores' numbers
+  cyclic = 1,   // a task's cores on one socket, the next task's on the next
+  fcyclic = 2,  // each core on the next socket, even for one task
 };
 constexpr auto enum_names(CoreOrder) {
   return std::array<std::pair<CoreOrder, std::string_view>, 3>{{{CoreOrder::block, "block"},
@@ -150,11 +150,11 @@ constexpr auto enum_names(CoreOrder) {
                                                                 {CoreOrder::fcyclic, "fcyclic"}}};
 }
 
-// A step that is one of several, in components of a heterogeneous job, which its tasks see as one.
+// One of several steps, in components of a heterogeneous job, that their tasks see as one step.
 struct HetStep {
-  std::uint32_t first_rank = 0, first_node = 0;  // of this step in all of them
-  std::vector<std::string> nodes;                // of all of them
-  std::vector<std::uint32_t> tasks;              // on each of `nodes`
+  std::uint32_t first_rank = 0, first_node = 0;  // position of this step within all of them
+  std::vector<std::string> nodes;                // nodes of all of them
+  std::vector<std::uint32_t> tasks;              // tasks on each of `nodes`
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "first_rank", s.first_rank);
@@ -177,7 +177,7 @@ struct LaunchStep {  // client to node
   std::string std_err;
   Bytes io_ticket;  // says in the open which step the stream is for
   std::string job_name;
-  std::optional<TerminalSize> terminal;  // for task 0; the others then have no standard files
+  std::optional<TerminalSize> terminal;  // for task 0; the other tasks then have no standard files
   StepMpi mpi = StepMpi::none;
   std::optional<HetStep> het{};
   CoreOrder core_order = CoreOrder::block;
@@ -202,7 +202,7 @@ struct LaunchStep {  // client to node
   }
 };
 
-// grun to its own node, on the job's socket only: accept step streams for me.
+// Asks grun's own node, on the job's socket only, to accept the step's streams.
 struct StepListen {
   template <class Self, class V>
   static void fields(Self&, V&&) {}
@@ -236,7 +236,7 @@ struct StepDone {  // client to ctld, when the last task has ended; for accounti
   }
 };
 
-// The owner of an allocation (galloc, grun outside a job) is done: it ends as completed or failed.
+// The owner of an allocation (galloc, grun outside a job) is done: it completes or fails.
 struct EndAllocation {
   JobId job{};
   ExitStatus exit;

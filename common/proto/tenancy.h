@@ -1,8 +1,8 @@
 // Tenancy documents over the wire: apply, read, history. What tenants use and how jobs rank is in
 // tenancy_view.h.
 //
-// A change is a transaction: all of it or nothing. The controller plans it (dry_run), the person
-// reads the plan, and applies it on the revision it was planned on.
+// A change is a transaction: all of it is applied, or nothing. The controller plans it (dry_run), a
+// person reads the plan, and the change is applied to the revision for which it was planned.
 #pragma once
 
 #include <optional>
@@ -24,14 +24,15 @@ struct DocumentRef {
   }
 };
 
-// Answered by TenancyPlanned. Admins change anything; a tenant's admins change of its document
-// what is theirs (projects, classes, grants up to tenant-admin), and nothing else.
+// Applies a change; answered by TenancyPlanned. Admins may change anything. A tenant's admins may
+// change only their part of its document (projects, classes, grants up to tenant-admin).
 struct ApplyTenancy {
-  std::vector<tenancy::Document> documents;    // each replaces the one of its kind and name
-  std::vector<DocumentRef> removals;           // a tenant with jobs is refused
-  std::string comment;                         // for the history
-  bool dry_run = false;                        // only say what would change
-  std::optional<std::uint64_t> base_revision;  // wrong_state when it is not the present one
+  std::vector<tenancy::Document> documents;  // each replaces the one of its kind and name
+  std::vector<DocumentRef> removals;         // refused for a tenant with jobs
+  std::string comment;                       // for the history
+  bool dry_run = false;                      // only plan the change
+  // the error is wrong_state if this is not the present revision
+  std::optional<std::uint64_t> base_revision;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "documents", s.documents);
@@ -51,8 +52,8 @@ constexpr auto enum_names(ChangeAction) {
 
 struct FieldChange {
   std::string path;    // as in the file: "quota.gpu.nominal", "projects[retraining].shares"
-  std::string before;  // as in the file; "" = was not there
-  std::string after;   // "" = is not there any more
+  std::string before;  // as in the file; "" = it did not exist
+  std::string after;   // as in the file; "" = it is removed
   friend bool operator==(const FieldChange&, const FieldChange&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -77,8 +78,8 @@ struct DocumentChange {
   }
 };
 
-// A tenant (or cohort) that holds more than it could have under the new documents. Nothing is
-// killed: it starts nothing that needs more, and owners may reclaim.
+// A tenant (or cohort) that holds more than the new documents would allow. Nothing is killed, but
+// it starts nothing that needs more, and owners may reclaim.
 struct OverQuota {
   std::string name;
   std::string flavor;  // "" = all together
@@ -97,7 +98,7 @@ struct OverQuota {
 
 struct TenancyPlanned {
   bool applied = false;
-  std::uint64_t revision = 0;  // that it was planned on; once applied, the new one
+  std::uint64_t revision = 0;  // for which it was planned; once applied, the new one
   std::vector<DocumentChange> changes;
   std::vector<OverQuota> over;
   std::vector<std::string> warnings;  // one sentence each
@@ -111,7 +112,7 @@ struct TenancyPlanned {
   }
 };
 
-struct GetTenancy {                       // of what the asker may see
+struct GetTenancy {                       // shows what the asker may see
   std::optional<std::uint64_t> revision;  // an earlier one that is still kept; unset = the present
   std::vector<std::string> kinds;         // none = all
   std::vector<std::string> names;         // none = all
@@ -125,7 +126,8 @@ struct GetTenancy {                       // of what the asker may see
   }
 };
 
-struct NodesAlike {   // for amounts given as a part of the cluster, and for checks
+// nodes that are alike; for amounts given as a part of the cluster, and for checks
+struct NodesAlike {
   std::string nodes;  // host list
   std::vector<std::string> features;
   std::string gpu_model;  // "" = none or not known
@@ -151,9 +153,8 @@ struct TenancyDocuments {
   }
 };
 
-// A place in the history: before the change with this number of the revision. What was once
-// recorded stays as it is, and new revisions come in front, so that a place means the same for
-// good.
+// A place in the history: before this change of this revision. Recorded changes never change, and
+// new revisions are put in front, so a place always means the same.
 struct HistoryPlace {
   std::uint64_t revision = 0;  // 0 = the newest
   std::uint32_t change = 0;    // from 0
@@ -167,7 +168,7 @@ struct HistoryPlace {
 
 struct TenancyHistory {
   std::uint32_t limit = 0;             // newest first; 0 = all that are kept
-  std::string kind;                    // only those that changed this kind; "" = any
+  std::string kind;                    // only revisions that changed this kind; "" = any
   std::string name;                    // and this name
   std::optional<HistoryPlace> from{};  // a page, from here on; unset = everything in one reply
   template <class Self, class V>
@@ -185,7 +186,7 @@ struct TenancyRevision {
   std::string author;
   std::string comment;
   std::vector<DocumentChange> changes;
-  bool kept = false;  // its documents are still there: GetTenancy, rollback
+  bool kept = false;  // its documents still exist: for GetTenancy and rollback
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "revision", s.revision);
@@ -207,7 +208,8 @@ struct HistoryPage {
 };
 
 struct TenancyHistoryReply {
-  // Newest first. The first of a page may go on with the changes of the last one before.
+  // Revisions, the newest first. The first one of a page may continue the changes of the last one
+  // of the page before.
   std::vector<TenancyRevision> revisions;
   std::optional<HistoryPage> page{};
   template <class Self, class V>

@@ -12,16 +12,16 @@
 
 namespace gantry::proto {
 
-struct QuotaUse {      // of one resource in one flavor; amounts as in common/resources/resources.h
+struct QuotaUse {  // use of one resource in one flavor; amounts as in common/resources/resources.h
   std::string flavor;  // "" = all together
   Resource resource = Resource::gpu;
-  std::int64_t used = 0;              // of a cohort: by all below
-  std::int64_t nominal = 0;           // of a cohort: its own and what is below lends
+  std::int64_t used = 0;              // for a cohort: by all of its members
+  std::int64_t nominal = 0;           // for a cohort: its own, and what its members lend
   std::int64_t borrowed = 0;          // used beyond nominal
   std::int64_t lent = 0;              // of nominal, used by others now
-  std::optional<std::int64_t> limit;  // nominal and borrowing limit; unset = the cohort's only
+  std::optional<std::int64_t> limit;  // nominal + borrowing limit; not set = only the cohort's
   std::optional<std::int64_t> lend;   // lending limit; unset = all of it
-  std::int64_t available = 0;         // it could use now without taking from anyone; below 0: over
+  std::int64_t available = 0;  // what it could use now without reclaiming; below 0: it is over
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "flavor", s.flavor);
@@ -43,9 +43,9 @@ struct TenantUse {
   std::uint64_t queued = 0;  // jobs, each array element one
   std::uint64_t running = 0;
   std::optional<std::uint32_t> max_queued, max_running;
-  bool accepts_jobs = true;     // false: it is being taken off (gtenant offboard)
-  std::vector<QuotaUse> cells;  // those that have a quota
-  Resources used;               // of all resources, with quota or without
+  bool accepts_jobs = true;     // false: it is being removed (gtenant offboard)
+  std::vector<QuotaUse> cells;  // one for each quota
+  Resources used;               // of all resources, with or without quota
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "name", s.name);
@@ -61,7 +61,7 @@ struct TenantUse {
   }
 };
 
-struct TenantUsage {               // of what the asker may see
+struct TenantUsage {               // shows what the asker may see
   std::vector<std::string> names;  // tenants or cohorts; none = all
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -81,9 +81,9 @@ struct TenantUsageReply {
   }
 };
 
-struct ShareTree {                   // of what the asker may see
+struct ShareTree {                   // shows what the asker may see
   std::vector<std::string> tenants;  // none = all
-  // A page: whole tenants, by the controller's number, from this one on; 0 = the first. Unset:
+  // A page: whole tenants, by the controller's number, from this one on; 0 = the first. Not set:
   // everything in one reply.
   std::optional<std::uint32_t> from{};
   template <class Self, class V>
@@ -95,15 +95,15 @@ struct ShareTree {                   // of what the asker may see
 
 struct ShareRow {
   std::string tenant;
-  std::string project;          // "" = the tenant itself
-  std::string user;             // "" = the project itself
-  std::uint32_t shares = 1;     // of a tenant: its weight in thousandths
-  double share = 0;             // of its siblings' shares, 0..1; of a tenant, of its cohort's
-  double usage = 0;             // decayed, charge units times seconds, as of `now`
-  double rate = 0;              // charge units per second of what runs
-  double part = 0;              // of its siblings' usage, 0..1
-  std::optional<double> level;  // share over part (Fair Tree); unset = nothing used: first
-  std::int64_t borrows = 0;     // of a tenant: its share value, millionths of what can be lent
+  std::string project;       // "" = the tenant itself
+  std::string user;          // "" = the project itself
+  std::uint32_t shares = 1;  // for a tenant: its weight in thousandths
+  double share = 0;  // part of its siblings' shares, 0..1; siblings of a tenant are in its cohort
+  double usage = 0;  // decayed, charge units times seconds, as of `now`
+  double rate = 0;   // charge units per second of what runs now
+  double part = 0;   // part of its siblings' usage, 0..1
+  std::optional<double> level;  // share / part (Fair Tree); not set = nothing used: served first
+  std::int64_t borrows = 0;     // for a tenant: its share value, millionths of what can be lent
   std::uint32_t place = 0;      // among its siblings, 1 is served first
   std::uint64_t queued = 0, running = 0;
   template <class Self, class V>
@@ -127,7 +127,7 @@ struct ShareRow {
 struct SharePage {
   static constexpr bool kLeftOutUnset = true;
   std::optional<std::uint32_t> next;  // `from` of the next page; unset = the last
-  std::vector<std::uint32_t> places;  // of each tenant here among all, 0 = served first
+  std::vector<std::uint32_t> places;  // place of each of these tenants among all; 0 = served first
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "next", s.next);
@@ -149,14 +149,14 @@ struct ShareTreeReply {
   }
 };
 
-// What orders waiting jobs, most significant first (docs/tenancy.md, "Who is next").
+// The values that order waiting jobs, most significant first (docs/tenancy.md, "Who is next").
 struct PriorityTuples {
   JobFilter filter;
   std::uint32_t limit = 0;  // rows in one reply; 0 = the controller's maximum
   std::uint32_t after = 0;  // rows with a greater place
-  // A page: rows of jobs with a greater id, by id and without a place. Whoever asks so puts them in
-  // order (priority_order.h), and the controller need not, for each page anew. Then `after`
-  // means nothing.
+  // A page: rows of jobs with a greater id, ordered by id and without a place. The asker then sorts
+  // the rows (priority_order.h), so that the controller need not sort anew for each page. `after`
+  // is not used.
   std::optional<JobId> after_job{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -167,7 +167,7 @@ struct PriorityTuples {
   }
 };
 
-struct PriorityTerm {  // of the weighted sum (priority_weights in gantry.yaml)
+struct PriorityTerm {  // term of the weighted sum (priority_weights in gantry.yaml)
   std::string name;    // "age", "fairshare", "jobsize", "partition", "class"
   std::uint32_t weight = 0;
   double factor = 0;  // 0..1
@@ -182,7 +182,7 @@ struct PriorityTerm {  // of the weighted sum (priority_weights in gantry.yaml)
 };
 
 struct PriorityRow {
-  std::uint32_t place = 0;  // in the order of the cluster as of now, from 1
+  std::uint32_t place = 0;  // place in the cluster's order now, from 1
   JobId job{};
   JobId array_job{};  // 0 = no array
   std::string array_tasks;
@@ -198,9 +198,9 @@ struct PriorityRow {
       share_values;                     // per level from the root's child to the tenant; low first
   std::optional<double> project_level;  // Fair Tree; higher first; unset = nothing used
   std::optional<double> user_level;
-  std::int64_t priority = 0;        // of the job, with its tenant class and nice; higher first
-  Instant since{};                  // earlier first
-  std::vector<PriorityTerm> terms;  // with weights in force: what `priority` is made of
+  std::int64_t priority = 0;  // the job's priority, with its tenant class and nice; higher first
+  Instant since{};            // earlier first
+  std::vector<PriorityTerm> terms;  // the terms of `priority`, with the weights in force
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "place", s.place);

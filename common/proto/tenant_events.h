@@ -11,11 +11,11 @@
 
 namespace gantry::proto {
 
-// Quota and budgets that filled up, as it happened: what passed 70, 85 or 100 % of what a tenant
-// owns, or a threshold of a budget. And GPUs that jobs have and do not use.
+// Events about quota and budgets that filled up: use passed 70, 85 or 100 % of what a tenant owns,
+// or a threshold of a budget. There are also events about GPUs that jobs have and do not use.
 struct TenantEvents {              // of tenants that the asker may see
   std::vector<std::string> names;  // none = all
-  std::uint64_t after = 0;         // those with a greater number
+  std::uint64_t after = 0;         // only those with a greater number
   std::uint32_t limit = 0;         // the newest; 0 = all that are kept
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -25,7 +25,7 @@ struct TenantEvents {              // of tenants that the asker may see
   }
 };
 
-// About GPUs that do nothing, the mildest first; each after the time that the tenant sets for it.
+// What is done about idle GPUs, the mildest first; each after the time that the tenant sets for it.
 enum class IdleGpuStep : std::uint8_t { none = 0, note = 1, warn = 2, requeue = 3, cancel = 4 };
 constexpr auto enum_names(IdleGpuStep) {
   using enum IdleGpuStep;
@@ -42,18 +42,19 @@ struct QuotaAlert {
   std::uint32_t percent = 0;  // the threshold that was reached
   std::int64_t used = 0;
   std::int64_t nominal = 0;
-  // Of a budget; then the four above (but percent) say nothing.
+  // For an event of a budget; the four members above (except percent) are then not set.
   std::string budget;       // "" = of quota
   std::string period;       // "2026-11"
-  Money spent, amount;      // up to then, of it
-  std::uint32_t ended = 0;  // jobs that were told to end for it
-  // Of GPUs that a job does not use; then nothing above but the tenant is set.
+  Money spent, amount;      // spent up to then, and the budget's amount
+  std::uint32_t ended = 0;  // jobs that were ended because of it
+  // For an event about GPUs that a job does not use; of the members above only the tenant is then
+  // set.
   std::string job{};   // "12", "12_3"; "" = of quota or a budget
   std::string user{};  // whose it is
   std::string gpus{};  // "gpu01:0,gpu01:3"
-  Duration idle{};     // the shortest of them
+  Duration idle{};     // the shortest idle time of these GPUs
   IdleGpuStep step = IdleGpuStep::none;
-  bool no_process = false;  // on none of them is one
+  bool no_process = false;  // no process runs on any of them
   friend bool operator==(const QuotaAlert&, const QuotaAlert&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {

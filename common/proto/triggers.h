@@ -1,5 +1,6 @@
-// Triggers (strigger): programs that the controller runs as the user who set them, when something
-// happens to a job or to nodes. Client to ctld; each is answered by TriggerList.
+// Triggers (strigger): programs that the controller runs when something happens to a job or to
+// nodes. A program runs as the user who set the trigger. Client to ctld; each message is answered
+// by TriggerList.
 #pragma once
 
 #include <array>
@@ -18,9 +19,9 @@ namespace gantry::proto {
 enum class TriggerOn : std::uint8_t {
   fini = 1,      // the job is over
   time = 2,      // the job's time limit
-  down = 3,      // a node that was there is down
-  up = 4,        // a node that was down is there again
-  drained = 5,   // nothing runs on a node that takes no jobs
+  down = 3,      // a node that was up is down
+  up = 4,        // a node that was down is up again
+  drained = 5,   // nothing runs any more on a drained node
   idle = 6,      // nothing has run on a node for `offset`
   reconfig = 7,  // the controller has read its configuration again
 };
@@ -36,14 +37,14 @@ constexpr auto enum_names(TriggerOn) {
 
 struct Trigger {
   TriggerId id{};  // given by the controller
-  Uid uid{};       // whose it is; the same
+  Uid uid{};       // user who set it; given by the controller
   std::string user;
-  std::vector<TriggerOn> on;       // one of these
+  std::vector<TriggerOn> on;       // it fires at one of these
   std::optional<JobId> job;        // fini, time: this job; down, up: its nodes
-  std::vector<std::string> nodes;  // else these nodes; none = every node
-  Duration offset{};               // after what happened; of `time` also before it
-  std::string program;             // absolute path
-  bool permanent = false;          // stays when it has run
+  std::vector<std::string> nodes;  // without a job: these nodes; none = every node
+  Duration offset{};       // delay after the event; for `time` also a negative one, before it
+  std::string program;     // absolute path
+  bool permanent = false;  // stays after it has run
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "id", s.id);
@@ -66,7 +67,7 @@ struct SetTrigger {
   }
 };
 
-// Those that meet all conditions given.
+// Selects triggers that meet all given conditions.
 struct TriggerFilter {
   std::optional<TriggerId> id;
   std::optional<JobId> job;
@@ -87,7 +88,7 @@ struct ListTriggers {
   }
 };
 
-struct ClearTriggers {  // answered by those that are gone
+struct ClearTriggers {  // answered by the triggers that were removed
   TriggerFilter filter;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {

@@ -1,5 +1,5 @@
-// GPUs as node daemon, controller and scheduler speak of them. What a GPU can be partitioned into
-// comes from its driver, on each node; there is no table of models in the product.
+// GPUs as node daemon, controller and scheduler describe them. Each node's driver says how its GPUs
+// can be partitioned; the product contains no table of models.
 #pragma once
 
 #include <array>
@@ -16,12 +16,12 @@
 
 namespace gantry {
 
-// A MIG profile of one GPU model, as its driver describes it. Placements are in memory slices; the
-// instances of a GPU do not overlap in those, and their compute slices together are no more than
-// the GPU has.
+// A MIG profile of one GPU model, as the driver describes it. Placements are counted in memory
+// slices. The instances of a GPU do not overlap in memory slices, and together have no more compute
+// slices than the GPU.
 struct MigProfile {
   std::string name;                   // "1g.10gb"
-  std::uint32_t id = 0;               // what the driver's calls take, not the profile index
+  std::uint32_t id = 0;               // id that the driver's calls take, not the profile index
   std::uint32_t compute_slices = 0;   // 1..compute slices of the GPU
   std::uint32_t memory_slices = 0;    // 1..memory slices of the GPU
   std::int64_t memory = 0;            // bytes
@@ -41,7 +41,7 @@ struct MigProfile {
   friend bool operator==(const MigProfile&, const MigProfile&) = default;
 };
 
-// What GPUs of one model can be cut into; the same for all of a node's GPUs of that model.
+// How GPUs of one model can be cut; the same for all GPUs of that model in a node.
 struct MigGeometry {
   std::string model;                 // lower case, "h100"
   std::uint32_t compute_slices = 0;  // 7, on an A30 4
@@ -58,13 +58,13 @@ struct MigGeometry {
   friend bool operator==(const MigGeometry&, const MigGeometry&) = default;
 };
 
-// A slice that exists, or shall: where on its GPU, and what the driver calls it.
+// A slice that exists or shall be made: where it is on its GPU, and what the driver calls it.
 struct MigSlice {
-  std::uint32_t profile = 0;           // MigProfile::id
-  std::uint32_t start = 0;             // memory slice
-  std::uint32_t gpu_instance = 0;      // ids of the driver, reused after a slice is gone
-  std::uint32_t compute_instance = 0;  // one with all of the GPU instance's compute slices
-  std::string uuid;                    // "MIG-…", new whenever the slice is made
+  std::uint32_t profile = 0;       // MigProfile::id
+  std::uint32_t start = 0;         // memory slice
+  std::uint32_t gpu_instance = 0;  // the driver's ids, which are used again after a slice is gone
+  std::uint32_t compute_instance = 0;  // it has all compute slices of the GPU instance
+  std::string uuid;                    // "MIG-…", new each time the slice is made
 
   template <class S, class V>
   static void fields(S& s, V&& v) {
@@ -77,7 +77,7 @@ struct MigSlice {
   friend bool operator==(const MigSlice&, const MigSlice&) = default;
 };
 
-// What a failure takes down, from the least to the most.
+// What a failure affects, from the least to the most.
 enum class FaultDomain : std::uint8_t { none = 0, slice = 1, gpu = 2, node = 3 };
 constexpr auto enum_names(FaultDomain) {
   using enum FaultDomain;
@@ -102,17 +102,17 @@ struct GpuFault {
 };
 
 struct GpuDevice {
-  std::uint32_t index = 0;             // in order of PCI addresses; what grants name
+  std::uint32_t index = 0;             // in order of PCI addresses; grants refer to it
   std::string uuid;                    // "GPU-…"
-  std::string name;                    // as the driver says it, "NVIDIA H100 80GB HBM3"
+  std::string name;                    // name given by the driver, "NVIDIA H100 80GB HBM3"
   std::string model;                   // lower case, "h100"
   std::string pci;                     // "0000:3b:00.0"
   std::uint32_t minor = 0;             // of /dev/nvidia<minor>; not the index
   std::int32_t numa = -1;              // -1 = not known
   std::int64_t memory = 0;             // bytes
-  bool mig = false;                    // MIG mode is on: nothing runs but on slices
+  bool mig = false;                    // MIG mode is on: only slices can be used
   std::vector<MigSlice> slices;        // that exist now
-  std::vector<std::uint32_t> nvlinks;  // to each of the node's GPUs by index: links
+  std::vector<std::uint32_t> nvlinks;  // links to each of the node's GPUs, by index
   std::vector<GpuFault> faults;
 
   template <class S, class V>
@@ -133,16 +133,17 @@ struct GpuDevice {
   friend bool operator==(const GpuDevice&, const GpuDevice&) = default;
 };
 
-// What a job has of one GPU of a node: all of it, a part, a MIG slice, or a part of a slice.
+// What a job has of one GPU of a node: the whole GPU, a part of it, a MIG slice, or a part of a
+// slice.
 struct GpuGrant {
   std::uint16_t gpu = 0;                                // GpuDevice::index
   std::optional<std::uint32_t> profile;                 // a MIG slice: MigProfile::id
-  std::uint16_t start = 0;                              // of the slice: memory slice
+  std::uint16_t start = 0;                              // first memory slice of the slice
   GpuThousandths::in<std::uint16_t> thousandths{1000};  // as quota and charges count it
   DevicePart::in<std::uint16_t> of_slice{1000};         // of the slice
 
   [[nodiscard]] bool whole() const { return !profile && thousandths == kOneGpu; }
-  // Of its device: of the slice, or of the GPU where it has no slice.
+  // The part of the device: of the slice, or of the GPU if there is no slice.
   [[nodiscard]] DevicePart of_device() const {
     return profile ? DevicePart{of_slice} : part_of_gpu(thousandths);
   }
@@ -158,14 +159,14 @@ struct GpuGrant {
   }
 };
 
-// All that a node says about its GPUs.
+// Everything that a node reports about its GPUs.
 struct GpuInventory {
   std::string driver;    // version; "" = no driver
   std::string cuda;      // newest CUDA that it supports, "12.4"
-  std::string why_none;  // with no GPUs: one clause that says why
+  std::string why_none;  // if there are no GPUs: one clause that says why
   std::vector<GpuDevice> gpus;
   std::vector<MigGeometry> geometries;  // of the models that can be partitioned
-  std::string cannot_share;  // why no parts of GPUs can be had, though declared; "" = they can
+  std::string cannot_share;  // why parts of GPUs are not available although declared; "" = they are
 
   template <class S, class V>
   static void fields(S& s, V&& v) {

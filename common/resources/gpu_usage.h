@@ -1,4 +1,4 @@
-// What a job did on one GPU or slice of one node, as it is kept with the job in about a kilobyte;
+// What a job did on one GPU or slice of one node. It is stored with the job in about a kilobyte;
 // noded/gpu/health/series.h makes it.
 #pragma once
 
@@ -15,9 +15,9 @@
 
 namespace gantry {
 
-// What was done about what an earlier tenant may have left in a device's memory.
+// What was done about data that an earlier tenant may have left in a device's memory.
 enum class GpuScrub : std::uint8_t {
-  not_needed = 0,  // it was this tenant's before, or nobody's since it was scrubbed
+  not_needed = 0,  // the same tenant had it before, or nobody since it was scrubbed
   done = 1,
   not_possible = 2,  // the note says why; the node's policy let the job start
   off = 3,           // noded.gpu_scrub: off
@@ -36,8 +36,8 @@ struct GpuUsage {
   std::uint32_t points = 0;
   Bytes data;  // noded/gpu/health/series.h, encode_points
   std::uint64_t samples = 0;
-  std::uint32_t busy_permille = 0;  // mean over those samples that tell
-  std::uint64_t busy_samples = 0;   // that told
+  std::uint32_t busy_permille = 0;  // mean over the samples that had a value
+  std::uint64_t busy_samples = 0;   // samples that had a value
   std::uint32_t memory_peak_mib = 0;
   std::uint64_t energy_j = 0;           // power times time between samples
   std::optional<Instant> last_busy;     // unset: never seen busy

@@ -1,5 +1,6 @@
 // Generic resources: what a node's configuration declares by name besides cores, memory and GPUs
-// (capture cards, FPGAs, licences of a node), as jobs ask for them and nodes give them.
+// (capture cards, FPGAs, licences of a node). The structs describe them as jobs ask for them and as
+// nodes give them.
 #pragma once
 
 #include <array>
@@ -13,7 +14,8 @@ inline constexpr std::size_t kMostGresNames = 8;           // different names in
 inline constexpr std::uint32_t kMostGresCount = 1024;      // of one name on one node
 inline constexpr std::uint32_t kMostLicenses = 1'000'000;  // of one name in the cluster
 
-struct GresCount {  // asked on each node; how many a node has. Of licences: of the cluster
+// number asked for on each node, or number that a node has; for licences, number in the cluster
+struct GresCount {
   std::string name;
   std::uint32_t count = 0;  // 1..kMostGresCount
   friend auto operator<=>(const GresCount&, const GresCount&) = default;
@@ -24,9 +26,9 @@ struct GresCount {  // asked on each node; how many a node has. Of licences: of 
   }
 };
 
-struct GresGrant {  // of one name on one node: concrete ones
+struct GresGrant {  // what a job gets of one name on one node
   std::string name;
-  std::vector<std::uint16_t> devices;  // places among those that the node has, sorted
+  std::vector<std::uint16_t> devices;  // sorted places among the node's devices
   friend bool operator==(const GresGrant&, const GresGrant&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -35,10 +37,10 @@ struct GresGrant {  // of one name on one node: concrete ones
   }
 };
 
-// By place of the name in the cluster's sorted list of names.
+// Amounts by the place of the name in the cluster's sorted list of names.
 using GresAmounts = std::array<std::int16_t, kMostGresNames>;
 
-// "fpga:2,license:1"; "" of nothing.
+// Text like "fpga:2,license:1"; "" if there is nothing.
 std::string to_string(const std::vector<GresCount>& gres);
 
 }  // namespace gantry

@@ -1,12 +1,12 @@
-// A GPU's layout as one line of text: its memory slices from left to right, each as wide as any
-// other, so that the GPUs of a node stand in columns below each other.
+// Draws the layout of a GPU as one line of text. Its memory slices go from left to right and are
+// all equally wide, so that the GPUs of a node line up in columns.
 //
 //   [4g.40gb job 17                        ][1g.10gb ][1g.10gb ]..........----------
 //
-//   [label    ]  a slice; its label is cut where there is no room for it
-//   (label    )  a slice that nobody has
-//   .......      free memory slices from which something can be made
-//   -------      free, but nothing can be made of them beside what there is
+//   [label    ]  a slice; its label is cut if it is too long
+//   (label    )  a slice that no job holds
+//   .......      free memory slices from which a slice can be made
+//   -------      free memory slices from which nothing can be made now
 #pragma once
 
 #include <cstdint>
@@ -24,10 +24,11 @@ struct DrawnSlice {
 struct DrawnGpu {
   std::uint32_t memory_slices = 8;  // 1..64
   std::vector<DrawnSlice> slices;   // any order, not overlapping, inside the GPU
-  std::uint64_t unusable = 0;       // bits of free memory slices that are of no use now
+  std::uint64_t unusable = 0;       // bits of free memory slices that cannot be used now
 };
 
-// Always memory_slices * columns characters, without a newline. columns: 2..40 of a memory slice.
+// Returns exactly memory_slices * columns characters, without a newline. `columns` is the width of
+// a memory slice, 2..40.
 std::string draw_gpu(const DrawnGpu& gpu, std::uint32_t columns);
 
 }  // namespace gantry

@@ -1,4 +1,5 @@
-// Arithmetic and text of Resources. A sum that overflows or a difference below zero is our bug.
+// Arithmetic and text of Resources. A sum that overflows and a difference below zero are bugs of
+// ours.
 #include "common/resources/resources.h"
 
 #include <fmt/format.h>
@@ -23,7 +24,7 @@ Resources& Resources::operator-=(const Resources& o) {
   return *this;
 }
 
-// 4000 -> "4", 500 -> "0.5", 1250 -> "1.25".
+// Writes thousandths as a decimal number: 4000 -> "4", 500 -> "0.5", 1250 -> "1.25".
 std::string format_thousandths(std::int64_t thousandths) {
   std::string text = fmt::format("{}.{:03}", thousandths / 1000, thousandths % 1000);
   while (text.back() == '0') text.pop_back();

@@ -1,7 +1,7 @@
-// Resources: one fixed array of int64 for capacity, requests, usage, quota and prices alike.
+// Resources: one fixed array of int64, used for capacity, requests, usage, quota and prices.
 //
-// Index meaning comes from kResourceTable. GPU models, MIG profiles and licences will take the
-// spare rows at start-up; the four rows here are always present.
+// kResourceTable gives each index its meaning. GPU models, MIG profiles and licences will use the
+// spare rows at start-up; the four rows here always exist.
 #pragma once
 
 #include <array>
@@ -17,12 +17,12 @@ namespace gantry {
 enum class Resource : std::uint8_t {
   cpu = 0,      // thousandths of a core
   memory = 1,   // bytes
-  gpu = 2,      // thousandths of a GPU; a MIG slice is its part of one
+  gpu = 2,      // thousandths of a GPU; a MIG slice counts as its part of one
   scratch = 3,  // bytes of node-local disk
 };
 inline constexpr std::size_t kResourceCount = 4;
-// For tables that show an amount as a number of cores or GPUs. Whatever computes has the types of
-// common/quantity.h.
+// These are for tables that show an amount as a number of cores or GPUs. Code that calculates uses
+// the types of common/quantity.h.
 inline constexpr std::int64_t kCoreUnit = 1000;  // of Resource::cpu
 inline constexpr std::int64_t kGpuUnit = 1000;   // of Resource::gpu
 
@@ -61,7 +61,7 @@ inline constexpr std::array<ResourceRow, kResourceCount> kResourceTable{{
 
 class Resources {
  public:
-  // Of one resource, in its unit.
+  // The amount of one resource, as a quantity with its unit.
   template <Resource R>
   [[nodiscard]] constexpr AmountOf<R> get() const {
     return AmountOf<R>{v_[static_cast<std::size_t>(R)]};
@@ -74,7 +74,7 @@ class Resources {
   constexpr void add(AmountOf<R> amount) {
     v_[static_cast<std::size_t>(R)] += amount.value();
   }
-  // Of each row alike: to compare, to show, to read from a document.
+  // The amount of any resource, as a plain number: to compare, to show, or to read from a document.
   constexpr std::int64_t operator[](Resource r) const { return v_[static_cast<std::size_t>(r)]; }
   [[nodiscard]] constexpr std::int64_t& row(Resource r) { return v_[static_cast<std::size_t>(r)]; }
   friend constexpr bool operator==(const Resources&, const Resources&) = default;
@@ -98,12 +98,13 @@ class Resources {
   std::array<std::int64_t, kResourceCount> v_{};
 };
 
-// "cpu=4,mem=8G", zero rows left out; cpu in cores ("0.5"), bytes in the largest exact unit.
+// Text like "cpu=4,mem=8G". Resources that are zero are left out; cpu is in cores ("0.5"), bytes
+// are in the largest exact unit.
 std::string to_string(const Resources& r);
 
 std::string format_thousandths(std::int64_t thousandths);  // "2", "0.5"
 
-// In words: "4 cores", "1 GPU", "7.5 GiB", "20 GiB of scratch".
+// An amount in words: "4 cores", "1 GPU", "7.5 GiB", "20 GiB of scratch".
 std::string amount_words(Resource r, std::int64_t amount);
 
 }  // namespace gantry

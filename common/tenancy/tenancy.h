@@ -1,12 +1,12 @@
-// Tenancy documents: what a platform team declares about tenants, and the controller keeps. One
-// struct per kind; `gantry.yaml` of the cluster says what machines there are, these say whose they
-// are.
+// Tenancy documents: what a platform team declares about tenants; the controller stores them. There
+// is one struct per kind. The cluster's `gantry.yaml` says which machines exist, and these
+// documents say whose they are.
 //
-// A quota line speaks of one resource in one flavor, or in all flavors together (flavor ""); both
-// are checked when both are given. A tenant with lines for some flavors of a resource and none for
-// "" may use no other flavor of it; without any line for a resource it is unlimited in it. Amounts
-// are in the units of common/resources/resources.h (thousandths of a core and of a GPU, bytes).
-// Formulas: Kueue's (nominal, borrowing limit, lending limit, cohorts); see
+// A quota line is about one resource in one flavor, or in all flavors together (flavor ""); if both
+// are given, both are checked. A tenant with lines for some flavors of a resource and none for ""
+// may not use other flavors of it. Without any line for a resource it may use that resource without
+// limit. Amounts are in the units of common/resources/resources.h (thousandths of a core and of a
+// GPU, bytes). The formulas are Kueue's (nominal, borrowing limit, lending limit, cohorts); see
 // ctld/sched/tenant/quota.h.
 #pragma once
 
@@ -23,7 +23,7 @@
 
 namespace gantry {
 
-constexpr auto enum_names(Resource) {  // on the wire a number, in JSON the name
+constexpr auto enum_names(Resource) {  // a number on the wire, a name in JSON
   using enum Resource;
   return std::array<std::pair<Resource, std::string_view>, kResourceCount>{
       {{cpu, "cpu"}, {memory, "mem"}, {gpu, "gpu"}, {scratch, "scratch"}}};
@@ -36,9 +36,9 @@ namespace gantry::tenancy {
 struct QuotaLine {
   std::string flavor;  // "" = all flavors together
   Resource resource = Resource::gpu;
-  std::int64_t nominal = 0;            // guaranteed
-  std::optional<std::int64_t> borrow;  // beyond nominal; unset = no limit but the cohort's
-  std::optional<std::int64_t> lend;    // of nominal, while idle; unset = all of it
+  std::int64_t nominal = 0;            // guaranteed amount
+  std::optional<std::int64_t> borrow;  // most beyond nominal; not set = only the cohort limits it
+  std::optional<std::int64_t> lend;  // most of nominal that is lent while idle; not set = all of it
   friend bool operator==(const QuotaLine&, const QuotaLine&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -66,7 +66,7 @@ constexpr auto enum_names(Role) {
                                                            {admin, "admin"}}};
 }
 
-struct Grant {  // of a role in a tenant; exactly one of user and group
+struct Grant {  // a role in a tenant for a user or a group; exactly one of the two is set
   Role role = Role::user;
   std::string user;   // login name
   std::string group;  // of the operating system
@@ -81,7 +81,7 @@ struct Grant {  // of a role in a tenant; exactly one of user and group
 
 struct UserShare {
   std::string user;
-  std::uint32_t shares = 1;  // 0..1,000,000; 0 = last of all
+  std::uint32_t shares = 1;  // 0..1,000,000; 0 = served last
   friend bool operator==(const UserShare&, const UserShare&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -93,7 +93,7 @@ struct UserShare {
 struct Project {  // an account in Slurm's words
   std::string name;
   std::uint32_t shares = 1;
-  std::vector<UserShare> users;  // those not named here have one share each
+  std::vector<UserShare> users;  // users that are not named have one share each
   friend bool operator==(const Project&, const Project&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -117,14 +117,15 @@ constexpr auto enum_names(VictimMode) {
       {{requeue, "requeue"}, {suspend, "suspend"}, {cancel, "cancel"}}};
 }
 
-// What a job of the tenant gets when it does not say, and may ask at most; unset = the partition's.
+// What a job of the tenant gets if it does not say, and the most that it may ask for; not set = the
+// partition's limits.
 struct JobLimits {
   std::optional<Duration> default_time, max_time;
   std::optional<std::int64_t> default_memory_per_cpu;  // bytes
   std::optional<std::uint32_t> default_cpus;           // per task
   std::optional<Resources> max_per_job, max_per_node;  // a component of 0 = no limit
   std::optional<std::uint32_t> max_nodes;
-  std::optional<bool> host_network;  // whether they may use --network=host; unset = no
+  std::optional<bool> host_network;  // whether jobs may use --network=host; not set = no
   friend bool operator==(const JobLimits&, const JobLimits&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -139,7 +140,7 @@ struct JobLimits {
   }
 };
 
-struct CountLimits {  // unset = no limit
+struct CountLimits {  // not set = no limit
   std::optional<std::uint32_t> queued_jobs, running_jobs, array_tasks, reservations;
   std::optional<std::uint32_t> queued_jobs_per_user, submits_per_minute;
   friend bool operator==(const CountLimits&, const CountLimits&) = default;
@@ -154,7 +155,8 @@ struct CountLimits {  // unset = no limit
   }
 };
 
-// How long GPUs may do nothing in a running job, until which is done about it; unset = never.
+// How long the GPUs of a running job may be idle until something is done about it; not set = for
+// ever.
 struct IdleGpuLimits {
   std::optional<Duration> note, warn, requeue, cancel;
   friend bool operator==(const IdleGpuLimits&, const IdleGpuLimits&) = default;
@@ -168,7 +170,8 @@ struct IdleGpuLimits {
   }
 };
 
-struct TenantClass {  // orders only inside the tenant: added to the job priority
+// orders jobs only inside the tenant: its value is added to the job's priority
+struct TenantClass {
   std::string name;
   std::int32_t value = 0;
   friend bool operator==(const TenantClass&, const TenantClass&) = default;
@@ -179,25 +182,27 @@ struct TenantClass {  // orders only inside the tenant: added to the job priorit
   }
 };
 
-// Its name is the name of its queue (partition) as well. Lists left empty and values left unset are
-// taken from the tier.
+// A tenant. Its name is also the name of its queue (partition). Empty lists and values that are not
+// set are taken from the tier.
 struct Tenant {
   static constexpr std::string_view kName = "Tenant";
   static constexpr int kKind = 1;
-  std::string name;                     // as a partition's
+  std::string name;                     // also the name of its partition
   std::string cohort;                   // "" = none: it neither borrows nor lends
   std::string tier;                     // "" = none
-  std::optional<std::uint32_t> weight;  // thousandths, 1000 = 1; of what is borrowed
+  std::optional<std::uint32_t> weight;  // thousandths, 1000 = 1; its weight when tenants borrow
   std::vector<QuotaLine> quota;
   JobLimits jobs;
   CountLimits counts;
-  std::vector<Project> projects;  // none: one, named as the tenant
+  std::vector<Project> projects;  // none = one project, named like the tenant
   std::vector<Grant> grants;
   std::vector<TenantClass> classes;
-  std::string default_class;                  // a PriorityClass; "" = the cluster's default
-  std::vector<std::string> allowed_classes;   // PriorityClasses; none = all that do not preempt
-  std::vector<std::string> node_pools;        // none = all that are nobody's own
-  std::optional<Reclaim> reclaim;             // of its nominal quota from borrowers; unset = any
+  std::string default_class;  // a PriorityClass; "" = the cluster's default
+  // PriorityClasses; none = all that do not preempt others
+  std::vector<std::string> allowed_classes;
+  std::vector<std::string> node_pools;  // none = all pools that belong to no tenant
+  // from whom it may take back its nominal quota; not set = from any borrower
+  std::optional<Reclaim> reclaim;
   std::map<std::string, std::string> labels;  // "cost-center", "team", ...
   std::string description;
   IdleGpuLimits idle_gpus;

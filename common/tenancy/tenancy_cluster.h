@@ -1,4 +1,4 @@
-// Tenancy documents of the cluster as a whole: cohorts, tiers, priority classes, flavors, node
+// Tenancy documents about the cluster as a whole: cohorts, tiers, priority classes, flavors, node
 // pools, topology, prices, budgets. See tenancy.h, price_book.h and budget.h.
 #pragma once
 
@@ -14,7 +14,7 @@ struct Cohort {  // tenants and cohorts that lend to each other
   std::string name;
   std::string parent;  // "" = a root
   std::optional<std::uint32_t> weight;
-  std::vector<QuotaLine> quota;  // of its own, besides its members'
+  std::vector<QuotaLine> quota;  // quota of its own, besides its members' quota
   friend bool operator==(const Cohort&, const Cohort&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -25,11 +25,11 @@ struct Cohort {  // tenants and cohorts that lend to each other
   }
 };
 
-struct Tier {  // production, research, dev: what its tenants have unless they say otherwise
+struct Tier {  // production, research, dev: values for its tenants that do not set them themselves
   static constexpr std::string_view kName = "Tier";
   static constexpr int kKind = 3;
   std::string name;
-  Tenant defaults;  // its name, cohort and tier are empty
+  Tenant defaults;  // without name, cohort and tier
   friend bool operator==(const Tier&, const Tier&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -42,16 +42,19 @@ struct PriorityClass {
   static constexpr std::string_view kName = "PriorityClass";
   static constexpr int kKind = 4;
   std::string name;
-  std::int32_t value = 500;  // higher first
+  std::int32_t value = 500;  // a higher value is served first
   std::string description;
-  bool is_default = false;  // exactly one
-  bool preempts = false;    // may take from lower classes
-  bool preemptible = true;  // may be taken from, by a higher class or an owner's reclaim
+  bool is_default = false;  // exactly one class is the default
+  bool preempts = false;    // its jobs may preempt jobs of lower classes
+  // its jobs may be preempted, by a higher class or an owner who reclaims quota
+  bool preemptible = true;
   VictimMode victim_mode = VictimMode::requeue;
-  Duration grace = seconds(30);                  // signal to kill
-  Duration min_run_time{};                       // no victim before
-  std::optional<std::uint32_t> max_preemptions;  // of one job; then it is no victim any more
-  std::optional<Duration> age_step;  // waits this long: counts one higher, never above a preempting
+  Duration grace = seconds(30);  // time from the signal to the kill
+  Duration min_run_time{};       // no job is a victim before it has run this long
+  // how often one job may be preempted; after that it is no victim
+  std::optional<std::uint32_t> max_preemptions;
+  // each such time of waiting raises the class by one, but never above a preempting class
+  std::optional<Duration> age_step;
   friend bool operator==(const PriorityClass&, const PriorityClass&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -69,17 +72,17 @@ struct PriorityClass {
   }
 };
 
-// They exist without a document, the default first; a document of the same name takes the place of
-// one.
+// The classes that exist without a document, the default first. A document of the same name
+// replaces one of them.
 std::vector<PriorityClass> built_in_classes();
 
-struct Flavor {  // a kind of node that quota speaks of; the first that matches a node is its flavor
+struct Flavor {  // a kind of node that quota refers to; a node has the first flavor that matches it
   static constexpr std::string_view kName = "Flavor";
   static constexpr int kKind = 5;
   std::string name;
   std::string node_pool;              // "" = any
   std::string gpu_model;              // "" = any
-  std::vector<std::string> features;  // all of them
+  std::vector<std::string> features;  // a node must have all of them
   Resources charge;  // fair-share charge per second: thousandths per unit (core, GiB, GPU)
   friend bool operator==(const Flavor&, const Flavor&) = default;
   template <class Self, class V>
@@ -96,12 +99,12 @@ struct NodePool {
   static constexpr std::string_view kName = "NodePool";
   static constexpr int kKind = 6;
   std::string name;
-  std::string nodes;  // a host list; with features: those of it that have them
+  std::string nodes;  // a host list; if `features` is set, only the nodes of it that have them
   std::vector<std::string> features;
-  std::string tenant;               // its own nodes: nobody else sees or uses them; "" = shared
-  std::vector<std::string> taints;  // only jobs that tolerate all of them
-  bool gpu_jobs_only = false;       // work without GPUs is kept off
-  bool spread = false;              // place on the emptiest node first, not the fullest
+  std::string tenant;               // owner: nobody else sees or uses the nodes; "" = shared
+  std::vector<std::string> taints;  // only jobs that tolerate all of them may run here
+  bool gpu_jobs_only = false;       // jobs without GPUs are not placed here
+  bool spread = false;              // prefer the emptiest node, not the fullest
   friend bool operator==(const NodePool&, const NodePool&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -128,13 +131,14 @@ struct TopologyDomain {
   }
 };
 
-struct Topology {  // one for the cluster
+struct Topology {  // the cluster has one
   static constexpr std::string_view kName = "Topology";
   static constexpr int kKind = 7;
   std::string name;
-  std::vector<std::string> levels;  // from the widest to the narrowest, nodes left out
+  std::vector<std::string> levels;  // from the widest to the narrowest, without the node itself
   std::vector<TopologyDomain>
-      domains;  // of a level: disjoint; within one domain of the wider level
+      // domains of a level are disjoint, and each lies within one domain of the wider level
+      domains;
   friend bool operator==(const Topology&, const Topology&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -144,14 +148,14 @@ struct Topology {  // one for the cluster
   }
 };
 
-// An object of Kubernetes or Kueue that was applied, as it was: what it gave to tenants is known by
-// it when it is applied again (config/tenancy/manifests.h).
+// An object of Kubernetes or Kueue as it was applied. When it is applied again, this text tells
+// what it had given to tenants (config/tenancy/manifests.h).
 struct Manifest {
   static constexpr std::string_view kName = "Manifest";
   static constexpr int kKind = 10;
-  std::string name;         // "RoleBinding/fraud/admins"; of what is in no namespace, two slashes
+  std::string name;         // "RoleBinding/fraud/admins"; two slashes if it is in no namespace
   std::string text;         // YAML in one line
-  std::string user_domain;  // what --user-domain was
+  std::string user_domain;  // value of --user-domain
   friend bool operator==(const Manifest&, const Manifest&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {

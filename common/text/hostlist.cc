@@ -1,4 +1,4 @@
-// Expanding and compressing host lists; see hostlist.h for the promises.
+// Expands and compresses host lists; hostlist.h says what may be relied on.
 #include "common/text/hostlist.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ std::uint32_t to_number(std::string_view digits) {
   return value;
 }
 
-// Reads one list from left to right; at_ is the next byte.
+// Reads a list from left to right; at_ is the next byte.
 class Expander {
  public:
   explicit Expander(std::string_view text) : text_(text) {}
@@ -50,7 +50,7 @@ class Expander {
   }
 
  private:
-  // "rack[1-2]node[01-04]", up to the next comma outside of brackets.
+  // Reads one pattern, up to the next comma outside of brackets: "rack[1-2]node[01-04]".
   Result<std::vector<std::string>> one_pattern() {
     std::vector<std::string> names{""};
     const std::size_t start = at_;
@@ -72,7 +72,7 @@ class Expander {
     return names;
   }
 
-  // "[01-04,07]" as the texts it stands for.
+  // Reads a bracket like "[01-04,07]" and returns the texts that it stands for.
   Result<std::vector<std::string>> bracket() {
     const std::size_t open = at_++;
     std::vector<std::string> parts;
@@ -142,7 +142,7 @@ class Expander {
   std::size_t at_ = 0;
 };
 
-// A name taken apart: "gpu" and "07". No digits: the whole name is the prefix.
+// A name in two parts: "gpu" and "07". Without digits the whole name is the prefix.
 struct Parts {
   std::string_view prefix;
   std::string_view digits;
@@ -158,7 +158,7 @@ Parts take_apart(std::string_view name) {
 // Collects the ranges of one prefix while names come in order.
 class Group {
  public:
-  // False if the name does not belong to this group.
+  // Returns false if the name does not belong to this group.
   bool add(const Parts& parts) {
     if (ranges_.empty())
       prefix_ = parts.prefix;
@@ -190,7 +190,7 @@ class Group {
     std::string_view first, last;
   };
 
-  // Would expanding first-next give exactly the text `digits` after last?
+  // True if the range, extended by one, would expand to exactly the text `digits` after its last.
   static bool continues(const Range& range, std::string_view digits) {
     if (to_number(digits) != to_number(range.last) + 1) return false;
     return fmt::format("{:0{}}", to_number(digits), range.first.size()) == digits;

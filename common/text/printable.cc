@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
 
-// Printable ASCII is nearly all there is.
+// A fast check for printable ASCII, which is nearly all there is.
 bool plain(char c) {
   return c >= 0x20 && c < 0x7f;
 }

@@ -1,4 +1,4 @@
-// Parting a text: at a character, at commas, or into words as a shell would.
+// Splits a text: at a character, at commas, or into words as a shell does.
 #pragma once
 
 #include <string>
@@ -9,16 +9,17 @@
 
 namespace gantry {
 
-// All parts between the separators, empty ones too; of an empty text the one empty part.
+// Returns all parts between the separators, including empty ones. An empty text has one empty part.
 std::vector<std::string> split(std::string_view text, char separator);
 
-std::vector<std::string> split_list(std::string_view text);  // at commas, empty parts left out
+// splits at commas, leaves empty parts out
+std::vector<std::string> split_list(std::string_view text);
 
-// Whether a backslash outside of single quotes takes the next character as it is.
+// Whether a backslash outside of single quotes makes the next character a plain one.
 enum class Backslash : std::uint8_t { is_text, escapes };
 
-// Words parted by blanks and tabs, with "..." and '...' as quotes; a word that begins with # begins
-// a comment. The error is the quote that is not closed.
+// Splits at blanks and tabs; "..." and '...' are quotes, and a word that begins with # begins a
+// comment. The error is the quote that is not closed.
 tl::expected<std::vector<std::string>, char> split_words(std::string_view line,
                                                          Backslash backslash);
 

@@ -1,4 +1,4 @@
-// Numbers, memory and signals as people write them; see text.h.
+// Reads and writes numbers, memory and signals as people write them; see text.h.
 #include "common/text/text.h"
 
 #include <algorithm>
@@ -40,7 +40,7 @@ constexpr std::array<SignalRow, 31> kSignals{{
     {SIGWINCH, "WINCH"}, {SIGPWR, "PWR"},   {SIGSYS, "SYS"},
 }};
 
-// The C library keeps 32 and 33 for itself, so SIGRTMIN is 34 for programs.
+// The C library reserves signals 32 and 33, so SIGRTMIN is 34 for programs.
 constexpr std::int32_t kFirstRealTime = 34;
 constexpr std::int32_t kLastSignal = 64;
 
@@ -61,7 +61,7 @@ constexpr std::array<Unit, 4> kUnits{{{'T', std::int64_t{1} << 40},
                                       {'M', std::int64_t{1} << 20},
                                       {'K', std::int64_t{1} << 10}}};
 
-// Bytes of a unit as written after a number: "", "g", "GB", "GiB".
+// Bytes in a unit that follows a number: "", "g", "GB", "GiB".
 std::optional<std::int64_t> unit_bytes(std::string_view written) {
   if (written.empty()) return std::int64_t{1} << 20;
   const std::string unit = to_upper(written);

@@ -1,5 +1,5 @@
-// Lengths and points of time as people write them; see text.h. Dates go through the C library's
-// time zone (mktime, localtime_r); the present comes from the caller.
+// Reads and writes lengths and points of time as people write them; see text.h. Dates use the C
+// library's time zone (mktime, localtime_r); the caller gives the present time.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -28,7 +28,8 @@ std::string to_lower(std::string_view text) {
   return out;
 }
 
-// All of `text` as digits; nothing if it is empty, has anything else, or exceeds kMaxSeconds.
+// The value of `text` if it consists of digits only; nullopt if it is empty, has other characters,
+// or exceeds kMaxSeconds.
 std::optional<std::int64_t> digits(std::string_view text) {
   std::int64_t value = 0;
   const char* end = text.data() + text.size();
@@ -38,7 +39,7 @@ std::optional<std::int64_t> digits(std::string_view text) {
   return value;
 }
 
-// Numbers between the separators, with at most `most` of them.
+// The numbers between the separators; nullopt if there are more than `most`.
 std::optional<std::vector<std::int64_t>> numbers(std::string_view text, char separator,
                                                  std::size_t most) {
   std::vector<std::int64_t> values;
@@ -63,7 +64,8 @@ std::optional<std::int64_t> duration_seconds(std::string_view text) {
   const auto v = numbers(text, ':', 3);
   if (!v) return std::nullopt;
   const auto at = [&v](std::size_t i) { return i < v->size() ? (*v)[i] : 0; };
-  // After days the first number is hours; alone it is minutes unless there are three.
+  // After days the first number means hours. Without days it means minutes, unless there are three
+  // numbers.
   if (with_days || v->size() == 3) return days * kDay + at(0) * kHour + at(1) * kMinute + at(2);
   return at(0) * kMinute + at(1);
 }
@@ -86,7 +88,7 @@ struct Clock {
   int hour = 0, minute = 0, second = 0;
 };
 
-// "10:30", "10:30:15", each with " pm" or "am" behind.
+// Reads "10:30" or "10:30:15", with or without " pm" or "am" after it.
 std::optional<Clock> clock_of(std::string_view text) {
   int add = 0;
   bool twelve = false;
@@ -119,7 +121,7 @@ struct Date {
   std::int64_t year = 0, month = 0, day = 0;
 };
 
-// YYYY-MM-DD, MM/DD[/YY], MMDD[YY]; without a year it is this one.
+// Reads YYYY-MM-DD, MM/DD[/YY] or MMDD[YY]; without a year it is the present year.
 std::optional<Date> date_of(std::string_view text, const std::tm& today) {
   Date d{today.tm_year + 1900, 0, 0};
   if (text.find('-') != std::string_view::npos) {
@@ -147,7 +149,7 @@ std::optional<Date> date_of(std::string_view text, const std::tm& today) {
   return d;
 }
 
-// The next (or the latest) time that the clock on the wall shows `c`.
+// The next (or the latest) time at which a wall clock shows `c`.
 Instant on_the_wall(const Clock& c, Instant now, TimeSense sense) {
   std::tm parts = local(now);
   parts.tm_hour = c.hour;
@@ -164,7 +166,7 @@ struct Word {
   std::int64_t seconds;
 };
 
-// The offset in "now+2hours": seconds, with sign.
+// The offset in "now+2hours", in seconds with sign.
 std::optional<std::int64_t> offset_of(std::string_view text) {
   constexpr std::array<Word, 5> kUnits{
       {{"second", 1}, {"minute", kMinute}, {"hour", kHour}, {"day", kDay}, {"week", 7 * kDay}}};

@@ -1,4 +1,4 @@
-// Time as the core sees it: microseconds, handed in from the shell. No clock is read here.
+// Time as the core sees it: microseconds that the shell around it hands in. No clock is read here.
 #pragma once
 
 #include <compare>
@@ -6,7 +6,7 @@
 
 namespace gantry {
 
-// A length of time in microseconds. May be negative only as the difference of two instants.
+// A length of time in microseconds. It is negative only as the difference of two instants.
 struct Duration {
   std::int64_t us = 0;
   friend constexpr auto operator<=>(Duration, Duration) = default;
@@ -32,8 +32,9 @@ constexpr Duration hours(std::int64_t n) {
   return minutes(n * 60);
 }
 
-// A point of cluster time: microseconds since 1970-01-01T00:00:00Z. Never goes backwards within
-// one controller's life (common/loop/clock.h slews over steps of the system clock).
+// A point of cluster time: microseconds since 1970-01-01T00:00:00Z. Cluster time never goes
+// backwards while a controller lives (common/loop/clock.h compensates steps of the system clock
+// slowly).
 struct Instant {
   std::int64_t us = 0;
   friend constexpr auto operator<=>(Instant, Instant) = default;

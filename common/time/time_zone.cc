@@ -15,7 +15,7 @@ std::int64_t floor_div(std::int64_t a, std::int64_t b) {
   return a / b - (a % b < 0 ? 1 : 0);
 }
 
-// Reads a rule from left to right.
+// Reads a rule of a time zone from left to right.
 class RuleReader {
  public:
   explicit RuleReader(std::string_view text) : text_(text) {}
@@ -26,7 +26,7 @@ class RuleReader {
     text_.remove_prefix(1);
     return true;
   }
-  // "CET" or "<+03>".
+  // Reads a name: "CET" or "<+03>".
   bool name() {
     std::size_t length = 0;
     if (skip('<')) {
@@ -49,7 +49,7 @@ class RuleReader {
     if (digits == 0 || out < low || out > high) return std::nullopt;
     return out;
   }
-  // [+-]H[:MM[:SS]], in seconds.
+  // Reads [+-]H[:MM[:SS]]; the result is in seconds.
   std::optional<std::int32_t> clock_time(std::int32_t most_hours) {
     const bool negative = skip('-');
     if (!negative) skip('+');
@@ -64,7 +64,7 @@ class RuleReader {
     }
     return negative ? -out : out;
   }
-  // Mm.w.d, Jn or n, with /TIME.
+  // Reads Mm.w.d, Jn or n, with /TIME.
   std::optional<TimeZone::Change> change() {
     using Kind = TimeZone::Change::Kind;
     TimeZone::Change out;
@@ -97,7 +97,7 @@ bool is_leap(std::int32_t year) {
   return (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
 }
 
-// Local seconds at which it happens in that year.
+// The local second in that year at which the change happens.
 std::int64_t local_of(const TimeZone::Change& change, std::int32_t year) {
   using Kind = TimeZone::Change::Kind;
   std::int64_t days = days_of({year, 1, 1});
@@ -117,8 +117,8 @@ std::int64_t local_of(const TimeZone::Change& change, std::int32_t year) {
 
 }  // namespace
 
-// Howard Hinnant, "chrono-compatible low-level date algorithms": the civil calendar by eras of 400
-// years that begin on 1 March.
+// Howard Hinnant, "chrono-compatible low-level date algorithms": the civil calendar is counted in
+// eras of 400 years that begin on 1 March.
 std::int64_t days_of(const CivilDay& day) {
   const std::int64_t year = day.month <= 2 ? day.year - 1 : day.year;
   const std::int64_t era = floor_div(year, 400);
@@ -191,7 +191,8 @@ std::int64_t TimeZone::offset_at(Instant t) const {
   const std::int64_t begin = gantry::local_of(summer_->begins, year) - offset_;
   const std::int64_t end = gantry::local_of(summer_->ends, year) - summer_->offset;
   const bool within = begin < end ? seconds >= begin && seconds < end
-                                  : seconds >= begin || seconds < end;  // over the new year
+                                  // daylight-saving time goes on over the new year
+                                  : seconds >= begin || seconds < end;
   return within ? summer_->offset : offset_;
 }
 
@@ -219,7 +220,8 @@ Instant TimeZone::instant_of(std::int64_t local) const {
   const std::int64_t early = local - std::max(offset_, summer_->offset);
   const std::int64_t late = local - std::min(offset_, summer_->offset);
   if (local_of(at(early)) == local) return at(early);
-  // Jumped over, or the change back lies between: the first of the two that is not too early.
+  // A local time that the clock skips, or shows twice, gives several candidates. The first one that
+  // is not too early is returned.
   const std::int32_t year = civil_of(floor_div(local, kDayLength)).year;
   for (const std::int64_t change : {gantry::local_of(summer_->begins, year) - offset_,
                                     gantry::local_of(summer_->ends, year) - summer_->offset})
@@ -229,7 +231,7 @@ Instant TimeZone::instant_of(std::int64_t local) const {
 
 namespace {
 
-// The digits of a number of exactly `width`, at the front of `text`, which is moved behind them.
+// Takes a number of exactly `width` digits off the front of `text`.
 std::optional<std::int32_t> take_digits(std::string_view& text, std::size_t width) {
   if (text.size() < width) return std::nullopt;
   std::int32_t out = 0;
@@ -276,7 +278,7 @@ Result<std::int64_t> parse_local_time(std::string_view text) {
     return bad();
   const std::int64_t days = days_of({*year, *month, *day});
   const CivilDay back = civil_of(days);
-  if (back.day != *day || back.month != *month) return bad();  // 31 April
+  if (back.day != *day || back.month != *month) return bad();  // a day like 31 April
   std::int64_t seconds = days * kDayLength;
   if (rest.empty()) return seconds;
   if (!take(rest, 'T')) return bad();

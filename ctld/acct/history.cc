@@ -1,4 +1,4 @@
-// The record and the query: encoding, matching, positions; see the header. Pages are in
+// Encodes records, matches them with queries, and encodes positions; see the header. Pages are in
 // history_page.cc.
 #include "ctld/acct/history.h"
 
@@ -16,7 +16,8 @@ namespace gantry::acct {
 
 namespace {
 
-// phase, flags, named (4), then live_after (8) or end (8) and job (8); all big-endian.
+// A position is phase and flags, named (4), then live_after (8), or end (8) and job (8); all are
+// big-endian.
 constexpr std::size_t kPositionBytes = 2 + 8 + 16;
 
 bool in_ranges(const std::vector<IndexRange>& ranges, std::uint32_t task) {
@@ -26,7 +27,7 @@ bool in_ranges(const std::vector<IndexRange>& ranges, std::uint32_t task) {
   });
 }
 
-// Does the pending rest of an array, "3-9,12%4", hold one of these indexes?
+// True if the pending rest of an array ("3-9,12%4") contains one of these indexes.
 bool overlap(const std::vector<IndexRange>& ranges, const std::string& rest) {
   auto spec = parse_index_ranges(rest);
   if (!spec) return false;
@@ -65,7 +66,8 @@ store::HistoryEntry to_entry(const proto::HistoryRow& row) {
                 "only an ended job goes to the history");
   store::HistoryEntry entry{*job.ended, job.job, std::nullopt, codec::encode(row)};
   if (job.array_job != JobId{}) entry.array = job.array_job;
-  if (job.het && job.het->offset != 0) entry.array = job.het->leader;  // found with it, as a task
+  // its leader's id finds it too, as an array's id finds a task
+  if (job.het && job.het->offset != 0) entry.array = job.het->leader;
   return entry;
 }
 
@@ -163,7 +165,8 @@ std::optional<std::size_t> HistoryQuery::named_by(const proto::JobRow& row) cons
       if ((!first || it->second < *first) && named(jobs_[it->second])) first = it->second;
   };
   bool in_array = row.array_job != JobId{};
-  // By its own id: a job, or an element. By its array's: all of it, or some indexes.
+  // A job or a task is named by its own id; it is also named by its array's id, alone or with
+  // indexes.
   if (!in_array || row.job != row.array_job)
     look(row.job, [](const proto::JobRef& ref) { return ref.tasks.empty() && !ref.component; });
   if (row.het)
@@ -201,7 +204,8 @@ bool HistoryQuery::matches_apart_from_jobs(const proto::HistoryRow& full) const 
 
 bool HistoryQuery::was_in_wanted_state(const proto::JobRow& row) const {
   if (!start_ && !end_) return states_->has(row.phase, row.outcome);
-  // [from, to) of a state meets the window; it is still in a state without `to`.
+  // True if the time [from, to) in a state overlaps the window. Without `to` the job is still in
+  // that state.
   auto met = [&](Instant from, std::optional<Instant> to) {
     return (!end_ || from < *end_) && (!start_ || !to || *to > *start_);
   };

@@ -1,5 +1,5 @@
-// One page of an accounting query: live rows, then the history. Named jobs are looked up one after
-// the other through the index; without names, the window is read in order of end times.
+// One page of an accounting query: live rows first, then the history. Named jobs are looked up one
+// after the other through the index. Without names, the window is read in the order of end times.
 #include <algorithm>
 #include <map>
 
@@ -38,7 +38,7 @@ class PageBuilder {
     return rows_.size() >= query_.limit() || octets_ >= kMaxPageBytes || examined_ >= kMaxExamined;
   }
 
-  // True if there is more of the live phase.
+  // Returns true if there is more of the live phase.
   bool take_live(LiveRows live) {
     if (position_.phase != PagePosition::Phase::live) return false;
     for (proto::HistoryRow& row : live.rows) {
@@ -53,7 +53,7 @@ class PageBuilder {
     return false;
   }
 
-  // True if there is more of the history.
+  // Returns true if there is more of the history.
   Result<bool> take_history() {
     if (query_.jobs().empty()) return take_scan();
     for (; position_.named < query_.jobs().size(); ++position_.named, position_.after.reset()) {
@@ -63,7 +63,8 @@ class PageBuilder {
     return false;
   }
 
-  // One range: a window of time, or one named job. True if the page is full before its end.
+  // Reads one range: a window of time, or one named job. Returns true if the page is full before
+  // the range ends.
   Result<bool> take_scan() {
     store::HistoryScan scan;
     scan.order = store::HistoryOrder::oldest_first;
@@ -88,14 +89,15 @@ class PageBuilder {
   Result<void> take(const store::HistoryEntry& entry) {
     auto row = from_entry(entry);
     if (!row) return tl::unexpected(row.error());
-    // Found by a name that does not mean it, or that an earlier name has brought already?
+    // The index may find a row that this name does not mean, or that an earlier name has already
+    // found; such rows are skipped.
     if (!query_.jobs().empty() && query_.named_by(row->row) != position_.named) return {};
     if (query_.matches_apart_from_jobs(*row)) add(std::move(*row), entry.data.size());
     return {};
   }
 
-  // A later row of the same job takes the place of an earlier one; with duplicates wanted, only of
-  // the same run.
+  // A later row of the same job replaces an earlier one. With duplicates wanted, it only replaces a
+  // row of the same run.
   void add(proto::HistoryRow row, std::size_t octets) {
     octets_ += octets;
     std::pair key{row.row.job, query_.duplicates() ? row.row.restarts : 0};

@@ -1,8 +1,8 @@
-// The history reader's thread: answers accounting queries from the store beside the loop, one page
-// each, oldest question first. It shares nothing with the loop but the store's own read
-// transactions; questions go in and answers come out as values.
+// The history reader's thread. It answers accounting queries from the store, beside the loop, one
+// page each, the oldest question first. It shares nothing with the loop except the store's own read
+// transactions: questions come in and answers go out as values.
 //
-// An answer is handed over by `post`, which must run it on the asker's thread (Loop::post).
+// An answer is handed to `post`, which must run it on the asker's thread (Loop::post).
 #pragma once
 
 #include <condition_variable>
@@ -18,7 +18,7 @@
 
 namespace gantry::acct {
 
-inline constexpr std::size_t kMaxQuestions = 1024;  // waiting; more are refused
+inline constexpr std::size_t kMaxQuestions = 1024;  // questions that wait; further ones are refused
 
 class HistoryReader {
  public:
@@ -27,13 +27,13 @@ class HistoryReader {
 
   // `store` must outlive the reader.
   HistoryReader(const store::Store& store, Post post);
-  // Waits for the page that is being read; questions that wait are dropped without an answer.
+  // Waits for the page that is being read. Questions that wait are dropped without an answer.
   ~HistoryReader();
   HistoryReader(const HistoryReader&) = delete;
   HistoryReader& operator=(const HistoryReader&) = delete;
 
-  // `live`: what the core has for the query's position (nothing in the history phase).
-  // unavailable: too many questions wait; then `done` is not called.
+  // `live` has the core's rows for the query's position (none in the history phase). The error
+  // unavailable means that too many questions wait; `done` is then not called.
   Result<void> ask(HistoryQuery query, LiveRows live, Instant now, Done done);
 
  private:

@@ -21,7 +21,7 @@ tl::unexpected<Error> failed(const std::string& path) {
               fmt::format("{}: {}", path, std::strerror(errno)));
 }
 
-// Of octets [from, to) of the file.
+// The octets [from, to) of the file.
 Result<std::string> read_at(int fd, const std::string& path, std::uint64_t from, std::size_t size) {
   std::string out(size, '\0');
   std::size_t have = 0;
@@ -43,7 +43,8 @@ Result<std::uint64_t> number_of_line(const std::string& path, std::string_view l
               fmt::format("{}: a line is no usage event: {}", path, event.error().message));
 }
 
-// Where the line begins that `at` is in or behind, going back in blocks.
+// The start of the line that contains `at`, or ends before it; the file is read backwards in
+// blocks.
 Result<std::uint64_t> line_before(int fd, const std::string& path, std::uint64_t at) {
   while (at > 0) {
     const std::uint64_t from = at > kBlock ? at - kBlock : 0;
@@ -73,10 +74,10 @@ struct File {
   }
 };
 
-// Where the first line of an event behind `after` begins: lines are in the order of their numbers.
+// The start of the first line with an event after `after`. Lines are in the order of event numbers.
 Result<std::uint64_t> find_behind(int fd, const std::string& path, std::uint64_t after,
                                   std::uint64_t size) {
-  std::uint64_t low = 0, high = size;  // the place is in [low, high]
+  std::uint64_t low = 0, high = size;  // the line starts in [low, high]
   while (low < high) {
     const std::uint64_t middle = low + (high - low) / 2;
     const auto begin = line_before(fd, path, middle);

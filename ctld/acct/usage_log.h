@@ -1,6 +1,6 @@
-// The append-only file of usage events: a line of JSON each, in the order of the journal. Every one
-// is in it at least once, and after a restart it goes on behind the last: the store's records are
-// only moved on (fold) once the file is durable up to there, so what is missing is told again.
+// The append-only file of usage events: one line of JSON for each, in the order of the journal.
+// Every event is in it at least once. The store's records only move on (fold) once the file is
+// durable up to the same event, so after a restart the events that are missing are appended again.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,14 @@ namespace gantry::acct {
 
 class UsageLog {
  public:
-  // Makes the file, or finds its last whole line; half a line that a crash left is cut off.
+  // Creates the file, or finds its last complete line. Half a line that a crash has left is cut
+  // off.
   static Result<std::unique_ptr<UsageLog>> open(const std::string& path);
   ~UsageLog();
   UsageLog(const UsageLog&) = delete;
   UsageLog& operator=(const UsageLog&) = delete;
 
-  // Those that are not in it yet. Not durable before sync().
+  // Appends the events that are not in the file yet. They are durable only after sync().
   Result<void> append(const std::vector<core::UsageEvent>& events);
   Result<void> sync();
 
@@ -35,7 +36,7 @@ class UsageLog {
   bool dirty_ = false;
 };
 
-// Lines of the file behind event `after`, at most `limit` octets, of one tenant or ("") of all.
+// Lines of the file after event `after`, at most `limit` octets, for one tenant or ("") for all.
 Result<std::string> usage_lines(const std::string& path, std::uint64_t after,
                                 const std::string& tenant, std::size_t limit);
 

@@ -12,8 +12,8 @@
 namespace gantry::age {
 namespace {
 
-// What has changed of the store's records by its last event and by the acceptance, and the record
-// that has epoch and ids.
+// The changes to the store's records: those of events up to the last one, and those of accepting
+// the store. `meta` is the record with epoch and ids.
 struct Loaded {
   store::FoldBatch fold;
   core::MetaRecord meta;

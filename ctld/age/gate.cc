@@ -14,7 +14,7 @@ constexpr std::size_t kHoldAtOnce = 1'000;
 constexpr std::string_view kReason = "runs jobs that are newer than the store: ";
 
 core::ClientRequest order_of_ours(core::ClientMessage message) {
-  core::ClientRequest request;  // from nobody's connection: its reply goes nowhere
+  core::ClientRequest request;  // belongs to no connection, so its reply is dropped
   request.who.role = proto::Role::admin;
   request.who.owner.user = "(store)";
   request.message = std::move(message);
@@ -88,7 +88,8 @@ Result<void> Gate::note_claim(const core::State& state, const std::string& node,
   if (highest.value() <= state.last_job.value() + proto::kMostIdsAhead)
     mark_.job = std::max(mark_.job, highest);
   if (claims_.size() < std::min(kClaimsBelieved, nodes_)) return {};
-  // Higher than the store's, so that the next start sees it as well.
+  // The mark's epoch becomes higher than the store's, so that the next start also sees that the
+  // store is old.
   mark_.epoch = std::max(Epoch(state.epoch.value() + 1), message.highest_epoch);
   if (auto saved = doors_.save(mark_); !saved) return saved;
   std::string all;
@@ -97,7 +98,8 @@ Result<void> Gate::note_claim(const core::State& state, const std::string& node,
   return tl::unexpected(too_old(place_, all));
 }
 
-// Takes what runs and is newer than an accepted store out of the list: the core would end it.
+// Takes attempts that run on the node and are newer than an accepted store out of the list, because
+// the core would end them.
 Result<bool> Gate::set_strangers_aside(const core::State& state, const std::string& node,
                                        proto::NodeRegister& message) {
   const core::Node* known = state.node_named(node);
@@ -137,7 +139,7 @@ Result<bool> Gate::admit_registration(const core::State& state, const std::strin
   for (const proto::AttemptStatus& status : ended_) {
     if (auto done = stranger_ended(state, node, status.key); !done)
       return tl::unexpected(done.error());
-    message.attempts.push_back(status);  // the core has the node forget it
+    message.attempts.push_back(status);  // the core then orders the node to forget it
   }
   const core::Node* known = state.node_named(node);
   if (*found && known != nullptr && known->intent == NodeIntent::open) {
@@ -169,11 +171,11 @@ Result<bool> Gate::admit(const core::State& state, const std::string& node,
     const auto admitted = admit_registration(state, node, *registration);
     if (!admitted || !*admitted) return admitted;
   } else if (!heard_us_.contains(node)) {
-    // The node speaks in a session of another controller. If that one started as often as we did or
-    // more often, its answers and ours look alike to the node, so nothing but its registration is
-    // taken; it registers when its heartbeats stay unanswered. Only a heartbeat names its session:
-    // in one of an earlier start it is answered, and the node registers at once. What else it
-    // reports comes again after that.
+    // The node is in a session of another controller. If that controller has started as often as
+    // this one or more often, the node cannot tell the answers of the two apart. So only its
+    // registration is accepted; it registers when its heartbeats are not answered. Only a heartbeat
+    // names its session: if the session is of an earlier start, the heartbeat is passed on and
+    // answered, and the node registers at once. Its other reports are sent again after that.
     const auto* beat = std::get_if<proto::Heartbeat>(&message);
     if (beat == nullptr || (beat->session >> 32) >= state.epoch.value()) return false;
   } else if (const auto* report = std::get_if<proto::ExitReport>(&message)) {

@@ -1,12 +1,13 @@
-// The gate between nodes and the core: what a node says is let through only while it does not prove
-// that the store is older than what the node has been told.
+// The gate between nodes and the core. It lets a node's messages through unless they prove that the
+// store is older than what the node has been told.
 //
-// One node that claims to know more is left alone: nothing is ordered there, and its jobs run on.
-// Two (or the only one) are believed, and the controller stops: a stolen node key alone cannot do
-// that. After an old store was accepted (accept.h), what runs on nodes and is newer is left to its
-// end (strangers.h), and no id that a node has been told is given again.
+// A single node that claims to know more is left alone: nothing is ordered there, and its jobs go
+// on. Two such nodes (or the only node) are believed, and the controller stops: so one stolen node
+// key cannot stop it. After an old store was accepted (accept.h), attempts on nodes that are newer
+// may run to their end (strangers.h), and no id that a node has been told is given again.
 //
-// Deterministic but for what it keeps: the mark through `save`, the strangers in their own file.
+// It is deterministic, except for what it stores: the mark goes to `save`, the strangers to their
+// own file.
 #pragma once
 
 #include <functional>
@@ -26,10 +27,11 @@ class Gate {
  public:
   struct Doors {
     std::function<Result<void>(const HighWater&)> save;  // durable when it returns
-    std::function<void(core::ClientRequest)> order;      // to the core, at once; from nobody
+    // hands an order to the core at once; it comes from nobody
+    std::function<void(core::ClientRequest)> order;
     std::function<void(LogLevel, const std::string&)> say;
   };
-  // `nodes`: how many there are. `place`: what the store is called in sentences.
+  // `nodes` is the number of nodes. `place` is how sentences name the store.
   Gate(HighWater mark, Strangers strangers, std::size_t nodes, std::string place, Doors doors)
       : mark_(mark),
         strangers_(std::move(strangers)),
@@ -37,19 +39,20 @@ class Gate {
         place_(std::move(place)),
         doors_(std::move(doors)) {}
 
-  // "" or why the store with this epoch and last event cannot be started with.
+  // The error says why the controller cannot start with a store at this epoch and last event.
   static Result<void> check(const HighWater& mark, Epoch epoch, EventSeq last,
                             const std::string& place);
 
-  // After an old store was accepted: what waits may have run since, so it is held.
+  // Holds the waiting jobs after an old store was accepted, because they may have run since.
   void hold_waiting(const core::State& state);
   Result<void> started(const core::State& state, EventSeq last, Instant now);
-  // Before ids above the mark leave.
+  // Saves a higher mark; must be called before ids above the mark are sent to anybody.
   Result<void> keep_ahead(JobId last);
   Result<void> note_events(EventSeq last, Instant now);
 
-  // False: this message is not for the core, which may have been given orders instead. malformed:
-  // the store is too old, and the controller has to stop.
+  // Returns false if the core must not get this message; the core may have been given orders
+  // instead. The error malformed means that the store is too old, and that the controller has to
+  // stop.
   Result<bool> admit(const core::State& state, const std::string& node, core::NodeMessage& message);
 
   [[nodiscard]] const HighWater& mark() const { return mark_; }
@@ -66,15 +69,16 @@ class Gate {
   Result<void> stranger_ended(const core::State& state, const std::string& node,
                               const proto::AttemptKey& key);
 
-  HighWater mark_;  // as it is kept
+  HighWater mark_;  // the mark as it is saved
   Strangers strangers_;
   std::size_t nodes_;
   std::string place_;
   Doors doors_;
-  Instant noted_{};                            // when events were noted
+  Instant noted_{};                            // when events were last noted
   std::set<std::string> heard_us_;             // nodes that may have been told our epoch
-  std::map<std::string, std::string> claims_;  // by node: what it knows and the store does not
-  std::vector<proto::AttemptStatus> ended_;    // strangers of a registration that have
+  std::map<std::string, std::string> claims_;  // by node: what it knows that the store does not
+  // strangers of the present registration that have ended
+  std::vector<proto::AttemptStatus> ended_;
 };
 
 }  // namespace gantry::age

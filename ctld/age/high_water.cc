@@ -22,7 +22,7 @@ tl::unexpected<Error> cannot(std::string_view doing, const std::string& path, in
   return fail(code, fmt::format("cannot {} {}: {}", doing, path, std::strerror(error)));
 }
 
-// Writes and syncs; 0 or errno.
+// Writes and syncs a file. Returns 0 or errno.
 int write_synced(const std::string& path, const std::string& text) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (fd < 0) return errno;

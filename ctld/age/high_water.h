@@ -1,7 +1,7 @@
-// The high-water mark: a small file beside data.mdb that says how far the store has got at least. A
-// data.mdb that is behind it was restored from a copy, or is a new one in the place of one that is
-// gone. It is durable before what it stands for is seen outside: job ids are reserved in blocks,
-// events are noted now and then, after their commit.
+// The high-water mark: a small file beside data.mdb that says how far the store has got at least.
+// If data.mdb is behind the mark, it was restored from a copy, or was created anew after the old
+// one was lost. The mark is durable before anybody outside sees what it stands for: job ids are
+// reserved in blocks, and events are noted from time to time, after their commit.
 #pragma once
 
 #include <optional>
@@ -13,31 +13,33 @@
 
 namespace gantry::age {
 
-inline constexpr std::uint64_t kJobBlock = 16'384;  // ids reserved at once: one sync for so many
+// ids reserved at once, so that there is one sync for all of them
+inline constexpr std::uint64_t kJobBlock = 16'384;
 inline constexpr Duration kNoteEvents = seconds(10);
 
 struct HighWater {
-  Epoch epoch{};     // of the last controller that has started
-  EventSeq event{};  // committed
-  JobId job{};       // no higher id was given, by any controller
-  // Epochs below this one are of before an old store was accepted (accept.h).
+  Epoch epoch{};     // epoch of the last controller that has started
+  EventSeq event{};  // last committed event that was noted
+  JobId job{};       // no controller has given a higher id
+  // Epochs below this one are from before an old store was accepted (accept.h).
   Epoch accepted{};
-  bool hold = false;  // jobs that wait are to be held: they may have run since the copy was made
+  bool hold = false;  // waiting jobs must be held: they may have run since the copy was made
   friend bool operator==(const HighWater&, const HighWater&) = default;
 };
 
 std::string high_water_path(const std::string& state_dir);
 
-// nullopt: there is none yet. malformed: it cannot be read, and the sentence says what to do.
+// Returns nullopt if there is no mark yet. The error malformed means that it cannot be read; its
+// sentence says what to do.
 Result<std::optional<HighWater>> load_high_water(const std::string& state_dir);
 Result<void> save_high_water(const std::string& state_dir, const HighWater& mark);  // durable
 
-// Text that replaces a whole file, durably. For the files of this folder.
+// Replaces a whole file durably; for the files of this folder.
 Result<void> replace_file(const std::string& path, const std::string& text);
-// nullopt: there is none.
+// Returns nullopt if the file does not exist.
 Result<std::optional<std::string>> read_whole(const std::string& path);
 
-// "" or why a store at this epoch and event is older than the mark.
+// Says why a store at this epoch and event is older than the mark; "" if it is not.
 std::string behind(const HighWater& mark, Epoch epoch, EventSeq last);
 
 }  // namespace gantry::age

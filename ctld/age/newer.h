@@ -1,6 +1,6 @@
-// What a node's registration proves: that a controller with a newer store than ours has spoken to
-// it. No order leaves before its events are committed, so a node can never know more than the store
-// that it serves, unless that store was put back to an older copy.
+// What a node's registration can prove: that a controller with a newer store than ours has talked
+// to the node. No order leaves before its events are committed. So a node can never know more than
+// the store, unless the store was replaced by an older copy.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace gantry::age {
 
-// "" or what it knows that we do not. `heard_us`: this controller, since it started, may have told
-// the node its epoch.
+// Says what the node knows and we do not; "" if there is nothing. `heard_us` means that this
+// controller, since it started, may have told the node its epoch.
 std::string newer_than_us(const core::State& state, const proto::NodeRegister& message,
                           bool heard_us);
 
-// Whether this attempt is placed on that node, as far as we know.
+// Whether, as far as we know, this attempt is placed on that node.
 bool is_placed(const core::State& state, const core::Node& node, const proto::AttemptKey& key);
 
 }  // namespace gantry::age

@@ -1,7 +1,7 @@
-// Strangers: attempts that run on nodes and that the store does not know, because it is a copy of
-// before them and was accepted all the same. They are left alone: the core is not told of them, so
-// it does not order their end; their nodes are drained until they have ended by themselves. Kept in
-// a file beside the store, one line each: NODE JOB ATTEMPT.
+// Strangers: attempts that run on nodes but are not in the store, because the store is an older
+// copy that was accepted. They are left alone: the core is not told about them, so it does not
+// order their end, and their nodes are drained until they have ended by themselves. They are stored
+// in a file beside the store, one line each: NODE JOB ATTEMPT.
 #pragma once
 
 #include <set>
@@ -15,10 +15,10 @@ namespace gantry::age {
 
 class Strangers {
  public:
-  Strangers() = default;  // kept nowhere: of a simulated disk
+  Strangers() = default;  // stored nowhere; for a simulated disk
   static Result<Strangers> load(const std::string& state_dir);
 
-  // Durable when it returns; false if it was known already.
+  // The stranger is durable when this returns. Returns false if it was already known.
   Result<bool> add(const std::string& node, const proto::AttemptKey& key);
   Result<bool> remove(const std::string& node, const proto::AttemptKey& key);
   [[nodiscard]] bool has(const std::string& node, const proto::AttemptKey& key) const {

@@ -19,7 +19,7 @@ namespace gantry::http {
 namespace {
 
 constexpr int kAcceptsPerTurn = 16;
-constexpr std::chrono::milliseconds kTick{500};  // deadlines are looked at so often
+constexpr std::chrono::milliseconds kTick{500};  // how often deadlines are checked
 
 std::string_view reason_of(int status) {
   switch (status) {
@@ -56,7 +56,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// The head of a request; an answer where it is none of ours.
+// Parses the head of a request. Returns an answer if the request cannot be served.
 std::optional<Response> parse(std::string_view head, Request& out) {
   const std::string_view line = head.substr(0, head.find("\r\n"));
   const std::size_t first = line.find(' ');
@@ -89,11 +89,11 @@ std::optional<Response> parse(std::string_view head, Request& out) {
 
 struct Server::Connection {
   Fd fd;
-  Deadline until;           // the whole request has to be there, or the whole answer be taken
-  std::string in;           // of the request
-  std::string out;          // the answer
-  std::size_t written = 0;  // of it
-  bool ready = false;       // the poll has said so
+  Deadline until;   // by then the whole request must have come, or the whole answer must be read
+  std::string in;   // what has come of the request
+  std::string out;  // the answer
+  std::size_t written = 0;  // octets of the answer that are written
+  bool ready = false;       // poll() has reported it
   [[nodiscard]] bool answered() const { return !out.empty(); }
 };
 
@@ -138,7 +138,8 @@ void Server::accept_some() {
   for (int i = 0; i < kAcceptsPerTurn; ++i) {
     Fd fd(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd) {
-      // No descriptor is left for who waits to be accepted, and would be waited for in a circle.
+      // No descriptor is left. The oldest connection is closed, because poll() would otherwise
+      // report the waiting one again and again.
       if ((errno == EMFILE || errno == ENFILE) && !connections_.empty()) connections_.pop_front();
       return;
     }
@@ -148,7 +149,7 @@ void Server::accept_some() {
   }
 }
 
-// The oldest that has not asked yet; if all have, the oldest of them.
+// Closes the oldest connection that has not sent its request yet; if all have, the oldest one.
 void Server::make_room() {
   std::size_t unread = 0;
   for (const Connection& c : connections_) unread += c.out.size();

@@ -1,7 +1,7 @@
-// A small HTTP/1.1 server for GET: one request a connection, on a thread of its own, which waits
-// for all connections at once: one that is silent or slow keeps no other waiting. Bounded in time,
-// size and number; where there are too many, the one that has been silent for longest makes room.
-// Meant for loopback and scrapers, not for the open world.
+// A small HTTP/1.1 server for GET, with one request per connection, on a thread of its own. It
+// waits for all connections at once, so a silent or slow one does not delay the others. Time, sizes
+// and numbers are limited; if there are too many connections, the one that has been silent longest
+// is closed. It is meant for loopback and scrapers, not for the open internet.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ inline constexpr std::chrono::seconds kResponseTime{10};
 
 struct Request {
   std::string path;   // "/metrics"
-  std::string query;  // behind "?"; not decoded
+  std::string query;  // text after "?"; not decoded
   std::string token;  // of "Authorization: Bearer"; "" = none
 };
 struct Response {
@@ -33,8 +33,8 @@ struct Response {
 
 class Server {
  public:
-  // Called on the server's thread; the other connections wait until it returns. May take seconds,
-  // as long as `stopping` does not say otherwise.
+  // Answers a request. It is called on the server's thread, and the other connections wait until it
+  // returns. It may take seconds, but should return soon once `stopping` is true.
   using Answer = std::function<Response(const Request&, const std::atomic<bool>& stopping)>;
 
   Server(Fd listening, Answer answer);
@@ -51,7 +51,7 @@ class Server {
   void wait();
   void accept_some();
   void make_room();
-  bool serve(Connection& c);  // false: it is done with
+  bool serve(Connection& c);  // false: the connection is finished
   bool read(Connection& c);
   void answer(Connection& c, std::size_t end);
   bool write(Connection& c);
@@ -59,12 +59,12 @@ class Server {
   Fd listening_, wake_read_, wake_write_;
   std::uint16_t port_;
   Answer answer_;
-  std::list<Connection> connections_;  // the oldest first; of the thread
+  std::list<Connection> connections_;  // the oldest first; used by the thread only
   std::atomic<bool> stopping_{false};
   std::thread thread_;
 };
 
-// "limit" of "after=7&limit=10"; "" if it is not there.
+// The value of a parameter: "10" for "limit" in "after=7&limit=10"; "" if it does not exist.
 std::string parameter(const std::string& query, std::string_view name);
 
 }  // namespace gantry::http

@@ -14,14 +14,16 @@ namespace gantry::http {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
-// A numeric address or a name; port 0 = any free one. unavailable, with the sentence.
+// Listens on a numeric address or a name; port 0 = any free one. The error unavailable has the
+// sentence.
 Result<Fd> listen_on(const std::string& host, std::uint16_t port);
 std::uint16_t port_of(const Fd& listening);
 Result<Fd> connect_to(const std::string& host, std::uint16_t port, Deadline deadline);
 
-// Waits until it can be read; false: the deadline came, or `other` (-1 = none) is readable.
+// Waits until the socket is readable. Returns false if the deadline came first, or if `other` (-1 =
+// none) became readable.
 bool wait_readable(const Fd& fd, int other, Deadline deadline);
-// What has come, appended; false at the end, an error, or the deadline.
+// Appends what has come. Returns false at the end of the stream, on an error, or at the deadline.
 bool read_some(const Fd& fd, std::string& out, Deadline deadline);
 bool write_all(const Fd& fd, std::string_view text, Deadline deadline);
 

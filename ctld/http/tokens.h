@@ -1,5 +1,6 @@
-// Who may ask over HTTP: a file with a line "TENANT TOKEN" for each, "*" for all tenants. Read
-// again whenever it has changed. It must belong to this user or root, and be nobody else's to read.
+// Who may ask over HTTP: a file with one line "TENANT TOKEN" for each token; "*" stands for all
+// tenants. It is read again whenever it has changed. It must belong to this user or root, and
+// nobody else may read it.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +16,15 @@ namespace gantry::http {
 inline constexpr std::size_t kLeastToken = 16;  // characters
 
 struct Scope {
-  std::optional<std::string> tenant;  // unset: all of them
+  std::optional<std::string> tenant;  // not set: all tenants
 };
 
 class Tokens {
  public:
   explicit Tokens(std::string path) : path_(std::move(path)) {}
 
-  // Whom the token speaks for; nothing: nobody's. An error: the file is not as it must be.
+  // The tenants that a token may read; nullopt if the file does not have the token. It is an error
+  // if the file's owner, mode or content is wrong.
   Result<std::optional<Scope>> scope_of(std::string_view token);
 
  private:
@@ -32,7 +34,7 @@ class Tokens {
   Result<void> read();
 
   std::string path_;
-  std::int64_t changed_ = -1;  // time of change of what was read, nanoseconds
+  std::int64_t changed_ = -1;  // modification time of the file when it was read, nanoseconds
   std::vector<Line> lines_;
 };
 

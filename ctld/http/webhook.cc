@@ -17,11 +17,11 @@ namespace gantry::http {
 namespace {
 
 constexpr std::chrono::seconds kPostTime{10};
-constexpr std::chrono::seconds kFirstPause{1};  // doubles
+constexpr std::chrono::seconds kFirstPause{1};  // pause after the first failure; then it doubles
 constexpr std::chrono::seconds kLastPause{60};
 constexpr std::chrono::seconds kLookAgain{5};
 
-// How far it got; 0 if nothing is known.
+// How far the file was delivered; 0 if nothing is known.
 std::uint64_t read_mark(const std::string& path) {
   const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   char text[32];
@@ -31,7 +31,8 @@ std::uint64_t read_mark(const std::string& path) {
   return at;
 }
 
-// Durable before the next batch goes: it is never sent again after a restart, but for the last one.
+// The mark is durable before the next batch is sent. After a restart only the last batch may
+// therefore be sent twice.
 Result<void> write_mark(const std::string& path, std::uint64_t at) {
   const std::string fresh = path + ".new";
   const std::string text = std::to_string(at) + "\n";
@@ -123,7 +124,7 @@ void Webhook::run() {
 
 Result<std::uint64_t> Webhook::send_some(std::uint64_t from) {
   const Fd fd(::open(lines_.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return std::uint64_t{0};  // nothing was ever written
+  if (!fd) return std::uint64_t{0};  // the file does not exist yet: nothing to send
   if (const off_t size = ::lseek(fd.get(), 0, SEEK_END);
       size >= 0 && static_cast<std::uint64_t>(size) < from)
     return fail(ErrorCode::wrong_state,

@@ -1,6 +1,7 @@
-// Sends a file of lines (usage events) to a URL, in order, each at least once: a batch is sent
-// until it is answered with 2xx, and how far that went is kept in a file, from which it goes on
-// after a restart. On a thread of its own; pauses grow while nobody answers.
+// Sends the lines of a file (usage events) to a URL, in order, each at least once. A batch is sent
+// again until it is answered with 2xx. How far this went is stored in a file, so that sending
+// continues there after a restart. It runs on a thread of its own; pauses grow while nobody
+// answers.
 #pragma once
 
 #include <atomic>
@@ -14,31 +15,33 @@
 
 namespace gantry::http {
 
-inline constexpr std::size_t kMostBatch = 256 * 1024;  // octets in one POST, but for one long line
+// octets in one POST; only a single long line may be more
+inline constexpr std::size_t kMostBatch = 256 * 1024;
 
 struct Url {
   std::string host;
   std::uint16_t port = 80;
   std::string path;  // "/usage"
 };
-// http://HOST[:PORT][/PATH]. https is refused by name: put a proxy in between.
+// Reads http://HOST[:PORT][/PATH]. https is refused with a hint: put a proxy in between.
 Result<Url> parse_url(const std::string& text);
 
 class Webhook {
  public:
-  using Note = std::function<void(std::string)>;  // from its thread
+  using Note = std::function<void(std::string)>;  // called on the webhook's thread
 
-  // `lines`: what is sent; `mark`: where it has got to.
+  // `lines` is the file that is sent; `mark` is the file that says how far it was delivered.
   Webhook(Url url, std::string lines, std::string mark, Note note);
   ~Webhook();
   Webhook(const Webhook&) = delete;
   Webhook& operator=(const Webhook&) = delete;
 
-  void wake();  // there is more
+  void wake();  // tells the thread that there are new lines
 
  private:
   void run();
-  // One batch: the octets that were taken, 0 = there is nothing, an error = not delivered.
+  // Sends one batch. Returns the octets that were accepted; 0 = there is nothing; an error = not
+  // delivered.
   Result<std::uint64_t> send_some(std::uint64_t from);
   Result<void> post(const std::string& body) const;
 

@@ -1,4 +1,4 @@
-// One decode per alternative of the core's input variants, chosen by message number.
+// Decodes a message: the message number selects an alternative of the core's input variants.
 #include "ctld/rpc/dispatch.h"
 
 #include "common/codec/codec.h"
@@ -9,7 +9,8 @@ namespace {
 template <class T>
 constexpr std::uint16_t number = static_cast<std::uint16_t>(proto::number_of<T>);
 
-// Tries each alternative's number in turn; the list is short and the compiler makes it a switch.
+// Compares the number with each alternative in turn; the list is short, and the compiler makes a
+// switch of it.
 template <class Variant, std::size_t I = 0>
 Result<Variant> decode_as(std::uint16_t type, std::string_view body) {
   if constexpr (I == std::variant_size_v<Variant>) {

@@ -1,8 +1,8 @@
-// Bytes to typed inputs of the core, and typed outputs back to bytes, by number.
+// Turns bytes into typed inputs of the core, and typed outputs into bytes, by message number.
 //
-// The lists are core::ClientMessage, ShellMessage and NodeMessage, which the table of messages
-// makes (common/proto/message_table.h), and ReplyMessage and OrderMessage: what is no alternative
-// there cannot be decoded here.
+// The lists are core::ClientMessage, ShellMessage and NodeMessage, which are made from the table of
+// messages (common/proto/message_table.h), and ReplyMessage and OrderMessage. A message that is no
+// alternative there cannot be decoded here.
 #pragma once
 
 #include <string_view>
@@ -15,8 +15,8 @@
 
 namespace gantry::rpc {
 
-// malformed (naming the field) or unsupported (a number that the list has not; check_sender() has
-// refused it before, with a better sentence).
+// The error malformed names the field; unsupported means that the list does not have the number
+// (check_sender() refuses such a message earlier, with a better sentence).
 Result<core::ClientMessage> decode_client(std::uint16_t type, std::string_view body);
 Result<core::NodeMessage> decode_node(std::uint16_t type, std::string_view body);
 Result<core::ShellMessage> decode_shell(std::uint16_t type, std::string_view body);

@@ -1,4 +1,5 @@
-// Munge gives a uid, a registered key or a token a login name; all end in the same user database.
+// Finds out who a client is: munge gives a uid, a registered key or a token gives a login name, and
+// all are looked up in the same user database.
 #include "ctld/rpc/identity.h"
 
 #include <algorithm>
@@ -72,7 +73,7 @@ std::string IdentityCheck::claimed(const proto::Authenticate& request) const {
       const auto user = user_of_key_(*key);
       return user ? *user : "key " + net::to_hex(key->view());
     }
-    case proto::AuthMethod::munge: break;  // encrypted; the refusal says what munged made out
+    case proto::AuthMethod::munge: break;  // encrypted; the refusal says what munged could read
   }
   return {};
 }

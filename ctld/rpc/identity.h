@@ -1,5 +1,5 @@
-// From a credential to an identity: who a client is, and in which role. The only place where one is
-// made; request fields never say who asks.
+// Turns a credential into an identity: who a client is, and in which role. Identities are made only
+// here; no field of a request ever says who asks.
 #pragma once
 
 #include <functional>
@@ -18,21 +18,21 @@ namespace gantry::rpc {
 
 class IdentityCheck {
  public:
-  // `user_of_key`: login name that a registered key speaks for.
+  // `user_of_key` returns the login name for which a key is registered.
   using UserOfKey = std::function<std::optional<std::string>(const auth::VerifyKey&)>;
   IdentityCheck(std::vector<std::string> admins, bool allow_munge, UserOfKey user_of_key,
                 const auth::SigningSeed& token_key);
 
   struct Proof {
     core::Identity identity;
-    std::string registered_key;  // hex; "" = it was no key
+    std::string registered_key;  // hex; "" = proved without a registered key
   };
-  // unauthenticated with a sentence when the credential does not hold for this session.
+  // The error unauthenticated says why the credential is not valid for this session.
   Result<Proof> check(const proto::Authenticate& request, const net::PublicKey& session,
                       Instant now);
-  // For the log: whom a credential that was refused speaks of, as it says itself. "" = it does not.
+  // For the log: the user that a refused credential claims; "" = it names none.
   [[nodiscard]] std::string claimed(const proto::Authenticate& request) const;
-  // Role by login name, from the configuration's list of admins.
+  // The role of a login name, from the configuration's list of admins.
   [[nodiscard]] proto::Role role_of(const std::string& user) const;
 
  private:
@@ -44,7 +44,8 @@ class IdentityCheck {
   auth::GroupNames groups_;
 };
 
-// Of a message that strangers may send too (Ping): nobody's uid, and so not root's 0.
+// The identity for messages that strangers may send too (Ping). It has nobody's uid, so it is not
+// root (uid 0).
 core::Identity nobody();
 
 }  // namespace gantry::rpc

@@ -1,6 +1,7 @@
-// How many credentials of one network are refused before no more of it are looked at for a while.
-// To look at one takes the loop's time (munge asks its daemon), and strangers may send as many as
-// they like: so those who share a network with an attacker have to ask again, and nobody else.
+// Limits how many credentials of one network are refused before no more of that network are checked
+// for a while. Checking one takes time of the loop (munge asks its daemon), and strangers may send
+// any number of them. Users in the same network as an attacker may have to ask again; nobody else
+// is affected.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@
 
 namespace gantry::rpc {
 
-inline constexpr std::int64_t kRefusalsPerSecond = 20;  // of one network
+inline constexpr std::int64_t kRefusalsPerSecond = 20;  // for one network
 inline constexpr std::int64_t kRefusalsAtOnce = 200;
 
 class Refusals {
@@ -21,11 +22,11 @@ class Refusals {
 
  private:
   struct Bucket {
-    std::int64_t left_us = 0;  // each refusal takes a kRefusalsPerSecond-th of a second
+    std::int64_t left_us = 0;  // each refusal takes one second / kRefusalsPerSecond
     Instant filled{};
   };
   void fill(Bucket& bucket, Instant now) const;
-  std::unordered_map<std::string, Bucket> buckets_;  // without an entry: full
+  std::unordered_map<std::string, Bucket> buckets_;  // a network without an entry has a full bucket
 };
 
 }  // namespace gantry::rpc

@@ -1,10 +1,10 @@
-// Who is on the other end of each connection: peers of the router, and channels that a node relays
-// from inside a job.
+// Sessions: who is at the other end of each connection. A connection is a peer of the router, or a
+// channel that a node relays from inside a job.
 //
-// A session is a connection together with the key that it has proved, and ends with it: the owner
-// drops it when the connection closes, and no later connection has its number. Where there are too
-// many all the same, the idle ones of the table make room; their next message simply has to
-// authenticate again. Peers and channels have a table each, so that jobs push out no client.
+// A session is a connection together with the key that it has proved, and ends with the connection:
+// the owner drops it then, and no later connection has its number. If there are still too many
+// sessions, the ones idle longest are removed; their next message has to authenticate again. Peers
+// and channels have a table each, so that jobs cannot push out clients.
 #pragma once
 
 #include <list>
@@ -25,18 +25,18 @@ struct Session {
   net::PeerId peer{};  // of the router; unused when relayed
   net::PublicKey key;
   std::string z85;                                   // the key as text, made once
-  net::Standing standing = net::Standing::stranger;  // what the router knows of it
+  net::Standing standing = net::Standing::stranger;  // what the router knows about it
   std::optional<core::Identity> identity;            // set by Authenticate
   std::string registered_key;          // hex: the key that proved it; "" = it was none
-  std::optional<Uid> counted;          // among the connections of this user
-  std::optional<Error> refused;        // why it has no identity, if that was said
-  std::uint32_t strange_messages = 0;  // that came without an identity
-  std::uint32_t refusals = 0;          // of credentials
-  bool cut_off = false;                // what still comes of it is passed over
-  std::string node;                    // relayed: by which node
-  std::uint64_t channel = 0;           // relayed: the node's number for it
+  std::optional<Uid> counted;          // set if it is counted among the connections of this user
+  std::optional<Error> refused;        // why it has no identity, if it was told so
+  std::uint32_t strange_messages = 0;  // messages that came before it had an identity
+  std::uint32_t refusals = 0;          // refused credentials
+  bool cut_off = false;                // its further messages are ignored
+  std::string node;                    // relayed: the node that relays it
+  std::uint64_t channel = 0;           // relayed: the node's number of the connection
   [[nodiscard]] bool relayed() const { return !node.empty(); }
-  // A node's connection is told apart before (Server::receive_one).
+  // Connections of nodes are recognised earlier (Server::receive_one).
   [[nodiscard]] proto::Sender sender() const {
     if (relayed()) return proto::Sender::job;
     return identity ? proto::Sender::client : proto::Sender::stranger;
@@ -45,12 +45,14 @@ struct Session {
 
 class SessionTable {
  public:
-  // Sessions are numbered from `first` on: several tables of one core begin far apart.
+  // Sessions are numbered from `first` on. The tables of one core begin far apart, so that numbers
+  // never meet.
   explicit SessionTable(std::uint64_t first, std::size_t limit = kMaxSessions)
       : limit_(limit), next_id_(first) {}
 
-  // The session of a peer or relayed channel, made on first sight; the reference holds until the
-  // next call. `dropped` receives the id of a session that has to make room: the caller drops it.
+  // The session of a peer or relayed channel; it is created when it is first seen. The reference is
+  // valid until the next call. `dropped` receives the id of a session that had to make room; the
+  // caller has to drop it.
   Session& of_peer(net::PeerId peer, const net::PublicKey& key,
                    std::optional<core::ConnectionId>& dropped);
   Session& of_channel(const std::string& node, std::uint64_t channel,

@@ -1,4 +1,4 @@
-// What tokens may be made: for whom and for how long.
+// The rules for tokens: for whom they may be made, and for how long.
 #pragma once
 
 #include "common/auth/token.h"
@@ -9,9 +9,10 @@ namespace gantry::rpc {
 
 inline constexpr Duration kUsualTokenLifetime = minutes(30);  // as in Slurm
 
-// Everybody's are for themselves, an administrator's for anybody. Who has shown a token makes only
-// such as it could be: for its user, whatever the role, and for no longer than it holds itself.
-// permission_denied, invalid_argument, with the sentence; whether the user exists is not asked.
+// Users may make tokens for themselves, administrators for anybody. Somebody who has proved
+// identity with a token can only make a token for the same user, whatever the role, that ends no
+// later than the first. The errors are permission_denied and invalid_argument, with the sentence.
+// Whether the user exists is not checked.
 Result<auth::Token> token_for(const core::Identity& who, const proto::MakeToken& asked,
                               Duration longest, Instant now);
 

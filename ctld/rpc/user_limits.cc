@@ -1,5 +1,5 @@
-// A bucket is time: it holds up to kBurstSeconds, fills as the clock goes, and a request takes one
-// period out of it, or a multiple of the time that it has taken the loop.
+// A bucket counts time. It holds up to kBurstSeconds and fills as the clock goes. A request takes
+// one period out of it, or a multiple of the loop time that it needed.
 #include "ctld/rpc/user_limits.h"
 
 #include <fmt/core.h>
@@ -83,7 +83,8 @@ Result<void> UserLimits::requested(Uid uid, const std::string& user, Instant now
 void UserLimits::took(Uid uid, Duration loop_time) {
   const auto it = buckets_.find(uid);
   if (options_.requests_per_second == 0 || it == buckets_.end()) return;
-  const std::int64_t most = 2 * kFull / kLoopShare;  // nothing costs more: left_us >= -kFull
+  // the most that is charged, so that left_us >= -kFull
+  const std::int64_t most = 2 * kFull / kLoopShare;
   const std::int64_t extra =
       std::clamp<std::int64_t>(loop_time.us, 0, most) * kLoopShare - period_us();
   if (extra <= 0) return;

@@ -1,10 +1,11 @@
-// How much one user may ask of the controller: connections at a time, and requests per second over
-// all of them and out of all jobs. So one user's loop does not keep the others waiting.
+// Limits how much one user may ask of the controller: connections at a time, and requests per
+// second over all of them and from all jobs. So a program that asks in a loop does not keep other
+// users waiting.
 //
-// Requests are counted by a token bucket for each uid, which holds kBurstSeconds' worth. A request
-// that takes the controller's loop long costs more than one: in the long run a user has one part in
-// kLoopShare of the loop's time. What is refused may be asked again later (too_many), and the
-// commands do. Time comes from the caller.
+// Requests are counted by a token bucket for each uid, which holds kBurstSeconds' worth of
+// requests. A request that takes the controller's loop long costs more than one: in the long run a
+// user gets one part in kLoopShare of the loop's time. A refused request (too_many) may be sent
+// again later, and the commands do so. The caller gives the time.
 #pragma once
 
 #include <cstdint>
@@ -30,24 +31,26 @@ class UserLimits {
  public:
   explicit UserLimits(UserLimitOptions options) : options_(options) {}
 
-  // One more connection of this user; too_many, and not counted. `crowded`: all users together have
-  // so many that each gets kFairConnections only.
+  // Counts one more connection of this user. The error too_many means that it is not counted.
+  // `crowded` means that all users together have so many connections that each gets only
+  // kFairConnections.
   Result<void> connected(Uid uid, const std::string& user, bool crowded = false);
-  void disconnected(Uid uid);  // of one that was counted
-  // One more request; too_many, and not counted.
+  void disconnected(Uid uid);  // for a connection that was counted
+  // Counts one more request. The error too_many means that it is not counted.
   Result<void> requested(Uid uid, const std::string& user, Instant now);
-  // What a request that was counted has cost the loop. However long that was, the user may ask
-  // again after kBurstSeconds.
+  // Charges a counted request with the time that it took the loop. However long that was, the user
+  // may ask again after kBurstSeconds.
   void took(Uid uid, Duration loop_time);
   [[nodiscard]] std::uint64_t refused() const { return refused_; }
 
  private:
   struct Bucket {
-    // Of requests, each of which costs period_us(), or kLoopShare times what it took if that is
-    // more. Below 0: it took more than was left.
+    // What is left for requests. Each costs period_us(), or kLoopShare times the loop time that it
+    // took if that is more. Below 0: requests took more than was left.
     std::int64_t left_us = 0;
     Instant filled{};
-    std::int64_t costly_us = 0;  // of what is gone since it was full: beyond a period a request
+    // what requests have cost beyond one period each, since the bucket was full
+    std::int64_t costly_us = 0;
   };
   [[nodiscard]] std::int64_t period_us() const;
   void forget_full(Instant now);
@@ -58,15 +61,15 @@ class UserLimits {
   std::uint64_t refused_ = 0;
 };
 
-// How many questions of one user other threads have at a time: of a queue that all share, one user
-// holds a few places.
+// Limits how many questions of one user other threads have at a time, so that one user takes only a
+// few places in queues that all share.
 class UserQuestions {
  public:
   explicit UserQuestions(std::size_t most) : most_(most) {}
 
-  // One more; too_many, and not counted.
+  // Counts one more question. The error too_many means that it is not counted.
   Result<void> asked(Uid uid, const std::string& user);
-  void answered(Uid uid);  // one that was counted
+  void answered(Uid uid);  // for a question that was counted
 
  private:
   std::size_t most_;

@@ -1,5 +1,6 @@
-// Only what a signal handler may do: open, read, write, _exit. Which file an address belongs to is
-// read from /proc/self/maps, so that nothing is shared with the threads that it interrupts.
+// Uses only what a signal handler may do: open, read, write, _exit. It reads /proc/self/maps to
+// find the file of an address, so that it shares nothing with the threads that the signal
+// interrupts.
 #include "ctld/store/fault_guard.h"
 
 #include <fcntl.h>
@@ -28,7 +29,7 @@ void put_number(std::uint64_t number) {
   put({digits + at, sizeof digits - at});
 }
 
-// Reads hexadecimal digits; `text` moves behind them and one more character.
+// Reads hexadecimal digits; `text` then begins after them and one more character.
 std::uint64_t take_hex(std::string_view& text) {
   std::uint64_t value = 0;
   while (!text.empty()) {
@@ -44,8 +45,8 @@ std::uint64_t take_hex(std::string_view& text) {
   return value;
 }
 
-// "FROM-TO rw-p OFFSET DEVICE INODE   PATH": says so and ends, if it is the store's and has
-// `fault`.
+// Looks at a line "FROM-TO rw-p OFFSET DEVICE INODE   PATH". If it is the store's and contains
+// `fault`, reports the fault and ends the process.
 void judge_line(std::string_view line, std::uint64_t fault) {
   if (!line.ends_with(kDataFile)) return;
   const std::uint64_t from = take_hex(line);
@@ -78,11 +79,12 @@ void on_bus_error(int signal, siginfo_t* info, void*) {
       judge_line({buffer + start, i - start}, fault);
       start = i + 1;
     }
-    if (start == 0) break;  // a line longer than the buffer: not ours
+    if (start == 0) break;  // the line is longer than the buffer, so it is not the store's
     filled -= start;
     std::memmove(buffer, buffer + start, filled);
   }
-  ::signal(signal, SIG_DFL);  // not the store's: it happens again, and ends the process as always
+  // not the store's: the fault happens again, and ends the process as usual
+  ::signal(signal, SIG_DFL);
 }
 
 }  // namespace

@@ -25,7 +25,8 @@ Bytes history_index_key(JobId id, const HistoryPosition& position) {
 HistoryBounds history_bounds(const HistoryScan& scan) {
   GANTRY_ASSERT(scan.limit >= 1 && scan.limit <= kMaxHistoryPage, "history page size");
   HistoryBounds bounds{Bytes(kHistoryKeyBytes, '\0'), Bytes(kHistoryKeyBytes, '\xff')};
-  // Times before 1970 cannot be stored, so a bound below it is the same as none or nothing.
+  // Times before 1970 cannot be stored. A lower bound before 1970 is therefore no bound, and an
+  // upper bound before 1970 selects nothing.
   if (scan.from) bounds.lo = history_key({std::max(*scan.from, Instant{}), JobId{}});
   if (scan.to) bounds.hi = history_key({std::max(*scan.to, Instant{}), JobId{}});
   if (scan.resume) {
@@ -33,7 +34,7 @@ HistoryBounds history_bounds(const HistoryScan& scan) {
     if (scan.order == HistoryOrder::newest_first) {
       bounds.hi = std::min(bounds.hi, at);
     } else {
-      bounds.lo = std::max(bounds.lo, at + '\0');  // the least key above `at`
+      bounds.lo = std::max(bounds.lo, at + '\0');  // the smallest key greater than `at`
     }
   }
   if (scan.id) {

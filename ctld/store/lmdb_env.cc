@@ -29,7 +29,7 @@ constexpr mode_t kFileMode = 0600;
 constexpr std::string_view kCreateDirectory = "/create.tmp";
 constexpr std::string_view kCompactDirectory = "/compact.tmp";
 constexpr std::string_view kUpgradeDirectory = "/upgrade.tmp";
-// LMDB reports a short write as EIO; with less than this left it was the disk being full.
+// LMDB reports a short write as EIO. If less than this is free, the cause was a full disk.
 constexpr std::uint64_t kFullDiskBytes = 1 << 20;
 
 constexpr std::array<std::string_view, kDbCount> kDbNames{"store", "journal", "specs",
@@ -39,7 +39,7 @@ unsigned flags_of(Db db) {
   return MDB_CREATE | (db == Db::journal || db == Db::specs ? MDB_INTEGERKEY : 0U);
 }
 
-// The key of a record for a person: a number, a time and a job, or the name that it is.
+// The key of a record as text for a person: a number, a time and a job, or the name that it is.
 std::string key_text(const TableHandle& table, std::string_view key) {
   if ((table.name == "journal" || table.name == "specs") && key.size() == 8) {
     std::uint64_t number = 0;
@@ -60,7 +60,7 @@ std::string key_text(const TableHandle& table, std::string_view key) {
   return key.size() == 8 ? fmt::format("{}", ordered_key_value(key)) : text;
 }
 
-// Makes names created or renamed in a directory durable. 0 or errno.
+// Makes durable which names a directory has. Returns 0 or errno.
 int sync_directory(const std::string& path) {
   int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return errno;
@@ -163,7 +163,7 @@ Result<std::unique_ptr<LmdbEnv>> LmdbEnv::open(const EnvOptions& options) {
 
 LmdbEnv::~LmdbEnv() {
   close_env();
-  if (lock_fd_ >= 0) ::close(lock_fd_);  // gives up the lock
+  if (lock_fd_ >= 0) ::close(lock_fd_);  // releases the lock
 }
 
 Result<void> LmdbEnv::lock_directory() {
@@ -179,7 +179,7 @@ Result<void> LmdbEnv::lock_directory() {
                             "stop that one first, or give this one its own directory",
                             options_.directory, holder));
   }
-  // For the other one's message only, so a full disk does not matter here.
+  // The pid is only for the message of another controller, so a full disk does not matter here.
   std::string pid = fmt::format("{}", ::getpid());
   if (::ftruncate(lock_fd_, 0) == 0) {
     [[maybe_unused]] ssize_t n = ::pwrite(lock_fd_, pid.data(), pid.size(), 0);
@@ -192,7 +192,7 @@ Result<void> LmdbEnv::open_env() {
   bool existed = ::stat(data_path().c_str(), &st) == 0;
   if (options_.read_only && !existed)
     return fail(ErrorCode::not_found, fmt::format("there is no store in {}", options_.directory));
-  // What was cut off when the last controller ended has left behind.
+  // Removes files that were left when the last controller was interrupted.
   for (std::string_view scratch : {kCreateDirectory, kCompactDirectory, kUpgradeDirectory})
     if (!options_.read_only) remove_scratch(options_.directory + std::string(scratch));
   if (!existed) {
@@ -209,7 +209,8 @@ Result<void> LmdbEnv::open_env() {
   return old_format_ != 0 && !options_.read_only ? upgrade() : Result<void>{};
 }
 
-// Elsewhere first, then renamed: data.mdb is never there without its first commit.
+// The store is created in another directory and then renamed, so that data.mdb never exists without
+// its first commit.
 Result<void> LmdbEnv::create() {
   std::string elsewhere = options_.directory + std::string(kCreateDirectory);
   if (::mkdir(elsewhere.c_str(), kDirectoryMode) != 0)
@@ -250,7 +251,8 @@ Result<void> LmdbEnv::open_at(const std::string& directory) {
   return opened;
 }
 
-// Fills in the handles. A table that is not there is made if `create`, else named in `missing`.
+// Fills in the handles. A missing table is created if `create` is true; else its name goes to
+// `missing`.
 int LmdbEnv::open_handles(MDB_txn* txn, bool create, std::string& missing) {
   const auto open = [&](TableHandle& table, unsigned flags) {
     const int rc =
@@ -274,8 +276,8 @@ int LmdbEnv::open_handles(MDB_txn* txn, bool create, std::string& missing) {
   return rc;
 }
 
-// The format is a plain number, so that every release can read it; its seal lies beside it. From
-// kSealedFormat on every table is there from the first commit on.
+// The format is a plain number, so that every release can read it; its checksum is stored beside
+// it. From kSealedFormat on, every table exists from the first commit.
 Result<void> LmdbEnv::open_tables() {
   std::uint64_t format = 0;
   std::string missing;
@@ -339,8 +341,8 @@ void LmdbEnv::close_env() {
 
 int LmdbEnv::grow() {
   if (map_bytes_ >= options_.max_map_bytes) return MDB_MAP_FULL;
-  std::lock_guard turn(turnstile_);     // no new reader
-  std::unique_lock moving(map_guard_);  // and none left: at most kReadBudget
+  std::lock_guard turn(turnstile_);     // no new reader can begin
+  std::unique_lock moving(map_guard_);  // and no reader is left; this takes at most kReadBudget
   std::uint64_t wanted = std::min(map_bytes_ * 2, options_.max_map_bytes);
   int rc = mdb_env_set_mapsize(env_, wanted);
   if (rc != 0) return rc;
@@ -385,15 +387,15 @@ Result<void> LmdbEnv::compact() {
   int rc = ::mkdir(copy_directory.c_str(), kDirectoryMode) == 0 ? 0 : errno;
   if (rc == 0) rc = mdb_env_copy2(env_, copy_directory.c_str(), MDB_CP_COMPACT);
   if (rc == 0) rc = sync_file(copy);
-  if (rc != 0) {  // the original is untouched
+  if (rc != 0) {  // the original is unchanged
     Error e = error(rc, "compacting the state");
     remove_scratch(copy_directory);
     if (e.code == ErrorCode::out_of_space) return {};
     return tl::unexpected(std::move(e));
   }
   close_env();
-  // The copy counts transactions from 1: LMDB's reader table belongs to the old file, and goes
-  // first.
+  // The copy counts transactions from 1. LMDB's reader table belongs to the old file, so it is
+  // removed first.
   ::unlink((options_.directory + "/lock.mdb").c_str());
   rc = ::rename(copy.c_str(), data_path().c_str()) == 0 ? 0 : errno;
   remove_scratch(copy_directory);
@@ -402,7 +404,8 @@ Result<void> LmdbEnv::compact() {
   return open_env();
 }
 
-// As compact(): a whole new file, then renamed; the old one is untouched until then.
+// Works like compact(): it writes a whole new file and renames it; until then the old file is
+// unchanged.
 Result<void> LmdbEnv::upgrade() {
   const std::string elsewhere = options_.directory + std::string(kUpgradeDirectory);
   MDB_env* old = std::exchange(env_, nullptr);
@@ -418,7 +421,7 @@ Result<void> LmdbEnv::upgrade() {
   }
   mdb_env_close(old);
   if (done && rc == 0) {
-    ::unlink((options_.directory + "/lock.mdb").c_str());  // of the old file; see compact()
+    ::unlink((options_.directory + "/lock.mdb").c_str());  // belongs to the old file; see compact()
     rc = ::rename((elsewhere + "/data.mdb").c_str(), data_path().c_str()) == 0 ? 0 : errno;
   }
   remove_scratch(elsewhere);

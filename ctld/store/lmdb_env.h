@@ -25,7 +25,7 @@
 
 namespace gantry::store {
 
-// Sub-databases beside the record tables.
+// Sub-databases besides the record tables.
 enum class Db : std::uint8_t {
   store,    // "format", "applied": u64 values
   journal,  // EventSeq (integer key) -> event
@@ -35,11 +35,11 @@ enum class Db : std::uint8_t {
   history_index,
 };
 inline constexpr std::size_t kDbCount = 6;
-// A read met a record that does not have its seal; what it was is in a Damage.
+// A read met a record whose checksum does not fit; a Damage says which.
 inline constexpr int kDamaged = -31'000;
 
 struct TableHandle {
-  std::string name;  // permanent: it is part of each record's seal
+  std::string name;  // permanent: it is part of the checksum of each record
   std::uint64_t seed = 0;
   MDB_dbi dbi = 0;
 };
@@ -75,7 +75,7 @@ class Cursor {
   int put(MDB_val key, MDB_val value, unsigned flags) {
     return rc_ != 0 ? rc_ : mdb_cursor_put(cursor_, &key, &value, flags);
   }
-  // Room for a value of that size, to be filled in before the next call; 0 or a code.
+  // Reserves room for a value of that size, to be filled before the next call. Returns 0 or a code.
   int reserve(MDB_val key, MDB_val& value, unsigned flags) {
     return rc_ != 0 ? rc_ : mdb_cursor_put(cursor_, &key, &value, flags | MDB_RESERVE);
   }
@@ -90,9 +90,10 @@ struct EnvOptions {
   std::string directory;                     // created with mode 0700; its parent must exist
   std::uint64_t map_bytes = 64ULL << 30;     // address space only; the file grows as needed
   std::uint64_t max_map_bytes = 1ULL << 40;  // growth ends here
-  // Leaves of the history that are looked at when it is opened: 1 GiB. More are left to the scrub.
+  // Leaves of the history that are checked when the store is opened: 1 GiB. If there are more, the
+  // scrub checks them.
   std::uint64_t most_leaves = 262'144;
-  bool read_only = false;  // as it is: nothing is made, compacted or given checksums
+  bool read_only = false;  // nothing is created, compacted or given checksums
 };
 
 struct EnvUse {
@@ -114,7 +115,8 @@ class LmdbEnv {
   [[nodiscard]] MDB_dbi dbi(Db db) const { return table(db).dbi; }
   [[nodiscard]] MDB_dbi dbi(Table which) const { return table(which).dbi; }
 
-  // Runs body(txn) -> code and commits; body may run several times, each time from a clean slate.
+  // Runs body(txn) -> code and commits. body may run several times; each time it starts with an
+  // empty transaction.
   template <class Body>
   int write(Body&& body) {
     for (;;) {
@@ -131,7 +133,7 @@ class LmdbEnv {
     }
   }
 
-  // Runs body(txn) -> code in a read transaction. Any thread.
+  // Runs body(txn) -> code in a read transaction, on any thread.
   template <class Body>
   int read(Body&& body) const {
     std::shared_lock guard = enter_read();
@@ -143,21 +145,22 @@ class LmdbEnv {
     return rc;
   }
 
-  int check_readers();  // frees the slots of dead processes
+  int check_readers();  // releases the slots of dead processes
   int measure(EnvUse& use) const;
-  // Writes a compacted copy and puts it in this one's place; the environment is closed and opened
-  // again. A crash at any point leaves one whole data file. Out of space: given up, no error.
+  // Writes a compacted copy and replaces this file by it; the environment is closed and opened
+  // again. After a crash at any point there is one complete data file. If space runs out, it gives
+  // up without an error.
   Result<void> compact();
 
   [[nodiscard]] const std::string& directory() const { return options_.directory; }
   [[nodiscard]] std::string data_path() const { return options_.directory + "/data.mdb"; }
   [[nodiscard]] std::uint64_t map_bytes() const { return map_bytes_; }
-  // The format of a read-only store without checksums, of which no entry can be read; else 0.
+  // The format of a read-only store without checksums, whose entries cannot be read; else 0.
   [[nodiscard]] std::uint64_t old_format() const { return old_format_; }
   [[nodiscard]] std::uint64_t pages_looked_at() const { return pages_; }
   [[nodiscard]] std::uint64_t upgraded_from() const { return upgraded_from_; }
   [[nodiscard]] std::uint64_t map_growths() const { return map_growths_; }
-  // The code as an Error whose sentence names the path and what to do.
+  // Turns the code into an Error whose sentence names the path and what to do.
   [[nodiscard]] Error error(int rc, std::string_view doing) const;
   [[nodiscard]] Error error(const Damage& damage) const;
 
@@ -174,7 +177,7 @@ class LmdbEnv {
   void close_env();
   int grow();
   [[nodiscard]] std::shared_lock<std::shared_mutex> enter_read() const {
-    std::lock_guard turn(turnstile_);  // a waiting grow() goes before later readers
+    std::lock_guard turn(turnstile_);  // a waiting grow() comes before later readers
     return std::shared_lock(map_guard_);
   }
 
@@ -185,9 +188,10 @@ class LmdbEnv {
   std::array<TableHandle, kTables.size() + 1> tables_;  // by Table's number
   std::uint64_t map_bytes_ = 0;
   std::uint64_t map_growths_ = 0;
-  std::uint64_t pages_ = 0;          // that check_pages() has read
-  bool creating_ = false;            // open_tables() makes a new store
-  std::uint64_t old_format_ = 0;     // what open_tables() met, if it has no checksums; else 0
+  std::uint64_t pages_ = 0;  // pages that check_pages() has read
+  bool creating_ = false;    // open_tables() makes a new store
+  // the format that open_tables() found if it has no checksums; else 0
+  std::uint64_t old_format_ = 0;
   std::uint64_t upgraded_from_ = 0;  // the format before open() gave it checksums; else 0
   mutable std::mutex turnstile_;
   mutable std::shared_mutex map_guard_;  // shared: a read transaction is open; unique: map moves

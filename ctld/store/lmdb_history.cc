@@ -15,7 +15,7 @@ class RangeWalk {
   RangeWalk(MDB_txn* txn, MDB_dbi dbi, const HistoryBounds& bounds, HistoryOrder order)
       : cursor_(txn, dbi), bounds_(bounds), forward_(order == HistoryOrder::oldest_first) {}
 
-  // 0 with key and value, MDB_NOTFOUND at the end, or another code.
+  // Returns 0 with key and value, MDB_NOTFOUND at the end, or another code.
   int next(MDB_val& key, MDB_val& value) {
     int rc =
         started_ ? cursor_.get(key, &value, forward_ ? MDB_NEXT : MDB_PREV) : start(key, value);
@@ -68,7 +68,8 @@ Result<HistoryPage> LmdbStore::read_history(const HistoryScan& scan) const {
         at.remove_prefix(at.size() - kHistoryKeyBytes);
         MDB_val record_key = as_val(at);
         e = records.get(record_key, &value, MDB_SET_KEY);
-        if (e == MDB_NOTFOUND) return damage.say(walked, at);  // it names what is not there
+        // the index names a record that does not exist
+        if (e == MDB_NOTFOUND) return damage.say(walked, at);
         if (e != 0) return e;
         if (!unseal(table, at, value)) return damage.say(table, at);
       }

@@ -1,4 +1,4 @@
-// Loading, and reading one spec or blob; each value's checksum is looked at.
+// Loads the store, and reads single specs and blobs; each value's checksum is checked.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -12,13 +12,14 @@ namespace gantry::store {
 
 namespace {
 
-// Hands out what the visitor wants to know, and remembers what went wrong.
+// Passes records to the visitor, and remembers the first error.
 class Load {
  public:
   Load(MDB_txn* txn, const LmdbEnv& env, Damage& damage, Result<void>& told)
       : txn_(txn), env_(env), damage_(damage), told_(told) {}
 
-  // visit(key, value) for each entry from where `first` says; 0 at the end, or a code.
+  // Calls visit(key, value) for each entry, from the one at which `first` begins. Returns 0 at the
+  // end, or a code.
   template <class Visit>
   int each(const TableHandle& table, Visit&& visit) {
     Cursor cursor(txn_, table.dbi);
@@ -76,7 +77,8 @@ Result<void> LmdbStore::load(const LoadVisitor& visitor) const {
       return visitor.spec(JobId{as_number(as_val(key))}, value);
     });
     if (e != 0 || !told) return e;
-    // A blob that has lost its name would be missed only when its job starts: all are read.
+    // All blobs are read, because a blob without its name would otherwise be missed only when its
+    // job starts.
     e = load.each(env_->table(Db::blobs), [&](std::string_view key, std::string_view value) {
       return visitor.blob(digest_of_blob(key), value.size());
     });

@@ -17,7 +17,7 @@ namespace gantry::store {
 namespace {
 
 constexpr std::chrono::minutes kReaderCheckEvery{1};
-// Appends to tables with ascending keys; an order violation is a bug, not an error.
+// Appends to tables with ascending keys. A wrong order is a bug, not an error.
 int append_one(Cursor& cursor, const TableHandle& table, MDB_val key, std::string_view value) {
   int rc = put_sealed(cursor, table, key, value, MDB_APPEND);
   GANTRY_ASSERT(rc != MDB_KEYEXIST, "append out of order");
@@ -61,7 +61,7 @@ int put_history(MDB_txn* txn, const LmdbEnv& env, const std::vector<HistoryEntry
   return rc;
 }
 
-// Removes up to `limit` of the oldest entries at or below `applied`; `first` moves along.
+// Removes up to `limit` of the oldest entries at or below `applied`; `first` moves past them.
 int trim_journal(MDB_txn* txn, const LmdbEnv& env, EventSeq applied, EventSeq& first) {
   Cursor cursor(txn, env.dbi(Db::journal));
   for (std::size_t i = 0; i < kTrimPerTransaction; ++i) {
@@ -223,7 +223,7 @@ Result<void> LmdbStore::fold(const FoldBatch& batch) {
       Bytes bytes = blob_key(it->second.number, it->first);
       MDB_val key = as_val(bytes);
       e = mdb_del(txn, env_->dbi(Db::blobs), &key, nullptr);
-      if (e == MDB_NOTFOUND) e = 0;  // named twice
+      if (e == MDB_NOTFOUND) e = 0;  // the same spec was named twice
     }
     if (e != 0) return e;
     std::uint64_t applied = batch.applied.value();

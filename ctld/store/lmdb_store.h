@@ -1,8 +1,9 @@
 // LmdbStore: the Store on disk. One directory, one controller (locked), default sync mode.
 //
-// The answer path is append-only: events and specs by integer key, blobs by a running number, with
-// the digest -> number index in memory. Journal entries at or below `applied` go in pieces of
-// kTrimPerTransaction. At open, a file that is more than half free is replaced by a compacted copy.
+// The path to an answer only appends: events and specs by integer key, and blobs by a running
+// number, with the index from digest to number in memory. Journal entries at or below `applied` are
+// removed in pieces of kTrimPerTransaction. If more than half of the file is free at open, a
+// compacted copy replaces it.
 #pragma once
 
 #include <atomic>
@@ -30,8 +31,9 @@ struct LmdbOptions {
 
 class LmdbStore final : public Store {
  public:
-  // already_exists: another controller has the directory; version_mismatch: written by a newer one;
-  // malformed: its pages, or a checksum. Values are looked at when they are read: see load().
+  // The error already_exists means that another controller has the directory open; version_mismatch
+  // means that a newer controller wrote it; malformed means that its pages or a checksum are
+  // damaged. Values are checked when they are read: see load().
   static Result<std::unique_ptr<LmdbStore>> open(const LmdbOptions& options);
   ~LmdbStore() override;
 
@@ -44,9 +46,9 @@ class LmdbStore final : public Store {
   [[nodiscard]] bool has_blob(const Digest& digest) const override;
   [[nodiscard]] Result<HistoryPage> read_history(const HistoryScan& scan) const override;
   [[nodiscard]] Stats stats() const override;
-  // Any thread, as read_history().
+  // Any thread may call this, as read_history().
   Result<ScrubPiece> scrub(ScrubAt& at, std::uint64_t octets) const;
-  // The format that open() has given checksums; 0 if it had them.
+  // The format before open() gave it checksums; 0 if it had them.
   [[nodiscard]] std::uint64_t upgraded_from() const;
 
  private:
@@ -64,7 +66,7 @@ class LmdbStore final : public Store {
   using BlobIndex = std::unordered_map<Digest, BlobPlace, DigestHash>;
 
   explicit LmdbStore(std::unique_ptr<LmdbEnv> env);
-  Result<void> read_positions();  // what is in the file: fills the members below
+  Result<void> read_positions();  // reads the members below from the file
   [[nodiscard]] Result<void> usable() const;
   Error poison(int rc, std::string_view doing);
   [[nodiscard]] Error error(int rc, const Damage& damage, std::string_view doing) const;

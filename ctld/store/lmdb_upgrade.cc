@@ -1,4 +1,4 @@
-// Copies a store without checksums into a new one that has them; LmdbEnv::upgrade() does the rest.
+// Copies a store without checksums into a new one that has them. LmdbEnv::upgrade() does the rest.
 #include <vector>
 
 #include "ctld/store/sealed.h"
@@ -10,11 +10,12 @@ namespace {
 constexpr std::size_t kCopyPerTransaction = 20'000;
 
 struct Entry {
-  MDB_val key;  // both lie in the old file's map
+  MDB_val key;  // both point into the old file's map
   MDB_val value;
 };
 
-// Up to kCopyPerTransaction entries after where the cursor is. 0, also at the end, or a code.
+// Takes up to kCopyPerTransaction entries after the cursor's place. Returns 0, also at the end, or
+// a code.
 int take_some(Cursor& from, std::vector<Entry>& some) {
   some.clear();
   while (some.size() < kCopyPerTransaction) {
@@ -39,7 +40,7 @@ int LmdbEnv::copy_sealed(MDB_env* from) {
   for (const TableHandle* table : tables) {
     MDB_dbi dbi = 0;
     rc = mdb_dbi_open(read, table->name.c_str(), 0, &dbi);
-    if (rc == MDB_NOTFOUND) {  // made by a later release
+    if (rc == MDB_NOTFOUND) {  // a table of a later release
       rc = 0;
       continue;
     }

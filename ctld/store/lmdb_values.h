@@ -1,4 +1,4 @@
-// Keys of LMDB's tables as values and back.
+// Converts keys of LMDB's tables to values and back.
 #pragma once
 
 #include <cstring>

@@ -1,4 +1,5 @@
-// The store in memory; see the header. Kept as plain as possible: it is what LmdbStore is held to.
+// The store in memory; see the header. It is as plain as possible, because tests compare LmdbStore
+// with it.
 #include "ctld/store/memory_store.h"
 
 #include <fmt/core.h>
@@ -13,7 +14,7 @@ namespace gantry::store {
 
 namespace {
 
-constexpr std::uint64_t kEntryOctets = 8;  // a sequence number, a job id
+constexpr std::uint64_t kEntryOctets = 8;  // a sequence number or a job id
 
 std::uint64_t octets_of(const AppendBatch& batch) {
   std::uint64_t sum = 0;

@@ -1,10 +1,11 @@
-// MemoryStore: the Store's twin for tests and the simulator. Same checks, same order, same errors;
-// what a committed call wrote survives restart(), as a disk survives its controller.
+// MemoryStore: the Store's twin for tests and the simulator. It makes the same checks, keeps the
+// same order and returns the same errors. What a committed call wrote survives restart(), as a disk
+// survives its controller.
 //
-// Faults are planned one ahead and are as hard as the real ones: the call fails and the store
-// refuses everything until restart(), which is what opening the directory again is on disk.
-// With keep_everything it also remembers each event, spec and blob ever committed, so that a test
-// can replay from empty and compare.
+// A fault is planned for the next call, and is as hard as a real one: the call fails, and the store
+// refuses everything until restart(), which stands for opening the directory again. With
+// keep_everything it also remembers each event, spec and blob ever committed, so that a test can
+// replay from empty and compare.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,8 @@
 
 namespace gantry::store {
 
-// Where the controller dies in a write: nothing is durable yet, or all of it is but no one knows.
+// Where the controller dies during a write: before anything is durable, or after everything is
+// durable but nobody has been told.
 enum class CrashPoint : std::uint8_t { before_commit, after_commit };
 
 class MemoryStore final : public Store {
@@ -44,19 +46,20 @@ class MemoryStore final : public Store {
   void crash_next_fold(CrashPoint point) { fold_crash_ = point; }
   // Writes that would bring the store's content above this many octets fail with out_of_space.
   void limit_space(std::optional<std::uint64_t> octets) { space_ = octets; }
-  // The controller's process is gone and starts again: planned crashes and the poison are gone,
-  // committed data stays. The space limit stays too: a restart does not empty a disk.
+  // The controller's process dies and starts again: planned crashes and the poisoned state are
+  // gone, committed data stays. The space limit stays too, because a restart does not empty a disk.
   void restart();
   [[nodiscard]] bool poisoned() const { return poisoned_.has_value(); }
 
-  // Only with keep_everything; in the order committed.
+  // All events ever committed, in their order; only with keep_everything.
   [[nodiscard]] const std::vector<JournalEntry>& every_event() const { return every_event_; }
   [[nodiscard]] const std::vector<std::pair<JobId, Bytes>>& every_spec() const {
     return every_spec_;
   }
 
  private:
-  // Applies write() unless a planned fault says otherwise; `growth`: octets it will add.
+  // Applies write() unless a planned fault prevents it. `growth` is the number of octets that it
+  // will add.
   template <class Write>
   Result<void> commit(std::optional<CrashPoint>& crash, std::uint64_t growth, Write&& write);
   [[nodiscard]] Result<void> usable() const;
@@ -72,7 +75,7 @@ class MemoryStore final : public Store {
   std::map<Digest, Bytes> blobs_;
   std::map<Bytes, Bytes> history_;  // by history_key
   std::set<Bytes> history_index_;   // history_index_key
-  std::uint64_t octets_ = 0;        // of all keys and values above, index left out
+  std::uint64_t octets_ = 0;        // octets of all keys and values above, without the index
   std::uint64_t commits_ = 0;
 
   std::optional<CrashPoint> append_crash_;

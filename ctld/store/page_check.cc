@@ -1,4 +1,4 @@
-// The walk over an LMDB file's pages; see the header.
+// Walks over the pages of an LMDB file; see the header.
 #include "ctld/store/page_check.h"
 
 #include <fcntl.h>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint32_t kMagic = 0xBEEFC0DE;
 constexpr std::uint32_t kDataVersion = 1;
-constexpr std::uint64_t kNoPage = ~0ULL;  // root of an empty table
+constexpr std::uint64_t kNoPage = ~0ULL;  // the root of an empty table
 constexpr std::uint64_t kMetaPages = 2;
 constexpr std::size_t kPageHeader = 16;
 constexpr std::size_t kNodeHeader = 8;
@@ -26,7 +26,7 @@ constexpr int kDeepest = 32;  // LMDB's CURSOR_STACK
 enum : std::uint16_t { kBranchPage = 1, kLeafPage = 2, kOverflowPage = 4, kMetaPage = 8 };
 enum : std::uint16_t { kBigData = 1, kSubTable = 2 };
 constexpr std::uint16_t kIntegerKeys = 8;
-// Of the tables that may have more leaves than are read at start.
+// Tables that may have more leaves than are read at start.
 constexpr std::string_view kBigTables[] = {"history", "history_index"};
 
 struct TableRecord {  // MDB_db
@@ -55,19 +55,19 @@ T read_as(const char* at) {
 struct Node {
   std::string_view key;
   std::uint16_t flags = 0;
-  std::uint64_t child = 0;  // of a branch
-  std::uint64_t size = 0;   // of a leaf's data
+  std::uint64_t child = 0;  // for a branch
+  std::uint64_t size = 0;   // for a leaf: size of the data
   const char* data = nullptr;
 };
 
-// What a walk knows of its table.
+// What a walk knows about its table.
 enum class Kind : std::uint8_t { free_list, names, data };
 struct Walk {
   std::string_view name;
   Kind kind = Kind::data;
   TableRecord table;
   bool skip_leaves = false;
-  TableRecord seen;  // counts
+  TableRecord seen;  // what the walk has counted
 };
 // Keys of a subtree: lo <= key < hi.
 struct Bounds {
@@ -117,7 +117,7 @@ class Checker {
   std::uint64_t page_bytes_ = 4096;
   Meta meta_;
   std::vector<bool> taken_;
-  std::vector<Node> nodes_;  // of the page that nodes() looked at last
+  std::vector<Node> nodes_;  // the page that nodes() read last
   PageCount count_;
   std::string problem_;
 };
@@ -144,7 +144,8 @@ bool Checker::read_metas() {
   for (std::uint64_t i = 0; i < kMetaPages; ++i)
     if (!good_meta(i, meta[i])) return false;
   if (meta[1].free.pad != size) return bad(1, "its two heads differ in their page size");
-  // Each commit writes one head, in turn: an even transaction the first, an odd one the second.
+  // Commits write the two heads in turn: even transactions the first one, odd transactions the
+  // second.
   const std::uint64_t a = meta[0].transaction;
   const std::uint64_t b = meta[1].transaction;
   const bool fresh = a == 0 && b == 0;
@@ -160,7 +161,7 @@ bool Checker::read_metas() {
   return true;
 }
 
-// Notes the pages as used; each is so once, and inside the file.
+// Marks the pages as used. Each page may be used once, and must be inside the file.
 bool Checker::take(std::uint64_t number, std::uint64_t count, std::uint64_t from) {
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint64_t page = number + i;
@@ -218,7 +219,7 @@ bool Checker::page(Walk& walk, std::uint64_t number, int level, const Bounds& bo
   return is_leaf ? leaf(walk, number, bounds) : branch(walk, number, level, bounds);
 }
 
-// Reads the page's nodes; they lie within it, and together fill it.
+// Reads the page's nodes. They must lie within the page, and together fill it.
 bool Checker::nodes(std::uint64_t number, bool is_branch) {
   const char* start = at(number);
   const std::size_t lower = read_as<std::uint16_t>(start + 12);
@@ -268,7 +269,7 @@ bool Checker::branch(Walk& walk, std::uint64_t number, int level, const Bounds& 
   const std::vector<Node> children = nodes_;
   if (children.size() < (walk.kind == Kind::free_list ? 1 : 2))
     return bad(number, "a page has too few entries");
-  for (std::size_t i = 1; i < children.size(); ++i) {  // the first one's key means nothing
+  for (std::size_t i = 1; i < children.size(); ++i) {  // the key of the first child has no meaning
     if (!key_fits(walk, number, children[i].key, bounds)) return false;
     if (i > 1 && !less(walk, children[i - 1].key, children[i].key))
       return bad(number, fmt::format("keys of table {} are out of order", walk.name));
@@ -290,7 +291,7 @@ bool Checker::leaf(Walk& walk, std::uint64_t number, const Bounds& bounds) {
       return bad(number, fmt::format("keys of table {} are out of order", walk.name));
   }
   walk.seen.entries += nodes_.size();
-  const bool others = walk.kind == Kind::names;  // then its nodes lead to other tables
+  const bool others = walk.kind == Kind::names;  // the nodes of such a table lead to other tables
   const std::vector<Node> tables = others ? nodes_ : std::vector<Node>();
   for (const Node& node : others ? tables : nodes_)
     if (!leaf_node(walk, number, node)) return false;
@@ -314,7 +315,7 @@ bool Checker::leaf_node(Walk& walk, std::uint64_t number, const Node& leaf) {
   return walk.kind != Kind::free_list || free_pages(number, node);
 }
 
-// Data on pages of its own: one run of them.
+// Checks data that is stored on pages of its own, as one run of them.
 bool Checker::overflow(Walk& walk, std::uint64_t from, Node& node) {
   const auto first = read_as<std::uint64_t>(node.data);
   if (!take(first, 1, from)) return false;
@@ -331,7 +332,8 @@ bool Checker::overflow(Walk& walk, std::uint64_t from, Node& node) {
   return true;
 }
 
-// The pages that a transaction has freed: how many, then their numbers, descending.
+// Checks a list of pages that a transaction has freed: their number, then the page numbers,
+// descending.
 bool Checker::free_pages(std::uint64_t number, const Node& node) {
   if (read_as<std::uint64_t>(node.key.data()) > meta_.transaction)
     return bad(number, "the free list is of a transaction to come");
@@ -343,7 +345,7 @@ bool Checker::free_pages(std::uint64_t number, const Node& node) {
     if (page >= before || page < kMetaPages || page > meta_.last_page)
       return bad(number, fmt::format("the free list names page {}, which cannot be", page));
     before = page;
-    if (page >= taken_.size()) continue;  // never written
+    if (page >= taken_.size()) continue;  // this page was never written
     if (taken_[page]) return bad(page, "a page is in use twice, or in use and free");
     taken_[page] = true;
   }

@@ -1,9 +1,10 @@
-// Looks at the pages of an LMDB file before LMDB does. LMDB trusts its file: on a damaged page it
-// may end the process, loop, or answer with something else. check_pages() reads the two meta pages
-// and walks every tree from its root, and asks of each page what LMDB takes for granted: that it is
-// inside the file, used once and not on the free list, of the right kind and depth; that its
-// entries lie within it and fill it, that keys ascend and stay within their parent's; and that the
-// counts of each table are right. Contents are not looked at: those have checksums (sealed.h).
+// Checks the pages of an LMDB file before LMDB uses them. LMDB trusts its file: on a damaged page
+// it may end the process, loop, or return wrong data. check_pages() reads the two meta pages and
+// walks through every tree from its root. For each page it checks what LMDB takes for granted: the
+// page is inside the file, is used once and is not on the free list, and has the right kind and
+// depth; its entries lie within it and fill it; keys ascend and stay within the bounds of the
+// parent's keys; and the counts of each table are right. Contents are not checked here: they have
+// checksums (sealed.h).
 //
 // The layout is that of LMDB 0.9 (lmdb/libraries/liblmdb/mdb.c), on a little-endian 64-bit machine.
 #pragma once
@@ -16,17 +17,19 @@
 namespace gantry::store {
 
 struct PageCheck {
-  // The leaves of tables with more of them than this are not read: their time would be the disk's,
-  // and nothing at start needs them. For history alone, which only ever grows; see kBigTables.
+  // If a table has more leaves than this, its leaves are not read, because reading them would take
+  // long and nothing at start needs them. This is only for the history, which always grows; see
+  // kBigTables.
   std::uint64_t most_leaves = ~0ULL;
 };
 
 struct PageCount {
   std::uint64_t read = 0;
-  std::uint64_t skipped = 0;  // leaves of tables that are too big
+  std::uint64_t skipped = 0;  // leaves that were not read, of tables that are too big
 };
 
-// `path` is data.mdb; nobody may write to it meanwhile. malformed: what is wrong, at which octet.
+// `path` is data.mdb; nobody may write to it meanwhile. The error malformed says what is wrong, and
+// at which octet.
 Result<PageCount> check_pages(const std::string& path, const PageCheck& options);
 
 }  // namespace gantry::store

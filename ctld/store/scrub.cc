@@ -15,7 +15,7 @@ const TableHandle& table_at(const LmdbEnv& env, std::size_t index) {
 }
 
 bool is_format(const TableHandle& table, std::string_view key) {
-  return table.name == "store" && key.starts_with("format");  // looked at when it is opened
+  return table.name == "store" && key.starts_with("format");  // checked when the store is opened
 }
 
 class Piece {

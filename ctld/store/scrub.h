@@ -1,7 +1,9 @@
-// Reading everything again, piece by piece, to see whether each value still has its checksum.
+// Reads everything in the store again, piece by piece, to check that each value still fits its
+// checksum.
 //
-// A piece is one short read transaction, so it may run beside the writer; between two pieces what
-// has changed is seen as it is then. For history it also sees that what the index names is there.
+// A piece is one short read transaction, so it may run beside the writer. Changes between two
+// pieces are seen by the next one. For the history it also checks that the records exist that the
+// index names.
 #pragma once
 
 #include <cstdint>
@@ -18,21 +20,21 @@ class LmdbEnv;
 
 struct ScrubAt {
   std::size_t table = 0;
-  Bytes key;  // the last one looked at
+  Bytes key;  // the key that was checked last
 };
 
 struct ScrubPiece {
   std::uint64_t entries = 0;
   std::uint64_t octets = 0;
   std::vector<std::string> damaged;  // one sentence each
-  bool end = false;                  // all has been seen
+  bool end = false;                  // everything has been checked
 };
 
-// Up to so many octets from `at` on, which moves along; never longer than kReadBudget.
+// Checks up to so many octets from `at` on, and moves `at`; never takes longer than kReadBudget.
 Result<ScrubPiece> scrub_piece(const LmdbEnv& env, ScrubAt& at, std::uint64_t octets);
 
-// gantry-ctld --check-store: looks at all pages and all values of the store in `directory`, which
-// no controller has open, and changes nothing. An error: it could not be read at all.
+// gantry-ctld --check-store: checks all pages and all values of the store in `directory`, which no
+// controller may have open, and changes nothing. The error means that it could not be read at all.
 struct StoreReport {
   std::uint64_t format = 0;
   std::uint64_t pages = 0;

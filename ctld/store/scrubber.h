@@ -1,5 +1,5 @@
-// The slow scrub: a thread that reads the whole store again and again, a little each time, and says
-// what no longer has its checksum before somebody needs it.
+// The slow scrub: a thread that reads the whole store again and again, a little each time, and
+// reports values that no longer fit their checksum before somebody needs them.
 #pragma once
 
 #include <chrono>
@@ -14,21 +14,22 @@
 namespace gantry::store {
 
 struct ScrubPace {
-  std::uint64_t octets = 1 << 20;  // of one piece: with the pause, 8 MiB in a second
+  std::uint64_t octets = 1 << 20;  // octets of one piece; with the pause this is 8 MiB in a second
   std::chrono::milliseconds pause{125};
-  std::chrono::minutes between{60};  // the end of one pass and the next
+  std::chrono::minutes between{60};  // between the end of one pass and the next pass
 };
 
 struct ScrubStatus {
-  std::uint64_t passes = 0;   // ended since the start
-  std::uint64_t octets = 0;   // of this pass
-  std::uint64_t damaged = 0;  // entries, of this pass and the last whole one: whichever has more
+  std::uint64_t passes = 0;  // passes that have ended since the start
+  std::uint64_t octets = 0;  // octets read in this pass
+  // damaged entries of this pass or of the last complete one, whichever has more
+  std::uint64_t damaged = 0;
 };
 
 class Scrubber {
  public:
-  // `store` must outlive it. `damaged` gets a sentence for each damaged entry, the first
-  // kMostDamaged of a pass, on the scrubber's own thread.
+  // `store` must outlive this object. `damaged` gets a sentence for each damaged entry, for the
+  // first kMostDamaged of a pass, on the scrubber's own thread.
   Scrubber(const LmdbStore& store, ScrubPace pace, std::function<void(std::string)> damaged);
   ~Scrubber();
   Scrubber(const Scrubber&) = delete;
@@ -37,16 +38,16 @@ class Scrubber {
 
  private:
   void run();
-  bool pass();                                // false: it is to stop
-  bool rest(std::chrono::milliseconds time);  // false: it is to stop
+  bool pass();                                // false: it has to stop
+  bool rest(std::chrono::milliseconds time);  // false: it has to stop
   void note(const ScrubPiece& piece, std::uint64_t& damaged);
 
   const LmdbStore& store_;
   ScrubPace pace_;
   std::function<void(std::string)> damaged_;
-  mutable std::mutex mutex_;  // guards the three below
+  mutable std::mutex mutex_;  // guards the three members below
   ScrubStatus status_;
-  std::uint64_t last_damaged_ = 0;  // of the last whole pass
+  std::uint64_t last_damaged_ = 0;  // number in the last complete pass
   bool stopping_ = false;
   std::condition_variable wake_;
   std::thread thread_;

@@ -1,5 +1,5 @@
-// What both implementations share: table names, ordered keys, and the checks that turn a caller's
-// bug into an assertion before anything is written.
+// Code that both implementations share: table names, ordered keys, and the checks that turn a
+// caller's bug into an assertion before anything is written.
 #include "ctld/store/store.h"
 
 #include "common/assert.h"

@@ -100,20 +100,20 @@ struct AppendBatch {
 struct RecordChange {
   Table table;
   Bytes key;
-  std::optional<Bytes> value;  // unset: remove the record (absent is fine)
+  std::optional<Bytes> value;  // not set: remove the record (it need not exist)
 };
 
-// One finished job (or array task), for good. Several with the same job id are kept apart by `end`;
-// a second one with both the same replaces the first.
+// One finished job (or array task), stored for good. Several runs with the same job id differ in
+// `end`; a second one with the same id and end replaces the first.
 struct HistoryEntry {
   Instant end;  // >= 0
   JobId job;
-  std::optional<JobId> array;  // the array it belongs to; found by that id as well
+  std::optional<JobId> array;  // the array it belongs to, whose id finds it too
   Bytes data;
 };
 
 struct FoldBatch {
-  EventSeq applied;                   // the records are as of this event; never goes back
+  EventSeq applied;                   // the records are as of this event; it never goes back
   std::vector<RecordChange> records;  // sorted by (table, key), each at most once
   std::vector<HistoryEntry> history;
   std::vector<JobId> spec_deletes;   // sorted; absent is fine
@@ -144,20 +144,20 @@ struct HistoryScan {
   std::optional<Instant> from;
   std::optional<Instant> to;
   HistoryOrder order = HistoryOrder::newest_first;
-  std::optional<HistoryPosition> resume;  // HistoryPage::resume of the page before
+  std::optional<HistoryPosition> resume;  // from the page before
   std::optional<JobId> id;                // only this job, or the elements of this array
   std::size_t limit = 1000;               // 1..kMaxHistoryPage records
 };
 
 struct HistoryPage {
-  std::vector<HistoryEntry> entries;      // `array` is not filled in; it is in the caller's data
-  std::optional<HistoryPosition> resume;  // unset: there is no more
+  std::vector<HistoryEntry> entries;      // `array` is not set here; the caller's data has it
+  std::optional<HistoryPosition> resume;  // not set: there is no more
 };
 
 struct Stats {
   EventSeq last;  // newest event in the journal, or `applied`
   EventSeq applied;
-  std::uint64_t journal_entries = 0;  // in the table, trimmed ones gone
+  std::uint64_t journal_entries = 0;  // in the table, without trimmed ones
   std::uint64_t specs = 0;
   std::uint64_t blobs = 0;
   std::uint64_t history = 0;
@@ -172,12 +172,12 @@ class Store {
  public:
   virtual ~Store() = default;
 
-  // Durable on return. An empty batch is allowed and costs nothing.
+  // The batch is durable when this returns. An empty batch is allowed and costs nothing.
   virtual Result<void> append(const AppendBatch& batch) = 0;
   // Records, history, deletes and `applied`, all or nothing; also trims a first piece of journal.
   virtual Result<void> fold(const FoldBatch& batch) = 0;
-  // One bounded piece of upkeep: trims journal at or below `applied`, looks for dead readers once
-  // a minute. True if there is more to do now. Call between turns.
+  // Does one bounded piece of upkeep: trims the journal at or below `applied`, and looks for dead
+  // readers once a minute. Returns true if there is more to do now. Call it between turns.
   virtual Result<bool> maintain() = 0;
 
   virtual Result<void> load(const LoadVisitor& visitor) const = 0;
@@ -185,7 +185,8 @@ class Store {
   [[nodiscard]] virtual Result<Bytes> read_spec(JobId job) const = 0;
   [[nodiscard]] virtual Result<Bytes> read_blob(const Digest& digest) const = 0;
   [[nodiscard]] virtual bool has_blob(const Digest& digest) const = 0;
-  // One page; may hold fewer than `limit` (even none) with `resume` set when a bound was reached.
+  // Reads one page. It may have fewer than `limit` records (even none) with `resume` set, if a
+  // bound was reached.
   [[nodiscard]] virtual Result<HistoryPage> read_history(const HistoryScan& scan) const = 0;
 
   [[nodiscard]] virtual Stats stats() const = 0;
