@@ -18,6 +18,8 @@
 
 namespace gantry::test {
 
+inline constexpr Duration kUnhurried = minutes(10);
+
 class FakeController {
  public:
   FakeController();
@@ -69,6 +71,10 @@ class FakeController {
   }
 
   std::uint64_t epoch = 1;
+  // That accept() tells the node. After three that a test did not answer the node gives its session
+  // up; a test that is busy for longer than that, on a slow machine, says kUnhurried.
+  static constexpr Duration kHeartbeat = milliseconds(200);
+  Duration heartbeat = kHeartbeat;
   std::optional<Duration> fence_after;  // that accept() tells the node
   Bytes permission_key;                 // that accept() tells the node; "" = none
   [[nodiscard]] std::uint16_t port() const;
