@@ -43,6 +43,17 @@ void files_of(JobSpec& spec, const Words& w) {
   if (const std::string* file = w.find("out")) spec.std_out = *file;
 }
 
+void counts_of(JobSpec& spec, const Words& w) {
+  const auto count = [](const std::string& text) {
+    return static_cast<std::uint32_t>(std::stoul(text.substr(text.find(':') + 1)));
+  };
+  if (const std::string* gres = w.find("gres"))  // NAME:N
+    spec.shape.gres.push_back({gres->substr(0, gres->find(':')), count(*gres)});
+  if (const std::string* licenses = w.find("licenses"))  // NAME:N,...
+    for (const std::string& one : listed(*licenses))
+      spec.shape.licenses.push_back({one.substr(0, one.find(':')), count(one)});
+}
+
 }  // namespace
 
 proto::SubmitJob World::submit_message(const std::string& user, const Words& w) const {
@@ -75,18 +86,6 @@ proto::SubmitJob World::submit_message(const std::string& user, const Words& w) 
   text("part", [&](const std::string& v) { s.shape.gpu_share = std::stoul(v); });
   text("slice", [&](const std::string& v) { s.shape.gpu_slice = v; });
   text("shards", [&](const std::string& v) { s.shape.gpu_shards = std::stoul(v); });
-  text("gres", [&](const std::string& v) {  // NAME:N
-    const auto colon = v.find(':');
-    s.shape.gres.push_back(
-        {v.substr(0, colon), static_cast<std::uint32_t>(std::stoul(v.substr(colon + 1)))});
-  });
-  text("licenses", [&](const std::string& v) {  // NAME:N,...
-    for (const std::string& one : listed(v)) {
-      const auto colon = one.find(':');
-      s.shape.licenses.push_back(
-          {one.substr(0, colon), static_cast<std::uint32_t>(std::stoul(one.substr(colon + 1)))});
-    }
-  });
   text("constraint", [&](const std::string& v) { s.shape.constraint = v; });
   text("exclusive", [&](const std::string&) { s.shape.exclusive = true; });
   text("on", [&](const std::string& v) { s.shape.required_nodes = hosts(v); });
@@ -106,6 +105,7 @@ proto::SubmitJob World::submit_message(const std::string& user, const Words& w) 
   text("script", [&](const std::string& v) { m.script = v; });
   text("script_bytes", [&](const std::string& v) { m.script.resize(std::stoul(v), '#'); });
   files_of(s, w);
+  counts_of(s, w);
   text("mail", [&](const std::string& v) { s.given.push_back("mail-type=" + v); });
   text("mail_to", [&](const std::string& v) { s.given.push_back("mail-user=" + v); });
   text("image", [&](const std::string& v) { s.container.image = v; });

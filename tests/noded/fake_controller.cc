@@ -70,7 +70,7 @@ proto::NodeRegister FakeController::accept(std::vector<proto::AttemptKey> kill) 
   proto::NodeAccept answer;
   answer.stamp = {Epoch{epoch}, ++session_, 0};
   seq_ = 0;
-  answer.heartbeat = milliseconds(200);
+  answer.heartbeat = heartbeat;
   answer.fence_after = fence_after;
   answer.permission_key = permission_key;
   answer.heard = registration.sent;

@@ -19,6 +19,8 @@
 
 namespace gantry::test {
 
+inline constexpr Duration kUnhurried = minutes(10);
+
 class FakeController {
  public:
   FakeController();
@@ -71,6 +73,10 @@ class FakeController {
   }
 
   std::uint64_t epoch = 1;
+  // The heartbeat that accept() tells the node. After three that a test did not answer the node
+  // gives its session up; a test that is busy for longer, on a slow machine, says kUnhurried.
+  static constexpr Duration kHeartbeat = milliseconds(200);
+  Duration heartbeat = kHeartbeat;
   std::optional<Duration> fence_after;  // the time that accept() tells the node
   Bytes permission_key;                 // the key that accept() tells the node; "" = none
   [[nodiscard]] std::uint16_t port() const;

@@ -87,7 +87,7 @@ std::size_t resident_mib(pid_t pid) {
 }
 
 TEST_CASE("forty unfinished messages of a job do not fill its node, and the next one is served") {
-  JobWithSocket n;
+  JobWithSocket n(kUnhurried);
   constexpr std::size_t kLength = 15u << 20;
   Bytes frame;
   net::append_frame(frame, {proto::kProtocolVersion, kPing, 1}, Bytes(kLength, 'x'));
@@ -118,7 +118,7 @@ TEST_CASE("forty unfinished messages of a job do not fill its node, and the next
 }
 
 TEST_CASE("the largest message of a job does not break its node's link, and a larger one is none") {
-  JobWithSocket n;
+  JobWithSocket n(kUnhurried);
   n.ask(kPing, Bytes(node::kMostJobMessage - net::kHeaderBytes, 'x'));
   const auto relay = n.ctld.expect<proto::NodeRelay>();
   CHECK(relay.body.size() == node::kMostJobMessage - net::kHeaderBytes);
@@ -141,7 +141,7 @@ TEST_CASE("the largest message of a job does not break its node's link, and a la
 }
 
 TEST_CASE("requests that are not answered wait in bounded number") {
-  JobWithSocket n;
+  JobWithSocket n(kUnhurried);
   const Bytes body(4u << 20, 'x');
   std::size_t refused = 0;
   for (std::uint64_t i = 0; i < 12; ++i) {
@@ -173,7 +173,7 @@ TEST_CASE("requests that are not answered wait in bounded number") {
 
 TEST_CASE(
     "a number that a request has is no other request's, and closed connections wait for none") {
-  JobWithSocket n;
+  JobWithSocket n(kUnhurried);
   const auto code = [&] {
     const auto got = n.inside->receive(seconds(20));
     REQUIRE(got);
@@ -226,7 +226,7 @@ TEST_CASE("a connection has one ticket for its steps, however often it asks") {
 }
 
 TEST_CASE("strangers who say no ticket keep no step's stream out, and leave the daemon its files") {
-  JobWithSocket n;
+  JobWithSocket n(kUnhurried);
   // As much as the daemon asks for where it is given less.
   const rlimit daemons{4'608, 4'608};
   REQUIRE(::prlimit(n.node.pid(), RLIMIT_NOFILE, &daemons, nullptr) == 0);
@@ -244,7 +244,6 @@ TEST_CASE("strangers who say no ticket keep no step's stream out, and leave the 
     auto one = net::connect_to(address, net::Deadline(seconds(5)));
     REQUIRE(one);
     silent.push_back(std::move(*one));
-    if (i % 100 == 0) n.ctld.nothing<proto::Goodbye>(milliseconds(1));  // it answers heartbeats
   }
   // What the daemon does besides goes on: commands of jobs are taken, and a job starts.
   std::vector<net::JobSocketClient> commands;
@@ -277,7 +276,7 @@ TEST_CASE(
   SUBCASE("an odd number of files") {
     ++limit;
   }
-  JobWithSocket n;
+  JobWithSocket n(kUnhurried);
   const rlimit daemons{limit, limit};
   REQUIRE(::prlimit(n.node.pid(), RLIMIT_NOFILE, &daemons, nullptr) == 0);
   std::vector<net::JobSocketClient> commands;
@@ -309,7 +308,7 @@ std::int64_t ticks_of(pid_t pid) {
 }
 
 TEST_CASE("a ticket that is begun and not ended costs a node no time, and a whole one is taken") {
-  JobWithSocket n;
+  JobWithSocket n(kUnhurried);
   n.ask(static_cast<std::uint16_t>(proto::MessageType::StepListen),
         codec::encode(proto::StepListen{}));
   const auto got = n.inside->receive(seconds(20));
@@ -331,7 +330,7 @@ TEST_CASE("a ticket that is begun and not ended costs a node no time, and a whol
   for (int i = 0; i < 900; ++i) begin("GSS1");
   begin(crypt->output().substr(0, 20));
   const std::int64_t before = ticks_of(n.node.pid());
-  CHECK(n.ctld.nothing<proto::Goodbye>(seconds(3)));  // it answers heartbeats meanwhile
+  ::sleep(3);
   CHECK(ticks_of(n.node.pid()) - before < 20);
   REQUIRE(net::write_some(begun.back().fd(), crypt->output().substr(20)));
   REQUIRE(net::wait_for(n.inside->descriptor(), net::Wait::read, net::Deadline(seconds(9))));

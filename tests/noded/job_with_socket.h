@@ -17,7 +17,7 @@ struct JobWithSocket : ProcessNode {
   std::string path;
   std::optional<net::JobSocketClient> inside;
 
-  JobWithSocket() {
+  explicit JobWithSocket(Duration heartbeat = FakeController::kHeartbeat) : ProcessNode(heartbeat) {
     ctld.send(job(1, "echo $GANTRY_JOB_SOCKET > where; sleep 60\n"));
     started(1);
     for (; path.empty(); ::usleep(10'000)) path = read_text(work + "/where");

@@ -19,7 +19,8 @@ inline proto::Launch launch(FakeController& ctld, std::uint64_t job, const std::
 // A node for the other tests: it runs jobs as plain processes, which need no privilege.
 class ProcessNode {
  public:
-  ProcessNode() : node(ctld, "process") {
+  explicit ProcessNode(Duration heartbeat = FakeController::kHeartbeat) : node(ctld, "process") {
+    ctld.heartbeat = heartbeat;
     work = node.dir() + "/work";
     std::filesystem::create_directory(work);
     node.start();
