@@ -256,7 +256,7 @@ void look_at_machine(Start& start) {
 }
 
 // Runs one daemon after the other, each with the configuration as it was when the daemon started.
-// If one cannot start, the one after it gets the configuration from before.
+// If a daemon cannot start, the next one runs with the configuration of the one before it.
 Result<void> serve(Start start, const Options& options, Logger& log) {
   std::optional<Start> before;
   while (true) {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
 
-// A variable describes a job or a step if its name is SLURM_ or GANTRY_ and then begins so.
+// A variable describes a job or a step if its name is SLURM_ or GANTRY_, followed by one of these.
 constexpr std::array<std::string_view, 26> kJobWords{
     "JOB_",          "JOBID",        "ARRAY_",       "STEP",        "NTASKS",   "NPROCS",
     "NNODES",        "NODELIST",     "NODEID",       "NODENAME",    "PROCID",   "LOCALID",

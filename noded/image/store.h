@@ -1,4 +1,4 @@
-// The node's cache of unpacked images. Only root can enter its directories.
+// The node's cache of unpacked images. Only root puts images into it.
 //
 //   <dir>/slots/<n>.lock   held while an image is fetched: at most kImageSlots at a time
 //   <dir>/slots/<n>/       workplace of a fetch, emptied by the next one that takes the slot:

@@ -33,8 +33,9 @@ inline constexpr std::size_t kMaxConnections = 256;    // connections of one job
 inline constexpr std::size_t kMostUnanswered = 1'024;  // requests of one job
 // Bytes of the unanswered requests of one job.
 inline constexpr std::size_t kMostUnansweredBytes = 32u << 20;
-inline constexpr std::size_t kMostUnansweredInAll = 128u << 20;  // bytes of all jobs; beyond it
-inline constexpr std::size_t kFairUnanswered = 1u << 20;  // each job may have only so many bytes
+inline constexpr std::size_t kMostUnansweredInAll = 128u << 20;  // bytes of all jobs together
+// When all jobs together have more than that, each job may have only so many bytes.
+inline constexpr std::size_t kFairUnanswered = 1u << 20;
 
 class JobSockets {
  public:

@@ -61,7 +61,7 @@ struct Runtime::State {
   bool rebooted = false;  // since the state directory was last used
   Fd epoll;
   Fd notes;  // datagrams from shims
-  Fd timer;  // runs while something is being buried
+  Fd timer;  // runs while a lost shim's remains are being ended
   Fd log;    // stderr of shims
   ShimTemplate shims;
   std::map<AttemptKey, OneJob> jobs;
