@@ -30,6 +30,7 @@ struct ChildSpec {
   struct Limit {
     int what = 0;  // RLIMIT_*
     std::uint64_t most = 0;
+    std::uint64_t soft = ~0ull;  // at most `most`
   };
   std::vector<Limit> limits;
   // With CLONE_NEWNS: it can write to no file system of the host's, but below `writable` (a

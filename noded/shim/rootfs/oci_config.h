@@ -2,7 +2,9 @@
 // of an image but environment, working directory and default command.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "noded/runtime/launch.h"
@@ -25,9 +27,20 @@ struct OciInput {
   std::string seccomp_json;       // OCI form, for runc
   std::string cgroups_path;       // runc only
   std::string user_namespace;     // path of one that has its mappings; "" = the runtime makes it
+  bool has_limits = false;        // the runtime is started with job_limits() and sets none
 };
 
+inline constexpr std::uint64_t kJobFiles =
+    65536;  // that a job may have open unless it asks for more
 inline constexpr const char* kInitInside = "/dev/gantry-init";
+
+// What a job starts with, never above what this process may give.
+struct JobLimit {
+  std::string_view name;
+  int resource;  // RLIMIT_*
+  std::uint64_t soft, hard;
+};
+std::vector<JobLimit> job_limits();
 
 std::string write_oci_config(const NodeSetup& setup, const LaunchRequest& request,
                              const OciInput& input);
