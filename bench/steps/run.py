@@ -5,7 +5,7 @@ usage: run.py BUILD_DIR [--out FILE] [--quick] [--only steps|polling]
 
 Steps: a shell loop of srun inside of a batch job's container and in an allocation, one at a time and
 eight; a step of a thousand tasks over ten nodes that run nothing; a gigabyte of output, with the
-largest resident sizes of the daemons. Polling: durable submits with and without a thousand clients
+largest resident sizes of the daemons, and from inside of a job, where a relay copies it. Polling: durable submits with and without a thousand clients
 that each ask once a second, and what the clients wait for their answers.
 """
 import argparse
@@ -116,6 +116,22 @@ def output(cluster, table, size):
         table.add(f"  resident at most, {name}", f"{largest / 1e6:.1f} MB", "50 MB")
 
 
+# Beside a pipe of the same job, which says what the machine copies just then.
+def output_inside(cluster, table, size):
+    script = f"""
+take() {{ begin=$(date +%s%N); got=$("$@" | wc -c); echo "$got $(($(date +%s%N) - begin))"; }}
+piped() {{ head -c {size} /dev/zero | cat; }}
+for i in 1 2 3; do take srun -n1 --overlap head -c {size} /dev/zero; take piped; done
+"""
+    lines = [tuple(map(int, line.split())) for line in batch(cluster, script).split("\n") if line]
+    for name, some in (("through srun inside its container", lines[0::2]),
+                       ("  the same through `cat` there", lines[1::2])):
+        whole = len(some) == 3 and all(got == size for got, _ in some)
+        speed = statistics.median(got / ns * 1e3 for got, ns in some)
+        table.add(f"{size >> 20} MiB of output {name}",
+                  f"{speed:.0f} MB/s, {'whole' if whole else 'LOSSES'}", "whole")
+
+
 def bench_steps(build, table, scale):
     system.note("nodes with containers")
     c = system.Cluster(build, "crun,runc", 2, lambda t: t.replace("allow_root_jobs: false",
@@ -126,6 +142,7 @@ def bench_steps(build, table, scale):
         add_rates(table, "from outside", shell(c, loop, "-n2", "-N1", "--mem=200M"), "100/s")
         add_rates(table, "inside its container", batch(c, loop), "100/s")
         output(c, table, (1 << 30) // scale)
+        output_inside(c, table, (1 << 30) // scale)
     finally:
         c.close()
     system.note("nodes that run nothing")

@@ -60,7 +60,7 @@ const char* become(const ChildSpec& spec, int null, char** argv, char** env,
                    const sigset_t* signals) {
   if (spec.own_group) ::setpgid(0, 0);
   for (const auto& limit : spec.limits) {
-    const rlimit both{limit.most, limit.most};
+    const rlimit both{limit.soft < limit.most ? limit.soft : limit.most, limit.most};
     if (::setrlimit(static_cast<__rlimit_resource>(limit.what), &both) != 0) return "limits";
   }
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // if the shim is killed, no tool is left behind

@@ -32,6 +32,7 @@ struct ChildSpec {
   struct Limit {
     int what = 0;  // RLIMIT_*
     std::uint64_t most = 0;
+    std::uint64_t soft = ~0ull;  // at most `most`
   };
   std::vector<Limit> limits;
   // With CLONE_NEWNS: the child can write to none of the host's file systems except below the

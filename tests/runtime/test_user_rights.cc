@@ -318,8 +318,6 @@ END
 
 TEST_CASE("what a job takes of the kernel's counts for users, root and other jobs still have") {
   if (!can_run()) return;
-  const char* runtime = std::getenv("GANTRY_TEST_RUNTIME");
-  if (runtime != nullptr && std::string_view(runtime) == "runc") return;  // decision 175
   Node node;
   auto greedy = node.job(std::string(kTakeAll) + "python3 take.py 1000000 done\n");
   greedy.std_out = "greedy";

@@ -21,6 +21,8 @@
 namespace gantry::runtime {
 namespace {
 
+static_assert(kInitOpenFiles == kJobFiles);
+
 struct Pair {
   Fd ours, theirs;
 };
@@ -53,10 +55,17 @@ std::vector<std::string> init_args(const LaunchRequest& request, const std::stri
   return args;
 }
 
+// runc sets limits of a process from outside of its namespace, for which a root without
+// CAP_SYS_RESOURCE has to be the one who made it. So it is started with them.
+bool inherits_limits(const Shim& shim) {
+  return shim.setup.runtime == RuntimeKind::runc && !shim.setup.rootless;
+}
+
 Result<void> write_bundle(const Shim& shim, const std::string& bundle, const Root& root,
                           const std::vector<std::string>& env, const std::string& user_namespace) {
   OciInput input;
   input.user_namespace = user_namespace;
+  input.has_limits = inherits_limits(shim);
   input.root = root.path;
   input.read_only = root.read_only;
   input.cwd = "/";
@@ -156,12 +165,8 @@ Result<Container> start_container(const Shim& shim, const Root& root, const Stan
                                   const std::vector<std::string>& env, Signals& signals) {
   const std::string bundle = shim.setup.mount_dir + "/bundle";
   const std::string log = shim.setup.mount_dir + "/runtime.log";
-  // The namespace is held until the runtime has entered it. runc cannot use one that was made
-  // before: it sets limits of a process from outside of its namespace, and a root without
-  // CAP_SYS_RESOURCE may do that only if it made the namespace itself.
-  std::optional<UserNamespace> owned;
-  if (shim.setup.user_namespace && !shim.setup.rootless &&
-      shim.setup.runtime == RuntimeKind::crun) {
+  std::optional<UserNamespace> owned;  // held until the runtime has entered the namespace
+  if (shim.setup.user_namespace && !shim.setup.rootless) {
     const IdMappings ids = mappings_of(shim.setup, shim.request);
     auto made = UserNamespace::make(shim.request.key.job, ids.uids, ids.gids);
     if (!made) return tl::unexpected(made.error());
@@ -197,6 +202,9 @@ Result<Container> start_container(const Shim& shim, const Root& root, const Stan
     spec.cgroup = &cgroup;
     spec.cgroup_directory = directory.get();
   }
+  if (inherits_limits(shim))
+    for (const JobLimit& limit : job_limits())
+      spec.limits.push_back({limit.resource, limit.hard, limit.soft});
   const auto pid = spawn(spec);
   if (!pid) return tl::unexpected(pid.error());
   pair->theirs.reset();

@@ -27,6 +27,7 @@ using gantry::runtime::InitNote;
 using gantry::runtime::InitWord;
 using gantry::runtime::kInitFileCount;
 using gantry::runtime::kInitFiles;
+using gantry::runtime::kInitOpenFiles;
 using gantry::runtime::kInitSocket;
 
 constexpr int kSignals = 64;
@@ -34,6 +35,7 @@ constexpr long kMaskBytes = 8;
 constexpr long kNoSignal = 0x4000;  // MSG_NOSIGNAL
 constexpr long kDontWait = 0x40;    // MSG_DONTWAIT
 constexpr long kNoHang = 1;         // WNOHANG
+constexpr long kFilesLimit = 7;     // RLIMIT_NOFILE
 
 [[noreturn]] void leave(int status) {
   for (;;) call(SYS_exit_group, status);
@@ -188,6 +190,15 @@ struct Init {
   }
 };
 
+// A runtime in Go starts with as many open files as its hard limit allows, and hands that on.
+void lower_files() {
+  unsigned long limit[2] = {0, 0};  // soft, hard
+  if (call(SYS_prlimit64, 0, kFilesLimit, 0, address(limit)) != 0 || limit[0] <= kInitOpenFiles)
+    return;
+  limit[0] = kInitOpenFiles;
+  call(SYS_prlimit64, 0, kFilesLimit, address(limit), 0);
+}
+
 }  // namespace
 
 extern "C" [[noreturn]] __attribute__((used)) void init_main(long* stack) {
@@ -213,6 +224,7 @@ extern "C" [[noreturn]] __attribute__((used)) void init_main(long* stack) {
     if (call(SYS_dup3, kInitFiles + i, i, 0) != i) leave(3);
     call(SYS_close, kInitFiles + i);
   }
+  lower_files();
   const unsigned long all = ~0ul;
   call(SYS_rt_sigprocmask, SIG_SETMASK, address(&all), 0, kMaskBytes);
   const long signals = call(SYS_signalfd4, -1, address(&all), kMaskBytes, O_CLOEXEC | O_NONBLOCK);

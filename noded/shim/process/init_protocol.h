@@ -15,6 +15,8 @@ inline constexpr int kInitSocket = 3;
 // user with fchown, even if one is the host's /dev/null.
 inline constexpr int kInitFiles = 4;
 inline constexpr int kInitFileCount = 3;
+// As a soft limit for the job; init lowers what it was started with.
+inline constexpr std::uint64_t kInitOpenFiles = 65536;
 
 enum class InitWord : std::int32_t {
   up = 1,           // init to shim: PID 1 runs

@@ -34,33 +34,16 @@ void texts(Writer& w, std::string_view name, const Range& values) {
   w.EndArray();
 }
 
-struct Limit {
-  std::string_view name;
-  int resource;
-  rlim_t soft, hard;
-};
-
-// Resource limits that a job starts with, never above what this process may give.
 void limits(Writer& w) {
-  constexpr rlim_t kMax = RLIM_INFINITY;
-  const std::array<Limit, 6> wanted{{{"RLIMIT_NOFILE", RLIMIT_NOFILE, 65536, 1048576},
-                                     {"RLIMIT_SIGPENDING", RLIMIT_SIGPENDING, 16384, 16384},
-                                     {"RLIMIT_MSGQUEUE", RLIMIT_MSGQUEUE, 819200, 819200},
-                                     {"RLIMIT_CORE", RLIMIT_CORE, 0, kMax},
-                                     {"RLIMIT_MEMLOCK", RLIMIT_MEMLOCK, kMax, kMax},
-                                     {"RLIMIT_STACK", RLIMIT_STACK, 8u << 20, kMax}}};
   key(w, "rlimits");
   w.StartArray();
-  for (const auto& limit : wanted) {
-    rlimit own{};
-    if (::getrlimit(static_cast<__rlimit_resource_t>(limit.resource), &own) != 0) continue;
-    const rlim_t hard = std::min(limit.hard, own.rlim_max);
+  for (const JobLimit& limit : job_limits()) {
     w.StartObject();
     pair(w, "type", limit.name);
     key(w, "soft");
-    w.Uint64(std::min(limit.soft, hard));
+    w.Uint64(limit.soft);
     key(w, "hard");
-    w.Uint64(hard);
+    w.Uint64(limit.hard);
     w.EndObject();
   }
   w.EndArray();
@@ -106,7 +89,7 @@ void process(Writer& w, const NodeSetup& setup, const LaunchRequest& request,
   for (const char* set : {"bounding", "effective", "inheritable", "permitted", "ambient"})
     texts(w, set, std::array<std::string_view, 0>{});
   w.EndObject();
-  if (!setup.rootless) limits(w);
+  if (!setup.rootless && !input.has_limits) limits(w);
   key(w, "oomScoreAdj");
   w.Int(score_of_oom());
   w.EndObject();
@@ -313,6 +296,23 @@ IdMappings mappings_of(const NodeSetup& setup, const LaunchRequest& request) {
   gids.insert(gids.end(), request.device_gids.begin(), request.device_gids.end());
   return {keep_mapping({request.owner.uid.value()}, setup.subid_base),
           keep_mapping(std::move(gids), setup.subid_base)};
+}
+
+std::vector<JobLimit> job_limits() {
+  constexpr std::uint64_t kMax = RLIM_INFINITY;
+  std::vector<JobLimit> wanted{{"RLIMIT_NOFILE", RLIMIT_NOFILE, kJobFiles, 1048576},
+                               {"RLIMIT_SIGPENDING", RLIMIT_SIGPENDING, 16384, 16384},
+                               {"RLIMIT_MSGQUEUE", RLIMIT_MSGQUEUE, 819200, 819200},
+                               {"RLIMIT_CORE", RLIMIT_CORE, 0, kMax},
+                               {"RLIMIT_MEMLOCK", RLIMIT_MEMLOCK, kMax, kMax},
+                               {"RLIMIT_STACK", RLIMIT_STACK, 8u << 20, kMax}};
+  for (JobLimit& limit : wanted) {
+    rlimit own{};
+    if (::getrlimit(static_cast<__rlimit_resource_t>(limit.resource), &own) == 0)
+      limit.hard = std::min<std::uint64_t>(limit.hard, own.rlim_max);
+    limit.soft = std::min(limit.soft, limit.hard);
+  }
+  return wanted;
 }
 
 std::string write_oci_config(const NodeSetup& setup, const LaunchRequest& request,

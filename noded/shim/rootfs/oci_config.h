@@ -2,7 +2,9 @@
 // environment, the working directory and the default command.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "noded/runtime/launch.h"
@@ -26,9 +28,20 @@ struct OciInput {
   std::string cgroups_path;       // runc only
   // Path of a namespace that has its mappings; "" = the runtime makes one.
   std::string user_namespace;
+  bool has_limits = false;  // the runtime is started with job_limits() and sets none
 };
 
+inline constexpr std::uint64_t kJobFiles =
+    65536;  // that a job may have open unless it asks for more
 inline constexpr const char* kInitInside = "/dev/gantry-init";
+
+// What a job starts with, never above what this process may give.
+struct JobLimit {
+  std::string_view name;
+  int resource;  // RLIMIT_*
+  std::uint64_t soft, hard;
+};
+std::vector<JobLimit> job_limits();
 
 std::string write_oci_config(const NodeSetup& setup, const LaunchRequest& request,
                              const OciInput& input);
