@@ -4,6 +4,7 @@
 
 #include "common/codec/codec.h"
 #include "ctld/core/access/select.h"
+#include "ctld/core/runtime.h"
 #include "ctld/core/state/state.h"
 #include "ctld/rpc/dispatch.h"
 #include "ctld/server.h"
@@ -53,7 +54,7 @@ void Server::what_if(const Asked& asked, const proto::WhatIf& message) {
   const auto jobs = core::resolve(core_->state(), asked.who, {message.job}, unknown);
   std::optional<JobId> job;
   for (const core::Selected& s : jobs)
-    if (!job && core_->state().jobs.at(s.job).told_startable > 0) job = s.job;
+    if (!job && core_->runtime().marks.at(s.job).told.startable > 0) job = s.job;
   if (jobs.empty())
     return refuse(
         asked.session, asked.request,

@@ -7,68 +7,68 @@
 
 #include "common/time/time.h"
 #include "ctld/core/event/events.h"
-#include "ctld/core/state/state.h"
+#include "ctld/core/state/mutable_state.h"
 
 namespace gantry::core {
 
-void apply(State& state, Instant at, const Event& event);
+void apply(MutableState& state, Instant at, const Event& event);
 
 // One per event, in apply_cluster.cc, apply_job.cc, apply_attempt.cc, apply_tenancy.cc,
 // apply_budget.cc.
-void apply_event(State&, Instant, const event::ControllerStarted&);
-void apply_event(State&, Instant, const event::NodeDeclared&);
-void apply_event(State&, Instant, const event::PartitionDeclared&);
-void apply_event(State&, Instant, const event::NodeRegistered&);
-void apply_event(State&, Instant, const event::NodeHealthChanged&);
-void apply_event(State&, Instant, const event::NodesLost&);
-void apply_event(State&, Instant, const event::NodeIntentChanged&);
-void apply_event(State&, Instant, const event::GpuDrained&);
-void apply_event(State&, Instant, const event::GpuResumed&);
-void apply_event(State&, Instant, const event::NodeEnrolled&);
-void apply_event(State&, Instant, const event::PartitionUpChanged&);
-void apply_event(State&, Instant, const event::KeyRegistered&);
-void apply_event(State&, Instant, const event::JobSubmitted&);
-void apply_event(State&, Instant, const event::JobHeld&);
-void apply_event(State&, Instant, const event::JobReleased&);
-void apply_event(State&, Instant, const event::JobUpdated&);
-void apply_event(State&, Instant, const event::DependencySettled&);
-void apply_event(State&, Instant, const event::TaskDependencySettled&);
-void apply_event(State&, Instant, const event::TasksCancelled&);
-void apply_event(State&, Instant, const event::TaskSplit&);
-void apply_event(State&, Instant, const event::JobPlaced&);
-void apply_event(State&, Instant, const event::NodeReady&);
-void apply_event(State&, Instant, const event::JobStarted&);
-void apply_event(State&, Instant, const event::JobWarned&);
-void apply_event(State&, Instant, const event::JobFinishing&);
-void apply_event(State&, Instant, const event::NodeExited&);
-void apply_event(State&, Instant, const event::JobEnded&);
-void apply_event(State&, Instant, const event::JobRequeued&);
-void apply_event(State&, Instant, const event::JobsForgotten&);
-void apply_event(State&, Instant, const event::StepCreated&);
-void apply_event(State&, Instant, const event::StepEnded&);
-void apply_event(State&, Instant, const event::TriggerSet&);
-void apply_event(State&, Instant, const event::TriggerCleared&);
-void apply_event(State&, Instant, const event::TriggerPulled&);
-void apply_event(State&, Instant, const event::TriggerFired&);
-void apply_event(State&, Instant, const event::TenancyApplied&);
-void apply_event(State&, Instant, const event::ReservationSet&);
-void apply_event(State&, Instant, const event::ReservationRemoved&);
-void apply_event(State&, Instant, const event::QuotaFilled&);
-void apply_event(State&, Instant, const event::JobCheckpointed&);
-void apply_event(State&, Instant, const event::HalfLifeSet&);
-void apply_event(State&, Instant, const event::GpusIdle&);
-void apply_event(State&, Instant, const event::BudgetReached&);
-void apply_event(State&, Instant, const event::BudgetsRolled&);
-void apply_event(State&, Instant, const event::JobLowered&);
-void apply_event(State&, Instant, const event::OvertimeSet&);
-void apply_event(State&, Instant, const event::IncreaseSet&);
-void apply_event(State&, Instant, const event::ChargesPosted&);
-void apply_event(State&, Instant, const event::JobSuspended&);
-void apply_event(State&, Instant, const event::JobResumed&);
-void apply_event(State&, Instant, const event::NodeFrozen&);
+void apply_event(MutableState&, Instant, const event::ControllerStarted&);
+void apply_event(MutableState&, Instant, const event::NodeDeclared&);
+void apply_event(MutableState&, Instant, const event::PartitionDeclared&);
+void apply_event(MutableState&, Instant, const event::NodeRegistered&);
+void apply_event(MutableState&, Instant, const event::NodeHealthChanged&);
+void apply_event(MutableState&, Instant, const event::NodesLost&);
+void apply_event(MutableState&, Instant, const event::NodeIntentChanged&);
+void apply_event(MutableState&, Instant, const event::GpuDrained&);
+void apply_event(MutableState&, Instant, const event::GpuResumed&);
+void apply_event(MutableState&, Instant, const event::NodeEnrolled&);
+void apply_event(MutableState&, Instant, const event::PartitionUpChanged&);
+void apply_event(MutableState&, Instant, const event::KeyRegistered&);
+void apply_event(MutableState&, Instant, const event::JobSubmitted&);
+void apply_event(MutableState&, Instant, const event::JobHeld&);
+void apply_event(MutableState&, Instant, const event::JobReleased&);
+void apply_event(MutableState&, Instant, const event::JobUpdated&);
+void apply_event(MutableState&, Instant, const event::DependencySettled&);
+void apply_event(MutableState&, Instant, const event::TaskDependencySettled&);
+void apply_event(MutableState&, Instant, const event::TasksCancelled&);
+void apply_event(MutableState&, Instant, const event::TaskSplit&);
+void apply_event(MutableState&, Instant, const event::JobPlaced&);
+void apply_event(MutableState&, Instant, const event::NodeReady&);
+void apply_event(MutableState&, Instant, const event::JobStarted&);
+void apply_event(MutableState&, Instant, const event::JobWarned&);
+void apply_event(MutableState&, Instant, const event::JobFinishing&);
+void apply_event(MutableState&, Instant, const event::NodeExited&);
+void apply_event(MutableState&, Instant, const event::JobEnded&);
+void apply_event(MutableState&, Instant, const event::JobRequeued&);
+void apply_event(MutableState&, Instant, const event::JobsForgotten&);
+void apply_event(MutableState&, Instant, const event::StepCreated&);
+void apply_event(MutableState&, Instant, const event::StepEnded&);
+void apply_event(MutableState&, Instant, const event::TriggerSet&);
+void apply_event(MutableState&, Instant, const event::TriggerCleared&);
+void apply_event(MutableState&, Instant, const event::TriggerPulled&);
+void apply_event(MutableState&, Instant, const event::TriggerFired&);
+void apply_event(MutableState&, Instant, const event::TenancyApplied&);
+void apply_event(MutableState&, Instant, const event::ReservationSet&);
+void apply_event(MutableState&, Instant, const event::ReservationRemoved&);
+void apply_event(MutableState&, Instant, const event::QuotaFilled&);
+void apply_event(MutableState&, Instant, const event::JobCheckpointed&);
+void apply_event(MutableState&, Instant, const event::HalfLifeSet&);
+void apply_event(MutableState&, Instant, const event::GpusIdle&);
+void apply_event(MutableState&, Instant, const event::BudgetReached&);
+void apply_event(MutableState&, Instant, const event::BudgetsRolled&);
+void apply_event(MutableState&, Instant, const event::JobLowered&);
+void apply_event(MutableState&, Instant, const event::OvertimeSet&);
+void apply_event(MutableState&, Instant, const event::IncreaseSet&);
+void apply_event(MutableState&, Instant, const event::ChargesPosted&);
+void apply_event(MutableState&, Instant, const event::JobSuspended&);
+void apply_event(MutableState&, Instant, const event::JobResumed&);
+void apply_event(MutableState&, Instant, const event::NodeFrozen&);
 
 // The next revision of the documents; the oldest go, as far as kMaxRevisions and kMaxRevisionBytes
 // say. The only place where the history grows or is pruned.
-void keep_revision(TenancyState& tenancy, TenancyRevision&& revision);
+void keep_revision(MutableState& state, TenancyRevision&& revision);
 
 }  // namespace gantry::core

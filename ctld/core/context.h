@@ -7,21 +7,30 @@
 
 #include "ctld/core/core.h"
 #include "ctld/core/event/events.h"
+#include "ctld/core/recorder.h"
 #include "ctld/core/runtime.h"
 #include "ctld/core/state/state.h"
 
 namespace gantry::core {
 
 struct Context {
-  State& state;
+  const State& state;
+  Recorder& recorder;  // what handlers call is record() below
+  Touched& touched;    // for settle, after this input
   Runtime& rt;
   const Config& config;
   Turn& turn;
-  EventSeq& last_seq;
   Instant now;
 
   // Journals and applies one event.
-  void record(Event event);
+  void record(Event event) {
+    ++rt.stats.events;
+    recorder.record(now, std::move(event));
+  }
+  void record(event::JobSubmitted event, Bytes spec) {
+    ++rt.stats.events;
+    recorder.record(now, std::move(event), std::move(spec));
+  }
 
   void note(std::string line) { turn.notes.push_back(std::move(line)); }
   void send(NodeId node, OrderMessage message, BlobRefs blobs = {});

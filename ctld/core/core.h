@@ -128,6 +128,8 @@ struct Turn {
 };
 
 struct State;
+struct MutableState;
+struct Runtime;
 
 class Core {
  public:
@@ -165,7 +167,8 @@ class Core {
   // Of the newest event, also one read at recovery: cluster time does not go behind it.
   [[nodiscard]] Instant last_time() const;
 
-  [[nodiscard]] const State& state() const { return *state_; }
+  [[nodiscard]] const State& state() const;
+  [[nodiscard]] const Runtime& runtime() const;  // what was told to whom, and why jobs wait
   // Everything the scheduler's replica needs, from scratch. Give it to a new replica right after
   // start() (whose own turn has no changes), and compare with it as an audit.
   [[nodiscard]] std::vector<sched::Change> full_view() const;
@@ -175,7 +178,7 @@ class Core {
   [[nodiscard]] std::string audit() const;
 
  private:
-  std::unique_ptr<State> state_;
+  std::unique_ptr<MutableState> state_;
   struct Private;
   std::unique_ptr<Private> p_;
 };

@@ -13,7 +13,9 @@
 
 #include "ctld/core/core.h"
 #include "ctld/core/elapsed.h"
+#include "ctld/core/job_marks.h"
 #include "ctld/core/state/state.h"
+#include "ctld/core/verdicts.h"
 #include "ctld/sched/tenant/quota.h"
 
 namespace gantry::core {
@@ -145,6 +147,8 @@ struct Runtime {
   std::uint64_t next_ticket = 1;
   std::map<std::uint64_t, LogRequest> logs;
 
+  JobMarks marks;     // what the scheduler was told of each job, and when its timer is due
+  Verdicts verdicts;  // why the jobs of each class wait
   std::set<std::pair<Instant, JobId>> job_timers;
   std::set<std::pair<Instant, NodeId>> node_timers;
   std::map<JobId, sched::Expected> expected;

@@ -15,12 +15,12 @@ bool draw_consequences(Context& ctx, JobId job);
 void end_job(Context& ctx, JobId job, Outcome outcome, std::string cause);
 
 // queue.cc: the scheduler's replica.
-void sync_queue(Context& ctx, Job& job);
+void sync_queue(Context& ctx, const Job& job);
 void sync_node(Context& ctx, NodeId node);
 sched::NodeChanged node_view(const Context& ctx, const Node& node);
 sched::PartitionChanged partition_view(const State& state, const Partition& partition);
 void add_partition_view(Context& ctx, const Partition& partition);  // one that has just been made
-sched::JobQueued queued_view(const State& state, const Job& job);   // as it was told
+sched::JobQueued queued_view(const Context& ctx, const Job& job);   // as it was told
 void make_views(Context& ctx);                                      // of all nodes and partitions
 sched::JobPlaced placed_view(const State& state, const Job& job);
 bool available(const Context& ctx, const Node& node);
@@ -33,7 +33,7 @@ std::optional<Instant> next_act(const Context& ctx, const Job& job);
 void sync_suspension(Context& ctx, const Job& job);
 
 // timers.cc: what is due, and when to look again.
-void set_timer(Context& ctx, Job& job);
+void set_timer(Context& ctx, const Job& job);
 void set_timer(Context& ctx, NodeId node);
 void run_timers(Context& ctx);
 std::optional<Instant> next_wake(const Context& ctx);

@@ -9,7 +9,7 @@
 
 #include "config/config.h"
 #include "ctld/core/event/events.h"
-#include "ctld/core/state/state.h"
+#include "ctld/core/state/mutable_state.h"
 
 namespace gantry::test {
 
@@ -55,7 +55,7 @@ class Month {
   void end(const Attempt& attempt);
 
   Config config_;
-  core::State state_;
+  core::MutableState state_;
   std::map<std::string, JobId> jobs_;
   std::map<std::string, std::uint64_t> attempts_left_;  // of a job, after this one
   std::map<JobId, std::vector<Grant>> grants_;          // held now

@@ -7,7 +7,7 @@
 #include <random>
 
 #include "ctld/core/money/budgets.h"
-#include "ctld/core/state/state.h"
+#include "ctld/core/runtime.h"
 #include "world.h"
 
 using namespace gantry;
@@ -168,7 +168,8 @@ class Crowd {
                                 format_money(stand.reserved)));
     }
     state().jobs.walk(JobId{}, [&](const Job& job) {
-      if (job.phase == Phase::queued && job.told_startable == 0 && job.hold == Hold::none) ++waited;
+      const bool told = world_.core().runtime().marks.at(job.id).told.startable > 0;
+      if (job.phase == Phase::queued && !told && job.hold == Hold::none) ++waited;
       return true;
     });
   }

@@ -199,7 +199,7 @@ TEST_CASE("each field of a record survives load and fold, byte for byte") {
   const Bytes array = codec::encode(of_array()), element = codec::encode(of_element());
   const Bytes node = codec::encode(of_node());
   const Bytes partition = codec::encode(PartitionRecord{PartitionId(1), false});
-  State state;
+  MutableState state;
   Loader loader(state);
   REQUIRE(loader.record(store::Table::node, "n1", node));
   REQUIRE(loader.record(store::Table::partition, "batch", partition));
@@ -209,7 +209,7 @@ TEST_CASE("each field of a record survives load and fold, byte for byte") {
   REQUIRE(loader.finish());
 
   touch(state, state.node(NodeId(1)));
-  state.fold_partitions.push_back(PartitionId(1));
+  state.unfolded.partitions.push_back(PartitionId(1));
   touch(state, state.jobs.at(JobId(5)));
   touch(state, state.jobs.at(JobId(6)));
   const store::FoldBatch written = fold(state, EventSeq(1));

@@ -88,12 +88,13 @@ TEST_CASE("the newest revision is kept however large it is, and small ones by th
   CHECK(controller.state().tenancy.history.size() == kMaxRevisions);
   CHECK(controller.state().tenancy.history_bytes == stored_bytes(controller.state()));
 
-  TenancyState tenancy;
+  MutableState state;
+  const TenancyState& tenancy = state.tenancy;
   const auto keep = [&](std::uint64_t number, std::size_t bytes) {
     TenancyRevision r;
     r.revision = number;
     r.comment.assign(bytes, 'x');
-    keep_revision(tenancy, std::move(r));
+    keep_revision(state, std::move(r));
   };
   keep(1, 100);
   keep(2, kMaxRevisionBytes + 1);
@@ -102,7 +103,7 @@ TEST_CASE("the newest revision is kept however large it is, and small ones by th
   keep(3, 100);
   REQUIRE(tenancy.history.size() == 1);
   CHECK(tenancy.history.front().revision == 3);
-  CHECK(tenancy.fold_revisions == std::vector<std::uint64_t>{1, 2, 1, 3, 2});
+  CHECK(state.unfolded.revisions == std::vector<std::uint64_t>{1, 2, 1, 3, 2});
 }
 
 }  // namespace gantry::core::test

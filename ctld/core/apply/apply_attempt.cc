@@ -30,7 +30,7 @@ void add_usage(Usage& sum, const Usage& part) {
   sum.gpus.insert(sum.gpus.end(), part.gpus.begin(), part.gpus.end());
 }
 
-void set_started(State& state, Job& job, Instant at) {
+void set_started(MutableState& state, Job& job, Instant at) {
   job.started = at;
   if (job.started_once) return;
   job.started_once = true;
@@ -41,7 +41,7 @@ void set_started(State& state, Job& job, Instant at) {
 }
 
 // `until`: it may have ended before that is heard.
-void end_suspension(State& state, Job& job, Instant at, Instant until) {
+void end_suspension(MutableState& state, Job& job, Instant at, Instant until) {
   Active& active = *job.active;
   if (!active.suspended) return;
   active.suspended_before = active.suspended_until(until);
@@ -87,7 +87,7 @@ EndedBy ended_by(RequeueWhy why) {
 
 }  // namespace
 
-void apply_event(State& state, Instant at, const event::JobPlaced& e) {
+void apply_event(MutableState& state, Instant at, const event::JobPlaced& e) {
   JobEdit job(state, e.job);
   job->phase = must_move(Trigger::place, job->phase);
   GANTRY_ASSERT(!job->is_array() && e.attempt > job->attempt && !e.grants.empty(), "a placement");
@@ -109,25 +109,25 @@ void apply_event(State& state, Instant at, const event::JobPlaced& e) {
   take_licenses(state, *job);
 }
 
-void apply_event(State& state, Instant, const event::NodeReady& e) {
+void apply_event(MutableState& state, Instant, const event::NodeReady& e) {
   JobEdit job(state, e.job);
   must_move(Trigger::ready, job->phase);
   run_on(*job, e.node).state = e.state;
 }
 
-void apply_event(State& state, Instant at, const event::JobStarted& e) {
+void apply_event(MutableState& state, Instant at, const event::JobStarted& e) {
   JobEdit job(state, e.job);
   job->phase = must_move(Trigger::started, job->phase);
   set_started(state, *job, e.started.value_or(at));
   set_aside(state, *job);  // its time limit counts from now
 }
 
-void apply_event(State& state, Instant, const event::JobWarned& e) {
+void apply_event(MutableState& state, Instant, const event::JobWarned& e) {
   JobEdit job(state, e.job);
   job->active->warned = true;
 }
 
-void apply_event(State& state, Instant at, const event::JobSuspended& e) {
+void apply_event(MutableState& state, Instant at, const event::JobSuspended& e) {
   JobEdit job(state, e.job);
   must_move(Trigger::suspend, job->phase);
   GANTRY_ASSERT(!job->active->suspended, "a job is suspended once");
@@ -136,18 +136,18 @@ void apply_event(State& state, Instant at, const event::JobSuspended& e) {
   end_charge(state, *job, at);
 }
 
-void apply_event(State& state, Instant at, const event::JobResumed& e) {
+void apply_event(MutableState& state, Instant at, const event::JobResumed& e) {
   JobEdit job(state, e.job);
   must_move(Trigger::resume, job->phase);
   end_suspension(state, *job, at, at);
 }
 
-void apply_event(State& state, Instant, const event::NodeFrozen& e) {
+void apply_event(MutableState& state, Instant, const event::NodeFrozen& e) {
   JobEdit job(state, e.job);
   run_on(*job, e.node).frozen = e.frozen;
 }
 
-void apply_event(State& state, Instant at, const event::JobFinishing& e) {
+void apply_event(MutableState& state, Instant at, const event::JobFinishing& e) {
   JobEdit job(state, e.job);
   job->phase = must_move(Trigger::finish, job->phase);
   end_suspension(state, *job, at, at);
@@ -164,7 +164,7 @@ void apply_event(State& state, Instant at, const event::JobFinishing& e) {
   job->cause = e.cause;
 }
 
-void apply_event(State& state, Instant at, const event::NodeExited& e) {
+void apply_event(MutableState& state, Instant at, const event::NodeExited& e) {
   JobEdit job(state, e.job);
   job->phase = must_move(Trigger::exited, job->phase);
   const Instant ended = e.ended.value_or(at);
@@ -190,7 +190,7 @@ void apply_event(State& state, Instant at, const event::NodeExited& e) {
   give_licenses(state, *job);
 }
 
-void apply_event(State& state, Instant at, const event::JobEnded& e) {
+void apply_event(MutableState& state, Instant at, const event::JobEnded& e) {
   JobEdit job(state, e.job);
   job->phase = must_move(Trigger::end, job->phase);
   GANTRY_ASSERT(!job->active || job->active->all_released(), "no node holds it any more");
@@ -209,10 +209,10 @@ void apply_event(State& state, Instant at, const event::JobEnded& e) {
     tasks.note_end(e.outcome, e.exit);
   }
   state.ended.emplace_back(at, e.job);  // it is shown for a while from when that was heard
-  if (!job->is_array()) state.history.push_back(history_of(state, *job));
+  if (!job->is_array()) state.unfolded.history.push_back(history_of(state, *job));
 }
 
-void apply_event(State& state, Instant at, const event::JobRequeued& e) {
+void apply_event(MutableState& state, Instant at, const event::JobRequeued& e) {
   JobEdit job(state, e.job);
   job->phase = must_move(Trigger::requeued, job->phase);
   GANTRY_ASSERT(job->active && job->active->all_released(), "no node holds it any more");
@@ -232,7 +232,7 @@ void apply_event(State& state, Instant at, const event::JobRequeued& e) {
   job->cause = e.cause;
 }
 
-void apply_event(State& state, Instant at, const event::StepCreated& e) {
+void apply_event(MutableState& state, Instant at, const event::StepCreated& e) {
   JobEdit job(state, e.job);
   Active& active = *job->active;
   GANTRY_ASSERT(e.step == active.next_step, "steps are numbered in order");
@@ -251,7 +251,7 @@ void apply_event(State& state, Instant at, const event::StepCreated& e) {
   active.steps.push_back(std::move(step));
 }
 
-void apply_event(State& state, Instant, const event::StepEnded& e) {
+void apply_event(MutableState& state, Instant, const event::StepEnded& e) {
   JobEdit job(state, e.job);
   for (StepState& step : job->active->steps) {
     if (step.id != e.step) continue;

@@ -5,18 +5,18 @@
 
 namespace gantry::core {
 
-void apply(State& state, Instant at, const Event& event) {
+void apply(MutableState& state, Instant at, const Event& event) {
   state.last_time = at;
-  state.fold_meta = true;
+  state.unfolded.meta = true;
   std::visit([&](const auto& e) { apply_event(state, at, e); }, event);
 }
 
-void apply_event(State& state, Instant, const event::ControllerStarted& e) {
+void apply_event(MutableState& state, Instant, const event::ControllerStarted& e) {
   GANTRY_ASSERT(e.epoch > state.epoch, "the epoch grows");
   state.epoch = e.epoch;
 }
 
-void apply_event(State& state, Instant, const event::NodeDeclared& e) {
+void apply_event(MutableState& state, Instant, const event::NodeDeclared& e) {
   GANTRY_ASSERT(e.node.value() == state.nodes.size(), "node ids are given in order");
   Node& node = state.nodes.emplace_back();
   node.id = e.node;
@@ -25,7 +25,7 @@ void apply_event(State& state, Instant, const event::NodeDeclared& e) {
   touch(state, node);
 }
 
-void apply_event(State& state, Instant, const event::PartitionDeclared& e) {
+void apply_event(MutableState& state, Instant, const event::PartitionDeclared& e) {
   GANTRY_ASSERT(e.partition.value() == state.partitions.size(), "partition ids are given in order");
   Partition& partition = state.partitions.emplace_back();
   partition.id = e.partition;
@@ -36,17 +36,17 @@ void apply_event(State& state, Instant, const event::PartitionDeclared& e) {
     if (const Partition* whole = state.partition_named(partition.name))
       partition.up_set = whole->up_set;
   }
-  state.fold_partitions.push_back(e.partition);
+  state.unfolded.partitions.push_back(e.partition);
 }
 
-void apply_event(State& state, Instant, const event::NodeRegistered& e) {
+void apply_event(MutableState& state, Instant, const event::NodeRegistered& e) {
   Node& node = state.node(e.node);
   node.facts = e.facts;
   state.last_job = std::max(state.last_job, e.highest_job);
   touch(state, node);
 }
 
-void apply_event(State& state, Instant at, const event::NodeHealthChanged& e) {
+void apply_event(MutableState& state, Instant at, const event::NodeHealthChanged& e) {
   Node& node = state.node(e.node);
   node.health = e.health;
   if (node.intent == NodeIntent::open) {  // an operator's reason stays
@@ -57,7 +57,7 @@ void apply_event(State& state, Instant at, const event::NodeHealthChanged& e) {
   touch(state, node);
 }
 
-void apply_event(State& state, Instant, const event::NodesLost& e) {
+void apply_event(MutableState& state, Instant, const event::NodesLost& e) {
   for (const NodeId id : e.nodes) {
     Node& node = state.node(id);
     GANTRY_ASSERT(node.health == NodeHealth::lost && node.intent == NodeIntent::open,
@@ -68,7 +68,7 @@ void apply_event(State& state, Instant, const event::NodesLost& e) {
   }
 }
 
-void apply_event(State& state, Instant at, const event::NodeIntentChanged& e) {
+void apply_event(MutableState& state, Instant at, const event::NodeIntentChanged& e) {
   Node& node = state.node(e.node);
   node.intent = e.intent;
   node.reason = e.reason;
@@ -86,7 +86,7 @@ auto drained_at(Node& node, const std::string& uuid) {
 
 }  // namespace
 
-void apply_event(State& state, Instant at, const event::GpuDrained& e) {
+void apply_event(MutableState& state, Instant at, const event::GpuDrained& e) {
   Node& node = state.node(e.node);
   auto d = drained_at(node, e.uuid);
   if (d == node.drained_gpus.end() || d->uuid != e.uuid)
@@ -96,7 +96,7 @@ void apply_event(State& state, Instant at, const event::GpuDrained& e) {
   touch(state, node);
 }
 
-void apply_event(State& state, Instant, const event::GpuResumed& e) {
+void apply_event(MutableState& state, Instant, const event::GpuResumed& e) {
   Node& node = state.node(e.node);
   const auto d = drained_at(node, e.uuid);
   GANTRY_ASSERT(d != node.drained_gpus.end() && d->uuid == e.uuid, "a GPU that was drained");
@@ -104,30 +104,30 @@ void apply_event(State& state, Instant, const event::GpuResumed& e) {
   touch(state, node);
 }
 
-void apply_event(State& state, Instant, const event::NodeEnrolled& e) {
+void apply_event(MutableState& state, Instant, const event::NodeEnrolled& e) {
   Node& node = state.node(e.node);
   state.node_keys.erase(node.public_key);
   node.public_key = e.public_key;
   state.node_keys[e.public_key] = e.node;
-  state.fold_node_keys.push_back(e.node);
+  state.unfolded.node_keys.push_back(e.node);
   touch(state, node);
 }
 
-void apply_event(State& state, Instant, const event::PartitionUpChanged& e) {
+void apply_event(MutableState& state, Instant, const event::PartitionUpChanged& e) {
   const std::string name = state.partition(e.partition).name;
   for (Partition& p : state.partitions) {  // and what tenants have in it
     if (p.name != name) continue;
     p.up_set = e.up;
-    state.fold_partitions.push_back(p.id);
+    state.unfolded.partitions.push_back(p.id);
   }
 }
 
-void apply_event(State& state, Instant, const event::KeyRegistered& e) {
+void apply_event(MutableState& state, Instant, const event::KeyRegistered& e) {
   if (e.user)
     state.user_keys[e.public_key] = *e.user;
   else
     state.user_keys.erase(e.public_key);
-  state.fold_keys.push_back(e.public_key);
+  state.unfolded.user_keys.push_back(e.public_key);
 }
 
 }  // namespace gantry::core

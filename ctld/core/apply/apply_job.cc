@@ -13,7 +13,7 @@
 
 namespace gantry::core {
 
-void apply_event(State& state, Instant at, const event::JobSubmitted& e) {
+void apply_event(MutableState& state, Instant at, const event::JobSubmitted& e) {
   const auto spec = state.new_specs.find(e.job);
   GANTRY_ASSERT(spec != state.new_specs.end(), "a submit without its spec");
   const auto head = codec::decode<SpecHead>(spec->second);
@@ -43,13 +43,13 @@ void apply_event(State& state, Instant at, const event::JobSubmitted& e) {
   touch(state, job);
 }
 
-void apply_event(State& state, Instant, const event::JobHeld& e) {
+void apply_event(MutableState& state, Instant, const event::JobHeld& e) {
   JobEdit job(state, e.job);
   job->hold = e.hold;
   job->cause = e.cause;
 }
 
-void apply_event(State& state, Instant at, const event::JobReleased& e) {
+void apply_event(MutableState& state, Instant at, const event::JobReleased& e) {
   JobEdit job(state, e.job);
   job->hold = Hold::none;
   if (job->priority == 0u) job->priority.reset();
@@ -62,7 +62,7 @@ void apply_event(State& state, Instant at, const event::JobReleased& e) {
   job->eligible = std::max(at, job->not_before.value_or(at));
 }
 
-void apply_event(State& state, Instant at, const event::JobUpdated& e) {
+void apply_event(MutableState& state, Instant at, const event::JobUpdated& e) {
   JobEdit job(state, e.job);
   charge(state, *job, at);  // to whom it was until now
   take_back(state, *job);
@@ -109,7 +109,7 @@ void apply_event(State& state, Instant at, const event::JobUpdated& e) {
   if (job->active) set_aside(state, *job);
 }
 
-void apply_event(State& state, Instant at, const event::DependencySettled& e) {
+void apply_event(MutableState& state, Instant at, const event::DependencySettled& e) {
   JobEdit job(state, e.job);
   GANTRY_ASSERT(job->dependencies && e.index < job->dependencies->list.size(),
                 "a known dependency");
@@ -123,14 +123,14 @@ void apply_event(State& state, Instant at, const event::DependencySettled& e) {
   job->eligible = std::max(at, job->not_before.value_or(at));
 }
 
-void apply_event(State& state, Instant, const event::TaskDependencySettled& e) {
+void apply_event(MutableState& state, Instant, const event::TaskDependencySettled& e) {
   JobEdit job(state, e.array);
   GANTRY_ASSERT(job->tasks != nullptr, "an array");
   OrdinalSet& set = e.met ? job->tasks->corr_met : job->tasks->corr_never;
   for (const Span span : e.ordinals) set.insert(span);
 }
 
-void apply_event(State& state, Instant at, const event::TasksCancelled& e) {
+void apply_event(MutableState& state, Instant at, const event::TasksCancelled& e) {
   JobEdit job(state, e.array);
   GANTRY_ASSERT(job->tasks != nullptr, "an array");
   ArrayState& tasks = *job->tasks;
@@ -142,11 +142,11 @@ void apply_event(State& state, Instant at, const event::TasksCancelled& e) {
   tasks.never_started -= gone.count();
   // Two of these within a microsecond would be one history entry.
   tasks.last_history = std::max(at, tasks.last_history + microseconds(1));
-  state.history.push_back(
+  state.unfolded.history.push_back(
       history_of_tasks(state, *job, gone, tasks.last_history, e.outcome, e.cause));
 }
 
-void apply_event(State& state, Instant at, const event::TaskSplit& e) {
+void apply_event(MutableState& state, Instant at, const event::TaskSplit& e) {
   {
     JobEdit array(state, e.array);
     GANTRY_ASSERT(array->tasks && array->tasks->pending.contains(e.ordinal), "a pending task");
@@ -166,7 +166,7 @@ void apply_event(State& state, Instant at, const event::TaskSplit& e) {
   touch(state, job);
 }
 
-void apply_event(State& state, Instant, const event::JobsForgotten& e) {
+void apply_event(MutableState& state, Instant, const event::JobsForgotten& e) {
   for (const JobId id : e.jobs) {
     Job& job = state.jobs.at(id);
     // At or near the front: after a restart, jobs that ended in one turn are in order of their ids.
@@ -174,7 +174,7 @@ void apply_event(State& state, Instant, const event::JobsForgotten& e) {
                                  [&](const auto& entry) { return entry.second == id; });
     GANTRY_ASSERT(at != state.ended.end(), "only ended jobs are forgotten");
     state.ended.erase(at);
-    if (!job.fold_due) state.fold_jobs.push_back(id);
+    if (!job.fold_due) state.unfolded.jobs.push_back(id);
     unindex_job(state, job);
     state.jobs.remove(id);
     forget_triggers(state, id);

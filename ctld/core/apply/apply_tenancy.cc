@@ -10,20 +10,21 @@
 
 namespace gantry::core {
 
-void keep_revision(TenancyState& tenancy, TenancyRevision&& revision) {
+void keep_revision(MutableState& state, TenancyRevision&& revision) {
+  TenancyState& tenancy = state.tenancy;
   revision.bytes = codec::encode(revision).size();
   tenancy.history_bytes += revision.bytes;
-  tenancy.fold_revisions.push_back(revision.revision);
+  state.unfolded.revisions.push_back(revision.revision);
   tenancy.history.push_back(std::move(revision));
   while (tenancy.history.size() > 1 &&
          (tenancy.history.size() > kMaxRevisions || tenancy.history_bytes > kMaxRevisionBytes)) {
-    tenancy.fold_revisions.push_back(tenancy.history.front().revision);
+    state.unfolded.revisions.push_back(tenancy.history.front().revision);
     tenancy.history_bytes -= tenancy.history.front().bytes;
     tenancy.history.pop_front();
   }
 }
 
-void apply_event(State& state, Instant at, const event::TenancyApplied& e) {
+void apply_event(MutableState& state, Instant at, const event::TenancyApplied& e) {
   TenancyState& tenancy = state.tenancy;
   GANTRY_ASSERT(e.revision == tenancy.revision + 1, "revisions are numbered in order");
   tenancy.revision = e.revision;
@@ -37,34 +38,34 @@ void apply_event(State& state, Instant at, const event::TenancyApplied& e) {
       tenancy.documents.insert_or_assign(key, *change.after);
     else
       tenancy.documents.erase(key);
-    tenancy.fold_documents.push_back(key);
+    state.unfolded.documents.push_back(key);
   }
   if (prices) {
     state.ledger.prices = compile_prices(tenancy.documents);
     make_budgets(state, at);
   }
   tenancy.class_names.insert(tenancy.class_names.end(), e.new_classes.begin(), e.new_classes.end());
-  keep_revision(tenancy, {e.revision, at, e.author, e.comment, e.changes});
+  keep_revision(state, {e.revision, at, e.author, e.comment, e.changes});
 }
 
-void apply_event(State& state, Instant, const event::ReservationSet& e) {
+void apply_event(MutableState& state, Instant, const event::ReservationSet& e) {
   state.tenancy.reservations.insert_or_assign(e.reservation.name, e.reservation);
-  state.tenancy.fold_reservations.push_back(e.reservation.name);
+  state.unfolded.reservations.push_back(e.reservation.name);
 }
 
-void apply_event(State& state, Instant, const event::ReservationRemoved& e) {
+void apply_event(MutableState& state, Instant, const event::ReservationRemoved& e) {
   state.tenancy.reservations.erase(e.name);
-  state.tenancy.fold_reservations.push_back(e.name);
+  state.unfolded.reservations.push_back(e.name);
 }
 
-void apply_event(State& state, Instant at, const event::JobCheckpointed& e) {
+void apply_event(MutableState& state, Instant at, const event::JobCheckpointed& e) {
   JobEdit job(state, e.job);
   GANTRY_ASSERT(job->active != nullptr, "a placed job");
   job->active->checkpoint = e.saved.value_or(at);
   save_bill(state, *job, std::min(at, *job->active->checkpoint));
 }
 
-void apply_event(State& state, Instant, const event::HalfLifeSet& e) {
+void apply_event(MutableState& state, Instant, const event::HalfLifeSet& e) {
   state.tenancy.half_life = e.half_life;
 }
 

@@ -8,13 +8,13 @@
 namespace gantry::core {
 namespace {
 
-TriggerState& known(State& state, TriggerId id) {
+TriggerState& known(MutableState& state, TriggerId id) {
   const auto it = state.triggers.all.find(id);
   GANTRY_ASSERT(it != state.triggers.all.end(), "events are about triggers that are set");
   return it->second;
 }
 
-void remove(State& state, TriggerId id) {
+void remove(MutableState& state, TriggerId id) {
   unindex_trigger(state.triggers, known(state, id));
   state.triggers.all.erase(id);
 }
@@ -38,33 +38,33 @@ void unindex_trigger(TriggerTable& table, const TriggerState& one) {
   if (!one.pulls.empty()) table.pulls.erase({one.pulls.front().due, trigger.id});
 }
 
-void forget_triggers(State& state, JobId job) {
+void forget_triggers(MutableState& state, JobId job) {
   const auto it = state.triggers.of_job.find(job);
   if (it == state.triggers.of_job.end()) return;
   const std::set<TriggerId> ids = it->second;
   for (const TriggerId id : ids) {
     if (!known(state, id).pulls.empty()) continue;  // it goes when it has run
     remove(state, id);
-    state.triggers.fold.push_back(id);
+    state.unfolded.triggers.push_back(id);
   }
 }
 
-void apply_event(State& state, Instant, const event::TriggerSet& e) {
+void apply_event(MutableState& state, Instant, const event::TriggerSet& e) {
   const TriggerId id = e.trigger.id;
   TriggerState& one = state.triggers.all[id];
   one.trigger = e.trigger;
   index_trigger(state.triggers, one);
   state.triggers.last = std::max(state.triggers.last, id);
-  state.triggers.fold.push_back(id);
-  state.fold_meta = true;
+  state.unfolded.triggers.push_back(id);
+  state.unfolded.meta = true;
 }
 
-void apply_event(State& state, Instant, const event::TriggerCleared& e) {
+void apply_event(MutableState& state, Instant, const event::TriggerCleared& e) {
   remove(state, e.trigger);
-  state.triggers.fold.push_back(e.trigger);
+  state.unfolded.triggers.push_back(e.trigger);
 }
 
-void apply_event(State& state, Instant, const event::TriggerPulled& e) {
+void apply_event(MutableState& state, Instant, const event::TriggerPulled& e) {
   TriggerState& one = known(state, e.trigger);
   unindex_trigger(state.triggers, one);
   const auto later = [](const TriggerPull& a, const TriggerPull& b) { return a.due < b.due; };
@@ -73,10 +73,10 @@ void apply_event(State& state, Instant, const event::TriggerPulled& e) {
   if (e.on == proto::TriggerOn::time) one.timed = e.attempt;
   if (e.on == proto::TriggerOn::fini) one.ended = e.attempt;
   index_trigger(state.triggers, one);
-  state.triggers.fold.push_back(e.trigger);
+  state.unfolded.triggers.push_back(e.trigger);
 }
 
-void apply_event(State& state, Instant, const event::TriggerFired& e) {
+void apply_event(MutableState& state, Instant, const event::TriggerFired& e) {
   TriggerState& one = known(state, e.trigger);
   unindex_trigger(state.triggers, one);
   GANTRY_ASSERT(!one.pulls.empty(), "only what was pulled fires");
@@ -85,7 +85,7 @@ void apply_event(State& state, Instant, const event::TriggerFired& e) {
   const auto& job = one.trigger.job;
   const bool over = !one.trigger.permanent || (job && state.jobs.find(*job) == nullptr);
   if (over && one.pulls.empty()) remove(state, e.trigger);
-  state.triggers.fold.push_back(e.trigger);
+  state.unfolded.triggers.push_back(e.trigger);
 }
 
 }  // namespace gantry::core

@@ -33,9 +33,9 @@ ArrayRecord record_of(const ArrayState& tasks) {
   return r;
 }
 
-void fold_nodes(State& state, std::vector<store::RecordChange>& out) {
+void fold_nodes(MutableState& state, std::vector<store::RecordChange>& out) {
   std::vector<store::RecordChange> changes;
-  for (const NodeId id : take(state.fold_nodes)) {
+  for (const NodeId id : take(state.unfolded.nodes)) {
     Node& node = state.node(id);
     node.fold_due = false;
     changes.push_back({store::Table::node, node.name, codec::encode<NodeRecord>(node)});
@@ -45,15 +45,15 @@ void fold_nodes(State& state, std::vector<store::RecordChange>& out) {
   std::move(changes.begin(), changes.end(), std::back_inserter(out));
 }
 
-void fold_keys(State& state, std::vector<store::RecordChange>& out) {
-  for (const std::string& key : take(state.fold_keys)) {
+void fold_keys(MutableState& state, std::vector<store::RecordChange>& out) {
+  for (const std::string& key : take(state.unfolded.user_keys)) {
     const auto it = state.user_keys.find(key);
     std::optional<Bytes> value;
     if (it != state.user_keys.end()) value = codec::encode(TextRecord{it->second});
     out.push_back({store::Table::user_key, key, std::move(value)});
   }
   std::vector<store::RecordChange> changes;
-  for (const NodeId id : take(state.fold_node_keys))
+  for (const NodeId id : take(state.unfolded.node_keys))
     changes.push_back({store::Table::node_key, state.node(id).name,
                        codec::encode(TextRecord{state.node(id).public_key})});
   std::sort(changes.begin(), changes.end(),
@@ -61,9 +61,9 @@ void fold_keys(State& state, std::vector<store::RecordChange>& out) {
   std::move(changes.begin(), changes.end(), std::back_inserter(out));
 }
 
-void fold_partitions(State& state, std::vector<store::RecordChange>& out) {
+void fold_partitions(MutableState& state, std::vector<store::RecordChange>& out) {
   std::vector<store::RecordChange> changes;
-  for (const PartitionId id : take(state.fold_partitions)) {
+  for (const PartitionId id : take(state.unfolded.partitions)) {
     const Partition& p = state.partition(id);
     changes.push_back({store::Table::partition, p.key(), codec::encode<PartitionRecord>(p)});
   }
@@ -76,9 +76,10 @@ std::string text_of(const DocumentKey& key) {
   return fmt::format("{}/{}", key.first, key.second);
 }
 
-void fold_tenancy(TenancyState& tenancy, std::vector<store::RecordChange>& out) {
+void fold_tenancy(MutableState& state, std::vector<store::RecordChange>& out) {
+  const TenancyState& tenancy = state.tenancy;
   std::map<std::string, std::optional<Bytes>> documents;
-  for (const DocumentKey& key : take(tenancy.fold_documents)) {
+  for (const DocumentKey& key : take(state.unfolded.documents)) {
     const auto it = tenancy.documents.find(key);
     documents[text_of(key)] = it == tenancy.documents.end()
                                   ? std::nullopt
@@ -86,22 +87,22 @@ void fold_tenancy(TenancyState& tenancy, std::vector<store::RecordChange>& out) 
   }
   for (auto& [key, value] : documents)
     out.push_back({store::Table::document, key, std::move(value)});
-  for (const sched::ShareId id : take(tenancy.fold_shares))
+  for (const sched::ShareId id : take(state.unfolded.shares))
     out.push_back({store::Table::share, store::ordered_key(id.value()),
                    codec::encode(tenancy.shares[id.value()])});
-  for (const std::string& name : take(tenancy.fold_reservations)) {
+  for (const std::string& name : take(state.unfolded.reservations)) {
     const auto it = tenancy.reservations.find(name);
     out.push_back({store::Table::reservation, name,
                    it == tenancy.reservations.end() ? std::nullopt
                                                     : std::optional(codec::encode(it->second))});
   }
-  for (const std::uint64_t revision : take(tenancy.fold_revisions)) {
+  for (const std::uint64_t revision : take(state.unfolded.revisions)) {
     const auto it = std::find_if(tenancy.history.begin(), tenancy.history.end(),
                                  [&](const TenancyRevision& r) { return r.revision == revision; });
     out.push_back({store::Table::revision, store::ordered_key(revision),
                    it == tenancy.history.end() ? std::nullopt : std::optional(codec::encode(*it))});
   }
-  for (const std::uint64_t number : take(tenancy.fold_alerts)) {
+  for (const std::uint64_t number : take(state.unfolded.alerts)) {
     const auto it = std::find_if(tenancy.alerts.begin(), tenancy.alerts.end(),
                                  [&](const proto::QuotaAlert& a) { return a.number == number; });
     out.push_back({store::Table::alert, store::ordered_key(number),
@@ -109,26 +110,26 @@ void fold_tenancy(TenancyState& tenancy, std::vector<store::RecordChange>& out) 
   }
 }
 
-void fold_posted(LedgerState& ledger, std::vector<store::RecordChange>& out) {
-  for (std::string& name : take(ledger.fold_posted)) {
-    Bytes value = codec::encode(ledger.posted.at(name));
+void fold_posted(MutableState& state, std::vector<store::RecordChange>& out) {
+  for (std::string& name : take(state.unfolded.posted)) {
+    Bytes value = codec::encode(state.ledger.posted.at(name));
     out.push_back({store::Table::posted, std::move(name), std::move(value)});
   }
 }
 
-void fold_ledger(LedgerState& ledger, std::vector<store::RecordChange>& out) {
-  for (std::string& key : take(ledger.fold_sums)) {
-    LedgerSum& sum = ledger.sums.at(key);
+void fold_ledger(MutableState& state, std::vector<store::RecordChange>& out) {
+  for (std::string& key : take(state.unfolded.sums)) {
+    LedgerSum& sum = state.ledger.sums.at(key);
     sum.fold_due = false;
     out.push_back({store::Table::ledger, std::move(key), codec::encode(sum)});
   }
 }
 
-void fold_budgets(BudgetState& budgets, std::vector<store::RecordChange>& out) {
-  for (std::string& name : take(budgets.fold_books)) {
-    const auto it = budgets.books.find(name);
+void fold_budgets(MutableState& state, std::vector<store::RecordChange>& out) {
+  for (std::string& name : take(state.unfolded.books)) {
+    const auto it = state.budgets.books.find(name);
     std::optional<Bytes> value;
-    if (it != budgets.books.end()) {
+    if (it != state.budgets.books.end()) {
       it->second.fold_due = false;
       value = codec::encode(it->second);
     }
@@ -136,21 +137,21 @@ void fold_budgets(BudgetState& budgets, std::vector<store::RecordChange>& out) {
   }
 }
 
-void fold_increases(BudgetState& budgets, std::vector<store::RecordChange>& out) {
-  for (const std::uint64_t number : take(budgets.fold_increases)) {
-    const auto it = budgets.increases.find(number);
-    out.push_back(
-        {store::Table::increase, store::ordered_key(number),
-         it == budgets.increases.end() ? std::nullopt : std::optional(codec::encode(it->second))});
+void fold_increases(MutableState& state, std::vector<store::RecordChange>& out) {
+  for (const std::uint64_t number : take(state.unfolded.increases)) {
+    const auto it = state.budgets.increases.find(number);
+    out.push_back({store::Table::increase, store::ordered_key(number),
+                   it == state.budgets.increases.end() ? std::nullopt
+                                                       : std::optional(codec::encode(it->second))});
   }
 }
 
-void fold_triggers(TriggerTable& table, std::vector<store::RecordChange>& out) {
-  for (const TriggerId id : take(table.fold)) {
-    const auto it = table.all.find(id);
+void fold_triggers(MutableState& state, std::vector<store::RecordChange>& out) {
+  for (const TriggerId id : take(state.unfolded.triggers)) {
+    const auto it = state.triggers.all.find(id);
     out.push_back(
         {store::Table::trigger, store::ordered_key(id.value()),
-         it == table.all.end() ? std::nullopt : std::optional(codec::encode(it->second))});
+         it == state.triggers.all.end() ? std::nullopt : std::optional(codec::encode(it->second))});
   }
 }
 
@@ -180,18 +181,18 @@ JobRecord record_of(const State& state, const Job& job) {
   return r;
 }
 
-store::FoldBatch fold(State& state, EventSeq applied) {
+store::FoldBatch fold(MutableState& state, EventSeq applied) {
   store::FoldBatch out;
   out.applied = applied;
-  if (state.fold_meta)
+  if (state.unfolded.meta)
     out.records.push_back(
         {store::Table::meta, "controller",
          codec::encode(MetaRecord{state.epoch, state.last_job, state.last_time, applied,
                                   state.tenancy.class_names, state.tenancy.half_life,
                                   state.budgets.kill_wait, state.budgets.start_timeout,
                                   state.triggers.last})});
-  state.fold_meta = false;
-  for (const JobId id : take(state.fold_jobs)) {
+  state.unfolded.meta = false;
+  for (const JobId id : take(state.unfolded.jobs)) {
     Job* job = state.jobs.find(id);
     std::optional<Bytes> value;
     if (job != nullptr) {
@@ -204,14 +205,14 @@ store::FoldBatch fold(State& state, EventSeq applied) {
   fold_nodes(state, out.records);
   fold_keys(state, out.records);
   fold_partitions(state, out.records);
-  fold_budgets(state.budgets, out.records);
-  fold_tenancy(state.tenancy, out.records);
-  fold_ledger(state.ledger, out.records);
-  fold_increases(state.budgets, out.records);
-  fold_posted(state.ledger, out.records);
-  fold_triggers(state.triggers, out.records);
-  out.history.swap(state.history);
-  out.spec_deletes = take(state.forgotten_specs);
+  fold_budgets(state, out.records);
+  fold_tenancy(state, out.records);
+  fold_ledger(state, out.records);
+  fold_increases(state, out.records);
+  fold_posted(state, out.records);
+  fold_triggers(state, out.records);
+  out.history.swap(state.unfolded.history);
+  out.spec_deletes = take(state.unfolded.forgotten_specs);
   out.blob_deletes = state.blobs.take_unused();
   return out;
 }

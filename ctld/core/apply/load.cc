@@ -29,7 +29,7 @@ void restore_tasks(ArrayState& tasks, const ArrayRecord& r) {
 }
 
 // The mutable part; the hot part from the spec (or the array) is in already.
-void restore(State& state, Job& job, JobRecord&& r) {
+void restore(MutableState& state, Job& job, JobRecord&& r) {
   static_cast<JobFacts&>(job) = static_cast<JobFacts&&>(r);
   if (r.name) {
     state.names.drop(job.name);
@@ -278,6 +278,13 @@ Result<void> Loader::finish() {
     return std::tie(a.first, array_a, a.second) < std::tie(b.first, array_b, b.second);
   });
   return {};
+}
+
+void doubt_orders(MutableState& state) {
+  for (const JobId id : jobs_on_nodes(state)) {
+    JobEdit job(state, id);
+    for (NodeRun& run : job->active->nodes) run.perhaps_over |= run.state == RunState::launched;
+  }
 }
 
 }  // namespace gantry::core

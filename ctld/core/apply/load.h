@@ -4,15 +4,15 @@
 #include <utility>
 #include <vector>
 
+#include "ctld/core/state/mutable_state.h"
 #include "ctld/core/state/record.h"
-#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 
 // Takes records (any order) and then specs (ascending), and builds jobs as their specs come.
 class Loader {
  public:
-  explicit Loader(State& state) : state_(state) {}
+  explicit Loader(MutableState& state) : state_(state) {}
   Result<void> record(store::Table table, std::string_view key, std::string_view value);
   Result<void> spec(JobId job, std::string_view data);
   // After the last spec, before the first event: elements, and what only exists in a whole.
@@ -25,7 +25,7 @@ class Loader {
   Result<void> tenancy(store::Table table, std::string_view value);
   Result<void> job_without_spec(JobId id, JobRecord&& record);
 
-  State& state_;
+  MutableState& state_;
   std::vector<std::pair<JobId, Bytes>> jobs_;  // by id; emptied as specs come
   std::size_t next_ = 0;
   std::vector<std::pair<std::string, std::string>> node_keys_;
@@ -33,9 +33,12 @@ class Loader {
   bool finished_ = false;
 };
 
+// What is ordered and not confirmed may have run to its end since: see Core::doubt_orders.
+void doubt_orders(MutableState& state);
+
 JobRecord record_of(const State& state, const Job& job);
 
 // What changed since the last call, sorted; see Core::take_fold.
-store::FoldBatch fold(State& state, EventSeq applied);
+store::FoldBatch fold(MutableState& state, EventSeq applied);
 
 }  // namespace gantry::core

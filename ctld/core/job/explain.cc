@@ -197,9 +197,10 @@ Verdict verdict_of(const Context& ctx, const Job& job) {
   if (auto sibling = verdict_of_sibling(ctx, job)) return std::move(sibling->second);
   const auto& het = class_of(ctx.state, job).het;
   const Job* leader = het ? ctx.state.jobs.find(het->leader) : &job;
-  const JobClass& cls = ctx.state.classes.at((leader != nullptr ? leader : &job)->cls);
-  if (het) return cls.of_head;
-  return cls.head == job.id ? cls.of_head : cls.of_rest;
+  const sched::ClassVerdict& all =
+      ctx.rt.verdicts.of(ctx.state.classes, (leader != nullptr ? leader : &job)->cls);
+  if (het) return all.of_head;
+  return all.head == job.id ? all.of_head : all.of_rest;
 }
 
 std::vector<std::string> why(const Context& ctx, const Job& job, const Sight* sight) {

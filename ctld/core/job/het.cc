@@ -110,7 +110,7 @@ void settle_siblings(Context& ctx, JobId id) {
   if (job == nullptr || !class_of(ctx.state, *job).het) return;
   const HetPart het = *class_of(ctx.state, *job).het;
   for (std::uint32_t i = 0; i < het.size; ++i) {
-    Job* other = i == het.offset ? nullptr : ctx.state.jobs.find(het.member(i));
+    const Job* other = i == het.offset ? nullptr : ctx.state.jobs.find(het.member(i));
     if (other == nullptr) continue;
     if (follow_siblings(ctx, other->id)) continue;  // it is touched, and settled by itself
     sync_queue(ctx, *other);

@@ -70,9 +70,9 @@ void close_others(Context& ctx, const Job& job, const BudgetAccount& account, Mo
   if (user == ctx.state.users.end()) return;
   const std::vector<JobId> all = user->second.jobs.ids();
   for (const JobId id : all) {
-    Job* other = ctx.state.jobs.find(id);
+    const Job* other = ctx.state.jobs.find(id);
     if (other == nullptr || other->cls != job.cls || other->account != job.account) continue;
-    if (other->phase != Phase::queued || other->told_startable == 0) continue;
+    if (other->phase != Phase::queued || ctx.rt.marks.at(id).told.startable == 0) continue;
     close_gate(ctx, *other, account, need);
     sync_queue(ctx, *other);
   }
@@ -210,7 +210,7 @@ bool gated(Context& ctx, const Job& job) {
       return true;
     drop_gate(ctx, job.id);
   }
-  if (job.told_startable != 0) return false;
+  if (ctx.rt.marks.at(job.id).told.startable != 0) return false;
   std::optional<Money> need;
   for (const BudgetAccount* account : budgets_of(std::as_const(ctx.state), job)) {
     if (!holds(*account)) continue;
@@ -234,7 +234,7 @@ std::optional<Verdict> verdict_of_budget(const Context& ctx, const Job& job) {
 
 bool open_gates(Context& ctx) {
   std::vector<std::string> moved;
-  moved.swap(ctx.state.budgets.moved);
+  moved.swap(ctx.touched.budgets);
   if (moved.empty() || ctx.rt.gated.empty()) return false;
   std::sort(moved.begin(), moved.end());
   moved.erase(std::unique(moved.begin(), moved.end()), moved.end());
@@ -256,7 +256,7 @@ bool open_gates(Context& ctx) {
       if (need > left - sum) continue;
       sum += need;
       drop_gate(ctx, job);
-      ctx.state.touched.push_back(job);
+      ctx.touched.jobs.push_back(job);
       some = true;
     }
   }
@@ -405,7 +405,7 @@ void look_at_budgets(Context& ctx) {
   const bool lowers = std::any_of(accounts.begin(), accounts.end(), [](const auto& entry) {
     return entry.second.budget.at_limit == BudgetAction::lower_class;
   });
-  if (lowers && (rolled || !ctx.state.budgets.moved.empty())) restore_lowered(ctx);
+  if (lowers && (rolled || !ctx.touched.budgets.empty())) restore_lowered(ctx);
   if (accounts.empty()) return;
   std::optional<Instant> due = ctx.rt.budgets_due;
   for (const auto& [name, stand] : stands_of(ctx.state, ctx.now)) {

@@ -26,13 +26,13 @@ bool concerns(const BudgetAccount& account, const std::string& project, const st
 }
 
 template <class List, class Accounts>
-void choose(List& out, const Accounts& accounts, const State& state, const Job& job,
+void choose(List& out, Accounts& accounts, const State& state, const Job& job,
             const std::string& tenant) {
   std::string project(state.names.text(job.account));
   if (project.empty()) project = tenant;
   const std::string user(state.names.text(job.user));
-  for (BudgetAccount* account : accounts)
-    if (concerns(*account, project, user)) out.push_back(account);
+  for (auto& account : accounts)
+    if (concerns(*account, project, user)) out.push_back(&*account);
 }
 
 std::string quarter_of(const std::string& month) {
@@ -54,13 +54,13 @@ std::string name_of_period(const BudgetAccount& account, Instant t, const std::s
   return {};
 }
 
-void touch(State& state, BudgetAccount& account) {
+void touch(MutableState& state, BudgetAccount& account) {
   if (account.book->fold_due) return;
   account.book->fold_due = true;
-  state.budgets.fold_books.push_back(account.budget.name);
+  state.unfolded.books.push_back(account.budget.name);
 }
 
-void post(State& state, BudgetAccount& account, const std::string& period, std::int64_t day,
+void post(MutableState& state, BudgetAccount& account, const std::string& period, std::int64_t day,
           Money amount) {
   if (period.empty() || amount == Money{}) return;
   BudgetBook& book = *account.book;
@@ -115,7 +115,7 @@ Money spent_in(const State& state, const BudgetAccount& account, const std::stri
   return out;
 }
 
-void open_book(State& state, BudgetAccount& account, Instant at) {
+void open_book(MutableState& state, BudgetAccount& account, Instant at) {
   const Budget& b = account.budget;
   BudgetBook& book = *account.book;
   const bool due = book.fold_due;
@@ -127,7 +127,7 @@ void open_book(State& state, BudgetAccount& account, Instant at) {
   touch(state, account);
 }
 
-void make_accounts(State& state) {
+void make_accounts(MutableState& state) {
   BudgetState& budgets = state.budgets;
   budgets.accounts.clear();
   budgets.by_tenant.clear();
@@ -153,7 +153,7 @@ const std::string& payer_of(const State& state, const Job& job) {
 
 }  // namespace
 
-BudgetList budgets_of(State& state, const Job& job) {
+BudgetList budgets_of(MutableState& state, const Job& job) {
   BudgetList out;
   if (state.budgets.accounts.empty()) return out;
   const std::string& tenant = payer_of(state, job);
@@ -176,8 +176,8 @@ std::vector<const BudgetAccount*> budgets_of(const State& state, const std::stri
   std::vector<const BudgetAccount*> out;
   const auto it = state.budgets.by_tenant.find(tenant);
   if (it == state.budgets.by_tenant.end()) return out;
-  for (const BudgetAccount* account : it->second)
-    if (concerns(*account, project.empty() ? tenant : project, user)) out.push_back(account);
+  for (const auto& account : it->second)
+    if (concerns(*account, project.empty() ? tenant : project, user)) out.push_back(&*account);
   return out;
 }
 
@@ -209,7 +209,7 @@ BudgetSpan span_at(const BudgetAccount& account, Instant t) {
           zone.instant_of(to * kDay)};
 }
 
-void make_budgets(State& state, Instant at) {
+void make_budgets(MutableState& state, Instant at) {
   BudgetState& budgets = state.budgets;
   make_accounts(state);
   for (auto it = budgets.books.begin(); it != budgets.books.end();) {
@@ -217,7 +217,7 @@ void make_budgets(State& state, Instant at) {
       ++it;
       continue;
     }
-    if (!it->second.fold_due) budgets.fold_books.push_back(it->first);
+    if (!it->second.fold_due) state.unfolded.books.push_back(it->first);
     it = budgets.books.erase(it);
   }
   for (auto& [name, account] : budgets.accounts) {
@@ -227,7 +227,7 @@ void make_budgets(State& state, Instant at) {
     const bool same = book.tenant == b.tenant && book.project == b.project && book.user == b.user &&
                       book.from == b.from;
     if (!same || book.tenant.empty()) open_book(state, account, at);
-    budgets.moved.push_back(name);
+    state.touched.budgets.push_back(name);
   }
   for (const JobId id : jobs_on_nodes(state)) {
     Job& job = state.jobs.at(id);
@@ -239,7 +239,7 @@ void make_budgets(State& state, Instant at) {
   }
 }
 
-void load_budgets(State& state) {
+void load_budgets(MutableState& state) {
   make_accounts(state);
   for (auto& [name, account] : state.budgets.accounts) account.book = &state.budgets.books[name];
   if (state.budgets.accounts.empty()) return;
@@ -251,7 +251,7 @@ void load_budgets(State& state) {
   });
 }
 
-void add_increases(State& state) {
+void add_increases(MutableState& state) {
   for (auto& [name, account] : state.budgets.accounts) account.increase = {};
   for (const auto& [number, increase] : state.budgets.increases) {
     if (increase.state != proto::IncreaseState::approved || !increase.amount) continue;
@@ -260,25 +260,25 @@ void add_increases(State& state) {
   }
 }
 
-void post_spent(State& state, const BudgetList& budgets, const Piece& piece, Money cost) {
+void post_spent(MutableState& state, const BudgetList& budgets, const Piece& piece, Money cost) {
   for (BudgetAccount* account : budgets)
     post(state, *account, name_of_period(*account, piece.from, piece.month, piece.week), piece.day,
          cost);
 }
 
-void post_credit(State& state, const BudgetList& budgets, Instant at, Money credit) {
+void post_credit(MutableState& state, const BudgetList& budgets, Instant at, Money credit) {
   for (BudgetAccount* account : budgets) {
     const std::int64_t local = account->zone.local_of(at);
     post(state, *account, span_at(*account, at).name, local / kDay, Money{} - credit);
   }
 }
 
-void shift_reserved(State& state, const BudgetList& budgets, Money change) {
+void shift_reserved(MutableState& state, const BudgetList& budgets, Money change) {
   if (change == Money{}) return;
   for (BudgetAccount* account : budgets) {
     account->reserved += change;
     GANTRY_ASSERT(account->reserved >= Money{}, "what is taken back was set aside");
-    if (change < Money{}) state.budgets.moved.push_back(account->budget.name);
+    if (change < Money{}) state.touched.budgets.push_back(account->budget.name);
   }
 }
 
@@ -295,7 +295,7 @@ std::optional<Money> most_of(const State& state, const Job& job, const Bill& bil
   return Money{static_cast<std::int64_t>(std::min<__int128>(all, tenancy::kMostBudget.micros))};
 }
 
-void set_aside(State& state, Job& job) {
+void set_aside(MutableState& state, Job& job) {
   const BudgetList budgets = budgets_of(state, job);
   Bill& bill = job.active->bill;
   if (budgets.empty() || bill.settled) return;
@@ -308,7 +308,7 @@ void set_aside(State& state, Job& job) {
   shift_reserved(state, budgets, bill.reserved() - before);
 }
 
-void take_back(State& state, Job& job) {
+void take_back(MutableState& state, Job& job) {
   if (!job.active || !job.active->bill.most) return;
   const BudgetList budgets = budgets_of(state, job);
   shift_reserved(state, budgets, Money{} - job.active->bill.reserved());

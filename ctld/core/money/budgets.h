@@ -19,14 +19,14 @@
 #include <vector>
 
 #include "ctld/core/state/budget_state.h"
-#include "ctld/core/state/state.h"
+#include "ctld/core/state/mutable_state.h"
 
 namespace gantry::core {
 
 using BudgetList = std::vector<BudgetAccount*>;
 
 // Of the job's tenant, project and user.
-BudgetList budgets_of(State& state, const Job& job);
+BudgetList budgets_of(MutableState& state, const Job& job);
 std::vector<const BudgetAccount*> budgets_of(const State& state, const Job& job);
 std::vector<const BudgetAccount*> budgets_of(const State& state, const std::string& tenant,
                                              const std::string& project, const std::string& user);
@@ -41,17 +41,17 @@ BudgetSpan span_at(const BudgetAccount& account, Instant t);
 
 // The documents or prices have changed: makes accounts, opens and closes books, and sets aside anew
 // for all that runs. Bills are up to date.
-void make_budgets(State& state, Instant at);
+void make_budgets(MutableState& state, Instant at);
 // After everything is loaded: accounts and what is set aside, as the records have it.
-void load_budgets(State& state);
-void add_increases(State& state);  // to the accounts
+void load_budgets(MutableState& state);
+void add_increases(MutableState& state);  // to the accounts
 
-void post_spent(State& state, const BudgetList& budgets, const Piece& piece, Money cost);
-void post_credit(State& state, const BudgetList& budgets, Instant at, Money credit);
-void shift_reserved(State& state, const BudgetList& budgets, Money change);
+void post_spent(MutableState& state, const BudgetList& budgets, const Piece& piece, Money cost);
+void post_credit(MutableState& state, const BudgetList& budgets, Instant at, Money credit);
+void shift_reserved(MutableState& state, const BudgetList& budgets, Money change);
 // Sets aside for a placed job, by its limit as it is now; and takes all of that back.
-void set_aside(State& state, Job& job);
-void take_back(State& state, Job& job);
+void set_aside(MutableState& state, Job& job);
+void take_back(MutableState& state, Job& job);
 
 // ---- reading
 

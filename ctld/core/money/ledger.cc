@@ -61,20 +61,20 @@ void advance(const PriceTable& prices, const TimeZone& zone, Bill& bill, Instant
   }
 }
 
-LedgerSum& sum_at(State& state, const LedgerParts& parts) {
+LedgerSum& sum_at(MutableState& state, const LedgerParts& parts) {
   std::string key = ledger_key(parts);
   LedgerSum& sum = state.ledger.sums[key];
-  if (!sum.fold_due) state.ledger.fold_sums.push_back(std::move(key));
+  if (!sum.fold_due) state.unfolded.sums.push_back(std::move(key));
   sum.fold_due = true;
   return sum;
 }
 
-LedgerSum& total_at(State& state, const LedgerParts& parts) {
+LedgerSum& total_at(MutableState& state, const LedgerParts& parts) {
   return state.ledger.totals[{parts.tenant, parts.job_type, parts.item}];
 }
 
 // To the month's, the week's and the total.
-void post_sums(State& state, LedgerParts& parts, const std::array<std::string, 2>& periods,
+void post_sums(MutableState& state, LedgerParts& parts, const std::array<std::string, 2>& periods,
                const LedgerSum& more) {
   const std::int64_t unit = held_unit(parts.item);
   for (const std::string& period : periods) {
@@ -161,7 +161,8 @@ bool counts_runs(const Bill& bill, const BillLine& line) {
   return line.what.item == "cpu" && &line.what == &bill.lines.front().what;
 }
 
-void post_start(State& state, const Job& job, Instant at, const std::vector<WaitPart>& waits) {
+void post_start(MutableState& state, const Job& job, Instant at,
+                const std::vector<WaitPart>& waits) {
   const Bill& bill = job.active->bill;
   if (bill.lines.empty() || !counts_runs(bill, bill.lines.front())) return;
   LedgerSum more;
@@ -177,7 +178,7 @@ void post_start(State& state, const Job& job, Instant at, const std::vector<Wait
 
 }  // namespace
 
-void open_bill(State& state, const event::JobPlaced& e, Job& job, Instant at) {
+void open_bill(MutableState& state, const event::JobPlaced& e, Job& job, Instant at) {
   Active& active = *job.active;
   GANTRY_ASSERT(e.held.empty() || e.held.size() == active.nodes.size(), "what each node gives");
   active.bill.plan = e.plan;
@@ -190,7 +191,7 @@ void open_bill(State& state, const event::JobPlaced& e, Job& job, Instant at) {
   post_start(state, job, at, e.waits);
 }
 
-void charge(State& state, Job& job, Instant to) {
+void charge(MutableState& state, Job& job, Instant to) {
   if (!job.active || job.active->bill.settled || job.active->bill.lines.empty()) return;
   LedgerParts parts = parts_of(state, job);
   const BudgetList budgets = budgets_of(state, job);
@@ -205,7 +206,7 @@ void charge(State& state, Job& job, Instant to) {
   if (!budgets.empty()) shift_reserved(state, budgets, job.active->bill.reserved() - set_aside);
 }
 
-void release_held(State& state, Job& job, const NodeRun& run, Instant at) {
+void release_held(MutableState& state, Job& job, const NodeRun& run, Instant at) {
   charge(state, job, at);
   for (const HeldPart& part : run.held) {
     BillLine& line = job.active->bill.lines.at(part.line);
@@ -225,17 +226,17 @@ void each_held(Job& job, int sign) {
 
 }  // namespace
 
-void stop_charging(State& state, Job& job, Instant at) {
+void stop_charging(MutableState& state, Job& job, Instant at) {
   charge(state, job, at);
   each_held(job, -1);
 }
 
-void go_on_charging(State& state, Job& job, Instant at) {
+void go_on_charging(MutableState& state, Job& job, Instant at) {
   charge(state, job, at);  // nothing: it brings the bill up to now
   each_held(job, 1);
 }
 
-void save_bill(State& state, Job& job, Instant saved) {
+void save_bill(MutableState& state, Job& job, Instant saved) {
   charge(state, job, saved);
   for (BillLine& line : job.active->bill.lines) {
     line.held_saved = line.held;
@@ -311,7 +312,7 @@ void note_waste(const BillLine& line, std::int64_t idle, LedgerSum& more) {
 
 }  // namespace
 
-void settle_bill(State& state, Job& job, Instant at, EndedBy why) {
+void settle_bill(MutableState& state, Job& job, Instant at, EndedBy why) {
   if (!job.active || job.active->bill.settled || job.active->bill.lines.empty()) return;
   Bill& bill = job.active->bill;
   charge(state, job, at);
@@ -346,7 +347,7 @@ void settle_bill(State& state, Job& job, Instant at, EndedBy why) {
   }
 }
 
-void post_charge(State& state, const proto::PostedCharge& charge) {
+void post_charge(MutableState& state, const proto::PostedCharge& charge) {
   LedgerParts parts;
   parts.tenant = charge.tenant;
   parts.project = charge.project.empty() ? charge.tenant : charge.project;
@@ -365,7 +366,7 @@ void post_charge(State& state, const proto::PostedCharge& charge) {
   post_sums(state, parts, {charge.period, charge.week}, more);
 }
 
-void charge_all(State& state, Instant at) {
+void charge_all(MutableState& state, Instant at) {
   for (const JobId id : jobs_on_nodes(state)) {
     JobEdit job(state, id);
     charge(state, *job, at);

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "ctld/core/event/events_attempt.h"
-#include "ctld/core/state/state.h"
+#include "ctld/core/state/mutable_state.h"
 
 namespace gantry::core {
 
@@ -39,18 +39,18 @@ std::int64_t held_unit(std::string_view item);
 
 // ---- apply() only
 
-void open_bill(State& state, const event::JobPlaced& e, Job& job, Instant at);
-void charge(State& state, Job& job, Instant to);  // nothing without a bill, or to the past
+void open_bill(MutableState& state, const event::JobPlaced& e, Job& job, Instant at);
+void charge(MutableState& state, Job& job, Instant to);  // nothing without a bill, or to the past
 // From a suspension to its end nothing is charged, although all is held.
-void stop_charging(State& state, Job& job, Instant at);
-void go_on_charging(State& state, Job& job, Instant at);
-void release_held(State& state, Job& job, const NodeRun& run, Instant at);
-void save_bill(State& state, Job& job, Instant saved);  // a checkpoint
+void stop_charging(MutableState& state, Job& job, Instant at);
+void go_on_charging(MutableState& state, Job& job, Instant at);
+void release_held(MutableState& state, Job& job, const NodeRun& run, Instant at);
+void save_bill(MutableState& state, Job& job, Instant saved);  // a checkpoint
 // After the last node has let go, before the attempt is forgotten.
 enum class EndedBy : std::uint8_t { itself, preemption, node_failure, launch_failure };
-void settle_bill(State& state, Job& job, Instant at, EndedBy why);
-void charge_all(State& state, Instant at);  // before prices change
-void post_charge(State& state, const proto::PostedCharge& charge);
+void settle_bill(MutableState& state, Job& job, Instant at, EndedBy why);
+void charge_all(MutableState& state, Instant at);  // before prices change
+void post_charge(MutableState& state, const proto::PostedCharge& charge);
 
 // ---- reading
 

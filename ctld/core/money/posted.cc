@@ -225,10 +225,10 @@ void close_months(Context& ctx) {
   ctx.rt.month_due = due(last->next());
 }
 
-void apply_event(State& state, Instant, const event::ChargesPosted& e) {
+void apply_event(MutableState& state, Instant, const event::ChargesPosted& e) {
   const auto [it, fresh] = state.ledger.posted.emplace(e.batch.name, e.batch);
   GANTRY_ASSERT(fresh, "a batch is posted once");
-  state.ledger.fold_posted.push_back(it->first);
+  state.unfolded.posted.push_back(it->first);
   for (const PostedCharge& charge : e.charges) post_charge(state, charge);
 }
 

@@ -161,8 +161,8 @@ void handle(Context& ctx, NodeId id, proto::NodeRegister&& message) {
   ctx.send(id, std::move(answer));
   take_phases(ctx, id, listed);
   // Everything for this node is to be said anew, in the new session.
-  for (const JobId job : ctx.state.node(id).jobs) ctx.state.touched.push_back(job);
-  ctx.state.touched_nodes.push_back(id);
+  for (const JobId job : ctx.state.node(id).jobs) ctx.touched.jobs.push_back(job);
+  ctx.touched.nodes.push_back(id);
 }
 
 // A registration may come late or twice, and then what it does not list may be there all the same.

@@ -127,7 +127,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::SetTrigger&& message
   t.uid = from.who.owner.uid;
   t.user = from.who.owner.user;
   proto::TriggerList reply{{t}};
-  if (t.job) ctx.state.touched.push_back(*t.job);  // its timer has one thing more to wait for
+  if (t.job) ctx.touched.jobs.push_back(*t.job);  // its timer has one thing more to wait for
   const TriggerId id = t.id;
   ctx.record(event::TriggerSet{std::move(t)});
   watch_idle(ctx, ctx.state.triggers.all.at(id));

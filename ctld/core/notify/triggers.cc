@@ -91,9 +91,9 @@ void watch_idle(Context& ctx, const TriggerState& one) {
 // Edges are seen here and not in the events, as several events make one; after a start the first
 // look at a node is none.
 void pull_triggers(Context& ctx) {
-  if (ctx.state.trigger_nodes.empty()) return;
+  if (ctx.touched.trigger_nodes.empty()) return;
   std::vector<NodeId> touched;
-  touched.swap(ctx.state.trigger_nodes);
+  touched.swap(ctx.touched.trigger_nodes);
   std::sort(touched.begin(), touched.end());
   touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
   auto& views = ctx.rt.trigger_views;

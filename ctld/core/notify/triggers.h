@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "ctld/core/context.h"
+#include "ctld/core/state/mutable_state.h"
 
 namespace gantry::core {
 
@@ -18,10 +19,10 @@ bool about_nodes(const proto::Trigger& trigger);  // not fini, not time
 void index_trigger(TriggerTable& table, const TriggerState& one);
 void unindex_trigger(TriggerTable& table, const TriggerState& one);
 // For apply(): the job is no longer known.
-void forget_triggers(State& state, JobId job);
+void forget_triggers(MutableState& state, JobId job);
 
-// Settle: pulls what waits for what this job has come to; and the nodes of state.trigger_nodes,
-// which are taken.
+// Settle: pulls what waits for what this job has come to; and the nodes of
+// ctx.touched.trigger_nodes, which are taken.
 void pull_triggers(Context& ctx, const Job& job);
 void pull_triggers(Context& ctx);
 // Nodes that are idle already begin to count for a trigger that was just set.

@@ -75,7 +75,7 @@ UsageEvent end_of(const State& state, const Job& job, EventSeq seq, Instant at,
 
 }  // namespace
 
-void apply_and_tell(State& state, EventSeq seq, Instant at, const Event& event,
+void apply_and_tell(MutableState& state, EventSeq seq, Instant at, const Event& event,
                     const std::string& cluster, std::vector<UsageEvent>& out) {
   const auto* ended = std::get_if<event::JobEnded>(&event);
   const auto* again = std::get_if<event::JobRequeued>(&event);

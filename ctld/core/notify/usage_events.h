@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "ctld/core/event/events.h"
-#include "ctld/core/state/state.h"
+#include "ctld/core/state/mutable_state.h"
 #include "ctld/core/usage_event.h"
 
 namespace gantry::core {
 
 // Applies the event, and adds what there is to tell of it.
-void apply_and_tell(State& state, EventSeq seq, Instant at, const Event& event,
+void apply_and_tell(MutableState& state, EventSeq seq, Instant at, const Event& event,
                     const std::string& cluster, std::vector<UsageEvent>& out);
 
 }  // namespace gantry::core

@@ -21,7 +21,7 @@ store::Digest digest_of(const Bytes& bytes) {
   return out;
 }
 
-void count_in_queue(State& state, const Job& job, std::uint64_t sign) {
+void count_in_queue(MutableState& state, const Job& job, std::uint64_t sign) {
   const PartitionId id = class_of(state, job).partition;
   if (state.queues.size() <= id.value()) state.queues.resize(id.value() + 1);
   QueueCounts& queue = state.queues[id.value()];
@@ -36,7 +36,7 @@ void count_in_queue(State& state, const Job& job, std::uint64_t sign) {
 }
 
 // Adds (or with sign -1 takes away) what the job counts for.
-void count(State& state, const Job& job, std::uint64_t sign) {
+void count(MutableState& state, const Job& job, std::uint64_t sign) {
   Counters& c = state.counters;
   if (job.phase == Phase::queued)
     c.queued += sign * (job.is_array() ? job.tasks->pending.count() : 1);
@@ -59,38 +59,38 @@ void count(State& state, const Job& job, std::uint64_t sign) {
 
 }  // namespace
 
-JobEdit::JobEdit(State& state, JobId id) : state_(state), job_(state.jobs.at(id)) {
+JobEdit::JobEdit(MutableState& state, JobId id) : state_(state), job_(state.jobs.at(id)) {
   count(state_, job_, std::uint64_t(-1));
 }
 
 JobEdit::~JobEdit() {
   count(state_, job_, 1);
   touch(state_, job_);
-  if (job_.is_element()) state_.touched.push_back(job_.array);
+  if (job_.is_element()) state_.touched.jobs.push_back(job_.array);
 }
 
-void touch(State& state, Job& job) {
-  state.touched.push_back(job.id);
+void touch(MutableState& state, Job& job) {
+  state.touched.jobs.push_back(job.id);
   if (job.fold_due) return;
   job.fold_due = true;
-  state.fold_jobs.push_back(job.id);
+  state.unfolded.jobs.push_back(job.id);
 }
 
-void touch(State& state, Node& node) {
-  state.touched_nodes.push_back(node.id);
-  state.trigger_nodes.push_back(node.id);
+void touch(MutableState& state, Node& node) {
+  state.touched.nodes.push_back(node.id);
+  state.touched.trigger_nodes.push_back(node.id);
   if (node.fold_due) return;
   node.fold_due = true;
-  state.fold_nodes.push_back(node.id);
+  state.unfolded.nodes.push_back(node.id);
 }
 
-void set_class(State& state, Job& job, const sched::ClassKey& key) {
+void set_class(MutableState& state, Job& job, const sched::ClassKey& key) {
   const ClassId next = state.classes.add(key);
   state.classes.drop(job.cls);
   job.cls = next;
 }
 
-void fill_job(State& state, Job& job, const SpecHead& head, PartitionId partition,
+void fill_job(MutableState& state, Job& job, const SpecHead& head, PartitionId partition,
               std::optional<Duration> time_limit) {
   const SpecHead::Spec& spec = head.spec;
   job.kind = spec.kind;
@@ -128,7 +128,7 @@ void fill_job(State& state, Job& job, const SpecHead& head, PartitionId partitio
   }
 }
 
-void fill_element(State& state, Job& element, const Job& array, std::uint32_t ordinal) {
+void fill_element(MutableState& state, Job& element, const Job& array, std::uint32_t ordinal) {
   element.array = array.id;
   element.ordinal = ordinal;
   element.task = array.tasks->indexes.index_of(ordinal);
@@ -153,7 +153,7 @@ void fill_element(State& state, Job& element, const Job& array, std::uint32_t or
   element.cls = state.classes.add(class_of(state, array));
 }
 
-void add_dependent(State& state, const Job& job, const Dependency& d) {
+void add_dependent(MutableState& state, const Job& job, const Dependency& d) {
   if (d.kind == DependencyKind::singleton) {
     state.singletons[name_key(job.uid, job.name)].push_back(job.id);
   } else {
@@ -161,7 +161,7 @@ void add_dependent(State& state, const Job& job, const Dependency& d) {
   }
 }
 
-void remove_dependent(State& state, const Job& job, const Dependency& d) {
+void remove_dependent(MutableState& state, const Job& job, const Dependency& d) {
   const auto without = [&](auto& table, const auto& key) {
     const auto it = table.find(key);
     if (it == table.end()) return;
@@ -175,7 +175,7 @@ void remove_dependent(State& state, const Job& job, const Dependency& d) {
     without(state.dependents, DependencyKey{d.job, d.array_task});
 }
 
-void index_job(State& state, Job& job, const SpecHead* head) {
+void index_job(MutableState& state, Job& job, const SpecHead* head) {
   state.last_job = std::max(state.last_job, job.id);
   UserJobs& user = state.users[job.uid];
   if (user.name.empty()) user.name = state.names.text(job.user);
@@ -202,7 +202,7 @@ void index_job(State& state, Job& job, const SpecHead* head) {
   count(state, job, 1);
 }
 
-void unindex_ended(State& state, const Job& job) {
+void unindex_ended(MutableState& state, const Job& job) {
   if (job.dependencies)
     for (const DependencyState& d : job.dependencies->list)
       if (d.status == DependencyStatus::open) remove_dependent(state, job, d.what);
@@ -220,7 +220,7 @@ void unindex_ended(State& state, const Job& job) {
 
 namespace {
 
-void drop_stored(State& state, const Job& job, const SpecHead& head) {
+void drop_stored(MutableState& state, const Job& job, const SpecHead& head) {
   std::uint64_t bytes = job.spec.size() + kRecordBytes;
   if (!head.script_digest.empty() && state.blobs.drop(digest_of(head.script_digest), job.uid))
     bytes += head.script_bytes;
@@ -234,7 +234,7 @@ void drop_stored(State& state, const Job& job, const SpecHead& head) {
 
 }  // namespace
 
-void unindex_job(State& state, Job& job) {
+void unindex_job(MutableState& state, Job& job) {
   GANTRY_ASSERT(job.phase == Phase::ended, "only ended jobs are forgotten");
   if (!job.is_element()) {
     const auto head = codec::decode<SpecHead>(job.spec);
@@ -242,7 +242,7 @@ void unindex_job(State& state, Job& job) {
     const auto it = state.requests.find(request_key(job.uid, head->request_id));
     if (it != state.requests.end() && it->second == job.id) state.requests.erase(it);
     drop_stored(state, job, *head);
-    state.forgotten_specs.push_back(job.id);
+    state.unfolded.forgotten_specs.push_back(job.id);
   } else if (Job* array = state.jobs.find(job.array)) {
     array->tasks->elements.erase(job.ordinal);
   }
@@ -255,7 +255,8 @@ void unindex_job(State& state, Job& job) {
   state.classes.drop(job.cls);
 }
 
-void take_grant(State& state, const Job& job, const sched::NodeGrant& grant, bool exclusive) {
+void take_grant(MutableState& state, const Job& job, const sched::NodeGrant& grant,
+                bool exclusive) {
   Node& node = state.node(grant.node);
   for (const std::uint16_t cpu : grant.cpus) {
     if (node.cpu_taken.size() <= cpu) node.cpu_taken.resize(cpu + 1u);
@@ -271,10 +272,11 @@ void take_grant(State& state, const Job& job, const sched::NodeGrant& grant, boo
   const auto at = std::lower_bound(node.jobs.begin(), node.jobs.end(), job.id);
   GANTRY_ASSERT(at == node.jobs.end() || *at != job.id, "a job holds a node once");
   node.jobs.insert(at, job.id);
-  state.trigger_nodes.push_back(node.id);
+  state.touched.trigger_nodes.push_back(node.id);
 }
 
-void give_grant(State& state, const Job& job, const sched::NodeGrant& grant, bool exclusive) {
+void give_grant(MutableState& state, const Job& job, const sched::NodeGrant& grant,
+                bool exclusive) {
   Node& node = state.node(grant.node);
   for (const std::uint16_t cpu : grant.cpus) {
     GANTRY_ASSERT(cpu < node.cpu_taken.size() && node.cpu_taken[cpu], "a core given back twice");
@@ -287,13 +289,13 @@ void give_grant(State& state, const Job& job, const sched::NodeGrant& grant, boo
   node.memory_taken -= grant.memory;
   node.scratch_taken -= grant.scratch;
   give_gpus(node, grant, class_of(state, job).partition);
-  if (!node.drained_gpus.empty()) state.touched_nodes.push_back(node.id);  // is gone with its job
+  if (!node.drained_gpus.empty()) state.touched.nodes.push_back(node.id);  // is gone with its job
   give_gres(node, grant);
   node.exclusive_jobs -= exclusive ? 1 : 0;
   const auto at = std::lower_bound(node.jobs.begin(), node.jobs.end(), job.id);
   GANTRY_ASSERT(at != node.jobs.end() && *at == job.id, "a node given back by who has it");
   node.jobs.erase(at);
-  state.trigger_nodes.push_back(node.id);
+  state.touched.trigger_nodes.push_back(node.id);
 }
 
 }  // namespace gantry::core

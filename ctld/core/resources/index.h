@@ -1,8 +1,8 @@
 // Keeping State's derived parts in step: used by apply() and by loading, by nobody else.
 #pragma once
 
+#include "ctld/core/state/mutable_state.h"
 #include "ctld/core/state/record.h"
-#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 
@@ -10,7 +10,7 @@ namespace gantry::core {
 // and its array's) right, and marks the job for Settle and for the fold.
 class JobEdit {
  public:
-  JobEdit(State& state, JobId id);
+  JobEdit(MutableState& state, JobId id);
   JobEdit(const JobEdit&) = delete;
   JobEdit& operator=(const JobEdit&) = delete;
   ~JobEdit();
@@ -18,31 +18,31 @@ class JobEdit {
   Job& operator*() { return job_; }
 
  private:
-  State& state_;
+  MutableState& state_;
   Job& job_;
 };
 
-void touch(State& state, Job& job);
-void touch(State& state, Node& node);
+void touch(MutableState& state, Job& job);
+void touch(MutableState& state, Node& node);
 
 // The hot part of a job that is not an element, from its spec's head.
-void fill_job(State& state, Job& job, const SpecHead& head, PartitionId partition,
+void fill_job(MutableState& state, Job& job, const SpecHead& head, PartitionId partition,
               std::optional<Duration> time_limit);
 // The hot part of an element, from its array.
-void fill_element(State& state, Job& element, const Job& array, std::uint32_t ordinal);
+void fill_element(MutableState& state, Job& element, const Job& array, std::uint32_t ordinal);
 
 // Adds a complete job to every index and counter; the reverse, before it is removed.
-void index_job(State& state, Job& job, const SpecHead* head);
-void unindex_job(State& state, Job& job);
+void index_job(MutableState& state, Job& job, const SpecHead* head);
+void unindex_job(MutableState& state, Job& job);
 
 // Out of the lists that only jobs that have not ended are in.
-void unindex_ended(State& state, const Job& job);
-void add_dependent(State& state, const Job& job, const Dependency& dependency);
-void remove_dependent(State& state, const Job& job, const Dependency& dependency);
-void set_class(State& state, Job& job, const sched::ClassKey& key);
+void unindex_ended(MutableState& state, const Job& job);
+void add_dependent(MutableState& state, const Job& job, const Dependency& dependency);
+void remove_dependent(MutableState& state, const Job& job, const Dependency& dependency);
+void set_class(MutableState& state, Job& job, const sched::ClassKey& key);
 
 // What a placement takes from its nodes, and gives back.
-void take_grant(State& state, const Job& job, const sched::NodeGrant& grant, bool exclusive);
-void give_grant(State& state, const Job& job, const sched::NodeGrant& grant, bool exclusive);
+void take_grant(MutableState& state, const Job& job, const sched::NodeGrant& grant, bool exclusive);
+void give_grant(MutableState& state, const Job& job, const sched::NodeGrant& grant, bool exclusive);
 
 }  // namespace gantry::core

@@ -21,12 +21,12 @@ std::uint32_t free_of(const State& state, const std::string& name) {
 
 // A single job is of interest when it may start and could not, or the other way round; of an array
 // the number of tasks that may start changes as well.
-void touch_waiting(State& state, const License& license, std::uint32_t before) {
+void touch_waiting(MutableState& state, const License& license, std::uint32_t before) {
   const std::uint32_t now = free_of(license);
   const auto [low, high] = std::minmax(before, now);
   for (const auto& [asked, id] : license.waiting) {
     if (asked > high) break;
-    if (asked > low || state.jobs.at(id).is_array()) state.touched.push_back(id);
+    if (asked > low || state.jobs.at(id).is_array()) state.touched.jobs.push_back(id);
   }
 }
 
@@ -64,7 +64,7 @@ std::optional<Verdict> verdict_of_licenses(const State& state, const Job& job) {
   return std::nullopt;
 }
 
-void take_licenses(State& state, const Job& job) {
+void take_licenses(MutableState& state, const Job& job) {
   for (const GresCount& g : class_of(state, job).shape.licenses) {
     License& license = state.licenses[g.name];
     const std::uint32_t before = free_of(license);
@@ -73,7 +73,7 @@ void take_licenses(State& state, const Job& job) {
   }
 }
 
-void give_licenses(State& state, const Job& job) {
+void give_licenses(MutableState& state, const Job& job) {
   for (const GresCount& g : class_of(state, job).shape.licenses) {
     License& license = state.licenses[g.name];
     GANTRY_ASSERT(license.used >= g.count, "a licence is given back by who has it");
@@ -83,7 +83,7 @@ void give_licenses(State& state, const Job& job) {
   }
 }
 
-void wait_for_licenses(State& state, const Job& job, bool waits) {
+void wait_for_licenses(MutableState& state, const Job& job, bool waits) {
   for (const GresCount& g : class_of(state, job).shape.licenses) {
     auto& waiting = state.licenses[g.name].waiting;
     if (waits)

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "ctld/core/context.h"
+#include "ctld/core/state/mutable_state.h"
 
 namespace gantry::core {
 
@@ -20,9 +21,9 @@ std::uint32_t licensed_starts(const State& state, const Job& job);
 std::optional<Verdict> verdict_of_licenses(const State& state, const Job& job);
 
 // apply() only. Those who wait and may start now, or may not any more, are touched.
-void take_licenses(State& state, const Job& job);
-void give_licenses(State& state, const Job& job);
-void wait_for_licenses(State& state, const Job& job, bool waits);
+void take_licenses(MutableState& state, const Job& job);
+void give_licenses(MutableState& state, const Job& job);
+void wait_for_licenses(MutableState& state, const Job& job, bool waits);
 
 std::string audit_licenses(const State& state);  // for audit(): "" or what is wrong
 

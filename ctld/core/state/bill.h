@@ -97,7 +97,7 @@ struct LedgerSum {
   std::uint64_t runs = 0;  // attempts that ended; this and the next two of item cpu only
   std::uint64_t starts = 0;
   Duration waited{};      // of these together: in the queue, for what is not of their own making
-  bool fold_due = false;  // not durable
+  bool fold_due = false;  // not durable: it is in Unfolded
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "held", s.held);

@@ -12,6 +12,7 @@
 #include "common/money/budget.h"
 #include "common/proto/budget.h"
 #include "common/time/time_zone.h"
+#include "ctld/core/state/owned.h"
 
 namespace gantry::core {
 
@@ -38,7 +39,7 @@ struct BudgetBook {
   std::vector<DaySpent> days;          // ascending; the last kForecastDays + 1 with charges
   std::string period;                  // the one that `told` is of; "" = none
   std::uint32_t told = 0;              // per cent: the greatest threshold that was announced in it
-  bool fold_due = false;               // not durable
+  bool fold_due = false;               // not durable: it is in Unfolded
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "tenant", s.tenant);
@@ -56,7 +57,7 @@ struct BudgetBook {
 // A budget at work; derived.
 struct BudgetAccount {
   tenancy::Budget budget;
-  BudgetBook* book = nullptr;          // in BudgetState::books
+  Linked<BudgetBook> book;             // in BudgetState::books
   TimeZone zone;                       // of its tenant
   std::optional<Instant> from, until;  // of a fixed one
   Money increase;                      // approved, and in force
@@ -72,11 +73,8 @@ struct BudgetState {
 
   // Derived from the documents.
   std::map<std::string, BudgetAccount> accounts;  // addresses stay while the documents do
-  std::unordered_map<std::string, std::vector<BudgetAccount*>> by_tenant;  // by name of the budget
-
-  std::vector<std::string> fold_books;  // for the fold
-  std::vector<std::uint64_t> fold_increases;
-  std::vector<std::string> moved;  // for settle: there may be more left of these
+  std::unordered_map<std::string, std::vector<Linked<BudgetAccount>>>
+      by_tenant;  // by name of the budget
 };
 
 }  // namespace gantry::core

@@ -4,7 +4,7 @@
 //
 // Small, because a million may wait: what only launch and `show` need stays encoded in `spec`, and
 // parts that most jobs lack are behind pointers. All of it is durable (record.h), but for the
-// marked members. Only apply() changes it.
+// marked members. Only apply() changes it. What others were told of it is in job_marks.h.
 #pragma once
 
 #include <algorithm>
@@ -24,6 +24,7 @@
 #include "ctld/core/state/finish.h"
 #include "ctld/core/state/names.h"
 #include "ctld/core/state/ordinal_set.h"
+#include "ctld/core/state/owned.h"
 #include "ctld/core/state/step_state.h"
 #include "ctld/sched/change.h"
 
@@ -190,7 +191,7 @@ struct Job : JobFacts {
   bool renamed = false;      // the spec has its old name
   bool respecified = false;  // account or reservation are not the spec's any more
   bool reshaped = false;     // shape or may_requeue are not the spec's any more
-  bool fold_due = false;     // not durable: its record changed since the last fold
+  bool fold_due = false;     // not durable: it is in Unfolded
 
   JobId id{};
   std::uint32_t task = 0;  // an element's index
@@ -199,20 +200,11 @@ struct Job : JobFacts {
   ClassId cls{};  // partition, shape and time limit
   std::optional<Instant> deadline;
   std::optional<WarnSignal> warn;
-  Bytes spec;                            // encoded StoredSpec; an element has its array's
-  std::unique_ptr<std::string> comment;  // instead of the spec's
-  std::unique_ptr<Dependencies> dependencies;
-  std::unique_ptr<ArrayState> tasks;  // of an array
-  std::unique_ptr<Active> active;
-
-  // Not durable, not apply's: what queue.cc and timers.cc have told others about this job.
-  std::uint32_t told_startable = 0;  // 0 = the scheduler does not have it
-  std::int64_t told_priority = 0;
-  std::int32_t told_rank = 0;
-  bool told_raised = false;
-  ClassId told_class{};
-  Instant told_since{};
-  Instant timer{};  // when it asked to be looked at; 0 = never
+  Bytes spec;                  // encoded StoredSpec; an element has its array's
+  Owned<std::string> comment;  // instead of the spec's
+  Owned<Dependencies> dependencies;
+  Owned<ArrayState> tasks;  // of an array
+  Owned<Active> active;
 
   [[nodiscard]] bool is_array() const { return tasks != nullptr; }
   [[nodiscard]] bool is_element() const { return array != JobId{}; }

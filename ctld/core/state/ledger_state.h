@@ -34,9 +34,7 @@ LedgerParts ledger_parts(const std::string& key);
 struct LedgerState {
   PriceTable prices;                                 // derived
   std::map<std::string, LedgerSum> sums;             // by ledger_key()
-  std::vector<std::string> fold_sums;                // for the fold
   std::map<std::string, proto::PostedBatch> posted;  // by name
-  std::vector<std::string> fold_posted;              // for the fold
   // Of all months: by tenant, type of job and item, for counters. Derived from the sums.
   std::map<std::array<std::string, 3>, LedgerSum> totals;
 };

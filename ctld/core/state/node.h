@@ -97,7 +97,7 @@ struct Node : NodeRecord {
   const NodeConfig* declared = nullptr;
   std::vector<std::uint16_t> cpus;
   std::vector<GresCount> gres;  // sorted
-  bool fold_due = false;
+  bool fold_due = false;        // it is in Unfolded
 };
 
 // A partition as it is stored, by its key.
@@ -119,7 +119,6 @@ struct Partition : PartitionRecord {
   std::string tenant;  // whose part of the partition `name` it is; "" = it is all of it
   const PartitionConfig* declared = nullptr;  // null if it is no longer configured
   std::vector<NodeId> nodes;                  // in configuration order
-  bool fold_due = false;
   [[nodiscard]] bool up() const { return declared != nullptr && up_set.value_or(declared->up); }
   // Who pays for its jobs: a tenant; in a cluster without tenants the partition.
   [[nodiscard]] const std::string& payer() const { return tenant.empty() ? name : tenant; }

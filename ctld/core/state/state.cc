@@ -21,7 +21,7 @@ ClassId ClassTable::add(const sched::ClassKey& key) {
     id = free_.back();
     free_.pop_back();
   }
-  classes_[id.value()] = JobClass{key, 1, {}, {}, {}};
+  classes_[id.value()] = JobClass{key, 1, ++last_number_};
   ids_.emplace(key, id);
   return id;
 }

@@ -1,8 +1,8 @@
 // State: everything the controller knows that survives a restart, and the indexes over it. Tables
 // are durable (record.h); what is marked as derived is rebuilt by apply() and by load.
 //
-// apply() (apply.h) is the only code that changes it, but for the members that say otherwise.
-// Everybody else reads.
+// apply() (apply.h) and loading are the only code that changes it, as a MutableState
+// (mutable_state.h); everybody else has a const State&.
 #pragma once
 
 #include <cstring>
@@ -38,9 +38,7 @@ namespace gantry::core {
 struct JobClass {
   sched::ClassKey key;
   std::uint32_t users = 0;
-  // Not durable, not apply's: from the last plan that looked at it.
-  JobId head{};
-  Verdict of_head, of_rest;
+  std::uint64_t number = 0;  // 1.., never given again, as an id is
 };
 
 class ClassTable {
@@ -48,7 +46,6 @@ class ClassTable {
   ClassId add(const sched::ClassKey& key);
   void drop(ClassId id);
   [[nodiscard]] const JobClass& at(ClassId id) const { return classes_[id.value()]; }
-  [[nodiscard]] JobClass& at(ClassId id) { return classes_[id.value()]; }
 
  private:
   struct Hash {
@@ -57,6 +54,7 @@ class ClassTable {
   std::deque<JobClass> classes_;
   std::vector<ClassId> free_;
   std::unordered_map<sched::ClassKey, ClassId, Hash> ids_;
+  std::uint64_t last_number_ = 0;
 };
 
 // How many specs of whom use a stored script or environment; those at 0 go with the next fold.
@@ -116,8 +114,7 @@ struct Counters {             // derived
   std::uint64_t unended = 0;  // jobs and arrays that have not ended; elements not counted
 };
 
-struct State {
-  // Tables.
+struct Tables {  // durable
   Epoch epoch{};
   JobId last_job{};     // greatest id given
   Instant last_time{};  // of the newest event
@@ -129,8 +126,10 @@ struct State {
   LedgerState ledger;
   BudgetState budgets;
   TriggerTable triggers;
+};
 
-  // Derived.
+struct Lookups {  // derived: what is kept once for many, and what is found by another key than its
+                  // id
   Names names;
   ClassTable classes;
   BlobUses blobs;
@@ -140,6 +139,9 @@ struct State {
   std::map<std::string, std::vector<PartitionId>> parts_of_tenants;
   std::unordered_map<std::string, NodeId> node_keys;  // enrolled Z85 key -> node
   tsl::robin_map<std::uint64_t, JobId> requests;      // by request_key()
+};
+
+struct JobIndexes {  // derived: which jobs have something in common, and how many they are
   std::map<Uid, UserJobs> users;
   std::unordered_map<std::uint64_t, IdList> same_name;               // (uid, name): not ended
   std::unordered_map<std::uint64_t, std::vector<JobId>> singletons;  // (uid, name): open ones
@@ -149,29 +151,17 @@ struct State {
   std::vector<QueueCounts> queues;  // by PartitionId
   std::map<std::string, License> licenses;
   std::map<std::pair<PartitionId, Uid>, std::uint64_t> user_queued;  // none with 0
+};
 
-  std::unordered_map<JobId, Bytes> new_specs;  // of submits that are about to be applied
-
-  // What apply() leaves for others to look at; they take it.
-  std::vector<JobId> touched;  // by Settle, after every input
-  std::vector<NodeId> touched_nodes;
-  std::vector<NodeId> trigger_nodes;  // touched, or something began or ended to be held there
-  std::vector<JobId> fold_jobs;       // by Fold; removed jobs too
-  std::vector<NodeId> fold_nodes;
-  std::vector<PartitionId> fold_partitions;
-  std::vector<std::string> fold_keys;  // of user_keys
-  std::vector<NodeId> fold_node_keys;
-  bool fold_meta = false;
-  std::vector<JobId> forgotten_specs;
-  std::vector<store::HistoryEntry> history;
-
-  // From the configuration, by Core::start().
+struct Configured {                // from the configuration, by configure() at each start
   std::vector<NodeId> node_order;  // as configured
   std::vector<PartitionId> partition_order;
   std::optional<PartitionId> default_partition;
   std::vector<std::string> gres_names;  // gres_names(config)
   NodeSets node_sets;                   // of nodes and partitions; by make_queues()
+};
 
+struct State : Tables, Lookups, JobIndexes, Configured {
   [[nodiscard]] QueueCounts queue_counts(PartitionId id) const {
     return id.value() < queues.size() ? queues[id.value()] : QueueCounts{};
   }

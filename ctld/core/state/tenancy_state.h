@@ -118,15 +118,6 @@ struct TenancyState {
   std::map<std::string, PartitionConfig> queues;  // of tenants, as partitions; addresses stay
   std::map<std::string, PartitionConfig> parts;   // of partitions that tenants have, by key
 
-  // For the fold.
-  std::vector<DocumentKey> fold_documents;
-  std::vector<sched::ShareId> fold_shares;
-  std::vector<std::string> fold_reservations;
-  std::vector<std::uint64_t> fold_revisions;
-  std::vector<std::uint64_t> fold_alerts;
-  // For settle: the scheduler has to hear of these.
-  std::vector<sched::ShareId> touched_shares;
-
   [[nodiscard]] const CompiledTenant* tenant(const std::string& name) const {
     const auto it = compiled.tenants.find(name);
     return it == compiled.tenants.end() ? nullptr : &it->second;

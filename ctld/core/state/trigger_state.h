@@ -46,8 +46,6 @@ struct TriggerTable {
   std::map<JobId, std::set<TriggerId>> of_job;    // that name the job
   std::set<TriggerId> of_nodes;                   // down, up, drained, idle
   std::set<std::pair<Instant, TriggerId>> pulls;  // the first of each
-
-  std::vector<TriggerId> fold;  // taken by Fold
 };
 
 // Of a program that is to be run; see triggers.h.

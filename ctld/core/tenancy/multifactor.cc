@@ -140,7 +140,7 @@ void reckon(Context& ctx) {
   for (const Node& node : ctx.state.nodes)
     if (node.declared != nullptr) ctx.rt.weights.cores += static_cast<double>(node.cpus.size());
   ctx.state.jobs.walk(JobId{}, [&](const Job& job) {
-    if (job.phase == Phase::queued) ctx.state.touched.push_back(job.id);
+    if (job.phase == Phase::queued) ctx.touched.jobs.push_back(job.id);
     return true;
   });
 }

@@ -49,7 +49,9 @@ void close(Partition& queue) {
   queue.nodes.clear();
 }
 
-void fill_part(State& state, Partition& part) {
+}  // namespace
+
+void fill_part(MutableState& state, Partition& part) {
   TenancyState& tenancy = state.tenancy;
   close(part);
   tenancy.parts.erase(part.key());
@@ -68,9 +70,7 @@ void fill_part(State& state, Partition& part) {
   part.declared = &(tenancy.parts[part.key()] = std::move(config));
 }
 
-}  // namespace
-
-void make_queues(State& state) {
+void make_queues(MutableState& state) {
   TenancyState& tenancy = state.tenancy;
   for (Partition& p : state.partitions)
     if (const auto it = tenancy.queues.find(p.key());
@@ -95,14 +95,14 @@ void make_queues(State& state) {
 }
 
 const Partition& part_of(Context& ctx, PartitionId partition, const std::string& tenant) {
-  State& state = ctx.state;
+  const State& state = ctx.state;
   const std::string key = state.partition(partition).name + '/' + tenant;
   if (const auto it = state.partition_ids.find(key); it != state.partition_ids.end())
     return state.partition(it->second);
   const PartitionId id(static_cast<std::uint32_t>(state.partitions.size()));
   ctx.record(event::PartitionDeclared{id, key});
-  Partition& part = state.partition(id);
-  fill_part(state, part);
+  ctx.recorder.fill_part(id);
+  const Partition& part = state.partition(id);
   add_partition_view(ctx, part);
   return part;
 }

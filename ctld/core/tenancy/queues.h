@@ -8,12 +8,15 @@
 #pragma once
 
 #include "ctld/core/context.h"
+#include "ctld/core/state/mutable_state.h"
 
 namespace gantry::core {
 
 // After every compile of the documents: gives each tenant's queue, and what tenants have in
 // partitions of the configuration, its nodes and limits.
-void make_queues(State& state);
+void make_queues(MutableState& state);
+// The same for one partition that a tenant has a part of.
+void fill_part(MutableState& state, Partition& part);
 
 // The tenant's part of the partition, which is made if there is none yet. Invalidates references to
 // partitions.

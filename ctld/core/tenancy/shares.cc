@@ -11,7 +11,8 @@ namespace {
 
 using sched::ShareId;
 
-ShareId node_for(TenancyState& tenancy, std::optional<ShareId> parent, const std::string& name) {
+ShareId node_for(MutableState& state, std::optional<ShareId> parent, const std::string& name) {
+  TenancyState& tenancy = state.tenancy;
   const auto key = std::tuple{parent, name};
   if (const auto it = tenancy.share_ids.find(key); it != tenancy.share_ids.end()) return it->second;
   const ShareId id(static_cast<std::uint32_t>(tenancy.shares.size()));
@@ -20,12 +21,13 @@ ShareId node_for(TenancyState& tenancy, std::optional<ShareId> parent, const std
   node.parent = parent;
   node.name = name;
   tenancy.share_ids.emplace(key, id);
-  tenancy.fold_shares.push_back(id);
-  tenancy.touched_shares.push_back(id);
+  state.unfolded.shares.push_back(id);
+  state.touched.shares.push_back(id);
   return id;
 }
 
-void change_rate(State& state, const Job& job, Instant at, double by, std::uint32_t running) {
+void change_rate(MutableState& state, const Job& job, Instant at, double by,
+                 std::uint32_t running) {
   TenancyState& tenancy = state.tenancy;
   for (std::optional<ShareId> at_node = job.share; at_node;
        at_node = tenancy.shares[at_node->value()].parent) {
@@ -34,19 +36,18 @@ void change_rate(State& state, const Job& job, Instant at, double by, std::uint3
     node.running += running;
     // With nothing left the rate is exactly zero: sums of floating point do not cancel out.
     node.usage.rate = node.running == 0 ? 0 : node.usage.rate + by;
-    tenancy.fold_shares.push_back(node.id);
-    tenancy.touched_shares.push_back(node.id);
+    state.unfolded.shares.push_back(node.id);
+    state.touched.shares.push_back(node.id);
   }
 }
 
 }  // namespace
 
-ShareId share_for(State& state, const std::string& tenant, const std::string& project,
+ShareId share_for(MutableState& state, const std::string& tenant, const std::string& project,
                   const std::string& user) {
-  TenancyState& tenancy = state.tenancy;
-  const ShareId top = node_for(tenancy, std::nullopt, tenant);
-  const ShareId middle = node_for(tenancy, top, project.empty() ? tenant : project);
-  return node_for(tenancy, middle, user);
+  const ShareId top = node_for(state, std::nullopt, tenant);
+  const ShareId middle = node_for(state, top, project.empty() ? tenant : project);
+  return node_for(state, middle, user);
 }
 
 bool has_share(const State& state, const std::string& tenant, const std::string& user) {
@@ -59,18 +60,18 @@ bool has_share(const State& state, const std::string& tenant, const std::string&
   return false;
 }
 
-void set_share(State& state, Job& job) {
+void set_share(MutableState& state, Job& job) {
   const std::string& queue = state.partition(class_of(state, job).partition).payer();
   job.share.reset();
   if (state.tenancy.has_tenant(queue))
     job.share = share_for(state, queue, state.names.text(job.account), state.names.text(job.user));
 }
 
-void start_charge(State& state, const Job& job, Instant at) {
+void start_charge(MutableState& state, const Job& job, Instant at) {
   if (job.share) change_rate(state, job, at, job.active->charge, 1);
 }
 
-void end_charge(State& state, const Job& job, Instant at) {
+void end_charge(MutableState& state, const Job& job, Instant at) {
   if (job.share) change_rate(state, job, at, -job.active->charge, std::uint32_t(-1));
 }
 

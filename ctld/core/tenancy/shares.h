@@ -5,20 +5,20 @@
 // event carries (so that replaying it needs no prices). Used by apply() and by loading.
 #pragma once
 
-#include "ctld/core/state/state.h"
+#include "ctld/core/state/mutable_state.h"
 
 namespace gantry::core {
 
 // The leaf of a tenant's user in a project; made with its parents when it is new. `tenant` is the
 // partition's name.
-sched::ShareId share_for(State& state, const std::string& tenant, const std::string& project,
+sched::ShareId share_for(MutableState& state, const std::string& tenant, const std::string& project,
                          const std::string& user);
 
 // The job's leaf: of its partition's tenant, its account and user; none without a tenant.
-void set_share(State& state, Job& job);
+void set_share(MutableState& state, Job& job);
 
-void start_charge(State& state, const Job& job, Instant at);  // with job.active->charge
-void end_charge(State& state, const Job& job, Instant at);
+void start_charge(MutableState& state, const Job& job, Instant at);  // with job.active->charge
+void end_charge(MutableState& state, const Job& job, Instant at);
 
 // Has this user had a job of this tenant?
 bool has_share(const State& state, const std::string& tenant, const std::string& user);

@@ -54,16 +54,16 @@ LooseTenants loose_tenants(const Config& config) {
 }  // namespace
 
 void compile_tenancy(Context& ctx) {
-  State& state = ctx.state;
-  state.tenancy.compiled = compile(
+  const State& state = ctx.state;
+  CompiledTenancy compiled = compile(
       with_increases(state, state.tenancy.documents), state.tenancy.class_names, traits_of(state),
       state.tenancy.revision, state.tenancy.half_life, loose_tenants(ctx.config));
   if (weighted(ctx.config)) {  // the sum takes the place of Fair Tree
-    auto view = std::make_shared<sched::Tenancy>(*state.tenancy.compiled.view);
+    auto view = std::make_shared<sched::Tenancy>(*compiled.view);
     view->fair_share = false;
-    state.tenancy.compiled.view = std::move(view);
+    compiled.view = std::move(view);
   }
-  make_queues(state);
+  ctx.recorder.set_tenancy(std::move(compiled));
   make_quota(ctx);
   quota_reckoned(ctx);
   if (!ctx.rt.running) return;
@@ -71,7 +71,7 @@ void compile_tenancy(Context& ctx) {
   tell_tenancy(ctx, ctx.turn.changes);
   ctx.rt.fits.clear();
   state.jobs.walk(JobId{}, [&](const Job& job) {
-    if (job.phase == Phase::queued) state.touched.push_back(job.id);
+    if (job.phase == Phase::queued) ctx.touched.jobs.push_back(job.id);
     if (job.placed()) ctx.turn.changes.emplace_back(placed_view(state, job));
     return true;
   });
@@ -190,7 +190,7 @@ void tell_tenancy(const Context& ctx, std::vector<sched::Change>& out) {
 }
 
 void tell_shares(Context& ctx) {
-  std::vector<sched::ShareId>& touched = ctx.state.tenancy.touched_shares;
+  std::vector<sched::ShareId>& touched = ctx.touched.shares;
   if (touched.empty()) return;
   std::sort(touched.begin(), touched.end());
   touched.erase(std::unique(touched.begin(), touched.end()), touched.end());

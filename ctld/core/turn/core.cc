@@ -8,12 +8,12 @@
 
 #include "common/assert.h"
 #include "common/codec/codec.h"
-#include "config/gres.h"
 #include "config/options.h"
 #include "ctld/core/access/check_texts.h"
 #include "ctld/core/access/front_door.h"
 #include "ctld/core/apply.h"
 #include "ctld/core/apply/audit.h"
+#include "ctld/core/apply/configure.h"
 #include "ctld/core/apply/load.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/money/budget_gate.h"
@@ -21,7 +21,6 @@
 #include "ctld/core/money/posted.h"
 #include "ctld/core/notify/triggers.h"
 #include "ctld/core/notify/usage_events.h"
-#include "ctld/core/resources/index.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/state/record.h"
 #include "ctld/core/tenancy/admission.h"
@@ -32,21 +31,23 @@
 namespace gantry::core {
 
 struct Core::Private {
-  explicit Private(const Config& c, State& state) : config(c), loader(state) {}
+  Private(const Config& c, MutableState& state)
+      : config(c), loader(state), recorder(state, config, turn, last_seq) {}
   Config config;
   Runtime rt;
   Turn turn;
   Loader loader;
   EventSeq last_seq{};  // recorded, or replayed
-  Context context(State& state, Instant now) {
-    return {state, rt, config, turn, last_seq, std::max(now, state.last_time)};
+  Recorder recorder;
+  Context context(MutableState& state, Instant now) {
+    return {state, recorder, state.touched, rt, config, turn, std::max(now, state.last_time)};
   }
 };
 
 namespace {
 
 void declare(Context& ctx) {
-  State& state = ctx.state;
+  const State& state = ctx.state;
   for (const NodeConfig& c : ctx.config.nodes)
     if (!state.node_ids.contains(c.name))
       ctx.record(
@@ -55,34 +56,6 @@ void declare(Context& ctx) {
     if (!state.partition_ids.contains(c.name))
       ctx.record(event::PartitionDeclared{
           PartitionId(static_cast<std::uint32_t>(state.partitions.size())), c.name});
-}
-
-// What is not durable of nodes and partitions comes from the configuration at every start.
-void configure(State& state, const Config& config) {
-  state.gres_names = gres_names(config);
-  for (const GresCount& g : declared_licenses(config)) state.licenses[g.name].total = g.count;
-  for (auto& [name, license] : state.licenses) license.most = std::max(license.total, license.used);
-  for (const NodeConfig& c : config.nodes) {
-    Node& node = state.node(state.node_ids.at(c.name));
-    node.declared = &c;
-    for (DeclaredGres& g : declared_gres(c)) node.gres.push_back({std::move(g.name), g.count});
-    if (c.cpu_ids)
-      node.cpus = *c.cpu_ids;
-    else
-      for (std::uint32_t cpu = 0; cpu < c.cpus; ++cpu)
-        node.cpus.push_back(static_cast<std::uint16_t>(cpu));
-    std::sort(node.cpus.begin(), node.cpus.end());
-    state.node_order.push_back(node.id);
-  }
-  for (const PartitionConfig& c : config.partitions) {
-    Partition& partition = state.partition(state.partition_ids.at(c.name));
-    partition.declared = &c;
-    for (const std::string& name : c.nodes)
-      if (const auto it = state.node_ids.find(name); it != state.node_ids.end())
-        partition.nodes.push_back(it->second);
-    state.partition_order.push_back(partition.id);
-    if (c.is_default) state.default_partition = partition.id;
-  }
 }
 
 void take(Context& ctx, ClientRequest&& request) {
@@ -124,7 +97,7 @@ void take(Context& ctx, Reconfigured&&) {
 }  // namespace
 
 Core::Core(const Config& config)
-    : state_(std::make_unique<State>()), p_(std::make_unique<Private>(config, *state_)) {}
+    : state_(std::make_unique<MutableState>()), p_(std::make_unique<Private>(config, *state_)) {}
 Core::~Core() = default;
 
 Result<void> Core::load_record(store::Table table, std::string_view key, std::string_view value) {
@@ -146,10 +119,7 @@ Result<void> Core::replay(const store::JournalEntry& entry) {
     apply(*state_, event->at, event->event);
   else
     apply_and_tell(*state_, entry.seq, event->at, event->event, p_->config.cluster, p_->turn.usage);
-  state_->touched.clear();
-  state_->touched_nodes.clear();
-  state_->trigger_nodes.clear();
-  state_->budgets.moved.clear();
+  state_->touched.clear();  // start() looks at everything
   p_->last_seq = entry.seq;
   return {};
 }
@@ -182,11 +152,11 @@ Result<void> Core::start(Instant now) {
   close_months(ctx);
   look_at_budgets(ctx);
   for (const Node& node : state_->nodes) {
-    state_->touched_nodes.push_back(node.id);
-    state_->trigger_nodes.push_back(node.id);
+    ctx.touched.nodes.push_back(node.id);
+    ctx.touched.trigger_nodes.push_back(node.id);
   }
   state_->jobs.walk(JobId{}, [&](const Job& job) {
-    if (job.phase != Phase::ended) state_->touched.push_back(job.id);
+    if (job.phase != Phase::ended) ctx.touched.jobs.push_back(job.id);
     return true;
   });
   settle(ctx);
@@ -216,16 +186,20 @@ Result<void> Core::doubt_orders() {
     if (auto done = p_->loader.finish(); !done) return done;
   GANTRY_ASSERT(!p_->rt.running, "a core that runs knows what it has ordered");
   p_->last_seq = std::max(p_->last_seq, p_->loader.applied());
-  for (const JobId id : jobs_on_nodes(*state_)) {
-    JobEdit job(*state_, id);
-    for (NodeRun& run : job->active->nodes) run.perhaps_over |= run.state == RunState::launched;
-  }
+  core::doubt_orders(*state_);
   return {};
 }
 
 store::FoldBatch Core::take_fold() {
   GANTRY_ASSERT(p_->turn.append.empty(), "a fold comes between turns");
   return fold(*state_, p_->last_seq);
+}
+
+const State& Core::state() const {
+  return *state_;
+}
+const Runtime& Core::runtime() const {
+  return p_->rt;
 }
 
 Epoch Core::epoch() const {
@@ -272,13 +246,11 @@ std::vector<sched::Change> Core::full_view() const {
 void Core::full_view(const std::function<void(std::vector<sched::Change>)>& take) const {
   constexpr std::size_t kBatch = 4096;
   std::vector<sched::Change> out;
-  Turn unused;
-  EventSeq seq;
-  const Context ctx{*state_, p_->rt, p_->config, unused, seq, state_->last_time};
+  const Context ctx = p_->context(*state_, state_->last_time);
   tell_tenancy(ctx, out);
   state_->jobs.walk(JobId{}, [&](const Job& job) {
     if (job.placed()) out.emplace_back(placed_view(*state_, job));
-    if (job.told_startable > 0) out.emplace_back(queued_view(*state_, job));
+    if (p_->rt.marks.at(job.id).told.startable > 0) out.emplace_back(queued_view(ctx, job));
     if (out.size() < kBatch) return true;
     take(std::exchange(out, {}));
     out.reserve(kBatch + 1);

@@ -112,13 +112,13 @@ void place(Context& ctx, JobId id, std::vector<sched::NodeGrant>&& grants, bool 
                               plan_of(ctx.state, ctx.state.jobs.at(id), ctx.now),
                               std::move(holding.items), std::move(holding.held)});
   ++ctx.rt.stats.starts;
-  Job& job = ctx.state.jobs.at(id);
+  const Job& job = ctx.state.jobs.at(id);
   for (const NodeRun& run : job.active->nodes) use_quota(ctx, job, run.grant);
   if (const auto node = quota_node_of(ctx.state, class_of(ctx.state, job).partition))
     quota_taken(ctx, *node, quota_need(ctx.state, job.active->nodes.front().grant).flavor);
   budget_taken(ctx, job);
-  if (job.told_startable != 0) {
-    job.told_startable = 0;
+  if (ctx.rt.marks.at(id).told.startable != 0) {
+    ctx.rt.marks.edit(id).told.startable = 0;
     ctx.turn.changes.emplace_back(sched::JobUnqueued{id});
   }
   ctx.turn.changes.emplace_back(placed_view(ctx.state, job));
@@ -303,12 +303,10 @@ void apply_plan(Context& ctx, sched::Plan&& plan) {
   for (const sched::Preempt& preempt : plan.preemptions) apply_preempt(ctx, preempt);
   for (sched::ClassVerdict& v : plan.verdicts) {
     const Job* head = ctx.state.jobs.find(v.head);
-    if (head == nullptr || head->told_startable == 0) continue;  // the next plan has another one
+    if (head == nullptr || ctx.rt.marks.at(v.head).told.startable == 0)
+      continue;  // the next plan has another one
     verdict_changes(ctx, head->cls, v);
-    JobClass& cls = ctx.state.classes.at(head->cls);
-    cls.head = v.head;
-    cls.of_head = std::move(v.of_head);
-    cls.of_rest = std::move(v.of_rest);
+    ctx.rt.verdicts.set(ctx.state.classes, head->cls, std::move(v));
   }
   // Only some plans estimate; the others know their reserved heads and leave the rest as it is.
   if (plan.estimated) ctx.rt.expected.clear();

@@ -10,7 +10,7 @@
 
 namespace gantry::core {
 
-void sync_queue(Context& ctx, Job& job) {
+void sync_queue(Context& ctx, const Job& job) {
   std::uint32_t want = startable(ctx.state, job, ctx.now);
   if (want == 0) {
     drop_gate(ctx, job.id);
@@ -19,30 +19,33 @@ void sync_queue(Context& ctx, Job& job) {
     want = 0;
   }
   if (want == 0) {
-    if (job.told_startable == 0) return;
-    job.told_startable = 0;
+    if (ctx.rt.marks.at(job.id).told.startable == 0) return;
+    ctx.rt.marks.edit(job.id).told.startable = 0;
     ctx.turn.changes.emplace_back(sched::JobUnqueued{job.id});
     return;
   }
   const std::int64_t priority = priority_now(ctx, job);
   const Rank rank = rank_now(ctx, job);
-  if (job.told_startable == want && job.told_priority == priority && job.told_class == job.cls &&
-      job.told_since == job.eligible && job.told_rank == rank.value)
+  const Told& last = ctx.rt.marks.at(job.id).told;
+  if (last.startable == want && last.priority == priority && last.cls == job.cls &&
+      last.since == job.eligible && last.rank == rank.value)
     return;
-  job.told_startable = want;
-  job.told_priority = priority;
-  job.told_class = job.cls;
-  job.told_since = job.eligible;
-  job.told_rank = rank.value;
-  job.told_raised = rank.raised;
+  ctx.rt.marks.edit(job.id).told = {want, rank.value, priority, job.eligible, job.cls, rank.raised};
   ctx.turn.schedule = true;
-  if (ctx.rt.running) ctx.turn.changes.emplace_back(queued_view(ctx.state, job));
+  if (ctx.rt.running) ctx.turn.changes.emplace_back(queued_view(ctx, job));
 }
 
-sched::JobQueued queued_view(const State& state, const Job& job) {
-  return {job.id,         class_of(state, job), job.told_priority,
-          job.told_since, job.told_startable,   job.told_rank,
-          job.share,      job.told_raised,      own_priority_of(state, job)};
+sched::JobQueued queued_view(const Context& ctx, const Job& job) {
+  const Told& told = ctx.rt.marks.at(job.id).told;
+  return {job.id,
+          class_of(ctx.state, job),
+          told.priority,
+          told.since,
+          told.startable,
+          told.rank,
+          job.share,
+          told.raised,
+          own_priority_of(ctx.state, job)};
 }
 
 bool available(const Context& ctx, const Node& node) {

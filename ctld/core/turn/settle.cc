@@ -12,14 +12,14 @@ namespace gantry::core {
 namespace {
 
 void settle_touched(Context& ctx) {
-  State& state = ctx.state;
+  const State& state = ctx.state;
   std::vector<JobId> jobs;
   std::vector<NodeId> nodes;
-  while (!state.touched.empty() || !state.touched_nodes.empty()) {
+  while (!ctx.touched.jobs.empty() || !ctx.touched.nodes.empty()) {
     jobs.clear();
-    jobs.swap(state.touched);
+    jobs.swap(ctx.touched.jobs);
     nodes.clear();
-    nodes.swap(state.touched_nodes);
+    nodes.swap(ctx.touched.nodes);
     for (const NodeId node : nodes) {
       sync_node(ctx, node);
       set_timer(ctx, node);
@@ -28,7 +28,7 @@ void settle_touched(Context& ctx) {
       if (state.jobs.find(id) == nullptr) continue;
       settle_dependents(ctx, id);
       if (draw_consequences(ctx, id)) continue;  // it is touched again
-      Job* job = state.jobs.find(id);
+      const Job* job = state.jobs.find(id);
       if (job == nullptr) continue;
       sync_queue(ctx, *job);
       sync_suspension(ctx, *job);

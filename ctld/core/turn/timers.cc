@@ -209,6 +209,7 @@ void forget_ended(Context& ctx) {
   for (const JobId id : e.jobs) {
     ctx.rt.waits_since.erase(id);
     ctx.rt.asleep.erase(id);
+    ctx.rt.marks.forget(id);
   }
   if (!e.jobs.empty()) ctx.record(std::move(e));
 }
@@ -238,11 +239,12 @@ void give_up_start(Context& ctx, const Job& job) {
   for (const NodeId node : late) drain(ctx, node, reason);
 }
 
-void set_timer(Context& ctx, Job& job) {
+void set_timer(Context& ctx, const Job& job) {
   const Instant due = due_of(ctx, job).value_or(Instant{});
-  if (due == job.timer) return;
-  if (job.timer != Instant{}) ctx.rt.job_timers.erase({job.timer, job.id});
-  job.timer = due;
+  const Instant last = ctx.rt.marks.at(job.id).timer;
+  if (due == last) return;
+  if (last != Instant{}) ctx.rt.job_timers.erase({last, job.id});
+  ctx.rt.marks.edit(job.id).timer = due;
   if (due != Instant{}) ctx.rt.job_timers.insert({due, job.id});
 }
 
@@ -273,9 +275,9 @@ void run_timers(Context& ctx) {
   while (!ctx.rt.job_timers.empty() && ctx.rt.job_timers.begin()->first <= ctx.now) {
     const JobId id = ctx.rt.job_timers.begin()->second;
     ctx.rt.job_timers.erase(ctx.rt.job_timers.begin());
-    ctx.state.jobs.at(id).timer = {};
+    ctx.rt.marks.edit(id).timer = {};
     job_due(ctx, id);
-    ctx.state.touched.push_back(id);  // act again, and set the next timer
+    ctx.touched.jobs.push_back(id);  // act again, and set the next timer
     settle(ctx);
   }
   if (passed(ctx.rt.window_due, ctx.now)) run_windows(ctx);

@@ -32,7 +32,7 @@ Reason reason_in(const Spell& spell, JobId id) {
 }  // namespace
 
 void verdict_changes(Context& ctx, ClassId id, const sched::ClassVerdict& next) {
-  const JobClass& cls = ctx.state.classes.at(id);
+  const sched::ClassVerdict& cls = ctx.rt.verdicts.of(ctx.state.classes, id);
   if (cls.of_head.reason == Reason::none) {  // the first one
     ctx.rt.spells.erase(id);
     return;
@@ -58,7 +58,7 @@ std::vector<WaitPart> waits_of(const Context& ctx, const Job& job) {
   if (const auto again = ctx.rt.waits_since.find(job.id); again != ctx.rt.waits_since.end())
     at = std::max(at, again->second);
   const JobId id = job.is_element() ? job.array : job.id;
-  const JobClass& cls = ctx.state.classes.at(job.cls);
+  const sched::ClassVerdict& cls = ctx.rt.verdicts.of(ctx.state.classes, job.cls);
   if (const auto spells = ctx.rt.spells.find(job.cls); spells != ctx.rt.spells.end())
     for (const Spell& spell : spells->second) {
       if (spell.until <= at) continue;

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "common/text/hostlist.h"
+#include "ctld/core/runtime.h"
 #include "ctld/core/tenancy/multifactor.h"
 #include "tests/sched/mig/mig_world.h"
 
@@ -342,8 +343,10 @@ void Reasons::more_room(const core::Job& job, Changes& view) const {
   const core::State& state = controller_.core().state();
   const sched::ClassKey& key = core::class_of(state, job);
   const JobShape& shape = key.shape;
-  const bool bad = state.classes.at(job.cls).of_head.reason == Reason::bad_constraints ||
-                   state.classes.at(job.cls).of_rest.reason == Reason::bad_constraints;
+  const sched::ClassVerdict& verdict =
+      controller_.core().runtime().verdicts.of(state.classes, job.cls);
+  const bool bad = verdict.of_head.reason == Reason::bad_constraints ||
+                   verdict.of_rest.reason == Reason::bad_constraints;
   std::vector<NodeId> mine;
   std::vector<sched::NodeChanged> more;
   std::uint32_t next = static_cast<std::uint32_t>(state.nodes.size());

@@ -226,8 +226,12 @@ void settle_tasks(Context& ctx, JobId id, const OrdinalSet& tasks, bool ok) {
     const auto ordinal = ctx.state.jobs.at(id).tasks->indexes.ordinal_of(*at->first.task);
     if (ordinal && tasks.contains(*ordinal)) keys.push_back(at->first);
   }
-  for (const DependencyKey& key : keys)
-    for (const JobId w : std::vector<JobId>(ctx.state.dependents[key])) look_again(ctx, w, key);
+  for (const DependencyKey& key : keys) {
+    const auto at = ctx.state.dependents.find(key);
+    if (at == ctx.state.dependents.end()) continue;  // settled together with another key
+    const std::vector<JobId> waiting = at->second;
+    for (const JobId w : waiting) look_again(ctx, w, key);
+  }
 
   const auto it = ctx.state.dependents.find(DependencyKey{id, std::nullopt});
   if (it == ctx.state.dependents.end()) return;

@@ -124,9 +124,7 @@ JobId make_job(Context& ctx, const Identity& who, proto::SubmitJob&& submit,
   const JobId id = made.job;
 
   Bytes spec = codec::encode(stored);
-  ctx.turn.append.specs.emplace_back(id, spec);
-  ctx.state.new_specs.emplace(id, std::move(spec));
-  ctx.record(std::move(made));
+  ctx.record(std::move(made), std::move(spec));
   ++ctx.rt.stats.submits;
   return id;
 }

@@ -1,0 +1,49 @@
+// Pointers that are const as far as what holds them is: of a const Job nobody gets more than a
+// const Active, which a std::unique_ptr or a plain pointer would give away. State is read through a
+// const reference (context.h), and this lets the compiler hold that to the last member.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+namespace gantry::core {
+
+template <class T>
+class Owned {  // as std::unique_ptr<T>
+ public:
+  Owned() = default;
+  Owned(std::unique_ptr<T> p) : p_(std::move(p)) {}  // NOLINT: from make_unique, as unique_ptr
+  [[nodiscard]] T* operator->() { return p_.get(); }
+  [[nodiscard]] const T* operator->() const { return p_.get(); }
+  [[nodiscard]] T& operator*() { return *p_; }
+  [[nodiscard]] const T& operator*() const { return *p_; }
+  [[nodiscard]] explicit operator bool() const { return p_ != nullptr; }
+  friend bool operator==(const Owned& a, std::nullptr_t) { return a.p_ == nullptr; }
+  void reset() { p_.reset(); }
+
+ private:
+  std::unique_ptr<T> p_;
+};
+
+template <class T>
+class Linked {  // to what lies elsewhere in State
+ public:
+  Linked() = default;
+  Linked(T* p) : p_(p) {}  // NOLINT: from an address, as a plain pointer
+  // A copy of a const one would not be const any more.
+  Linked(const Linked&) = delete;
+  Linked& operator=(const Linked&) = delete;
+  Linked(Linked&&) = default;
+  Linked& operator=(Linked&&) = default;
+  ~Linked() = default;
+  [[nodiscard]] T* operator->() { return p_; }
+  [[nodiscard]] const T* operator->() const { return p_; }
+  [[nodiscard]] T& operator*() { return *p_; }
+  [[nodiscard]] const T& operator*() const { return *p_; }
+
+ private:
+  T* p_ = nullptr;
+};
+
+}  // namespace gantry::core
