@@ -24,7 +24,8 @@ std::optional<std::uint32_t> number_of_env(const char* name);
 // The job whose step this is: --jobid, or the one we run in.
 std::optional<JobId> surrounding_job(const StepOptions& options);
 
-// What steps are told about which GPUs their tasks see, as SLURM_GPU_BIND; --gpus-per-task says it
+// Which GPUs the tasks of steps see, as SLURM_GPU_BIND: the variable is Slurm's, with which a job
+// tells it to the steps inside. A step tells it to the nodes in LaunchStep. --gpus-per-task says it
 // too. `bind`: as parse_gpu_bind() takes it, or "".
 std::map<std::string, std::string> task_gpu_variables(const GpuWish& gpus, const std::string& bind);
 

@@ -33,7 +33,6 @@ struct JobRequest {
   std::optional<std::uint32_t> tasks;  // -n
   std::optional<std::pair<std::uint32_t, std::uint32_t>> nodes;  // -N min-max
   GpuWish gpus;
-  std::optional<std::string> mail_type, mail_user;  // --mail-type, --mail-user; checked
   std::optional<std::string> wrap;
   std::optional<Duration> most_wait;  // of grun and galloc for their allocation; unset: any
   bool test_only = false;
@@ -43,8 +42,8 @@ struct JobRequest {
   bool verbose = false;
 };
 
-// What the options say together: sizes from nodes, tasks and tasks per node, `given`, the absolute
-// working directory, mutually exclusive options.
+// What the options say together: sizes from nodes, tasks and tasks per node, which of them were
+// given, the absolute working directory, mutually exclusive options.
 Result<void> finish_request(JobRequest& request, std::span<const Given> given);
 
 std::map<std::string, std::string> job_environment(const ExportRule& rule);

@@ -15,7 +15,7 @@ namespace gantry::node {
 // cores.size() / tasks, what is left over comes last. cyclic: a task's share is of one socket as
 // long as one has so many left, and the next task's of the next socket; fcyclic: each core is of
 // the next socket. A core that `socket_of` does not know is of socket 0.
-std::vector<std::uint16_t> order_cores(proto::CoreOrder order, std::vector<std::uint16_t> cores,
+std::vector<std::uint16_t> order_cores(CoreOrder order, std::vector<std::uint16_t> cores,
                                        const std::map<std::uint16_t, std::uint32_t>& socket_of,
                                        std::size_t tasks);
 

@@ -3,6 +3,7 @@
 
 #include "common/proto/job_text.h"
 #include "common/text/hostlist.h"
+#include "common/text/split.h"
 #include "common/text/text.h"
 #include "world.h"
 
@@ -36,6 +37,16 @@ void dependencies(JobSpec& spec, const std::string& text) {
     spec.dependencies.push_back(d);
     item.clear();
   }
+}
+
+// `older`: as a client of an older release says it, in words, parted by ';'.
+void ask_for_mail(JobSpec& spec, const Words& w) {
+  if (const std::string* events = w.find("mail")) spec.mail.events = *parse_mail_events(*events);
+  if (const std::string* to = w.find("mail_to")) spec.mail.to = split(*to, ',');
+  const std::string* older = w.find("older");
+  if (older == nullptr) return;
+  spec.older_given = split(*older, ';');
+  spec.from_older_form();
 }
 
 }  // namespace
@@ -100,8 +111,7 @@ proto::SubmitJob World::submit_message(const std::string& user, const Words& w) 
   text("script_bytes", [&](const std::string& v) { m.script.resize(std::stoul(v), '#'); });
   text("work_dir", [&](const std::string& v) { s.work_dir = v; });
   text("out", [&](const std::string& v) { s.std_out = v; });
-  text("mail", [&](const std::string& v) { s.given.push_back("mail-type=" + v); });
-  text("mail_to", [&](const std::string& v) { s.given.push_back("mail-user=" + v); });
+  ask_for_mail(s, w);
   text("image", [&](const std::string& v) { s.container.image = v; });
   text("test_only", [&](const std::string&) { m.test_only = true; });
   text("kind", [&](const std::string&) {

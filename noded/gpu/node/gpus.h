@@ -49,7 +49,7 @@ class Gpus {
   using Prepared = std::function<void(Result<runtime::LaunchRequest>&&)>;
   void prepare(const AttemptKey& key, const std::vector<GpuGrant>& grants,
                runtime::LaunchRequest request, Prepared done);
-  // An attempt that runs on from an earlier daemon has the devices that its variables name.
+  // An attempt that runs on from an earlier daemon has the devices that its order names.
   void recovered(const AttemptKey& key, const runtime::LaunchRequest& request);
   // Nothing of it runs any more: what it did on its devices, at once without any. These are looked
   // at before anybody else gets them.
