@@ -17,6 +17,10 @@
 // Of an optional struct with `static constexpr bool kLeftOutUnset = true` JSON has nothing while it
 // is unset, where it would have null: for what only the two ends of the wire need, as a page's end.
 //
+// A struct whose older releases said the same in another form has `void from_older_form()`: whoever
+// decodes the struct calls it once, behind the last field. It turns what only an older writer fills
+// into the fields of today. It cannot fail: what it does not understand it leaves where it is.
+//
 // An enum that crosses a boundary has, found by ADL,
 //   constexpr auto enum_names(E) { return std::array<std::pair<E, std::string_view>, N>{...}; }
 // msgpack carries the number, JSON the name; an unknown number is a decode error.
@@ -38,6 +42,11 @@ struct AnyVisitor {
 template <class T>
 concept HasFields = requires(T& t) {
   T::fields(t, AnyVisitor{});
+};
+
+template <class T>
+concept HasOlderForm = requires(T& t) {
+  t.from_older_form();
 };
 
 template <class E>

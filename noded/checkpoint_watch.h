@@ -21,7 +21,6 @@ namespace gantry::node {
 inline constexpr Duration kLookEvery = seconds(10);
 inline constexpr Duration kLookLimit = seconds(8);
 inline constexpr std::size_t kMaxLooks = 8;
-inline constexpr const char* kCheckpointVariable = "GANTRY_CHECKPOINT_FILE";
 
 class CheckpointWatch {
  public:

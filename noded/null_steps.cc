@@ -18,9 +18,7 @@ Result<void> NullSteps::begin_step(const runtime::StepRequest& request) {
   if (!crypt) return tl::unexpected(crypt.error());
   const auto say = [&](proto::StepFrame frame) { (void)crypt->send(codec::encode(frame)); };
   const auto tasks = static_cast<std::uint32_t>(request.task_env.size());
-  say({proto::StepHello{
-      request.nodes.empty() ? request.env.at("SLURMD_NODENAME") : request.nodes[request.node_index],
-      request.first_rank, tasks}});
+  say({proto::StepHello{request.node, request.first_rank, tasks}});
   for (std::uint32_t task = 0; task < tasks; ++task)
     say({proto::TaskExit{request.rank(task), {}, ""}});
   say({proto::StepNodeDone{}});

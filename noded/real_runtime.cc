@@ -75,7 +75,7 @@ runtime::LaunchRequest launch_request(const proto::Launch& launch,
   r.std_err = spec.std_err;
   r.open_mode = spec.open_mode;
   r.container = spec.container;
-  r.network = spec.network;
+  r.network = spec.network.value_or(NetworkMode::loopback);
   r.hosts = hosts_of(launch, options);
   if (batch) {
     r.script = launch.script;
@@ -84,6 +84,7 @@ runtime::LaunchRequest launch_request(const proto::Launch& launch,
   const EnvironmentFacts facts{options.cluster, options.node, job_socket};
   r.env = job_environment(launch, facts);
   r.stated = job_variables(launch, facts);
+  r.checkpoint_file = checkpoint_file(launch, options.node);
   if (launch.node_index < launch.placement.size()) {
     const NodePlacement& here = launch.placement[launch.node_index];
     r.cpus = runtime::cpus_here(here.cpus, options.shared_cpus);
@@ -236,9 +237,8 @@ void RealRuntime::end(const AttemptKey& key, Exit exit, std::vector<Input>& even
 
 // Watches the file whose path the job's first node was told.
 void RealRuntime::watch_checkpoints(const runtime::LaunchRequest& request) {
-  const auto file = request.env.find(kCheckpointVariable);
-  if (request.node_index == 0 && file != request.env.end())
-    checkpoints_.watch(request.key, request.owner, file->second);
+  if (request.node_index == 0 && !request.checkpoint_file.empty())
+    checkpoints_.watch(request.key, request.owner, request.checkpoint_file);
 }
 
 void RealRuntime::resume(const AttemptKey& key, std::vector<Input>& events) {

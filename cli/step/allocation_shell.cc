@@ -97,12 +97,11 @@ void set_allocation_environment(const proto::JobRow& row, const JobRequest& requ
     set("MEM_PER_CPU", std::to_string(*shape.memory_per_cpu >> 20));
   else if (row.memory_per_node > 0)
     set("MEM_PER_NODE", std::to_string(row.memory_per_node >> 20));
-  for (const std::string& given : request.spec.given) {
-    if (given == "ntasks" || given == "ntasks-per-node")
-      for (const char* name : {"NTASKS", "NPROCS"}) set(name, std::to_string(shape.tasks));
-    if (given == "cpus-per-task") set("CPUS_PER_TASK", std::to_string(shape.cpus_per_task));
-    if (given == "ntasks-per-node") set("NTASKS_PER_NODE", std::to_string(*shape.tasks_per_node));
-  }
+  const GivenOptions& given = request.spec.given;
+  if (given.tasks || given.tasks_per_node)
+    for (const char* name : {"NTASKS", "NPROCS"}) set(name, std::to_string(shape.tasks));
+  if (given.cpus_per_task) set("CPUS_PER_TASK", std::to_string(shape.cpus_per_task));
+  if (given.tasks_per_node) set("NTASKS_PER_NODE", std::to_string(*shape.tasks_per_node));
   for (const auto& [name, value] : task_gpu_variables(request.gpus, ""))
     ::setenv(name.c_str(), value.c_str(), 1);
 }

@@ -35,24 +35,6 @@ std::optional<JobId> surrounding_job(const StepOptions& options) {
 
 namespace {
 
-// What the option -m says: how tasks are distributed over nodes, and over the cores of each node.
-struct Distribution {
-  bool cyclic_nodes = false;
-  proto::CoreOrder cores = proto::CoreOrder::block;
-};
-
-Distribution distribution_of(const StepOptions& options) {
-  Distribution out;
-  constexpr std::string_view kName = "distribution=";
-  for (const std::string_view word : options.spec.given) {
-    if (!word.starts_with(kName)) continue;
-    out.cyclic_nodes = word.substr(kName.size()).starts_with("cyclic");
-    if (word.ends_with(":cyclic")) out.cores = proto::CoreOrder::cyclic;
-    if (word.ends_with(":fcyclic")) out.cores = proto::CoreOrder::fcyclic;
-  }
-  return out;
-}
-
 // The sizes of the step: those given as options, else those of the job from its environment
 // (Slurm's rule).
 proto::StepShape step_shape(const StepOptions& options, const std::string& group) {
@@ -61,7 +43,7 @@ proto::StepShape step_shape(const StepOptions& options, const std::string& group
   proto::StepShape shape;
   shape.overlap = options.overlap;
   shape.exclusive = options.exact && !options.overlap;
-  shape.cyclic = distribution_of(options).cyclic_nodes;
+  shape.cyclic = r.spec.distribution && r.spec.distribution->nodes == NodeOrder::cyclic;
   shape.nodelist = r.spec.shape.required_nodes;
   shape.tasks_per_node = r.spec.shape.tasks_per_node;
   if (r.nodes) shape.nodes = r.nodes->first;
@@ -72,8 +54,7 @@ proto::StepShape step_shape(const StepOptions& options, const std::string& group
     shape.tasks = said("SLURM_NTASKS").value_or(0);
     shape.tasks_per_node = said("SLURM_NTASKS_PER_NODE");
   }
-  const auto& given = r.spec.given;
-  if (std::find(given.begin(), given.end(), "cpus-per-task") != given.end())
+  if (r.spec.given.cpus_per_task)
     shape.cpus_per_task = r.spec.shape.cpus_per_task;
   else
     shape.cpus_per_task = said("SLURM_CPUS_PER_TASK").value_or(0);
@@ -143,9 +124,9 @@ void set_terminal(proto::LaunchStep& launch, const StepCommand& command, StepOpt
 std::map<std::string, std::string> task_gpu_variables(const GpuWish& gpus,
                                                       const std::string& bind) {
   std::map<std::string, std::string> out;
-  if (!bind.empty()) out["SLURM_GPU_BIND"] = bind;
+  if (!bind.empty()) out[kGpuBindVariable] = bind;
   if (gpus.per_task && *gpus.per_task >= 1000)  // a part of one GPU is the same for all tasks
-    out.try_emplace("SLURM_GPU_BIND", fmt::format("per_task:{}", *gpus.per_task / 1000));
+    out.try_emplace(kGpuBindVariable, fmt::format("per_task:{}", *gpus.per_task / 1000));
   return out;
 }
 
@@ -229,12 +210,16 @@ proto::LaunchStep launch_of(StepPart& part, const Made& made) {
   launch.environment = std::move(part.command.environment);
   for (auto& [name, value] : task_gpu_variables(part.options.gpus, part.options.gpu_bind))
     launch.environment[name] = value;
+  // The variable may be the job's own. One that cannot be read matters only where the step has
+  // GPUs: that node refuses it.
+  if (const auto how = launch.environment.find(kGpuBindVariable); how != launch.environment.end())
+    if (auto bind = parse_gpu_bind(how->second)) launch.gpu_bind = std::move(*bind);
   launch.work_dir = part.options.spec.work_dir;
   launch.std_out = part.options.std_out;
   launch.std_err = part.options.std_err;
   launch.job_name = part.options.spec.name;
   launch.mpi = part.options.mpi;
-  launch.core_order = distribution_of(part.options).cores;
+  if (part.options.spec.distribution) launch.core_order = part.options.spec.distribution->cores;
   return launch;
 }
 

@@ -25,8 +25,9 @@ std::optional<std::uint32_t> number_of_env(const char* name);
 // The job that the step belongs to: the one of --jobid, or the job that we run in.
 std::optional<JobId> surrounding_job(const StepOptions& options);
 
-// Variables that tell a step which GPUs its tasks see: SLURM_GPU_BIND, from `bind` or from
-// --gpus-per-task. `bind` is a value that parse_gpu_bind() takes, or "".
+// The variable SLURM_GPU_BIND says which GPUs the tasks of steps see. It is Slurm's, and a job
+// tells it to the steps inside; a step tells the nodes in LaunchStep. `bind`, or else
+// --gpus-per-task, sets it. `bind` is a value that parse_gpu_bind() takes, or "".
 std::map<std::string, std::string> task_gpu_variables(const GpuWish& gpus, const std::string& bind);
 
 // A step of one job, or of one component of a heterogeneous job.

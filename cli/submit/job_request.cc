@@ -8,7 +8,6 @@
 #include <set>
 
 #include "cli/client_config.h"
-#include "common/job/mail.h"
 #include "common/limits.h"
 
 extern char** environ;  // declared by POSIX
@@ -75,12 +74,10 @@ Result<void> finish_request(JobRequest& r, std::span<const Given> given) {
     if (std::binary_search(shape.excluded_nodes.begin(), shape.excluded_nodes.end(), node))
       return fail(ErrorCode::invalid_argument,
                   fmt::format("node {} is in --nodelist and in --exclude", node));
-  for (std::string_view name : {"ntasks", "cpus-per-task", "ntasks-per-node", "network"})
-    if (last_given(given, name) != nullptr) spec.given.emplace_back(name);
-  if (shape.memory_per_node) spec.given.emplace_back("mem");
-  if (shape.memory_per_cpu) spec.given.emplace_back("mem-per-cpu");
-  if (r.mail_type) spec.given.push_back(std::string(kMailTypeGiven) + *r.mail_type);
-  if (r.mail_user) spec.given.push_back(std::string(kMailUserGiven) + *r.mail_user);
+  const auto was_given = [&](std::string_view name) { return last_given(given, name) != nullptr; };
+  spec.given.tasks = was_given("ntasks");
+  spec.given.cpus_per_task = was_given("cpus-per-task");
+  spec.given.tasks_per_node = was_given("ntasks-per-node");
 
   if (r.chdir && r.chdir->starts_with('/')) {
     spec.work_dir = *r.chdir;
@@ -91,7 +88,7 @@ Result<void> finish_request(JobRequest& r, std::span<const Given> given) {
   }
   if (r.chdir)
     if (const auto here = present_directory(); here && *here != spec.work_dir)
-      spec.given.push_back("submit-dir=" + *here);
+      spec.submit_dir = *here;
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) == 0) spec.submit_host = host.data();
   return {};

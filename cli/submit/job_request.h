@@ -33,7 +33,6 @@ struct JobRequest {
   std::optional<std::uint32_t> tasks;  // -n
   std::optional<std::pair<std::uint32_t, std::uint32_t>> nodes;  // -N min-max
   GpuWish gpus;
-  std::optional<std::string> mail_type, mail_user;  // --mail-type, --mail-user; checked
   std::optional<std::string> wrap;
   // of grun and galloc: how long they wait for their allocation; not set: without limit
   std::optional<Duration> most_wait;
@@ -44,8 +43,8 @@ struct JobRequest {
   bool verbose = false;
 };
 
-// Combines what the options say: sizes from nodes, tasks and tasks per node, `given`, the absolute
-// working directory. Refuses options that exclude each other.
+// Combines what the options say: sizes from nodes, tasks and tasks per node, which options were
+// given, the absolute working directory. Refuses options that exclude each other.
 Result<void> finish_request(JobRequest& request, std::span<const Given> given);
 
 std::map<std::string, std::string> job_environment(const ExportRule& rule);

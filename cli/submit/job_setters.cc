@@ -340,14 +340,14 @@ Result<void> set_open_mode(R& r, std::string_view text) {
 Result<void> set_mail_type(R& r, std::string_view text) {
   const auto events = parse_mail_events(text);
   if (!events) return tl::unexpected(events.error());
-  r.mail_type = format_mail_events(*events);
+  r.spec.mail.events = *events;
   return {};
 }
 
 Result<void> set_mail_user(R& r, std::string_view text) {
-  const auto to = parse_mail_addresses(text);
+  auto to = parse_mail_addresses(text);
   if (!to) return tl::unexpected(to.error());
-  r.mail_user = text;
+  r.spec.mail.to = std::move(*to);
   return {};
 }
 

@@ -1,5 +1,4 @@
-// write_json() and read_json(): one C++ value of any field type to and from JSON. Included by
-// define.h.
+// write_json() and read_json(): one value of any field type to and from JSON. define.h includes it.
 #pragma once
 
 #include <limits>
@@ -103,6 +102,7 @@ bool read_json_struct(DecodeError& error, JsonNode node, T& out, std::string_vie
     ++known;
     ok = read_json(error, *member, field) || error.in_field(name);
   });
+  if constexpr (HasOlderForm<T>) out.from_older_form();
   if (!ok || known == node.size()) return ok;
   for (std::size_t i = 0; i < node.size(); ++i) {  // find which member is unknown
     bool found = node.name(i) == extra;

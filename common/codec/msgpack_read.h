@@ -60,6 +60,7 @@ bool read_struct(MsgReader& r, T& out) {
   std::uint32_t entries = 0;
   if (!r.enter() || !r.map(entries)) return false;
   if (!StructReader<T>(r, out, entries).run()) return false;
+  if constexpr (HasOlderForm<T>) out.from_older_form();
   r.leave();
   return true;
 }

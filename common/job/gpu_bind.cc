@@ -86,6 +86,22 @@ Result<GpuBind> parse_gpu_bind(std::string_view text) {
                "there are none, closest, per_task:N, single:N, map_gpu:LIST and mask_gpu:LIST");
 }
 
+Result<void> check_gpu_bind(const GpuBind& bind) {
+  const auto wrong = [](std::string_view why) {
+    return fail(ErrorCode::invalid_argument, fmt::format("the binding of tasks to GPUs {}", why));
+  };
+  const std::int64_t most = bind.kind == GpuBind::Kind::per_task ? kMostGpus : 65'536;
+  if (bind.count < 1 || bind.count > most)
+    return wrong(fmt::format("has a number of 1 to {}, not {}", most, bind.count));
+  if ((bind.kind == GpuBind::Kind::map) != !bind.sets.empty())
+    return wrong("has sets of GPUs if it is a map, and only then");
+  if (bind.sets.size() > kMostSets)
+    return wrong(fmt::format("has {} sets; at most {} are allowed", bind.sets.size(), kMostSets));
+  if (std::find(bind.sets.begin(), bind.sets.end(), 0u) != bind.sets.end())
+    return wrong("has a set without a GPU");
+  return {};
+}
+
 Result<std::vector<std::size_t>> gpus_of_task(const GpuBind& bind, std::size_t task,
                                               std::size_t gpus,
                                               std::span<const std::uint32_t> distances) {

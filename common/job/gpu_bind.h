@@ -2,30 +2,55 @@
 // Tasks and GPUs count from 0 on each node, GPUs in the order of CUDA_VISIBLE_DEVICES.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/result.h"
 
 namespace gantry {
 
+// What steps of a job go by unless they say otherwise, as in Slurm: sbatch --gpu-bind sets it.
+inline constexpr const char* kGpuBindVariable = "SLURM_GPU_BIND";
+
 struct GpuBind {
   enum class Kind : std::uint8_t {
-    none,      // every task sees all GPUs
-    per_task,  // `count` GPUs for each task, in order
-    single,    // one GPU, the next one after every `count` tasks
-    map,       // task i sees the GPUs of set i
-    closest,   // those nearest to the task's cores
+    none = 0,      // every task sees all GPUs
+    per_task = 1,  // `count` GPUs for each task, in order
+    single = 2,    // one GPU, the next one after every `count` tasks
+    map = 3,       // task i sees the GPUs of set i
+    closest = 4,   // those nearest to the task's cores
   };
   Kind kind = Kind::none;
   std::uint32_t count = 1;
   // bit g stands for GPU g; after the last set the first follows again
   std::vector<std::uint64_t> sets;
+  friend bool operator==(const GpuBind&, const GpuBind&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "kind", s.kind);
+    v(2, "count", s.count);
+    v(3, "sets", s.sets);
+  }
 };
+constexpr auto enum_names(GpuBind::Kind) {
+  using enum GpuBind::Kind;
+  return std::array<std::pair<GpuBind::Kind, std::string_view>, 5>{{{none, "none"},
+                                                                    {per_task, "per_task"},
+                                                                    {single, "single"},
+                                                                    {map, "map"},
+                                                                    {closest, "closest"}}};
+}
+
+// Whether it is one that parse_gpu_bind() makes, so that gpus_of_task() can go by it; for one that
+// came over the wire.
+Result<void> check_gpu_bind(const GpuBind& bind);
 
 // Parses "none", "per_task:2", "single:1", "map_gpu:0,1*2", "mask_gpu:0x3,0xc" or "closest".
 Result<GpuBind> parse_gpu_bind(std::string_view text);

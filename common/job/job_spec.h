@@ -12,7 +12,10 @@
 #include <vector>
 
 #include "common/fields.h"
+#include "common/job/distribution.h"
+#include "common/job/given_options.h"
 #include "common/job/job_shape.h"
+#include "common/job/mail.h"
 #include "common/job/placement.h"
 #include "common/resources/resources.h"
 #include "common/time/time.h"
@@ -172,18 +175,27 @@ struct JobSpec {
   std::string std_err;   // "" = joined to std_out
   OpenMode open_mode = OpenMode::truncate;
   ContainerSpec container;
-  NetworkMode network = NetworkMode::loopback;
+  std::optional<NetworkMode> network;  // unset: the partition's choice; resolved at submit
   std::string submit_host;
-  std::string submit_line;  // the command as typed, for gacct
+  // The command as typed, for gacct and scontrol show job. It stays text: it is only ever shown.
+  std::string submit_line;
   std::vector<std::string> script_args;
-  // Options that were given, for SLURM_* variables that exist only then: "ntasks", "cpus-per-task",
-  // "ntasks-per-node", "mem", "mem-per-cpu".
-  std::vector<std::string> given;
+  // Words of a client or a record of an older release, which has no fields from 36 on. Whoever
+  // reads a spec has the fields instead: from_older_form() leaves here only what it cannot
+  // understand.
+  std::vector<std::string> older_given;
   std::string priority_class;   // "" = the tenant's default
   std::string tenant_class;     // a class of the tenant's own; "" = none
   std::string reservation;      // "" = none
   std::string checkpoint_file;  // pattern; touched when the job has saved its work; "" = none
   std::optional<HetPart> het;   // the controller's word, never a client's
+  MailRequest mail;
+  std::string wckey;                         // recorded with the job; "" = none
+  std::optional<Distribution> distribution;  // unset: not asked for
+  std::string submit_dir;   // where the command ran, if --chdir named another; "" = work_dir
+  std::string script_path;  // the file of the script, absolute; "" = standard input or --wrap
+  GivenOptions given;
+  void from_older_form();  // called by whoever decodes; see older_given.h
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "kind", s.kind);
@@ -215,12 +227,18 @@ struct JobSpec {
     v(27, "submit_host", s.submit_host);
     v(28, "submit_line", s.submit_line);
     v(29, "script_args", s.script_args);
-    v(30, "given", s.given);
+    v(30, "given", s.older_given);
     v(31, "priority_class", s.priority_class);
     v(32, "tenant_class", s.tenant_class);
     v(33, "reservation", s.reservation);
     v(34, "checkpoint_file", s.checkpoint_file);
     v(35, "het", s.het);
+    v(36, "mail", s.mail);
+    v(37, "wckey", s.wckey);
+    v(38, "distribution", s.distribution);
+    v(39, "submit_dir", s.submit_dir);
+    v(40, "script_path", s.script_path);
+    v(41, "given_options", s.given);
   }
 };
 

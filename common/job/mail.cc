@@ -11,22 +11,21 @@
 namespace gantry {
 namespace {
 
-constexpr MailEvents bit(MailEvent event) {
-  return static_cast<MailEvents>(event);
-}
-
-constexpr std::array<std::pair<std::string_view, MailEvents>, 8> kWords{{
-    {"BEGIN", bit(MailEvent::begin)},
-    {"END", bit(MailEvent::end)},
-    {"FAIL", bit(MailEvent::fail)},
-    {"REQUEUE", bit(MailEvent::requeue)},
-    {"INVALID_DEPEND", bit(MailEvent::invalid_depend)},
-    {"TIME_LIMIT", bit(MailEvent::time_limit)},
-    {"ARRAY_TASKS", bit(MailEvent::array_tasks)},
-    // As in Slurm, but without events of staging, which Gantry does not have.
-    {"ALL", bit(MailEvent::begin) | bit(MailEvent::end) | bit(MailEvent::fail) |
-                bit(MailEvent::requeue) | bit(MailEvent::invalid_depend)},
-}};
+struct EventWord {
+  std::string_view text;
+  bool MailEvents::*event;
+};
+constexpr std::array<EventWord, 7> kEventWords{{{"BEGIN", &MailEvents::begin},
+                                                {"END", &MailEvents::end},
+                                                {"FAIL", &MailEvents::fail},
+                                                {"REQUEUE", &MailEvents::requeue},
+                                                {"INVALID_DEPEND", &MailEvents::invalid_depend},
+                                                {"TIME_LIMIT", &MailEvents::time_limit},
+                                                {"ARRAY_TASKS", &MailEvents::array_tasks}}};
+// The events of "ALL": as Slurm has it, but for staging, of which there is none.
+constexpr std::array<bool MailEvents::*, 5> kAllEvents{&MailEvents::begin, &MailEvents::end,
+                                                       &MailEvents::fail, &MailEvents::requeue,
+                                                       &MailEvents::invalid_depend};
 constexpr std::string_view kNotKept[] = {"STAGE_OUT", "TIME_LIMIT_90", "TIME_LIMIT_80",
                                          "TIME_LIMIT_50"};
 constexpr std::size_t kMostAddress = 254;  // RFC 5321
@@ -51,13 +50,15 @@ bool is_address(std::string_view text) {
 }  // namespace
 
 Result<MailEvents> parse_mail_events(std::string_view text) {
-  MailEvents events = 0;
+  MailEvents events;
   for (const std::string& one : split_list(text)) {
     const std::string word = upper_case(one);
-    const auto known = std::find_if(kWords.begin(), kWords.end(),
-                                    [&](const auto& entry) { return entry.first == word; });
-    if (known != kWords.end())
-      events |= known->second;
+    const auto known = std::find_if(kEventWords.begin(), kEventWords.end(),
+                                    [&](const EventWord& entry) { return entry.text == word; });
+    if (known != kEventWords.end())
+      events.*known->event = true;
+    else if (word == "ALL")
+      for (const auto event : kAllEvents) events.*event = true;
     else if (std::find(std::begin(kNotKept), std::end(kNotKept), word) != std::end(kNotKept))
       return fail(ErrorCode::unsupported,
                   fmt::format("\"{}\": mail is sent at BEGIN, END, FAIL, REQUEUE, INVALID_DEPEND "
@@ -69,45 +70,32 @@ Result<MailEvents> parse_mail_events(std::string_view text) {
                               "TIME_LIMIT, ARRAY_TASKS and ALL",
                               one));
     else
-      events = 0;
+      events = {};
   }
   return events;
 }
 
-std::string format_mail_events(MailEvents events) {
+std::string format_mail_events(const MailEvents& events) {
   std::string out;
-  for (const auto& [word, bits] : kWords)
-    if (word != "ALL" && (events & bits) != 0) out += (out.empty() ? "" : ",") + std::string(word);
+  for (const auto& [text, event] : kEventWords)
+    if (events.*event) out.append(out.empty() ? "" : ",").append(text);
   return out.empty() ? "NONE" : out;
+}
+
+Result<void> check_mail_addresses(const std::vector<std::string>& addresses) {
+  for (const std::string& one : addresses)
+    if (!is_address(one))
+      return fail(ErrorCode::invalid_argument, fmt::format("\"{}\" is no address of mail", one));
+  if (addresses.empty() || addresses.size() > kMostMailAddresses)
+    return fail(ErrorCode::invalid_argument, fmt::format("{} addresses; 1 to {} are allowed",
+                                                         addresses.size(), kMostMailAddresses));
+  return {};
 }
 
 Result<std::vector<std::string>> parse_mail_addresses(std::string_view text) {
   std::vector<std::string> out = split_list(text);
-  for (const std::string& one : out)
-    if (!is_address(one))
-      return fail(ErrorCode::invalid_argument, fmt::format("\"{}\" is no address of mail", one));
-  if (out.empty() || out.size() > kMostMailAddresses)
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("{} addresses; 1 to {} are allowed", out.size(), kMostMailAddresses));
+  if (auto good = check_mail_addresses(out); !good) return tl::unexpected(good.error());
   return out;
-}
-
-Result<std::optional<MailWish>> mail_wish(std::span<const std::string> given) {
-  std::optional<MailWish> wish;
-  for (const std::string& one : given) {
-    if (one.starts_with(kMailTypeGiven)) {
-      const auto events = parse_mail_events(std::string_view(one).substr(kMailTypeGiven.size()));
-      if (!events) return tl::unexpected(events.error());
-      if (!wish) wish.emplace();
-      wish->events = *events;
-    } else if (one.starts_with(kMailUserGiven)) {
-      auto to = parse_mail_addresses(std::string_view(one).substr(kMailUserGiven.size()));
-      if (!to) return tl::unexpected(to.error());
-      if (!wish) wish.emplace();
-      wish->to = std::move(*to);
-    }
-  }
-  return wish;
 }
 
 }  // namespace gantry

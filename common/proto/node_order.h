@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common/job/job_spec.h"
+#include "common/job/older_given.h"
 #include "common/proto/job_change.h"
 #include "common/proto/node_report.h"
 
@@ -77,18 +78,24 @@ struct HetGroup {
   JobId job{};
   std::string partition;
   JobShape shape;
-  std::vector<std::string> given;  // as JobSpec's
+  std::vector<std::string> older_given;  // as JobSpec's
   std::vector<NodePlacement> placement;
   std::string name, priority_class;  // as JobSpec's
+  GivenOptions given{};              // as JobSpec's
+  void from_older_form() {
+    if (given == GivenOptions{}) given = read_older_given(older_given).given;
+    older_given.clear();
+  }
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "job", s.job);
     v(2, "partition", s.partition);
     v(3, "shape", s.shape);
-    v(4, "given", s.given);
+    v(4, "given", s.older_given);
     v(5, "placement", s.placement);
     v(6, "name", s.name);
     v(7, "priority_class", s.priority_class);
+    v(8, "given_options", s.given);
   }
 };
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "common/job/gpu_bind.h"
 #include "common/job/job_spec.h"
 #include "common/job/job_state.h"
 #include "common/proto/node_report.h"
@@ -138,18 +139,6 @@ constexpr auto enum_names(StepMpi) {
       {{StepMpi::none, "none"}, {StepMpi::pmix, "pmix"}, {StepMpi::pmi2, "pmi2"}}};
 }
 
-// In which order the tasks on a node get the step's cores.
-enum class CoreOrder : std::uint8_t {
-  block = 0,    // in the order of the cores' numbers
-  cyclic = 1,   // a task's cores on one socket, the next task's on the next
-  fcyclic = 2,  // each core on the next socket, even for one task
-};
-constexpr auto enum_names(CoreOrder) {
-  return std::array<std::pair<CoreOrder, std::string_view>, 3>{{{CoreOrder::block, "block"},
-                                                                {CoreOrder::cyclic, "cyclic"},
-                                                                {CoreOrder::fcyclic, "fcyclic"}}};
-}
-
 // One of several steps, in components of a heterogeneous job, that their tasks see as one step.
 struct HetStep {
   std::uint32_t first_rank = 0, first_node = 0;  // position of this step within all of them
@@ -181,6 +170,7 @@ struct LaunchStep {  // client to node
   StepMpi mpi = StepMpi::none;
   std::optional<HetStep> het{};
   CoreOrder core_order = CoreOrder::block;
+  std::optional<GpuBind> gpu_bind{};  // unset: of an older client SLURM_GPU_BIND says it
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "permission", s.permission);
@@ -199,6 +189,7 @@ struct LaunchStep {  // client to node
     v(14, "mpi", s.mpi);
     v(15, "het", s.het);
     v(16, "core_order", s.core_order);
+    v(17, "gpu_bind", s.gpu_bind);
   }
 };
 

@@ -43,11 +43,11 @@ class Sockets {
 
 }  // namespace
 
-std::vector<std::uint16_t> order_cores(proto::CoreOrder order, std::vector<std::uint16_t> cores,
+std::vector<std::uint16_t> order_cores(CoreOrder order, std::vector<std::uint16_t> cores,
                                        const std::map<std::uint16_t, std::uint32_t>& socket_of,
                                        std::size_t tasks) {
-  if (order == proto::CoreOrder::block || tasks == 0 || cores.size() < tasks) return cores;
-  const std::size_t share = order == proto::CoreOrder::fcyclic ? 1 : cores.size() / tasks;
+  if (order == CoreOrder::block || tasks == 0 || cores.size() < tasks) return cores;
+  const std::size_t share = order == CoreOrder::fcyclic ? 1 : cores.size() / tasks;
   const std::size_t all = cores.size();
   Sockets sockets(cores, socket_of);
   cores.clear();

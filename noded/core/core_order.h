@@ -16,7 +16,7 @@ namespace gantry::node {
 // task are of one socket while that socket has enough left, and the next task takes the next
 // socket. With `fcyclic` each next core is of the next socket. A core that is missing in
 // `socket_of` counts as one of socket 0.
-std::vector<std::uint16_t> order_cores(proto::CoreOrder order, std::vector<std::uint16_t> cores,
+std::vector<std::uint16_t> order_cores(CoreOrder order, std::vector<std::uint16_t> cores,
                                        const std::map<std::uint16_t, std::uint32_t>& socket_of,
                                        std::size_t tasks);
 

@@ -49,10 +49,6 @@ class Variables {
   std::map<std::string, std::string>& out_;
 };
 
-bool given(const JobSpec& spec, std::string_view option) {
-  return std::find(spec.given.begin(), spec.given.end(), option) != spec.given.end();
-}
-
 void add_geometry(Variables& v, const proto::Launch& launch, const NodePlacement& here) {
   std::vector<std::string> names;
   std::vector<std::uint32_t> tasks, cpus;
@@ -83,52 +79,25 @@ void add_geometry(Variables& v, const proto::Launch& launch, const NodePlacement
     v.set("GPUS_PER_NODE", shape.gpus_per_node);
     v.set("GPUS", std::uint64_t{shape.gpus_per_node} * names.size());
   }
-  if (given(launch.spec, "gpus-per-task") && here.tasks > 0) {
+  const GivenOptions& given = launch.spec.given;
+  if (given.gpus_per_task && here.tasks > 0) {
     v.set("GPUS_PER_TASK", shape.gpus_per_node / here.tasks);
     v.set("TRES_PER_TASK", fmt::format("gres/gpu={}", shape.gpus_per_node / here.tasks));
   }
   if (shape.gpu_shards > 0) v.set("SHARDS_ON_NODE", shape.gpu_shards);
   if (!shape.licenses.empty()) v.set("JOB_LICENSES", to_string(shape.licenses));
-  constexpr std::string_view kDistribution = "distribution=";
-  for (const std::string& one : launch.spec.given)
-    if (one.starts_with(kDistribution)) v.set("DISTRIBUTION", one.substr(kDistribution.size()));
-  if (given(launch.spec, "ntasks") || given(launch.spec, "ntasks-per-node")) {
+  if (launch.spec.distribution)
+    v.set("DISTRIBUTION", format_distribution(*launch.spec.distribution));
+  if (given.tasks || given.tasks_per_node) {
     v.set("NTASKS", all_tasks);
     v.set("NPROCS", all_tasks);
   }
-  if (given(launch.spec, "ntasks-per-node") && shape.tasks_per_node)
-    v.set("NTASKS_PER_NODE", *shape.tasks_per_node);
-  if (given(launch.spec, "cpus-per-task")) v.set("CPUS_PER_TASK", shape.cpus_per_task);
+  if (given.tasks_per_node && shape.tasks_per_node) v.set("NTASKS_PER_NODE", *shape.tasks_per_node);
+  if (given.cpus_per_task) v.set("CPUS_PER_TASK", shape.cpus_per_task);
   if (shape.memory_per_cpu)
     v.set("MEM_PER_CPU", static_cast<std::uint64_t>(*shape.memory_per_cpu >> 20));
   else if (here.memory > 0)
     v.set("MEM_PER_NODE", static_cast<std::uint64_t>(here.memory >> 20));
-}
-
-// The path of the checkpoint file as the job sees it. A pattern that cannot be expanded stays as it
-// is.
-std::string checkpoint_file(const proto::Launch& launch, const EnvironmentFacts& facts) {
-  const JobSpec& spec = launch.spec;
-  PatternValues values;
-  values.job = launch.key.job;
-  values.array_job = launch.array_job;
-  values.array_task = launch.array_task;
-  values.name = spec.name;
-  values.user = launch.owner.user;
-  values.node = facts.node;
-  values.node_index = launch.node_index;
-  const std::string path =
-      expand_pattern(spec.checkpoint_file, values).value_or(spec.checkpoint_file);
-  return path.starts_with('/') ? path : spec.work_dir + "/" + path;
-}
-
-// The directory from which the job was submitted: it is the working directory, unless --chdir named
-// another.
-std::string submit_directory(const JobSpec& spec) {
-  constexpr std::string_view kGiven = "submit-dir=";
-  for (const std::string& one : spec.given)
-    if (one.starts_with(kGiven)) return one.substr(kGiven.size());
-  return spec.work_dir;
 }
 
 std::string shown_qos(const std::string& priority_class) {
@@ -146,7 +115,7 @@ void add_job(Variables& v, const proto::Launch& launch, const EnvironmentFacts& 
   v.set("JOB_USER", launch.owner.user);
   v.set("JOB_UID", launch.owner.uid.value());
   v.set("JOB_GID", launch.owner.gid.value());
-  v.set("SUBMIT_DIR", submit_directory(spec));
+  v.set("SUBMIT_DIR", spec.submit_dir.empty() ? spec.work_dir : spec.submit_dir);
   v.set("SUBMIT_HOST", spec.submit_host);
   v.set("CLUSTER_NAME", facts.cluster);
   v.set("TOPOLOGY_ADDR", facts.node);
@@ -157,7 +126,7 @@ void add_job(Variables& v, const proto::Launch& launch, const EnvironmentFacts& 
     v.set("JOB_END_TIME",
           static_cast<std::uint64_t>((launch.placed_at + *launch.time_limit).us / 1'000'000));
   if (!spec.checkpoint_file.empty())
-    v.plain("GANTRY_CHECKPOINT_FILE", checkpoint_file(launch, facts));
+    v.plain("GANTRY_CHECKPOINT_FILE", checkpoint_file(launch, facts.node));
   if (launch.restarts > 0) v.set("RESTART_COUNT", launch.restarts);
   if (launch.array_task) {
     v.set("ARRAY_JOB_ID", launch.array_job.value());
@@ -204,6 +173,23 @@ void add_components(std::map<std::string, std::string>& out, const proto::Launch
 }
 
 }  // namespace
+
+// A pattern that cannot be expanded stays as it is.
+std::string checkpoint_file(const proto::Launch& launch, const std::string& node) {
+  const JobSpec& spec = launch.spec;
+  if (spec.checkpoint_file.empty()) return {};
+  PatternValues values;
+  values.job = launch.key.job;
+  values.array_job = launch.array_job;
+  values.array_task = launch.array_task;
+  values.name = spec.name;
+  values.user = launch.owner.user;
+  values.node = node;
+  values.node_index = launch.node_index;
+  const std::string path =
+      expand_pattern(spec.checkpoint_file, values).value_or(spec.checkpoint_file);
+  return path.starts_with('/') ? path : spec.work_dir + "/" + path;
+}
 
 std::map<std::string, std::string> job_variables(const proto::Launch& launch,
                                                  const EnvironmentFacts& facts) {

@@ -38,4 +38,8 @@ std::map<std::string, std::string> job_variables(const proto::Launch& launch,
 std::map<std::string, std::string> job_environment(const proto::Launch& launch,
                                                    const EnvironmentFacts& facts);
 
+// The file that the job touches when it has saved its work, as the job and this node see it, and as
+// GANTRY_CHECKPOINT_FILE says it; "" = none.
+std::string checkpoint_file(const proto::Launch& launch, const std::string& node);
+
 }  // namespace gantry::node

@@ -93,6 +93,17 @@ struct LaunchGpu {  // what was done to a GPU or slice before the job got it
   }
 };
 
+struct VisibleGpu {  // a GPU or slice that a job sees
+  std::string uuid;
+  std::int32_t numa = -1;  // the NUMA node of its GPU; -1 = not known
+  friend bool operator==(const VisibleGpu&, const VisibleGpu&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "uuid", s.uuid);
+    v(2, "numa", s.numa);
+  }
+};
+
 struct LaunchSharing {  // how a GPU or slice is shared with other jobs of the tenant
   std::string tenant;
   DevicePart::in<std::uint32_t> part{};  // part of its one device; 0 = it has all of its devices

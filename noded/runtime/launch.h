@@ -12,8 +12,8 @@
 #include "common/job/job_state.h"
 #include "common/proto/node_report.h"
 #include "common/proto/steps.h"
-#include "noded/machine/cgroup_layout.h"
 #include "noded/machine/device.h"
+#include "noded/runtime/node_setup.h"
 #include "noded/runtime/records.h"
 
 namespace gantry::runtime {
@@ -66,6 +66,9 @@ struct LaunchRequest {
   // The variables by which the controller and this node describe the job, without the user's own
   // environment: programs that run as root get only these.
   std::map<std::string, std::string> stated;
+  std::string checkpoint_file;           // as the job and this node see it; "" = none
+  std::vector<VisibleGpu> visible_gpus;  // in the order of CUDA_VISIBLE_DEVICES
+  void from_older_form();                // an older order says these two only in variables
 
   // Sets the variable for the job and for programs that run as root.
   void state(const std::string& name, const std::string& value) {
@@ -108,6 +111,8 @@ struct LaunchRequest {
     v(32, "gpus", s.gpus);
     v(33, "hosts", s.hosts);
     v(34, "stated", s.stated);
+    v(35, "checkpoint_file", s.checkpoint_file);
+    v(36, "visible_gpus", s.visible_gpus);
   }
 };
 
@@ -135,6 +140,8 @@ struct StepRequest {
   proto::StepMpi mpi = proto::StepMpi::none;
   std::vector<std::string> nodes;         // mpi: nodes of the whole step, in the order of ranks
   std::vector<std::uint32_t> node_tasks;  // mpi: how many tasks each of them has
+  std::string node;                       // this one
+  std::optional<GpuBind> gpu_bind;        // unset: of an older client SLURM_GPU_BIND says it
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "key", s.key);
@@ -158,6 +165,8 @@ struct StepRequest {
     v(19, "nodes", s.nodes);
     v(20, "node_tasks", s.node_tasks);
     v(21, "ranks", s.ranks);
+    v(22, "node", s.node);
+    v(23, "gpu_bind", s.gpu_bind);
   }
   [[nodiscard]] std::uint32_t rank(std::uint32_t task) const {
     return task < ranks.size() ? ranks[task] : first_rank + task;
@@ -181,69 +190,6 @@ struct StepAttachment {
     v(4, "io_key", s.io_key);
     v(5, "io_ticket", s.io_ticket);
     v(6, "may_type", s.may_type);
-  }
-};
-
-enum class RuntimeKind : std::uint8_t { crun = 1, runc = 2, process = 3 };
-constexpr auto enum_names(RuntimeKind) {
-  return std::array<std::pair<RuntimeKind, std::string_view>, 3>{
-      {{RuntimeKind::crun, "crun"},
-       {RuntimeKind::runc, "runc"},
-       {RuntimeKind::process, "process"}}};
-}
-
-// What is the same for all orders of this node; written once when noded starts.
-struct NodeSetup {
-  std::string node;
-  std::string cluster;
-  std::string state_dir;
-  std::string mount_dir;  // where a shim puts its private mounts; an empty directory
-  RuntimeKind runtime = RuntimeKind::crun;
-  std::string runtime_path;
-  std::string shim_path;
-  std::string init_path;
-  CgroupLayout cgroups;
-  std::string hide_cgroup2;  // a cgroup2 mount that the runtime must not see; "" = none
-  bool rootless = false;
-  bool user_namespace = true;
-  std::uint32_t subid_base = 0x70000000;  // first host id for the container's 65535 other ids
-  bool allow_root_jobs = false;
-  std::vector<std::string> writable_paths;
-  std::vector<std::string> image_dirs;  // empty = any directory that the user may read
-  std::string image_cache_dir;
-  std::string scratch_dir;             // "" = no node-local scratch disk
-  std::string notify_socket;           // datagrams to noded
-  Duration hook_timeout = minutes(5);  // prolog, epilog
-  Duration image_timeout = minutes(30);
-  std::int64_t image_cache_size = 0;  // bytes of all unpacked images
-  std::int64_t image_size = 0;        // bytes of one unpacked image
-  std::int64_t image_files = 0;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "node", s.node);
-    v(2, "cluster", s.cluster);
-    v(3, "state_dir", s.state_dir);
-    v(4, "mount_dir", s.mount_dir);
-    v(5, "runtime", s.runtime);
-    v(6, "runtime_path", s.runtime_path);
-    v(7, "shim_path", s.shim_path);
-    v(8, "init_path", s.init_path);
-    v(9, "cgroups", s.cgroups);
-    v(10, "hide_cgroup2", s.hide_cgroup2);
-    v(11, "rootless", s.rootless);
-    v(12, "user_namespace", s.user_namespace);
-    v(13, "subid_base", s.subid_base);
-    v(14, "allow_root_jobs", s.allow_root_jobs);
-    v(15, "writable_paths", s.writable_paths);
-    v(16, "image_dirs", s.image_dirs);
-    v(17, "image_cache_dir", s.image_cache_dir);
-    v(18, "scratch_dir", s.scratch_dir);
-    v(19, "notify_socket", s.notify_socket);
-    v(20, "hook_timeout", s.hook_timeout);
-    v(21, "image_timeout", s.image_timeout);
-    v(22, "image_cache_size", s.image_cache_size);
-    v(23, "image_size", s.image_size);
-    v(24, "image_files", s.image_files);
   }
 };
 

@@ -1,6 +1,30 @@
 // Wire forms of the orders and records of noded/runtime/launch.h.
 #include "common/codec/define.h"
+#include "common/text/split.h"
 #include "noded/runtime/launch.h"
+
+namespace gantry::runtime {
+
+// Where this node had no GPUs then, CUDA_VISIBLE_DEVICES is the user's. (Still older orders have
+// nothing under `stated`.)
+void LaunchRequest::from_older_form() {
+  const auto variable = [&](const char* name) {
+    const auto found = env.find(name);
+    return found == env.end() ? std::string() : found->second;
+  };
+  if (checkpoint_file.empty()) checkpoint_file = variable("GANTRY_CHECKPOINT_FILE");
+  if (!visible_gpus.empty() || (!stated.empty() && !stated.contains("GANTRY_JOB_GPUS"))) return;
+  const std::string uuids = variable("CUDA_VISIBLE_DEVICES");
+  const std::vector<std::string> numa = split(variable("GANTRY_GPU_NUMA"), ',');
+  for (const std::string& uuid : split(uuids, ',')) {
+    if (uuid.empty()) continue;
+    const std::size_t at = visible_gpus.size();
+    VisibleGpu& gpu = visible_gpus.emplace_back(VisibleGpu{uuid});
+    if (at < numa.size() && !numa[at].empty()) gpu.numa = std::atoi(numa[at].c_str());
+  }
+}
+
+}  // namespace gantry::runtime
 
 GANTRY_CODEC_INSTANTIATE_BINARY(gantry::runtime::LaunchRequest)
 GANTRY_CODEC_INSTANTIATE_BINARY(gantry::runtime::StepRequest)

@@ -230,6 +230,8 @@ Result<void> StepService::act(const proto::LaunchStep& launch) {
     return fail(ErrorCode::unsupported,
                 "a step in several components has no --mpi and no terminal");
   if (launch.argv.empty()) return fail(ErrorCode::invalid_argument, "a step needs a command");
+  if (launch.gpu_bind)
+    if (auto r = check_gpu_bind(*launch.gpu_bind); !r) return r;
   std::erase_if(launched_, [&](const auto& entry) { return !runtime_->owner_of(entry.first); });
   if (!launched_.insert({permission->key, permission->step}).second)
     return fail(ErrorCode::already_exists, "this step has been launched here already");
@@ -251,6 +253,8 @@ Result<void> StepService::act(const proto::LaunchStep& launch) {
   request.cpus = order_cores(launch.core_order, runtime::cpus_here(here.cpus, options_.shared_cpus),
                              options_.socket_of, request.task_env.size());
   request.bind_tasks = !here.cpus.empty();
+  request.node = options_.node;
+  request.gpu_bind = launch.gpu_bind;
   request.std_out = launch.std_out;
   request.std_err = launch.std_err;
   request.io_address = launch.io_address;

@@ -114,7 +114,7 @@ TEST_CASE("any bytes: a reply is made printable before a command sees it") {
       if constexpr (!std::is_const_v<std::remove_reference_t<decltype(text)>>) text = bytes(random);
     });
   };
-  job.spec.given.resize(3);
+  job.spec.mail.to.resize(3);
   job.spec.script_args.resize(3);
   job.why.resize(4);
   job.spec.shape.required_nodes.resize(2);

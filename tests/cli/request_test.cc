@@ -221,11 +221,14 @@ TEST_CASE("every option reaches the spec") {
   CHECK(s.container.writable);
   CHECK(s.network == NetworkMode::host);
   CHECK(s.shape.gpus_per_node == 2);
-  REQUIRE(s.given.size() == 4);
-  CHECK(s.given[0] == "cpus-per-task");
-  CHECK(s.given[1] == "network");
-  CHECK(s.given[2] == "mem-per-cpu");
-  CHECK(s.given[3].starts_with("submit-dir=/"));  // where we are, as -D is given
+  GivenOptions given;
+  given.cpus_per_task = true;
+  CHECK(s.given == given);
+  CHECK(s.submit_dir.starts_with("/"));  // where we are, as -D is given
+  CHECK(s.submit_dir != s.work_dir);
+  CHECK(s.older_given.empty());
+  CHECK_FALSE(spec({}).network);  // the partition's choice
+  CHECK(spec({"--network=none"}).network == NetworkMode::loopback);
   CHECK(spec({"-t", "UNLIMITED"}).unlimited_time);
   CHECK_FALSE(spec({"-t", "UNLIMITED", "-t", "5"}).unlimited_time);
   CHECK(spec({"--mem=1G", "-t", "5"}).shape.memory_per_node == std::int64_t{1} << 30);

@@ -48,7 +48,7 @@ proto::SubmitJob sound_submit() {
   m.spec.work_dir = "/home/eve";
   m.spec.comment = "comment";
   m.spec.submit_line = "sbatch x";
-  m.spec.given = {"wckey=x"};
+  m.spec.wckey = "x";
   m.script = "#!/bin/sh\n";
   m.environment = {{"A", "b"}};
   return m;
@@ -140,7 +140,9 @@ TEST_CASE("words with other bytes than text are refused in one sentence, paths k
         "the field \"comment\" must not contain control characters: its byte 2 is one");
   CHECK(submit([](auto& m) { m.spec.comment = "x\xc2\x9b"; }) ==
         "the field \"comment\" must not contain control characters: its byte 2 is one");
-  CHECK(submit([](auto& m) { m.spec.given = {"wckey=\xfe"}; }) ==
+  CHECK(submit([](auto& m) { m.spec.wckey = "\xfe"; }) ==
+        "the field \"wckey\" must be UTF-8: its byte 1 is not");
+  CHECK(submit([](auto& m) { m.spec.older_given = {"wckey=\xfe"}; }) ==
         "the field \"given\" must be UTF-8: its byte 7 is not");
   CHECK(submit([](auto& m) { m.spec.work_dir = "/home/\x1b"; }) ==
         "the field \"work dir\" must not contain control characters");

@@ -3,6 +3,7 @@
 
 #include "common/proto/job_text.h"
 #include "common/text/hostlist.h"
+#include "common/text/split.h"
 #include "common/text/text.h"
 #include "world.h"
 
@@ -52,6 +53,16 @@ void counts_of(JobSpec& spec, const Words& w) {
   if (const std::string* licenses = w.find("licenses"))  // NAME:N,...
     for (const std::string& one : listed(*licenses))
       spec.shape.licenses.push_back({one.substr(0, one.find(':')), count(one)});
+}
+
+// `older` is said as a client of an older release says it, in words that ';' separates.
+void ask_for_mail(JobSpec& spec, const Words& w) {
+  if (const std::string* events = w.find("mail")) spec.mail.events = *parse_mail_events(*events);
+  if (const std::string* to = w.find("mail_to")) spec.mail.to = split(*to, ',');
+  const std::string* older = w.find("older");
+  if (older == nullptr) return;
+  spec.older_given = split(*older, ';');
+  spec.from_older_form();
 }
 
 }  // namespace
@@ -106,8 +117,7 @@ proto::SubmitJob World::submit_message(const std::string& user, const Words& w) 
   text("script_bytes", [&](const std::string& v) { m.script.resize(std::stoul(v), '#'); });
   files_of(s, w);
   counts_of(s, w);
-  text("mail", [&](const std::string& v) { s.given.push_back("mail-type=" + v); });
-  text("mail_to", [&](const std::string& v) { s.given.push_back("mail-user=" + v); });
+  ask_for_mail(s, w);
   text("image", [&](const std::string& v) { s.container.image = v; });
   text("test_only", [&](const std::string&) { m.test_only = true; });
   text("kind", [&](const std::string&) {

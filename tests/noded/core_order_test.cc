@@ -5,7 +5,6 @@
 
 using namespace gantry;
 using node::order_cores;
-using proto::CoreOrder;
 
 namespace {
 

@@ -79,7 +79,7 @@ TEST_CASE("variables that exist only with their option") {
     CHECK(!e.contains(name));
   }
 
-  l.spec.given = {"ntasks-per-node", "cpus-per-task", "mem-per-cpu"};
+  l.spec.given.tasks_per_node = l.spec.given.cpus_per_task = true;
   l.spec.shape.tasks_per_node = 2;
   l.spec.shape.cpus_per_task = 2;
   l.spec.shape.memory_per_cpu = 512ll << 20;
@@ -97,7 +97,9 @@ TEST_CASE("variables that exist only with their option") {
   CHECK(e["SLURM_JOB_END_TIME"] == "1700000600");
   CHECK(e["SLURM_JOB_ACCOUNT"] == "physics");
 
-  l.spec.given = {"gpus-per-task", "submit-dir=/home/ann/jobs"};
+  l.spec.given = {};
+  l.spec.given.gpus_per_task = true;
+  l.spec.submit_dir = "/home/ann/jobs";
   l.spec.shape.gpus_per_node = 4;
   l.spec.priority_class = "urgent";
   e = job_environment(l, kFacts);

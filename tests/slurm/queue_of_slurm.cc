@@ -9,7 +9,9 @@ proto::JobDetail detail_of(const proto::JobRow& row) {
   proto::JobDetail detail = sample_detail();
   detail.row = row;
   detail.spec.name = row.name;
-  detail.spec.given = {"ntasks", "gres", "wckey=submitit", "command=/home/alice/train.sh"};
+  detail.spec.given.tasks = detail.spec.given.gres = true;
+  detail.spec.wckey = "submitit";
+  detail.spec.script_path = "/home/alice/train.sh";
   detail.spec.comment = "two words";
   detail.spec.priority_class = "normal";
   detail.spec.shape.gpus_per_node = 4;

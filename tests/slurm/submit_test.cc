@@ -137,7 +137,7 @@ TEST_CASE("directives in every spelling") {
   CHECK(spec.open_mode == OpenMode::append);
   CHECK(spec.dependencies.size() == 2);
   CHECK(spec.std_out == "slurm-%A_%a.out");
-  CHECK(std::find(spec.given.begin(), spec.given.end(), "wckey=submitit") != spec.given.end());
+  CHECK(spec.wckey == "submitit");
 }
 
 TEST_CASE("command line over SBATCH_ variables over the script") {
@@ -173,7 +173,7 @@ TEST_CASE("what only Slurm has") {
   const JobSpec of_file = submitted(fake, "", {script, "a b", "-c"});
   CHECK(of_file.name == "train.sh");
   CHECK(of_file.script_args == std::vector<std::string>{"a b", "-c"});
-  CHECK(of_file.given.back() == "command=" + script);
+  CHECK(of_file.script_path == script);
   CHECK(submitted(fake, "", {"--wrap", "true"}).name == "wrap");
   CHECK(fake.last<proto::SubmitJob>().script.starts_with("#!/bin/sh\n"));
 }

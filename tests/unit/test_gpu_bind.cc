@@ -50,6 +50,23 @@ TEST_CASE("what is not there, or not understood, is said") {
   }
 }
 
+TEST_CASE("a binding that came over the wire is one that could have been parsed") {
+  for (const char* how : {"none", "closest", "per_task:2", "single:3", "map_gpu:0,1*2"})
+    CHECK(check_gpu_bind(parse_gpu_bind(how).value()));
+  const auto why = [](const GpuBind& bind) {
+    const auto checked = check_gpu_bind(bind);
+    return checked ? std::string() : checked.error().message;
+  };
+  using Kind = GpuBind::Kind;
+  CHECK(why({Kind::map, 1, {}}) ==
+        "the binding of tasks to GPUs has sets of GPUs if it is a map, and only then");
+  CHECK(why({Kind::single, 0, {}}) ==
+        "the binding of tasks to GPUs has a number of 1 to 65536, not 0");
+  CHECK(why({Kind::per_task, 65, {}}) ==
+        "the binding of tasks to GPUs has a number of 1 to 64, not 65");
+  CHECK(why({Kind::map, 1, {1, 0}}) == "the binding of tasks to GPUs has a set without a GPU");
+}
+
 TEST_CASE("the closest GPUs are those of the least distance, all of them where nothing is known") {
   const GpuBind bind = parse_gpu_bind("closest").value();
   using List = std::vector<std::size_t>;

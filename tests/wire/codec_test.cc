@@ -47,6 +47,24 @@ struct Inner {
     v(2, "tiny", s.tiny);
   }
 };
+// An older release wrote words where there is a number today.
+struct Renamed {
+  std::vector<std::string> words;
+  std::int32_t number = 0;
+  void from_older_form() { number += std::erase(words, "three") > 0 ? 3 : 0; }
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "words", s.words);
+    v(2, "number", s.number);
+  }
+};
+struct Outer {
+  std::vector<Renamed> list;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "list", s.list);
+  }
+};
 // One of everything.
 struct Everything {
   bool flag = true;
@@ -322,6 +340,23 @@ TEST_CASE("what is wrong is named by its field") {
         })) == "expected a field number");
   CHECK(refusal<Everything>("") == "the message is cut short");
   CHECK(refusal<Everything>(codec::encode(full()) + "x") == "bytes behind the end of the message");
+}
+
+TEST_CASE("the older form of a struct is turned into today's by whoever reads it, once") {
+  Renamed old;
+  old.words = {"three", "?"};
+  const auto read = codec::decode<Renamed>(codec::encode(old));
+  REQUIRE(read);
+  CHECK(read->number == 3);
+  CHECK(read->words == std::vector<std::string>{"?"});  // not understood
+  Outer outer;
+  outer.list = {old, old};
+  const auto inside = codec::decode<Outer>(codec::encode(outer));
+  REQUIRE(inside);
+  CHECK(inside->list[1].number == 3);
+  const auto json = codec::from_json<Renamed>(R"({"words": ["three"]})");
+  REQUIRE(json);
+  CHECK(json->number == 3);
 }
 
 TEST_CASE("every proper prefix of a message is refused") {

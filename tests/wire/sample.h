@@ -19,7 +19,7 @@ inline proto::SubmitJob sample_submit() {
   m.spec.std_out = "out/%x-%j.log";
   m.spec.submit_host = "login1";
   m.spec.submit_line = "gbatch --ntasks 4 -c 2 --mem 8G -t 90 train.sh";
-  m.spec.given = {"ntasks", "cpus-per-task", "mem"};
+  m.spec.given.tasks = m.spec.given.cpus_per_task = true;
   m.script =
       "#!/bin/bash\n#SBATCH -n 4\nset -euo pipefail\nmodule load cuda\n"
       "grun python3 train.py --epochs 40 --batch-size 512 --data /data/imagenet\n";

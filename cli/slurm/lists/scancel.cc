@@ -260,10 +260,8 @@ bool only_steps(const ScancelRequest& r) {
 bool has_wckey(const QueueRow& row, const std::vector<std::string>& wckeys) {
   if (wckeys.empty()) return true;
   if (!row.detail) return false;
-  const auto& given = row.detail->spec.given;
-  return std::any_of(wckeys.begin(), wckeys.end(), [&](const std::string& key) {
-    return std::find(given.begin(), given.end(), "wckey=" + key) != given.end();
-  });
+  const std::string& own = row.detail->spec.wckey;
+  return !own.empty() && std::find(wckeys.begin(), wckeys.end(), own) != wckeys.end();
 }
 
 // Asks the user about one job. A line that begins with y means yes; the end of the input means no.

@@ -185,7 +185,7 @@ constexpr Field<QueueRow> kQueueFields[] = {
     same("Name"),
     {.name = "Network",
      .header = "NETWORK",
-     .put = [](Text o, Q v) { o += enum_name(spec(v).network); },
+     .put = [](Text o, Q v) { o += enum_name(spec(v).network.value_or(NetworkMode::loopback)); },
      .more = true},
     {.letter = 'y',
      .name = "Nice",
@@ -340,10 +340,8 @@ constexpr Field<QueueRow> kQueueFields[] = {
     {.name = "tres-freq", .header = "TRES_FREQ", .put = [](Text o, Q) { o += "N/A"; }},
     {.name = "tres-per-job",
      .header = "TRES_PER_JOB",
-     .put =
-         [](Text o, Q v) {
-           o += was_given(spec(v), "gpus") ? fmt::format("gres:gpu:{}", v.row.gpus) : "N/A";
-         },
+     .put = [](Text o,
+               Q v) { o += spec(v).given.gpus ? fmt::format("gres:gpu:{}", v.row.gpus) : "N/A"; },
      .more = true},
     {.letter = 'b',
      .name = "tres-per-node",
@@ -364,7 +362,7 @@ constexpr Field<QueueRow> kQueueFields[] = {
     {.letter = 'w',
      .name = "WCKey",
      .header = "WCKEY",
-     .put = [](Text o, Q v) { text_or(o, given_value(spec(v), "wckey"), "(null)"); },
+     .put = [](Text o, Q v) { text_or(o, spec(v).wckey, "(null)"); },
      .more = true},
     {.letter = 'Z',
      .name = "WorkDir",

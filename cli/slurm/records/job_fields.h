@@ -25,10 +25,6 @@ inline const proto::JobRow& row_of(const QueueRow& view) {
 
 std::span<const Field<QueueRow>> queue_fields();
 
-// A value of "given": "submitit" of "wckey=submitit"; "" = not given.
-std::string given_value(const JobSpec& spec, std::string_view name);
-bool was_given(const JobSpec& spec, std::string_view name);
-
 // The GPUs of each node: "gres:gpu:a100:2"; "" if GPUs were not asked for by node.
 std::string tres_per_node(const JobSpec& spec);
 

@@ -76,7 +76,7 @@ void add_names(Tree& tree, const QueueRow& v) {
   tree.add("name", row.name).add("nodes", row.node_list).add("partition", row.partition);
   tree.add("qos", job.priority_class).add("reservation", "").add("resv_name", row.reservation);
   tree.add("user_id", std::int64_t{row.uid.value()}).add("user_name", row.user);
-  tree.add("wckey", given_value(job, "wckey"));
+  tree.add("wckey", job.wckey);
   tree.add("licenses", to_string(job.shape.licenses)).add("mcs_label", "");
   tree.add("submit_line", job.submit_line);
   const auto file = [&](const std::string& pattern) {

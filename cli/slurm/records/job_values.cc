@@ -15,21 +15,10 @@ const proto::JobDetail& detail(const QueueRow& v) {
   return v.detail ? *v.detail : none;
 }
 
-bool was_given(const JobSpec& spec, std::string_view name) {
-  return std::find(spec.given.begin(), spec.given.end(), name) != spec.given.end();
-}
-
-std::string given_value(const JobSpec& spec, std::string_view name) {
-  for (const std::string& entry : spec.given)
-    if (entry.starts_with(name) && entry.size() > name.size() && entry[name.size()] == '=')
-      return entry.substr(name.size() + 1);
-  return {};
-}
-
 std::string tres_per_node(const JobSpec& spec) {
   const JobShape& shape = spec.shape;
-  const bool by_node = was_given(spec, "gres") || was_given(spec, "gpus-per-node");
-  const bool other = was_given(spec, "gpus") || was_given(spec, "gpus-per-task");
+  const bool by_node = spec.given.gres || spec.given.gpus_per_node;
+  const bool other = spec.given.gpus || spec.given.gpus_per_task;
   if (other && !by_node) return {};
   if (!shape.gpu_slice.empty() && shape.gpu_share > 0)
     return fmt::format("gres:mig:{}:{}", shape.gpu_slice, format_thousandths(shape.gpu_share));
@@ -61,7 +50,7 @@ std::int64_t shown_priority(const proto::JobRow& row) {
 }
 
 std::string command_of(const JobSpec& spec) {
-  std::string text = given_value(spec, "command");
+  std::string text = spec.script_path;
   for (const std::string& arg : spec.script_args)
     if (!text.empty()) text += " " + arg;
   return text;
@@ -120,7 +109,7 @@ void put_tres(std::string& out, const QueueRow& v) {
 
 void put_gpus_per_task(std::string& out, const QueueRow& v) {
   const JobShape& shape = spec(v).shape;
-  if (!was_given(spec(v), "gpus-per-task") || shape.tasks == 0) {
+  if (!spec(v).given.gpus_per_task || shape.tasks == 0) {
     out += "N/A";
     return;
   }

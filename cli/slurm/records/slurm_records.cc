@@ -57,8 +57,7 @@ void job_names(RecordWriter& out, const proto::JobDetail& job) {
       .field("Nice", std::to_string(spec.nice));
   out.field("Account", row.account);
   out.field("QOS", spec.priority_class.empty() ? "normal" : spec.priority_class);
-  const std::string wckey = given_value(spec, "wckey");
-  if (!wckey.empty()) out.field("WCKey", wckey);
+  if (!spec.wckey.empty()) out.field("WCKey", spec.wckey);
   out.line();
   out.field("JobState", words_of(row).state).field("Reason", reason_of(row));
   out.field("Dependency", dependency_left(job)).line();
@@ -160,10 +159,11 @@ void job_files(RecordWriter& out, const proto::JobDetail& job) {
     out.line();
     out.field("TresPerNode", gres);
   }
-  if (const std::string when = given_value(spec, "mail-type"); !when.empty()) {
-    const std::string to = given_value(spec, "mail-user");
+  if (const MailRequest& mail = spec.mail; mail.events) {
+    const std::string to = fmt::format("{}", fmt::join(mail.to, ","));
     out.line();
-    out.field("MailUser", to.empty() ? job.row.user : to).field("MailType", when);
+    out.field("MailUser", to.empty() ? job.row.user : to);
+    out.field("MailType", format_mail_events(*mail.events));
   }
 }
 

@@ -180,13 +180,12 @@ bool set_relative_nodes(const Invocation& call, SrunRequest& r, const std::strin
 // A component's launchers have to say how many.
 void widen_launchers(SrunRequest& r) {
   JobShape& shape = r.spec.shape;
-  auto& given = r.spec.given;
-  const bool sized = std::find(given.begin(), given.end(), "cpus-per-task") != given.end();
+  const bool sized = r.spec.given.cpus_per_task;
   const auto cores = number_of_env("SLURM_CPUS_ON_NODE");
   if (sized || r.exact || r.overlap || !shape.tasks_per_node || !cores) return;
   if (number_of_env("SLURM_CPUS_PER_TASK")) return;
   shape.cpus_per_task = std::max(1u, *cores / *shape.tasks_per_node);
-  given.emplace_back("cpus-per-task");
+  r.spec.given.cpus_per_task = true;
 }
 
 // The environment of a step. --export says what of our environment is passed on; the job's own
@@ -201,8 +200,7 @@ std::map<std::string, std::string> step_environment_of(const SrunRequest& r) {
   }
   for (const char* name : kTokenVariables) out.erase(name);  // secrets, as in job_environment()
   // Tasks are told of -c only if it was given, to the job or here.
-  const auto& given = r.spec.given;
-  if (std::find(given.begin(), given.end(), "cpus-per-task") != given.end())
+  if (r.spec.given.cpus_per_task)
     out["SLURM_CPUS_PER_TASK"] = std::to_string(r.spec.shape.cpus_per_task);
   return out;
 }

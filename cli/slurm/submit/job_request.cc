@@ -112,7 +112,7 @@ Result<void> clusters(SlurmRequest& r, std::string_view text) {
 Result<void> wckey(SlurmRequest& r, std::string_view text) {
   if (auto ok = job::check_text(text); !ok) return ok;
   if (text.size() > 256) return wrong("has more than 256 bytes");
-  r.wckey = text;
+  r.spec.wckey = text;
   return {};
 }
 Result<void> export_file(SlurmRequest& r, std::string_view text) {
@@ -178,23 +178,9 @@ Result<void> qos(SlurmRequest& r, std::string_view text) {
 // Over the nodes, and of a node's cores over its sockets; within a socket a task has some that lie
 // beside each other.
 Result<void> distribution(SlurmRequest& r, std::string_view text) {
-  std::vector<std::string> levels = split(text, ':');
-  if (levels.size() > 3)
-    return wrong(fmt::format("\"{}\": nodes, sockets and cores are three levels", text));
-  levels.resize(3, "*");
-  const std::string_view nodes = levels[0], sockets = levels[1], cores = levels[2];
-  if (nodes != "block" && nodes != "*" && nodes != "cyclic")
-    return wrong(fmt::format("\"{}\": over the nodes there are block and cyclic", text));
-  if (sockets != "block" && sockets != "*" && sockets != "cyclic" && sockets != "fcyclic")
-    return wrong(fmt::format("\"{}\": over the sockets there are block, cyclic and fcyclic", text));
-  if (cores != "block" && cores != "*")
-    return wrong(fmt::format("\"{}\": within a socket tasks are laid out block by block", text));
-  std::erase_if(r.spec.given, [](const std::string& s) { return s.starts_with("distribution="); });
-  const std::string_view first = nodes == "*" ? "block" : nodes;
-  if (sockets != "*" && sockets != "block")
-    r.spec.given.push_back(fmt::format("distribution={}:{}", first, sockets));
-  else if (nodes != "*")
-    r.spec.given.push_back(fmt::format("distribution={}", nodes));
+  const auto asked = parse_distribution(text);
+  if (!asked) return tl::unexpected(asked.error());
+  r.spec.distribution = *asked;
   return {};
 }
 Result<void> hint(SlurmRequest&, std::string_view text) {
@@ -272,13 +258,13 @@ Result<void> before_finish(const Invocation& call, SlurmRequest& r, std::span<co
     r.nodes->first = *r.tasks;
   }
   if (r.tasks && r.nodes) r.nodes->second = std::min(r.nodes->second, *r.tasks);
-  for (const std::string_view name : {"gres", "gpus-per-node", "gpus", "gpus-per-task"})
-    if (was_given(given, name)) r.spec.given.emplace_back(name);
   const bool by_tres = std::any_of(given.begin(), given.end(), [](const Given& g) {
     return g.option->name == "tres-per-task" && g.value.find("gres/gpu") != std::string::npos;
   });
-  if (by_tres) r.spec.given.emplace_back("gpus-per-task");
-  if (!r.wckey.empty()) r.spec.given.push_back("wckey=" + r.wckey);
+  r.spec.given.gres = was_given(given, "gres");
+  r.spec.given.gpus = was_given(given, "gpus");
+  r.spec.given.gpus_per_node = was_given(given, "gpus-per-node");
+  r.spec.given.gpus_per_task = by_tres || was_given(given, "gpus-per-task");
   return {};
 }
 

@@ -14,14 +14,13 @@ namespace gantry::cli::slurm {
 // Derives from our own request, so that the setters of our own options work on it unchanged.
 struct SlurmRequest : StepOptions {
   std::optional<std::string> clusters;  // -M
-  std::string wckey;                    // recorded with the job
-  std::string export_file;              // path of --export-file
+  std::string export_file;              // --export-file
   std::optional<std::uint32_t> cpus_per_gpu, tasks_per_gpu;
   bool get_user_env = false;
 };
 
 // What SlurmRequest says beyond its base, before finish_request(): nodes from a file, GPUs of
-// --tres-per-task; remembers options that clients look for again ("gres", "gpus", "wckey=NAME").
+// --tres-per-task; remembers which option asked for GPUs, which clients look for again.
 // More nodes than tasks is a warning in Slurm: each node has at least one.
 Result<void> before_finish(const Invocation& call, SlurmRequest& request,
                            std::span<const Given> given);

@@ -194,9 +194,8 @@ std::vector<SlurmRequest> build_batch_requests(const Invocation& call, std::vect
   }
   JobSpec& spec = requests.front().spec;
   if (!script.path.empty())
-    spec.given.push_back("command=" + (script.path[0] == '/'
-                                           ? script.path
-                                           : fmt::format("{}/{}", spec.work_dir, script.path)));
+    spec.script_path =
+        script.path[0] == '/' ? script.path : fmt::format("{}/{}", spec.work_dir, script.path);
   if (operands.size() > 1) spec.script_args.assign(operands.begin() + 1, operands.end());
   return requests;
 }

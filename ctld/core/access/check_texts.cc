@@ -18,11 +18,13 @@ struct FieldRule {
   std::string_view field;
   Rule rule;
 };
-constexpr std::array<FieldRule, 12> kRules{{{"work_dir", Rule::path},
+constexpr std::array<FieldRule, 14> kRules{{{"work_dir", Rule::path},
                                             {"std_in", Rule::path},
                                             {"std_out", Rule::path},
                                             {"std_err", Rule::path},
                                             {"checkpoint_file", Rule::path},
+                                            {"submit_dir", Rule::path},
+                                            {"script_path", Rule::path},
                                             {"image", Rule::path},
                                             {"mounts", Rule::path},
                                             {"program", Rule::path},

@@ -149,9 +149,7 @@ proto::HistoryRow history_row(const State& state, const Job& job, Instant now) {
   out.submit_line = tail->spec.submit_line;
   out.group = std::to_string(tail->owner.gid.value());
   out.priority_class = tail->spec.priority_class;
-  constexpr std::string_view kWckey = "wckey=";
-  for (const std::string& given : tail->spec.given)
-    if (given.starts_with(kWckey)) out.wckey = given.substr(kWckey.size());
+  out.wckey = tail->spec.wckey;
   if (!job.active) return out;
   out.usage = job.active->usage;
   out.waits = job.active->waits;

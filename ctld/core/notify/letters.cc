@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include "common/codec/codec.h"
-#include "common/job/mail.h"
 #include "common/job/public_state.h"
 #include "common/text/printable.h"
 #include "common/text/text.h"
@@ -14,11 +13,16 @@
 namespace gantry::core {
 namespace {
 
-MailWish wish_of(const State& state, const Job& job) {
-  const auto tail = codec::decode<SpecTail>(spec_bytes(state, job));
+struct Wanted {
+  MailEvents events;
+  std::vector<std::string> to;  // none = who submitted the job
+};
+
+Wanted wanted_of(const State& state, const Job& job) {
+  auto tail = codec::decode<SpecTail>(spec_bytes(state, job));
   GANTRY_ASSERT(tail.has_value(), "a spec that was read once");
-  auto wish = mail_wish(tail->spec.given);
-  return wish && *wish ? std::move(**wish) : MailWish{};
+  MailRequest& mail = tail->spec.mail;
+  return {mail.events.value_or(MailEvents{}), std::move(mail.to)};
 }
 
 // No task of the array but this one has started yet.
@@ -55,11 +59,11 @@ std::string header_text(std::string text) {
   return text;
 }
 
-Letter letter_about(const State& state, const Job& job, const MailWish& wish,
+Letter letter_about(const State& state, const Job& job, const Wanted& wanted,
                     const std::string& what) {
   Letter letter;
   letter.uid = job.uid;
-  letter.to = wish.to;
+  letter.to = wanted.to;
   if (letter.to.empty()) letter.to.emplace_back(state.names.text(job.user));
   const std::string name(state.names.text(job.name));
   letter.subject = header_text(fmt::format("Slurm {} Name={} {}", about(job), name, what));
@@ -77,60 +81,60 @@ struct Teller {
   Instant at;
   std::vector<Letter>& out;
 
-  void tell(const Job& job, const MailWish& wish, const std::string& what) {
-    out.push_back(letter_about(state, job, wish, what));
+  void tell(const Job& job, const Wanted& wanted, const std::string& what) {
+    out.push_back(letter_about(state, job, wanted, what));
   }
 
   void operator()(const event::JobStarted& e) {
     const Job& job = state.jobs.at(e.job);
-    const MailWish wish = wish_of(state, job);
-    if (!has(wish.events, MailEvent::begin)) return;
+    const Wanted wanted = wanted_of(state, job);
+    if (!wanted.events.begin) return;
     const std::string what =
         "Began, Queued time " + format_duration_long(std::max(at - job.submitted, Duration{}));
-    if (!job.is_element() || has(wish.events, MailEvent::array_tasks)) return tell(job, wish, what);
+    if (!job.is_element() || wanted.events.array_tasks) return tell(job, wanted, what);
     const Job* array = state.jobs.find(job.array);
-    if (array != nullptr && first_task(state, *array, job.id)) tell(*array, wish, what);
+    if (array != nullptr && first_task(state, *array, job.id)) tell(*array, wanted, what);
   }
 
   void operator()(const event::JobEnded& e) {
     const Job& job = state.jobs.at(e.job);
-    const MailWish wish = wish_of(state, job);
-    const bool each = has(wish.events, MailEvent::array_tasks);
-    if (wish.events == 0 || (job.is_array() ? each : job.is_element() && !each)) return;
+    const Wanted wanted = wanted_of(state, job);
+    const bool each = wanted.events.array_tasks;
+    if (!wanted.events.any() || (job.is_array() ? each : job.is_element() && !each)) return;
     const Instant began = job.is_array() ? job.submitted : job.started.value_or(at);
     const std::string rest =
         fmt::format("{} time {}, {}", job.is_array() ? "Total" : "Run",
                     format_duration_long(std::max(at - began, Duration{})), state_and_exit(job));
     const bool well = e.outcome == Outcome::completed || e.outcome == Outcome::cancelled;
-    if (e.outcome == Outcome::timeout && has(wish.events, MailEvent::time_limit))
-      tell(job, wish, "Reached time limit, " + rest);
-    else if (!well && has(wish.events, MailEvent::fail))
-      tell(job, wish, "Failed, " + rest);
-    else if (has(wish.events, MailEvent::end))
-      tell(job, wish, "Ended, " + rest);
+    if (e.outcome == Outcome::timeout && wanted.events.time_limit)
+      tell(job, wanted, "Reached time limit, " + rest);
+    else if (!well && wanted.events.fail)
+      tell(job, wanted, "Failed, " + rest);
+    else if (wanted.events.end)
+      tell(job, wanted, "Ended, " + rest);
   }
 
   void operator()(const event::JobRequeued& e) {
     const Job& job = state.jobs.at(e.job);
-    const MailWish wish = wish_of(state, job);
-    if (!has(wish.events, MailEvent::requeue)) return;
-    if (job.is_element() && !has(wish.events, MailEvent::array_tasks)) return;
-    tell(job, wish, "Requeued");
+    const Wanted wanted = wanted_of(state, job);
+    if (!wanted.events.requeue) return;
+    if (job.is_element() && !wanted.events.array_tasks) return;
+    tell(job, wanted, "Requeued");
   }
 
   void operator()(const event::DependencySettled& e) {
     const Job& job = state.jobs.at(e.job);
     if (e.met || dependency_gate(job) != Gate::never) return;
-    const MailWish wish = wish_of(state, job);
-    if (has(wish.events, MailEvent::invalid_depend)) tell(job, wish, "Invalid dependency");
+    const Wanted wanted = wanted_of(state, job);
+    if (wanted.events.invalid_depend) tell(job, wanted, "Invalid dependency");
   }
 
   // What its tenant wants its owner told, whatever mail the job asks for.
   void operator()(const event::GpusIdle& e) {
     if (e.alert.step != proto::IdleGpuStep::warn) return;
     const Job& job = state.jobs.at(e.job);
-    const MailWish wish = wish_of(state, job);
-    tell(job, wish, fmt::format("GPUs idle for {}", format_duration_long(e.alert.idle)));
+    const Wanted wanted = wanted_of(state, job);
+    tell(job, wanted, fmt::format("GPUs idle for {}", format_duration_long(e.alert.idle)));
     out.back().body += fmt::format("GPUs that do nothing: {}{}\n", e.alert.gpus,
                                    e.alert.no_process ? " (no process is on any)" : "");
   }

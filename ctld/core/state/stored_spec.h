@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/job/job_spec.h"
+#include "common/job/older_given.h"
 
 namespace gantry::core {
 
@@ -18,6 +19,9 @@ struct StoredSpec {
   std::string request_id;
   std::uint32_t script_bytes = 0;  // as stored; 0 = none, or stored before this was counted
   std::uint32_t environment_bytes = 0;
+  void from_older_form() {  // the network of a job was resolved then too, but not written if usual
+    if (!spec.network) spec.network = NetworkMode::loopback;
+  }
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "spec", s.spec);
@@ -106,18 +110,29 @@ struct SpecHead {
   }
 };
 
-// The rest of a spec that the history wants; numbers are StoredSpec's and JobSpec's.
+// The rest of a spec that the history and mail want; numbers are StoredSpec's and JobSpec's.
 struct SpecTail {
   struct Spec {
     std::string comment, work_dir, submit_line, priority_class;
-    std::vector<std::string> given;
+    std::vector<std::string> older_given;
+    MailRequest mail;
+    std::string wckey;
+    void from_older_form() {  // as JobSpec's
+      if (older_given.empty()) return;
+      OlderGiven older = read_older_given(older_given);
+      if (!mail.events) mail.events = older.mail.events;
+      if (mail.to.empty()) mail.to = std::move(older.mail.to);
+      if (wckey.empty()) wckey = std::move(older.wckey);
+    }
     template <class Self, class V>
     static void fields(Self& s, V&& v) {
       v(5, "comment", s.comment);
       v(20, "work_dir", s.work_dir);
       v(28, "submit_line", s.submit_line);
-      v(30, "given", s.given);
+      v(30, "given", s.older_given);
       v(31, "priority_class", s.priority_class);
+      v(36, "mail", s.mail);
+      v(37, "wckey", s.wckey);
     }
   };
   struct Who {

@@ -393,10 +393,7 @@ Result<void> check_tenant(Context& ctx, const Identity& who, const Partition& pa
                             partition.name, spec.tenant_class));
   }
   const tenancy::Tenant& t = tenant->effective;
-  const auto given = [&](std::string_view option) {
-    return std::find(spec.given.begin(), spec.given.end(), option) != spec.given.end();
-  };
-  if (t.jobs.default_cpus && !given("cpus-per-task"))
+  if (t.jobs.default_cpus && !spec.given.cpus_per_task)
     spec.shape.cpus_per_task = *t.jobs.default_cpus;
   auto project = project_of(payer_of(ctx.state, who, who.owner.user, t.name), t, spec.account);
   if (!project) return tl::unexpected(project.error());

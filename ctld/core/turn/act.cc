@@ -10,6 +10,7 @@
 
 #include "common/assert.h"
 #include "common/codec/codec.h"
+#include "common/job/older_given.h"
 #include "common/text/text.h"
 #include "ctld/core/job/het.h"
 #include "ctld/core/settle.h"
@@ -74,6 +75,7 @@ void fill_components(const State& state, const Job& job, proto::Launch& launch) 
     group.partition = state.partition(class_of(state, *part).partition).name;
     group.shape = class_of(state, *part).shape;
     group.given = stored->spec.given;
+    group.older_given = given_for_older_node(group.given, std::nullopt, "");
     group.name = stored->spec.name;
     group.priority_class = stored->spec.priority_class;
     for (const NodeRun& run : part->active->nodes)
@@ -98,6 +100,8 @@ void send_launch(Context& ctx, const Job& job, std::uint32_t index) {
   launch.spec.name = ctx.state.names.text(job.name);
   launch.spec.shape = class_of(ctx.state, job).shape;
   launch.spec.requeue = job.may_requeue;
+  launch.spec.older_given =
+      given_for_older_node(launch.spec.given, launch.spec.distribution, launch.spec.submit_dir);
   for (const NodeRun& run : active.nodes)
     launch.placement.push_back(placement_of(ctx.state, run.grant));
   launch.node_index = index;

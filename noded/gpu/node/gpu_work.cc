@@ -300,6 +300,7 @@ Result<GpuPrepared> GpuWork::prepare(const AttemptKey& key, const std::vector<Gp
   for (const HandedDevice& device : devices) {
     uuids.push_back(device.uuid);
     numa.push_back(found_.inventory.gpus.at(device.gpu).numa);
+    request.visible_gpus.push_back({device.uuid, numa.back()});
     if (indices.empty() || indices.back() != device.gpu) indices.push_back(device.gpu);
   }
   const std::string list = fmt::format("{}", fmt::join(uuids, ","));

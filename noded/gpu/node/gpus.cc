@@ -163,15 +163,9 @@ void Gpus::prepare(const AttemptKey& key, const std::vector<GpuGrant>& grants,
 }
 
 void Gpus::recovered(const AttemptKey& key, const runtime::LaunchRequest& request) {
-  // If this node had no GPUs when the job began, the user set the variable. (Orders of an earlier
-  // release have nothing under `stated`.)
-  if (!request.stated.empty() && !request.stated.contains("GANTRY_JOB_GPUS")) return;
-  const auto visible = request.env.find(std::string(kVisible));
-  if (visible == request.env.end() || work_ == nullptr) return;
+  if (request.visible_gpus.empty() || work_ == nullptr) return;
   std::vector<std::string> uuids;
-  for (const std::string& uuid : split(visible->second, ','))
-    if (!uuid.empty()) uuids.push_back(uuid);
-  if (uuids.empty()) return;
+  for (const runtime::VisibleGpu& gpu : request.visible_gpus) uuids.push_back(gpu.uuid);
   held_[key] = uuids;
   handed_[key] = request.gpus;
   post([key, uuids, sharing = request.sharing](GpuWork& work) { work.hold(key, uuids, sharing); });

@@ -50,8 +50,8 @@ class Gpus {
   using Prepared = std::function<void(Result<runtime::LaunchRequest>&&)>;
   void prepare(const AttemptKey& key, const std::vector<GpuGrant>& grants,
                runtime::LaunchRequest request, Prepared done);
-  // Tells of an attempt that runs on from an earlier daemon; it has the devices that its variables
-  // name.
+  // Tells of an attempt that runs on from an earlier daemon; it has the devices that its order
+  // names.
   void recovered(const AttemptKey& key, const runtime::LaunchRequest& request);
   // Call finish() when nothing of the job runs any more. `done` gets what the job did on its
   // devices; it is called at once if the job has none. The devices are checked before another job

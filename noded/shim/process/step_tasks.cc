@@ -69,7 +69,8 @@ Result<Fd> container_when_running(const Shim& shim) {
 }
 
 // The devices are those of this node, whatever the environment of srun says: that one may come from
-// another node, or from outside of the job.
+// another node, or from outside of the job. The program reads these variables; nothing of ours goes
+// by them.
 void put_gpus(const LaunchRequest& job, std::map<std::string, std::string>& env) {
   constexpr std::array<std::string_view, 9> kNames{
       "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",
@@ -89,31 +90,36 @@ void put_gpus(const LaunchRequest& job, std::map<std::string, std::string>& env)
 std::vector<std::uint32_t> distances(const LaunchRequest& job,
                                      const std::vector<std::uint16_t>& cpus) {
   std::vector<std::uint32_t> out;
-  const auto nodes = job.env.find("GANTRY_GPU_NUMA");
-  if (nodes == job.env.end() || cpus.empty()) return out;
+  if (cpus.empty()) return out;
   const NumaMap numa = NumaMap::read();
-  for (const std::string& node : split(nodes->second, ','))
-    out.push_back(numa.distance(cpus, std::atoi(node.c_str())));
+  for (const VisibleGpu& gpu : job.visible_gpus) out.push_back(numa.distance(cpus, gpu.numa));
   return out;
+}
+
+// A client of an older release says it in a variable only. So does one of today whose variable says
+// what cannot be read, which matters only where there are GPUs.
+Result<GpuBind> gpu_bind_of(const StepRequest& step) {
+  if (step.gpu_bind) return *step.gpu_bind;
+  const auto variable = step.env.find(kGpuBindVariable);
+  return variable == step.env.end() ? GpuBind{} : parse_gpu_bind(variable->second);
 }
 
 // Applies --gpu-bind to this task, which has these cores.
 Result<void> bind_gpus(const LaunchRequest& job, const StepRequest& step, std::uint32_t index,
                        const std::vector<std::uint16_t>& cpus,
                        std::map<std::string, std::string>& env) {
-  const auto how = step.env.find("SLURM_GPU_BIND");
-  const auto visible = env.find("CUDA_VISIBLE_DEVICES");
-  if (how == step.env.end() || visible == env.end() || visible->second.empty()) return {};
-  const auto bind = parse_gpu_bind(how->second);
+  const auto& all = job.visible_gpus;
+  if (all.empty()) return {};
+  const auto bind = gpu_bind_of(step);
   if (!bind) return tl::unexpected(bind.error());
-  const std::vector<std::string> all = split(visible->second, ',');
+  if (bind->kind == GpuBind::Kind::none) return {};
   const auto own = gpus_of_task(
       *bind, index, all.size(),
       bind->kind == GpuBind::Kind::closest ? distances(job, cpus) : std::vector<std::uint32_t>());
   if (!own) return tl::unexpected(own.error());
-  visible->second.clear();
-  for (const std::size_t gpu : *own)
-    visible->second += (visible->second.empty() ? "" : ",") + all.at(gpu);
+  std::string& visible = env["CUDA_VISIBLE_DEVICES"];
+  visible.clear();
+  for (const std::size_t gpu : *own) visible += (visible.empty() ? "" : ",") + all.at(gpu).uuid;
   return {};
 }
 

@@ -5,7 +5,7 @@
 
 #include <fmt/core.h>
 
-#include "common/job/mail.h"
+#include "common/job/older_given.h"
 #include "common/limits.h"
 #include "common/text/printable.h"
 #include "common/text/text.h"
@@ -94,14 +94,15 @@ Result<void> check_words(JobSpec& spec) {
         ErrorCode::limit_exceeded,
         fmt::format("{} script arguments with {} bytes; at most {} with {} bytes are allowed",
                     spec.script_args.size(), bytes, kMaxScriptArgs, kMaxArgBytes));
-  if (spec.given.size() > 64) return bad("too many entries in \"given\"");
-  return {};
+  if (auto r = check_text("the wckey", spec.wckey, kMaxWckeyBytes); !r) return r;
+  return check_older_given(spec.older_given);
 }
 
 Result<void> check_mail(const Context& ctx, const JobSpec& spec) {
-  const auto wish = mail_wish(spec.given);
-  if (!wish) return tl::unexpected(wish.error());
-  if (!*wish || (*wish)->events == 0 || !ctx.config.controller.mail_program.empty()) return {};
+  if (!spec.mail.to.empty())
+    if (auto r = check_mail_addresses(spec.mail.to); !r) return r;
+  const bool wanted = spec.mail.events && spec.mail.events->any();
+  if (!wanted || !ctx.config.controller.mail_program.empty()) return {};
   return fail(ErrorCode::unsupported,
               "--mail-type: no mail is sent here, as controller.mail_program is not set");
 }
@@ -112,6 +113,10 @@ Result<void> check_paths(const JobSpec& spec) {
   if (auto r = check_path("standard output", spec.std_out, false); !r) return r;
   if (auto r = check_path("standard error", spec.std_err, false); !r) return r;
   if (auto r = check_path("the checkpoint file", spec.checkpoint_file, false); !r) return r;
+  if (!spec.submit_dir.empty())
+    if (auto r = check_path("the directory of the submit", spec.submit_dir, true); !r) return r;
+  if (!spec.script_path.empty())
+    if (auto r = check_path("the path of the script", spec.script_path, true); !r) return r;
   const ContainerSpec& c = spec.container;
   if (auto r = check_path("the container image", c.image, false); !r) return r;
   if (!c.work_dir.empty())
@@ -443,8 +448,9 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
   if (auto r = check_admission(ctx.state, who, *partition, {spec.account, spec.priority_class}); !r)
     return tl::unexpected(r.error());
   if (partition->declared->exclusive_nodes) spec.shape.exclusive = true;
-  const bool said = std::find(spec.given.begin(), spec.given.end(), "network") != spec.given.end();
-  if (partition->declared->host_network_by_default && !said) spec.network = NetworkMode::host;
+  if (!spec.network)
+    spec.network =
+        partition->declared->host_network_by_default ? NetworkMode::host : NetworkMode::loopback;
   if (!spec.shape.anti_affinity.empty())  // nobody keeps another's jobs away
     spec.shape.anti_affinity = fmt::format("{}/{}", who.owner.user, spec.shape.anti_affinity);
 

@@ -14,6 +14,7 @@ namespace gantry::core {
 
 inline constexpr std::size_t kMaxNameBytes = 256;  // of a job
 inline constexpr std::size_t kMaxAccountBytes = 128;
+inline constexpr std::size_t kMaxWckeyBytes = 256;
 inline constexpr std::size_t kMaxCommentBytes = 1024;
 inline constexpr std::size_t kMaxPathBytes = 4096;
 inline constexpr std::size_t kMaxSubmitLineBytes = 32 * 1024;

@@ -1,0 +1,55 @@
+// How the tasks of a step are laid out, as Slurm's --distribution asks for it: over the nodes, and
+// over the sockets of one node.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "common/fields.h"
+#include "common/result.h"
+
+namespace gantry {
+
+// In which order tasks are numbered over the nodes.
+enum class NodeOrder : std::uint8_t {
+  block = 0,   // node by node
+  cyclic = 1,  // round the nodes
+};
+constexpr auto enum_names(NodeOrder) {
+  return std::array<std::pair<NodeOrder, std::string_view>, 2>{
+      {{NodeOrder::block, "block"}, {NodeOrder::cyclic, "cyclic"}}};
+}
+
+// In which order a node's tasks get the step's cores there.
+enum class CoreOrder : std::uint8_t {
+  block = 0,    // as they are numbered
+  cyclic = 1,   // a task's on one socket, the next task's on the next
+  fcyclic = 2,  // each core on the next socket, also of one task
+};
+constexpr auto enum_names(CoreOrder) {
+  return std::array<std::pair<CoreOrder, std::string_view>, 3>{{{CoreOrder::block, "block"},
+                                                                {CoreOrder::cyclic, "cyclic"},
+                                                                {CoreOrder::fcyclic, "fcyclic"}}};
+}
+
+struct Distribution {
+  NodeOrder nodes = NodeOrder::block;
+  CoreOrder cores = CoreOrder::block;
+  friend bool operator==(const Distribution&, const Distribution&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "nodes", s.nodes);
+    v(2, "cores", s.cores);
+  }
+};
+
+// "cyclic", "block:fcyclic", "*:cyclic:block": nodes, sockets, and cores within a socket. Unset: it
+// asks for nothing but what is usual, as "*". invalid_argument: a word that is not kept.
+Result<std::optional<Distribution>> parse_distribution(std::string_view text);
+std::string format_distribution(const Distribution& distribution);  // "cyclic", "block:fcyclic"
+
+}  // namespace gantry
