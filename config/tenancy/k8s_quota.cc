@@ -96,6 +96,20 @@ Result<void> read_list(const Value& map, const Meta& meta, Translation& into, Re
   return {};
 }
 
+// The amounts of a LimitRange's max. One of 0 forbids a resource, and in Gantry it is no limit.
+Result<void> read_most(const Value& map, const Meta& meta, Translation& into, Resources& out,
+                       std::string_view unless_known) {
+  if (auto done = read_list(map, meta, into, out, unless_known); !done) return done;
+  const auto entries = map.entries();
+  for (const Value::Entry& entry : *entries) {
+    const auto resource = resource_of_kubernetes(entry.key);
+    if (resource && out[*resource] == 0)
+      into.note(meta, entry.value,
+                "a maximum of 0 is not honoured: a quota of 0 keeps the namespace from it");
+  }
+  return {};
+}
+
 // Defaults in Gantry are cores of a task and memory of each core.
 void set_defaults(JobLimits& jobs, const Resources& amounts) {
   if (amounts[Resource::cpu] > 0)
@@ -119,21 +133,23 @@ Result<void> read_range(const Value& item, const Meta& meta, Translation& into) 
   const auto amounts = [&](Resources& out) {
     return [&](const Value& value) { return read_list(value, meta, into, out, no_such); };
   };
-  auto done = Keys(item, into, meta)
-                  .required("type",
-                            [](const Value& value) -> Result<void> {
-                              const auto text = value.text();
-                              if (!text) return tl::unexpected(text.error());
-                              return {};
-                            })
-                  .on("default", amounts(usual))
-                  .on("defaultRequest", amounts(request))
-                  .on("max", amounts(most))
-                  .note("min", "jobs may ask for less; Gantry has no minima")
-                  .note("maxLimitRequestRatio",
-                        "what a job asks for is what it gets: there is no "
-                        "limit apart from the request")
-                  .run();
+  auto done =
+      Keys(item, into, meta)
+          .required("type",
+                    [](const Value& value) -> Result<void> {
+                      const auto text = value.text();
+                      if (!text) return tl::unexpected(text.error());
+                      return {};
+                    })
+          .on("default", amounts(usual))
+          .on("defaultRequest", amounts(request))
+          .on("max",
+              [&](const Value& value) { return read_most(value, meta, into, most, no_such); })
+          .note("min", "jobs may ask for less; Gantry has no minima")
+          .note("maxLimitRequestRatio",
+                "what a job asks for is what it gets: there is no "
+                "limit apart from the request")
+          .run();
   if (!done) return done;
   if (!of_jobs) {
     into.note(meta, item, fmt::format("limits of a {} are not honoured: {}", type, kStorageLater));

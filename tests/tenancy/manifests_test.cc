@@ -398,3 +398,15 @@ TEST_CASE("labels without effect are named") {
   CHECK(loaded->notes[0].find("pod-security.kubernetes.io/enforce: a label without effect") !=
         std::string::npos);
 }
+
+TEST_CASE("a maximum of 0 is named, as it forbids nothing here") {
+  const auto loaded = load_text(
+      "apiVersion: v1\nkind: LimitRange\nmetadata: {name: l, namespace: a}\nspec:\n  limits:\n"
+      "  - {type: Container, max: {nvidia.com/gpu: \"0\", cpu: \"4\"}}\n",
+      "m.yaml", {});
+  REQUIRE(loaded);
+  REQUIRE(loaded->notes.size() == 1);
+  CHECK(loaded->notes[0].find("m.yaml:6:") == 0);
+  CHECK(loaded->notes[0].find("nvidia.com/gpu: a maximum of 0 is not honoured") !=
+        std::string::npos);
+}
