@@ -74,7 +74,7 @@ class Gpus {
   };
   using Faults = std::vector<GpuFault>;
 
-  // gpus_handover.cc
+  // gpus_between_jobs.cc
   struct Waiting {  // for devices that are looked at
     AttemptKey key;
     std::vector<GpuGrant> grants;
