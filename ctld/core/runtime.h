@@ -72,7 +72,7 @@ struct SubmitWindow {
 };
 
 // Until when a class of jobs waited for what; see waits.h.
-struct Spell {
+struct WaitInterval {
   Instant until{};
   JobId head{};
   Reason of_head = Reason::none, of_rest = Reason::none;
@@ -158,7 +158,7 @@ struct Runtime {
   std::vector<std::vector<const sched::NodeChanged*>> partition_nodes;  // by PartitionId
   std::vector<sched::NodeChanged> node_views;                           // by NodeId
   std::map<PartitionId, SubmitWindow> submit_windows;
-  std::unordered_map<ClassId, std::vector<Spell>> spells;
+  std::unordered_map<ClassId, std::vector<WaitInterval>> wait_intervals;
   std::unordered_map<JobId, Instant> waits_since;  // of requeued jobs: when they were
   // Of placed jobs whose machine has slept while they ran: of which attempt, and for how long.
   std::unordered_map<JobId, std::pair<Attempt, Duration>> asleep;

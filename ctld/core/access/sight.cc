@@ -96,13 +96,13 @@ std::vector<std::string> Sight::accounts(const std::vector<std::string>& names) 
   return out;
 }
 
-bool Sight::names_me(const Reservation& r) const {
+bool Sight::names_me(const AdvanceReservation& r) const {
   return std::find(r.users.begin(), r.users.end(), who_.owner.user) != r.users.end() ||
          std::any_of(r.tenants.begin(), r.tenants.end(),
                      [&](const std::string& name) { return tenant(name); });
 }
 
-bool Sight::reservation(const Reservation& r) const {
+bool Sight::reservation(const AdvanceReservation& r) const {
   return everything_ || r.maintenance || names_me(r);
 }
 

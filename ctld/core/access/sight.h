@@ -27,7 +27,7 @@ class Sight {
   [[nodiscard]] bool tenant(const std::string& name) const;
   [[nodiscard]] bool partition(const Partition& partition) const;
   [[nodiscard]] bool node(NodeId id) const;
-  [[nodiscard]] bool reservation(const Reservation& reservation) const;
+  [[nodiscard]] bool reservation(const AdvanceReservation& reservation) const;
   [[nodiscard]] const Reach& jobs() const { return reach_; }
 
   // The node of this name, if there is one that is seen.
@@ -46,7 +46,7 @@ class Sight {
 
  private:
   void see_nodes();
-  [[nodiscard]] bool names_me(const Reservation& reservation) const;
+  [[nodiscard]] bool names_me(const AdvanceReservation& reservation) const;
 
   const State& state_;
   const Identity& who_;

@@ -174,7 +174,7 @@ Result<void> Loader::tenancy(store::Table table, std::string_view value) {
     tenancy.share_ids[{r->parent, r->name}] = r->id;
     tenancy.shares[r->id.value()] = std::move(*r);
   } else if (table == store::Table::reservation) {
-    auto r = codec::decode<Reservation>(value);
+    auto r = codec::decode<AdvanceReservation>(value);
     if (!r) return broken("reservation", r.error());
     const std::string name = r->name;
     tenancy.reservations.insert_or_assign(name, std::move(*r));

@@ -26,7 +26,7 @@ struct TenancyApplied {  // all of one apply, or of a rollback
 };
 
 struct ReservationSet {  // made, or changed
-  Reservation reservation;
+  AdvanceReservation reservation;
   GANTRY_EVENT(51, "reservation_set") { v(1, "reservation", s.reservation); }
 };
 

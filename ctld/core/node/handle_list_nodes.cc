@@ -36,12 +36,12 @@ Error too_large(std::string_view what) {
 }
 
 // The window that each node is in now, a maintenance window first.
-std::vector<const Reservation*> windows_of(const Context& ctx) {
-  std::vector<const Reservation*> out(ctx.state.nodes.size(), nullptr);
+std::vector<const AdvanceReservation*> windows_of(const Context& ctx) {
+  std::vector<const AdvanceReservation*> out(ctx.state.nodes.size(), nullptr);
   for (const auto& [name, r] : ctx.state.tenancy.reservations) {
     if (ctx.now < r.from || r.until <= ctx.now) continue;
     for (const NodeId node : r.nodes) {
-      const Reservation*& window = out[node.value()];
+      const AdvanceReservation*& window = out[node.value()];
       if (window == nullptr || (r.maintenance && !window->maintenance)) window = &r;
     }
   }
@@ -49,7 +49,7 @@ std::vector<const Reservation*> windows_of(const Context& ctx) {
 }
 
 // Without the names of its partitions.
-proto::NodeRow node_row(const Context& ctx, const Sight& sight, const Reservation* window,
+proto::NodeRow node_row(const Context& ctx, const Sight& sight, const AdvanceReservation* window,
                         const Node& node) {
   const NodeLink& link = ctx.link(node.id);
   proto::NodeRow row;
@@ -254,7 +254,7 @@ class NodeLister {
   const Sight& sight_;
   proto::ListNodes& m_;
   SeenPartitions seen_;
-  std::vector<const Reservation*> windows_;  // by NodeId
+  std::vector<const AdvanceReservation*> windows_;  // by NodeId
   proto::ListNodesReply reply_;
 };
 

@@ -48,7 +48,7 @@ Result<std::string> name_for(const Context& ctx, const Identity& who, const std:
   return asked;
 }
 
-Result<void> set_times(const Context& ctx, const proto::MakeReservation& m, Reservation& r) {
+Result<void> set_times(const Context& ctx, const proto::MakeReservation& m, AdvanceReservation& r) {
   if (m.end.has_value() == m.length.has_value())
     return bad("a reservation has either an end or a duration");
   if (auto ok = check_instant(ctx, "the start", m.start); !ok) return ok;
@@ -68,7 +68,7 @@ Result<void> set_times(const Context& ctx, const proto::MakeReservation& m, Rese
 }
 
 // Whose it is; with the tenants' own limit of reservations.
-Result<void> set_people(const Context& ctx, proto::MakeReservation& m, Reservation& r) {
+Result<void> set_people(const Context& ctx, proto::MakeReservation& m, AdvanceReservation& r) {
   const TenancyState& tenancy = ctx.state.tenancy;
   if (m.maintenance && !(m.tenants.empty() && m.users.empty()))
     return bad("a maintenance window is nobody's: it takes no tenants and no users");
@@ -103,7 +103,8 @@ Result<void> set_people(const Context& ctx, proto::MakeReservation& m, Reservati
 }
 
 // Another one that has the node for some of the time.
-const Reservation* overlapping(const State& state, NodeId node, const Reservation& r) {
+const AdvanceReservation* overlapping(const State& state, NodeId node,
+                                      const AdvanceReservation& r) {
   for (const auto& [name, other] : state.tenancy.reservations)
     if (other.from < r.until && r.from < other.until &&
         std::find(other.nodes.begin(), other.nodes.end(), node) != other.nodes.end())
@@ -122,7 +123,8 @@ std::vector<JobId> jobs_beyond(const State& state, NodeId node, Instant from) {
   return out;
 }
 
-Result<void> take_named(const Context& ctx, const proto::MakeReservation& m, Reservation& r) {
+Result<void> take_named(const Context& ctx, const proto::MakeReservation& m,
+                        AdvanceReservation& r) {
   if (!m.partition.empty() || !m.constraint.empty())
     return bad("partition and features choose nodes by count; these are named");
   std::set<NodeId> chosen;
@@ -131,7 +133,7 @@ Result<void> take_named(const Context& ctx, const proto::MakeReservation& m, Res
     if (node == nullptr || node->declared == nullptr)
       return fail(ErrorCode::not_found, fmt::format("node \"{}\" is not in this cluster", name));
     chosen.insert(node->id);
-    const Reservation* other = overlapping(ctx.state, node->id, r);
+    const AdvanceReservation* other = overlapping(ctx.state, node->id, r);
     if (other != nullptr && !r.maintenance && !other->maintenance)
       return fail(ErrorCode::wrong_state,
                   fmt::format("reservation {} has node {} from {} to {}", other->name, name,
@@ -141,7 +143,8 @@ Result<void> take_named(const Context& ctx, const proto::MakeReservation& m, Res
   return {};
 }
 
-Result<void> take_count(const Context& ctx, const proto::MakeReservation& m, Reservation& r) {
+Result<void> take_count(const Context& ctx, const proto::MakeReservation& m,
+                        AdvanceReservation& r) {
   const auto constraint = sched::parse_constraint(m.constraint);
   if (!constraint) return tl::unexpected(constraint.error());
   std::vector<NodeId> from = ctx.state.node_order;
@@ -174,7 +177,7 @@ Result<void> take_count(const Context& ctx, const proto::MakeReservation& m, Res
 
 // The warning about jobs, or why they forbid it.
 Result<std::string> check_jobs(const Context& ctx, const proto::MakeReservation& m,
-                               const Reservation& r) {
+                               const AdvanceReservation& r) {
   std::set<JobId> jobs;
   for (const NodeId node : r.nodes)
     for (const JobId id : jobs_beyond(ctx.state, node, r.from)) jobs.insert(id);
@@ -194,9 +197,9 @@ Result<std::string> check_jobs(const Context& ctx, const proto::MakeReservation&
   return fail(ErrorCode::wrong_state, text + " (--ignore-jobs makes it all the same)");
 }
 
-Result<Reservation> reservation_of(const Context& ctx, const Identity& who,
-                                   proto::MakeReservation& m) {
-  Reservation r;
+Result<AdvanceReservation> reservation_of(const Context& ctx, const Identity& who,
+                                          proto::MakeReservation& m) {
+  AdvanceReservation r;
   if (ctx.state.tenancy.reservations.size() >= kMaxReservations)
     return fail(
         ErrorCode::limit_exceeded,
@@ -218,7 +221,7 @@ Result<Reservation> reservation_of(const Context& ctx, const Identity& who,
   return r;
 }
 
-proto::ReservationRow row_of(const Context& ctx, const Reservation& r) {
+proto::ReservationRow row_of(const Context& ctx, const AdvanceReservation& r) {
   proto::ReservationRow row;
   row.name = r.name;
   std::vector<std::string> names;
@@ -253,7 +256,7 @@ void count_jobs(const State& state, std::vector<proto::ReservationRow>& rows) {
 }
 
 // What those who may use it see: its nodes that are theirs, and of the names their own.
-void narrow(const Sight& sight, const Identity& who, const Reservation& r,
+void narrow(const Sight& sight, const Identity& who, const AdvanceReservation& r,
             proto::ReservationRow& row) {
   if (sight.everything()) return;
   const std::vector<std::string> names = sight.names_of(r.nodes);
@@ -274,7 +277,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::MakeReservation&& m)
   ctx.note(fmt::format("reservation {} was made by {}", name, made->by));
   ctx.record(event::ReservationSet{std::move(*made)});
   look_at_waiting(ctx, name);
-  const Reservation& r = ctx.state.tenancy.reservations.at(name);
+  const AdvanceReservation& r = ctx.state.tenancy.reservations.at(name);
   ctx.turn.changes.emplace_back(reservation_view(ctx.state, r));
   ctx.turn.schedule = true;
   ctx.rt.window_due = next_window(ctx);

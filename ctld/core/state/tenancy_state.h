@@ -71,7 +71,7 @@ struct ShareNode {
 };
 
 // Nodes set aside for some; see sched::ReservationChanged.
-struct Reservation {
+struct AdvanceReservation {
   std::string name;
   std::vector<NodeId> nodes;
   Instant from{}, until{};
@@ -81,7 +81,7 @@ struct Reservation {
   std::vector<std::string> tenants;  // whose jobs may use it
   std::string comment;
   Instant made{};  // jobs that were submitted before have been checked for another of its name
-  friend bool operator==(const Reservation&, const Reservation&) = default;
+  friend bool operator==(const AdvanceReservation&, const AdvanceReservation&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "name", s.name);
@@ -104,7 +104,7 @@ struct TenancyState {
   std::vector<std::string> class_names = new_class_names({}, {});
   std::deque<TenancyRevision> history;  // oldest first
   std::vector<ShareNode> shares;        // by ShareId
-  std::map<std::string, Reservation> reservations;
+  std::map<std::string, AdvanceReservation> reservations;
   std::uint64_t last_alert = 0;
   std::deque<proto::QuotaAlert> alerts;  // oldest first
   Duration half_life = hours(7 * 24);    // of usage; from the configuration, by an event

@@ -24,7 +24,7 @@ std::string nodes_text(const State& state, const std::vector<NodeId>& nodes) {
   return compress_hostlist(names);
 }
 
-std::string_view kind_of(const Reservation& r) {
+std::string_view kind_of(const AdvanceReservation& r) {
   return r.maintenance ? "maintenance window" : "reservation";
 }
 
@@ -41,7 +41,7 @@ Result<void> check_reservation(const Context& ctx, const Identity& who, const Pa
   const auto& all = ctx.state.tenancy.reservations;
   const auto it = all.find(name);
   if (it == all.end()) return no_reservation(name);
-  const Reservation& r = it->second;
+  const AdvanceReservation& r = it->second;
   if (r.maintenance)
     return fail(ErrorCode::invalid_argument,
                 fmt::format("{} is a maintenance window: no job may use it", name));
@@ -98,7 +98,7 @@ std::string reservation_words(const Context& ctx, const Job& job, const std::str
         "its reservation {} is over, or was removed (gctl update job ... "
         "reservation= names another, or none)",
         name);
-  const Reservation& r = it->second;
+  const AdvanceReservation& r = it->second;
   if (ctx.now < r.from)
     return fmt::format("its reservation {} begins at {}", name, format_time(r.from));
   return fmt::format("its reservation {} of {} is full until others in it end, and is over at {}",
@@ -110,7 +110,7 @@ std::string window_words(const Context& ctx, const std::string& name, Instant fr
   const auto it = all.find(name);
   if (it == all.end())
     return fmt::format("it would run into {}, which begins at {}", name, format_time(from));
-  const Reservation& r = it->second;
+  const AdvanceReservation& r = it->second;
   const std::string nodes = nodes_text(ctx.state, r.nodes);
   if (ctx.now >= r.from)
     return fmt::format("{} {} has {} until {}", kind_of(r), name, nodes, format_time(r.until));

@@ -169,7 +169,7 @@ sched::ShareChanged share_view(const State& state, const ShareNode& node) {
   return view;
 }
 
-sched::ReservationChanged reservation_view(const State& state, const Reservation& r) {
+sched::ReservationChanged reservation_view(const State& state, const AdvanceReservation& r) {
   sched::ReservationChanged view{r.name, r.nodes, r.from, r.until, {}, r.maintenance, false};
   for (const std::string& name : r.tenants)
     if (const CompiledTenant* tenant = state.tenancy.tenant(name))

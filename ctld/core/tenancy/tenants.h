@@ -42,6 +42,7 @@ Rank rank_of(const State& state, const Job& job, Instant now, Duration age_step 
 void tell_tenancy(const Context& ctx, std::vector<sched::Change>& out);
 void tell_shares(Context& ctx);
 sched::ShareChanged share_view(const State& state, const ShareNode& node);
-sched::ReservationChanged reservation_view(const State& state, const Reservation& reservation);
+sched::ReservationChanged reservation_view(const State& state,
+                                           const AdvanceReservation& reservation);
 
 }  // namespace gantry::core

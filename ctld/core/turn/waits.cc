@@ -25,8 +25,8 @@ Reason before_eligible(const Job& job) {
   return Reason::held_user;
 }
 
-Reason reason_in(const Spell& spell, JobId id) {
-  return spell.head == id ? spell.of_head : spell.of_rest;
+Reason reason_in(const WaitInterval& interval, JobId id) {
+  return interval.head == id ? interval.of_head : interval.of_rest;
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ Reason reason_in(const Spell& spell, JobId id) {
 void verdict_changes(Context& ctx, ClassId id, const sched::ClassVerdict& next) {
   const sched::ClassVerdict& cls = ctx.rt.verdicts.of(ctx.state.classes, id);
   if (cls.of_head.reason == Reason::none) {  // the first one
-    ctx.rt.spells.erase(id);
+    ctx.rt.wait_intervals.erase(id);
     return;
   }
   const bool same = cls.head == next.head && cls.of_head.reason == next.of_head.reason &&
@@ -44,10 +44,11 @@ void verdict_changes(Context& ctx, ClassId id, const sched::ClassVerdict& next) 
                      next.of_head.reason == next.of_rest.reason &&
                      cls.of_head.reason == next.of_head.reason;
   if (same || alike) return;
-  if (ctx.rt.spells.size() >= kMaxClasses && !ctx.rt.spells.contains(id)) return;
-  std::vector<Spell>& spells = ctx.rt.spells[id];
-  if (spells.size() == kMaxSpells) spells.erase(spells.begin());  // the next one stands for both
-  spells.push_back({ctx.now, cls.head, cls.of_head.reason, cls.of_rest.reason});
+  if (ctx.rt.wait_intervals.size() >= kMaxClasses && !ctx.rt.wait_intervals.contains(id)) return;
+  std::vector<WaitInterval>& wait_intervals = ctx.rt.wait_intervals[id];
+  if (wait_intervals.size() == kMaxWaitIntervals)
+    wait_intervals.erase(wait_intervals.begin());  // the next one stands for both
+  wait_intervals.push_back({ctx.now, cls.head, cls.of_head.reason, cls.of_rest.reason});
 }
 
 std::vector<WaitPart> waits_of(const Context& ctx, const Job& job) {
@@ -59,11 +60,12 @@ std::vector<WaitPart> waits_of(const Context& ctx, const Job& job) {
     at = std::max(at, again->second);
   const JobId id = job.is_element() ? job.array : job.id;
   const sched::ClassVerdict& cls = ctx.rt.verdicts.of(ctx.state.classes, job.cls);
-  if (const auto spells = ctx.rt.spells.find(job.cls); spells != ctx.rt.spells.end())
-    for (const Spell& spell : spells->second) {
-      if (spell.until <= at) continue;
-      add(parts, reason_in(spell, id), spell.until - at);
-      at = spell.until;
+  if (const auto wait_intervals = ctx.rt.wait_intervals.find(job.cls);
+      wait_intervals != ctx.rt.wait_intervals.end())
+    for (const WaitInterval& interval : wait_intervals->second) {
+      if (interval.until <= at) continue;
+      add(parts, reason_in(interval, id), interval.until - at);
+      at = interval.until;
     }
   const Reason last = (cls.head == id ? cls.of_head : cls.of_rest).reason;
   add(parts, last, ctx.now - at);

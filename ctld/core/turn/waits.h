@@ -3,14 +3,14 @@
 // wait is split along that, and goes into the placement's event and the history.
 //
 // What this controller has not seen (before a restart, or merged because a class changed its
-// verdict more than kMaxSpells times) counts as the next thing that it knows of.
+// verdict more than kMaxWaitIntervals times) counts as the next thing that it knows of.
 #pragma once
 
 #include "ctld/core/context.h"
 
 namespace gantry::core {
 
-inline constexpr std::size_t kMaxSpells = 32;
+inline constexpr std::size_t kMaxWaitIntervals = 32;
 inline constexpr std::size_t kMaxClasses = 20'000;  // that remember; 20 MB at the most
 
 // Before a plan's verdict of the class takes the place of the last one.

@@ -77,7 +77,7 @@ class Gpus {
   };
   using Faults = std::vector<GpuFault>;
 
-  // gpus_handover.cc
+  // gpus_between_jobs.cc
   struct Waiting {  // a job that waits until its devices have been checked
     AttemptKey key;
     std::vector<GpuGrant> grants;

@@ -36,6 +36,9 @@ TEST_CASE("a trial is undone as if it had never been") {
   CHECK(v.running[*v.running.find(victim)].ends_by == kNow + seconds(500));
   CHECK(s.replica.audit() == "");
   CHECK(d.left.memory.touched(0));  // the next plan looks at its nodes
+  d.left.memory.forget_changes();
+  { (void)Trial(d).take(s.waiting(job), c, {{2, 1}}); }
+  CHECK(d.left.memory.touched(2));  // so it does at nodes on which nobody was asked to leave
 }
 
 TEST_CASE("what a plan charges fits until the quota is full, and is given back when it ends") {

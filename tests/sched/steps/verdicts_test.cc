@@ -40,7 +40,9 @@ TEST_CASE("the head of a class waits for nodes, the others for jobs in front of 
 TEST_CASE("what was told is not told again, unless plans tell everything") {
   Steps s(red_alone(100));
   s.fill(kNow + seconds(500));
-  const JobId head = s.submit(4);
+  JobQueued two = s.job(4);
+  two.key.shape.min_nodes = two.key.shape.max_nodes = two.key.shape.tasks = 2;
+  const JobId head = s.submit(two);
   const auto once = [&] {
     Making m(s);
     return told(m, {s.blocked(m.d, head)}).size();
@@ -48,8 +50,11 @@ TEST_CASE("what was told is not told again, unless plans tell everything") {
   CHECK(once() == 1);
   CHECK(once() == 0);
   s.end(s.running_on(0).at(0), 0);
-  s.run(0, {0}, kNow + seconds(500));
+  const JobId small = s.run(0, {0}, kNow + seconds(500));
   CHECK(once() == 0);  // there is still no node
+  s.end(small, 0);
+  CHECK(once() == 1);  // now there is one of two
+  CHECK(once() == 0);
   s.policy.everything = {};
   CHECK(once() == 1);
   CHECK(once() == 1);
