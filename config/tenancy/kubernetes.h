@@ -24,7 +24,7 @@
 
 namespace gantry::tenancy {
 
-struct Note {  // something that is not honoured, or not as it stands
+struct Note {  // something that Gantry does not do, or does differently
   Place place;
   std::string object;  // "ResourceQuota fraud/gpus"
   std::string field;   // "spec.hard.services"; "" = all of it
@@ -37,16 +37,18 @@ struct Translation;  // k8s_objects.h
 
 class Kubernetes {
  public:
-  // `user_domain`: "@DOMAIN" is taken off the names of users; "" = names stay as they are.
+  // `user_domain` is removed from the names of users, where they end in "@DOMAIN"; "" = names stay
+  // as they are.
   explicit Kubernetes(std::string user_domain);
   ~Kubernetes();
   Kubernetes(const Kubernetes&) = delete;
   Kubernetes& operator=(const Kubernetes&) = delete;
 
   Result<void> add(const Value& root);            // one object, or a List of them
-  void set_user_domain(std::string user_domain);  // of what is added from now on
+  void set_user_domain(std::string user_domain);  // applies to objects that are added from now on
 
-  // `known`: the documents that exist, and those of the same call that are ours.
+  // Returns the documents. `known` are the documents that exist, and documents of the same call
+  // that are not Kubernetes'.
   std::vector<ReadDocument> finish(std::span<const Document> known);
   [[nodiscard]] const std::vector<Note>& notes() const;
 

@@ -28,7 +28,7 @@
 
 namespace gantry::replay {
 
-struct UseChange {  // at that moment a tenant used so many more units
+struct UseChange {  // from this time on a tenant used so many more units
   Instant at{};
   std::uint32_t tenant = 0;
   std::int64_t by = 0;
@@ -38,9 +38,9 @@ struct Violation {  // a claim that was not met in time
   std::uint32_t tenant = 0;
   Instant since{}, until{};
   std::int64_t used = 0, smallest = 0;  // units, at its beginning: used, and of the smallest job
-  std::int64_t first = 0;               // that waits, and of the first one in the tenant's order
+  std::int64_t first = 0;               // units of the first waiting job in the tenant's order
   std::int64_t units = 0;               // claimed
-  double no_place = 0;                  // seconds beyond the deadline in which there was none
+  double no_place = 0;  // seconds beyond the deadline in which no room could be made
 };
 
 struct TenantMeasure {
@@ -48,9 +48,9 @@ struct TenantMeasure {
   double backlogged = 0;  // seconds
   double error = 0;       // integral of |use - fair| while backlogged, unit-seconds
   double below = 0;       // seconds with a claim to nominal quota that others borrow
-  double violation = 0;   // of these, in which one is older than the deadline
-  double no_place = 0;    // seconds in which there is none for what is older than that
-  double of_first = 0;    // that would be if only its first job, in its order, could claim
+  double violation = 0;   // seconds of these with a claim older than the deadline
+  double no_place = 0;    // seconds in which no room could be made for such a claim
+  double of_first = 0;    // violation if only the tenant's first job, in its order, could claim
   double nominal = 0;     // units; 0 without quota
 };
 
@@ -59,11 +59,11 @@ class Meter {
   Meter(FairShares fair, std::size_t tenants, double total, Duration deadline, Duration half_life,
         Instant begin);
 
-  // Before any change at `now`: counts the time up to it. `has_place`, of a tenant with a claim:
-  // could somebody make room for it? Not given: yes.
+  // Counts the time up to `now`; must be called before any change at `now`. `has_place` is asked
+  // for tenants with a claim whether somebody could make room for it; without it the answer is yes.
   using HasPlace = std::function<bool(std::size_t tenant)>;
   void advance(Instant now, const HasPlace& has_place = {});
-  // `place`: in the tenant's order; each once.
+  // `place` is the job's place in the tenant's order; no two jobs have the same.
   using Place = std::pair<std::int64_t, std::uint64_t>;
   void queued(std::uint32_t tenant, std::int64_t units, Place place);
   void unqueued(std::uint32_t tenant, std::int64_t units, Place place);
@@ -76,18 +76,18 @@ class Meter {
   [[nodiscard]] double jain() const { return jain_time_ > 0 ? jain_ / jain_time_ : 1; }
   [[nodiscard]] double jain_time() const { return jain_time_; }
   [[nodiscard]] const FairShares& fair() const { return fair_; }
-  // Units beyond its nominal quota, negative where it is below; 0 without quota.
+  // Units that the tenant uses beyond its nominal quota; negative if it uses less; 0 without quota.
   [[nodiscard]] std::int64_t excess(std::size_t tenant) const;
 
  private:
   struct Tenant {
-    std::int64_t used = 0, wanted = 0;           // running; waiting
+    std::int64_t used = 0, wanted = 0;           // units running; units waiting
     std::map<std::int64_t, std::int64_t> sizes;  // waiting jobs by units
-    std::map<Place, std::int64_t> order;         // their units
+    std::map<Place, std::int64_t> order;         // units of the waiting jobs
     std::optional<Instant> waits_since, first_since;
-    Place first{};                    // since first_since
-    std::optional<Instant> no_place;  // when there was none, last
-    std::deque<Violation> claims;     // open, the oldest first
+    Place first{};                    // the first place, since first_since
+    std::optional<Instant> no_place;  // the last time when nobody could make room
+    std::deque<Violation> claims;     // open claims, the oldest first
     sched::DecayedUsage use, fair;
   };
   [[nodiscard]] bool claims(std::size_t tenant, std::int64_t units) const;
@@ -103,7 +103,7 @@ class Meter {
   Instant now_;
   bool changed_ = true;
   std::vector<Tenant> state_;
-  std::vector<double> shares_;  // fair, now
+  std::vector<double> shares_;  // fair shares now
   std::vector<TenantMeasure> measures_;
   std::vector<UseChange> changes_;
   std::vector<Violation> violations_;

@@ -16,8 +16,8 @@
 namespace gantry::replay {
 namespace {
 
-constexpr int kMostRounds = 64;              // plans at one moment
-constexpr std::size_t kProgressEvery = 512;  // moments
+constexpr int kMostRounds = 64;              // plans at the same moment
+constexpr std::size_t kProgressEvery = 512;  // moments between two messages of progress
 constexpr Instant kNever{std::numeric_limits<std::int64_t>::max()};
 
 class Replay {
@@ -38,7 +38,7 @@ class Replay {
       const auto it = yardstick.nodes.find(name);
       nodes.push_back(it == yardstick.nodes.end() ? sched::kNoIndex : it->second);
     }
-    const std::int64_t scale = 1000;  // of a core or a GPU
+    const std::int64_t scale = 1000;  // units in a core or a GPU
     const auto total = static_cast<double>(cluster.total);
     meter_.emplace(FairShares(yardstick.view, nodes, cluster.unit, scale, total), names.size(),
                    total, yardstick.deadline, yardstick.view->half_life, trace.jobs.front().submit);
@@ -73,7 +73,8 @@ class Replay {
   struct Event {
     Instant at;
     std::uint32_t job;
-    std::uint32_t epoch;  // of the job; an older one is void
+    // epoch of the job when the event was made; an event of an older epoch is void
+    std::uint32_t epoch;
     Kind kind;
     bool operator>(const Event& o) const {
       return std::tuple{at, job, kind, epoch} > std::tuple{o.at, o.job, o.kind, o.epoch};
@@ -194,7 +195,7 @@ class Replay {
     tell_queued(i, t);
   }
 
-  // As `--deadline` has it.
+  // The time by which the job must end, as --deadline gives it.
   [[nodiscard]] std::optional<Instant> due_of(std::uint32_t i) const {
     if (!site_.deadlines || !trace_.jobs[i].due) return std::nullopt;
     return trace_.jobs[i].submit + *trace_.jobs[i].due;
@@ -226,7 +227,7 @@ class Replay {
     replica_.apply(queued);
   }
 
-  // As ctld/core's rank_of(); asks to be called again at the next step.
+  // The same as rank_of() in ctld/core; it asks to be called again at the time of the next step.
   std::int32_t rank_of(std::uint32_t i, Instant t) {
     if (!site_.has_tenants) return 0;
     const auto& classes = site_.compiled.classes;
@@ -306,7 +307,7 @@ class Replay {
     for (const sched::ShareChanged& share : shares_.take_changes()) replica_.apply(share);
   }
 
-  // What it has done of its run, beyond what was saved before.
+  // How much of its run the job has done in this attempt, without what was saved before.
   [[nodiscard]] Duration progress_of(const Live& live, Instant t) const {
     return std::max(Duration{}, t - live.started - restart_of(live));
   }
@@ -392,8 +393,9 @@ class Replay {
     std::optional<Instant> soonest;
     sched::Policy policy = site_.switches;
     policy.verdicts = false;  // nobody reads them
-    // Plans are looked at for an earlier start when something has been freed: another look at the
-    // same room moves some to the harm of small ones behind them (KTH: slowdown 91.7, not 88.9).
+    // Planned jobs may move to an earlier start only when something has been freed. Without that,
+    // another look at the same room moves some jobs forward to the harm of small ones behind them
+    // (KTH: slowdown 91.7, not 88.9).
     if (!freed) policy.replans = 0;
     for (int round = 0; round < kMostRounds; ++round) {
       const sched::Plan plan = sched::schedule(replica_, t, policy);
@@ -409,13 +411,14 @@ class Replay {
       const bool more = plan.stats.budget_spent && !plan.starts.empty();
       if (plan.preemptions.empty() && !more) break;
     }
-    // A start that no end of a job will bring. What was promised starts when it is due.
+    // If no job will end, nothing else wakes the replay for the next planned start. A start that
+    // was promised also happens when it is due.
     promised_.reset();
     if (!waiting_.empty() && (policy.keep_promises || next_moment() == kNever)) promised_ = soonest;
   }
 
-  // For the measures: could somebody have made room for one of the tenant's waiting jobs that its
-  // nominal quota allows? Jobs for which others are on their way out have their room already.
+  // For the measures: whether somebody could have made room for one of the tenant's waiting jobs
+  // that its nominal quota allows. Jobs for which other jobs are already leaving have their room.
   [[nodiscard]] bool has_place(std::size_t tenant) const {
     if (!site_.switches.preemption) return true;
     std::vector<std::int64_t> room, excess;
@@ -423,7 +426,7 @@ class Replay {
     for (std::size_t t = 0; t < out_.tenants.size(); ++t) excess.push_back(meter_->excess(t));
     std::vector<sched::Reservation> oldest;
     std::set<std::uint32_t> served;
-    std::int64_t claimed = 0;  // by the tenant's own
+    std::int64_t claimed = 0;  // units for which the tenant's own jobs have claims
     for (sched::Reservation& p : replica_.reservations()) {
       const auto i = static_cast<std::uint32_t>(p.job.value() - 1);
       const std::int64_t units = out_.jobs[i].units;
@@ -442,7 +445,7 @@ class Replay {
     std::vector<HeldUnits> held;
     for (const std::uint32_t i : running_) {
       const Live& live = live_[i];
-      if (live.phase == Phase::leaving) {  // what it holds is given up already
+      if (live.phase == Phase::leaving) {  // what it holds is already counted as free
         excess[out_.jobs[i].tenant] -= out_.jobs[i].units;
         continue;
       }
@@ -467,8 +470,8 @@ class Replay {
     return cluster_.unit == Resource::gpu ? std::int64_t{n.gpus}
                                           : static_cast<std::int64_t>(n.cpus.size());
   }
-  // Not where a job that has waited for oldest_first_after has a reservation that it would delay:
-  // no claim takes that.
+  // Whether the job could run if others made room. A job that has waited for oldest_first_after and
+  // has a reservation must not be delayed, because no claim takes its nodes.
   [[nodiscard]] bool could_run(std::uint32_t i, std::vector<std::int64_t> room,
                                std::vector<HeldUnits> held, const std::vector<std::int64_t>& excess,
                                const std::vector<sched::Reservation>& oldest) const {
@@ -513,7 +516,7 @@ class Replay {
   sched::Replica replica_;
   std::vector<Live> live_;
   std::set<std::uint32_t> waiting_, running_;
-  std::optional<Instant> promised_;  // the next start, as the last plan has it
+  std::optional<Instant> promised_;  // the next start, as the last plan says
   std::size_t next_ = 0, done_ = 0;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   Outcome out_;

@@ -34,17 +34,17 @@ namespace gantry::replay {
 struct Cluster {
   std::string name;
   std::vector<NodeConfig> nodes;
-  std::vector<PartitionConfig> partitions;  // of a gantry.yaml
-  Resource unit = Resource::gpu;            // what trace processors are, and shares are counted in
-  std::int64_t total = 0;                   // of that unit, GPUs or whole cores
+  std::vector<PartitionConfig> partitions;  // from a gantry.yaml
+  Resource unit = Resource::gpu;            // the unit of processors in the trace, and of shares
+  std::int64_t total = 0;                   // number of units: GPUs or whole cores
 };
 Result<Cluster> read_cluster(const std::string& text);
 
 struct PolicyChoice {
   std::string label;
-  std::vector<std::string> paths;  // of documents
+  std::vector<std::string> paths;  // files and folders of documents
   bool mean_tenants = false;
-  std::optional<std::uint32_t> draw;  // of their quota
+  std::optional<std::uint32_t> draw;  // seed for drawing the quota
   sched::Policy switches;
   Duration half_life = hours(7 * 24);
   Duration oldest_first_after = ControllerConfig{}.oldest_first_after;
@@ -56,22 +56,23 @@ Result<PolicyChoice> parse_policy(const std::string& text);
 struct Site {
   std::string label;
   sched::Policy switches;
-  core::CompiledTenancy compiled;  // no tenants: one queue
+  core::CompiledTenancy compiled;  // without tenants: one queue
   bool has_tenants = false;
   Duration oldest_first_after{};
   bool deadlines = false;
   std::vector<sched::NodeChanged> nodes;
-  std::vector<sched::PartitionChanged> queues;    // by PartitionId
-  std::map<std::string, std::uint32_t> queue_of;  // tenants, and partitions of gantry.yaml
+  std::vector<sched::PartitionChanged> queues;  // by PartitionId
+  // queues of tenants, and partitions of gantry.yaml
+  std::map<std::string, std::uint32_t> queue_of;
   std::vector<std::string> notes;
 };
 Result<Site> make_site(const Cluster& cluster, const PolicyChoice& policy, const Trace& trace);
 
-// Documents for tenants=mean.
+// Makes the documents for tenants=mean.
 std::vector<tenancy::Document> mean_tenants(const Cluster& cluster, const Trace& trace,
                                             std::optional<std::uint32_t> draw = std::nullopt);
 
-// What the job asks for, on this cluster; an error says why it can never run there.
+// What the job asks for, on this cluster. The error says why the job can never run there.
 Result<JobShape> shape_of(const TraceJob& job, const Cluster& cluster);
 
 }  // namespace gantry::replay
