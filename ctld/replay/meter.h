@@ -1,20 +1,24 @@
 // Measures a replay while it runs: integrals over virtual time of what tenants use, want, and would
-// fairly have. Definitions:
+// have in a fair division. Definitions:
 //
-//   share error      of a tenant with waiting jobs: mean over that time of |use - fair| / cluster
-//   claims           of a tenant, while somebody else borrows: as many of its waiting jobs, the
-//                    smallest first, as fit in its nominal quota beside what it uses. A start of
-//                    one of its jobs meets its oldest claims, to as many units as it takes
-//   quota violation  time in which a claim is older than the reclaim deadline, and for so long
-//                    somebody could have made room for it
-//   no place         such time in which nobody could, or could for less than the deadline: no set
-//                    of jobs that may be taken from others frees the nodes that any of the jobs
-//                    needs (places.h), or only nodes that are reserved for a job that has waited
-//                    for controller.oldest_first_after, which no claim takes
+//   share error      for a tenant with waiting jobs: the mean over that time of
+//                    |use - fair| / cluster
+//   claims           for a tenant, while another one borrows: as many of its waiting jobs, the
+//                    smallest first, as fit in its nominal quota together with what it uses. The
+//                    start of one of its jobs meets its oldest claims, up to the job's units
+//   quota violation  the time in which a claim is older than the reclaim deadline, and in which
+//                    somebody could have made room for it for as long as the deadline
+//   no place         the time of late claims in which nobody could make room, or could for less
+//                    than the deadline. Nobody can if no set of jobs that may be taken from others
+//                    frees the nodes that any of the tenant's jobs needs (places.h), or if these
+//                    nodes are reserved for a job that has waited for
+//                    controller.oldest_first_after, because no claim takes those
 //   Jain's index     (sum x)^2 / (n sum x^2) of x = decayed use / decayed fair share, over tenants
-//                    that have waited for an hour at least; mean over time with two such tenants
+//                    that have waited for an hour at least; the mean over the time in which there
+//                    are two such tenants
 //
-// Fair is what fair.h says; decay is that of the fair share. Use includes what is on its way out.
+// The fair division is defined in fair.h; decay is that of the fair share. Use includes jobs that
+// are being ended.
 #pragma once
 
 #include <deque>

@@ -2,22 +2,25 @@
 //
 // A cluster is a gantry.yaml, or in short NODESxCOUNTgpu ("90x8gpu") or NODESxCOUNTcpu.
 //
-// A policy is a list, parted by commas, of files and folders of tenants' documents and of switches:
-//   reservations=N|all   ahead, for each tenant's queue: 1 is EASY, all is conservative backfill
-//   ahead=N              and for so many of the first blocked jobs of all
-//   fair_share=on|off    inside tenants
+// A policy is a comma-separated list of files and folders of tenants' documents, and of switches:
+//   reservations=N|all   how many jobs of each tenant's queue get a reservation: 1 is EASY, all is
+//                        conservative backfill
+//   ahead=N              and how many of the first blocked jobs of all queues together
+//   fair_share=on|off    fair share inside tenants
 //   quota=on|off  preemption=on|off  promises=on|off
-//   balance=30m|on|off   between borrowers of one class, by their shares, too: who has run for no
-//                        longer (since the last checkpoint); on: for however long
-//   oldest_first_after=72h|off  as oldest_first_after of gantry.yaml, whose default it has
-//   deadlines=on|off     jobs with a time at which they are due have it as their --deadline: who
-//                        cannot end by then is given up; off (default): it is only counted
-//   half_life=7d         of usage in the fair share
-//   tenants=mean         instead of documents: a tenant for each of the trace's, one cohort, and
-//                        its mean use over the trace as nominal quota
-//   draw=N               of tenants=mean: each nominal quota times a number of 0.25 to 2, which is
-//                        drawn by that seed
-// Without documents everybody shares one queue.
+//   balance=30m|on|off   balances borrowers of one class by their shares too: takes from jobs that
+//                        have run for no longer than this (since the last checkpoint); on: from
+//                        jobs that have run for any time
+//   oldest_first_after=72h|off  the option of gantry.yaml, with the same default
+//   deadlines=on|off     on: a job that is due at some time has that as its --deadline, and is
+//   given
+//                        up when it cannot end by then; off (default): late jobs are only counted
+//   half_life=7d         half-life of usage in the fair share
+//   tenants=mean         instead of documents: each tenant of the trace gets its mean use over the
+//                        trace as nominal quota, and all are in one cohort
+//   draw=N               for tenants=mean: each nominal quota is multiplied by a number of 0.25 to
+//                        2, which is drawn with this seed
+// Without documents all jobs share one queue.
 #pragma once
 
 #include <map>

@@ -1,18 +1,19 @@
-// A trace: which jobs came when, and how long they ran. Read from
+// A trace: which jobs were submitted when, and how long they ran. A trace is read from
 //
-//   *.swf          Standard Workload Format (Parallel Workloads Archive): processors are GPUs where
-//                  the cluster has some, else cores; memory is not looked at
+//   *.swf          Standard Workload Format (Parallel Workloads Archive): processors are GPUs if
+//                  the cluster has some, else cores; memory is ignored
 //   *.csv          a header names the columns: submit, run, limit, gpus, cpus, nodes, memory,
-//                  tenant, project, user, class, checkpoint, due (after the submit), app and
-//                  max_per_node (jobs of that app on one node), began and ended (instead
-//                  of run), id, and the names that some public traces have for them. Parted by , ;
-//                  or tabs
+//                  tenant, project, user, class, checkpoint, due (time after the submit), app and
+//                  max_per_node (most jobs of that app on one node), began and ended (instead
+//                  of run), id; some public traces' own names are known too. Columns are separated
+//                  by , ; or tabs
 //   *.json         a list of objects with these fields, one object on each line, or what
 //                  `gacct --json` prints
 //
-// packed by gzip or not; "-" is standard input. Errors say FILE:LINE: FIELD: what. What is odd and
-// still has a meaning is taken, and said in a note: jobs that never ran or ask for nothing are left
-// out, -1 (or NaN, null, nothing) is "not given", a job's run ends at its limit.
+// A file may be packed by gzip; "-" is standard input. Errors say FILE:LINE: FIELD: what is wrong.
+// Odd values with a clear meaning are accepted and reported in a note: jobs that never ran or ask
+// for nothing are left out, -1 (or NaN, null, nothing) means "not given", and a run ends at its
+// limit.
 #pragma once
 
 #include <cstdint>
