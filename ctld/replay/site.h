@@ -8,9 +8,9 @@
 //   ahead=N              and how many of the first blocked jobs of all queues together
 //   fair_share=on|off    fair share inside tenants
 //   quota=on|off  preemption=on|off  promises=on|off
-//   balance=30m|on|off   balances borrowers of one class by their shares too: takes from jobs that
-//                        have run for no longer than this (since the last checkpoint); on: from
-//                        jobs that have run for any time
+//   balance=30m|on|off   a job may have to leave for a job of the same class, of a tenant that
+//                        borrows less, if it has run for no longer than this (since its last
+//                        checkpoint); on: however long it has run
 //   oldest_first_after=72h|off  the option of gantry.yaml, with the same default
 //   deadlines=on|off     on: a job that is due at some time has that as its --deadline, and is
 //   given
