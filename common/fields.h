@@ -14,16 +14,17 @@
 // std::pair, std::variant of structs (each alternative has `static constexpr int kKind`, unique in
 // the variant, and `static constexpr std::string_view kName`), and nested structs of this kind.
 //
-// Of an optional struct with `static constexpr bool kLeftOutUnset = true` JSON has nothing while it
-// is unset, where it would have null: for what only the two ends of the wire need, as a page's end.
+// JSON shows an optional that is not set as null. If its struct has `static constexpr bool
+// kLeftOutUnset = true`, JSON leaves it out instead. This is for members that only the two ends of
+// the wire need, for example the end of a page.
 //
 // A struct whose older releases said the same in another form has `void from_older_form()`: whoever
 // decodes the struct calls it once, behind the last field. It turns what only an older writer fills
 // into the fields of today. It cannot fail: what it does not understand it leaves where it is.
 //
-// An enum that crosses a boundary has, found by ADL,
+// An enum that is sent or stored has a table of names, which is found by ADL:
 //   constexpr auto enum_names(E) { return std::array<std::pair<E, std::string_view>, N>{...}; }
-// msgpack carries the number, JSON the name; an unknown number is a decode error.
+// msgpack has the number and JSON the name. An unknown number is a decode error.
 #pragma once
 
 #include <array>

@@ -1,12 +1,13 @@
-// Definitions behind codec/codec.h. Heavy: included only by .cc files that instantiate types, as
+// The definitions behind codec/codec.h. This header is heavy; only .cc files that instantiate types
+// include it, like this:
 //
 //   #include "common/codec/define.h"
 //   namespace gantry { GANTRY_CODEC_INSTANTIATE(core::JobRecord) }
 //
 // GANTRY_CODEC_INSTANTIATE gives a type msgpack and the writing of JSON;
 // GANTRY_CODEC_INSTANTIATE_BINARY only msgpack, for what is never shown;
-// GANTRY_CODEC_INSTANTIATE_FROM_JSON adds the reading of JSON, which few need and which costs as
-// much to compile as the rest.
+// GANTRY_CODEC_INSTANTIATE_FROM_JSON adds the reading of JSON, which few types need, and which
+// costs as much to compile as the rest.
 #pragma once
 
 #include "common/codec/codec.h"
@@ -31,7 +32,7 @@ Bytes encode(const T& value) {
 }
 
 Error oversize(std::size_t bytes);  // more than kMaxMessageBytes
-Error trailing();                   // bytes behind the message
+Error trailing();                   // bytes after the message
 
 template <class T>
 Result<T> decode(std::string_view bytes) {

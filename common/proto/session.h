@@ -142,7 +142,7 @@ struct Reconfigure {
 
 // Asks for a token for GANTRY_TOKEN. Users get tokens for themselves, administrators for anyone.
 struct MakeToken {
-  std::string user;     // "" = who asks
+  std::string user;     // "" = the asker
   Duration lifetime{};  // 1 s to controller.max_token_lifetime; 0 = 30 minutes
   template <class Self, class V>
   static void fields(Self& s, V&& v) {

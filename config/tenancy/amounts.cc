@@ -20,7 +20,7 @@ struct Decimal {  // digits / 10^places
   int places = 0;
 };
 
-// "12.5" at the front of `text`, which is moved behind it; at most 18 digits.
+// Takes a number like "12.5" off the front of `text`; at most 18 digits.
 std::optional<Decimal> take_decimal(std::string_view& text) {
   Decimal out;
   std::size_t at = 0;
@@ -71,7 +71,7 @@ constexpr std::array<Suffix, 16> kSuffixes{{{"", kOne},
                                             {"Pi", kOne << 50},
                                             {"Ei", kOne << 60}}};
 
-// "e3", "E-2"; nothing when it is none.
+// The exponent in "e3" or "E-2"; nullopt if the text is none.
 std::optional<int> exponent_of(std::string_view text) {
   if (text.size() < 2 || (text[0] != 'e' && text[0] != 'E')) return std::nullopt;
   text.remove_prefix(1);
@@ -131,7 +131,7 @@ Result<std::int64_t> parse_cores(std::string_view text) {
   }
   const auto number = parse_thousandths(text);
   if (!number) return bad();
-  return number->value();  // of a core
+  return number->value();  // thousandths of a core
 }
 
 }  // namespace
@@ -153,7 +153,7 @@ std::string show_thousandths(std::int64_t thousandths) {
   return text;
 }
 
-// Thousandths: quotas of MIG slices are parts of a GPU.
+// Returns thousandths, because quotas of MIG slices are parts of a GPU.
 Result<std::int64_t> parse_gpus(std::string_view text) {
   std::string_view rest = text;
   const auto number = take_decimal(rest);
@@ -205,7 +205,8 @@ Result<Thousandths> parse_quantity(std::string_view text) {
       if (suffix.text == rest) factor = suffix.factor;
     if (factor == 0) return not_a_quantity(text);
   }
-  // In thousand-millionths; what would not fit into 128 bits is too much anyway.
+  // The value is counted in thousand-millionths. An amount that does not fit into 128 bits would be
+  // refused anyway.
   Wide value = 0;
   if (__builtin_mul_overflow(number->digits, factor, &value))
     return wrong(fmt::format("\"{}\" is too much", text));

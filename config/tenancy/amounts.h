@@ -1,4 +1,4 @@
-// Amounts of resources as people write them, and as Kubernetes does.
+// Reads amounts of resources as people write them, and as Kubernetes writes them.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace gantry::tenancy {
 
-// The words for resources in files, and their order there.
+// The words for resources in files, in the order in which files list them.
 struct ResourceKey {
   Resource resource;
   std::string_view key;
@@ -25,23 +25,23 @@ inline constexpr std::array<ResourceKey, kResourceCount> kResourceKeys{
 
 inline constexpr std::int64_t kMostAmount = std::int64_t{1} << 60;
 
-// "64" GPUs; "200", "0.5" or "500m" cores; "800Gi", "800G" (the same) or "1536M" bytes: what is
-// stored (common/resources/resources.h).
+// Reads "64" GPUs; "200", "0.5" or "500m" cores; "800Gi", "800G" (the same) or "1536M" bytes.
+// Returns the amount in the units of common/resources/resources.h.
 Result<std::int64_t> parse_amount(Resource resource, std::string_view text);
-std::string show_amount(Resource resource, std::int64_t amount);  // parse_amount reads it again
+std::string show_amount(Resource resource, std::int64_t amount);  // parse_amount can read it
 
-// "10%", "12.5%" in millionths; nothing when it does not end in '%'. At most 100 %.
+// Reads "10%" or "12.5%" as millionths; nullopt if the text does not end in '%'. At most 100 %.
 Result<std::optional<std::int64_t>> parse_part(std::string_view text);
 
-// Decimal with up to three places: "1.5" -> 1500.
+// Reads a decimal number with up to three decimal places: "1.5" -> 1500.
 Result<Thousandths> parse_thousandths(std::string_view text);
 std::string show_thousandths(std::int64_t thousandths);
 
-// A quantity of Kubernetes (resource.Quantity): decimal, exponent, or one of n u m k M G T P E and
-// Ki Mi Gi Ti Pi Ei; rounded up. Not negative.
+// Reads a quantity of Kubernetes (resource.Quantity): decimal, with exponent, or with one of n u m
+// k M G T P E and Ki Mi Gi Ti Pi Ei; rounded up. It must not be negative.
 Result<Thousandths> parse_quantity(std::string_view text);
 
-// A quantity as an amount of `resource`; GPUs must be whole.
+// Reads a quantity as an amount of `resource`; GPUs must be whole.
 Result<std::int64_t> amount_of_quantity(Resource resource, std::string_view text);
 
 }  // namespace gantry::tenancy

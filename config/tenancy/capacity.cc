@@ -129,7 +129,7 @@ class Resolver {
     return text + "%";
   }
 
-  // Whole devices and cores; bytes in whole MiB.
+  // Rounds down to whole devices and cores, and to whole MiB.
   std::int64_t part_of(const std::string& whose, const QuotaLine& line, const Amount& amount,
                        std::int64_t total) {
     const auto exact = static_cast<__int128>(total) * *amount.part;

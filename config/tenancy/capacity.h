@@ -1,5 +1,5 @@
-// Documents against the nodes there are: parts of the cluster to amounts, and what people should
-// know before they apply.
+// Compares documents with the existing nodes: turns parts of the cluster into amounts, and collects
+// warnings that people should see before they apply.
 #pragma once
 
 #include <span>
@@ -11,22 +11,22 @@
 
 namespace gantry::tenancy {
 
-// All nodes, and those of each flavor. The flavor of a node is, of those that match it, the one
-// with the most conditions, by name between equals.
+// The resources of all nodes, and of the nodes of each flavor. If several flavors match a node, its
+// flavor is the one with the most conditions; of equal ones, the first by name.
 struct Capacity {
   Resources total;
   std::map<std::string, Resources> flavors;
 };
 Capacity capacity_of(std::span<const Document> documents, std::span<const proto::NodesAlike> nodes);
 
-// Amounts for what `documents` give as parts of the cluster, rounded down; the flavors they name
-// are those of `all`. `notes` get a sentence for each, with what rounding took. Parts of one
-// resource may not sum to more than all of it.
+// Computes the amounts that `documents` give as parts of the cluster, rounded down. A flavor that
+// they name may be in any of the documents. `notes` get a sentence for each amount, with what
+// rounding took. The parts of one resource may not add up to more than all of it.
 Result<void> resolve_parts(std::span<ReadDocument> documents, const Capacity& capacity,
                            std::vector<std::string>& notes);
 
-// Guarantees beyond what there is, borrowing without a cohort, tenants that nobody may use, ...:
-// sentences, by document.
+// Warnings as sentences, by document: guarantees of more than exists, borrowing without a cohort,
+// tenants that nobody may use, ...
 std::vector<std::string> warnings_of(std::span<const Document> documents,
                                      std::span<const proto::NodesAlike> nodes);
 

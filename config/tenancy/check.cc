@@ -15,9 +15,10 @@
 namespace gantry::tenancy {
 namespace {
 
-constexpr Duration kLeastIdle = seconds(1);  // and no sooner than nodes look: noded.gpu_sample
+// also not shorter than the nodes' interval: noded.gpu_sample
+constexpr Duration kLeastIdle = seconds(1);
 
-// The first problem ends the walk.
+// Checks all documents; it stops at the first problem.
 class Checker : private References {
  public:
   Checker(std::span<const Document> documents, const std::function<bool(const Document&)>& blame)
@@ -56,7 +57,8 @@ class Checker : private References {
       if (!seen.emplace(line.flavor, line.resource).second) return problem(path, "is there twice");
       if (line.nominal < 0 || line.borrow.value_or(0) < 0 || line.lend.value_or(0) < 0)
         return problem(path, "is below 0");
-      // A cohort lends what its members leave to it as well.
+      // A cohort may lend more than its own nominal quota, because its members' quota is lent
+      // through it too.
       if (kind_of(*current_) != Cohort::kName && line.lend && *line.lend > line.nominal)
         return problem(path, "`lend` is more than nominal, and only what is owned can be lent");
       if (Found found = refer(Flavor::kName, line.flavor, "quota.flavors." + line.flavor))
@@ -144,7 +146,8 @@ class Checker : private References {
     return std::nullopt;
   }
 
-  // Each later than what is milder: else it would never be its turn.
+  // Each action must come later than the milder one before it; otherwise the milder one would never
+  // be taken.
   [[nodiscard]] Found check_idle(const IdleGpuLimits& idle) const {
     struct Step {
       std::string_view name;
@@ -227,7 +230,8 @@ class Checker : private References {
     return std::nullopt;
   }
 
-  // `wider`: each host's domain of the level before, replaced by this level's.
+  // `wider` has each host's domain of the level before; this function replaces it by the domain of
+  // this level.
   [[nodiscard]] Found check_level(const Topology& t, const std::string& level,
                                   std::map<std::string, std::string>& wider) const {
     std::map<std::string, std::string> here;
@@ -298,11 +302,11 @@ class Checker : private References {
     std::map<std::string, const NodePool*> owner;
     for (const Document& document : documents_) {
       const auto* pool = std::get_if<NodePool>(&document);
-      // With features, which nodes these are depends on the cluster: warn_of() looks at that.
+      // If a pool has features, its nodes depend on the cluster; warnings_of() checks such pools.
       if (pool == nullptr || pool->tenant.empty() || !pool->features.empty()) continue;
       current_ = &document;
       const auto hosts = expand_hostlist(pool->nodes);
-      if (!hosts) continue;  // named already
+      if (!hosts) continue;  // the problem is already reported
       for (const std::string& host : *hosts) {
         const auto [other, fresh] = owner.emplace(host, pool);
         if (!fresh && other->second->tenant != pool->tenant)
@@ -314,7 +318,7 @@ class Checker : private References {
   }
 
   const std::function<bool(const Document&)>& blame_;
-  std::map<std::string, std::string> parents_;  // of cohorts
+  std::map<std::string, std::string> parents_;  // parents of cohorts
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
-// What documents must be together, before any of them is kept: one pure function over the whole
-// set, which gtenant asks for places in files and the controller again before it commits.
+// The rules that documents must keep together before any of them is stored. This is one pure
+// function over the whole set. gtenant calls it to show places in files, and the controller calls
+// it again before it commits.
 //
 //   names        well formed, each (kind, name) once
 //   references   every cohort, tier, class, flavor, pool and tenant that is named exists
@@ -7,7 +8,7 @@
 //   classes      exactly one default (the built-in `normal` unless a document says otherwise)
 //   quota        each cell once, nothing negative, lending at most nominal
 //   tenants      at most kMostGrants, kMostProjects, kMostProjectUsers, kMostTenantClasses
-//   nodes        a node is one tenant's own at most; domains of a level are disjoint, and each is
+//   nodes        a node belongs to at most one tenant; domains of a level are disjoint, and each is
 //                within one domain of the wider level
 //   prices       price books agree on currency and time zones, each has a date of its own
 #pragma once
@@ -24,29 +25,31 @@
 namespace gantry::tenancy {
 
 inline constexpr std::size_t kMostCohortLevels = 8;
-// Of one tenant: what its own admins may add to.
+// Limits for what a tenant's own admins may add to it.
 inline constexpr std::size_t kMostGrants = 5'000;
 inline constexpr std::size_t kMostProjects = 1'000;
-inline constexpr std::size_t kMostProjectUsers = 20'000;  // named in all its projects together
+// users named in all projects of a tenant together
+inline constexpr std::size_t kMostProjectUsers = 20'000;
 inline constexpr std::size_t kMostTenantClasses = 100;
 
-// Priority classes that exist without a document, the default first; a document of the same name
-// takes its place.
+// The priority classes that exist without a document, the default first. A document of the same
+// name replaces one of them.
 inline constexpr std::array<std::string_view, 3> kBuiltInClasses{"normal", "production-critical",
                                                                  "best-effort"};
 
 struct Problem {
-  std::string kind, name;  // of the document
-  std::string path;        // in it: "quota.gpu"; "" = as a whole
-  std::string what;        // and what is allowed, in a clause
+  std::string kind, name;  // kind and name of the document
+  std::string path;        // path in the document: "quota.gpu"; "" = the whole document
+  std::string what;        // what is wrong and what is allowed, in a clause
 };
 
-// `blame`: only problems of documents for which it says yes; unset = of all. Who may not see every
-// document asks about their own.
+// Returns the first problem. `blame` limits the search to problems of documents for which it
+// returns true; not set = all documents. It is for callers that may not see every document and ask
+// only about their own.
 std::optional<Problem> find_problem(std::span<const Document> documents,
                                     const std::function<bool(const Document&)>& blame = {});
 
-// The problem as an error, "Tenant fraud: cohort: there is no Cohort `ml`".
+// Returns the first problem as an error: "Tenant fraud: cohort: there is no Cohort `ml`".
 Result<void> check_documents(std::span<const Document> documents);
 std::string to_string(const Problem& problem);
 

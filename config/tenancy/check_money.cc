@@ -67,7 +67,8 @@ Found check_hours(const References& r, const PriceBook& b) {
   return std::nullopt;
 }
 
-// One currency and one set of time zones for all of them, and one book at a time.
+// All price books must have one currency and one set of time zones, and no two may begin at the
+// same date.
 Found check_other_books(const References& r, const PriceBook& b) {
   std::string currency = b.currency;
   for (const Document& document : r.documents()) {
@@ -101,11 +102,12 @@ Found check_budget_project(const References& r, const Budget& b) {
         return t != nullptr && t->name == b.tenant;
       });
   const auto& projects = std::get<Tenant>(*tenant).projects;
-  std::vector<std::string_view> known{b.tenant};  // the only one of a tenant that lists none
+  // a tenant that lists no projects has one of its own name
+  std::vector<std::string_view> known{b.tenant};
   if (!projects.empty()) known.clear();
   for (const Project& p : projects) known.push_back(p.name);
   if (std::find(known.begin(), known.end(), b.project) != known.end()) return std::nullopt;
-  // Projects may come of its tier.
+  // The tenant may get projects from its tier.
   if (projects.empty() && !std::get<Tenant>(*tenant).tier.empty()) return std::nullopt;
   return r.problem("project", fmt::format("tenant {} has no project `{}`{}", b.tenant, b.project,
                                           did_you_mean(b.project, known)));

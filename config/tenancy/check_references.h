@@ -1,5 +1,5 @@
-// What the checks of single documents share: which documents there are, which one is looked at, and
-// how a problem of it is said. Inside config/tenancy only.
+// What the checks of single documents share: which documents exist, which one is being checked, and
+// how a problem in it is reported. Used inside config/tenancy only.
 #pragma once
 
 #include <map>
@@ -19,9 +19,9 @@ class References {
   explicit References(std::span<const Document> documents) : documents_(documents) {}
 
   [[nodiscard]] std::span<const Document> documents() const { return documents_; }
-  // Of the document that is looked at.
+  // A problem in the document that is being checked.
   [[nodiscard]] Found problem(std::string path, std::string what) const;
-  // A problem, unless there is a document of this kind and name; "" refers to none.
+  // Returns a problem unless a document of this kind and name exists; "" refers to none.
   [[nodiscard]] Found refer(std::string_view kind, const std::string& name,
                             const std::string& path) const;
 

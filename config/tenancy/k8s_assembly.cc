@@ -192,7 +192,8 @@ class Assembly {
       read.places["cohort"] = queue.place;
       return;
     }
-    // Several share it: it becomes a cohort, in which each has nothing of its own.
+    // Several tenants share the queue, so it becomes a cohort, in which no tenant has quota of its
+    // own.
     tenant.cohort = found->first;
     tenant.weight.reset();
     tenant.quota.clear();
@@ -259,7 +260,8 @@ class Assembly {
          "no LocalQueue of these files names it: it becomes a tenant of its own name");
   }
 
-  // A ResourceQuota is never exceeded: it bounds what the queue gives, or is the quota itself.
+  // A ResourceQuota is never exceeded. It limits what the queue gives, or it is itself the quota if
+  // there is no queue.
   void set_hard(Tenant& tenant, const NamespaceParts& ns, ReadDocument& read) {
     for (const auto& [resource, hard] : ns.hard) {
       const std::int64_t guaranteed = hard.requests ? *hard.requests : hard.limits.value_or(0);
@@ -298,9 +300,8 @@ class Assembly {
     });
   }
 
-  // Quota of a ResourceFlavor that is not there yet counts for nothing, as in Kueue, where the
-  // queue is not active until then; a resource of which nothing is left is closed, not without a
-  // limit.
+  // Quota of a ResourceFlavor that does not exist yet is left out. Kueue does not activate such a
+  // queue either. A resource for which nothing is left is closed; it does not become unlimited.
   void leave_out_flavors(ReadDocument& read) {
     std::vector<QuotaLine>* quota = quota_of(read.document);
     if (quota == nullptr) return;
@@ -322,8 +323,8 @@ class Assembly {
                        name));
   }
 
-  // Kueue has one for each flavor that wants one; here it is one for the cluster: the one that is
-  // there, or the first.
+  // Kueue may have one Topology for each flavor, Gantry has one for the cluster. The one that
+  // exists already is kept, or else the first.
   void keep_one_topology() {
     std::string kept;
     for (const Document& document : known_)

@@ -1,6 +1,6 @@
-// From what was collected of the objects of Kubernetes and Kueue to documents: roles are bound,
-// namespaces become tenants and get their queues, and what means nothing here is noted. Inside
-// config/tenancy only.
+// Turns what was collected from objects of Kubernetes and Kueue into documents: roles are bound,
+// namespaces become tenants and get their queues, and what has no meaning here is noted. Used
+// inside config/tenancy only.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace gantry::tenancy {
 
-// Empties `parts` but for its notes, to which it adds. `known`: the documents that there are.
+// Empties `parts` except for its notes, to which it adds. `known` are the documents that exist.
 std::vector<ReadDocument> assemble(Translation& parts, std::span<const Document> known);
 
 }  // namespace gantry::tenancy

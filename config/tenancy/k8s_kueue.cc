@@ -18,7 +18,8 @@ constexpr std::array<std::string_view, 3> kReclaim{"Never", "LowerPriority", "An
 constexpr std::string_view kStopQueue = "`gctl update partition NAME state=down` stops a queue";
 using Words = std::span<const std::string_view>;
 
-// One of `choices`; a note if it is none of `alike`, which Gantry does anyway.
+// Reads one of `choices`. A choice that is not among `alike` gets a note, because Gantry does not
+// do it; choices among `alike` are what Gantry always does.
 Keys::Handler choice(const Meta& meta, Translation& into, Words choices, Words alike,
                      std::string_view why) {
   return [&meta, &into, choices, alike, why](const Value& v) -> Result<void> {
@@ -35,7 +36,7 @@ Keys::Handler stop_policy(const Meta& meta, Translation& into) {
   return choice(meta, into, kStop, Words(kStop).first(1), kStopQueue);
 }
 
-// A list of maps with these keys, and a note for all of it.
+// Reads a list of maps with these keys, and adds one note for the whole list.
 Keys::Handler list_of(const Meta& meta, Translation& into, Words keys, std::string_view why) {
   return [&meta, &into, keys, why](const Value& v) -> Result<void> {
     const auto items = v.items();
@@ -50,7 +51,7 @@ Keys::Handler list_of(const Meta& meta, Translation& into, Words keys, std::stri
   };
 }
 
-// "spec.resourceGroups[0].flavors[0].resources[0]": one resource of one flavor.
+// Reads one resource of one flavor: "spec.resourceGroups[0].flavors[0].resources[0]".
 Result<void> read_line(const Value& item, const std::string& flavor, const Meta& meta,
                        Translation& into, Pool& pool, std::string& name) {
   QuotaLine line;
@@ -99,7 +100,8 @@ Result<void> read_line(const Value& item, const std::string& flavor, const Meta&
   }
   for (const std::optional<Value>& limit : {borrow, lend})
     if (limit && !pool.first_limit) pool.first_limit = *limit;
-  // A cohort's limit is of all that is below it as well.
+  // A cohort may lend more than its own nominal quota, because its members' quota is lent through
+  // it too.
   if (meta.kind != "Cohort" && line.lend && *line.lend > line.nominal)
     return lend->wrong("is more than nominalQuota, and only what is owned can be lent");
   const std::string_view key =
@@ -247,14 +249,16 @@ Result<void> read_selector(const Value& value, const Meta& meta, Translation& in
       .run();
 }
 
-// What a node label is as a feature: "gpu-a100: true" the key's last part, otherwise the value.
+// The feature that a node label stands for: for "gpu-a100: true" the last part of the key,
+// otherwise the value.
 std::string feature_of(const std::string& key, const std::string& value) {
   const std::string word =
       value == "true" || value.empty() ? key.substr(key.rfind('/') + 1) : value;
   return config::is_word(word) ? word : "";
 }
 
-// "NVIDIA-A100-SXM4-80GB", "nvidia-tesla-t4" -> "a100", "t4"; "" when no part looks like a model.
+// The model in a product name: "a100" for "NVIDIA-A100-SXM4-80GB", "t4" for "nvidia-tesla-t4"; ""
+// if no part looks like a model.
 std::string model_of(std::string product) {
   for (char& c : product) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   for (std::size_t at = 0; at < product.size();) {
@@ -315,7 +319,7 @@ ReadDocument& keep(T document, const Meta& meta, Translation& into) {
 namespace {
 
 Result<void> read_fungibility(const Value& value, const Meta& meta, Translation& into) {
-  // As v1beta1 calls them, and v1beta2.
+  // The words of v1beta1 and of v1beta2.
   static constexpr std::array<std::string_view, 3> kBorrow{"TryNextFlavor", "Borrow",
                                                            "MayStopSearch"};
   static constexpr std::array<std::string_view, 3> kPreempt{"TryNextFlavor", "Preempt",
@@ -332,7 +336,7 @@ Result<void> read_fungibility(const Value& value, const Meta& meta, Translation&
       .run();
 }
 
-// As the API server has it: without a cohort there is nobody to borrow from or to lend to.
+// The API server has the same rule: without a cohort there is nobody to borrow from or to lend to.
 Result<void> check_limits(const std::optional<Value>& limit, std::string_view with) {
   if (!limit) return {};
   return limit->wrong(fmt::format("needs `{}`: without it there is nobody to share with", with));
@@ -470,7 +474,8 @@ Result<void> read_topology(const Value& root, const Meta& meta, Translation& int
     for (const Value& item : *items) {
       std::string label;
       if (auto done = Keys(item, into, meta).text("nodeLabel", label).run(); !done) return done;
-      if (label == "kubernetes.io/hostname") continue;  // nodes are always the narrowest
+      // the node itself is always the narrowest level
+      if (label == "kubernetes.io/hostname") continue;
       const std::string name = label.substr(label.rfind('/') + 1);
       if (!config::is_word(name)) return item.wrong("`nodeLabel` is missing or has no name in it");
       topology.levels.push_back(name);

@@ -11,7 +11,7 @@
 namespace gantry::tenancy {
 namespace {
 
-// Annotations of the tools that brought the object say nothing of the tenant.
+// Annotations come from the tools that applied the object, and say nothing about the tenant.
 Result<void> read_annotations(const Value& value, const Meta& meta, Translation& into) {
   static constexpr std::array<std::string_view, 6> kTools{
       "kubectl.kubernetes.io/", "argocd.argoproj.io/",   "helm.sh/",
@@ -63,7 +63,7 @@ Result<void> Keys::run() {
       return entry.wrong(map_.path(), fmt::format("unknown field `{}`{}", entry.key,
                                                   did_you_mean(entry.key, names)));
     }
-    if (entry.value.is_null()) continue;  // as if it were not there
+    if (entry.value.is_null()) continue;  // null means that the key is not set
     known->second.required = false;
     if (known->second.handler) {
       if (auto done = known->second.handler(entry.value); !done) return done;
@@ -79,7 +79,7 @@ Result<void> Keys::run() {
 Result<void> read_metadata(const Value& value, Meta& meta, Translation& into) {
   const auto entries = value.entries();
   if (!entries) return tl::unexpected(entries.error());
-  for (const Value::Entry& entry : *entries)  // first of all, for what notes say
+  for (const Value::Entry& entry : *entries)  // read first, because notes name the object
     if (entry.value.is_scalar() && (entry.key == "name" || entry.key == "namespace"))
       (entry.key == "name" ? meta.name : meta.name_space) = *entry.value.text();
   return Keys(value, into, meta)

@@ -1,5 +1,5 @@
-// What kubernetes.cc collects from objects before it can make documents of them, and how their
-// fields are walked. Inside config/tenancy only.
+// What kubernetes.cc collects from objects before it can make documents of them, and helpers to
+// read their fields. Used inside config/tenancy only.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace gantry::tenancy {
 
-struct Meta {  // of an object
+struct Meta {  // what identifies an object
   std::string kind, name, name_space;
   Place place;
   std::map<std::string, std::string> labels;
@@ -20,7 +20,7 @@ struct Meta {  // of an object
   }
 };
 
-struct HardLimit {  // of a ResourceQuota: the least of all
+struct HardLimit {  // a limit of a ResourceQuota; of several the smallest counts
   std::optional<std::int64_t> requests, limits;
   Place place;
 };
@@ -47,25 +47,25 @@ struct Pool {  // quota as Kueue writes it, of a ClusterQueue or Cohort
   std::map<std::string, Place> places;
   std::optional<std::uint32_t> weight;
   std::optional<std::uint32_t> pods;
-  std::optional<Value> first_limit;  // borrowingLimit or lendingLimit; only while it is read
+  std::optional<Value> first_limit;  // borrowingLimit or lendingLimit; used only during reading
 };
 
 struct ClusterQueueParts : Pool {
   Place place;
   std::string cohort;
   Reclaim reclaim = Reclaim::never;
-  std::optional<std::map<std::string, std::string>> selector;  // unset: no namespace
+  std::optional<std::map<std::string, std::string>> selector;  // not set: no namespace
 };
 
 struct RoleMeaning {
-  std::optional<Role> role;  // unset: nothing that Gantry has
+  std::optional<Role> role;  // not set: the role gives nothing that Gantry has
 };
 
 struct Binding {
   Meta meta;
   std::string role_kind, role_name;
   Place role_place;
-  std::vector<std::pair<Place, Grant>> subjects;  // their role is not known yet
+  std::vector<std::pair<Place, Grant>> subjects;  // users and groups whose role is not known yet
 };
 
 struct Translation {
@@ -74,7 +74,7 @@ struct Translation {
   std::map<std::string, ClusterQueueParts> queues;
   std::map<std::pair<std::string, std::string>, RoleMeaning> roles;  // by namespace ("" = cluster)
   std::vector<Binding> bindings;
-  std::vector<ReadDocument> documents;  // of kinds that stand for themselves
+  std::vector<ReadDocument> documents;  // documents that need nothing else
   std::vector<Note> notes;
 
   NamespaceParts& in_namespace(const Meta& meta) {
@@ -87,7 +87,8 @@ struct Translation {
   }
 };
 
-// The keys of a map: each is handled, or noted with a reason, or an error.
+// Reads the keys of a map. Each key has a handler, or gets a note with a reason; any other key is
+// an error.
 class Keys {
  public:
   using Handler = std::function<Result<void>(const Value&)>;
@@ -96,7 +97,7 @@ class Keys {
 
   Keys& on(std::string_view key, Handler handler);
   Keys& required(std::string_view key, Handler handler);
-  Keys& note(std::string_view key, std::string_view why);  // "" = known, and of no meaning here
+  Keys& note(std::string_view key, std::string_view why);  // "" = known, but without a meaning here
   Keys& text(std::string_view key, std::string& out);
   Result<void> run();
 
@@ -112,7 +113,7 @@ class Keys {
   std::map<std::string_view, Known> known_;
 };
 
-// apiVersion, kind, metadata and status are read already: `keys` gets what is left.
+// Reads an object. apiVersion, kind, metadata and status are read already; `keys` gets the rest.
 using ReadObject = Result<void> (*)(const Value& root, const Meta& meta, Translation& into);
 
 Result<void> read_namespace(const Value& root, const Meta& meta, Translation& into);
@@ -129,10 +130,10 @@ Result<void> read_role(const Value& root, const Meta& meta, Translation& into);
 Result<void> read_binding(const Value& root, const Meta& meta, Translation& into);
 Result<void> read_network_policy(const Value& root, const Meta& meta, Translation& into);
 
-// metadata: names, labels.
+// Reads metadata: names and labels.
 Result<void> read_metadata(const Value& value, Meta& meta, Translation& into);
 
-// An object's keys, with those that every object has.
+// Reads an object's own keys, and those that every object has.
 Keys object_keys(const Value& root, Translation& into, const Meta& meta);
 
 std::optional<Resource> resource_of_kubernetes(std::string_view name);  // "cpu", "nvidia.com/gpu"

@@ -1,4 +1,4 @@
-// Namespaces and what limits them: ResourceQuota, LimitRange; PriorityClass.
+// Reads namespaces and what limits them (ResourceQuota, LimitRange), and PriorityClass.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ void take_least(std::optional<std::uint32_t>& limit, std::int64_t amount) {
   limit = limit ? std::min(*limit, most) : most;
 }
 
-// One entry of spec.hard.
+// Reads one entry of spec.hard.
 Result<void> read_hard(const Value::Entry& entry, std::string_view map, const Meta& meta,
                        Translation& into) {
   NamespaceParts& parts = into.in_namespace(meta);
@@ -74,7 +74,7 @@ Result<void> read_hard(const Value::Entry& entry, std::string_view map, const Me
   return {};
 }
 
-// The amounts of a LimitRange's default, max, ...
+// Reads the amounts in a LimitRange's default, max, ...
 Result<void> read_list(const Value& map, const Meta& meta, Translation& into, Resources& out,
                        std::string_view unless_known) {
   const auto entries = map.entries();
@@ -110,7 +110,7 @@ Result<void> read_most(const Value& map, const Meta& meta, Translation& into, Re
   return {};
 }
 
-// Defaults in Gantry are cores of a task and memory of each core.
+// Gantry's defaults are cores of a task and memory of each core.
 void set_defaults(JobLimits& jobs, const Resources& amounts) {
   if (amounts[Resource::cpu] > 0)
     jobs.default_cpus = static_cast<std::uint32_t>(
@@ -191,7 +191,7 @@ void keep(PriorityClass&& priority_class, const Meta& meta, Translation& into) {
   into.documents.push_back(std::move(read));
 }
 
-// Labels that would do something in Kubernetes, and are only kept here.
+// Notes labels that would have an effect in Kubernetes and are only stored here.
 void note_idle_labels(const Value& root, const Meta& meta, Translation& into) {
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kIdle{
       {{"pod-security.kubernetes.io/",
@@ -267,14 +267,14 @@ Result<void> read_limit_range(const Value& root, const Meta& meta, Translation& 
 }
 
 Result<void> read_priority_class(const Value& root, const Meta& meta, Translation& into) {
-  if (meta.name.starts_with("system-")) {  // Kubernetes's own, above all that others may have
+  if (meta.name.starts_with("system-")) {  // classes of Kubernetes's own pods
     into.notes.push_back(
         {meta.place, meta.shown(), "", "classes of Kubernetes's own pods mean nothing to Gantry"});
     return {};
   }
   PriorityClass out;
   out.name = meta.name;
-  out.preempts = true;  // as in Kubernetes, unless it says Never
+  out.preempts = true;  // as in Kubernetes, unless the policy is Never
   std::string policy;
   auto done = object_keys(root, into, meta)
                   .required("value", [&](const Value& value) { return read_value(value, out); })

@@ -1,4 +1,4 @@
-// Roles and who has them; network policies, which are for later.
+// Reads roles and who has them; network policies only get a note.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ constexpr std::array<std::string_view, 6> kWrites{"*",     "create", "update",
                                                   "patch", "delete", "deletecollection"};
 constexpr std::array<std::string_view, 4> kGrants{"roles", "rolebindings", "resourcequotas",
                                                   "namespaces"};
-// What a batch system has a counterpart for.
+// Resources of Kubernetes that have a counterpart in a batch system.
 constexpr std::array<std::string_view, 8> kJobs{"jobs",      "pods",        "pods/log", "pods/exec",
                                                 "workloads", "localqueues", "cronjobs", "*"};
 
@@ -24,7 +24,8 @@ struct Rule {
   std::vector<std::string> groups, resources, verbs;
 };
 
-// The strongest of our roles that a rule gives, and resources that mean nothing here.
+// The strongest of our roles that a rule gives. `unknown` gets the resources that have no meaning
+// here.
 std::optional<Role> role_of(const Rule& rule, std::string& unknown) {
   const bool writes = std::any_of(rule.verbs.begin(), rule.verbs.end(),
                                   [](const auto& verb) { return is_any_of(verb, kWrites); });

@@ -5,7 +5,7 @@
 namespace gantry::tenancy {
 namespace {
 
-// What tenants have and tiers give them.
+// The fields that a tenant has and that its tier may give.
 std::vector<Field> shared_fields(Tenant& t) {
   JobLimits& jobs = t.jobs;
   CountLimits& counts = t.counts;

@@ -1,7 +1,7 @@
-// The YAML of the native kinds, declared once: each key with the member it sets. Reading (read.h),
-// writing and comparing (write.h), and the reference in docs/tenancy.md walk these tables.
+// The YAML of the native kinds, declared once: each key with the member that it sets. Reading
+// (read.h), writing and comparing (write.h), and the reference in docs/tenancy.md use these tables.
 //
-// A key with a point stands in a section: "limits.time" is `time` below `limits`.
+// A key with a point is in a section: "limits.time" is `time` below `limits`.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace gantry::tenancy {
 
-// What a text means, where the member's type alone does not say it.
+// What a text means, if the member's type alone does not say it.
 enum class Form : std::uint8_t {
   plain,
   word,       // a name of ours
@@ -25,7 +25,7 @@ enum class Form : std::uint8_t {
   gpu_model,  // lower case
   charge,     // of Resources: thousandths per core, GiB, GPU
   date,       // local: 2026-12-01 or 2026-12-01T06:00
-  sum,        // of money: not a price
+  sum,        // an amount of money that is no price
   meters,     // prices by name of what is metered
 };
 
@@ -57,7 +57,7 @@ std::vector<Field> fields_of(Budget& budget);
 std::vector<Field> fields_of(Manifest& manifest);
 std::vector<Field> fields_of(Document& document);
 
-// A document of that kind, with nothing set; nothing when there is no such kind.
+// An empty document of that kind; nullopt if there is no such kind.
 std::optional<Document> empty_document(std::string_view kind);
 std::vector<std::string_view> kind_names();
 

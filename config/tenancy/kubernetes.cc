@@ -39,7 +39,7 @@ constexpr std::array<Kind, 15> kKinds{{
     {"networking.k8s.io", "NetworkPolicy", true, read_network_policy},
 }};
 
-struct Head {  // what every object begins with
+struct Head {  // the fields that every object begins with
   std::string api_version, kind;
   std::optional<Value> kind_value, metadata, items;
 };
@@ -134,7 +134,7 @@ Result<void> Kubernetes::add(const Value& root) {
       group != kRbac)
     return head->metadata->wrong(not_a_name(meta.name));
   if (kind->namespaced && meta.name_space.empty()) meta.name_space = "default";
-  if (!kind->namespaced && !meta.name_space.empty()) {  // the API server drops it as well
+  if (!kind->namespaced && !meta.name_space.empty()) {  // the API server drops it too
     meta.name_space.clear();
     parts_->notes.push_back({meta.place, meta.shown(), "metadata.namespace",
                              fmt::format("a {} is in no namespace", kind->kind)});

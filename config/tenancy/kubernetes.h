@@ -1,18 +1,19 @@
-// Objects of Kubernetes and Kueue, as platform teams have them, to our documents. Read as strictly
-// as the API server does (an unknown field, a wrong type or a malformed quantity is an error at its
-// place); what Gantry has no counterpart for is kept as a note, never dropped in silence.
+// Turns objects of Kubernetes and Kueue, as platform teams have them, into our documents. They are
+// read as strictly as by the API server: an unknown field, a wrong type or a malformed quantity is
+// an error with its place. What has no counterpart in Gantry becomes a note, and is never dropped
+// silently.
 //
 // - Namespace: a Tenant with its labels; `tier: X` makes it one of Tier X where that exists
 // - ResourceQuota: quota (requests = guaranteed, limits = burst) and counts of the tenant
 // - LimitRange: defaults and per-node maxima of its jobs
 // - Role, RoleBinding: roles of users and groups in the tenant; ClusterRoleBinding in every tenant
 // - PriorityClass, WorkloadPriorityClass: a PriorityClass
-// - ClusterQueue: quota, cohort, weight and reclaim of the tenant whose LocalQueue names it; of
-//   several: a Cohort of that name, in which they share
+// - ClusterQueue: quota, cohort, weight and reclaim of the tenant whose LocalQueue names it; if
+//   several tenants do, a Cohort of that name, which they share
 // - Cohort, ResourceFlavor, Topology: a Cohort, a Flavor, the levels of a Topology
 // - everything else: a note
 //
-// An object stands for a part of a tenant only, so parts that no object speaks of stay as they are.
+// An object describes only a part of a tenant. Parts that no object describes stay unchanged.
 #pragma once
 
 #include <memory>
@@ -24,7 +25,7 @@
 
 namespace gantry::tenancy {
 
-struct Note {  // something that is not honoured, or not as it stands
+struct Note {  // something that Gantry does not do, or does differently
   Place place;
   std::string object;  // "ResourceQuota fraud/gpus"
   std::string field;   // "spec.hard.services"; "" = all of it
@@ -37,16 +38,18 @@ struct Translation;  // k8s_objects.h
 
 class Kubernetes {
  public:
-  // `user_domain`: "@DOMAIN" is taken off the names of users; "" = names stay as they are.
+  // `user_domain` is removed from the names of users, where they end in "@DOMAIN"; "" = names stay
+  // as they are.
   explicit Kubernetes(std::string user_domain);
   ~Kubernetes();
   Kubernetes(const Kubernetes&) = delete;
   Kubernetes& operator=(const Kubernetes&) = delete;
 
   Result<void> add(const Value& root);            // one object, or a List of them
-  void set_user_domain(std::string user_domain);  // of what is added from now on
+  void set_user_domain(std::string user_domain);  // applies to objects that are added from now on
 
-  // `known`: the documents that exist, and those of the same call that are ours.
+  // Returns the documents. `known` are the documents that exist, and documents of the same call
+  // that are not Kubernetes'.
   std::vector<ReadDocument> finish(std::span<const Document> known);
   [[nodiscard]] const std::vector<Note>& notes() const;
 

@@ -19,7 +19,7 @@
 namespace gantry::tenancy {
 namespace {
 
-constexpr int kMostFolders = 16;  // inside of each other
+constexpr int kMostFolders = 16;  // depth of nested folders
 constexpr std::size_t kMostFiles = 100'000;
 
 tl::unexpected<Error> cannot_read(const std::string& path, int error) {
@@ -35,7 +35,7 @@ Result<std::string> read_file(const std::string& path) {
   std::array<char, 65536> buffer;
   while (const std::size_t n = std::fread(buffer.data(), 1, buffer.size(), file.get())) {
     text.append(buffer.data(), n);
-    if (text.size() > config::kMaxDocumentsBytes) break;  // refused by the parser
+    if (text.size() > config::kMaxDocumentsBytes) break;  // the parser refuses it
   }
   if (std::ferror(file.get()) != 0) return cannot_read(path, errno);
   return text;
@@ -126,7 +126,7 @@ class Load {
     return {};
   }
 
-  // An object of Kubernetes, or a List of them.
+  // Adds an object of Kubernetes, or a List of objects.
   Result<void> add_objects(const config::Yaml& tree, const std::string& file,
                            const std::string& path = {}) {
     const config::Yaml* kind = config::find(tree, "kind");
@@ -192,8 +192,8 @@ class Load {
   }
 
   Result<void> check() const {
-    // Of what exists already, not all may be for this person to see: the controller checks the
-    // rest.
+    // The user may not be allowed to see all existing documents. Only those of this call are
+    // checked here; the controller checks the rest.
     std::function<bool(const Document&)> blame;
     if (options_.removals.empty())
       blame = [this](const Document& document) {
@@ -202,7 +202,7 @@ class Load {
     const auto problem = find_problem(all(), blame);
     if (!problem) return {};
     const auto found = index_.find(problem->kind + " " + problem->name);
-    if (found == index_.end())  // one that exists, and would not fit any more
+    if (found == index_.end())  // an existing document that would not be valid any more
       return fail(ErrorCode::invalid_argument, to_string(*problem));
     const ReadDocument& read = read_[found->second];
     Place place = read.place;

@@ -1,7 +1,8 @@
-// Files and folders of documents, ours and Kubernetes', to one set that is ready to apply.
+// Reads files and folders of documents, ours and Kubernetes', into one set that is ready to apply.
 //
-// The first mistake ends it, with its place, and nothing comes of the rest. Folders are read whole
-// (*.yaml, *.yml, *.json, folders below them too, in order of names; hidden ones are left out).
+// The first mistake ends it, with its place, and nothing is applied. A folder is read completely
+// (*.yaml, *.yml, *.json, and the folders below it, in the order of names); hidden files are left
+// out.
 #pragma once
 
 #include <span>
@@ -15,28 +16,31 @@
 namespace gantry::tenancy {
 
 struct LoadOptions {
-  std::span<const Document> known;                        // that exist
-  const std::vector<proto::NodesAlike>* nodes = nullptr;  // unset: parts of the cluster are errors
-  std::string user_domain;                                // see Kubernetes
-  std::span<const proto::DocumentRef> removals;           // what will be gone
-  bool only_these = false;                                // everything else will be gone
+  std::span<const Document> known;  // documents that exist
+  // not set: amounts that are parts of the cluster are errors
+  const std::vector<proto::NodesAlike>* nodes = nullptr;
+  std::string user_domain;                       // see Kubernetes
+  std::span<const proto::DocumentRef> removals;  // documents that will be removed
+  bool only_these = false;                       // all other documents will be removed
 };
 
 struct Loaded {
-  std::vector<Document> documents;           // each once, sorted
-  std::vector<proto::DocumentRef> removals;  // what objects that are applied again make no more
-  std::vector<std::string> notes;            // what is not honoured, and what parts came to
+  std::vector<Document> documents;  // each once, sorted
+  // documents that objects, applied again, no longer make
+  std::vector<proto::DocumentRef> removals;
+  // what Gantry does not do, and the amounts of parts of the cluster
+  std::vector<std::string> notes;
 };
 
-// `paths`: files, folders, and "-" for `standard_input`.
+// Reads `paths`: files, folders, and "-" for `standard_input`.
 Result<Loaded> load_documents(std::span<const std::string> paths, const LoadOptions& options,
                               const std::string& standard_input = {});
 
-// One text; `file` is for errors.
+// Reads one text; errors name it `file`.
 Result<Loaded> load_text(const std::string& text, const std::string& file,
                          const LoadOptions& options);
 
-// Documents that were made, not read; their places have a file ("command line") and no line.
+// Takes documents that were made, not read. Their places have a file ("command line") and no line.
 Result<Loaded> load_made(std::vector<ReadDocument> made, const LoadOptions& options);
 
 }  // namespace gantry::tenancy

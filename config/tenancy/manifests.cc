@@ -15,7 +15,7 @@ namespace {
 
 using config::Yaml;
 
-const std::string kBefore = "applied before";  // the file that notes of kept objects would name
+const std::string kBefore = "applied before";  // the file name for places in kept objects
 
 bool same(const Yaml& a, const Yaml& b) {
   return flow_text(a) == flow_text(b);
@@ -63,7 +63,8 @@ bool is_made(const Document& document) {
   return std::holds_alternative<T>(document);
 }
 
-// What is translated without a look at: what objects make is in no document that they read.
+// The documents that translation may look up: those that no object can make. Documents that objects
+// make are left out, so that the result depends only on the objects.
 std::vector<Document> background(std::span<const Document> known,
                                  const std::map<std::string, Manifest>& set) {
   std::vector<Document> out;
@@ -103,7 +104,8 @@ class Merge {
 
  private:
   Result<void> collect(bool forget) {
-    Kubernetes in_order(user_domain_);  // the first mistake is the first of the files
+    // checks in the order of the files, so that the first mistake is the first in them
+    Kubernetes in_order(user_domain_);
     for (const GivenObject& object : given_) {
       if (auto done = in_order.add(object.value()); !done) return done;
     }
@@ -126,7 +128,8 @@ class Merge {
     return {};
   }
 
-  // What a set comes to, with nothing else there. In order of names, as the set has no other.
+  // Translates a set of objects as if nothing else existed. The set is read in the order of names,
+  // because it has no other order.
   Result<std::vector<ReadDocument>> translate(const std::map<std::string, Manifest>& set,
                                               bool notes) {
     Kubernetes objects(user_domain_);
@@ -157,7 +160,7 @@ class Merge {
     return made;
   }
 
-  // As the files stand.
+  // Sorts notes in the order of the files.
   void sort_notes() {
     std::map<std::string, std::size_t> order;
     for (const GivenObject& object : given_) order.emplace(*object.file, order.size());
@@ -204,7 +207,7 @@ class Merge {
     return {};
   }
 
-  // What no object makes any more, unless somebody else has put something into it.
+  // Takes out what no object makes any more, unless somebody else has added something to it.
   Result<void> take_out(const ReadDocument& was, const std::vector<ReadDocument>& fresh) {
     if (find_in(fresh, was.document) != nullptr) return {};
     const Document* now = find_key(known_, was.document);
@@ -244,7 +247,7 @@ class Merge {
   std::span<const Document> known_;
   std::string user_domain_;
   std::map<std::string, Manifest> before_, after_;   // by name
-  std::map<std::string, const GivenObject*> trees_;  // of this apply
+  std::map<std::string, const GivenObject*> trees_;  // objects of this apply
   std::set<std::string> touched_;                    // namespaces, and names of what is in none
   std::deque<Yaml> kept_;                            // values refer to them
   std::deque<std::string> texts_;

@@ -1,11 +1,11 @@
-// What each object of Kubernetes owns of the tenants, across applies.
+// Keeps track of what each object of Kubernetes owns in the tenants, from apply to apply.
 //
-// Every object that was applied is kept, as a document of kind Manifest. What all of them together
-// come to is a function of the set, whatever their order and however they were split into files
-// and applies. An apply replaces or adds objects in the set; what the set came to before and what
-// it comes to now are compared, and only the difference, and what the objects of this apply say
-// again, is changed in the documents. So a RoleBinding that is applied again takes back what it
-// granted before, and nothing that another one, or a person, has granted.
+// Every applied object is stored as a document of kind Manifest. The result of all of them together
+// depends only on the set, not on their order or on how they were divided into files and applies.
+// An apply replaces or adds objects in the set. The result of the set before is compared with its
+// result now; only the difference, and what the objects of this apply say again, is changed in the
+// documents. So a RoleBinding that is applied again takes back what it granted before, but nothing
+// that another object, or a person, has granted.
 #pragma once
 
 #include <map>
@@ -19,33 +19,34 @@
 
 namespace gantry::tenancy {
 
-struct GivenObject {  // of this apply
+struct GivenObject {  // an object of this apply
   const config::Yaml* tree = nullptr;
   const std::string* file = nullptr;
-  std::string path;  // in a List: "items[1]"
+  std::string path;  // for an object in a List: "items[1]"
   [[nodiscard]] Value value() const { return {*tree, *file, path}; }
 };
 
 struct Merged {
   std::vector<ReadDocument> documents;  // Manifests too
   std::vector<proto::DocumentRef> removals;
-  std::vector<Note> notes;  // of this apply's objects
+  std::vector<Note> notes;  // about objects of this apply
 };
 
-// `known`: the documents that exist, with those of the same call that are ours. `forget`: what was
-// applied before counts no more.
+// `known` are the documents that exist, and documents of the same call that are not Kubernetes'.
+// `forget` means that objects applied earlier are ignored.
 Result<Merged> merge_manifests(std::span<const GivenObject> given, std::span<const Document> known,
                                const std::string& user_domain, bool forget);
 
-// "RoleBinding/fraud/admins"; "" = an object that means nothing here, and is not kept.
+// The name of an object's Manifest: "RoleBinding/fraud/admins"; "" = the object has no meaning
+// here, and is not stored.
 std::string manifest_name(const config::Yaml& tree);
 
-// The text of a tree in one line: read again, it is the same tree.
+// The tree as a text in one line. Reading the text gives the same tree.
 std::string flow_text(const config::Yaml& tree);
 
-// `now` with what differs between `before` and `after` put in: single values are replaced or taken
-// out, lists lose what was in `before` alone and gain what is in `after`. With `again`, what is in
-// `after` is put in even where it was in `before`.
+// Applies the difference between `before` and `after` to `now`: single values are replaced or
+// removed, and lists lose what was only in `before` and gain what is only in `after`. With `again`,
+// everything in `after` is put in, even if it was in `before`.
 config::Yaml merge_trees(const config::Yaml& now, const config::Yaml& before,
                          const config::Yaml& after, bool again);
 

@@ -1,5 +1,4 @@
-// Where something stands in a file, and a value of a file that knows it: what errors and notes
-// point at.
+// A place in a file, and a value that knows its place; errors and notes show such places.
 #pragma once
 
 #include <string>
@@ -19,8 +18,8 @@ struct Place {
 };
 std::string to_string(const Place& place);  // "FILE:LINE:COL"
 
-// A value with its path from the document's root: "spec.resourceGroups[0].flavors". Refers to the
-// tree, which must outlive it.
+// A value with its path from the document's root: "spec.resourceGroups[0].flavors". It refers to
+// the tree, which must outlive it.
 class Value {
  public:
   Value(const config::Yaml& yaml, const std::string& file, std::string path)
@@ -34,16 +33,16 @@ class Value {
   [[nodiscard]] bool is_list() const { return yaml_->kind == config::Yaml::Kind::list; }
   [[nodiscard]] bool is_scalar() const { return yaml_->kind == config::Yaml::Kind::scalar; }
 
-  // invalid_argument, "FILE:LINE:COL: PATH: WHAT".
+  // The error invalid_argument with "FILE:LINE:COL: PATH: WHAT".
   [[nodiscard]] tl::unexpected<Error> wrong(std::string_view what) const;
   [[nodiscard]] tl::unexpected<Error> wrong(const Error& error) const {
     return wrong(error.message);
   }
 
   Result<std::string> text() const;                // a single value
-  Result<std::vector<Value>> items() const;        // of a list; none for null
+  Result<std::vector<Value>> items() const;        // items of a list; none for null
   Result<std::vector<std::string>> texts() const;  // a list of single values, or one
-  Result<std::vector<Entry>> entries() const;      // of a map; none for null
+  Result<std::vector<Entry>> entries() const;      // entries of a map; none for null
 
  private:
   const config::Yaml* yaml_;
@@ -53,8 +52,8 @@ class Value {
 struct Value::Entry {
   std::string key;
   Value value;
-  Place at;  // of the key
-  // "FILE:LINE:COL: PATH: WHAT" at the key, PATH being the map's.
+  Place at;  // place of the key
+  // The error "FILE:LINE:COL: PATH: WHAT" at the place of the key, with the path of the map.
   [[nodiscard]] tl::unexpected<Error> wrong(std::string_view map, std::string_view what) const;
 };
 

@@ -17,7 +17,7 @@
 namespace gantry::tenancy {
 namespace {
 
-// A value into the member of its field.
+// Reads a value into the member of its field.
 struct Read {
   const Field& field;
   const Value& value;
@@ -150,7 +150,7 @@ class Reader {
   }
 
  private:
-  // The keys of a map that stands below `prefix` ("" or "limits.").
+  // Reads the keys of a map below `prefix` ("" or "limits.").
   Result<void> section(const Value& map, const std::string& prefix) {
     const auto entries = map.entries();
     if (!entries) return tl::unexpected(entries.error());
@@ -158,7 +158,7 @@ class Reader {
       if (prefix.empty() && (entry.key == "apiVersion" || entry.key == "kind")) continue;
       const std::string key = prefix + entry.key;
       into_.places[key] = entry.value.place();
-      if (entry.value.is_null()) continue;  // "quota:" with all of it left out
+      if (entry.value.is_null()) continue;  // "quota:" with nothing below it
       const auto field = std::find_if(fields_.begin(), fields_.end(),
                                       [&](const Field& f) { return f.key == key; });
       Result<void> done;

@@ -1,6 +1,6 @@
-// One YAML document of a native kind to a Document. Strict: an unknown key, a value of the wrong
-// type or out of range is refused with its place. What several documents say together is checked
-// by check.h.
+// Reads one YAML document of a native kind into a Document. It is strict: an unknown key, and a
+// value of a wrong type or out of range, are refused with their place. check.h checks what several
+// documents say together.
 #pragma once
 
 #include <map>
@@ -13,15 +13,16 @@
 
 namespace gantry::tenancy {
 
-// An amount that may be a part of the cluster.
+// An amount, which may be a part of the cluster.
 struct Amount {
   std::int64_t value = 0;
-  std::optional<std::int64_t> part;  // millionths; set: value is found by resolve_parts()
+  // millionths of the cluster; if set, resolve_parts() computes `value`
+  std::optional<std::int64_t> part;
   Place place;
   std::string path;
 };
 
-// A quota line of which something is a part of the cluster.
+// A quota line with at least one amount that is a part of the cluster.
 struct PartialLine {
   std::size_t line = 0;  // index into the document's quota
   std::optional<Amount> nominal, borrow, burst, lend;
@@ -29,18 +30,18 @@ struct PartialLine {
 
 struct ReadDocument {
   Document document;
-  Place place;                          // of the document
-  std::map<std::string, Place> places;  // of values, by path ("quota.gpu")
+  Place place;                          // place of the document
+  std::map<std::string, Place> places;  // places of values, by path ("quota.gpu")
   std::vector<PartialLine> parts;
-  bool translated = false;  // from Kubernetes
+  bool translated = false;  // it was translated from Kubernetes
 };
 
-// `root` has `apiVersion: gantry/v1` and a kind.
+// Reads a document. `root` must have `apiVersion: gantry/v1` and a kind.
 Result<ReadDocument> read_document(const Value& root);
 
-// A login or group name: up to 64 letters, digits, '-', '_', '.', '@', with '$' at the end.
+// True for a login or group name: up to 64 letters, digits, '-', '_', '.', '@', and '$' at the end.
 bool is_account_name(std::string_view text);
 
-std::vector<QuotaLine>* quota_of(Document& document);  // nullptr: the kind has none
+std::vector<QuotaLine>* quota_of(Document& document);  // nullptr: this kind has no quota
 
 }  // namespace gantry::tenancy

@@ -42,7 +42,7 @@ Result<Amount> read_part_or_amount(const Value& value, Resource resource) {
   return out;
 }
 
-// One resource's line in one flavor.
+// Reads the line of one resource in one flavor.
 class LineReader {
  public:
   LineReader(const Value& value, std::string flavor, Resource resource) : value_(value) {

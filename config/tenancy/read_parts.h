@@ -1,5 +1,4 @@
-// Values of documents that have a shape of their own: quota, roles, projects, and what they are
-// made of.
+// Reads values that have a shape of their own: quota, roles, projects, and their parts.
 #pragma once
 
 #include "config/tenancy/read.h"
@@ -8,19 +7,21 @@ namespace gantry::tenancy {
 
 inline constexpr std::int64_t kMostShares = 1'000'000;
 inline constexpr Thousandths kMostWeight = thousandths_of(Times{kMostShares});
-inline constexpr std::int64_t kMostValue = 1'000'000'000;  // of a priority class, as Kubernetes has
+// of a priority class; Kubernetes has the same limit
+inline constexpr std::int64_t kMostValue = 1'000'000'000;
 
-std::string not_a_name(std::string_view text);  // what is wrong with it, and what is allowed
+// says what is wrong and what is allowed; "" = it is a name
+std::string not_a_name(std::string_view text);
 
 Result<std::string> read_word(const Value& value);
-Result<std::vector<std::string>> read_words(const Value& value);  // each once
+Result<std::vector<std::string>> read_words(const Value& value);  // each word once
 Result<std::int64_t> read_number(const Value& value, std::int64_t low, std::int64_t high);
 Result<std::int64_t> read_amount(const Value& value, Resource resource);
 
 Result<void> read_labels(const Value& value, std::map<std::string, std::string>& out);
-// {gpu: 8, cpu: 96, memory: 768Gi}; as decimals when `charge`.
+// Reads {gpu: 8, cpu: 96, memory: 768Gi}; as decimal factors if `charge` is set.
 Result<void> read_amounts(const Value& value, bool charge, Resources& out);
-// {gpu: {nominal: 64, borrow: 128, lend: 32}, cpu: 200, flavors: {a100: {gpu: 64}}}
+// Reads {gpu: {nominal: 64, borrow: 128, lend: 32}, cpu: 200, flavors: {a100: {gpu: 64}}}.
 Result<void> read_quota(const Value& value, std::vector<QuotaLine>& out, ReadDocument& into);
 Result<void> read_projects(const Value& value, std::vector<Project>& out);
 Result<void> read_roles(const Value& value, std::vector<Grant>& out);

@@ -15,11 +15,11 @@
 namespace gantry::tenancy {
 namespace {
 
-constexpr std::size_t kMostZoneBytes = 1u << 20;  // of a file of the time zone database
+constexpr std::size_t kMostZoneBytes = 1u << 20;  // limit for a file of the time zone database
 constexpr const char* kZoneFolder = "/usr/share/zoneinfo/";
 
-// The rule that a file of the time zone database ends with (RFC 8536, 3.3), for the time after its
-// last listed change: a line of its own at the very end.
+// The rule at the end of a file of the time zone database (RFC 8536, 3.3). It is a line of its own,
+// and is valid after the last change that the file lists.
 std::optional<std::string> rule_of_file(const std::string& path) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"),
                                                              std::fclose);
@@ -55,7 +55,7 @@ Result<std::int32_t> read_factor(const Value& value) {
   return number->narrow<std::int32_t>().value();
 }
 
-// TENANT/PROJECT, each once.
+// Reads a list of TENANT/PROJECT, each once.
 Result<std::vector<std::string>> read_tenant_projects(const Value& value) {
   const auto texts = value.texts();
   if (!texts) return tl::unexpected(texts.error());
@@ -156,7 +156,7 @@ bool is_gpu_price_key(std::string_view key) {
   const std::size_t colon = key.find(':');
   if (colon == std::string_view::npos) return config::is_word(key);
   std::string profile(key.substr(colon + 1));
-  std::replace(profile.begin(), profile.end(), '+', '.');  // "1g.10gb+me"
+  std::replace(profile.begin(), profile.end(), '+', '.');  // so that "1g.10gb+me" is a word too
   return config::is_word(key.substr(0, colon)) && config::is_word(profile);
 }
 

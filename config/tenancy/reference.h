@@ -1,4 +1,4 @@
-// docs/tenancy-kinds.md: every key of every kind, from the tables in kinds.cc.
+// Makes docs/tenancy-kinds.md: every key of every kind, from the tables in kinds.cc.
 #pragma once
 
 #include <string>

@@ -43,7 +43,7 @@ void add(Yaml& parent, std::string_view key, Yaml value) {
   parent.entries.push_back({std::string(key), 0, 0, std::move(value)});
 }
 
-// A member as YAML; null = nothing to write.
+// Turns a member into YAML; null = nothing to write.
 struct Write {
   const Field& field;
   Style style;
@@ -249,7 +249,7 @@ bool needs_quotes(const std::string& text) {
 std::string quoted(const std::string& text) {
   if (!needs_quotes(text)) return text;
   std::string out;
-  append_json_string(out, text);  // which is YAML as well
+  append_json_string(out, text);  // a string of JSON is a string of YAML too
   return out;
 }
 
@@ -330,7 +330,7 @@ proto::DocumentChange change_of(proto::ChangeAction action, const Document& docu
 }  // namespace
 
 Yaml to_yaml(const Document& document, Style style) {
-  Document copy = document;  // the tables point at members that can be written
+  Document copy = document;  // a copy, because the tables point at members that can be changed
   Document defaults = *empty_document(kind_of(document));
   const auto fields = fields_of(copy);
   const auto otherwise = fields_of(defaults);
@@ -464,7 +464,7 @@ std::vector<proto::DocumentChange> difference(std::span<const Document> old,
       std::erase_if(change.changes, [](const auto& field) { return field.path == "name"; });
     } else {
       auto& change = out.emplace_back(change_of(ChangeAction::unchanged, fresh[j]));
-      if (old[i] != fresh[j]) {  // and not only in the order of a list
+      if (old[i] != fresh[j]) {  // they may still differ only in the order of a list
         change.changes =
             field_changes(leaves(old[i], Style::compare), leaves(fresh[j], Style::compare));
         if (!change.changes.empty()) change.action = ChangeAction::changed;

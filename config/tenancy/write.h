@@ -1,4 +1,5 @@
-// Documents back to YAML, and what differs between two sets of them, in the names of the file.
+// Writes documents as YAML, and finds what differs between two sets of them, in the words of the
+// file.
 #pragma once
 
 #include <span>
@@ -12,30 +13,33 @@
 namespace gantry::tenancy {
 
 enum class Style : std::uint8_t {
-  file,     // as a person would write it: what has its default is left out
+  file,     // as a person would write it: values that equal their default are left out
   compare,  // every key with a value, always in the same shape
 };
 config::Yaml to_yaml(const Document& document, Style style);
 
-// Block style; lists of single values in one line. Read again, it is the same tree.
+// Writes block style, with lists of single values in one line. Reading the text gives the same
+// tree.
 std::string yaml_text(const config::Yaml& tree);
 
-// "apiVersion: gantry/v1\nkind: ...": one document, or several parted by "---".
+// The text "apiVersion: gantry/v1\nkind: ..." of one document, or of several with "---" between
+// them.
 std::string to_text(const Document& document);
 std::string to_text(std::span<const Document> documents);
 
-// Puts lists whose order means nothing into one order, so that equal documents compare equal.
+// Sorts lists whose order has no meaning, so that equal documents compare as equal.
 void normalise(Document& document);
 
-// Sorted by kind (in the order of the variant), then name: how documents are kept.
+// Sorts by kind (in the order of the variant), then by name. Documents are stored in this order.
 void sort_documents(std::vector<Document>& documents);
 
-// One line for each document of either set, in that order; `unchanged` ones too. Both sorted.
+// One entry for each document of either set, in their order, also for unchanged ones. Both sets
+// must be sorted.
 std::vector<proto::DocumentChange> difference(std::span<const Document> before,
                                               std::span<const Document> after);
 
-// `documents` with `changed` in the place of those of the same kind and name, and without
-// `removals`; sorted.
+// Returns `documents` after a change: those in `changed` replace documents of the same kind and
+// name, and those in `removals` are removed; sorted.
 std::vector<Document> with_changes(std::span<const Document> documents,
                                    std::span<const Document> changed,
                                    std::span<const proto::DocumentRef> removals);

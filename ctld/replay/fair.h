@@ -1,9 +1,10 @@
-// What would be fair now: weighted water-filling of the present demands over the quota tree.
+// Computes fair shares: weighted water-filling of the present demands over the quota tree.
 //
-// At each node of the tree, from the top: every child first gets what it demands of its own quota,
-// min(demand, subtree quota); what is left of the node's amount is poured over the children that
-// want more, to one level of (extra / weight). Demands end at the borrowing limits, and what a
-// child keeps to itself (lending limit) is nobody else's. Without quota: plain filling by weight.
+// At each node of the tree, from the top, every child first gets what it demands of its own quota,
+// min(demand, subtree quota). The rest of the node's amount is distributed to the children that
+// want more, so that (extra / weight) is equal for all of them. Demands end at the borrowing
+// limits, and what a child does not lend (lending limit) goes to nobody else. Without quota the
+// whole amount is distributed by weight.
 #pragma once
 
 #include <vector>
@@ -12,19 +13,20 @@
 
 namespace gantry::replay {
 
-// Pours `amount` over demands by weight, each beyond its base; a level of (x - base) / weight.
+// Distributes `amount` over demands by weight, beyond a base for each, so that (x - base) / weight
+// is equal for all.
 std::vector<double> pour(const std::vector<double>& demands, const std::vector<double>& bases,
                          const std::vector<double>& weights, double amount);
 
 class FairShares {
  public:
-  // `nodes`: the quota node of each tenant in question; kNoIndex: none, weight 1. `total` and all
-  // results in units of 1 / `scale` of the resource.
+  // `nodes` has the quota node of each tenant; kNoIndex: none, weight 1. `total` and all results
+  // are in units of 1 / `scale` of the resource.
   FairShares(sched::TenancyPtr tenancy, std::vector<std::uint32_t> nodes, Resource resource,
              std::int64_t scale, double total);
 
   [[nodiscard]] std::vector<double> divide(const std::vector<double>& demands) const;
-  // Nominal quota; kUnlimited / scale where there is none.
+  // The nominal quota; kUnlimited / scale if there is none.
   [[nodiscard]] double nominal(std::size_t tenant) const { return nominal_[tenant]; }
   [[nodiscard]] bool has_quota(std::size_t tenant) const { return limited_[tenant]; }
 
@@ -32,7 +34,7 @@ class FairShares {
   struct Node {
     double base = 0, limit = 0, kept = 0, weight = 1;
     std::vector<std::size_t> children;
-    std::size_t tenant = 0;  // of a leaf
+    std::size_t tenant = 0;  // for a leaf
     bool leaf = false;
   };
   double demand_of(std::size_t node, const std::vector<double>& demands,

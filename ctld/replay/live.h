@@ -17,21 +17,21 @@ struct Live {
   std::uint32_t epoch = 0;
   sched::ClassKey key;
   std::optional<sched::ShareId> share;
-  Duration run{};        // cut off at the limit
-  Duration saved{};      // of it, when this attempt began
-  Duration saved_now{};  // and at the last checkpoint of this attempt
+  Duration run{};        // run time, cut off at the time limit
+  Duration saved{};      // the part of `run` that was saved when this attempt began
+  Duration saved_now{};  // the part that was saved at the last checkpoint of this attempt
   std::optional<Duration> every;
-  Instant started{};  // this attempt
-  Instant ends_by{};  // leaving
+  Instant started{};  // start of this attempt
+  Instant ends_by{};  // when leaving: its latest end
   std::optional<Instant> checkpoint;
   std::vector<sched::NodeGrant> grants;
-  double rate = 0;  // charged
+  double rate = 0;  // charge rate at present
   std::optional<std::uint32_t> leaves_for;
-  bool took_room = false;  // others were asked to leave for it
+  bool took_room = false;  // other jobs were preempted for it
 };
 
-// Gives it its queue, class, limit and user; its shape is there. Fails where the site does not know
-// its tenant or class.
+// Gives the job its queue, class, limit and user; its shape is already set. Fails if the site does
+// not know its tenant or class.
 Result<void> enrol(const std::string& trace, const TraceJob& job, const Site& site,
                    ShareBook& shares, Live& live);
 

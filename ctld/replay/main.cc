@@ -1,4 +1,4 @@
-// gantry-replay: a trace, or a cluster's own history, through the scheduler in virtual time.
+// gantry-replay: runs a trace, or a cluster's own history, through the scheduler in virtual time.
 // `gantry replay` is the same.
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -76,7 +76,7 @@ struct Arguments {
   std::optional<double> estimates;
   std::optional<replay::Variation> variation;
   std::optional<Duration> checkpoint;
-  std::optional<std::vector<std::string>> timeline;  // of these tenants
+  std::optional<std::vector<std::string>> timeline;  // show jobs of these tenants
   bool violations = false, json = false, brief = false, quiet = false, history = false;
 };
 
@@ -145,7 +145,7 @@ Result<void> set_value(Arguments& args, int option, const char* value) {
   return {};
 }
 
-// Fills `args`; an exit status if the program is done already.
+// Fills `args`. Returns an exit status if the program has nothing more to do.
 std::optional<int> parse(int argc, char** argv, Arguments& args) {
   const option options[] = {{"trace", required_argument, nullptr, 't'},
                             {"format", required_argument, nullptr, 'F'},

@@ -6,7 +6,7 @@
 namespace gantry::replay {
 namespace {
 
-constexpr Duration kSettled = hours(1);  // backlogged for so long: counts for Jain's index
+constexpr Duration kSettled = hours(1);  // a tenant backlogged for so long counts for Jain's index
 
 double to_seconds(Duration d) {
   return static_cast<double>(d.us) / 1e6;
@@ -28,8 +28,8 @@ Meter::Meter(FairShares fair, std::size_t tenants, double total, Duration deadli
     if (fair_.has_quota(t)) measures_[t].nominal = fair_.nominal(t);
 }
 
-// Could waiting jobs of so many units run within its nominal quota, if only others gave back what
-// they borrow?
+// True if waiting jobs with so many units would fit in the tenant's nominal quota, and another
+// tenant borrows, so that the tenant may claim its quota.
 bool Meter::claims(std::size_t t, std::int64_t units) const {
   const Tenant& tenant = state_[t];
   if (!fair_.has_quota(t)) return false;
@@ -40,7 +40,7 @@ bool Meter::claims(std::size_t t, std::int64_t units) const {
   return false;
 }
 
-// What holds from now_ on.
+// Updates the values that are valid from now_ on.
 void Meter::settle() {
   std::vector<double> demands;
   for (const Tenant& t : state_) demands.push_back(static_cast<double>(t.used + t.wanted));
@@ -88,7 +88,8 @@ void Meter::settle_claims(std::size_t tenant) {
     claim.first = t.order.begin()->second;
     t.claims.push_back(claim);
   }
-  // Which jobs they are of changes as jobs come and go: the oldest are of the smallest.
+  // A claim does not belong to a fixed job, because jobs come and go. The oldest claims get the
+  // sizes of the smallest jobs.
   for (std::size_t i = 0; i < sizes.size(); ++i) t.claims[i].units = sizes[i];
   if (t.order.empty() || !claims(tenant, t.order.begin()->second)) {
     t.first_since.reset();
@@ -135,7 +136,8 @@ void Meter::advance(Instant now, const HasPlace& has_place) {
     }
     if (t.claims.empty()) continue;
     m.below += dt;
-    // Who waits for nodes that nobody can free has its deadline from when somebody can.
+    // As long as nobody can free the nodes that a claim needs, its deadline does not run; it begins
+    // when somebody can.
     if (has_place && !has_place(i)) state_[i].no_place = now;
     const Instant placed = t.no_place ? *t.no_place + deadline_ : now_;
     const auto count = [&](Instant since, double& violation, double& no_place) {

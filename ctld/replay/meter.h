@@ -1,20 +1,24 @@
 // Measures a replay while it runs: integrals over virtual time of what tenants use, want, and would
-// fairly have. Definitions:
+// have in a fair division. Definitions:
 //
-//   share error      of a tenant with waiting jobs: mean over that time of |use - fair| / cluster
-//   claims           of a tenant, while somebody else borrows: as many of its waiting jobs, the
-//                    smallest first, as fit in its nominal quota beside what it uses. A start of
-//                    one of its jobs meets its oldest claims, to as many units as it takes
-//   quota violation  time in which a claim is older than the reclaim deadline, and for so long
-//                    somebody could have made room for it
-//   no place         such time in which nobody could, or could for less than the deadline: no set
-//                    of jobs that may be taken from others frees the nodes that any of the jobs
-//                    needs (places.h), or only nodes that are reserved for a job that has waited
-//                    for controller.oldest_first_after, which no claim takes
+//   share error      for a tenant with waiting jobs: the mean over that time of
+//                    |use - fair| / cluster
+//   claims           for a tenant, while another one borrows: as many of its waiting jobs, the
+//                    smallest first, as fit in its nominal quota together with what it uses. The
+//                    start of one of its jobs meets its oldest claims, up to the job's units
+//   quota violation  the time in which a claim is older than the reclaim deadline, and in which
+//                    somebody could have made room for it for as long as the deadline
+//   no place         the time of late claims in which nobody could make room, or could for less
+//                    than the deadline. Nobody can if no set of jobs that may be taken from others
+//                    frees the nodes that any of the tenant's jobs needs (places.h), or if these
+//                    nodes are reserved for a job that has waited for
+//                    controller.oldest_first_after, because no claim takes those
 //   Jain's index     (sum x)^2 / (n sum x^2) of x = decayed use / decayed fair share, over tenants
-//                    that have waited for an hour at least; mean over time with two such tenants
+//                    that have waited for an hour at least; the mean over the time in which there
+//                    are two such tenants
 //
-// Fair is what fair.h says; decay is that of the fair share. Use includes what is on its way out.
+// The fair division is defined in fair.h; decay is that of the fair share. Use includes jobs that
+// are being ended.
 #pragma once
 
 #include <deque>
@@ -28,7 +32,7 @@
 
 namespace gantry::replay {
 
-struct UseChange {  // at that moment a tenant used so many more units
+struct UseChange {  // from this time on a tenant used so many more units
   Instant at{};
   std::uint32_t tenant = 0;
   std::int64_t by = 0;
@@ -38,9 +42,9 @@ struct Violation {  // a claim that was not met in time
   std::uint32_t tenant = 0;
   Instant since{}, until{};
   std::int64_t used = 0, smallest = 0;  // units, at its beginning: used, and of the smallest job
-  std::int64_t first = 0;               // that waits, and of the first one in the tenant's order
+  std::int64_t first = 0;               // units of the first waiting job in the tenant's order
   std::int64_t units = 0;               // claimed
-  double no_place = 0;                  // seconds beyond the deadline in which there was none
+  double no_place = 0;  // seconds beyond the deadline in which no room could be made
 };
 
 struct TenantMeasure {
@@ -48,9 +52,9 @@ struct TenantMeasure {
   double backlogged = 0;  // seconds
   double error = 0;       // integral of |use - fair| while backlogged, unit-seconds
   double below = 0;       // seconds with a claim to nominal quota that others borrow
-  double violation = 0;   // of these, in which one is older than the deadline
-  double no_place = 0;    // seconds in which there is none for what is older than that
-  double of_first = 0;    // that would be if only its first job, in its order, could claim
+  double violation = 0;   // seconds of these with a claim older than the deadline
+  double no_place = 0;    // seconds in which no room could be made for such a claim
+  double of_first = 0;    // violation if only the tenant's first job, in its order, could claim
   double nominal = 0;     // units; 0 without quota
 };
 
@@ -59,11 +63,11 @@ class Meter {
   Meter(FairShares fair, std::size_t tenants, double total, Duration deadline, Duration half_life,
         Instant begin);
 
-  // Before any change at `now`: counts the time up to it. `has_place`, of a tenant with a claim:
-  // could somebody make room for it? Not given: yes.
+  // Counts the time up to `now`; must be called before any change at `now`. `has_place` is asked
+  // for tenants with a claim whether somebody could make room for it; without it the answer is yes.
   using HasPlace = std::function<bool(std::size_t tenant)>;
   void advance(Instant now, const HasPlace& has_place = {});
-  // `place`: in the tenant's order; each once.
+  // `place` is the job's place in the tenant's order; no two jobs have the same.
   using Place = std::pair<std::int64_t, std::uint64_t>;
   void queued(std::uint32_t tenant, std::int64_t units, Place place);
   void unqueued(std::uint32_t tenant, std::int64_t units, Place place);
@@ -76,18 +80,18 @@ class Meter {
   [[nodiscard]] double jain() const { return jain_time_ > 0 ? jain_ / jain_time_ : 1; }
   [[nodiscard]] double jain_time() const { return jain_time_; }
   [[nodiscard]] const FairShares& fair() const { return fair_; }
-  // Units beyond its nominal quota, negative where it is below; 0 without quota.
+  // Units that the tenant uses beyond its nominal quota; negative if it uses less; 0 without quota.
   [[nodiscard]] std::int64_t excess(std::size_t tenant) const;
 
  private:
   struct Tenant {
-    std::int64_t used = 0, wanted = 0;           // running; waiting
+    std::int64_t used = 0, wanted = 0;           // units running; units waiting
     std::map<std::int64_t, std::int64_t> sizes;  // waiting jobs by units
-    std::map<Place, std::int64_t> order;         // their units
+    std::map<Place, std::int64_t> order;         // units of the waiting jobs
     std::optional<Instant> waits_since, first_since;
-    Place first{};                    // since first_since
-    std::optional<Instant> no_place;  // when there was none, last
-    std::deque<Violation> claims;     // open, the oldest first
+    Place first{};                    // the first place, since first_since
+    std::optional<Instant> no_place;  // the last time when nobody could make room
+    std::deque<Violation> claims;     // open claims, the oldest first
     sched::DecayedUsage use, fair;
   };
   [[nodiscard]] bool claims(std::size_t tenant, std::int64_t units) const;
@@ -103,7 +107,7 @@ class Meter {
   Instant now_;
   bool changed_ = true;
   std::vector<Tenant> state_;
-  std::vector<double> shares_;  // fair, now
+  std::vector<double> shares_;  // fair shares now
   std::vector<TenantMeasure> measures_;
   std::vector<UseChange> changes_;
   std::vector<Violation> violations_;

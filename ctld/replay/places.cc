@@ -8,15 +8,15 @@
 namespace gantry::replay {
 namespace {
 
-constexpr std::size_t kMostJobs = 12;        // on a node, of which every set is looked at
-constexpr std::size_t kMostSteps = 200'000;  // of the search
+constexpr std::size_t kMostJobs = 12;  // jobs on a node up to which every set of them is tried
+constexpr std::size_t kMostSteps = 200'000;  // steps of the search
 
-// What tenants lose in a set of jobs.
+// What each tenant loses in a set of jobs.
 class Losses {
  public:
   explicit Losses(const std::vector<std::int64_t>& excess) : excess_(excess) {}
 
-  // With the job as well; false: its tenant would lose more than it has to.
+  // Adds a job. Returns false if its tenant would then lose more than it has to.
   bool add(const HeldUnits& h) {
     Loss& loss = of_[h.tenant];
     if (std::find(loss.jobs.begin(), loss.jobs.end(), std::pair{h.of_job, h.job}) !=
@@ -40,12 +40,12 @@ class Losses {
   std::map<std::uint32_t, Loss> of_;
 };
 
-// The sets of jobs on a node of which each frees enough there, and none contains another. Jobs on
-// that node only, of one tenant and size, are as good as each other.
+// The sets of jobs on a node that each free enough there; no set contains another. Jobs that run
+// only on this node and have the same tenant and size are interchangeable.
 struct Ways {
   std::vector<std::vector<HeldUnits>> sets;
   std::vector<std::vector<std::pair<std::uint32_t, std::int64_t>>> kinds;  // tenant, units
-  bool alone = true;  // of jobs that are on no other node
+  bool alone = true;  // all its jobs run on this node only
 };
 
 Ways ways_of(std::int64_t missing, const std::vector<HeldUnits>& jobs,
@@ -82,7 +82,7 @@ class Places {
  public:
   Places(std::vector<Ways> nodes, const std::vector<std::int64_t>& excess)
       : nodes_(std::move(nodes)), losses_(excess) {
-    // Those that are as good as each other are side by side.
+    // Nodes with interchangeable sets become neighbours.
     std::sort(nodes_.begin(), nodes_.end(), [](const Ways& a, const Ways& b) {
       return std::pair{a.kinds.size(), a.kinds} < std::pair{b.kinds.size(), b.kinds};
     });
@@ -126,7 +126,8 @@ bool could_have_place(const std::vector<std::int64_t>& room, const std::vector<H
     if (most < each) continue;
     Ways ways;
     if (there[n].size() > kMostJobs)
-      ways.sets.emplace_back(), ways.kinds.emplace_back();  // taken to cost nothing
+      // too many jobs to try every set: assume that it costs nothing
+      ways.sets.emplace_back(), ways.kinds.emplace_back();
     else
       ways = ways_of(each - room[n], there[n], excess);
     if (!ways.sets.empty()) able.push_back(std::move(ways));

@@ -1,4 +1,4 @@
-// SVG, made of plain rectangles, polygons and text; no style but what stands here.
+// Draws SVG from plain rectangles, polygons and text; all styles are in this file.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kLeft = 64, kWidth = 860, kRight = 200, kHeight = 240, kGap = 84, kTop = 48;
 constexpr std::size_t kColumns = 430;
-// Okabe and Ito's colours, then lighter ones of the same hues.
+// The colours of Okabe and Ito, then lighter colours of the same hues.
 constexpr std::string_view kColours[] = {
     "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#F0E442", "#7F7F7F",
     "#80B8D8", "#F2CF80", "#80CEB9", "#EAAE80", "#E5BCD3", "#ABD9F4", "#F7F1A0", "#BFBFBF"};
@@ -29,7 +29,7 @@ std::string words(double x, double y, std::string_view what, std::string_view mo
   return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", x, y, more, escaped(what));
 }
 
-// Mean use of each tenant in each column of time.
+// The mean use of each tenant in each column of time.
 std::vector<std::vector<double>> columns_of(const Outcome& o) {
   std::vector<std::vector<double>> out(o.tenants.size(), std::vector<double>(kColumns, 0));
   const double span = std::max(1.0, static_cast<double>((o.end - o.begin).us));
@@ -126,7 +126,7 @@ std::string use_plot(const Outcome& o, double y, Resource unit) {
   return out + frame(y) + time_axis(y + kHeight, static_cast<double>((o.end - o.begin).us) / 1e6);
 }
 
-// Part of the jobs that waited at most so long; time in logarithmic steps from 1 s.
+// Draws which part of the jobs waited at most how long; time is in logarithmic steps from 1 s.
 std::string wait_plot(const std::vector<Outcome>& sides, const Trace& trace, double y) {
   double longest = 10;
   std::vector<std::vector<double>> waits;

@@ -16,8 +16,8 @@
 namespace gantry::replay {
 namespace {
 
-constexpr int kMostRounds = 64;              // plans at one moment
-constexpr std::size_t kProgressEvery = 512;  // moments
+constexpr int kMostRounds = 64;              // plans at the same moment
+constexpr std::size_t kProgressEvery = 512;  // moments between two messages of progress
 constexpr Instant kNever{std::numeric_limits<std::int64_t>::max()};
 
 class Replay {
@@ -38,7 +38,7 @@ class Replay {
       const auto it = yardstick.nodes.find(name);
       nodes.push_back(it == yardstick.nodes.end() ? sched::kNoIndex : it->second);
     }
-    const std::int64_t scale = 1000;  // of a core or a GPU
+    const std::int64_t scale = 1000;  // units in a core or a GPU
     const auto total = static_cast<double>(cluster.total);
     meter_.emplace(FairShares(yardstick.view, nodes, cluster.unit, scale, total), names.size(),
                    total, yardstick.deadline, yardstick.view->half_life, trace.jobs.front().submit);
@@ -75,7 +75,8 @@ class Replay {
   struct Event {
     Instant at;
     std::uint32_t job;
-    std::uint32_t epoch;  // of the job; an older one is void
+    // epoch of the job when the event was made; an event of an older epoch is void
+    std::uint32_t epoch;
     Kind kind;
     bool operator>(const Event& o) const {
       return std::tuple{at, job, kind, epoch} > std::tuple{o.at, o.job, o.kind, o.epoch};
@@ -160,7 +161,7 @@ class Replay {
     tell_queued(i, t);
   }
 
-  // As `--deadline` has it.
+  // The time by which the job must end, as --deadline gives it.
   [[nodiscard]] std::optional<Instant> due_of(std::uint32_t i) const {
     if (!site_.deadlines || !trace_.jobs[i].due) return std::nullopt;
     return trace_.jobs[i].submit + *trace_.jobs[i].due;
@@ -192,7 +193,7 @@ class Replay {
     replica_.apply(queued);
   }
 
-  // As ctld/core's rank_of(); asks to be called again at the next step.
+  // The same as rank_of() in ctld/core; it asks to be called again at the time of the next step.
   std::int32_t rank_of(std::uint32_t i, Instant t) {
     if (!site_.has_tenants) return 0;
     const auto& classes = site_.compiled.classes;
@@ -272,7 +273,7 @@ class Replay {
     for (const sched::ShareChanged& share : shares_.take_changes()) replica_.apply(share);
   }
 
-  // What it has done of its run, beyond what was saved before.
+  // How much of its run the job has done in this attempt, without what was saved before.
   [[nodiscard]] Duration progress_of(const Live& live, Instant t) const {
     return std::max(Duration{}, t - live.started - restart_of(live));
   }
@@ -358,8 +359,9 @@ class Replay {
     std::optional<Instant> soonest;
     sched::Policy policy = site_.switches;
     policy.verdicts = false;  // nobody reads them
-    // Plans are looked at for an earlier start when something has been freed: another look at the
-    // same room moves some to the harm of small ones behind them (KTH: slowdown 91.7, not 88.9).
+    // Planned jobs may move to an earlier start only when something has been freed. Without that,
+    // another look at the same room moves some jobs forward to the harm of small ones behind them
+    // (KTH: slowdown 91.7, not 88.9).
     if (!freed) policy.replans = 0;
     for (int round = 0; round < kMostRounds; ++round) {
       const sched::Plan plan = sched::schedule(replica_, t, policy);

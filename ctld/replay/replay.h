@@ -1,14 +1,15 @@
-// A trace through the shipped scheduler under a virtual clock: what a controller would do with the
-// same jobs, without any of its I/O. Deterministic: the same input gives the same result, bit by
-// bit.
+// Runs a trace through the shipped scheduler under a virtual clock: what a controller would do with
+// the same jobs, without any of its I/O. It is deterministic: the same input gives the same result,
+// bit by bit.
 //
-// Within one moment: submissions, then the jobs that end at their limit (or were made to leave) all
-// at once, then those that end early one by one with a plan after each: as pyss, the simulator of
-// the reference results, has it (its forecast has the former free before their end is reported).
+// The order within one moment is: first submissions, then all jobs that end at their limit (or were
+// preempted) at once, then jobs that end early, one by one with a plan after each. The simulator of
+// the reference results, pyss, does the same (its forecast treats jobs at their limit as ended
+// before their end is reported).
 //
-// A preempted job goes on until the end of its class's grace, unless it ends before. It keeps its
-// submit time and place, and what it saved: it runs again from its last checkpoint, which costs
-// sched::kRestartTime, or from the beginning.
+// A preempted job continues until the end of its class's grace time, unless it ends earlier. It
+// keeps its submit time, its place and what it has saved. It runs again from its last checkpoint,
+// which costs sched::kRestartTime, or from the beginning.
 #pragma once
 
 #include <functional>
@@ -19,14 +20,15 @@
 namespace gantry::replay {
 
 inline constexpr Duration kKillTime = seconds(5);  // from the end of the grace until nodes are free
-inline constexpr Duration kPlanningTime = seconds(1);  // until a plan asks
+inline constexpr Duration kPlanningTime = seconds(1);  // time until a plan asks for it
 
-// Whose quota the measures speak of: of the replayed site or, for a side without tenants, the other
-// one's.
+// Whose quota the measures use: that of the replayed site, or, for a side without tenants, that of
+// the other site.
 struct Yardstick {
   sched::TenancyPtr view = std::make_shared<const sched::Tenancy>();
-  std::map<std::string, std::uint32_t> nodes;     // quota node by tenant
-  Duration deadline = kKillTime + kPlanningTime;  // of a reclaim: + the longest grace of a class
+  std::map<std::string, std::uint32_t> nodes;  // quota node by tenant
+  // of a reclaim; the longest grace of a class is added
+  Duration deadline = kKillTime + kPlanningTime;
 };
 Yardstick yardstick_of(const Site& site);
 
@@ -43,22 +45,22 @@ struct Happening {
   Instant at{};
   What what = What::submitted;
   std::uint32_t job = 0;               // index in the trace
-  std::optional<std::uint32_t> other;  // preempted: for which job
+  std::optional<std::uint32_t> other;  // if preempted: the job that needed the room
   double lost = 0;                     // unit-seconds of work
-  std::string nodes;                   // started: host list
+  std::string nodes;                   // if started: host list
 };
 
 struct JobResult {
-  std::int64_t units = 0;           // GPUs, or cores
+  std::int64_t units = 0;           // GPUs or cores
   std::uint32_t tenant = 0;         // index
-  std::optional<Instant> foretold;  // its start, when a plan first said one
-  std::optional<Instant> started;   // first
-  std::optional<Instant> ended;     // for good
+  std::optional<Instant> foretold;  // the first start that a plan has predicted
+  std::optional<Instant> started;   // first start
+  std::optional<Instant> ended;     // final end
   std::uint32_t preemptions = 0;
   double lost = 0;         // unit-seconds
-  bool cancelled = false;  // by a preemption whose class says so
+  bool cancelled = false;  // preempted by a class whose victims are cancelled
   bool left_out = false;   // larger than the cluster
-  bool given_up = false;   // could not end before it was due any more
+  bool given_up = false;   // it could no longer end before it was due
 };
 
 struct Outcome {
@@ -74,14 +76,14 @@ struct Outcome {
   Duration deadline{};
   std::int64_t total = 0;  // units of the cluster
   double jain = 1, jain_time = 0;
-  double reclaimed = 0;  // unit-seconds that ran on room made by preemption
+  double reclaimed = 0;  // unit-seconds that jobs ran in room made by preemption
   std::uint64_t plans = 0, backfilled = 0, preemptions = 0;
-  std::string audit;  // of the replica at the end; "" = right
+  std::string audit;  // audit of the replica at the end; "" = correct
 };
 
 struct ReplayOptions {
-  bool happenings = false;                   // keep them
-  std::optional<Duration> checkpoint_every;  // of jobs that do not say
+  bool happenings = false;                   // keep the list of happenings
+  std::optional<Duration> checkpoint_every;  // for jobs that do not say it
   std::function<void(std::size_t done, std::size_t all)> progress;
 };
 

@@ -1,5 +1,6 @@
-// The fair-share tree of a replay: tenant, project, user, with decayed usage, as the controller
-// keeps it (ctld/core/tenancy/shares.h): a job is charged from its start until it has let go.
+// The fair-share tree of a replay: tenant, project and user, with decayed usage, as the controller
+// has it (ctld/core/tenancy/shares.h). A job is charged from its start until it has released
+// everything.
 #pragma once
 
 #include <map>
@@ -17,7 +18,7 @@ class ShareBook {
  public:
   ShareBook(const core::CompiledTenancy& compiled) : compiled_(compiled) {}
 
-  // The user's leaf; new nodes are among the changes that the next call of take_changes() returns.
+  // The user's leaf. If nodes are new, the next call of take_changes() returns them too.
   sched::ShareId leaf(const std::string& tenant, const std::string& project,
                       const std::string& user) {
     const auto top = node_for(std::nullopt, tenant, 1);
@@ -33,13 +34,15 @@ class ShareBook {
     return node_for(node_for(top, account, shares), user, of_user);
   }
 
-  // From now on the leaf and all above it are charged `by` more per second, for `jobs` more jobs.
+  // From now on the leaf and everything above it are charged `by` more per second, for `jobs` more
+  // jobs.
   void change_rate(sched::ShareId leaf, Instant now, double by, int jobs) {
     for (std::optional<sched::ShareId> at = leaf; at; at = nodes_[at->value()].view.parent) {
       Node& node = nodes_[at->value()];
       sched::advance(node.view.usage, now, compiled_.view->half_life);
       node.running += jobs;
-      // With nothing left the rate is exactly zero: sums of floating point do not cancel out.
+      // When no job is left the rate is set to exactly zero, because sums of floating point numbers
+      // do not cancel out.
       node.view.usage.rate = node.running == 0 ? 0 : node.view.usage.rate + by;
       changes_.push_back(node.view);
     }

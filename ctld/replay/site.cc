@@ -16,8 +16,8 @@ namespace gantry::replay {
 namespace {
 
 constexpr std::uint32_t kMostNodes = 1'000'000;
-constexpr std::uint32_t kMostPerNode = 65'535;  // cores have numbers of 16 bits
-constexpr std::uint32_t kPlannedAhead = 100;    // as the controller has it
+constexpr std::uint32_t kMostPerNode = 65'535;  // the numbers of cores have 16 bits
+constexpr std::uint32_t kPlannedAhead = 100;    // the same as in the controller
 
 std::optional<std::uint32_t> number(std::string_view text, std::uint32_t most) {
   std::uint32_t value = 0;
@@ -26,7 +26,7 @@ std::optional<std::uint32_t> number(std::string_view text, std::uint32_t most) {
   return value;
 }
 
-// "90x8gpu", "1x100cpu"; nullopt: it is not of that form.
+// Reads "90x8gpu" or "1x100cpu"; nullopt if the text has another form.
 std::optional<Result<Cluster>> short_form(const std::string& text) {
   const std::size_t x = text.find('x');
   const bool gpu = text.ends_with("gpu");
@@ -83,7 +83,7 @@ Result<bool> on_or_off(std::string_view key, std::string_view value) {
   return *flag;
 }
 
-// Switches that are a length of time.
+// Sets a switch whose value is a length of time.
 Result<void> set_length(PolicyChoice& policy, std::string_view key, std::string_view value) {
   std::optional<bool> flag;
   if (const auto word = config::parse_bool(value); word && key != "half_life") flag = *word;
@@ -130,7 +130,8 @@ Result<void> set_switch(PolicyChoice& policy, std::string_view key, std::string_
       return fail(ErrorCode::usage,
                   fmt::format("policy: {}: must be 0 to {} or all, not \"{}\"", key, kMost, value));
     (key == "ahead" ? policy.switches.ahead : policy.switches.reservations) = *n;
-    // A plan for each job is kept as early as it can be: looked at again after every end.
+    // If every job has a plan, each plan is kept as early as possible: it is checked again after
+    // every end of a job.
     if (value == "all") policy.switches.replans = *n;
     return {};
   }
@@ -192,7 +193,7 @@ void add_nodes(Site& site, const Cluster& cluster) {
 void add_queues(Site& site, const Cluster& cluster) {
   sched::PartitionChanged all;
   for (const sched::NodeChanged& node : site.nodes) all.nodes.push_back(node.node);
-  add_queue(site, "", all);  // whoever has no other
+  add_queue(site, "", all);  // for jobs without another queue
   for (const PartitionConfig& config : cluster.partitions) {
     sched::PartitionChanged queue;
     for (const std::string& name : config.nodes)
@@ -289,9 +290,9 @@ std::vector<tenancy::Document> mean_tenants(const Cluster& cluster, const Trace&
     sum += use / span;
   }
   const double scale = std::min(1.0, static_cast<double>(cluster.total) / sum);
-  const std::int64_t each = 1000;  // of a core or a GPU
+  const std::int64_t each = 1000;  // units in a core or a GPU
   std::vector<tenancy::Document> out;
-  tenancy::QuotaLine rest;  // is nobody's own
+  tenancy::QuotaLine rest;  // quota that belongs to no tenant
   rest.resource = cluster.unit;
   rest.nominal = cluster.total * each;
   for (const auto& [name, use] : work) {
@@ -353,7 +354,7 @@ Result<JobShape> shape_of(const TraceJob& job, const Cluster& cluster) {
   for (const NodeConfig& node : cluster.nodes)
     most = std::max(most, by_gpu ? node.gpus : node.cpus);
   std::uint32_t nodes = job.nodes > 0 ? job.nodes : (units + most - 1) / most;
-  if (job.nodes == 0)  // all nodes of a gang give the same
+  if (job.nodes == 0)  // all nodes of a gang give the same amount
     while (units % nodes != 0) ++nodes;
   if (nodes > cluster.nodes.size() || units % nodes != 0 || units / nodes > most)
     return fail(ErrorCode::never_fits, fmt::format("{} {} on {} nodes of {}", units,

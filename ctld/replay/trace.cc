@@ -69,7 +69,7 @@ Result<std::string> unpack(const std::string& path) {
   return text;
 }
 
-// What a text that is none begins with.
+// The first bytes of a packed file, which is no text.
 struct Packed {
   std::string_view magic, what;
 };
@@ -119,7 +119,7 @@ Result<T> number(std::string_view text, double low, double high) {
   return static_cast<T>(value);
 }
 
-// Seconds, or "36h", "1-12:00:00".
+// Reads seconds, or "36h", "1-12:00:00".
 Result<Duration> length(std::string_view text) {
   if (text.find_first_not_of("0123456789.") == std::string_view::npos) {
     const auto s = number<double>(text, 0, kMostSeconds);
@@ -129,8 +129,8 @@ Result<Duration> length(std::string_view text) {
   return config::parse_length(text);
 }
 
-// What may stand behind the seconds of a date and time: parts of a second, and how far the clock is
-// from UTC. Nothing: UTC.
+// Reads what may follow the seconds of a date and time: a fraction of a second, and the clock's
+// offset from UTC. Without an offset it is UTC.
 std::optional<Duration> behind_seconds(std::string_view rest) {
   Duration more{};
   if (rest.starts_with('.')) {
@@ -155,8 +155,8 @@ std::optional<Duration> behind_seconds(std::string_view rest) {
   return rest.front() == '+' ? more - minutes(east) : more + minutes(east);
 }
 
-// Seconds from the trace's beginning (or since 1970), "6h", or a date and time
-// "2017-10-09 07:01:55".
+// Reads seconds from the trace's beginning (or since 1970), "6h", or a date and time "2017-10-09
+// 07:01:55".
 Result<Instant> moment(std::string_view text) {
   if (text.size() >= 19 && text[4] == '-' && text[7] == '-' &&
       (text[10] == ' ' || text[10] == 'T')) {
@@ -252,10 +252,10 @@ constexpr FieldRow kFields[] = {
     {"ended", set_moment<&TraceJob::ended>},
 };
 
-// Names in public traces: Philly's, as its authors published it, Helios's, Acme's, and Alibaba's of
-// recommendation models (DLRM, 2025).
+// Names of columns in public traces: Philly's, as its authors published it, Helios's, Acme's, and
+// Alibaba's trace of recommendation models (DLRM, 2025).
 struct Alias {
-  std::string_view name, field;  // "": says nothing that is not in the others, or nothing of use
+  std::string_view name, field;  // field "": the column is not used
 };
 constexpr Alias kAliases[] = {
     {"timestamp", "submit"},
@@ -301,7 +301,7 @@ constexpr Alias kAliases[] = {
     {"memory_limit", ""},
     {"disk_request", ""},
     {"disk_limit", ""},
-    {"", ""},  // a comma at the end of the header
+    {"", ""},  // for a comma at the end of the header
 };
 
 const FieldRow* row_of(std::string_view field) {
@@ -349,7 +349,8 @@ Result<std::string> read_text(const std::string& path) {
   if (path == "-") return drain(STDIN_FILENO, "standard input");
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return fail(ErrorCode::not_found, fmt::format("{}: {}", path, std::strerror(errno)));
-  // By what it is, not by its name: many a file.gz was unpacked by a browser on its way.
+  // The format is recognised by its first bytes and not by its name, because browsers often unpack
+  // a file.gz while they download it.
   std::array<char, 2> begin{};
   const bool packed = ::pread(fd, begin.data(), begin.size(), 0) == 2 &&
                       std::string_view(begin.data(), begin.size()) == kGzip;
@@ -360,7 +361,7 @@ Result<std::string> read_text(const std::string& path) {
 
 namespace {
 
-constexpr std::string_view kMark{"\xef\xbb\xbf"};  // of UTF-8
+constexpr std::string_view kMark{"\xef\xbb\xbf"};  // UTF-8's byte order mark
 
 template <class Which>
 void leave_out(Trace& trace, Which which, std::string_view why) {

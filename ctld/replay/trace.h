@@ -1,18 +1,19 @@
-// A trace: which jobs came when, and how long they ran. Read from
+// A trace: which jobs were submitted when, and how long they ran. A trace is read from
 //
-//   *.swf          Standard Workload Format (Parallel Workloads Archive): processors are GPUs where
-//                  the cluster has some, else cores; memory is not looked at
+//   *.swf          Standard Workload Format (Parallel Workloads Archive): processors are GPUs if
+//                  the cluster has some, else cores; memory is ignored
 //   *.csv          a header names the columns: submit, run, limit, gpus, cpus, nodes, memory,
-//                  tenant, project, user, class, checkpoint, due (after the submit), app and
-//                  max_per_node (jobs of that app on one node), began and ended (instead
-//                  of run), id, and the names that some public traces have for them. Parted by , ;
-//                  or tabs
+//                  tenant, project, user, class, checkpoint, due (time after the submit), app and
+//                  max_per_node (most jobs of that app on one node), began and ended (instead
+//                  of run), id; some public traces' own names are known too. Columns are separated
+//                  by , ; or tabs
 //   *.json         a list of objects with these fields, one object on each line, or what
 //                  `gacct --json` prints
 //
-// packed by gzip or not; "-" is standard input. Errors say FILE:LINE: FIELD: what. What is odd and
-// still has a meaning is taken, and said in a note: jobs that never ran or ask for nothing are left
-// out, -1 (or NaN, null, nothing) is "not given", a job's run ends at its limit.
+// A file may be packed by gzip; "-" is standard input. Errors say FILE:LINE: FIELD: what is wrong.
+// Odd values with a clear meaning are accepted and reported in a note: jobs that never ran or ask
+// for nothing are left out, -1 (or NaN, null, nothing) means "not given", and a run ends at its
+// limit.
 #pragma once
 
 #include <cstdint>
@@ -30,21 +31,21 @@ struct TraceJob {
   std::uint64_t id = 0;  // as in the trace
   std::int64_t line = 0;
   Instant submit{};
-  Duration run{};                 // what it needs; more than its limit is cut off
-  std::optional<Duration> limit;  // unset: exactly `run`
+  Duration run{};                 // time that it needs; cut off at its limit
+  std::optional<Duration> limit;  // not set: exactly `run`
   bool unlimited = false;         // has no limit
-  std::uint32_t processors = 0;   // GPUs where the cluster has some, else cores
+  std::uint32_t processors = 0;   // GPUs if the cluster has some, else cores
   std::uint32_t gpus = 0;         // over all nodes
-  std::uint32_t cpus = 0;         // over all nodes; 0 with GPUs = one for each
-  std::uint32_t nodes = 0;        // 0 = as few as do
+  std::uint32_t cpus = 0;         // over all nodes; 0 with GPUs = one for each GPU
+  std::uint32_t nodes = 0;        // 0 = as few as possible
   std::int64_t memory = 0;        // bytes on each node; 0 = the queue's default
   std::string tenant, project, user, priority_class;
-  std::optional<Duration> checkpoint;   // it saves its state so often
-  std::optional<Duration> due;          // after the submit
-  std::string app;                      // of it no more than max_per_node are on one node
+  std::optional<Duration> checkpoint;   // how often it saves its state
+  std::optional<Duration> due;          // time after the submit
+  std::string app;                      // at most max_per_node jobs of it are on one node
   std::uint32_t max_per_node = 0;       // 0 = any number
-  std::optional<Instant> began, ended;  // instead of `run`
-  Duration logged_wait{};               // SWF field 3: what the log's own scheduler did
+  std::optional<Instant> began, ended;  // given instead of `run`
+  Duration logged_wait{};               // SWF field 3: the wait under the log's own scheduler
 };
 
 struct Trace {
@@ -53,11 +54,11 @@ struct Trace {
   std::vector<std::string> notes;
 };
 
-enum class TenantField : std::uint8_t { group, user, queue };  // of SWF
+enum class TenantField : std::uint8_t { group, user, queue };  // the SWF field that is the tenant
 enum class TraceFormat : std::uint8_t { by_name, swf, csv, json };
 
 struct TraceOptions {
-  TraceFormat format = TraceFormat::by_name;  // of standard input: json
+  TraceFormat format = TraceFormat::by_name;  // format of standard input: json
   TenantField tenant = TenantField::group;
 };
 
@@ -65,21 +66,22 @@ Result<Trace> read_trace(const std::string& path, const TraceOptions& options);
 Result<Trace> parse_trace(const std::string& text, const std::string& name, TraceFormat format,
                           const TraceOptions& options);
 
-// The field that a column's name stands for; "" = known, and not used; nullopt: no_such_field().
+// The field that a column's name stands for; "" = known but not used; nullopt: the error is
+// no_such_field().
 std::optional<std::string_view> field_of(std::string_view name);
 std::string no_such_field(std::string_view name);
 bool is_missing(std::string_view text);
-// One field of a CSV or JSON job, by field_of()'s name.
+// Sets one field of a CSV or JSON job, by its name from field_of().
 Result<void> set_field(TraceJob& job, std::string_view field, std::string_view text);
 
-// Times before this are read, and lengths up to it: 100 years.
+// Limit for times and lengths that are read: 100 years.
 inline constexpr double kMostSeconds = 36'500.0 * 86'400;
 
-// The text of a file; through gzip if it is packed.
+// The text of a file; unpacked if it is gzip.
 Result<std::string> read_text(const std::string& path);
 
-// Limits as users ask for them, where the trace has exact ones: run x U(1, 1 + factor), up to the
-// next of 5, 15, 30 min, 1, 2, 4, 8, 24 h. The same for the same ids.
+// Draws limits as users ask for them, for a trace with exact ones: run x U(1, 1 + factor), rounded
+// up to the next of 5, 15, 30 min, 1, 2, 4, 8, 24 h. The same ids always give the same limits.
 void draw_limits(Trace& trace, double factor);
 
 // ---- for the readers

@@ -1,5 +1,5 @@
-// Standard Workload Format, version 2.2 (Chapin et al. 1999): 18 numbers on a line, ';' comments,
-// -1 where something is not known.
+// Reads Standard Workload Format, version 2.2 (Chapin et al. 1999): 18 numbers on a line, ';'
+// comments, and -1 for unknown values.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -81,8 +81,8 @@ Result<Trace> parse_swf(std::string_view text, const std::string& name, TenantFi
   Trace trace;
   trace.name = name;
   Reader reader{name};
-  // A job that was swapped out or saved has a line for all of it and one for each part (status 2
-  // to 4): the parts say nothing new where the whole is there.
+  // A job that was swapped out or saved has one line for the whole job and one for each part
+  // (status 2 to 4). If the whole is there, the parts say nothing new.
   std::vector<TraceJob> parts;
   std::set<std::uint64_t> whole;
   for (std::size_t at = 0; at < text.size();) {

@@ -1,4 +1,4 @@
-// Traces as tables: CSV with a header, JSON lists, and what `gacct --json` prints.
+// Reads traces that are tables: CSV with a header, JSON lists, and what `gacct --json` prints.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -15,7 +15,8 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(from, text.find_last_not_of(" \t\r") - from + 1);
 }
 
-// The values of a line; nullopt: a quote is not closed. Inside of quotes "" is a quote (RFC 4180).
+// The values of a line; nullopt if a quote is not closed. Inside quotes "" stands for a quote (RFC
+// 4180).
 std::optional<std::vector<std::string>> cells_of(std::string_view line, char separator) {
   std::vector<std::string> cells;
   for (std::size_t at = 0; at <= line.size(); ++at) {
@@ -38,13 +39,13 @@ std::optional<std::vector<std::string>> cells_of(std::string_view line, char sep
   return cells;
 }
 
-// Of the header: the first of these that is in it.
+// The separator of the header: the first of these characters that is in it.
 char separator_of(std::string_view header) {
   const std::size_t at = header.find_first_of(",;\t");
   return at == std::string_view::npos ? ',' : header[at];
 }
 
-// Fields by column; "" = not used.
+// The field of each column; "" = not used.
 Result<std::vector<std::string>> columns_of(const std::vector<std::string>& header, Trace& trace,
                                             std::int64_t line) {
   std::vector<std::string> columns;
@@ -70,13 +71,13 @@ Result<std::vector<std::string>> columns_of(const std::vector<std::string>& head
   return columns;
 }
 
-// The objects of a list, one after the other, with their lines: a list of millions is no single
-// JSON text.
+// Reads the objects of a list one after the other, with their line numbers. A list of millions is
+// not parsed as a single JSON text.
 class Objects {
  public:
   explicit Objects(std::string_view text) : text_(text) {}
 
-  // To behind the '[' of the outer list, or of "rows"; or there is no list, but objects.
+  // Moves past the '[' of the outer list, or of "rows". Objects without a list are accepted too.
   bool open() {
     while (at_ < text_.size() && is_blank(text_[at_])) step();
     if (at_ < text_.size() && text_[at_] == '[') return step(), true;
@@ -88,7 +89,7 @@ class Objects {
     while (at_ <= list) step();
     return true;
   }
-  // The next object's text; "" at the list's end or where it is no list of objects.
+  // The text of the next object; "" at the end of the list, or if it is no list of objects.
   std::string_view next() {
     while (at_ < text_.size() && (is_blank(text_[at_]) || text_[at_] == ',')) step();
     line_of_object = line_;
@@ -139,8 +140,8 @@ std::string text_of(codec::JsonNode object, std::string_view name) {
   return text ? std::string(*text) : std::string();
 }
 
-// A row of `gacct --json`: what ran is replayed with what it held and how long. Jobs that never
-// started are left out, and so are those that still run.
+// Reads a row of `gacct --json`. A job that has run is replayed with what it held and as long as it
+// ran. Jobs that never started, or that still run, are left out.
 Result<std::optional<TraceJob>> history_job(codec::JsonNode row, const std::string& name,
                                             std::int64_t line) {
   const auto submitted = integer(row, "submitted");

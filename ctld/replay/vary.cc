@@ -48,7 +48,8 @@ Result<void> set_value(Variation& v, std::string_view key, std::string_view text
   return {};
 }
 
-// The work of one GPU on as many: for so much shorter a time, but at least a second.
+// Gives the work of one GPU to several: the time becomes shorter in proportion, but is at least a
+// second.
 void make_large(TraceJob& job, std::uint32_t gpus) {
   const auto shorter = [&](Duration d) { return std::max(seconds(1), Duration{d.us / gpus}); };
   if (job.processors > 0) job.processors = gpus;
@@ -101,7 +102,7 @@ Result<void> vary(Trace& trace, const Variation& v) {
   if (jobs.empty())
     return fail(ErrorCode::invalid_argument,
                 fmt::format("{}: no job in that part of it", trace.name));
-  if (v.permute)  // Fisher and Yates; a limit belongs to its run
+  if (v.permute)  // Fisher and Yates; each limit stays with its run time
     for (std::size_t i = jobs.size() - 1; i > 0; --i) {
       const auto other = static_cast<std::size_t>(drawn(v.seed, i) * static_cast<double>(i + 1));
       std::swap(jobs[i].run, jobs[other].run);

@@ -223,7 +223,7 @@ Result<void> LmdbStore::fold(const FoldBatch& batch) {
       Bytes bytes = blob_key(it->second.number, it->first);
       MDB_val key = as_val(bytes);
       e = mdb_del(txn, env_->dbi(Db::blobs), &key, nullptr);
-      if (e == MDB_NOTFOUND) e = 0;  // the same spec was named twice
+      if (e == MDB_NOTFOUND) e = 0;  // the same blob was named twice
     }
     if (e != 0) return e;
     std::uint64_t applied = batch.applied.value();

@@ -75,7 +75,7 @@ Result<void> check_reservation(const Context& ctx, const Identity& who, const Pa
 bool let_into(const State& state, const Job& job, const std::string& name) {
   const auto it = state.tenancy.reservations.find(name);
   if (it == state.tenancy.reservations.end()) return true;
-  const Reservation& r = it->second;
+  const AdvanceReservation& r = it->second;
   if (r.made <= std::max(job.submitted, job.window_named)) return true;
   const std::string user(state.names.text(job.user));
   return among(r.users, user) || r.by == user ||
