@@ -142,8 +142,9 @@ struct State {
   tsl::robin_map<std::uint64_t, JobId> requests;      // by request_key()
   std::map<Uid, UserJobs> users;
   std::unordered_map<std::uint64_t, IdList> same_name;               // (uid, name): not ended
-  std::unordered_map<std::uint64_t, std::vector<JobId>> singletons;  // (uid, name): open ones
-  std::map<DependencyKey, std::vector<JobId>> dependents;            // with that one open
+  // Once for each open dependency, by id: a job may have several of one kind.
+  std::unordered_map<std::uint64_t, std::multiset<JobId>> singletons;  // (uid, name)
+  std::map<DependencyKey, std::multiset<JobId>> dependents;
   std::deque<std::pair<Instant, JobId>> ended;                       // in order of their end
   Counters counters;
   std::vector<QueueCounts> queues;  // by PartitionId
