@@ -316,4 +316,19 @@ TEST_CASE("a page of jobs ends before their lists of tasks are more than a messa
   CHECK(seen == jobs);
 }
 
+// A node with a key that was stolen, say.
+TEST_CASE("a node moves the ids of jobs on by so much in all, however often it registers") {
+  Controller c(config());
+  for (int i = 0; i < 5; ++i) {
+    proto::NodeRegister m;
+    m.node = "n0";
+    m.boot_id = "boot";
+    m.memory = std::int64_t{16} << 30;
+    for (std::uint16_t cpu = 0; cpu < 8; ++cpu) m.cpus.push_back(cpu);
+    m.highest_job = JobId(c.state().last_job.value() + proto::kMostIdsAhead);
+    c.step(FromNode{"n0", std::move(m)});
+    CHECK(c.state().last_job == JobId(proto::kMostIdsAhead));
+  }
+}
+
 }  // namespace gantry::core::test::cost_test
