@@ -1,5 +1,5 @@
-// Whose a job is, read out of its stored spec without the rest: asked for each message that comes out
-// of a job, while a spec may have a million bytes.
+// Whose a job is, read out of its stored spec without the rest: it is asked for each message that
+// comes out of a job, and a spec may have a million bytes.
 #pragma once
 
 #include "common/job/job_spec.h"
