@@ -105,6 +105,7 @@ void Server::relayed(const std::string& node, const proto::NodeRelay& relay) {
     return;
   }
   std::optional<core::ConnectionId> dropped;
+  const Duration began = loop_time();
   rpc::Session& session = channels_.of_channel(node, relay.channel, dropped);
   forget_session(dropped);
   auto who = core_->inside_identity(node, relay.key);
@@ -113,6 +114,7 @@ void Server::relayed(const std::string& node, const proto::NodeRelay& relay) {
     return;
   }
   session.identity = std::move(*who);
+  limits_.took(session.identity->owner.uid, loop_time() - began);  // finding out who asks
   from_client(session, {proto::kProtocolVersion, relay.type, relay.request}, relay.body);
 }
 

@@ -54,6 +54,8 @@ struct Wait {
   Uid uid{};
   std::vector<JobId> jobs;
   bool until_started = false;
+  // Of these jobs the first ones, this many, have come so far when they were last looked at.
+  std::size_t reached = 0;
 };
 
 struct LogRequest {

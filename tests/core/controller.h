@@ -61,6 +61,7 @@ class Controller {
     (void)turn();
   }
   [[nodiscard]] const State& state() const { return core_->state(); }
+  [[nodiscard]] EventSeq last_event() const { return store_.stats().last; }
 
  private:
   std::vector<Reply> turn() {

@@ -217,5 +217,30 @@ TEST_CASE("a fault of a slice ends that slice's job, and nobody new comes beside
   CHECK(running == 2);
 }
 
+// Of a node whose key was stolen, say: the planner of the whole cluster takes no harm.
+TEST_CASE("eight GPUs of one number are one, and sockets are no more than cores") {
+  Cluster c(1);
+  proto::NodeRegister m;
+  m.node = "n1";
+  m.boot_id = "boot";
+  for (std::uint16_t cpu = 0; cpu < 32; ++cpu) m.cpus.push_back(cpu);
+  m.memory = std::int64_t{512} << 30;
+  m.sockets = UINT32_MAX;
+  m.gpus = gpus_of(0, 1);
+  for (GpuDevice& gpu : m.gpus.gpus) {
+    gpu.index = 1;
+    gpu.mig = false;
+  }
+  c.say("n1", std::move(m));
+  c.turn();
+  const double began = cpu_seconds();
+  for (int i = 0; i < 2; ++i) {
+    c.submit("whole", 1, "");
+    c.plan();
+  }
+  CHECK(c.launched.size() == 1);
+  CHECK(cpu_seconds() - began < 1);
+}
+
 }  // namespace
 }  // namespace gantry::core

@@ -44,6 +44,37 @@ TEST_CASE("an OrdinalSet does as a set does") {
   }
 }
 
+TEST_CASE("whole sets are put together and taken out as their elements are") {
+  std::mt19937 random(11);
+  const auto some = [&] {
+    OrdinalSet set;
+    for (std::uint32_t n = random() % 12; n > 0; --n) {
+      const std::uint32_t first = random() % 50;
+      const std::uint32_t last = first + random() % 5;
+      set.insert(Span{first, last});
+    }
+    return set;
+  };
+  for (int i = 0; i < 4000; ++i) {
+    const OrdinalSet a = some(), b = some();
+    std::set<std::uint32_t> both = elements(a), left = elements(a);
+    for (const std::uint32_t e : elements(b)) {
+      both.insert(e);
+      left.erase(e);
+    }
+    OrdinalSet joined = a, less = a;
+    joined.insert(b);
+    less.erase(b);
+    REQUIRE(elements(joined) == both);
+    REQUIRE(joined.count() == both.size());
+    REQUIRE(elements(less) == left);
+    REQUIRE(less.count() == left.size());
+    for (const OrdinalSet* set : {&joined, &less})
+      for (std::size_t k = 1; k < set->spans().size(); ++k)
+        REQUIRE(set->spans()[k].first > set->spans()[k - 1].last + 1);
+  }
+}
+
 TEST_CASE("intersections and unsorted spans") {
   const OrdinalSet a = OrdinalSet::from_spans({{10, 20}, {0, 4}, {3, 6}});
   CHECK(a.spans() == std::vector<Span>{{0, 6}, {10, 20}});
@@ -63,4 +94,7 @@ TEST_CASE("indexes with steps map to ordinals and back") {
   CHECK(indexes.select({{1, 100, 9}}).spans() == std::vector<Span>{{0, 0}, {8, 8}});
   const auto ranges = indexes.ranges_of(indexes.select({{4, 21, 1}}));
   CHECK(ranges == std::vector<IndexRange>{{5, 9, 2}, {20, 21, 1}});
+  const auto pieces = indexes.ranges_of(OrdinalSet::from_spans({{0, 1}, {4, 5}, {8, 8}}));
+  CHECK(pieces == std::vector<IndexRange>{{1, 3, 2}, {9, 9, 1}, {20, 20, 1}, {100, 100, 1}});
+  CHECK(ArrayIndexes().ranges_of({}).empty());
 }

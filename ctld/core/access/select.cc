@@ -2,6 +2,8 @@
 #include "ctld/core/access/select.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include <fmt/core.h>
 
@@ -16,23 +18,56 @@ bool among(const std::vector<std::string>& list, const std::string& text) {
   return list.empty() || std::find(list.begin(), list.end(), text) != list.end();
 }
 
-void add_array(const State& state, const Job& array, const std::vector<IndexRange>& ranges,
-               std::vector<Selected>& out) {
-  const ArrayState& tasks = *array.tasks;
-  if (ranges.empty()) {
-    out.push_back({array.id, std::nullopt, !tasks.elements.empty()});
-    for (const auto& [ordinal, element] : tasks.elements)
-      out.push_back({element, std::nullopt, true});
-    return;
+// What a request says of one array, put together before any task is listed: to name it a hundred
+// thousand times costs no more than once.
+struct NamedArray {
+  bool whole = false;
+  bool whole_first = false;  // before any of its tasks
+  std::vector<Span> tasks;   // ordinals that were named before the whole array was
+
+  // Nothing of it may be there: false.
+  bool add(const State& state, const Job& array, const std::vector<IndexRange>& ranges) {
+    if (ranges.empty()) {
+      whole_first = whole_first || (!whole && tasks.empty());
+      whole = true;
+      return true;
+    }
+    const OrdinalSet wanted = array.tasks->indexes.select(ranges);
+    const auto& spans = wanted.spans();
+    if (std::none_of(spans.begin(), spans.end(),
+                     [&](Span span) { return has_any(state, *array.tasks, span); }))
+      return false;
+    if (!whole) tasks.insert(tasks.end(), spans.begin(), spans.end());
+    return true;
   }
-  const OrdinalSet wanted = tasks.indexes.select(ranges);
-  OrdinalSet pending = wanted.intersect(tasks.pending);
-  if (!pending.empty()) out.push_back({array.id, std::move(pending), false});
-  for (const Span span : wanted.spans())
+
+  void list(const State& state, const Job& array, std::vector<Selected>& out) const {
+    const ArrayState& all = *array.tasks;
+    const OrdinalSet wanted = OrdinalSet::from_spans(tasks);
+    OrdinalSet pending = wanted.intersect(all.pending);
+    if (whole)
+      out.push_back({array.id, std::nullopt, whole_first && !all.elements.empty()});
+    else if (!pending.empty())
+      out.push_back({array.id, std::move(pending), false});
+    for (const Span span : wanted.spans())
+      for (auto it = all.elements.lower_bound(span.first);
+           it != all.elements.end() && it->first <= span.last; ++it)
+        if (state.jobs.find(it->second) != nullptr)
+          out.push_back({it->second, std::nullopt, false});
+    if (!whole) return;
+    for (const auto& [ordinal, element] : all.elements)
+      out.push_back({element, std::nullopt, true});
+  }
+
+ private:
+  static bool has_any(const State& state, const ArrayState& tasks, Span span) {
+    if (tasks.pending.meets(span)) return true;
     for (auto it = tasks.elements.lower_bound(span.first);
          it != tasks.elements.end() && it->first <= span.last; ++it)
-      if (state.jobs.find(it->second) != nullptr) out.push_back({it->second, std::nullopt, false});
-}
+      if (state.jobs.find(it->second) != nullptr) return true;
+    return false;
+  }
+};
 
 // 12+1 is one component, 12 (the leader's id) all of them; another's own id is that one.
 void add_components(const State& state, const Job& job, const proto::JobRef& ref,
@@ -99,34 +134,31 @@ std::vector<Selected> resolve(const State& state, const Identity& who,
                               std::vector<proto::JobRef>& unknown, May what) {
   const Reach reach(state, who);
   std::vector<Selected> out;
+  std::map<JobId, NamedArray> arrays;
+  std::set<JobId> whole;  // leaders that are named with all their components
   for (const proto::JobRef& ref : refs) {
-    const std::size_t before = out.size();
     const Job* job = state.jobs.find(ref.job);
-    if (job != nullptr && reach.may(what, state, *job)) {
+    const bool known = job != nullptr && reach.may(what, state, *job) && [&] {
+      if (job->is_array()) return arrays[job->id].add(state, *job, ref.tasks);
+      if (!ref.tasks.empty()) return false;
       const auto& het = class_of(state, *job).het;
-      if (job->is_array())
-        add_array(state, *job, ref.tasks, out);
-      else if (het && ref.tasks.empty())
+      if (het && het->offset == 0 && !ref.component && !whole.insert(job->id).second) return true;
+      const std::size_t before = out.size();
+      if (het)
         add_components(state, *job, ref, out);
-      else if (ref.tasks.empty() && !ref.component)
+      else if (!ref.component)
         out.push_back({job->id, std::nullopt, false});
-    }
-    if (out.size() == before) unknown.push_back(ref);
+      return out.size() > before;
+    }();
+    if (!known) unknown.push_back(ref);
   }
+  for (const auto& [id, named] : arrays) named.list(state, state.jobs.at(id), out);
   std::stable_sort(out.begin(), out.end(),
                    [](const Selected& a, const Selected& b) { return a.job < b.job; });
-  // One entry per job; several sets of tasks of one array are joined.
-  std::vector<Selected> unique;
-  for (Selected& s : out) {
-    if (unique.empty() || unique.back().job != s.job) {
-      unique.push_back(std::move(s));
-    } else if (!s.tasks) {
-      unique.back().tasks.reset();
-    } else if (unique.back().tasks) {
-      for (const Span span : s.tasks->spans()) unique.back().tasks->insert(span);
-    }
-  }
-  return unique;
+  const auto end = std::unique(out.begin(), out.end(),
+                               [](const Selected& a, const Selected& b) { return a.job == b.job; });
+  out.erase(end, out.end());
+  return out;
 }
 
 void walk_jobs(const State& state, const Identity& who, const JobMatch& match, JobId after,

@@ -127,7 +127,7 @@ void apply_event(MutableState& state, Instant, const event::TaskDependencySettle
   JobEdit job(state, e.array);
   GANTRY_ASSERT(job->tasks != nullptr, "an array");
   OrdinalSet& set = e.met ? job->tasks->corr_met : job->tasks->corr_never;
-  for (const Span span : e.ordinals) set.insert(span);
+  set.insert(OrdinalSet::from_spans(e.ordinals));
 }
 
 void apply_event(MutableState& state, Instant at, const event::TasksCancelled& e) {
@@ -137,7 +137,7 @@ void apply_event(MutableState& state, Instant at, const event::TasksCancelled& e
   const OrdinalSet gone = OrdinalSet::from_spans(e.ordinals);
   GANTRY_ASSERT(gone.intersect(tasks.pending).count() == gone.count(), "only pending tasks");
   tasks.pending.erase(gone);
-  for (const Span span : gone.spans()) tasks.done_bad.insert(span);
+  tasks.done_bad.insert(gone);
   tasks.note_end(e.outcome, {});
   tasks.never_started -= gone.count();
   // Two of these within a microsecond would be one history entry.

@@ -4,6 +4,7 @@
 #include "ctld/core/job/submit/blobs.h"
 #include "ctld/core/state/budget_state.h"
 #include "ctld/core/state/record.h"
+#include "ctld/core/state/spec_owner.h"
 #include "ctld/core/state/trigger_state.h"
 #include "ctld/core/usage_event.h"
 
@@ -14,6 +15,7 @@ GANTRY_CODEC_INSTANTIATE(core::JobRecord)
 GANTRY_CODEC_INSTANTIATE_BINARY(core::StoredSpec)
 GANTRY_CODEC_INSTANTIATE_BINARY(core::SpecHead)
 GANTRY_CODEC_INSTANTIATE_BINARY(core::SpecTail)
+GANTRY_CODEC_INSTANTIATE_BINARY(core::SpecOwner)
 GANTRY_CODEC_INSTANTIATE_BINARY(core::NodeRecord)
 GANTRY_CODEC_INSTANTIATE_BINARY(core::PartitionRecord)
 GANTRY_CODEC_INSTANTIATE_BINARY(core::TextRecord)

@@ -54,11 +54,13 @@ void cancel_tasks(Context& ctx, JobId array, const OrdinalSet& tasks, const std:
 }
 
 // A heterogeneous job starts whole or not at all: while it waits no component can be taken out.
+// `chosen` is in order of ids.
 bool is_part_of_waiting(const State& state, const Job& job, const std::vector<Selected>& chosen) {
   const auto& het = class_of(state, job).het;
   if (!het || het->offset == 0 || job.phase != Phase::queued) return false;
-  return std::none_of(chosen.begin(), chosen.end(),
-                      [&](const Selected& s) { return s.job == het->leader; });
+  const auto leader = std::lower_bound(chosen.begin(), chosen.end(), het->leader,
+                                       [](const Selected& s, JobId id) { return s.job < id; });
+  return leader == chosen.end() || leader->job != het->leader;
 }
 
 void cancel(Context& ctx, const Selected& s, const std::string& cause, proto::JobsDone& done) {

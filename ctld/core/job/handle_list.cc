@@ -1,8 +1,11 @@
 // ListJobs and ShowJob: reading the queue, narrowed to what the asker may see.
 #include <algorithm>
 
+#include <fmt/core.h>
+
 #include "common/assert.h"
 #include "common/codec/codec.h"
+#include "common/codec/limits.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/select.h"
 #include "ctld/core/access/sight.h"
@@ -10,25 +13,35 @@
 #include "ctld/core/job/explain.h"
 #include "ctld/core/job/rows.h"
 #include "ctld/core/state/record.h"
+#include "ctld/core/state/stored_spec.h"
 
 namespace gantry::core {
 namespace {
 
-constexpr std::uint32_t kMaxRows = 1000;  // in one ListJobsReply: a few ms of the loop
-constexpr std::size_t kMaxShown = 1000;   // jobs in one ShowJobReply
+constexpr std::uint32_t kMaxRows = 1000;     // in one ListJobsReply: a few ms of the loop
+constexpr std::size_t kPageBytes = 1 << 20;  // of what may be long in a row; the last may pass it
+constexpr std::size_t kMaxShown = 1000;      // jobs in one ShowJobReply
 
 // False when the page is full.
 bool add_row(const Context& ctx, const Sight& sight, const Job& job, std::uint32_t limit,
-             proto::ListJobsReply& reply) {
+             std::size_t& bytes, proto::ListJobsReply& reply) {
   if (!has_row(job)) return true;
-  if (reply.rows.size() >= limit) {
+  if (reply.rows.size() >= limit || bytes >= kPageBytes) {
     reply.more = true;
     return false;
   }
   proto::JobRow& row = reply.rows.emplace_back(live_row(ctx, job));
   row.verdict = sight.verdict(std::move(row.verdict));
+  bytes += row.array_tasks.size() + row.node_list.size();
   reply.next = job.id;
   return true;
+}
+
+// Of a job that was stored before this was counted: none.
+std::size_t script_bytes(const State& state, const Job& job) {
+  const auto head = codec::decode<SpecHead>(spec_bytes(state, job));
+  GANTRY_ASSERT(head.has_value(), "a spec that was read once");
+  return head->script_bytes;
 }
 
 proto::JobDetail detail_of(const Context& ctx, const Sight& sight, const Job& job, BlobRefs& blobs,
@@ -88,14 +101,15 @@ void handle(Context& ctx, const ClientRequest& from, proto::ListJobs&& message) 
   proto::ListJobsReply reply;
   reply.now = ctx.now;
   reply.currency = ctx.state.ledger.prices.currency;
+  std::size_t bytes = 0;
   if (message.filter.jobs.empty()) {
     walk_jobs(ctx.state, from.who, *match, message.after,
-              [&](const Job& job) { return add_row(ctx, sight, job, limit, reply); });
+              [&](const Job& job) { return add_row(ctx, sight, job, limit, bytes, reply); });
   } else {
     for (const Selected& s : resolve(ctx.state, from.who, message.filter.jobs, reply.unknown)) {
       const Job& job = ctx.state.jobs.at(s.job);
       if (job.id <= message.after || !(*match)(ctx.state, job)) continue;
-      if (!add_row(ctx, sight, job, limit, reply)) break;
+      if (!add_row(ctx, sight, job, limit, bytes, reply)) break;
     }
   }
   ctx.reply(from, std::move(reply));
@@ -107,11 +121,19 @@ void handle(Context& ctx, const ClientRequest& from, proto::ShowJob&& message) {
   proto::ShowJobReply reply;
   reply.now = ctx.now;
   std::vector<BlobRefs> blobs;
+  std::size_t bytes = 0;  // each task of an array has its spec and its script in the reply
   for (const Selected& s : resolve(ctx.state, from.who, {message.job}, unknown)) {
     const Job& job = ctx.state.jobs.at(s.job);
     if (!has_row(job)) continue;
     if (reply.jobs.size() >= kMaxShown) break;
     const bool script = message.with_script && may(May::change, ctx.state, from.who, job);
+    bytes += spec_bytes(ctx.state, job).size() + (script ? script_bytes(ctx.state, job) : 0);
+    if (bytes > codec::kMaxMessageBytes)
+      return refuse(ctx, from,
+                    {ErrorCode::limit_exceeded,
+                     fmt::format("job {} with all its tasks is more than a message may hold ({} "
+                                 "MiB): name one task, or ask without the script",
+                                 message.job.job.value(), codec::kMaxMessageBytes >> 20)});
     reply.jobs.push_back(detail_of(ctx, sight, job, blobs.emplace_back(), script));
   }
   if (!unknown.empty())

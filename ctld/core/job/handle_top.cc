@@ -1,8 +1,14 @@
 // TopJobs: waiting jobs in front of their user's others. What they gain the others lose, so that
 // nobody else's place changes for the worse.
+//
+// A request may name all of a user's jobs, so it is worked out as a whole: each job that changes
+// is changed once, by one event, whatever stands in front of it in between.
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
 
 #include "ctld/core/access/select.h"
 #include "ctld/core/handlers.h"
@@ -13,70 +19,123 @@
 namespace gantry::core {
 namespace {
 
-// Waiting jobs of the same user in the same partition, account and priority class.
-std::vector<const Job*> rivals_of(const State& state, const Job& job) {
-  std::vector<const Job*> out;
-  const auto user = state.users.find(job.uid);
-  if (user == state.users.end()) return out;
-  const sched::ClassKey& key = class_of(state, job);
-  for (const JobId id : user->second.jobs.ids()) {
-    const Job* other = state.jobs.find(id);
-    if (other == nullptr || id == job.id || other->phase != Phase::queued || !has_row(*other))
-      continue;
-    const sched::ClassKey& its = class_of(state, *other);
-    if (its.partition == key.partition && its.priority_class == key.priority_class &&
-        other->account == job.account)
-      out.push_back(other);
-  }
-  return out;
-}
-
 std::string too_far(const State& state, const Job& job) {
   return fmt::format("job {} would need a nice value beyond {}", display_id(state, job), kMaxNice);
 }
 
-// With k others, of which the first is d - 1 ahead, each loses ceil(d / (k + 1)) and the job gains
-// the rest of d: it is then one ahead, and no more is gained than is lost.
-Result<void> put_first(Context& ctx, const Job& job) {
-  if (job.hold != Hold::none)
-    return fail(ErrorCode::wrong_state,
-                fmt::format("job {} is held; release it first", display_id(ctx.state, job)));
-  const auto rivals = rivals_of(ctx.state, job);
-  if (rivals.empty()) return {};
-  std::int64_t first = INT64_MIN;
-  for (const Job* other : rivals) first = std::max(first, priority_now(ctx, *other));
-  const std::int64_t behind = first - priority_now(ctx, job) + 1;
-  if (behind <= 0) return {};
-  const auto parts = static_cast<std::int64_t>(rivals.size()) + 1;
-  const std::int64_t loss = (behind + parts - 1) / parts;
-  const std::int64_t gain = behind - loss;
-  if (job.nice - gain < -kMaxNice) return fail(ErrorCode::limit_exceeded, too_far(ctx.state, job));
-  for (const Job* other : rivals)
-    if (other->nice + loss > kMaxNice)
-      return fail(ErrorCode::limit_exceeded, too_far(ctx.state, *other));
-  std::vector<std::pair<JobId, std::int64_t>> changes = {{job.id, job.nice - gain}};
-  for (const Job* other : rivals) changes.emplace_back(other->id, other->nice + loss);
-  for (const auto& [id, nice] : changes) {
-    event::JobUpdated e;
-    e.job = id;
-    e.nice = static_cast<std::int32_t>(nice);
-    ctx.record(std::move(e));
+// Waiting jobs of one user in one partition, account and priority class. What all of them lose is
+// kept in one number, so that to put one in front is a matter of two sorted sets.
+class Rivals {
+ public:
+  Rivals(const Context& ctx, const Job& one) : ctx_(ctx), key_(key_of(ctx.state, one)) {
+    const auto user = ctx.state.users.find(one.uid);
+    if (user == ctx.state.users.end()) return;
+    for (const JobId id : user->second.jobs.ids()) {
+      const Job* job = ctx.state.jobs.find(id);
+      if (job == nullptr || job->phase != Phase::queued || !has_row(*job)) continue;
+      if (key_of(ctx.state, *job) == key_) add(*job, job->nice);
+    }
   }
-  return {};
-}
+
+  using Key = std::tuple<Uid, PartitionId, std::uint32_t, NameId>;
+  static Key key_of(const State& state, const Job& job) {
+    const sched::ClassKey& cls = class_of(state, job);
+    return {job.uid, cls.partition, cls.priority_class, job.account};
+  }
+
+  // A task that has become a job of its own meanwhile; its array may have no other left.
+  void join(const Job& job) {
+    if (places_.contains(job.id)) return;
+    const auto array = places_.find(job.array);
+    add(job, array == places_.end() ? job.nice : array->second.nice + lost_);
+    if (array == places_.end() || has_row(ctx_.state.jobs.at(job.array))) return;
+    first_.erase({array->second.ahead, array->first});
+    nicest_.erase({array->second.nice, array->first});
+  }
+
+  // With k others, of which the first is d - 1 ahead, each loses ceil(d / (k + 1)) and the job
+  // gains the rest of d: it is then one ahead, and no more is gained than is lost.
+  Result<void> put_first(const Job& job) {
+    if (job.hold != Hold::none)
+      return fail(ErrorCode::wrong_state,
+                  fmt::format("job {} is held; release it first", display_id(ctx_.state, job)));
+    join(job);
+    const Place own = places_.at(job.id);
+    take_out(job.id, own);
+    auto done = gain(job, own);
+    const Place& now = places_.at(job.id);
+    first_.insert({now.ahead, job.id});
+    nicest_.insert({now.nice, job.id});
+    return done;
+  }
+
+  void record(Context& ctx) const {
+    for (const auto& [id, place] : places_) {
+      const auto nice = static_cast<std::int32_t>(place.nice + lost_);
+      if (nice == ctx.state.jobs.at(id).nice || !nicest_.contains({place.nice, id})) continue;
+      event::JobUpdated e;
+      e.job = id;
+      e.nice = nice;
+      ctx.record(std::move(e));
+    }
+  }
+
+ private:
+  // Both without what all have lost since: `ahead` is the priority, `nice` the nice value.
+  struct Place {
+    std::int64_t ahead = 0, nice = 0;
+  };
+
+  void add(const Job& job, std::int64_t nice) {
+    const Place place{priority_now(ctx_, job) + job.nice - nice + lost_, nice - lost_};
+    places_[job.id] = place;
+    first_.insert({place.ahead, job.id});
+    nicest_.insert({place.nice, job.id});
+  }
+  void take_out(JobId id, const Place& place) {
+    first_.erase({place.ahead, id});
+    nicest_.erase({place.nice, id});
+  }
+
+  // With the job itself taken out of both sets.
+  Result<void> gain(const Job& job, const Place& own) {
+    if (first_.empty()) return {};
+    const std::int64_t behind = first_.rbegin()->first - own.ahead + 1;
+    if (behind <= 0) return {};
+    const auto parts = static_cast<std::int64_t>(first_.size()) + 1;
+    const std::int64_t loss = (behind + parts - 1) / parts;
+    const std::int64_t gain = behind - loss;
+    if (own.nice + lost_ - gain < -kMaxNice)
+      return fail(ErrorCode::limit_exceeded, too_far(ctx_.state, job));
+    const auto& [nice, nicest] = *nicest_.rbegin();
+    if (nice + lost_ + loss > kMaxNice)
+      return fail(ErrorCode::limit_exceeded, too_far(ctx_.state, ctx_.state.jobs.at(nicest)));
+    lost_ += loss;
+    places_[job.id] = {own.ahead + gain + loss, own.nice - gain - loss};
+    return {};
+  }
+
+  const Context& ctx_;
+  Key key_;
+  std::int64_t lost_ = 0;  // by each, in nice and in priority
+  std::map<JobId, Place> places_;
+  std::set<std::pair<std::int64_t, JobId>> first_, nicest_;
+};
 
 }  // namespace
 
 void handle(Context& ctx, const ClientRequest& from, proto::TopJobs&& message) {
+  std::map<Rivals::Key, Rivals> all;
   const auto put = [&](const Job& job) -> Result<void> {
     if (job.phase != Phase::queued)
       return fail(ErrorCode::wrong_state,
                   fmt::format("job {} is {}: only waiting jobs have a place in the queue",
                               display_id(ctx.state, job), enum_name(job.phase)));
-    return put_first(ctx, job);
+    return all.try_emplace(Rivals::key_of(ctx.state, job), ctx, job).first->second.put_first(job);
   };
   // So that the first named is the first in the end.
   change_jobs(ctx, from, message.jobs, Trigger::update, put, Turns::last_named_first);
+  for (const auto& [key, rivals] : all) rivals.record(ctx);
 }
 
 }  // namespace gantry::core

@@ -74,11 +74,22 @@ void keep_wait(Context& ctx, Wait&& wait) {
   ctx.rt.waits.emplace(id, std::move(wait));
 }
 
-bool try_answer(Context& ctx, const Wait& wait) {
-  const bool all = std::all_of(wait.jobs.begin(), wait.jobs.end(), [&](JobId id) {
-    return reached(ctx.state, id, wait.until_started);
-  });
-  if (!all) return false;
+// Goes on where the last look ended, so that the ends of all jobs together cost one look at each.
+// Whoever has started may wait again by now, therefore the last look is at all of them.
+bool all_reached(const State& state, Wait& wait) {
+  const auto first_open = [&](std::size_t from) {
+    const auto it =
+        std::find_if(wait.jobs.begin() + static_cast<std::ptrdiff_t>(from), wait.jobs.end(),
+                     [&](JobId id) { return !reached(state, id, wait.until_started); });
+    return static_cast<std::size_t>(it - wait.jobs.begin());
+  };
+  wait.reached = first_open(wait.reached);
+  if (wait.reached == wait.jobs.size()) wait.reached = first_open(0);
+  return wait.reached == wait.jobs.size();
+}
+
+bool try_answer(Context& ctx, Wait& wait) {
+  if (!all_reached(ctx.state, wait)) return false;
   proto::WaitReply reply;
   for (const JobId id : wait.jobs)
     if (const Job* job = ctx.state.jobs.find(id)) reply.rows.push_back(result_row(ctx, *job));

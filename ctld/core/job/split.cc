@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "common/text/text.h"
 #include "ctld/core/access/select.h"
@@ -27,16 +28,27 @@ Result<std::vector<JobId>> jobs_of(Context& ctx, const Selected& s) {
 
 void put_last_named_first(const State& state, const std::vector<proto::JobRef>& refs,
                           std::vector<Selected>& jobs) {
+  std::unordered_map<JobId, std::size_t> by_id, by_array;  // where each is named first
+  for (std::size_t i = 0; i < refs.size(); ++i) {
+    by_id.try_emplace(refs[i].id(), i);
+    by_array.try_emplace(refs[i].job, i);
+  }
+  const auto place_in = [&](const auto& named, JobId id) {
+    const auto it = named.find(id);
+    return it == named.end() ? refs.size() : it->second;
+  };
   const auto place = [&](const Selected& s) {
     const Job& job = state.jobs.at(s.job);
-    return std::find_if(refs.begin(), refs.end(),
-                        [&](const proto::JobRef& ref) {
-                          return ref.id() == job.id || (job.is_element() && ref.job == job.array);
-                        }) -
-           refs.begin();
+    const std::size_t own = place_in(by_id, job.id);
+    return job.is_element() ? std::min(own, place_in(by_array, job.array)) : own;
   };
-  std::stable_sort(jobs.begin(), jobs.end(),
-                   [&](const Selected& a, const Selected& b) { return place(a) > place(b); });
+  std::vector<std::pair<std::size_t, Selected>> placed;
+  placed.reserve(jobs.size());
+  for (Selected& s : jobs) placed.emplace_back(place(s), std::move(s));
+  std::stable_sort(placed.begin(), placed.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  jobs.clear();
+  for (auto& [at, s] : placed) jobs.push_back(std::move(s));
 }
 
 }  // namespace

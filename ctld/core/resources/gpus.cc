@@ -1,6 +1,7 @@
 #include "ctld/core/resources/gpus.h"
 
 #include <algorithm>
+#include <limits>
 
 #include <fmt/core.h>
 
@@ -86,6 +87,11 @@ std::vector<sched::GpuView> gpus_for_jobs(const Node& node) {
   }
   for (const GpuDevice& gpu : found.gpus) {
     if (out.size() == node.declared->gpus) break;
+    // The node's word: a grant names a GPU by a number of 16 bits that no other one has.
+    const bool named = std::any_of(out.begin(), out.end(), [&](const sched::GpuView& other) {
+      return other.index == gpu.index;
+    });
+    if (named || gpu.index > std::numeric_limits<std::uint16_t>::max()) continue;
     if (!sound(gpu) || drained_gpu(node, gpu.uuid) != nullptr) continue;
     out.push_back(
         {static_cast<std::uint16_t>(gpu.index), gpu.numa, gpu.mig, gpu.model, gpu.nvlinks});

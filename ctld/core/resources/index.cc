@@ -12,7 +12,12 @@
 namespace gantry::core {
 namespace {
 
-constexpr std::uint64_t kRecordBytes = 1024;  // about, of a job in memory besides its spec
+constexpr std::uint64_t kRecordBytes = 1024;     // about, of a job in memory besides its spec
+constexpr std::uint64_t kDependencyBytes = 128;  // about, of each of its dependencies
+
+std::uint64_t record_bytes(const Job& job, const SpecHead& head) {
+  return job.spec.size() + kRecordBytes + head.spec.dependencies.size() * kDependencyBytes;
+}
 
 store::Digest digest_of(const Bytes& bytes) {
   store::Digest out{};
@@ -155,9 +160,9 @@ void fill_element(MutableState& state, Job& element, const Job& array, std::uint
 
 void add_dependent(MutableState& state, const Job& job, const Dependency& d) {
   if (d.kind == DependencyKind::singleton) {
-    state.singletons[name_key(job.uid, job.name)].push_back(job.id);
+    state.singletons[name_key(job.uid, job.name)].insert(job.id);
   } else {
-    state.dependents[{d.job, d.array_task}].push_back(job.id);
+    state.dependents[{d.job, d.array_task}].insert(job.id);
   }
 }
 
@@ -165,7 +170,7 @@ void remove_dependent(MutableState& state, const Job& job, const Dependency& d) 
   const auto without = [&](auto& table, const auto& key) {
     const auto it = table.find(key);
     if (it == table.end()) return;
-    const auto at = std::find(it->second.begin(), it->second.end(), job.id);
+    const auto at = it->second.find(job.id);
     if (at != it->second.end()) it->second.erase(at);
     if (it->second.empty()) table.erase(it);
   };
@@ -182,7 +187,7 @@ void index_job(MutableState& state, Job& job, const SpecHead* head) {
   user.jobs.add(job.id);
   if (head != nullptr) {
     if (!head->request_id.empty()) state.requests[request_key(job.uid, head->request_id)] = job.id;
-    user.stored += job.spec.size() + kRecordBytes;
+    user.stored += record_bytes(job, *head);
     if (!head->script_digest.empty() && state.blobs.add(digest_of(head->script_digest), job.uid))
       user.stored += head->script_bytes;
     if (!head->environment_digest.empty() &&
@@ -221,7 +226,7 @@ void unindex_ended(MutableState& state, const Job& job) {
 namespace {
 
 void drop_stored(MutableState& state, const Job& job, const SpecHead& head) {
-  std::uint64_t bytes = job.spec.size() + kRecordBytes;
+  std::uint64_t bytes = record_bytes(job, head);
   if (!head.script_digest.empty() && state.blobs.drop(digest_of(head.script_digest), job.uid))
     bytes += head.script_bytes;
   if (!head.environment_digest.empty() &&

@@ -13,10 +13,9 @@ OrdinalSet OrdinalSet::first_n(std::uint32_t n) {
   return out;
 }
 
-OrdinalSet OrdinalSet::from_spans(std::vector<Span> spans) {
-  std::sort(spans.begin(), spans.end(), [](Span a, Span b) { return a.first < b.first; });
+OrdinalSet OrdinalSet::joined(const std::vector<Span>& sorted) {
   OrdinalSet out;
-  for (const Span span : spans) {
+  for (const Span span : sorted) {
     if (!out.spans_.empty() && span.first <= out.spans_.back().last + 1) {
       Span& back = out.spans_.back();
       if (span.last <= back.last) continue;
@@ -30,10 +29,21 @@ OrdinalSet OrdinalSet::from_spans(std::vector<Span> spans) {
   return out;
 }
 
+OrdinalSet OrdinalSet::from_spans(std::vector<Span> spans) {
+  std::sort(spans.begin(), spans.end(), [](Span a, Span b) { return a.first < b.first; });
+  return joined(spans);
+}
+
 bool OrdinalSet::contains(std::uint32_t ordinal) const {
   const auto it = std::upper_bound(spans_.begin(), spans_.end(), ordinal,
                                    [](std::uint32_t o, Span s) { return o < s.first; });
   return it != spans_.begin() && ordinal <= std::prev(it)->last;
+}
+
+bool OrdinalSet::meets(Span span) const {
+  const auto it = std::lower_bound(spans_.begin(), spans_.end(), span.first,
+                                   [](Span s, std::uint32_t o) { return s.last < o; });
+  return it != spans_.end() && it->first <= span.last;
 }
 
 std::uint32_t OrdinalSet::front() const {
@@ -64,35 +74,54 @@ void OrdinalSet::insert(Span span) {
   }
 }
 
+void OrdinalSet::insert(const OrdinalSet& other) {
+  if (other.spans_.size() == 1) return insert(other.spans_.front());
+  std::vector<Span> all = spans_;
+  all.insert(all.end(), other.spans_.begin(), other.spans_.end());
+  std::inplace_merge(all.begin(), all.begin() + std::ssize(spans_), all.end(),
+                     [](Span a, Span b) { return a.first < b.first; });
+  *this = joined(all);
+}
+
 void OrdinalSet::erase(Span span) {
-  auto it = std::lower_bound(spans_.begin(), spans_.end(), span.first,
-                             [](Span s, std::uint32_t o) { return s.last < o; });
-  while (it != spans_.end() && it->first <= span.last) {
-    const Span old = *it;
-    const std::uint32_t cut_first = std::max(old.first, span.first);
-    const std::uint32_t cut_last = std::min(old.last, span.last);
-    count_ -= cut_last - cut_first + 1;
-    const bool left = old.first < cut_first;
-    const bool right = cut_last < old.last;
-    if (left && right) {
-      it->last = cut_first - 1;
-      spans_.insert(it + 1, Span{cut_last + 1, old.last});
-      return;
-    }
-    if (left) {
-      it->last = cut_first - 1;
-      ++it;
-    } else if (right) {
-      it->first = cut_last + 1;
-      return;
-    } else {
-      it = spans_.erase(it);
-    }
+  const auto from = std::lower_bound(spans_.begin(), spans_.end(), span.first,
+                                     [](Span s, std::uint32_t o) { return s.last < o; });
+  const auto to = std::upper_bound(from, spans_.end(), span.last,
+                                   [](std::uint32_t o, Span s) { return o < s.first; });
+  if (from == to) return;
+  const Span low = *from, high = *std::prev(to);
+  for (auto it = from; it != to; ++it) count_ -= it->last - it->first + 1;
+  auto at = spans_.erase(from, to);
+  if (span.last < high.last) {
+    at = spans_.insert(at, Span{span.last + 1, high.last});
+    count_ += at->last - at->first + 1;
+  }
+  if (low.first < span.first) {
+    at = spans_.insert(at, Span{low.first, span.first - 1});
+    count_ += at->last - at->first + 1;
   }
 }
 
 void OrdinalSet::erase(const OrdinalSet& other) {
-  for (const Span span : other.spans_) erase(span);
+  if (other.spans_.size() == 1) return erase(other.spans_.front());
+  OrdinalSet left;
+  auto gone = other.spans_.begin();
+  for (Span span : spans_) {
+    const auto keep = [&left](std::uint32_t first, std::uint32_t last) {
+      left.spans_.push_back({first, last});
+      left.count_ += last - first + 1;
+    };
+    while (gone != other.spans_.end() && gone->last < span.first) ++gone;
+    bool over = false;  // nothing of it is left
+    for (; gone != other.spans_.end() && gone->first <= span.last; ++gone) {
+      if (span.first < gone->first) keep(span.first, gone->first - 1);
+      over = gone->last >= span.last;
+      if (over) break;  // it may reach into the next one
+      span.first = gone->last + 1;
+    }
+    if (!over) keep(span.first, span.last);
+  }
+  *this = std::move(left);
 }
 
 OrdinalSet OrdinalSet::intersect(const OrdinalSet& other) const {
@@ -159,10 +188,12 @@ OrdinalSet ArrayIndexes::select(const std::vector<IndexRange>& wanted) const {
 std::vector<IndexRange> ArrayIndexes::ranges_of(const OrdinalSet& set) const {
   std::vector<IndexRange> out;
   for (const Span span : set.spans()) {
-    for (std::size_t i = 0; i < ranges_.size(); ++i) {
+    const auto first = std::upper_bound(starts_.begin(), starts_.end(), span.first);
+    auto i = static_cast<std::size_t>(first - starts_.begin());
+    for (i -= i > 0 ? 1 : 0; i < ranges_.size() && starts_[i] <= span.last; ++i) {
       const IndexRange& r = ranges_[i];
       const std::uint32_t size = (r.last - r.first) / r.step + 1;
-      if (span.last < starts_[i] || starts_[i] + size <= span.first) continue;
+      if (starts_[i] + size <= span.first) continue;
       const std::uint32_t low = std::max(span.first, starts_[i]) - starts_[i];
       const std::uint32_t high = std::min(span.last, starts_[i] + size - 1) - starts_[i];
       out.push_back({r.first + low * r.step, r.first + high * r.step, low == high ? 1 : r.step});

@@ -2,8 +2,9 @@
 // million waiting array tasks cost a few bytes. ArrayIndexes maps the indexes that a user gave
 // ("0-99:3") to ordinals 0, 1, 2... and back, so that steps do not break spans apart.
 //
-// Costs follow the number of spans, not of elements. No index or ordinal is checked against a
-// total here; callers know theirs.
+// Costs follow the number of spans, not of elements, and never a product of two of these numbers: a
+// user decides in how many pieces an array is. No index or ordinal is checked against a total here;
+// callers know theirs.
 #pragma once
 
 #include <cstdint>
@@ -36,17 +37,20 @@ class OrdinalSet {
   [[nodiscard]] bool empty() const { return spans_.empty(); }
   [[nodiscard]] std::uint32_t count() const { return count_; }
   [[nodiscard]] bool contains(std::uint32_t ordinal) const;
+  [[nodiscard]] bool meets(Span span) const;  // does it contain some of these?
   [[nodiscard]] std::uint32_t front() const;  // asserts that there is one
   [[nodiscard]] const std::vector<Span>& spans() const { return spans_; }
 
   void insert(std::uint32_t ordinal) { insert(Span{ordinal, ordinal}); }
   void insert(Span span);
+  void insert(const OrdinalSet& other);
   void erase(std::uint32_t ordinal) { erase(Span{ordinal, ordinal}); }
   void erase(Span span);
   void erase(const OrdinalSet& other);
   [[nodiscard]] OrdinalSet intersect(const OrdinalSet& other) const;
 
  private:
+  static OrdinalSet joined(const std::vector<Span>& sorted);  // by first; they may overlap
   std::vector<Span> spans_;
   std::uint32_t count_ = 0;
 };
@@ -61,6 +65,7 @@ class ArrayIndexes {
   [[nodiscard]] std::optional<std::uint32_t> ordinal_of(std::uint32_t index) const;
   // Those of our indexes that lie in `ranges`. O(ranges + spans made).
   [[nodiscard]] OrdinalSet select(const std::vector<IndexRange>& ranges) const;
+  // O(spans + ranges made).
   [[nodiscard]] std::vector<IndexRange> ranges_of(const OrdinalSet& set) const;
   [[nodiscard]] const std::vector<IndexRange>& ranges() const { return ranges_; }
 

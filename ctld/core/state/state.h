@@ -143,10 +143,11 @@ struct Lookups {  // derived: what is kept once for many, and what is found by a
 
 struct JobIndexes {  // derived: which jobs have something in common, and how many they are
   std::map<Uid, UserJobs> users;
-  std::unordered_map<std::uint64_t, IdList> same_name;               // (uid, name): not ended
-  std::unordered_map<std::uint64_t, std::vector<JobId>> singletons;  // (uid, name): open ones
-  std::map<DependencyKey, std::vector<JobId>> dependents;            // with that one open
-  std::deque<std::pair<Instant, JobId>> ended;                       // in order of their end
+  std::unordered_map<std::uint64_t, IdList> same_name;  // (uid, name): not ended
+  // Once for each open dependency, by id: a job may have several of one kind.
+  std::unordered_map<std::uint64_t, std::multiset<JobId>> singletons;  // (uid, name)
+  std::map<DependencyKey, std::multiset<JobId>> dependents;
+  std::deque<std::pair<Instant, JobId>> ended;  // in order of their end
   Counters counters;
   std::vector<QueueCounts> queues;  // by PartitionId
   std::map<std::string, License> licenses;

@@ -23,6 +23,7 @@
 #include "ctld/core/notify/usage_events.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/state/record.h"
+#include "ctld/core/state/spec_owner.h"
 #include "ctld/core/tenancy/admission.h"
 #include "ctld/core/tenancy/multifactor.h"
 #include "ctld/core/tenancy/reservations.h"
@@ -38,6 +39,7 @@ struct Core::Private {
   Turn turn;
   Loader loader;
   EventSeq last_seq{};  // recorded, or replayed
+  JobId last_at_start{};
   Recorder recorder;
   Context context(MutableState& state, Instant now) {
     return {state, recorder, state.touched, rt, config, turn, std::max(now, state.last_time)};
@@ -67,6 +69,17 @@ void take(Context& ctx, ClientRequest&& request) {
 
 void take(Context& ctx, ConnectionClosed&& closed) {
   drop_waits(ctx, closed.connection);
+}
+
+// A node that has been given a newer job id than we know of moves ours on
+// (handle_node_register.cc), by so much in all since our start: otherwise one node could repeat it
+// until the table of jobs, which has a place for every 256 ids, takes all memory, now and after
+// each restart.
+void believe_ids(JobId last_at_start, FromNode& from) {
+  auto* registration = std::get_if<proto::NodeRegister>(&from.message);
+  if (registration != nullptr &&
+      registration->highest_job.value() > last_at_start.value() + proto::kMostIdsAhead)
+    registration->highest_job = JobId{};
 }
 
 void take(Context& ctx, FromNode&& from) {
@@ -128,6 +141,7 @@ Result<void> Core::start(Instant now) {
   if (!p_->loader.finished())
     if (auto done = p_->loader.finish(); !done) return done;
   GANTRY_ASSERT(!p_->rt.running, "a core is started once");
+  p_->last_at_start = state_->last_job;
   p_->last_seq = std::max(p_->last_seq, p_->loader.applied());
   Context ctx = p_->context(*state_, now);
   ctx.record(event::ControllerStarted{Epoch(state_->epoch.value() + 1)});
@@ -169,6 +183,7 @@ Result<void> Core::start(Instant now) {
 void Core::step(Instant now, Input input) {
   GANTRY_ASSERT(p_->rt.running, "start() comes first");
   Context ctx = p_->context(*state_, now);
+  if (auto* from = std::get_if<FromNode>(&input)) believe_ids(p_->last_at_start, *from);
   std::visit([&](auto&& i) { take(ctx, std::move(i)); }, std::move(input));
   settle(ctx);
 }
@@ -226,7 +241,8 @@ Result<Identity> Core::inside_identity(std::string_view node, const proto::Attem
   if (job != nullptr && from != nullptr && job->placed() && job->attempt == key.attempt)
     for (const NodeRun& run : job->active->nodes) {
       if (run.grant.node != from->id || run.state == RunState::released) continue;
-      auto stored = codec::decode<StoredSpec>(spec_bytes(*state_, *job));
+      // Asked for each message out of a job: nothing but the owner is read.
+      auto stored = codec::decode<SpecOwner>(spec_bytes(*state_, *job));
       GANTRY_ASSERT(stored.has_value(), "a spec that was read once");
       return Identity{std::move(stored->owner), proto::Role::user, key, {}, {}};
     }

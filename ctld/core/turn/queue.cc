@@ -59,7 +59,9 @@ sched::NodeChanged node_view(const Context& ctx, const Node& node) {
   view.name = node.name;
   view.available = available(ctx, node);
   view.cpus = node.cpus;
-  view.sockets = std::max(1u, node.facts.sockets);
+  // The node's word: the scheduler looks at each of them, and each has a core at least.
+  view.sockets = std::clamp(node.facts.sockets, 1u,
+                            std::max(1u, static_cast<std::uint32_t>(node.cpus.size())));
   if (node.declared == nullptr) return view;
   view.memory = node.declared->memory;
   view.scratch = node.declared->scratch;

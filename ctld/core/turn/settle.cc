@@ -1,6 +1,8 @@
 // The loop of settle(); see settle.h.
 #include "ctld/core/settle.h"
 
+#include <set>
+
 #include "ctld/core/job/het.h"
 #include "ctld/core/job/submit/dependency.h"
 #include "ctld/core/money/budget_gate.h"
@@ -24,6 +26,8 @@ void settle_touched(Context& ctx) {
       sync_node(ctx, node);
       set_timer(ctx, node);
     }
+    // An array is touched by each of its elements, and all of these are looked at for it.
+    std::set<JobId> arrays;
     for (const JobId id : jobs) {
       if (state.jobs.find(id) == nullptr) continue;
       settle_dependents(ctx, id);
@@ -32,7 +36,8 @@ void settle_touched(Context& ctx) {
       if (job == nullptr) continue;
       sync_queue(ctx, *job);
       sync_suspension(ctx, *job);
-      if (job->is_array() && job->tasks->max_running)  // decides for waiting elements, too
+      // Decides for waiting elements, too.
+      if (job->is_array() && job->tasks->max_running && arrays.insert(id).second)
         for (const JobId element : job->tasks->queued) sync_queue(ctx, state.jobs.at(element));
       pull_triggers(ctx, *job);
       act(ctx, *job);

@@ -1,6 +1,9 @@
 // Dependencies between jobs; see dependency.h.
 #include "ctld/core/job/submit/dependency.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include <fmt/core.h>
 
 #include "common/limits.h"
@@ -158,6 +161,13 @@ Result<DependencyStart> resolve_dependencies(const Context& ctx, const Identity&
 
 namespace {
 
+// Each of them once, as what they look at changes the list.
+std::vector<JobId> once(const std::multiset<JobId>& waiting) {
+  std::vector<JobId> out;
+  std::unique_copy(waiting.begin(), waiting.end(), std::back_inserter(out));
+  return out;
+}
+
 // One waiting job looks at its open dependencies on this target.
 void look_again(Context& ctx, JobId waiting, const DependencyKey& key) {
   const Job* job = ctx.state.jobs.find(waiting);
@@ -182,10 +192,33 @@ void look_again(Context& ctx, JobId waiting, const DependencyKey& key) {
   }
 }
 
+constexpr std::uint32_t kFewTasks = 16;
+
+// What waits for one of these tasks alone. The keys of one array are neighbours; a few tasks are
+// looked for one by one, so that the end of each does not cost a look at all that is waited for.
+std::vector<DependencyKey> keys_of_tasks(const State& state, JobId id, const OrdinalSet& tasks) {
+  std::vector<DependencyKey> keys;
+  const ArrayIndexes& indexes = state.jobs.at(id).tasks->indexes;
+  if (tasks.count() <= kFewTasks) {
+    for (const Span span : tasks.spans())
+      for (std::uint32_t ordinal = span.first; ordinal <= span.last; ++ordinal) {
+        const DependencyKey key{id, indexes.index_of(ordinal)};
+        if (state.dependents.contains(key)) keys.push_back(key);
+      }
+    return keys;
+  }
+  for (auto at = state.dependents.upper_bound({id, std::nullopt});
+       at != state.dependents.end() && at->first.job == id; ++at) {
+    const auto ordinal = indexes.ordinal_of(*at->first.task);
+    if (ordinal && tasks.contains(*ordinal)) keys.push_back(at->first);
+  }
+  return keys;
+}
+
 void settle_singletons(Context& ctx, Uid uid, NameId name) {
   const auto it = ctx.state.singletons.find(name_key(uid, name));
   if (it == ctx.state.singletons.end()) return;
-  const JobId first = *std::min_element(it->second.begin(), it->second.end());
+  const JobId first = *it->second.begin();
   const Job* waiting = ctx.state.jobs.find(first);
   if (waiting == nullptr || !singleton_met(ctx.state, waiting->uid, waiting->name, first)) return;
   for (std::uint32_t i = 0; i < waiting->dependencies->list.size(); ++i) {
@@ -203,8 +236,7 @@ void settle_dependents(Context& ctx, JobId id) {
     return;
   const DependencyKey key = dependency_key(*job);
   if (const auto it = ctx.state.dependents.find(key); it != ctx.state.dependents.end()) {
-    const std::vector<JobId> waiting = it->second;  // changes under our feet
-    for (const JobId w : waiting) look_again(ctx, w, key);
+    for (const JobId w : once(it->second)) look_again(ctx, w, key);
   }
   if (job->phase != Phase::ended) return;
   if (!job->is_element())
@@ -219,23 +251,15 @@ void settle_named(Context& ctx, Uid uid, std::string_view name) {
 }
 
 void settle_tasks(Context& ctx, JobId id, const OrdinalSet& tasks, bool ok) {
-  // Who waits for one of them alone. The keys of one array are neighbours.
-  std::vector<DependencyKey> keys;
-  for (auto at = ctx.state.dependents.upper_bound({id, std::nullopt});
-       at != ctx.state.dependents.end() && at->first.job == id; ++at) {
-    const auto ordinal = ctx.state.jobs.at(id).tasks->indexes.ordinal_of(*at->first.task);
-    if (ordinal && tasks.contains(*ordinal)) keys.push_back(at->first);
-  }
-  for (const DependencyKey& key : keys) {
+  for (const DependencyKey& key : keys_of_tasks(ctx.state, id, tasks)) {
     const auto at = ctx.state.dependents.find(key);
     if (at == ctx.state.dependents.end()) continue;  // settled together with another key
-    const std::vector<JobId> waiting = at->second;
-    for (const JobId w : waiting) look_again(ctx, w, key);
+    for (const JobId w : once(at->second)) look_again(ctx, w, key);
   }
 
   const auto it = ctx.state.dependents.find(DependencyKey{id, std::nullopt});
   if (it == ctx.state.dependents.end()) return;
-  const std::vector<JobId> waiting = it->second;
+  const std::vector<JobId> waiting = once(it->second);
   const std::vector<IndexRange> indexes = ctx.state.jobs.at(id).tasks->indexes.ranges_of(tasks);
   for (const JobId w : waiting) {
     const Job* job = ctx.state.jobs.find(w);

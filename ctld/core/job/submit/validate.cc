@@ -20,6 +20,10 @@
 namespace gantry::core {
 namespace {
 
+// Together they keep a spec far below what one message holds: with its script and its environment
+// it has to fit into the order that starts the job.
+constexpr std::size_t kMaxArrayRanges = 10'000;  // as many as a request may name
+
 tl::unexpected<Error> bad(std::string message) {
   return fail(ErrorCode::invalid_argument, std::move(message));
 }
@@ -266,6 +270,10 @@ Result<void> check_nodes(const Context& ctx, const Partition& partition, const J
 
 Result<void> check_array(const Context& ctx, const ArraySpec& array) {
   if (array.ranges.empty()) return bad("an array needs at least one index");
+  if (array.ranges.size() > kMaxArrayRanges)
+    return fail(ErrorCode::limit_exceeded,
+                fmt::format("the array has {} ranges of indexes; at most {} are allowed",
+                            array.ranges.size(), kMaxArrayRanges));
   std::uint64_t count = 0;
   std::optional<std::uint32_t> before;
   for (const IndexRange& r : array.ranges) {

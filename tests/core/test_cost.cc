@@ -1,0 +1,334 @@
+// What one request of a user may cost at most, where somebody means harm: the time of the
+// controller's loop, its memory, and the events that are written. Times are CPU seconds of a debug
+// build with much to spare: what is guarded against is a square of what the user has.
+#include <doctest/doctest.h>
+#include <fmt/core.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include <set>
+
+#include "common/codec/codec.h"
+#include "controller.h"
+#include "ctld/core/apply/audit.h"
+
+namespace gantry::core::test::cost_test {
+
+constexpr double kMostSeconds = 3;
+
+double cpu_seconds() {
+  timespec t{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+template <class Work>
+double seconds_of(Work&& work) {
+  const double began = cpu_seconds();
+  work();
+  return cpu_seconds() - began;
+}
+
+// The most memory that this process has had so far.
+std::int64_t peak_mib() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss >> 10;
+}
+
+Config config() {
+  Config c;
+  PartitionConfig p;
+  p.name = "main";
+  p.is_default = true;
+  for (int i = 0; i < 128; ++i) {
+    NodeConfig node;
+    node.name = fmt::format("n{}", i);
+    node.cpus = 8;
+    node.memory = std::int64_t{16} << 30;
+    p.nodes.push_back(node.name);
+    c.nodes.push_back(std::move(node));
+  }
+  c.partitions.push_back(std::move(p));
+  return c;
+}
+
+const Identity kAlice = identity("alice", 1000);
+
+proto::SubmitJob job(const std::string& name) {
+  proto::SubmitJob m;
+  m.spec.name = name;
+  m.spec.work_dir = "/home/alice";
+  m.script = "#!/bin/sh\ntrue\n";
+  return m;
+}
+
+JobId submitted(const ReplyMessage& reply) {
+  const auto* error = std::get_if<proto::ErrorReply>(&reply);
+  REQUIRE_MESSAGE(error == nullptr, error->message);
+  return std::get<proto::SubmitReply>(reply).job;
+}
+
+ReplyMessage cancel(Controller& c, std::vector<proto::JobRef> jobs) {
+  proto::CancelJobs m;
+  m.filter.jobs = std::move(jobs);
+  return c.ask(kAlice, m);
+}
+
+TEST_CASE("cancelling every other task of an array, and then the rest, takes no square of them") {
+  constexpr std::uint32_t kTasks = 400'000;
+  Controller c(config());
+  auto m = job("sweep");
+  m.spec.array = ArraySpec{{{0, kTasks - 1, 1}}, std::nullopt};
+  const JobId id = submitted(c.ask(kAlice, std::move(m)));
+  const double took = seconds_of([&] {
+    cancel(c, {{id, {{1, kTasks - 1, 2}}}});
+    CHECK(c.state().counters.queued == kTasks / 2);
+    cancel(c, {{id, {}}});
+  });
+  CHECK(c.state().counters.queued == 0);
+  CHECK(audit(c.state()).empty());
+  CHECK_MESSAGE(took < kMostSeconds, took);
+}
+
+TEST_CASE("a listing of an array in many pieces takes no product of its pieces and its ranges") {
+  Controller c(config());
+  auto m = job("pieces");
+  m.spec.array.emplace();
+  for (std::uint32_t i = 0; i < 10'000; ++i)
+    m.spec.array->ranges.push_back({30 * i, 30 * i + 19, 1});
+  const JobId id = submitted(c.ask(kAlice, std::move(m)));
+  cancel(c, {{id, {{1, 299'999, 2}}}});
+  double took = 0;
+  for (int i = 0; i < 3; ++i) took += seconds_of([&] { c.ask(kAlice, proto::ListJobs{}); });
+  CHECK_MESSAGE(took < kMostSeconds, took);
+}
+
+TEST_CASE("a job that is named often is looked at once") {
+  Controller c(config());
+  proto::SubmitTogether together;
+  for (std::uint32_t i = 0; i < kMaxHetParts; ++i) {
+    together.parts.push_back(job(fmt::format("part{}", i)));
+    if (i == 0) continue;
+    together.parts.back().spec.kind = JobKind::allocation;
+    together.parts.back().script.clear();
+  }
+  const JobId leader = submitted(c.ask(kAlice, std::move(together)));
+  auto m = job("sweep");
+  m.spec.array = ArraySpec{{{0, 9'999, 1}}, std::nullopt};
+  const JobId array = submitted(c.ask(kAlice, std::move(m)));
+  for (std::uint32_t i = 0; i < 10; ++i) {
+    proto::HoldJobs hold;
+    hold.jobs = {{array, {{1'000 * i, 1'000 * i + 999 - (i == 9 ? 1 : 0), 1}}}};
+    REQUIRE(std::get<proto::JobsDone>(c.ask(kAlice, std::move(hold))).refused.empty());
+  }
+  const std::int64_t before = peak_mib();
+  for (const proto::JobRef& ref : {proto::JobRef{leader, {}}, proto::JobRef{array, {}},
+                                   proto::JobRef{array, {{0, 9'999, 1}}}}) {
+    proto::ListJobs list;
+    list.filter.jobs.assign(ref.tasks.empty() ? 100'000 : 10'000, ref);
+    const double took = seconds_of([&] {
+      CHECK_FALSE(std::get<proto::ListJobsReply>(c.ask(kAlice, std::move(list))).rows.empty());
+    });
+    CHECK_MESSAGE(took < kMostSeconds, took);
+  }
+  CHECK(peak_mib() - before < 200);
+}
+
+TEST_CASE("to show an array with the script of each of its tasks takes no memory for each") {
+  Controller c(config());
+  auto m = job("long");
+  m.script += "#" + std::string(3 << 20, 'x');
+  m.spec.array = ArraySpec{{{0, 1'999, 1}}, std::nullopt};
+  const JobId array = submitted(c.ask(kAlice, std::move(m)));
+  proto::HoldJobs hold;
+  hold.jobs = {{array, {{0, 999, 1}}}};
+  REQUIRE(std::get<proto::JobsDone>(c.ask(kAlice, std::move(hold))).refused.empty());
+  const std::int64_t before = peak_mib();
+  proto::ShowJob show;
+  show.job = {array, {}};
+  show.with_script = true;
+  const auto reply = c.ask(kAlice, show);
+  CHECK(std::holds_alternative<proto::ErrorReply>(reply));
+  CHECK(peak_mib() - before < 200);
+  show.job.tasks = {{7, 7, 1}};
+  CHECK(std::get<proto::ShowJobReply>(c.ask(kAlice, show)).jobs.at(0).script.size() > 3 << 20);
+}
+
+TEST_CASE("cancelling many heterogeneous jobs takes no square of their components") {
+  Controller c(config());
+  proto::SubmitTogether together;
+  for (std::uint32_t i = 0; i < kMaxHetParts; ++i) {
+    together.parts.push_back(job("part"));
+    if (i == 0) continue;
+    together.parts.back().spec.kind = JobKind::allocation;
+    together.parts.back().script.clear();
+  }
+  for (int i = 0; i < 400; ++i) submitted(c.ask(kAlice, together));
+  proto::CancelJobs all;
+  all.all_mine = true;
+  const double took = seconds_of([&] { c.ask(kAlice, std::move(all)); });
+  CHECK(c.state().counters.queued == 0);
+  CHECK_MESSAGE(took < kMostSeconds, took);
+}
+
+TEST_CASE("ends of jobs that many wait for take no square of them") {
+  constexpr std::uint32_t kJobs = 10'000;
+  Controller c(config());
+  std::vector<proto::JobRef> jobs;
+  for (std::uint32_t i = 0; i < kJobs; ++i)
+    jobs.push_back({submitted(c.ask(kAlice, job("waited"))), {}});
+  for (int i = 0; i < 10; ++i) {
+    proto::WaitJobs wait;
+    wait.jobs = jobs;
+    CHECK(c.ask_many(kAlice, std::move(wait)).empty());
+  }
+  const proto::JobRef last = jobs.back();
+  jobs.pop_back();
+  const double took = seconds_of([&] {
+    CHECK(c.ask_many(kAlice,
+                     [&] {
+                       proto::CancelJobs m;
+                       m.filter.jobs = jobs;
+                       return m;
+                     }())
+              .size() == 1);
+  });
+  CHECK_MESSAGE(took < kMostSeconds, took);
+  proto::CancelJobs m;
+  m.filter.jobs = {last};
+  CHECK(c.ask_many(kAlice, std::move(m)).size() == 11);
+}
+
+TEST_CASE("ends of jobs of one name, each a singleton, take no square of them") {
+  constexpr std::uint32_t kJobs = 40'000;
+  Controller c(config());
+  for (std::uint32_t i = 0; i < kJobs; ++i) {
+    auto m = job("alone");
+    m.spec.dependencies.push_back({DependencyKind::singleton, {}, {}, {}});
+    submitted(c.ask(kAlice, std::move(m)));
+  }
+  proto::CancelJobs all;
+  all.all_mine = true;
+  const double took = seconds_of([&] { c.ask(kAlice, std::move(all)); });
+  CHECK(c.state().counters.queued == 0);
+  CHECK(audit(c.state()).empty());
+  CHECK_MESSAGE(took < kMostSeconds, took);
+}
+
+TEST_CASE("the end of a job on which many wait, each many times, takes no square of them") {
+  Controller c(config());
+  const JobId first = submitted(c.ask(kAlice, job("first")));
+  for (std::uint32_t i = 0; i < 200; ++i) {
+    auto m = job("second");
+    m.spec.dependencies.assign(1024, {DependencyKind::after_any, first, {}, {}});
+    submitted(c.ask(kAlice, std::move(m)));
+  }
+  const double took = seconds_of([&] { cancel(c, {{first, {}}}); });
+  CHECK(audit(c.state()).empty());
+  CHECK_MESSAGE(took < kMostSeconds, took);
+}
+
+TEST_CASE("holding the tasks of a limited array that are jobs by now takes no square of them") {
+  Controller c(config());
+  auto m = job("sweep");
+  m.spec.array = ArraySpec{{{0, 9'999, 1}}, 1};
+  const JobId array = submitted(c.ask(kAlice, std::move(m)));
+  proto::HoldJobs hold;
+  for (std::uint32_t i = 0; i < 9; ++i) {
+    hold.jobs = {{array, {{1'000 * i, 1'000 * i + 999, 1}}}};
+    REQUIRE(std::get<proto::JobsDone>(c.ask(kAlice, hold)).refused.empty());
+  }
+  proto::ReleaseJobs release;
+  release.jobs = {{array, {}}};
+  const double took = seconds_of([&] { c.ask(kAlice, std::move(release)); });
+  CHECK_MESSAGE(took < kMostSeconds, took);
+}
+
+TEST_CASE("the end of each task is no look at all that wait for others of its array") {
+  Controller c(config());
+  auto m = job("sweep");
+  m.spec.array = ArraySpec{{{0, 19'999, 1}}, std::nullopt};
+  const JobId array = submitted(c.ask(kAlice, std::move(m)));
+  for (std::uint32_t i = 0; i < 10'000; ++i) {
+    auto waits = job("waits");
+    waits.spec.dependencies.push_back({DependencyKind::after_any, array, i, {}});
+    submitted(c.ask(kAlice, std::move(waits)));
+  }
+  proto::HoldJobs hold;
+  for (std::uint32_t i = 10; i < 20; ++i) {
+    hold.jobs = {{array, {{1'000 * i, 1'000 * i + 998, 1}}}};
+    REQUIRE(std::get<proto::JobsDone>(c.ask(kAlice, hold)).refused.empty());
+  }
+  const double took = seconds_of([&] { cancel(c, {{array, {{10'000, 19'999, 1}}}}); });
+  CHECK(c.state().counters.queued == 20'000);
+  CHECK_MESSAGE(took < kMostSeconds, took);
+}
+
+TEST_CASE("jobs that are put in front write one event each") {
+  constexpr std::uint32_t kJobs = 500;
+  Controller c(config());
+  proto::TopJobs top;
+  for (std::uint32_t i = 0; i < kJobs; ++i)
+    top.jobs.push_back({submitted(c.ask(kAlice, job("ranked"))), {}});
+  const EventSeq before = c.last_event();
+  const auto done = std::get<proto::JobsDone>(c.ask(kAlice, std::move(top)));
+  CHECK(done.changed == kJobs);
+  CHECK(c.last_event().value() - before.value() <= kJobs);
+}
+
+TEST_CASE("what is accepted can be sent to the node that starts it") {
+  Controller c(config());
+  const auto refused = [&](proto::SubmitJob m) {
+    const auto reply = c.ask(kAlice, std::move(m));
+    const auto* error = std::get_if<proto::ErrorReply>(&reply);
+    REQUIRE(error != nullptr);
+    return static_cast<ErrorCode>(error->code);
+  };
+  auto wordy = job("wordy");
+  wordy.spec.given.assign(60, std::string(200 << 10, 'x'));
+  CHECK(refused(std::move(wordy)) == ErrorCode::limit_exceeded);
+  auto pieces = job("pieces");
+  pieces.spec.array.emplace();
+  for (std::uint32_t i = 0; i < 500'000; ++i)
+    pieces.spec.array->ranges.push_back({2 * i, 2 * i, 1});
+  CHECK(refused(std::move(pieces)) == ErrorCode::limit_exceeded);
+}
+
+TEST_CASE("a page of jobs ends before their lists of tasks are more than a message holds") {
+  Controller c(config());
+  std::set<JobId> jobs;
+  for (int i = 0; i < 4; ++i) {
+    auto m = job("pieces");
+    m.spec.array = ArraySpec{{{1'000'000, 1'199'999, 1}}, std::nullopt};
+    jobs.insert(submitted(c.ask(kAlice, std::move(m))));
+    cancel(c, {{*jobs.rbegin(), {{1'000'000, 1'199'999, 2}}}});
+  }
+  std::set<JobId> seen;
+  proto::ListJobs list;
+  for (bool more = true; more;) {
+    const auto reply = std::get<proto::ListJobsReply>(c.ask(kAlice, list));
+    CHECK(codec::encode(reply).size() < 3 << 20);
+    for (const proto::JobRow& row : reply.rows) CHECK(seen.insert(row.job).second);
+    list.after = reply.next;
+    more = reply.more;
+  }
+  CHECK(seen == jobs);
+}
+
+// A node with a key that was stolen, say.
+TEST_CASE("a node moves the ids of jobs on by so much in all, however often it registers") {
+  Controller c(config());
+  for (int i = 0; i < 5; ++i) {
+    proto::NodeRegister m;
+    m.node = "n0";
+    m.boot_id = "boot";
+    m.memory = std::int64_t{16} << 30;
+    for (std::uint16_t cpu = 0; cpu < 8; ++cpu) m.cpus.push_back(cpu);
+    m.highest_job = JobId(c.state().last_job.value() + proto::kMostIdsAhead);
+    c.step(FromNode{"n0", std::move(m)});
+    CHECK(c.state().last_job == JobId(proto::kMostIdsAhead));
+  }
+}
+
+}  // namespace gantry::core::test::cost_test
