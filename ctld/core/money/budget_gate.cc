@@ -57,11 +57,15 @@ void remember(Context& ctx, const Job& job, Money need) {
 
 // What it needs at the least, before any plan has looked for nodes: a job that no budget lets start
 // anywhere must not keep room.
-std::optional<Money> known_need(const Context& ctx, const Job& job) {
+std::optional<Money> known_need(const Context& ctx, const Job& job,
+                                const std::vector<const BudgetAccount*>& budgets) {
   const auto known = ctx.rt.budget_needs.find(job.cls);
   if (known != ctx.rt.budget_needs.end() && known->second.key == class_of(ctx.state, job))
     return known->second.need;
-  return least_cost(ctx, job);
+  Money left = kNoLimit;
+  for (const BudgetAccount* account : budgets)
+    if (holds(*account)) left = std::min(left, left_of(*account, ctx.now));
+  return least_cost(ctx, job, left);
 }
 
 // Others of the class whom the scheduler has would only be offered in vain, one by one.
@@ -212,9 +216,10 @@ bool gated(Context& ctx, const Job& job) {
   }
   if (ctx.rt.marks.at(job.id).told.startable != 0) return false;
   std::optional<Money> need;
-  for (const BudgetAccount* account : budgets_of(std::as_const(ctx.state), job)) {
+  const auto budgets = budgets_of(std::as_const(ctx.state), job);
+  for (const BudgetAccount* account : budgets) {
     if (!holds(*account)) continue;
-    if (!need) need = known_need(ctx, job);
+    if (!need) need = known_need(ctx, job, budgets);
     if (!need) return false;
     if (*need <= left_of(*account, ctx.now)) continue;
     close_gate(ctx, job, *account, *need);

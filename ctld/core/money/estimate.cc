@@ -78,7 +78,7 @@ class Estimator {
     return bill;
   }
 
-  // Calls f(bill, node) for each kind of node that it may get.
+  // Calls f(bill, node) for each kind of node that it may get, until it returns true.
   template <class F>
   void each_kind(F&& f) const {
     std::vector<const sched::NodeChanged*> kinds;
@@ -95,8 +95,7 @@ class Estimator {
       if (std::any_of(kinds.begin(), kinds.end(), [&](const auto* k) { return alike(*k, view); }))
         continue;
       kinds.push_back(&view);
-      f(bill_of_kind(id), view);
-      if (same_everywhere) break;
+      if (f(bill_of_kind(id), view) || same_everywhere) break;
     }
   }
 
@@ -106,22 +105,27 @@ class Estimator {
     Money rate{-1};
     each_kind([&](Bill bill, const sched::NodeChanged&) {
       const Money its = rate_of(bill, prices_.at(ctx_.now), kFactorUnit);
-      if (its <= rate) return;
+      if (its <= rate) return false;
       rate = its;
       best = std::move(bill);
+      return false;
     });
     return best;
   }
 
-  // Per hour, of the cheapest nodes that hold it, at the lowest of the prices that are known.
-  [[nodiscard]] std::optional<Money> least() const {
+  // For so long on the cheapest nodes that hold it, at the lowest of the prices that are known.
+  // What is no more than `enough` need not be the least: there may be many nodes.
+  [[nodiscard]] std::optional<Money> least(Duration limit, Money enough) const {
     std::optional<Money> out;
     each_kind([&](const Bill& bill, const sched::NodeChanged& view) {
-      if (view.gpus_when_well < shape_.gpus_per_node && shape_.gpu_slice.empty()) return;
+      if (view.gpus_when_well < shape_.gpus_per_node && shape_.gpu_slice.empty()) return false;
       each_price([&](const PriceBook& book, std::int64_t lowest, std::int64_t) {
-        const Money its = rate_of(bill, &book, lowest);
+        const __int128 all = static_cast<__int128>(rate_of(bill, &book, lowest).micros) * limit.us;
+        const Money its{
+            static_cast<std::int64_t>(std::min<__int128>(all / kMicrosecondsPerHour, INT64_MAX))};
         out = std::min(out.value_or(its), its);
       });
+      return out && *out <= enough;
     });
     return out;
   }
@@ -220,16 +224,12 @@ Estimator estimator_of(const Context& ctx, const Job& job) {
 
 }  // namespace
 
-std::optional<Money> least_cost(const Context& ctx, const Job& job) {
+std::optional<Money> least_cost(const Context& ctx, const Job& job, Money enough) {
   const auto limit = time_limit_of(ctx.state, job);
-  const std::size_t queue = class_of(ctx.state, job).partition.value();
-  if (!limit || queue >= ctx.rt.partition_views.size()) return std::nullopt;
-  if (ctx.state.partition(PartitionId(static_cast<std::uint32_t>(queue))).declared == nullptr)
-    return std::nullopt;
-  const auto rate = estimator_of(ctx, job).least();
-  if (!rate) return std::nullopt;
-  const __int128 all = static_cast<__int128>(rate->micros) * limit->us / kMicrosecondsPerHour;
-  return Money{static_cast<std::int64_t>(std::min<__int128>(all, INT64_MAX))};
+  const PartitionId queue = class_of(ctx.state, job).partition;
+  if (!limit || queue.value() >= ctx.rt.partition_views.size()) return std::nullopt;
+  if (ctx.state.partition(queue).declared == nullptr) return std::nullopt;
+  return estimator_of(ctx, job).least(*limit, enough);
 }
 
 Bill bill_on_nodes_like(const Context& ctx, const Job& job, NodeId node) {

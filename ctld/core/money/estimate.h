@@ -21,8 +21,8 @@ std::optional<Estimate> estimate_cost(const Context& ctx, const Partition& parti
 
 // What a queued job comes to at the least if it runs to its limit: on the cheapest nodes that hold
 // it, at the lowest of the prices that are known, but for an hour's rounding. Nothing without a
-// limit, or where no node holds it.
-std::optional<Money> least_cost(const Context& ctx, const Job& job);
+// limit, or where no node holds it. If it is no more than `enough`, it may be more than the least.
+std::optional<Money> least_cost(const Context& ctx, const Job& job, Money enough);
 // The bill of a queued job that gets as few nodes as it may, all like this one.
 Bill bill_on_nodes_like(const Context& ctx, const Job& job, NodeId node);
 
