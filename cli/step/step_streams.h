@@ -32,7 +32,7 @@ class StreamSource {
   [[nodiscard]] virtual std::string address() const = 0;  // LaunchStep::io_address
   [[nodiscard]] virtual Bytes ticket() const = 0;         // LaunchStep::io_ticket
   [[nodiscard]] virtual int descriptor() const = 0;  // readable when take() may return a connection
-  // returns a new connection, which the caller has to close
+  // Returns a new connection, which the caller has to close.
   virtual Result<std::optional<int>> take() = 0;
 };
 
@@ -118,7 +118,7 @@ class StepStreams {
   std::vector<std::unique_ptr<Stream>> streams_;
   std::map<std::pair<std::uint32_t, bool>, Line> lines_;
   StepEndings endings_;
-  // frames for nodes whose streams have not come yet
+  // Frames for nodes whose streams have not come yet.
   std::map<std::uint32_t, std::vector<proto::StepFrame>> early_;
   std::optional<RawTerminal> raw_;
   std::size_t nodes_done_ = 0;

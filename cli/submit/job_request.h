@@ -35,7 +35,7 @@ struct JobRequest {
   GpuWish gpus;
   std::optional<std::string> mail_type, mail_user;  // --mail-type, --mail-user; checked
   std::optional<std::string> wrap;
-  // of grun and galloc: how long they wait for their allocation; not set: without limit
+  // Of grun and galloc: how long they wait for their allocation; not set: without limit.
   std::optional<Duration> most_wait;
   bool test_only = false;
   bool parsable = false;

@@ -16,7 +16,7 @@
 namespace gantry::net {
 namespace {
 
-// seconds of silence after which TCP checks whether the peer is there
+// Seconds of silence after which TCP checks whether the peer is there.
 constexpr int kKeepaliveIdle = 60;
 constexpr std::string_view kTcp = "tcp://";
 constexpr std::string_view kIpc = "ipc://";

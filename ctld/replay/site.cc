@@ -267,7 +267,7 @@ Result<PolicyChoice> parse_policy(const std::string& text) {
     return fail(ErrorCode::usage, "policy: tenants=mean is instead of documents, not with them");
   const bool tenants = !policy.paths.empty() || policy.mean_tenants;
   if (!tenants && text.find("promises") == std::string::npos)
-    // like the reference EASY: reservations are made anew in each plan
+    // Like the reference EASY: reservations are made anew in each plan.
     policy.switches.keep_promises = false;
   if (tenants && text.find("ahead") == std::string::npos) policy.switches.ahead = kPlannedAhead;
   return policy;
