@@ -22,7 +22,7 @@ namespace gantry::cli {
 // How a command proves who the user is. none: the job's node vouches for the user. token: the token
 // in the environment is used, whatever the file says.
 enum class Auth : std::uint8_t { any, key, munge, none, token };
-// the first that is set is used
+// The first that is set is used.
 inline constexpr const char* kTokenVariables[] = {"GANTRY_TOKEN", "SLURM_JWT"};
 
 struct ClientConfig {

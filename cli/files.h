@@ -12,7 +12,7 @@
 namespace gantry::cli {
 
 inline constexpr std::size_t kSmallFile = 64u << 10;
-// limit for a file of another system that lists all its users
+// Limit for a file of another system that lists all its users.
 inline constexpr std::size_t kLargeFile = 64u << 20;
 
 // Returns nullopt when the file does not exist. Files larger than `most` bytes are refused.

@@ -20,7 +20,7 @@
 
 namespace gantry::cli {
 
-// optional: the argument is given only as --key=v
+// `optional` means that the argument is given only as --key=v.
 enum class Arg : std::uint8_t { none, required, optional };
 
 // Stores a value in the command's own struct; see put<> and call<> below.
@@ -35,7 +35,7 @@ struct Option {
   Setter set = nullptr;
   std::string_view env = {};  // "PARTITION": SBATCH_PARTITION and GBATCH_PARTITION set the option
   bool directive = true;      // may be in a script (gbatch)
-  // reason for refusing this option of Slurm; empty = the option works
+  // Reason for refusing this option of Slurm; empty = the option works.
   std::string_view refused = {};
 };
 

@@ -15,7 +15,7 @@
 namespace gantry::cli {
 namespace {
 
-// bytes of requests that wait for the first receive()
+// Bytes of requests that wait for the first receive().
 constexpr std::size_t kMostQueued = 64 << 10;
 
 }  // namespace

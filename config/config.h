@@ -83,7 +83,7 @@ struct ControllerConfig {
   std::uint32_t max_jobs = 2'000'000;    // queued and active, an array counts as one
   // Limits for one user who is no operator:
   std::uint32_t max_user_jobs = 1'000'000;  // queued and active, array tasks one by one
-  // bytes stored for the user's jobs that the controller knows
+  // Bytes stored for the user's jobs that the controller knows.
   std::int64_t max_user_bytes = 256LL << 20;
   std::uint32_t max_user_keys = 100;  // registered keys
   std::uint32_t max_user_triggers = 100;
@@ -104,7 +104,7 @@ struct ControllerConfig {
   std::uint32_t priority_weight_partition = 0;
   std::uint32_t priority_weight_class = 0;
   Duration priority_max_age = hours(7 * 24);  // after this time the age counts in full
-  // time between two computations of the priority of waiting jobs
+  // Time between two computations of the priority of waiting jobs.
   Duration priority_period = minutes(5);
   std::string metrics_host = "127.0.0.1";                     // HTTP: /metrics and /usage
   std::uint16_t metrics_port = 0;                             // 0 = none
@@ -124,7 +124,7 @@ struct NodedConfig {
   std::string key_file = "/etc/gantry/noded.key";
   std::string listen_host = "0.0.0.0";
   std::uint16_t listen_port = 6871;
-  // tried in order; "process" only if it is named here
+  // Tried in order; "process" only if it is named here.
   std::vector<std::string> runtimes{"crun", "runc"};
   std::string cgroup_root = "gantry";   // below the cgroup mount, or below the daemon's own cgroup
   std::vector<std::string> image_dirs;  // local images lie below them; empty = anywhere
@@ -132,7 +132,7 @@ struct NodedConfig {
   std::int64_t image_cache_size = std::int64_t{100} << 30;  // bytes of all unpacked images
   std::int64_t image_size = std::int64_t{50} << 30;         // bytes of one image
   std::uint32_t image_files = 2'000'000;
-  // besides home and work_dir, if the root is the host's view
+  // Besides home and work_dir, if the root is the host's view.
   std::vector<std::string> writable_paths;
   std::string prolog;  // run as root before and after each job; "" = none
   std::string epilog;
@@ -145,7 +145,7 @@ struct NodedConfig {
   std::string mps_control = "nvidia-cuda-mps-control";  // by name on PATH, or a path
   Duration gpu_sample = seconds(5);  // time between two samples of what jobs do on their GPUs
   GpuScrubbing gpu_scrub = GpuScrubbing::when_possible;
-  // the driver's library, for scrubbing; %n as in gpu_library
+  // The driver's library, for scrubbing; %n as in gpu_library.
   std::string cuda_library = "libcuda.so.1";
   std::string gpu_probe;  // program that checks GPUs before and after each job; "" = none
   std::vector<std::string> cdi_dirs{"/etc/cdi", "/var/run/cdi"};  // later ones have precedence

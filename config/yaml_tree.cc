@@ -16,7 +16,7 @@ namespace gantry::config {
 namespace {
 
 constexpr std::size_t kMaxDepth = 32;
-// limit, because aliases can multiply nodes without bound
+// Limit, because aliases can multiply nodes without bound.
 constexpr std::size_t kMaxNodes = 1'000'000;
 
 struct Stop {};  // thrown to end the parser; Builder::error() says why

@@ -22,7 +22,7 @@ namespace gantry::ctld {
 
 inline constexpr std::size_t kMostLetters = 10'000;       // letters that wait for the program
 inline constexpr std::size_t kMostLettersOfUser = 1'000;  // of them for one user
-// programs that run at a time, each for another user
+// Programs that run at a time, each for another user.
 inline constexpr std::size_t kMostMailPrograms = 8;
 
 class Mailer {

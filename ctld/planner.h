@@ -21,7 +21,7 @@
 
 namespace gantry::ctld {
 
-// how often waiting jobs get an expected start
+// How often waiting jobs get an expected start.
 inline constexpr Duration kEstimatePeriod = seconds(1);
 inline constexpr std::uint32_t kEstimates = 100;  // how many get one; takes about 0.3 ms
 

@@ -53,7 +53,7 @@ inline constexpr Duration kFoldPeriod = seconds(1);
 // which a waiting submit hardly notices; the events of a whole second would take 50 ms.
 inline constexpr std::size_t kFoldEvents = 2'000;
 
-// first number of relayed sessions
+// First number of relayed sessions.
 inline constexpr std::uint64_t kFirstChannel = std::uint64_t{1} << 62;
 // Limits for connections that have not proved an identity.
 inline constexpr std::size_t kMostStrangers = 4'096;

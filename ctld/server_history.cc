@@ -18,7 +18,7 @@ Result<acct::LiveRows> live_rows(const core::State& state, const core::Identity&
                                  Instant now) {
   acct::LiveRows live;
   if (query.position().phase != acct::PagePosition::Phase::live) return live;
-  // the job may have been in the state at any time of the window; query.matches() checks that
+  // The job may have been in the state at any time of the window; query.matches() checks that.
   filter.states.clear();
   const auto match = core::JobMatch::make(state, filter);
   if (!match) return tl::unexpected(match.error());

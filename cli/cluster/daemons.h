@@ -31,7 +31,7 @@ Result<std::string> find_program(const std::string& name);
 // with 0 it is never started again.
 Result<void> start_daemon(const Daemon& daemon, unsigned most_crashes = 0);
 
-// nullopt: it does not run, or the process is not ours
+// Returns nullopt if it does not run, or if the process is not ours.
 std::optional<pid_t> running_pid(const Daemon& daemon);
 
 // Why a daemon that crashed is no longer started again, as a sentence for a person; "" if it was

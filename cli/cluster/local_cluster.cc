@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::string_view kMark = "# Made by `gantry up`; `gantry down --remove` removes it.";
 constexpr std::uint32_t kMaxNodes = 256;
-// limit for a node that shares the machine's CPUs with the other nodes
+// Limit for a node that shares the machine's CPUs with the other nodes.
 constexpr std::uint32_t kMostCpus = 256;
 constexpr std::int64_t kLeastMemory = 64 << 20;  // for each node
 constexpr std::size_t kMaxDirectory = 80;        // most characters; a socket's path may have 107

@@ -22,7 +22,7 @@ struct ClusterRequest {
   std::string name = "local";
   std::uint32_t nodes = 0;  // 0 = one per core, at most four
   std::uint32_t cpus = 0;   // CPUs of each node; 0 = an equal share
-  // bytes of each node; 0 = an equal share of four fifths of the machine's
+  // Bytes of each node; 0 = an equal share of four fifths of the machine's.
   std::int64_t memory = 0;
   std::vector<std::string> users;  // each gets a key, and so needs no munge
   std::vector<std::string> runtimes{"crun", "runc"};

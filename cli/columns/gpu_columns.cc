@@ -54,7 +54,7 @@ void put_cause(O o, R row) {
 
 void slices(const proto::NodeRow& node, const GpuDevice& gpu, std::vector<GpuRow>& out) {
   std::vector<GpuRow> rows;
-  // includes slices that were granted but do not exist yet
+  // Includes slices that were granted but do not exist yet.
   for (const proto::GpuHolder& h : node.holders)
     if (h.grant.gpu == gpu.index && h.grant.profile)
       rows.push_back({&node, &gpu, profile_of(node, gpu, *h.grant.profile), h.grant.start, &h});

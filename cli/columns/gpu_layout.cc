@@ -60,7 +60,7 @@ DrawnGpu drawn(const NodeRow& node, const GpuDevice& gpu, const MigGeometry& geo
     busy |= mask;
     out.slices.push_back({start, p->memory_slices, slice_label(*p, who), idle});
   };
-  // profile and holders by start
+  // Profile and holders by start.
   std::map<std::uint32_t, std::pair<std::uint32_t, std::string>> held;
   for (const GpuHolder& h : node.holders) {
     if (h.grant.gpu != gpu.index || !h.grant.profile) continue;

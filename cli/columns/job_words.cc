@@ -122,7 +122,7 @@ std::string reason_of(const proto::JobRow& row) {
   if (row.phase != Phase::ended || !row.outcome) return "None";
   switch (*row.outcome) {
     case Outcome::failed:
-      // the node refused it: the job's owner has to fix it
+      // The node refused it: the job's owner has to fix it.
       if (!row.started) return "JobLaunchFailure";
       return row.exit.signal != 0 ? raised(row.exit.signal) : "NonZeroExitCode";
     case Outcome::timeout: return "TimeLimit";

@@ -117,7 +117,7 @@ void Allocation::end(Session& session, ExitStatus exit) const {
   const auto done = session.call<proto::Ok>(message);
   if (done) return;
   const ErrorCode code = done.error().code;
-  // the job has already ended
+  // The job has already ended.
   if (code == ErrorCode::not_found || code == ErrorCode::wrong_state) return;
   fmt::print(stderr, "{}: job {} could not be given back: {}\n", program_, job_.value(),
              done.error().message);

@@ -34,9 +34,9 @@ struct StepOptions : JobRequest {
   bool unbuffered = false;  // outputs of several tasks are not collected into whole lines
   StepRole role = StepRole::launcher;
   Manner manner = Manner::gantry;
-  // output of this task only; not set: of all
+  // Output of this task only; not set: of all.
   std::optional<std::uint32_t> only_output, only_error;
-  // seconds from the end of the first task until the others are ended; 0 = never
+  // Seconds from the end of the first task until the others are ended; 0 = never.
   std::uint32_t patience_s = 0;
 };
 

@@ -128,7 +128,7 @@ class StepStreams {
   std::vector<std::unique_ptr<Stream>> streams_;
   std::map<std::pair<std::uint32_t, bool>, Line> lines_;
   StepEndings endings_;
-  // frames for nodes whose streams have not come yet
+  // Frames for nodes whose streams have not come yet.
   std::map<std::uint32_t, std::vector<proto::StepFrame>> early_;
   std::optional<RawTerminal> raw_;
   std::size_t nodes_done_ = 0;

@@ -17,7 +17,7 @@ struct GpuWish {
   std::optional<std::uint32_t> in_all, per_node, per_task;  // thousandths
   std::uint32_t shards = 0;                                 // on each node
   std::vector<GresCount> others;                            // --gres=NAME:N, on each node
-  // model in "a100:2", or models in "h100|a100:2", the preferred one first; lower case
+  // Model in "a100:2", or models in "h100|a100:2", the preferred one first; lower case.
   std::string model;
   std::string slice;  // MIG profile, "1g.10gb"; if set, the numbers count slices
   std::optional<std::int64_t> memory_each;  // bytes of the node's memory for each GPU

@@ -13,7 +13,7 @@
 namespace gantry::cli {
 namespace {
 
-// between two looks at the queue, if a person watches
+// Between two looks at the queue, if a person watches.
 constexpr Duration kLook = milliseconds(500);
 constexpr Duration kPlainLook = seconds(15);  // the same if nobody watches
 

@@ -156,7 +156,7 @@ std::optional<tenancy::PriceBook> without(const tenancy::PriceBook& book, const 
     std::erase(plan.tenants, name);
     std::erase_if(plan.projects, [&](const std::string& p) { return p.starts_with(name + "/"); });
   }
-  // the plan was for this tenant alone
+  // The plan was for this tenant alone.
   std::erase_if(left.plans, [](const tenancy::PricePlan& plan) {
     return plan.classes.empty() && plan.projects.empty() && plan.tenants.empty() &&
            plan.tiers.empty();

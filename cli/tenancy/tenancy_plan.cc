@@ -60,7 +60,7 @@ ShownPlan show_plan(const proto::TenancyPlanned& plan, bool colour) {
     const Mark mark = mark_of(change.action);
     out.text += fmt::format("{}{}{} {} {}\n", colour ? colour_on(mark.colour) : "", mark.sign,
                             colour ? kColourOff : "", change.kind, change.name);
-    // the object itself is in the user's file
+    // The object itself is in the user's file.
     if (change.kind == tenancy::Manifest::kName) continue;
     std::size_t width = 0;
     for (const auto& field : change.changes) width = std::max(width, field.path.size());

@@ -14,7 +14,7 @@
 
 namespace gantry::auth {
 
-// how far clocks may differ, in both directions
+// How far clocks may differ, in both directions.
 inline constexpr Duration kCredentialSkew = minutes(5);
 
 Bytes make_key_credential(const SigningKey& key, const net::PublicKey& session, Instant now);

@@ -29,7 +29,7 @@ struct GpuBind {
   };
   Kind kind = Kind::none;
   std::uint32_t count = 1;
-  // bit g stands for GPU g; after the last set the first follows again
+  // Bit g stands for GPU g; after the last set the first follows again.
   std::vector<std::uint64_t> sets;
   friend bool operator==(const GpuBind&, const GpuBind&) = default;
   template <class Self, class V>

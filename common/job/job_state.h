@@ -93,7 +93,8 @@ enum class Reason : std::uint8_t {
   // A GPU is being emptied so that it can be cut into slices; subject = node, b = GPU, a = free
   // from (us; 0 = unknown).
   mig_repartition = 27,
-  // a = the job's highest cost, b = what is left, both millionths; subject = the budget
+  // The budget has too little left; a = the job's highest cost, b = what is left, both millionths;
+  // subject = the budget.
   budget = 28,
   licenses = 29,   // a = free, b = asked; subject = which
   no_tenant = 30,  // tenants exist, and the partition belongs to none; subject = partition

@@ -202,7 +202,7 @@ struct Loop::Impl {
   std::vector<std::shared_ptr<EndOfTurnWatch>> ends;
   std::atomic<bool> stopping = false;
   std::mutex posted_mutex;
-  // guarded by posted_mutex; everything else belongs to the loop's thread
+  // Guarded by posted_mutex; everything else belongs to the loop's thread.
   std::vector<Handler> posted;
 
   void add_posted(Handler handler) {

@@ -17,7 +17,7 @@ namespace gantry {
 
 inline constexpr std::int64_t kMoneyUnit = 1'000'000;            // millionths in 1.00
 inline constexpr std::int64_t kMostPrice = 10'000 * kMoneyUnit;  // per unit and hour
-// microseconds of a Duration
+// Microseconds of a Duration.
 inline constexpr std::int64_t kMicrosecondsPerHour = 3'600 * 1'000'000LL;
 inline constexpr std::int64_t kFactorUnit = 1'000;  // a factor of 1
 
@@ -79,7 +79,7 @@ struct Exact {
     v(1, "whole", s.whole);
     v(2, "rest", s.rest);
   }
-  // unit x microseconds of an hour x both factors; this fits for a unit of up to 2500.
+  // Unit x microseconds of an hour x both factors; this fits for a unit of up to 2500.
   static constexpr std::int64_t divisor(std::int64_t unit) {
     return unit * kMicrosecondsPerHour * kFactorUnit * kFactorUnit;
   }

@@ -130,7 +130,7 @@ Result<std::vector<Bytes>> Client::receive(Duration timeout) {
     if (!n) return tl::unexpected(n.error());
     if (*n > 0) {
       if (impl_->engine.output().empty()) continue;
-      // sends pongs
+      // Sends pongs.
       if (const auto ok = impl_->flush(deadline); !ok) return tl::unexpected(ok.error());
       continue;
     }

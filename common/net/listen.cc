@@ -19,7 +19,7 @@ namespace gantry::net {
 namespace {
 
 constexpr std::size_t kSpareFiles = 512;  // open files beside the connections
-// seconds of silence after which TCP checks whether the peer is there
+// Seconds of silence after which TCP checks whether the peer is there
 constexpr int kKeepaliveIdle = 60;
 constexpr std::string_view kTcp = "tcp://";
 constexpr std::string_view kIpc = "ipc://";

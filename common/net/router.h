@@ -50,12 +50,13 @@ struct Incoming {
 inline constexpr std::size_t kMostUnsent = 40u << 20;       // bytes that wait for one peer
 inline constexpr std::size_t kMostUnsentNode = 256u << 20;  // the same for a node
 inline constexpr std::size_t kMostUnsentOfOwner = 192u << 20;
-// If an owner or all peers together are beyond this, each peer may have only kFairUnsent. Nodes are
-// not counted, because all jobs depend on them.
+// If what waits for one owner is beyond kMostUnsentOfOwner, or what waits for all peers is beyond
+// kMostUnsentInAll, each peer may have only kFairUnsent. This does not limit nodes, because all
+// jobs depend on them.
 inline constexpr std::size_t kMostUnsentInAll = 768u << 20;
 inline constexpr std::size_t kFairUnsent = 1u << 20;
 inline constexpr std::size_t kMostHeld = 256u << 20;            // of unfinished messages, in all
-inline constexpr std::size_t kMostHeldByStrangers = 64u << 20;  // the same for strangers alone
+inline constexpr std::size_t kMostHeldByStrangers = 64u << 20;  // the same for strangers only
 inline constexpr std::size_t kMostWaiting = 1'024;  // messages of one peer that wait for the caller
 inline constexpr std::size_t kMostWaitingBytes = 16u << 20;   // bytes of these messages
 inline constexpr std::size_t kMostWaitingOfOwner = 4'096;     // messages of all peers of an owner
@@ -73,7 +74,7 @@ struct RouterOptions {
   int queued_messages = 20'000;  // messages that wait for one peer; beyond it send() fails
   int max_connections = 16'384;  // also raises the limit of open files as far as allowed
   Duration handshake_time = seconds(10);
-  // a peer is closed if it reads nothing for so long while output waits for it
+  // A peer is closed if it reads nothing for so long while output waits for it.
   Duration stall_time = seconds(60);
   // If there are more strangers than this, some are closed: first the one that is connected
   // longest, from the address that has most strangers. Every stranger is closed after

@@ -20,11 +20,11 @@ constexpr std::uint64_t kBell = 0;             // values in epoll's data
 constexpr std::uint64_t kFirstListener = 1;    // one for each listener
 constexpr std::uint64_t kFirstPeer = 1 << 10;  // ids of connections begin here
 constexpr std::size_t kReadBytes = 256 << 10;  // bytes read from one connection in one turn
-// with this much output waiting, nothing more is encrypted
+// With this much output waiting, nothing more is encrypted.
 constexpr std::size_t kSealAhead = 256 << 10;
 constexpr int kAcceptsPerTurn = 64;
 constexpr int kTickMs = 500;
-// time to write the waiting output of a peer that is to be closed
+// Time to write the waiting output of a peer that is to be closed.
 constexpr std::chrono::seconds kFarewell{5};
 
 std::chrono::microseconds micro(Duration d) {

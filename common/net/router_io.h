@@ -65,12 +65,12 @@ class RouterIo {
   Socket epoll_;
   std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections_;
   std::vector<std::unique_ptr<Connection>> closed_;  // destroyed at the end of a turn
-  // ids with output, or to be closed: their times are checked
+  // Ids with output, or to be closed: their times are checked.
   std::unordered_set<std::uint64_t> busy_;
   Strangers strangers_;
   std::unordered_map<std::string, std::size_t> strangers_of_;  // numbers of strangers, by network
   std::size_t handshakes_ = 0;
-  // bytes of unfinished messages, without those of nodes
+  // Bytes of unfinished messages, without those of nodes.
   std::size_t held_ = 0, held_by_strangers_ = 0;
   std::uint64_t next_id_;
   bool accepting_ = true;

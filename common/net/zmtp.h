@@ -46,7 +46,7 @@ class ZmtpClient {
  private:
   enum class State : std::uint8_t { greeting, welcome, ready_awaited, ready, failed };
 
-  // consumes one greeting or frame if it is complete; used = 0 if not
+  // Consumes one greeting or frame if it is complete; used = 0 if not.
   Result<void> consume(std::size_t& used);
   Result<void> on_greeting(std::string_view greeting);
   Result<void> on_frame(std::uint8_t flags, std::string_view body);

@@ -52,7 +52,7 @@ class ZmtpServer {
     std::string cookie;
   };
 
-  // consumes one greeting or frame if it is complete; used = 0 if not
+  // Consumes one greeting or frame if it is complete; used = 0 if not.
   Result<void> consume(std::size_t& used);
   Result<void> on_greeting(std::string_view greeting);
   Result<void> on_hello(std::string_view body);

@@ -79,7 +79,7 @@ struct MigModeRow {
   std::string profile;     // what the jobs wait for; "" = whole GPUs
   JobId first;             // first of the waiting jobs
   std::uint32_t jobs = 0;  // number of waiting jobs, at least
-  // true: no GPU in that mode could ever serve them; false: such GPUs are in use
+  // true: no GPU in that mode could ever serve them; false: such GPUs are in use.
   bool only_way = false;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {

@@ -45,7 +45,7 @@ struct JobRow {
   std::uint32_t restarts = 0;
   std::uint32_t gpus = 0;   // over all nodes; whole GPUs, or the slices that are asked for
   std::string reservation;  // reservation that the job names; "" = none
-  // of all attempts so far, without subtracting credits; not set: no prices
+  // Of all attempts so far, without subtracting credits; not set: no prices.
   std::optional<Money> cost;
   Money credit;                    // part of the cost that is credited
   std::optional<Money> cost_rate;  // per hour, while it holds something
@@ -207,7 +207,7 @@ struct WhatIfRow {
 };
 
 struct WhatIfReply {
-  // with its present request; not set: too far back, or nothing makes room
+  // With its present request; not set: too far back, or nothing makes room.
   std::optional<Instant> start;
   std::vector<WhatIfRow> rows;  // what would start it sooner, the soonest first
   bool complete = true;         // false: there was no time to try more

@@ -15,7 +15,7 @@ namespace gantry::proto {
 struct JobRef {
   JobId job{};
   std::vector<IndexRange> tasks;
-  // in 12+1: a component of the heterogeneous job 12; 12 alone is all of it
+  // In 12+1: a component of the heterogeneous job 12; 12 alone is all of it.
   std::optional<std::uint32_t> component{};
   // The reference to the job itself; a component becomes a plain job.
   [[nodiscard]] JobId id() const { return JobId(job.value() + component.value_or(0)); }

@@ -158,7 +158,7 @@ enum class ExitCause : std::uint8_t {
   shim_lost = 5,      // its shim was killed: the exit status is not known
   fenced = 6,         // the node heard nothing for fence_after and ended it
   node_rebooted = 7,
-  // never ran: its owner named something that does not exist or is not theirs; message says what
+  // Never ran: its owner named something that does not exist or is not theirs; message says what.
   refused = 8,
 };
 constexpr auto enum_names(ExitCause) {

@@ -115,7 +115,7 @@ struct PingReply {
   std::uint64_t jobs_active = 0;
   std::uint32_t nodes_up = 0;
   std::uint32_t nodes = 0;
-  // why the controller continues with its old configuration; "" = it does not
+  // Why the controller continues with its old configuration; "" = it does not.
   std::string config_problem;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {

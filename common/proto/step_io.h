@@ -134,7 +134,7 @@ struct StepAbort {  // a task has called MPI_Abort or has made an error: the who
   static constexpr int kKind = 9;
   static constexpr std::string_view kName = "abort";
   std::uint32_t rank = 0;
-  // not set: it did not call it, and `message` says what is wrong
+  // Not set: it did not call it, and `message` says what is wrong.
   std::optional<std::int32_t> status;
   std::string message;
   template <class Self, class V>

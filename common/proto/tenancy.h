@@ -31,7 +31,7 @@ struct ApplyTenancy {
   std::vector<DocumentRef> removals;         // refused for a tenant with jobs
   std::string comment;                       // for the history
   bool dry_run = false;                      // only plan the change
-  // the error is wrong_state if this is not the present revision
+  // The error is wrong_state if this is not the present revision.
   std::optional<std::uint64_t> base_revision;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -126,7 +126,7 @@ struct GetTenancy {                       // shows what the asker may see
   }
 };
 
-// nodes that are alike; for amounts given as a part of the cluster, and for checks
+// Nodes that are alike; for amounts given as a part of the cluster, and for checks.
 struct NodesAlike {
   std::string nodes;  // host list
   std::vector<std::string> features;

@@ -14,7 +14,7 @@ inline constexpr std::size_t kMostGresNames = 8;           // different names in
 inline constexpr std::uint32_t kMostGresCount = 1024;      // of one name on one node
 inline constexpr std::uint32_t kMostLicenses = 1'000'000;  // of one name in the cluster
 
-// number asked for on each node, or number that a node has; for licences, number in the cluster
+// Number asked for on each node, or number that a node has; for licences, number in the cluster.
 struct GresCount {
   std::string name;
   std::uint32_t count = 0;  // 1..kMostGresCount

@@ -170,7 +170,7 @@ struct IdleGpuLimits {
   }
 };
 
-// orders jobs only inside the tenant: its value is added to the job's priority
+// Orders jobs only inside the tenant: its value is added to the job's priority.
 struct TenantClass {
   std::string name;
   std::int32_t value = 0;
@@ -201,7 +201,7 @@ struct Tenant {
   // PriorityClasses; none = all that do not preempt others
   std::vector<std::string> allowed_classes;
   std::vector<std::string> node_pools;  // none = all pools that belong to no tenant
-  // from whom it may take back its nominal quota; not set = from any borrower
+  // From whom it may take back its nominal quota; not set = from any borrower.
   std::optional<Reclaim> reclaim;
   std::map<std::string, std::string> labels;  // "cost-center", "team", ...
   std::string description;

@@ -46,14 +46,14 @@ struct PriorityClass {
   std::string description;
   bool is_default = false;  // exactly one class is the default
   bool preempts = false;    // its jobs may preempt jobs of lower classes
-  // its jobs may be preempted, by a higher class or an owner who reclaims quota
+  // Its jobs may be preempted, by a higher class or an owner who reclaims quota.
   bool preemptible = true;
   VictimMode victim_mode = VictimMode::requeue;
   Duration grace = seconds(30);  // time from the signal to the kill
   Duration min_run_time{};       // no job is a victim before it has run this long
-  // how often one job may be preempted; after that it is no victim
+  // How often one job may be preempted; after that it is no victim.
   std::optional<std::uint32_t> max_preemptions;
-  // each such time of waiting raises the class by one, but never above a preempting class
+  // Each such time of waiting raises the class by one, but never above a preempting class.
   std::optional<Duration> age_step;
   friend bool operator==(const PriorityClass&, const PriorityClass&) = default;
   template <class Self, class V>
@@ -137,7 +137,7 @@ struct Topology {  // the cluster has one
   std::string name;
   std::vector<std::string> levels;  // from the widest to the narrowest, without the node itself
   std::vector<TopologyDomain>
-      // domains of a level are disjoint, and each lies within one domain of the wider level
+      // Domains of a level are disjoint, and each lies within one domain of the wider level.
       domains;
   friend bool operator==(const Topology&, const Topology&) = default;
   template <class Self, class V>

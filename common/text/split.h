@@ -12,7 +12,7 @@ namespace gantry {
 // Returns all parts between the separators, including empty ones. An empty text has one empty part.
 std::vector<std::string> split(std::string_view text, char separator);
 
-// splits at commas, leaves empty parts out
+// Splits at commas, leaves empty parts out.
 std::vector<std::string> split_list(std::string_view text);
 
 // Whether a backslash outside of single quotes makes the next character a plain one.

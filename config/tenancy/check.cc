@@ -15,7 +15,7 @@
 namespace gantry::tenancy {
 namespace {
 
-// also not shorter than the nodes' interval: noded.gpu_sample
+// Also not shorter than the nodes' interval: noded.gpu_sample.
 constexpr Duration kLeastIdle = seconds(1);
 
 // Checks all documents; it stops at the first problem.

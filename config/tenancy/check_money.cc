@@ -102,7 +102,7 @@ Found check_budget_project(const References& r, const Budget& b) {
         return t != nullptr && t->name == b.tenant;
       });
   const auto& projects = std::get<Tenant>(*tenant).projects;
-  // a tenant that lists no projects has one of its own name
+  // A tenant that lists no projects has one of its own name.
   std::vector<std::string_view> known{b.tenant};
   if (!projects.empty()) known.clear();
   for (const Project& p : projects) known.push_back(p.name);

@@ -474,7 +474,7 @@ Result<void> read_topology(const Value& root, const Meta& meta, Translation& int
     for (const Value& item : *items) {
       std::string label;
       if (auto done = Keys(item, into, meta).text("nodeLabel", label).run(); !done) return done;
-      // the node itself is always the narrowest level
+      // The node itself is always the narrowest level.
       if (label == "kubernetes.io/hostname") continue;
       const std::string name = label.substr(label.rfind('/') + 1);
       if (!config::is_word(name)) return item.wrong("`nodeLabel` is missing or has no name in it");

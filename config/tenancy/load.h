@@ -17,7 +17,7 @@ namespace gantry::tenancy {
 
 struct LoadOptions {
   std::span<const Document> known;  // documents that exist
-  // not set: amounts that are parts of the cluster are errors
+  // Not set: amounts that are parts of the cluster are errors.
   const std::vector<proto::NodesAlike>* nodes = nullptr;
   std::string user_domain;                       // see Kubernetes
   std::span<const proto::DocumentRef> removals;  // documents that will be removed
@@ -26,9 +26,9 @@ struct LoadOptions {
 
 struct Loaded {
   std::vector<Document> documents;  // each once, sorted
-  // documents that objects, applied again, no longer make
+  // Documents that objects, applied again, no longer make.
   std::vector<proto::DocumentRef> removals;
-  // what Gantry does not do, and the amounts of parts of the cluster
+  // What Gantry does not do, and the amounts of parts of the cluster.
   std::vector<std::string> notes;
 };
 

@@ -104,7 +104,7 @@ class Merge {
 
  private:
   Result<void> collect(bool forget) {
-    // checks in the order of the files, so that the first mistake is the first in them
+    // Checks in the order of the files, so that the first mistake is the first in them.
     Kubernetes in_order(user_domain_);
     for (const GivenObject& object : given_) {
       if (auto done = in_order.add(object.value()); !done) return done;

@@ -16,7 +16,7 @@ namespace gantry::tenancy {
 // An amount, which may be a part of the cluster.
 struct Amount {
   std::int64_t value = 0;
-  // millionths of the cluster; if set, resolve_parts() computes `value`
+  // Millionths of the cluster; if set, resolve_parts() computes `value`.
   std::optional<std::int64_t> part;
   Place place;
   std::string path;

@@ -7,10 +7,10 @@ namespace gantry::tenancy {
 
 inline constexpr std::int64_t kMostShares = 1'000'000;
 inline constexpr Thousandths kMostWeight = thousandths_of(Times{kMostShares});
-// of a priority class; Kubernetes has the same limit
+// Of a priority class; Kubernetes has the same limit.
 inline constexpr std::int64_t kMostValue = 1'000'000'000;
 
-// says what is wrong and what is allowed; "" = it is a name
+// Says what is wrong and what is allowed; "" = it is a name.
 std::string not_a_name(std::string_view text);
 
 Result<std::string> read_word(const Value& value);

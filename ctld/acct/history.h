@@ -42,7 +42,7 @@ struct PagePosition {
   friend bool operator==(const PagePosition&, const PagePosition&) = default;
 };
 Bytes to_bytes(const PagePosition& position);
-// reads a position; empty bytes are the first page; the error is malformed
+// Reads a position; empty bytes are the first page; the error is malformed.
 Result<PagePosition> page_position(std::string_view bytes);
 
 // A query in a form that can be compared with rows. It keeps no reference to the message.

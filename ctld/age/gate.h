@@ -27,7 +27,7 @@ class Gate {
  public:
   struct Doors {
     std::function<Result<void>(const HighWater&)> save;  // durable when it returns
-    // hands an order to the core at once; it comes from nobody
+    // Hands an order to the core at once; it comes from nobody.
     std::function<void(core::ClientRequest)> order;
     std::function<void(LogLevel, const std::string&)> say;
   };
@@ -77,7 +77,7 @@ class Gate {
   Instant noted_{};                            // when events were last noted
   std::set<std::string> heard_us_;             // nodes that may have been told our epoch
   std::map<std::string, std::string> claims_;  // by node: what it knows that the store does not
-  // strangers of the present registration that have ended
+  // Strangers of the present registration that have ended.
   std::vector<proto::AttemptStatus> ended_;
 };
 

@@ -13,7 +13,7 @@
 
 namespace gantry::age {
 
-// ids reserved at once, so that there is one sync for all of them
+// Ids reserved at once, so that there is one sync for all of them.
 inline constexpr std::uint64_t kJobBlock = 16'384;
 inline constexpr Duration kNoteEvents = seconds(10);
 

@@ -15,7 +15,7 @@
 
 namespace gantry::http {
 
-// octets in one POST; only a single long line may be more
+// Octets in one POST; only a single long line may be more.
 inline constexpr std::size_t kMostBatch = 256 * 1024;
 
 struct Url {

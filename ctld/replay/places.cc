@@ -126,7 +126,7 @@ bool could_have_place(const std::vector<std::int64_t>& room, const std::vector<H
     if (most < each) continue;
     Ways ways;
     if (there[n].size() > kMostJobs)
-      // too many jobs to try every set: assume that it costs nothing
+      // Too many jobs to try every set: assume that it costs nothing.
       ways.sets.emplace_back(), ways.kinds.emplace_back();
     else
       ways = ways_of(each - room[n], there[n], excess);

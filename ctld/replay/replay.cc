@@ -75,7 +75,7 @@ class Replay {
   struct Event {
     Instant at;
     std::uint32_t job;
-    // epoch of the job when the event was made; an event of an older epoch is void
+    // Epoch of the job when the event was made; an event of an older epoch is void.
     std::uint32_t epoch;
     Kind kind;
     bool operator>(const Event& o) const {

@@ -27,7 +27,7 @@ inline constexpr Duration kPlanningTime = seconds(1);  // time until a plan asks
 struct Yardstick {
   sched::TenancyPtr view = std::make_shared<const sched::Tenancy>();
   std::map<std::string, std::uint32_t> nodes;  // quota node by tenant
-  // of a reclaim; the longest grace of a class is added
+  // Of a reclaim; the longest grace of a class is added.
   Duration deadline = kKillTime + kPlanningTime;
 };
 Yardstick yardstick_of(const Site& site);

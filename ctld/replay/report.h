@@ -24,7 +24,7 @@ struct Summary {     // of a tenant, or of all
   double of_first = 0;        // seconds of these for the tenant's first waiting job
   std::size_t preempted = 0;  // times
   double lost = 0;            // unit-seconds
-  // jobs that are due at some time, and jobs of these that made it
+  // Jobs that are due at some time, and jobs of these that made it.
   std::size_t due = 0, in_time = 0;
   std::size_t given_up = 0;  // jobs of these that could not make it any more (deadlines=on)
 };

@@ -65,7 +65,7 @@ struct Site {
   bool deadlines = false;
   std::vector<sched::NodeChanged> nodes;
   std::vector<sched::PartitionChanged> queues;  // by PartitionId
-  // queues of tenants, and partitions of gantry.yaml
+  // Queues of tenants, and partitions of gantry.yaml.
   std::map<std::string, std::uint32_t> queue_of;
   std::vector<std::string> notes;
 };

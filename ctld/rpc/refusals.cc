@@ -30,7 +30,7 @@ void Refusals::refused(const std::string& network, Instant now) {
     std::erase_if(buckets_, [&](const auto& entry) {
       return entry.second.left_us + (now - entry.second.filled).us >= kFullBucket;
     });
-  // with so many attackers, counting them is of no use
+  // With so many attackers, counting them is of no use.
   if (buckets_.size() >= kMostNetworks) buckets_.clear();
   Bucket& bucket = buckets_.try_emplace(network, Bucket{kFullBucket, now}).first->second;
   fill(bucket, now);

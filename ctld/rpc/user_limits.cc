@@ -83,7 +83,7 @@ Result<void> UserLimits::requested(Uid uid, const std::string& user, Instant now
 void UserLimits::took(Uid uid, Duration loop_time) {
   const auto it = buckets_.find(uid);
   if (options_.requests_per_second == 0 || it == buckets_.end()) return;
-  // the most that is charged, so that left_us >= -kFull
+  // The most that is charged, so that left_us >= -kFull.
   const std::int64_t most = 2 * kFull / kLoopShare;
   const std::int64_t extra =
       std::clamp<std::int64_t>(loop_time.us, 0, most) * kLoopShare - period_us();

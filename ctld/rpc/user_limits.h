@@ -49,7 +49,7 @@ class UserLimits {
     // took if that is more. Below 0: requests took more than was left.
     std::int64_t left_us = 0;
     Instant filled{};
-    // what requests have cost beyond one period each, since the bucket was full
+    // What requests have cost beyond one period each, since the bucket was full.
     std::int64_t costly_us = 0;
   };
   [[nodiscard]] std::int64_t period_us() const;

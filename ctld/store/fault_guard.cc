@@ -83,7 +83,7 @@ void on_bus_error(int signal, siginfo_t* info, void*) {
     filled -= start;
     std::memmove(buffer, buffer + start, filled);
   }
-  // not the store's: the fault happens again, and ends the process as usual
+  // Not the store's: the fault happens again, and ends the process as usual.
   ::signal(signal, SIG_DFL);
 }
 

@@ -190,7 +190,7 @@ class LmdbEnv {
   std::uint64_t map_growths_ = 0;
   std::uint64_t pages_ = 0;  // pages that check_pages() has read
   bool creating_ = false;    // open_tables() makes a new store
-  // the format that open_tables() found if it has no checksums; else 0
+  // The format that open_tables() found if it has no checksums; else 0.
   std::uint64_t old_format_ = 0;
   std::uint64_t upgraded_from_ = 0;  // the format before open() gave it checksums; else 0
   mutable std::mutex turnstile_;

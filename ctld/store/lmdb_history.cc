@@ -68,7 +68,7 @@ Result<HistoryPage> LmdbStore::read_history(const HistoryScan& scan) const {
         at.remove_prefix(at.size() - kHistoryKeyBytes);
         MDB_val record_key = as_val(at);
         e = records.get(record_key, &value, MDB_SET_KEY);
-        // the index names a record that does not exist
+        // The index names a record that does not exist.
         if (e == MDB_NOTFOUND) return damage.say(walked, at);
         if (e != 0) return e;
         if (!unseal(table, at, value)) return damage.say(table, at);

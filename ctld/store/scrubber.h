@@ -22,7 +22,7 @@ struct ScrubPace {
 struct ScrubStatus {
   std::uint64_t passes = 0;  // passes that have ended since the start
   std::uint64_t octets = 0;  // octets read in this pass
-  // damaged entries of this pass or of the last complete one, whichever has more
+  // Damaged entries of this pass or of the last complete one, whichever has more.
   std::uint64_t damaged = 0;
 };
 

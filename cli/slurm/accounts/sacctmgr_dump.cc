@@ -147,7 +147,7 @@ Result<void> take_dump_line(const DumpLine& line, const std::string& parent, Acc
     auto added = accounts.add_account(line.name, settings);
     return added ? Result<void>() : tl::unexpected(added.error());
   }
-  // users of the root account administer the cluster; a tenant's document cannot say that
+  // Users of the root account administer the cluster; a tenant's document cannot say that.
   if (below_root) {
     ignored.push_back(fmt::format("user {} of the root account", line.name));
     return {};

@@ -139,7 +139,7 @@ Result<int> change_qos(const Invocation& call, std::string_view verb,
     return 0;
   }
   const proto::ApplyTenancy changes = book.changes();
-  // the documents already say this
+  // The documents already say this.
   if (changes.documents.empty() && changes.removals.empty()) return 0;
   const auto done = session->call<proto::TenancyPlanned>(changes);
   if (!done)

@@ -62,7 +62,7 @@ int show_node(const Control& c, const std::string& word) {
   list.gpus = true;
   list.nodes = *names;
   auto reply = ask<proto::ListNodesReply>(c.program, list);
-  // one is missing: ask for all, to see which
+  // One is missing: ask for all, to see which.
   if (!reply && reply.error().code == ErrorCode::not_found) {
     list.nodes.clear();
     reply = ask<proto::ListNodesReply>(c.program, list);

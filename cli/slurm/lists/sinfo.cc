@@ -21,7 +21,7 @@ namespace {
 struct SinfoQuery {
   std::vector<std::string> partitions;
   std::vector<std::string> nodes;
-  // a node must be in one of these; all states of an inner list must hold
+  // A node must be in one of these; all states of an inner list must hold.
   std::vector<std::vector<std::string>> states;
   std::string letters;
   std::string names;

@@ -34,7 +34,7 @@ struct HistorySieve {
   };
   std::vector<std::string> qos, wckeys, groups, reasons;
   std::optional<Range> cpus, nodes;
-  // with limit_min alone, the limit must be exactly this
+  // With limit_min alone, the limit must be exactly this.
   std::optional<Duration> limit_min, limit_max;
 };
 void keep_only(History& history, const HistorySieve& sieve);
