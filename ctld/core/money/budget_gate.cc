@@ -185,7 +185,7 @@ void drop_claim(Context& ctx, JobId job, bool one_task) {
   ctx.rt.budget_claims.erase(it);
   // Others may have been refused for it.
   for (const BudgetAccount* account : budgets_of(std::as_const(ctx.state), ctx.state.jobs.at(job)))
-    ctx.state.budgets.moved.push_back(account->budget.name);
+    ctx.touched.budgets.push_back(account->budget.name);
 }
 
 void budget_taken(Context& ctx, const Job& job) {

@@ -85,7 +85,7 @@ bool let_into(const State& state, const Job& job, const std::string& name) {
 void look_at_waiting(Context& ctx, const std::string& name) {
   ctx.state.jobs.walk(JobId{}, [&](const Job& job) {
     if (job.phase == Phase::queued && class_of(ctx.state, job).reservation == name)
-      ctx.state.touched.push_back(job.id);
+      ctx.touched.jobs.push_back(job.id);
     return true;
   });
 }
