@@ -141,11 +141,11 @@ struct State {
   std::unordered_map<std::string, NodeId> node_keys;  // enrolled Z85 key -> node
   tsl::robin_map<std::uint64_t, JobId> requests;      // by request_key()
   std::map<Uid, UserJobs> users;
-  std::unordered_map<std::uint64_t, IdList> same_name;               // (uid, name): not ended
+  std::unordered_map<std::uint64_t, IdList> same_name;  // (uid, name): not ended
   // Once for each open dependency, by id: a job may have several of one kind.
   std::unordered_map<std::uint64_t, std::multiset<JobId>> singletons;  // (uid, name)
   std::map<DependencyKey, std::multiset<JobId>> dependents;
-  std::deque<std::pair<Instant, JobId>> ended;                       // in order of their end
+  std::deque<std::pair<Instant, JobId>> ended;  // in order of their end
   Counters counters;
   std::vector<QueueCounts> queues;  // by PartitionId
   std::map<std::string, License> licenses;
