@@ -41,6 +41,7 @@ void dependencies(JobSpec& spec, const std::string& text) {
 void files_of(JobSpec& spec, const Words& w) {
   if (const std::string* dir = w.find("work_dir")) spec.work_dir = *dir;
   if (const std::string* file = w.find("out")) spec.std_out = *file;
+  if (const std::string* image = w.find("image")) spec.container.image = *image;
 }
 
 }  // namespace
@@ -108,7 +109,6 @@ proto::SubmitJob World::submit_message(const std::string& user, const Words& w) 
   files_of(s, w);
   text("mail", [&](const std::string& v) { s.given.push_back("mail-type=" + v); });
   text("mail_to", [&](const std::string& v) { s.given.push_back("mail-user=" + v); });
-  text("image", [&](const std::string& v) { s.container.image = v; });
   text("test_only", [&](const std::string&) { m.test_only = true; });
   text("kind", [&](const std::string&) {
     s.kind = JobKind::allocation;
