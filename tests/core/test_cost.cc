@@ -286,8 +286,11 @@ TEST_CASE("what is accepted can be sent to the node that starts it") {
     return static_cast<ErrorCode>(error->code);
   };
   auto wordy = job("wordy");
-  wordy.spec.given.assign(60, std::string(200 << 10, 'x'));
-  CHECK(refused(std::move(wordy)) == ErrorCode::limit_exceeded);
+  wordy.spec.mail.to.assign(100'000, "alice@example.org");
+  CHECK(refused(std::move(wordy)) == ErrorCode::invalid_argument);
+  auto far = job("far");
+  far.spec.script_path = "/" + std::string(12 << 20, 'x');
+  CHECK(refused(std::move(far)) == ErrorCode::invalid_argument);
   auto pieces = job("pieces");
   pieces.spec.array.emplace();
   for (std::uint32_t i = 0; i < 500'000; ++i)

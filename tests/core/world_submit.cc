@@ -42,6 +42,7 @@ void dependencies(JobSpec& spec, const std::string& text) {
 void files_of(JobSpec& spec, const Words& w) {
   if (const std::string* dir = w.find("work_dir")) spec.work_dir = *dir;
   if (const std::string* file = w.find("out")) spec.std_out = *file;
+  if (const std::string* image = w.find("image")) spec.container.image = *image;
 }
 
 void counts_of(JobSpec& spec, const Words& w) {
@@ -118,7 +119,6 @@ proto::SubmitJob World::submit_message(const std::string& user, const Words& w) 
   files_of(s, w);
   counts_of(s, w);
   ask_for_mail(s, w);
-  text("image", [&](const std::string& v) { s.container.image = v; });
   text("test_only", [&](const std::string&) { m.test_only = true; });
   text("kind", [&](const std::string&) {
     s.kind = JobKind::allocation;
