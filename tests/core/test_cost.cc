@@ -290,7 +290,7 @@ TEST_CASE("what is accepted can be sent to the node that starts it") {
   CHECK(refused(std::move(wordy)) == ErrorCode::invalid_argument);
   auto far = job("far");
   far.spec.script_path = "/" + std::string(12 << 20, 'x');
-  CHECK(refused(std::move(far)) == ErrorCode::invalid_argument);
+  CHECK(refused(std::move(far)) == ErrorCode::limit_exceeded);
   auto pieces = job("pieces");
   pieces.spec.array.emplace();
   for (std::uint32_t i = 0; i < 500'000; ++i)

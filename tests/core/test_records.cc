@@ -54,8 +54,13 @@ Active every_field_of_an_attempt() {
   run.frozen = true;
   run.perhaps_over = true;
   run.ended = Instant{1'000'003};
-  a.finish = Finish{Instant{1'000'004}, Outcome::preempted,  ExitStatus{1, 0},
-                    RequeueWhy::asked,  Hold::launch_failed, seconds(7)};
+  a.finish = Finish{Instant{1'000'004},
+                    Outcome::preempted,
+                    ExitStatus{1, 0},
+                    RequeueWhy::asked,
+                    Hold::launch_failed,
+                    seconds(7),
+                    true};
   a.usage = Usage{11, 12, 13, 14, 15, {}};
   StepState& step = a.steps.emplace_back();
   step.id = StepId(2);
@@ -120,6 +125,7 @@ JobRecord common_fields() {
   r.credited = Money{10};
   r.priority_class = 1;
   r.lowered = true;
+  r.window_named = Instant{3'000'007};
   r.shape.emplace().min_nodes = 2;
   r.may_requeue = true;
   return r;
