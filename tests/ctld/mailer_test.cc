@@ -128,7 +128,8 @@ TEST_CASE("programs of one user's triggers leave room for another's") {
   std::vector<core::ProgramRun> many(20'000, run(kDaemon, "first"));
   many.push_back(run(kBin, "second"));
   programs.run(std::move(many));
-  CHECK(lines_of(post.dir + "/2", 1) == "second\n");
+  const std::string ran = lines_of(post.dir + "/2", 1);
   std::lock_guard guard(mutex);
+  CHECK_MESSAGE(ran == "second\n", noted);
   CHECK(noted.find("19000 programs dropped") != std::string::npos);
 }
