@@ -242,5 +242,25 @@ TEST_CASE("eight GPUs of one number are one, and sockets are no more than cores"
   CHECK(cpu_seconds() - began < 1);
 }
 
+TEST_CASE("a node tells nothing of the GPUs of other nodes' jobs") {
+  Cluster c(2);
+  for (int i = 0; i < 2; ++i) c.submit("slice", 1, "7g.80gb");
+  c.plan();
+  REQUIRE(c.launched.size() == 2);
+  const auto& [node, own] = c.launched[0];
+  proto::Heartbeat beat;
+  beat.session = c.sessions.at(node);
+  beat.sent = c.now;
+  for (const auto& [where, key] : c.launched) beat.gpus.emplace_back().key = key;
+  for (int i = 0; i < 10'000; ++i) beat.gpus.emplace_back().key = own;
+  c.say(node, std::move(beat));
+  c.turn();
+  const NodeId id{node == "n1" ? 0u : 1u};
+  const auto& kept = c.core.runtime().links.at(id.value()).gpus;
+  CHECK(kept.size() > 1'000);
+  CHECK(kept.size() < 5'000);
+  CHECK(std::all_of(kept.begin(), kept.end(), [&](const auto& gpu) { return gpu.key == own; }));
+}
+
 }  // namespace
 }  // namespace gantry::core

@@ -63,6 +63,19 @@ void drain_on_trouble(Context& ctx, NodeId id, std::string trouble) {
   ctx.record(event::NodeIntentChanged{id, NodeIntent::drain, std::move(trouble), "gantry"});
 }
 
+constexpr std::size_t kMostActivity = 4096;  // GPUs and parts of GPUs with a job on one node
+
+// A node speaks of the GPUs of its own jobs only: whoever has its key must not show the users of
+// other jobs what is not true.
+std::vector<proto::GpuActivity> of_own_jobs(const Node& node,
+                                            std::vector<proto::GpuActivity> said) {
+  if (said.size() > kMostActivity) said.resize(kMostActivity);
+  std::erase_if(said, [&](const proto::GpuActivity& gpu) {
+    return !std::binary_search(node.jobs.begin(), node.jobs.end(), gpu.key.job);
+  });
+  return said;
+}
+
 }  // namespace
 
 void handle(Context& ctx, NodeId node, proto::Heartbeat&& beat) {
@@ -78,7 +91,7 @@ void handle(Context& ctx, NodeId node, proto::Heartbeat&& beat) {
     note_sleep(ctx, node, sleep.key, sleep.asleep);
   link.load = beat.load;
   link.free_memory = beat.free_memory;
-  link.gpus = std::move(beat.gpus);
+  link.gpus = of_own_jobs(ctx.state.node(node), std::move(beat.gpus));
   note_checkpoints(ctx, node, beat.checkpoints, beat.sent);
   look_at_idle_gpus(ctx, node);
   drain_on_trouble(ctx, node, std::move(beat.trouble));

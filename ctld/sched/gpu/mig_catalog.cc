@@ -33,7 +33,7 @@ std::string why_not(const MigGeometry& g) {
     if (!std::is_sorted(p.starts.begin(), p.starts.end()) ||
         std::adjacent_find(p.starts.begin(), p.starts.end()) != p.starts.end())
       return bad("its starts do not ascend");
-    if (p.starts.empty() || p.starts.back() + p.memory_slices > g.memory_slices)
+    if (p.starts.empty() || p.starts.back() > g.memory_slices - p.memory_slices)
       return bad("it has no start, or one that ends behind the GPU");
     if (!ids.insert(p.id).second || !names.insert(p.name).second) return bad("it is there twice");
     placements += p.starts.size();
