@@ -126,6 +126,7 @@ JobRecord common_fields() {
   r.priority_class = 1;
   r.lowered = true;
   r.window_named = Instant{3'000'007};
+  r.asked_more = Instant{3'000'008};
   r.shape.emplace().min_nodes = 2;
   r.may_requeue = true;
   return r;

@@ -62,6 +62,28 @@ void apply_event(MutableState& state, Instant at, const event::JobReleased& e) {
   job->eligible = std::max(at, job->not_before.value_or(at));
 }
 
+namespace {
+
+// Whether a job of class `now` asks for anything that one of class `before` did not: more, longer,
+// other nodes, another queue.
+bool asks_for_more(const sched::ClassKey& before, const sched::ClassKey& now) {
+  if (now.partition != before.partition) return true;
+  if (before.time_limit && (!now.time_limit || *now.time_limit > *before.time_limit)) return true;
+  JobShape less = before.shape;  // what of `before` is left in `now`
+  const auto lower = [](auto& value, const auto& to) { value = std::min(value, to); };
+  lower(less.min_nodes, now.shape.min_nodes);
+  lower(less.max_nodes, now.shape.max_nodes);
+  lower(less.tasks, now.shape.tasks);
+  lower(less.cpus_per_task, now.shape.cpus_per_task);
+  lower(less.scratch_per_node, now.shape.scratch_per_node);
+  lower(less.gpus_per_node, now.shape.gpus_per_node);
+  for (const auto memory : {&JobShape::memory_per_node, &JobShape::memory_per_cpu})
+    if (less.*memory && now.shape.*memory) lower(*(less.*memory), *(now.shape.*memory));
+  return less != now.shape;
+}
+
+}  // namespace
+
 void apply_event(MutableState& state, Instant at, const event::JobUpdated& e) {
   JobEdit job(state, e.job);
   charge(state, *job, at);  // to whom it was until now
@@ -83,6 +105,7 @@ void apply_event(MutableState& state, Instant at, const event::JobUpdated& e) {
     if (e.partition) key.partition = *e.partition;
     if (e.time_limit) key.time_limit = e.time_limit;
     if (e.unlimited_time) key.time_limit.reset();
+    if (asks_for_more(class_of(state, *job), key)) job->asked_more = at;
     if (job->active) job->active->warned = false;
     set_class(state, *job, key);
   }

@@ -144,6 +144,7 @@ void fill_element(MutableState& state, Job& element, const Job& array, std::uint
   element.renamed = array.renamed;
   element.respecified = array.respecified;
   element.window_named = array.window_named;
+  element.asked_more = array.asked_more;
   element.reshaped = array.reshaped;
   element.lowered = array.lowered;
   element.uid = array.uid;

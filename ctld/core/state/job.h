@@ -159,6 +159,9 @@ struct Active {
 struct JobFacts {
   JobId array{};           // an element's array
   Instant window_named{};  // when an update named its reservation; zero: the submit did
+  // When an update last made it ask for more, or of another queue; zero: never. The age at which a
+  // job goes before all others of its class counts from here.
+  Instant asked_more{};
   Instant submitted{};
   Instant eligible{};                 // since when it counts in the queue's order
   std::optional<Instant> not_before;  // begin time, dependency delay or back-off

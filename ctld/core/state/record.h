@@ -93,6 +93,7 @@ struct JobRecord : JobFacts {
     v(36, "shape", s.shape);
     v(37, "may_requeue", s.may_requeue);
     v(38, "window_named", s.window_named);
+    v(39, "asked_more", s.asked_more);
   }
 };
 

@@ -144,10 +144,12 @@ Rank rank_of(const State& state, const Job& job, Instant now, Duration age_step)
   std::int32_t most = std::numeric_limits<std::int32_t>::max();
   for (const tenancy::PriorityClass& c : classes)
     if (c.preempts && c.value > own.value) most = std::min(most, c.value - 1);
-  const std::int64_t steps = std::max<std::int64_t>(0, (now - job.eligible).us) / age_step.us;
+  // A small job must not save up the age with which it goes before all others once it is large.
+  const Instant since = std::max(job.eligible, job.asked_more);
+  const std::int64_t steps = std::max<std::int64_t>(0, (now - since).us) / age_step.us;
   rank.value = static_cast<std::int32_t>(std::min<std::int64_t>(most, own.value + steps));
   rank.raised = rank.value > own.value;
-  if (rank.value < most) rank.next = job.eligible + age_step * (steps + 1);
+  if (rank.value < most) rank.next = since + age_step * (steps + 1);
   return rank;
 }
 
