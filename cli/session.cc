@@ -106,7 +106,8 @@ Result<Bytes> Session::credential(proto::AuthMethod& method,
 }
 
 // Hello and the credential are queued, so that they leave in one packet with the first request.
-// Nobody waits for their replies: a refusal comes back at the latest as the answer to that request.
+// The introduction and the credential are sent together with the first request, and the command
+// does not wait for replies to them: if one is refused, the answer to the request says so.
 void Session::introduce(std::string_view program, const proto::Authenticate& authenticate) {
   auto& client = std::get<net::Client>(link_);
   const auto queue = [&]<class T>(const T& message) {

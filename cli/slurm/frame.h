@@ -1,10 +1,10 @@
-// What the commands under Slurm's names have in common: how they are found, how they are parsed,
-// and how they fail.
+// The frame is what the commands under Slurm's names have in common: how they are found, how they
+// are parsed, and how they fail.
 //
-// They are commands like ours (cli/command.h), with tables of options from which parsing, --help,
-// manual pages, completion and docs/slurm-options.md are made. They differ from ours in three ways:
-// names of options may be shortened, errors have Slurm's texts and exit statuses, and --version is
-// Slurm's.
+// The commands are declared as our own are (cli/command.h), with tables of options from which
+// parsing, --help, manual pages, completion and docs/slurm-options.md are made. They differ from
+// ours in three ways: names of options may be shortened, errors have Slurm's texts and exit
+// statuses, and --version is Slurm's.
 #pragma once
 
 #include <initializer_list>

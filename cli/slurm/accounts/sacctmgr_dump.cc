@@ -57,8 +57,8 @@ std::string Accounts::dump(const std::string& cluster) const {
 
 namespace {
 
-// One line of a dump: "Account - 'cs':Fairshare=2:Description='x'" has the kind, the name, and
-// settings.
+// A line of a dump has the kind of entity, its name, and settings, for example
+// "Account - 'cs':Fairshare=2:Description='x'".
 struct DumpLine {
   std::string kind, name;
   std::vector<std::pair<std::string, std::string>> settings;

@@ -21,7 +21,8 @@
 namespace gantry::cli::slurm {
 namespace {
 
-// One line of any listing. Members that the listing does not have are empty.
+// An entry is one line of a listing. All kinds of listings use this struct; a member for which a
+// listing has no column is empty.
 struct Entry {
   std::string cluster, account, parent, user, name, description, qos, default_account, admin;
   std::string type, host, port;
@@ -102,7 +103,7 @@ constexpr Field<Entry> kEntryFields[] = {
     {.name = "User", .put = [](Out o, E v) { o += v.user; }, .width = 10},
 };
 
-// What the user asks of a listing: names, and conditions KEY=VALUE.
+// The user restricts a listing by names and by conditions of the form KEY=VALUE.
 struct Conditions {
   std::vector<std::string> names, users, accounts;
   std::string format;

@@ -1,6 +1,6 @@
 // QOS as sacctmgr sees them: the priority classes of the documents, and the built-in ones.
 //
-// Of the keys of Slurm's QOS a priority class has Description, Priority, GraceTime, Preempt,
+// A priority class has these keys of Slurm's QOS: Description, Priority, GraceTime, Preempt,
 // PreemptMode and PreemptExemptTime. All other keys are refused with a sentence that says where the
 // matter is configured. Gantry keeps no list of the QOS that a class may preempt: a class preempts
 // either all lower classes that are preemptible, or none. So a Preempt list must name exactly those

@@ -62,7 +62,7 @@ int show_node(const Control& c, const std::string& word) {
   list.gpus = true;
   list.nodes = *names;
   auto reply = ask<proto::ListNodesReply>(c.program, list);
-  // One is missing: ask for all, to see which.
+  // At least one of the named nodes does not exist. The command asks for all nodes to see which.
   if (!reply && reply.error().code == ErrorCode::not_found) {
     list.nodes.clear();
     reply = ask<proto::ListNodesReply>(c.program, list);
