@@ -181,7 +181,10 @@ bool claim_refused_by_budget(Context& ctx, JobId id, NodeId node, bool first) {
 void drop_claim(Context& ctx, JobId job, bool one_task) {
   const auto it = ctx.rt.budget_claims.find(job);
   if (it == ctx.rt.budget_claims.end()) return;
-  if (one_task && --it->second.jobs > 0) return;
+  if (one_task && it->second.jobs > 1) {
+    --it->second.jobs;
+    return;
+  }
   ctx.rt.budget_claims.erase(it);
   // Others may have been refused for it.
   for (const BudgetAccount* account : budgets_of(std::as_const(ctx.state), ctx.state.jobs.at(job)))
