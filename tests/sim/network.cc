@@ -1,6 +1,7 @@
 // See network.h.
 #include "tests/sim/network.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace gantry::sim {
@@ -19,7 +20,12 @@ void Network::send(const std::string& peer, bool is_node, Direction direction,
   for (int i = 0; i < copies; ++i) {
     const Duration delay = random_.chance(q.late) ? random_.between(q.usual, q.latest)
                                                   : random_.between(microseconds(50), q.usual);
-    queue_.after(delay, [this, peer, direction, deliver] {
+    Instant at = queue_.now() + delay;
+    if (calm_) {
+      Instant& newest = links_[peer].newest[static_cast<std::size_t>(direction)];
+      at = newest = std::max(newest, at);
+    }
+    queue_.at(at, [this, peer, direction, deliver] {
       if (!is_cut(peer, direction)) deliver();
     });
   }
@@ -33,6 +39,7 @@ void Network::cut(const std::string& peer, Direction direction, Instant until) {
 void Network::calm() {
   nodes_ = clients_ = LinkQuality{};
   links_.clear();
+  calm_ = true;
 }
 
 }  // namespace gantry::sim

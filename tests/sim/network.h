@@ -1,6 +1,7 @@
 // Links between the controller and everybody else: messages are lost, doubled, late and out of
 // order as the settings say, and links are cut for a while, in one direction or both. After calm()
-// they are as good as links can be, but for their delay.
+// they are what a connection that stays is: nothing is lost, and all arrives after a delay in the
+// order in which it was sent.
 #pragma once
 
 #include <functional>
@@ -33,6 +34,7 @@ class Network {
  private:
   struct Link {
     Instant cut_until[2] = {};
+    Instant newest[2] = {};  // when the last one arrives that was sent since calm()
   };
   [[nodiscard]] bool is_cut(const std::string& peer, Direction direction) const;
 
@@ -40,6 +42,7 @@ class Network {
   Random& random_;
   LinkQuality nodes_, clients_;
   std::map<std::string, Link> links_;
+  bool calm_ = false;
 };
 
 }  // namespace gantry::sim

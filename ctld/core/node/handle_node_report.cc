@@ -145,13 +145,16 @@ void handle(Context& ctx, NodeId node, proto::Frozen&& report) {
   ctx.record(event::NodeFrozen{job->id, node, report.frozen});
 }
 
+// A node that has not registered is not believed yet: its clock is not known, so the end of the
+// attempt could only be the time at which this is heard. It keeps the report until the
+// acknowledgement comes, and registers first.
 void handle(Context& ctx, NodeId node, proto::ExitReport&& report) {
-  const bool registered = in_session(ctx, node);
+  if (!in_session(ctx, node)) return;
   const proto::AttemptKey key = report.key;
   const NodeRun* run = nullptr;
   if (const Job* job = expecting(ctx, node, key, Trigger::exited, &run))
     release_node(ctx, *job, node, std::move(report));
-  if (registered) ctx.send(node, proto::AckExit{ctx.stamp(node), key});
+  ctx.send(node, proto::AckExit{ctx.stamp(node), key});
 }
 
 void handle(Context& ctx, NodeId node, proto::Goodbye&& report) {
