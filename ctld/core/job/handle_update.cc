@@ -226,6 +226,11 @@ Result<event::JobUpdated> changes(Context& ctx, const Identity& who, const Job& 
       return tl::unexpected(r.error());
   if (auto r = check_instant(ctx, "the begin time", m.begin); !r) return tl::unexpected(r.error());
   if (m.begin && !queued) return not_queued(ctx.state, job, "begin time");
+  if (m.priority == 0u && !queued)
+    return fail(
+        ErrorCode::wrong_state,
+        fmt::format("job {} is {}: priority 0 holds a job, and only one that waits can be held",
+                    display_id(ctx.state, job), enum_name(job.phase)));
   if (m.reservation && !queued) return not_queued(ctx.state, job, "reservation");
   auto account = account_for(ctx.state, who, job, *partition, m);
   if (!account) return tl::unexpected(account.error());
