@@ -89,13 +89,13 @@ void handle(Context&, NodeId, proto::Frozen&&);
 void handle(Context&, NodeId, proto::ExitReport&&);
 void handle(Context&, NodeId, proto::Goodbye&&);
 void handle(Context&, NodeId, proto::FetchLogReply&&);
-// Ends what the node has not listed, once that is certain.
+// Ends the attempts that the node did not list when it registered, once that list is certain.
 void judge_missing(Context&, NodeId);
 
 // Refuses a request.
 void refuse(Context&, const ClientRequest&, const Error&);
 
-// plan_apply.cc: makes those starts fact that still fit.
+// plan_apply.cc: starts the jobs that the plan starts, as far as they still fit.
 void apply_plan(Context&, sched::Plan&&);
 
 }  // namespace gantry::core
