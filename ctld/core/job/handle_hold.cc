@@ -1,5 +1,5 @@
 // HoldJobs and ReleaseJobs. Only an administrator can release an administrator's hold. The user can
-// release a user's hold, and a hold after too many failed starts.
+// release a user's hold, and a hold after too many requeues.
 #include <fmt/core.h>
 
 #include "ctld/core/access/authorise.h"
