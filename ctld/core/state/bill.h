@@ -65,8 +65,7 @@ struct Bill {
   Instant since{};       // charged up to here
   bool settled = false;  // the attempt is over: its sum is in the job
   std::vector<BillLine> lines;
-  std::optional<Money>
-      most;  // the most that it may cost; set if a budget applies and there is a limit
+  std::optional<Money> most;  // highest possible cost; set with a budget and a time limit
   [[nodiscard]] Money booked() const {
     Money sum;
     for (const BillLine& line : lines) sum += line.booked();

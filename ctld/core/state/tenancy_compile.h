@@ -55,8 +55,7 @@ struct CompiledTenancy {
   std::map<std::string, CompiledTenant> tenants;
   std::vector<tenancy::PriorityClass> classes;  // in the order of view->classes
   std::uint32_t default_class = 0;
-  std::vector<tenancy::Grant>
-      cluster_grants;  // operators and admins that any tenant's document names
+  std::vector<tenancy::Grant> cluster_grants;  // operators and admins, from all tenants
 };
 
 // Tenants that name no cohort: they share one, or each is by itself.
