@@ -94,7 +94,7 @@ struct BudgetGate {
   ClassId cls{};  // the gate closed for this class and account: others are tried again
   NameId account{};
 };
-// What a start of this class would have cost when a budget last had too little left for it.
+// The cost of a start of this class when a budget last had too little left for it.
 struct BudgetNeed {
   sched::ClassKey key;
   Money need;

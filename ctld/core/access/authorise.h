@@ -29,7 +29,7 @@ enum class May : std::uint8_t {
   change,  // cancel, hold, update it; read its script and output; start steps
 };
 
-// What one asker may do with jobs, worked out once for a request that looks at many jobs.
+// The rights of one asker to jobs, worked out once for a request that looks at many jobs.
 class Reach {
  public:
   Reach(const State& state, const Identity& who);

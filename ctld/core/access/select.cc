@@ -18,8 +18,8 @@ bool among(const std::vector<std::string>& list, const std::string& text) {
   return list.empty() || std::find(list.begin(), list.end(), text) != list.end();
 }
 
-// What a request says of one array, collected before any task is listed, so that naming an array a
-// hundred thousand times costs no more than naming it once.
+// The tasks of one array that a request names, collected before any task is listed, so that naming
+// an array a hundred thousand times costs no more than naming it once.
 struct NamedArray {
   bool whole = false;
   bool whole_first = false;  // named before any of its tasks

@@ -1,5 +1,5 @@
-// What one asker sees of the cluster and of its tenants. Every listing and every error text asks
-// here. docs/visibility.md has the table by message; tests/core/test_sight.cc asks every read
+// Decides what one asker sees of the cluster and of its tenants. Every listing and every error text
+// asks here. docs/visibility.md has the table by message; tests/core/test_sight.cc asks every read
 // message as a stranger.
 //
 // Operators see everything. All others see: the tenants in which they have a role; these tenants'

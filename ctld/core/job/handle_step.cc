@@ -244,7 +244,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::StepCreate&& message
                   {ErrorCode::limit_exceeded,
                    fmt::format("job {} has had {} steps; controller.max_job_steps allows no more",
                                display_id(ctx.state, job), job.active->steps.size())});
-  // As in Slurm, the client asks again until the job goes on.
+  // The client asks again, as in Slurm, until the job goes on.
   if (job.active->suspended) return ctx.reply(from, proto::StepGranted{{}, {}, true});
   const auto plan = plan_step(ctx, job, message.shape);
   if (!plan) return refuse(ctx, from, plan.error());
@@ -345,7 +345,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::SignalStep&& message
   ctx.reply(from, proto::Ok{});
 }
 
-// Those who may change the job may see what the step writes; only the job's owner may type into it.
+// Users who may change the job may see what the step writes; only the job's owner may type into it.
 void handle(Context& ctx, const ClientRequest& from, proto::StepAttach&& message) {
   const auto [job, step] = running_step(ctx, from.who, message.job, message.step);
   if (step == nullptr) return refuse(ctx, from, no_such_step(message.job, message.step));

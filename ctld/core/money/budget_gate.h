@@ -1,5 +1,5 @@
-// What budgets do to jobs: a start waits if a budget has too little left for it (or the job is
-// lowered into another class), thresholds become events, and a budget that stops jobs ends them.
+// The effect of budgets on jobs: a start waits if a budget has too little left for it (or the job
+// is lowered into another class), thresholds become events, and a budget that stops jobs ends them.
 //
 // A job that waits for a budget is behind a gate: the scheduler does not have it, so it costs a
 // plan nothing. The gate opens when the budget has as much left as the job needs. Without budgets,

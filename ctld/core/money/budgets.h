@@ -62,8 +62,8 @@ std::optional<Money> most_of(const State& state, const Job& job, const Bill& bil
                              Duration more);
 // The amount with approved increases.
 Money amount_of(const BudgetAccount& account);
-// What is neither spent in the present period nor set aside; may be below 0. It is as of the newest
-// events: what running jobs cost since then is part of what is set aside.
+// The amount that is neither spent in the present period nor set aside; it may be below 0. It is as
+// of the newest events: what running jobs cost since then is part of what is set aside.
 Money left_of(const BudgetAccount& account, Instant now);
 
 struct BudgetStand {

@@ -1,4 +1,4 @@
-// What a start holds, by thing and node pool: the lines of its bill. See ledger.h.
+// Works out what a start holds, by thing and node pool: the lines of its bill. See ledger.h.
 #include <algorithm>
 
 #include "ctld/core/money/ledger.h"

@@ -84,7 +84,7 @@ class Search {
   }
 
  private:
-  // Where the job would start once the first `count` jobs have ended.
+  // The nodes on which the job would start once the first `count` jobs have ended.
   [[nodiscard]] std::optional<Forecast> after(std::size_t count) const {
     std::map<NodeId, Freed> freed;
     for (std::size_t i = 0; i < count; ++i)

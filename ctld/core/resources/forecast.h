@@ -1,4 +1,4 @@
-// What `--test-only` can say of a job that nobody has submitted yet.
+// The answer of `--test-only` about a job that nobody has submitted yet.
 #pragma once
 
 #include <optional>

@@ -68,8 +68,8 @@ struct BudgetState {
   std::map<std::string, BudgetBook> books;             // by name
   std::map<std::uint64_t, proto::Increase> increases;  // by number
   std::uint64_t last_increase = 0;                     // derived
-  // These two are from the configuration, by an event. A job may cost as much more as if it ran so
-  // much longer than its time limit.
+  // From the configuration, by an event: start and end of a job may take this long. A job may cost
+  // that much more than its time limit allows.
   Duration kill_wait = seconds(30);
   Duration start_timeout = seconds(60);
 

@@ -12,7 +12,7 @@
 
 namespace gantry::core {
 
-// What settle has to look at after this input. Handlers may add to it.
+// Jobs, nodes and more that settle has to look at after this input. Handlers may add to them.
 struct Touched {
   std::vector<JobId> jobs;
   std::vector<NodeId> nodes;
@@ -28,7 +28,7 @@ struct Touched {
   }
 };
 
-// What changed since the last fold, removed things too, by table (store.h). The fold takes the
+// Changes since the last fold, removed things too, by table (store.h). The fold takes the
 // list. If an entry of State has a `fold_due`, that flag says that the entry is listed here.
 struct Unfolded {
   bool meta = false;

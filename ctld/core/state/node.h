@@ -17,7 +17,7 @@
 
 namespace gantry::core {
 
-// What the node said of itself when it registered.
+// The facts that the node reported when it registered.
 struct NodeFacts {
   std::string boot_id;
   std::string address;
@@ -120,9 +120,9 @@ struct Partition : PartitionRecord {
   const PartitionConfig* declared = nullptr;  // null if it is no longer configured
   std::vector<NodeId> nodes;                  // in configuration order
   [[nodiscard]] bool up() const { return declared != nullptr && up_set.value_or(declared->up); }
-  // Who pays for its jobs: the tenant, or the partition in a cluster without tenants.
+  // The payer for jobs of this queue: the tenant, or the partition in a cluster without tenants.
   [[nodiscard]] const std::string& payer() const { return tenant.empty() ? name : tenant; }
-  // Its unique key, in the store and in State::partition_ids, for example "batch" or "batch/fraud".
+  // The unique key, in the store and in State::partition_ids, for example "batch" or "batch/fraud".
   // No name of a partition or tenant has a '/'.
   [[nodiscard]] std::string key() const { return tenant.empty() ? name : name + '/' + tenant; }
   void set_key(const std::string& key) {

@@ -1,5 +1,5 @@
-// Which listed partitions have the same nodes, and which nodes are in the same partitions. Listings
-// are made from this, so that no list of names is made or sent twice. A thousand tenants that share
+// Finds listed partitions with the same nodes, and nodes in the same partitions. Listings are made
+// from this, so that no list of names is made or sent twice. A thousand tenants that share
 // ten thousand nodes are ten million pairs of a node and a partition, but one set of nodes.
 //
 // make_queues() derives it anew whenever the nodes of partitions change. That costs one walk over

@@ -83,7 +83,7 @@ class BlobUses {
   std::vector<store::Digest> unused_;
 };
 
-// What a dependency waits for: a job, or one task of an array (no task: all of them).
+// The target of a dependency: a job, or one task of an array (no task: all of them).
 struct DependencyKey {
   JobId job{};
   std::optional<std::uint32_t> task;
@@ -207,7 +207,7 @@ std::uint64_t request_key(Uid uid, std::string_view request_id);
 // "12", or "12_3" for an element.
 std::string display_id(const State& state, const Job& job);
 
-// What a dependency on this job is listed under: for an element, its array and index.
+// The key under which a dependency on this job is listed: for an element, its array and index.
 inline DependencyKey dependency_key(const Job& job) {
   return job.is_element() ? DependencyKey{job.array, job.task}
                           : DependencyKey{job.id, std::nullopt};

@@ -1,4 +1,4 @@
-// What State knows of tenants: the documents with their history, the fair-share tree with its
+// The tenants in State: the documents with their history, the fair-share tree with its
 // usage, and reservations. It is durable apart from members marked as derived. Only apply() changes
 // it; compile_tenancy() makes the derived members.
 #pragma once

@@ -1,7 +1,7 @@
-// Who may use a partition: the lists allow_accounts, deny_accounts, allow_groups, allow_qos and
-// deny_qos of the configuration; and if there are tenants, every job must belong to one. This is
-// checked at submit and update, and for waiting jobs as long as they wait, because lists and
-// tenants change.
+// Decides who may use a partition: by the lists allow_accounts, deny_accounts, allow_groups,
+// allow_qos and deny_qos of the configuration; and if there are tenants, every job must belong to
+// one. This is checked at submit and update, and for waiting jobs as long as they wait, because
+// lists and tenants change.
 //
 // A name in a list of accounts is that of a project or of a tenant; a tenant stands for all its
 // projects.

@@ -26,7 +26,8 @@ std::string amount_text(Resource r, std::int64_t amount) {
                       : text;
 }
 
-// What one node of the job and the whole job would hold, as far as the request says it.
+// The resources that one node of the job and the whole job would hold, as far as the request says
+// it.
 struct Wanted {
   Resources node, job;
 };

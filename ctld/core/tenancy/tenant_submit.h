@@ -8,7 +8,7 @@
 
 namespace gantry::core {
 
-// Where a submit or an update wants the job to go.
+// The queue and account that a submit or an update asks for.
 struct QueueWish {
   std::string partition;     // "" = not named
   std::string account;       // a project or a tenant; "" = not named
@@ -21,13 +21,14 @@ struct QueueWish {
 // become invalid.
 Result<const Partition*> choose_queue(Context& ctx, const Identity& who, const QueueWish& wish);
 
-// Who may charge which projects. A user belongs to the projects that name the user, and to those
-// that name nobody; admins of the tenant and of the cluster may charge all projects.
+// A user, and whether all projects are open to the user. A user belongs to the projects that name
+// the user, and to those that name nobody; admins of the tenant and of the cluster may charge all
+// projects.
 struct Payer {
   std::string user;
   bool all_projects = false;
 };
-// What `who` may charge in the tenant, for a job of `user`.
+// The projects that `who` may charge in the tenant, for a job of `user`.
 Payer payer_of(const State& state, const Identity& who, const std::string& user,
                const std::string& tenant);
 
@@ -49,7 +50,7 @@ Result<void> check_tenant(Context& ctx, const Identity& who, const Partition& pa
 Result<void> check_reshaped(const Context& ctx, const Partition& queue, JobShape& shape);
 Result<void> check_moved(const Context& ctx, const Job& job, const Partition& queue);
 
-// What the whole job would use of its tenant's quota, as far as the request says it. Parts and
+// The quota that the whole job would use in its tenant, as far as the request says it. Parts and
 // slices of GPUs count by their weight; for a slice it is a lower bound.
 Resources asked_of_quota(const JobShape& shape, const Partition& queue);
 

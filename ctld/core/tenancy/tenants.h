@@ -17,7 +17,7 @@ void compile_tenancy(Context& ctx);
 CompiledTenancy compile_for(const Context& ctx, const Documents& documents);
 CompiledTenancy compile_for(const State& state, const Documents& documents, LooseTenants loose);
 
-// What a grant uses of its tenant's quota.
+// The quota that a grant uses in its tenant.
 sched::QuotaNeed quota_need(const CompiledTenancy& compiled, const sched::NodeGrant& grant);
 sched::QuotaNeed quota_need(const State& state, const sched::NodeGrant& grant);
 // All grants of a start together; all must be of one flavor.

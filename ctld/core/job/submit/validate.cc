@@ -20,7 +20,7 @@
 namespace gantry::core {
 namespace {
 
-// These limits together keep a spec far below what one message holds, because it has to fit, with
+// Together the limits keep a spec far below what one message holds, because it has to fit, with
 // script and environment, into the order that starts the job.
 constexpr std::size_t kMaxArrayRanges = 10'000;  // a request may name as many
 
@@ -469,7 +469,7 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
   if (auto r = check_nodes(ctx, *partition, spec.shape); !r) return tl::unexpected(r.error());
   auto limit = check_time_limit(*partition, spec.time_limit, spec.unlimited_time);
   if (!limit) return tl::unexpected(limit.error());
-  // This is checked before the deadline, which counts from the start of the reservation.
+  // The reservation is checked before the deadline, which counts from the start of the reservation.
   if (!spec.reservation.empty())
     if (auto r = check_reservation(ctx, who, *partition, spec.shape, *limit, spec.reservation); !r)
       return tl::unexpected(r.error());

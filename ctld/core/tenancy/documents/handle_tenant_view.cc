@@ -1,4 +1,5 @@
-// What tenants use of their quota, and where projects and users stand in the fair share. Read only;
+// Shows what tenants use of their quota, and where projects and users stand in the fair share. Read
+// only;
 // everybody sees what their grants allow. handle_priority.cc shows the order of waiting jobs.
 #include <algorithm>
 #include <set>
@@ -34,7 +35,7 @@ proto::QuotaUse cell_of(const sched::QuotaTree& quota, std::uint32_t n, std::uin
   if (node.parent != sched::kNoIndex) {
     if (limits.borrow[i] != sched::kUnlimited) cell.limit = cell.nominal + limits.borrow[i];
     cell.lend = limited(limits.lend[i]);
-    // What others use beyond their own comes from those who use less than they may lend.
+    // Quota that others use beyond their own comes from those who use less than they may lend.
     const std::int64_t idle = std::max<std::int64_t>(0, cell.nominal - cell.used);
     const std::int64_t may_lend = std::min(idle, cell.lend.value_or(idle));
     const std::int64_t missing =
