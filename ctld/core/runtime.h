@@ -1,6 +1,7 @@
-// Runtime: what the controller knows that does not survive a restart and need not: links, what was
-// sent when, who waits for an answer, timers, the last plan's estimates, counts. After a restart it
-// is empty, nodes register again, and acting on State issues what is missing.
+// Runtime: knowledge of the controller that need not survive a restart and does not: links, what
+// was sent when, who waits for an answer, timers, the last plan's estimates, counts. After a
+// restart it is empty. Then nodes register again, and acting on State sends the orders that are
+// missing.
 #pragma once
 
 #include <map>
@@ -23,7 +24,7 @@ namespace gantry::core {
 struct NodeLink {
   std::uint64_t session = 0;  // 0 = not registered with this controller
   std::uint64_t next_seq = 1;
-  Instant last_seen{};  // or when this controller started
+  Instant last_seen{};  // time of its last message, or of this controller's start
   NodeClock clock;
   double load = 0;
   std::int64_t free_memory = 0;

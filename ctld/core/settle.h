@@ -53,7 +53,7 @@ void answer_waits(Context& ctx, JobId job);
 
 // handle_node_report.cc: a node's part of an attempt is over, whoever found out.
 void release_node(Context& ctx, const Job& job, NodeId node, proto::ExitReport report);
-// Gives up on everything that is placed on a node.
+// Ends everything that is placed on a node, which will not report it any more.
 void release_all(Context& ctx, NodeId node, proto::ExitCause cause, const std::string& why);
 
 }  // namespace gantry::core

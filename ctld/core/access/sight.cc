@@ -168,7 +168,7 @@ std::optional<tenancy::Document> Sight::document(const tenancy::Document& docume
                    });
                    return true;
                  },
-                 [](tenancy::Manifest&) { return false; },  // names of all tenants
+                 [](tenancy::Manifest&) { return false; },  // it names all tenants
                  [](auto&) { return true; }},
       copy);
   if (!seen) return std::nullopt;
@@ -192,7 +192,7 @@ constexpr bool kNamesNodes = !std::is_same_v<Message, proto::ApplyTenancy>;
 template <class Variant>
 Result<void> check_names(const State& state, const Identity& who, const Variant& message) {
   if (state.tenancy.compiled.tenants.empty() || is_operator(state, who)) return {};
-  std::optional<Sight> sight;  // few requests name nodes
+  std::optional<Sight> sight;  // made when needed: few requests name nodes
   Result<void> found;
   const auto look = [&](std::string_view field, const std::string& text) {
     if (!found || !names_nodes(field)) return;

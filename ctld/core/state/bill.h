@@ -1,5 +1,6 @@
-// The bill of an attempt: what it holds, by thing and node pool, and what that has come to; and the
-// ledger's sums, which bills are posted to. Only apply() changes them (ledger.h has the rules).
+// The bill of an attempt: what it holds, by thing and node pool, and what that has cost so far; and
+// the sums of the ledger, to which bills are posted. Only apply() changes them (ledger.h has the
+// rules).
 #pragma once
 
 #include <algorithm>

@@ -74,7 +74,7 @@ struct BudgetState {
   Duration start_timeout = seconds(60);
 
   // Derived from the documents.
-  std::map<std::string, BudgetAccount> accounts;  // addresses stay while the documents do
+  std::map<std::string, BudgetAccount> accounts;  // addresses stay valid until documents change
   std::unordered_map<std::string, std::vector<Linked<BudgetAccount>>>
       by_tenant;  // by name of the budget
 };

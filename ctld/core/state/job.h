@@ -171,7 +171,7 @@ struct JobFacts {
 
   std::optional<std::uint32_t> priority;
   std::int32_t nice = 0;
-  std::int32_t class_priority = 0;      // value of its class, if its tenant defines that; else 0
+  std::int32_t class_priority = 0;      // value of the tenant's own class that it names; 0 = none
   std::optional<sched::ShareId> share;  // the leaf of its user, in a tenant's queue
   std::uint32_t ordinal = 0;            // an element's place in its array
   std::uint32_t restarts = 0;

@@ -17,8 +17,8 @@
 
 namespace gantry::core {
 
-// partition priority * kPartitionWeight + (the job's priority, or kDefaultPriority) + the value of
-// the tenant's own class - nice
+// partition priority * kPartitionWeight + (the job's priority, or kDefaultPriority)
+// + the value of the tenant's own class that the job names - nice
 inline constexpr std::int64_t kPartitionWeight = 100'000;
 inline constexpr std::int64_t kDefaultPriority = 10'000;
 std::int64_t priority_of(const State& state, const Job& job);

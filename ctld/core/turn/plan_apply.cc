@@ -309,7 +309,8 @@ void apply_plan(Context& ctx, sched::Plan&& plan) {
     verdict_changes(ctx, head->cls, v);
     ctx.rt.verdicts.set(ctx.state.classes, head->cls, std::move(v));
   }
-  // Only some plans estimate all starts; the others estimate only their reserved heads.
+  // Only some plans estimate all starts; the others estimate only their reserved heads, and leave
+  // older estimates as they are.
   if (plan.estimated) ctx.rt.expected.clear();
   for (sched::Expected& e : plan.expected) ctx.rt.expected.insert_or_assign(e.job, std::move(e));
   // A plan that started nothing would come out the same until something changes.
