@@ -7,8 +7,9 @@
 // nodes, partitions, reservations and all jobs. All users see and change the jobs that run as their
 // own uid. A user with a role in a tenant sees the tenant's jobs in listings; its admins also read
 // their scripts and output and change them. Other jobs are not in listings, and naming one is
-// answered as if it did not exist. sight.h has the rules for nodes, partitions and reservations. A
-// request from inside a job has the rights of the job's owner as an ordinary user.
+// answered as if it did not exist; only a request to change one that has not ended is refused, as
+// in Slurm (select.h, refuse_others()). sight.h has the rules for nodes, partitions and
+// reservations. A request from inside a job has the rights of the job's owner as an ordinary user.
 #pragma once
 
 #include "ctld/core/core.h"

@@ -56,7 +56,8 @@ void refuse_others(const State& state, const Identity& who, std::vector<proto::J
 void walk_jobs(const State& state, const Identity& who, const JobMatch& match, JobId after,
                const std::function<bool(const Job&)>& f, May what = May::see);
 
-// False for an array without pending tasks whose elements all are jobs of their own.
+// Whether the job has a row of its own in listings. An array without pending tasks has none,
+// because its elements have rows, unless it has ended and no element is known any more.
 bool has_row(const Job& job);
 
 // The reference that names the job: 12, 12_3, or 12+1.

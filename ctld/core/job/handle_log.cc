@@ -18,8 +18,7 @@ namespace {
 
 constexpr std::uint32_t kMaxLogBytes = 1 << 20;  // in one LogChunk
 constexpr std::size_t kMaxLogsInFlight = 10'000;
-constexpr std::size_t kMaxUserLogs =
-    64;  // of these; a request that its node does not answer counts too
+constexpr std::size_t kMaxUserLogs = 64;  // those of one user
 
 Result<void> check_room_to_read(const Context& ctx, const Identity& who) {
   const auto own = std::count_if(ctx.rt.logs.begin(), ctx.rt.logs.end(), [&](const auto& entry) {
