@@ -211,7 +211,7 @@ class Server {
   std::unique_ptr<http::Server> http_;
   bool stepped_ = false;      // the core has had input since the last turn
   bool planned_ = false;      // a plan was among that input
-  bool passed_over_ = false;  // the last plan did not look at jobs that sleep
+  bool passed_over_ = false;  // the last plan did not look at all waiting jobs
   std::size_t unfolded_ = 0;  // events since the last fold
   std::optional<Error> failed_;
   bool again_ = false;          // stop, and start again with the new configuration

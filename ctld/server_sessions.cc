@@ -1,4 +1,5 @@
-// Who is at the other end of each connection, for how long, and how much they may ask.
+// Identities of the peers of connections: how long they are valid, and how much their users may
+// ask.
 //
 // An identity is valid as long as what proved it: a token until its end, a registered key until it
 // is removed, and each until its connection closes. A peer that has not proved an identity may send

@@ -66,7 +66,7 @@ store::HistoryEntry to_entry(const proto::HistoryRow& row) {
                 "only an ended job goes to the history");
   store::HistoryEntry entry{*job.ended, job.job, std::nullopt, codec::encode(row)};
   if (job.array_job != JobId{}) entry.array = job.array_job;
-  // Its leader's id finds it too, as an array's id finds a task.
+  // The id of its leader finds a component too, as an array's id finds a task.
   if (job.het && job.het->offset != 0) entry.array = job.het->leader;
   return entry;
 }

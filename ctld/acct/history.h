@@ -32,7 +32,7 @@ store::HistoryEntry to_entry(const proto::HistoryRow& row);
 // that cannot be skipped.
 Result<proto::HistoryRow> from_entry(const store::HistoryEntry& entry);
 
-// Where a page starts.
+// The place where a page starts.
 struct PagePosition {
   enum class Phase : std::uint8_t { live = 0, history = 1 };
   Phase phase = Phase::live;

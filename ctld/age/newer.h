@@ -1,4 +1,4 @@
-// What a node's registration can prove: that a controller with a newer store than ours has talked
+// Finds out from a node's registration whether a controller with a newer store than ours has talked
 // to the node. No order leaves before its events are committed. So a node can never know more than
 // the store, unless the store was replaced by an older copy.
 #pragma once

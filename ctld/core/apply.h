@@ -2,7 +2,7 @@
 // fails (an event that does not fit is our bug and asserts), and is the same when an event is fresh
 // and when the journal is replayed.
 //
-// index.h is its lower half: what has to be kept in step when a job comes, goes or changes.
+// index.h is the lower half of apply(): the indexes that change when a job comes, goes or changes.
 #pragma once
 
 #include "common/time/time.h"
@@ -13,8 +13,8 @@ namespace gantry::core {
 
 void apply(MutableState& state, Instant at, const Event& event);
 
-// One per event, in apply_cluster.cc, apply_job.cc, apply_attempt.cc, apply_tenancy.cc,
-// apply_budget.cc.
+// There is one apply_event() for each event, in apply_cluster.cc, apply_job.cc, apply_attempt.cc,
+// apply_tenancy.cc and apply_budget.cc (apply_trigger.cc: triggers).
 void apply_event(MutableState&, Instant, const event::ControllerStarted&);
 void apply_event(MutableState&, Instant, const event::NodeDeclared&);
 void apply_event(MutableState&, Instant, const event::PartitionDeclared&);
@@ -67,8 +67,8 @@ void apply_event(MutableState&, Instant, const event::JobSuspended&);
 void apply_event(MutableState&, Instant, const event::JobResumed&);
 void apply_event(MutableState&, Instant, const event::NodeFrozen&);
 
-// The next revision of the documents; the oldest go, as far as kMaxRevisions and kMaxRevisionBytes
-// say. The only place where the history grows or is pruned.
+// Adds the next revision of the documents to the history and removes the oldest ones beyond
+// kMaxRevisions and kMaxRevisionBytes. Only this function changes the history.
 void keep_revision(MutableState& state, TenancyRevision&& revision);
 
 }  // namespace gantry::core

@@ -15,8 +15,8 @@ namespace gantry::core {
 
 struct Context {
   const State& state;
-  Recorder& recorder;  // what handlers call is record() below
-  Touched& touched;    // for settle, after this input
+  Recorder& recorder;  // handlers call record() below instead
+  Touched& touched;    // what settle has to look at after this input
   Runtime& rt;
   const Config& config;
   Turn& turn;

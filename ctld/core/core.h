@@ -39,7 +39,8 @@ struct Identity {  // established by the shell's authentication
   proto::Role role = proto::Role::user;
   std::optional<proto::AttemptKey> inside;  // request came from inside this job
   std::vector<std::string> groups;          // names of the operating system's groups
-  std::optional<Instant> token_ends;        // shown by a token, which holds until then
+  std::optional<Instant> token_ends;        // the token that identified the user is valid until
+                                            // then
 };
 
 constexpr bool asked_of_core(const proto::MessageRow& m) {
@@ -57,7 +58,7 @@ struct ClientRequest {
   Identity who;
   ClientMessage message;
 };
-struct ConnectionClosed {  // its waits are dropped
+struct ConnectionClosed {  // the waits of this connection are dropped
   ConnectionId connection;
 };
 struct FromNode {  // authenticated: this link's key is enrolled for `node`
@@ -67,8 +68,8 @@ struct FromNode {  // authenticated: this link's key is enrolled for `node`
 struct PlanReady {
   sched::Plan plan;
 };
-struct Tick {};          // a wake-up that was asked for
-struct Reconfigured {};  // started anew because the configuration was to be read again
+struct Tick {};          // the time that Turn::wake asked for has come
+struct Reconfigured {};  // the controller started anew to read its configuration again
 
 using Input =
     std::variant<ClientRequest, ConnectionClosed, FromNode, PlanReady, Tick, Reconfigured>;
@@ -84,9 +85,9 @@ using ReplyMessage =
                  proto::TenantEventsReply, proto::LedgerReply, proto::BudgetList,
                  proto::IncreaseReply, proto::MeterReply, proto::TriggerList>;
 
-// What the shell puts into a message from the store before it leaves
-// (ctld/core/job/submit/blobs.h): the core knows scripts and environments by their content hash
-// only.
+// Script and environment of a job, which the shell reads from the store and puts into a message
+// before the message leaves (ctld/core/job/submit/blobs.h). The core knows only their content
+// hashes.
 struct BlobRefs {
   std::optional<store::Digest> script;
   std::optional<store::Digest> environment;
@@ -97,7 +98,7 @@ struct Reply {
   ConnectionId connection;
   std::uint64_t request = 0;
   ReplyMessage message;
-  std::vector<BlobRefs> blobs{};  // ShowJobReply: one per job, where scripts were asked for
+  std::vector<BlobRefs> blobs{};  // for a ShowJobReply: one per job, if scripts were asked for
 };
 
 using OrderMessage =
@@ -108,23 +109,23 @@ using OrderMessage =
 struct Order {
   std::string node;
   OrderMessage message;
-  BlobRefs blobs{};  // of a Launch
+  BlobRefs blobs{};  // for a Launch
 };
 
-// StepGranted leaves the core unsigned, and NodeAccept without permission_key: keys are not in the
-// core, the shell fills them in.
+// The core holds no keys. So StepGranted leaves it unsigned and NodeAccept leaves it without
+// permission_key; the shell fills these in.
 struct Turn {
   store::AppendBatch append;  // empty if nothing changed
   std::vector<Reply> replies;
   std::vector<Order> orders;
   std::vector<sched::Change> changes;  // for the scheduler's replica
   bool schedule = false;               // something changed that a plan could use
-  std::optional<Instant> wake;         // earliest time a Tick is wanted
+  std::optional<Instant> wake;         // earliest time at which a Tick is wanted
   std::vector<std::string> notes;      // lines for the log: ignored reports, dropped plan entries
-  std::vector<UsageEvent> usage;       // with controller.usage_events; after a start those of the
-                                       // journal's tail again
-  std::vector<Letter> letters;         // with controller.mail_program
-  std::vector<ProgramRun> programs;    // of triggers
+  std::vector<UsageEvent> usage;       // filled if controller.usage_events is set; after a start
+                                       // also with those of the journal's tail
+  std::vector<Letter> letters;         // filled if controller.mail_program is set
+  std::vector<ProgramRun> programs;    // programs of triggers, to be run now
 };
 
 struct State;
@@ -140,7 +141,7 @@ class Core {
   Result<void> load_record(store::Table table, std::string_view key, std::string_view value);
   Result<void> load_spec(JobId job, std::string_view data);
   Result<void> replay(const store::JournalEntry& entry);
-  // Bumps the epoch; its events are in the next take_turn(). An error: the store is inconsistent.
+  // Bumps the epoch; its events are in the next take_turn(). It fails if the store is inconsistent.
   Result<void> start(Instant now);
 
   void step(Instant now, Input input);
@@ -150,21 +151,21 @@ class Core {
   // applied_seq to the last committed event. Call it between turns: after a turn's append, before
   // the next step. `records` and the rest are empty if nothing changed.
   store::FoldBatch take_fold();
-  // For the acceptance of an old store, in place of start(), before take_fold(): what is ordered
-  // and not confirmed may have run to its end since, so it is not ordered again
-  // (NodeRun::perhaps_over). An error: the store is inconsistent.
+  // Accepts an old store: call it in place of start(), before take_fold(). An order that no node
+  // has confirmed may have been carried out, and its job may have ended since; so it is not given
+  // again (NodeRun::perhaps_over). It fails if the store is inconsistent.
   Result<void> doubt_orders();
 
-  // For the shell's identification of peers.
+  // The shell asks these when it identifies a peer.
   [[nodiscard]] std::optional<std::string> node_of_key(std::string_view z85) const;  // enrolled
   [[nodiscard]] std::optional<std::string> user_of_key(std::string_view hex) const;  // registered
-  // Who speaks through a NodeRelay: the job's owner, role user, `inside` set; permission_denied
-  // unless this attempt is placed on that node now.
+  // The identity of a sender through a NodeRelay: the job's owner, with role user and `inside` set.
+  // It fails with permission_denied unless this attempt is placed on that node now.
   [[nodiscard]] Result<Identity> inside_identity(std::string_view node,
                                                  const proto::AttemptKey& key) const;
 
   [[nodiscard]] Epoch epoch() const;
-  // Of the newest event, also one read at recovery: cluster time does not go behind it.
+  // The time of the newest event, also of one read at recovery. Cluster time does not go behind it.
   [[nodiscard]] Instant last_time() const;
 
   [[nodiscard]] const State& state() const;
@@ -172,9 +173,10 @@ class Core {
   // Everything the scheduler's replica needs, from scratch. Give it to a new replica right after
   // start() (whose own turn has no changes), and compare with it as an audit.
   [[nodiscard]] std::vector<sched::Change> full_view() const;
-  // The same in batches: a change of a million waiting jobs is half a gigabyte.
+  // The same in batches, because the full view of a million waiting jobs is half a gigabyte.
   void full_view(const std::function<void(std::vector<sched::Change>)>& take) const;
-  // audit.h of the state, and the quota in use against its placements; "" or what is wrong.
+  // Checks the state (audit.h), and the quota in use against the placements. Returns "" or what is
+  // wrong.
   [[nodiscard]] std::string audit() const;
 
  private:

@@ -1,12 +1,12 @@
-// When an attempt began and ended, in cluster time. A report may be minutes old when it is heard:
-// the controller was stopped, the node slept, the link was down. So what counts is what the node
-// measured, within what the controller knows: nothing began before it was placed, and nothing ended
-// after it is heard that it has.
+// When an attempt began and ended, in cluster time. A report may be minutes old when it arrives,
+// because the controller was stopped, the node slept or the link was down. So the node's own
+// measurement counts, within what the controller knows: an attempt did not begin before it was
+// placed, and did not end after the report of its end arrived.
 //
-// - How long it ran is the node's word (proto::ExitReport::ran): a clock that nobody sets and that
-//   stands still while the machine sleeps.
-// - Where that lies in cluster time is said by its start. Times of the node's clock are translated
-//   by NodeClock. Where start and length together would end in the future, the start was heard too
+// - The node says how long the attempt ran (proto::ExitReport::ran). It measures this with a clock
+//   that nobody sets and that stands still while the machine sleeps.
+// - The start of the attempt says where that length lies in cluster time. NodeClock translates
+//   times of the node's clock. If start plus length is in the future, the start was reported too
 //   late, and it is moved back.
 #pragma once
 
@@ -17,8 +17,8 @@
 
 namespace gantry::core {
 
-// How far the node's clock is behind ours: the least that was seen lately, because a message that
-// was long on its way makes it look larger, and nothing makes it look smaller.
+// How far the node's clock is behind ours. The smallest difference seen lately counts: a message
+// that was long on its way makes the difference look larger, and nothing makes it look smaller.
 class NodeClock {
  public:
   void heard(Instant sent, Instant now) {
@@ -32,7 +32,8 @@ class NodeClock {
       last_ = std::min(*last_, behind);
     }
   }
-  // Nothing: the time is not said, or the clock is not known.
+  // Translates to our clock. Nothing if `theirs` was not given, or if the node's clock is not known
+  // yet.
   [[nodiscard]] std::optional<Instant> ours(Instant theirs) const {
     if (!last_ || !sane(theirs)) return std::nullopt;
     return theirs + std::min(*last_, before_.value_or(*last_));

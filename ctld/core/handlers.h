@@ -1,5 +1,5 @@
 // One handler per message, each a free function in the handle_*.cc of its group. A handler answers
-// its request exactly once, now or (WaitJobs, ReadLog) later. authorise() has already said yes. A
+// its request exactly once, now or (WaitJobs, ReadLog) later. authorise() has allowed it before. A
 // line of messages.def that says `core` and has no handler here does not compile.
 #pragma once
 
@@ -89,13 +89,13 @@ void handle(Context&, NodeId, proto::Frozen&&);
 void handle(Context&, NodeId, proto::ExitReport&&);
 void handle(Context&, NodeId, proto::Goodbye&&);
 void handle(Context&, NodeId, proto::FetchLogReply&&);
-// Ends what the node has not listed, once that is certain.
+// Ends the attempts that the node did not list when it registered, once that list is certain.
 void judge_missing(Context&, NodeId);
 
-// Refuses a request.
+// Answers a request with an error, and counts it.
 void refuse(Context&, const ClientRequest&, const Error&);
 
-// plan_apply.cc: makes those starts fact that still fit.
+// plan_apply.cc: starts the jobs that the plan starts, as far as they still fit.
 void apply_plan(Context&, sched::Plan&&);
 
 }  // namespace gantry::core

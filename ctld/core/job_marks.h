@@ -1,8 +1,8 @@
-// JobMarks: what the controller has told others of each job, and when the job wants to be looked
-// at. It does not survive a restart, which tells everybody everything anew.
+// JobMarks: what the controller has told others about each job, and when the job has to be looked
+// at again. The marks do not survive a restart, because a restart tells everybody everything anew.
 //
-// As in JobTable, jobs lie in pages of neighbours, because a million may wait; a page goes when the
-// last of its jobs is forgotten.
+// Jobs lie in pages of neighbours, as in JobTable, because a million may wait. A page is freed when
+// the last of its jobs is forgotten.
 #pragma once
 
 #include <array>
@@ -27,12 +27,12 @@ struct Told {
 
 struct JobMark {
   Told told;
-  Instant timer{};  // when it asked to be looked at; 0 = never
+  Instant timer{};  // when it has to be looked at; 0 = never
 };
 
 class JobMarks {
  public:
-  // Of a job without one: nothing was told, and no timer is set.
+  // A job without a mark has the default one: nobody was told of it, and no timer is set.
   [[nodiscard]] const JobMark& at(JobId id) const {
     static const JobMark none;
     const std::size_t page = id.value() / kPage;
@@ -48,7 +48,7 @@ class JobMarks {
     p.known[at] = true;
     return p.marks[at];
   }
-  void forget(JobId id) {  // also one that has none
+  void forget(JobId id) {  // allowed also for a job without a mark
     const std::size_t page = id.value() / kPage, at = id.value() % kPage;
     if (page >= pages_.size() || !pages_[page] || !pages_[page]->known[at]) return;
     Page& p = *pages_[page];

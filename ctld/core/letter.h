@@ -9,8 +9,8 @@
 namespace gantry::core {
 
 struct Letter {
-  Uid uid{};                    // of the job's owner, as whom it is sent
-  std::vector<std::string> to;  // checked: none but harmless characters
+  Uid uid{};                    // the job's owner; the letter is sent as this user
+  std::vector<std::string> to;  // checked: harmless characters only
   std::string subject;          // printable ASCII, as Slurm words it
   std::string body;             // UTF-8, lines
 };

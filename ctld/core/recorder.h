@@ -1,6 +1,6 @@
 // Recorder: the one way from a handler to State. It journals an event and applies it at once, so
-// nothing changes without being in the journal; the exceptions are below, and are no facts but what
-// follows from documents and configuration.
+// nothing changes without being in the journal. The two exceptions below change no facts; they only
+// recompute what follows from documents and configuration.
 #pragma once
 
 #include "ctld/core/core.h"
@@ -11,16 +11,17 @@ namespace gantry::core {
 
 class Recorder {
  public:
-  // All of them outlive it. `last_seq` is the newest event's number, and counts on.
+  // All references must outlive the Recorder. `last_seq` is the newest event's number; it goes on
+  // from it.
   Recorder(MutableState& state, const Config& config, Turn& turn, EventSeq& last_seq)
       : state_(state), config_(config), turn_(turn), last_seq_(last_seq) {}
 
   void record(Instant now, Event event);
-  // With the encoded StoredSpec of the job, which is stored in the same transaction.
+  // `spec` is the job's encoded StoredSpec; it is stored in the same transaction.
   void record(Instant now, event::JobSubmitted event, Bytes spec);
 
-  // The documents compiled anew: takes their place, and each tenant's queue gets its nodes and
-  // limits (tenancy/queues.h).
+  // Puts newly compiled documents in the place of the old ones, and gives each tenant's queue its
+  // nodes and limits (tenancy/queues.h).
   void set_tenancy(CompiledTenancy compiled);
   // The same for one partition that has just been declared.
   void fill_part(PartitionId part);

@@ -1,6 +1,7 @@
-// Runtime: what the controller knows that does not survive a restart and need not: links, what was
-// sent when, who waits for an answer, timers, the last plan's estimates, counts. After a restart it
-// is empty, nodes register again, and acting on State issues what is missing.
+// Runtime: knowledge of the controller that need not survive a restart and does not: links, what
+// was sent when, who waits for an answer, timers, the last plan's estimates, counts. After a
+// restart it is empty. Then nodes register again, and acting on State sends the orders that are
+// missing.
 #pragma once
 
 #include <map>
@@ -23,18 +24,19 @@ namespace gantry::core {
 struct NodeLink {
   std::uint64_t session = 0;  // 0 = not registered with this controller
   std::uint64_t next_seq = 1;
-  Instant last_seen{};  // or when this controller started
+  Instant last_seen{};  // time of its last message, or of this controller's start
   NodeClock clock;
   double load = 0;
   std::int64_t free_memory = 0;
-  std::vector<proto::GpuActivity> gpus;  // of its last heartbeat
-  Instant timer{};                       // when it wants to be looked at; 0 = never
-  // Placed there, but not in the list it registered with. Judged when a heartbeat of the session
-  // proves that this was its newest registration; until then nothing is ordered about them, and
-  // `facts` (with a new boot id, maybe) are not taken over.
+  std::vector<proto::GpuActivity> gpus;  // from its last heartbeat
+  Instant timer{};                       // when it has to be looked at; 0 = never
+  // Attempts that are placed on the node but were not in the list with which it registered. They
+  // are judged when a heartbeat of this session proves that this was its newest registration. Until
+  // then no order is sent about them, and `facts` (which may have a new boot id) are not taken
+  // over.
   std::vector<proto::AttemptKey> missing;
   std::optional<NodeFacts> facts;
-  bool told = false;  // the scheduler knows it
+  bool told = false;  // the scheduler knows the node
   bool told_available = false;
 };
 
@@ -44,8 +46,8 @@ struct Sent {
   SentKind kind = SentKind::none;
   std::uint64_t session = 0;
   Instant at{};
-  Instant first{};   // of this kind, in this session
-  Duration again{};  // pause before it is repeated; grows
+  Instant first{};   // first order of this kind in this session
+  Duration again{};  // pause before it is repeated; it grows
 };
 
 struct Wait {
@@ -54,7 +56,7 @@ struct Wait {
   Uid uid{};
   std::vector<JobId> jobs;
   bool until_started = false;
-  // Of these jobs the first ones, this many, have come so far when they were last looked at.
+  // How many jobs at the front of `jobs` had ended (or started) at the last look.
   std::size_t reached = 0;
 };
 
@@ -69,20 +71,20 @@ struct LogRequest {
 };
 
 struct SubmitWindow {
-  std::int64_t minute = 0;  // of cluster time, since the epoch
+  std::int64_t minute = 0;  // minutes of cluster time since the epoch
   std::uint32_t submits = 0;
 };
 
-// Until when a class of jobs waited for what; see waits.h.
+// Until when a class of jobs waited, and for which reason; see waits.h.
 struct WaitInterval {
   Instant until{};
   JobId head{};
   Reason of_head = Reason::none, of_rest = Reason::none;
 };
 
-struct QuotaLevel {            // of a tenant's quota cell; see quota_alerts.h
-  std::size_t level = 0;       // thresholds reached
-  std::size_t told_level = 0;  // by the newest event
+struct QuotaLevel {            // alerts of a tenant's quota cell; see quota_alerts.h
+  std::size_t level = 0;       // number of thresholds reached
+  std::size_t told_level = 0;  // as in the newest event
   Instant told{};
 };
 
@@ -90,43 +92,44 @@ struct QuotaLevel {            // of a tenant's quota cell; see quota_alerts.h
 struct BudgetGate {
   std::string budget;
   Money need;
-  ClassId cls{};  // and the account that it was closed for: with others it is tried again
+  ClassId cls{};  // the gate closed for this class and account: others are tried again
   NameId account{};
 };
-// What a start of a class came to when a budget had not so much left.
+// The cost of a start of this class when a budget last had too little left for it.
 struct BudgetNeed {
   sched::ClassKey key;
   Money need;
 };
 
-// What a job comes to for which others leave, and of an array for how many of its tasks they do.
+// Jobs are being preempted to make room for this one: what one start of it costs, and for how many
+// starts (tasks of an array) they make room.
 struct BudgetClaim {
   Money need;
   std::uint32_t jobs = 0;
 };
 
-// Of the weighted priority, as of the last reckoning; see multifactor.h.
+// Factors of the weighted priority, from the last reckoning; see multifactor.h.
 struct Weights {
   Instant as_of{};
-  double cores = 0;                                 // of the cluster
-  std::unordered_map<sched::ShareId, double> fair;  // factor, by user's leaf
+  double cores = 0;                                 // cores of the cluster
+  std::unordered_map<sched::ShareId, double> fair;  // factor, by the user's leaf
 };
 
 struct NodeTriggerView {
   bool down = false, drained = false;
-  std::optional<Instant> idle;  // since
+  std::optional<Instant> idle;  // since when it is idle
 };
 
 struct Stats {
   std::uint64_t submits = 0;
   std::uint64_t events = 0;
   std::uint64_t ended = 0;
-  std::uint64_t completed = 0;  // of the ended
-  std::uint64_t failed = 0;     // of the ended: neither completed nor cancelled
-  std::uint64_t cancelled = 0;  // of the ended, and tasks that never had a record of their own
+  std::uint64_t completed = 0;  // those of `ended` that completed
+  std::uint64_t failed = 0;     // those of `ended` that neither completed nor were cancelled
+  std::uint64_t cancelled = 0;  // those of `ended`, and tasks without a record of their own
   std::uint64_t plans = 0;
-  std::uint64_t classes = 0;                      // looked at by plans
-  Duration plan_last{}, plan_most{}, plan_all{};  // what plans took; all: summed up
+  std::uint64_t classes = 0;                      // classes that plans looked at
+  Duration plan_last{}, plan_most{}, plan_all{};  // of plans: the last, the longest, the sum
   std::uint64_t backfilled = 0;                   // starts behind a blocked job
   std::uint64_t starts = 0;
   std::uint64_t preemptions = 0;
@@ -138,8 +141,8 @@ struct Stats {
 
 struct Runtime {
   std::vector<NodeLink> links;                        // by NodeId
-  std::uint64_t next_session = 1;                     // with the epoch in the upper half
-  std::unordered_map<JobId, std::vector<Sent>> sent;  // of placed jobs, by rank
+  std::uint64_t next_session = 1;                     // the epoch is in the upper half
+  std::unordered_map<JobId, std::vector<Sent>> sent;  // for placed jobs, by rank
 
   std::uint64_t next_wait = 1;
   std::map<std::uint64_t, Wait> waits;
@@ -154,31 +157,31 @@ struct Runtime {
   std::set<std::pair<Instant, JobId>> job_timers;
   std::set<std::pair<Instant, NodeId>> node_timers;
   std::map<JobId, sched::Expected> expected;
-  std::optional<sched::QuotaTree> quota;  // in use, by what is placed
+  std::optional<sched::QuotaTree> quota;  // quota in use by placed jobs
   sched::FitMemo fits;
   std::vector<sched::PartitionChanged> partition_views;  // by PartitionId, for check_fits
   std::vector<std::vector<const sched::NodeChanged*>> partition_nodes;  // by PartitionId
   std::vector<sched::NodeChanged> node_views;                           // by NodeId
   std::map<PartitionId, SubmitWindow> submit_windows;
   std::unordered_map<ClassId, std::vector<WaitInterval>> wait_intervals;
-  std::unordered_map<JobId, Instant> waits_since;  // of requeued jobs: when they were
-  // Of placed jobs whose machine has slept while they ran: of which attempt, and for how long.
+  std::unordered_map<JobId, Instant> waits_since;  // when a requeued job was requeued
+  // Placed jobs whose machine slept while they ran: the attempt, and how long it slept.
   std::unordered_map<JobId, std::pair<Attempt, Duration>> asleep;
   std::map<std::tuple<std::uint32_t, std::uint32_t, Resource>, QuotaLevel> quota_levels;
   std::unordered_map<JobId, BudgetGate> budget_gates;
   std::map<std::string, std::set<std::pair<Money, JobId>>> gated;  // by budget, by need
   std::unordered_map<ClassId, BudgetNeed> budget_needs;
   std::map<JobId, BudgetClaim> budget_claims;  // where a budget holds jobs back
-  std::optional<Instant> month_due;            // shared costs of a month are posted (posted.h)
-  std::optional<Instant> budgets_due;          // a period ends, or a threshold may be reached
+  std::optional<Instant> month_due;            // when shared costs of a month are posted (posted.h)
+  std::optional<Instant> budgets_due;          // when a period ends or a threshold may be reached
   Instant budgets_seen{};
   Weights weights;
-  std::optional<Instant> window_due;  // a reservation begins or ends
-  // What nodes were for triggers at the last look, by NodeId; unset: there was none. And idle nodes
-  // that a trigger waits for: when, for which; see triggers.h.
+  std::optional<Instant> window_due;  // when a reservation begins or ends
+  // How each node was at the last look for triggers, by NodeId; unset: it has not been looked at.
+  // idle_waits: when a trigger that waits for idle nodes has to look at which node; see triggers.h.
   std::vector<std::optional<NodeTriggerView>> trigger_views;
   std::set<std::tuple<Instant, TriggerId, NodeId>> idle_waits;
-  std::set<JobId> suspended;  // whose end the scheduler does not know
+  std::set<JobId> suspended;  // suspended jobs: the scheduler does not know their end
   Stats stats;
   Instant planned{};  // when a plan came last, or was asked for by time
   Instant started{};
@@ -188,7 +191,7 @@ struct Runtime {
     std::size_t requests = 0, jobs = 0;
   };
   std::unordered_map<Uid, Waited> waited_by;
-  // Options with their values in force, for operators and for users: prepared by start().
+  // Options with the values in force, as operators and as users see them; start() prepares them.
   std::map<std::string, std::string> config_values, users_config_values;
 };
 

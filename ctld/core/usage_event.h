@@ -1,4 +1,4 @@
-// One usage event, as it is written: a line of JSON.
+// One usage event, as it is written to the file controller.usage_events: a line of JSON.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ struct UsageThing {
   std::string item;    // "cpu", "memory", "scratch", "gpu:a100", "gpu:a100:1g.10gb"
   std::string pool;    // node pool; "" = none
   std::string amount;  // held from the start on: cores, GiB, GPUs
-  std::string hours;   // of the end: amount x time, three places
-  std::string cost;    // of the end, exact
+  std::string hours;   // in an "end": amount x time, three decimal places
+  std::string cost;    // in an "end": exact
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "item", s.item);
@@ -30,17 +30,17 @@ struct UsageEvent {
   std::uint64_t seq = 0;  // the number
   std::string kind;       // "start", "end"
   std::string at;         // "2026-11-22T10:00:00Z"
-  std::string tenant;     // or partition
+  std::string tenant;     // without tenants: the partition
   std::string project, user;
   std::string job;  // "12", "12_3"
   std::uint32_t attempt = 0;
   std::string job_type;  // "batch", "array", "interactive"
   std::string plan;      // of the price book
-  std::string rate;      // of the start: cost per hour
-  std::string started;   // of the end
-  std::string outcome;   // of the end: "completed", ..., "requeued"
-  std::string cost;      // of the end, four places
-  std::string credit;    // of that
+  std::string rate;      // in a "start": cost per hour
+  std::string started;   // in an "end"
+  std::string outcome;   // in an "end": "completed", ..., "requeued"
+  std::string cost;      // in an "end": four decimal places
+  std::string credit;    // in an "end": the part of `cost` that is credited
   std::string currency;  // "" = there are no prices
   std::vector<UsageThing> things;
   template <class Self, class V>

@@ -11,7 +11,7 @@ namespace gantry::core {
 
 class Verdicts {
  public:
-  // With reason none and no head where no plan has looked at the class yet.
+  // Returns a verdict with reason none and no head if no plan has looked at the class yet.
   [[nodiscard]] const sched::ClassVerdict& of(const ClassTable& classes, ClassId id) const {
     static const sched::ClassVerdict none{};
     if (id.value() >= entries_.size()) return none;
@@ -25,7 +25,7 @@ class Verdicts {
 
  private:
   struct Entry {
-    std::uint64_t number = 0;  // JobClass::number: the same id may be another class by now
+    std::uint64_t number = 0;  // JobClass::number: the same id may belong to another class by now
     sched::ClassVerdict verdict;
   };
   std::vector<Entry> entries_;  // by ClassId

@@ -1,6 +1,6 @@
-// Who may ask over HTTP: a file with one line "TENANT TOKEN" for each token; "*" stands for all
-// tenants. It is read again whenever it has changed. It must belong to this user or root, and
-// nobody else may read it.
+// Decides which tenants a token may read over HTTP. A file has one line "TENANT TOKEN" for each
+// token; "*" stands for all tenants. The file is read again whenever it has changed. It must belong
+// to this user or root, and nobody else may read it.
 #pragma once
 
 #include <cstdint>

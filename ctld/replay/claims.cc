@@ -13,14 +13,14 @@ std::int64_t units_of(const Moment& m, const Node& n) {
                                          : static_cast<std::int64_t>(n.cpus.size());
 }
 
-struct Claims {                            // of reservations in force
-  std::vector<sched::Reservation> oldest;  // of jobs that have waited for oldest_first_after
-  std::set<std::uint32_t> served;          // the tenant's jobs that have claimed room
-  std::int64_t units = 0;                  // of these
-  bool late = false;                       // one of these is later than the deadline
+struct Claims {                            // reservations in force
+  std::vector<sched::Reservation> oldest;  // those of jobs that have waited for oldest_first_after
+  std::set<std::uint32_t> served;          // jobs of the tenant that have claimed room
+  std::int64_t units = 0;                  // sum over the jobs in `served`
+  bool late = false;                       // one of these jobs starts later than the deadline
 };
 
-// What others have claimed is taken off `room`, by node.
+// Collects the reservations in force. Room that jobs have claimed is taken off `room`, by node.
 Claims claims_of(const Moment& m, std::size_t tenant, std::vector<std::int64_t>& room) {
   Claims claims;
   for (sched::Reservation& p : m.replica.reservations()) {
@@ -44,8 +44,8 @@ Claims claims_of(const Moment& m, std::size_t tenant, std::vector<std::int64_t>&
   return claims;
 }
 
-// What jobs hold is taken off `room`; returns what those hold who may be preempted. What a job
-// holds that is leaving is given up already.
+// Takes what jobs hold off `room`, and returns the parts that may be preempted. Jobs that are
+// leaving count as gone.
 std::vector<HeldUnits> held_units(const Moment& m, std::vector<std::int64_t>& room,
                                   std::vector<std::int64_t>& excess) {
   std::vector<HeldUnits> held;
@@ -66,8 +66,9 @@ std::vector<HeldUnits> held_units(const Moment& m, std::vector<std::int64_t>& ro
   return held;
 }
 
-// Not where a job that has waited for oldest_first_after has a reservation that it would delay: no
-// claim takes that.
+// True if jobs can be preempted so that this job fits. Nodes on which it would delay the
+// reservation of a job that has waited for oldest_first_after are left out, because no claim takes
+// those.
 bool could_run(const Moment& m, std::uint32_t i, std::vector<std::int64_t> room,
                std::vector<HeldUnits> held, const std::vector<std::int64_t>& excess,
                const std::vector<sched::Reservation>& oldest) {

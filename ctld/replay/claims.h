@@ -1,6 +1,5 @@
 // For the measures: could somebody have made room for a job that a tenant's nominal quota allows?
-// Where nobody could, the tenant's claim has no place, and that it waits is no fault of the
-// planner.
+// If nobody could, the tenant's claim has no place, and the planner is not to blame for the wait.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +13,7 @@
 
 namespace gantry::replay {
 
-struct Moment {  // of a replay, at Outcome::end
+struct Moment {  // a moment of a replay, at Outcome::end
   const Cluster& cluster;
   const Site& site;
   const Outcome& outcome;
@@ -23,11 +22,11 @@ struct Moment {  // of a replay, at Outcome::end
   const std::vector<Live>& live;  // by job
   const std::set<std::uint32_t>& waiting;
   const std::set<std::uint32_t>& running;
-  Duration deadline{};  // of a reclaim
+  Duration deadline{};  // deadline of a reclaim
 };
 
-// True as well where the search for a proof would take too long (places.h). Jobs for which others
-// are on their way out have their room already.
+// Also true if the search for a proof would take too long (places.h). A job for which others are
+// leaving already has its room, so it is not looked at.
 [[nodiscard]] bool claim_has_place(const Moment& moment, std::size_t tenant);
 
 }  // namespace gantry::replay

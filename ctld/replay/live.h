@@ -35,9 +35,9 @@ struct Live {
 Result<void> enrol(const std::string& trace, const TraceJob& job, const Site& site,
                    ShareBook& shares, Live& live);
 
-// All jobs of the trace, by index; what is known of their results is written into `out`, which has
-// the tenants and as many results already. A job that is larger than the cluster is left out, with
-// a note. `checkpoint_every`: of jobs that do not say how often they save.
+// Makes all jobs of the trace, by index, and writes what is known of their results into `out`.
+// `out` must have the tenants and a result for each job. A job that is larger than the cluster is
+// left out, with a note. `checkpoint_every` is for jobs that do not say how often they save.
 Result<std::vector<Live>> enrol_all(const Trace& trace, const Cluster& cluster, const Site& site,
                                     std::optional<Duration> checkpoint_every, ShareBook& shares,
                                     Outcome& out);

@@ -136,8 +136,8 @@ void Meter::advance(Instant now, const HasPlace& has_place) {
     }
     if (t.claims.empty()) continue;
     m.below += dt;
-    // As long as nobody can free the nodes that a claim needs, its deadline does not run; it begins
-    // when somebody can.
+    // The deadline of a claim does not run as long as nobody can free the nodes that it needs; it
+    // begins when somebody can.
     if (has_place && !has_place(i)) state_[i].no_place = now;
     const Instant placed = t.no_place ? *t.no_place + deadline_ : now_;
     const auto count = [&](Instant since, double& violation, double& no_place) {

@@ -1,21 +1,22 @@
 // Measures a replay while it runs: integrals over virtual time of what tenants use, want, and would
 // have in a fair division. Definitions:
 //
-//   share error      for a tenant with waiting jobs: the mean over that time of
-//                    |use - fair| / cluster
-//   claims           for a tenant, while another one borrows: as many of its waiting jobs, the
-//                    smallest first, as fit in its nominal quota together with what it uses. The
-//                    start of one of its jobs meets its oldest claims, up to the job's units
-//   quota violation  the time in which a claim is older than the reclaim deadline, and in which
+//   share error      the mean of |use - fair| / cluster over the time in which the tenant has
+//                    waiting jobs
+//   claims           While another tenant borrows, a tenant has claims: one for each of its waiting
+//                    jobs, the smallest first, as far as they fit in its nominal quota together
+//                    with what it uses. When one of its jobs starts, its oldest claims are met, up
+//                    to the units of the job
+//   quota violation  the time in which a claim is older than the reclaim deadline, although
 //                    somebody could have made room for it for as long as the deadline
-//   no place         the time of late claims in which nobody could make room, or could for less
-//                    than the deadline. Nobody can if no set of jobs that may be taken from others
-//                    frees the nodes that any of the tenant's jobs needs (places.h), or if these
-//                    nodes are reserved for a job that has waited for
-//                    controller.oldest_first_after, because no claim takes those
+//   no place         the time of late claims in which nobody could make room, or somebody could for
+//                    less than the deadline. Nobody can if no set of jobs that may be taken from
+//                    other tenants frees the nodes that one of the tenant's jobs needs (places.h),
+//                    or if these nodes are reserved for a job that has waited for
+//                    controller.oldest_first_after, because no claim takes such nodes
 //   Jain's index     (sum x)^2 / (n sum x^2) of x = decayed use / decayed fair share, over tenants
 //                    that have waited for an hour at least; the mean over the time in which there
-//                    are two such tenants
+//                    are two such tenants or more
 //
 // The fair division is defined in fair.h; decay is that of the fair share. Use includes jobs that
 // are being ended.
@@ -43,7 +44,7 @@ struct Violation {  // a claim that was not met in time
   Instant since{}, until{};
   std::int64_t used = 0, smallest = 0;  // units, at its beginning: used, and of the smallest job
   std::int64_t first = 0;               // units of the first waiting job in the tenant's order
-  std::int64_t units = 0;               // claimed
+  std::int64_t units = 0;               // units that the claim asks for
   double no_place = 0;  // seconds beyond the deadline in which no room could be made
 };
 

@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kMostJobs = 12;  // jobs on a node up to which every set of them is tried
 constexpr std::size_t kMostSteps = 200'000;  // steps of the search
 
-// What each tenant loses in a set of jobs.
+// The losses of each tenant from a set of jobs.
 class Losses {
  public:
   explicit Losses(const std::vector<std::int64_t>& excess) : excess_(excess) {}

@@ -377,13 +377,14 @@ class Replay {
       const bool more = plan.stats.budget_spent && !plan.starts.empty();
       if (plan.preemptions.empty() && !more) break;
     }
-    // A start that no end of a job will bring: a job with a reservation starts when that is due.
+    // No end of a job brings this start: a job with a reservation starts when the reservation is
+    // due.
     next_start_.reset();
     if (!waiting_.empty() && (policy.keep_reservations || next_moment() == kNever))
       next_start_ = soonest;
   }
 
-  // For the measures, see claims.h.
+  // Asks for the measures whether somebody could make room for the tenant's claim; see claims.h.
   [[nodiscard]] bool has_place(std::size_t tenant) const {
     return claim_has_place(
         {cluster_, site_, out_, *meter_, replica_, live_, waiting_, running_, deadline_}, tenant);
@@ -413,7 +414,7 @@ class Replay {
   const Cluster& cluster_;
   const Site& site_;
   const ReplayOptions& options_;
-  const Duration deadline_;  // of a reclaim
+  const Duration deadline_;  // deadline of a reclaim
   ShareBook shares_;
   std::optional<Meter> meter_;
   sched::Replica replica_;

@@ -22,12 +22,12 @@ namespace gantry::replay {
 inline constexpr Duration kKillTime = seconds(5);  // from the end of the grace until nodes are free
 inline constexpr Duration kPlanningTime = seconds(1);  // time until a plan asks for it
 
-// Whose quota the measures use: that of the replayed site, or, for a side without tenants, that of
-// the other site.
+// Says whose quota the measures use: that of the replayed site or, for a side without tenants, that
+// of the other site.
 struct Yardstick {
   sched::TenancyPtr view = std::make_shared<const sched::Tenancy>();
   std::map<std::string, std::uint32_t> nodes;  // quota node by tenant
-  // Of a reclaim; the longest grace of a class is added.
+  // Deadline of a reclaim; the longest grace of a class is added.
   Duration deadline = kKillTime + kPlanningTime;
 };
 Yardstick yardstick_of(const Site& site);

@@ -1,11 +1,11 @@
-// Where a trace is replayed: the cluster, and a policy on it.
+// A site, on which a trace is replayed: the cluster, and a policy on it.
 //
 // A cluster is a gantry.yaml, or in short NODESxCOUNTgpu ("90x8gpu") or NODESxCOUNTcpu.
 //
 // A policy is a comma-separated list of files and folders of tenants' documents, and of switches:
 //   reservations=N|all   how many jobs of each tenant's queue get a reservation: 1 is EASY, all is
 //                        conservative backfill
-//   ahead=N              and how many of the first blocked jobs of all queues together
+//   ahead=N              how many of the first blocked jobs of all queues together get one too
 //   fair_share=on|off    fair share inside tenants
 //   quota=on|off  preemption=on|off  promises=on|off
 //   balance=30m|on|off   a job may have to leave for a job of the same class, of a tenant that
@@ -13,8 +13,8 @@
 //                        checkpoint); on: however long it has run
 //   oldest_first_after=72h|off  the option of gantry.yaml, with the same default
 //   deadlines=on|off     on: a job that is due at some time has that as its --deadline, and is
-//   given
-//                        up when it cannot end by then; off (default): late jobs are only counted
+//                        given up when it cannot end by then; off (default): late jobs are only
+//                        counted
 //   half_life=7d         half-life of usage in the fair share
 //   tenants=mean         instead of documents: each tenant of the trace gets its mean use over the
 //                        trace as nominal quota, and all are in one cohort
@@ -75,7 +75,7 @@ Result<Site> make_site(const Cluster& cluster, const PolicyChoice& policy, const
 std::vector<tenancy::Document> mean_tenants(const Cluster& cluster, const Trace& trace,
                                             std::optional<std::uint32_t> draw = std::nullopt);
 
-// What the job asks for, on this cluster. The error says why the job can never run there.
+// The shape of the job on this cluster. The error says why the job can never run there.
 Result<JobShape> shape_of(const TraceJob& job, const Cluster& cluster);
 
 }  // namespace gantry::replay

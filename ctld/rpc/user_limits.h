@@ -45,11 +45,11 @@ class UserLimits {
 
  private:
   struct Bucket {
-    // What is left for requests. Each costs period_us(), or kLoopShare times the loop time that it
+    // The time left for requests. Each costs period_us(), or kLoopShare times the loop time that it
     // took if that is more. Below 0: requests took more than was left.
     std::int64_t left_us = 0;
     Instant filled{};
-    // What requests have cost beyond one period each, since the bucket was full.
+    // The cost of requests beyond one period each, since the bucket was full.
     std::int64_t costly_us = 0;
   };
   [[nodiscard]] std::int64_t period_us() const;

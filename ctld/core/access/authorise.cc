@@ -1,4 +1,4 @@
-// The rules of authorise.h: those by message stand in the table of messages.
+// Applies the rules of authorise.h; the rights by message are in the table of messages.
 #include "ctld/core/access/authorise.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace gantry::core {
 namespace {
 
-// The part of a lasting message that makes something.
+// True if the message makes something that lasts longer than a token.
 template <class Message>
 bool makes(const Message&) {
   return true;
@@ -52,7 +52,7 @@ Result<void> check(const State& state, const Identity& who, const Message& messa
               fmt::format("{} is no administrator of this cluster", who.owner.user));
 }
 
-// Has a grant that reaches over the whole cluster this role at least?
+// True if a grant for the whole cluster gives the asker at least this role.
 bool granted(const State& state, const Identity& who, tenancy::Role least) {
   if (who.inside) return false;
   for (const tenancy::Grant& grant : state.tenancy.compiled.cluster_grants) {
@@ -118,7 +118,8 @@ bool may(May what, const State& state, const Identity& who, const Job& job) {
 Result<void> may_go_on(const State& state, const Identity& who, const Job& job) {
   const std::string& payer = state.partition(class_of(state, job).partition).payer();
   if (is_operator(state, who) || state.tenancy.tenant(payer) == nullptr) return {};
-  // A running job works on in its tenant: of the groups of its owner nobody knows there.
+  // A running job may let jobs of its own tenant go on. Its owner's groups are not known there, so
+  // roles by group cannot be checked.
   const Job* own = who.inside ? state.jobs.find(who.inside->job) : nullptr;
   if (own != nullptr && state.partition(class_of(state, *own).partition).payer() == payer)
     return {};

@@ -1,13 +1,15 @@
-// Who may do what: the one place. Every message of a client or a job passes authorise() before
-// anything else, which asks the table of messages (common/proto/message_table.h): may it be sent
-// from there, and whose is it? Every listing and every change of a single job asks may().
+// Decides who may do what; no other place does. Every message of a client or a job passes
+// authorise() first. It asks the table of messages (common/proto/message_table.h) whether the
+// message may come from this sender and whose right it is. Every listing and every change of a
+// single job asks may().
 //
-// Rules: an administrator may do everything, an operator (a role that documents grant) care for
-// nodes, partitions, reservations and all jobs. Everybody sees and touches the jobs that run as
-// their own uid. Whoever has a role in a tenant sees the tenant's jobs in listings; its admins read
-// their scripts and output and change them, too. Other jobs are not in listings, and naming one is
-// answered as if it did not exist. Nodes, partitions and reservations: see sight.h. A request
-// from inside a job has its owner's rights as an ordinary user.
+// Rules: An administrator may do everything. An operator (a role that documents grant) cares for
+// nodes, partitions, reservations and all jobs. All users see and change the jobs that run as their
+// own uid. A user with a role in a tenant sees the tenant's jobs in listings; its admins also read
+// their scripts and output and change them. Other jobs are not in listings, and naming one is
+// answered as if it did not exist; only a request to change one that has not ended is refused, as
+// in Slurm (select.h, refuse_others()). sight.h has the rules for nodes, partitions and
+// reservations. A request from inside a job has the rights of the job's owner as an ordinary user.
 #pragma once
 
 #include "ctld/core/core.h"
@@ -17,23 +19,23 @@ namespace gantry::core {
 
 Result<void> authorise(const State& state, const Identity& who, const ClientMessage& message);
 
-// Whom the documents make an administrator of the cluster becomes one.
+// Makes `who` an administrator if the documents say so.
 void take_grants(const State& state, Identity& who);
 
 bool is_admin(const Identity& who);
-bool is_operator(const State& state, const Identity& who);  // administrators are
+bool is_operator(const State& state, const Identity& who);  // also true for administrators
 
 enum class May : std::uint8_t {
-  see,     // in listings, with its reason
-  change,  // cancel, hold, update; read its script and output; start steps
+  see,     // see it in listings, with its reason
+  change,  // cancel, hold, update it; read its script and output; start steps
 };
 
-// What one asker may do with jobs, worked out once for a request that looks at many.
+// The rights of one asker to jobs, worked out once for a request that looks at many jobs.
 class Reach {
  public:
   Reach(const State& state, const Identity& who);
   [[nodiscard]] bool may(May what, const State& state, const Job& job) const;
-  // Sees every job; sees none but their own.
+  // everything(): the asker sees every job. only_own(): the asker sees no jobs of others.
   [[nodiscard]] bool everything() const { return admin_; }
   [[nodiscard]] bool only_own() const { return !admin_ && sees_.empty(); }
   [[nodiscard]] const std::vector<PartitionId>& tenants() const { return sees_; }
@@ -46,11 +48,11 @@ class Reach {
 
 bool may(May what, const State& state, const Identity& who, const Job& job);
 
-// Whether somebody may still let a job of theirs go on, as larger, elsewhere or once more: who has
-// no role any more in the tenant that pays for it can hold and cancel it, and no more.
+// Whether `who` may let an own job go on: make it larger, move it or run it once more. Users
+// without a role in the tenant that pays for the job can only hold and cancel it.
 Result<void> may_go_on(const State& state, const Identity& who, const Job& job);
 
-// "alice", and for administrators acting on others "root (administrator)".
+// "alice", or "root (administrator)" for an administrator who acts on others.
 std::string who_text(const Identity& who);
 
 }  // namespace gantry::core

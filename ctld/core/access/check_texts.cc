@@ -72,7 +72,7 @@ void clean(Message& message) {
       if (!is_printable(text, Lines::many)) text = printable(text, Lines::many);
   });
 }
-void clean(proto::FetchLogReply&) {}  // of a job's output
+void clean(proto::FetchLogReply&) {}  // a job's output stays as it is
 
 }  // namespace
 

@@ -1,9 +1,10 @@
-// Texts of requests: every one of them is looked at before a handler sees it, by its field's name.
+// Texts of requests: each is checked before a handler sees it, by the name of its field.
 //
-// Words (names, comments, reasons, keys: all that is not named below) are UTF-8 without control
-// characters (common/text/printable.h), documents of tenants may have several lines. Paths may have
-// any byte but control characters: on Linux they need not be UTF-8, and listings show such a byte
-// as U+FFFD. Data (scripts, arguments, values of variables) is not looked at here: it is not shown.
+// Words are all texts that are not named below, such as names, comments, reasons and keys. They are
+// UTF-8 without control characters (common/text/printable.h); documents of tenants may have several
+// lines. Paths may have any byte except control characters, because on Linux they need not be
+// UTF-8; listings show such a byte as U+FFFD. Data (scripts, arguments, values of variables) is not
+// checked here, because it is not shown.
 #pragma once
 
 #include "ctld/core/core.h"
@@ -12,7 +13,7 @@ namespace gantry::core {
 
 Result<void> check_texts(const ClientMessage& message);
 
-// What nodes say of themselves and of jobs is not refused, but made printable.
+// Texts in a node's message are not refused, but made printable.
 void clean_texts(NodeMessage& message);
 
 }  // namespace gantry::core

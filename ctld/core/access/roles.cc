@@ -18,7 +18,7 @@ std::optional<Role> granted(const CompiledTenant& tenant, const Identity& who) {
                                          : grant.user == who.owner.user;
     if (mine && (!best || grant.role > *best)) best = grant.role;
   }
-  // A job works for its owner as an ordinary user, and administers nothing.
+  // A request from a job acts for its owner as an ordinary user, and administers nothing.
   if (best && who.inside) best = std::min(*best, Role::user);
   return best;
 }

@@ -1,4 +1,4 @@
-// Roles of people in tenants, as the grants of the documents give them.
+// Roles of users in tenants, as the grants of the documents give them.
 #pragma once
 
 #include <optional>
@@ -11,11 +11,12 @@
 
 namespace gantry::core {
 
-// The best role that grants give the asker in this tenant; admins of the cluster are admin in all.
+// The best role that grants give the asker in this tenant; an administrator is admin in all
+// tenants.
 std::optional<tenancy::Role> role_in(const State& state, const Identity& who,
                                      const std::string& tenant);
 
-// Tenants that give the asker the role user or more, by name; being an administrator gives none.
+// Tenants, by name, that grant the asker the role user or more; being an administrator grants none.
 std::vector<std::string> tenants_of(const State& state, const Identity& who);
 
 }  // namespace gantry::core

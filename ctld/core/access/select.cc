@@ -18,14 +18,14 @@ bool among(const std::vector<std::string>& list, const std::string& text) {
   return list.empty() || std::find(list.begin(), list.end(), text) != list.end();
 }
 
-// What a request says of one array, put together before any task is listed: to name it a hundred
-// thousand times costs no more than once.
+// The tasks of one array that a request names, collected before any task is listed, so that naming
+// an array a hundred thousand times costs no more than naming it once.
 struct NamedArray {
   bool whole = false;
-  bool whole_first = false;  // before any of its tasks
-  std::vector<Span> tasks;   // ordinals that were named before the whole array was
+  bool whole_first = false;  // named before any of its tasks
+  std::vector<Span> tasks;   // ordinals that were named before the whole array
 
-  // Nothing of it may be there: false.
+  // False if nothing that `ranges` names exists.
   bool add(const State& state, const Job& array, const std::vector<IndexRange>& ranges) {
     if (ranges.empty()) {
       whole_first = whole_first || (!whole && tasks.empty());
@@ -69,7 +69,8 @@ struct NamedArray {
   }
 };
 
-// 12+1 is one component, 12 (the leader's id) all of them; another's own id is that one.
+// 12+1 is one component; 12 (the id of the leader) means all; the own id of another component means
+// it alone.
 void add_components(const State& state, const Job& job, const proto::JobRef& ref,
                     std::vector<Selected>& out) {
   const HetPart& het = *class_of(state, job).het;

@@ -27,7 +27,7 @@ Sight::Sight(const State& state, const Identity& who)
     : state_(state), who_(who), everything_(is_operator(state, who)), reach_(state, who) {
   if (everything_) return;
   for (const auto& [name, tenant] : state.tenancy.compiled.tenants)
-    if (role_in(state, who, name)) tenants_.push_back(name);  // by name: they are a map's keys
+    if (role_in(state, who, name)) tenants_.push_back(name);  // sorted, as in the map
   see_nodes();
 }
 
@@ -42,7 +42,7 @@ void Sight::see_nodes() {
       nodes_[n] = n >= compiled.size() || compiled[n].tenant.empty() || tenant(compiled[n].tenant);
     }
   }
-  // Where jobs run that the asker sees, whatever has become of the partitions since.
+  // Nodes with a job that the asker sees are seen too, even if partitions have changed since.
   for (const Node& node : state_.nodes)
     for (const JobId id : node.jobs)
       if (!nodes_[node.id.value()] && reach_.may(May::see, state_, state_.jobs.at(id)))
@@ -116,7 +116,7 @@ std::optional<tenancy::Document> Sight::document(const tenancy::Document& docume
     return compress_hostlist(*names);
   };
   const auto& documents = state_.tenancy.documents;
-  const auto own = [&](auto what) {  // of one of the asker's tenants
+  const auto own = [&](auto what) {  // of the asker's tenants
     return std::any_of(tenants_.begin(), tenants_.end(), [&](const std::string& name) {
       const auto it = documents.find({tenancy::Tenant::kKind, name});
       return it != documents.end() && what(std::get<tenancy::Tenant>(it->second));
@@ -168,7 +168,7 @@ std::optional<tenancy::Document> Sight::document(const tenancy::Document& docume
                    });
                    return true;
                  },
-                 [](tenancy::Manifest&) { return false; },  // names of all tenants
+                 [](tenancy::Manifest&) { return false; },  // it names all tenants
                  [](auto&) { return true; }},
       copy);
   if (!seen) return std::nullopt;
@@ -177,22 +177,22 @@ std::optional<tenancy::Document> Sight::document(const tenancy::Document& docume
 
 namespace {
 
-// Fields of requests that name nodes.
+// True for fields of requests that name nodes.
 bool names_nodes(std::string_view field) {
   return field == "nodes" || field == "required_nodes" || field == "excluded_nodes" ||
          field == "nodelist";
 }
 
-// Documents name nodes as lists, and whose they may be is for their handler.
+// Documents name nodes as lists; the handler checks whose nodes they may be.
 template <class Message>
 constexpr bool kNamesNodes = !std::is_same_v<Message, proto::ApplyTenancy>;
 
-// A node that is not there is refused here as well: a handler refuses other things first, and it
-// would show which nodes there are if only hidden ones were refused before.
+// A node that does not exist is refused here as well. A handler checks other things first, so
+// refusing only hidden nodes here would show which nodes exist.
 template <class Variant>
 Result<void> check_names(const State& state, const Identity& who, const Variant& message) {
   if (state.tenancy.compiled.tenants.empty() || is_operator(state, who)) return {};
-  std::optional<Sight> sight;  // few requests name nodes
+  std::optional<Sight> sight;  // made when needed: few requests name nodes
   Result<void> found;
   const auto look = [&](std::string_view field, const std::string& text) {
     if (!found || !names_nodes(field)) return;

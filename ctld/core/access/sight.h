@@ -1,12 +1,12 @@
-// What one asker sees of the cluster and of its tenants: the one place that every listing and every
-// error text asks. docs/visibility.md has the table by message; tests/core/test_sight.cc asks every
-// read message as a stranger.
+// Decides what one asker sees of the cluster and of its tenants. Every listing and every error text
+// asks here. docs/visibility.md has the table by message; tests/core/test_sight.cc asks every read
+// message as a stranger.
 //
-// Operators see everything. Anybody else sees the tenants in which they have a role, these tenants'
-// queues, the partitions of the site (also those whose lists shut them out: such a list says who
-// may use a partition, not who may know of it), and the nodes of all these but those that another
-// tenant has for itself. What is not seen is answered as what does not exist. Jobs are Reach's
-// (authorise.h).
+// Operators see everything. All others see: the tenants in which they have a role; these tenants'
+// queues; the partitions of the site, also those whose lists shut them out (a list says who may use
+// a partition, not who may know of it); and the nodes of all these, except nodes that another
+// tenant has for itself. What an asker does not see is answered as if it did not exist. Reach
+// (authorise.h) decides about jobs.
 #pragma once
 
 #include <optional>
@@ -30,18 +30,18 @@ class Sight {
   [[nodiscard]] bool reservation(const AdvanceReservation& reservation) const;
   [[nodiscard]] const Reach& jobs() const { return reach_; }
 
-  // The node of this name, if there is one that is seen.
+  // The node of this name; null if it does not exist or is not seen.
   [[nodiscard]] const Node* node_named(std::string_view name) const;
-  // Of a list of tenants and projects (allow_accounts and its kin) what the asker may read: the
-  // tenants that are seen and projects of theirs, and "others" for all the rest.
+  // The names in a list of tenants and projects (such as allow_accounts) that the asker may read:
+  // tenants that the asker sees and their projects, and "others" for all the rest.
   [[nodiscard]] std::vector<std::string> accounts(const std::vector<std::string>& names) const;
-  // Names of those of these nodes that are seen.
+  // The names of those of these nodes that the asker sees.
   [[nodiscard]] std::vector<std::string> names_of(const std::vector<NodeId>& nodes) const;
 
-  // The document with what is others' left out; nothing when all of it is.
+  // The document without what belongs to others; nothing if all of it does.
   [[nodiscard]] std::optional<tenancy::Document> document(const tenancy::Document& document) const;
 
-  // A job's verdict without names of others' tenants, jobs, reservations and nodes.
+  // The verdict of a job without names of other tenants, their jobs, reservations and nodes.
   [[nodiscard]] Verdict verdict(Verdict verdict) const;
 
  private:
@@ -53,11 +53,11 @@ class Sight {
   bool everything_;
   Reach reach_;
   std::vector<std::string> tenants_;  // sorted
-  std::vector<bool> nodes_;           // by NodeId; not with everything
+  std::vector<bool> nodes_;           // by NodeId; empty if everything is seen
 };
 
-// Does a request name a node that the asker does not see? Then it is answered as one that is not
-// there. Asked of every message, before its handler.
+// Refuses a request that names a node which the asker does not see, as if the node did not exist.
+// Every message is checked before its handler.
 Result<void> check_named_nodes(const State& state, const Identity& who,
                                const ClientMessage& message);
 Error no_such_node(std::string_view name);

@@ -1,4 +1,4 @@
-// apply() of events about attempts: placement, start, the nodes letting go, end, requeue, steps.
+// apply() of events about attempts: placement, start, nodes letting go, end, requeue, steps.
 #include <algorithm>
 
 #include "common/assert.h"
@@ -40,7 +40,7 @@ void set_started(MutableState& state, Job& job, Instant at) {
   touch(state, array);
 }
 
-// `until`: it may have ended before that is heard.
+// `until`: when the suspension ended, which may be earlier than its report.
 void end_suspension(MutableState& state, Job& job, Instant at, Instant until) {
   Active& active = *job.active;
   if (!active.suspended) return;
@@ -51,7 +51,7 @@ void end_suspension(MutableState& state, Job& job, Instant at, Instant until) {
   start_charge(state, job, at);
 }
 
-// When the last of its nodes let go; nothing for one that was never placed.
+// When the last of the job's nodes let go; nothing for a job that was never placed.
 std::optional<Instant> end_of(const Job& job) {
   std::optional<Instant> last;
   if (job.active)
@@ -68,7 +68,7 @@ EndedBy ended_by(Outcome outcome) {
   }
 }
 
-// A tenant that ends a job for another of its own has not lost it to anybody.
+// True if the tenant preempted the job for another of its own jobs; then nothing is credited.
 bool own_doing(const Job& job) {
   return job.active && job.active->finish && job.active->finish->for_own;
 }
@@ -157,7 +157,7 @@ void apply_event(MutableState& state, Instant at, const event::JobFinishing& e) 
   finish.exit = e.exit;
   finish.requeue = e.requeue;
   finish.hold = e.hold;
-  // A victim that ends otherwise meanwhile still goes when it was told to.
+  // A victim that ends for another reason meanwhile still leaves at the time that it was told.
   finish.for_own = e.for_own;
   finish.grace = !e.grace && job->active->finish ? job->active->finish->grace : e.grace;
   job->active->finish = std::move(finish);
@@ -177,7 +177,7 @@ void apply_event(MutableState& state, Instant at, const event::NodeExited& e) {
   run.message = e.message;
   run.ended = ended;
   add_usage(job->active->usage, e.usage);
-  // It ran, although its Started never came.
+  // The report of the exit sets the start, if Started never came or gave another time.
   const bool batch_node = job->active->nodes.front().grant.node == e.node;
   if (batch_node && e.started)
     set_started(state, *job, *e.started);
@@ -208,7 +208,7 @@ void apply_event(MutableState& state, Instant at, const event::JobEnded& e) {
     if (!job->started_once) --tasks.never_started;
     tasks.note_end(e.outcome, e.exit);
   }
-  state.ended.emplace_back(at, e.job);  // it is shown for a while from when that was heard
+  state.ended.emplace_back(at, e.job);  // it is shown for a while after the report
   if (!job->is_array()) state.unfolded.history.push_back(history_of(state, *job));
 }
 
@@ -224,7 +224,7 @@ void apply_event(MutableState& state, Instant at, const event::JobRequeued& e) {
     ++job->launch_failures;
   else
     job->launch_failures = 0;
-  if (e.why == RequeueWhy::preempted) ++job->preemptions;  // and keeps its place
+  if (e.why == RequeueWhy::preempted) ++job->preemptions;  // it keeps its place in the queue
   if (e.why == RequeueWhy::asked || e.why == RequeueWhy::idle_gpus) job->eligible = at;
   job->not_before = e.not_before;
   job->backing_off = e.not_before.has_value();

@@ -1,4 +1,4 @@
-// apply() of events that tenants are told of: quota, budgets and increases, idle GPUs.
+// apply() of events about quota, budgets, increases and idle GPUs, which tenants are told of.
 #include <algorithm>
 #include <utility>
 

@@ -1,4 +1,5 @@
-// apply() of events about the controller, nodes, partitions and keys; and the dispatch.
+// apply() itself, which dispatches, and its events about the controller, nodes, partitions and
+// keys.
 #include "common/assert.h"
 #include "ctld/core/apply.h"
 #include "ctld/core/resources/index.h"
@@ -90,7 +91,7 @@ void apply_event(MutableState& state, Instant at, const event::GpuDrained& e) {
   Node& node = state.node(e.node);
   auto d = drained_at(node, e.uuid);
   if (d == node.drained_gpus.end() || d->uuid != e.uuid)
-    d = node.drained_gpus.insert(d, {e.uuid, {}, {}, at});  // another reason: since as before
+    d = node.drained_gpus.insert(d, {e.uuid, {}, {}, at});  // a new reason does not change the time
   d->reason = e.reason;
   d->by = e.by;
   touch(state, node);
@@ -115,7 +116,7 @@ void apply_event(MutableState& state, Instant, const event::NodeEnrolled& e) {
 
 void apply_event(MutableState& state, Instant, const event::PartitionUpChanged& e) {
   const std::string name = state.partition(e.partition).name;
-  for (Partition& p : state.partitions) {  // and what tenants have in it
+  for (Partition& p : state.partitions) {  // also the parts that tenants have in it
     if (p.name != name) continue;
     p.up_set = e.up;
     state.unfolded.partitions.push_back(p.id);

@@ -64,12 +64,12 @@ void apply_event(MutableState& state, Instant at, const event::JobReleased& e) {
 
 namespace {
 
-// Whether a job of class `now` asks for anything that one of class `before` did not: more, longer,
+// True if a job of class `now` asks for anything that one of class `before` did not: more, longer,
 // other nodes, another queue.
 bool asks_for_more(const sched::ClassKey& before, const sched::ClassKey& now) {
   if (now.partition != before.partition) return true;
   if (before.time_limit && (!now.time_limit || *now.time_limit > *before.time_limit)) return true;
-  JobShape less = before.shape;  // what of `before` is left in `now`
+  JobShape less = before.shape;  // the part of `before` that is also in `now`
   const auto lower = [](auto& value, const auto& to) { value = std::min(value, to); };
   lower(less.min_nodes, now.shape.min_nodes);
   lower(less.max_nodes, now.shape.max_nodes);
@@ -86,7 +86,7 @@ bool asks_for_more(const sched::ClassKey& before, const sched::ClassKey& now) {
 
 void apply_event(MutableState& state, Instant at, const event::JobUpdated& e) {
   JobEdit job(state, e.job);
-  charge(state, *job, at);  // to whom it was until now
+  charge(state, *job, at);  // to the account until now
   take_back(state, *job);
   if (e.account) {
     state.names.drop(job->account);
@@ -94,7 +94,7 @@ void apply_event(MutableState& state, Instant at, const event::JobUpdated& e) {
   }
   if (e.account || e.reservation) job->respecified = true;
   if (e.reservation) job->window_named = at;
-  // A tenant's own class says nothing in another's queue.
+  // A class of the job's tenant means nothing in another queue.
   if (e.partition && *e.partition != class_of(state, *job).partition) job->class_priority = 0;
   if (e.requeue) job->may_requeue = *e.requeue;
   job->reshaped = job->reshaped || e.shape || e.requeue;
@@ -120,7 +120,7 @@ void apply_event(MutableState& state, Instant at, const event::JobUpdated& e) {
   }
   if (e.max_running && job->tasks) job->tasks->max_running = e.max_running;
   if (e.name) {
-    unindex_ended(state, *job);  // of the old name's lists
+    unindex_ended(state, *job);  // from the lists under its old name
     state.names.drop(job->name);
     job->name = state.names.add(*e.name);
     job->renamed = true;
@@ -139,7 +139,7 @@ void apply_event(MutableState& state, Instant at, const event::DependencySettled
   DependencyState& d = job->dependencies->list[e.index];
   GANTRY_ASSERT(d.status == DependencyStatus::open, "a dependency is settled once");
   d.status = e.met ? DependencyStatus::met : DependencyStatus::never;
-  // The same job may be named twice; it stays listed while another one of them is open.
+  // A job may be named twice. It stays listed while another dependency on it is open.
   remove_dependent(state, *job, d.what);
   if (e.not_before)
     job->not_before = std::max(*e.not_before, job->not_before.value_or(*e.not_before));
@@ -163,7 +163,7 @@ void apply_event(MutableState& state, Instant at, const event::TasksCancelled& e
   tasks.done_bad.insert(gone);
   tasks.note_end(e.outcome, {});
   tasks.never_started -= gone.count();
-  // Two of these within a microsecond would be one history entry.
+  // Two of these with the same time would be one entry of the history.
   tasks.last_history = std::max(at, tasks.last_history + microseconds(1));
   state.unfolded.history.push_back(
       history_of_tasks(state, *job, gone, tasks.last_history, e.outcome, e.cause));
@@ -192,7 +192,8 @@ void apply_event(MutableState& state, Instant at, const event::TaskSplit& e) {
 void apply_event(MutableState& state, Instant, const event::JobsForgotten& e) {
   for (const JobId id : e.jobs) {
     Job& job = state.jobs.at(id);
-    // At or near the front: after a restart, jobs that ended in one turn are in order of their ids.
+    // The entry is at or near the front: after a restart, jobs that ended in one turn are in id
+    // order.
     const auto at = std::find_if(state.ended.begin(), state.ended.end(),
                                  [&](const auto& entry) { return entry.second == id; });
     GANTRY_ASSERT(at != state.ended.end(), "only ended jobs are forgotten");

@@ -31,7 +31,7 @@ void apply_event(MutableState& state, Instant at, const event::TenancyApplied& e
   const bool prices = std::any_of(e.changes.begin(), e.changes.end(), [](const DocumentChange& c) {
     return c.kind == tenancy::PriceBook::kKind || c.kind == tenancy::Budget::kKind;
   });
-  if (prices) charge_all(state, at);  // until now at the prices until now
+  if (prices) charge_all(state, at);  // old prices apply until now
   for (const DocumentChange& change : e.changes) {
     const DocumentKey key{change.kind, change.name};
     if (change.after)

@@ -1,4 +1,4 @@
-// See audit.h.
+// Audit of derived state, and records as text; see audit.h.
 #include "ctld/core/apply/audit.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ struct Tasks {
   std::uint32_t active = 0, unended = 0;
 };
 
-// Each line has what the nodes that have not let go add to it.
+// True if each line of the bill is the sum of what nodes that have not let go add to it.
 bool bill_fits(const Active& active) {
   std::vector<std::int64_t> held(active.bill.lines.size(), 0);
   for (const NodeRun& run : active.nodes)
@@ -114,7 +114,7 @@ std::string check_array(const Job& job, const Tasks& seen) {
   return {};
 }
 
-// What is set aside is what the bills of those that run have yet.
+// The reserved amount of a budget must be what the bills of its running jobs still set aside.
 std::string check_budgets(const State& state) {
   std::map<std::string, Money> reserved;
   state.jobs.walk(JobId{}, [&](const Job& job) {

@@ -1,5 +1,5 @@
-// Checks for tests and the simulator: is everything derived what it must be, and is a recovered
-// state the same as the one it stands for? Costs a walk over everything.
+// Checks for tests and the simulator: is everything that is derived correct, and is a recovered
+// state equal to the original? Each costs a walk over everything.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace gantry::core {
 
-// Compares what is derived (counters, what nodes have given, arrays' elements, indexes) with a
-// count from scratch, and checks that nothing is given twice. "" or the first thing that is wrong.
+// Compares derived values (counters, what nodes have given, elements of arrays, indexes) with a
+// count from scratch, and checks that nothing is given twice. Returns "" or the first error.
 std::string audit(const State& state);
 
-// All durable records, in order, as JSON lines: equal states have equal texts.
+// All durable records in order, as JSON lines. Equal states have equal texts.
 std::string records_text(const State& state);
 
 }  // namespace gantry::core

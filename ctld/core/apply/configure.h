@@ -1,4 +1,5 @@
-// What is not durable of nodes and partitions comes from the configuration, at every start.
+// Sets those parts of nodes and partitions that are not durable from the configuration, at every
+// start.
 #pragma once
 
 #include "config/config.h"
@@ -6,8 +7,8 @@
 
 namespace gantry::core {
 
-// Once, after loading, and after all that `config` names was declared. State keeps addresses in
-// `config`, which has to outlive it.
+// Call it once, after loading, when everything that `config` names has been declared. State keeps
+// addresses in `config`, so `config` must outlive it.
 void configure(MutableState& state, const Config& config);
 
 }  // namespace gantry::core

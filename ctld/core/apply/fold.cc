@@ -1,4 +1,4 @@
-// The fold: records of what changed since the last one, sorted by table and key; see load.h.
+// The fold: records of what changed since the last fold, sorted by table and key; see load.h.
 #include <algorithm>
 
 #include <fmt/core.h>

@@ -28,7 +28,7 @@ void restore_tasks(ArrayState& tasks, const ArrayRecord& r) {
   tasks.corr_never = OrdinalSet::from_spans(r.corr_never);
 }
 
-// The mutable part; the hot part from the spec (or the array) is in already.
+// Restores a job from its record. The facts from the spec (or from the array) must be set already.
 void restore(MutableState& state, Job& job, JobRecord&& r) {
   static_cast<JobFacts&>(job) = static_cast<JobFacts&&>(r);
   if (r.name) {
@@ -181,12 +181,12 @@ Result<void> Loader::tenancy(store::Table table, std::string_view value) {
   } else if (table == store::Table::alert) {
     auto r = codec::decode<proto::QuotaAlert>(value);
     if (!r) return broken("quota alert", r.error());
-    tenancy.last_alert = r->number;  // in order of their numbers
+    tenancy.last_alert = r->number;  // alerts come in order of their numbers
     tenancy.alerts.push_back(std::move(*r));
   } else {
     auto r = codec::decode<TenancyRevision>(value);
     if (!r) return broken("revision of tenancy documents", r.error());
-    tenancy.revision = r->revision;  // in order of their numbers
+    tenancy.revision = r->revision;  // revisions come in order of their numbers
     r->bytes = value.size();
     tenancy.history_bytes += r->bytes;
     tenancy.history.push_back(std::move(*r));
@@ -198,7 +198,7 @@ Result<void> Loader::spec(JobId id, std::string_view data) {
   if (next_ == 0) state_.requests.reserve(jobs_.size());
   while (next_ < jobs_.size() && jobs_[next_].first < id) ++next_;  // elements have no spec
   if (next_ == jobs_.size() || jobs_[next_].first != id) {
-    state_.new_specs.emplace(id, Bytes(data));  // its submit is among the events to come
+    state_.new_specs.emplace(id, Bytes(data));  // its submit is in a later event
     return {};
   }
   auto record = codec::decode<JobRecord>(jobs_[next_].second);
@@ -222,7 +222,7 @@ Result<void> Loader::job_without_spec(JobId id, JobRecord&& record) {
   Job& job = state_.jobs.add(id);
   job.id = id;
   fill_element(state_, job, *array, record.ordinal);
-  if (job.respecified && !record.account) {  // so was its account changed, or its reservation
+  if (job.respecified && !record.account) {  // likewise its account or reservation
     const auto head = codec::decode<SpecHead>(array->spec);
     if (!head) return broken(fmt::format("spec of job {}", array->id.value()), head.error());
     state_.names.drop(job.account);
@@ -271,7 +271,7 @@ Result<void> Loader::finish() {
     state_.node_keys[key] = it->second;
   }
   load_budgets(state_);
-  // Tasks before their array, which they need as long as they are known.
+  // Tasks come before their array, because a task needs its array as long as it is known.
   std::sort(state_.ended.begin(), state_.ended.end(), [&](const auto& a, const auto& b) {
     const bool array_a = state_.jobs.at(a.second).is_array();
     const bool array_b = state_.jobs.at(b.second).is_array();

@@ -1,4 +1,4 @@
-// State from its records, and its records from State; see record.h.
+// Makes State from its records, and records from State; see record.h.
 #pragma once
 
 #include <utility>
@@ -15,10 +15,11 @@ class Loader {
   explicit Loader(MutableState& state) : state_(state) {}
   Result<void> record(store::Table table, std::string_view key, std::string_view value);
   Result<void> spec(JobId job, std::string_view data);
-  // After the last spec, before the first event: elements, and what only exists in a whole.
+  // Call it after the last spec and before the first event: makes elements, and what needs all
+  // records.
   Result<void> finish();
   [[nodiscard]] bool finished() const { return finished_; }
-  [[nodiscard]] EventSeq applied() const { return applied_; }  // what the records include
+  [[nodiscard]] EventSeq applied() const { return applied_; }  // the newest event in the records
 
  private:
   Result<void> node(std::string_view name, std::string_view value);
@@ -33,12 +34,13 @@ class Loader {
   bool finished_ = false;
 };
 
-// What is ordered and not confirmed may have run to its end since: see Core::doubt_orders.
+// Marks orders that are not confirmed: the job may have run to its end since. See
+// Core::doubt_orders.
 void doubt_orders(MutableState& state);
 
 JobRecord record_of(const State& state, const Job& job);
 
-// What changed since the last call, sorted; see Core::take_fold.
+// The records that changed since the last call, sorted; see Core::take_fold.
 store::FoldBatch fold(MutableState& state, EventSeq applied);
 
 }  // namespace gantry::core

@@ -1,4 +1,4 @@
-// See recorder.h.
+// Journals events and applies them; see recorder.h.
 #include "ctld/core/recorder.h"
 
 #include <utility>

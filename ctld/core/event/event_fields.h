@@ -1,4 +1,4 @@
-// How an event declares its kind (permanent), its name, and its fields:
+// An event declares its kind (permanent), its name, and its fields like this:
 //
 //   struct JobHeld {
 //     JobId job{};

@@ -33,7 +33,7 @@ using Event = std::variant<
     event::NodesLost, event::TriggerSet, event::TriggerCleared, event::TriggerPulled,
     event::TriggerFired>;
 
-// As it stands in the journal.
+// An event as it stands in the journal.
 struct JournalEvent {
   Instant at{};
   Event event;

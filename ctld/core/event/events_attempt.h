@@ -17,11 +17,11 @@ struct JobPlaced {
   Attempt attempt{};
   std::vector<sched::NodeGrant> grants;
   bool exclusive = false;
-  double charge = 0;                          // of the fair share, per second
-  std::vector<WaitPart> waits{};              // until now, by cause
+  double charge = 0;                          // charge to the fair share, per second
+  std::vector<WaitPart> waits{};              // causes of waiting until now
   std::string plan{};                         // of the price book; "" = on demand
   std::vector<BillItem> items{};              // lines of the bill
-  std::vector<std::vector<HeldPart>> held{};  // what each grant adds to them
+  std::vector<std::vector<HeldPart>> held{};  // what each grant adds to the lines
   GANTRY_EVENT(30, "job_placed") {
     v(1, "job", s.job);
     v(2, "attempt", s.attempt);
@@ -35,7 +35,7 @@ struct JobPlaced {
   }
 };
 
-struct NodeReady {  // prepared and held, or running its holder
+struct NodeReady {  // prepared and held, or running
   JobId job{};
   NodeId node{};
   RunState state = RunState::ready;
@@ -60,14 +60,14 @@ struct JobWarned {
   GANTRY_EVENT(33, "job_warned") { v(1, "job", s.job); }
 };
 
-struct JobFinishing {  // decided how it ends; every node has to let go yet
+struct JobFinishing {  // its end is decided; its nodes still have to let go
   JobId job{};
   Outcome outcome = Outcome::completed;
   std::optional<ExitStatus> exit;
   std::string cause;
   std::optional<RequeueWhy> requeue;
   std::optional<Hold> hold;
-  std::optional<Duration> grace{};  // signal to kill; unset: kill_wait
+  std::optional<Duration> grace{};  // time from signal to kill; unset: kill_wait
   bool for_own = false;             // preempted for a job of its own tenant: nothing is credited
   GANTRY_EVENT(34, "job_finishing") {
     v(1, "job", s.job);
@@ -88,8 +88,8 @@ struct NodeExited {  // nothing of the attempt is left on this node
   ExitStatus exit;
   std::string message;
   Usage usage;
-  std::optional<Duration> ran;  // by the node's clock
-  // Of the batch node: since when the job ran, if that is not what was written down before.
+  std::optional<Duration> ran;  // measured by the node's clock
+  // Set by the batch node if the job ran since another time than the one recorded before.
   std::optional<Instant> started{};
   std::optional<Instant> ended{};  // unset: when the event was recorded
   GANTRY_EVENT(35, "node_exited") {
@@ -148,7 +148,7 @@ struct JobResumed {
   GANTRY_EVENT(42, "job_resumed") { v(1, "job", s.job); }
 };
 
-struct NodeFrozen {  // a node has stopped its part of the job, or lets it go on
+struct NodeFrozen {  // a node has stopped its part of the job, or has let it go on
   JobId job{};
   NodeId node{};
   bool frozen = false;
@@ -166,9 +166,9 @@ struct StepCreated {
   std::uint32_t tasks = 0;
   std::uint32_t cpus = 0;
   std::vector<NodeId> nodes;
-  std::vector<std::vector<std::uint16_t>> cores;  // of each node; none with --overlap
-  std::vector<std::uint32_t> node_tasks;          // of each node
-  bool cyclic = false;                            // tasks are numbered round the nodes
+  std::vector<std::vector<std::uint16_t>> cores;  // by node; none with --overlap
+  std::vector<std::uint32_t> node_tasks;          // by node
+  bool cyclic = false;                            // tasks are numbered round-robin over the nodes
   GANTRY_EVENT(39, "step_created") {
     v(1, "job", s.job);
     v(2, "step", s.step);

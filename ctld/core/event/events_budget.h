@@ -1,5 +1,5 @@
-// Events of budgets and of increases; see events.h. What is spent needs none: it is derived from
-// the events of jobs.
+// Events of budgets and of increases; see events.h. There is no event for what is spent, because
+// that is derived from the events of jobs.
 #pragma once
 
 #include <map>
@@ -11,20 +11,20 @@
 
 namespace gantry::core::event {
 
-struct BudgetReached {  // a threshold; the alert says which
+struct BudgetReached {  // a threshold was reached; the alert says which
   proto::QuotaAlert alert;
   GANTRY_EVENT(60, "budget_reached") { v(1, "alert", s.alert); }
 };
 
-struct BudgetsRolled {  // other periods have begun; bills are brought up to date
-  std::map<std::string, std::string> periods;  // by budget; "" = none: not begun, or over
+struct BudgetsRolled {  // budgets entered other periods; bills are brought up to date
+  std::map<std::string, std::string> periods;  // by budget; "" = not begun, or over
   GANTRY_EVENT(61, "budgets_rolled") { v(1, "periods", s.periods); }
 };
 
-struct JobLowered {  // into the class that its budget says, or back into its own
+struct JobLowered {  // a budget moves it into a lower class, or back into its own
   JobId job{};
   std::uint32_t priority_class = 0;  // index into TenancyState::class_names
-  bool lowered = true;               // false: its own
+  bool lowered = true;               // false: back into its own class
   GANTRY_EVENT(62, "job_lowered") {
     v(1, "job", s.job);
     v(2, "priority_class", s.priority_class);
@@ -32,7 +32,7 @@ struct JobLowered {  // into the class that its budget says, or back into its ow
   }
 };
 
-struct OvertimeSet {  // from the configuration
+struct OvertimeSet {  // a change of the configuration
   Duration kill_wait{};
   Duration start_timeout{};
   GANTRY_EVENT(63, "overtime_set") {
@@ -41,7 +41,7 @@ struct OvertimeSet {  // from the configuration
   }
 };
 
-struct IncreaseSet {  // asked for, decided, or over
+struct IncreaseSet {  // an increase was asked for, decided, or is over
   proto::Increase increase;
   GANTRY_EVENT(64, "increase_set") { v(1, "increase", s.increase); }
 };

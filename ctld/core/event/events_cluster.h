@@ -33,10 +33,10 @@ struct PartitionDeclared {
   }
 };
 
-struct NodeRegistered {  // with facts other than the known ones, or a higher job id
+struct NodeRegistered {  // its facts, or its highest job id, differ from the known ones
   NodeId node{};
   NodeFacts facts;
-  JobId highest_job{};  // it was ordered to start this one once: no id up to here is given again
+  JobId highest_job{};  // the node had an order for it: no id up to here is given again
   GANTRY_EVENT(4, "node_registered") {
     v(1, "node", s.node);
     v(2, "facts", s.facts);
@@ -55,12 +55,12 @@ struct NodeHealthChanged {
   }
 };
 
-// Nodes that were lost one after the other are one fault, of the part of the topology that they
-// are.
+// Nodes that were lost one after the other are recorded as one fault, of the part of the topology
+// (such as a rack) that they make up.
 struct NodesLost {
-  std::vector<NodeId> nodes;  // lost and open, ascending
+  std::vector<NodeId> nodes;  // lost nodes whose intent is open, ascending
   std::string reason;         // "rack r1: not responding"
-  Instant since{};            // of the first of them
+  Instant since{};            // when the first of them was lost
   GANTRY_EVENT(12, "nodes_lost") {
     v(1, "nodes", s.nodes);
     v(2, "reason", s.reason);
@@ -94,7 +94,7 @@ struct GpuDrained {
   }
 };
 
-struct GpuResumed {  // was drained
+struct GpuResumed {  // a GPU that was drained
   NodeId node{};
   std::string uuid;
   GANTRY_EVENT(11, "gpu_resumed") {

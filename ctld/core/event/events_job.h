@@ -10,15 +10,15 @@
 
 namespace gantry::core::event {
 
-struct JobSubmitted {  // its spec is in the same commit, by the same id
+struct JobSubmitted {  // the job's spec is in the same commit, under the same id
   JobId job{};
   PartitionId partition{};
   std::optional<Duration> time_limit;
   Hold hold = Hold::none;
-  std::vector<DependencyStatus> dependencies;  // of the spec's, as they stand
+  std::vector<DependencyStatus> dependencies;  // of the spec's dependencies, as they stand
   std::optional<Instant> not_before;
-  std::vector<Span> corr_met, corr_never;  // aftercorr, as it stands
-  std::int32_t class_priority = 0;         // of its tenant's own class
+  std::vector<Span> corr_met, corr_never;  // state of aftercorr, task by task
+  std::int32_t class_priority = 0;  // value of the tenant's own class that it names; 0 = none
   GANTRY_EVENT(20, "job_submitted") {
     v(1, "job", s.job);
     v(2, "partition", s.partition);
@@ -43,12 +43,12 @@ struct JobHeld {
   }
 };
 
-struct JobReleased {  // hold and back-off are off
+struct JobReleased {  // ends hold and back-off
   JobId job{};
   GANTRY_EVENT(22, "job_released") { v(1, "job", s.job); }
 };
 
-struct JobUpdated {  // what is set, changed
+struct JobUpdated {  // members that are set have changed
   JobId job{};
   std::optional<PartitionId> partition;
   std::optional<Duration> time_limit;
@@ -83,8 +83,8 @@ struct JobUpdated {  // what is set, changed
 
 struct DependencySettled {
   JobId job{};
-  std::uint32_t index = 0;  // in the job's list
-  bool met = false;         // else it never will be
+  std::uint32_t index = 0;  // index in the job's list
+  bool met = false;         // false: it will never be met
   std::optional<Instant> not_before;
   GANTRY_EVENT(24, "dependency_settled") {
     v(1, "job", s.job);
@@ -94,7 +94,7 @@ struct DependencySettled {
   }
 };
 
-struct TaskDependencySettled {  // aftercorr, of some tasks
+struct TaskDependencySettled {  // for aftercorr: some tasks
   JobId array{};
   std::vector<Span> ordinals;
   bool met = false;
@@ -105,7 +105,7 @@ struct TaskDependencySettled {  // aftercorr, of some tasks
   }
 };
 
-struct TasksCancelled {  // while they were pending
+struct TasksCancelled {  // tasks that were pending
   JobId array{};
   std::vector<Span> ordinals;
   Outcome outcome = Outcome::cancelled;

@@ -1,5 +1,6 @@
-// Events of the ledger; see events.h. What jobs cost needs none: it is derived from theirs. These
-// bring what is charged besides: what was metered elsewhere, and shared costs when a month is over.
+// Events of the ledger; see events.h. There is no event for what jobs cost, because that is derived
+// from the events of jobs. These events bring other charges: what was metered elsewhere, and shared
+// costs when a month is over.
 #pragma once
 
 #include <string>
@@ -11,7 +12,7 @@
 namespace gantry::core::event {
 
 struct ChargesPosted {
-  proto::PostedBatch batch;  // its name has not been there before
+  proto::PostedBatch batch;  // a batch of this name was not posted before
   std::vector<proto::PostedCharge> charges;
   GANTRY_EVENT(65, "charges_posted") {
     v(1, "batch", s.batch);

@@ -10,7 +10,7 @@
 
 namespace gantry::core::event {
 
-struct TenancyApplied {  // all of one apply, or of a rollback
+struct TenancyApplied {  // everything that one apply or rollback changed
   std::uint64_t revision = 0;
   std::string author;
   std::string comment;
@@ -32,23 +32,23 @@ struct ReservationSet {  // made, or changed
 
 struct ReservationRemoved {
   std::string name;
-  std::string by;  // "" = it is over
+  std::string by;  // "" = its time is over
   GANTRY_EVENT(52, "reservation_removed") {
     v(1, "name", s.name);
     v(2, "by", s.by);
   }
 };
 
-struct JobCheckpointed {  // what it has done so far would not be lost
+struct JobCheckpointed {  // work up to the checkpoint would not be lost
   JobId job{};
-  std::optional<Instant> saved{};  // before this event
+  std::optional<Instant> saved{};  // time of the checkpoint, before this event
   GANTRY_EVENT(53, "job_checkpointed") {
     v(1, "job", s.job);
     v(2, "saved", s.saved);
   }
 };
 
-struct HalfLifeSet {  // from the configuration
+struct HalfLifeSet {  // a change of the configuration
   Duration half_life{};
   GANTRY_EVENT(54, "half_life_set") { v(1, "half_life", s.half_life); }
 };
@@ -58,11 +58,11 @@ struct QuotaFilled {  // a tenant's use has reached a threshold of what it owns
   GANTRY_EVENT(55, "quota_filled") { v(1, "alert", s.alert); }
 };
 
-// GPUs of a running job do nothing, and what is done about it is the alert's step; or (step none)
-// all of them do something again.
+// GPUs of a running job do nothing, and the alert's step says what is done about it. With step
+// none, all of them do something again.
 struct GpusIdle {
   JobId job{};
-  proto::QuotaAlert alert;  // step none: of no tenant, and not kept
+  proto::QuotaAlert alert;  // with step none: names no tenant and is not kept
   GANTRY_EVENT(56, "gpus_idle") {
     v(1, "job", s.job);
     v(2, "alert", s.alert);

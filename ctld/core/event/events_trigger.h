@@ -24,7 +24,7 @@ struct TriggerPulled {
   proto::TriggerOn on{};
   Instant due{};
   std::string argument;
-  std::optional<Attempt> attempt;  // of the job that pulled it
+  std::optional<Attempt> attempt;  // the attempt of the job that pulled it
   GANTRY_EVENT(73, "trigger_pulled") {
     v(1, "trigger", s.trigger);
     v(2, "on", s.on);
@@ -34,7 +34,7 @@ struct TriggerPulled {
   }
 };
 
-struct TriggerFired {  // for its first pull
+struct TriggerFired {  // its program is to run for its first pull
   TriggerId trigger{};
   GANTRY_EVENT(74, "trigger_fired") { v(1, "trigger", s.trigger); }
 };

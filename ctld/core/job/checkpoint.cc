@@ -9,7 +9,7 @@
 namespace gantry::core {
 namespace {
 
-// The same touch comes with every heartbeat, each time a little off by its way here.
+// Each heartbeat reports the same touch again, at a slightly other time, because delays differ.
 constexpr Duration kSameTouch = seconds(2);
 
 }  // namespace
@@ -24,7 +24,7 @@ void note_checkpoints(Context& ctx, NodeId node,
                      [&](const NodeRun& run) { return run.grant.node == node; }))
       continue;
     const Duration age = std::max(Duration{}, sent - c.at);
-    if (age > ctx.now - *job->started) continue;  // before it began: not its own doing
+    if (age > ctx.now - *job->started) continue;  // from before the job began, so not a checkpoint
     const Instant saved = ctx.now - age;
     if (job->active->checkpoint && saved <= *job->active->checkpoint + kSameTouch) continue;
     ctx.record(event::JobCheckpointed{job->id, saved});

@@ -1,4 +1,4 @@
-// Whether a job may start, but for resources; see eligible.h.
+// Whether a job may start, apart from resources; see eligible.h.
 #include "ctld/core/job/eligible.h"
 
 #include <algorithm>
@@ -60,7 +60,7 @@ std::optional<Instant> latest_start(const State& state, const Job& job) {
 
 namespace {
 
-// But for the other components of a heterogeneous job.
+// Like startable(), without regard to other components of a heterogeneous job.
 std::uint32_t startable_alone(const State& state, const Job& job, Instant now) {
   if (job.phase != Phase::queued || job.hold != Hold::none) return 0;
   if (job.not_before && *job.not_before > now) return 0;

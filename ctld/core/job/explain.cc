@@ -108,7 +108,7 @@ std::string words_of(const Context& ctx, const Job& job, const Verdict& v) {
   }
 }
 
-// Within its quota, and yet nothing is taken back for it: which setting makes it so.
+// Says which setting keeps a job within its quota from taking resources back from other tenants.
 void say_nothing_taken(const Context& ctx, const Job& job, const Verdict& v,
                        std::vector<std::string>& out) {
   if (v.reason != Reason::resources && v.reason != Reason::priority && v.reason != Reason::planned)
@@ -133,7 +133,7 @@ void say_nothing_taken(const Context& ctx, const Job& job, const Verdict& v,
         fmt::format("its tenant {} takes nothing back from others (reclaim: never)", node.name));
 }
 
-// Where the budget stands.
+// Says what the budget has spent, set aside and left.
 void say_budget(const Context& ctx, const std::string& name, std::vector<std::string>& out) {
   const BudgetAccount& account = ctx.state.budgets.accounts.at(name);
   const BudgetStand stand = stands_of(ctx.state, ctx.now).at(name);
@@ -152,7 +152,7 @@ void say_budget(const Context& ctx, const std::string& name, std::vector<std::st
 
 namespace {
 
-// What keeps it from the scheduler, but for other components.
+// The reason that keeps the job itself from the scheduler, without regard to other components.
 std::optional<Verdict> verdict_alone(const Context& ctx, const Job& job) {
   if (auto held = verdict_of_hold(job)) return held;
   if (auto shut_out = verdict_of_admission(ctx.state, job)) return shut_out;
@@ -171,8 +171,8 @@ std::optional<Verdict> verdict_alone(const Context& ctx, const Job& job) {
   return std::nullopt;
 }
 
-// The first other component that something keeps from the scheduler, and what. After a requeue
-// those that have let go of their nodes wait for those that have not.
+// The first other component that is kept from the scheduler, and the reason. After a requeue,
+// components that have let go of their nodes wait for those that have not.
 std::optional<std::pair<const Job*, Verdict>> verdict_of_sibling(const Context& ctx,
                                                                  const Job& job) {
   std::optional<std::pair<const Job*, Verdict>> found;
@@ -190,8 +190,9 @@ std::optional<std::pair<const Job*, Verdict>> verdict_of_sibling(const Context& 
 
 }  // namespace
 
-// Components wait for the same thing: one that could start by itself has the verdict of the one
-// that cannot, or of the leader, for whom the scheduler speaks.
+// Components wait for the same thing. A component that could start by itself gets the verdict of
+// the one that cannot, or else of the leader, because the scheduler gives its verdict for the
+// leader.
 Verdict verdict_of(const Context& ctx, const Job& job) {
   if (auto alone = verdict_alone(ctx, job)) return *alone;
   if (auto sibling = verdict_of_sibling(ctx, job)) return std::move(sibling->second);

@@ -1,5 +1,5 @@
-// CancelJobs: ends jobs, or signals running ones. Queued jobs and pending array tasks end at once;
-// for the others the nodes are told, and they end when every node has let go.
+// CancelJobs: ends jobs, or signals running ones. Queued jobs and pending array tasks end at once.
+// For the others, the nodes are told, and they end when every node has let go.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace gantry::core {
 namespace {
 
-// What the filter means for this asker, in id order.
+// The jobs that the filter selects for this asker, in id order.
 Result<std::vector<Selected>> chosen(const Context& ctx, const Identity& who,
                                      const proto::CancelJobs& message, proto::JobsDone& done) {
   const proto::JobFilter& f = message.filter;
@@ -53,8 +53,8 @@ void cancel_tasks(Context& ctx, JobId array, const OrdinalSet& tasks, const std:
   settle_tasks(ctx, array, tasks, false);
 }
 
-// A heterogeneous job starts whole or not at all: while it waits no component can be taken out.
-// `chosen` is in order of ids.
+// A heterogeneous job starts whole or not at all, so no component can be taken out while it waits.
+// `chosen` is in id order.
 bool is_part_of_waiting(const State& state, const Job& job, const std::vector<Selected>& chosen) {
   const auto& het = class_of(state, job).het;
   if (!het || het->offset == 0 || job.phase != Phase::queued) return false;

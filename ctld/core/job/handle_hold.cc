@@ -1,5 +1,5 @@
-// HoldJobs and ReleaseJobs. A user's hold can be lifted by the user, an administrator's by an
-// administrator; a job that is held because it was requeued too often, by either.
+// HoldJobs and ReleaseJobs. Only an administrator can release an administrator's hold. The user can
+// release a user's hold, and a hold after too many requeues.
 #include <fmt/core.h>
 
 #include "ctld/core/access/authorise.h"
@@ -13,7 +13,8 @@ namespace gantry::core {
 void handle(Context& ctx, const ClientRequest& from, proto::HoldJobs&& message) {
   const Hold hold = is_operator(ctx.state, from.who) ? Hold::admin : Hold::user;
   change_jobs(ctx, from, message.jobs, Trigger::hold, [&](const Job& job) -> Result<void> {
-    // An administrator's own jobs are held as theirs, so that an ordinary user's are told apart.
+    // An administrator's hold of an own job counts as a user's, so Hold::admin means another's
+    // hold.
     const Hold kind = hold == Hold::admin && job.uid == from.who.owner.uid ? Hold::user : hold;
     if (job.hold == Hold::admin || job.hold == kind) return {};
     const std::string cause =

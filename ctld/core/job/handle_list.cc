@@ -19,10 +19,10 @@ namespace gantry::core {
 namespace {
 
 constexpr std::uint32_t kMaxRows = 1000;     // in one ListJobsReply: a few ms of the loop
-constexpr std::size_t kPageBytes = 1 << 20;  // of what may be long in a row; the last may pass it
+constexpr std::size_t kPageBytes = 1 << 20;  // of long fields; the last row may exceed it
 constexpr std::size_t kMaxShown = 1000;      // jobs in one ShowJobReply
 
-// False when the page is full.
+// Adds a row. False when the page is full.
 bool add_row(const Context& ctx, const Sight& sight, const Job& job, std::uint32_t limit,
              std::size_t& bytes, proto::ListJobsReply& reply) {
   if (!has_row(job)) return true;
@@ -37,7 +37,7 @@ bool add_row(const Context& ctx, const Sight& sight, const Job& job, std::uint32
   return true;
 }
 
-// Of a job that was stored before this was counted: none.
+// The size of the script; 0 if the job was stored before sizes were counted.
 std::size_t script_bytes(const State& state, const Job& job) {
   const auto head = codec::decode<SpecHead>(spec_bytes(state, job));
   GANTRY_ASSERT(head.has_value(), "a spec that was read once");

@@ -1,5 +1,5 @@
-// ReadLog: a piece of a job's output file, read by its batch node as the job's user. The request
-// waits under a ticket until the node answers.
+// ReadLog: a piece of a job's output file, which its batch node reads as the job's user. The
+// request waits under a ticket until the node answers.
 #include <algorithm>
 
 #include <fmt/core.h>
@@ -18,8 +18,7 @@ namespace {
 
 constexpr std::uint32_t kMaxLogBytes = 1 << 20;  // in one LogChunk
 constexpr std::size_t kMaxLogsInFlight = 10'000;
-constexpr std::size_t kMaxUserLogs =
-    64;  // of these: one that a node does not answer keeps its place
+constexpr std::size_t kMaxUserLogs = 64;  // those of one user
 
 Result<void> check_room_to_read(const Context& ctx, const Identity& who) {
   const auto own = std::count_if(ctx.rt.logs.begin(), ctx.rt.logs.end(), [&](const auto& entry) {
@@ -53,14 +52,14 @@ Result<std::string> path_of(const State& state, const Job& job, const StoredSpec
   return path;
 }
 
-// The one job that the reference names.
+// The single job that the reference names.
 Result<const Job*> named(const State& state, const Identity& who, const proto::JobRef& ref) {
   std::vector<proto::JobRef> unknown;
   const std::vector<Selected> found = resolve(state, who, {ref}, unknown, May::change);
   if (found.empty())
     return fail(ErrorCode::not_found, fmt::format("there is no job {}", ref.job.value()));
   const Job& job = state.jobs.at(found.front().job);
-  const bool leads = class_of(state, job).het.has_value();  // the others have no output
+  const bool leads = class_of(state, job).het.has_value();  // only the leader has output
   if ((found.size() > 1 && !leads) || (job.is_array() && job.tasks->pending.count() > 1))
     return fail(ErrorCode::invalid_argument,
                 fmt::format("job {} is an array: name one task, as {}_0", ref.job.value(),

@@ -1,5 +1,5 @@
-// NotifyJobs: a line in the standard error of running jobs. Nothing is kept: it is lost with the
-// node that was to write it.
+// NotifyJobs: a line in the standard error of running jobs. The core keeps nothing, so the line is
+// lost if the node that should write it is lost.
 #include <fmt/core.h>
 
 #include "ctld/core/handlers.h"

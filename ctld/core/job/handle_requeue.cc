@@ -1,5 +1,6 @@
-// RequeueJobs: a placed job is ended on its nodes and waits again under the same id. Its exit no
-// longer matters, also if it ends by itself meanwhile (scripts requeue themselves and then exit).
+// RequeueJobs: a placed job is ended on its nodes and waits again under the same id. Its exit does
+// not matter any more, even if it ends by itself meanwhile (scripts requeue themselves and then
+// exit).
 #include <fmt/core.h>
 
 #include "ctld/core/access/authorise.h"

@@ -1,5 +1,6 @@
-// Steps: the controller numbers them, lays them out over the nodes of a running job, and signs the
-// permission (the shell does); it is not on their data path. And the end of allocations.
+// Steps: the controller numbers them, lays them out over the nodes of a running job, and issues a
+// permission, which the shell signs; the data of steps does not pass through it. This file also
+// ends allocations.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -23,10 +24,10 @@
 namespace gantry::core {
 namespace {
 
-constexpr Duration kPermissionLife = minutes(10);  // for launching
+constexpr Duration kPermissionLife = minutes(10);  // time in which the step has to be launched
 constexpr std::uint32_t kMaxStepTasks = 65'536;
 
-// The placed job, if the asker may use it.
+// The placed job, if the asker may change it.
 Result<const Job*> usable(const Context& ctx, const Identity& who, JobId id, Trigger trigger) {
   const Job* job = ctx.state.jobs.find(id);
   if (job == nullptr || !may(May::change, ctx.state, who, *job))
@@ -39,15 +40,15 @@ Result<const Job*> usable(const Context& ctx, const Identity& who, JobId id, Tri
   return job;
 }
 
-// Tasks that this many cores have room for.
+// The number of tasks that fit on this many cores.
 std::uint32_t room_in(std::size_t cores, const proto::StepShape& shape,
                       std::uint32_t cpus_per_task) {
   const auto tasks = static_cast<std::uint32_t>(cores) / cpus_per_task;
   return std::min(tasks, shape.tasks_per_node.value_or(tasks));
 }
 
-// How many running steps have each core of this node to themselves. More than one where the job
-// has too few: only a step that wants no core of another is kept waiting.
+// How many running steps have claimed each core of the job on this node. It is more than one if the
+// job has too few cores; only a step that shares no core waits then.
 std::map<std::uint16_t, std::uint32_t> users_of(const Job& job, const NodeRun& run) {
   std::map<std::uint16_t, std::uint32_t> users;
   for (const std::uint16_t cpu : run.grant.cpus) users[cpu] = 0;
@@ -66,7 +67,7 @@ std::uint32_t free_cores(const Job& job, const NodeRun& run) {
   return free;
 }
 
-// The first `most` nodes, in rank order, of which those with free cores for a task go first.
+// Keeps `most` nodes in rank order, preferring those with free cores for a task.
 void keep_nodes(const Job& job, std::vector<const NodeRun*>& nodes, std::size_t most,
                 std::uint32_t cpus_per_task, bool overlap) {
   if (nodes.size() <= most) return;
@@ -75,10 +76,10 @@ void keep_nodes(const Job& job, std::vector<const NodeRun*>& nodes, std::size_t 
       return free_cores(job, *run) >= cpus_per_task;
     });
   nodes.resize(most);
-  std::sort(nodes.begin(), nodes.end());  // they lie in one array, in rank order
+  std::sort(nodes.begin(), nodes.end());  // nodes lie in one array in rank order
 }
 
-// The job's nodes that take part, in rank order.
+// The nodes of the job that take part in the step, in rank order.
 Result<std::vector<const NodeRun*>> nodes_of(const Context& ctx, const Job& job,
                                              const proto::StepShape& shape,
                                              std::uint32_t cpus_per_task) {
@@ -108,9 +109,9 @@ Result<std::vector<const NodeRun*>> nodes_of(const Context& ctx, const Job& job,
   return out;
 }
 
-using Counts = std::vector<std::uint32_t>;  // of tasks, by node
+using Counts = std::vector<std::uint32_t>;  // number of tasks by node
 
-// Dealt round, so that 8 tasks on 3 nodes are 3, 3, 2; numbered node by node. There is room.
+// Deals the tasks to the nodes in turn, so that 8 tasks on 3 nodes are 3, 3, 2. Needs room for all.
 Counts deal(std::uint32_t tasks, const Counts& room) {
   Counts out(room.size(), 0);
   for (std::uint32_t left = tasks; left > 0;)
@@ -122,8 +123,7 @@ Counts deal(std::uint32_t tasks, const Counts& room) {
   return out;
 }
 
-// Tasks per node: one each, then in blocks, node by node, as the job's own tasks are. Empty: there
-// is room, but other steps have it.
+// Number of tasks by node. Empty: there is room, but other steps have it now.
 Result<Counts> layout(const Job& job, const std::vector<const NodeRun*>& nodes, std::uint32_t tasks,
                       const proto::StepShape& shape, std::uint32_t cpus_per_task) {
   Counts room, free;
@@ -145,7 +145,7 @@ Result<Counts> layout(const Job& job, const std::vector<const NodeRun*>& nodes, 
   return deal(tasks, free);
 }
 
-// The cores that the fewest other steps have; with overlap simply the first.
+// The cores that the fewest other steps use; with overlap simply the first ones.
 std::vector<std::uint16_t> step_cores(const Job& job, const NodeRun& run, std::size_t count,
                                       bool overlap) {
   std::vector<std::uint16_t> cores = run.grant.cpus;
@@ -171,7 +171,7 @@ proto::StepNode step_node(const Node& node, std::vector<std::uint16_t> cores, st
   return out;
 }
 
-// Round the nodes, as long as they have tasks left.
+// Numbers the tasks round-robin over the nodes that still have tasks left.
 void number_cyclic(std::vector<proto::StepNode>& nodes) {
   std::uint32_t rank = 0;
   for (bool more = true; more;) {
@@ -186,8 +186,8 @@ void number_cyclic(std::vector<proto::StepNode>& nodes) {
 }
 
 struct StepPlan {
-  std::vector<const NodeRun*> nodes;  // none: it has to wait for other steps
-  std::vector<std::uint32_t> tasks;   // per node, each above 0
+  std::vector<const NodeRun*> nodes;  // empty: the step has to wait for other steps
+  std::vector<std::uint32_t> tasks;   // by node, each above 0
   std::uint32_t total = 0;
   std::uint32_t cpus_per_task = 1;
 };
@@ -222,7 +222,7 @@ Result<StepPlan> plan_step(const Context& ctx, const Job& job, const proto::Step
 }  // namespace
 
 void handle(Context& ctx, const ClientRequest& from, proto::StepCreate&& message) {
-  // A component may be told to go a little after the leader's script has begun.
+  // A component may be told to go a little later than the leader's script begins.
   if (const Job* job = ctx.state.jobs.find(message.job);
       job != nullptr && job->phase == Phase::starting && class_of(ctx.state, *job).het &&
       may(May::change, ctx.state, from.who, *job))
@@ -244,7 +244,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::StepCreate&& message
                   {ErrorCode::limit_exceeded,
                    fmt::format("job {} has had {} steps; controller.max_job_steps allows no more",
                                display_id(ctx.state, job), job.active->steps.size())});
-  // As Slurm: it asks again until the job goes on.
+  // The client asks again, as in Slurm, until the job goes on.
   if (job.active->suspended) return ctx.reply(from, proto::StepGranted{{}, {}, true});
   const auto plan = plan_step(ctx, job, message.shape);
   if (!plan) return refuse(ctx, from, plan.error());
@@ -292,7 +292,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::StepDone&& message) 
     return refuse(
         ctx, from,
         {ErrorCode::not_found, fmt::format("there is no job {}", message.key.job.value())});
-  // Too late for an attempt that is over: its account is written.
+  // A report about an attempt that is over comes too late: the accounting is written.
   const bool open = job->attempt == message.key.attempt && job->placed();
   const auto known = [&](const StepState& s) { return s.id == message.step && !s.ended; };
   if (open && std::any_of(job->active->steps.begin(), job->active->steps.end(), known)) {
@@ -345,7 +345,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::SignalStep&& message
   ctx.reply(from, proto::Ok{});
 }
 
-// What a job writes, those may see who may read its files; only its owner may type into it.
+// Users who may change the job may see what the step writes; only the job's owner may type into it.
 void handle(Context& ctx, const ClientRequest& from, proto::StepAttach&& message) {
   const auto [job, step] = running_step(ctx, from.who, message.job, message.step);
   if (step == nullptr) return refuse(ctx, from, no_such_step(message.job, message.step));

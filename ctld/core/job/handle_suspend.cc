@@ -1,6 +1,5 @@
-// SuspendJobs and ResumeJobs: a running job is stopped where it is on all its nodes, and goes on
-// from there. It keeps what it holds. A job that is ended meanwhile is let go on first, by its
-// nodes.
+// SuspendJobs and ResumeJobs: a running job is stopped where it is on all its nodes, and later goes
+// on from there. It keeps what it holds. If it is ended meanwhile, its nodes let it run on first.
 #include <fmt/core.h>
 
 #include "ctld/core/handlers.h"

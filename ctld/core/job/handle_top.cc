@@ -1,8 +1,8 @@
-// TopJobs: waiting jobs in front of their user's others. What they gain the others lose, so that
-// nobody else's place changes for the worse.
+// TopJobs: moves waiting jobs in front of the other jobs of their user. The other jobs lose what
+// these gain, so that no other user's job is worse off.
 //
-// A request may name all of a user's jobs, so it is worked out as a whole: each job that changes
-// is changed once, by one event, whatever stands in front of it in between.
+// A request may name all of a user's jobs, so it is worked out as a whole: each job that changes is
+// changed by one event, however many jobs are put in front of it in between.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -23,8 +23,8 @@ std::string too_far(const State& state, const Job& job) {
   return fmt::format("job {} would need a nice value beyond {}", display_id(state, job), kMaxNice);
 }
 
-// Waiting jobs of one user in one partition, account and priority class. What all of them lose is
-// kept in one number, so that to put one in front is a matter of two sorted sets.
+// The waiting jobs of one user in one partition, account and priority class. The loss common to all
+// is one number, so putting one job in front takes only two sorted sets.
 class Rivals {
  public:
   Rivals(const Context& ctx, const Job& one) : ctx_(ctx), key_(key_of(ctx.state, one)) {
@@ -43,7 +43,8 @@ class Rivals {
     return {job.uid, cls.partition, cls.priority_class, job.account};
   }
 
-  // A task that has become a job of its own meanwhile; its array may have no other left.
+  // Adds a task that has become a job of its own meanwhile. If its array has no other waiting task,
+  // the array is taken out.
   void join(const Job& job) {
     if (places_.contains(job.id)) return;
     const auto array = places_.find(job.array);
@@ -53,8 +54,9 @@ class Rivals {
     nicest_.erase({array->second.nice, array->first});
   }
 
-  // With k others, of which the first is d - 1 ahead, each loses ceil(d / (k + 1)) and the job
-  // gains the rest of d: it is then one ahead, and no more is gained than is lost.
+  // The best of the k other jobs is d - 1 ahead of this one. Each other loses ceil(d / (k + 1)) and
+  // the job gains the rest of d. It is then one ahead, and together the jobs gain no more than they
+  // lose.
   Result<void> put_first(const Job& job) {
     if (job.hold != Hold::none)
       return fail(ErrorCode::wrong_state,
@@ -81,7 +83,8 @@ class Rivals {
   }
 
  private:
-  // Both without what all have lost since: `ahead` is the priority, `nice` the nice value.
+  // Both are stored as if nothing had been lost: the priority is ahead - lost_, the nice value nice
+  // + lost_.
   struct Place {
     std::int64_t ahead = 0, nice = 0;
   };
@@ -97,7 +100,7 @@ class Rivals {
     nicest_.erase({place.nice, id});
   }
 
-  // With the job itself taken out of both sets.
+  // The job itself must have been taken out of both sets.
   Result<void> gain(const Job& job, const Place& own) {
     if (first_.empty()) return {};
     const std::int64_t behind = first_.rbegin()->first - own.ahead + 1;
@@ -117,7 +120,7 @@ class Rivals {
 
   const Context& ctx_;
   Key key_;
-  std::int64_t lost_ = 0;  // by each, in nice and in priority
+  std::int64_t lost_ = 0;  // loss of each job, in nice value and in priority
   std::map<JobId, Place> places_;
   std::set<std::pair<std::int64_t, JobId>> first_, nicest_;
 };
@@ -133,7 +136,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::TopJobs&& message) {
                               display_id(ctx.state, job), enum_name(job.phase)));
     return all.try_emplace(Rivals::key_of(ctx.state, job), ctx, job).first->second.put_first(job);
   };
-  // So that the first named is the first in the end.
+  // The last named comes first, so that in the end the first named is in front.
   change_jobs(ctx, from, message.jobs, Trigger::update, put, Turns::last_named_first);
   for (const auto& [key, rivals] : all) rivals.record(ctx);
 }

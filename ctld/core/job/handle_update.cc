@@ -1,4 +1,4 @@
-// UpdateJob: changes what may still change, by the same rules as a submit.
+// UpdateJob: changes what may still change, by the rules of a submit.
 #include <algorithm>
 
 #include <fmt/core.h>
@@ -44,7 +44,7 @@ Result<void> check_ranks(const Context& ctx, const Identity& who, const Job& job
   return {};
 }
 
-// The limit of a running job may go down, and up only by an administrator.
+// The limit of a running job may be lowered; only an administrator may raise it.
 Result<void> check_limit(const Context& ctx, const Identity& who, const Job& job,
                          const Partition& partition, const proto::UpdateJob& m) {
   if (!m.time_limit) return {};
@@ -59,7 +59,7 @@ Result<void> check_limit(const Context& ctx, const Identity& who, const Job& job
   return {};
 }
 
-// Does the account that is named leave the job with its tenant?
+// True if the job stays with its tenant under the account that the request names.
 bool keeps(const State& state, const QueueWish& wish) {
   const CompiledTenant* tenant = state.tenancy.tenant(wish.present);
   if (tenant == nullptr) return false;
@@ -69,8 +69,8 @@ bool keeps(const State& state, const QueueWish& wish) {
                      [&](const tenancy::Project& p) { return p.name == wish.account; });
 }
 
-// The queue that it is asked to be in: another partition, another tenant, or both; null = it stays.
-// The asker may submit to it, and the job's class may be there.
+// The queue that the request moves the job to: another partition, another tenant, or both; null =
+// it stays. The asker must be allowed to submit to it, and the job's class must be allowed there.
 Result<const Partition*> queue_for(Context& ctx, const Identity& who, const Job& job,
                                    const proto::UpdateJob& m) {
   const PartitionId present = class_of(ctx.state, job).partition;
@@ -82,7 +82,8 @@ Result<const Partition*> queue_for(Context& ctx, const Identity& who, const Job&
       m.account && (owes_tenant(ctx.state, now) ||
                     (ctx.state.tenancy.tenant(wish.account) != nullptr && !keeps(ctx.state, wish)));
   if (!m.partition && !others) return nullptr;
-  // From a tenant's own queue into the other's own; from a partition into the other's part of it.
+  // A job moves from a tenant's own queue into the other's own queue, and from a tenant's part of a
+  // partition into the other's part of it.
   if (!m.partition && !ctx.state.tenancy.queues.contains(now.name)) wish.partition = now.name;
   auto queue = choose_queue(ctx, who, wish);
   if (!queue) return queue;
@@ -98,7 +99,7 @@ Result<const Partition*> queue_for(Context& ctx, const Identity& who, const Job&
                   ctx.state.tenancy.compiled.view->classes.at(index).name, tenant->effective.name));
 }
 
-// Other rules hold in another queue.
+// Checks the rules that are different in another queue.
 Result<void> check_arrival(Context& ctx, const Job& job, const Partition& queue,
                            const proto::UpdateJob& m) {
   if (auto r = check_partition_fit(ctx, queue, class_of(ctx.state, job).shape); !r) return r;
@@ -112,7 +113,8 @@ Result<void> check_arrival(Context& ctx, const Job& job, const Partition& queue,
   return {};
 }
 
-// The account that is asked for; or, in another queue, the one there that it stays in or gets.
+// The account that the request names; or, in another queue, the job's present one if it exists
+// there, else the default one.
 Result<std::optional<std::string>> account_for(const State& state, const Identity& who,
                                                const Job& job, const Partition& queue,
                                                const proto::UpdateJob& m) {
@@ -131,7 +133,7 @@ Result<std::optional<std::string>> account_for(const State& state, const Identit
   return *project == now ? std::optional<std::string>() : std::optional(std::move(*project));
 }
 
-// The lists of its partition, for the account that it gets.
+// Checks the lists of the partition, for the account that the job gets.
 Result<void> check_lists(const State& state, const Identity& who, const Job& job,
                          const Partition& queue, const std::optional<std::string>& account) {
   const auto& classes = state.tenancy.class_names;
@@ -141,7 +143,7 @@ Result<void> check_lists(const State& state, const Identity& who, const Job& job
                           index < classes.size() ? classes[index] : std::string()});
 }
 
-// Another reservation, or another queue or limit under the one that it names.
+// Checks a new reservation, or the present one for another queue.
 Result<void> check_window(const Context& ctx, const Identity& who, const Job& job,
                           const Partition& queue, const proto::UpdateJob& m) {
   const sched::ClassKey& key = class_of(ctx.state, job);
@@ -151,7 +153,7 @@ Result<void> check_window(const Context& ctx, const Identity& who, const Job& jo
                            name);
 }
 
-// What it asks for with what is changed, by the rules of a submit.
+// The shape with the changes that are asked for, checked by the rules of a submit.
 Result<JobShape> reshaped(Context& ctx, const Identity& who, const Job& job,
                           const Partition& partition, const proto::UpdateJob& m) {
   const sched::ClassKey& key = class_of(ctx.state, job);
@@ -175,7 +177,7 @@ Result<JobShape> reshaped(Context& ctx, const Identity& who, const Job& job,
   set(change.constraint, shape.constraint);
   set(change.required_nodes, shape.required_nodes);
   set(change.excluded_nodes, shape.excluded_nodes);
-  if (shape.tasks < shape.min_nodes) {  // each node has one at least
+  if (shape.tasks < shape.min_nodes) {  // each node needs a task
     if (change.tasks) return fail(ErrorCode::invalid_argument, "there are fewer tasks than nodes");
     shape.tasks = shape.min_nodes;
   }
@@ -265,7 +267,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::UpdateJob&& m) {
     const JobId id = job.id;
     proto::UpdateJob mine = m;
     if (job.is_element() && m.job.job == job.array && m.job.tasks.empty())
-      mine.array_max_running.reset();  // meant for the array, not for those that left it
+      mine.array_max_running.reset();  // a limit for the array, not for its elements
     auto e = changes(ctx, from.who, job, mine);
     if (!e) return tl::unexpected(e.error());
     const std::string old_name(ctx.state.names.text(job.name));

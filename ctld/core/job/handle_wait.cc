@@ -1,5 +1,5 @@
-// WaitJobs: answered when every job it names (of an array: every task) has ended, or started. The
-// waits are in memory only: a client that loses its connection asks again.
+// WaitJobs: answered when every job that it names (for an array: every task) has ended, or started.
+// Waits are in memory only, so a client that loses its connection asks again.
 #include <algorithm>
 
 #include <fmt/core.h>
@@ -15,10 +15,11 @@
 namespace gantry::core {
 namespace {
 
-constexpr std::size_t kMaxWaitJobs = 10'000;  // named by one request
-// Of one user at a time, over all connections. Each is kept, and looked at when a job ends.
+constexpr std::size_t kMaxWaitJobs = 10'000;  // jobs that one request may name
+// Limits of one user at a time, over all connections: each wait is kept, and looked at when a job
+// ends.
 constexpr std::size_t kMaxUserWaits = 4'096;
-constexpr std::size_t kMaxUserWaitJobs = 100'000;  // that these name
+constexpr std::size_t kMaxUserWaitJobs = 100'000;  // jobs in all waits of a user
 
 bool reached(const State& state, JobId id, bool until_started) {
   const Job* job = state.jobs.find(id);
@@ -74,8 +75,8 @@ void keep_wait(Context& ctx, Wait&& wait) {
   ctx.rt.waits.emplace(id, std::move(wait));
 }
 
-// Goes on where the last look ended, so that the ends of all jobs together cost one look at each.
-// Whoever has started may wait again by now, therefore the last look is at all of them.
+// Starts where the last look ended, so that over all ends of jobs each job is looked at about once.
+// A job that had started may wait again by now, so before the answer all are looked at once more.
 bool all_reached(const State& state, Wait& wait) {
   const auto first_open = [&](std::size_t from) {
     const auto it =
@@ -114,7 +115,8 @@ void handle(Context& ctx, const ClientRequest& from, proto::WaitJobs&& message) 
       wait.jobs.push_back(ref.id());
       continue;
     }
-    // A task can be waited for once it is an element; before, the whole array has to be named.
+    // A task can be waited for once it is an element; before that, the request has to name the
+    // whole array.
     const auto ordinal =
         job->is_array() && ref.tasks.size() == 1 && ref.tasks[0].first == ref.tasks[0].last
             ? job->tasks->indexes.ordinal_of(ref.tasks[0].first)

@@ -1,4 +1,4 @@
-// See het.h.
+// Components of heterogeneous jobs; see het.h.
 #include "ctld/core/job/het.h"
 
 #include <fmt/core.h>
@@ -8,26 +8,26 @@
 namespace gantry::core {
 namespace {
 
-// An end that is no component's own affair.
+// True for an end that concerns all components.
 bool takes_all(Outcome outcome) {
   return outcome == Outcome::node_fail || outcome == Outcome::launch_failed ||
          outcome == Outcome::preempted;
 }
 
 std::string cause_from(const State& state, const Job& other) {
-  if (other.cause.starts_with("component ")) return other.cause;  // from a third one
+  if (other.cause.starts_with("component ")) return other.cause;  // a third one's cause
   return other.cause.empty()
              ? fmt::format("component {} has ended", display_id(state, other))
              : fmt::format("component {}: {}", display_id(state, other), other.cause);
 }
 
-// How a component that is on nodes ends because of another one; nothing: it goes on.
+// How a placed component ends because of another one; nothing: it goes on.
 std::optional<event::JobFinishing> end_with(const State& state, const Job& job, const Job& other) {
   const bool leader = class_of(state, other).het->offset == 0;
   event::JobFinishing e;
   e.job = job.id;
   e.cause = cause_from(state, other);
-  if (other.phase == Phase::queued) {  // it has let go already, and waits for the others
+  if (other.phase == Phase::queued) {  // it was requeued and waits for the others
     e.outcome = Outcome::node_fail;
     if (job.may_requeue) e.requeue = RequeueWhy::node_failure;
     return e;
@@ -55,7 +55,7 @@ bool follow_placed(Context& ctx, const Job& job) {
   each_sibling(ctx.state, job, [&](const Job& other) {
     if (!e) e = end_with(ctx.state, job, other);
   });
-  // The leader may be over for so long that nobody knows it any more.
+  // The leader may have ended so long ago that its record is gone.
   const HetPart& het = *class_of(ctx.state, job).het;
   if (!e && het.offset > 0 && ctx.state.jobs.find(het.leader) == nullptr) {
     e.emplace();
@@ -70,14 +70,14 @@ bool follow_placed(Context& ctx, const Job& job) {
   return true;
 }
 
-// A component that has ended never comes back, so the others would wait for ever.
+// A component that has ended never comes back, so the others would wait forever.
 bool follow_queued(Context& ctx, const Job& job) {
   const HetPart& het = *class_of(ctx.state, job).het;
   for (std::uint32_t i = 0; i < het.size; ++i) {
     const Job* other = ctx.state.jobs.find(het.member(i));
     if (other != nullptr && other->phase != Phase::ended) continue;
     Outcome outcome = other != nullptr ? *other->outcome : Outcome::cancelled;
-    if (job.restarts > 0) outcome = Outcome::node_fail;  // it could not be started again
+    if (job.restarts > 0) outcome = Outcome::node_fail;  // it cannot be started again
     end_job(ctx, job.id, outcome,
             other != nullptr ? cause_from(ctx.state, *other)
                              : fmt::format("component {}+{} has ended", het.leader.value(), i));
@@ -112,7 +112,7 @@ void settle_siblings(Context& ctx, JobId id) {
   for (std::uint32_t i = 0; i < het.size; ++i) {
     const Job* other = i == het.offset ? nullptr : ctx.state.jobs.find(het.member(i));
     if (other == nullptr) continue;
-    if (follow_siblings(ctx, other->id)) continue;  // it is touched, and settled by itself
+    if (follow_siblings(ctx, other->id)) continue;  // it was touched, so settle looks at it
     sync_queue(ctx, *other);
     act(ctx, *other);
     set_timer(ctx, *other);

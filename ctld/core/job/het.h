@@ -1,12 +1,13 @@
-// Heterogeneous jobs: several jobs (components), with ids that follow each other, that start
-// together. Whose component a job is stands in its spec and its class (ClassKey::het); what the
-// others are doing is looked up, so nothing has to be kept in step.
+// Heterogeneous jobs: several jobs (components) that start together and whose ids follow each
+// other. A job's spec and its class (ClassKey::het) say which component it is. The state of the
+// other components is looked up each time, so no copy of it has to be kept in step.
 //
-//   queued    none may start before all may; one that ends takes the others along
+//   queued    no component may start before all may; one that ends takes the others along
 //   starting  no node is told to go before every node of every component is ready
-//   running   the leader's end is everybody's, and so is a requeue, a lost node or a preemption of
-//             any component. A component that is cancelled, or over its own time limit, ends alone
-//   requeued  each waits again when its own nodes have let go; see queued
+//   running   when the leader ends, all end; the same holds for a requeue, a lost node or a
+//             preemption of any component. A component that is cancelled, or over its own time
+//             limit, ends alone
+//   requeued  each component waits again when its own nodes have let go; see queued
 #pragma once
 
 #include <cstdint>
@@ -26,11 +27,11 @@ void each_sibling(const State& state, const Job& job, F&& f) {
 // False while a node of another component has not said that it is ready.
 bool siblings_ready(const State& state, const Job& job);
 
-// What has become of another component decides about this one. True if that was an event.
+// Ends this component if the state of another one demands it. True if an event was recorded.
 bool follow_siblings(Context& ctx, JobId job);
 
-// The job has changed: the others draw their consequences, and are told or started where that
-// depended on it.
+// Call it when the job has changed: the other components are ended, shown to the scheduler again or
+// told to start, as far as that depends on this job.
 void settle_siblings(Context& ctx, JobId job);
 
 }  // namespace gantry::core

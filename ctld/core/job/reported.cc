@@ -5,9 +5,9 @@
 namespace gantry::core {
 namespace {
 
-constexpr std::size_t kMostGpusOfNode = 512;               // whole, or 64 GPUs in slices
-constexpr std::size_t kMostSeriesBytes = 8 << 10;          // of one
-constexpr std::int64_t kMostUsed = std::int64_t{1} << 56;  // microseconds, or bytes, of one node
+constexpr std::size_t kMostGpusOfNode = 512;               // whole GPUs, or 64 GPUs in slices
+constexpr std::size_t kMostSeriesBytes = 8 << 10;          // of one series
+constexpr std::int64_t kMostUsed = std::int64_t{1} << 56;  // microseconds, or bytes, on one node
 
 }  // namespace
 

@@ -1,6 +1,6 @@
-// What others say of what has run, held to what can be true: it is added up, kept as long as the
-// history, and shown. Nodes report whole attempts; a step's account comes from its user's own
-// program, which may say anything.
+// Limits reports of usage and times to values that are possible, because these are added up, shown,
+// and kept as long as the history. Nodes report whole attempts; the report of a step comes from a
+// program of its user, which may say anything.
 #pragma once
 
 #include "common/job/job_state.h"
@@ -9,11 +9,11 @@
 
 namespace gantry::core {
 
-// Without amounts that no machine can have used, and series that are too long.
+// Clamps amounts that no machine can have used, and drops series that are too long.
 Usage held_to_possible(const Usage& usage);
 
-// A step's: it began when its job did at the earliest, has ended by now, and has no usage by GPU,
-// which only whole attempts have.
+// For a step: it did not begin before its job, and has ended by now. It has no usage by GPU,
+// because only whole attempts have that.
 void hold_to_possible(proto::StepDone& done, Instant job_began, Instant now);
 
 }  // namespace gantry::core

@@ -1,4 +1,4 @@
-// See split.h.
+// Splitting array tasks off and changing named jobs; see split.h.
 #include "ctld/core/job/split.h"
 
 #include <fmt/core.h>
@@ -18,7 +18,7 @@ proto::ErrorReply wire(const Error& error) {
   return {static_cast<std::uint16_t>(error.code), error.message};
 }
 
-// The jobs that one selection stands for, after splitting what has to be split.
+// The jobs that one selection stands for. Tasks that are named one by one are split off.
 Result<std::vector<JobId>> jobs_of(Context& ctx, const Selected& s) {
   const Job& job = ctx.state.jobs.at(s.job);
   if (!job.is_array() || !s.tasks || s.tasks->count() == job.tasks->pending.count())
@@ -28,7 +28,7 @@ Result<std::vector<JobId>> jobs_of(Context& ctx, const Selected& s) {
 
 void put_last_named_first(const State& state, const std::vector<proto::JobRef>& refs,
                           std::vector<Selected>& jobs) {
-  std::unordered_map<JobId, std::size_t> by_id, by_array;  // where each is named first
+  std::unordered_map<JobId, std::size_t> by_id, by_array;  // position at which each is named first
   for (std::size_t i = 0; i < refs.size(); ++i) {
     by_id.try_emplace(refs[i].id(), i);
     by_array.try_emplace(refs[i].job, i);
@@ -68,7 +68,8 @@ Result<std::vector<JobId>> split_tasks(Context& ctx, JobId array, const OrdinalS
                     fmt::format("array {} still waits for its dependencies: name the whole array "
                                 "instead of single tasks",
                                 array.value()));
-  // An element is past its dependencies, so one that can never be met must not be left behind.
+  // An element does not check dependencies of its array any more, so no task may be split off whose
+  // dependency can never be met.
   if (job.dependencies && ready_tasks(job).intersect(tasks).count() != tasks.count())
     return fail(ErrorCode::wrong_state,
                 fmt::format("a dependency of array {} will never be met: name the whole array "

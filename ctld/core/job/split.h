@@ -1,5 +1,6 @@
-// Changing jobs that a request names, one by one: who may, whether the state allows it, and what is
-// answered. Pending array tasks that are named one by one become elements of their own first.
+// Changes the jobs that a request names, one by one: checks whether the asker may change each and
+// its state allows it, and answers. Pending array tasks that are named one by one become elements
+// first.
 #pragma once
 
 #include <functional>
@@ -9,16 +10,16 @@
 
 namespace gantry::core {
 
-inline constexpr std::uint32_t kMaxSplit = 1000;  // tasks that one request may make elements
+inline constexpr std::uint32_t kMaxSplit = 1000;  // tasks that one request may turn into elements
 
 enum class Turns : std::uint8_t { by_id, last_named_first };
 
-// Calls change(job) for each and answers JobsDone.
+// Calls change(job) for each job and answers with JobsDone.
 void change_jobs(Context& ctx, const ClientRequest& from, const std::vector<proto::JobRef>& refs,
                  Trigger trigger, const std::function<Result<void>(const Job&)>& change,
                  Turns turns = Turns::by_id);
 
-// Makes elements of these pending tasks; their ids.
+// Turns these pending tasks into elements and returns their ids.
 Result<std::vector<JobId>> split_tasks(Context& ctx, JobId array, const OrdinalSet& tasks);
 
 }  // namespace gantry::core

@@ -19,18 +19,18 @@ namespace {
 
 using tenancy::BudgetAction;
 
-constexpr std::size_t kMostNeeds = 4096;     // classes remembered
-constexpr std::size_t kMostOpened = 4096;    // gates looked at together
-constexpr Duration kLookAgain = hours(1);    // at least, while something runs: prices change
-constexpr Duration kLookPause = seconds(5);  // between two looks because something started
-constexpr Money kNoLimit{INT64_MAX};         // what a job without a time limit may cost
+constexpr std::size_t kMostNeeds = 4096;     // classes whose cost is remembered
+constexpr std::size_t kMostOpened = 4096;    // gates opened in one look
+constexpr Duration kLookAgain = hours(1);    // while something runs: prices may change
+constexpr Duration kLookPause = seconds(5);  // least time between looks because of starts
+constexpr Money kNoLimit{INT64_MAX};         // cost of a job without a time limit
 
 bool holds(const BudgetAccount& account) {
   return account.budget.at_limit == BudgetAction::hold ||
          account.budget.at_limit == BudgetAction::stop;
 }
 
-// What it may come to if it starts now with these, to its limit.
+// The cost if the job starts now with these grants and runs to its limit.
 Money need_of(const Context& ctx, const Job& job, const std::vector<sched::NodeGrant>& grants,
               bool exclusive) {
   const Holding holding = holding_of(ctx.state, grants, exclusive);
@@ -55,8 +55,8 @@ void remember(Context& ctx, const Job& job, Money need) {
   ctx.rt.budget_needs.insert_or_assign(job.cls, BudgetNeed{class_of(ctx.state, job), need});
 }
 
-// What it needs at the least, before any plan has looked for nodes: a job that no budget lets start
-// anywhere must not keep room.
+// The least that the job needs, before any plan has looked for nodes: a job that no budget lets
+// start anywhere must not keep room.
 std::optional<Money> known_need(const Context& ctx, const Job& job,
                                 const std::vector<const BudgetAccount*>& budgets) {
   const auto known = ctx.rt.budget_needs.find(job.cls);
@@ -68,7 +68,8 @@ std::optional<Money> known_need(const Context& ctx, const Job& job,
   return least_cost(ctx, job, left);
 }
 
-// Others of the class whom the scheduler has would only be offered in vain, one by one.
+// Closes the gate for other jobs of the class too, which the scheduler would only offer in vain,
+// one by one.
 void close_others(Context& ctx, const Job& job, const BudgetAccount& account, Money need) {
   const auto user = ctx.state.users.find(job.uid);
   if (user == ctx.state.users.end()) return;
@@ -82,7 +83,7 @@ void close_others(Context& ctx, const Job& job, const BudgetAccount& account, Mo
   }
 }
 
-// What those come to for which others leave already. They start soon, and set it aside then.
+// The cost of jobs for which others are being preempted. They start soon, and then set it aside.
 Money claimed_of(const Context& ctx, const BudgetAccount& account) {
   Money sum;
   for (const auto& [id, claim] : ctx.rt.budget_claims) {
@@ -153,21 +154,21 @@ bool refused_by_budget(Context& ctx, JobId id, const std::vector<sched::NodeGran
 }
 
 bool claim_refused_by_budget(Context& ctx, JobId id, NodeId node, bool first) {
-  if (ctx.rt.budget_gates.contains(id)) return true;  // closed by an earlier one of this plan
+  if (ctx.rt.budget_gates.contains(id)) return true;  // an earlier decision of this plan closed it
   const Job& job = ctx.state.jobs.at(id);
   const auto budgets = budgets_of(std::as_const(ctx.state), job);
   if (std::none_of(budgets.begin(), budgets.end(), [](const auto* b) { return holds(*b); }))
     return false;
   BudgetClaim& claim = ctx.rt.budget_claims[id];
   if (!first && claim.jobs > 0) return false;
-  if (!job.is_array()) claim.jobs = 0;  // it is asked for once more
+  if (!job.is_array()) claim.jobs = 0;  // a new claim replaces the old one
   Bill bill = bill_on_nodes_like(ctx, job, node);
   bill.since = ctx.now;
   claim.need = most_of(ctx.state, job, bill, ctx.now, Duration{}).value_or(kNoLimit);
   for (const BudgetAccount* account : budgets) {
     if (!holds(*account)) continue;
     if (claim.need <= left_of(*account, ctx.now) - claimed_of(ctx, *account)) continue;
-    if (claim.jobs > 0) return true;  // others leave for tasks of this array: those are to start
+    if (claim.jobs > 0) return true;  // the tasks that others leave for are to start
     close_gate(ctx, job, *account, Money{claim.need});
     sync_queue(ctx, ctx.state.jobs.at(id));
     ctx.turn.schedule = true;
@@ -186,7 +187,7 @@ void drop_claim(Context& ctx, JobId job, bool one_task) {
     return;
   }
   ctx.rt.budget_claims.erase(it);
-  // Others may have been refused for it.
+  // Other jobs may have been refused because of this claim.
   for (const BudgetAccount* account : budgets_of(std::as_const(ctx.state), ctx.state.jobs.at(job)))
     ctx.touched.budgets.push_back(account->budget.name);
 }
@@ -301,7 +302,7 @@ bool roll(Context& ctx) {
   return true;
 }
 
-// Waiting jobs that a budget lowered, into their own class again where it has something left.
+// Moves waiting jobs that a budget lowered back into their own class if it has something left.
 void restore_lowered(Context& ctx) {
   std::vector<JobId> jobs;
   ctx.state.jobs.walk(JobId{}, [&](const Job& job) {
@@ -349,7 +350,7 @@ bool reaches(Money spent, Money amount, std::uint32_t percent) {
          static_cast<__int128>(amount.micros) * percent;
 }
 
-// The greatest threshold reached that was not announced; 0 = none.
+// The greatest threshold that is reached and was not announced; 0 = none.
 std::uint32_t fresh_threshold(const BudgetAccount& account, const BudgetStand& stand) {
   std::uint32_t out = 0;
   std::vector<std::uint32_t> levels = account.budget.warn_at;
@@ -372,7 +373,7 @@ void announce(Context& ctx, const BudgetAccount& account, const BudgetStand& sta
   a.spent = stand.spent;
   a.amount = amount_of(account);
   a.ended = ended;
-  // A stable form: other programs read it.
+  // The form of this line is stable, because other programs read it.
   ctx.note(fmt::format(
       "budget_reached tenant={} budget={} period={} percent={} spent={} amount={} "
       "ended={}",
@@ -380,7 +381,7 @@ void announce(Context& ctx, const BudgetAccount& account, const BudgetStand& sta
   ctx.record(event::BudgetReached{std::move(a)});
 }
 
-// When this account may reach something next.
+// Moves `due` forward to when this account may reach something next.
 void next_look(Context& ctx, const BudgetAccount& account, const BudgetStand& stand,
                std::optional<Instant>& due) {
   const auto at = [&](Instant t) { due = std::min(due.value_or(t), t); };

@@ -18,7 +18,7 @@ using tenancy::BudgetPeriod;
 
 constexpr Duration kLeastPace = hours(24);
 constexpr std::int64_t kDay = 86'400;
-constexpr Duration kLongestBill = hours(24 * 366);  // walked through; beyond it is in proportion
+constexpr Duration kLongestBill = hours(24 * 366);  // a longer bill is estimated in proportion
 
 bool concerns(const BudgetAccount& account, const std::string& project, const std::string& user) {
   const Budget& b = account.budget;
@@ -40,7 +40,7 @@ std::string quarter_of(const std::string& month) {
   return fmt::format("{}-Q{}", month.substr(0, 4), (number + 2) / 3);
 }
 
-// The period that a moment lies in, of which its month and week are known.
+// The name of the period that `t` lies in. `month` and `week` are those of `t`.
 std::string name_of_period(const BudgetAccount& account, Instant t, const std::string& month,
                            const std::string& week) {
   switch (account.budget.period) {
@@ -75,7 +75,7 @@ void post(MutableState& state, BudgetAccount& account, const std::string& period
   touch(state, account);
 }
 
-// Periods of the ledger's sums that make up the present one of the budget.
+// The periods of the ledger's sums that make up the budget's present period up to now.
 std::vector<std::string> periods_so_far(const BudgetAccount& account, Instant at) {
   const TimeZone& zone = account.zone;
   if (account.budget.period == BudgetPeriod::week) return {week_at(zone, at)};
@@ -83,7 +83,7 @@ std::vector<std::string> periods_so_far(const BudgetAccount& account, Instant at
   if (span.name.empty()) return {};
   const std::int64_t first = zone.local_of(span.from) / kDay;
   CivilDay day = civil_of(first);
-  if (day.day != 1) return {};  // a fixed one, within a month: what came before is not known
+  if (day.day != 1) return {};  // a fixed one from within a month: earlier charges are not known
   std::vector<std::string> out;
   const std::string last = month_at(zone, at);
   for (std::string month; month != last;) {
@@ -101,7 +101,7 @@ Money spent_in(const State& state, const BudgetAccount& account, const std::stri
   first.period = period;
   first.tenant = b.tenant;
   const LedgerParts cut = ledger_parts(ledger_key(
-      {period, b.tenant, b.project, b.user, {}, {}, {}, {}}));  // as long as keys have them
+      {period, b.tenant, b.project, b.user, {}, {}, {}, {}}));  // cut to the length that keys keep
   Money out;
   const auto& sums = state.ledger.sums;
   for (auto it = sums.lower_bound(ledger_key(first)); it != sums.end(); ++it) {
@@ -233,7 +233,7 @@ void make_budgets(MutableState& state, Instant at) {
     Job& job = state.jobs.at(id);
     const bool covered = !budgets_of(std::as_const(state), job).empty();
     if (!covered && !job.active->bill.most) continue;
-    job.active->bill.most.reset();  // the accounts are new: nothing is set aside there
+    job.active->bill.most.reset();  // the accounts are new and have nothing set aside
     set_aside(state, job);
     core::touch(state, job);
   }
@@ -321,7 +321,7 @@ Money amount_of(const BudgetAccount& account) {
 
 Money left_of(const BudgetAccount& account, Instant now) {
   const BudgetSpan span = span_at(account, now);
-  if (span.name.empty()) return tenancy::kMostBudget;  // it does not count now
+  if (span.name.empty()) return tenancy::kMostBudget;  // outside its time the budget does not limit
   const auto it = account.book->spent.find(span.name);
   const Money spent = it == account.book->spent.end() ? Money{} : it->second;
   return amount_of(account) - spent - account.reserved;
@@ -372,7 +372,7 @@ std::map<std::string, BudgetStand> stands_of(const State& state, Instant now) {
     stand.forecast = stand.spent;
     const Pace& pace = paces[name];
     if (stand.span.name.empty() || pace.from >= now) continue;
-    // The first minutes of a period say nothing of its pace: what they cost counts as a day's.
+    // The first minutes of a period say little about its pace, so they count as a whole day.
     const std::int64_t seen = std::max((now - pace.from).us, kLeastPace.us);
     const __int128 more = static_cast<__int128>(std::max<std::int64_t>(0, pace.spent.micros)) *
                           (stand.span.to - now).us / seen;

@@ -1,17 +1,19 @@
-// Budgets at work: whose jobs they are of, what is spent of them in which period, and what is set
-// aside for jobs that run. Derived by apply() from the events of jobs, as the ledger is.
+// Budgets at work: which jobs they apply to, what is spent from them in which period, and what is
+// set aside for running jobs. Like the ledger, all this is derived by apply() from the events of
+// jobs.
 //
-// - When a job starts, the most that it may come to is set aside: from its placement to the end of
-//   its time limit, plus what it takes to start (start_timeout) and to end it (kill_wait), at the
-//   prices that are known. What is charged is taken from that; what is left when it ends is free.
-// - So spent + set aside only grows when a job starts. A start is refused that would bring it above
-//   the amount (budget_gate.h); the time for start and end does not count there, so a job that
-//   costs just the amount may start.
-// - What is set aside counts in full in the period in which the job runs, although it may run on
-//   into the next one: the next one then begins with it.
-// - A budget of the calendar counts what was charged since its period began, also before it was
-//   made; a fixed one what was charged in whole months since its `from`, if that is a month's
-//   first.
+// - When a job starts, the most that it may cost is set aside: from its placement to the end of its
+//   time limit, plus the time to start it (start_timeout) and to end it (kill_wait), at the prices
+//   that are known. Charges are taken from this amount; what is left when the job ends is free
+//   again.
+// - So spent + set aside grows only when a job starts. A start that would bring it above the amount
+//   is refused (budget_gate.h). The time to start and end does not count there, so a job that costs
+//   exactly the amount may start.
+// - The amount set aside counts in full in the present period, although the job may run on into the
+//   next one; the next period then begins with it.
+// - A budget of the calendar counts charges since its period began, also those from before the
+//   budget was made. A fixed one counts charges in whole months since its `from`, if `from` is the
+//   first of a month.
 #pragma once
 
 #include <map>
@@ -25,7 +27,7 @@ namespace gantry::core {
 
 using BudgetList = std::vector<BudgetAccount*>;
 
-// Of the job's tenant, project and user.
+// The budgets that apply to the job's tenant, project and user.
 BudgetList budgets_of(MutableState& state, const Job& job);
 std::vector<const BudgetAccount*> budgets_of(const State& state, const Job& job);
 std::vector<const BudgetAccount*> budgets_of(const State& state, const std::string& tenant,
@@ -33,45 +35,45 @@ std::vector<const BudgetAccount*> budgets_of(const State& state, const std::stri
 
 struct BudgetSpan {
   std::string name;  // "2026-11", "2026-Q4", "2026", "2026-W47", "fixed"; "" = not begun, or over
-  Instant from{}, to{};  // of "": until it begins, or nothing
+  Instant from{}, to{};  // if name is "": until it begins, or no end
 };
 BudgetSpan span_at(const BudgetAccount& account, Instant t);
 
-// ---- apply() and loading only
+// ---- for apply() and loading only
 
-// The documents or prices have changed: makes accounts, opens and closes books, and sets aside anew
-// for all that runs. Bills are up to date.
+// Call it when documents or prices have changed, after bills were brought up to date. Makes
+// accounts, opens and closes books, and sets aside anew for every running job.
 void make_budgets(MutableState& state, Instant at);
-// After everything is loaded: accounts and what is set aside, as the records have it.
+// Call it when everything is loaded: takes accounts and what is set aside from the records.
 void load_budgets(MutableState& state);
-void add_increases(MutableState& state);  // to the accounts
+void add_increases(MutableState& state);  // adds approved ones to the accounts
 
 void post_spent(MutableState& state, const BudgetList& budgets, const Piece& piece, Money cost);
 void post_credit(MutableState& state, const BudgetList& budgets, Instant at, Money credit);
 void shift_reserved(MutableState& state, const BudgetList& budgets, Money change);
-// Sets aside for a placed job, by its limit as it is now; and takes all of that back.
+// set_aside() sets aside for a placed job, by its present limit; take_back() undoes that.
 void set_aside(MutableState& state, Job& job);
 void take_back(MutableState& state, Job& job);
 
 // ---- reading
 
-// What it may come to if it runs to its limit and `more`; nothing without a limit.
+// The cost if the job runs to its limit plus `more`; nothing without a limit.
 std::optional<Money> most_of(const State& state, const Job& job, const Bill& bill, Instant start,
                              Duration more);
-// With increases.
+// The amount with approved increases.
 Money amount_of(const BudgetAccount& account);
-// Not spent in the present period, nor set aside; may be below 0. As of the newest events: what
-// running jobs cost since then is set aside.
+// The amount that is neither spent in the present period nor set aside; it may be below 0. It is as
+// of the newest events: what running jobs cost since then is part of what is set aside.
 Money left_of(const BudgetAccount& account, Instant now);
 
 struct BudgetStand {
   BudgetSpan span;
   Money spent;     // up to now
-  Money reserved;  // yet
-  Money forecast;  // spent at the end of the span
-  Money rate;      // per hour, of what runs
+  Money reserved;  // set aside now
+  Money forecast;  // expected to be spent at the end of the span
+  Money rate;      // cost per hour of running jobs
 };
-// Of all budgets, by name.
+// Figures of all budgets, by name.
 std::map<std::string, BudgetStand> stands_of(const State& state, Instant now);
 
 }  // namespace gantry::core

@@ -14,7 +14,7 @@ namespace {
 
 using tenancy::PriceBook;
 
-constexpr Duration kLongestWalk = hours(24 * 366);  // through prices, hour by hour
+constexpr Duration kLongestWalk = hours(24 * 366);  // longest walk through prices
 
 bool may_have(const JobShape& shape, const sched::NodeChanged& view) {
   if (shape.gpus_per_node + shape.gpu_share == 0 || shape.gpu_models.empty()) return true;
@@ -24,7 +24,7 @@ bool may_have(const JobShape& shape, const sched::NodeChanged& view) {
   });
 }
 
-// The slices that it asks for, or the part of one, by the node's geometries.
+// The GPU slices (or the part of a GPU) that the job asks for, by the node's geometries.
 std::vector<GpuGrant> slices_of(const sched::NodeChanged& view, const JobShape& shape) {
   for (const MigGeometry& g : view.geometries)
     for (const MigProfile& p : g.profiles) {
@@ -70,7 +70,7 @@ class Estimator {
         exclusive_(shape.exclusive || partition.declared->exclusive_nodes),
         plan_(std::move(plan)) {}
 
-  // The bill on nodes like this one.
+  // The bill if all nodes are like this one.
   [[nodiscard]] Bill bill_of_kind(NodeId id) const {
     const std::uint32_t tasks = (demand_.tasks + demand_.min_nodes - 1) / demand_.min_nodes;
     Bill bill = bill_on({id}, {tasks});
@@ -78,7 +78,7 @@ class Estimator {
     return bill;
   }
 
-  // Calls f(bill, node) for each kind of node that it may get, until it returns true.
+  // Calls f(bill, node) for each kind of node that the job may get, until f returns true.
   template <class F>
   void each_kind(F&& f) const {
     std::vector<const sched::NodeChanged*> kinds;
@@ -99,7 +99,7 @@ class Estimator {
     }
   }
 
-  // The bill of the dearest nodes that it may get; they are alike.
+  // The bill of the most expensive nodes that the job may get; all are of one kind.
   [[nodiscard]] Bill dearest() const {
     Bill best;
     Money rate{-1};
@@ -113,8 +113,8 @@ class Estimator {
     return best;
   }
 
-  // For so long on the cheapest nodes that hold it, at the lowest of the prices that are known.
-  // What is no more than `enough` need not be the least: there may be many nodes.
+  // The cost of `limit` on the cheapest nodes that hold the job, at the lowest known prices. The
+  // search stops at a cost of `enough` or less, because there may be many nodes.
   [[nodiscard]] std::optional<Money> least(Duration limit, Money enough) const {
     std::optional<Money> out;
     each_kind([&](const Bill& bill, const sched::NodeChanged& view) {
@@ -177,7 +177,7 @@ class Estimator {
     return rate_of(bill, now.book, now.hour_factor);
   }
 
-  // Per hour, at the highest of the prices that are known, at any hour of the day.
+  // Cost per hour at the highest known prices, at any hour of the day.
   [[nodiscard]] Money most(const Bill& bill) const {
     Money out;
     each_price([&](const PriceBook& book, std::int64_t, std::int64_t highest) {
@@ -193,7 +193,7 @@ class Estimator {
   }
 
  private:
-  // Calls f(book, lowest factor, highest factor) for each book of now and later.
+  // Calls f(book, lowest factor, highest factor) for the present price book and each later one.
   template <class F>
   void each_price(F&& f) const {
     const PriceBook* present = prices_.at(ctx_.now);
@@ -245,7 +245,7 @@ std::optional<Estimate> estimate_cost(const Context& ctx, const Partition& parti
   Estimate out{estimator.per_hour(bill), std::nullopt, std::nullopt};
   if (!limit) return out;
   const std::uint64_t tasks = spec.array ? count_indexes(spec.array->ranges) : 1;
-  // Rounded up; what does not fit is no figure for anybody.
+  // The most is rounded up; it stays unset if it does not fit into 64 bits.
   const __int128 most =
       (static_cast<__int128>(estimator.most(bill).micros) * limit->us + kMicrosecondsPerHour - 1) /
       kMicrosecondsPerHour * static_cast<__int128>(tasks);

@@ -1,4 +1,5 @@
-// What a job that has not started would cost, for `gbatch --test-only` and the answer to a submit.
+// The expected cost of a job that has not started, for `gbatch --test-only` and the answer to a
+// submit.
 #pragma once
 
 #include <optional>
@@ -8,22 +9,23 @@
 namespace gantry::core {
 
 struct Estimate {
-  Money per_hour;                 // of one task of an array, now, on the dearest nodes it may get
-  std::optional<Money> expected;  // from where and when it would start to its limit; one task
-  std::optional<Money> most;  // all tasks to their limits, at the highest prices that are known.
-                              // A job that is requeued may cost as much again.
+  Money per_hour;                 // of one task, now, on the dearest nodes that it may get
+  std::optional<Money> expected;  // one task, run to its limit from the expected start and place
+  std::optional<Money> most;      // all tasks run to their limits, at the highest known prices; a
+                                  // requeued job may cost as much again
 };
 
-// Nothing where there are no prices. `spec` has been validated; `where`: if that is known.
+// Nothing if there are no prices. `where`: the expected place and start, if known. `spec` has been
+// validated.
 std::optional<Estimate> estimate_cost(const Context& ctx, const Partition& partition,
                                       const JobSpec& spec, std::optional<Duration> limit,
                                       const Forecast* where);
 
-// What a queued job comes to at the least if it runs to its limit: on the cheapest nodes that hold
-// it, at the lowest of the prices that are known, but for an hour's rounding. Nothing without a
-// limit, or where no node holds it. If it is no more than `enough`, it may be more than the least.
+// The least that a queued job costs if it runs to its limit: on the cheapest nodes that hold it, at
+// the lowest known prices, apart from rounding. Nothing without a limit, or if no node holds it.
+// The search stops at a cost of `enough` or less, so such a result may be more than the least.
 std::optional<Money> least_cost(const Context& ctx, const Job& job, Money enough);
-// The bill of a queued job that gets as few nodes as it may, all like this one.
+// The bill of a queued job on as few nodes as it may get, if all are like this one.
 Bill bill_on_nodes_like(const Context& ctx, const Job& job, NodeId node);
 
 }  // namespace gantry::core

@@ -1,5 +1,5 @@
-// ListBudgets, and requests for more of a budget or of quota: asked for by a tenant's admins,
-// decided by a platform admin, taken back when their time is over.
+// ListBudgets, and increases of a budget or of quota: a tenant's admin asks for one, a platform
+// admin decides it, and it is taken back when its time is over.
 #include <algorithm>
 
 #include <fmt/core.h>
@@ -20,7 +20,7 @@ using proto::Increase;
 using proto::IncreaseState;
 
 constexpr std::size_t kMostReasonBytes = 1024;
-constexpr std::size_t kMostAsked = 100;  // of one tenant, not decided
+constexpr std::size_t kMostAsked = 100;  // open requests of one tenant
 constexpr std::int64_t kMostQuota = std::int64_t{1} << 60;
 
 bool is_tenant_admin(const State& state, const Identity& who, const std::string& tenant) {
@@ -51,7 +51,7 @@ bool named(const std::vector<std::string>& names, const tenancy::Budget& b) {
          std::find(names.begin(), names.end(), b.tenant) != names.end();
 }
 
-// What is wrong with a request for more of a budget.
+// An error if a request for more of a budget is wrong.
 Result<void> check_money(const State& state, const Increase& i) {
   const auto it = state.budgets.accounts.find(i.budget);
   if (it == state.budgets.accounts.end() || it->second.budget.tenant != i.tenant)

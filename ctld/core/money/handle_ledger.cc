@@ -1,5 +1,5 @@
-// QueryLedger: the ledger's sums with what runs added, narrowed to what the asker may see, and
-// summed up by the columns that they want apart.
+// QueryLedger: the sums of the ledger and what running jobs add to them, narrowed to what the asker
+// may see, and summed up by the columns that the asker names.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -31,7 +31,7 @@ constexpr std::array<LedgerColumn, 8> kLedgerColumns{{{"period", &LedgerParts::p
                                                       {"item", &LedgerParts::item},
                                                       {"plan", &LedgerParts::plan}}};
 
-// "2026-11" or "2026-W47".
+// True for a month such as "2026-11" or a week such as "2026-W47".
 bool is_period(std::string_view text) {
   const bool week = text.size() == 8 && text[5] == 'W';
   if (text.size() != (week ? 8u : 7u) || text[4] != '-') return false;
@@ -121,13 +121,14 @@ class Report {
   }
 
  private:
-  // The first key of this period that is of a tenant that is asked for, or of the next period.
+  // The first key, in this period, of the next tenant that is asked for; or a key after all of
+  // them.
   [[nodiscard]] std::string next_tenant(const LedgerParts& parts) const {
     LedgerParts to;
     to.period = parts.period;
     for (const std::string& tenant : query_.tenants)
       if (tenant > parts.tenant && (to.tenant.empty() || tenant < to.tenant)) to.tenant = tenant;
-    if (to.tenant.empty()) to.tenant = "\x7f";  // behind every name
+    if (to.tenant.empty()) to.tenant = "\x7f";  // sorts after every name
     return ledger_key(to);
   }
 
@@ -160,7 +161,7 @@ class Report {
     row.waited = row.waited + sum.waited;
   }
 
-  // As the tenant has it now.
+  // The tenant's present value of the label that is asked for.
   [[nodiscard]] std::string label_of(const std::string& tenant) const {
     const CompiledTenant* compiled = label_.empty() ? nullptr : state_.tenancy.tenant(tenant);
     if (compiled == nullptr) return "";
@@ -182,12 +183,13 @@ class Report {
   const proto::QueryLedger& query_;
   const bool everything_;
   std::vector<std::string LedgerParts::*> columns_;
-  std::string label_;  // its key; "" = none is asked for
+  std::string label_;  // key of the label that is asked for; "" = none
   std::map<std::pair<LedgerParts, std::string>, proto::LedgerRow> rows_;
   std::map<std::string, bool> seen_;  // tenants in which the asker has a role
 };
 
-// Months of which it is known what the platform costs, for those who see all tenants.
+// Costs and income of the platform in months for which costs are known, for those who see all
+// tenants.
 std::vector<proto::Recovery> recovery_of(const State& state, const proto::QueryLedger& query,
                                          Instant now) {
   const PriceTable& prices = state.ledger.prices;
@@ -223,7 +225,7 @@ std::vector<proto::Recovery> recovery_of(const State& state, const proto::QueryL
   return out;
 }
 
-// "last-month" and the like to the period's name, by the cluster's time zone.
+// Turns "last-month" and the like into the name of the period, in the cluster's time zone.
 std::string resolved(const std::string& period, const TimeZone& zone, Instant now) {
   const auto day_before = [&](std::int64_t day) {
     return zone.instant_of(day * 86'400) - seconds(1);

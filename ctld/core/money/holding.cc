@@ -1,4 +1,4 @@
-// What a start holds, by thing and node pool: the lines of its bill. See ledger.h.
+// Works out what a start holds, by thing and node pool: the lines of its bill. See ledger.h.
 #include <algorithm>
 
 #include "ctld/core/money/ledger.h"
@@ -8,7 +8,7 @@
 namespace gantry::core {
 namespace {
 
-// Of one attempt's lines, in the order in which they come up.
+// Collects the lines of one attempt, in the order in which they come up.
 class HoldingBuilder {
  public:
   void begin_node() { out_.held.emplace_back(); }
@@ -18,7 +18,7 @@ class HoldingBuilder {
   void add(const std::string& pool, std::string item, Mebibytes amount) {
     add(pool, std::move(item), kMebibyteUnit, amount.value());
   }
-  // With what the price of the item is for.
+  // `unit`: the amount that the price of the item is for.
   void add(const std::string& pool, std::string item, GpuThousandths unit, GpuThousandths amount) {
     add(pool, std::move(item), unit.value(), amount.value());
   }
@@ -52,7 +52,7 @@ void add_gpus(HoldingBuilder& out, const Node& node, const std::string& pool,
   if (!exclusive && grant.gpus == 0 && grant.devices.empty()) return;
   const std::vector<sched::GpuView> views = gpus_for_jobs(node);
   const auto model_of = [&](std::uint16_t index) {
-    for (const GpuDevice& gpu : node.facts.gpus.gpus)  // also of one that is out of service
+    for (const GpuDevice& gpu : node.facts.gpus.gpus)  // also of a GPU that is out of service
       if (gpu.index == index) return gpu.model;
     return node.declared == nullptr ? std::string() : node.declared->gpu_model;
   };
@@ -69,7 +69,7 @@ void add_gpus(HoldingBuilder& out, const Node& node, const std::string& pool,
       continue;
     }
     std::string item = gpu_item(model) + ":shared";
-    GpuThousandths unit = gpu.thousandths;  // what a price is for
+    GpuThousandths unit = gpu.thousandths;  // the amount that one price is for
     if (gpu.profile)
       for (const MigGeometry& geometry : node.facts.gpus.geometries)
         for (const MigProfile& profile : geometry.profiles)
@@ -82,7 +82,7 @@ void add_gpus(HoldingBuilder& out, const Node& node, const std::string& pool,
           }
     out.add(pool, std::move(item), unit, gpu.thousandths);
   }
-  // Without devices that are known one by one, all of a node are alike.
+  // Without a list of devices, all GPUs of a node count as the same model.
   const std::string alike = views.empty() ? model_of(0) : views.front().model;
   out.add(pool, gpu_item(alike), kOneGpu, thousandths_of(Gpus{whole}));
 }

@@ -13,8 +13,8 @@
 namespace gantry::core {
 namespace {
 
-constexpr char kPart = '\x1f';         // between the parts of a key; no name has it
-constexpr std::size_t kMostPart = 64;  // of a key, in bytes; longer names are cut there
+constexpr char kPart = '\x1f';         // separates the parts of a key; no name has it
+constexpr std::size_t kMostPart = 64;  // bytes of most parts of a key; longer names are cut
 constexpr std::size_t kLongPart = 80;
 static_assert(9 + 5 * (kMostPart + 1) + 2 * (kLongPart + 1) <= store::kMaxKeyBytes);
 std::string_view job_type_of(const Job& job) {
@@ -22,7 +22,7 @@ std::string_view job_type_of(const Job& job) {
   return job.is_element() ? "array" : "batch";
 }
 
-// All but the period, the pool and the item.
+// All parts of the job's keys except period, pool and item.
 LedgerParts parts_of(const State& state, const Job& job) {
   LedgerParts out;
   out.tenant = state.partition(class_of(state, job).partition).payer();
@@ -34,7 +34,7 @@ LedgerParts parts_of(const State& state, const Job& job) {
   return out;
 }
 
-// Brings a bill up to `to`, and says of each piece of time what each line grew by: held, cost,
+// Brings a bill up to `to`. For each piece of time, `post` gets what each line grew by: held, cost,
 // list.
 template <class Post>
 void advance(const PriceTable& prices, const TimeZone& zone, Bill& bill, Instant to, Post&& post) {
@@ -73,7 +73,7 @@ LedgerSum& total_at(MutableState& state, const LedgerParts& parts) {
   return state.ledger.totals[{parts.tenant, parts.job_type, parts.item}];
 }
 
-// To the month's, the week's and the total.
+// Adds to the sums of these periods and to the total.
 void post_sums(MutableState& state, LedgerParts& parts, const std::array<std::string, 2>& periods,
                const LedgerSum& more) {
   const std::int64_t unit = held_unit(parts.item);
@@ -119,7 +119,7 @@ LedgerParts ledger_parts(const std::string& key) {
 
 void add_total(LedgerState& ledger, const std::string& key, const LedgerSum& sum) {
   const LedgerParts parts = ledger_parts(key);
-  if (parts.period.find('W') != std::string::npos) return;  // the same, by weeks
+  if (parts.period.find('W') != std::string::npos) return;  // months already count it
   add_sum(ledger.totals[{parts.tenant, parts.job_type, parts.item}], sum, held_unit(parts.item));
 }
 
@@ -151,7 +151,7 @@ std::string plan_of(const State& state, const Job& job, Instant now) {
 
 namespace {
 
-// A user's own dependency, date or hold, and the pause after a failed start, are no queue.
+// A wait for the user's own dependency, date or hold, or after a failed start, is no queue time.
 bool is_queue(Reason reason) {
   return reason != Reason::dependency && reason != Reason::begin_time &&
          reason != Reason::held_user && reason != Reason::requeued;
@@ -232,7 +232,7 @@ void stop_charging(MutableState& state, Job& job, Instant at) {
 }
 
 void go_on_charging(MutableState& state, Job& job, Instant at) {
-  charge(state, job, at);  // nothing: it brings the bill up to now
+  charge(state, job, at);  // charges nothing: it brings the bill up to now
   each_held(job, 1);
 }
 
@@ -259,7 +259,7 @@ tenancy::CreditPart credit_of(const tenancy::PriceBook* book, EndedBy why) {
 
 constexpr std::int64_t kMillionths = 1'000'000;
 
-// Going by what the driver said; a GPU or slice that did not tell counts as used.
+// Uses what the driver reported; a GPU or slice without a report counts as used.
 std::int64_t idle_gpu_millionths(const Usage& usage, std::string_view item) {
   std::string name(item.substr(item.find(':') + 1));  // "h100 1g.10gb", as GpuUsage has it
   std::replace(name.begin(), name.end(), ':', ' ');
@@ -272,8 +272,9 @@ std::int64_t idle_gpu_millionths(const Usage& usage, std::string_view item) {
   return devices == 0 ? 0 : idle * (kMillionths / 1000) / devices;
 }
 
-// What a job did not use of one thing on all its nodes, in millionths of what it held: of cores and
-// memory going by what the kernel counted. Nothing is known of scratch.
+// The part of one thing on all its nodes that a job did not use, in millionths of what it held.
+// Cores and memory go by what the kernel counted. Nothing is known of scratch, so none of it is
+// idle.
 std::int64_t idle_millionths(const Active& active, std::string_view item) {
   if (item.starts_with("gpu:")) return idle_gpu_millionths(active.usage, item);
   if (item != "cpu" && item != "memory") return 0;
@@ -289,7 +290,7 @@ std::int64_t idle_millionths(const Active& active, std::string_view item) {
       if (lines.at(part.line).what.item == item) widest = std::max(widest, part.amount);
   if (held <= 0 || widest <= 0) return 0;
   const Usage& usage = active.usage;
-  // The peak is that of the node with the largest one: of the others it may be less.
+  // The peak is that of the node with the largest one; the other nodes may have used less.
   const __int128 used =
       item == "cpu" ? static_cast<__int128>(usage.cpu_user_us + usage.cpu_system_us) * unit
                     : held * mebibytes_for(ByteCount{usage.memory_peak_bytes}).value() / widest;

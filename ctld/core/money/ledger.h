@@ -1,18 +1,19 @@
-// The ledger: who held what for how long, and what it cost. Derived by apply() from the events that
-// are there anyway, so it is the same however often the journal is told.
+// The ledger: who held what for how long, and what it cost. apply() derives it from the events of
+// jobs, so it is the same however often the journal is replayed.
 //
-// - What is charged is what was held, from the placement until each node has let go: an exclusive
-//   node with all that it has for jobs.
+// - Charges are for what was held, from the placement until each node has let go. For an exclusive
+//   node that is everything that it has for jobs.
 // - A bill has a line for each thing and node pool. A line is rounded once (common/money/money.h).
-// - Time is cut where prices, hours of the day, months or weeks change (prices.h), and each piece
-//   is posted to the sums of its month and of its week, in the tenant's time zone.
-// - A bill is brought up to date when what it holds changes, when its account does, when prices do,
-//   and when it ends. Between, whoever asks reckons the rest (accrue, cost_of).
-// - What an attempt held and did not use is waste, known when it has ended, and of that period. Of
-//   cores: the time that they did not run for it. Of memory: what its peak left, for as long as it
-//   was held. Of GPUs: the time that they were not busy, if the driver tells.
-// - A credit belongs to the period in which it is given, and is not taken off the cost there: both
-//   are kept. What is credited follows the price book in force then.
+// - Time is cut where prices, hours of the day, months or weeks change (prices.h). Each piece is
+//   posted to the sums of its month and of its week, in the tenant's time zone.
+// - A bill is brought up to date when what it holds, its account or prices change, and when it
+//   ends. In between, readers add the rest themselves (accrue, cost_of).
+// - Waste is what an attempt held and did not use. It is known when the attempt has ended, and is
+//   posted to that period; an attempt that was credited or that a fault ended has none. For cores
+//   it is the time in which they did not run for the job; for memory the part above its peak, as
+//   long as it was held; for GPUs the time in which they were not busy, if the driver tells.
+// - A credit belongs to the period in which it is given. It is not taken off the cost there; both
+//   are kept. The price book in force at that time decides it.
 #pragma once
 
 #include <functional>
@@ -25,56 +26,56 @@
 
 namespace gantry::core {
 
-// Of a start, before it is recorded: the lines of its bill, and what each grant adds to them.
+// The bill of a start that is not recorded yet: its lines, and what each grant adds to them.
 struct Holding {
   std::vector<BillItem> items;
   std::vector<std::vector<HeldPart>> held;  // by grant
 };
 Holding holding_of(const State& state, const std::vector<sched::NodeGrant>& grants, bool exclusive);
-// The plan of the price book that the job has when it starts now.
+// The plan of the price book that the job gets if it starts now.
 std::string plan_of(const State& state, const Job& job, Instant now);
 
-// An item's unit of `Held`: thousandths, or MiB.
+// The unit of `Held` for this item: thousandths, or MiB.
 std::int64_t held_unit(std::string_view item);
 
-// ---- apply() only
+// ---- for apply() only
 
 void open_bill(MutableState& state, const event::JobPlaced& e, Job& job, Instant at);
-void charge(MutableState& state, Job& job, Instant to);  // nothing without a bill, or to the past
-// From a suspension to its end nothing is charged, although all is held.
+void charge(MutableState& state, Job& job, Instant to);  // no-op without a bill, or if `to` is past
+// From a suspension to its end nothing is charged, although everything is held.
 void stop_charging(MutableState& state, Job& job, Instant at);
 void go_on_charging(MutableState& state, Job& job, Instant at);
 void release_held(MutableState& state, Job& job, const NodeRun& run, Instant at);
-void save_bill(MutableState& state, Job& job, Instant saved);  // a checkpoint
-// After the last node has let go, before the attempt is forgotten.
+void save_bill(MutableState& state, Job& job, Instant saved);  // at a checkpoint
+// Call it after the last node has let go, before the attempt is forgotten.
 enum class EndedBy : std::uint8_t { itself, preemption, node_failure, launch_failure };
 void settle_bill(MutableState& state, Job& job, Instant at, EndedBy why);
-void charge_all(MutableState& state, Instant at);  // before prices change
+void charge_all(MutableState& state, Instant at);  // call it before prices change
 void post_charge(MutableState& state, const proto::PostedCharge& charge);
 
 // ---- reading
 
 struct JobCost {
   Money cost;                 // of all attempts, up to now
-  Money credit;               // of that
-  std::optional<Money> rate;  // per hour, while it holds something
+  Money credit;               // the part of `cost` that is credited
+  std::optional<Money> rate;  // per hour, while the job holds something
 };
-// Nothing where there are no prices, or the job has never been placed.
+// Nothing if there are no prices, or the job has never been placed.
 std::optional<JobCost> cost_of(const State& state, const Job& job, Instant now);
 
-// What a bill comes to at `to` if it goes on as it is.
+// The total of a bill at `to` if it goes on unchanged.
 Money cost_until(const PriceTable& prices, const TimeZone& zone, Bill bill, Instant to);
-// Per hour at `at`, of a bill or of a job that holds something.
+// Cost per hour at `at`, of a bill or of a job that holds something.
 Money rate_at(const PriceTable& prices, const TimeZone& zone, const Bill& bill, Instant at);
 
-// What jobs that hold something now will add to the sums, up to `now`.
+// Calls `take` with what jobs that hold something now will add to the sums, up to `now`.
 using Accrual = std::function<void(const LedgerParts& parts, const LedgerSum& more)>;
 void accrue(const State& state, Instant now, const Accrual& take);
-// The same of one job, by pieces of time.
+// The same for one job, piece of time by piece of time.
 using PieceCost = std::function<void(const Piece& piece, Money cost)>;
 void accrue(const State& state, const Job& job, Instant now, const PieceCost& take);
 
-// A sum that was loaded, into the totals.
+// Adds a sum that was loaded to the totals.
 void add_total(LedgerState& ledger, const std::string& key, const LedgerSum& sum);
 
 // Jobs that hold something, each once.

@@ -43,7 +43,7 @@ proto::LedgerReply counters(const State& state, Instant now,
   return out;
 }
 
-// GPUs held, and jobs, by queue.
+// GPUs held, and numbers of jobs, by queue.
 proto::TenantUsageReply held_now(const State& state, const std::optional<std::string>& tenant) {
   proto::TenantUsageReply out;
   std::map<std::string, GpuThousandths> gpus;

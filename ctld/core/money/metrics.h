@@ -1,6 +1,6 @@
-// What the controller's GET /metrics shows: counters of the ledger over all time, what is held now,
-// and budgets, of one tenant or of all. Costs as many steps as there are series and running jobs;
-// no sum of a month is looked at.
+// The text of the controller's GET /metrics for one tenant or for all: counters of the ledger over
+// all time, what is held now, and budgets. The cost grows with series and running jobs; the sums of
+// single months are not looked at.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace gantry::core {
 
-// `tenant`: only its series; unset: all. The text format of Prometheus.
+// `tenant`: only its series; unset: all. Returns the text format of Prometheus.
 std::string metrics_text(const State& state, Instant now, const std::optional<std::string>& tenant);
 
 }  // namespace gantry::core

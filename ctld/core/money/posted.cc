@@ -1,4 +1,4 @@
-// Charges besides jobs; see posted.h. ImportMeter, ListMeters.
+// ImportMeter, ListMeters, and the shared costs of months; see posted.h.
 #include "ctld/core/money/posted.h"
 
 #include <algorithm>
@@ -20,8 +20,8 @@ namespace {
 using proto::PostedBatch;
 using proto::PostedCharge;
 
-constexpr std::string_view kMonths = "month:";  // names of batches of shared costs begin so
-constexpr std::size_t kMostName = 128;          // bytes, of a batch
+constexpr std::string_view kMonths = "month:";  // batches of shared costs have names that begin so
+constexpr std::size_t kMostName = 128;          // bytes in the name of a batch
 constexpr std::size_t kMostLines = 100'000;
 constexpr std::int64_t kMostAmount = 1'000'000'000 * kThousandthsUnit;
 constexpr std::string_view kMeters = "meter:";
@@ -50,7 +50,7 @@ Month month_of(const TimeZone& zone, Instant t) {
   return {day.year, day.month};
 }
 
-// The newest that is posted; nothing: none is.
+// The newest month that is posted; nothing if none is.
 std::optional<Month> last_posted(const State& state) {
   std::optional<Month> last;
   for (auto it = state.ledger.posted.lower_bound(std::string(kMonths));
@@ -65,7 +65,7 @@ bool is_job_item(std::string_view item) {
   return item.find(':') == std::string_view::npos || item.starts_with("gpu:");
 }
 
-// What the jobs of each tenant cost in a month.
+// The cost of each tenant's jobs in a month.
 std::map<std::string, Money> cost_of_jobs(const State& state, const std::string& month,
                                           Instant now) {
   std::map<std::string, Money> out;
@@ -83,7 +83,8 @@ std::map<std::string, Money> cost_of_jobs(const State& state, const std::string&
   return out;
 }
 
-// In proportion, in the order of their names: each gets what the rounded sum up to it grew by.
+// Divides `sum` in proportion, in the order of names: each tenant gets the growth of the rounded
+// running sum.
 std::vector<PostedCharge> divided(const std::map<std::string, Money>& tenants, Money sum,
                                   const PostedCharge& as) {
   __int128 all = 0;
@@ -167,7 +168,7 @@ Result<PostedCharge> priced(const State& state, const proto::MeterLine& line) {
   out.user = line.user;
   out.item = std::string(kMeters) + line.meter;
   out.amount = line.amount;
-  // Rounded once, to the nearest millionth, halves away from nothing.
+  // Rounded once, to the nearest millionth; halves are rounded away from zero.
   const __int128 exact = static_cast<__int128>(line.amount) * price->second.micros;
   const __int128 half = exact < 0 ? -kThousandthsUnit / 2 : kThousandthsUnit / 2;
   const __int128 cost = (exact + half) / kThousandthsUnit;
@@ -213,7 +214,7 @@ void close_months(Context& ctx) {
     return;
   const Month present = month_of(prices.zone, ctx.now);
   std::optional<Month> last = last_posted(ctx.state);
-  if (!last) {  // from this month on
+  if (!last) {  // begin with this month
     event::ChargesPosted e;
     e.batch.name = std::string(kMonths) + present.before().name();
     e.batch.at = ctx.now;

@@ -18,7 +18,7 @@ AttemptTimes attempt_times(const Context& ctx, const Job& job, NodeId node,
   if (!report.ran || (!known && !report.started)) return {known, told_end};
   const Duration ran = std::clamp(*report.ran, Duration{}, ctx.now - placed);
   Instant started = known ? *known : told_time(ctx, node, *report.started, placed);
-  started = std::min(started, ctx.now - ran);  // not before it was placed, as `ran` is no longer
+  started = std::min(started, ctx.now - ran);  // not before `placed`: `ran` is no longer
   return {batch_node ? std::optional(started) : std::nullopt, started + ran};
 }
 
@@ -31,7 +31,7 @@ Duration asleep(const Context& ctx, const Job& job) {
 void note_sleep(Context& ctx, NodeId node, const proto::AttemptKey& key, Duration asleep) {
   const Job* job = ctx.state.jobs.find(key.job);
   if (job == nullptr || job->attempt != key.attempt || !job->placed()) return;
-  if (job->active->nodes.front().grant.node != node) return;  // the batch node's time counts
+  if (job->active->nodes.front().grant.node != node) return;  // only the batch node's time counts
   const Duration most = ctx.now - job->active->placed;
   ctx.rt.asleep[key.job] = {key.attempt, std::clamp(asleep, Duration{}, most)};
 }

@@ -1,4 +1,4 @@
-// Nodes, partitions, keys and the controller itself.
+// Handlers about nodes, partitions, keys and the controller itself.
 #include <algorithm>
 
 #include <fmt/core.h>
@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::size_t kMaxOptions = 2000;  // in one page of ShowConfig
 
-// What an UpdateNodes is about, and the reason there: one for the nodes that it names, or one for
-// each domain of the topology.
+// The nodes that an UpdateNodes is about, with the reason for them: one Target for the nodes that
+// it names, or one for each domain of the topology.
 struct Target {
   std::vector<NodeId> nodes;
   std::string reason;
@@ -87,7 +87,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::UpdateNodes&& m) {
   for (const Target& some : *all)
     for (const NodeId id : some.nodes) {
       const Node& node = ctx.state.node(id);
-      // While it answers, its jobs are ended by cancelling them.
+      // The jobs of a node that answers are ended by cancelling them.
       if (m.action == proto::NodeAction::dead && node.health == NodeHealth::up &&
           ctx.link(id).session != 0)
         return refuse(
@@ -107,7 +107,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::UpdatePartition&& m)
                   {ErrorCode::not_found, fmt::format("there is no partition \"{}\"", m.name)});
   if (partition->up() != m.up) {
     ctx.record(event::PartitionUpChanged{partition->id, m.up});
-    for (const Partition& p : ctx.state.partitions) {  // and what tenants have in it
+    for (const Partition& p : ctx.state.partitions) {  // also the parts that tenants have in it
       if (p.name != m.name) continue;
       ctx.rt.partition_views[p.id.value()] = partition_view(ctx.state, p);
       ctx.turn.changes.emplace_back(ctx.rt.partition_views[p.id.value()]);
@@ -141,7 +141,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::EnrollNode&& m) {
                    fmt::format("this key is node {}'s", ctx.state.node(it->second).name)});
   if (node->public_key != m.public_key) {
     const NodeId id = node->id;
-    ctx.rt.links.at(id.value()).session = 0;  // whoever spoke for it so far does no more
+    ctx.rt.links.at(id.value()).session = 0;  // the old key does not speak for the node any more
     ctx.record(event::NodeEnrolled{id, m.public_key});
   }
   ctx.reply(from, proto::Ok{});

@@ -1,4 +1,4 @@
-// Single GPUs of nodes, by an operator's word: out of service, and back.
+// Taking single GPUs of nodes out of service and back, at an operator's request.
 #include <algorithm>
 
 #include <fmt/core.h>
@@ -16,11 +16,11 @@ using proto::NodeAction;
 struct Named {
   NodeId node{};
   std::string uuid;
-  bool drained = false;  // by an operator
-  bool failed = false;   // by the node's word
+  bool drained = false;  // an operator drained it
+  bool failed = false;   // its node reports a fault
 };
 
-// By number, by its UUID, or by that of one of its slices.
+// Finds a GPU by its number, by its UUID, or by the UUID of one of its slices.
 const GpuDevice* gpu_called(const Node& node, const std::string& name) {
   for (const GpuDevice& gpu : node.facts.gpus.gpus) {
     if (name == gpu.uuid || name == std::to_string(gpu.index)) return &gpu;
@@ -32,7 +32,7 @@ const GpuDevice* gpu_called(const Node& node, const std::string& name) {
 
 Result<Named> named(const Node& node, const std::string& name) {
   const GpuDevice* found = gpu_called(node, name);
-  // A drained one may have left the machine.
+  // A drained GPU may have been removed from the machine.
   if (found == nullptr && drained_gpu(node, name) == nullptr)
     return fail(ErrorCode::not_found, fmt::format("node {} has no GPU {}", node.name, name));
   Named out{node.id, found == nullptr ? name : found->uuid};
@@ -43,7 +43,7 @@ Result<Named> named(const Node& node, const std::string& name) {
   return out;
 }
 
-// What stands against resuming it, or nothing.
+// An error if the GPU cannot be resumed.
 Result<void> may_resume(const Context& ctx, const Named& gpu, const std::string& name) {
   const Node& node = ctx.state.node(gpu.node);
   if (!gpu.drained && !gpu.failed)
@@ -94,7 +94,7 @@ void update_gpus(Context& ctx, const ClientRequest& from, const proto::UpdateNod
       const bool twice = std::any_of(wanted.begin(), wanted.end(), [&](const Named& w) {
         return w.node == found->node && w.uuid == found->uuid;
       });
-      if (twice) continue;  // two slices of it, say
+      if (twice) continue;  // for example by two of its slices
       if (auto may = drains ? Result<void>{} : may_resume(ctx, *found, gpu); !may)
         return refuse(ctx, from, may.error());
       wanted.push_back(*found);

@@ -1,9 +1,9 @@
 // ListNodes and ListPartitions: the cluster as the asker sees it, page by page.
 //
-// A page holds the loop for a few milliseconds at most, whatever the numbers of nodes, partitions
-// and tenants: it ends after so many rows, or when so many names were looked at for it. Names of a
-// row's partitions or nodes stand in lists that rows share (node_sets.h). The form without pages,
-// for commands of earlier releases, has names in each row and is refused where no message holds it.
+// A page holds the loop for a few milliseconds at most, whatever the number of nodes, partitions
+// and tenants, because it ends after a fixed number of rows or of names looked at. Rows share the
+// lists that have the names of their partitions or nodes (node_sets.h). The form without pages, for
+// commands of earlier releases, has names in each row and is refused if no message can hold it.
 #include <algorithm>
 #include <unordered_map>
 
@@ -21,10 +21,10 @@ namespace gantry::core {
 namespace {
 
 constexpr std::size_t kPageNodes = 1000;    // rows in one ListNodesReply
-constexpr std::size_t kPageGpuNodes = 200;  // the same with GPUs, which are most of a row
+constexpr std::size_t kPageGpuNodes = 200;  // rows with GPUs, which are most of a row
 constexpr std::size_t kPageQueues = 1000;   // rows in one ListPartitionsReply
-constexpr std::size_t kPageNames = 20'000;  // names looked at for a page; the last list may pass it
-constexpr std::size_t kLeastNodeRow = 60;   // bytes of an encoded row, about, without its names
+constexpr std::size_t kPageNames = 20'000;  // names looked at; a page's last list may exceed it
+constexpr std::size_t kLeastNodeRow = 60;   // rough bytes of an encoded row without its names
 constexpr std::size_t kLeastQueueRow = 20;
 
 Error too_large(std::string_view what) {
@@ -35,7 +35,7 @@ Error too_large(std::string_view what) {
                       what, codec::kMaxMessageBytes >> 20)};
 }
 
-// The window that each node is in now, a maintenance window first.
+// The reservation that each node is in now; a maintenance window is preferred.
 std::vector<const AdvanceReservation*> windows_of(const Context& ctx) {
   std::vector<const AdvanceReservation*> out(ctx.state.nodes.size(), nullptr);
   for (const auto& [name, r] : ctx.state.tenancy.reservations) {
@@ -48,7 +48,7 @@ std::vector<const AdvanceReservation*> windows_of(const Context& ctx) {
   return out;
 }
 
-// Without the names of its partitions.
+// A row without the names of its partitions.
 proto::NodeRow node_row(const Context& ctx, const Sight& sight, const AdvanceReservation* window,
                         const Node& node) {
   const NodeLink& link = ctx.link(node.id);
@@ -120,7 +120,7 @@ void add_gpus(const State& state, const Reach& reach, const Node& node, proto::N
   }
 }
 
-// Without the names of its nodes.
+// A row without the names of its nodes.
 proto::PartitionRow partition_row(const Sight& sight, const Partition& p) {
   const PartitionConfig& c = *p.declared;
   proto::PartitionRow row;
@@ -141,7 +141,7 @@ proto::PartitionRow partition_row(const Sight& sight, const Partition& p) {
   return row;
 }
 
-// What the asker sees of the partitions that nodes are in: found once for each group of nodes.
+// The partitions of a node that the asker may see; found once for each group of nodes.
 class SeenPartitions {
  public:
   SeenPartitions(const State& state, const Sight& sight, const std::vector<std::string>& asked)
@@ -151,9 +151,9 @@ class SeenPartitions {
   }
   struct Names {
     std::vector<PartitionId> partitions;
-    std::size_t bytes = 0;              // of their names
-    bool wanted = false;                // one of those asked for is among them
-    std::optional<std::uint32_t> list;  // the page's list that has them
+    std::size_t bytes = 0;              // size of their names
+    bool wanted = false;                // a partition that was asked for is among them
+    std::optional<std::uint32_t> list;  // number of the list in this page
   };
   Names& of(NodeId node) {
     const auto [it, fresh] = groups_.try_emplace(state_.node_sets.group_of(node));
@@ -279,7 +279,7 @@ proto::ListPartitionsReply partition_page(const Context& ctx, const Sight& sight
   const State& state = ctx.state;
   proto::ListPartitionsReply reply;
   proto::PartitionPage& page = reply.page.emplace();
-  std::unordered_map<std::uint32_t, std::uint32_t> lists;  // the page's, by set of nodes
+  std::unordered_map<std::uint32_t, std::uint32_t> lists;  // lists of this page, by set of nodes
   std::size_t names = 0;
   for (std::size_t n = from; n < state.partitions.size(); ++n) {
     if (reply.partitions.size() >= kPageQueues || names >= kPageNames) {

@@ -1,7 +1,8 @@
-// NodeRegister: a node opens a session. It lists every attempt it has; each is compared with what
-// is placed there: what should not run is killed, what was accounted is forgotten, and what should
-// run but is not there has failed, unless its order may never have arrived. That is judged when the
-// first heartbeat has shown that the registration was no late copy.
+// NodeRegister: a node opens a session. It lists every attempt that it has, and each is compared
+// with what is placed there. An attempt that should not run is killed; one whose end is recorded is
+// forgotten; one that should run but is not listed has failed, unless its order may never have
+// arrived. Missing attempts are judged only when the first heartbeat has shown that this
+// registration was no late copy.
 #include <algorithm>
 #include <set>
 
@@ -33,7 +34,7 @@ NodeFacts facts_of(const Node& node, proto::NodeRegister& message, Instant now) 
   return facts;
 }
 
-// "reports 2 cores where 4 are declared", or nothing.
+// For example "reports 2 cores where 4 are declared"; "" = nothing is missing.
 std::string shortage(const Node& node, const proto::NodeRegister& message) {
   std::vector<std::uint16_t> have = message.cpus;
   std::sort(have.begin(), have.end());
@@ -65,7 +66,7 @@ const NodeRun* run_of(const Job& job, NodeId node) {
   return nullptr;
 }
 
-// Sorts what the node lists into kill and forget; what belongs there is in neither.
+// Sorts listed attempts into kill and forget; attempts that belong there go into neither.
 void judge_listed(const Context& ctx, NodeId node, const std::vector<proto::AttemptStatus>& listed,
                   proto::NodeAccept& answer) {
   for (const proto::AttemptStatus& status : listed) {
@@ -80,8 +81,9 @@ void judge_listed(const Context& ctx, NodeId node, const std::vector<proto::Atte
   }
 }
 
-// Jobs placed here that the node does not list, but for those whose order may be lost: act()
-// repeats it. After a reboot, or with an old store, an order may also have been carried out before.
+// Attempts placed here that the node does not list. Attempts whose order may have been lost are not
+// among them, because act() repeats the order. After a reboot, or with an old store, the order may
+// have been carried out before, so they are.
 std::vector<proto::AttemptKey> missing_from(const Context& ctx, NodeId node, bool rebooted,
                                             const std::vector<proto::AttemptStatus>& listed) {
   std::set<proto::AttemptKey> has;
@@ -97,7 +99,7 @@ std::vector<proto::AttemptKey> missing_from(const Context& ctx, NodeId node, boo
   return missing;
 }
 
-// What the node says of attempts that belong there.
+// Takes over the state that the node reports of attempts that belong there.
 void take_phases(Context& ctx, NodeId node, const std::vector<proto::AttemptStatus>& listed) {
   for (const proto::AttemptStatus& status : listed) {
     if (status.phase == proto::AttemptPhase::held)
@@ -105,7 +107,8 @@ void take_phases(Context& ctx, NodeId node, const std::vector<proto::AttemptStat
     if (status.phase != proto::AttemptPhase::running) continue;
     handle(ctx, node, proto::Started{status.key, status.started.value_or(Instant{})});
     note_sleep(ctx, node, status.key, status.asleep);
-    // An answer about it may be lost. What is frozen it says itself, after this.
+    // An earlier answer may have been lost. If the attempt is frozen now, the node says so after
+    // this.
     const Job* job = ctx.state.jobs.find(status.key.job);
     const NodeRun* run = job && job->attempt == status.key.attempt ? run_of(*job, node) : nullptr;
     if (run != nullptr && run->frozen) handle(ctx, node, proto::Frozen{status.key, false});
@@ -148,7 +151,7 @@ void handle(Context& ctx, NodeId id, proto::NodeRegister&& message) {
     link.facts = std::move(facts);
   else if (!(facts == node.facts))
     ctx.record(event::NodeRegistered{id, std::move(facts)});
-  // Only a store that was put back to an older copy is behind its nodes.
+  // Only an older copy of the store, put back, can be behind its nodes.
   if (highest > ctx.state.last_job &&
       highest.value() - ctx.state.last_job.value() <= proto::kMostIdsAhead)
     ctx.record(event::NodeRegistered{id, node.facts, highest});
@@ -160,13 +163,14 @@ void handle(Context& ctx, NodeId id, proto::NodeRegister&& message) {
   judge_listed(ctx, id, listed, answer);
   ctx.send(id, std::move(answer));
   take_phases(ctx, id, listed);
-  // Everything for this node is to be said anew, in the new session.
+  // In the new session, everything has to be said to this node anew.
   for (const JobId job : ctx.state.node(id).jobs) ctx.touched.jobs.push_back(job);
   ctx.touched.nodes.push_back(id);
 }
 
-// A registration may come late or twice, and then what it does not list may be there all the same.
-// But a node takes the session of its newest registration only: who beats in it meant its list.
+// A registration may come late or twice, and then attempts that it does not list may exist all the
+// same. But a node takes only the session of its newest registration, so a heartbeat in this
+// session proves that the list was its newest.
 void judge_missing(Context& ctx, NodeId id) {
   NodeLink& link = ctx.rt.links.at(id.value());
   const std::vector<proto::AttemptKey> missing = std::exchange(link.missing, {});

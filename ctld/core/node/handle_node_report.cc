@@ -1,6 +1,6 @@
 // Reports of nodes about attempts. A report that does not fit (an old attempt, a second copy) is
-// counted and otherwise ignored; only an exit is acknowledged in any case, so that the node can
-// forget it.
+// counted and otherwise ignored. Only an exit is always acknowledged, so that the node can forget
+// it.
 #include <algorithm>
 
 #include <fmt/core.h>
@@ -18,7 +18,7 @@
 namespace gantry::core {
 namespace {
 
-// The job, if this very attempt is placed on the node and the trigger is legal.
+// The job, if exactly this attempt is placed on the node and the trigger is legal.
 const Job* expecting(Context& ctx, NodeId node, const proto::AttemptKey& key, Trigger trigger,
                      const NodeRun** run) {
   const Job* job = ctx.state.jobs.find(key.job);
@@ -50,10 +50,10 @@ bool in_session(Context& ctx, NodeId node) {
 
 namespace {
 
-constexpr std::size_t kMostTrouble = 300;  // bytes of a node's word about itself
+constexpr std::size_t kMostTrouble = 300;  // bytes of a node's report about itself
 
-// What a node says of itself keeps jobs away until an operator has looked: it does not open again
-// by itself, and one that is opened too early is drained with its next heartbeat.
+// A node that reports trouble gets no jobs until an operator has looked at it. It is not opened
+// again by itself; if it is opened too early, its next heartbeat drains it again.
 void drain_on_trouble(Context& ctx, NodeId id, std::string trouble) {
   if (trouble.empty() || ctx.state.node(id).intent != NodeIntent::open) return;
   trouble.resize(std::min(trouble.size(), kMostTrouble));
@@ -65,8 +65,8 @@ void drain_on_trouble(Context& ctx, NodeId id, std::string trouble) {
 
 constexpr std::size_t kMostActivity = 4096;  // GPUs and parts of GPUs with a job on one node
 
-// A node speaks of the GPUs of its own jobs only: whoever has its key must not show the users of
-// other jobs what is not true.
+// Keeps only what a node says of GPUs of its own jobs. Somebody who has the node's key must not
+// show users of other jobs anything false.
 std::vector<proto::GpuActivity> of_own_jobs(const Node& node,
                                             std::vector<proto::GpuActivity> said) {
   if (said.size() > kMostActivity) said.resize(kMostActivity);
@@ -145,9 +145,9 @@ void handle(Context& ctx, NodeId node, proto::Frozen&& report) {
   ctx.record(event::NodeFrozen{job->id, node, report.frozen});
 }
 
-// A node that has not registered is not believed yet: its clock is not known, so the end of the
-// attempt could only be the time at which this is heard. It keeps the report until the
-// acknowledgement comes, and registers first.
+// A node that has not registered is not believed: its clock is not known, so the end of the attempt
+// could only be the time of arrival. The node registers first; it keeps the report until it is
+// acknowledged.
 void handle(Context& ctx, NodeId node, proto::ExitReport&& report) {
   if (!in_session(ctx, node)) return;
   const proto::AttemptKey key = report.key;
@@ -186,7 +186,7 @@ void release_node(Context& ctx, const Job& job, NodeId node, proto::ExitReport r
   ctx.turn.schedule = true;
   const Job& now = ctx.state.jobs.at(id);
   const auto limit = time_limit_of(ctx.state, now);
-  if (now.started != had_started && limit)  // its Started never came, or came late
+  if (now.started != had_started && limit)  // Started never came, or came late
     ctx.turn.changes.emplace_back(sched::JobLimitChanged{id, placed_view(ctx.state, now).ends_by});
 }
 

@@ -1,5 +1,6 @@
-// MakeReservation, RemoveReservation, ListReservations. A reservation is made whole or refused: for
-// nodes by name, or for so many, chosen among those that nobody needs then.
+// MakeReservation, RemoveReservation, ListReservations. A reservation is made whole or refused. It
+// is for named nodes, or for a number of nodes, chosen among those that no job or reservation needs
+// then.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -21,8 +22,8 @@
 namespace gantry::core {
 namespace {
 
-constexpr Duration kPast = seconds(60);  // a start so long ago is taken for now
-constexpr std::size_t kNamedJobs = 5;    // in a message
+constexpr Duration kPast = seconds(60);  // a start up to this long ago counts as now
+constexpr std::size_t kNamedJobs = 5;    // in one message
 
 tl::unexpected<Error> bad(std::string message) {
   return fail(ErrorCode::invalid_argument, std::move(message));
@@ -67,7 +68,7 @@ Result<void> set_times(const Context& ctx, const proto::MakeReservation& m, Adva
   return {};
 }
 
-// Whose it is; with the tenants' own limit of reservations.
+// Sets who may use the reservation, within the tenants' limits of reservations.
 Result<void> set_people(const Context& ctx, proto::MakeReservation& m, AdvanceReservation& r) {
   const TenancyState& tenancy = ctx.state.tenancy;
   if (m.maintenance && !(m.tenants.empty() && m.users.empty()))
@@ -102,7 +103,7 @@ Result<void> set_people(const Context& ctx, proto::MakeReservation& m, AdvanceRe
   return {};
 }
 
-// Another one that has the node for some of the time.
+// Another reservation that has the node for some of the time.
 const AdvanceReservation* overlapping(const State& state, NodeId node,
                                       const AdvanceReservation& r) {
   for (const auto& [name, other] : state.tenancy.reservations)
@@ -112,7 +113,7 @@ const AdvanceReservation* overlapping(const State& state, NodeId node,
   return nullptr;
 }
 
-// Jobs that may still run there when it begins.
+// The node's jobs that may still run at `from`.
 std::vector<JobId> jobs_beyond(const State& state, NodeId node, Instant from) {
   std::vector<JobId> out;
   for (const JobId id : state.node(node).jobs) {
@@ -168,14 +169,14 @@ Result<void> take_count(const Context& ctx, const proto::MakeReservation& m,
                             "jobs may still run there{}",
                             up.size() + down.size(), m.count, format_time(r.from),
                             format_time(r.until), m.ignore_jobs ? "" : " (--ignore-jobs)"));
-  up.insert(up.end(), down.begin(), down.end());  // those out of service last
+  up.insert(up.end(), down.begin(), down.end());  // nodes out of service come last
   up.resize(m.count);
   std::sort(up.begin(), up.end());
   r.nodes = std::move(up);
   return {};
 }
 
-// The warning about jobs, or why they forbid it.
+// The warning about jobs that may still run then, or the error if they forbid the reservation.
 Result<std::string> check_jobs(const Context& ctx, const proto::MakeReservation& m,
                                const AdvanceReservation& r) {
   std::set<JobId> jobs;
@@ -255,7 +256,8 @@ void count_jobs(const State& state, std::vector<proto::ReservationRow>& rows) {
   });
 }
 
-// What those who may use it see: its nodes that are theirs, and of the names their own.
+// Narrows a row to what those who may use the reservation see: nodes visible to them, their
+// tenants, and their own user name.
 void narrow(const Sight& sight, const Identity& who, const AdvanceReservation& r,
             proto::ReservationRow& row) {
   if (sight.everything()) return;

@@ -22,8 +22,8 @@ struct IdleGpu {
 };
 
 struct Seen {
-  std::vector<IdleGpu> gpus;  // that nodes tell of
-  bool all = true;            // of the job's are among them
+  std::vector<IdleGpu> gpus;  // GPUs of the job that nodes report on
+  bool all = true;            // these are all GPUs of the job
 };
 
 const tenancy::IdleGpuLimits* limits_of(const State& state, const Job& job) {
@@ -33,7 +33,7 @@ const tenancy::IdleGpuLimits* limits_of(const State& state, const Job& job) {
                                                                 : nullptr;
 }
 
-// "h100 1g.10gb" on GPU 3: "gpu01:3/1g.10gb".
+// The name of a GPU or slice: "h100 1g.10gb" on GPU 3 is "gpu01:3/1g.10gb".
 std::string name_of(const std::string& node, const proto::GpuActivity& gpu) {
   const auto space = gpu.name.find(' ');
   return fmt::format("{}:{}{}{}", node, gpu.gpu, space == std::string::npos ? "" : "/",
@@ -49,7 +49,7 @@ Seen look_at(const Context& ctx, const Job& job) {
     for (const proto::GpuActivity& gpu : link.gpus) {
       if (gpu.key.job != job.id || gpu.key.attempt != job.attempt || !gpu.idle) continue;
       ++told;
-      // What it was suspended for is not its doing; the node counts on.
+      // The time while the job was suspended is taken off, because the node counts it as idle.
       const Duration idle = std::max(Duration{}, *gpu.idle - job.active->suspended_until(ctx.now));
       out.gpus.push_back({node, name_of(ctx.state.node(node).name, gpu), idle, gpu.has_process});
     }
@@ -58,7 +58,8 @@ Seen look_at(const Context& ctx, const Job& job) {
   return out;
 }
 
-// Those that have done nothing for so long; of a step that ends the job all of them, or none.
+// The GPUs that have done nothing for `limit`. For a step that ends the job: all of its GPUs or
+// none.
 std::vector<IdleGpu> idle_for(const Seen& seen, const std::optional<Duration>& limit, bool ends) {
   std::vector<IdleGpu> out;
   if (!limit) return out;
@@ -76,7 +77,7 @@ std::string after(const std::optional<Duration>& limit, std::string_view what) {
   return limit ? fmt::format("; after {} {}", format_duration(*limit), what) : std::string();
 }
 
-// One line in its standard error, on every node that hears.
+// Writes one line into the job's standard error, on every node that is registered.
 void tell_job(Context& ctx, const Job& job, const tenancy::IdleGpuLimits& limits,
               const proto::QuotaAlert& a) {
   const std::string text = fmt::format(
@@ -120,7 +121,7 @@ void act_on(Context& ctx, const Job& job, const tenancy::IdleGpuLimits& limits, 
     if (i < kMostNamed) a.gpus += (i == 0 ? "" : ",") + gpus[i].name;
   }
   if (gpus.size() > kMostNamed) a.gpus += fmt::format(" and {} more", gpus.size() - kMostNamed);
-  // A stable form: other programs read it.
+  // The form of this line is stable, because other programs read it.
   ctx.note(fmt::format("gpus_idle tenant={} job={} user={} step={} idle_s={} process={} gpus={}",
                        a.tenant, a.job, a.user, enum_name(step), a.idle.seconds(),
                        a.no_process ? "no" : "yes", a.gpus));

@@ -10,7 +10,7 @@
 namespace gantry::core {
 namespace {
 
-constexpr std::size_t kLeastLost = 2;  // one node's silence is the node's own
+constexpr std::size_t kLeastLost = 2;  // the silence of one node is the node's own fault
 
 std::uint32_t domain_of(const CompiledTenancy& compiled, NodeId node, std::size_t level) {
   const std::size_t n = node.value();
@@ -27,9 +27,8 @@ DomainNodes nodes_in(const State& state, std::size_t level, std::uint32_t domain
   return out;
 }
 
-// Of those nodes the ones that have stopped to answer lately, if no other answers; else none.
-// Where an operator has spoken of a node, its reason and its time are his: it counts for nothing
-// while it is silent.
+// The nodes that have stopped answering lately, if none of `nodes` is up; else none. A node that an
+// operator drained or closed keeps the operator's reason and time, so it is not counted.
 std::vector<NodeId> lost_together(const Context& ctx, const std::vector<NodeId>& nodes) {
   std::vector<NodeId> out;
   for (const NodeId id : nodes) {

@@ -1,9 +1,9 @@
-// Parts of the topology (racks, blocks: its domains, at any level) as fault domains: what fails
-// with a switch or a power supply is one fault, with one cause and one time, and an operator names
-// it by the rack.
+// Parts of the topology (racks, blocks: domains of any level) as fault domains. All nodes that fail
+// with one switch or power supply are one fault, with one cause and one time, and an operator can
+// name them by the rack.
 //
-// Nothing is stored of a domain: a fault of one is the reason of its nodes, which go by their own
-// ways (they come back one by one, an operator's word about one stays).
+// Nothing is stored about a domain. A fault of a domain is the reason of its nodes; each node still
+// comes back by itself, and an operator's word about one node stays.
 #pragma once
 
 #include <string>
@@ -13,19 +13,20 @@
 
 namespace gantry::core {
 
-// Nodes of one domain, and what it is called in reasons: "rack r1".
+// The nodes of one domain, and its name in reasons, such as "rack r1".
 struct DomainNodes {
   std::string title;
   std::vector<NodeId> nodes;  // configured ones, ascending
 };
 
-// By NAME, or LEVEL:NAME where two levels have a domain of that name. Errors: not_found (also: no
-// topology is declared), invalid_argument (two levels have it).
+// Finds a domain by NAME, or by LEVEL:NAME if two levels have a domain of that name. Errors:
+// not_found (also if no topology is declared), invalid_argument (two levels have the name).
 Result<DomainNodes> domain_nodes(const State& state, const std::string& name);
 
-// After these nodes were lost just now: of each the widest domain in which no node answers any
-// more, and at least two have stopped to within node_timeout of now, is one fault (event
-// NodesLost). One node that still answers shows that switch and power are there, so there is none.
+// Call it after these nodes were lost. For each of them, the widest domain in which no node answers
+// any more is one fault (event NodesLost), if at least two of its nodes were lost within the last
+// node_timeout. A node that still answers shows that switch and power work, so there is no common
+// fault.
 void look_at_racks(Context& ctx, const std::vector<NodeId>& lost);
 
 }  // namespace gantry::core

@@ -1,6 +1,6 @@
-// SetTrigger, ListTriggers, ClearTriggers: operators set triggers, and with
-// controller.user_triggers owners for their own jobs; all see and clear their own, operators
-// everybody's.
+// SetTrigger, ListTriggers, ClearTriggers. Operators set triggers; with controller.user_triggers,
+// owners do for their own jobs. All users see and clear their own triggers, operators those of
+// everybody.
 #include <algorithm>
 
 #include <fmt/core.h>
@@ -53,7 +53,7 @@ Result<void> check_events(const proto::Trigger& t) {
   return {};
 }
 
-// A program on this machine is more than a job in its container.
+// A program on the controller's machine may do more than a job in its container.
 Result<void> check_who(const Context& ctx, const Identity& who) {
   if (ctx.config.controller.user_triggers || is_operator(ctx.state, who)) return {};
   return fail(ErrorCode::permission_denied,
@@ -127,7 +127,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::SetTrigger&& message
   t.uid = from.who.owner.uid;
   t.user = from.who.owner.user;
   proto::TriggerList reply{{t}};
-  if (t.job) ctx.touched.jobs.push_back(*t.job);  // its timer has one thing more to wait for
+  if (t.job) ctx.touched.jobs.push_back(*t.job);  // its timer must also wait for this trigger
   const TriggerId id = t.id;
   ctx.record(event::TriggerSet{std::move(t)});
   watch_idle(ctx, ctx.state.triggers.all.at(id));

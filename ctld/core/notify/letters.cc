@@ -15,7 +15,7 @@ namespace {
 
 struct Wanted {
   MailEvents events;
-  std::vector<std::string> to;  // none = who submitted the job
+  std::vector<std::string> to;  // empty = the user who submitted the job
 };
 
 Wanted wanted_of(const State& state, const Job& job) {
@@ -25,7 +25,7 @@ Wanted wanted_of(const State& state, const Job& job) {
   return {mail.events.value_or(MailEvents{}), std::move(mail.to)};
 }
 
-// No task of the array but this one has started yet.
+// True if no other task of the array has started yet.
 bool first_task(const State& state, const Job& array, JobId started) {
   if (!array.tasks->done_ok.empty()) return false;
   for (const auto& [ordinal, id] : array.tasks->elements) {
@@ -35,7 +35,8 @@ bool first_task(const State& state, const Job& array, JobId started) {
   return true;
 }
 
-// "Job_id=12", "Array Task Job_id=12_3 (15)", "Array Summary Job_id=12_* (12)".
+// The beginning of a subject: "Job_id=12", "Array Task Job_id=12_3 (15)" or "Array Summary
+// Job_id=12_* (12)".
 std::string about(const Job& job) {
   if (job.is_array())
     return fmt::format("Array Summary Job_id={}_* ({})", job.id.value(), job.id.value());
@@ -52,7 +53,7 @@ std::string state_and_exit(const Job& job) {
   return fmt::format("{}, ExitCode {}", name, job.exit.code);
 }
 
-// Headers are ASCII.
+// Headers must be ASCII.
 std::string header_text(std::string text) {
   for (char& c : text)
     if (c < ' ' || c > '~') c = '?';
@@ -129,7 +130,7 @@ struct Teller {
     if (wanted.events.invalid_depend) tell(job, wanted, "Invalid dependency");
   }
 
-  // What its tenant wants its owner told, whatever mail the job asks for.
+  // The owner is told whatever mail the job asks for, because the tenant wants it.
   void operator()(const event::GpusIdle& e) {
     if (e.alert.step != proto::IdleGpuStep::warn) return;
     const Job& job = state.jobs.at(e.job);

@@ -1,6 +1,6 @@
-// Letters: mail about jobs that ask for it (common/job/mail.h), written when the event that they
-// tell of is recorded, and sent by the shell after its commit. They are not told again after a
-// crash: mail is a courtesy, and one too many is worse than none.
+// Letters: mail about jobs that ask for it (common/job/mail.h). A letter is written when its event
+// is recorded, and the shell sends it after the commit. It is not sent again after a crash: mail is
+// a courtesy, and one too many is worse than none.
 #pragma once
 
 #include <vector>
@@ -11,8 +11,8 @@
 
 namespace gantry::core {
 
-// What the event, which has been applied, says to those who asked. Of an array one letter when its
-// first task starts and one when its last has ended, unless each task's is asked for.
+// Adds the letters about an event that has been applied. For an array there is one when its first
+// task starts and one when its last has ended, unless letters for each task are asked for.
 void write_letters(const State& state, Instant at, const Event& event, std::vector<Letter>& out);
 
 }  // namespace gantry::core

@@ -18,7 +18,8 @@ bool is_of_nodes(TriggerOn on) {
   return on != TriggerOn::fini && on != TriggerOn::time;
 }
 
-// Its own nodes, else its job's, else every one.
+// A trigger concerns the nodes of its job if it names one, else the nodes that it names, else all
+// nodes.
 bool concerns(const State& state, const proto::Trigger& trigger, const Node& node) {
   if (trigger.job) {
     const Job* job = state.jobs.find(*trigger.job);
@@ -53,7 +54,7 @@ NodeTriggerView view_of(const Context& ctx, const Node& node) {
   return view;
 }
 
-struct Edges {  // of one node, by what it has come to
+struct Edges {  // of one node: the states that it has reached
   NodeId node{};
   std::vector<TriggerOn> on;
 };
@@ -67,7 +68,7 @@ bool about_nodes(const proto::Trigger& trigger) {
 void pull_triggers(Context& ctx, const Job& job) {
   const auto it = ctx.state.triggers.of_job.find(job.id);
   if (it == ctx.state.triggers.of_job.end()) return;
-  const std::set<TriggerId> ids = it->second;  // firing takes them out
+  const std::set<TriggerId> ids = it->second;  // a copy: pulling changes the set
   const std::string argument = std::to_string(job.id.value());
   for (const TriggerId id : ids) {
     const TriggerState& one = ctx.state.triggers.all.at(id);
@@ -88,8 +89,8 @@ void watch_idle(Context& ctx, const TriggerState& one) {
       ctx.rt.idle_waits.emplace(*views[i]->idle + one.trigger.offset, one.trigger.id, NodeId(i));
 }
 
-// Edges are seen here and not in the events, as several events make one; after a start the first
-// look at a node is none.
+// State is compared with the last look, because one change may come from several events. The first
+// look at a node after a start finds no change except that the node is idle.
 void pull_triggers(Context& ctx) {
   if (ctx.touched.trigger_nodes.empty()) return;
   std::vector<NodeId> touched;
@@ -135,7 +136,7 @@ void pull_triggers(Context& ctx) {
 }
 
 void pull_reconfigured(Context& ctx) {
-  const std::set<TriggerId> ids = ctx.state.triggers.of_nodes;  // firing takes them out
+  const std::set<TriggerId> ids = ctx.state.triggers.of_nodes;  // a copy: pulling changes the set
   for (const TriggerId id : ids) {
     const TriggerState& one = ctx.state.triggers.all.at(id);
     if (waits_for(one, TriggerOn::reconfig) && !one.spent())
@@ -145,7 +146,7 @@ void pull_reconfigured(Context& ctx) {
 
 namespace {
 
-// Nodes that have been idle for as long as a trigger wants; those of one moment together.
+// Pulls triggers for nodes that have been idle long enough; nodes of the same moment together.
 void pull_idle(Context& ctx) {
   std::map<TriggerId, std::vector<std::string>> hosts;
   auto& waits = ctx.rt.idle_waits;
@@ -155,7 +156,7 @@ void pull_idle(Context& ctx) {
     const auto trigger = ctx.state.triggers.all.find(id);
     const auto& view = ctx.rt.trigger_views[node.value()];
     if (trigger == ctx.state.triggers.all.end() || !view || !view->idle) continue;
-    if (*view->idle + trigger->second.trigger.offset > ctx.now) continue;  // idle anew
+    if (*view->idle + trigger->second.trigger.offset > ctx.now) continue;  // it was busy in between
     hosts[id].push_back(ctx.state.node(node).name);
   }
   for (const auto& [id, names] : hosts) {

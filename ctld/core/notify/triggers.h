@@ -1,9 +1,10 @@
-// Triggers (strigger): when what they wait for happens to a job or to nodes, the controller's shell
-// runs their programs (ctld/programs.h), as the users who set them.
+// Triggers (strigger): when the event that a trigger waits for happens to a job or to nodes, the
+// controller's shell runs the trigger's program (ctld/programs.h) as the user who set it.
 //
-// Two steps, each an event: a trigger is pulled by what happens, in the same turn, and fires when
-// its offset is over. The program is started after the commit of TriggerFired and not again after a
-// crash: one that runs twice would be worse than one that does not run.
+// There are two steps, each an event. The trigger is pulled in the same turn in which its event
+// happens, and it fires when its offset is over. The program is started after the commit of
+// TriggerFired. It is not started again after a crash, because running twice would be worse than
+// not running.
 #pragma once
 
 #include <optional>
@@ -13,26 +14,26 @@
 
 namespace gantry::core {
 
-bool about_nodes(const proto::Trigger& trigger);  // not fini, not time
+bool about_nodes(const proto::Trigger& trigger);  // waits for more than fini and time
 
-// For apply() and load: the derived tables.
+// For apply() and loading: these keep the derived tables in step.
 void index_trigger(TriggerTable& table, const TriggerState& one);
 void unindex_trigger(TriggerTable& table, const TriggerState& one);
-// For apply(): the job is no longer known.
+// For apply(): removes the triggers of a job that is no longer known.
 void forget_triggers(MutableState& state, JobId job);
 
-// Settle: pulls what waits for what this job has come to; and the nodes of
-// ctx.touched.trigger_nodes, which are taken.
+// For settle: pulls triggers that wait for the present state of this job, or of the nodes in
+// ctx.touched.trigger_nodes, which is emptied.
 void pull_triggers(Context& ctx, const Job& job);
 void pull_triggers(Context& ctx);
-// Nodes that are idle already begin to count for a trigger that was just set.
+// Makes nodes that are idle already count for a trigger that was just set.
 void watch_idle(Context& ctx, const TriggerState& one);
-// What waits for the configuration to be read again.
+// Pulls triggers that wait for a new reading of the configuration.
 void pull_reconfigured(Context& ctx);
-// What is due now.
+// Fires the triggers that are due now.
 void fire_triggers(Context& ctx);
 
-// When a trigger of the job's time limit is due; unset: there is none, or it was pulled.
+// When a trigger on the job's time limit is due; unset: there is none, or it was pulled.
 std::optional<Instant> trigger_due(const Context& ctx, const Job& job);
 std::optional<Instant> next_trigger(const Context& ctx);
 

@@ -56,7 +56,7 @@ UsageEvent start_of(const State& state, const Job& job, EventSeq seq, Instant at
   return out;
 }
 
-// Before it is applied: the bill is complete then, as nothing is held any more.
+// Call it before the end is applied: nothing is held any more, so the bill is complete.
 UsageEvent end_of(const State& state, const Job& job, EventSeq seq, Instant at,
                   const std::string& cluster, std::string_view outcome) {
   UsageEvent out = head(state, job, seq, at, cluster, "end");

@@ -1,6 +1,6 @@
 // Usage events: each start and each end of an attempt of a job, with what it holds and what it
-// cost, for other programs. Made of the journal's events while they are applied, so their ids (of
-// the journal) are the same whenever they are told again after a restart.
+// cost, for other programs. They are made while the journal's events are applied and have the
+// numbers of these, so an event has the same id whenever it is told again after a restart.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace gantry::core {
 
-// Applies the event, and adds what there is to tell of it.
+// Applies the event, and adds the usage events that follow from it.
 void apply_and_tell(MutableState& state, EventSeq seq, Instant at, const Event& event,
                     const std::string& cluster, std::vector<UsageEvent>& out);
 

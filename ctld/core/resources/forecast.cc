@@ -1,4 +1,4 @@
-// The forecast: a search for the first end of a running job after which there is room.
+// The forecast: searches for the first end of a running job after which there is room.
 #include "ctld/core/resources/forecast.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ struct Ending {
   const Job* job;
 };
 
-// The jobs on these nodes that end by themselves, the first to end first.
+// The jobs on these nodes that end by themselves, in order of their ends.
 std::vector<Ending> endings(const Context& ctx, const Partition& partition) {
   std::set<JobId> known;
   std::vector<Ending> out;
@@ -42,7 +42,7 @@ struct Freed {
   std::uint32_t exclusive = 0;
 };
 
-// One that was drained or has failed since is not in the view, and comes back to nobody.
+// A GPU that was drained or has failed since is not in the view, so no job can get it.
 void add_gpu(sched::Room& room, const sched::NodeChanged& view, const GpuGrant& gpu) {
   if (std::none_of(view.devices.begin(), view.devices.end(),
                    [&](const sched::GpuView& v) { return v.index == gpu.gpu; }))
@@ -71,7 +71,7 @@ class Search {
 
   std::optional<Forecast> run() const {
     if (auto now = after(0)) return now;
-    std::size_t low = 0, high = endings_.size();  // no room after `low` ends; what of `high`?
+    std::size_t low = 0, high = endings_.size();  // no room after `low` ends; room after `high`?
     auto best = after(high);
     if (!best) return std::nullopt;
     while (high - low > 1) {
@@ -84,7 +84,7 @@ class Search {
   }
 
  private:
-  // Where it would start once the first `count` jobs have ended.
+  // The nodes on which the job would start once the first `count` jobs have ended.
   [[nodiscard]] std::optional<Forecast> after(std::size_t count) const {
     std::map<NodeId, Freed> freed;
     for (std::size_t i = 0; i < count; ++i)

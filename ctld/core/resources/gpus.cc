@@ -21,7 +21,8 @@ const MigProfile* profile_of(const GpuInventory& found, const std::string& model
   return nullptr;
 }
 
-// For new jobs: beside a slice that has failed the others run on, and nobody comes.
+// True if new jobs may use the GPU. If a slice has failed, jobs on other slices run on, but no new
+// job comes.
 bool sound(const GpuDevice& gpu) {
   return std::none_of(gpu.faults.begin(), gpu.faults.end(),
                       [](const GpuFault& f) { return f.domain >= FaultDomain::slice; });
@@ -33,7 +34,7 @@ const GpuDevice* device(const Node& node, std::uint32_t index) {
   return nullptr;
 }
 
-// Memory slices [first, last) of a grant; a whole device is all there are.
+// The memory slices [first, last) of a grant; a whole device has all of them.
 std::pair<std::uint32_t, std::uint32_t> extent(const Node& node, const GpuGrant& grant) {
   constexpr std::uint32_t kAll = 64;
   if (!grant.profile) return {0, kAll};
@@ -51,8 +52,8 @@ bool overlap(const Node& node, const GpuGrant& a, const GpuGrant& b) {
   return a0 < b1 && b0 < a1;
 }
 
-// Do both, which overlap, fit side by side: parts of one GPU or slice, of one tenant? Whether the
-// parts are more than there is, is another question.
+// True if two grants that overlap may exist together: both are parts of the same GPU or slice, for
+// the same tenant. Whether the parts exceed the whole is checked elsewhere.
 bool side_by_side(const GpuGrant& a, PartitionId of_a, const GpuGrant& b, PartitionId of_b) {
   return a.part() && b.part() && of_a == of_b && a.profile == b.profile && a.start == b.start;
 }
@@ -62,7 +63,7 @@ std::string name_of(const Node& node, const GpuGrant& grant) {
   return fmt::format("the slice at {} of GPU {} of {}", grant.start, grant.gpu, node.name);
 }
 
-// What the fault says of this grant, or nothing.
+// The fault that concerns this grant, or null.
 const GpuFault* fault_of(const GpuDevice& gpu, const GpuGrant& grant) {
   for (const GpuFault& f : gpu.faults) {
     if (f.domain >= FaultDomain::gpu) return &f;
@@ -87,7 +88,8 @@ std::vector<sched::GpuView> gpus_for_jobs(const Node& node) {
   }
   for (const GpuDevice& gpu : found.gpus) {
     if (out.size() == node.declared->gpus) break;
-    // The node's word: a grant names a GPU by a number of 16 bits that no other one has.
+    // The node reports these numbers. A grant needs a number of at most 16 bits that no other GPU
+    // has.
     const bool named = std::any_of(out.begin(), out.end(), [&](const sched::GpuView& other) {
       return other.index == gpu.index;
     });
@@ -128,7 +130,8 @@ bool shares_gpus(const Node& node) {
 
 namespace {
 
-// Of a part of a GPU, or one that meets a part: may this tenant have it beside what is held?
+// For a part of a GPU, or a grant that overlaps a part: why this tenant cannot have it beside what
+// is held, or nothing.
 std::optional<std::string> part_objection(const Node& node, const GpuGrant& d, PartitionId tenant) {
   const DevicePart part = d.of_device();
   if (d.thousandths == GpuThousandths{} || part == DevicePart{} || part > kWholeDevice)
@@ -239,7 +242,7 @@ namespace {
 
 constexpr std::string_view kDrainedBy = "gantry";
 
-// Why no job may start on the node at all, or nothing.
+// The fault because of which no job may start on the node, or null.
 const GpuFault* node_fault(const Node& node) {
   for (const GpuDevice& gpu : node.facts.gpus.gpus)
     for (const GpuFault& f : gpu.faults)
@@ -283,7 +286,7 @@ void end_jobs_on_faults(Context& ctx, NodeId id) {
     if (!ends) continue;
     ctx.note(fmt::format("job {}: {}", display_id(ctx.state, job), ends->cause));
     ctx.record(std::move(*ends));
-    // It leaves now, not at its limit.
+    // The scheduler learns that the job leaves now, not at its limit.
     ctx.turn.changes.emplace_back(placed_view(ctx.state, ctx.state.jobs.at(job_id)));
   }
 }

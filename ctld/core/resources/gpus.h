@@ -1,4 +1,4 @@
-// GPUs of nodes: which of them jobs may have, who holds what, and what a fault ends.
+// GPUs of nodes: which of them jobs may use, who holds which, and which jobs a fault ends.
 #pragma once
 
 #include <optional>
@@ -9,46 +9,48 @@
 
 namespace gantry::core {
 
-// Sound ones that the node's daemon found and nobody has drained, at most as many as the
-// configuration declares. A node whose runtime knows nothing of devices (runtime none) has those
-// that are declared.
+// The GPUs of a node that jobs may use: sound ones that the node's daemon found and that are not
+// drained, at most as many as the configuration declares. A node whose runtime does not list
+// devices (runtime none) has the declared ones.
 std::vector<sched::GpuView> gpus_for_jobs(const Node& node);
-// Those of gpus_for_jobs() without MIG mode.
+// Counts the devices that are not in MIG mode.
 std::uint32_t whole_gpus(const std::vector<sched::GpuView>& devices);
 
-// An operator's word about the GPU with this UUID, or null.
+// The drain of the GPU with this UUID by an operator, or null.
 const proto::DrainedGpu* drained_gpu(const Node& node, const std::string& uuid);
 
-// Of an UpdateNodes that names GPUs: drains or resumes them, all or nothing, and answers.
+// Answers an UpdateNodes that names GPUs: drains or resumes all of them, or none.
 void update_gpus(Context& ctx, const ClientRequest& from, const proto::UpdateNodes& m);
 
-// Whole ones, were all in order: what a job may ask for, though it may have to wait.
+// The number of whole GPUs if all were in order. A job may ask for that many, though it may have to
+// wait.
 std::uint32_t gpus_when_well(const Node& node);
 
-// May jobs of one tenant share GPUs of the node?
+// True if jobs of one tenant may share GPUs of the node.
 bool shares_gpus(const Node& node);
 
-// Why the node cannot give these devices to this tenant, or nothing: one that is not there or not
-// sound, one that is held, a part of a GPU that another tenant has parts of, a slice that does not
-// lie where its profile may, or not the devices that `gpus` counts.
+// Why the node cannot give these devices to this tenant, or nothing. Reasons: a device is missing
+// or not sound; it is held; another tenant has parts of the same GPU; a slice lies where its
+// profile may not; or the devices are not as many as `gpus` says.
 std::optional<std::string> gpu_objection(const Node& node, const sched::NodeGrant& grant,
                                          PartitionId tenant);
 
-// apply() only. Giving what is held, or taking back what is not, is our bug.
+// For apply() only. Taking what is held, or giving back what is not held, asserts.
 void take_gpus(Node& node, const sched::NodeGrant& grant, PartitionId tenant);
 void give_gpus(Node& node, const sched::NodeGrant& grant, PartitionId tenant);
 
 GpuThousandths gpu_thousandths_taken(const Node& node);
 
-// Held devices that overlap, or are shared by two tenants, or nothing; for audit().
+// Held devices that overlap or that two tenants share, or nothing; for audit().
 std::optional<std::string> gpus_held_twice(const Node& node);
 
-// What follows from faults that the node tells of: every job on a device that has one ends, those
-// that may are requeued; a fault of the whole node drains it, and it is open again when the node
-// has none any more, unless somebody has changed the reason meanwhile.
+// Acts on faults that the node reports. Every job on a faulty device ends, and is requeued if it
+// may be. A fault of the whole node drains it; when the node has no such fault any more, it is
+// opened again, unless somebody has changed the reason meanwhile.
 void act_on_faults(Context& ctx, NodeId node);
 
-// "7 of 8 GPUs; GPU 3: gpu-xid-79: fallen off the bus since ...", or "": nothing is wrong.
+// For example "7 of 8 GPUs; GPU 3: gpu-xid-79: fallen off the bus since ..."; "" = nothing is
+// wrong.
 std::string gpu_trouble(const Node& node);
 
 }  // namespace gantry::core

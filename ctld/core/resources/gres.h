@@ -1,4 +1,4 @@
-// Resources that nodes declare by name: who holds which of them.
+// Named resources that nodes declare: who holds which of them.
 #pragma once
 
 #include <optional>
@@ -8,18 +8,18 @@
 
 namespace gantry::core {
 
-// Why the node cannot give these, or nothing: a name or a place that it has not, or one that is
-// held, or not what the shape asks for.
+// Why the node cannot give these, or nothing: it has no such name or place, the place is held, or
+// they are not what the shape asks for.
 std::optional<std::string> gres_objection(const Node& node, const sched::NodeGrant& grant,
                                           const JobShape& shape);
 
-// apply() only. Giving what is held, or taking back what is not, is our bug.
+// For apply() only. Taking what is held, or giving back what is not held, asserts.
 void take_gres(Node& node, const sched::NodeGrant& grant);
 void give_gres(Node& node, const sched::NodeGrant& grant);
 
-std::size_t gres_held(const Node& node);  // of all names; for audit()
+std::size_t gres_held(const Node& node);  // sum over all names; for audit()
 
-// As the scheduler counts them.
+// Amounts in the order in which the scheduler counts them.
 GresAmounts gres_amounts(const State& state, const std::vector<GresGrant>& gres);
 GresAmounts gres_amounts_taken(const State& state, const Node& node);
 

@@ -1,4 +1,4 @@
-// Keeping State's derived parts in step; see index.h.
+// Keeps the derived parts of State in step; see index.h.
 #include "ctld/core/resources/index.h"
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 namespace gantry::core {
 namespace {
 
-constexpr std::uint64_t kRecordBytes = 1024;     // about, of a job in memory besides its spec
-constexpr std::uint64_t kDependencyBytes = 128;  // about, of each of its dependencies
+constexpr std::uint64_t kRecordBytes = 1024;     // roughly, for a job in memory besides its spec
+constexpr std::uint64_t kDependencyBytes = 128;  // roughly, for each of its dependencies
 
 std::uint64_t record_bytes(const Job& job, const SpecHead& head) {
   return job.spec.size() + kRecordBytes + head.spec.dependencies.size() * kDependencyBytes;
@@ -40,7 +40,7 @@ void count_in_queue(MutableState& state, const Job& job, std::uint64_t sign) {
   if (own->second == 0) state.user_queued.erase(own);
 }
 
-// Adds (or with sign -1 takes away) what the job counts for.
+// Adds what the job counts for; with sign -1 takes it away.
 void count(MutableState& state, const Job& job, std::uint64_t sign) {
   Counters& c = state.counters;
   if (job.phase == Phase::queued)
@@ -103,7 +103,7 @@ void fill_job(MutableState& state, Job& job, const SpecHead& head, PartitionId p
   job.account = state.names.add(spec.account);
   job.user = state.names.add(head.owner.user);
   job.uid = head.owner.uid;
-  // A component goes with its leader, whatever it is itself.
+  // A component is requeued with its leader, whatever its own kind is.
   job.may_requeue =
       spec.requeue && (spec.kind == JobKind::batch || (spec.het && spec.het->offset > 0));
   job.nice = spec.nice;
@@ -295,7 +295,8 @@ void give_grant(MutableState& state, const Job& job, const sched::NodeGrant& gra
   node.memory_taken -= grant.memory;
   node.scratch_taken -= grant.scratch;
   give_gpus(node, grant, class_of(state, job).partition);
-  if (!node.drained_gpus.empty()) state.touched.nodes.push_back(node.id);  // is gone with its job
+  // A drained GPU that the job held is out of service from now on.
+  if (!node.drained_gpus.empty()) state.touched.nodes.push_back(node.id);
   give_gres(node, grant);
   node.exclusive_jobs -= exclusive ? 1 : 0;
   const auto at = std::lower_bound(node.jobs.begin(), node.jobs.end(), job.id);

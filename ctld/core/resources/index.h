@@ -1,4 +1,4 @@
-// Keeping State's derived parts in step: used by apply() and by loading, by nobody else.
+// Keeps the derived parts of State in step. Only apply() and loading use it.
 #pragma once
 
 #include "ctld/core/state/mutable_state.h"
@@ -6,8 +6,8 @@
 
 namespace gantry::core {
 
-// Every change to a job happens within the life of one of these: it keeps the counters (the job's
-// and its array's) right, and marks the job for Settle and for the fold.
+// Every change to a job happens while a JobEdit for it lives. The JobEdit keeps the counters of the
+// job and of its array right, and marks the job for settle and for the fold.
 class JobEdit {
  public:
   JobEdit(MutableState& state, JobId id);
@@ -25,23 +25,24 @@ class JobEdit {
 void touch(MutableState& state, Job& job);
 void touch(MutableState& state, Node& node);
 
-// The hot part of a job that is not an element, from its spec's head.
+// Sets what a job that is not an element has from the head of its spec.
 void fill_job(MutableState& state, Job& job, const SpecHead& head, PartitionId partition,
               std::optional<Duration> time_limit);
-// The hot part of an element, from its array.
+// Sets what an element has from its array.
 void fill_element(MutableState& state, Job& element, const Job& array, std::uint32_t ordinal);
 
-// Adds a complete job to every index and counter; the reverse, before it is removed.
+// index_job() adds a complete job to every index and counter; unindex_job() undoes that before the
+// job is removed.
 void index_job(MutableState& state, Job& job, const SpecHead* head);
 void unindex_job(MutableState& state, Job& job);
 
-// Out of the lists that only jobs that have not ended are in.
+// Takes the job out of lists that have only jobs that have not ended.
 void unindex_ended(MutableState& state, const Job& job);
 void add_dependent(MutableState& state, const Job& job, const Dependency& dependency);
 void remove_dependent(MutableState& state, const Job& job, const Dependency& dependency);
 void set_class(MutableState& state, Job& job, const sched::ClassKey& key);
 
-// What a placement takes from its nodes, and gives back.
+// Takes the grant from its node, or gives it back.
 void take_grant(MutableState& state, const Job& job, const sched::NodeGrant& grant, bool exclusive);
 void give_grant(MutableState& state, const Job& job, const sched::NodeGrant& grant, bool exclusive);
 

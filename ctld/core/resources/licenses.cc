@@ -19,8 +19,8 @@ std::uint32_t free_of(const State& state, const std::string& name) {
   return it == state.licenses.end() ? 0 : free_of(it->second);
 }
 
-// A single job is of interest when it may start and could not, or the other way round; of an array
-// the number of tasks that may start changes as well.
+// Touches waiting jobs for which the change matters: a single job if it may start now and could not
+// before, or the reverse; an array in any case, because the number of tasks that may start changes.
 void touch_waiting(MutableState& state, const License& license, std::uint32_t before) {
   const std::uint32_t now = free_of(license);
   const auto [low, high] = std::minmax(before, now);

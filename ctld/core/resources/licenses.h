@@ -1,8 +1,8 @@
-// Licences of the whole cluster: how many of each are in use, and who waits for them.
+// Licences of the whole cluster: how many of each are in use, and which jobs wait for them.
 //
-// They are no dimension of the scheduler's search: a job that has not enough of one is kept from it
-// (eligible.h) until they are free, and the re-check of a plan gives no more than there are. So
-// nothing is reserved for a job that waits for licences, as Slurm without bf_licenses.
+// The scheduler's search does not know licences. A job for which too few are free is kept from the
+// scheduler (eligible.h), and the re-check of a plan gives no more than there are. So nothing is
+// reserved for a job that waits for licences, as in Slurm without bf_licenses.
 #pragma once
 
 #include <optional>
@@ -13,14 +13,15 @@
 
 namespace gantry::core {
 
-// That these may ever be had: declared, and so many.
+// Refuses a job whose licences are not declared, or not in this number.
 Result<void> check_licenses(const State& state, const JobShape& shape);
 bool licenses_free(const State& state, const JobShape& shape);
-// How many times what the job asks for is free now; the greatest number if it asks for none.
+// How many times the licences that the job asks for are free now; the greatest number if it asks
+// for none.
 std::uint32_t licensed_starts(const State& state, const Job& job);
 std::optional<Verdict> verdict_of_licenses(const State& state, const Job& job);
 
-// apply() only. Those who wait and may start now, or may not any more, are touched.
+// For apply() only. Waiting jobs that may start now, or may not start any more, are touched.
 void take_licenses(MutableState& state, const Job& job);
 void give_licenses(MutableState& state, const Job& job);
 void wait_for_licenses(MutableState& state, const Job& job, bool waits);

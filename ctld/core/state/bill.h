@@ -1,5 +1,6 @@
-// The bill of an attempt: what it holds, by thing and node pool, and what that has come to; and the
-// ledger's sums, which bills are posted to. Only apply() changes them (ledger.h has the rules).
+// The bill of an attempt: what it holds, by thing and node pool, and what that has cost so far; and
+// the sums of the ledger, to which bills are posted. Only apply() changes them (ledger.h has the
+// rules).
 #pragma once
 
 #include <algorithm>
@@ -13,11 +14,11 @@
 
 namespace gantry::core {
 
-// A thing with a price: of which node pool, and how much of it the price is for.
+// A thing with a price: its node pool, and the amount of it that one price is for.
 struct BillItem {
   std::string pool;           // "" = none
   std::string item;           // "cpu", "memory", "scratch", "gpu:MODEL", "gpu:MODEL:PROFILE"
-  std::uint32_t unit = 1000;  // amount that one price is for; of a slice its thousandths of a GPU
+  std::uint32_t unit = 1000;  // amount that one price is for; for a slice its part of a GPU
   friend bool operator==(const BillItem&, const BillItem&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -27,7 +28,7 @@ struct BillItem {
   }
 };
 
-// What one node adds to a line of the bill: thousandths (cores, GPUs) or MiB.
+// The amount that one node adds to a line of the bill: thousandths (cores, GPUs) or MiB.
 struct HeldPart {
   std::uint32_t line = 0;
   std::int64_t amount = 0;
@@ -44,8 +45,8 @@ struct BillLine {
   std::int64_t amount = 0;  // held now, on all nodes
   Held held;                // so far, in units of held_unit(item)
   Exact cost;               // so far
-  Exact list;               // of that at list price: but for plans and hours of the day
-  Held held_saved;          // as of the newest checkpoint
+  Exact list;               // `cost` at list price, without factors of plans and hours of the day
+  Held held_saved;          // value of `held` at the newest checkpoint
   Money cost_saved;
   [[nodiscard]] Money booked() const { return cost.booked(what.unit); }
   template <class Self, class V>
@@ -65,13 +66,13 @@ struct Bill {
   Instant since{};       // charged up to here
   bool settled = false;  // the attempt is over: its sum is in the job
   std::vector<BillLine> lines;
-  std::optional<Money> most;  // what it may come to; where a budget applies and it has a limit
+  std::optional<Money> most;  // highest possible cost; set with a budget and a time limit
   [[nodiscard]] Money booked() const {
     Money sum;
     for (const BillLine& line : lines) sum += line.booked();
     return sum;
   }
-  // Set aside yet, as of `since`.
+  // The part of `most` that is still set aside, as of `since`.
   [[nodiscard]] Money reserved() const {
     return most && !settled ? std::max(Money{}, *most - booked()) : Money{};
   }
@@ -88,15 +89,16 @@ struct Bill {
 // One sum of the ledger, by ledger_key().
 struct LedgerSum {
   Held held;
-  Held credited;           // of that
-  Money cost;              // of all that was held
-  Money credit;            // of that
-  Money list;              // of all that was held, at list prices
-  Held wasted;             // of what attempts held that have ended: what they did not use
-  Money waste;             // of cost: that part of what each of them paid for it
-  std::uint64_t runs = 0;  // attempts that ended; this and the next two of item cpu only
+  Held credited;           // the part of `held` that was credited
+  Money cost;              // cost of `held`
+  Money credit;            // the part of `cost` that was credited
+  Money list;              // cost of `held` at list prices
+  Held wasted;             // the part of `held` that ended attempts did not use
+  Money waste;             // the part of `cost` that was paid for `wasted`
+  std::uint64_t runs = 0;  // attempts that ended; this and the next two only for item cpu
   std::uint64_t starts = 0;
-  Duration waited{};      // of these together: in the queue, for what is not of their own making
+  Duration waited{};      // time in the queue before these starts, without what users caused
+                          // themselves
   bool fold_due = false;  // not durable: it is in Unfolded
   template <class Self, class V>
   static void fields(Self& s, V&& v) {

@@ -1,6 +1,6 @@
-// Budgets in State: what was spent of each, what is set aside, and the increases that were asked
-// for. Durable are the books (Table::usage) and the increases (Table::increase); the rest is
-// derived from the documents and the bills. Only apply() changes it (budgets.h has the rules).
+// Budgets in State: what was spent from each, what is set aside, and the increases that were asked
+// for. The books (Table::usage) and the increases (Table::increase) are durable; the rest is
+// derived from the documents and the bills. Only apply() changes them (budgets.h has the rules).
 #pragma once
 
 #include <map>
@@ -16,9 +16,9 @@
 
 namespace gantry::core {
 
-inline constexpr std::size_t kPeriodsKept = 24;      // of each budget
-inline constexpr std::int64_t kForecastDays = 7;     // whose pace the forecast goes by
-inline constexpr std::size_t kIncreasesKept = 2000;  // all that are open, and the newest others
+inline constexpr std::size_t kPeriodsKept = 24;      // for each budget
+inline constexpr std::int64_t kForecastDays = 7;     // the forecast assumes the pace of these days
+inline constexpr std::size_t kIncreasesKept = 2000;  // all open ones, and the newest of the others
 
 struct DaySpent {
   std::int64_t day = 0;  // local, since 1970-01-01
@@ -32,12 +32,12 @@ struct DaySpent {
 
 // The durable part of a budget.
 struct BudgetBook {
-  std::string tenant, project, user;   // whose it was when it was opened: another's starts afresh
-  std::string from;                    // of a fixed one
+  std::string tenant, project, user;   // its owner when the book was opened
+  std::string from;                    // first day of a fixed budget
   Instant since{};                     // when it was opened
   std::map<std::string, Money> spent;  // by period, less what was credited; at most kPeriodsKept
   std::vector<DaySpent> days;          // ascending; the last kForecastDays + 1 with charges
-  std::string period;                  // the one that `told` is of; "" = none
+  std::string period;                  // the period that `told` is about; "" = none
   std::uint32_t told = 0;              // per cent: the greatest threshold that was announced in it
   bool fold_due = false;               // not durable: it is in Unfolded
   template <class Self, class V>
@@ -54,25 +54,27 @@ struct BudgetBook {
   }
 };
 
-// A budget at work; derived.
+// A budget at work, derived from its document.
 struct BudgetAccount {
   tenancy::Budget budget;
   Linked<BudgetBook> book;             // in BudgetState::books
-  TimeZone zone;                       // of its tenant
-  std::optional<Instant> from, until;  // of a fixed one
+  TimeZone zone;                       // time zone of its tenant
+  std::optional<Instant> from, until;  // only for a fixed budget
   Money increase;                      // approved, and in force
-  Money reserved;                      // what may still come of running jobs, as their bills are
+  Money reserved;                      // the most that running jobs may still cost
 };
 
 struct BudgetState {
   std::map<std::string, BudgetBook> books;             // by name
   std::map<std::uint64_t, proto::Increase> increases;  // by number
   std::uint64_t last_increase = 0;                     // derived
-  Duration kill_wait = seconds(30);      // from the configuration, by an event: a job may cost
-  Duration start_timeout = seconds(60);  // as much longer than its time limit
+  // From the configuration, by an event: start and end of a job may take this long. A job may cost
+  // that much more than its time limit allows.
+  Duration kill_wait = seconds(30);
+  Duration start_timeout = seconds(60);
 
   // Derived from the documents.
-  std::map<std::string, BudgetAccount> accounts;  // addresses stay while the documents do
+  std::map<std::string, BudgetAccount> accounts;  // addresses stay valid until documents change
   std::unordered_map<std::string, std::vector<Linked<BudgetAccount>>>
       by_tenant;  // by name of the budget
 };

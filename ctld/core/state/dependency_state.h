@@ -1,4 +1,4 @@
-// What a job waits for, and what has come of it. Part of a Job (job.h) and of its record.
+// A dependency of a job, and whether it is met. Part of a Job (job.h) and of its record.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ struct DependencyState {
 
 struct Dependencies {
   std::vector<DependencyState> list;
-  bool any = false;  // one met is enough
+  bool any = false;  // one met dependency is enough
   bool cancel_on_never = true;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {

@@ -1,4 +1,4 @@
-// Who holds a job, and how an attempt that is over goes on: parts of a job (job.h).
+// The hold of a job, the reason of a requeue, and the end of an attempt: parts of a job (job.h).
 #pragma once
 
 #include <array>
@@ -36,14 +36,14 @@ constexpr auto enum_names(RequeueWhy) {
                                                                  {idle_gpus, "idle_gpus"}}};
 }
 
-// What becomes of a finishing job when its last node has let go.
+// How a finishing job goes on when its last node has let go.
 struct Finish {
   Instant since{};
   Outcome outcome = Outcome::completed;
-  std::optional<ExitStatus> exit;     // unset: the batch node's
-  std::optional<RequeueWhy> requeue;  // set: back to the queue instead of ended
-  std::optional<Hold> hold;           // with requeue
-  std::optional<Duration> grace;      // signal to kill; unset: the controller's kill_wait
+  std::optional<ExitStatus> exit;     // unset: the exit status of the batch node
+  std::optional<RequeueWhy> requeue;  // set: the job goes back to the queue instead of ending
+  std::optional<Hold> hold;           // only with `requeue`
+  std::optional<Duration> grace;      // time from signal to kill; unset: the controller's kill_wait
   bool for_own = false;               // preempted for a job of its own tenant
   template <class Self, class V>
   static void fields(Self& s, V&& v) {

@@ -1,5 +1,6 @@
-// What the history keeps of a job (or of array tasks that were cancelled while pending) for good:
-// store::HistoryEntry with an encoded proto::HistoryRow, whose row.uid says who may read it.
+// The row that the history keeps for good of a job, or of array tasks that were cancelled while
+// pending. It is a store::HistoryEntry with an encoded proto::HistoryRow; row.uid says who may read
+// it.
 #pragma once
 
 #include "common/proto/history.h"

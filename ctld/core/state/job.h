@@ -1,10 +1,10 @@
-// Job: what the controller knows of one job, of one array element that is on its own, or of an
-// array (its record stands for all tasks that have not been split off, and stays until every one
-// ended).
+// Job: what the controller knows of one job, of one array element that is a job of its own, or of
+// an array. The record of an array stands for all tasks that have not been split off, and stays
+// until every task has ended.
 //
-// Small, because a million may wait: what only launch and `show` need stays encoded in `spec`, and
-// parts that most jobs lack are behind pointers. All of it is durable (record.h), but for the
-// marked members. Only apply() changes it. What others were told of it is in job_marks.h.
+// A Job is small, because a million may wait: members that only launch and `show` need stay encoded
+// in `spec`, and parts that most jobs lack are behind pointers. A Job is durable (record.h) apart
+// from the marked members. Only apply() changes it. job_marks.h has what others were told of it.
 #pragma once
 
 #include <algorithm>
@@ -32,25 +32,25 @@ namespace gantry::core {
 
 using ClassId = Id<struct ClassTag, std::uint32_t>;  // index into ClassTable
 
-// What an array and its record have in common.
+// Facts of an array that its state and its record (record.h) have in common.
 struct ArrayFacts {
   std::optional<std::uint32_t> max_running;
   std::uint32_t never_started = 0;     // tasks that have neither started nor ended
-  Instant last_history{};              // of cancelled tasks; keeps their rows apart
+  Instant last_history{};              // of cancelled tasks' rows; no two rows have one time
   Outcome worst = Outcome::completed;  // of the tasks that ended
   ExitStatus worst_exit;
 };
 
-// An array's tasks. A task is pending (here), or an element of its own, or done; or it was
-// cancelled while pending, and then it is in done_bad.
+// An array's tasks. A task is pending, or it is an element (a job of its own), or it is done. A
+// task that was cancelled while it was pending is in done_bad.
 struct ArrayState : ArrayFacts {
   ArrayIndexes indexes;  // from the spec
   OrdinalSet pending;
   OrdinalSet done_ok;
   OrdinalSet done_bad;
-  OrdinalSet corr_met, corr_never;  // aftercorr: tasks whose counterpart ended
-  // Derived from the elements' records.
-  std::map<std::uint32_t, JobId> elements;  // known ones by ordinal
+  OrdinalSet corr_met, corr_never;  // for aftercorr: tasks whose counterpart ended
+  // The rest is derived from the elements' records.
+  std::map<std::uint32_t, JobId> elements;  // known elements by ordinal
   std::uint32_t active = 0;                 // starting, running, finishing
   std::uint32_t unended = 0;                // elements that have not ended
   std::set<JobId> queued;                   // elements that wait by themselves
@@ -66,16 +66,16 @@ struct ArrayState : ArrayFacts {
     worst = outcome;
     worst_exit = exit;
   }
-  // Every task has ended.
+  // True when every task has ended.
   [[nodiscard]] bool complete() const { return pending.empty() && unended == 0; }
 };
 
-// What one node has to do with an attempt.
+// How far one node is with its part of an attempt.
 enum class RunState : std::uint8_t {
-  launched = 1,  // ordered; not confirmed
-  ready = 2,     // prepared, held
+  launched = 1,  // ordered, not confirmed
+  ready = 2,     // prepared, held until the job starts
   running = 3,
-  released = 4,  // nothing of it is left there
+  released = 4,  // nothing of the attempt is left there
 };
 constexpr auto enum_names(RunState) {
   using enum RunState;
@@ -89,12 +89,12 @@ struct NodeRun {
   proto::ExitCause cause = proto::ExitCause::exited;  // once released
   ExitStatus exit;
   std::string message;
-  std::vector<HeldPart> held;  // what it adds to the bill
-  bool frozen = false;         // as the node said last
-  // It was ordered before an old store was accepted, and the store does not know whether the node
-  // took the order: the job may have run to its end since. So it is not ordered again.
+  std::vector<HeldPart> held;  // its part of the bill
+  bool frozen = false;         // as the node reported last
+  // The part was ordered before an old store was accepted, and the store does not know whether the
+  // node took the order. The job may have run to its end since, so the part is not ordered again.
   bool perhaps_over = false;
-  std::optional<Instant> ended{};  // once released: until when it held it
+  std::optional<Instant> ended{};  // once released: when the node let go
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "grant", s.grant);
@@ -109,21 +109,21 @@ struct NodeRun {
   }
 };
 
-// Of a job that has been placed: its newest attempt, kept after the end for `show`. It is stored
-// as it is.
+// The newest attempt of a job that has been placed. It is kept after the end for `show`, and is
+// stored as it is.
 struct Active {
   Instant placed{};
   bool exclusive = false;
   bool warned = false;                // the warning signal went out
-  proto::IdleGpuStep idle_told{};     // about its GPUs that do nothing
-  double charge = 0;                  // of the fair share, per second
+  proto::IdleGpuStep idle_told{};     // the last step taken about its GPUs that do nothing
+  double charge = 0;                  // charge to the fair share, per second
   std::optional<Instant> checkpoint;  // newest one of this attempt
   std::vector<NodeRun> nodes;         // rank order; the first is the batch node
   std::optional<Finish> finish;
-  Usage usage;                   // of this attempt: sums, and the greatest peak of a node
+  Usage usage;                   // sums over this attempt's nodes, and the highest peak of a node
   std::vector<StepState> steps;  // the newest kMaxStepsKept
   StepId next_step{};
-  std::vector<WaitPart> waits;  // before this attempt, by cause
+  std::vector<WaitPart> waits;  // causes of waiting before this attempt
   Bill bill;
   std::optional<Instant> suspended;  // since then; only while the job is running
   Duration suspended_before{};       // ended suspensions together
@@ -155,45 +155,45 @@ struct Active {
   }
 };
 
-// What a job and its record have in common.
+// Facts of a job that its state and its record (record.h) have in common.
 struct JobFacts {
   JobId array{};           // an element's array
-  Instant window_named{};  // when an update named its reservation; zero: the submit did
-  // When an update last made it ask for more, or of another queue; zero: never. The age at which a
-  // job goes before all others of its class counts from here.
+  Instant window_named{};  // when an update named its reservation; zero: the submit named it
+  // When an update last made the job ask for more, or moved it to another queue; zero: never. The
+  // age at which a job goes before all others of its class counts from here.
   Instant asked_more{};
   Instant submitted{};
-  Instant eligible{};                 // since when it counts in the queue's order
+  Instant eligible{};                 // its place in the queue's order counts from here
   std::optional<Instant> not_before;  // begin time, dependency delay or back-off
   std::optional<Instant> started, ended;
-  Money billed, credited;  // of attempts that are settled
+  Money billed, credited;  // sums over settled attempts
   std::string cause;       // why it ended, is held, or was requeued last
 
   std::optional<std::uint32_t> priority;
   std::int32_t nice = 0;
-  std::int32_t class_priority = 0;      // of its tenant's own class
-  std::optional<sched::ShareId> share;  // its user's leaf, in a tenant's queue
+  std::int32_t class_priority = 0;      // value of the tenant's own class that it names; 0 = none
+  std::optional<sched::ShareId> share;  // the leaf of its user, in a tenant's queue
   std::uint32_t ordinal = 0;            // an element's place in its array
   std::uint32_t restarts = 0;
   std::uint32_t launch_failures = 0;
   std::uint32_t preemptions = 0;
-  Attempt attempt{};  // of the newest start; 0 = none yet
+  Attempt attempt{};  // number of the newest start; 0 = none yet
   ExitStatus exit;
-  std::optional<Outcome> outcome;  // ended
+  std::optional<Outcome> outcome;  // set once it has ended
   Phase phase = Phase::queued;
   Hold hold = Hold::none;
   bool started_once = false;  // some attempt has run
   bool backing_off = false;   // not_before is a back-off
-  bool lowered = false;       // its class is not the spec's: a budget's
+  bool lowered = false;       // a budget lowered it: its class is not the one of the spec
 };
 
 struct Job : JobFacts {
   JobKind kind = JobKind::batch;
   bool may_requeue = true;
   bool has_image = false;    // a container image, which may have to be fetched
-  bool renamed = false;      // the spec has its old name
-  bool respecified = false;  // account or reservation are not the spec's any more
-  bool reshaped = false;     // shape or may_requeue are not the spec's any more
+  bool renamed = false;      // the spec still has the old name
+  bool respecified = false;  // account or reservation differ from the spec
+  bool reshaped = false;     // shape or may_requeue differ from the spec
   bool fold_due = false;     // not durable: it is in Unfolded
 
   JobId id{};
@@ -203,10 +203,10 @@ struct Job : JobFacts {
   ClassId cls{};  // partition, shape and time limit
   std::optional<Instant> deadline;
   std::optional<WarnSignal> warn;
-  Bytes spec;                  // encoded StoredSpec; an element has its array's
-  Owned<std::string> comment;  // instead of the spec's
+  Bytes spec;                  // encoded StoredSpec; empty for an element, which uses its array's
+  Owned<std::string> comment;  // replaces the one of the spec
   Owned<Dependencies> dependencies;
-  Owned<ArrayState> tasks;  // of an array
+  Owned<ArrayState> tasks;  // only for an array
   Owned<Active> active;
 
   [[nodiscard]] bool is_array() const { return tasks != nullptr; }
@@ -216,12 +216,13 @@ struct Job : JobFacts {
   }
 };
 
-// As listings have it.
+// The phase that listings show.
 inline Phase shown_phase(const Job& job) {
   return job.active && job.active->suspended ? Phase::suspended : job.phase;
 }
 
-// An image may have to be fetched first: as often start_timeout.
+// A container image may have to be fetched first, so a job with one gets this many times
+// start_timeout.
 inline constexpr std::int64_t kImageStarts = 10;
 inline constexpr std::size_t kMaxStepsKept = 1024;  // per attempt; older ones are dropped
 

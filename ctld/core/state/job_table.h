@@ -1,8 +1,8 @@
 // JobTable: jobs by id. Ids only grow, so jobs lie in pages of neighbours: finding one is two
 // steps, and walking all of them is in id order. A page goes when its last job goes.
 //
-// IdList: some of the jobs (a user's, those of one name), in id order. Removed ones stay in it
-// until they are the half, so callers skip what they no longer find.
+// IdList: some of the jobs (those of a user, those of one name), in id order. Removed ids stay in
+// it until they are half of it, so callers must skip ids of jobs that do not belong to it any more.
 #pragma once
 
 #include <algorithm>
@@ -89,9 +89,9 @@ class IdList {
     if (at == ids_.end() || *at != id)
       ids_.insert(at, id);
     else if (gone_ > 0)
-      --gone_;  // comes back
+      --gone_;  // it was removed and comes back
   }
-  // One of them is gone; `stays(id)` says of each whether it still belongs here.
+  // One id does not belong here any more; `stays(id)` says of each id whether it still does.
   template <class F>
   void removed(F&& stays) {
     if (++gone_ * 2 < ids_.size()) return;

@@ -1,5 +1,5 @@
-// The ledger in State: prices and sums. Durable are the sums (Table::ledger); prices come from the
-// documents.
+// The ledger in State: prices and sums. The sums are durable (Table::ledger); the prices come from
+// the documents.
 #pragma once
 
 #include <array>
@@ -13,11 +13,11 @@
 
 namespace gantry::core {
 
-// By what the ledger keeps sums apart.
+// The ledger has one sum for each combination of these.
 struct LedgerParts {
   std::string period;   // "2026-11" or "2026-W47", in the tenant's time zone
-  std::string tenant;   // or partition
-  std::string project;  // the tenant's name where the job names none
+  std::string tenant;   // without tenants: the partition
+  std::string project;  // the tenant's name if the job names no project
   std::string user;
   std::string job_type;  // "batch", "array", "interactive"
   std::string pool;
@@ -26,8 +26,8 @@ struct LedgerParts {
   friend auto operator<=>(const LedgerParts&, const LedgerParts&) = default;
 };
 
-// One string whose order is that of the parts: months first, then weeks. At most kMaxKeyBytes of
-// the store: very long names are cut.
+// One string that sorts as the parts do: months first, then weeks. It has at most kMaxKeyBytes of
+// the store, so very long names are cut.
 std::string ledger_key(const LedgerParts& parts);
 LedgerParts ledger_parts(const std::string& key);
 
@@ -35,7 +35,7 @@ struct LedgerState {
   PriceTable prices;                                 // derived
   std::map<std::string, LedgerSum> sums;             // by ledger_key()
   std::map<std::string, proto::PostedBatch> posted;  // by name
-  // Of all months: by tenant, type of job and item, for counters. Derived from the sums.
+  // Sums over all months by tenant, type of job and item, for counters. Derived from `sums`.
   std::map<std::array<std::string, 3>, LedgerSum> totals;
 };
 

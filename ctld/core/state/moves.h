@@ -1,6 +1,6 @@
-// The job state machine: one table, trigger by phase. What is absent is illegal, and what that
-// means is the trigger's source: an error to a client, an assertion to ourselves, a report from a
-// node that is logged and ignored. docs print this table with moves_as_markdown().
+// The job state machine: one table, trigger by phase. A move that is not in it is illegal. The
+// source of the trigger decides what follows: a client gets an error, our own code asserts, and a
+// node's report is logged and ignored. The docs print this table with moves_as_markdown().
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ enum class Trigger : std::uint8_t {
   finish,
   end,
   requeued,
-  forget,  // ours: illegal = assertion
+  forget,  // the controller's: illegal = assertion
   ready,
   started,
   exited,  // a node's report: illegal = logged and ignored
@@ -32,7 +32,7 @@ enum class Trigger : std::uint8_t {
   checkpoint,
   end_allocation,
   suspend,
-  resume,  // a client's: error
+  resume,  // a client's: illegal = error
 };
 enum class Source : std::uint8_t { us, node, client };
 
@@ -125,9 +125,9 @@ constexpr std::optional<Phase> next_phase(Trigger trigger, Phase from) {
   return kMoves[static_cast<std::size_t>(trigger)].next[static_cast<std::size_t>(from) - 1];
 }
 
-// Our own move: an illegal one asserts.
+// Moves by a trigger of our own; asserts if that is illegal.
 Phase must_move(Trigger trigger, Phase from);
-// A client's: wrong_state, naming the job and what it is in.
+// Asks for a client; the error is wrong_state and names the job and its phase.
 Result<Phase> may_move(Trigger trigger, Phase from, std::string_view job);
 
 std::string moves_as_markdown();

@@ -1,6 +1,6 @@
-// MutableState: State as apply() and loading have it. It may be changed, and each change is noted
-// in lists that others take: settle, and the fold. Whoever else reads has a const State&
-// (context.h); the lists are not durable, and no part of State.
+// MutableState: State as apply() and loading have it. They may change it, and note each change in
+// lists: Touched for settle, Unfolded for the fold. All other code reads a const State&
+// (context.h). The lists are not durable and no part of State.
 #pragma once
 
 #include <string>
@@ -12,11 +12,11 @@
 
 namespace gantry::core {
 
-// What has to be looked at, by settle after every input. Handlers may add to it.
+// Jobs, nodes and more that settle has to look at after this input. Handlers may add to them.
 struct Touched {
   std::vector<JobId> jobs;
   std::vector<NodeId> nodes;
-  std::vector<NodeId> trigger_nodes;   // touched, or something began or ended to be held there
+  std::vector<NodeId> trigger_nodes;   // nodes that changed, or whose held resources changed
   std::vector<sched::ShareId> shares;  // the scheduler has to hear of these
   std::vector<std::string> budgets;    // there may be more left of these
   void clear() {
@@ -28,8 +28,8 @@ struct Touched {
   }
 };
 
-// What changed since the last fold, by table (store.h), removed ones too; the fold takes it. Where
-// an entry of State has a `fold_due`, that says that it is in here.
+// Changes since the last fold, removed things too, by table (store.h). The fold takes the
+// list. If an entry of State has a `fold_due`, that flag says that the entry is listed here.
 struct Unfolded {
   bool meta = false;
   std::vector<JobId> jobs;
@@ -42,8 +42,8 @@ struct Unfolded {
   std::vector<std::string> reservations;
   std::vector<std::uint64_t> revisions;
   std::vector<std::uint64_t> alerts;
-  std::vector<std::string> sums;   // of the ledger
-  std::vector<std::string> books;  // of budgets
+  std::vector<std::string> sums;   // sums of the ledger
+  std::vector<std::string> books;  // books of budgets
   std::vector<std::uint64_t> increases;
   std::vector<std::string> posted;
   std::vector<TriggerId> triggers;
@@ -54,7 +54,7 @@ struct Unfolded {
 struct MutableState : State {
   Touched touched;
   Unfolded unfolded;
-  std::unordered_map<JobId, Bytes> new_specs;  // of submits that are about to be applied
+  std::unordered_map<JobId, Bytes> new_specs;  // specs of submits that are about to be applied
 };
 
 }  // namespace gantry::core

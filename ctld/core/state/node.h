@@ -17,7 +17,7 @@
 
 namespace gantry::core {
 
-// As it registered.
+// The facts that the node reported when it registered.
 struct NodeFacts {
   std::string boot_id;
   std::string address;
@@ -56,7 +56,7 @@ struct NodeRecord {
   NodeId id{};
   NodeHealth health = NodeHealth::down;
   NodeIntent intent = NodeIntent::open;
-  std::string reason;  // of the intent, or of the health when that is not up
+  std::string reason;  // reason of the intent, or of the health if that is not up
   std::string reason_by;
   std::optional<Instant> since;
   NodeFacts facts;
@@ -78,8 +78,8 @@ struct Node : NodeRecord {
   std::string name;
   std::string public_key;  // Z85; "" = not enrolled
 
-  // Derived by apply() from the placements.
-  std::vector<JobId> jobs;      // holding something here, ascending
+  // The next members are derived by apply() from the placements.
+  std::vector<JobId> jobs;      // jobs that hold something here, ascending
   std::vector<bool> cpu_taken;  // by CPU number, grows as needed
   std::uint32_t cpus_taken = 0;
   std::int64_t memory_taken = 0;
@@ -88,22 +88,22 @@ struct Node : NodeRecord {
     GpuGrant grant;
     PartitionId tenant;
   };
-  std::uint32_t gpus_taken = 0;                         // whole ones
+  std::uint32_t gpus_taken = 0;                         // whole GPUs
   std::vector<HeldGpu> gpu_grants;                      // held here, by GPU and start
   std::map<std::string, std::vector<bool>> gres_taken;  // by name, then place; grows as needed
   std::uint32_t exclusive_jobs = 0;
 
-  // From the configuration, by Core::start(); null if the node is no longer in it.
+  // From the configuration, set by Core::start(); null if the node is no longer configured.
   const NodeConfig* declared = nullptr;
   std::vector<std::uint16_t> cpus;
   std::vector<GresCount> gres;  // sorted
-  bool fold_due = false;        // it is in Unfolded
+  bool fold_due = false;        // the node is in Unfolded
 };
 
 // A partition as it is stored, by its key.
 struct PartitionRecord {
   PartitionId id{};
-  std::optional<bool> up_set;  // by an operator; unset = as configured
+  std::optional<bool> up_set;  // set by an operator; unset = as configured
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "id", s.id);
@@ -111,19 +111,19 @@ struct PartitionRecord {
   }
 };
 
-// A queue: a partition of the configuration, a tenant's own queue (which has the tenant's name), or
-// what one tenant has in a partition of the configuration: its jobs there are a queue of their own,
-// so that quota, pools, price and limits of the tenant hold for them as for all others it has.
+// A queue. It is a partition of the configuration, or a tenant's own queue (which has the tenant's
+// name), or the part that one tenant has of a configured partition. A tenant's jobs in such a part
+// are a queue of their own, so that quota, pools, price and limits of the tenant hold for them too.
 struct Partition : PartitionRecord {
   std::string name;    // as users name it
-  std::string tenant;  // whose part of the partition `name` it is; "" = it is all of it
+  std::string tenant;  // the tenant whose part of `name` it is; "" = the whole partition
   const PartitionConfig* declared = nullptr;  // null if it is no longer configured
   std::vector<NodeId> nodes;                  // in configuration order
   [[nodiscard]] bool up() const { return declared != nullptr && up_set.value_or(declared->up); }
-  // Who pays for its jobs: a tenant; in a cluster without tenants the partition.
+  // The payer for jobs of this queue: the tenant, or the partition in a cluster without tenants.
   [[nodiscard]] const std::string& payer() const { return tenant.empty() ? name : tenant; }
-  // What tells it from all others, in the store and in State::partition_ids: "batch",
-  // "batch/fraud". No name of a partition or tenant has a '/'.
+  // The unique key, in the store and in State::partition_ids, for example "batch" or "batch/fraud".
+  // No name of a partition or tenant has a '/'.
   [[nodiscard]] std::string key() const { return tenant.empty() ? name : name + '/' + tenant; }
   void set_key(const std::string& key) {
     const std::size_t slash = key.find('/');

@@ -51,9 +51,9 @@ void NodeSets::find_sets(const State& state) {
   }
 }
 
-// Each set cuts every group that it meets in two: its nodes move to a group of their own.
+// Each set splits every group that it has nodes of: those nodes move to a group of their own.
 void NodeSets::find_groups(const State& state) {
-  std::vector<std::uint32_t> moved(1, 0);  // by group: where its nodes of this set go; 0 = not yet
+  std::vector<std::uint32_t> moved(1, 0);  // by group: where its nodes of this set go; 0 = none yet
   std::vector<std::uint32_t> met;
   for (std::uint32_t set = 0; set < sets_.size(); ++set) {
     for (const NodeId id : state.partition(sets_[set].front()).nodes) {

@@ -1,9 +1,10 @@
-// Which listed partitions have the same nodes, and which nodes are in the same partitions: what
-// listings are made from, so that no list of names is made or sent twice. A thousand tenants that
-// share ten thousand nodes are ten million pairs of a node and a partition, and one set of nodes.
+// Finds listed partitions with the same nodes, and nodes in the same partitions. Listings are made
+// from this, so that no list of names is made or sent twice. A thousand tenants that share
+// ten thousand nodes are ten million pairs of a node and a partition, but one set of nodes.
 //
-// Derived: make_queues() makes it whenever nodes of partitions change. Costs one walk over all
-// nodes of all partitions, and memory by nodes, partitions and different sets, not by pairs.
+// make_queues() derives it anew whenever the nodes of partitions change. That costs one walk over
+// all nodes of all partitions; the memory grows with nodes, partitions and different sets, not with
+// pairs.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,7 @@ class NodeSets {
   // Partitions are listed if they are in State::partition_order, nodes if in State::node_order.
   [[nodiscard]] bool listed(NodeId id) const { return place(place_of_node_, id) != kNone; }
   [[nodiscard]] bool listed(PartitionId id) const { return place(place_of_part_, id) != kNone; }
-  // In configuration order, from 0; of what is listed.
+  // The position in configuration order, from 0, among what is listed.
   [[nodiscard]] std::uint32_t place_of(NodeId id) const { return place(place_of_node_, id); }
   [[nodiscard]] std::uint32_t place_of(PartitionId id) const { return place(place_of_part_, id); }
 
@@ -38,8 +39,8 @@ class NodeSets {
 
  private:
   static constexpr std::uint32_t kNone = 0xffff'ffff;
-  // What a group's nodes are in beside what those of the group `rest` are in. Group 0 is in
-  // nothing.
+  // The nodes of this group are in the partitions of `set`, and in those that group `rest` is in.
+  // Group 0 is in none.
   struct Group {
     std::uint32_t rest = 0;
     std::uint32_t set = 0;
@@ -53,8 +54,8 @@ class NodeSets {
 
   std::vector<std::uint32_t> place_of_node_, place_of_part_;  // by id
   std::vector<std::uint32_t> set_of_;                         // by PartitionId
-  std::vector<std::vector<PartitionId>> sets_;                // those that have it, as configured
-  std::vector<std::uint32_t> group_of_;                       // by NodeId
+  std::vector<std::vector<PartitionId>> sets_;  // partitions with the same nodes, in order
+  std::vector<std::uint32_t> group_of_;         // by NodeId
   std::vector<Group> groups_;
 };
 

@@ -1,10 +1,10 @@
-// OrdinalSet: a set of small numbers kept as sorted, disjoint, non-touching spans, so that a
+// OrdinalSet: a set of small numbers, kept as sorted, disjoint, non-touching spans, so that a
 // million waiting array tasks cost a few bytes. ArrayIndexes maps the indexes that a user gave
-// ("0-99:3") to ordinals 0, 1, 2... and back, so that steps do not break spans apart.
+// ("0-99:3") to ordinals 0, 1, 2... and back, so that a step width does not break spans apart.
 //
-// Costs follow the number of spans, not of elements, and never a product of two of these numbers: a
-// user decides in how many pieces an array is. No index or ordinal is checked against a total here;
-// callers know theirs.
+// Costs grow with the number of spans, not of elements, and never with a product of two such
+// numbers, because a user decides in how many pieces an array is. Nothing here checks an index or
+// ordinal against the total; callers know theirs.
 #pragma once
 
 #include <cstdint>
@@ -32,13 +32,13 @@ class OrdinalSet {
  public:
   OrdinalSet() = default;
   static OrdinalSet first_n(std::uint32_t n);
-  static OrdinalSet from_spans(std::vector<Span> spans);  // any order, may overlap
+  static OrdinalSet from_spans(std::vector<Span> spans);  // in any order; spans may overlap
 
   [[nodiscard]] bool empty() const { return spans_.empty(); }
   [[nodiscard]] std::uint32_t count() const { return count_; }
   [[nodiscard]] bool contains(std::uint32_t ordinal) const;
-  [[nodiscard]] bool meets(Span span) const;  // does it contain some of these?
-  [[nodiscard]] std::uint32_t front() const;  // asserts that there is one
+  [[nodiscard]] bool meets(Span span) const;  // is some number of the span in the set?
+  [[nodiscard]] std::uint32_t front() const;  // the smallest number; asserts that there is one
   [[nodiscard]] const std::vector<Span>& spans() const { return spans_; }
 
   void insert(std::uint32_t ordinal) { insert(Span{ordinal, ordinal}); }
@@ -50,7 +50,7 @@ class OrdinalSet {
   [[nodiscard]] OrdinalSet intersect(const OrdinalSet& other) const;
 
  private:
-  static OrdinalSet joined(const std::vector<Span>& sorted);  // by first; they may overlap
+  static OrdinalSet joined(const std::vector<Span>& sorted);  // sorted by `first`; may overlap
   std::vector<Span> spans_;
   std::uint32_t count_ = 0;
 };
@@ -63,9 +63,9 @@ class ArrayIndexes {
   [[nodiscard]] std::uint32_t count() const { return count_; }
   [[nodiscard]] std::uint32_t index_of(std::uint32_t ordinal) const;
   [[nodiscard]] std::optional<std::uint32_t> ordinal_of(std::uint32_t index) const;
-  // Those of our indexes that lie in `ranges`. O(ranges + spans made).
+  // The ordinals of those indexes that lie in `ranges`. O(ranges + spans made).
   [[nodiscard]] OrdinalSet select(const std::vector<IndexRange>& ranges) const;
-  // O(spans + ranges made).
+  // The indexes of the ordinals in `set`. O(spans + ranges made).
   [[nodiscard]] std::vector<IndexRange> ranges_of(const OrdinalSet& set) const;
   [[nodiscard]] const std::vector<IndexRange>& ranges() const { return ranges_; }
 

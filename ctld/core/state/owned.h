@@ -1,6 +1,6 @@
-// Pointers that are const as far as what holds them is: of a const Job nobody gets more than a
-// const Active, which a std::unique_ptr or a plain pointer would give away. State is read through a
-// const reference (context.h), and this lets the compiler hold that to the last member.
+// Pointers that pass constness on: a const Job gives nobody more than a const Active. A
+// std::unique_ptr or a plain pointer would allow changes. State is read through a const reference
+// (context.h), and with these pointers the compiler protects it down to the last member.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 namespace gantry::core {
 
 template <class T>
-class Owned {  // as std::unique_ptr<T>
+class Owned {  // owns, as std::unique_ptr<T> does
  public:
   Owned() = default;
   Owned(std::unique_ptr<T> p) : p_(std::move(p)) {}  // NOLINT: from make_unique, as unique_ptr
@@ -27,11 +27,11 @@ class Owned {  // as std::unique_ptr<T>
 };
 
 template <class T>
-class Linked {  // to what lies elsewhere in State
+class Linked {  // points to something that another part of State owns
  public:
   Linked() = default;
   Linked(T* p) : p_(p) {}  // NOLINT: from an address, as a plain pointer
-  // A copy of a const one would not be const any more.
+  // Copying is forbidden: a copy of a const Linked would not be const.
   Linked(const Linked&) = delete;
   Linked& operator=(const Linked&) = delete;
   Linked(Linked&&) = default;

@@ -25,7 +25,7 @@ bool begins_on(const PriceHours& hours, std::int64_t day) {
          std::find(hours.days.begin(), hours.days.end(), name) != hours.days.end();
 }
 
-// Of several that hold, the lowest.
+// If hours overlap, the lowest factor counts.
 std::int64_t hour_factor(const PriceBook& book, std::int64_t local) {
   const std::int64_t day = day_of(local);
   const std::int64_t minute = (local - day * kDaySeconds) / 60;
@@ -40,7 +40,8 @@ std::int64_t hour_factor(const PriceBook& book, std::int64_t local) {
   return out.value_or(kFactorUnit);
 }
 
-// The first local second after `local` at which a month, a week or a day's hours begin or end.
+// The first local second after `local` at which a month, a week or an hour of the price book begins
+// or ends, and with `by_day` a day.
 std::int64_t next_edge(const PriceBook* book, std::int64_t local, bool by_day) {
   const std::int64_t day = day_of(local);
   const CivilDay civil = civil_of(day);
@@ -95,7 +96,7 @@ PriceTable compile_prices(const Documents& documents) {
       out.tenant_zones.insert_or_assign(tenant, zone_of(zone));
     out.books.push_back({Instant{INT64_MIN}, book});
   }
-  for (PriceTable::Book& book : out.books)  // dates are in the zone of all
+  for (PriceTable::Book& book : out.books)  // dates are in the cluster's time zone
     if (!book.book.from.empty()) {
       const auto local = parse_local_time(book.book.from);
       GANTRY_ASSERT(local.has_value(), "documents were checked before they were stored");

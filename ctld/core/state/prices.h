@@ -1,6 +1,6 @@
 // Prices at work: the price books of the documents in the order of their dates, and the walk over
-// time in pieces within which nothing that matters changes: no price, no hour of the day with
-// another factor, no month, no week, no daylight-saving change.
+// time in pieces. Within a piece nothing that matters changes: no price, no factor of the hour, no
+// month, no week, no daylight-saving change.
 #pragma once
 
 #include <map>
@@ -25,12 +25,12 @@ struct PriceTable {
   std::string zone_name = "UTC";
   TimeZone zone;
   std::map<std::string, TimeZone> tenant_zones;
-  // Where budgets are: time is cut at each of their days, and where fixed ones begin and end.
+  // With budgets, time is also cut at every day, and where fixed budgets begin and end.
   bool by_day = false;
   std::vector<Instant> edges;  // sorted
 
   [[nodiscard]] const TimeZone& zone_of(const std::string& tenant) const;
-  // In force at `t`; nullptr: none yet.
+  // The book in force at `t`; nullptr: none yet.
   [[nodiscard]] const tenancy::PriceBook* at(Instant t) const;
 };
 
@@ -38,11 +38,11 @@ PriceTable compile_prices(const Documents& documents);
 // When a fixed budget begins and ends.
 Instant budget_edge(const TimeZone& zone, const std::string& date);
 
-// Per hour of `unit` of the item; 0 without a book.
+// Price per hour of `unit` of the item; 0 without a book.
 Money price_of(const tenancy::PriceBook* book, std::string_view item, std::uint32_t unit);
-// In thousandths; kFactorUnit where the book has no such plan.
+// The plan's factor in thousandths; kFactorUnit if the book has no such plan.
 std::int64_t plan_factor(const tenancy::PriceBook* book, std::string_view plan);
-// The plan with the lowest factor of those that name one of these; "" = none does.
+// The plan with the lowest factor among those that name one of these; "" = no plan does.
 std::string plan_for(const tenancy::PriceBook* book, const std::string& priority_class,
                      const std::string& tenant, const std::string& project,
                      const std::string& tier);

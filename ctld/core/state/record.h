@@ -1,12 +1,13 @@
 // Records: the durable form of State's tables, written by the fold and read at start.
 //
-// A StoredSpec is immutable and written once, with the submit. A JobRecord holds all else that is
-// durable of a job. Replaying the journal from empty gives the very same records.
+// A StoredSpec is immutable and written once, with the submit. A JobRecord holds everything else
+// that is durable of a job. Replaying the journal from the beginning gives exactly the same
+// records.
 //
-// What a record has as State has it, is one struct in both (JobFacts, ArrayFacts, Active,
-// NodeRecord, PartitionRecord): nobody copies it field by field. A record of its own is only what
-// State keeps in another form: names by number, sets of tasks as spans, what is the spec's unless
-// it was changed.
+// Facts that State and a record hold in the same form are one struct in both (JobFacts, ArrayFacts,
+// Active, NodeRecord, PartitionRecord), so nobody copies them field by field. A record adds only
+// what State holds in another form: names instead of numbers, sets of tasks as spans, and values
+// that are unset as long as they are the spec's.
 #pragma once
 
 #include <optional>
@@ -37,8 +38,8 @@ struct ArrayRecord : ArrayFacts {
   }
 };
 
-// Name, account, reservation, nice, priority and the time limit are here as well as in the spec:
-// they may be updated.
+// Name, account, reservation, nice, priority and the time limit are in the spec too, but may be
+// updated; here are the present values.
 struct JobRecord : JobFacts {
   std::optional<std::string> name;  // unset: the spec's
   PartitionId partition{};
@@ -49,10 +50,10 @@ struct JobRecord : JobFacts {
   std::optional<std::string> comment;      // unset: the spec's
   std::optional<std::string> account;      // unset: the spec's
   std::optional<std::string> reservation;  // unset: the spec's
-  // Of elements, and where a budget lowered it; unset: the spec's, or the array's.
+  // Set for elements, and where a budget lowered it; unset: as in the spec or in the array.
   std::optional<std::uint32_t> priority_class;
   std::optional<JobShape> shape;    // unset: the spec's
-  std::optional<bool> may_requeue;  // as shape
+  std::optional<bool> may_requeue;  // unset: the spec's
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "array", s.array);
@@ -117,7 +118,7 @@ struct MetaRecord {
   Epoch epoch{};
   JobId last_job{};
   Instant last_time{};
-  EventSeq applied{};  // the records are as of this event
+  EventSeq applied{};  // all records include this event and none after it
   std::vector<std::string> class_names;
   Duration half_life = hours(7 * 24);
   Duration kill_wait = seconds(30);

@@ -1,5 +1,5 @@
 // State: everything the controller knows that survives a restart, and the indexes over it. Tables
-// are durable (record.h); what is marked as derived is rebuilt by apply() and by load.
+// are durable (record.h); members marked as derived are rebuilt by apply() and by load.
 //
 // apply() (apply.h) and loading are the only code that changes it, as a MutableState
 // (mutable_state.h); everybody else has a const State&.
@@ -34,11 +34,11 @@
 
 namespace gantry::core {
 
-// Jobs with equal shape, partition and limit; the scheduler's verdict is per class.
+// Jobs with equal shape, partition and limit. The scheduler gives one verdict for a whole class.
 struct JobClass {
   sched::ClassKey key;
   std::uint32_t users = 0;
-  std::uint64_t number = 0;  // 1.., never given again, as an id is
+  std::uint64_t number = 0;  // 1.., never used again, although the ClassId is
 };
 
 class ClassTable {
@@ -57,10 +57,11 @@ class ClassTable {
   std::uint64_t last_number_ = 0;
 };
 
-// How many specs of whom use a stored script or environment; those at 0 go with the next fold.
+// How many specs of each user use a stored script or environment. Unused ones go with the next
+// fold.
 class BlobUses {
  public:
-  // True if the user did not use it: its bytes count for the user from now on.
+  // True if the user did not use it before: its bytes count for the user from now on.
   bool add(const store::Digest& digest, Uid user);
   [[nodiscard]] bool used_by(const store::Digest& digest, Uid user) const;
   // True if it was the user's last use.
@@ -82,7 +83,7 @@ class BlobUses {
   std::vector<store::Digest> unused_;
 };
 
-// A job that waits for another one, or for a task of an array (no task: the whole).
+// The target of a dependency: a job, or one task of an array (no task: all of them).
 struct DependencyKey {
   JobId job{};
   std::optional<std::uint32_t> task;
@@ -93,19 +94,19 @@ struct UserJobs {
   std::string name;           // login name
   IdList jobs;                // known ones, arrays and elements too
   std::uint64_t unended = 0;  // jobs that wait or are placed, array tasks one by one
-  std::uint64_t stored = 0;   // bytes of specs, and of scripts and environments, each once
+  std::uint64_t stored = 0;   // bytes of specs, and of scripts and environments, each counted once
 };
 
-struct QueueCounts {  // of a partition; derived; array tasks one by one
+struct QueueCounts {  // counts of a partition; derived; array tasks one by one
   std::uint64_t queued = 0;
   std::uint64_t active = 0;
 };
 
-struct License {            // of the whole cluster, by name; see licenses.h
+struct License {            // a license of the whole cluster, by name; see licenses.h
   std::uint32_t total = 0;  // from the configuration
-  std::uint32_t most = 0;   // in use at the most since the start
-  std::uint32_t used = 0;   // derived, as is the next
-  std::set<std::pair<std::uint32_t, JobId>> waiting;  // who waits, by how many they ask
+  std::uint32_t most = 0;   // most in use at one time since the start
+  std::uint32_t used = 0;   // derived, as is `waiting`
+  std::set<std::pair<std::uint32_t, JobId>> waiting;  // who waits, sorted by how many they ask for
 };
 
 struct Counters {             // derived
@@ -117,7 +118,7 @@ struct Counters {             // derived
 struct Tables {  // durable
   Epoch epoch{};
   JobId last_job{};     // greatest id given
-  Instant last_time{};  // of the newest event
+  Instant last_time{};  // time of the newest event
   JobTable<Job> jobs;
   std::vector<Node> nodes;                       // by NodeId
   std::vector<Partition> partitions;             // by PartitionId
@@ -128,30 +129,29 @@ struct Tables {  // durable
   TriggerTable triggers;
 };
 
-struct Lookups {  // derived: what is kept once for many, and what is found by another key than its
-                  // id
+struct Lookups {  // derived: names and classes that many share, and ids by other keys
   Names names;
   ClassTable classes;
   BlobUses blobs;
   std::unordered_map<std::string, NodeId> node_ids;
   std::unordered_map<std::string, PartitionId> partition_ids;  // by Partition::key()
-  // By tenant: what it has in partitions of the configuration; by id, beside its own queue.
+  // By tenant: its parts of configured partitions, sorted by id; its own queue is not among them.
   std::map<std::string, std::vector<PartitionId>> parts_of_tenants;
   std::unordered_map<std::string, NodeId> node_keys;  // enrolled Z85 key -> node
   tsl::robin_map<std::uint64_t, JobId> requests;      // by request_key()
 };
 
-struct JobIndexes {  // derived: which jobs have something in common, and how many they are
+struct JobIndexes {  // derived: groups of jobs that have something in common, and counts
   std::map<Uid, UserJobs> users;
   std::unordered_map<std::uint64_t, IdList> same_name;  // (uid, name): not ended
-  // Once for each open dependency, by id: a job may have several of one kind.
+  // A job is listed once for each open dependency, by id: it may have several of one kind.
   std::unordered_map<std::uint64_t, std::multiset<JobId>> singletons;  // (uid, name)
   std::map<DependencyKey, std::multiset<JobId>> dependents;
   std::deque<std::pair<Instant, JobId>> ended;  // in order of their end
   Counters counters;
   std::vector<QueueCounts> queues;  // by PartitionId
   std::map<std::string, License> licenses;
-  std::map<std::pair<PartitionId, Uid>, std::uint64_t> user_queued;  // none with 0
+  std::map<std::pair<PartitionId, Uid>, std::uint64_t> user_queued;  // no entry for 0
 };
 
 struct Configured {                // from the configuration, by configure() at each start
@@ -159,19 +159,19 @@ struct Configured {                // from the configuration, by configure() at 
   std::vector<PartitionId> partition_order;
   std::optional<PartitionId> default_partition;
   std::vector<std::string> gres_names;  // gres_names(config)
-  NodeSets node_sets;                   // of nodes and partitions; by make_queues()
+  NodeSets node_sets;                   // of nodes and partitions; set by make_queues()
 };
 
 struct State : Tables, Lookups, JobIndexes, Configured {
   [[nodiscard]] QueueCounts queue_counts(PartitionId id) const {
     return id.value() < queues.size() ? queues[id.value()] : QueueCounts{};
   }
-  // Of the tenant's own queue and what it has in partitions of the configuration.
+  // Counts of the tenant's own queue and of its parts of configured partitions.
   [[nodiscard]] QueueCounts tenant_counts(const std::string& tenant) const;
   [[nodiscard]] std::uint64_t tenant_queued(const std::string& tenant, Uid uid) const;
   [[nodiscard]] std::vector<PartitionId> queues_of_tenant(const std::string& tenant) const;
   [[nodiscard]] const Node* node_named(std::string_view name) const;
-  // As a user names it; null also for what one tenant has of a partition.
+  // By the name that users know; null for a name that only parts of tenants have.
   [[nodiscard]] const Partition* partition_named(std::string_view name) const;
   [[nodiscard]] const Node& node(NodeId id) const { return nodes.at(id.value()); }
   [[nodiscard]] Node& node(NodeId id) { return nodes.at(id.value()); }
@@ -181,21 +181,22 @@ struct State : Tables, Lookups, JobIndexes, Configured {
   [[nodiscard]] Partition& partition(PartitionId id) { return partitions.at(id.value()); }
 };
 
-// The class key's partition, shape and limit.
+// The partition, shape and limit of the job's class.
 inline const sched::ClassKey& class_of(const State& state, const Job& job) {
   return state.classes.at(job.cls).key;
 }
 inline std::optional<Duration> time_limit_of(const State& state, const Job& job) {
   return class_of(state, job).time_limit;
 }
-// The bytes of its StoredSpec; an element has its array's.
+// The bytes of the job's StoredSpec; an element uses its array's.
 inline const Bytes& spec_bytes(const State& state, const Job& job) {
   return job.is_element() ? state.jobs.at(job.array).spec : job.spec;
 }
 inline std::uint64_t name_key(Uid uid, NameId name) {
   return (static_cast<std::uint64_t>(uid.value()) << 32) | name.value();
 }
-// When its time limit ends it, as things are: unset without one, and while it is suspended.
+// When the time limit will end the job, as things are. Unset without a limit, and while the job is
+// suspended.
 inline std::optional<Instant> limit_end(const State& state, const Job& job) {
   const auto limit = time_limit_of(state, job);
   if (!limit || job.active->suspended) return std::nullopt;
@@ -203,10 +204,10 @@ inline std::optional<Instant> limit_end(const State& state, const Job& job) {
 }
 std::uint64_t request_key(Uid uid, std::string_view request_id);
 
-// "12" or, of an element, "12_3".
+// "12", or "12_3" for an element.
 std::string display_id(const State& state, const Job& job);
 
-// Where a dependency on the job counts: an element's under its array and index.
+// The key under which a dependency on this job is listed: for an element, its array and index.
 inline DependencyKey dependency_key(const Job& job) {
   return job.is_element() ? DependencyKey{job.array, job.task}
                           : DependencyKey{job.id, std::nullopt};

@@ -22,9 +22,9 @@ struct StepState {
   std::optional<Instant> ended;
   ExitStatus exit;
   Usage usage;
-  std::vector<std::vector<std::uint16_t>> cores;  // of each node, its own while it runs
-  std::vector<std::uint32_t> node_tasks;          // of each node
-  bool cyclic = false;                            // tasks are numbered round the nodes
+  std::vector<std::vector<std::uint16_t>> cores;  // by node; the step's own while it runs
+  std::vector<std::uint32_t> node_tasks;          // by node
+  bool cyclic = false;                            // tasks are numbered round-robin over the nodes
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "id", s.id);

@@ -1,5 +1,5 @@
-// A job's spec as it lies in the store: immutable, written once, with the submit; and the parts of
-// it that are read without the rest.
+// A job's spec as it lies in the store: immutable, written once, with the submit. SpecHead and
+// SpecTail read parts of it without the rest.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ struct StoredSpec {
   std::string request_id;
   std::uint32_t script_bytes = 0;  // as stored; 0 = none, or stored before this was counted
   std::uint32_t environment_bytes = 0;
-  void from_older_form() {  // the network of a job was resolved then too, but not written if usual
+  void from_older_form() {  // an older spec without a network means the usual one
     if (!spec.network) spec.network = NetworkMode::loopback;
   }
   template <class Self, class V>
@@ -34,7 +34,8 @@ struct StoredSpec {
   }
 };
 
-// The same bytes, read only as far as the hot part of a Job needs: numbers are JobSpec's.
+// Reads from the same bytes only what the always-loaded part of a Job needs. Field numbers are
+// JobSpec's.
 struct SpecHead {
   struct Container {
     std::string image;
@@ -110,14 +111,15 @@ struct SpecHead {
   }
 };
 
-// The rest of a spec that the history and mail want; numbers are StoredSpec's and JobSpec's.
+// Reads what history and mail need beyond SpecHead. Field numbers are those of StoredSpec and
+// JobSpec.
 struct SpecTail {
   struct Spec {
     std::string comment, work_dir, submit_line, priority_class;
     std::vector<std::string> older_given;
     MailRequest mail;
     std::string wckey;
-    void from_older_form() {  // as JobSpec's
+    void from_older_form() {  // same as JobSpec's
       if (older_given.empty()) return;
       OlderGiven older = read_older_given(older_given);
       if (!mail.events) mail.events = older.mail.events;

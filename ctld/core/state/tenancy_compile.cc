@@ -18,9 +18,9 @@ using tenancy::Tenant;
 using tenancy::Tier;
 using tenancy::Topology;
 
-// What a second of a core, a GiB of memory and a GPU counts in the fair share when no Flavor says
-// otherwise: a node's parts in the proportions of a usual 8-GPU node (64 cores, 512 GiB), where the
-// GPUs are nearly all of its worth.
+// How much a second of a core, a GiB of memory and a GPU counts in the fair share if no Flavor says
+// otherwise. The proportions are those of a usual 8-GPU node (64 cores, 512 GiB), where the GPUs
+// are nearly all of its worth.
 constexpr double kGpuCharge = 1.0;
 constexpr double kCoreCharge = 1.0 / 64;
 constexpr double kGibCharge = 1.0 / 512;
@@ -138,7 +138,8 @@ class Compiler {
     return out;
   }
 
-  // The one with the most conditions is a node's flavor; by name between equals.
+  // A node gets the flavor with the most conditions that it fulfils; between equals, the first by
+  // name.
   void add_flavors() {
     view_.flavors.push_back({"", charge_of({})});
     std::vector<const Flavor*> flavors = all_of<Flavor>(documents_);
@@ -181,8 +182,8 @@ class Compiler {
     }
   }
 
-  // A tenant is unlimited in a resource that no line speaks of,
-  // and may use none of a flavor that only lines for other flavors leave out; a cohort has nothing.
+  // A tenant is unlimited in a resource that no line names. If only lines for other flavors name
+  // it, the tenant may use none of this flavor. A cohort has nothing that no line names.
   [[nodiscard]] std::vector<sched::FlavorLimits> limits_of(
       const std::vector<tenancy::QuotaLine>& lines, bool tenant) const {
     std::vector<sched::FlavorLimits> out(view_.flavors.size());
@@ -223,7 +224,7 @@ class Compiler {
     return static_cast<std::uint32_t>(view_.nodes.size() - 1);
   }
 
-  // Parents first. A cohort that is only named, by its members, is one without quota of its own.
+  // Adds a cohort after its parents. A cohort that only its members name has no quota of its own.
   std::uint32_t cohort_node(const std::string& name) {
     if (const auto it = cohorts_.find(name); it != cohorts_.end()) return it->second;
     const bool fresh = opening_.insert(name).second;

@@ -1,9 +1,11 @@
-// compile(): the tenancy documents and the nodes there are, to what the scheduler and the rest of
-// the core use: indexes instead of names, tiers worked in, each node's flavor and place.
+// compile() turns the tenancy documents and the present nodes into what the scheduler and the rest
+// of the core use: indexes instead of names, tenants with their tier's defaults, each node's flavor
+// and place.
 //
-// Pure and total: documents were checked before they were stored (config/tenancy), and what a later
-// change of the cluster's nodes makes of them (a pool whose hosts are gone) is an empty list, no
-// error. The three built-in classes exist always; a document of the same name replaces one.
+// compile() is pure and never fails. Documents were checked before they were stored
+// (config/tenancy). If the cluster's nodes change later (a pool loses its hosts), the result is an
+// empty list, not an error. The three built-in classes always exist; a document of the same name
+// replaces one.
 #pragma once
 
 #include <map>
@@ -21,7 +23,7 @@ using Documents = std::map<DocumentKey, tenancy::Document>;
 
 DocumentKey key_of(const tenancy::Document& document);
 
-// What the documents can speak of.
+// The properties of a node that documents can name.
 struct NodeTraits {
   std::string name;
   std::string gpu_model;              // lower case; "" = none or not known
@@ -34,45 +36,45 @@ struct CompiledNode {
   std::vector<std::string> taints;     // sorted
   bool gpu_jobs_only = false;
   bool spread = false;
-  std::string tenant;  // whose own it is; "" = shared
-  std::string pool;    // the first by name of those that it is in; "" = none
+  std::string tenant;  // the tenant that owns the node; "" = shared
+  std::string pool;    // the first, by name, of the pools that it is in; "" = none
   friend bool operator==(const CompiledNode&, const CompiledNode&) = default;
 };
 
 struct CompiledTenant {
   tenancy::Tenant effective;  // with its tier's defaults
   std::uint32_t quota_node = 0;
-  std::vector<std::uint32_t> nodes;  // indexes into the traits, in their order
+  std::vector<std::uint32_t> nodes;  // indexes into the traits, in the same order
   std::uint32_t default_class = 0;
   std::vector<std::uint32_t> allowed_classes;  // sorted
 };
 
 struct CompiledTenancy {
   sched::TenancyPtr view;
-  std::vector<CompiledNode> nodes;  // as the traits
+  std::vector<CompiledNode> nodes;  // in the order of the traits
   std::map<std::string, CompiledTenant> tenants;
-  std::vector<tenancy::PriorityClass> classes;  // as view->classes
+  std::vector<tenancy::PriorityClass> classes;  // in the order of view->classes
   std::uint32_t default_class = 0;
-  std::vector<tenancy::Grant> cluster_grants;  // operators and admins, whichever tenant names them
+  std::vector<tenancy::Grant> cluster_grants;  // operators and admins, from all tenants
 };
 
-// Tenants that name no cohort: together in one, or each by itself.
+// Tenants that name no cohort: they share one, or each is by itself.
 enum class LooseTenants : std::uint8_t { one_cohort, apart };
-// That cohort's name; no document can have it.
+// The name of the cohort that they share; no document can have it.
 inline constexpr std::string_view kClusterCohort = "(cluster)";
 
-// `class_names`: the index that each priority class has for good; those that are in neither the
-// documents nor built in any more count as the built-in default.
+// `class_names`: the index that each priority class has for good. A class that is neither in the
+// documents nor built in any more counts as the built-in default.
 CompiledTenancy compile(const Documents& documents, const std::vector<std::string>& class_names,
                         const std::vector<NodeTraits>& nodes, std::uint64_t revision,
                         Duration half_life, LooseTenants loose);
 
-// Names of priority classes that the documents have and `class_names` has not, in the order in
-// which they get their indexes; the built-in ones first.
+// Names of priority classes that are in the documents but not in `class_names`, in the order in
+// which they get their indexes: the built-in ones first.
 std::vector<std::string> new_class_names(const Documents& documents,
                                          const std::vector<std::string>& class_names);
 
-// `tenant` with what it leaves open taken from `tier`.
+// Returns `tenant`; values that it leaves open are taken from `tier`.
 tenancy::Tenant with_defaults(tenancy::Tenant tenant, const tenancy::Tenant& tier);
 
 }  // namespace gantry::core

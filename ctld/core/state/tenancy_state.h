@@ -1,6 +1,6 @@
-// What State knows of tenants: the documents with their history, the fair-share tree with its
-// usage, and reservations. Durable, but for what is marked as derived. Only apply() changes it, and
-// compile_tenancy() what is derived.
+// The tenants in State: the documents with their history, the fair-share tree with its
+// usage, and reservations. It is durable apart from members marked as derived. Only apply() changes
+// it; compile_tenancy() makes the derived members.
 #pragma once
 
 #include <deque>
@@ -17,16 +17,16 @@
 
 namespace gantry::core {
 
-// Kept for history and rollback, the newest in any case.
+// Revisions kept for history and rollback; the newest is kept in any case.
 inline constexpr std::size_t kMaxRevisions = 1000;
-inline constexpr std::size_t kMaxRevisionBytes = 64u << 20;  // of all of them, as they are stored
-inline constexpr std::size_t kMaxAlerts = 1000;              // of quota, kept for gtenant events
+inline constexpr std::size_t kMaxRevisionBytes = 64u << 20;  // sum over all revisions, as stored
+inline constexpr std::size_t kMaxAlerts = 1000;              // alerts kept for gtenant events
 
-// One apply: what it changed, and what was there before.
+// One changed document, before and after an apply.
 struct DocumentChange {
-  int kind = 0;  // of tenancy::Document
+  int kind = 0;  // kKind of the document
   std::string name;
-  std::optional<tenancy::Document> before, after;  // unset: was not, is not there
+  std::optional<tenancy::Document> before, after;  // unset: it did not exist then
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "kind", s.kind);
@@ -42,7 +42,7 @@ struct TenancyRevision {
   std::string author;  // login name
   std::string comment;
   std::vector<DocumentChange> changes;
-  std::size_t bytes = 0;  // as it is stored; derived
+  std::size_t bytes = 0;  // size as stored; derived
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "revision", s.revision);
@@ -58,8 +58,8 @@ struct ShareNode {
   sched::ShareId id{};
   std::optional<sched::ShareId> parent;  // unset: a tenant
   std::string name;
-  sched::DecayedUsage usage;  // of all below
-  std::uint32_t running = 0;  // attempts that are charged now
+  sched::DecayedUsage usage;  // sum over all below it
+  std::uint32_t running = 0;  // attempts that charge it now
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "id", s.id);
@@ -70,7 +70,7 @@ struct ShareNode {
   }
 };
 
-// Nodes set aside for some; see sched::ReservationChanged.
+// Nodes set aside for some users or tenants; see sched::ReservationChanged.
 struct AdvanceReservation {
   std::string name;
   std::vector<NodeId> nodes;
@@ -80,7 +80,7 @@ struct AdvanceReservation {
   std::string by;                    // who made it
   std::vector<std::string> tenants;  // whose jobs may use it
   std::string comment;
-  Instant made{};  // jobs that were submitted before have been checked for another of its name
+  Instant made{};  // jobs that named it earlier are checked again
   friend bool operator==(const AdvanceReservation&, const AdvanceReservation&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -100,23 +100,23 @@ struct AdvanceReservation {
 struct TenancyState {
   std::uint64_t revision = 0;  // 0 = no documents yet
   Documents documents;
-  // Index of a priority class in ClassKey and in sched::Tenancy: given once, never reused.
+  // Index of a priority class in ClassKey and in sched::Tenancy. It is given once and never reused.
   std::vector<std::string> class_names = new_class_names({}, {});
   std::deque<TenancyRevision> history;  // oldest first
   std::vector<ShareNode> shares;        // by ShareId
   std::map<std::string, AdvanceReservation> reservations;
   std::uint64_t last_alert = 0;
   std::deque<proto::QuotaAlert> alerts;  // oldest first
-  Duration half_life = hours(7 * 24);    // of usage; from the configuration, by an event
+  Duration half_life = hours(7 * 24);    // half-life of usage; from the configuration, by an event
 
   // Derived.
-  std::size_t history_bytes = 0;  // of history, as it is stored
+  std::size_t history_bytes = 0;  // size of `history`, as stored
   std::map<std::tuple<std::optional<sched::ShareId>, std::string>, sched::ShareId> share_ids;
 
   // Derived from the documents and the configured nodes, by compile_tenancy().
   CompiledTenancy compiled;
-  std::map<std::string, PartitionConfig> queues;  // of tenants, as partitions; addresses stay
-  std::map<std::string, PartitionConfig> parts;   // of partitions that tenants have, by key
+  std::map<std::string, PartitionConfig> queues;  // of tenants, as partitions; addresses stay valid
+  std::map<std::string, PartitionConfig> parts;   // of tenants' parts of partitions, by key
 
   [[nodiscard]] const CompiledTenant* tenant(const std::string& name) const {
     const auto it = compiled.tenants.find(name);

@@ -14,7 +14,7 @@
 
 namespace gantry::core {
 
-struct TriggerPull {     // what a trigger waits for has happened
+struct TriggerPull {     // the event that a trigger waits for has happened
   Instant due{};         // when its program runs
   std::string argument;  // the job's id, or a host list
   template <class Self, class V>
@@ -27,7 +27,7 @@ struct TriggerPull {     // what a trigger waits for has happened
 struct TriggerState {
   proto::Trigger trigger;
   std::vector<TriggerPull> pulls;       // in order of their time
-  std::optional<Attempt> timed, ended;  // the attempt whose time limit, whose end pulled it last
+  std::optional<Attempt> timed, ended;  // attempts whose time limit and whose end pulled it last
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "trigger", s.trigger);
@@ -43,12 +43,12 @@ struct TriggerTable {
   TriggerId last{};  // greatest id given
 
   // Derived.
-  std::map<JobId, std::set<TriggerId>> of_job;    // that name the job
+  std::map<JobId, std::set<TriggerId>> of_job;    // triggers that name the job
   std::set<TriggerId> of_nodes;                   // down, up, drained, idle
-  std::set<std::pair<Instant, TriggerId>> pulls;  // the first of each
+  std::set<std::pair<Instant, TriggerId>> pulls;  // the first pull of each trigger
 };
 
-// Of a program that is to be run; see triggers.h.
+// A program of a trigger that is to be run; see triggers.h.
 struct ProgramRun {
   TriggerId trigger{};
   Uid uid{};

@@ -26,7 +26,8 @@ bool allowed(const NameList& allow, const NameList& deny, const std::string& nam
   return allow.empty() || among(allow, name) || among(allow, also);
 }
 
-// A tenant's name in a list stands for the tenant, and for no project that another one named so.
+// A tenant's name in a list stands for that tenant only, not for a project of the same name in
+// another one.
 bool account_allowed(const State& state, const PartitionConfig& p, const std::string& account,
                      const std::string& tenant) {
   const bool others = account != tenant && state.tenancy.tenant(account) != nullptr;
@@ -47,7 +48,7 @@ bool has_lists(const PartitionConfig& p) {
            p.deny_qos.empty());
 }
 
-// The same for who asked, who need not read the names of other tenants.
+// The rule as the asker may read it, without names of other tenants that the asker may not see.
 std::string accounts_rule(const State& state, const Identity& who, const PartitionConfig& p) {
   const Sight sight(state, who);
   return rule("accounts", sight.accounts(p.allow_accounts), sight.accounts(p.deny_accounts));

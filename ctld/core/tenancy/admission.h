@@ -1,8 +1,9 @@
-// Who may use a partition: the lists allow_accounts, deny_accounts, allow_groups, allow_qos and
-// deny_qos of the configuration, and that every job is a tenant's where there are tenants. Asked at
-// submit and update, and of waiting jobs for as long as they wait: lists and tenants change.
+// Decides who may use a partition: by the lists allow_accounts, deny_accounts, allow_groups,
+// allow_qos and deny_qos of the configuration; and if there are tenants, every job must belong to
+// one. This is checked at submit and update, and for waiting jobs as long as they wait, because
+// lists and tenants change.
 //
-// A name in a list of accounts is a project's or a tenant's; a tenant's stands for all its
+// A name in a list of accounts is that of a project or of a tenant; a tenant stands for all its
 // projects.
 #pragma once
 
@@ -10,21 +11,21 @@
 
 namespace gantry::core {
 
-// What the lists look at.
+// The facts of a job that the lists apply to.
 struct Applicant {
   std::string account;         // the project, as the job has it
   std::string priority_class;  // its qos
 };
 
-// May `who` send or move such a job there?
+// Refuses a job that `who` may not send or move to this queue.
 Result<void> check_admission(const State& state, const Identity& who, const Partition& queue,
                              const Applicant& job);
 
-// Why a waiting job may not start where it is; groups are asked at submit only.
+// Why a waiting job may not start in its queue; unset: it may. Groups are checked at submit only.
 std::optional<Verdict> verdict_of_admission(const State& state, const Job& job);
 
-// Names in the lists that are neither a tenant nor a project, or no priority class: one sentence
-// each. Nothing is said of accounts while there are no tenants, as any name is one then.
+// One sentence for each name in the lists that is neither a tenant nor a project, or no priority
+// class. Accounts are not checked while there are no tenants, because then any name is an account.
 std::vector<std::string> unknown_in_lists(const State& state, const Config& config);
 
 }  // namespace gantry::core

@@ -43,7 +43,7 @@ double class_factor(const Context& ctx, const Job& job) {
   return most > 0 ? std::max(0.0, static_cast<double>(own) / most) : 0;
 }
 
-// 2^(-usage / share) of each user's leaf, within its tenant.
+// The factor 2^(-usage / share) for each user's leaf, within its tenant.
 std::unordered_map<sched::ShareId, double> fair_factors(const Context& ctx) {
   const auto& nodes = ctx.state.tenancy.shares;
   struct Sum {

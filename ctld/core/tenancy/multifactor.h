@@ -1,15 +1,15 @@
 // Weighted multifactor priority, for sites that come from Slurm (its "Multifactor Priority
-// Plugin"); off unless a weight is set. Then, between jobs that partition priority, a class that
-// preempts, and the tenants' quota do not tell apart, the sum decides:
+// Plugin"). It is off unless a weight is set. With a weight, the following sum decides between jobs
+// that are equal in partition priority, preempting class and the tenants' quota:
 //
 //   age_weight * min(1, waited / max_age)  +  fairshare_weight * 2^(-usage / share)
 //   + job_size_weight * cores / cores of the cluster  +  partition_weight * priority / greatest
 //   + class_weight * value / greatest  -  nice
 //
-// usage and share are the user's parts of all that the tenant uses and has to share out; without a
-// tenant nothing is charged and the factor is 1. A priority set by an administrator takes the place
-// of the sum. Reckoned for all waiting jobs once every priority_period, as Slurm does; in between
-// nothing changes but what comes and goes.
+// usage and share are the user's parts of everything that the tenant uses and of all its shares.
+// Without a tenant nothing is charged, and the factor is 1. A priority that an administrator set
+// replaces the sum. The sums of all waiting jobs are reckoned once every priority_period, as in
+// Slurm; in between only jobs that come or change get a new one.
 #pragma once
 
 #include "ctld/core/context.h"
@@ -17,20 +17,21 @@
 
 namespace gantry::core {
 
-// partition priority * kPartitionWeight + (the job's priority, or kDefaultPriority) - nice
+// partition priority * kPartitionWeight + (the job's priority, or kDefaultPriority)
+// + the value of the tenant's own class that the job names - nice
 inline constexpr std::int64_t kPartitionWeight = 100'000;
 inline constexpr std::int64_t kDefaultPriority = 10'000;
 std::int64_t priority_of(const State& state, const Job& job);
-// Of that, what counts among the jobs of its tenant only: the tenant's own class, and a nice value
-// below 0, which `gctl top` gives as well.
+// The part of priority_of() that counts only among jobs of the same tenant: the tenant's own class,
+// and a nice value below 0, which `gctl top` can give too.
 std::int64_t own_priority_of(const State& state, const Job& job);
 
 bool weighted(const Config& config);
 
-// As of the last reckoning; none with all weights 0.
+// The terms of the sum as of the last reckoning; none if all weights are 0.
 std::vector<proto::PriorityTerm> terms_of(const Context& ctx, const Job& job);
 
-// What the scheduler orders by: the same as priority_of() and rank_of() where no weight is set.
+// The scheduler orders by these. They are priority_of() and rank_of() if no weight is set.
 std::int64_t priority_now(const Context& ctx, const Job& job);
 Rank rank_now(const Context& ctx, const Job& job);
 

@@ -7,14 +7,14 @@
 namespace gantry::core {
 namespace {
 
-// The smaller of two limits of which each may be none.
+// The smaller of two limits; an unset one is no limit.
 template <class T>
 std::optional<T> least(const std::optional<T>& a, const std::optional<T>& b) {
   if (!a || !b) return a ? a : b;
   return std::min(*a, *b);
 }
 
-// A tenant's queue in the terms of a configured partition.
+// A tenant's own queue, in the form of a configured partition.
 PartitionConfig queue_of(const State& state, const CompiledTenant& tenant) {
   const tenancy::Tenant& t = tenant.effective;
   PartitionConfig queue;
@@ -29,7 +29,7 @@ PartitionConfig queue_of(const State& state, const CompiledTenant& tenant) {
   return queue;
 }
 
-// What the tenant has of a configured partition: both must allow it.
+// A tenant's part of a configured partition: what both of them allow.
 PartitionConfig part_config(const PartitionConfig& whole, const CompiledTenant& tenant) {
   const tenancy::Tenant& t = tenant.effective;
   PartitionConfig part = whole;
@@ -83,7 +83,7 @@ void make_queues(MutableState& state) {
     const auto id = state.partition_ids.find(name);
     if (id == state.partition_ids.end()) continue;
     Partition& p = state.partition(id->second);
-    if (p.declared != nullptr) continue;  // the configuration has a partition of this name
+    if (p.declared != nullptr) continue;  // a configured partition has this name
     p.declared = &(tenancy.queues[name] = queue_of(state, tenant));
     for (const std::uint32_t n : tenant.nodes)
       if (state.nodes[n].declared != nullptr) p.nodes.push_back(state.nodes[n].id);

@@ -1,10 +1,10 @@
-// Queues: the partitions of the configuration, each tenant's own, and what tenants have in the
-// partitions of the configuration.
+// Queues: the configured partitions, each tenant's own queue, and the parts that tenants have of
+// configured partitions.
 //
-// Once there are tenants, every job is a tenant's. One that is sent to a partition of the
-// configuration goes to the tenant's part of it: a queue with the partition's name, limits and
-// those of its nodes that the tenant may use, and with the tenant's quota, price and share. Parts
-// are made when the first job of a tenant comes, and stay.
+// Once there are tenants, every job belongs to one. A job for a configured partition goes into its
+// tenant's part of it. A part is a queue with the partition's name and limits, those of its nodes
+// that the tenant may use, and the tenant's quota, price and share. It is made when the tenant's
+// first job for the partition comes, and stays.
 #pragma once
 
 #include "ctld/core/context.h"
@@ -12,24 +12,24 @@
 
 namespace gantry::core {
 
-// After every compile of the documents: gives each tenant's queue, and what tenants have in
-// partitions of the configuration, its nodes and limits.
+// Call it after every compile of the documents: gives tenants' queues and their parts of configured
+// partitions their nodes and limits.
 void make_queues(MutableState& state);
-// The same for one partition that a tenant has a part of.
+// The same for a single part.
 void fill_part(MutableState& state, Partition& part);
 
-// The tenant's part of the partition, which is made if there is none yet. Invalidates references to
-// partitions.
+// The tenant's part of the partition; it is made if there is none yet. This invalidates references
+// to partitions.
 const Partition& part_of(Context& ctx, PartitionId partition, const std::string& tenant);
 
-// Whose queue it is; null: nobody's.
+// The tenant that has the queue; null if no tenant has it.
 const CompiledTenant* tenant_of(const State& state, const Partition& queue);
 const CompiledTenant* tenant_of(const State& state, const Job& job);
-// "" = nobody's.
+// "" if no tenant has the queue.
 std::string tenant_name_of(const State& state, const Partition& queue);
 
-// A partition of the configuration, where there are tenants: no job starts in it, jobs belong into
-// its parts.
+// True for a whole configured partition if there are tenants: no job starts in it, because jobs
+// belong into its parts.
 bool owes_tenant(const State& state, const Partition& queue);
 
 }  // namespace gantry::core

@@ -13,7 +13,7 @@ namespace gantry::core {
 namespace {
 
 constexpr std::array<std::uint32_t, 3> kThresholds{70, 85, 100};  // percent of nominal
-constexpr std::int64_t kBelow = 5;                                // points
+constexpr std::int64_t kBelow = 5;                                // percentage points
 constexpr Duration kQuiet = minutes(10);
 constexpr std::uint32_t kMostEvents = 1000;  // in one reply
 
@@ -25,7 +25,7 @@ struct Stand {
   }
 };
 
-// Nothing where the tenant owns nothing, or has no limit.
+// Nothing if the tenant owns nothing, or has no limit.
 std::optional<Stand> stand_of(const Context& ctx, std::uint32_t node, std::uint32_t flavor,
                               Resource r) {
   const sched::QuotaTree& quota = *ctx.rt.quota;
@@ -52,7 +52,7 @@ void alert(Context& ctx, std::uint32_t node, std::uint32_t flavor, Resource r, c
   a.percent = percent;
   a.used = stand.used;
   a.nominal = stand.nominal;
-  // A stable form: other programs read it.
+  // The form of this line is stable, because other programs read it.
   ctx.note(fmt::format("quota_filled tenant={} resource={} flavor={} percent={} used={} nominal={}",
                        a.tenant, kResourceTable[static_cast<std::size_t>(r)].name,
                        a.flavor.empty() ? "all" : a.flavor, percent, a.used, a.nominal));
@@ -90,7 +90,7 @@ void quota_taken(Context& ctx, std::uint32_t quota_node, std::uint32_t flavor) {
 
 void quota_given_back(Context& ctx, std::uint32_t quota_node, std::uint32_t flavor) {
   if (ctx.rt.quota_levels.empty()) return;
-  quota_taken(ctx, quota_node, flavor);  // only levels that sank are there to be found
+  quota_taken(ctx, quota_node, flavor);  // use has sunk, so this only lowers levels
 }
 
 void quota_reckoned(Context& ctx) {

@@ -1,6 +1,6 @@
-// Nodes set aside for a time: advance reservations and maintenance windows. Which nodes, for whom
-// and until when is State (tenancy_state.h); the planner keeps other jobs off (timeline.h). Here:
-// who may name one, what a waiting job hears of it, and its end by time.
+// Nodes set aside for a time: advance reservations and maintenance windows. State (tenancy_state.h)
+// has their nodes, users and times, and the planner keeps other jobs off (timeline.h). This file
+// decides who may name one, what a waiting job is told about it, and when it ends.
 #pragma once
 
 #include <optional>
@@ -11,27 +11,28 @@
 namespace gantry::core {
 
 inline constexpr std::size_t kMaxReservations = 1000;
-inline constexpr std::size_t kMaxReservationNames = 1000;  // tenants, or users, of one
+inline constexpr std::size_t kMaxReservationNames = 1000;  // tenants, or users, of one reservation
 
-// May this job name this reservation, and can the window ever hold it? The error says what is
-// wrong.
+// Refuses a job that may not name this reservation, or that its window can never hold. The error
+// says what is wrong.
 Result<void> check_reservation(const Context& ctx, const Identity& who, const Partition& partition,
                                const JobShape& shape, std::optional<Duration> limit,
                                const std::string& name);
 
-// May the waiting job use the reservation of this name that is there now? It may be another one
-// than that for which the job was checked when it was submitted.
+// May the waiting job use the present reservation of this name? It may be another one than that for
+// which the job was checked at submit.
 bool let_into(const State& state, const Job& job, const std::string& name);
 
-// A reservation of this name was made, or is gone: who may use it is looked at again.
+// Call it when a reservation of this name was made or removed: waiting jobs that name it are looked
+// at again.
 void look_at_waiting(Context& ctx, const std::string& name);
 
-// Of a job that waits for, or is kept off by, a reservation of this name.
+// Explains to a job that it waits for, or is kept off by, a reservation of this name.
 std::string reservation_words(const Context& ctx, const Job& job,
-                              const std::string& name);  // its own
+                              const std::string& name);  // the job's own one
 std::string window_words(const Context& ctx, const std::string& name, Instant from);
 
-// What time brings: windows that begin and end.
+// When the next window begins or ends, and what happens then.
 std::optional<Instant> next_window(const Context& ctx);
 void run_windows(Context& ctx);
 

@@ -22,7 +22,8 @@ std::vector<ShareLine> ShareLines::children_of(std::optional<sched::ShareId> par
   for (const sched::ShareId id : parent ? (*children_)[parent->value()] : tops_)
     out.push_back(line(id));
   std::stable_sort(out.begin(), out.end(), [](const ShareLine& a, const ShareLine& b) {
-    // a.shares / a.usage > b.shares / b.usage, without dividing by nothing; no shares come last.
+    // a.shares / a.usage > b.shares / b.usage, without dividing by zero. Nodes without shares come
+    // last.
     const bool none_a = a.shares == 0, none_b = b.shares == 0;
     if (none_a != none_b) return none_b;
     return a.shares * b.usage > b.shares * a.usage;
@@ -31,7 +32,7 @@ std::vector<ShareLine> ShareLines::children_of(std::optional<sched::ShareId> par
 }
 
 double ShareLines::shares_of(const ShareNode& node) const {
-  if (!node.parent) return 1;  // between tenants their share of quota decides, not this
+  if (!node.parent) return 1;  // between tenants the quota decides
   const auto& shares = ctx_.state.tenancy.shares;
   const ShareNode& parent = shares[node.parent->value()];
   const bool project = !parent.parent;

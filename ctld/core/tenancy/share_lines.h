@@ -1,5 +1,5 @@
-// The fair-share tree as of now: what each of its nodes has of shares and of usage, and in which
-// order siblings are served. Made for one request; what it needs of the documents it looks up once.
+// The fair-share tree as of now: shares and usage of each of its nodes, and the order in which
+// siblings are served. Made for one request; each document is looked up only once.
 #pragma once
 
 #include <map>
@@ -26,18 +26,20 @@ class ShareLines {
 
   [[nodiscard]] ShareLine line(sched::ShareId id) const;
 
-  // Children of `parent`, or the tenants; those served first coming first (shares over usage).
+  // Children of `parent`, or the tenants. The one that is served first (greatest shares over usage)
+  // comes first.
   [[nodiscard]] std::vector<ShareLine> children_of(std::optional<sched::ShareId> parent) const;
 
  private:
-  using OfProject = std::pair<double, std::map<std::string_view, double>>;  // its own, its users'
+  // Shares of a project, and of each of its users.
+  using OfProject = std::pair<double, std::map<std::string_view, double>>;
 
   [[nodiscard]] double shares_of(const ShareNode& node) const;
   [[nodiscard]] const std::map<std::string_view, OfProject>& projects_of(
       const std::string& tenant) const;
 
   const Context& ctx_;
-  // Made when children are first asked for.
+  // Made when children are asked for the first time.
   mutable std::optional<std::vector<std::vector<sched::ShareId>>> children_;
   mutable std::vector<sched::ShareId> tops_;
   mutable std::map<std::string, std::map<std::string_view, OfProject>> projects_;

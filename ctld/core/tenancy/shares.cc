@@ -34,7 +34,8 @@ void change_rate(MutableState& state, const Job& job, Instant at, double by,
     ShareNode& node = tenancy.shares[at_node->value()];
     sched::advance(node.usage, at, tenancy.half_life);
     node.running += running;
-    // With nothing left the rate is exactly zero: sums of floating point do not cancel out.
+    // With no attempt left the rate is set to exactly zero, because floating-point sums do not
+    // cancel out.
     node.usage.rate = node.running == 0 ? 0 : node.usage.rate + by;
     state.unfolded.shares.push_back(node.id);
     state.touched.shares.push_back(node.id);

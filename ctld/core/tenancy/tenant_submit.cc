@@ -26,7 +26,8 @@ std::string amount_text(Resource r, std::int64_t amount) {
                       : text;
 }
 
-// What one node of the job would hold, and the whole job, as far as the request says it.
+// The resources that one node of the job and the whole job would hold, as far as the request says
+// it.
 struct Wanted {
   Resources node, job;
 };
@@ -48,7 +49,7 @@ Wanted wanted_of(const JobShape& s, const Partition& partition) {
     w.node.set<Resource::memory>(per_cpu * Times{cores_on_node.value()});
     w.job.set<Resource::memory>(per_cpu * Times{cores.value()});
   }
-  const GpuThousandths each =  // of slices about; exactly when they are given
+  const GpuThousandths each =  // for slices an estimate; exact when they are given
       s.gpu_slice.empty()
           ? kOneGpu
           : least_weight(thousandths_of(ComputeSlices{sched::compute_slices_of(s.gpu_slice)}));
@@ -73,8 +74,8 @@ Result<void> check_most(std::string_view what, const Resources& asked,
   return {};
 }
 
-// Of a range of nodes what the tenant's limit of a job allows: what is asked for on each node grows
-// with their number.
+// Lowers the upper end of a range of nodes to what the tenant's limit of a job allows, because what
+// is asked for on each node grows with the number of nodes.
 void cap_range(const tenancy::Tenant& tenant, const Partition& queue, JobShape& shape) {
   if (!tenant.jobs.max_per_job || shape.max_nodes <= shape.min_nodes) return;
   const Wanted wanted = wanted_of(shape, queue);
@@ -88,7 +89,7 @@ void cap_range(const tenancy::Tenant& tenant, const Partition& queue, JobShape& 
   }
 }
 
-// Who brings how many jobs.
+// The user who brings jobs, and how many.
 struct Newcomers {
   Uid uid;
   std::string user;
@@ -120,7 +121,7 @@ Result<void> check_counts(const Context& ctx, const Newcomers& come,
   return {};
 }
 
-// Submits in the present minute of cluster time, an array as one.
+// Limits submits in the present minute of cluster time; an array counts as one.
 Result<void> check_rate(Context& ctx, const tenancy::Tenant& tenant) {
   if (!tenant.counts.submits_per_minute) return {};
   SubmitWindow& window = ctx.rt.submit_windows[ctx.state.partition_ids.at(tenant.name)];
@@ -137,7 +138,7 @@ Result<void> check_rate(Context& ctx, const tenancy::Tenant& tenant) {
   return {};
 }
 
-// Of the flavors that the nodes of its queue have, at least one must be able to hold it one day.
+// At least one flavor of the queue's nodes must be able to hold the job one day.
 Result<void> check_quota(const Context& ctx, const CompiledTenant& tenant, const Partition& queue,
                          const JobShape& shape, const Resources& wanted) {
   const auto& nodes = ctx.state.tenancy.compiled.nodes;
@@ -158,7 +159,7 @@ Result<void> check_quota(const Context& ctx, const CompiledTenant& tenant, const
     why = ctx.rt.quota->never_fits(tenant.quota_node, {f, wanted});
     if (!why) return {};
   }
-  if (!why) return {};  // no node at all: the shape's own check says so
+  if (!why) return {};  // no node at all: the check of the shape says so
   const Resource r = why->resource;
   const std::string& flavor = ctx.state.tenancy.compiled.view->flavors[why->flavor].name;
   const sched::QuotaTree& quota = *ctx.rt.quota;
@@ -174,7 +175,7 @@ Result<void> check_quota(const Context& ctx, const CompiledTenant& tenant, const
           amount_text(r, quota.usage(tenant.quota_node, why->flavor, r))));
 }
 
-// What the job asks for, against the tenant's maxima and what its quota can ever allow.
+// Checks what the job asks for against the tenant's maxima and what its quota can ever allow.
 Result<void> check_amounts(const Context& ctx, const CompiledTenant& tenant,
                            const Partition& partition, const JobShape& shape) {
   const tenancy::Tenant& t = tenant.effective;
@@ -195,7 +196,7 @@ Result<void> resolve_class(const State& state, const Identity& who, const Compil
   }
   std::vector<std::string> allowed;
   for (std::uint32_t i = 0; i < classes.size(); ++i) {
-    // One that was removed ranks the jobs that still have it, as another; nobody gets it any more.
+    // Jobs that still have a removed class rank as in another one; no new job can get it.
     if (state.tenancy.compiled.classes.at(i).name != classes[i].name) continue;
     const bool may =
         is_admin(who) || (tenant != nullptr ? std::binary_search(tenant->allowed_classes.begin(),
@@ -236,7 +237,7 @@ bool has_project(const CompiledTenant& tenant, const std::string& name) {
                      [&](const tenancy::Project& p) { return p.name == name; });
 }
 
-// The first few: a cluster may have a thousand.
+// Only the first few names, because a cluster may have a thousand tenants.
 std::string some_of(const std::vector<std::string>& names) {
   constexpr std::size_t kMostNamed = 12;
   const std::size_t shown = std::min(names.size(), kMostNamed);
@@ -258,7 +259,7 @@ tl::unexpected<Error> no_tenant(const State& state, const Identity& who) {
                           who.owner.user));
 }
 
-// The tenant whose job it is to be.
+// The tenant that the job will belong to.
 Result<std::string> choose_tenant(const State& state, const Identity& who, const QueueWish& wish) {
   const auto& tenants = state.tenancy.compiled.tenants;
   const CompiledTenant* present = state.tenancy.tenant(wish.present);
@@ -266,7 +267,7 @@ Result<std::string> choose_tenant(const State& state, const Identity& who, const
       (wish.account.empty() || wish.account == wish.present || has_project(*present, wish.account)))
     return wish.present;
   std::vector<std::string> mine = tenants_of(state, who);
-  // A tenant in which the asker has no role is answered as a word that names nothing.
+  // A tenant in which the asker has no role is answered like a name that does not exist.
   const auto role = role_in(state, who, wish.account);
   if (tenants.contains(wish.account) && (role || is_operator(state, who))) {
     if (role.value_or(Role::viewer) >= Role::user) return wish.account;
@@ -274,7 +275,8 @@ Result<std::string> choose_tenant(const State& state, const Identity& who, const
                 fmt::format("{} may not submit to tenant {}", who.owner.user, wish.account));
   }
   if (mine.empty()) return no_tenant(state, who);
-  // Any tenant's admin can give a role in it to anybody: that alone must not take others theirs.
+  // Any tenant's admin can give anybody a role there. So with several roles, the only tenant in
+  // which the user has had jobs is taken, and a new role alone does not change a user's tenant.
   if (mine.size() > 1 && wish.account.empty()) {
     std::vector<std::string> known;
     std::copy_if(mine.begin(), mine.end(), std::back_inserter(known),
@@ -316,7 +318,7 @@ Result<const Partition*> choose_queue(Context& ctx, const Identity& who, const Q
     if (state.tenancy.queues.contains(named)) {
       const auto role = role_in(state, who, named);
       if (role.value_or(Role::viewer) >= Role::user) return partition;
-      // A tenant's queue in which the asker has no role is not told from one that is not there.
+      // A tenant's queue in which the asker has no role is answered like one that does not exist.
       if (!role && !is_operator(state, who))
         return fail(ErrorCode::not_found, fmt::format("there is no partition \"{}\"", named));
       return fail(ErrorCode::permission_denied,
@@ -429,7 +431,7 @@ Result<void> check_moved(const Context& ctx, const Job& job, const Partition& qu
     return fail(ErrorCode::limit_exceeded,
                 fmt::format("the job may get {} nodes; by its limit of a job tenant {} allows {}",
                             asked, tenant->effective.name, shape.max_nodes));
-  if (tenant == tenant_of(ctx.state, job)) return {};  // it is there already
+  if (tenant == tenant_of(ctx.state, job)) return {};  // the job is in this tenant already
   Newcomers come{job.uid, std::string(ctx.state.names.text(job.user))};
   come.array = job.is_array();
   if (come.array) come.jobs = job.tasks->pending.count();

@@ -1,6 +1,6 @@
-// The tenant's part of a submit: which queue it goes to, as whom, in which class, and whether the
-// tenant's limits can ever allow it. What can never fit is refused here, with numbers; what can
-// later is queued, and its verdict says what it waits for.
+// The tenant's part of a submit: the job's queue, account and class, and whether the tenant's
+// limits can ever allow the job. A job that can never fit is refused here, with numbers. One that
+// can fit later is queued, and its verdict says what it waits for.
 #pragma once
 
 #include "common/tenancy/tenancy.h"
@@ -8,48 +8,50 @@
 
 namespace gantry::core {
 
-// What a submit or an update says of where the job goes.
+// The queue and account that a submit or an update asks for.
 struct QueueWish {
-  std::string partition;     // "" = not said
-  std::string account;       // a project or a tenant; "" = not said
-  std::string present = {};  // the tenant that a waiting job has; "" = none
+  std::string partition;     // "" = not named
+  std::string account;       // a project or a tenant; "" = not named
+  std::string present = {};  // the present tenant of a waiting job; "" = none
 };
 
-// The queue of such a job: of the tenant that is named by partition or account, else of the asker's
-// only tenant; where there are no tenants the partition, or the default one. What a tenant has in a
-// partition of the configuration is made when it is first asked for, so references to partitions
-// from before are invalid.
+// The queue for this wish. The tenant is the one that partition or account names, else the asker's
+// only one. Without tenants it is the named partition or the default one. A tenant's part of a
+// configured partition is made when it is first asked for, so references to partitions from before
+// become invalid.
 Result<const Partition*> choose_queue(Context& ctx, const Identity& who, const QueueWish& wish);
 
-// Whom a job is charged to: a user belongs to the projects that name the user and to those that
-// name nobody; to the tenant's admins and the cluster's all are open.
+// A user, and whether all projects are open to the user. A user belongs to the projects that name
+// the user, and to those that name nobody; admins of the tenant and of the cluster may charge all
+// projects.
 struct Payer {
   std::string user;
   bool all_projects = false;
 };
-// What `who` may charge in the tenant for a job of `user`.
+// The projects that `who` may charge in the tenant, for a job of `user`.
 Payer payer_of(const State& state, const Identity& who, const std::string& user,
                const std::string& tenant);
 
-// The project that `named` is in the tenant; with none named, or the tenant, the first that names
-// the user, or the first that is open. not_found: there is none such; permission_denied: it is
-// others'.
+// The project that `named` means in the tenant. If `named` is empty or the tenant's name, it is the
+// first project that names the user, or else the first open one. Errors: not_found (no such
+// project), permission_denied (the user does not belong to it).
 Result<std::string> project_of(const Payer& payer, const tenancy::Tenant& tenant,
                                const std::string& named);
 
-// In the queue of a tenant: resolves account and priority class, fills in defaults, checks limits,
-// counts, rate and quota. Where there are no tenants: checks the priority class. `beside` jobs of
-// the tenant come with it.
+// In a tenant's queue: resolves account and priority class, fills in defaults, and checks limits,
+// counts, rate and quota. Without a tenant: checks the priority class. `beside` more jobs of the
+// tenant come together with it.
 Result<void> check_tenant(Context& ctx, const Identity& who, const Partition& partition,
                           JobSpec& spec, bool test_only, std::uint64_t beside);
 
-// A waiting job is to go into another queue: maxima, counts and quota of the tenant that has it.
-// What the tenant can have at all, by a queued job that asks for something else there.
+// check_reshaped(): the tenant's maxima and quota for a queued job with a new shape, whose range of
+// nodes is capped. check_moved(): maxima, quota and counts for a waiting job that goes into another
+// queue.
 Result<void> check_reshaped(const Context& ctx, const Partition& queue, JobShape& shape);
 Result<void> check_moved(const Context& ctx, const Job& job, const Partition& queue);
 
-// What the whole job would hold of its tenant's quota, as far as the request says it: parts and
-// slices of GPUs by their weight, a slice by a lower bound.
+// The quota that the whole job would use in its tenant, as far as the request says it. Parts and
+// slices of GPUs count by their weight; for a slice it is a lower bound.
 Resources asked_of_quota(const JobShape& shape, const Partition& queue);
 
 }  // namespace gantry::core

@@ -33,7 +33,7 @@ void make_quota(Context& ctx) {
   });
 }
 
-// The documents with what was approved for a while added to quota.
+// The documents, with approved increases added to the quota.
 Documents with_increases(const State& state, const Documents& documents) {
   Documents out = documents;
   for (const auto& [number, increase] : state.budgets.increases) {
@@ -58,7 +58,7 @@ void compile_tenancy(Context& ctx) {
   CompiledTenancy compiled = compile(
       with_increases(state, state.tenancy.documents), state.tenancy.class_names, traits_of(state),
       state.tenancy.revision, state.tenancy.half_life, loose_tenants(ctx.config));
-  if (weighted(ctx.config)) {  // the sum takes the place of Fair Tree
+  if (weighted(ctx.config)) {  // the weighted sum replaces Fair Tree
     auto view = std::make_shared<sched::Tenancy>(*compiled.view);
     view->fair_share = false;
     compiled.view = std::move(view);
@@ -144,7 +144,8 @@ Rank rank_of(const State& state, const Job& job, Instant now, Duration age_step)
   std::int32_t most = std::numeric_limits<std::int32_t>::max();
   for (const tenancy::PriorityClass& c : classes)
     if (c.preempts && c.value > own.value) most = std::min(most, c.value - 1);
-  // A small job must not save up the age with which it goes before all others once it is large.
+  // A small job must not save up the age with which it goes before all others, and then ask for
+  // more.
   const Instant since = std::max(job.eligible, job.asked_more);
   const std::int64_t steps = std::max<std::int64_t>(0, (now - since).us) / age_step.us;
   rank.value = static_cast<std::int32_t>(std::min<std::int64_t>(most, own.value + steps));
@@ -155,7 +156,7 @@ Rank rank_of(const State& state, const Job& job, Instant now, Duration age_step)
 
 sched::ShareChanged share_view(const State& state, const ShareNode& node) {
   sched::ShareChanged view{node.id, node.parent, 1, node.usage};
-  if (!node.parent) return view;  // between tenants their share of quota decides, not this
+  if (!node.parent) return view;  // between tenants the quota decides
   const auto& shares = state.tenancy.shares;
   const ShareNode& parent = shares[node.parent->value()];
   const bool project = !parent.parent;
@@ -182,7 +183,7 @@ sched::ReservationChanged reservation_view(const State& state, const AdvanceRese
 void tell_tenancy(const Context& ctx, std::vector<sched::Change>& out) {
   out.emplace_back(sched::TenancyChanged{ctx.state.tenancy.compiled.view});
   for (const sched::NodeChanged& node : ctx.rt.node_views) out.emplace_back(node);
-  // The queues of tenants that are gone, too: they are no tenant's any more.
+  // Queues of removed tenants are told too, because they belong to no tenant any more.
   for (const sched::PartitionChanged& partition : ctx.rt.partition_views)
     out.emplace_back(partition);
   for (const ShareNode& node : ctx.state.tenancy.shares)

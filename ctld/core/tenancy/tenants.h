@@ -1,5 +1,5 @@
-// Tenants at work in the core: the documents compiled against the nodes there are, each tenant's
-// queue as a partition, quota in use, and what the scheduler is told of all that.
+// Tenants at work in the core: the documents compiled against the present nodes, each tenant's
+// queue as a partition, quota in use, and what the scheduler is told of all this.
 #pragma once
 
 #include "ctld/core/context.h"
@@ -8,29 +8,30 @@
 
 namespace gantry::core {
 
-// After start() and after every change of the documents: compiles them, gives each tenant's queue
-// its nodes and limits, makes the quota in use anew, and (once running) tells the scheduler.
+// Call it after start() and after every change of the documents. It compiles them, gives each
+// tenant's queue its nodes and limits, counts the quota in use anew, and (once running) tells the
+// scheduler.
 void compile_tenancy(Context& ctx);
 
-// These documents against the present nodes; nothing is changed.
+// Compiles documents against the present nodes; changes nothing.
 CompiledTenancy compile_for(const Context& ctx, const Documents& documents);
 CompiledTenancy compile_for(const State& state, const Documents& documents, LooseTenants loose);
 
-// What a placement uses of its tenant's quota on one of its nodes.
+// The quota that a grant uses in its tenant.
 sched::QuotaNeed quota_need(const CompiledTenancy& compiled, const sched::NodeGrant& grant);
 sched::QuotaNeed quota_need(const State& state, const sched::NodeGrant& grant);
-// All grants of a start together; they are of one flavor.
+// All grants of a start together; all must be of one flavor.
 sched::QuotaNeed quota_need(const State& state, const std::vector<sched::NodeGrant>& grants);
 
-// The quota node of the job's queue; nothing without a tenant.
+// The quota node of the queue; nothing without a tenant.
 std::optional<std::uint32_t> quota_node_of(const State& state, PartitionId partition);
 
 void use_quota(Context& ctx, const Job& job, const sched::NodeGrant& grant);
 void free_quota(Context& ctx, const Job& job, const sched::NodeGrant& grant);
 
-// The value of its priority class, raised by waiting: by one for each age_step, at most to one
-// below the lowest class above it that preempts. With the instant of the next step, if there is
-// one. `age_step`: of classes that give none; 0: these are not raised.
+// The value of the job's priority class, raised by one for each age_step that the job has waited.
+// It stays below the lowest class above it that preempts. `next` is the time of the next step, if
+// there is one. `age_step` is used for classes without their own; 0: these are not raised.
 struct Rank {
   std::int32_t value = 0;
   std::optional<Instant> next;
@@ -38,9 +39,9 @@ struct Rank {
 };
 Rank rank_of(const State& state, const Job& job, Instant now, Duration age_step = {});
 
-// Changes for the scheduler: everything (after a compile), or the shares touched since.
+// Adds changes for the scheduler: everything (after a compile).
 void tell_tenancy(const Context& ctx, std::vector<sched::Change>& out);
-void tell_shares(Context& ctx);
+void tell_shares(Context& ctx);  // tells the scheduler the shares that were touched
 sched::ShareChanged share_view(const State& state, const ShareNode& node);
 sched::ReservationChanged reservation_view(const State& state,
                                            const AdvanceReservation& reservation);

@@ -1,11 +1,12 @@
 // Orders to nodes, derived from what a job is and what was sent last; see settle.h.
 //
-//   launched                    -> Launch (several nodes, or components: held)
-//   ready, and so are all       -> Go
-//   running, and it is other    -> Freeze
-//   finishing, not released     -> Terminate
+//   launched                     -> Launch (held, if there are more nodes or components)
+//   ready, and so are all        -> Go
+//   running, not as wanted       -> Freeze (to freeze or to thaw)
+//   finishing, not released      -> Terminate
 //
-// An order that has no effect on State is sent again, with growing pauses; nodes take each once.
+// An order that has not changed State yet is sent again, with growing pauses. A node carries out
+// each order once.
 #include <fmt/core.h>
 
 #include "common/assert.h"
@@ -62,14 +63,14 @@ void fill_array(const State& state, const Job& job, proto::Launch& launch) {
   launch.array_step = indexes.ranges().front().step;
 }
 
-// Components are placed together, so all of them are known when the first one is launched.
+// Components are placed together, so all of them are placed when the first one is launched.
 void fill_components(const State& state, const Job& job, proto::Launch& launch) {
   const auto& het = class_of(state, job).het;
   for (std::uint32_t i = 0; het && launch.runs_batch && i < het->size; ++i) {
     proto::HetGroup& group = launch.het.emplace_back();
     group.job = het->member(i);
     const Job* part = state.jobs.find(group.job);
-    if (part == nullptr || !part->placed()) continue;  // cancelled by itself
+    if (part == nullptr || !part->placed()) continue;  // this one was cancelled alone
     const auto stored = codec::decode<StoredSpec>(spec_bytes(state, *part));
     GANTRY_ASSERT(stored.has_value(), "a spec that was read once");
     group.partition = state.partition(class_of(state, *part).partition).name;
@@ -118,10 +119,10 @@ void send_launch(Context& ctx, const Job& job, std::uint32_t index) {
   ctx.send(active.nodes[index].grant.node, std::move(launch), std::move(blobs));
 }
 
-// The words after "CANCELLED AT" are what clients of Slurm look for.
+// Clients of Slurm look for the words after "CANCELLED AT".
 std::string notice_of(const State& state, const Job& job, const NodeRun& run) {
   const Finish& finish = *job.active->finish;
-  if (!job.started) return {};  // nobody reads it
+  if (!job.started) return {};  // it has no output that somebody reads
   std::string_view why;
   if (finish.requeue == RequeueWhy::asked)
     why = " DUE TO JOB REQUEUE";
@@ -148,7 +149,7 @@ void send_terminate(Context& ctx, const Job& job, const NodeRun& run) {
   proto::Terminate order;
   order.stamp = ctx.stamp(run.grant.node);
   order.key = {job.id, job.attempt};
-  // Counted from the decision: a repetition does not give more time.
+  // The grace counts from the decision, so a repeated order does not give more time.
   const Duration grace = finish.grace.value_or(ctx.config.controller.kill_wait);
   order.grace = std::max(Duration{}, grace - (ctx.now - finish.since));
   order.notice = notice_of(ctx.state, job, run);

@@ -1,4 +1,4 @@
-// Sending; see context.h.
+// Sending orders to nodes; see context.h.
 #include "ctld/core/context.h"
 
 #include <algorithm>

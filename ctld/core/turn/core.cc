@@ -38,7 +38,7 @@ struct Core::Private {
   Runtime rt;
   Turn turn;
   Loader loader;
-  EventSeq last_seq{};  // recorded, or replayed
+  EventSeq last_seq{};  // newest event, recorded or replayed
   JobId last_at_start{};
   Recorder recorder;
   Context context(MutableState& state, Instant now) {
@@ -71,10 +71,10 @@ void take(Context& ctx, ConnectionClosed&& closed) {
   drop_waits(ctx, closed.connection);
 }
 
-// A node that has been given a newer job id than we know of moves ours on
-// (handle_node_register.cc), by so much in all since our start: otherwise one node could repeat it
-// until the table of jobs, which has a place for every 256 ids, takes all memory, now and after
-// each restart.
+// A node that was ordered to start a job with a higher id than the newest known one raises last_job
+// (handle_node_register.cc). Since a start of the controller it may do so only by a fixed number in
+// all. Otherwise one node could repeat it until the table of jobs, which has a place for every 256
+// ids, takes all memory, now and after each restart.
 void believe_ids(JobId last_at_start, FromNode& from) {
   auto* registration = std::get_if<proto::NodeRegister>(&from.message);
   if (registration != nullptr &&
@@ -132,7 +132,7 @@ Result<void> Core::replay(const store::JournalEntry& entry) {
     apply(*state_, event->at, event->event);
   else
     apply_and_tell(*state_, entry.seq, event->at, event->event, p_->config.cluster, p_->turn.usage);
-  state_->touched.clear();  // start() looks at everything
+  state_->touched.clear();  // start() looks at every job and node
   p_->last_seq = entry.seq;
   return {};
 }
@@ -175,7 +175,7 @@ Result<void> Core::start(Instant now) {
   });
   settle(ctx);
   for (const auto& [id, one] : state_->triggers.all) watch_idle(ctx, one);
-  p_->turn.changes.clear();  // full_view() has them
+  p_->turn.changes.clear();  // they are in full_view()
   p_->rt.running = true;
   return {};
 }
@@ -241,7 +241,7 @@ Result<Identity> Core::inside_identity(std::string_view node, const proto::Attem
   if (job != nullptr && from != nullptr && job->placed() && job->attempt == key.attempt)
     for (const NodeRun& run : job->active->nodes) {
       if (run.grant.node != from->id || run.state == RunState::released) continue;
-      // Asked for each message out of a job: nothing but the owner is read.
+      // Only the owner is read, because this is asked for each message out of a job.
       auto stored = codec::decode<SpecOwner>(spec_bytes(*state_, *job));
       GANTRY_ASSERT(stored.has_value(), "a spec that was read once");
       return Identity{std::move(stored->owner), proto::Role::user, key, {}, {}};

@@ -1,6 +1,6 @@
-// A plan is a proposal. Each start is checked again against State as it is now, in the plan's
-// order, and becomes fact (JobPlaced) or is dropped and counted; the job stays queued, and a later
-// plan sees what changed. Verdicts and estimates are taken as they are.
+// A plan is a proposal. Each start is checked again against the present State, in the plan's order.
+// It becomes fact (JobPlaced), or it is dropped and counted; then the job stays queued, and a later
+// plan sees what has changed. Verdicts and estimates are taken over unchecked.
 #include <algorithm>
 #include <set>
 #include <span>
@@ -23,7 +23,7 @@
 namespace gantry::core {
 namespace {
 
-// Whose pool the node is in, and what that asks of jobs: documents may have changed since the plan.
+// Why the pool of the node excludes the job, or nothing. Documents may have changed since the plan.
 std::optional<std::string> pool_objection(const Context& ctx, const Node& node,
                                           const Partition& partition, const JobShape& shape) {
   const auto& nodes = ctx.state.tenancy.compiled.nodes;
@@ -40,7 +40,7 @@ std::optional<std::string> pool_objection(const Context& ctx, const Node& node,
   return std::nullopt;
 }
 
-// Why these grants cannot be had, or nothing.
+// Why the node cannot give these grants, or nothing.
 std::optional<std::string> objection(const Context& ctx, const Partition& partition,
                                      const JobShape& shape, bool exclusive,
                                      const std::vector<sched::NodeGrant>& grants) {
@@ -79,7 +79,7 @@ std::optional<std::string> objection(const Context& ctx, const Partition& partit
   return std::nullopt;
 }
 
-// Why its tenant may not have these grants now, or nothing.
+// Why the tenant may not have these grants now, or nothing.
 std::optional<std::string> quota_objection(const Context& ctx, const Partition& partition,
                                            const std::vector<sched::NodeGrant>& grants) {
   const auto node = quota_node_of(ctx.state, partition.id);
@@ -97,11 +97,11 @@ std::optional<std::string> quota_objection(const Context& ctx, const Partition& 
 void drop(Context& ctx, JobId job, const std::string& why) {
   ++ctx.rt.stats.plan_drops;
   ctx.note(fmt::format("plan: start of job {} dropped: {}", job.value(), why));
-  // The scheduler is told nothing: its replica never had this start.
+  // There is no change for the scheduler, because its replica never had this start.
   ctx.turn.schedule = true;
 }
 
-// The scheduler has the job no more under its old id.
+// Places the job. The scheduler does not have the job under its old id any more.
 void place(Context& ctx, JobId id, std::vector<sched::NodeGrant>&& grants, bool exclusive) {
   const Attempt attempt(ctx.state.jobs.at(id).attempt.value() + 1);
   const double charge = charge_of(ctx.state, grants);
@@ -151,7 +151,7 @@ void apply_start(Context& ctx, sched::Start&& start) {
   place(ctx, element, std::move(start.grants), exclusive);
 }
 
-// What quota earlier components of the same job take, while the later ones are asked about.
+// Counts the quota that earlier components of the same job take while later ones are checked.
 class QuotaTrial {
  public:
   explicit QuotaTrial(Context& ctx) : ctx_(ctx) {}
@@ -190,7 +190,7 @@ std::optional<std::string> objection_beside(Context& ctx, const sched::Start& st
   return std::nullopt;
 }
 
-// The components of a heterogeneous job: all become fact, or none does.
+// Starts all components of a heterogeneous job, or none.
 void apply_together(Context& ctx, std::span<sched::Start> starts) {
   const HetPart het = *class_of(ctx.state, ctx.state.jobs.at(starts[0].job)).het;
   if (het.offset != 0 || starts.size() != het.size)
@@ -215,7 +215,7 @@ void apply_together(Context& ctx, std::span<sched::Start> starts) {
   for (sched::Start& start : starts) place(ctx, start.job, std::move(start.grants), alone(start));
 }
 
-// How many starts from here on belong together: components stand side by side.
+// The number of starts from here on that belong together; components stand side by side in a plan.
 std::size_t together(const State& state, std::span<const sched::Start> starts) {
   const auto het_of = [&](const sched::Start& start) {
     const Job* job = state.jobs.find(start.job);
@@ -241,7 +241,8 @@ std::string_view to_text(sched::PreemptWhy why) {
   return "";
 }
 
-// Its nodes stay its own until they have let go; the scheduler keeps them for the other.
+// Ends the victim. Its nodes stay its own until they have let go; the scheduler keeps them for the
+// job that it was preempted for.
 void apply_preempt(Context& ctx, const sched::Preempt& p) {
   const Job* victim = ctx.state.jobs.find(p.victim);
   const Job* other = ctx.state.jobs.find(p.for_job);
@@ -266,7 +267,7 @@ void apply_preempt(Context& ctx, const sched::Preempt& p) {
   const PartitionId queue = class_of(ctx.state, *other).partition;
   const std::string payer = ctx.state.partition(queue).payer();
   const std::string other_text = fmt::format("job {} of {}", display_id(ctx.state, *other), payer);
-  // The cause is the victim's to read, for ever; whose job came is another tenant's business.
+  // The victim's users can always read the cause, so it must not name a job of another tenant.
   const bool same = ctx.state.partition(class_of(ctx.state, *victim).partition).payer() == payer;
   e.cause = fmt::format("preempted for {}{}", same ? other_text : "a job of another tenant",
                         to_text(p.why));
@@ -304,14 +305,15 @@ void apply_plan(Context& ctx, sched::Plan&& plan) {
   for (sched::ClassVerdict& v : plan.verdicts) {
     const Job* head = ctx.state.jobs.find(v.head);
     if (head == nullptr || ctx.rt.marks.at(v.head).told.startable == 0)
-      continue;  // the next plan has another one
+      continue;  // the next plan has another head
     verdict_changes(ctx, head->cls, v);
     ctx.rt.verdicts.set(ctx.state.classes, head->cls, std::move(v));
   }
-  // Only some plans estimate; the others know their reserved heads and leave the rest as it is.
+  // Only some plans estimate all starts; the others estimate only their reserved heads, and leave
+  // older estimates as they are.
   if (plan.estimated) ctx.rt.expected.clear();
   for (sched::Expected& e : plan.expected) ctx.rt.expected.insert_or_assign(e.job, std::move(e));
-  // One that started nothing would come out the same until something changes.
+  // A plan that started nothing would come out the same until something changes.
   if (plan.stats.budget_spent && ctx.rt.stats.starts != starts) ctx.turn.schedule = true;
 }
 

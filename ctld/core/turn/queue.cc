@@ -1,5 +1,5 @@
-// What the scheduler's replica is told: jobs that may start, nodes, partitions. Each call compares
-// with what was told last and says only what changed.
+// Changes for the scheduler's replica: jobs that may start, nodes, partitions. Each call compares
+// with what the scheduler was told last and tells only what has changed.
 #include "ctld/core/job/eligible.h"
 #include "ctld/core/job/rows.h"
 #include "ctld/core/money/budget_gate.h"
@@ -59,7 +59,8 @@ sched::NodeChanged node_view(const Context& ctx, const Node& node) {
   view.name = node.name;
   view.available = available(ctx, node);
   view.cpus = node.cpus;
-  // The node's word: the scheduler looks at each of them, and each has a core at least.
+  // The node reported this number, and the scheduler walks over sockets, so it is at most the
+  // number of cores.
   view.sockets = std::clamp(node.facts.sockets, 1u,
                             std::max(1u, static_cast<std::uint32_t>(node.cpus.size())));
   if (node.declared == nullptr) return view;
@@ -133,7 +134,8 @@ sched::JobPlaced placed_view(const State& state, const Job& job) {
   view.sharing = class_of(state, job).shape.sharing;
   view.anti_affinity = class_of(state, job).shape.anti_affinity;
   view.ends_by = limit_end(state, job);
-  // A victim is on its way out; what else finishes was told with other words, or ends by itself.
+  // A preempted job is leaving. Other finishing jobs were told in another way, or end by
+  // themselves.
   if (job.phase != Phase::finishing || !job.active->finish->grace) return view;
   view.leaving = true;
   const Instant gone = job.active->finish->since + *job.active->finish->grace;
@@ -160,7 +162,7 @@ void make_views(Context& ctx) {
 }
 
 void add_partition_view(Context& ctx, const Partition& partition) {
-  if (!ctx.rt.running) return;  // make_views() is to come
+  if (!ctx.rt.running) return;  // make_views() comes later
   view_partition(ctx, partition);
   ctx.turn.changes.emplace_back(ctx.rt.partition_views.back());
 }

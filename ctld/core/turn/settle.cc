@@ -26,17 +26,18 @@ void settle_touched(Context& ctx) {
       sync_node(ctx, node);
       set_timer(ctx, node);
     }
-    // An array is touched by each of its elements, and all of these are looked at for it.
+    // Each element touches its array. The array's waiting elements are looked at once for all of
+    // these.
     std::set<JobId> arrays;
     for (const JobId id : jobs) {
       if (state.jobs.find(id) == nullptr) continue;
       settle_dependents(ctx, id);
-      if (draw_consequences(ctx, id)) continue;  // it is touched again
+      if (draw_consequences(ctx, id)) continue;  // it was touched again
       const Job* job = state.jobs.find(id);
       if (job == nullptr) continue;
       sync_queue(ctx, *job);
       sync_suspension(ctx, *job);
-      // Decides for waiting elements, too.
+      // The limit of running tasks decides about waiting elements too.
       if (job->is_array() && job->tasks->max_running && arrays.insert(id).second)
         for (const JobId element : job->tasks->queued) sync_queue(ctx, state.jobs.at(element));
       pull_triggers(ctx, *job);

@@ -1,5 +1,5 @@
-// Consequences for one job: how a lost part ends the whole, when the last node has let go, what a
-// dependency that cannot be met means, when an array is over.
+// Consequences for one job: how the loss of one node ends the whole job, when the last node has let
+// go, what follows from a dependency that cannot be met, and when an array is over.
 #include <algorithm>
 
 #include <fmt/core.h>
@@ -13,15 +13,15 @@
 namespace gantry::core {
 namespace {
 
-constexpr Duration kBackoffFirst = seconds(30);  // after a failed start; doubles
+constexpr Duration kBackoffFirst = seconds(30);  // pause after a failed start; doubles
 constexpr Duration kBackoffMost = minutes(10);
 
-// Why nothing more may be tried, or nothing.
+// Why the job is requeued after a node let go for this cause; nothing: it is not requeued.
 std::optional<RequeueWhy> requeue_after(const Job& job, proto::ExitCause cause) {
   if (!job.may_requeue) return std::nullopt;
   switch (cause) {
     case proto::ExitCause::fenced:
-    case proto::ExitCause::shim_lost:  // all of it was killed: nothing of the attempt runs on
+    case proto::ExitCause::shim_lost:  // all was killed: nothing of the attempt is left
     case proto::ExitCause::node_rebooted: return RequeueWhy::node_failure;
     case proto::ExitCause::launch_failed: return RequeueWhy::launch_failure;
     default: return std::nullopt;
@@ -51,7 +51,7 @@ std::string cause_text(const std::string& node, const NodeRun& run, bool batch_n
   return what.find(node) == std::string::npos ? fmt::format("{}: {}", node, what) : what;
 }
 
-// The first node that let go of a job that is not finishing decides how it ends.
+// If the job is not finishing yet, the first node that let go of it decides how it ends.
 bool decide_end(Context& ctx, const Job& job) {
   const auto& nodes = job.active->nodes;
   const auto gone = std::find_if(nodes.begin(), nodes.end(), [](const NodeRun& run) {
@@ -64,7 +64,7 @@ bool decide_end(Context& ctx, const Job& job) {
   e.outcome = outcome_of(gone->cause, gone->exit, batch_node);
   e.cause = cause_text(ctx.state.node(gone->grant.node).name, *gone, batch_node);
   e.requeue = requeue_after(job, gone->cause);
-  if (!batch_node) e.exit = ExitStatus{};  // the batch script's end is our doing
+  if (!batch_node) e.exit = ExitStatus{};  // the batch script was ended by us
   ctx.record(std::move(e));
   return true;
 }
@@ -89,14 +89,14 @@ void requeue(Context& ctx, const Job& job) {
   ctx.record(std::move(e));
 }
 
-// What became of a node from which no word about its start can come any more.
+// True if the node can no longer report whether its part of the job started.
 bool lost_sight(const NodeRun& run) {
   return run.cause == proto::ExitCause::fenced || run.cause == proto::ExitCause::node_rebooted ||
          run.cause == proto::ExitCause::shim_lost || run.perhaps_over;
 }
 
-// A job whose start was given up had run after all: its own end counts, or (if it may run only
-// once) that it was cut short. It may have run where the node was lost before it could tell.
+// The end of a job whose start was given up although it had run: its own end counts or, if it may
+// run only once, node_fail. It may also have run on a node that was lost before it could report.
 std::optional<Outcome> ran_after_all(const Job& job) {
   if (job.active->finish->requeue != RequeueWhy::start_timeout) return std::nullopt;
   const auto& nodes = job.active->nodes;
@@ -109,8 +109,9 @@ std::optional<Outcome> ran_after_all(const Job& job) {
   return job.may_requeue ? std::nullopt : std::optional(Outcome::node_fail);
 }
 
-// Whoever was stopped, or could not hear the node, ends jobs for their time that were over in time.
-// Their own end counts: this one was not ended by order, and it says when it was.
+// A controller that was stopped, or could not hear the node, may end a job for its time limit or
+// deadline although it had ended in time. Then the job's own end counts: the node reports when it
+// ended, and that no order ended it.
 std::optional<Outcome> ended_in_time(const State& state, const Job& job) {
   const NodeRun& batch = job.active->nodes.front();
   if (batch.cause != proto::ExitCause::exited && batch.cause != proto::ExitCause::out_of_memory)
@@ -131,7 +132,7 @@ void count_end(Context& ctx, Outcome outcome) {
   }
 }
 
-// The last node let go.
+// Ends or requeues the job when its last node has let go.
 bool close_attempt(Context& ctx, const Job& job) {
   if (!job.active->all_released()) return false;
   const Finish& finish = *job.active->finish;
@@ -158,7 +159,7 @@ bool close_attempt(Context& ctx, const Job& job) {
   return true;
 }
 
-// Tasks whose aftercorr counterpart failed, or a job whose dependencies cannot be met.
+// Cancels tasks whose aftercorr counterpart failed, or a job whose dependencies cannot be met.
 bool cancel_never(Context& ctx, const Job& job) {
   if (!job.dependencies || !job.dependencies->cancel_on_never) return false;
   constexpr auto kCause = "DependencyNeverSatisfied: a dependency can never be met";
@@ -223,7 +224,7 @@ void end_job(Context& ctx, JobId id, Outcome outcome, std::string cause) {
     case Phase::running:
       ctx.record(event::JobFinishing{id, outcome, {}, std::move(cause), {}, {}});
       return;
-    case Phase::finishing:  // a person's word goes before a requeue
+    case Phase::finishing:  // an end by request replaces a requeue
       if (job.active->finish->requeue)
         ctx.record(event::JobFinishing{id, outcome, {}, std::move(cause), {}, {}});
       return;

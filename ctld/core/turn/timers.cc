@@ -1,5 +1,5 @@
-// Time: each job and each node has at most one entry in an ordered set, saying when it wants to be
-// looked at. Looking checks everything that may be due, so an entry too many does no harm.
+// Time: each job and each node has at most one entry in an ordered set, which says when it has to
+// be looked at. A look checks everything that may be due, so a superfluous entry does no harm.
 #include <fmt/core.h>
 
 #include "common/text/text.h"
@@ -17,21 +17,21 @@
 namespace gantry::core {
 namespace {
 
-constexpr Duration kStuckMargin = seconds(60);  // after kill_wait: then the node is drained
+constexpr Duration kStuckMargin = seconds(60);  // after kill_wait; then the node is drained
 constexpr Duration kFenceMargin = seconds(30);  // after fence_after and kill_wait
 constexpr std::size_t kForgetPerTurn = 4096;
 constexpr const char* kNotResponding = "not responding";
-// Some things become possible by time alone: a job overruns its limit and what was reserved behind
-// it moves, a victim has run long enough, a promise is due. So while jobs wait, a plan is asked for
-// this often.
+// Some starts become possible by time alone: a job overruns its limit and the reservation behind it
+// moves, a victim has run long enough, or a reserved start is due. So while jobs wait, a plan is
+// asked for this often.
 constexpr Duration kPlanAgain = seconds(5);
 
 void earliest(std::optional<Instant>& a, std::optional<Instant> b) {
   if (b && (!a || *b < *a)) a = b;
 }
 
-// Nothing while its node is silent: nobody could tell it to end, and the machine may be asleep,
-// which is said when it is back.
+// When the time limit ends the job. Unset while its batch node is silent, because nobody could tell
+// it to end; and its machine may be asleep, which the node reports when it is back.
 std::optional<Instant> limit_of(const Context& ctx, const Job& job) {
   if (!job.started || !ctx.hears(job.active->nodes.front().grant.node, job)) return std::nullopt;
   const auto end = limit_end(ctx.state, job);
@@ -46,7 +46,7 @@ Duration start_timeout(const Context& ctx, const Job& job) {
   return ctx.config.controller.start_timeout * (job.has_image ? kImageStarts : 1);
 }
 
-// When a node that was told to start it is given up.
+// When the start is given up, because a node that was told to start the job has not done so.
 std::optional<Instant> start_due(const Context& ctx, const Job& job) {
   const auto it = ctx.rt.sent.find(job.id);
   if (it == ctx.rt.sent.end()) return std::nullopt;
@@ -54,7 +54,7 @@ std::optional<Instant> start_due(const Context& ctx, const Job& job) {
   for (std::size_t i = 0; i < it->second.size(); ++i) {
     const NodeRun& run = job.active->nodes[i];
     const Sent& sent = it->second[i];
-    // A held node has done its part, until it was told to go.
+    // A node that holds its part has done its work until it is told to go.
     const bool owes = run.state == RunState::launched ||
                       (i == 0 && run.state == RunState::ready && sent.kind == SentKind::go);
     if (!owes || !ctx.hears(run.grant.node, job)) continue;
@@ -172,7 +172,7 @@ std::optional<Instant> fence_due(const Context& ctx, const Node& node) {
   return ctx.link(node.id).last_seen + c.fence_after + c.kill_wait + kFenceMargin;
 }
 
-// True: it is lost since now.
+// True if the node has just been lost.
 bool node_due(Context& ctx, NodeId id) {
   const Node& node = ctx.state.node(id);
   const Instant last_seen = ctx.link(id).last_seen;
@@ -234,7 +234,7 @@ void give_up_start(Context& ctx, const Job& job) {
       fmt::format("job {} did not start within {}", display_id(ctx.state, job), limit);
   std::optional<RequeueWhy> again;
   if (job.kind == JobKind::batch || (class_of(ctx.state, job).het && job.may_requeue))
-    again = RequeueWhy::start_timeout;  // nothing of it ran
+    again = RequeueWhy::start_timeout;  // nothing of it has run
   ctx.record(event::JobFinishing{job.id, Outcome::launch_failed, {}, cause, again, {}});
   for (const NodeId node : late) drain(ctx, node, reason);
 }
@@ -277,7 +277,7 @@ void run_timers(Context& ctx) {
     ctx.rt.job_timers.erase(ctx.rt.job_timers.begin());
     ctx.rt.marks.edit(id).timer = {};
     job_due(ctx, id);
-    ctx.touched.jobs.push_back(id);  // act again, and set the next timer
+    ctx.touched.jobs.push_back(id);  // to act again and set the next timer
     settle(ctx);
   }
   if (passed(ctx.rt.window_due, ctx.now)) run_windows(ctx);

@@ -17,7 +17,7 @@ void add(std::vector<WaitPart>& parts, Reason reason, Duration length) {
     it->length = it->length + length;
 }
 
-// What kept it from being eligible at all.
+// The reason why the job was not eligible at first.
 Reason before_eligible(const Job& job) {
   if (job.dependencies) return Reason::dependency;
   if (job.not_before && *job.not_before == job.eligible)
@@ -33,13 +33,13 @@ Reason reason_in(const WaitInterval& interval, JobId id) {
 
 void verdict_changes(Context& ctx, ClassId id, const sched::ClassVerdict& next) {
   const sched::ClassVerdict& cls = ctx.rt.verdicts.of(ctx.state.classes, id);
-  if (cls.of_head.reason == Reason::none) {  // the first one
+  if (cls.of_head.reason == Reason::none) {  // the first verdict
     ctx.rt.wait_intervals.erase(id);
     return;
   }
   const bool same = cls.head == next.head && cls.of_head.reason == next.of_head.reason &&
                     cls.of_rest.reason == next.of_rest.reason;
-  // Another head for the same reason is of interest only where the rest waits for something else.
+  // Another head with the same reason matters only if the rest waits for something else.
   const bool alike = cls.of_head.reason == cls.of_rest.reason &&
                      next.of_head.reason == next.of_rest.reason &&
                      cls.of_head.reason == next.of_head.reason;
@@ -47,7 +47,7 @@ void verdict_changes(Context& ctx, ClassId id, const sched::ClassVerdict& next) 
   if (ctx.rt.wait_intervals.size() >= kMaxClasses && !ctx.rt.wait_intervals.contains(id)) return;
   std::vector<WaitInterval>& wait_intervals = ctx.rt.wait_intervals[id];
   if (wait_intervals.size() == kMaxWaitIntervals)
-    wait_intervals.erase(wait_intervals.begin());  // the next one stands for both
+    wait_intervals.erase(wait_intervals.begin());  // the next interval stands for both
   wait_intervals.push_back({ctx.now, cls.head, cls.of_head.reason, cls.of_rest.reason});
 }
 

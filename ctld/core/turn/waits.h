@@ -1,9 +1,10 @@
-// For how long a job waited for what. Nothing is kept by job: a class of jobs remembers what its
-// verdicts were and until when (Runtime), and only where they changed; when a job is placed, its
-// wait is split along that, and goes into the placement's event and the history.
+// How long a job waited, for each cause. Nothing is kept for each job. A class of jobs remembers
+// when its verdict changed and what it was before (Runtime). When a job is placed, its wait is
+// split by these, and goes into the event of the placement and into the history.
 //
-// What this controller has not seen (before a restart, or merged because a class changed its
-// verdict more than kMaxWaitIntervals times) counts as the next thing that it knows of.
+// Time of which this controller knows nothing counts for the next cause that it knows. That is time
+// before a restart, and the oldest intervals of a class that changed its verdict more than
+// kMaxWaitIntervals times.
 #pragma once
 
 #include "ctld/core/context.h"
@@ -11,12 +12,13 @@
 namespace gantry::core {
 
 inline constexpr std::size_t kMaxWaitIntervals = 32;
-inline constexpr std::size_t kMaxClasses = 20'000;  // that remember; 20 MB at the most
+inline constexpr std::size_t kMaxClasses = 20'000;  // classes that remember; at most 20 MB
 
-// Before a plan's verdict of the class takes the place of the last one.
+// Call it before a plan's verdict of the class replaces the last one.
 void verdict_changes(Context& ctx, ClassId id, const sched::ClassVerdict& next);
 
-// By cause, the longest first, of a job that is placed now. Waits under a second are none.
+// Waits of a job that is placed now, by cause, the longest first. Waits under a second are left
+// out.
 std::vector<WaitPart> waits_of(const Context& ctx, const Job& job);
 
 }  // namespace gantry::core

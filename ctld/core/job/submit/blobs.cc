@@ -1,4 +1,4 @@
-// Hashing and filling in; see blobs.h.
+// Hashes contents and fills them in; see blobs.h.
 #include "ctld/core/job/submit/blobs.h"
 
 #include <sodium.h>

@@ -1,5 +1,6 @@
-// Scripts and environments: stored once by content hash (BLAKE2b, 32 octets), however many jobs use
-// them. The core keeps hashes; the shell (or the simulator) fills the contents in on the way out.
+// Scripts and environments are stored once by content hash (BLAKE2b, 32 octets), however many jobs
+// use them. The core has only the hashes; the shell (or the simulator) fills in the contents when a
+// message leaves.
 #pragma once
 
 #include <map>
@@ -21,8 +22,8 @@ struct EnvironmentBlob {
   }
 };
 
-// Call for every order and reply of a committed turn. An error means that the store has lost a
-// blob.
+// Call fill() for every order and reply of a committed turn. An error means that the store has lost
+// a blob.
 Result<void> fill(Order& order, const store::Store& store);
 Result<void> fill(Reply& reply, const store::Store& store);
 

@@ -132,7 +132,7 @@ Result<DependencyStart> resolve_dependencies(const Context& ctx, const Identity&
           fmt::format("dependency {}:{}: there is no such job (ended ones are known for {} s)",
                       enum_name(d.kind), d.job.value(),
                       ctx.config.controller.min_job_age.seconds()));
-    if (target->is_element()) {  // named by its own id: wait under the array's, as for 12_3
+    if (target->is_element()) {  // named by its own id: list it under the array, as 12_3 is
       d.array_task = target->task;
       d.job = target->array;
       target = &ctx.state.jobs.at(d.job);
@@ -161,7 +161,7 @@ Result<DependencyStart> resolve_dependencies(const Context& ctx, const Identity&
 
 namespace {
 
-// Each of them once, as what they look at changes the list.
+// Each waiting job once, in a copy: looking at a job changes the list.
 std::vector<JobId> once(const std::multiset<JobId>& waiting) {
   std::vector<JobId> out;
   std::unique_copy(waiting.begin(), waiting.end(), std::back_inserter(out));
@@ -180,7 +180,7 @@ void look_again(Context& ctx, JobId waiting, const DependencyKey& key) {
     if (d.what.kind == DependencyKind::after_corr) {
       const Job* array = ctx.state.jobs.find(key.job);
       if (array != nullptr && array->phase != Phase::ended) continue;
-      if (array != nullptr) {  // its last tasks may not have been looked at yet
+      if (array != nullptr) {  // its last tasks may be unsettled
         settle_tasks(ctx, key.job, OrdinalSet(array->tasks->done_ok), true);
         settle_tasks(ctx, key.job, OrdinalSet(array->tasks->done_bad), false);
       }
@@ -194,8 +194,8 @@ void look_again(Context& ctx, JobId waiting, const DependencyKey& key) {
 
 constexpr std::uint32_t kFewTasks = 16;
 
-// What waits for one of these tasks alone. The keys of one array are neighbours; a few tasks are
-// looked for one by one, so that the end of each does not cost a look at all that is waited for.
+// Keys of dependencies on exactly one of these tasks. The keys of one array are neighbours. A few
+// tasks are looked up one by one, so that the end of each task does not cost a look at all keys.
 std::vector<DependencyKey> keys_of_tasks(const State& state, JobId id, const OrdinalSet& tasks) {
   std::vector<DependencyKey> keys;
   const ArrayIndexes& indexes = state.jobs.at(id).tasks->indexes;
@@ -253,7 +253,7 @@ void settle_named(Context& ctx, Uid uid, std::string_view name) {
 void settle_tasks(Context& ctx, JobId id, const OrdinalSet& tasks, bool ok) {
   for (const DependencyKey& key : keys_of_tasks(ctx.state, id, tasks)) {
     const auto at = ctx.state.dependents.find(key);
-    if (at == ctx.state.dependents.end()) continue;  // settled together with another key
+    if (at == ctx.state.dependents.end()) continue;  // it was settled with another key
     for (const JobId w : once(at->second)) look_again(ctx, w, key);
   }
 

@@ -1,4 +1,4 @@
-// Dependencies between jobs: what one means now, and telling those who wait.
+// Dependencies between jobs: whether one is met, and telling the jobs that wait.
 #pragma once
 
 #include <optional>
@@ -9,16 +9,16 @@
 namespace gantry::core {
 
 struct Settled {
-  bool met = false;                   // else it never will be
-  std::optional<Instant> not_before;  // met, but after a delay
+  bool met = false;                   // false: it will never be met
+  std::optional<Instant> not_before;  // the dependency is met, after a delay
 };
 
-// Unset while it is open. Not for singleton and aftercorr.
+// Unset while the dependency is open. Not for singleton and aftercorr.
 std::optional<Settled> settled(const State& state, const Dependency& dependency, Instant now);
 
-// At submit: rewrites the spec's dependencies to what they mean (aftercorr on a job that is no
-// array is afterok), and says how each stands. Unknown jobs, and those that `who` may not see:
-// not_found.
+// For a submit: rewrites the spec's dependencies to what they mean (aftercorr on a job that is no
+// array is afterok), and says how each stands. The error is not_found for an unknown job and for
+// one that `who` may not see.
 struct DependencyStart {
   std::vector<DependencyStatus> statuses;
   std::optional<Instant> not_before;
@@ -27,13 +27,13 @@ struct DependencyStart {
 Result<DependencyStart> resolve_dependencies(const Context& ctx, const Identity& who,
                                              JobSpec& spec);
 
-// The job changed: settles what others were waiting for.
+// Call it when the job has changed: settles what other jobs were waiting for.
 void settle_dependents(Context& ctx, JobId job);
 
-// A job of this user got or lost this name: singletons may not have to wait any more.
+// Call it when a job of this user got or lost this name: a singleton may not have to wait any more.
 void settle_named(Context& ctx, Uid uid, std::string_view name);
 
-// Tasks of an array ended without becoming elements; for aftercorr.
+// Call it when tasks of an array ended without becoming elements; for aftercorr.
 void settle_tasks(Context& ctx, JobId array, const OrdinalSet& tasks, bool ok);
 
 }  // namespace gantry::core

@@ -1,6 +1,6 @@
 // SubmitJob: a job, or an array as one record. The answer leaves after the commit of its event, its
-// spec and what is new of its script and environment. A retry with the same request id gets the
-// first one's answer. SubmitTogether: the components of a heterogeneous job, all of them or none.
+// spec, and its script and environment as far as they are new. A retry with the same request id
+// gets the first answer again. SubmitTogether: the components of a heterogeneous job, all or none.
 #include <set>
 #include <span>
 
@@ -25,7 +25,7 @@
 namespace gantry::core {
 namespace {
 
-// The job that this request made before, if it is still known.
+// The job that an earlier request with this id made, if it is still known.
 const Job* made_before(const Context& ctx, const Identity& who, const std::string& request_id) {
   if (request_id.empty()) return nullptr;
   const auto it = ctx.state.requests.find(request_key(who.owner.uid, request_id));
@@ -40,7 +40,7 @@ Bytes bytes_of(const store::Digest& digest) {
   return Bytes(digest.begin(), digest.end());
 }
 
-// Stores the contents unless some job has them already. Within one turn nothing is counted yet, so
+// Stores the contents unless some job has them already. Uses are not counted within one turn, so
 // the batch may hold the same blob twice; the store keeps one.
 Bytes store_blob(Context& ctx, Bytes contents, std::uint32_t& bytes) {
   const store::Digest digest = digest_of(contents);
@@ -71,7 +71,7 @@ void put_cost(const Context& ctx, const Identity& who, const Partition& partitio
   warn_of_budgets(ctx, partition, spec, who.owner.user, *cost, reply.warnings);
 }
 
-// What can be said without a plan.
+// Answers a test of the start from a forecast, because there is no plan for it.
 void test_only(Context& ctx, const ClientRequest& from, const Partition& partition,
                const JobSpec& spec, std::optional<Duration> limit, proto::SubmitReply reply) {
   reply.cpus = cores_of(spec);
@@ -95,7 +95,7 @@ void test_only(Context& ctx, const ClientRequest& from, const Partition& partiti
   ctx.reply(from, std::move(reply));
 }
 
-// What has been checked becomes a job; its id.
+// Turns a checked submit into a job and returns its id.
 JobId make_job(Context& ctx, const Identity& who, proto::SubmitJob&& submit,
                const Resolved& resolved, DependencyStart&& dependencies) {
   const Partition& partition = ctx.state.partition(resolved.partition);
@@ -151,8 +151,8 @@ std::uint64_t new_bytes(const State& state, Uid user, std::span<const proto::Sub
   return bytes;
 }
 
-// What one user may have in the queue and in the store, whatever the tenants allow. The new specs
-// themselves are counted once they are there: what they hold is bounded.
+// Limits what one user may have in the queue and in the store, whatever the tenants allow. The new
+// specs are counted only once they are stored; their size is limited elsewhere.
 Result<void> user_has_room(const Context& ctx, const Identity& who,
                            std::span<const proto::SubmitJob> parts) {
   if (is_operator(ctx.state, who)) return {};
@@ -183,7 +183,7 @@ Result<void> user_has_room(const Context& ctx, const Identity& who,
                           format_memory_rounded(most.max_user_bytes)));
 }
 
-// What no component may ask, whatever the partition.
+// Refuses what no component may ask for, in any partition.
 Result<void> check_parts(const std::vector<proto::SubmitJob>& parts) {
   const auto unsupported = [](std::string what) {
     return fail(ErrorCode::unsupported, fmt::format("{} of a heterogeneous job", what));
@@ -207,7 +207,8 @@ Result<void> check_parts(const std::vector<proto::SubmitJob>& parts) {
   return {};
 }
 
-// Components never share a node. What else may keep them apart only a plan can tell.
+// Components never share a node, so there must be enough. Only a plan can tell what else keeps them
+// apart.
 Result<void> enough_nodes(const Context& ctx, const std::vector<proto::SubmitJob>& parts,
                           const std::vector<Resolved>& resolved) {
   std::set<NodeId> nodes;

@@ -20,9 +20,9 @@
 namespace gantry::core {
 namespace {
 
-// Together they keep a spec far below what one message holds: with its script and its environment
-// it has to fit into the order that starts the job.
-constexpr std::size_t kMaxArrayRanges = 10'000;  // as many as a request may name
+// Together the limits keep a spec far below what one message holds, because it has to fit, with
+// script and environment, into the order that starts the job.
+constexpr std::size_t kMaxArrayRanges = 10'000;  // a request may name as many
 
 tl::unexpected<Error> bad(std::string message) {
   return fail(ErrorCode::invalid_argument, std::move(message));
@@ -85,7 +85,7 @@ Result<void> check_words(JobSpec& spec) {
   if (auto r = check_text("the account", spec.account, kMaxAccountBytes); !r) return r;
   if (auto r = check_text("the comment", spec.comment, kMaxCommentBytes); !r) return r;
   if (auto r = check_text("the submit host", spec.submit_host, kMaxHostName); !r) return r;
-  // Only ever shown, and cut off anywhere: it is made fit for that instead of refused.
+  // The submit line is only shown, so it is cut and made printable instead of being refused.
   if (spec.submit_line.size() > kMaxSubmitLineBytes) spec.submit_line.resize(kMaxSubmitLineBytes);
   spec.submit_line = printable(spec.submit_line);
   std::size_t bytes = 0;
@@ -145,8 +145,8 @@ Result<void> check_parts(const JobShape& s) {
   return {};
 }
 
-// "switch", as --switches of sbatch says it, is the narrowest level of the site's topology, unless
-// it has one of that name. Where no topology is declared all nodes are on one switch.
+// The level "switch" (sbatch --switches) means the narrowest level of the site's topology, unless
+// the topology has a level of that name. Without a topology, all nodes are on one switch.
 void name_switch(const Context& ctx, JobShape& shape) {
   if (shape.topology == TopologyWish::none || shape.topology_level != "switch") return;
   const sched::TenancyPtr& view = ctx.state.tenancy.compiled.view;
@@ -160,7 +160,8 @@ void name_switch(const Context& ctx, JobShape& shape) {
   if (!named) shape.topology_level = view->levels.back().name;
 }
 
-// Shards as thousandths, by what the partition's nodes declare; all of a GPU's are a whole one.
+// Turns shards into thousandths, by the nodes of the partition; all shards of a GPU are a whole
+// GPU.
 Result<void> count_shards(const Context& ctx, const Partition& partition, JobShape& shape) {
   if (shape.gpu_shards == 0) return {};
   std::uint32_t each = 0;
@@ -404,7 +405,7 @@ void tidy_nodes(JobShape& shape) {
   }
 }
 
-// Of a range what the partition allows.
+// Lowers the upper end of a range of nodes to what the partition allows.
 void cap_nodes(const Partition& partition, JobShape& shape) {
   const auto& most = partition.declared->max_nodes;
   if (most && shape.min_nodes <= *most) shape.max_nodes = std::min(shape.max_nodes, *most);
@@ -459,7 +460,7 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
   if (!spec.network)
     spec.network =
         partition->declared->host_network_by_default ? NetworkMode::host : NetworkMode::loopback;
-  if (!spec.shape.anti_affinity.empty())  // nobody keeps another's jobs away
+  if (!spec.shape.anti_affinity.empty())  // so that no user keeps jobs of others away
     spec.shape.anti_affinity = fmt::format("{}/{}", who.owner.user, spec.shape.anti_affinity);
 
   tidy_nodes(spec.shape);
@@ -468,7 +469,7 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
   if (auto r = check_nodes(ctx, *partition, spec.shape); !r) return tl::unexpected(r.error());
   auto limit = check_time_limit(*partition, spec.time_limit, spec.unlimited_time);
   if (!limit) return tl::unexpected(limit.error());
-  // Before the deadline, which is reckoned from when the reservation begins.
+  // The reservation is checked before the deadline, which counts from the start of the reservation.
   if (!spec.reservation.empty())
     if (auto r = check_reservation(ctx, who, *partition, spec.shape, *limit, spec.reservation); !r)
       return tl::unexpected(r.error());

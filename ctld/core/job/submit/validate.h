@@ -1,5 +1,6 @@
-// Is a submit well formed and allowed? Every limit has a name and a unit; every refusal says what
-// is wrong and what is allowed. Also fills in what was left open: partition, name, time limit.
+// Is a submit well formed and allowed? Every limit has a name and a unit, and every refusal says
+// what is wrong and what is allowed. Values that the request left open (partition, name, time
+// limit) are filled in.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +20,7 @@ inline constexpr std::size_t kMaxCommentBytes = 1024;
 inline constexpr std::size_t kMaxPathBytes = 4096;
 inline constexpr std::size_t kMaxSubmitLineBytes = 32 * 1024;
 inline constexpr std::size_t kMaxScriptArgs = 4096;
-inline constexpr std::size_t kMaxArgBytes = 128 * 1024;       // of all script arguments
+inline constexpr std::size_t kMaxArgBytes = 128 * 1024;       // all script arguments together
 inline constexpr std::size_t kMaxEnvironmentBytes = 1 << 20;  // names and values
 inline constexpr std::size_t kMaxRequestIdBytes = 64;
 inline constexpr std::size_t kMaxConstraintBytes = 1024;
@@ -34,20 +35,20 @@ struct Resolved {
   std::optional<Duration> time_limit;  // unset = unlimited
 };
 
-// Checks all but dependencies; changes `submit.spec` where something was left open. `beside` are
-// the components before it of the same job, which count in what tenants allow.
+// Checks everything except dependencies; fills values that were left open into `submit.spec`.
+// `beside`: the earlier components of the same job, which count in what tenants allow.
 Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& submit,
                           std::span<const Resolved> beside = {});
 
-// The same rules for `gctl update`.
+// The next functions apply the same rules for `gctl update`.
 Result<std::optional<Duration>> check_time_limit(const Partition& partition,
                                                  std::optional<Duration> asked, bool unlimited);
-// Of a queued job that asks for something else; sorts lists of nodes, keeps to the partition's
-// limit.
+// Checks the new shape of a queued job; sorts its lists of nodes and keeps it within the
+// partition's limit.
 Result<void> check_new_shape(Context& ctx, const Partition& partition, JobShape& shape);
 Result<void> check_host_network(const State& state, const Partition& partition);
 Result<void> check_partition_fit(Context& ctx, const Partition& partition, const JobShape& shape);
-// Not so far away that arithmetic on it goes wrong: kMaxDurationDays from now.
+// Refuses a time more than kMaxDurationDays from now, because arithmetic on it could overflow.
 Result<void> check_instant(const Context& ctx, std::string_view what, std::optional<Instant> t);
 Result<void> check_text(std::string_view what, std::string_view text, std::size_t most);
 

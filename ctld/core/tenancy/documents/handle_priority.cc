@@ -1,9 +1,9 @@
-// PriorityTuples: what orders the waiting jobs, as the scheduler compares them. Read only;
-// everybody sees the jobs that they may see.
+// PriorityTuples: the values by which the scheduler orders waiting jobs. Read only; everybody sees
+// the jobs that they may see.
 //
-// In pages the rows come by job and the asker puts them in order, as ordering needs all of them and
-// a page must not cost what all cost. The form without pages, for commands of earlier releases,
-// orders so many jobs as a reply holds.
+// With pages, rows come by job id and the asker puts them in order, because ordering needs all rows
+// and a page must not cost as much as all. The form without pages, for commands of earlier
+// releases, orders as many jobs as a reply holds.
 #include <algorithm>
 
 #include <fmt/core.h>
@@ -22,9 +22,9 @@
 namespace gantry::core {
 namespace {
 
-constexpr std::uint32_t kMaxTuples = 20'000;   // that are put in order, and are in one reply
-constexpr std::uint32_t kPageTuples = 1000;    // in a page by job
-constexpr std::uint32_t kPageLooked = 20'000;  // jobs looked at for a page by job
+constexpr std::uint32_t kMaxTuples = 20'000;   // most rows that are put in order, in one reply
+constexpr std::uint32_t kPageTuples = 1000;    // rows in a page by job id
+constexpr std::uint32_t kPageLooked = 20'000;  // jobs that a page by job id looks at
 
 class Tuples {
  public:
@@ -51,7 +51,7 @@ class Tuples {
     row.terms = terms_of(ctx_, job);
     row.since = job.eligible;
     if (const auto node = quota_node_of(state, key.partition)) borrowing(*node, job, row);
-    if (job.share && row.terms.empty()) {  // with weights the sum has the fair share in it
+    if (job.share && row.terms.empty()) {  // with weights the fair share is in the sum
       row.project_level = level(*state.tenancy.shares[job.share->value()].parent);
       row.user_level = level(*job.share);
     }
@@ -71,7 +71,7 @@ class Tuples {
   std::optional<double> level(sched::ShareId id) {
     const auto [it, made] = levels_.try_emplace(id);
     if (!made) return it->second;
-    const ShareLine line = lines_.line(id);  // shares over usage; nothing when nothing was used
+    const ShareLine line = lines_.line(id);  // shares over usage; unset without usage
     if (line.usage > 0) it->second = line.shares / line.usage;
     return it->second;
   }
@@ -85,7 +85,8 @@ bool waits_in_order(const Context& ctx, const Job& job) {
   return job.phase == Phase::queued && has_row(job) && startable(ctx.state, job, ctx.now) != 0;
 }
 
-// The jobs that the filter means and that are seen, by id above `after`, until f returns false.
+// Calls f for the jobs that the filter selects and the asker may see, in id order above `after`,
+// until f returns false.
 void walk(const Context& ctx, const Identity& who, const JobMatch& match,
           const proto::JobFilter& filter, JobId after, const std::function<bool(const Job&)>& f) {
   if (filter.jobs.empty()) return walk_jobs(ctx.state, who, match, after, f);
@@ -96,7 +97,7 @@ void walk(const Context& ctx, const Identity& who, const JobMatch& match,
   }
 }
 
-// In order, each with its place.
+// All rows in order, each with its place.
 Result<proto::PriorityTuplesReply> in_order(const Context& ctx, const Identity& who,
                                             const JobMatch& match, const proto::PriorityTuples& m) {
   Tuples tuples(ctx);

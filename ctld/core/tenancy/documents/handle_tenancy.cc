@@ -1,4 +1,4 @@
-// Tenancy documents: apply (all or nothing, with the plan as the answer), read, history.
+// Tenancy documents: apply (all or nothing, answered with the plan), read, history.
 #include <algorithm>
 #include <limits>
 #include <set>
@@ -27,7 +27,7 @@ using tenancy::Tenant;
 
 constexpr std::size_t kMaxDocuments = 20'000;  // in all
 constexpr std::size_t kMaxCommentText = 1024;
-constexpr std::size_t kPageChanges = 500;  // looked at for a page of the history
+constexpr std::size_t kPageChanges = 500;  // changes that a page of the history looks at
 
 std::vector<Document> all_documents(const Documents& documents) {
   std::vector<Document> out;
@@ -64,7 +64,7 @@ std::vector<proto::NodesAlike> nodes_alike(const State& state, const Sight& sigh
   return out;
 }
 
-// Grants of roles that reach over the whole cluster.
+// Grants of roles that reach beyond the tenant.
 std::vector<tenancy::Grant> wide_grants(const Tenant& tenant) {
   std::vector<tenancy::Grant> out;
   std::copy_if(tenant.grants.begin(), tenant.grants.end(), std::back_inserter(out),
@@ -76,7 +76,8 @@ bool has_grant(const Tenant& tenant, const tenancy::Grant& grant) {
   return std::find(tenant.grants.begin(), tenant.grants.end(), grant) != tenant.grants.end();
 }
 
-// A project of this name may use partitions: which there are is not for a tenant's admin to say.
+// The partition that names this project in its list, if there is one. A tenant's admin must not
+// decide who may use partitions.
 const PartitionConfig* admits(const Config& config, const std::string& project) {
   for (const PartitionConfig& p : config.partitions)
     if (std::find(p.allow_accounts.begin(), p.allow_accounts.end(), project) !=
@@ -85,8 +86,8 @@ const PartitionConfig* admits(const Config& config, const std::string& project) 
   return nullptr;
 }
 
-// A tenant's admin may change what is the tenant's own: projects, classes and grants up to its own
-// role. Everything else of the document must be as it is; the quota is for reading.
+// A tenant's admin may change what belongs to the tenant: projects, classes, and grants up to the
+// admin's own role. Everything else in the document must stay as it is; the quota can only be read.
 Result<void> check_own(const Context& ctx, const Identity& who, const Document& document) {
   const State& state = ctx.state;
   const auto* tenant = std::get_if<Tenant>(&document);
@@ -185,7 +186,7 @@ Result<void> check_request(const Context& ctx, const Identity& who, const proto:
   return {};
 }
 
-// Who would hold more than they could have.
+// Tenants that would hold more than they could get.
 std::vector<proto::OverQuota> over_quota(const State& state, const CompiledTenancy& compiled) {
   sched::QuotaTree quota(compiled.view);
   state.jobs.walk(JobId{}, [&](const Job& job) {
@@ -203,7 +204,7 @@ std::vector<proto::OverQuota> over_quota(const State& state, const CompiledTenan
       for (const ResourceRow& row : kResourceTable) {
         const std::int64_t left = quota.available(n, f, row.id);
         const std::int64_t used = quota.usage(n, f, row.id);
-        // Within its own it is nobody's debtor, however much others around it borrow.
+        // A tenant within its own quota owes nothing, however much others borrow.
         const std::int64_t own = std::max<std::int64_t>(0, quota.subtree(n, f, row.id));
         if (left >= 0 || used <= own) continue;
         out.push_back({compiled.view->nodes[n].name, compiled.view->flavors[f].name, row.id, used,
@@ -212,7 +213,7 @@ std::vector<proto::OverQuota> over_quota(const State& state, const CompiledTenan
   return out;
 }
 
-// What is different, with the documents before and after.
+// The documents that differ, each before and after.
 std::vector<DocumentChange> changes_of(const TenancyState& tenancy,
                                        const std::vector<Document>& after) {
   std::vector<DocumentChange> out;
@@ -250,7 +251,8 @@ void commit(Context& ctx, const ClientRequest& from, std::string comment,
   look_at_budgets(ctx);
 }
 
-// The documents as they were after `revision`, by taking back what came later. They are State's.
+// The documents as they were after `revision`, found by undoing later changes. They point into
+// State.
 using DocumentRefs = std::map<DocumentKey, const Document*>;
 Result<DocumentRefs> documents_at(const TenancyState& tenancy, std::uint64_t revision) {
   const std::uint64_t oldest =
@@ -333,13 +335,13 @@ void handle(Context& ctx, const ClientRequest& from, proto::GetTenancy&& m) {
 
 namespace {
 
-// Goes through the history from a place on, newest first, and through so many changes at most.
+// Reads the history from a place on, newest first, up to a number of changes.
 class HistoryReader {
  public:
   HistoryReader(const Context& ctx, const Identity& who, const proto::TenancyHistory& asked)
       : history_(ctx.state.tenancy.history), sight_(ctx.state, who), m_(asked) {}
 
-  // `most` changes are looked at; unset = all.
+  // Looks at `most` changes; unset = all.
   proto::TenancyHistoryReply read(const proto::HistoryPlace& from,
                                   std::optional<std::size_t> most) {
     proto::TenancyHistoryReply reply;
@@ -369,8 +371,8 @@ class HistoryReader {
   std::optional<proto::TenancyRevision> part_of(const TenancyRevision& r, std::size_t first,
                                                 std::size_t some) const {
     std::vector<Document> before, after;
-    // If something of it is not seen, its comment may speak of others; so for users, too, when only
-    // a part of it is looked at.
+    // If a part of the change is not visible, its comment may speak of others, so it is left out.
+    // The same holds for users when only a part of it is looked at.
     bool all = some == r.changes.size() || sight_.everything();
     for (std::size_t i = first; i < first + some; ++i) {
       const DocumentChange& change = r.changes[i];

@@ -1,5 +1,6 @@
-// What tenants use of their quota, and where projects and users stand in the fair share. Read only;
-// everybody sees what their grants allow. What orders waiting jobs is in handle_priority.cc.
+// Shows what tenants use of their quota, and where projects and users stand in the fair share. Read
+// only;
+// everybody sees what their grants allow. handle_priority.cc shows the order of waiting jobs.
 #include <algorithm>
 #include <set>
 
@@ -14,7 +15,7 @@ namespace gantry::core {
 namespace {
 
 constexpr std::size_t kPageShares =
-    2000;  // rows in one ShareTreeReply; its last tenant may pass it
+    2000;  // rows in one ShareTreeReply; its last tenant may exceed it
 
 std::optional<std::int64_t> limited(std::int64_t amount) {
   return amount == sched::kUnlimited ? std::nullopt : std::optional(amount);
@@ -34,7 +35,7 @@ proto::QuotaUse cell_of(const sched::QuotaTree& quota, std::uint32_t n, std::uin
   if (node.parent != sched::kNoIndex) {
     if (limits.borrow[i] != sched::kUnlimited) cell.limit = cell.nominal + limits.borrow[i];
     cell.lend = limited(limits.lend[i]);
-    // What others use beyond theirs comes from those who use less than what they may lend.
+    // Quota that others use beyond their own comes from those who use less than they may lend.
     const std::int64_t idle = std::max<std::int64_t>(0, cell.nominal - cell.used);
     const std::int64_t may_lend = std::min(idle, cell.lend.value_or(idle));
     const std::int64_t missing =
@@ -101,7 +102,7 @@ void add_shares(const ShareLines& lines, const std::vector<ShareLine>& siblings,
   }
 }
 
-// Sums of weights below each quota node, by its index; the roots are under kNoIndex.
+// Sums of the weights below each quota node, by its index; the roots are under kNoIndex.
 std::map<std::uint32_t, double> weights_below(const Context& ctx) {
   std::map<std::uint32_t, double> out;
   for (const sched::QuotaNode& n : ctx.state.tenancy.compiled.view->nodes)
@@ -174,7 +175,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::ShareTree&& m) {
     return ctx.reply(from, std::move(reply));
   }
   proto::SharePage& page = reply.page.emplace();
-  std::vector<std::pair<sched::ShareId, std::uint32_t>> by_id;  // with the place among all
+  std::vector<std::pair<sched::ShareId, std::uint32_t>> by_id;  // with the place among all tenants
   for (const ShareLine& line : tenants)
     if (line.node->id.value() >= *m.from)
       by_id.emplace_back(line.node->id, static_cast<std::uint32_t>(&line - tenants.data()));
