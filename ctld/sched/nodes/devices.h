@@ -1,6 +1,6 @@
-// Which CPUs, GPUs, parts of GPUs and other resources of a node a job gets; only free ones are
-// given. Slices of GPUs in MIG mode are chosen by mig_node.h. If fewer are free than asked for,
-// that is our bug, unless a function says otherwise.
+// Chooses the CPUs, GPUs, parts of GPUs and other resources of a node that a job gets; only free
+// ones are given. Slices of GPUs in MIG mode are chosen by mig_node.h. If fewer are free than asked
+// for, that is our bug, unless a function says otherwise.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ bool has_free_devices(const Grid& grid, std::uint32_t n, const Demand& demand, P
 // A part of a GPU: of the fullest GPU that the tenant shares and that has room; else of a free GPU.
 GpuGrant choose_part(const GridNode& node, DevicePart part, PartitionId tenant);
 
-// As many resources of each name as asked for: the first that are free.
+// For each name as many resources as asked for: the first that are free.
 std::vector<GresGrant> choose_gres(const GridNode& node, std::span<const GresCount> wanted);
 
 }  // namespace gantry::sched

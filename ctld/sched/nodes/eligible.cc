@@ -250,7 +250,7 @@ bool Eligible::could_hold(const JobClass& cls, const Grid& grid, bool only_avail
   });
 }
 
-// This is choose_nodes() over kinds of nodes instead of nodes.
+// Does what choose_nodes() does, over kinds of nodes instead of nodes.
 bool Eligible::could_hold(const JobClass& cls, const NodeSet& set, const Grid& grid,
                           bool only_available) const {
   const Demand& d = cls.demand;

@@ -1,4 +1,4 @@
-// Which jobs may run beside a job. The room on a node does not show two rules:
+// The jobs that may run beside a job. The room on a node does not show two rules:
 //
 // - Anti-affinity: a domain (a node, or a domain of a topology level) may hold at most so many jobs
 //   of one key; each node of a gang counts as one. The limit is that of the job that asks; nodes in

@@ -1,5 +1,5 @@
-// Where the nodes of a gang lie. Topology levels go from the widest to the narrowest, and each is a
-// set of domains. Requests mean what they mean in Kueue's topology-aware scheduling and Slurm's
+// The choice of nodes for a gang. Topology levels go from the widest to the narrowest, and each is
+// a set of domains. Requests mean what they mean in Kueue's topology-aware scheduling and Slurm's
 // block plugin:
 //
 // - required at a level: all nodes lie in one domain of it, or of a narrower level if a domain

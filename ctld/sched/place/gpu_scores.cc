@@ -225,7 +225,7 @@ std::optional<GpuRoom> GpuScores::after(const State& s) const {
     }
   if (left > s.beyond) return std::nullopt;
   if (need.part == 0) return room;
-  // This chooses as choose_part() does: beside other parts of the tenant, on the fullest GPU that
+  // The same choice as in choose_part(): beside other parts of the tenant, on the fullest GPU that
   // fits.
   if (!s.sharing) return std::nullopt;
   std::optional<std::uint32_t> best;

@@ -1,5 +1,5 @@
-// What placement knows of nodes with GPUs: which of them are alike now, how much a job would
-// fragment their free GPUs (fragment.h), and which requests are expected.
+// The knowledge of placement about nodes with GPUs: which of them are alike now, how much a job
+// would fragment their free GPUs (fragment.h), and which requests are expected.
 //
 // Nodes are in one state if their free GPUs are the same, and their free cores and memory are the
 // same in steps of a 32nd and a 16th of the node. A search goes through states, of which there are
@@ -99,7 +99,8 @@ class GpuScores {
   static constexpr std::int8_t kNotKnown = -2, kDoesNotDo = -1;
 };
 
-// What a job of the class asks of each node, if its tasks are spread evenly over min_nodes nodes.
+// The request of a job of the class on each node, if its tasks are spread evenly over min_nodes
+// nodes.
 GpuNeed need_of(const JobClass& cls);
 
 }  // namespace gantry::sched

@@ -1,4 +1,5 @@
-// Where a job starts now: on room that is free, and that no reservation needs while the job runs.
+// Finds where a job starts now: on room that is free, and that no reservation needs while the job
+// runs.
 //
 // Nodes are tried in this order: those that a reservation waits for (a short job there spares the
 // others), then the others; nodes of pools that are filled from the emptiest node on come last.

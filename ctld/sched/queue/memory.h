@@ -1,5 +1,5 @@
-// What a plan leaves for the next one: which partitions are asleep (all of their lines have been
-// looked at and must wait), what would wake them, and what has changed since.
+// The memory that a plan leaves for the next one: which partitions are asleep (all of their lines
+// have been looked at and must wait), what would wake them, and what has changed since.
 //
 // A partition is woken by a change of its queue, by room for a request of one of its jobs that its
 // quota allows (RequestKeys knows which requests have failed), by a change on a node that is
