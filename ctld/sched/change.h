@@ -1,4 +1,4 @@
-// What the core tells the scheduler's replica: each turn's changes, in order. Values only.
+// The changes that the core tells the scheduler's replica in each turn, in order. Values only.
 //
 // The replica never sees a job that may not start now: held jobs, open dependencies, begin times
 // and array limits stay in the core, which queues a job when it becomes eligible.

@@ -26,7 +26,7 @@
 
 namespace gantry::sched {
 
-// What a job takes or would take. The amount also counts in flavor 0, "all flavors": FlavorLimits.
+// The amount that a job takes or would take. It also counts in flavor 0, "all": see FlavorLimits.
 struct QuotaNeed {
   std::uint32_t flavor = 0;  // the flavor of all its nodes; 0 = only "all flavors"
   Resources amount;
