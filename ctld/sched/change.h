@@ -23,8 +23,7 @@ struct GpuView {            // a GPU that may be given to jobs
   bool mig = false;         // slices only
   std::string model;
   std::vector<std::uint32_t> nvlinks;  // to each GPU of the node by index
-  bool by_hand = false;                // its slices are made by hand: jobs get only slices that
-                                       // exist
+  bool by_hand = false;                // cut by hand: jobs get only slices that exist
   std::vector<MigSlice> slices{};      // if by_hand: the slices that exist
   friend bool operator==(const GpuView&, const GpuView&) = default;
 };

@@ -5,8 +5,7 @@
 
 namespace gantry::sched {
 
-inline constexpr std::uint32_t kPlannedAhead = 100;        // reservations for the first blocked
-                                                           // jobs
+inline constexpr std::uint32_t kPlannedAhead = 100;        // reservations for blocked jobs
 inline constexpr Duration kLookAtEverything = seconds(1);  // see Policy::everything
 
 // The arguments are backfill_depth and balance of gantry.yaml.

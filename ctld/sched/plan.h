@@ -28,8 +28,7 @@ struct Preempt {
   JobId victim;
   JobId for_job;
   PreemptWhy why = PreemptWhy::by_class;
-  std::int64_t lost_work = 0;  // in GPU-microseconds (CPU-only jobs: core-microseconds) since its
-                               // checkpoint
+  std::int64_t lost_work = 0;  // GPU-microseconds (cores, if it has no GPUs) since its checkpoint
   NodeId node{};               // a node that for_job is to get
   bool first = true;           // the first victim for this start of for_job
 };

@@ -13,8 +13,7 @@ struct Policy {
   std::uint64_t attempts = 100'000;     // placement attempts a plan may take
   std::uint32_t starts = 4'096;         // starts that a plan may propose
   std::uint32_t reservations = 1;       // per partition, for its first blocked jobs; 1 = EASY
-  std::uint32_t ahead = 0;              // reservations for so many of the first blocked jobs of all
-                                        // partitions
+  std::uint32_t ahead = 0;              // reservations for the first blocked jobs of all partitions
   std::uint32_t depth = 1'000;          // lines looked at behind the first blocked job
   std::uint32_t estimates = 0;          // blocked jobs that get an expected start
   std::uint32_t replans = 100;          // reservations that are tried at an earlier start,

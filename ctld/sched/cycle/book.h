@@ -37,7 +37,7 @@ class ReservationBook {
       const LineTurn& turn);                       // of the job or element of the turn; null: none
   [[nodiscard]] Reservation* first_of(JobId job);  // null: none
 
-  // ---- coming and going; the timeline and the count change only where it says so
+  // ---- coming and going; the timeline and the count change only if a comment says so
   void count(const Reservation& reservation);    // it is one of those that its partition may have
   void uncount(const Reservation& reservation);  // it is given up: its partition may have one more
   void enter(Reservation reservation);           // counts it; it already holds its room

@@ -153,7 +153,7 @@ bool Cycle::place_now(LineTurn& turn) {
   if (c.key.het) return HetGroup(het_steps(), turn).place_now(turn);
   if (c.standing.verdict.reason == Reason::none) {
     ++d_.plan.stats.attempts;
-    // The room of a claim is charged already; the job must not be charged twice.
+    // A claim is charged to the quota already; the job must not be charged twice.
     const Reservation* reservation = book_.of(turn);
     const bool charged = reservation != nullptr && reservation->claimed;
     const auto needs = charged ? quota_.needs_of(c, reservation->shares) : std::vector<QuotaNeed>{};
@@ -233,8 +233,8 @@ std::optional<Blocked> Cycle::try_choice(LineTurn& turn, std::uint32_t tenant,
     return Blocked{};
   }
   const auto neighbours = nodes_.neighbours_of(c, d_.view.queue.line(turn.line).share);
-  // A node that is too small beside this element's reservation may be so only for the other
-  // elements.
+  // The notes of too small nodes count this reservation as taken, so the element that has it does
+  // not use them.
   Bits* const not_too_small = reservation == nullptr ? nodes_.hopeful(turn, choice) : nullptr;
   const auto place =
       find_place(d_.view.grid, d_.view.timeline, nodes_.nodes_for(c, choice), c, not_too_small,

@@ -52,7 +52,7 @@ std::vector<Reservation> FormerReservations::take_changed(std::set<std::uint32_t
   };
   // The components of a heterogeneous job have the place of their leader. When the leader's rank
   // has changed, the reservations of all of them have to move; one that stayed at the old place
-  // would be put out of the way at the leader's turn, and the group would lose the others' too.
+  // would be taken out at the leader's turn, and the group would lose the other reservations, too.
   for (const JobId job : d_.left.memory.jobs()) {
     add(job);
     const auto slot = d_.view.queue.find(job);
@@ -114,7 +114,7 @@ void FormerReservations::keep_where_they_are(std::vector<Reservation> reservatio
   std::sort(reservations.begin(), reservations.end(), comes_before);
   std::size_t kept = 0;
   while (kept < reservations.size() && keep_there(reservations[kept])) ++kept;
-  if (kept < reservations.size()) {  // one has no room: their order says which
+  if (kept < reservations.size()) {  // one has no room: the order says which
     for (std::size_t i = 0; i < kept; ++i) book_.lift(reservations[i]);
     for (const Reservation& p : reservations)
       for (const Share& s : p.shares) d_.view.timeline.clear(s.node);

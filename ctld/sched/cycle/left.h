@@ -1,4 +1,4 @@
-// The things that a plan leaves for the next one, so they do not follow from the changes alone:
+// The things that a plan leaves for the next one. They do not follow from the changes alone:
 // reservations (reservations.h), places kept for slices, and what the plan has found out (memory.h,
 // request_keys.h).
 #pragma once

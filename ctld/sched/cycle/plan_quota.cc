@@ -151,13 +151,13 @@ const std::vector<PlanQuota::Ending>& PlanQuota::ends_below(std::uint32_t node) 
 }
 
 // Takes running jobs out of the quota in the order of their ends until the need fits. Starts of
-// this plan do not end here.
+// this plan count as if they did not end.
 std::optional<Instant> PlanQuota::ready(std::uint32_t tenant, const QuotaNeed& need) {
   const QuotaFit fit = d_.view.charges.tree().fit(tenant, need);
   if (fit.fits) return d_.now;
   if (d_.view.charges.tree().never_fits(tenant, need)) return std::nullopt;
-  // The uses in the way are charged at or below the node where the need does not fit; else above
-  // it.
+  // The jobs in the way are charged at or below the node where the need does not fit, or else
+  // above.
   std::uint32_t root = tenant;
   while (d_.view.tenancy->nodes[root].parent != kNoIndex)
     root = d_.view.tenancy->nodes[root].parent;

@@ -7,7 +7,6 @@
 // requests that they expect (gpu_scores.h), and what they have found out (memory.h). With the same
 // reservations and mix the same changes give the same plans, and so does a replica built anew from
 // the current facts.
-// scratch out of the current facts.
 #pragma once
 
 #include <map>

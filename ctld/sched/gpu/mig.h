@@ -7,10 +7,11 @@
 // together they may be there only as often as the one that may be there most often. Every part of a
 // legal layout is legal, so the order in which instances are made or destroyed never matters.
 //
-// Layouts that allow the same next steps are in one state. It tells the memory slices in use, how
-// many compute slices, and how many of the profiles whose limit can bind. An 8-slice GPU has 2,319
-// layouts, 336 pairs of memory mask and compute slices, and 656 states (one bit more for "+me"); an
-// A30 has 76 layouts and 31 states. State 0 is empty; a step to more use has a higher number.
+// Layouts that allow the same next steps are in one state. A state consists of the memory slices in
+// use, the number of compute slices in use and, for each limit that can bind, the number of its
+// instances. An 8-slice GPU has 2,319 layouts, 336 pairs of memory mask and compute slices, and 656
+// states (one bit more for "+me"); an A30 has 76 layouts and 31 states. State 0 is empty; a step to
+// more use has a higher number.
 #pragma once
 
 #include <compare>

@@ -37,8 +37,7 @@ struct NodeSet {
   std::vector<SizeCount> sizes;
   std::vector<NodeChoice> choices;  // of a class's set: at least one, unless the set is empty
   std::string unavailable;          // host list of the first kMaxNamedNodes that are not available
-  std::string taints;               // taints that keep out nodes which would be in the set without
-                                    // them
+  std::string taints;               // taints by which nodes are kept out of the set
 };
 
 class Eligible {

@@ -1,5 +1,5 @@
-// The knowledge of placement about nodes with GPUs: which of them are alike now, how much a job
-// would fragment their free GPUs (fragment.h), and which requests are expected.
+// Tells placement which nodes with GPUs are alike now, how much a job would fragment their free
+// GPUs (fragment.h), and which requests are expected.
 //
 // Nodes are in one state if their free GPUs are the same, and their free cores and memory are the
 // same in steps of a 32nd and a 16th of the node. A search goes through states, of which there are
@@ -30,8 +30,7 @@ class GpuScores {
   struct State {
     GpuRoom room;                                   // cores and memory rounded down
     std::array<std::uint32_t, kMostGpus> owners{};  // the tenant of each shared GPU; else kNoIndex
-    std::uint32_t beyond = 0;                       // devices beyond kMostGpus, which are not
-                                                    // looked at
+    std::uint32_t beyond = 0;                       // devices beyond kMostGpus: not looked at
     std::int32_t cpu_step = 1;
     bool idle = false;  // all cores free
     bool sharing = false;

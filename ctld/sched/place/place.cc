@@ -221,8 +221,7 @@ class NodeSearch {
     return allowed_.test(n) && grid_.available(n) && (others(n / 64) & bit) != 0;
   }
 
-  static constexpr std::uint32_t kFew = 64;  // up to so many nodes, looking at each is faster than
-                                             // going by levels
+  static constexpr std::uint32_t kFew = 64;  // so few nodes are looked at one by one
 
   // `fit(node)` says how many tasks would go to the node; 0 = not enough.
   template <class Fit, class Visit>
@@ -363,8 +362,7 @@ class NodeSearch {
   const GpuScores* except_ = nullptr;  // nodes with idle GPUs by these scores are left out
 };
 
-constexpr std::uint32_t kMostLooked = 64;  // nodes that fit and are compared by the GPUs they would
-                                           // leave idle
+constexpr std::uint32_t kMostLooked = 64;  // fitting nodes that are compared
 
 std::optional<std::vector<Share>> on_one_node(NodeSearch& search, const JobClass& cls,
                                               const Grid& grid, GpuScores* scores) {

@@ -40,9 +40,9 @@ std::optional<std::vector<Share>> find_place(const Grid& grid, const Timeline& t
 std::vector<NodeGrant> make_grants(const Grid& grid, const JobClass& cls,
                                    const std::vector<Share>& shares, Instant end);
 
-// Whether the node has devices for the job, beyond what the counts say: there may be enough slices
-// which cannot be cut out together or are kept for another job, and enough of the GPUs that lies on
-// separate devices.
+// Whether the node has devices for the job, beyond what the counts say: the slices that are counted
+// may be impossible to cut out together, or kept for another job, and the counted parts of GPUs may
+// lie on separate devices.
 bool has_devices(const Grid& grid, const JobClass& cls, std::uint32_t n, Instant end);
 
 // The request of a class that asks for slices of GPUs.
@@ -51,14 +51,13 @@ inline MigAsk ask_of(const JobClass& cls, Instant end) {
   return {shape.gpu_slice, cls.key.time_limit ? end : kMigNever, cls.index, cls.key.partition,
           DevicePart{shape.gpu_share}};
 }
-inline std::uint32_t slices_for(const JobClass& cls) {  // also one slice if it asks for a part of
-                                                        // one
+inline std::uint32_t slices_for(const JobClass& cls) {  // 1 if it asks for a part
   return cls.key.shape.gpu_share > 0 ? 1 : cls.key.shape.gpus_per_node;
 }
 
 // Why a waiting class has no place now although enough nodes have room (reservations do not count
 // here): its topology request, or the jobs that it may not run beside. nullopt: there is not enough
-// room, or nothing of this is the reason.
+// room, or neither is the reason.
 std::optional<Verdict> explain_place(const Grid& grid, const Bits& allowed, const JobClass& cls,
                                      const Neighbours* neighbours);
 

@@ -90,7 +90,7 @@ struct LineTurn {
   std::uint32_t started = 0;                 // elements of that job (an array) that were dealt with
   std::optional<OrderedSlots::Cursor> head;  // the first job that must wait; set = none fits now
   Waiting head_job;                          // the job at `head`
-  std::uint32_t ahead = 0;                   // of these, how many have a reservation
+  std::uint32_t ahead = 0;                   // elements of that job that got a reservation
   bool fresh = true;                         // never looked at in this plan
   bool searched = false;                     // find_place() has been asked once
   bool reserved = false;                     // the head has a reservation

@@ -160,7 +160,7 @@ class Queue {
   [[nodiscard]] const Waiting& operator[](std::uint32_t slot) const { return pool_[slot]; }
   [[nodiscard]] JobClass& job_class(std::uint32_t index) { return *classes_[index]; }
   [[nodiscard]] const JobClass& job_class(std::uint32_t index) const { return *classes_[index]; }
-  [[nodiscard]] std::size_t classes() const { return classes_.size(); }  // indexes are smaller
+  [[nodiscard]] std::size_t classes() const { return classes_.size(); }  // every index is smaller
   // The job's slot; nullopt: the job does not wait.
   [[nodiscard]] std::optional<std::uint32_t> find(JobId job) const {
     return index_.find(job, pool_);

@@ -1,6 +1,7 @@
 // Quota of tenants in cohorts: nominal quota, borrowing limit, lending limit, as Kueue defines them
 // (Kueue KEP-79, "hierarchical cohorts"; pkg/cache/scheduler/resource_node.go). For each tree node
-// n and cell (flavor, resource); usage(n) counts what the nodes below n do not cover themselves:
+// n and cell (flavor, resource), where usage(n) counts what the nodes below n do not cover
+// themselves:
 //
 //   local(n)     = lending limit set ? max(0, subtree(n) - lending limit) : 0   kept from others
 //   subtree(n)   = nominal(n) + sum over children c of (subtree(c) - local(c))
@@ -43,8 +44,7 @@ struct QuotaCell {
 struct QuotaFit {
   bool fits = false;
   bool borrows = false;           // somewhere on the path
-  std::uint32_t levels = 0;       // bit 31 - k: borrows k steps below the root; a smaller value is
-                                  // better
+  std::uint32_t levels = 0;       // bit 31 - k: borrows k steps below the root; less is better
   std::optional<QuotaCell> cell;  // why it does not fit
   std::int64_t would_use = 0;     // usage of that cell at that node, with the need
   std::int64_t limit = 0;         // the most that may be used there (nominal plus borrowing)

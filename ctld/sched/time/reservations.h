@@ -36,8 +36,8 @@ struct Reservation {
   // Jobs that were asked to leave for it and are still there; by leave_by they will have left.
   std::vector<JobId> leaving;
   Instant leave_by{};
-  // Jobs were asked to leave for it: what it takes is charged to its tenant from then on, so that
-  // nobody else gets the room that they leave, or the quota, in between.
+  // It is a claim (room.h): what it takes is charged to its tenant from then on, so that no other
+  // job gets the room that its victims leave, or the quota, in between.
   bool claimed = false;
   // Claimed within its tenant's guaranteed quota: it goes before all else, and no claim takes its
   // nodes.
