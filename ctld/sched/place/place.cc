@@ -249,7 +249,8 @@ class NodeSearch {
   [[nodiscard]] std::uint64_t word(std::int32_t cpus, std::size_t w) const {
     return grid_.sets().at_least(cpus, w) & allowed_.word(w);
   }
-  // Nodes that are neither reserved nor in a pool that is filled from the emptiest node on.
+  // Nodes that are neither reserved nor in a pool that is filled from the emptiest node on; with
+  // except_, also without idle GPUs.
   [[nodiscard]] std::uint64_t others(std::size_t w) const {
     const std::uint64_t idle_gpus = except_ != nullptr ? except_->idle_gpus_word(w) : 0;
     return ~timeline_.reserved_word(w) & ~grid_.sets().spread_word(w) & ~idle_gpus;

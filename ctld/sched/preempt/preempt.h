@@ -9,16 +9,18 @@
 // - of another tenant in a cohort with c: a job of a lower class, if x is within c's own quota and
 //   c's reclaim policy is not never. More quota may be owned than there are nodes;
 // - of another tenant that exceeds its own quota in what x lacks, as do all cohorts above it up to
-//   below the one that it shares with c. If x fits the quota of c, or of a cohort below that shared
-//   one, without borrowing: by c's reclaim policy (any, lower class, never; in a cohort's quota any
-//   but never). If x's side borrows too: only a lower class, if x's class preempts, or its own
-//   class if that is wanted (`balance`), which loses no more than that; and by share:
-//     rule a: value(x's side with x) <= value(its side without it)
-//     rule b, where a makes no room: value(x's side with x) < value(its side with it), once a
-//     tenant
+//   below the one that it shares with c. If x fits, without borrowing, the quota of c or of a
+//   cohort of c below the shared one, c's reclaim policy decides: any, lower class, or never (in a
+//   cohort's quota lower class means any). If x's side borrows too, the victim is of a lower class
+//   and x's class preempts, or it is of x's own class if that is wanted (`balance`, which also
+//   limits what it may lose); and one of these must hold:
+//     rule a: value(x's side with x) <= value(the victim's side without the victim)
+//     rule b, if rule a makes no room: value(x's side with x) < value(the victim's side with the
+//             victim), once for each tenant
 // Reclaim and rule a alone never come back to an earlier state. With classes jobs could preempt
 // each other in rounds; so a job that was preempted kMostByClass times can only be reclaimed, and
 // every sequence ends.
+//
 // A partition without quota has no guarantee: tenants may take from it what they are guaranteed.
 //
 //   cost(v) = GPUs (cores where it has none) * min(now - start, now - checkpoint + restart)
