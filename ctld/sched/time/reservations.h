@@ -36,18 +36,19 @@ struct Reservation {
   // Jobs that were asked to leave for it and are still there; by leave_by they will have left.
   std::vector<JobId> leaving;
   Instant leave_by{};
-  // It is a claim (room.h): what it takes is charged to its tenant from then on, so that no other
-  // job gets the room that its victims leave, or the quota, in between.
+  // Whether the reservation is a claim (cycle/room.h): what it takes is charged to its tenant
+  // already, so that no other job gets the quota, or the room that its victims leave, in between.
+  // No other claim takes its nodes.
   bool claimed = false;
-  // Claimed within its tenant's guaranteed quota: it goes before all else, and no claim takes its
-  // nodes.
+  // Whether the claim is within its tenant's guaranteed quota: it comes before all other
+  // reservations (comes_first() in cycle/book.h).
   bool guaranteed = false;
-  bool aged = false;  // the rank of its job is raised: no claim takes its nodes
+  bool aged = false;  // whether the rank of its job is raised: no claim takes its nodes
   // The place of its job in the order at the beginning of the plan.
   std::uint32_t priority = 0;
   std::int32_t rank = 0;
   Instant looked{};   // when an earlier start was last looked for
-  bool told = false;  // it is in the plan's expected starts
+  bool told = false;  // whether the plan in the making has named its start already
 };
 
 // All reservations in force, by job; an array may have several.
