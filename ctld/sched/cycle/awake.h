@@ -27,7 +27,7 @@ class Awake {
   // Returns the partitions that are awake, in the queue's order.
   std::vector<std::uint32_t> begin(std::set<std::uint32_t> woken,
                                    const std::set<std::uint32_t>& nodes, bool touched);
-  // The answers that the order needs in such a plan.
+  // Tells the order, in such a plan, what to pass over.
   [[nodiscard]] Order::Passing passing();
   // A job starts before its time on nodes that it had reserved, and so will leave them sooner. That
   // may make room for jobs which this plan has passed over. If so, the plan ends, and the next one

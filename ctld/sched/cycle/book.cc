@@ -78,8 +78,8 @@ void ReservationBook::uncount(const Reservation& reservation) {
   --all_;
 }
 
-// Keeps an order: an element of an array must take the same one in a plan after changes as in one
-// anew.
+// Keeps an array's reservations in order, so that an element takes the same one in a plan after
+// changes as in a plan that looks at everything.
 void ReservationBook::enter(Reservation reservation) {
   count(reservation);
   auto& of_job = d_.left.reservations[reservation.job];

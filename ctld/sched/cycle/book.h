@@ -14,9 +14,9 @@
 
 namespace gantry::sched {
 
-// A claim of guaranteed quota comes before all else. If a borrower of a higher class were asked
-// first, it would start in the room that the claim's victims leave, would itself be asked to leave
-// for the claim, and so on without end.
+// True for a claim of guaranteed quota: it comes before all other reservations. If a borrower of a
+// higher class came first, it would start in the room that the claim's victims leave, would itself
+// be asked to leave for the claim, and so on without end.
 [[nodiscard]] bool comes_first(const Reservation& p);
 // The place in the order at which the reservation is kept.
 [[nodiscard]] Place place_of(const Reservation& p);
@@ -38,8 +38,8 @@ class ReservationBook {
   [[nodiscard]] Reservation* first_of(JobId job);  // null: none
 
   // ---- coming and going; the timeline and the count change only if a comment says so
-  void count(const Reservation& reservation);    // it is one of those that its partition may have
-  void uncount(const Reservation& reservation);  // it is given up: its partition may have one more
+  void count(const Reservation& reservation);    // counts it against its partition's limit
+  void uncount(const Reservation& reservation);  // its partition may have another instead
   void enter(Reservation reservation);           // counts it; it already holds its room
   Reservation& add(const LineTurn& turn,
                    Reservation reservation);  // new, for the turn's job; counts it

@@ -114,7 +114,7 @@ void FormerReservations::keep_where_they_are(std::vector<Reservation> reservatio
   std::sort(reservations.begin(), reservations.end(), comes_before);
   std::size_t kept = 0;
   while (kept < reservations.size() && keep_there(reservations[kept])) ++kept;
-  if (kept < reservations.size()) {  // one has no room: the order says which
+  if (kept < reservations.size()) {  // one has no room; which one, depends on the order
     for (std::size_t i = 0; i < kept; ++i) book_.lift(reservations[i]);
     for (const Reservation& p : reservations)
       for (const Share& s : p.shares) d_.view.timeline.clear(s.node);

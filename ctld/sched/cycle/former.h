@@ -3,7 +3,7 @@
 // A plan that looks at everything takes all of them out and makes them again, each before the first
 // job of its place in the order is looked at. A plan after changes leaves them in the timeline,
 // except those on nodes that have changed. When a job's time has come it starts on its nodes,
-// whatever its turn. If that is not possible, or a reservation has no room any more, the
+// even before its turn. If that is not possible, or a reservation has no room any more, the
 // reservation is dropped, and its job is planned anew. Of the jobs of one line the first have the
 // earliest reservations (exchange.h).
 #pragma once

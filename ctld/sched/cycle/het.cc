@@ -186,7 +186,7 @@ void HetGroup::start(LineTurn& turn) {
     s_.starter.start(*m.cls, m.slot, m.found.shares);
     d_.partition(m.cls->key.partition.value()).started.push_back(m.slot);
     if (&m == &members_.front()) continue;
-    ++d_.started_ahead[job(m)];  // its own turn finds it dealt with
+    ++d_.started_ahead[job(m)];  // its own turn passes it over
     d_.order->usage_grew();
   }
   for (const Member& m : members_)

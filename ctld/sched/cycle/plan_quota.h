@@ -38,7 +38,7 @@ class PlanQuota {
 
   // ---- jobs of a tenant at once: those that run, and those that this plan has started
   [[nodiscard]] std::uint32_t jobs_of(std::uint32_t tenant) const;
-  // True if the tenant may have one more job, beside so many others.
+  // True if the tenant may have one more job, beside this number of others.
   [[nodiscard]] bool has_job_left(std::uint32_t tenant, std::int64_t beside = 0) const;
   void started(std::uint32_t tenant);  // one more job of the tenant
 

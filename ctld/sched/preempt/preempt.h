@@ -21,7 +21,8 @@
 // each other in rounds; so a job that was preempted kMostByClass times can only be reclaimed, and
 // every sequence ends.
 //
-// A partition without quota has no guarantee: tenants may take from it what they are guaranteed.
+// Nothing is guaranteed to jobs in a partition without quota: a tenant may take from them what its
+// quota guarantees.
 //
 //   cost(v) = GPUs (cores where it has none) * min(now - start, now - checkpoint + restart)
 //             * (1 + 0.5 * times preempted), at least 1; without requeue all since the start
