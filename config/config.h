@@ -55,8 +55,8 @@ struct PartitionConfig {
   bool allow_host_network = false;
   bool host_network_by_default = false;  // for jobs that do not say whether they want it
   bool exclusive_nodes = false;          // every job gets whole nodes
-  // Who may use the partition; an empty list sets no condition. For accounts, and for qos, at most
-  // one of the two lists may be set.
+  // These lists say who may use the partition; an empty list sets no condition. For accounts, and
+  // for qos, at most one of the two lists may be set.
   std::vector<std::string> allow_accounts, deny_accounts;  // tenants and projects
   std::vector<std::string> allow_groups;                   // of the operating system
   std::vector<std::string> allow_qos, deny_qos;            // priority classes

@@ -18,7 +18,7 @@
 
 namespace gantry::config {
 
-// What a text or a list means, if the type alone does not say it.
+// The meaning of a text or a list, if the type alone does not say it.
 enum class Form : std::uint8_t {
   plain,
   bytes,  // for integers: an amount of memory with a unit

@@ -63,7 +63,7 @@ class Daemon {
   void act(Action&& action);
   void send(Report&& report);
   void set_timer(std::optional<Instant> wake);
-  // Of what may be lost: the first failure is said, and that it is over.
+  // Logs the first failure to write something that may be lost, and later that it is written again.
   void say_kept(bool& was_kept, const Result<void>& kept, std::string_view what);
   void fail_with(Error error);
 

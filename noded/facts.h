@@ -1,5 +1,6 @@
-// What this node tells the controller about itself: the resources that the configuration promises,
-// reduced to what the machine has. The controller drains a node that has less than was declared.
+// The facts that this node tells the controller about itself: the resources that the configuration
+// promises, reduced to what the machine has. The controller drains a node that has less than was
+// declared.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// What the daemon does with the node's image cache: tidies it when it starts, and lists its images.
+// The daemon's work on the node's image cache: it tidies the cache when it starts, and lists
+// images.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
-// What a node daemon must remember over a restart, besides its attempts: the newest controller and
-// the highest job id that it was told, and under fencing when that controller was last known to
-// hear it. The files are in the state directory:
+// Keeps what a node daemon must remember over a restart, besides its attempts: the newest
+// controller and the highest job id that it was told, and under fencing when that controller was
+// last known to hear it. The files are in the state directory:
 //
 //   memory.msgpack   Memory without the contact; durable through a power cut
 //   contact          under fencing, for the shims as well (noded/runtime/contact.h); outlives the

@@ -33,7 +33,7 @@ struct RealRuntimeOptions {
   std::function<void(Input&&)> on_event;
 };
 
-// What one launch asks of the runtime; the function is pure.
+// The request of one launch to the runtime; the function is pure.
 runtime::LaunchRequest launch_request(const proto::Launch& launch,
                                       const RealRuntimeOptions& options,
                                       const std::string& job_socket);

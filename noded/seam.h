@@ -36,7 +36,7 @@ class AttemptRuntime {
   [[nodiscard]] virtual std::string trouble() const { return {}; }
   // The running attempts during which the machine has slept, and for how long.
   [[nodiscard]] virtual std::vector<proto::AttemptSleep> asleep() const { return {}; }
-  // What running attempts do on their GPUs.
+  // The activity of running attempts on their GPUs.
   [[nodiscard]] virtual std::vector<proto::GpuActivity> gpu_activity() const { return {}; }
 };
 

@@ -44,11 +44,13 @@ std::vector<FieldName> names_of(std::span<const Field<Row>> fields) {
 Layout letters_layout(std::string_view format, std::span<const FieldName> fields,
                       std::vector<std::string>& unknown);
 
-// Reads a format of -O. Fields without a width or suffix are 20 wide.
+// Reads a format of -O. Fields without a width or suffix are 20 wide. Fields that do not exist are
+// added to `unknown`.
 Layout names_layout(std::string_view format, std::span<const FieldName> fields,
                     std::vector<std::string>& unknown);
 
-// Reads a list with %WIDTH.
+// Reads a list of names, each with its own width or with %WIDTH; %-WIDTH aligns to the left. Fields
+// that do not exist are added to `unknown`.
 Layout list_layout(std::string_view list, std::span<const FieldName> fields,
                    std::vector<std::string>& unknown);
 

@@ -1,5 +1,5 @@
-// What the checks of single documents share: which documents exist, which one is being checked, and
-// how a problem in it is reported. Used inside config/tenancy only.
+// The facts that checks of single documents share: which documents exist, which one is being
+// checked, and how a problem in it is reported. Used inside config/tenancy only.
 #pragma once
 
 #include <map>

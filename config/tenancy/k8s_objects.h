@@ -1,5 +1,5 @@
-// What kubernetes.cc collects from objects before it can make documents of them, and helpers to
-// read their fields. Used inside config/tenancy only.
+// The parts that kubernetes.cc collects from objects before it can make documents of them, and
+// helpers to read their fields. Used inside config/tenancy only.
 #pragma once
 
 #include <functional>

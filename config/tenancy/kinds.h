@@ -14,7 +14,7 @@
 
 namespace gantry::tenancy {
 
-// What a text means, if the member's type alone does not say it.
+// The meaning of a text, if the member's type alone does not say it.
 enum class Form : std::uint8_t {
   plain,
   word,       // a name of ours

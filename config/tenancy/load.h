@@ -28,7 +28,7 @@ struct Loaded {
   std::vector<Document> documents;  // each once, sorted
   // Documents that objects, applied again, no longer make.
   std::vector<proto::DocumentRef> removals;
-  // What Gantry does not do, and the amounts of parts of the cluster.
+  // Sentences about what Gantry does not do, and about the amounts of parts of the cluster.
   std::vector<std::string> notes;
 };
 

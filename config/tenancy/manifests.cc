@@ -63,8 +63,9 @@ bool is_made(const Document& document) {
   return std::holds_alternative<T>(document);
 }
 
-// The documents that translation may look up: those that no object can make. Documents that objects
-// make are left out, so that the result depends only on the objects.
+// The known documents that the translation of `set` may look up: tiers, flavors, and a topology
+// that no object of the set makes. All other documents are left out, so that the result depends
+// only on the objects.
 std::vector<Document> background(std::span<const Document> known,
                                  const std::map<std::string, Manifest>& set) {
   std::vector<Document> out;

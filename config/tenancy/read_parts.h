@@ -7,7 +7,7 @@ namespace gantry::tenancy {
 
 inline constexpr std::int64_t kMostShares = 1'000'000;
 inline constexpr Thousandths kMostWeight = thousandths_of(Times{kMostShares});
-// Of a priority class; Kubernetes has the same limit.
+// The greatest value of a priority class; Kubernetes has the same limit.
 inline constexpr std::int64_t kMostValue = 1'000'000'000;
 
 // Says what is wrong and what is allowed; "" = it is a name.

@@ -1,4 +1,4 @@
-// What the core tells the scheduler's replica: each turn's changes, in order. Values only.
+// The changes that the core tells the scheduler's replica in each turn, in order. Values only.
 //
 // The replica never sees a job that may not start now: held jobs, open dependencies, begin times
 // and array limits stay in the core, which queues a job when it becomes eligible.
@@ -23,8 +23,8 @@ struct GpuView {            // a GPU that may be given to jobs
   bool mig = false;         // slices only
   std::string model;
   std::vector<std::uint32_t> nvlinks;  // to each GPU of the node by index
-  bool by_hand = false;                // partitioned by hand: its jobs get slices that there are
-  std::vector<MigSlice> slices{};      // then: those
+  bool by_hand = false;                // cut by hand: jobs get only slices that exist
+  std::vector<MigSlice> slices{};      // if by_hand: the slices that exist
   friend bool operator==(const GpuView&, const GpuView&) = default;
 };
 
@@ -63,16 +63,16 @@ struct PartitionChanged {
   std::vector<std::string> gres_names;  // of the cluster, sorted; at most kMostGresNames
 };
 
-struct TenancyChanged {  // all of it; before the partitions and nodes that speak of it
+struct TenancyChanged {  // the whole tenancy; sent before partitions and nodes that refer to it
   TenancyPtr tenancy;
 };
 
-// A node of the fair-share tree: tenant (by partition), its projects, their users. Usage includes
-// what is below.
+// A node of the fair-share tree: a tenant (one for each partition), a project of it or a user of a
+// project. The usage of a node includes the usage of the nodes below it.
 using ShareId = Id<struct ShareTag, std::uint32_t>;
 struct ShareChanged {  // new, or changed
   ShareId share;
-  std::optional<ShareId> parent;  // unset: a tenant
+  std::optional<ShareId> parent;  // unset: this is a tenant
   std::uint32_t shares = 1;
   DecayedUsage usage;
 };
@@ -84,11 +84,11 @@ struct ClassKey {
   std::optional<Duration> time_limit;  // resolved; unset = unlimited
   std::uint32_t priority_class = 0;    // index into Tenancy::classes
   std::string reservation;             // its name; "" = none
-  std::optional<HetPart> het{};        // such a job is alone of its class
+  std::optional<HetPart> het{};        // a job with one is alone in its class
   friend bool operator==(const ClassKey&, const ClassKey&) = default;
 };
 
-struct JobQueued {  // eligible now; again with other numbers = changed
+struct JobQueued {  // eligible now; sent again with other numbers when they change
   JobId job;
   ClassKey key;
   std::int64_t priority = 0;       // higher first
@@ -97,21 +97,21 @@ struct JobQueued {  // eligible now; again with other numbers = changed
   std::int32_t rank = 0;           // value of its priority class, raised by waiting; higher first
   std::optional<ShareId> share{};  // the user's leaf; unset: not in a tenant
   bool raised = false;             // its rank is above its class's value, since it has waited
-  std::int64_t own_priority = 0;   // of the priority what counts among its tenant's jobs only
+  std::int64_t own_priority = 0;   // the part of priority that counts only inside its tenant
 };
 
 struct JobUnqueued {
   JobId job;
 };
 
-struct NodeGrant {  // concrete: a node needs no policy
+struct NodeGrant {  // concrete: the node needs no policy to carry it out
   NodeId node;
   std::vector<std::uint16_t> cpus;  // sorted
   std::int64_t memory = 0;
   std::int64_t scratch = 0;
   std::uint32_t gpus = 0;  // whole ones
   std::uint32_t tasks = 0;
-  std::vector<GpuGrant> devices;  // which: of each GPU or slice
+  std::vector<GpuGrant> devices;  // one for each GPU or slice
   std::vector<GresGrant> gres{};  // by name
   friend bool operator==(const NodeGrant&, const NodeGrant&) = default;
   template <class Self, class V>
@@ -127,27 +127,27 @@ struct NodeGrant {  // concrete: a node needs no policy
   }
 };
 
-struct JobPlaced {  // fact, after the core's re-check
+struct JobPlaced {  // a fact: the core has checked it again
   JobId job;        // the element's own id
   std::vector<NodeGrant> grants;
   std::optional<Instant> ends_by;  // start + limit; unset = unlimited
   bool exclusive = false;
-  // Whose it is, and what taking it away would cost.
+  // The rest says whose job this is, and what taking it away would cost.
   PartitionId partition{};
   std::uint32_t priority_class = 0;
   std::int32_t rank = 0;  // of its class, not raised
   std::optional<ShareId> share{};
-  Instant started{};                       // placed, or running since
+  Instant started{};                       // when it was placed, or since when it runs
   std::optional<Instant> checkpoint{};     // newest one of this attempt
   std::uint32_t preemptions = 0;           // so far
   bool requeue = true;                     // may be requeued
-  bool leaving = false;                    // finishing: ends by itself, is nobody's victim
-  NodeSharing sharing = NodeSharing::any;  // of its shape
-  std::string anti_affinity{};             // of its shape
+  bool leaving = false;                    // finishing: it ends by itself and cannot be a victim
+  NodeSharing sharing = NodeSharing::any;  // from its shape
+  std::string anti_affinity{};             // from its shape
 };
 
-// A window on nodes in which only the jobs that name it may run (none: maintenance). Again with
-// another window = changed.
+// A time window on nodes in which only jobs that name this reservation may run; in a maintenance
+// window no job may run. The change is sent again when the window has changed.
 struct ReservationChanged {
   std::string name;
   std::vector<NodeId> nodes;

@@ -1,14 +1,14 @@
-// The policy that the controller runs with; the simulator's histories without tenants have it too.
+// The policy of the controller. The simulator uses it too, for its histories without tenants.
 #pragma once
 
 #include "ctld/sched/policy.h"
 
 namespace gantry::sched {
 
-inline constexpr std::uint32_t kPlannedAhead = 100;        // of the first blocked jobs
+inline constexpr std::uint32_t kPlannedAhead = 100;        // reservations for blocked jobs
 inline constexpr Duration kLookAtEverything = seconds(1);  // see Policy::everything
 
-// `depth`, `balance`: backfill_depth and balance of gantry.yaml.
+// The arguments are backfill_depth and balance of gantry.yaml.
 inline Policy controller_policy(std::uint32_t depth, Duration balance = {}) {
   Policy policy;
   policy.balance = balance;

@@ -1,5 +1,5 @@
-// A plan: what the scheduler proposes. The core re-checks every start before it becomes fact, and
-// drops (and counts) what no longer fits.
+// A plan is what the scheduler proposes. The core checks every start again before it becomes a
+// fact; it drops and counts the starts that no longer fit.
 #pragma once
 
 #include <cstdint>
@@ -17,33 +17,33 @@ struct Start {
 };
 
 enum class PreemptWhy : std::uint8_t {
-  by_class,  // it is of a lower class
-  reclaim,   // the other's tenant takes back what is guaranteed to it
-  by_share,  // the other's tenant borrows less
+  by_class,  // the victim has a lower class than the job that needs its place
+  reclaim,   // the tenant of that job takes back what is guaranteed to it
+  by_share,  // the tenant of that job borrows less
 };
 
-// Take this job away, so that another one can start there. The core sends its class's signal, and
-// after the grace ends it; its nodes are kept for the other until then.
+// The victim has to leave, so that `for_job` can start there. The core ends it after the grace time
+// of the victim's priority class; until then the scheduler keeps its nodes for `for_job`.
 struct Preempt {
   JobId victim;
   JobId for_job;
   PreemptWhy why = PreemptWhy::by_class;
-  std::int64_t lost_work = 0;  // GPU-microseconds (of cores where it has none) since its checkpoint
-  NodeId node{};               // one of those that the other is to get
-  bool first = true;           // of those who leave for one job, or one task of an array
+  std::int64_t lost_work = 0;  // GPU-microseconds (cores, if it has no GPUs) since its checkpoint
+  NodeId node{};               // a node that for_job is to get
+  bool first = true;           // the first victim for this start of for_job
 };
 
-// Verdict of a whole class; its jobs differ only in their place in the queue.
+// The verdict on a whole class; its jobs differ only in their place in the queue.
 struct ClassVerdict {
-  JobId head;       // first waiting job of the class, which it names
+  JobId head;       // the first waiting job of the class; it stands for the class
   Verdict of_head;  // resources, nodes_unavailable, bad_constraints, partition_down...
   Verdict of_rest;  // usually priority
 };
 
-struct Expected {  // when a waiting job would start, going by the limits
+struct Expected {  // when a waiting job would start if all jobs ran to their limits
   JobId job;
   Instant start;
-  std::vector<NodeId> nodes;  // for the reserved head; empty for estimates
+  std::vector<NodeId> nodes;  // nodes of its reservation; empty for an estimate
 };
 
 struct PlanStats {
@@ -52,8 +52,8 @@ struct PlanStats {
   std::uint64_t steps = 0;       // ends looked at to find reservations
   std::uint64_t backfilled = 0;  // starts behind a blocked job
   bool budget_spent = false;     // more might start: plan again
-  bool everything = true;        // looked at; or only what may have become possible (memory.h)
-  Duration took{};               // by the clock of who asked for it; 0 in the simulator
+  bool everything = true;        // false: looked only at what may have become possible (memory.h)
+  Duration took{};               // measured by the caller; 0 in the simulator
 };
 
 struct Plan {
@@ -62,7 +62,7 @@ struct Plan {
   std::vector<Preempt> preemptions;
   std::vector<ClassVerdict> verdicts;  // of every class with waiting jobs that was looked at
   std::vector<Expected> expected;      // at least the reserved head of each partition
-  bool estimated = false;              // expected holds estimates as well: older ones are void
+  bool estimated = false;              // `expected` also holds new estimates; older ones are void
   PlanStats stats;
 };
 

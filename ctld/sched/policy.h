@@ -1,4 +1,4 @@
-// What a plan may cost, and which of the policies are on.
+// The limits on what a plan may cost, and which of the policies are on.
 #pragma once
 
 #include <cstdint>
@@ -11,30 +11,31 @@ inline constexpr Duration kBalanceAll{std::int64_t{1} << 62};
 
 struct Policy {
   std::uint64_t attempts = 100'000;     // placement attempts a plan may take
-  std::uint32_t starts = 4'096;         // a plan proposes at most
-  std::uint32_t reservations = 1;       // ahead, per partition; 1 is EASY, no limit conservative
-  std::uint32_t ahead = 0;              // and for so many of the first blocked jobs of all
+  std::uint32_t starts = 4'096;         // starts that a plan may propose
+  std::uint32_t reservations = 1;       // per partition, for its first blocked jobs; 1 = EASY
+  std::uint32_t ahead = 0;              // reservations for the first blocked jobs of all partitions
   std::uint32_t depth = 1'000;          // lines looked at behind the first blocked job
-  std::uint32_t estimates = 0;          // blocked jobs to say an expected start for
-  std::uint32_t replans = 100;          // reservations looked at for an earlier start,
+  std::uint32_t estimates = 0;          // blocked jobs that get an expected start
+  std::uint32_t replans = 100;          // reservations that are tried at an earlier start,
   std::uint64_t replan_steps = 16'384;  // while a plan has looked at fewer ends than this
-  std::uint32_t searches = 16;          // for victims
-  Duration search_pause = seconds(1);   // a class for which there were no victims asks again
+  std::uint32_t searches = 16;          // searches for victims in one plan
+  Duration search_pause = seconds(1);   // a class without victims is searched again after this time
 
-  // Each of the policies of many tenants can be off; without tenancy they change nothing.
+  // Each of these policies for many tenants can be off. Without a tenancy they change nothing.
   bool quota = true;
-  bool fair_share = true;  // Tenancy::fair_share as well
+  bool fair_share = true;  // Tenancy::fair_share must be on as well
   bool preemption = true;
-  bool keep_reservations = false;  // from plan to plan; otherwise all are made anew
+  bool keep_reservations = false;  // false: every plan makes all reservations anew
 
-  // Between borrowers of one class, by their shares: the most that a job may lose of what it has
-  // run (since its last checkpoint). 0: nobody leaves for that; kBalanceAll: no matter how much.
+  // Borrowers of one priority class may preempt each other by their shares. This is the most run
+  // time (since its last checkpoint) that a victim may lose. 0: none does; kBalanceAll: no limit.
   Duration balance{};
 
-  bool verdicts = true;  // a plan says why jobs wait; without, it only starts, asks and reserves
+  bool verdicts = true;  // a plan says why jobs wait; false: it only starts, preempts and reserves
 
-  // If reservations are kept, only so often everything is looked at; plans in between look at what
-  // the changes since the last one can have made possible. 0: always everything.
+  // If reservations are kept, a plan looks at everything only once in this time; the plans in
+  // between look at what the changes since the last plan can have made possible. 0: every plan
+  // does.
   Duration everything{};
 
   friend bool operator==(const Policy&, const Policy&) = default;

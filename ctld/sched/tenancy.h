@@ -2,8 +2,9 @@
 // priority classes and topology, all by index. Immutable; a change of the documents makes a new
 // one.
 //
-// Tenants are partitions: PartitionChanged names the quota node of its tenant. Partitions without
-// one (of the cluster's configuration) have no quota, borrow nothing and rank as share value 0.
+// Tenants are partitions: PartitionChanged names the quota node of its tenant. A partition without
+// a quota node (from the cluster's configuration) has no quota, borrows nothing and has share value
+// 0.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +23,8 @@ namespace gantry::sched {
 inline constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
 inline constexpr std::uint32_t kNoIndex = std::numeric_limits<std::uint32_t>::max();
 
-// Amounts by flavor. Flavor 0 is "all flavors together": every use is charged to it, and to the
-// node's own flavor (1..) when it has one.
+// Limits by flavor. Flavor 0 means "all flavors together": every use is charged to it, and also to
+// the node's own flavor (1 and up) if the node has one.
 struct FlavorLimits {
   std::array<std::int64_t, kResourceCount> nominal{};  // kUnlimited = no quota
   std::array<std::int64_t, kResourceCount> borrow{};   // kUnlimited = no limit
@@ -32,7 +33,7 @@ struct FlavorLimits {
 
 struct QuotaNode {
   std::string name;
-  std::uint32_t parent = kNoIndex;  // of a smaller index; kNoIndex = a root
+  std::uint32_t parent = kNoIndex;  // has a smaller index; kNoIndex = this is a root
   std::uint32_t weight = 1000;      // thousandths
   bool tenant = false;
   tenancy::Reclaim reclaim = tenancy::Reclaim::any;
@@ -67,8 +68,8 @@ struct Tenancy {
   std::vector<ClassView> classes;      // at least one; [0] is the default
   std::vector<TopologyLevel> levels;   // none = no topology
   Duration half_life = hours(7 * 24);  // of usage in the fair share
-  // The walls between policies, each of which can be off (Policy of a replay, or the
-  // configuration).
+  // False: jobs of a tenant are not ordered by Fair Tree (the configuration orders them by
+  // weights).
   bool fair_share = true;
 };
 // tidy-allow(pure): one immutable value that the loop and the planner thread both hold

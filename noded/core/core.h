@@ -166,10 +166,10 @@ struct Turn {
 
 // ---- start
 
-// What the disk and the shims say about one attempt when the daemon starts.
+// The state of one attempt when the daemon starts, as the disk and the shims tell it.
 struct Recovered {
   enum class Stage : std::uint8_t {
-    // Its record exists; it is proved that nothing ran, and nothing will without Resume.
+    // The record exists, and it is proved that nothing ran; nothing will without Resume.
     never_started,
     preparing,  // its shim is alive and has not reported anything yet
     held,
@@ -183,7 +183,7 @@ struct Recovered {
   bool frozen = false;  // stage running
 };
 
-// What the daemon read from the state directory; every field is unset at the first start.
+// The facts that the daemon read from the state directory; every field is unset at the first start.
 struct Memory {
   Epoch epoch{};
   JobId highest_job{};

@@ -1,4 +1,4 @@
-// Which device files a job with a GPU or a slice needs, and no others. The numbers come from the
+// The device files that a job with a GPU or a slice needs, and no others. The numbers come from the
 // kernel, not from what lies in /dev. A job that may use one GPU cannot open another GPU's file.
 // Two slices share their GPU's file; the two capability files of each slice keep them apart.
 #pragma once

@@ -19,7 +19,7 @@ namespace gantry::runtime {
 inline constexpr std::size_t kMaxImageJson = 4u << 20;  // bytes of a manifest or configuration
 inline constexpr std::size_t kMaxLayers = 512;
 
-// What is taken from an image's configuration; nothing else of it is used.
+// The parts that are taken from an image's configuration; nothing else of it is used.
 struct ImageConfig {
   std::vector<std::string> env;  // "NAME=value"
   std::string work_dir;

@@ -1,4 +1,5 @@
-// Where cgroups are on this machine. It is found once when noded starts, and passed to every shim.
+// The places of cgroups on this machine. They are found once when noded starts, and passed to every
+// shim.
 #pragma once
 
 #include <cstdint>

@@ -46,8 +46,9 @@ struct LaunchBind {    // a directory of the node that a job may write
   }
 };
 
-// Where a job with an image finds the driver's libraries, if no CDI specification says otherwise.
-// Images of NVIDIA's look there by themselves; others find them through LD_LIBRARY_PATH.
+// The directory where a job with an image finds the driver's libraries, if no CDI specification
+// says otherwise. Images of NVIDIA's look there by themselves; others find them through
+// LD_LIBRARY_PATH.
 inline constexpr std::string_view kDriverLibraries = "/usr/local/nvidia/lib64";
 
 struct LaunchMount {  // a file or directory of the driver, for a job with an image

@@ -1,5 +1,5 @@
-// Which devices jobs may open. One rule set for the node's whole cgroup is inherited by every job.
-// On a node with GPUs each job has another one, which closes all GPUs but its own. v1 uses
+// The devices that jobs may open. One rule set for the node's whole cgroup is inherited by every
+// job. On a node with GPUs each job has another one, which closes all GPUs but its own. v1 uses
 // devices.deny and devices.allow; v2 a small eBPF program that is attached to the directory.
 //
 // Allowed are mknod (no job has the capability; an OCI runtime makes the container's own nodes),

@@ -1,4 +1,4 @@
-// What this machine has: cores, sockets, NUMA nodes, memory, scratch space, boot id.
+// The resources of this machine: cores, sockets, NUMA nodes, memory, scratch space, boot id.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Which NUMA nodes this machine has, and how far they are from each other, as its kernel says.
+// The NUMA nodes of this machine, and how far they are from each other, as its kernel says.
 #pragma once
 
 #include <cstdint>

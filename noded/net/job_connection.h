@@ -24,7 +24,7 @@ inline constexpr std::size_t kMostJobMessage =
 // Bytes that are read from one connection in a turn.
 inline constexpr std::size_t kReadPerTurn = 1u << 20;
 
-// What all connections of one job hold, in bytes.
+// The bytes that all connections of one job hold.
 struct JobBudget {
   std::size_t held = 0;
   std::size_t unsent = 0;

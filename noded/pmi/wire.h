@@ -1,5 +1,5 @@
-// What gantry-pmix or gantry-pmi2 (noded/pmi/pmi2) and its shim say to each other over descriptor
-// 4, a stream socket:
+// The messages between gantry-pmix or gantry-pmi2 (noded/pmi/pmi2) and its shim over descriptor 4,
+// a stream socket:
 //
 //   u32 size of the bytes, u8 word, u32 number, bytes      (little endian, as the machine)
 //

@@ -58,17 +58,18 @@ struct LaunchRequest {
   // GPUs of the job; the job cannot open any other device of a GPU.
   std::vector<LaunchDevice> devices;
   LaunchSharing sharing;
-  // Mounts that CDI asks for; only jobs with an image get these, the hooks and the device_gids.
+  // Mounts of the driver's files, as CDI says or as found on the node. Only jobs with an image get
+  // these mounts, the hooks and the device_gids.
   std::vector<LaunchMount> mounts;
   std::vector<LaunchHook> hooks;
-  std::vector<std::uint32_t> device_gids;  // groups that may open the devices
+  std::vector<std::uint32_t> device_gids;  // groups that CDI gives to the job, to open the devices
   std::vector<LaunchGpu> gpus;
   // The variables by which the controller and this node describe the job, without the user's own
   // environment: programs that run as root get only these.
   std::map<std::string, std::string> stated;
   std::string checkpoint_file;           // as the job and this node see it; "" = none
   std::vector<VisibleGpu> visible_gpus;  // in the order of CUDA_VISIBLE_DEVICES
-  void from_older_form();                // an older order says these two only in variables
+  void from_older_form();                // an older order has these two only in variables
 
   // Sets the variable for the job and for programs that run as root.
   void state(const std::string& name, const std::string& value) {
@@ -141,7 +142,7 @@ struct StepRequest {
   std::vector<std::string> nodes;         // mpi: nodes of the whole step, in the order of ranks
   std::vector<std::uint32_t> node_tasks;  // mpi: how many tasks each of them has
   std::string node;                       // this one
-  std::optional<GpuBind> gpu_bind;        // unset: of an older client SLURM_GPU_BIND says it
+  std::optional<GpuBind> gpu_bind;        // unset: an older client sends it as SLURM_GPU_BIND
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "key", s.key);

@@ -5,8 +5,8 @@
 
 namespace gantry::runtime {
 
-// Where this node had no GPUs then, CUDA_VISIBLE_DEVICES is the user's. (Still older orders have
-// nothing under `stated`.)
+// If the order states no GPUs, CUDA_VISIBLE_DEVICES is the user's own and is not read. (Still older
+// orders have an empty `stated`; there it is read.)
 void LaunchRequest::from_older_form() {
   const auto variable = [&](const char* name) {
     const auto found = env.find(name);

@@ -1,4 +1,5 @@
-// What all orders of this node share: which runtime starts containers, where files lie, and limits.
+// The settings that all orders of this node share: which runtime starts containers, where files
+// lie, and limits.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// What a shim leaves on disk and tells noded: how an attempt or a step ended, and which processes
-// run.
+// The records that a shim leaves on disk, and what it tells noded: how an attempt or a step ended,
+// and which processes run.
 #pragma once
 
 #include <array>
@@ -46,7 +46,7 @@ struct ExitRecord {
   }
 };
 
-// Which processes a running container has. It lies in the job's directory as running.msgpack.
+// The processes of a running container. The record lies in the job's directory as running.msgpack.
 struct RunningRecord {
   std::int32_t init_pid = 0;     // PID 1 of the container (process: the script itself)
   std::uint64_t init_start = 0;  // its start time, field 22 of /proc/PID/stat

@@ -338,7 +338,7 @@ ExitRecord Runtime::State::lost_record(const AttemptKey& key) const {
 
 bool Runtime::State::end_remains(const AttemptKey& key) {
   const auto name = job_cgroup(key);
-  // Where there is no cgroup, this ends the job. PID 1 also ends by itself when it sees that its
+  // If there is no cgroup, this ends the job. PID 1 also ends by itself when it sees that its
   // shim's socket has closed.
   if (const auto running = running_record(key);
       running && running->init_pid > 0 && start_time_of(running->init_pid) == running->init_start)

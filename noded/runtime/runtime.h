@@ -1,4 +1,4 @@
-// What noded uses to run jobs and steps on this machine.
+// Runs jobs and steps on this machine, for noded.
 //
 // Every call is quick (files, signals, one spawn); none waits for a container. The caller learns
 // what comes of a call from poll(), which it calls when fd() is readable. A restart of noded loses

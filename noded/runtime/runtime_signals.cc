@@ -109,7 +109,7 @@ Result<void> Runtime::signal(const AttemptKey& key, int number, proto::SignalSco
   return {};
 }
 
-// Where the kernel offers no freezer, signals stop the processes; a process may notice that.
+// If the kernel offers no freezer, signals stop the processes; a process may notice that.
 Result<void> Runtime::freeze(const AttemptKey& key, bool frozen) {
   auto& s = *state_;
   const auto it = s.jobs.find(key);

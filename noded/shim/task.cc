@@ -34,7 +34,7 @@ constexpr int kProgramFd = 5;  // number of the program's descriptor, until exec
 static_assert(kMoreFd == kProgramFd + 1);
 constexpr int kMaxCapability = 63;
 
-// What a child reports before it executes its program; small enough to be written in one piece.
+// The report of a child before it executes its program; small enough to be written in one piece.
 struct Report {
   enum Kind : std::int32_t { started, task_failed, place_failed } kind;
   std::int32_t index;  // of the task

@@ -74,7 +74,7 @@ Result<std::unique_ptr<StepService>> StepService::open(StepServiceOptions option
   router_options.max_connections = static_cast<int>(kMostAskers);
   router_options.max_strangers = kMostAskers;
   router_options.stranger_time = kAskerTime;
-  // Besides the askers, each of which the router counts itself.
+  // Each waiting stream takes two descriptors, beside the connections of the askers.
   net::raise_file_limit(kMostAskers + 2 * kMaxWaitingStreams);
   auto router = net::Router::open(router_options);
   if (!router) return tl::unexpected(router.error());

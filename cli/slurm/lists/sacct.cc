@@ -17,7 +17,7 @@ bool is_of(const proto::JobRef& ref, const proto::JobRow& row) {
   return ref.job == row.array_job && row.array_task && contains_index(ref.tasks, *row.array_task);
 }
 
-// Which lines to show. With -j 12.batch only that step is shown, without the job's own line.
+// The lines to show. With -j 12.batch only that step is shown, without the job's own line.
 struct Choice {
   bool job = true;
   std::vector<const proto::StepRow*> steps;

@@ -1,4 +1,4 @@
-// What the user asks of sacct: its options, and what they mean together.
+// The question of the user to sacct: its options, and what they mean together.
 #pragma once
 
 #include <optional>

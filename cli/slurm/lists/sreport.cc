@@ -232,7 +232,7 @@ Result<int> run_sreport(const Invocation& call) {
   }
   const Instant now = system_now();
   Span span;
-  // As in Slurm, the default is yesterday.
+  // The default is yesterday, as in Slurm.
   const auto today = parse_time("today", now, TimeSense::latest);
   if (!today) return tl::unexpected(today.error());
   span.end = *today;

@@ -1,5 +1,5 @@
-// What sacct can show of a job and of its steps: every field of Slurm's --helpformat. A field for
-// which Gantry has no data is empty, as in sacct when nothing was measured.
+// The fields that sacct can show of a job and of its steps: every field of Slurm's --helpformat. A
+// field for which Gantry has no data is empty, as in sacct when nothing was measured.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
-// What squeue can show of a job: Slurm's letters, names and headers, and the words it uses for no
-// value.
+// The fields that squeue can show of a job: Slurm's letters, names and headers, and the words it
+// uses for no value.
 #pragma once
 
 #include <optional>

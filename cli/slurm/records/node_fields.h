@@ -1,4 +1,5 @@
-// What sinfo can show: Slurm's letters, names and headers for partitions and groups of nodes.
+// The fields that sinfo can show: Slurm's letters, names and headers for partitions and groups of
+// nodes.
 #pragma once
 
 #include <span>

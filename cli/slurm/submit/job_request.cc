@@ -175,8 +175,8 @@ Result<void> tres_per_task(SlurmRequest& r, std::string_view text) {
 Result<void> qos(SlurmRequest& r, std::string_view text) {
   return job::spec_text<&JobSpec::priority_class>(r, text == "normal" ? "" : text);
 }
-// Over the nodes, and of a node's cores over its sockets; within a socket a task has some that lie
-// beside each other.
+// Says how tasks are spread over the nodes, and over the sockets of a node. Within a socket a task
+// gets cores that lie beside each other.
 Result<void> distribution(SlurmRequest& r, std::string_view text) {
   const auto asked = parse_distribution(text);
   if (!asked) return tl::unexpected(asked.error());
@@ -291,7 +291,7 @@ Result<void> after_finish(SlurmRequest& r) {
 Result<std::map<std::string, std::string>> slurm_environment(const SlurmRequest& r) {
   std::map<std::string, std::string> out = job_environment(r.exported);
   if (!r.export_file.empty()) {
-    // As in Slurm, the job gets what the file says and our SLURM_* variables; --export has no
+    // The job gets what the file says and our SLURM_* variables, as in Slurm; --export has no
     // effect.
     const auto text = read_export_file(r.export_file);
     if (!text) return tl::unexpected(text.error());

@@ -19,12 +19,13 @@ struct SlurmRequest : StepOptions {
   bool get_user_env = false;
 };
 
-// What SlurmRequest says beyond its base, before finish_request(): nodes from a file, GPUs of
-// --tres-per-task; remembers which option asked for GPUs, which clients look for again.
-// More nodes than tasks is a warning in Slurm: each node has at least one.
+// Call it before finish_request(). It applies --ntasks-per-gpu, and remembers which options asked
+// for GPUs, because clients look for that. If there are more nodes than tasks it takes fewer nodes,
+// with the warning of Slurm: each node has at least one task.
 Result<void> before_finish(const Invocation& call, SlurmRequest& request,
                            std::span<const Given> given);
-// After it: cores for each GPU, Slurm's default names of output files.
+// Call it after finish_request(). It applies --cpus-per-gpu and Slurm's default names of output
+// files.
 Result<void> after_finish(SlurmRequest& request);
 
 // The job's environment: from --export, --export-file, --get-user-env, and task_gpu_variables().

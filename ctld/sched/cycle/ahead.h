@@ -1,4 +1,4 @@
-// Reservations ahead: nodes and a time for jobs that must wait, and estimates for further ones.
+// Reservations ahead: nodes and a start for jobs that must wait, and estimates for further jobs.
 #pragma once
 
 #include <optional>
@@ -23,11 +23,11 @@ class Ahead {
   [[nodiscard]] std::optional<std::pair<Slot, std::uint32_t>> earliest(
       const JobClass& c, Instant before = Timeline::kNever);
   // The job of the turn keeps its reservation, gets an earlier one, or a new one if its partition
-  // may have one more; then the turn moves on. False: it has none.
+  // may have one more; then the turn moves on. False: the job has none.
   bool reserve(LineTurn& turn);
-  // Expected starts of the first blocked jobs, as if every job got a reservation, in order. Nothing
-  // is decided by it: the starts of this plan are made, and nothing stays reserved, so that neither
-  // reasons nor the next plan know of it.
+  // Finds expected starts of the first blocked jobs, as if every job got a reservation, in order.
+  // It decides nothing: the starts of this plan are made already, and nothing stays reserved, so
+  // that neither verdicts nor the next plan depend on it.
   void estimate(std::span<const LineTurn> closed);
 
  private:

@@ -18,7 +18,8 @@ std::vector<std::uint32_t> Awake::begin(std::set<std::uint32_t> woken,
   return awake;
 }
 
-// Partitions that are awake by now are not passed over before something fails.
+// Answers the order's questions. It asks whether to pass over a whole partition only after a
+// request has failed or usage has grown in this plan.
 Order::Passing Awake::passing() {
   return {
       [this](std::uint32_t p) { return pass_over(p); },
@@ -27,8 +28,8 @@ Order::Passing Awake::passing() {
       [this](std::uint32_t p, const Step& s) { return !could_start(p, s.request, s.first.rank); }};
 }
 
-// Could a job of the request, of a place at which it is noted to fail, have a part on the node?
-// Reservations of that place and higher ones it would find there as well.
+// True if a job of the request, at a place where the request is noted to fail, could have a part on
+// the node. Reservations of that place and of higher ones would be in its way there as well.
 bool Awake::could(const RequestKey& request, std::uint32_t node) const {
   const Room& free = d_.view.grid.free(node);
   if (!d_.view.grid.available(node)) return false;
@@ -70,7 +71,7 @@ bool Awake::could_start(std::uint32_t partition) {
   });
 }
 
-// Once it has started something, all of it is looked at.
+// A partition that has started something in this plan is looked at as a whole.
 bool Awake::pass_over(std::uint32_t id) {
   if (woken_.contains(id) || could_start(id)) return false;
   PartitionProgress& p = d_.partition(id);
@@ -96,10 +97,10 @@ void Awake::remember(std::span<const LineTurn> closed) {
     memory.restless = false;
     memory.waits.clear();
   }
-  // Where every plan looks at everything, nobody is passed over, and no notes are needed.
+  // If every plan looks at everything, no partition is passed over, and no notes are needed.
   if (d_.policy.everything.us > 0)
     for (const LineTurn& turn : closed) note_wait(turn);
-  // Partitions too deep behind the first blocked job wait until everything is looked at.
+  // Partitions too deep behind the first blocked job sleep until everything is looked at.
   if (d_.everything)
     for (const std::uint32_t id : d_.view.queue.busy())
       if (!d_.partition(id).begun && d_.partition(id).starts == 0)
@@ -121,7 +122,7 @@ void Awake::note_wait(const LineTurn& turn) {
   const Place place{d_.view.queue.partition(turn.partition).priority, rank};
   for (const NodeChoice& choice : d_.view.eligible.flavors_of(c)) {
     const std::uint32_t own = nodes_.request_of(c, choice);
-    // Neither room nor quota is known to be what it waits for: not for long.
+    // Neither room nor quota is known to be missing, so any change of a node wakes the partition.
     if (own == RequestKeys::kNone ||
         (!d_.left.requests.fails(own, place) &&
          (tenant == kNoIndex || d_.view.charges.tree().fit(tenant, {choice.flavor, c.least}).fits)))

@@ -1,9 +1,8 @@
-// The memory of what may be skipped, at work in a plan: which partitions and lines it passes over,
-// what wakes them, and what it notes for the next one. What is remembered: memory.h,
-// request_keys.h.
+// The use of memory.h and request_keys.h in a plan: which partitions and lines it passes over, what
+// wakes them, and what it notes for the next plan.
 //
 // A partition sleeps if the last plan has looked at all of it and nothing of it can start. It is
-// passed over unless it was woken, or what one of its lines waits for may be possible now.
+// passed over unless it was woken, or one of its lines may have become possible.
 #pragma once
 
 #include <cstdint>
@@ -23,26 +22,27 @@ class Awake {
   Awake(Draft& draft, PlanQuota& quota, SearchSpace& nodes, const ReservationBook& book)
       : d_(draft), quota_(quota), nodes_(nodes), book_(book) {}
 
-  // A plan after changes begins. `woken` partitions are looked at, whatever they wait for. Room may
+  // Begins a plan after changes. `woken` partitions are looked at, whatever they wait for. Room may
   // have grown on these `nodes`; `touched`: some node has changed, which wakes restless partitions.
   // Returns the partitions that are awake, in the queue's order.
   std::vector<std::uint32_t> begin(std::set<std::uint32_t> woken,
                                    const std::set<std::uint32_t>& nodes, bool touched);
-  // What the order asks of such a plan.
+  // Tells the order, in such a plan, what to pass over.
   [[nodiscard]] Order::Passing passing();
   // A job starts before its time on nodes that it had reserved, and so will leave them sooner. That
   // may make room for jobs which this plan has passed over. If so, the plan ends, and the next one
   // is made.
   void wake_behind(const Reservation& reservation, const std::vector<Share>& place);
-  // The plan is made: notes for the next one, of the lines that are closed and of all others.
+  // Call it when the plan is made: it takes notes for the next one, of the closed lines and all
+  // others.
   void remember(std::span<const LineTurn> closed);
 
  private:
-  // Room has grown on the node. True: some request that has failed could be met there now.
+  // Room has grown on the node. Returns true if a request that has failed could be met there now.
   bool reopen(std::uint32_t node);
   [[nodiscard]] bool could(const RequestKey& request, std::uint32_t node) const;
   [[nodiscard]] bool could_start(std::uint32_t partition, std::uint32_t request, std::int32_t rank);
-  [[nodiscard]] bool could_start(std::uint32_t partition);  // any of its lines
+  [[nodiscard]] bool could_start(std::uint32_t partition);  // any of its requests
   bool pass_over(std::uint32_t partition);
   void note_wait(const LineTurn& turn);
 
@@ -50,7 +50,7 @@ class Awake {
   PlanQuota& quota_;
   SearchSpace& nodes_;
   const ReservationBook& book_;
-  std::set<std::uint32_t> woken_;  // partitions that are not awake for a request alone
+  std::set<std::uint32_t> woken_;  // partitions that are awake as a whole
 };
 
 }  // namespace gantry::sched

@@ -78,7 +78,8 @@ void ReservationBook::uncount(const Reservation& reservation) {
   --all_;
 }
 
-// Which one an element of an array takes is the same in a plan after changes as in one anew.
+// Keeps an array's reservations in order, so that an element takes the same one in a plan after
+// changes as in a plan that looks at everything.
 void ReservationBook::enter(Reservation reservation) {
   count(reservation);
   auto& of_job = d_.left.reservations[reservation.job];
@@ -152,9 +153,10 @@ void ReservationBook::loosened(const Reservation& reservation) {
   for (const Share& s : reservation.shares) d_.left.memory.touch_node(s.node);
 }
 
-// While a plan is made room only shrinks: what has failed once need not be tried again, and a plan
-// that passes over those who sleep equals one that does not. So what was reserved for the job that
-// starts, on nodes that it does not start on, stays taken until the plan is made.
+// While a plan is made room only shrinks. So a request that has failed once need not be tried
+// again, and a plan that passes over sleeping partitions equals one that does not. Therefore the
+// nodes of a starting job's reservation on which it does not start stay taken until the plan is
+// made.
 void ReservationBook::hold_over(const JobClass& c, const Reservation& reservation,
                                 const std::vector<Share>& place) {
   for (const Share& s : reservation.shares) {

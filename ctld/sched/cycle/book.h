@@ -1,10 +1,9 @@
-// The book of reservations: those in force, for the time of one plan together with the timeline in
-// which they hold room. How they come and go between plans: former.h; what they mean:
-// reservations.h.
+// The book of reservations: those in force during one plan, together with the timeline in which
+// they hold room. former.h says how they come and go between plans, reservations.h what they mean.
 //
-// A job starts in the room of its own reservation; the number that its partition may have does not
-// become less by that, as a plan could otherwise reserve without end. Rooms that are taken out of
-// the timeline and put back, by break_in_way() and mend(), count all the while.
+// A job starts in the room of its own reservation. That does not give its partition one more
+// reservation, as a plan could otherwise reserve without end. Reservations that break_in_way()
+// takes out and mend() puts back count all the while.
 #pragma once
 
 #include <cstdint>
@@ -15,40 +14,41 @@
 
 namespace gantry::sched {
 
-// A claim of guaranteed quota comes before all else. If a borrower of a higher class were asked
-// first, it would start in the room that the claim's victims leave, would itself be asked to leave
-// for the claim, and so on without end.
+// True for a claim of guaranteed quota: it comes before all other reservations. If a borrower of a
+// higher class came first, it would start in the room that the claim's victims leave, would itself
+// be asked to leave for the claim, and so on without end.
 [[nodiscard]] bool comes_first(const Reservation& p);
-// The place in the order at which it is kept.
+// The place in the order at which the reservation is kept.
 [[nodiscard]] Place place_of(const Reservation& p);
-// By place, then the earliest; elements of an array by where they run.
+// Orders by place, then by start; elements of an array by their nodes.
 [[nodiscard]] bool comes_before(const Reservation& a, const Reservation& b);
 [[nodiscard]] bool runs_on(const std::vector<Share>& place, std::uint32_t node);
 
 class ReservationBook {
  public:
   explicit ReservationBook(Draft& draft) : d_(draft) {}
-  ~ReservationBook();  // what was held over for the plan goes out of the timeline
+  ~ReservationBook();  // takes out what was held over for the plan
   ReservationBook(const ReservationBook&) = delete;
   ReservationBook& operator=(const ReservationBook&) = delete;
 
-  // ---- those in force, by job; a pointer is valid until the book changes
+  // ---- reservations in force, by job; a pointer is valid until the book changes
   [[nodiscard]] const Reservations& in_force() const { return d_.left.reservations; }
   [[nodiscard]] Reservation* of(
       const LineTurn& turn);                       // of the job or element of the turn; null: none
   [[nodiscard]] Reservation* first_of(JobId job);  // null: none
 
-  // ---- coming and going; the timeline and the count stay as they are unless it says otherwise
-  void count(const Reservation& reservation);    // it takes one of what its partition may have
-  void uncount(const Reservation& reservation);  // it is given up: one more may be made
-  void enter(Reservation reservation);           // counted; it holds its room already
+  // ---- coming and going; the timeline and the count change only if a comment says so
+  void count(const Reservation& reservation);    // counts it against its partition's limit
+  void uncount(const Reservation& reservation);  // its partition may have another instead
+  void enter(Reservation reservation);           // counts it; it already holds its room
   Reservation& add(const LineTurn& turn,
-                   Reservation reservation);  // new, of the turn's job: counted
+                   Reservation reservation);  // new, for the turn's job; counts it
   void put_back(Reservation reservation);     // after take_first() or a break
-  void use_up(const LineTurn& turn);          // its job starts
-  // Lifted; others of the job, which cannot be of a heterogeneous one, are dropped.
+  void use_up(const LineTurn& turn);          // its job starts: removes it
+  // Removes the job's reservations; returns the first one, lifted, and drops the others (a
+  // component of a heterogeneous job has no others).
   std::optional<Reservation> take_first(JobId job);
-  // Takes out those for which gone(reservation) is true; it may move them away.
+  // Removes those for which gone(reservation) is true; gone() may move them away.
   template <class Gone>
   void drop_if(Gone&& gone) {
     Reservations& all = d_.left.reservations;
@@ -60,32 +60,35 @@ class ReservationBook {
 
   // ---- limits of a plan
   [[nodiscard]] bool may_reserve(const LineTurn& turn) const;
-  // Is it time, and within the plan's means, to look for an earlier start? Counts as done if so.
+  // True if it is time, and within the plan's limits, to look for an earlier start; it counts as
+  // done.
   [[nodiscard]] bool may_look_again(const Reservation& reservation);
 
   // ---- room in the timeline
   void lift(const Reservation& reservation);  // takes its room out
-  // Its room is its own again: where it was, or a little later if what should be gone by then is
-  // late (its start changes). False: there is no room.
+  // Gives it its room again: where it was, or a little later if jobs that should have left by then
+  // are late (its start changes). False: there is no room.
   [[nodiscard]] bool keep(Reservation& reservation, const JobClass& c);
-  void loosened(const Reservation& reservation);  // for the next plan: its nodes have changed
-  // The job starts in `place`. What it had reserved elsewhere stays taken until the plan is made.
+  void loosened(const Reservation& reservation);  // its nodes have changed for the next plan
+  // The job starts in `place`. What it had reserved on other nodes stays taken until the plan is
+  // made.
   void hold_over(const JobClass& c, const Reservation& reservation,
                  const std::vector<Share>& place);
 
-  // ---- a claim of guaranteed quota goes before those of others, where they are in its way: on
-  // these nodes and in this time; not before other claims, nor before jobs that have waited long.
+  // ---- a claim of guaranteed quota goes before reservations of others that are in its way on
+  // these nodes in this time; but not before other claims, nor before jobs that have waited long.
   std::vector<Reservation> break_in_way(JobId but, const std::vector<Share>& shares, Instant from,
                                         Instant until);
-  // Where there is still room for them. The others are given up, and planned anew by the next plan.
+  // Keeps those for which there is still room. The others are given up; the next plan plans them
+  // anew.
   void mend(std::vector<Reservation> broken);
-  // What stays when the plan is made: all of them, or (Policy::keep_reservations) the claims.
+  // Ends the plan: all reservations stay, or only claims if not Policy::keep_reservations.
   void end_plan();
 
  private:
   Draft& d_;
-  std::vector<std::uint32_t> by_partition_;  // how many each has made or kept
-  std::uint32_t all_ = 0;                    // of these
+  std::vector<std::uint32_t> by_partition_;  // how many each partition has made or kept
+  std::uint32_t all_ = 0;                    // the sum of these
   std::uint32_t looked_again_ = 0;
   std::vector<Reservation> held_over_;
 };

@@ -72,7 +72,7 @@ std::optional<LineTurn> Cycle::next_turn() {
     if (!front) break;
     former_.keep_from(*front);
     if (d_.cut) break;
-    if (d_.order->front() != front) continue;  // a reservation has taken of its quota
+    if (d_.order->front() != front) continue;  // a reservation took some of its quota
     std::optional<LineTurn> turn = d_.order->next();
     PartitionProgress& p = d_.partition(turn->partition);
     p.begun = true;
@@ -93,11 +93,11 @@ std::optional<LineTurn> Cycle::next_turn() {
   return std::nullopt;
 }
 
-// Lines that were blocked already are explained; of others it is not known what they wait for.
+// Lines that were blocked already get a verdict; what the other lines wait for is not known.
 void Cycle::no_more_turns() {
   for (const LineTurn& turn : d_.order->drain())
     if (turn.head) closed_.push_back(turn);
-  // What is known of those that were passed over is still true, and is told already.
+  // The last verdicts on lines of partitions that were passed over are still true.
   std::erase_if(closed_,
                 [this](const LineTurn& t) { return d_.partition(t.partition).passed_over; });
   former_.keep_from({0, std::numeric_limits<std::int32_t>::min()});
@@ -153,7 +153,7 @@ bool Cycle::place_now(LineTurn& turn) {
   if (c.key.het) return HetGroup(het_steps(), turn).place_now(turn);
   if (c.standing.verdict.reason == Reason::none) {
     ++d_.plan.stats.attempts;
-    // What has been claimed is charged already.
+    // A claim is charged to the quota already; the job must not be charged twice.
     const Reservation* reservation = book_.of(turn);
     const bool charged = reservation != nullptr && reservation->claimed;
     const auto needs = charged ? quota_.needs_of(c, reservation->shares) : std::vector<QuotaNeed>{};
@@ -171,8 +171,9 @@ bool Cycle::place_now(LineTurn& turn) {
   return false;
 }
 
-// A claim that nobody has to leave for any more. What others have claimed and may not have yet is
-// still used by those who leave, and they are counted already.
+// Tries a claim for which no job has to leave any more. The claims of others that may not start yet
+// are left out of the quota: jobs that are leaving still use what they claim, and are counted
+// already.
 std::optional<Blocked> Cycle::try_before_others(LineTurn& turn) {
   std::vector<PlanQuota::Charged> others;
   for (const auto& [job, of_job] : book_.in_force())
@@ -194,7 +195,7 @@ std::optional<Blocked> Cycle::try_now(LineTurn& turn) {
   if (!quota_.has_job_left(tenant)) return Blocked{Blocked::By::tenant_jobs, {}};
   const auto choices = d_.view.eligible.flavors_of(c);
   std::optional<Blocked> first;
-  // Flavors in which it borrows nothing come first.
+  // Flavors in which the job borrows nothing come first.
   for (const bool borrowing : {false, true}) {
     for (const NodeChoice& choice : choices) {
       if (tenant != kNoIndex) {
@@ -224,7 +225,7 @@ std::optional<Blocked> Cycle::try_choice(LineTurn& turn, std::uint32_t tenant,
   if (failed && book_.of(turn) == nullptr) return Blocked{};
   former_.look_from(d_.place(turn));
   const Reservation* reservation = book_.of(turn);
-  // The request failed while this job's own reservation was out of reach.
+  // look_from() may have taken out this job's own reservation.
   if (failed && reservation == nullptr) return Blocked{};
   if (reservation != nullptr) book_.lift(*reservation);
   if (failed && !has_room_on(c, *reservation)) {
@@ -232,7 +233,8 @@ std::optional<Blocked> Cycle::try_choice(LineTurn& turn, std::uint32_t tenant,
     return Blocked{};
   }
   const auto neighbours = nodes_.neighbours_of(c, d_.view.queue.line(turn.line).share);
-  // Room that is reserved for an element of an array is too small for the others, not for it.
+  // The notes of too small nodes count this reservation as taken, so the element that has it does
+  // not use them.
   Bits* const not_too_small = reservation == nullptr ? nodes_.hopeful(turn, choice) : nullptr;
   const auto place =
       find_place(d_.view.grid, d_.view.timeline, nodes_.nodes_for(c, choice), c, not_too_small,
@@ -250,7 +252,7 @@ std::optional<Blocked> Cycle::try_choice(LineTurn& turn, std::uint32_t tenant,
   return blocked;
 }
 
-// Is there room for a part of the job on one of its nodes?
+// True if there is room for a part of the job on one of the reservation's nodes.
 bool Cycle::has_room_on(const JobClass& c, const Reservation& reservation) const {
   const View& v = d_.view;
   return std::any_of(reservation.shares.begin(), reservation.shares.end(), [&](const Share& s) {
@@ -264,7 +266,7 @@ void Cycle::put_back(const JobClass& c, const Reservation& reservation) {
                 "a reservation has no room any more");
 }
 
-// Its reservation, if it has one, is lifted already.
+// Starts the turn's job; its reservation, if it has one, must be lifted already.
 void Cycle::start(LineTurn& turn, const std::vector<Share>& place) {
   std::optional<Reservation> ahead;
   if (const Reservation* reservation = book_.of(turn)) {

@@ -1,5 +1,5 @@
-// One plan in the making: the loop over turns. Each step is a type of its own with a contract of
-// its own (README.md); here is only which of them is asked when, and which lines are done.
+// The loop over turns that makes one plan. Each step is a type of its own with its own contract
+// (README.md); here is only which step is asked when, and which lines are done.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@ namespace gantry::sched {
 
 class Cycle {
  public:
-  // When the cycle ends the view is as it was, but for what plans leave (left.h).
+  // When the cycle ends the view is as it was, except for what plans leave (left.h).
   Cycle(Replica& replica, Instant now, const Policy& policy);
   Cycle(const Cycle&) = delete;
   Cycle& operator=(const Cycle&) = delete;
@@ -25,7 +25,7 @@ class Cycle {
   // ---- in order: the line whose first job comes next; nullopt when none is left, or the budget is
   // spent, or it would be too deep behind the first blocked job.
   std::optional<LineTurn> next_turn();
-  void again(const LineTurn& turn);  // has more jobs
+  void again(const LineTurn& turn);  // the line has more jobs
   void close(const LineTurn& turn);  // its other jobs wait as well
 
   // ---- place now, make room, reserve ahead. Each moves the turn to its next job when it succeeds.
@@ -37,19 +37,19 @@ class Cycle {
   void estimate();  // expected starts of the first blocked jobs
   void explain();   // a verdict for every class that was looked at
 
-  Plan take_plan();  // and keeps its reservations
+  Plan take_plan();  // also keeps its reservations
 
  private:
   void begin_order(const std::vector<std::uint32_t>& partitions,
                    std::optional<Order::Passing> passing);
   void no_more_turns();
-  bool settle(LineTurn& turn);  // on a job that was not started ahead of its turn
+  bool settle(LineTurn& turn);  // moves on to a job that was not started ahead of its turn
   void note_step(const LineTurn& turn);
   [[nodiscard]] HetSteps het_steps() {
     return {d_, quota_, nodes_, book_, former_, starter_, awake_};
   }
 
-  // The turn's job starts (nullopt), or why not.
+  // Starts the turn's job (nullopt), or says why it cannot start.
   std::optional<Blocked> try_now(LineTurn& turn);
   std::optional<Blocked> try_before_others(LineTurn& turn);
   std::optional<Blocked> try_choice(LineTurn& turn, std::uint32_t tenant, const NodeChoice& choice);

@@ -1,5 +1,5 @@
-// The plan in the making: what all of its steps read, and the results that they write down. Each
-// step is a type of its own (README.md) that holds a Draft and what is its alone.
+// The plan that is being made: what all of its steps read, and the results that they write. Each
+// step is a type of its own (README.md) that holds a Draft and its own data.
 #pragma once
 
 #include <map>
@@ -19,8 +19,8 @@ struct PartitionProgress {
   std::uint32_t starts = 0;            // of jobs of the partition, in this plan
   bool blocked = false;                // one of its jobs must wait
   bool begun = false;                  // one of its lines has had a turn
-  bool passed_over = false;            // before all its lines had one
-  std::vector<std::uint32_t> started;  // slots of jobs that are started whole
+  bool passed_over = false;            // before all of its lines have had a turn
+  std::vector<std::uint32_t> started;  // slots of jobs that were started whole
 };
 
 struct Draft {
@@ -34,13 +34,13 @@ struct Draft {
   const Policy& policy;
   const Instant now;
   Plan plan;
-  std::optional<Order> order;  // whose turn it is; there once the plan has begun
+  std::optional<Order> order;  // gives the turns; set once the plan has begun
   std::unordered_map<std::uint32_t, PartitionProgress> partitions;  // by id
   std::vector<Blocked> blocked;                  // why heads must wait: see block()
-  std::map<JobId, std::uint32_t> started_ahead;  // elements that did not wait for their turn
-  bool everything = true;  // is looked at; otherwise only partitions that are awake
-  bool cut = false;        // something may be possible that this plan has passed over: it ends
-  bool again = false;      // and something that this plan could not use
+  std::map<JobId, std::uint32_t> started_ahead;  // elements that started before their turn
+  bool everything = true;  // false: only partitions that are awake are looked at
+  bool cut = false;        // the plan ends: what it passed over may be possible now
+  bool again = false;      // a next plan follows: this one left room unused
 
   // ---- the job of a turn
   [[nodiscard]] JobClass& cls(const LineTurn& t) { return view.queue.job_class(t.class_index); }
@@ -54,14 +54,14 @@ struct Draft {
   [[nodiscard]] Place place(const LineTurn& t) const {
     return {view.queue.partition(t.partition).priority, t.first.rank};
   }
-  // If the class's next job started now; Timeline::kNever without a limit.
+  // The end of the class's next job if it started now; Timeline::kNever without a limit.
   [[nodiscard]] Instant end_of(const JobClass& c) const {
     return Timeline::end_of(now, c.key.time_limit);
   }
   PartitionProgress& partition(std::uint32_t id) { return partitions[id]; }
 
   // ---- steps of a turn
-  // To the line's next job or element; false at the end of the line.
+  // Moves the turn to the line's next job or element; false at the end of the line.
   bool advance(LineTurn& turn) {
     if (++turn.started >= job(turn, turn.at).startable) {
       turn.at = jobs(turn).next(turn.at);
@@ -71,22 +71,22 @@ struct Draft {
     }
     return true;
   }
-  // The job of the turn must wait, for this reason.
+  // Notes that the job of the turn must wait, for this reason.
   void block(LineTurn& turn, const Blocked& why) {
     blocked.push_back(why);
     turn.blocked = static_cast<std::uint32_t>(blocked.size());
     partition(turn.partition).blocked = true;
   }
-  // Why the head of the turn's line must wait; null: it need not, or it can never run.
+  // Why the head of the turn's line must wait; null: it need not wait, or it can never run.
   [[nodiscard]] const Blocked* why(const LineTurn& turn) const {
     return turn.blocked == 0 ? nullptr : &blocked[turn.blocked - 1];
   }
-  void expect(const Reservation& reservation) {  // the plan says so
+  void expect(const Reservation& reservation) {  // writes its start into the plan
     Expected expected{reservation.job, reservation.start, {}};
     for (const Share& s : reservation.shares) expected.nodes.push_back(NodeId{s.node});
     plan.expected.push_back(std::move(expected));
   }
-  // So it does for the job of the turn, which has the reservation; the turn moves on.
+  // Does the same for the job of the turn, which has the reservation; then the turn moves on.
   void tell(LineTurn& turn, Reservation& reservation) {
     expect(reservation);
     reservation.told = true;

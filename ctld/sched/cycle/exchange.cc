@@ -9,15 +9,15 @@ namespace {
 
 constexpr std::size_t kNowhere = ~std::size_t{0};
 
-// What is dealt out in one line: its reservations but for claims, as a claim names who leaves for
-// whom.
+// The reservations of one line that are dealt out. Claims are not among them, as a claim names jobs
+// that leave for its own job.
 template <class P>
 struct Deal {
   std::vector<P*> reservations;
   std::map<JobId, std::uint32_t> claims;  // how many each of its jobs has
 };
 
-// The first jobs of the line, an array as often as tasks of it may start, but for claims.
+// The first jobs of the line, an array once for each element that may start and has no claim.
 template <class P>
 std::vector<JobId> first_jobs(const Queue& queue, const Line& line, const Deal<P>& deal) {
   std::vector<JobId> first;
@@ -34,7 +34,7 @@ std::vector<JobId> first_jobs(const Queue& queue, const Line& line, const Deal<P
   return first;
 }
 
-// The earliest first; between equals as the jobs stand now.
+// Sorts the earliest first; between equal starts in the order of the jobs that have them now.
 template <class P>
 void sort_for(std::vector<P*>& reservations, const std::vector<JobId>& first) {
   std::map<JobId, std::size_t> places;
@@ -48,7 +48,7 @@ void sort_for(std::vector<P*>& reservations, const std::vector<JobId>& first) {
             [&](const Reservation* a, const Reservation* b) { return key(*a) < key(*b); });
 }
 
-// f(line, its reservations, its first jobs) for each line of which they are not in that order.
+// Calls f(line, its reservations, its first jobs) for each line where these are not in that order.
 template <class P, class F>
 void each_disorder(const Queue& queue, const std::vector<P*>& reservations, F&& f) {
   std::vector<std::pair<std::uint32_t, P*>> by_line;

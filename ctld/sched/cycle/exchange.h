@@ -1,8 +1,8 @@
 // The jobs of a line are of one class and one user, so what is reserved for one of them would do
-// for any other: the first of them have the earliest reservations. Where a reservation was lost
-// (its node went down), or a job came in front, those of its line are dealt out anew. Else the head
-// of the line would wait behind what is reserved for the jobs behind it, and these for their turn
-// after it, while their nodes are idle.
+// for any other: the first jobs get the earliest reservations. If a reservation was lost (its node
+// went down), or a job came in front, the reservations of the line are dealt out anew. Otherwise
+// the head of the line would wait behind reservations of jobs behind it, and these would wait for
+// their turn after it, while their nodes are idle.
 #pragma once
 
 #include <functional>
@@ -14,13 +14,13 @@
 
 namespace gantry::sched {
 
-// Lines whose reservations are not in the order of their jobs.
+// The lines whose reservations are not in the order of their jobs.
 [[nodiscard]] std::set<std::uint32_t> lines_to_deal(const Queue& queue,
                                                     const Reservations& reservations);
 
-// Gives the reservations of these lines to the first jobs of each; all reservations of the lines
-// must be among `reservations`. One for which no job is left is dropped. `given` is called for each
-// that has been given to a job.
+// Gives the reservations of these lines to the first jobs of each line; all reservations of the
+// lines must be among `reservations`. A reservation for which no job is left is dropped. `given` is
+// called for each one that a job has got.
 void deal_out(const Queue& queue, std::vector<Reservation>& reservations,
               const std::set<std::uint32_t>& lines, const std::function<void(Reservation&)>& given);
 

@@ -41,8 +41,9 @@ FormerReservations::Resumed FormerReservations::begin_after_changes() {
   return resumed;
 }
 
-// Takes out of the timeline what is reserved on nodes that have changed, and on those nodes
-// everything else; what waits for jobs to leave, or is due, as well. `nodes` grows by theirs.
+// Takes out of the timeline: reservations on nodes that have changed, those of changed jobs and of
+// lines to deal out anew, claims, and those that are due. All reservations that share a node with
+// one of them are taken out as well; `nodes` grows by their nodes.
 std::vector<Reservation> FormerReservations::take_changed(std::set<std::uint32_t>& nodes) {
   std::set<JobId> jobs;
   std::vector<JobId> left;
@@ -51,7 +52,7 @@ std::vector<Reservation> FormerReservations::take_changed(std::set<std::uint32_t
   };
   // The components of a heterogeneous job have the place of their leader. When the leader's rank
   // has changed, the reservations of all of them have to move; one that stayed at the old place
-  // would be put out of the way at the leader's turn, and the group would lose the others' too.
+  // would be taken out at the leader's turn, and the group would lose the other reservations, too.
   for (const JobId job : d_.left.memory.jobs()) {
     add(job);
     const auto slot = d_.view.queue.find(job);
@@ -89,8 +90,8 @@ std::vector<Reservation> FormerReservations::take_changed(std::set<std::uint32_t
   return taken;
 }
 
-// Most are simply where they were. The others, and what shares a node with them, are kept when it
-// is their turn, as in any plan.
+// Most reservations are simply kept where they were. Claims, due ones, and those that share a node
+// or a job with them are kept when it is their turn, as in any plan.
 void FormerReservations::keep_where_they_are(std::vector<Reservation> reservations) {
   const auto later = [&](Reservation& p) { waiting_.push_back(std::move(p)); };
   std::set<std::uint32_t> nodes;
@@ -113,7 +114,7 @@ void FormerReservations::keep_where_they_are(std::vector<Reservation> reservatio
   std::sort(reservations.begin(), reservations.end(), comes_before);
   std::size_t kept = 0;
   while (kept < reservations.size() && keep_there(reservations[kept])) ++kept;
-  if (kept < reservations.size()) {  // one is broken: who is it, says their order
+  if (kept < reservations.size()) {  // one has no room; which one, depends on the order
     for (std::size_t i = 0; i < kept; ++i) book_.lift(reservations[i]);
     for (const Reservation& p : reservations)
       for (const Share& s : p.shares) d_.view.timeline.clear(s.node);
@@ -178,7 +179,8 @@ void FormerReservations::keep(Reservation reservation) {
                                    [&](const Share& s) { return d_.view.grid.available(s.node); });
   if (!may_run) return;
   reservation.told = false;
-  // A component that is due starts with the others, at the leader's turn; it may have done so.
+  // A component that is due starts with the others, at the leader's turn; it may have started
+  // already.
   if (c.key.het && d_.started_ahead.contains(w.job)) return;
   if (reservation.start <= d_.now && c.key.het) reservation.start = d_.now;
   if (reservation.start <= d_.now && !c.key.het) {
@@ -196,7 +198,7 @@ void FormerReservations::keep(Reservation reservation) {
   book_.enter(std::move(reservation));
 }
 
-// Its time has come: on its nodes, if they are free.
+// Starts the job of a due reservation on its nodes, if they are free.
 bool FormerReservations::start_on_time(const Reservation& reservation, JobClass& c,
                                        std::uint32_t slot) {
   const Waiting& w = d_.view.queue[slot];
@@ -220,12 +222,11 @@ bool FormerReservations::start_on_time(const Reservation& reservation, JobClass&
   return true;
 }
 
-// The reservation is due, and its job could not start. It stays where it is if it waits for jobs
-// that should have gone by now and hold its room or its quota. How long anything else takes is not
-// known.
+// Says if a due reservation is kept whose job could not start: only if its room or quota is held by
+// jobs that should have left by now. It is not known how long anything else takes.
 bool FormerReservations::may_start_later(Reservation& reservation, const JobClass& c) {
   if (!reservation.leaving.empty()) return true;
-  // Numbers alone do not say that slices can be cut: planned anew, at its turn.
+  // The counts do not say that slices can be cut out: the job is planned anew, at its turn.
   if (!c.key.shape.gpu_slice.empty()) return false;
   const std::uint32_t tenant = quota_.tenant_of(c);
   if (!quota_.has_job_left(tenant)) return false;
@@ -242,9 +243,8 @@ bool FormerReservations::may_start_later(Reservation& reservation, const JobClas
          });
 }
 
-// Brings the reservation up to date: which of the jobs that are to leave for it are still there
-// (none of them, if they were asked and do not leave), and its place in the order, which is its
-// job's.
+// Brings the reservation up to date: the jobs that are still to leave for it (without those that
+// are not leaving any more), and its place in the order, which is the place of its job.
 void FormerReservations::refresh(Reservation& reservation) {
   std::erase_if(reservation.leaving, [this](JobId job) {
     const auto slot = d_.view.running.find(job);

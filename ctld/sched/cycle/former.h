@@ -1,10 +1,11 @@
-// Reservations that former plans have made, in this one.
+// The reservations of former plans, in the current plan.
 //
 // A plan that looks at everything takes all of them out and makes them again, each before the first
-// job of its place in the order is looked at. A plan after changes leaves them in the timeline, but
-// for those on nodes that have changed. When a job's time has come it starts on its nodes, whatever
-// its turn; where that is not possible, or a reservation has no room any more, it is dropped, and
-// its job is planned anew. The jobs of one line have the earliest first (exchange.h).
+// job of its place in the order is looked at. A plan after changes leaves them in the timeline,
+// except those on nodes that have changed. When a job's time has come it starts on its nodes,
+// even before its turn. If that is not possible, or a reservation has no room any more, the
+// reservation is dropped, and its job is planned anew. Of the jobs of one line the first have the
+// earliest reservations (exchange.h).
 #pragma once
 
 #include <map>
@@ -26,18 +27,18 @@ class FormerReservations {
 
   void begin_anew();
   struct Resumed {
-    std::set<std::uint32_t> nodes;  // those that have changed, and of reservations on them
+    std::set<std::uint32_t> nodes;  // nodes that have changed, and those of reservations on them
     std::set<std::uint32_t> woken;  // partitions whose reservations were touched
   };
   [[nodiscard]] Resumed begin_after_changes();
 
-  // Before jobs of this place are looked at: makes those of it and of higher places again, or
-  // starts their jobs.
+  // Call it before jobs of this place are looked at: it makes the reservations of this place and of
+  // higher ones again, or starts their jobs.
   void keep_from(Place place);
-  // A job of this place looks for room: reservations of lower ones get out of its way until their
-  // turn has come.
+  // A job of this place looks for room: reservations of lower places are taken out until their turn
+  // has come.
   void look_from(Place place);
-  // The plan says when the jobs of those that it has made again will start, if it has not yet.
+  // Writes the expected starts of kept reservations into the plan, unless they are there already.
   void tell();
 
  private:
@@ -56,9 +57,9 @@ class FormerReservations {
   ReservationBook& book_;
   Starter& starter_;
   std::vector<Reservation> waiting_;       // not looked at yet: the last one comes first
-  std::map<Place, std::uint32_t> places_;  // of those in force that are left as they were
-  std::set<JobId> lowered_;                // by look_from()
-  std::vector<JobId> kept_;                // by keep()
+  std::map<Place, std::uint32_t> places_;  // of reservations that stayed in force
+  std::set<JobId> lowered_;                // jobs whose reservations look_from() took out
+  std::vector<JobId> kept_;                // jobs whose reservations keep() kept
 };
 
 }  // namespace gantry::sched

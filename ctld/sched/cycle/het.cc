@@ -1,4 +1,4 @@
-// See het.h.
+// The search for places of the components of a heterogeneous job; see het.h.
 #include "ctld/sched/cycle/het.h"
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 namespace gantry::sched {
 namespace {
 
-constexpr std::size_t kMostOrders = 8;     // in which members are tried
-constexpr std::uint32_t kMostRounds = 64;  // of a search for one start for all
+constexpr std::size_t kMostOrders = 8;     // orders in which members are tried
+constexpr std::uint32_t kMostRounds = 64;  // rounds of a search for one start for all
 
 }  // namespace
 
@@ -78,7 +78,8 @@ bool HetGroup::has_job_left(const Member& m) const {
   return s_.quota.has_job_left(tenant, std::count(tenants_.begin(), tenants_.end(), tenant));
 }
 
-// A node that it needs by name is another's: those a search takes as given.
+// True if another member has taken a node that this one needs by name; a search does not check
+// those.
 bool HetGroup::is_shut_out(const Member& m) const {
   return std::any_of(m.cls->required.begin(), m.cls->required.end(),
                      [this](std::uint32_t n) { return used_.test(n); });
@@ -103,7 +104,7 @@ std::optional<Blocked> HetGroup::fit_now(Member& m) {
   if (!has_job_left(m)) return Blocked{Blocked::By::tenant_jobs, {}};
   if (is_shut_out(m)) return Blocked{};
   std::optional<Blocked> first;
-  // Flavors in which it borrows nothing come first.
+  // Flavors in which the member borrows nothing come first.
   for (const bool borrowing : {false, true})
     for (const NodeChoice& choice : v.eligible.flavors_of(c)) {
       if (tenant == kNoIndex && borrowing) continue;
@@ -137,7 +138,7 @@ std::optional<Blocked> HetGroup::fit_now(Member& m) {
   return first ? first : Blocked{};
 }
 
-// The order-th of the orders: the sorted one with another member in front.
+// Tries the members in the sorted order with its `order`-th member moved to the front.
 std::optional<Blocked> HetGroup::try_now(std::size_t order) {
   begin_trial();
   std::vector<std::size_t> turns = order_;
@@ -159,7 +160,7 @@ bool HetGroup::place_now(LineTurn& turn) {
     for (std::size_t i = 1; blocked && i < std::min(order_.size(), kMostOrders); ++i)
       if (!try_now(i)) blocked.reset();
     if (!blocked) {
-      begin_trial();  // what it took is charged by the starts
+      begin_trial();  // the starts charge what the trial took
       start(turn);
       return true;
     }
@@ -185,7 +186,7 @@ void HetGroup::start(LineTurn& turn) {
     s_.starter.start(*m.cls, m.slot, m.found.shares);
     d_.partition(m.cls->key.partition.value()).started.push_back(m.slot);
     if (&m == &members_.front()) continue;
-    ++d_.started_ahead[job(m)];  // its own turn finds it dealt with
+    ++d_.started_ahead[job(m)];  // its own turn passes it over
     d_.order->usage_grew();
   }
   for (const Member& m : members_)
@@ -196,7 +197,7 @@ void HetGroup::start(LineTurn& turn) {
 
 // ---- ahead
 
-// The earliest start from `from` on, beside those before it.
+// Finds the member's earliest start from `from` on, beside the members before it.
 bool HetGroup::fit_ahead(Member& m, Instant from, Instant before) {
   JobClass& c = *m.cls;
   View& v = d_.view;
@@ -222,7 +223,8 @@ bool HetGroup::fit_ahead(Member& m, Instant from, Instant before) {
   return true;
 }
 
-// One start for all: from the latest of the earliest starts again, until nobody's is later.
+// Finds one start for all: it tries again from the latest of the starts, until no member starts
+// later.
 bool HetGroup::try_ahead(std::size_t order, Instant before) {
   std::vector<std::size_t> turns = order_;
   std::rotate(turns.begin(), turns.begin() + static_cast<std::ptrdiff_t>(order),
@@ -300,7 +302,7 @@ void HetGroup::put_back_reservations() {
   }
 }
 
-// Reservations of some members are worth nothing without those of the others: all of them go.
+// Reservations of some members are worth nothing without the others', so all of them go.
 void HetGroup::drop_reservations() {
   lift_reservations();
   for (Member& m : members_) {
@@ -332,7 +334,7 @@ void HetGroup::reserve_found(const LineTurn& turn) {
   }
 }
 
-// ---- why it waits
+// ---- why the group waits
 
 Verdict HetGroup::explain(const LineTurn& turn, Verdicts& verdicts) {
   if (members_.empty()) return verdicts.of_waiting(turn, turn.head_job);

@@ -1,14 +1,14 @@
 // Heterogeneous jobs in a plan: jobs with ids that follow each other (ClassKey::het), each of a
 // class of its own. They start together or not at all, on nodes that no two of them share.
 //
-// All is done at the leader's turn: places are tried for one component after the other, those with
-// the fewest nodes to choose from first, and then in other orders; only when every one has a place
-// is anything taken. A group that must wait gets plans as any job, one for each component and all
-// for one start. Their place in the order is the leader's, so they are kept or broken together;
-// where one is lost, all are made anew. Nobody is preempted for a group.
+// All is done at the leader's turn: places are tried for one component after the other, first those
+// with the fewest nodes to choose from, and then in other orders; nodes are taken only when every
+// component has a place. A group that must wait gets reservations like any job, one for each
+// component and all with one start. Their place in the order is the leader's, so they are kept or
+// dropped together; if one is lost, all are made anew. No job is preempted for a group.
 //
-// Trying orders is no complete search: a group that only a particular choice of nodes lets in may
-// wait for more room than it needs.
+// Trying some orders is no complete search: a group that fits only with a particular choice of
+// nodes may wait for more room than it needs.
 #pragma once
 
 #include <optional>
@@ -22,7 +22,7 @@
 
 namespace gantry::sched {
 
-struct HetSteps {  // of the plan in the making
+struct HetSteps {  // the steps of the plan that a group uses
   Draft& draft;
   PlanQuota& quota;
   SearchSpace& nodes;
@@ -38,9 +38,9 @@ class HetGroup {
   // group wait, the group is empty, and nothing of it can be placed or planned.
   HetGroup(const HetSteps& steps, const LineTurn& turn);
 
-  // The group starts, and the turn moves on; false: it is blocked.
+  // Starts the group, and the turn moves on; false: the group is blocked.
   bool place_now(LineTurn& turn);
-  // All keep their reservations, or get them; false: the group has none.
+  // All components keep their reservations, or get them; false: the group has none.
   bool reserve_ahead(LineTurn& turn);
   Verdict explain(const LineTurn& turn, Verdicts& verdicts);
 
@@ -48,12 +48,12 @@ class HetGroup {
   struct Member {
     std::uint32_t slot = 0;  // in the queue
     JobClass* cls = nullptr;
-    Slot found;  // by the last trial
+    Slot found;  // in the last trial
     std::uint32_t flavor = 0;
     std::optional<Reservation> reservation;  // taken out by lift_reservations()
   };
 
-  [[nodiscard]] bool may_run() const;  // some day
+  [[nodiscard]] bool may_run() const;  // every member could run with all jobs gone
   [[nodiscard]] JobId job(const Member& m) const;
   [[nodiscard]] bool has_job_left(const Member& m) const;
   [[nodiscard]] bool is_shut_out(const Member& m) const;
@@ -75,11 +75,11 @@ class HetGroup {
 
   Draft& d_;
   const HetSteps s_;
-  std::vector<Member> members_;     // by offset; none: nothing can be done
-  std::vector<std::size_t> order_;  // the fewest nodes first
-  Bits used_;                       // by members that have a place in this trial
-  std::vector<std::pair<std::uint32_t, QuotaNeed>> charged_;  // for them
-  std::vector<std::uint32_t> tenants_;                        // theirs
+  std::vector<Member> members_;     // by offset; empty: nothing can be done
+  std::vector<std::size_t> order_;  // those with the fewest nodes first
+  Bits used_;                       // nodes of members that have a place in this trial
+  std::vector<std::pair<std::uint32_t, QuotaNeed>> charged_;  // to these members
+  std::vector<std::uint32_t> tenants_;                        // of these members
 };
 
 }  // namespace gantry::sched

@@ -1,6 +1,6 @@
-// Searches for victims that found none, within one plan: what was in vain for one job is for every
-// other of its tenant and priority class that asks the same of the same nodes (request_keys.h) and
-// does not end sooner, as there is ever less to be had in a plan.
+// Searches for victims that found none, within one plan. A search that was in vain for one job is
+// in vain for every job of its tenant and priority class that asks the same of the same nodes
+// (request_keys.h) and does not end sooner, as there is less and less to be had in a plan.
 #pragma once
 
 #include <map>

@@ -1,5 +1,6 @@
-// What a plan leaves for the next one, and so is no function of the changes alone: reservations
-// (reservations.h), places kept for slices, and what it has found out (memory.h, request_keys.h).
+// The things that a plan leaves for the next one. They do not follow from the changes alone:
+// reservations (reservations.h), places kept for slices, and what the plan has found out (memory.h,
+// request_keys.h).
 #pragma once
 
 #include <unordered_map>
@@ -17,7 +18,7 @@ struct Left {
   Reservations reservations;
   std::vector<MigKept> kept_slices;  // for jobs that wait
   Memory memory;
-  // When a search for victims last found none, by class.
+  // The time at which a search for victims last found none, by class.
   std::unordered_map<std::uint32_t, Instant> in_vain;
   bool searches_cut = false;  // the last plan had more searches to make than it may
 };

@@ -8,7 +8,7 @@
 namespace gantry::sched {
 namespace {
 
-constexpr std::size_t kMostEnds = 4096;  // that are looked at for when a quota is free
+constexpr std::size_t kMostEnds = 4096;  // ends that are looked at to find when a quota is free
 
 }  // namespace
 
@@ -24,7 +24,7 @@ std::uint32_t PlanQuota::tenant_of(PartitionId partition) const {
   return on_ ? d_.view.charges.quota_node(partition) : kNoIndex;
 }
 
-// For the order: with the flavor in which it borrows least.
+// The order looks at the flavor in which the class borrows least.
 QuotaStanding PlanQuota::standing(std::uint32_t partition, std::uint32_t class_index) {
   JobClass& c = d_.view.queue.job_class(class_index);
   QuotaStanding standing;
@@ -45,7 +45,7 @@ QuotaStanding PlanQuota::standing(std::uint32_t partition, std::uint32_t class_i
   return standing;
 }
 
-// What runs, and what this plan has started, whatever the partition.
+// Counts the jobs that run, and those that this plan has started, in all partitions of the tenant.
 std::uint32_t PlanQuota::jobs_of(std::uint32_t tenant) const {
   const auto started = starts_.find(tenant);
   return d_.view.charges.running(tenant) + (started == starts_.end() ? 0 : started->second);
@@ -125,8 +125,8 @@ void PlanQuota::uncharge(JobId job) {
   });
 }
 
-// The first of what is charged at or below the node and ends, in the order of the ends. Whoever
-// this plan asks to leave has gone by then.
+// The jobs charged at or below the node that have an end, in the order of the ends, kMostEnds at
+// most. A job that this plan asks to leave ends when it has to have left.
 const std::vector<PlanQuota::Ending>& PlanQuota::ends_below(std::uint32_t node) {
   const auto [at, made] = endings_.try_emplace(node);
   std::vector<Ending>& ends = at->second;
@@ -151,12 +151,13 @@ const std::vector<PlanQuota::Ending>& PlanQuota::ends_below(std::uint32_t node) 
 }
 
 // Takes running jobs out of the quota in the order of their ends until the need fits. Starts of
-// this plan are taken to last.
+// this plan count as if they did not end.
 std::optional<Instant> PlanQuota::ready(std::uint32_t tenant, const QuotaNeed& need) {
   const QuotaFit fit = d_.view.charges.tree().fit(tenant, need);
   if (fit.fits) return d_.now;
   if (d_.view.charges.tree().never_fits(tenant, need)) return std::nullopt;
-  // What is in the way is charged at or below the node that it does not fit; then perhaps above.
+  // The jobs in the way are charged at or below the node where the need does not fit, or else
+  // above.
   std::uint32_t root = tenant;
   while (d_.view.tenancy->nodes[root].parent != kNoIndex)
     root = d_.view.tenancy->nodes[root].parent;
@@ -165,7 +166,7 @@ std::optional<Instant> PlanQuota::ready(std::uint32_t tenant, const QuotaNeed& n
   return ready(tenant, need, fit, root);
 }
 
-// Asks only when enough of what is missing has been given back.
+// Asks the tree only when enough of what is missing has been given back.
 std::optional<Instant> PlanQuota::ready(std::uint32_t tenant, const QuotaNeed& need, QuotaFit fit,
                                         std::uint32_t top) {
   QuotaTree& tree = d_.view.charges.tree();

@@ -1,8 +1,8 @@
-// Quota in a plan: what its jobs take, whether a job's tenant may have as much, and when it will.
+// Quota in a plan: what its jobs take, whether a job's tenant may have as much, and from when on.
 //
-// What the plan starts, and what its claims hold for jobs that wait for others to leave, is charged
-// to the tenants in the view's tree until the plan is made. Without quota (no tree, or switched off
-// by the policy) tenant_of() is kNoIndex for all, and nothing is charged but fair share.
+// What the plan starts, and what its claims hold for jobs that wait for other jobs to leave, is
+// charged to the tenants in the view's tree until the plan is made. Without quota (no tree, or the
+// policy switches it off) tenant_of() is kNoIndex for all, and only fair share is charged.
 #pragma once
 
 #include <optional>
@@ -28,38 +28,40 @@ class PlanQuota {
   };
 
   [[nodiscard]] bool on() const { return on_; }
-  // The quota node of the partition, or of the class's; kNoIndex: no quota.
+  // The quota node of the partition, or of the class's partition; kNoIndex: no quota.
   [[nodiscard]] std::uint32_t tenant_of(PartitionId partition) const;
   [[nodiscard]] std::uint32_t tenant_of(const JobClass& c) const {
     return tenant_of(c.key.partition);
   }
-  // How the best job of a class stands for the order: in the flavor in which it borrows least.
+  // The standing of a class in the order: by the flavor in which it borrows least.
   [[nodiscard]] QuotaStanding standing(std::uint32_t partition, std::uint32_t class_index);
 
-  // ---- jobs of a tenant at once: what runs, and what this plan has started
+  // ---- jobs of a tenant at once: those that run, and those that this plan has started
   [[nodiscard]] std::uint32_t jobs_of(std::uint32_t tenant) const;
-  // May it have one more, beside so many others?
+  // True if the tenant may have one more job, beside this number of others.
   [[nodiscard]] bool has_job_left(std::uint32_t tenant, std::int64_t beside = 0) const;
-  void started(std::uint32_t tenant);  // one more runs
+  void started(std::uint32_t tenant);  // one more job of the tenant
 
   // ---- amounts
-  // What a job of the class takes on these nodes, by flavor.
+  // The amounts that a job of the class takes on these nodes, by flavor.
   [[nodiscard]] std::vector<QuotaNeed> needs_of(const JobClass& c,
                                                 const std::vector<Share>& shares) const;
-  // How all of these needs stand to the quota, or the first of them that does not fit.
+  // The fit of the first need that does not fit; if all fit, that of the last one.
   [[nodiscard]] QuotaFit fit(std::uint32_t tenant, const std::vector<QuotaNeed>& needs) const;
-  // Its least need is within what is guaranteed to its tenant, or to a cohort that contains it.
+  // True if its least need is within what is guaranteed to its tenant, or to a cohort of the
+  // tenant.
   [[nodiscard]] bool is_guaranteed(const JobClass& c, std::uint32_t flavor) const;
-  // Until the plan is made, or uncharge(). Fair share counts it as well, and never takes it back.
+  // Charges until the plan is made, or until uncharge(). Fair share counts it as well; uncharge()
+  // leaves that as it is.
   void charge(const Waiting& w, const JobClass& c, const std::vector<QuotaNeed>& needs);
   void uncharge(JobId job);
   [[nodiscard]] const std::vector<Charged>& charged() const { return charged_; }
 
   // ---- time
-  // When the need will fit, going by the limits of what runs: now at the earliest; nullopt: never,
-  // or not that anybody knows. Starts of this plan are taken to last.
+  // When the need will fit, by the limits of running jobs: now at the earliest; nullopt: never, or
+  // it is not known. Starts of this plan count as if they did not end.
   std::optional<Instant> ready(std::uint32_t tenant, const QuotaNeed& need);
-  void ends_changed() { endings_.clear(); }  // the trial has asked somebody to leave, or not
+  void ends_changed() { endings_.clear(); }  // call it when the trial has changed
 
  private:
   struct Ending {

@@ -1,11 +1,12 @@
 // The scheduler's own view of the cluster, advanced by each turn's changes: nodes, partitions,
-// waiting jobs in classes, placements, and the view ahead. No copy of the queue per plan, no lock.
+// waiting jobs in classes, placements, and the view ahead. A plan needs no copy of the queue, and
+// no lock.
 //
 // apply() is the only way in for facts. Repeating a change has no effect. Between plans the replica
-// is a function of the changes alone, but for the reservations that plans have made, for the mix of
-// requests that they expect (gpu_scores.h), and for what they have found out (memory.h): with the
-// same reservations and mix the same changes give the same plans, and so does a replica built from
-// scratch out of the current facts.
+// is a function of the changes alone, except for the reservations that plans have made, the mix of
+// requests that they expect (gpu_scores.h), and what they have found out (memory.h). With the same
+// reservations and mix the same changes give the same plans, and so does a replica built anew from
+// the current facts.
 #pragma once
 
 #include <map>
@@ -39,19 +40,18 @@ class Replica {
   [[nodiscard]] const ShareTree& shares() const { return view_.shares; }
   [[nodiscard]] const Charges& charges() const { return view_.charges; }
   [[nodiscard]] std::vector<Reservation> reservations() const;
-  void set_reservations(
-      const std::vector<Reservation>& reservations);  // instead of all that there are
+  void set_reservations(const std::vector<Reservation>& reservations);  // replaces all reservations
   [[nodiscard]] const std::vector<MigKept>& kept_slices() const { return left_.kept_slices; }
   void keep_slices(std::vector<MigKept> kept) { left_.kept_slices = std::move(kept); }
 
-  // The requests that plans expect: what nodes with GPUs are chosen by.
+  // The mix of requests that plans expect: nodes with GPUs are chosen by it.
   [[nodiscard]] const GpuMix& mix() const { return view_.scores.mix(); }
   void expect(const GpuMix& mix) { view_.scores.expect(mix); }
 
-  // The next plan looks at everything, as that of a new replica with these reservations would.
+  // Makes the next plan look at everything, as that of a new replica with these reservations would.
   void look_at_everything() { left_.memory.forget(); }
 
-  // For schedule() alone, which puts the view back as it was.
+  // Only schedule() uses these; it puts the view back as it was.
   [[nodiscard]] View& view() { return view_; }
   [[nodiscard]] Left& left() { return left_; }
 

@@ -29,9 +29,10 @@ void RoomMaker::take_back_asking(std::size_t until) {
   quota_.ends_changed();
 }
 
-// The jobs are asked to leave, and what they leave is reserved for the job. If that would delay a
+// Asks the victims to leave, and reserves for the job what they leave. If that would delay a
 // reservation that it may not delay, nothing is done. If the job could start as soon without
-// anybody leaving, a claim reserves that instead.
+// victims, a job within its guaranteed quota claims that start instead, and any other job claims
+// nothing.
 bool RoomMaker::take(LineTurn& turn, const Taking& taking) {
   JobClass& c = d_.cls(turn);
   const VictimSet& set = taking.set;
@@ -108,7 +109,7 @@ bool RoomMaker::claim(LineTurn& turn, const Taking& taking, Instant free_by) {
   return true;
 }
 
-// Nobody needs to leave: only reservations were in the way.
+// Starts the job at once: no job needs to leave, only reservations were in the way.
 bool RoomMaker::start_on(LineTurn& turn, const Taking& taking) {
   JobClass& c = d_.cls(turn);
   const std::vector<Share>& shares = taking.set.shares;

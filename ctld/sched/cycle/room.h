@@ -1,12 +1,12 @@
 // Room made by preemption: every line takes back what is guaranteed to its tenant, and jobs whose
-// class preempts take from lower ones. Who must go: victim_search.h.
+// class preempts take from lower classes. The victims are found by victim_search.h.
 //
 // A claim is a reservation that names its victims: from the moment it is made the nodes are
-// reserved for the time when they have gone, and what the job takes is charged to its tenant. So a
-// tenant claims as much as is guaranteed to it, in the order of its jobs, and not more. A claim to
-// guaranteed quota goes before what is reserved for others who have not claimed theirs (they
-// borrow, or nobody's leaving makes a place for them): where that is in its way it is broken, and
-// if it is all that is in the way, the job starts at once. Only what is reserved for a job that has
+// reserved for the time when they have left, and what the job takes is charged to its tenant. So a
+// tenant claims as much as is guaranteed to it, in the order of its jobs, and not more. A claim of
+// guaranteed quota goes before the reservations of jobs that have not claimed theirs (they borrow,
+// or no victims would make a place for them): a reservation in its way is dropped, and if only
+// reservations are in its way, the job starts at once. Only the reservation of a job that has
 // waited for so long that its rank was raised stays where it is.
 #pragma once
 
@@ -28,8 +28,8 @@ class RoomMaker {
         starter_(starter),
         victims_(victims) {}
 
-  // For the job of the turn, which is blocked. True: it starts or has a claim, and the turn has
-  // moved on.
+  // Makes room for the job of the turn, which is blocked. True: the job starts or has a claim, and
+  // the turn has moved on.
   bool make_room(LineTurn& turn);
 
  private:
@@ -37,7 +37,7 @@ class RoomMaker {
   bool start_on(LineTurn& turn, const Taking& taking);
   bool claim(LineTurn& turn, const Taking& taking, Instant free_by);
   void ask_to_leave(const VictimSet& set, Instant by);
-  void take_back_asking(std::size_t until);  // so many stay asked
+  void take_back_asking(std::size_t until);  // the first `until` stay asked
 
   Draft& d_;
   Trial& trial_;

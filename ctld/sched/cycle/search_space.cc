@@ -15,7 +15,7 @@ GpuScores* SearchSpace::scores() {
   return d_.view.scores.any() ? &d_.view.scores : nullptr;
 }
 
-// Jobs that name a reservation run on its nodes only.
+// Jobs that name a reservation run only on its nodes.
 const Bits& SearchSpace::nodes_for(const JobClass& c, const NodeChoice& choice) {
   const Bits& nodes = d_.view.eligible.nodes_of(choice);
   const Window* window = d_.view.windows.own();
@@ -27,7 +27,7 @@ const Bits& SearchSpace::nodes_for(const JobClass& c, const NodeChoice& choice) 
   return in_window_;
 }
 
-// Nodes of one choice: a change of the documents may have parted them.
+// All nodes must belong to one choice: a change of the documents may have separated them.
 bool SearchSpace::may_use(const JobClass& c, const std::vector<Share>& shares) const {
   const auto choices = d_.view.eligible.flavors_of(c);
   return std::any_of(choices.begin(), choices.end(), [&](const NodeChoice& choice) {
@@ -37,7 +37,7 @@ bool SearchSpace::may_use(const JobClass& c, const std::vector<Share>& shares) c
   });
 }
 
-// From a line's second job on: most fail once per plan and need no notes.
+// Notes begin with a line's second search, as most lines fail once per plan and need none.
 Bits* SearchSpace::hopeful(LineTurn& turn, const NodeChoice& choice) {
   if (!std::exchange(turn.searched, true) || !d_.cls(turn).key.reservation.empty()) return nullptr;
   if (!Neighbours::none(d_.view.running, d_.cls(turn))) return nullptr;
@@ -62,7 +62,7 @@ std::uint32_t SearchSpace::request_of(JobClass& c, const NodeChoice& choice) {
           d_.left.requests.number_of(nodes, c.demand, c.key.time_limit, {at.flavor, c.least}));
     }
   }
-  // While somebody lets only some beside it, a node is not the same for all.
+  // If some job limits who may run beside it, a node is not the same for all jobs.
   if (c.requests.empty() || d_.view.running.any_locks()) return RequestKeys::kNone;
   return c.requests[static_cast<std::size_t>(&choice - choices.data())];
 }

@@ -1,6 +1,6 @@
-// Where a class of jobs may be looked for in this plan, and what it has in common with others:
-// nodes by flavor and window, whom it may have beside it, and the number of what it asks
-// (request_keys.h).
+// The nodes on which this plan looks for places of a class, and what the class has in common with
+// others: nodes by flavor and window, the jobs that it may run beside, and the number of its
+// request (request_keys.h).
 #pragma once
 
 #include <optional>
@@ -16,23 +16,23 @@ class SearchSpace {
  public:
   explicit SearchSpace(Draft& draft) : d_(draft) {}
 
-  // The nodes of the choice; of a job that names a reservation those of its window, for which
+  // The nodes of the choice; for a job that names a reservation only those of its window, for which
   // Windows::speak_for() must have been called. Valid until the next call.
   [[nodiscard]] const Bits& nodes_for(const JobClass& c, const NodeChoice& choice);
-  // Does some choice of the class hold all these nodes? A change of the documents may have parted
-  // the nodes of a reservation.
+  // True if some choice of the class holds all these nodes. A change of the documents may have
+  // separated the nodes of a reservation.
   [[nodiscard]] bool may_use(const JobClass& c, const std::vector<Share>& shares) const;
-  // Whom a job of the user may have beside it; nullopt: that need not be asked.
+  // The jobs that a job of the user may run beside; nullopt: there is nothing to check.
   [[nodiscard]] std::optional<Neighbours> neighbours_of(const JobClass& c,
                                                         std::uint32_t user) const;
   [[nodiscard]] GpuScores* scores();  // null: no node has GPUs
-  // Nodes of the choice that jobs of the turn's class have not yet found too small; the search may
+  // Nodes of the choice that no job of the turn's class has yet found too small; the search may
   // take more out. Null: the first search of a line, or nodes are not the same for all its jobs.
   Bits* hopeful(LineTurn& turn, const NodeChoice& choice);
-  // The number of what the class asks of the choice (one of Eligible::flavors_of()); kNone: whether
-  // it finds a place says nothing of others.
+  // The number of the class's request for the choice (one of Eligible::flavors_of()); kNone:
+  // whether it finds a place says nothing about other classes.
   std::uint32_t request_of(JobClass& c, const NodeChoice& choice);
-  // The same without limit and flavor, for a class with one choice; nullopt: as kNone.
+  // The same without limit and flavor, for a class with one choice; nullopt: there is none.
   std::optional<std::uint32_t> demand_id_of(JobClass& c);
 
  private:

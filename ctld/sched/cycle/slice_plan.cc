@@ -7,17 +7,18 @@
 namespace gantry::sched {
 namespace {
 
-constexpr std::size_t kJobsPerLine = 16;  // that the planner is asked for
+constexpr std::size_t kJobsPerLine = 16;  // jobs that the planner is asked about
 constexpr std::size_t kLines = 256;
-// The planner knows jobs on one node. One on several is as many jobs for it, each of which may use
-// a part of the nodes, so that no two are on the same; of more nodes than this nothing is kept.
+// The planner knows jobs on one node only. A job on several nodes is several jobs for it, each of
+// which may use a part of the nodes, so that no two get the same; for more nodes than this nothing
+// is kept.
 constexpr std::uint32_t kMostParts = 8;
 
 JobId planned_id(JobId job, std::uint32_t part) {
   return JobId{job.value() * kMostParts + part};
 }
 
-// A slice of which jobs have parts is in use until the last of them ends.
+// A slice of which jobs have parts is in use until the last of these jobs ends.
 void extend(std::vector<MigUsed>& used, const MigUsed& by) {
   for (MigUsed& u : used)
     if (u.at == by.at) {
@@ -39,7 +40,7 @@ void extend(std::vector<MigSliceView>& slices, MigPlacementId at, const MigUse& 
 
 }  // namespace
 
-// The layout of a GPU, and until when its slices are in use.
+// The slices of a GPU that are in use, and until when.
 std::vector<MigUsed> SlicePlan::used_on(std::uint32_t node, std::size_t gpu) const {
   const MigNode& mig = d_.view.grid.slices().on(node);
   const std::uint64_t layout = mig.gpus()[gpu].layout;
@@ -90,7 +91,7 @@ bool SlicePlan::waits_for_slices(const JobClass& c) const {
   return !d_.view.grid.slices().fleet().any(c.key.shape.gpu_slice, has);
 }
 
-// Every GPU in MIG mode that may take work; `places` says where each is.
+// Shows every GPU in MIG mode that may take work; `places` says where each is.
 MigView SlicePlan::view_slices(std::vector<std::pair<std::uint32_t, std::size_t>>& places) const {
   MigView view;
   view.now = d_.now;
@@ -134,7 +135,7 @@ MigView SlicePlan::view_slices(std::vector<std::pair<std::uint32_t, std::size_t>
   return view;
 }
 
-// One for each node that a job of the class has to have.
+// Adds one want for each node that a job of the class needs.
 void SlicePlan::add_wants(const JobClass& c, MigView& view) const {
   const std::uint32_t parts = c.demand.min_nodes;
   MigWant want;
@@ -156,7 +157,7 @@ void SlicePlan::add_wants(const JobClass& c, MigView& view) const {
     if (view.wants[i].nodes.empty()) view.wants[i].nodes.push_back(kNoIndex);  // none means any
 }
 
-// The first jobs of each line that waits, one of each after the other.
+// Adds the first jobs of each waiting line, one of each line in turn.
 void SlicePlan::ask(MigView& view) {
   std::map<std::uint32_t, std::uint32_t> want_of;  // by class
   std::vector<OrderedSlots::Cursor> next;
@@ -174,7 +175,7 @@ void SlicePlan::ask(MigView& view) {
       if (d_.jobs(turn).at_end(next[i])) continue;
       const JobClass& c = d_.cls(turn);
       const JobShape& shape = c.key.shape;
-      // As many as have parts of one slice want one place.
+      // Jobs whose parts share one slice want one place, so only the first of them asks.
       const bool shares =
           shape.gpu_share > 0 && round % (kWholeDevice.value() / shape.gpu_share) != 0;
       for (std::uint32_t part = 0; !shares && part < c.demand.min_nodes; ++part)
@@ -191,7 +192,7 @@ void SlicePlan::plan() {
   std::vector<std::pair<std::uint32_t, std::size_t>> places;
   MigView view = view_slices(places);
   ask(view);
-  // What was kept so far, with GPUs as they are numbered now.
+  // The places kept so far, with GPUs as they are numbered now.
   std::map<JobId, MigReservation> held;
   for (const MigKept& kept : d_.left.kept_slices) {
     if (kept.node >= d_.view.grid.size()) continue;
@@ -221,7 +222,7 @@ void SlicePlan::plan() {
     }
   };
   for (const MigReservation& r : plan.reservations) keep(r.job, r.grants, r.at.value_or(kMigNever));
-  // Its place is free, and it waits for something else: the place stays its own.
+  // The job's place is free, but it waits for something else: the place stays kept for it.
   for (const MigStart& s : plan.starts)
     if (held.contains(s.job)) keep(s.job, s.grants, d_.now);
 }

@@ -1,6 +1,6 @@
-// Slices of GPUs in a plan: what is kept for jobs that wait for a GPU to become free enough, and
-// for whom to keep what from now on. Who gets a slice now is decided at each job's turn (place.cc);
-// whoever has none then is the planner's (mig_plan.h), which empties few GPUs at a time.
+// Slices of GPUs in a plan: the places kept for jobs that wait for a GPU to become free enough, and
+// those to keep from now on. At each job's turn it is decided if it gets a slice now (place.cc);
+// jobs without one are left to the planner (mig_plan.h), which empties few GPUs at a time.
 #pragma once
 
 #include <optional>
@@ -15,17 +15,17 @@ namespace gantry::sched {
 
 class SlicePlan {
  public:
-  // Holds the places that former plans keep, for the time of the trial.
+  // Holds the places that former plans keep, as long as the trial lasts.
   SlicePlan(Draft& draft, const Trial& trial);
 
-  // The head of the turn's line is blocked for want of room: perhaps a place can be kept for it.
+  // The head of the turn's line is blocked for lack of room: perhaps a place can be kept for it.
   void note(const LineTurn& turn);
-  // Is it slices that the class waits for? Then no time of the timeline says when it can start, and
-  // a reservation would only be in the way of those for whom places are kept.
+  // True if the class waits for slices. Then no time of the timeline says when it can start, and a
+  // reservation would only be in the way of jobs for which places are kept.
   [[nodiscard]] bool waits_for_slices(const JobClass& c) const;
-  // For whom places are kept from now on; only in a plan that looks at everything.
+  // Decides for which jobs places are kept from now on; only in a plan that looks at everything.
   void plan();
-  // The job's place is kept and being emptied. Once it is empty, the job waits for something else.
+  // The verdict if the job's place is kept and being emptied; nullopt: it waits for something else.
   [[nodiscard]] std::optional<Verdict> explain(JobId job) const;
 
  private:
@@ -37,7 +37,7 @@ class SlicePlan {
 
   Draft& d_;
   const Trial& trial_;
-  std::vector<LineTurn> waiters_;  // lines blocked for want of slices, in order
+  std::vector<LineTurn> waiters_;  // lines blocked for lack of slices, in order
 };
 
 }  // namespace gantry::sched

@@ -1,4 +1,4 @@
-// A job starts in the plan: it takes its nodes in the trial, is charged, and stands in the plan.
+// Starts a job in the plan: it takes its nodes in the trial, is charged, and stands in the plan.
 #pragma once
 
 #include <vector>
@@ -12,9 +12,10 @@ class Starter {
  public:
   Starter(Draft& draft, Trial& trial, PlanQuota& quota) : d_(draft), trial_(trial), quota_(quota) {}
 
-  // The nodes must be free, with devices, CPUs and quota for it. For an array: one element.
+  // Starts a job; of an array, one element. The nodes must be free, with devices, CPUs and quota
+  // for it.
   void start(const JobClass& c, std::uint32_t slot, const std::vector<Share>& shares);
-  // The job of the turn, which moves on to the next job or element.
+  // Starts the job of the turn, which moves on to the next job or element.
   void start(LineTurn& turn, const std::vector<Share>& shares);
 
  private:

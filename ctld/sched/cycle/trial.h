@@ -1,5 +1,5 @@
-// What a plan tries in the view: the jobs that it starts hold their nodes, and those that it asks
-// to leave are gone by then. A snapshot that can be undone: when the trial ends, grid, placements
+// The things that a plan tries in the view: jobs that it starts hold their nodes, and jobs that it
+// asks to leave have left by then. All of it can be undone: when the trial ends, grid, placements
 // and timeline are as they were when it began (the timeline begins anew with each plan).
 #pragma once
 
@@ -18,7 +18,7 @@ class Trial {
   Trial(const Trial&) = delete;
   Trial& operator=(const Trial&) = delete;
 
-  struct Taken {  // on one node, by a job that this plan starts
+  struct Taken {  // what a job that this plan starts takes on one node
     std::uint32_t node = 0;
     Room room;
     std::vector<std::uint16_t> cpus;
@@ -28,18 +28,18 @@ class Trial {
     std::optional<Instant> until;  // unset: without a limit
     [[nodiscard]] Things things() const { return {cpus, devices, gres, tenant}; }
   };
-  struct Asked {  // to leave
+  struct Asked {  // a job that was asked to leave
     JobId victim;
     std::optional<Instant> limit;  // when it would have ended
     Instant by;
   };
 
-  // The job holds its nodes from now on; says what exactly. They must be free.
+  // The job holds its nodes from now on, which must be free; returns what exactly it holds.
   std::vector<NodeGrant> take(const Waiting& w, const JobClass& c,
                               const std::vector<Share>& shares);
-  // In this plan the running job is gone by then, and nobody else's victim.
+  // In this plan the running job counts as gone by `by`, and cannot be the victim of another job.
   void ask_to_leave(JobId victim, Instant by);
-  void take_back_asking();  // the last one
+  void take_back_asking();  // for the last one
 
   [[nodiscard]] std::span<const Taken> taken() const { return taken_; }
   [[nodiscard]] std::span<const Asked> asked() const { return asked_; }

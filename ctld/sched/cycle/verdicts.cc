@@ -25,7 +25,8 @@ void Verdicts::explain(std::span<const LineTurn> closed, const OfGroup& of_group
     }
     const JobClass& c = d_.cls(turn);
     Verdict head = of_head(turn, of_group);
-    // What the other jobs of its only line wait for was told, and their queue is what it was.
+    // If the class has only this line and its queue is unchanged, its other jobs got this verdict
+    // before.
     const std::uint64_t changes = changes_of(turn);
     const bool known = changes != 0 && changes == c.told.changes && d_.policy.everything.us > 0 &&
                        c.told.head == turn.head_job.job;
@@ -44,7 +45,7 @@ void Verdicts::explain(std::span<const LineTurn> closed, const OfGroup& of_group
   write(rows);
 }
 
-// Another user's line of the class; the one with a reservation speaks for the class's head.
+// Adds another user's line of the class; a line with a reservation gives the head of the class.
 void Verdicts::another_line(Row& row, const LineTurn& turn, const OfGroup& of_group) {
   const bool planned = !turn.reserved || row.reserved;
   if (row.of_rest.reason == Reason::none || !planned)
@@ -55,7 +56,7 @@ void Verdicts::another_line(Row& row, const LineTurn& turn, const OfGroup& of_gr
   row.of_head = of_head(turn, of_group);
 }
 
-// 0: what the others of the line wait for follows from more than the queue of the partition.
+// 0: the verdict on the other jobs of the line follows from more than the partition's queue.
 std::uint64_t Verdicts::changes_of(const LineTurn& turn) {
   const JobClass& c = d_.cls(turn);
   const bool alone = c.lines == 1 && c.standing.verdict.reason == Reason::none;
@@ -104,7 +105,7 @@ Verdict Verdicts::of_head(const LineTurn& turn, const OfGroup& of_group) {
   return {Reason::resources, fitting(c), c.demand.min_nodes, ""};
 }
 
-// What its quota, its tenant's number of jobs or the reservation that it names says.
+// The verdict by the quota, the tenant's number of jobs or the reservation that the job names.
 std::optional<Verdict> Verdicts::of_blocked(const LineTurn& turn) {
   const JobClass& c = d_.cls(turn);
   const Blocked* why = d_.why(turn);
@@ -117,8 +118,8 @@ std::optional<Verdict> Verdicts::of_blocked(const LineTurn& turn) {
                  *d_.view.tenancy->nodes[tenant].max_running, ""};
 }
 
-// Every flavor whose nodes could ever hold it is out of its tenant's reach: no node that becomes
-// free helps.
+// The quota is to blame if it denies every flavor whose nodes could ever hold the class: then no
+// node that becomes free helps.
 std::optional<QuotaFit> Verdicts::quota_everywhere(const JobClass& c) const {
   const std::uint32_t tenant = quota_.tenant_of(c);
   if (tenant == kNoIndex) return std::nullopt;
@@ -141,7 +142,7 @@ Verdict Verdicts::of_quota(const QuotaFit& fit) {
   return {Reason::cohort_quota, fit.would_use - used, fit.limit - used, what + borrowers(cell)};
 }
 
-// The greatest first: ": red borrows 8, blue borrows 2".
+// The greatest borrowers first: ": red borrows 8, blue borrows 2".
 const std::string& Verdicts::borrowers(const QuotaCell& cell) {
   constexpr std::size_t kMaxNamed = 3;
   const auto [at, made] = borrowers_.try_emplace({cell.node, cell.flavor, cell.resource});
@@ -168,7 +169,7 @@ std::uint32_t Verdicts::fitting(JobClass& c) {
   return count;
 }
 
-// Would the job fit now, if nothing were reserved?
+// True if the job would fit now if nothing were reserved.
 bool Verdicts::has_room(JobClass& c) {
   if (c.demand.min_nodes == c.demand.max_nodes) return fitting(c) >= c.demand.min_nodes;
   std::vector<Candidate> all;
@@ -186,12 +187,12 @@ bool Verdicts::has_room(JobClass& c) {
   return choose_nodes(c.demand, all, static_cast<std::uint32_t>(c.required.size())).has_value();
 }
 
-// It would fit on what is free, and is kept off by a window or by a reservation.
+// The verdict on a job that fits on what is free, but is kept off by a window or a reservation.
 std::optional<Verdict> Verdicts::of_plans(const LineTurn& turn) {
   JobClass& c = d_.cls(turn);
   const JobId id = turn.head_job.job;
   DemandNotes* own = notes(c);
-  // What is noted of another job that asks the same may be this job's own reservation.
+  // A verdict noted for another job with the same request may name this job's own reservation.
   const bool noted =
       own != nullptr && own->plans &&
       (own->plans->reason != Reason::planned || own->plans->subject != std::to_string(id.value()));
@@ -222,7 +223,7 @@ Verdict Verdicts::of_waiting(const LineTurn& turn, const Waiting& w) {
                            [&](std::uint32_t s) { return before(d_.view.queue[s], w); }) -
       started.begin();
   const std::size_t front = d_.view.queue.in_front_of(w, d_.cls(turn).key.partition);
-  // By fair share somebody may stand in front who came later.
+  // By fair share, a job that came later may stand in front.
   return {Reason::priority, std::max<std::int64_t>(1, static_cast<std::int64_t>(front) - gone), 0,
           ""};
 }

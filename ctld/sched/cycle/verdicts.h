@@ -1,5 +1,6 @@
-// Why each class waits: a typed reason with numbers for its head, and one for the jobs behind it.
-// Asked when the plan is made, of the lines that it has closed; nothing is decided here.
+// The reasons why classes wait: a typed reason with numbers for the head of each class, and one for
+// the jobs behind it. They are asked for when the plan is made, for its closed lines; they decide
+// nothing.
 #pragma once
 
 #include <functional>
@@ -23,19 +24,19 @@ class Verdicts {
            const SlicePlan& slices)
       : d_(draft), quota_(quota), nodes_(nodes), book_(book), slices_(slices) {}
 
-  // Writes a verdict into the plan for every class with a line among these, but for those that were
-  // told before, if plans give only news (Policy::everything). `of_group` says what a heterogeneous
-  // job waits for whose leader is the head of the turn.
+  // Writes a verdict into the plan for every class with a line among these, except verdicts that
+  // were told before if plans give only news (Policy::everything). `of_group` gives the verdict on
+  // a heterogeneous job whose leader is the head of the turn.
   using OfGroup = std::function<Verdict(const LineTurn&)>;
   void explain(std::span<const LineTurn> closed, const OfGroup& of_group);
 
-  // It waits for jobs in front of it: how many, without those that this plan starts.
+  // The verdict on a job behind others: how many are in front, without those that this plan starts.
   [[nodiscard]] Verdict of_waiting(const LineTurn& turn, const Waiting& w);
-  // The tenant's own limit, or what is left to borrow and who has borrowed.
+  // The verdict on quota: the tenant's own limit, or what is left to borrow and who has borrowed.
   [[nodiscard]] Verdict of_quota(const QuotaFit& fit);
 
  private:
-  struct DemandNotes {  // what is known of all that ask the same (request_keys.h)
+  struct DemandNotes {  // what is known of all classes that ask the same (request_keys.h)
     std::optional<std::uint32_t> fitting;  // nodes, see count_fitting()
     std::optional<Verdict> plans;          // of_plans(); reason none: nothing is in the way
   };
@@ -56,7 +57,7 @@ class Verdicts {
   [[nodiscard]] std::optional<Verdict> of_plans(const LineTurn& turn);
   [[nodiscard]] std::uint32_t fitting(JobClass& c);
   [[nodiscard]] bool has_room(JobClass& c);
-  [[nodiscard]] DemandNotes* notes(JobClass& c);  // null: nobody else asks the same
+  [[nodiscard]] DemandNotes* notes(JobClass& c);  // null: no other class asks the same
 
   Draft& d_;
   const PlanQuota& quota_;

@@ -5,8 +5,8 @@
 namespace gantry::sched {
 namespace {
 
-constexpr Duration kLongPause = seconds(5);     // where a plan had too many searches to make
-constexpr std::uint64_t kSearchAttempts = 100;  // what a search counts in Policy::attempts
+constexpr Duration kLongPause = seconds(5);     // if a plan had too many searches to make
+constexpr std::uint64_t kSearchAttempts = 100;  // Policy::attempts that a search counts as
 
 }  // namespace
 
@@ -55,13 +55,13 @@ std::optional<Taking> VictimSearch::search(const LineTurn& turn) {
   const bool by_class =
       c.key.priority_class < classes.size() && classes[c.key.priority_class].preempts;
   const bool by_share = d_.policy.balance.us > 0 && quota_.tenant_of(c) != kNoIndex;
-  // It starts when its victims have gone, at the latest, and what runs shortly does not see
-  // reservations between now and then.
+  // The job starts at the latest when its victims have left, and ends by `until`. Room that others
+  // have reserved for a time before that is not used.
   Duration grace{};
   for (const ClassView& v : classes)
     if (v.preemptible) grace = std::max(grace, v.grace);
   const Instant until = Timeline::end_of(d_.now + grace + kKillTime, c.key.time_limit);
-  std::optional<std::vector<HeldQuota>> claimed;  // most have nobody to ask, and need none
+  std::optional<std::vector<HeldQuota>> claimed;  // most searches ask nobody, and need none
   std::optional<Taking> best;
   for (const NodeChoice& choice : d_.view.eligible.flavors_of(c)) {
     const bool guaranteed = quota_.is_guaranteed(c, choice.flavor);
@@ -95,9 +95,9 @@ std::optional<Taking> VictimSearch::search(const LineTurn& turn) {
   return best;
 }
 
-// The search asks for the least that the job may be charged. On nodes of which it takes more (it
-// has them alone, or its tasks are spread over more of them) it could stay above the limit of its
-// own tenant when all have left: they would leave in vain, again and again.
+// The search asks for the least that the job may be charged. On nodes of which the job takes more
+// (it has them alone, or its tasks are spread over more of them) it could stay above the limit of
+// its own tenant when all victims have left: they would leave in vain, again and again.
 bool VictimSearch::exceeds_own_limit(const JobClass& c, const VictimSet& set) {
   const std::uint32_t tenant = quota_.tenant_of(c);
   if (tenant == kNoIndex) return false;

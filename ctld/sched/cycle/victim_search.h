@@ -1,9 +1,9 @@
-// The search for victims: may the first blocked job of a line ask others to leave, and who would
-// go. Nothing happens to anybody here: who must go is a value, which room.h turns into starts,
-// claims and requests to leave. The rules and costs: preempt.h.
+// The search for victims: whether the first blocked job of a line may ask others to leave, and
+// which ones. Nothing is done here: the victims are a value, which room.h turns into starts, claims
+// and requests to leave. The rules and costs are in preempt.h.
 //
-// A plan makes few searches. What was in vain for one job is for all that ask the same (in_vain.h),
-// and a class for which there was nobody asks again only after a pause.
+// A plan makes few searches. A search that was in vain for one job is in vain for all that ask the
+// same (in_vain.h), and a class for which it found no victims asks again only after a pause.
 #pragma once
 
 #include <optional>
@@ -24,7 +24,7 @@ inline constexpr Duration kKillTime = seconds(5);  // from the end of the grace 
 struct Taking {  // what a job takes: the room of its victims, if it needs any
   VictimSet set;
   NodeChoice choice;
-  bool guaranteed = false;  // it is within what its tenant, or a cohort above, is guaranteed
+  bool guaranteed = false;  // within what its tenant, or a cohort above, is guaranteed
 };
 
 class VictimSearch {
@@ -33,29 +33,29 @@ class VictimSearch {
       : d_(draft), quota_(quota), nodes_(nodes), book_(book) {}
 
   [[nodiscard]] bool may_ask(const LineTurn& turn);
-  // The cheapest set over the class's flavors; nullopt: there is none, or it was not looked for.
+  // The cheapest set over the class's flavors; nullopt: there is none, or it was not searched for.
   [[nodiscard]] std::optional<Taking> find(const LineTurn& turn);
-  // What was found has served: the next one of the class may ask as well. Otherwise (failed) its
-  // class has to wait.
+  // served: the set was used, so the next job of the class may ask as well. failed: the class has
+  // to wait.
   void served(std::uint32_t class_index) { in_vain_.erase(class_index); }
   void failed(std::uint32_t class_index);
-  // Victims of the set, and jobs on its nodes that were asked before; by id.
+  // Victims of the set, and jobs on its nodes that are leaving already; by id.
   [[nodiscard]] std::vector<JobId> leaving_for(const VictimSet& set) const;
 
-  // A search does not see what the plan starts. Where a start makes a tenant exceed its quota, that
-  // job or another of the tenant's may have to leave for a claim for which there was nobody: the
-  // next plan follows at once and looks. Asked when the plan is made.
+  // A search does not see what the plan starts. If a start makes a tenant exceed its quota, that
+  // job or another of the tenant's jobs may have to leave for a claim that found no victims: then
+  // the next plan follows at once and searches. Call it when the plan is made.
   [[nodiscard]] bool missed_starts();
-  // There were more searches to make than the plan may.
+  // True if there were more searches to make than the plan may.
   [[nodiscard]] bool cut() const { return cut_; }
 
  private:
   [[nodiscard]] std::optional<Asker> asker(
-      const LineTurn& turn);  // nullopt: nobody else asks the same
+      const LineTurn& turn);  // nullopt: no other class asks the same
   std::optional<Taking> search(const LineTurn& turn);
   [[nodiscard]] bool exceeds_own_limit(const JobClass& c, const VictimSet& set);
-  // What others have reserved for some of that time, of which the job may use nothing; if it is
-  // within what is guaranteed, only claims, and what jobs have that have waited long.
+  // The room that others have reserved for some of that time: the job may use none of it. If the
+  // job is within what is guaranteed, only claims and jobs that have waited long count.
   [[nodiscard]] std::vector<HeldRoom> room_of_others(JobId but, bool guaranteed, Instant from,
                                                      Instant until) const;
   [[nodiscard]] std::vector<HeldQuota> claimed_quota() const;
@@ -64,7 +64,7 @@ class VictimSearch {
   PlanQuota& quota_;
   SearchSpace& nodes_;
   ReservationBook& book_;
-  std::set<std::uint32_t> in_vain_;  // classes: searched for, and nobody was found
+  std::set<std::uint32_t> in_vain_;  // classes: a search found no victims
   InVain alike_in_vain_;
   std::uint32_t searches_ = 0;
   bool cut_ = false;

@@ -39,7 +39,7 @@ Group grow(const Group& free, const GpuView* first, std::uint32_t count) {
   return group;
 }
 
-// Less is better.
+// The cost of a group of GPUs; less is better.
 auto cost(const Group& free, const Group& group) {
   std::uint64_t inside = 0, cut = 0;
   std::set<std::int32_t> numa;
@@ -52,11 +52,11 @@ auto cost(const Group& free, const Group& group) {
   return std::tuple{-static_cast<std::int64_t>(inside), numa.size(), cut};
 }
 
-// Every group, by the same cost, those with the lowest numbers first: of equals that one is taken.
+// Looks at every group, by the same cost, lowest numbers first; of equal groups it takes the first.
 Group best_of_all(const Group& free, std::uint32_t count) {
   const std::size_t n = free.size();
   std::array<std::array<std::uint64_t, kExactGpus>, kExactGpus> between{};
-  std::array<std::uint32_t, kExactGpus> numa{};  // a bit for each node
+  std::array<std::uint32_t, kExactGpus> numa{};  // a bit for each NUMA node
   for (std::size_t i = 0; i < n; ++i) {
     for (std::size_t k = 0; k < n; ++k) between[i][k] = i == k ? 0 : links(*free[i], *free[k]);
     const auto first = std::find_if(free.begin(), free.end(),

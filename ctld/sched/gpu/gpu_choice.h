@@ -1,5 +1,5 @@
-// Which GPUs of a node a job gets: those that are closest to each other, so that a group which has
-// NVLink among itself stays together and what is left for others is worth as much as possible.
+// Chooses the GPUs of a node that a job gets: those that are closest to each other, so that a group
+// with NVLinks inside stays together and what is left for other jobs is worth as much as possible.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,13 @@
 
 namespace gantry::sched {
 
-// `count` of those that are whole and not taken (by index), ascending: the group with the most
-// NVLinks inside, then with the fewest NUMA nodes, then whose links to free devices that stay
-// behind are fewest, then with the lowest indices. Of up to kExactGpus free ones that is the best
-// group there is, at most 70 are looked at. Of more (nodes have at most 64) the best of those that
-// grow from each possible first device, by the one with the most links to those chosen, then of the
-// same NUMA node, then of the lowest index: O(count * devices^2). Fewer than `count` free: our bug.
+// `count` of the devices that are whole and not taken (by index), ascending. The best group has the
+// most NVLinks inside, then the fewest NUMA nodes, then the fewest links to free devices that stay
+// behind, then the lowest indices. Of up to kExactGpus free devices it is the best group there is
+// (at most 70 are looked at). Of more (nodes have at most 64) it is the best of those that grow
+// from each possible first device, each time by the device with the most links to those chosen,
+// then of the same NUMA node, then of the lowest index: O(count * devices^2). Fewer than `count`
+// free: our bug.
 inline constexpr std::size_t kExactGpus = 8;
 std::vector<std::uint16_t> choose_gpus(std::span<const GpuView> devices,
                                        const std::vector<bool>& taken, std::uint32_t count);

@@ -1,6 +1,6 @@
-// Parts of the GPUs of one node that jobs have, in thousandths of a GPU. A GPU of which somebody
-// has a part belongs to that tenant until the last part is given back: no other tenant gets a part
-// of it, and nobody all of it.
+// Parts of the GPUs of one node that jobs have, in thousandths of a GPU. A GPU of which a job has a
+// part belongs to that job's tenant until the last part is given back: no other tenant gets a part
+// of it, and no job gets all of it.
 #pragma once
 
 #include <algorithm>
@@ -15,22 +15,23 @@ namespace gantry::sched {
 
 class GpuShares {
  public:
-  // Of parts that no job has any more, and grants that are whole or slices: nothing happens. Two
-  // tenants on one GPU, more than 1000 thousandths, or more given back than taken: our bug.
+  // Takes the parts, or gives them back; whole GPUs and slices are ignored. Two tenants on one GPU,
+  // more than 1000 thousandths, or more given back than taken: our bug.
   void mark(std::span<const GpuGrant> devices, PartitionId tenant, bool taken);
   void clear() { parts_.clear(); }
 
-  [[nodiscard]] std::int32_t shared() const;  // GPUs of which somebody has a part
+  [[nodiscard]] std::int32_t shared() const;  // GPUs of which some job has a part
   [[nodiscard]] bool is_shared(std::uint16_t gpu) const {
     return gpu < parts_.size() && parts_[gpu].taken > GpuThousandths{};
   }
-  // f(what is taken, tenant) for each of those.
+  // Calls f(what is taken, tenant) for each of those.
   template <class F>
   void each(F&& f) const {
     for (const Part& part : parts_)
       if (part.taken > GpuThousandths{}) f(part.taken, part.tenant);
   }
-  // The fullest GPU that the tenant shares already and that has so much left, of equals the first.
+  // The fullest GPU that the tenant shares already and that has room for the part, of equals the
+  // first.
   [[nodiscard]] std::optional<std::uint16_t> room_beside(std::span<const GpuView> devices,
                                                          PartitionId tenant,
                                                          DevicePart asked) const;
@@ -43,18 +44,18 @@ class GpuShares {
   std::vector<Part> parts_;  // by index, grows as needed
 };
 
-// What a part weighs of a slice that weighs `slice`: rounded down, as slices are, at least 1.
+// The weight of a part of a slice that weighs `slice`: rounded down, as for slices, but at least 1.
 constexpr GpuThousandths weight_of_part(GpuThousandths slice, DevicePart part) {
   return std::max(GpuThousandths{1}, part_of(slice, part));
 }
 
-// What a job of this shape has of a node whose slices weigh `slice` each.
+// The weight of what a job of this shape has of a node whose slices weigh `slice` each.
 inline GpuThousandths slices_weight(const JobShape& shape, GpuThousandths slice) {
   if (shape.gpu_share > 0) return weight_of_part(slice, DevicePart{shape.gpu_share});
   return slice * Times{shape.gpus_per_node};
 }
 
-// A part of a GPU, not all of it and no slice.
+// True for a part of a GPU, which is neither a whole GPU nor a slice.
 inline bool is_part(const GpuGrant& grant) {
   return !grant.profile && !grant.whole();
 }

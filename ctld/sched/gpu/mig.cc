@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint32_t kMostLimits = 16;  // 4 bits of State::counts each
 constexpr std::uint32_t kMostCount = 15;
 
-// How many fit if only this profile is made: starts are ascending, so the first possible is best.
+// How many fit if only this profile is made: starts ascend, so the first possible start is best.
 std::uint32_t most_alone(const MigProfile& p, std::uint32_t compute) {
   std::uint32_t n = 0, end = 0;
   for (const std::uint32_t start : p.starts)
@@ -25,7 +25,7 @@ std::uint32_t most_alone(const MigProfile& p, std::uint32_t compute) {
   return std::min(n, compute / p.compute_slices);
 }
 
-// "1g.10gb+me", "1g.24gb+me.all": has media engines, of which a GPU has one set to give.
+// True for profiles with media engines ("1g.10gb+me", "1g.24gb+me.all"); a GPU has one set of them.
 bool has_media(std::string_view name) {
   const std::size_t plus = name.find('+');
   return plus != std::string_view::npos && name.substr(plus + 1).starts_with("me");
@@ -82,7 +82,7 @@ bool MigTable::add(State& s, MigPlacementId p) const {
   return true;
 }
 
-// All that can be reached from the empty GPU; false if there are too many.
+// Finds all states that can be reached from the empty GPU; false if there are too many.
 bool MigTable::find_states() {
   std::map<State, MigState> known{{State{}, 0}};
   std::vector<State> open{State{}};
@@ -114,7 +114,7 @@ bool MigTable::find_states() {
   return true;
 }
 
-// From the fullest state on: a next one has a higher number.
+// Works from the fullest state on, as a next state has a higher number.
 void MigTable::count_fits() {
   const std::size_t n = profiles().size();
   fits_.assign(state_.size() * n, 0);

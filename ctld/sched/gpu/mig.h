@@ -1,18 +1,17 @@
-// What GPUs of one model can be cut into, compiled from what their driver says
-// (common/resources/gpu.h): every state that legal layouts can be in, and what each still has room
-// for, as lookups.
+// The ways to cut GPUs of one model, compiled from what their driver says (common/resources/gpu.h):
+// every state that legal layouts can be in, and what each state still has room for, as lookups.
 //
 // A layout is a set of placements (a profile at a start). It is legal when no two of them share a
 // memory slice, their compute slices are no more than the GPU's, and no profile is there more often
-// than its driver allows; profiles with media engines ("+me", "+me.all") share one set of them, so
-// that there are no more of those together than of the one that may be there most often. Every part
-// of a legal layout is legal, so the order in which instances are made or destroyed never matters.
+// than its driver allows. Profiles with media engines ("+me", "+me.all") share one set of them:
+// together they may be there only as often as the one that may be there most often. Every part of a
+// legal layout is legal, so the order in which instances are made or destroyed never matters.
 //
-// A state is what layouts have in common that allow the same next steps: the memory slices in use,
-// how many compute slices, and how many of the profiles whose limit can bind. An 8-slice GPU
-// has 2,319 layouts, 336 pairs of memory mask and compute slices, and 656 states (one bit more for
-// "+me"); an A30 has 76 layouts and 31 states. State 0 is empty; a step to more use has a higher
-// number.
+// Layouts that allow the same next steps are in one state. A state consists of the memory slices in
+// use, the number of compute slices in use and, for each limit that can bind, the number of its
+// instances. An 8-slice GPU has 2,319 layouts, 336 pairs of memory mask and compute slices, and 656
+// states (one bit more for "+me"); an A30 has 76 layouts and 31 states. State 0 is empty; a step to
+// more use has a higher number.
 #pragma once
 
 #include <compare>
@@ -34,7 +33,7 @@ inline constexpr MigState kNoMigState = 0xFFFF;
 // The catalog, with the states that layouts of its placements can be in.
 class MigTable : public MigCatalog {
  public:
-  // malformed: what the driver said makes no sense, or needs more states than kMostMigStates.
+  // Error malformed: what the driver said makes no sense, or needs more than kMostMigStates states.
   static Result<MigTable> compile(const MigGeometry& geometry);
 
   // ---- states
@@ -45,18 +44,18 @@ class MigTable : public MigCatalog {
   [[nodiscard]] std::uint32_t memory_free(MigState s) const {
     return memory_slices() - memory_used(s);
   }
-  // A bit for each placement that is possible now.
+  // A bit for each placement that is possible in the state.
   [[nodiscard]] std::uint64_t legal(MigState s) const { return state_[s].legal; }
   [[nodiscard]] std::uint64_t legal(MigState s, std::uint32_t profile) const {
     return state_[s].legal & placements_of(profile);
   }
-  // kNoMigState if that is not legal.
+  // The state after adding p; kNoMigState if that is not legal.
   [[nodiscard]] MigState with(MigState s, MigPlacementId p) const {
     return next_[std::size_t{s} * placements().size() + p];
   }
-  // Of a layout that has p; asserted as far as the state shows it.
+  // The state after taking p out of a layout that has it; asserted as far as the state shows it.
   [[nodiscard]] MigState without(MigState s, MigPlacementId p) const;
-  // Of a layout, in any order; kNoMigState if it is not legal.
+  // The state of a layout, in any order; kNoMigState if the layout is not legal.
   [[nodiscard]] MigState state_of(std::span<const MigPlacementId> layout) const;
   [[nodiscard]] MigState state_of(std::uint64_t layout) const;  // as bits, each placement once
 
@@ -67,9 +66,9 @@ class MigTable : public MigCatalog {
   // The profile with the most memory, then compute slices (then the lowest index) that fits.
   [[nodiscard]] std::optional<std::uint32_t> largest(MigState s) const;
 
-  // What of the free memory the wanted profiles cannot use, in memory slices times weight:
+  // The free memory that the wanted profiles cannot use, in memory slices times weight:
   //   sum over p of weight(p) * (free - fits(p) * memory slices of p)
-  // This is FGD's measure (fragment.h) with the free part that is left over beside those that fit.
+  // This is FGD's measure (fragment.h); memory left over beside the profiles that fit counts, too.
   [[nodiscard]] std::int64_t fragmentation(MigState s, std::span<const std::uint32_t> weight) const;
 
  private:

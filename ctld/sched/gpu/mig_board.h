@@ -1,5 +1,5 @@
 // The GPUs as a plan fills them: what is claimed, reserved, destroyed and created on each, and what
-// that leaves to others. Only mig_plan.cc uses it.
+// is left for other jobs. Only mig_plan.cc uses it.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +24,11 @@ class MigBoard {
   using Used = MigUsed;
   using Reserved = MigReserved;
   struct Gpu {
-    MigState busy = 0;  // of used
+    MigState busy = 0;  // the state of `used`
     std::vector<Used> used;
     std::uint64_t idle = 0;  // existing slices that nobody has, as bits
     std::vector<Reserved> reserved;
-    std::uint32_t turn = 0;  // of its change; 0: none
+    std::uint32_t turn = 0;  // the turn of its change; 0: none
     std::vector<MigPlacementId> destroy, create;
     bool slices = false;                // slices can be planned on it
     bool whole = false;                 // it can be given as a whole
@@ -38,15 +38,15 @@ class MigBoard {
   };
   struct Node {
     std::uint32_t first = 0, count = 0;  // of its GPUs
-    std::uint32_t turns = 0;             // planned
-    bool changing = false;               // one is under way
+    std::uint32_t turns = 0;             // turns planned on the node
+    bool changing = false;               // a change is under way
   };
-  // Where and when a slice could be made, given what is in use and reserved.
+  // A place and a time at which a slice could be made, given what is in use and reserved.
   struct Chance {
     std::uint32_t gpu = 0;
     MigPlacementId at = 0;
     Instant from{};            // kMigNever: not known
-    std::uint32_t in_way = 0;  // memory slices in use that have to go
+    std::uint32_t in_way = 0;  // memory slices in use that must become free
   };
 
   [[nodiscard]] const MigView& view() const { return *view_; }
@@ -63,23 +63,24 @@ class MigBoard {
   [[nodiscard]] const std::vector<std::uint32_t>& drained() const { return drained_; }
   [[nodiscard]] const Bits& fixed_idle(std::uint32_t table) const { return fixed_idle_[table]; }
 
-  // Where a job would be: places of one node.
+  // The places of one job; all are on one node.
   using Places = std::vector<std::pair<std::uint32_t, MigPlacementId>>;
-  // The turn of the last change that it needs; 0: it needs none.
+  // The turn of the last change that the places need; 0: they need none.
   [[nodiscard]] std::uint32_t turn_of(const Places& places) const;
-  // When it is gone; kMigNever without a limit.
+  // The end of a job with this limit on these places; kMigNever without a limit.
   [[nodiscard]] Instant end_of(const Places& places, const std::optional<Duration>& limit) const;
-  // Placements of the profile that a job may have on the GPU now, reservations minded; `also`: what
-  // it gets there besides, as bits.
+  // Placements of the profile that a job may have on the GPU now, beside reservations. `also`:
+  // other placements that it gets there, as bits.
   [[nodiscard]] std::uint64_t open(std::uint32_t g, std::uint32_t profile,
                                    const std::optional<Duration>& limit, std::uint64_t also) const;
-  // Is somebody in these places until `end` in nobody's way for whom the GPU is reserved?
+  // True if a job in these places until `end` is in the way of no job for which the GPU is
+  // reserved.
   [[nodiscard]] bool spares_reserved(std::uint32_t g, std::uint64_t places, Instant end) const;
-  // The earliest time for one more; `also`: placements of the same try, as bits.
+  // The earliest time for one more slice; `also`: placements of the same try, as bits.
   [[nodiscard]] std::optional<Chance> chance(std::uint32_t g, std::uint32_t profile,
                                              std::uint64_t also) const;
 
-  // Gives it away until `end`; destroys and creates what is needed.
+  // Gives the placement away until `end`; plans to destroy and create what is needed.
   MigGrant claim(std::uint32_t g, MigPlacementId at, Instant end);
   void claim_whole(std::uint32_t g, const std::optional<Duration>& limit);
   void reserve(std::uint32_t g, Reserved reserved);
@@ -98,7 +99,7 @@ class MigBoard {
   const MigView* view_;
   Duration change_;
   std::vector<Gpu> gpus_;
-  std::vector<Node> nodes_;  // in order; a Node's place here, not its number
+  std::vector<Node> nodes_;  // by node number; node_of() gives the index
   std::vector<std::uint32_t> node_of_;
   std::vector<MigOrder> orders_;  // by table
   std::vector<MigPool> pools_;

@@ -1,5 +1,5 @@
 // The profiles that GPUs of one model can be cut into, and where each may be placed, as their
-// driver says (common/resources/gpu.h). Which of them go together: mig.h.
+// driver says (common/resources/gpu.h). The profiles that go together are in mig.h.
 #pragma once
 
 #include <cstdint>
@@ -30,16 +30,16 @@ using MigPlacementId = std::uint8_t;  // index into MigCatalog::placements()
 struct MigShare {
   std::uint32_t compute = 0, of_compute = 1;
   std::uint32_t memory = 0, of_memory = 1;
-  // What quota, fair share and usage count: the mean of both parts, rounded down. It adds up to at
-  // most 1000 for every legal layout, and a whole GPU is 1000. The larger of both parts would not
-  // do: 4g + 3g, which fill an 8-slice GPU, would be 571 + 500.
+  // The amount for quota, fair share and usage: the mean of both parts, rounded down. It adds up to
+  // at most 1000 for every legal layout, and a whole GPU is 1000. The larger of both parts would
+  // not do: 4g + 3g, which fill an 8-slice GPU, would be 571 + 500.
   [[nodiscard]] GpuThousandths thousandths() const;
   friend bool operator==(const MigShare&, const MigShare&) = default;
 };
 
 class MigCatalog {
  public:
-  // malformed: what the driver said makes no sense.
+  // Error malformed: what the driver said makes no sense.
   static Result<MigCatalog> read(const MigGeometry& geometry);
 
   [[nodiscard]] const std::string& model() const { return model_; }
@@ -48,7 +48,7 @@ class MigCatalog {
   [[nodiscard]] std::span<const MigProfile> profiles() const { return profiles_; }
   [[nodiscard]] std::optional<std::uint32_t> profile_named(std::string_view name) const;
   [[nodiscard]] std::optional<std::uint32_t> profile_of_id(std::uint32_t id) const;
-  // The one that takes all compute and all memory slices, if there is one.
+  // The profile that takes all compute and all memory slices, if there is one.
   [[nodiscard]] std::optional<std::uint32_t> full_profile() const { return full_; }
   [[nodiscard]] MigShare share(std::uint32_t profile) const;
 

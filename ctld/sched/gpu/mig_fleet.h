@@ -1,6 +1,6 @@
-// All GPUs of the cluster that are in MIG mode, by how well they suit a slice: the best one first
-// (mig_place.h), whatever its node, without looking at the others. Which nodes may be used, and
-// what is kept for others, is asked of each that is offered.
+// All GPUs of the cluster that are in MIG mode, by how well they suit a slice: a search gets the
+// best one first (mig_place.h), on whatever node, without looking at the others. The caller checks
+// for each whether its node may be used and what is kept there for other jobs.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ class MigFleet {
   void put(std::uint32_t gpu, MigState state) { parts_[part_[gpu]].pool.put(gpu, state); }
   [[nodiscard]] bool empty() const { return node_.empty(); }
 
-  // Calls f(node) for GPUs that have room for it, the best first, until it returns true; says if
-  // it did. A node may come several times.
+  // Calls f(node) for GPUs that have room for the profile, the best first, until f returns true;
+  // says if it did. A node may come several times.
   template <class F>
   bool any(std::string_view profile, F&& f) const {
     for (const Part& part : parts_)

@@ -1,6 +1,6 @@
-// A place on a GPU that plans keep for a waiting job: nobody else is given it who would still be
-// there when the job needs it. Kept from plan to plan, like a reservation (reservations.h); which
-// and for whom is the planner's (mig_plan.h).
+// A place on a GPU that plans keep for a waiting job: no other job gets it that would still be
+// there when the job needs it. It is kept from plan to plan, like a reservation (reservations.h);
+// mig_plan.h decides which places are kept, and for which jobs.
 #pragma once
 
 #include <cstdint>

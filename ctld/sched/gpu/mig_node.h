@@ -1,7 +1,7 @@
-// The GPUs of one node that are in MIG mode, as placement sees them: what is cut out of each by
-// jobs, what more fits, and where it goes. Slices that exist and nobody has are no obstacle: the
-// node makes room for what a job was given. GPUs that are partitioned by hand are as they are
-// found. A slice of which jobs have parts is one tenant's and in use until the last part is given
+// The GPUs of one node that are in MIG mode, as placement sees them: the slices that jobs have,
+// what more fits, and where it goes. Slices that exist but belong to no job are no obstacle: the
+// node makes room for what a job was given. GPUs that are partitioned by hand stay as they are. A
+// slice of which jobs have parts belongs to one tenant, and is in use until the last part is given
 // back.
 #pragma once
 
@@ -23,13 +23,13 @@ namespace gantry::sched {
 // "1g.10gb" has 1 compute slice, "3g.40gb+me" 3; 0: not the name of a profile.
 std::uint32_t compute_slices_of(std::string_view profile);
 
-// Compiled geometries, shared by nodes alike.
+// Compiled geometries, shared by nodes with the same geometry.
 class MigShapes {
  public:
   struct Shape {
     MigGeometry geometry;
     MigTable table;
-    MigOrder order;           // every profile wanted alike
+    MigOrder order;           // with the same want for every profile
     std::uint32_t index = 0;  // of the shape
     Shape(const MigGeometry& g, MigTable t, std::uint32_t at)
         : geometry(g),
@@ -46,11 +46,11 @@ class MigShapes {
   std::vector<std::unique_ptr<Shape>> shapes_;
 };
 
-// Who asks for slices of a node.
+// A job that asks for slices of a node.
 struct MigAsk {
   std::string_view profile;
-  Instant end = kMigNever;           // it is gone by then
-  std::uint32_t owner = 0xFFFFFFFF;  // its class: what is kept for that is not in its way
+  Instant end = kMigNever;           // the job has ended by then
+  std::uint32_t owner = 0xFFFFFFFF;  // its class: places kept for the class are not in its way
   PartitionId tenant{};
   DevicePart part{};  // of one slice; 0 = whole slices
 };
@@ -74,11 +74,11 @@ class MigNode {
     std::uint64_t layout = 0;  // bits of placements that jobs have
     MigState state = 0;
     bool by_hand = false;
-    std::uint64_t existing = 0;  // by hand: the slices that there are
+    std::uint64_t existing = 0;  // if by hand: the slices that exist
     std::uint32_t fleet = 0;     // its number in MigFleet
     std::vector<Shared> shared;  // of the layout
-    std::vector<Hold> holds;     // in the plan in the making
-    std::vector<MigUsed> used;   // with holds: the layout, and until when
+    std::vector<Hold> holds;     // of the current plan
+    std::vector<MigUsed> used;   // if there are holds: the slices in use, and until when
   };
 
   void set(std::span<const GpuView> devices, const std::vector<MigGeometry>& geometries,
@@ -88,28 +88,30 @@ class MigNode {
 
   [[nodiscard]] bool has(std::string_view profile) const;
   [[nodiscard]] std::uint32_t compute_slices() const;  // of all, in use or not
-  // How much of the compute slices of its GPUs these grants are.
+  // How many of the compute slices of its GPUs these grants take.
   [[nodiscard]] SliceThousandths compute_of(std::span<const GpuGrant> devices) const;
-  [[nodiscard]] std::uint32_t fits(const MigAsk& ask) const;  // of a part: 0 or more
-  // Has the tenant a slice in parts with room for this one?
+  [[nodiscard]] std::uint32_t fits(const MigAsk& ask) const;  // for a part: more than 0 if it fits
+  // True if the tenant has a slice in parts with room for this part.
   [[nodiscard]] bool room_beside(const MigAsk& ask) const { return beside(ask).second != nullptr; }
   [[nodiscard]] bool has_parts() const;
   [[nodiscard]] GpuThousandths thousandths(std::string_view profile) const;  // of one slice
-  // `count` of them: first on what is kept for others until they come, then where the order of
-  // mig_place.h says; a part in the fullest slice of its tenant that has room, else in a new one.
-  // Fewer fit: our bug.
+  // Chooses `count` slices. First come GPUs that are partitioned by hand and GPUs on which places
+  // are kept for others (until these are needed), then the order of mig_place.h. A part goes into
+  // the fullest slice of its tenant that has room, else into a new one. If fewer fit, that is our
+  // bug.
   [[nodiscard]] std::vector<GpuGrant> choose(const MigAsk& ask, std::uint32_t count) const;
-  // Jobs have these slices from now on, or no more. Grants that are not slices, or that name GPUs
-  // which the node does not have, are passed over. Two tenants in a slice,
-  // or more parts than there are: our bug.
+  // Jobs have these slices from now on, or have them no more. Grants that are not slices, or that
+  // name GPUs which the node does not have, are ignored. Two tenants in a slice, or more parts than
+  // there are: our bug.
   void mark(std::span<const GpuGrant> devices, PartitionId tenant, bool taken);
-  // Where such a grant lies.
+  // The GPU (its index in gpus()) and the placement of a grant; nullopt: it is no slice of this
+  // node.
   [[nodiscard]] std::optional<std::pair<std::size_t, MigPlacementId>> find(const GpuGrant& d) const;
 
-  // Until drop_holds(). `used`: the GPU's layout with its ends.
+  // Keeps a place until drop_holds(). `used`: the GPU's layout with its ends.
   void hold(std::size_t gpu, const Hold& hold, std::vector<MigUsed> used);
   void drop_holds();
-  // On GPUs with holds, slices that were marked since will be in use until then.
+  // On GPUs with holds: slices that were marked since hold() are in use until `until`.
   void lasts(std::span<const GpuGrant> devices, Instant until);
 
  private:

@@ -1,11 +1,11 @@
-// Which GPU and which start a slice gets. Fullest GPU first (by memory slices in use), then the one
-// where it spoils least for what the queue wants, then the lowest index; on the GPU a slice that
-// exists already before one to be made, then the start that spoils least.
+// The GPU and the start that a slice gets. The fullest GPU comes first (by memory slices in use),
+// then the one where the slice spoils least for what the queue wants, then the lowest index; on the
+// GPU a slice that exists comes before one to be made, then the start that spoils least.
 //
-// Why: on 64 GPUs at 85 % load the emptiest GPU first refuses 34 % of slice demand, the first GPU
-// that fits 6 %, the fullest 3.4 % (bench_mig). What it spoils is the growth of
-// MigTable::fragmentation(). GPUs with nothing on them come last by that order, so whole ones stay
-// whole as long as it can be.
+// The reason: on 64 GPUs at 85 % load, the emptiest GPU first refuses 34 % of slice demand, the
+// first GPU that fits 6 %, the fullest 3.4 % (bench_mig). What a slice spoils is the growth of
+// MigTable::fragmentation(). GPUs with nothing on them come last by that order, so whole GPUs stay
+// whole as long as possible.
 #pragma once
 
 #include <cstdint>
@@ -21,19 +21,20 @@ namespace gantry::sched {
 // The preferences for one geometry and one mix of wanted profiles, as lookups.
 class MigOrder {
  public:
-  // A weight for each profile: how much of it the queue wants, in any unit. What it does not want
-  // counts a little, so that equal states are told apart. The table outlives it.
+  // `wanted`: a weight for each profile, how much of it the queue wants, in any unit. A profile
+  // that is not wanted counts a little, so that equal states are told apart. The table must outlive
+  // the order.
   MigOrder(const MigTable& table, std::span<const std::uint32_t> wanted);
 
   [[nodiscard]] const MigTable& table() const { return *table_; }
-  // 0 is best; equal ranks are equally good. kNoRank where the profile does not fit.
+  // Rank 0 is best; equal ranks are equally good. kNoRank: the profile does not fit.
   static constexpr std::uint16_t kNoRank = 0xFFFF;
   [[nodiscard]] std::uint16_t rank(MigState s, std::uint32_t profile) const {
     return rank_[std::size_t{s} * table_->profiles().size() + profile];
   }
   [[nodiscard]] std::uint16_t ranks(std::uint32_t profile) const { return ranks_[profile]; }
-  // Among the allowed placements that are legal in the state. `idle`: slices that exist and are
-  // free.
+  // The best of the allowed placements that are legal in the state; nullopt: there is none. `idle`:
+  // slices that exist and are free; these come first.
   [[nodiscard]] std::optional<MigPlacementId> start(MigState s, std::uint64_t allowed,
                                                     std::uint64_t idle) const;
   [[nodiscard]] std::int64_t spoiled(MigState s) const { return spoiled_[s]; }
@@ -45,17 +46,17 @@ class MigOrder {
   std::vector<std::uint16_t> ranks_;   // by profile
 };
 
-// GPUs by rank for each profile: the best one for a request without looking at the others.
+// GPUs by rank for each profile: it finds the best one for a request without looking at the others.
 class MigPool {
  public:
   // `gpus` are numbered 0 .. gpus-1; none is in the pool at first.
   MigPool(const MigOrder& order, std::size_t gpus);
 
-  void put(std::uint32_t gpu, MigState state);  // in, or in another state
+  void put(std::uint32_t gpu, MigState state);  // puts it in, or changes its state
   void take_out(std::uint32_t gpu);
   [[nodiscard]] bool has(std::uint32_t gpu) const { return state_[gpu] != kNoMigState; }
 
-  // Calls f(gpu) for those where the profile fits, best first, until it returns true; says if it
+  // Calls f(gpu) for GPUs where the profile fits, the best first, until f returns true; says if it
   // did. f must not change the pool unless it returns true. `among`: only these; null = all.
   template <class F>
   bool any(std::uint32_t profile, const Bits* among, F&& f) const {
@@ -74,8 +75,8 @@ class MigPool {
  private:
   struct Ranks {
     std::vector<Bits> gpus;            // by rank
-    std::vector<std::uint32_t> count;  // of them
-    Bits filled;                       // ranks that have any
+    std::vector<std::uint32_t> count;  // their number, by rank
+    Bits filled;                       // ranks that have GPUs
   };
   void move(std::uint32_t gpu, MigState from, MigState to);
 

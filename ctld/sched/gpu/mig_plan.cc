@@ -14,10 +14,10 @@ namespace {
 
 constexpr Duration kForever{INT64_MAX};
 
-// A reservation that could be had; the earlier, then the one that fewer have to leave for, is
-// better.
+// A possible reservation. The earlier one is better, then the one for which fewer memory slices in
+// use must become free.
 struct Offer {
-  std::vector<MigGrant> grants;  // none yet: no offer
+  std::vector<MigGrant> grants;  // empty: no offer yet
   Instant from = kMigNever;
   std::uint32_t in_way = UINT32_MAX;
   void take_better(Offer&& o) {
@@ -68,16 +68,16 @@ class Planner {
   const MigPolicy& policy_;
   MigBoard board_;
   std::vector<MigTarget> targets_;       // by want
-  std::vector<std::uint32_t> of_table_;  // GPUs, for the part that may be reserved
+  std::vector<std::uint32_t> of_table_;  // number of GPUs, of which a part may be reserved
   std::uint32_t whole_gpus_ = 0;
   std::map<JobId, MigReservation> held_;  // of jobs that have not had their turn
-  std::map<Key, Duration> failed_;        // who runs as long cannot be placed any more
+  std::map<Key, Duration> failed_;        // jobs that run so long or longer cannot be placed
   static constexpr std::uint32_t kWholeGpus = UINT32_MAX;
-  std::set<std::uint32_t> closed_;  // tables (and whole GPUs) where no one gets a reservation now
-  std::set<Key> hopeless_;          // no reservation can be had any more
+  std::set<std::uint32_t> closed_;  // tables (and whole GPUs) where no job gets a reservation now
+  std::set<Key> hopeless_;          // jobs of this kind can get no reservation now
   struct Waiting {
     MigWaiting what;
-    std::uint64_t gpus = 0;  // or slices, of all its jobs
+    std::uint64_t gpus = 0;  // GPUs or slices of all its jobs
   };
   std::map<std::uint32_t, Waiting> waiting_;  // by want
   MigPlan plan_;
@@ -116,8 +116,8 @@ void Planner::drop(const MigReservation& r) {
   for (const MigGrant& grant : r.grants) board_.unreserve(grant.gpu, r.job);
 }
 
-// Reservations that were held are made again. Those of jobs that wait no more, or on GPUs that
-// cannot give the place any more, are forgotten.
+// Makes the reservations of the last plan again. It forgets those of jobs that no longer wait, and
+// those on GPUs that can no longer give the place.
 void Planner::restore_held() {
   std::map<JobId, const MigJob*> jobs;
   if (!view_.held.empty())
@@ -145,7 +145,7 @@ void Planner::restore_held() {
   }
 }
 
-// Others only while those with reservations are a small part.
+// True if GPUs without reservations may be reserved: those with reservations are a small part.
 bool Planner::may_drain(std::uint32_t table) const {
   std::uint32_t drained = 0;
   for (const std::uint32_t d : board_.drained()) drained += view_.gpus[d].table == table ? 1 : 0;
@@ -203,8 +203,8 @@ void Planner::whole_chances(const MigJob& job, const MigTarget& target, Offer& b
   }
 }
 
-// Somebody could not get a reservation because others have as many as there may be. Who comes after
-// gets none either: otherwise small ones would follow each other on the GPUs that are reserved.
+// A job could get no reservation because others have as many as there may be. Jobs after it get
+// none either: otherwise small jobs would follow each other on the GPUs that are reserved.
 void Planner::close(const MigTarget& target, bool whole) {
   if (whole && whole_reserved() >= most_reserved(whole_gpus_)) closed_.insert(kWholeGpus);
   for (const MigTarget::Cut cut : target.cuts)
@@ -261,8 +261,8 @@ bool Planner::place(const MigJob& job) {
   return false;
 }
 
-// First where it is in nobody's way: on what is kept for others until they come, on what cannot be
-// cut anew; then the fullest.
+// Tries first the GPUs where the job is in nobody's way: those that are kept for others, until
+// these come, and those that cannot be cut anew; then the fullest.
 bool Planner::place_one(const MigJob& job, const MigTarget& target, MigTarget::Cut cut) {
   const auto take = [&](std::uint32_t g) {
     ++plan_.attempts;
@@ -297,8 +297,8 @@ bool Planner::place_many(const MigJob& job, const MigTarget& target, MigTarget::
   return board_.pool(cut.table).any(cut.profile, target.among ? &*target.among : nullptr, node_of);
 }
 
-// All of them on this node; where reserved GPUs do not do, because it takes too long there,
-// without.
+// Places all slices of the job on this node. If that is impossible with reserved GPUs, because the
+// job would stay there too long, it tries without them.
 bool Planner::try_node(const MigJob& job, std::uint32_t node, const MigTarget& target,
                        MigTarget::Cut cut) {
   for (const bool reserved_too : {true, false}) {
@@ -317,7 +317,7 @@ bool Planner::try_node(const MigJob& job, std::uint32_t node, const MigTarget& t
   return false;
 }
 
-// One after the other like single ones; none if not all have a place.
+// Chooses places one after the other, as for single slices; none if not all have a place.
 MigBoard::Places Planner::choose(const MigJob& job, const MigBoard::Node& node,
                                  const MigTarget& target, MigTarget::Cut cut,
                                  bool reserved_too) const {
@@ -357,7 +357,7 @@ MigBoard::Places Planner::choose(const MigJob& job, const MigBoard::Node& node,
   return places;
 }
 
-// The node with the fewest free ones that are enough; what is reserved, only until then.
+// Takes the node with the fewest free GPUs that suffice; reserved GPUs only until they are needed.
 bool Planner::place_whole(const MigJob& job, const MigTarget& target) {
   std::vector<std::uint32_t> best, free;
   for (const MigBoard::Node& node : board_.nodes()) {
@@ -418,7 +418,7 @@ void Planner::wait(const MigJob& job, std::optional<MigReservation> held) {
   plan_.reservations.push_back(std::move(*r));
 }
 
-// What was held is free again: who failed before may have a place now, or in the next plan.
+// A held place is free again: jobs that failed before may find one now, or in the next plan.
 void Planner::freed() {
   failed_.clear();
   hopeless_.clear();
@@ -427,7 +427,8 @@ void Planner::freed() {
 
 // ---- MIG mode
 
-// GPUs in the other mode with nothing on them and nothing planned, for those who wait.
+// Lists GPUs in the other mode, with nothing on them and nothing planned, that waiting jobs could
+// use.
 void Planner::list_switches() {
   std::set<std::uint32_t> listed;
   for (const auto& [want, waiting] : waiting_) {

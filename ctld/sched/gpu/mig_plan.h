@@ -1,20 +1,21 @@
 // MIG from the queue: which waiting jobs get which slices now, which GPUs are cut anew for that and
 // how, which ones are kept free of small slices for a large one that waits, and where MIG mode
-// would have to change. A pure function from a view to a plan; nothing here is done, only proposed.
+// would have to change. plan_mig() is a pure function from a view to a plan: it proposes, and does
+// nothing.
 //
-// What holds of every plan:
-//   * a slice in use, or one that has failed, is neither destroyed nor overlapped;
-//   * of a node one GPU is cut anew at a time: changes have turns, and turn n + 1 begins when turn
-//     n has ended; the other GPUs run on, and slices that exist already start at once;
-//   * a change destroys first and creates then, only what stands in the way and what a job gets;
-//     stopped after any step it leaves a legal layout, from which the next plan goes on;
-//   * jobs are served in the order of the queue; one passes another only on places that the other
-//     could not use, or (by its time limit) is gone from when the other one needs them;
-//   * a reservation that was held is kept, or becomes one for an earlier time, until its job is
-//     among the starts; one whose turn has not come by the next plan is planned anew in its place;
-//   * reservations take no more than a part of the GPUs, so small jobs do not starve either.
+// Every plan keeps these rules:
+//   * A slice in use, or one that has failed, is neither destroyed nor overlapped.
+//   * One GPU of a node is cut anew at a time: changes have turns, and turn n + 1 begins when turn
+//     n has ended. The other GPUs run on, and slices that exist already start at once.
+//   * A change destroys first and creates then: only what is in the way, and what a job gets.
+//     Stopped after any step it leaves a legal layout, from which the next plan goes on.
+//   * Jobs are served in the order of the queue. A job passes another only on places that the other
+//     could not use, or that it leaves (by its time limit) before the other needs them.
+//   * A reservation that was held is kept, or moved to an earlier time, until its job starts. A
+//     start whose turn has not come by the next plan is planned anew, in its place in the queue.
+//   * Reservations take no more than a part of the GPUs, so that small jobs do not starve either.
 //
-// Who asks gives as a want's nodes those that have the cores, memory and partition for its jobs.
+// The caller gives as nodes of a want those that have the cores, memory and partition for its jobs.
 #pragma once
 
 #include <cstdint>
@@ -40,28 +41,27 @@ struct MigUse {  // by a job
 struct MigSliceView {
   MigPlacementId at = 0;
   std::optional<MigUse> use;  // nullopt = idle
-  bool failed = false;        // left alone until it is mended
+  bool failed = false;        // it is left alone until it is repaired
 };
 
-// With `changing`, its slices are those that there will be after the change.
+// With `changing`, `slices` are those that exist after the change.
 struct MigGpuView {
   std::uint32_t node = 0, index = 0;   // index: on its node
   std::optional<std::uint32_t> table;  // into MigView::tables; nullopt: cannot be partitioned
   bool mig = false;                    // MIG mode is on
   bool healthy = true;                 // else nothing is planned on it
-  bool fixed = false;                  // partitioned by hand: what is found is what is scheduled
+  bool fixed = false;                  // partitioned by hand: only its existing slices are used
   bool changing = false;               // a change is under way there
   std::optional<MigUse> whole;         // MIG off: the whole GPU is in use
-  std::vector<MigSliceView> slices;    // that exist; a legal layout
+  std::vector<MigSliceView> slices;    // those that exist; they are a legal layout
 };
 
-// What several jobs may ask alike.
+// A request that several jobs may have in common.
 struct MigWant {
-  std::string profile;      // "3g.40gb"; empty = whole GPUs
-  bool full_slice = false;  // whole GPUs, and one GPU's largest slice will do
-  std::vector<std::uint32_t>
-      tables;                        // of slices: these models, the first one preferred; none = any
-  std::vector<std::uint32_t> nodes;  // ascending; none = any
+  std::string profile;                // "3g.40gb"; empty = whole GPUs
+  bool full_slice = false;            // whole GPUs, but one full slice will do for a job of one
+  std::vector<std::uint32_t> tables;  // for slices: models, the first preferred; none = any
+  std::vector<std::uint32_t> nodes;   // ascending; none = any
 };
 
 struct MigJob {
@@ -81,7 +81,7 @@ struct MigGrant {
 struct MigReservation {
   JobId job;
   std::vector<MigGrant> grants;
-  std::optional<Instant> at;  // nullopt: when those without a limit have ended
+  std::optional<Instant> at;  // nullopt: after jobs without a limit have ended
   friend bool operator==(const MigReservation&, const MigReservation&) = default;
 };
 
@@ -91,10 +91,10 @@ struct MigView {
   std::vector<MigGpuView> gpus;  // ascending by node, then index
   std::vector<MigWant> wants;
   std::vector<MigJob> jobs;  // waiting, in the order of the queue
-  // Of the last plan, with GPUs as they are numbered now; those of jobs that wait no more, and on
-  // GPUs that cannot give it any more, are dropped.
+  // The reservations of the last plan, with GPUs as they are numbered now. Those of jobs that no
+  // longer wait, and those on GPUs that can no longer give the place, are dropped.
   std::vector<MigReservation> held;
-  // By table and profile: how much was asked for lately, in slices. Waiting jobs count as well.
+  // By table and profile: how many slices were asked for lately. Waiting jobs are added to it.
   std::vector<std::vector<std::uint32_t>> asked;
 };
 
@@ -114,25 +114,25 @@ struct MigStart {
   std::uint32_t turn = 0;        // 0: all its slices exist; n: after the node's n-th change
 };
 
-// One GPU's. To destroy, in this order, and then to create, in this order.
+// The change of one GPU: it destroys these slices in order, then creates these in order.
 struct MigChange {
   std::uint32_t gpu = 0;
   std::uint32_t turn = 1;  // of its node: 1 may begin now, unless a change is under way there
-  bool waits = false;      // for one that is under way
+  bool waits = false;      // for a change that is under way
   std::vector<MigPlacementId> destroy, create;
 };
 
 struct MigModeSwitch {  // an operator's action; the GPU has no slice in use
   std::uint32_t gpu = 0;
   bool on = false;
-  std::uint32_t want = 0;  // whose jobs it would serve
+  std::uint32_t want = 0;  // the want whose jobs it would serve
 };
 
 enum class MigWhy : std::uint8_t {
-  nowhere,   // no healthy GPU that it may use could ever give it, not even with another mode
-  mode,      // only GPUs in the other mode could
-  in_use,    // what could is in use
-  reserved,  // in use, and it has a reservation
+  nowhere,   // no healthy GPU that it may use could ever give it, in any mode
+  mode,      // only GPUs in the other mode could give it
+  in_use,    // the GPUs that could give it are in use
+  reserved,  // they are in use, and the job has a reservation
 };
 
 struct MigWaiting {  // jobs of one want that wait

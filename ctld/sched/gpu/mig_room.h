@@ -1,6 +1,6 @@
-// One GPU in time: what is in use on it and until when, what is kept for whom from when on, and so
-// what somebody else may have there. Shared by the planner (mig_board.h) and by the placement of
-// jobs (mig_node.h).
+// One GPU over time: what is in use and until when, what is kept for which job and from when on,
+// and so what another job may have there. The planner (mig_board.h) and the placement of jobs
+// (mig_node.h) share it.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace gantry::sched {
 
-// An end of time for those who have none.
+// The end of time, for uses without a known end.
 inline constexpr Instant kMigNever{INT64_MAX};
 
 constexpr std::uint64_t mig_bit(MigPlacementId p) {
@@ -30,13 +30,13 @@ struct MigReserved {
   Instant from{};  // kMigNever: not known
 };
 
-// What is left at `t`, with these placements (as bits) besides; kNoMigState if the two are in each
-// other's way.
+// The state of the GPU at `t` with these placements (as bits) added; kNoMigState if they are in the
+// way of what is in use.
 MigState mig_state_at(const MigTable& table, std::span<const MigUsed> used, Instant t,
                       std::uint64_t also);
 
-// Is somebody in these places until `end` in nobody's way for whom something is kept? At each time
-// when something is kept for, the places must be legal beside it.
+// True if a job in these places until `end` is in the way of no job for which something is kept: at
+// each time from which something is kept, the places must be legal beside it.
 bool spares_reserved(const MigTable& table, std::span<const MigUsed> used,
                      std::span<const MigReserved> reserved, std::uint64_t places, Instant end);
 

@@ -18,7 +18,7 @@ std::uint64_t slices_of(const MigGpuView& gpu, const MigTable& table, std::uint3
       [&](const MigSliceView& s) { return table.placements()[s.at].profile == profile; }));
 }
 
-// One node's GPUs, [first, end).
+// Counts one node's GPUs, [first, end).
 void count_node(const MigView& view, std::uint32_t first, std::uint32_t end, bool whole,
                 MigTarget& target) {
   std::uint64_t whole_now = 0, whole_ever = 0;

@@ -1,4 +1,4 @@
-// What a plan's wants mean for the GPUs that there are: the profiles of each geometry that serve
+// The wants of a plan in terms of the GPUs that exist: the profiles of each geometry that serve
 // them, the GPUs that they may use, and how much one node could give at most.
 #pragma once
 
@@ -17,7 +17,7 @@ struct MigTarget {
   };
   std::vector<Cut> cuts;      // in order of preference
   std::optional<Bits> among;  // GPUs; nullopt = all
-  // On one node, when nothing is in use: with MIG modes as they are, and with any.
+  // The most that one node gives when nothing is in use: with MIG modes as they are, and with any.
   std::uint64_t most_now = 0, most_ever = 0;
 
   [[nodiscard]] bool has(std::uint32_t gpu) const { return !among || among->test(gpu); }
@@ -25,7 +25,7 @@ struct MigTarget {
 
 std::vector<MigTarget> mig_targets(const MigView& view);  // by want
 
-// By table and profile, how much is asked for, in slices: lately, and by the jobs that wait.
+// By table and profile: how many slices are asked for, lately and by the jobs that wait.
 std::vector<std::vector<std::uint32_t>> mig_wanted(const MigView& view);
 
 }  // namespace gantry::sched

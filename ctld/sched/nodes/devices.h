@@ -1,6 +1,6 @@
-// Which CPUs, GPUs, parts of GPUs and other resources of a node a job gets, of those that nobody
-// has. Slices of GPUs in MIG mode: mig_node.h. Fewer free than asked for is our bug, where a
-// function does not say otherwise.
+// Chooses the CPUs, GPUs, parts of GPUs and other resources of a node that a job gets; only free
+// ones are given. Slices of GPUs in MIG mode are chosen by mig_node.h. If fewer are free than asked
+// for, that is our bug, unless a function says otherwise.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +11,22 @@
 
 namespace gantry::sched {
 
-// `count` free CPUs: within one socket if they fit, then the socket with the fewest that do; else
-// the lowest.
+// `count` free CPUs: of one socket if they fit there (the socket with the fewest free that
+// suffices), else the lowest ones.
 std::vector<std::uint16_t> choose_cpus(const GridNode& node, std::int32_t count);
 
-// As many whole GPUs: gpu_choice.h. A node that was told no devices has numbers.
+// `count` whole GPUs, chosen by gpu_choice.h. If the node reported no devices, they are numbered
+// from 0.
 std::vector<GpuGrant> choose_devices(const GridNode& node, std::int32_t count);
 
-// Whether the node has devices for the demand, beyond the numbers: parts lie on the tenant's own
-// GPUs or on ones that nobody has, whole ones are not shared.
+// Whether the node has devices for the demand, beyond the counts: a part of a GPU needs a GPU that
+// the tenant shares or that nobody uses; whole GPUs must not be shared.
 bool has_free_devices(const Grid& grid, std::uint32_t n, const Demand& demand, PartitionId tenant);
 
-// That part of a GPU: beside others of the tenant if it fits, on the fullest such GPU.
+// A part of a GPU: of the fullest GPU that the tenant shares and that has room; else of a free GPU.
 GpuGrant choose_part(const GridNode& node, DevicePart part, PartitionId tenant);
 
-// As many of each name, the first that are free.
+// For each name as many resources as asked for: the first that are free.
 std::vector<GresGrant> choose_gres(const GridNode& node, std::span<const GresCount> wanted);
 
 }  // namespace gantry::sched

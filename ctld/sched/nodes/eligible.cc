@@ -56,7 +56,8 @@ void Eligible::refresh(JobClass& cls, const Grid& grid) {
   cls.standing = {generation_, stand(cls, grid)};
 }
 
-// Whole nodes, and memory that comes with the cores, by the smallest node that would do.
+// Sets the least cores and memory where they depend on the node (whole nodes, memory that comes
+// with the cores): by the smallest node that would do.
 void Eligible::set_least(JobClass& cls) const {
   const Demand& d = cls.demand;
   std::optional<Room> smallest;
@@ -81,7 +82,8 @@ void Eligible::set_least(JobClass& cls) const {
 
 namespace {
 
-// Of a node's model among those that the class prefers; with none or one of them all are alike.
+// The place of a node's GPU model among the models that the class prefers; 0 if it names fewer than
+// two.
 std::uint32_t model_place(const std::vector<std::string>& models, const std::string& model) {
   if (models.size() < 2) return 0;
   return static_cast<std::uint32_t>(std::find(models.begin(), models.end(), model) -
@@ -98,7 +100,7 @@ std::uint32_t Eligible::set_for(const SetKey& key, const Grid& grid) {
   return index;
 }
 
-// Everything but features, taints and flavor.
+// Checks everything except features, taints and flavor.
 bool Eligible::admits(const SetKey& key, const Grid& grid, std::uint32_t n) {
   const GridNode& node = grid.node(n);
   if (node.gpu_jobs_only && !key.gpus) return false;
@@ -150,12 +152,12 @@ void Eligible::fill(std::uint32_t index, const SetKey& key, const Grid& grid) {
     if (key.choice && choice != *key.choice) continue;
     choices.insert(choice);
     count(set, n, grid);
-    const bool lacks = !grid.available(n) || grid.room(n) != grid.well_room(n);  // GPUs, as well
+    const bool lacks = !grid.available(n) || grid.room(n) != grid.well_room(n);  // GPUs count too
     if (lacks && unavailable.size() < kMaxNamedNodes) unavailable.push_back(node.name);
   }
   set.unavailable = compress_hostlist(unavailable);
   set.taints = fmt::format("{}", fmt::join(taints, ","));
-  // Each choice is a set as well, so that all that is known of a set is known of it.
+  // Each choice is also a set, so that all that is known of sets is known of choices.
   for (const auto& choice : choices) {
     std::uint32_t its_set = index;
     if (choices.size() > 1) {
@@ -248,7 +250,7 @@ bool Eligible::could_hold(const JobClass& cls, const Grid& grid, bool only_avail
   });
 }
 
-// choose_nodes() over kinds of nodes instead of nodes.
+// Does what choose_nodes() does, over kinds of nodes instead of nodes.
 bool Eligible::could_hold(const JobClass& cls, const NodeSet& set, const Grid& grid,
                           bool only_available) const {
   const Demand& d = cls.demand;

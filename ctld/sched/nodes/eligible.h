@@ -1,12 +1,12 @@
-// Which nodes a class may use, and whether it could start there at all with every job gone.
+// The nodes that a class may use, and whether the class could start there if no job ran.
 //
 // Classes that ask the same of a node (partition, features, GPU models, taints tolerated, with or
-// without GPUs, excluded names) share one set. Sets are made when first needed and again after
-// nodes or partitions changed; within a set nodes are counted by size, so the question "could it
-// ever" costs as many steps as there are kinds of nodes.
+// without GPUs, excluded names) share one set. Sets are made when first needed, and again after
+// nodes or partitions have changed. Within a set nodes are counted by size, so the question "could
+// it ever start" costs as many steps as there are kinds of nodes.
 //
-// A job runs on nodes of one flavor, and of one GPU model where it has a preference: a set falls
-// into choices, in the order in which they are to be tried. Without flavors there is one.
+// A job runs on nodes of one flavor, and of one GPU model if it has an order of preference. So a
+// set is divided into choices, in the order in which they are tried. Without flavors there is one.
 #pragma once
 
 #include <deque>
@@ -35,9 +35,9 @@ struct NodeSet {
   std::uint64_t generation = 0;
   Bits nodes;  // in any state
   std::vector<SizeCount> sizes;
-  std::vector<NodeChoice> choices;  // of a class's set: at least one, unless it is empty
+  std::vector<NodeChoice> choices;  // of a class's set: at least one, unless the set is empty
   std::string unavailable;          // host list of the first kMaxNamedNodes that are not available
-  std::string taints;               // kept nodes out that would have been in
+  std::string taints;               // taints by which nodes are kept out of the set
 };
 
 class Eligible {
@@ -55,7 +55,7 @@ class Eligible {
   // Brings the class's node set, required nodes, least need and standing up to date.
   void refresh(JobClass& cls, const Grid& grid);
 
-  // Has the choice enough nodes of the right size, in any state and with every job gone?
+  // True if the choice has enough nodes of the right size, in any state and with every job gone.
   [[nodiscard]] bool can_ever_hold(const JobClass& cls, const NodeChoice& choice,
                                    const Grid& grid) const {
     return could_hold(cls, sets_[choice.node_set], grid, false);
@@ -65,7 +65,8 @@ class Eligible {
   [[nodiscard]] const Bits& nodes_of(const JobClass& cls) const {
     return sets_[cls.node_set].nodes;
   }
-  // Where it may run, to be tried in this order: by JobShape::gpu_models, then by flavor.
+  // The choices on which the class may run, in the order of trying: by JobShape::gpu_models, then
+  // flavor.
   [[nodiscard]] std::span<const NodeChoice> flavors_of(const JobClass& cls) const {
     return cls.required.empty() ? sets_[cls.node_set].choices : cls.choices;
   }
@@ -92,9 +93,9 @@ class Eligible {
   static void count(NodeSet& set, std::uint32_t n, const Grid& grid);
   [[nodiscard]] Verdict stand(const JobClass& cls, const Grid& grid) const;
   [[nodiscard]] Verdict stand_required(const JobClass& cls, const Grid& grid) const;
-  // For a class that must have one domain: no reason if one has room with all jobs gone.
+  // For a class that needs one topology domain: no reason if a domain has room with all jobs gone.
   [[nodiscard]] Verdict stand_in_domain(const JobClass& cls, const Grid& grid) const;
-  // Nodes that would do in the best domain, and whether they are enough.
+  // nodes: most nodes of one domain that can take a task; enough: whether a domain holds the job.
   struct BestDomain {
     std::uint32_t nodes = 0;
     bool enough = false;

@@ -1,9 +1,9 @@
-// The nodes as placement sees them: what each has, and what of it is free now.
+// The nodes as placement sees them: what each node has, and what of it is free now.
 //
 // Three views of the same facts are kept in step by change(), take() and give(): sets of nodes for
-// searches (search_sets.h), the topology (levels.h) and slices of GPUs (slices.h). Which CPUs and
-// devices a job gets: devices.h. Taking and giving back cost O(CPUs taken) and are exact inverses,
-// so a plan tries things here and puts them back.
+// searches (search_sets.h), the topology (levels.h) and slices of GPUs (slices.h). The CPUs and
+// devices of a job are chosen in devices.h. Taking and giving back cost O(CPUs taken) and are exact
+// inverses, so a plan tries things here and puts them back.
 #pragma once
 
 #include <algorithm>
@@ -41,14 +41,14 @@ struct GridNode {
   GpuShares shares;
   std::map<std::string, std::vector<bool>> gres_taken;  // by name, then place; grows as needed
 
-  // Where the CPU stands in `cpus`; nullopt: the node does not have it.
+  // The position of the CPU in `cpus`; nullopt: the node does not have it.
   [[nodiscard]] std::optional<std::size_t> position(std::uint16_t cpu) const;
   // How many of these CPUs the node has.
   [[nodiscard]] std::int32_t count_known(std::span<const std::uint16_t> known) const;
   [[nodiscard]] bool has_gpu(std::uint16_t gpu) const;  // by its index
 };
 
-// What somebody holds of a node, beside amounts.
+// The things that a job holds of a node, beside amounts.
 struct Things {
   std::span<const std::uint16_t> cpus;
   std::span<const GpuGrant> devices;
@@ -58,9 +58,10 @@ struct Things {
 
 class Grid {
  public:
-  // New or changed. Everything is free afterwards: the caller takes again what placements hold.
+  // The node is new or changed. All of it is free afterwards: the caller takes again what
+  // placements hold.
   void change(const NodeChanged& node);
-  void grow(std::size_t nodes);  // unknown nodes in between are there, but not available
+  void grow(std::size_t nodes);  // unknown nodes in between exist, but are not available
   void set_levels(const std::vector<TopologyLevel>& levels) { levels_.set(levels, sets_.idle()); }
   void set_gres_names(const std::vector<std::string>& names) { gres_names_ = names; }
 
@@ -68,7 +69,7 @@ class Grid {
   [[nodiscard]] const GridNode& node(std::uint32_t n) const { return nodes_[n]; }
   [[nodiscard]] const Room& room(std::uint32_t n) const { return size_[n]; }
   [[nodiscard]] const Room& free(std::uint32_t n) const { return free_[n]; }
-  // What it would have if all of its GPUs were in service.
+  // The room that the node would have if all of its GPUs were in service.
   [[nodiscard]] Room well_room(std::uint32_t n) const {
     Room room = size_[n];
     room.gpus = std::max(room.gpus, nodes_[n].gpus_when_well);
@@ -80,15 +81,16 @@ class Grid {
 
   [[nodiscard]] const SearchSets& sets() const { return sets_; }
   [[nodiscard]] const TopologyLevels& levels() const { return levels_; }
-  // Whoever may change them keeps and drops places; set() and mark() are asked by the grid alone.
+  // The second one is for keeping and dropping places only; set() and mark() are called by the
+  // grid.
   [[nodiscard]] const ClusterSlices& slices() const { return slices_; }
   [[nodiscard]] ClusterSlices& slices() { return slices_; }
 
-  // CPUs that the node does not have are passed over. Taking one that is taken is our bug.
+  // CPUs that the node does not have are ignored. Taking a CPU that is taken is our bug.
   void take(std::uint32_t n, const Room& need, const Things& things);
   void give(std::uint32_t n, const Room& need, const Things& things);
 
-  // Nodes with GPUs of which something has changed since this was asked, each once.
+  // Nodes with GPUs on which something has changed since the last call, each once.
   [[nodiscard]] std::vector<std::uint32_t> take_changed();
 
   [[nodiscard]] std::string audit() const;  // "" or the first thing that is wrong

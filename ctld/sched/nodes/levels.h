@@ -1,8 +1,8 @@
 // Topology as placement sees it: the domain of every node at every level, and how many nodes of
-// each leaf are idle. What a job's topology request does with it: topology.h.
+// each leaf are idle. Topology requests of jobs are in topology.h.
 //
 // The widest level is 0; count() itself is the level of the nodes, each of which is a domain.
-// Leaves are the domains of the narrowest level. Costs O(1) but for set(), which is O(nodes).
+// Leaves are the domains of the narrowest level. All functions cost O(1), except set(): O(nodes).
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,14 @@ namespace gantry::sched {
 class TopologyLevels {
  public:
   void resize(std::size_t nodes);
-  // Other levels. `idle`: the nodes that are idle now.
+  // Replaces the levels. `idle`: the nodes that are idle now.
   void set(const std::vector<TopologyLevel>& levels, const Bits& idle);
-  // The node's domains by level; kNoIndex: it is in none. The node must not be counted as idle.
+  // Sets the node's domains by level (kNoIndex: none). The node must not be counted as idle.
   void place(std::uint32_t n, const std::vector<std::uint32_t>& domains);
-  void note_idle(std::uint32_t n, bool idle);  // the node has become idle, or is so no more
+  void note_idle(std::uint32_t n, bool idle);  // the node has become idle, or is no longer idle
 
   [[nodiscard]] std::uint32_t count() const { return static_cast<std::uint32_t>(names_.size()); }
-  // The level of this name, "node" included; nullopt: there is none.
+  // The level of this name, also "node"; nullopt: there is none.
   [[nodiscard]] std::optional<std::uint32_t> find(const std::string& name) const;
   [[nodiscard]] std::uint32_t domain(std::uint32_t level, std::uint32_t n) const {  // or kNoIndex
     if (level >= names_.size()) return n;

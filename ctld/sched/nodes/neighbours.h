@@ -1,10 +1,10 @@
-// Whom a job may have beside it. Two things that the room on a node does not say:
+// The jobs that may run beside a job. The room on a node does not show two rules:
 //
-// - Anti-affinity: jobs of one key are at most so many to a domain (a node, or a topology level's);
-//   each node of a gang counts as one. The limit is the asking job's own; nodes in no domain of the
-//   level have none.
-// - Sharing: on the nodes of a job that shares with its user (tenant) only, nobody else's jobs may
-//   be. Who has no user that is known shares with nobody.
+// - Anti-affinity: a domain (a node, or a domain of a topology level) may hold at most so many jobs
+//   of one key; each node of a gang counts as one. The limit is that of the job that asks; nodes in
+//   no domain of the level have no limit.
+// - Sharing: on the nodes of a job that shares only with its user (or tenant), no job of another
+//   user (or tenant) may run. A job whose user is not known shares with no user.
 #pragma once
 
 #include <unordered_map>
@@ -17,18 +17,19 @@ namespace gantry::sched {
 
 class Neighbours {
  public:
-  // `at`: what ends by then has left. `user`: its leaf of the fair-share tree, or kNoShare.
+  // `at`: placements that end by then do not count. `user`: the job's leaf of the fair-share tree,
+  // or kNoShare.
   Neighbours(const Running& running, const Grid& grid, const JobClass& cls, std::uint32_t user,
              std::optional<Instant> at = std::nullopt);
 
-  // Nothing to ask: every node will do.
+  // True: there is nothing to check, and every node is allowed.
   static bool none(const Running& running, const JobClass& cls) {
     return cls.key.shape.anti_affinity.empty() && cls.key.shape.sharing == NodeSharing::any &&
            !running.any_locks();
   }
 
   [[nodiscard]] bool allows(std::uint32_t node) const;
-  // Leaves as many in each domain as may be there together: the first ones.
+  // Keeps the first candidates of each domain, as many as may be there together.
   void trim(std::vector<Candidate>& candidates) const;
 
  private:
@@ -42,8 +43,8 @@ class Neighbours {
   const JobShape& shape_;
   const Owner owner_;
   const std::optional<Instant> at_;
-  std::uint32_t level_ = 0;                                     // of the limit
-  std::unordered_map<std::uint32_t, std::uint32_t> in_domain_;  // jobs of the key
+  std::uint32_t level_ = 0;                                     // the topology level of the limit
+  std::unordered_map<std::uint32_t, std::uint32_t> in_domain_;  // nodes of jobs with the key
 };
 
 }  // namespace gantry::sched

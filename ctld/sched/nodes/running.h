@@ -1,4 +1,4 @@
-// What holds nodes: the placements, ordered by the time their limits end them.
+// The placements that hold nodes, ordered by the time at which their limits end them.
 #pragma once
 
 #include <map>
@@ -15,11 +15,11 @@ namespace gantry::sched {
 
 struct Use {  // one node of one job
   std::uint32_t node = 0;
-  Room room;  // of cpus and GPUs those that the node has: others come back to nobody
+  Room room;  // only CPUs and GPUs that the node still has
   std::vector<std::uint16_t> cpus;
   std::vector<GpuGrant> devices;
   std::vector<GresGrant> gres;
-  std::size_t granted_cpus = 0;  // what quota counts, however many the node has now
+  std::size_t granted_cpus = 0;  // the number that quota counts, whatever the node has now
   std::uint32_t granted_gpus = 0;
 };
 
@@ -44,16 +44,16 @@ struct Placement {
   [[nodiscard]] const Use& use_of(std::uint32_t node) const;  // must be one of them
 };
 
-// What a placement gives back at its end, in one line of the processor's cache: walks along the
-// ends (walk.cc) read thousands of these, and little else.
+// The room that a placement gives back at its end, in one cache line: walks along the ends
+// (walk.cc) read thousands of these, and little else.
 struct End {
   Instant at{};
-  std::uint32_t node = 0;   // if it is one
-  std::uint32_t nodes = 0;  // several: see Placement::uses
+  std::uint32_t node = 0;   // if the placement has one node
+  std::uint32_t nodes = 0;  // if several: see Placement::uses
   Room room;
 };
 
-// Placements that preemption sees alike. Their order is not fixed.
+// Placements that preemption treats alike. Their order is not fixed.
 struct PlacementGroup {
   PartitionId partition{};
   std::uint32_t priority_class = 0;
@@ -65,7 +65,7 @@ struct Owner {
   PartitionId partition{};
   std::optional<ShareId> user;
 };
-// A node of a job that the plan in the making has started; see neighbours.h.
+// A node of a job that the current plan has started; see neighbours.h.
 struct Guest {
   std::uint32_t node = 0;
   Owner owner;
@@ -73,17 +73,17 @@ struct Guest {
   std::string anti_affinity;
 };
 
-// Every change keeps the grid in step.
+// Every function that changes placements also updates the grid.
 class Running {
  public:
-  void place(const JobPlaced& change, Grid& grid);   // of a known job: replaces what it held
-  void release(JobId job, NodeId node, Grid& grid);  // not held: nothing
+  void place(const JobPlaced& change, Grid& grid);   // replaces what a known job held
+  void release(JobId job, NodeId node, Grid& grid);  // does nothing if the job does not hold it
   void set_end(JobId job, std::optional<Instant> ends_by);
-  void set_leaving(JobId job, bool leaving);  // nobody's victim; a plan asks it to go
+  void set_leaving(JobId job, bool leaving);  // true: a plan asks it to leave; it is no victim then
   void node_changed(const NodeChanged& change, Grid& grid);
 
   [[nodiscard]] const Placement& operator[](std::uint32_t slot) const { return pool_[slot]; }
-  // Asks the processor for it: who reads thousands of them waits for memory mostly.
+  // Prefetches the placement: a loop over thousands of them mostly waits for memory.
   void fetch(std::uint32_t slot) const {
     const char* at = reinterpret_cast<const char*>(&pool_[slot]);
     for (std::size_t line = 0; line < sizeof(Placement); line += 64) __builtin_prefetch(at + line);
@@ -105,11 +105,11 @@ class Running {
     return ends_.lower_bound([&](std::uint32_t s) { return *pool_[s].ends_by <= t; });
   }
   [[nodiscard]] const std::map<PlacementGroup, std::vector<std::uint32_t>>& groups() const {
-    return groups_;  // slots; none empty
+    return groups_;  // slots; no group is empty
   }
 
-  // For neighbours.h: placements with a key; whether anybody lets only some on its nodes; and what
-  // the plan in the making has started.
+  // For neighbours.h: placements with a key; whether any job limits who may run beside it; and the
+  // nodes of jobs that the current plan has started.
   [[nodiscard]] std::span<const std::uint32_t> with_key(const std::string& key) const;
   [[nodiscard]] bool any_locks() const { return locks_ > 0; }
   [[nodiscard]] std::span<const Guest> guests() const { return guests_; }
@@ -131,7 +131,7 @@ class Running {
   void measure(Use& use, const Placement& p, const Grid& grid) const;
   void remove(std::uint32_t slot);
   static void note_flavor(Placement& p, const Grid& grid);
-  void note_held(std::uint32_t slot);  // its uses or its end have changed
+  void note_held(std::uint32_t slot);  // call it when its uses or its end have changed
   void join_group(std::uint32_t slot);
   void leave_group(std::uint32_t slot);
   static PlacementGroup group_of(const Placement& p) {
@@ -145,8 +145,8 @@ class Running {
   std::vector<std::vector<std::uint32_t>> on_node_;  // slots
   OrderedSlots ends_;
   std::map<PlacementGroup, std::vector<std::uint32_t>> groups_;
-  std::unordered_map<std::string, std::vector<std::uint32_t>> by_key_;  // none empty
-  std::size_t locks_ = 0;  // placements and guests that do not share with anybody
+  std::unordered_map<std::string, std::vector<std::uint32_t>> by_key_;  // no entry is empty
+  std::size_t locks_ = 0;  // placements and guests that do not share with everybody
   std::vector<Guest> guests_;
 };
 

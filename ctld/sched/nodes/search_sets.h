@@ -1,8 +1,8 @@
-// Nodes in sets, by which a search for a place goes through them without looking at the others.
+// Sets of nodes, so that a search for a place visits these nodes without looking at the others.
 //
 // For every number c there is the set of nodes that may take work and have at least c cores free.
-// Beside these, the idle nodes, and those of pools that are filled from the emptiest node on. A
-// search asks for the w-th word of a set, 64 nodes at once (bits.h).
+// There are also the set of idle nodes, and the set of nodes of pools that are filled from the
+// emptiest node on. A search asks for the w-th word of a set, 64 nodes at once (bits.h).
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,10 @@ namespace gantry::sched {
 class SearchSets {
  public:
   void resize(std::size_t nodes);
-  void make_room_for(std::size_t cpus);  // nodes may have as many cores from now on
-  // The node has so many cores free, of so many; 0 free: it may take no work. Says whether it has
-  // become idle (available and all cores free) or is so no more. Costs O(cores that differ).
+  void make_room_for(std::size_t cpus);  // from now on nodes may have this many cores
+  // Sets how many of the node's `of` cores are free; 0: it may take no work. Returns true if the
+  // node has become idle (available and all cores free) or is no longer idle. Costs O(cores that
+  // differ).
   bool set_free(std::uint32_t n, std::int32_t free, std::int32_t of);
   void set_spread(std::uint32_t n, bool spread);
 
@@ -41,7 +42,7 @@ class SearchSets {
   [[nodiscard]] bool any_spread() const { return spread_nodes_ > 0; }
   [[nodiscard]] std::uint64_t spread_word(std::size_t w) const { return spread_.word(w); }
 
-  // With free[n] of of[n] cores free on node n: "" or the first thing that is wrong.
+  // Checks the sets for free[n] of of[n] cores free on node n: "" or the first thing that is wrong.
   [[nodiscard]] std::string audit(const std::vector<std::int32_t>& free,
                                   const std::vector<std::int32_t>& of) const;
 

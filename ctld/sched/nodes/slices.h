@@ -1,5 +1,5 @@
-// GPUs in MIG mode of all nodes: which slices jobs have, which GPU suits a request best, and the
-// places that the plan in the making keeps for somebody. What is legal on the GPUs of one node:
+// GPUs in MIG mode of all nodes: the slices that jobs have, the GPUs that suit a request best, and
+// the places that the current plan keeps for jobs. What is legal on the GPUs of one node:
 // mig_node.h.
 #pragma once
 
@@ -16,14 +16,14 @@ namespace gantry::sched {
 class ClusterSlices {
  public:
   void resize(std::size_t nodes);
-  // The node is new, or changed. Nobody has a slice of it afterwards.
+  // The node is new or changed. No job has a slice of it afterwards.
   void set(std::uint32_t n, std::span<const GpuView> devices,
            const std::vector<MigGeometry>& geometries);
   void mark(std::uint32_t n, std::span<const GpuGrant> devices, PartitionId tenant, bool taken);
 
   [[nodiscard]] const MigNode& on(std::uint32_t n) const { return nodes_[n]; }
   [[nodiscard]] const MigShapes& shapes() const { return shapes_; }
-  void settle();  // before a plan: fleet() and the nodes agree from then on
+  void settle();  // call it before a plan: it makes fleet() agree with the nodes
   [[nodiscard]] const MigFleet& fleet() const { return fleet_; }
   // Calls f(node) for nodes with slices that jobs share, until it returns true; says if it did.
   template <class F>
@@ -33,9 +33,9 @@ class ClusterSlices {
     return false;
   }
 
-  // ---- places that are kept for somebody, until drop_holds(); see MigNode
+  // ---- places that are kept for jobs until drop_holds(); see MigNode
   void hold(std::uint32_t n, std::size_t gpu, const MigNode::Hold& hold, std::vector<MigUsed> used);
-  // Slices that were marked since will be in use until then.
+  // Says until when slices that were marked since hold() are in use.
   void lasts(std::uint32_t n, std::span<const GpuGrant> devices, Instant until) {
     if (!held_nodes_.empty()) nodes_[n].lasts(devices, until);
   }
@@ -47,8 +47,8 @@ class ClusterSlices {
   MigShapes shapes_;
   MigFleet fleet_;
   bool fleet_old_ = false;
-  Bits with_parts_;                        // with slices of which jobs have parts
-  std::vector<std::uint32_t> held_nodes_;  // with places that are kept, each once
+  Bits with_parts_;                        // nodes with slices of which jobs have parts
+  std::vector<std::uint32_t> held_nodes_;  // nodes with places that are kept, each once
 };
 
 }  // namespace gantry::sched

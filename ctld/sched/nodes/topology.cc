@@ -24,7 +24,8 @@ class Chooser {
         share_((d_.tasks + d_.min_nodes - 1) / d_.min_nodes),
         all_(candidates.begin(), candidates.end()) {}
 
-  // The narrowest level from `widest` down at which one domain has enough.
+  // Places the job in one domain: at the narrowest level, from `widest` down, that has one with
+  // enough.
   std::optional<std::vector<Share>> one_domain(std::uint32_t widest) const {
     for (std::uint32_t level = grid_.levels().count() + 1; level-- > widest;) {
       std::vector<std::pair<std::uint64_t, std::uint32_t>> by_room;
@@ -52,7 +53,8 @@ class Chooser {
       std::sort(tight.begin(), tight.end());
       Candidates chosen;
       std::uint32_t more = 0, less = 0;
-      // The tightest that can take one more do; the others as tight as they come.
+      // The tightest domains with more than `least` nodes take one more; of the others the
+      // tightest.
       std::vector<std::uint32_t> others;
       for (const auto& [size, domain] : tight) {
         if (more < with_more && size > least) {
@@ -72,12 +74,12 @@ class Chooser {
     return std::nullopt;
   }
 
-  // Over several domains, from the widest level down.
+  // Places the job over several domains, from the widest level down.
   std::optional<std::vector<Share>> spread_out() const { return within(all_, 0); }
 
  private:
-  // By domain of the level; below the narrowest one each node is a domain. Nodes that are in none
-  // are left out.
+  // Splits the candidates by domain of the level; below the narrowest level each node is a domain.
+  // Nodes in no domain are left out.
   [[nodiscard]] Domains split(const Candidates& from, std::uint32_t level) const {
     Domains domains;
     for (const Candidate& c : from)
@@ -93,7 +95,8 @@ class Chooser {
     return able;
   }
 
-  // The job among these: packed by the levels from `level` on if each node can take an even share.
+  // Places the job among these: packed by the levels from `level` on if enough can take an even
+  // share.
   [[nodiscard]] std::optional<std::vector<Share>> within(const Candidates& from,
                                                          std::uint32_t level) const {
     const Candidates able = even(from);
@@ -102,7 +105,7 @@ class Chooser {
     return choose_nodes(d_, from, required_);
   }
 
-  // `count` of `from`, which has as many.
+  // `count` candidates of `from`, which must have as many.
   [[nodiscard]] Candidates pack(const Candidates& from, std::uint32_t level,
                                 std::uint32_t count) const {
     if (level >= grid_.levels().count()) return {from.begin(), from.begin() + count};
@@ -124,7 +127,7 @@ class Chooser {
       append(chosen, std::move(largest->second));
       domains.erase(largest);
     }
-    for (const Candidate& c : from)  // those in no domain
+    for (const Candidate& c : from)  // candidates in no domain
       if (chosen.size() < count && grid_.levels().domain(level, c.node) == kNoIndex)
         chosen.push_back(c);
     return chosen;

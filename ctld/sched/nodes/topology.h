@@ -1,13 +1,14 @@
-// Where the nodes of a gang lie: topology levels from the widest to the narrowest, each a set of
-// domains. As Kueue's topology-aware scheduling and Slurm's block plugin have it:
+// The choice of nodes for a gang. Topology levels go from the widest to the narrowest, and each is
+// a set of domains. Requests mean what they mean in Kueue's topology-aware scheduling and Slurm's
+// block plugin:
 //
-// - required at a level: all nodes in one domain of it, or of a narrower level if one has enough;
-//   of those the tightest, then the lowest index.
-// - preferred: as required, then one domain of a wider level, then several: the largest first, the
-//   last one the tightest.
+// - required at a level: all nodes lie in one domain of it, or of a narrower level if a domain
+//   there has enough; of these domains the tightest, then the one of the lowest index.
+// - preferred: as required; else one domain of a wider level; else several domains, the largest
+//   first and as the last one the tightest.
 // - balanced: the fewest domains of the level over which the nodes can be spread evenly (one more
 //   or less); if there are none, as preferred.
-// - no request: by place.h's order, which fills the most fragmented domains first.
+// - no request: the order of place.h, which fills the most fragmented domains first.
 // Within a domain the nodes are chosen by the next narrower level in the same way.
 #pragma once
 
@@ -20,12 +21,12 @@
 
 namespace gantry::sched {
 
-// choose_nodes() with the class's topology request.
+// Does what choose_nodes() does, by the class's topology request.
 std::optional<std::vector<Share>> choose_places(const Grid& grid, const JobClass& cls,
                                                 std::span<const Candidate> candidates);
 
-// Nodes that could each hold a part, by domain of the level that the request names; one list if
-// there is no such request. For those who price domains against each other.
+// Splits the nodes by domain of the level that the request names. Unless the request requires one
+// domain, the last list holds all nodes. It is for callers that compare the costs of domains.
 std::vector<std::vector<std::uint32_t>> split_by_wish(const Grid& grid, const JobClass& cls,
                                                       std::span<const std::uint32_t> nodes);
 

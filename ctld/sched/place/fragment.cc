@@ -7,7 +7,7 @@
 namespace gantry::sched {
 namespace {
 
-constexpr double kPart = 0.95;             // of the requests for GPUs that is looked at
+constexpr double kPart = 0.95;             // part of the requests for GPUs that is looked at
 constexpr double kMostWithoutGpus = 0.25;  // more would make all scores alike
 
 }  // namespace

@@ -1,16 +1,17 @@
-// Fragmentation of GPUs, after FGD (Weng et al., "Beware of Fragmentation", USENIX ATC 2023). With
-// requests m of frequency p_m that are to be expected, and node n:
+// Fragmentation of GPUs, after FGD (Weng et al., "Beware of Fragmentation", USENIX ATC 2023). For
+// expected requests m of frequency p_m, and a node n:
 //
-//   F_n(m) = free GPU capacity of n that jobs like m could not use, were they alone there: what
-//   lies
-//            on GPUs with less free than m needs of each, and what cores or memory do not last for
+//   F_n(m) = free GPU capacity of n that jobs like m could not use if they were alone there: it
+//            lies on GPUs with less free than m needs of each, or the cores or the memory do not
+//            suffice for it
 //   F_n    = sum over m of p_m F_n(m)
 //   score  = round(50 / (1 + exp((F_n after - F_n before) / 1 GPU)))
 //
-// FGD counts a node as good for m when one more m fits; here its cores and memory must last for all
-// of its free GPUs, so a node whose cores run out first is seen in time. Requests without GPUs can
-// use none of the capacity: their F_n(m) is all of it. The score is rounded on purpose: it makes
-// near-equal nodes equal, and the order among these packs them (docs/decisions/placement.md, 123).
+// FGD counts a node as good for m when one more m fits. Here its cores and memory must suffice for
+// all of its free GPUs, so a node whose cores run out first is noticed in time. Requests without
+// GPUs can use none of the capacity: their F_n(m) is all of it. The score is rounded on purpose: it
+// makes near-equal nodes equal, and the order among these packs them (docs/decisions/placement.md,
+// 123).
 #pragma once
 
 #include <array>
@@ -24,10 +25,10 @@
 
 namespace gantry::sched {
 
-// Free room is compared with needs in the innermost loop, so here thousandths are plain numbers;
-// gpu_scores.cc makes them of quantities.
+// Free room is compared with needs in the innermost loop, so thousandths are plain numbers here;
+// gpu_scores.cc converts quantities to them.
 inline constexpr auto kWholeGpu = static_cast<std::uint16_t>(kOneGpu.value());
-inline constexpr std::size_t kMostGpus = 16;  // of a node that are looked at
+inline constexpr std::size_t kMostGpus = 16;  // GPUs of a node that are looked at
 inline constexpr int kMostScore = 50;
 
 struct GpuRoom {  // what a node has free
@@ -39,21 +40,21 @@ struct GpuRoom {  // what a node has free
 
 struct GpuNeed {  // of a job on one node
   std::int32_t cpus = 0;
-  std::int64_t memory = 0;  // bytes; 0: not limited by it
+  std::int64_t memory = 0;  // 0 = memory is no limit
   std::uint32_t gpus = 0;   // whole ones, or
   std::uint32_t part = 0;   // thousandths of one
   [[nodiscard]] bool any() const { return gpus + part > 0; }
   friend auto operator<=>(const GpuNeed&, const GpuNeed&) = default;
 };
 
-// How many of each kind of request there are, or are to be expected.
+// How many requests of each kind there are, or are expected.
 using GpuMix = std::map<GpuNeed, std::uint64_t>;
 
 class Fragmentation {
  public:
   static constexpr std::size_t kMostNeeds = 64;
-  // The most frequent requests for GPUs that make up 95 % of all such, and those without GPUs,
-  // which count for a quarter at most.
+  // Keeps the most frequent requests for GPUs, which make up 95 % of these (at most kMostNeeds),
+  // and the requests without GPUs, which count for at most a quarter.
   explicit Fragmentation(const GpuMix& mix = {});
 
   [[nodiscard]] bool knows_any() const { return !expected_.empty(); }

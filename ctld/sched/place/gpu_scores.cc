@@ -182,7 +182,7 @@ void GpuScores::move(std::uint32_t node, std::uint32_t to) {
   now.nodes.insert(std::lower_bound(now.nodes.begin(), now.nodes.end(), node), node);
 }
 
-// Forgets all states that no node has any more.
+// Forgets all states that no node has now.
 void GpuScores::forget_states() {
   std::vector<Kept> kept;
   known_.clear();
@@ -225,7 +225,8 @@ std::optional<GpuRoom> GpuScores::after(const State& s) const {
     }
   if (left > s.beyond) return std::nullopt;
   if (need.part == 0) return room;
-  // As Grid::choose_part does it: beside others of the tenant, on the fullest that will do.
+  // The same choice as in choose_part(): beside other parts of the tenant, on the fullest GPU that
+  // fits.
   if (!s.sharing) return std::nullopt;
   std::optional<std::uint32_t> best;
   for (std::uint32_t i = 0; i < room.gpus; ++i)

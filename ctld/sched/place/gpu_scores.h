@@ -1,15 +1,16 @@
-// What placement knows of nodes with GPUs: which of them are alike now, how a job there would
-// spoil what is free (fragment.h), and the requests that are to be expected.
+// Tells placement which nodes with GPUs are alike now, how much a job would fragment their free
+// GPUs (fragment.h), and which requests are expected.
 //
-// Nodes whose free GPUs are the same, and whose free cores and memory are so in steps of a 32nd and
-// a 16th of the node, are in one state. A search goes by states, of which there are far fewer than
-// nodes, and what a score comes to is kept for each request and state. So a decision costs as much
-// as has changed since the last one.
+// Nodes are in one state if their free GPUs are the same, and their free cores and memory are the
+// same in steps of a 32nd and a 16th of the node. A search goes through states, of which there are
+// far fewer than nodes, and the score of each request and state is kept. So a decision costs only
+// as much as has changed since the last one.
 //
-// The mix is what waits and what runs, each node of a job once; of those who wait no more than of
-// those who run. It is taken anew at the beginning of a plan when as many jobs have come or started
-// since as were counted; where nothing waits or runs the last one stays. It is no fact: a replica
-// that has to plan as another one does is told with expect().
+// The mix counts the requests of jobs that wait and run, each node of a job once. If more wait than
+// run, the waiting ones are scaled down to the number of those that run. The mix is counted anew at
+// the beginning of a plan when more jobs have come or started since than were counted; while
+// nothing waits or runs, the last mix stays. The mix is not a fact from the core: a replica that
+// has to plan like another one is given the other's mix with expect().
 #pragma once
 
 #include <map>
@@ -28,8 +29,8 @@ class GpuScores {
  public:
   struct State {
     GpuRoom room;                                   // cores and memory rounded down
-    std::array<std::uint32_t, kMostGpus> owners{};  // of shared GPUs the tenant; else kNoIndex
-    std::uint32_t beyond = 0;                       // devices that are not looked at
+    std::array<std::uint32_t, kMostGpus> owners{};  // the tenant of each shared GPU; else kNoIndex
+    std::uint32_t beyond = 0;                       // devices beyond kMostGpus: not looked at
     std::int32_t cpu_step = 1;
     bool idle = false;  // all cores free
     bool sharing = false;
@@ -38,22 +39,22 @@ class GpuScores {
 
   // ---- the mix
   void changed() { ++changes_; }                           // a job has come, or started
-  void count(const Running& running, const Queue& queue);  // if it is time to
+  void count(const Running& running, const Queue& queue);  // counts the mix anew if it is time
   [[nodiscard]] const GpuMix& mix() const { return mix_; }
   void expect(const GpuMix& mix);
 
   // ---- nodes
-  void settle(Grid& grid);                                   // before a search
+  void settle(Grid& grid);                                   // call it before a search
   [[nodiscard]] bool any() const { return with_gpus_ > 0; }  // nodes with GPUs, free or not
-  // Nodes with something free of their GPUs.
+  // A word of the set of nodes that have a GPU which is not taken whole.
   [[nodiscard]] std::uint64_t idle_gpus_word(std::size_t w) const { return idle_gpus_.word(w); }
 
-  // ---- a search; these hold until settle() or another ask().
+  // ---- a search; its results hold until settle() or another ask().
   void ask(const JobClass& cls);
   [[nodiscard]] bool blind() const { return !fragmentation_.knows_any(); }
-  // The score of a node with GPUs; nullopt: its GPUs or cores will not do.
+  // The score of a node with GPUs; nullopt: its free GPUs or cores do not suffice.
   [[nodiscard]] std::optional<int> score(std::uint32_t node);
-  // f(state, its nodes by number, score) for all states with idle GPUs that may do.
+  // Calls f(state, its nodes by number, score) for each state with idle GPUs that may take the job.
   template <class F>
   void each(F&& f) {
     for (const std::uint32_t s : live_)
@@ -70,10 +71,10 @@ class GpuScores {
     State state;
     std::vector<std::uint32_t> nodes;  // sorted
     std::uint32_t live_at = kNone;
-    std::uint64_t amount_of = 0;  // the generation that `amount` is of
+    std::uint64_t amount_of = 0;  // the generation of the mix that `amount` belongs to
     double amount = 0;
   };
-  using Ask = std::pair<GpuNeed, std::uint32_t>;  // the tenant, of parts
+  using Ask = std::pair<GpuNeed, std::uint32_t>;  // the tenant if it asks for a part; else kNoIndex
   [[nodiscard]] static State state_of(const Grid& grid, std::uint32_t n);
   void move(std::uint32_t node, std::uint32_t to);
   void forget_states();
@@ -87,17 +88,18 @@ class GpuScores {
 
   std::vector<Kept> states_;
   std::unordered_map<State, std::uint32_t, Hash> known_;
-  std::vector<std::uint32_t> live_;  // with nodes; in no order that means anything
+  std::vector<std::uint32_t> live_;  // states that have nodes; their order means nothing
   std::vector<std::uint32_t> at_;    // state by node; kNone: it has no idle GPUs
   std::uint32_t with_gpus_ = 0;      // nodes
   Bits gpu_nodes_, idle_gpus_;
 
-  std::map<Ask, std::vector<std::int8_t>> asks_;  // by state: the score, or one of those below
+  std::map<Ask, std::vector<std::int8_t>> asks_;  // by state: score, kNotKnown or kDoesNotDo
   std::map<Ask, std::vector<std::int8_t>>::iterator asking_ = asks_.end();
   static constexpr std::int8_t kNotKnown = -2, kDoesNotDo = -1;
 };
 
-// What a job of the class asks of one node of several that are alike.
+// The request of a job of the class on each node, if its tasks are spread evenly over min_nodes
+// nodes.
 GpuNeed need_of(const JobClass& cls);
 
 }  // namespace gantry::sched

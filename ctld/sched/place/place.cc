@@ -9,7 +9,7 @@
 namespace gantry::sched {
 namespace {
 
-// A search of one class among the nodes that have some number of cores free.
+// A search for one class among the nodes that have enough cores free.
 class NodeSearch {
  public:
   NodeSearch(const Grid& grid, const Timeline& timeline, const Bits& allowed, const JobClass& cls,
@@ -28,7 +28,7 @@ class NodeSearch {
            (neighbours_ == nullptr || neighbours_->allows(n));
   }
 
-  // How many of its tasks fit on the node, which is available.
+  // How many of the job's tasks fit on the node; the node must be available.
   [[nodiscard]] std::uint32_t fits(std::uint32_t n) const {
     if (!has_devices(grid_, cls_, n, until_)) return 0;
     return timeline_.fits(n, d_, timeline_.now(), until_, grid_.free(n));
@@ -39,9 +39,9 @@ class NodeSearch {
     return timeline_.holds(n, d_, timeline_.now(), until_, grid_.free(n), d_.tasks);
   }
 
-  // For a job on one node: the node whose GPU suits its slices best. A job that asks for a part of
-  // a slice first looks where its tenant shares one; then come places that are kept for others from
-  // a later time on.
+  // For a job on one node: returns the node whose GPU suits its slices best. A job that asks for a
+  // part of a slice looks first at nodes where jobs share slices. Nodes on which places are kept
+  // for other jobs come next: the time until then may suffice. All other nodes come last.
   [[nodiscard]] std::optional<std::uint32_t> by_slices() const {
     Bits tried;
     tried.resize(grid_.size());
@@ -69,8 +69,8 @@ class NodeSearch {
     return found;
   }
 
-  // For a job on one node, with GPUs, or without GPUs where no node without idle ones will do.
-  // Pools that are spread over are left aside.
+  // For a job on one node. A job without GPUs looks first at nodes without idle GPUs. Nodes of
+  // pools that are filled from the emptiest node on are left out.
   [[nodiscard]] std::optional<std::uint32_t> by_score(GpuScores& scores) {
     const std::int64_t cpus = std::int64_t{d_.tasks} * d_.cpus_per_task;
     if (cpus > grid_.sets().most_cpus()) return std::nullopt;
@@ -101,7 +101,7 @@ class NodeSearch {
     return best_state(scores);
   }
 
-  // GPUs that stay free on the node beside the job; none where a part goes to a GPU that its tenant
+  // GPUs that stay free on the node beside the job; 0 if its part goes to a GPU that its tenant
   // shares already.
   [[nodiscard]] std::int32_t gpus_left(std::uint32_t n) const {
     const GridNode& node = grid_.node(n);
@@ -110,16 +110,16 @@ class NodeSearch {
       return 0;
     return std::max(0, grid_.free(n).gpus - static_cast<std::int32_t>(d_.gpus));
   }
-  // Nodes of one family come one after the other: reserved, in use, idle; those of pools that are
-  // spread over are each its own.
+  // Nodes of one family stand together in the order of preference: reserved, in use, idle. Each
+  // node of a pool that is filled from the emptiest node on is a family of its own.
   [[nodiscard]] std::uint32_t family(std::uint32_t n) const {
     const auto bit = [n](std::uint64_t word) { return (word >> (n % 64)) & 1; };
     if (bit(grid_.sets().spread_word(n / 64)) != 0) return 4 + n;
     return (bit(timeline_.reserved_word(n / 64)) != 0 ? 2 : 0) + (grid_.idle(n) ? 1 : 0);
   }
 
-  // visit(node, fits) for nodes with at least `cpus` cores free and `least` tasks fitting, in order
-  // of preference, until it returns true.
+  // Calls visit(node, fits) for nodes with at least `cpus` cores free on which at least `least`
+  // tasks fit, in order of preference, until it returns true.
   template <class Visit>
   void by_preference(std::int64_t cpus, std::uint32_t least, Visit&& visit) const {
     // One node for all tasks is the usual request, and cheaper to check than to count.
@@ -145,9 +145,9 @@ class NodeSearch {
   }
 
  private:
-  // What nodes with GPUs are compared by, the least first: the score, and whether they are idle.
-  // Then for jobs without GPUs, or while nothing is known of requests, the GPUs and cores that are
-  // free.
+  // The key that compares nodes with GPUs; the least is the best: the score, then whether the node
+  // is idle. The free GPUs follow while no requests are known; the free cores follow then, too, and
+  // for jobs without GPUs.
   using Rating = std::tuple<int, bool, std::int32_t, std::int32_t>;
   [[nodiscard]] Rating rating(const GpuScores& scores, int score, bool idle, std::int32_t gpus,
                               std::int32_t cpus) const {
@@ -166,7 +166,7 @@ class NodeSearch {
     return {grid_.levels().idle_in_leaf(leaf), leaf, n};
   }
 
-  // Each node is looked at.
+  // Looks at each node.
   template <class Among>
   std::optional<std::uint32_t> best_of(GpuScores& scores, std::int32_t low, Among&& among) const {
     std::optional<std::uint32_t> best;
@@ -187,7 +187,7 @@ class NodeSearch {
     return best;
   }
 
-  // State by state; the nodes of one are alike but for what only held() knows.
+  // Goes state by state; the nodes of one state differ only in what held() checks.
   std::optional<std::uint32_t> best_state(GpuScores& scores) const {
     struct Rated {
       Rating rating;
@@ -221,9 +221,9 @@ class NodeSearch {
     return allowed_.test(n) && grid_.available(n) && (others(n / 64) & bit) != 0;
   }
 
-  static constexpr std::uint32_t kFew = 64;  // up to here looking at all beats going level by level
+  static constexpr std::uint32_t kFew = 64;  // so few nodes are looked at one by one
 
-  // `fit(node)` says how many tasks would go there, 0 = not enough.
+  // `fit(node)` says how many tasks would go to the node; 0 = not enough.
   template <class Fit, class Visit>
   void in_order(std::int64_t cpus, Fit&& fit, Visit& visit) const {
     if (cpus > grid_.sets().most_cpus()) return;
@@ -249,7 +249,8 @@ class NodeSearch {
   [[nodiscard]] std::uint64_t word(std::int32_t cpus, std::size_t w) const {
     return grid_.sets().at_least(cpus, w) & allowed_.word(w);
   }
-  // Neither reserved nor of a pool that is spread over.
+  // Nodes that are neither reserved nor in a pool that is filled from the emptiest node on; with
+  // except_, also without idle GPUs.
   [[nodiscard]] std::uint64_t others(std::size_t w) const {
     const std::uint64_t idle_gpus = except_ != nullptr ? except_->idle_gpus_word(w) : 0;
     return ~timeline_.reserved_word(w) & ~grid_.sets().spread_word(w) & ~idle_gpus;
@@ -263,8 +264,8 @@ class NodeSearch {
     return count;
   }
 
-  // Among equal nodes those in the leaf of the topology that has the fewest idle nodes left, so
-  // that whole leaves stay whole.
+  // Among equal nodes, those come first that lie in the leaf of the topology with the fewest idle
+  // nodes, so that whole leaves stay idle.
   struct Found {
     bool idle;
     std::int32_t free;
@@ -325,7 +326,8 @@ class NodeSearch {
     return false;
   }
 
-  // The idle nodes with exactly `cpus` cores: a heap, as the first few will usually do.
+  // The idle nodes with exactly `cpus` cores. A heap suffices, as usually one of the first nodes
+  // fits.
   template <class Fit, class Visit>
   bool leaf_by_leaf(std::int32_t cpus, Fit& fit, Visit& visit) const {
     std::vector<Found> nodes;
@@ -358,10 +360,10 @@ class NodeSearch {
   const Instant until_;
   Bits* const hopeful_;
   const Neighbours* const neighbours_;
-  const GpuScores* except_ = nullptr;  // whose idle GPUs are left aside
+  const GpuScores* except_ = nullptr;  // nodes with idle GPUs by these scores are left out
 };
 
-constexpr std::uint32_t kMostLooked = 64;  // that fit, for one that leaves fewer GPUs idle
+constexpr std::uint32_t kMostLooked = 64;  // fitting nodes that are compared
 
 std::optional<std::vector<Share>> on_one_node(NodeSearch& search, const JobClass& cls,
                                               const Grid& grid, GpuScores* scores) {
@@ -381,7 +383,7 @@ std::optional<std::vector<Share>> on_one_node(NodeSearch& search, const JobClass
     if (const auto n = search.by_score(*scores)) return {{{*n, d.tasks}}};
     if (!grid.sets().any_spread()) return place;
   }
-  // The first that fits, or one of its family that leaves fewer GPUs idle.
+  // Takes the first node that fits, or one of its family on which fewer GPUs stay idle.
   std::int32_t fewest = 0;
   std::uint32_t family = 0, looked = 0;
   search.by_preference(std::int64_t{d.tasks} * d.cpus_per_task, d.tasks,
@@ -398,7 +400,7 @@ std::optional<std::vector<Share>> on_one_node(NodeSearch& search, const JobClass
   return place;
 }
 
-// `least` tasks on each node that is not required by name; stops at `enough` nodes.
+// Nodes on which `least` tasks fit (any number on nodes required by name); stops at `enough` nodes.
 std::vector<Candidate> candidates(const NodeSearch& search, const JobClass& cls,
                                   std::uint32_t least, std::size_t enough) {
   std::vector<Candidate> found;
@@ -443,7 +445,7 @@ std::optional<std::vector<Share>> find_place(const Grid& grid, const Timeline& t
   const std::uint32_t share = (d.tasks + d.min_nodes - 1) / d.min_nodes;
   const bool limited = neighbours != nullptr && !cls.key.shape.anti_affinity.empty();
   if (cls.key.shape.topology != TopologyWish::none || limited) {
-    // Any node may belong to the best domain, or one that is full.
+    // Any node may belong to the best domain, and any node may be in a domain that is full.
     for (const std::uint32_t least : {share, 1u}) {
       if (least > d.most_per_node) continue;
       auto all = candidates(search, cls, least, grid.size() + 1);
@@ -456,7 +458,7 @@ std::optional<std::vector<Share>> find_place(const Grid& grid, const Timeline& t
     const auto even = candidates(search, cls, share, d.min_nodes);
     if (even.size() >= d.min_nodes)
       if (auto place = choose_nodes(d, even, required)) return place;
-    if (share == 1) return std::nullopt;  // a node for each task is not there
+    if (share == 1) return std::nullopt;  // not enough nodes can take one task each
   }
   const auto all = candidates(search, cls, 1, grid.size() + 1);
   return choose_nodes(d, all, required);

@@ -1,18 +1,18 @@
-// Where a job starts now: on what is free and not needed by a reservation while it runs.
+// Finds where a job starts now: on room that is free, and that no reservation needs while the job
+// runs.
 //
 // Nodes are tried in this order: those that a reservation waits for (a short job there spares the
-// rest), then the others; nodes of pools that are spread over come last, the emptiest first.
-// - On nodes with GPUs a job of one node goes where it leaves the least of the free GPUs to no use
-// of
-//   the requests that are to be expected (gpu_scores.h), of equals to one in use rather than to an
-//   idle one, then to the first. While nothing is known of requests: as the rest, but of equals
-//   that leaves the fewest GPUs idle.
-// - A job without GPUs first looks for a node that has none idle.
-// - The rest: nodes partly in use, the fullest by cores first, then idle ones, the smallest first;
-//   ties by the leaf of the topology with the fewest idle nodes left, then by node number.
-// - Slices go where mig_fleet.h says.
-// A job of several nodes starts on all of them or not at all; topology.h says what its request
-// does.
+// others), then the others; nodes of pools that are filled from the emptiest node on come last.
+// - On nodes with GPUs, a job of one node goes where it leaves the fewest free GPUs useless to the
+//   requests that are expected (gpu_scores.h); among equal nodes to one in use rather than to an
+//   idle one, then to the first. While no requests are known, it goes as below, but among equal
+//   nodes to the one on which the fewest GPUs stay idle.
+// - A job without GPUs looks first for a node that has no idle GPU.
+// - Else: nodes partly in use, the fullest by cores first, then idle ones, the smallest first.
+//   Equal nodes: by the leaf of the topology with the fewest idle nodes, then by node number.
+// - For slices, mig_fleet.h gives the order.
+// A job of several nodes starts on all of them or not at all; topology.h says what a topology
+// request changes.
 #pragma once
 
 #include <optional>
@@ -26,41 +26,43 @@
 
 namespace gantry::sched {
 
-// Nodes and tasks, by node; nullopt if it does not fit now. With `hopeful` (a part of `allowed`),
-// only those are looked at, and nodes found too small for all tasks of a one-node job are taken out
-// of it: within one plan they stay too small. Without `neighbours` every node's jobs will do;
-// without `scores`, which are settled, nodes with GPUs are as any.
+// Nodes and their tasks, by node; nullopt if the job does not fit now. With `hopeful` (a part of
+// `allowed`) only the nodes in it are looked at, and nodes too small for all tasks of a one-node
+// job are removed from it: within one plan they stay too small. Without `neighbours` every node may
+// be shared; without `scores` (which must be settled) nodes with GPUs are treated like any other.
 std::optional<std::vector<Share>> find_place(const Grid& grid, const Timeline& timeline,
                                              const Bits& allowed, const JobClass& cls,
                                              Bits* hopeful = nullptr,
                                              const Neighbours* neighbours = nullptr,
                                              GpuScores* scores = nullptr);
 
-// The concrete CPUs, memory, scratch and devices of a place. `end`: the job is gone by then.
+// The concrete CPUs, memory, scratch and devices of a place. `end`: the job has ended by then.
 std::vector<NodeGrant> make_grants(const Grid& grid, const JobClass& cls,
                                    const std::vector<Share>& shares, Instant end);
 
-// Whether the node has devices for it, beyond the numbers: slices may fit where they cannot be cut
-// out, or where the place is kept for another; parts of GPUs and whole ones where they do not lie
-// together.
+// Whether the node has devices for the job, beyond what the counts say: the slices that are counted
+// may be impossible to cut out together, or kept for another job, and the counted parts of GPUs may
+// lie on separate devices.
 bool has_devices(const Grid& grid, const JobClass& cls, std::uint32_t n, Instant end);
 
-// What the class asks for, where it asks for slices of GPUs.
+// The request of a class that asks for slices of GPUs.
 inline MigAsk ask_of(const JobClass& cls, Instant end) {
   const JobShape& shape = cls.key.shape;
   return {shape.gpu_slice, cls.key.time_limit ? end : kMigNever, cls.index, cls.key.partition,
           DevicePart{shape.gpu_share}};
 }
-inline std::uint32_t slices_for(const JobClass& cls) {  // or one to have a part of
+inline std::uint32_t slices_for(const JobClass& cls) {  // 1 if it asks for a part
   return cls.key.shape.gpu_share > 0 ? 1 : cls.key.shape.gpus_per_node;
 }
 
-// Why a class that waits has no place now although enough nodes have room, reservations left aside:
-// its topology request, or whom it may not have beside it. nullopt: there is not enough room.
+// Why a waiting class has no place now although enough nodes have room (reservations do not count
+// here): its topology request, or the jobs that it may not run beside. nullopt: there is not enough
+// room, or neither is the reason.
 std::optional<Verdict> explain_place(const Grid& grid, const Bits& allowed, const JobClass& cls,
                                      const Neighbours* neighbours);
 
-// Nodes on which at least one task fits now, reservations left aside.
+// The number of nodes that have room now for the job's even share of tasks; reservations do not
+// count.
 std::uint32_t count_fitting(const Grid& grid, const Bits& allowed, const JobClass& cls);
 
 }  // namespace gantry::sched

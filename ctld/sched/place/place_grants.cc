@@ -1,4 +1,4 @@
-// What a place comes to: its CPUs and devices, and why there is none.
+// The CPUs and devices of a place, and why a job has no place.
 #include <algorithm>
 #include <unordered_map>
 

@@ -8,7 +8,7 @@ NodePrices::NodePrices(const PreemptRequest& request, const std::vector<Room>& r
                        const std::vector<const Suspect*>& suspects, std::size_t all,
                        std::uint32_t share)
     : r_(request), room_(room), share_(share), is_gone_(all, false) {
-  // Sorted by node by counting; within a node in the order of the suspects.
+  // Sorts by node, by counting; the suspects of a node keep their order.
   first_.assign(room.size() + 1, 0);
   for (const Suspect* s : suspects)
     for (const Use& use : r_.running[s->slot].uses) ++first_[use.node + 1];
@@ -49,7 +49,7 @@ NodePrice NodePrices::exact(std::uint32_t node, Room room, std::vector<Holder> j
   std::stable_sort(jobs.begin(), jobs.end(), [](const Holder& a, const Holder& b) {
     return a.suspect->cost < b.suspect->cost;
   });
-  std::vector<Room> rest(jobs.size() + 1);  // of all from here on
+  std::vector<Room> rest(jobs.size() + 1);  // the room of all jobs from here on
   for (std::size_t i = jobs.size(); i-- > 0;) {
     rest[i] = rest[i + 1];
     rest[i] += *jobs[i].room;

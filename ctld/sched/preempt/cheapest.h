@@ -1,4 +1,4 @@
-// What it costs to make room on one node, and on several together; see preempt.h for the cost.
+// The cost of making room on one node, and on several together; preempt.h defines the cost.
 #pragma once
 
 #include <optional>
@@ -23,16 +23,16 @@ struct Priced {
 
 class NodePrices {
  public:
-  // Up to this many jobs on a node every subset is considered; of more, the cheapest for their
-  // size.
+  // On a node with up to this many jobs every subset is considered; with more, the jobs that are
+  // cheapest for their size.
   static constexpr std::size_t kExact = 12;
 
-  // `room`: free on each node, but for what the suspects hold. `all`: suspects there are, whether
-  // among these or not. `share`: tasks for each node.
+  // `room`: what is free on each node without what the suspects hold. `all`: the number of all
+  // suspects, also of those not in `suspects`. `share`: tasks on each node.
   NodePrices(const PreemptRequest& request, const std::vector<Room>& room,
              const std::vector<const Suspect*>& suspects, std::size_t all, std::uint32_t share);
 
-  // Suspects that count as gone already: they cost nothing more.
+  // Makes these suspects count as gone: they cost nothing more.
   void set_gone(const std::vector<const Suspect*>& gone);
   struct Holder {
     const Suspect* suspect = nullptr;
@@ -40,15 +40,16 @@ class NodePrices {
   };
   // The suspects on the node, and what each holds there.
   [[nodiscard]] std::span<const Holder> on(std::uint32_t node) const;
-  // Free there, or by then, without any of them.
+  // The room that is free on the node before any suspect leaves.
   [[nodiscard]] const Room& room(std::uint32_t node) const { return room_[node]; }
-  // Is that room for the job's part on the node?
+  // True if that room holds the job's part on the node.
   [[nodiscard]] bool enough(std::uint32_t node, const Room& room) const {
     return holds(r_.cls.demand, r_.grid.room(node), room, share_);
   }
-  // The cheapest suspects on the node whose going makes room there.
+  // The cheapest suspects on the node that make room there by leaving; nullopt: no set does.
   [[nodiscard]] std::optional<NodePrice> offer(std::uint32_t node) const;
-  // Victims of all these together, and those gone: each charged once, none that no node needs.
+  // The victims of all offers together with those that are gone: each costs once, none is
+  // superfluous.
   [[nodiscard]] Priced settle(const std::vector<NodePrice>& offers) const;
 
  private:

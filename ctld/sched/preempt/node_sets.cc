@@ -34,7 +34,7 @@ std::optional<NodeSets::Set> NodeSets::find(const std::vector<std::uint32_t>& no
     for (Candidate& c : candidates) all.push_back(&c);
     checks_ = 0;
     if (descend(all, {}, count)) return std::move(found_);
-    if (checks_ <= kMaxChecks) break;  // there is none
+    if (checks_ <= kMaxChecks) break;  // the search was complete: there is no set
   }
   return std::nullopt;
 }
@@ -53,7 +53,7 @@ std::optional<NodeSets::Candidate> NodeSets::candidate(std::uint32_t node) {
 
 void NodeSets::add_ways(Candidate& c) {
   const auto holders = prices_.on(c.node);
-  std::vector<Room> rest(holders.size() + 1);  // of all from here on
+  std::vector<Room> rest(holders.size() + 1);  // the room of all jobs from here on
   for (std::size_t i = holders.size(); i-- > 0;) {
     rest[i] = rest[i + 1];
     rest[i] += *holders[i].room;
@@ -92,8 +92,8 @@ void NodeSets::add_ways(Candidate& c) {
   note_kinds(c);
 }
 
-// Where several ways take suspects of the same kinds, only the cheapest way needs to be tried,
-// except for jobs of several nodes.
+// If several ways take suspects of the same kinds, only the cheapest way needs to be tried, except
+// with jobs of several nodes.
 void NodeSets::note_kinds(Candidate& c) const {
   std::vector<std::vector<Kind>> kinds;
   std::vector<Set> ways;
@@ -113,7 +113,7 @@ void NodeSets::note_kinds(Candidate& c) const {
   c.ways = std::move(ways);
 }
 
-// All that can go on the node beside the set.
+// Adds all sets that consist of `set` and jobs whose leaving makes room on the node.
 void NodeSets::extend(Candidate& c, const Set& set, std::vector<Able>& able) {
   if (c.many) {
     if (auto with = clear(c.node, set)) able.push_back({&c, std::move(*with)});
@@ -133,8 +133,8 @@ void NodeSets::extend(Candidate& c, const Set& set, std::vector<Able>& able) {
   }
 }
 
-// `set` and those jobs of the node that must go as well, in an order in which they may; one such
-// set where there are too many to look at. Sorted for the rules.
+// `set` and jobs of the node that must leave as well, in an order in which they may; only one such
+// set, for nodes with too many jobs to look at all sets. It is sorted for the rules.
 std::optional<NodeSets::Set> NodeSets::clear(std::uint32_t node, const Set& set) {
   Room room = prices_.room(node);
   std::vector<NodePrices::Holder> jobs;
@@ -165,8 +165,9 @@ std::optional<NodeSets::Set> NodeSets::clear(std::uint32_t node, const Set& set)
   return std::nullopt;
 }
 
-// So many more nodes of these, beside what goes already. What may not go beside a set may not go
-// beside a larger one, so only those that may are looked at further down.
+// Finds `count` more nodes among these, beside what leaves already. Jobs that may not leave beside
+// a set may not leave beside a larger one either, so only nodes that can be cleared are looked at
+// further down.
 bool NodeSets::descend(std::span<Candidate* const> among, const Set& set, std::uint32_t count) {
   std::vector<Able> able;
   std::vector<Candidate*> nodes;
@@ -180,7 +181,7 @@ bool NodeSets::descend(std::span<Candidate* const> among, const Set& set, std::u
       return false;
   }
   if (nodes.size() < count) return false;
-  std::vector<const Candidate*> failed;  // of those that others can be like
+  std::vector<const Candidate*> failed;  // those of the same kinds fail, too
   std::size_t at = 0;
   for (std::size_t i = 0; i + count <= nodes.size(); ++i) {
     Candidate& c = *nodes[i];

@@ -1,10 +1,11 @@
-// Victims chosen node by node, with the rules asked of every set on the way.
+// Chooses victims node by node, and asks the rules about every set on the way.
 //
-// A job of another tenant may go only while that tenant exceeds its quota, so which nodes can be
-// cleared together is a knapsack: each tenant has an excess, and each node takes a part of it. The
-// search tries all sets of nodes and, on each node, all sets of jobs of which none is superfluous.
-// It drops a branch as soon as too few nodes are left whose jobs may go beside those chosen. So it
-// finds a set whenever there is one, up to a bound on the sets that it asks the rules about.
+// A job of another tenant may leave only while that tenant exceeds its quota, so which nodes can be
+// cleared together is a knapsack problem: each tenant has an excess, and each node takes a part of
+// it. The search tries all sets of nodes and, on each node, all sets of jobs of which none is
+// superfluous. It drops a branch as soon as too few nodes are left whose jobs may leave beside
+// those chosen. So it finds a set whenever there is one, up to a bound on the number of sets that
+// it asks the rules about.
 #pragma once
 
 #include <functional>
@@ -19,21 +20,23 @@ namespace gantry::sched {
 class NodeSets {
  public:
   using Set = std::vector<const Suspect*>;
-  // Is this set of victims, which may go together, enough? It may be made larger.
+  // Says if this set of victims, which may leave together, is enough. It may make the set larger.
   using Accept = std::function<bool(Set&)>;
 
   NodeSets(const PreemptRequest& request, const NodePrices& prices, PreemptRules& rules,
            bool rule_b)
       : r_(request), prices_(prices), rules_(rules), rule_b_(rule_b) {}
 
-  // Victims on `count` of these nodes, the required ones among them. Cheap nodes are tried first.
+  // Finds victims on `count` of these nodes, among them the required ones. Cheap nodes are tried
+  // first.
   std::optional<Set> find(const std::vector<std::uint32_t>& nodes, std::uint32_t count,
                           const Accept& accept);
 
  private:
-  // Sets of rules that are asked about in a search; one takes about a microsecond for each victim.
+  // The rules are asked about so many sets in a search; each takes about a microsecond for each
+  // victim.
   static constexpr std::size_t kMaxChecks = 4096;
-  // A suspect as the rules see it: one of the same kind on another node is as good.
+  // A suspect as the rules see it: one of the same kind on another node is just as good.
   struct Kind {
     std::uint32_t quota_node = kNoIndex;
     VictimRule rule = VictimRule::none;
@@ -45,15 +48,15 @@ class NodeSets {
   struct Candidate {
     std::uint32_t node = 0;
     bool required = false;
-    bool many = false;   // more jobs than every set of them can be looked at
-    bool known = false;  // what follows has been worked out
+    bool many = false;   // too many jobs to look at every set of them
+    bool known = false;  // `ways` and `kinds` are filled
     std::int64_t cost = 0, used = 0;
     std::vector<Set> ways;  // each makes room on the node, and nothing in it is superfluous
-    std::vector<std::vector<Kind>> kinds;  // of the ways; none: unlike all other nodes
+    std::vector<std::vector<Kind>> kinds;  // of the ways; empty: no other node is like this
   };
   struct Able {
     Candidate* candidate = nullptr;
-    Set set;  // with what goes on the candidate
+    Set set;  // with the victims on the candidate
   };
 
   [[nodiscard]] std::optional<Candidate> candidate(std::uint32_t node);

@@ -1,5 +1,5 @@
-// find_victims(): the search over nodes. Rules and quota are in preempt_rules.cc, the cheapest
-// victims of one node in cheapest.cc.
+// find_victims(): the search over nodes. The rules and the quota are in preempt_rules.cc, the
+// cheapest victims of one node in cheapest.cc. x is the job that needs room.
 #include "ctld/sched/preempt/preempt.h"
 
 #include <algorithm>
@@ -16,9 +16,9 @@
 namespace gantry::sched {
 namespace {
 
-constexpr int kMaxRepairs = 32;  // victims that a set may lose to the rules before it is given up
-constexpr std::size_t kMaxGrown = 256;  // victims of a set that only the rules put together
-constexpr std::size_t kAhead = 8;       // placements that are asked of memory before their turn
+constexpr int kMaxRepairs = 32;  // victims that rules may strike from a set before it is given up
+constexpr std::size_t kMaxGrown = 256;  // victims in a set of by_rules()
+constexpr std::size_t kAhead = 8;       // placements that are prefetched before their turn
 constexpr int kReprices = 2;            // rounds in which victims that span nodes are charged once
 
 class Search {
@@ -46,7 +46,8 @@ class Search {
     if (fits_already && !lacks) return VictimSet{{}, *fits_already, 0, 0, {}};
     if (!lacks || share_ > d_.most_per_node) return std::nullopt;
     if (auto set = search_suspects()) return set;
-    // What others borrow does not suffice: more is guaranteed to tenants than the cluster has.
+    // The borrowed room of other tenants does not suffice: the quotas guarantee more than the
+    // cluster has.
     if (!rules_.let_lower_classes_give_way()) return std::nullopt;
     return search_suspects();
   }
@@ -72,7 +73,7 @@ class Search {
     return std::nullopt;
   }
 
-  // Nodes on which the job may stand beside all other jobs. A job that forbids it might be a victim
+  // Nodes on which the job may run beside all other jobs. A job that forbids this could be a victim
   // itself, but that is not looked at.
   static Bits nodes_for(const PreemptRequest& r) {
     Bits nodes = r.eligible.nodes_of(r.choice);
@@ -90,7 +91,7 @@ class Search {
     return n < r_.grid.size() && nodes_.test(n) && r_.grid.available(n);
   }
 
-  // Gives a placement's room on the nodes to x, or takes it back.
+  // Adds the room of a placement to room_, or takes it back.
   void free(std::uint32_t slot, bool give) {
     for (const Use& use : r_.running[slot].uses) {
       if (!usable(use.node)) continue;
@@ -105,7 +106,7 @@ class Search {
     return std::binary_search(r_.cls.required.begin(), r_.cls.required.end(), n);
   }
 
-  // Where x fits in room_.
+  // A place for x in room_.
   [[nodiscard]] std::optional<std::vector<Share>> place() const {
     std::vector<Candidate> candidates;
     for (std::size_t w = 0; w < nodes_.words(); ++w)
@@ -120,7 +121,7 @@ class Search {
     return choose_places(r_.grid, r_.cls, candidates);
   }
 
-  // place().has_value(), where only that is asked.
+  // place().has_value(), for callers that ask only that; it is cheaper.
   [[nodiscard]] bool has_place() const {
     const JobShape& shape = r_.cls.key.shape;
     if (!r_.cls.required.empty() || shape.topology == TopologyWish::required ||
@@ -137,7 +138,8 @@ class Search {
     return share_ > 1 && d_.min_nodes > 1 && place().has_value();
   }
 
-  // Resources of which, taken alone, too few nodes have enough; if it is no single one, all.
+  // Resources of which, each taken alone, too few nodes have enough; all of them if there is no
+  // such one.
   [[nodiscard]] ByResource lacking() const {
     std::array<std::uint32_t, kResourceCount> enough{};
     for (std::size_t w = 0; w < nodes_.words(); ++w)
@@ -157,7 +159,7 @@ class Search {
     return lacking;
   }
 
-  // By class, then job: the same whatever happened before.
+  // Finds the suspects, sorted by class, then job: the order does not depend on earlier events.
   void find_suspects() {
     struct Found {
       std::int32_t class_value;
@@ -191,7 +193,7 @@ class Search {
     }
   }
 
-  // A set of these that is allowed and enough, nothing in it superfluous.
+  // A set of these suspects that is allowed and enough, with no superfluous victim.
   std::optional<Set> search(std::span<const Suspect> among, bool rule_b) {
     Set left;
     for (const Suspect& s : among) left.push_back(&s);
@@ -203,7 +205,7 @@ class Search {
     return set;
   }
 
-  // The cheapest places first; then what the rules and the quota say of those who would go.
+  // Takes the cheapest places first; then asks the rules and the quota about their victims.
   std::optional<Set> by_places(Set left, bool rule_b) {
     for (int i = 0; i < kMaxRepairs; ++i) {
       auto set = cheapest_places(left);
@@ -217,7 +219,7 @@ class Search {
     return std::nullopt;
   }
 
-  // Where the cheapest places take more of somebody than that one exceeds by, others may do.
+  // If the cheapest places take more of a tenant than it exceeds its quota by, other nodes may do.
   std::optional<Set> by_nodes(const Set& left, bool rule_b) {
     const NodePrices prices(r_, room_, left, suspects_.size(), share_);
     NodeSets sets(r_, prices, rules_, rule_b);
@@ -231,7 +233,8 @@ class Search {
     return std::nullopt;
   }
 
-  // Room is there, quota not: the cheapest for what they use until it is.
+  // There is room, but no quota: adds victims, the cheapest for what they use first, until there
+  // is.
   SetCheck complete(Set& set, const Set& left, bool rule_b) {
     Set others;
     for (const Suspect* s : left)
@@ -250,9 +253,9 @@ class Search {
     return {};
   }
 
-  // Takes jobs that may go, the cheapest for what they use first, until quota and room are there.
-  // As long as x does not fit in what it is guaranteed, somebody exceeds: so this finds a set if
-  // there is one, though not the best.
+  // Takes jobs that may leave, those of x's partition first, then the cheapest for what they use,
+  // until there is quota and room. As long as x does not fit in its guaranteed quota, some tenant
+  // exceeds its own: so this finds a set if there is one, though not the best.
   std::optional<Set> by_rules(Set left, bool rule_b) {
     sort_by_worth(left);
     std::stable_partition(left.begin(), left.end(), [&](const Suspect* s) {
@@ -286,8 +289,8 @@ class Search {
     return fits;
   }
 
-  // The dearest first. One round is enough: what could not be put back into a set cannot be into a
-  // smaller one.
+  // Keeps victims that are not needed, the dearest first. One round is enough: a victim that is
+  // needed in a set is also needed in a smaller one.
   void put_back(Set& set, bool rule_b) {
     Set dearest = set;
     std::sort(dearest.begin(), dearest.end(), [](const Suspect* a, const Suspect* b) {
@@ -309,9 +312,9 @@ class Search {
     for (const Suspect* s : set) free(s->slot, false);
   }
 
-  // The cheapest victims by which x finds room, whatever the rules say of them together.
+  // The cheapest victims that make room for x, whatever the rules say about them together.
   std::optional<Set> cheapest_places(const Set& left) {
-    if (has_place()) return Set{};  // only the quota lacks
+    if (has_place()) return Set{};  // only quota is missing
     NodePrices prices(r_, room_, left, suspects_.size(), share_);
     std::optional<Priced> best;
     for (const auto& domain : domains()) {
@@ -322,7 +325,7 @@ class Search {
     return std::move(best->victims);
   }
 
-  // Node lists, in one of which x is to run.
+  // Lists of nodes; x must run within one of them.
   [[nodiscard]] std::vector<std::vector<std::uint32_t>> domains() const {
     std::vector<std::uint32_t> all;
     for (std::size_t w = 0; w < nodes_.words(); ++w)
@@ -335,7 +338,7 @@ class Search {
 
   std::optional<Priced> cheapest_in(NodePrices& prices, const std::vector<std::uint32_t>& nodes) {
     std::optional<Priced> best;
-    Set gone;  // charged already
+    Set gone;  // victims that cost nothing more
     for (int round = 0; round <= kReprices; ++round) {
       std::vector<NodePrice> offers;
       std::size_t required = 0;

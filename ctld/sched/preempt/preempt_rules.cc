@@ -5,7 +5,7 @@
 namespace gantry::sched {
 namespace {
 
-// Flavor 0 and the need's own: the cells that it is charged to.
+// Calls f(flavor, resource) for the cells that the need is charged to: flavor 0 and its own.
 template <class F>
 bool any_cell(const QuotaNeed& need, const ByResource& resources, F&& f) {
   for (std::size_t r = 0; r < kResourceCount; ++r) {
@@ -67,8 +67,8 @@ bool PreemptRules::contest(const ByResource& on_nodes) {
   return std::find(contested_.begin(), contested_.end(), true) != contested_.end();
 }
 
-// Within the quota of that node, in all that lacks and that it has a quota of; and that is
-// something.
+// True if x is within the quota of that node in every contested cell that has a quota there, and
+// there is such a cell.
 bool PreemptRules::guaranteed_at(std::size_t step) const {
   bool any = false;
   const bool over = any_cell(r_.need, contested_, [&](std::uint32_t f, Resource r) {
@@ -90,7 +90,7 @@ bool PreemptRules::guaranteed_at(std::size_t step) const {
   return any && !over;
 }
 
-// How much of what the quota counts as the tenant's use is held for its claims.
+// How much of the tenant's use in the quota is held for its claims.
 std::int64_t PreemptRules::claimed_by(std::uint32_t tenant, std::uint32_t f, Resource r) const {
   std::int64_t sum = 0;
   for (const HeldQuota& held : r_.claimed)
@@ -107,8 +107,8 @@ bool PreemptRules::exceeds_cell(std::uint32_t tenant, std::uint32_t top, std::ui
   return true;
 }
 
-// In one of the contested cells the tenant, by what it runs, and all above it, up to below `top`,
-// exceed their own quota. With `use`, one of the cells that it is charged to.
+// True if in one of the contested cells the tenant (by what it runs) and all nodes above it, up to
+// below `top`, exceed their own quota. With `use`, only cells that it is charged to count.
 bool PreemptRules::exceeds(std::uint32_t tenant, std::uint32_t top, const QuotaNeed* use) const {
   return any_cell(r_.need, contested_, [&](std::uint32_t f, Resource r) {
     if (use != nullptr && (use->amount[r] == 0 || (f != 0 && f != use->flavor))) return false;
@@ -123,7 +123,7 @@ PreemptRules::Meeting PreemptRules::meet(std::uint32_t other) const {
   return {kNoIndex, path_.size()};
 }
 
-// x takes of what its own tenant is guaranteed, and the tenant takes back what is its own.
+// True if x takes what its own tenant is guaranteed, and it may reclaim.
 bool PreemptRules::within_own() const {
   return r_.reclaim && tenant_ != kNoIndex && guaranteed_[0];
 }
@@ -134,7 +134,7 @@ bool PreemptRules::let_lower_classes_give_way() {
   return true;
 }
 
-// A lower class in the same cohort gives room to it, whether or not its tenant exceeds its quota.
+// True if a lower class in the same cohort must give room to x, even if its tenant exceeds nothing.
 bool PreemptRules::gives_way(std::uint32_t slot) const {
   const Placement& p = r_.running[slot];
   const std::uint32_t other = tenant_of(p.partition);
@@ -150,7 +150,7 @@ VictimRule PreemptRules::rule_for_tenant(std::uint32_t other, std::int32_t value
     return lower && within_own() ? VictimRule::within : of_class;
   const Meeting meeting = meet(other);
   const bool exceeding = other == kNoIndex || exceeds(other, meeting.top, nullptr);
-  // Where more quota is guaranteed than there is room for, the higher class gets it.
+  // If more quota is guaranteed than there is room for, the higher class gets the room.
   if (!exceeding && !(lower && lower_give_way_ && meeting.top != kNoIndex)) return VictimRule::none;
   if (tenant_ == kNoIndex) return of_class;
 
@@ -168,12 +168,13 @@ VictimRule PreemptRules::rule_for_tenant(std::uint32_t other, std::int32_t value
   if (other == kNoIndex) return of_class;
   const bool equal = value == class_.value && r_.balance.us > 0;
   if (!by_class && !equal) return VictimRule::none;
-  // Neither rule can hold for any of its jobs if x's side has more even with all of them there.
+  // Rules a and b can hold for none of its jobs if x's side has the larger value even with all of
+  // them.
   const std::int64_t theirs = quota_.share_value(side_of(other, meeting.top), {});
   return value_with_job(meeting.steps) <= theirs ? VictimRule::by_share : VictimRule::none;
 }
 
-// The child of `top` that contains it.
+// The child of `top` that is or contains `other`.
 std::uint32_t PreemptRules::side_of(std::uint32_t other, std::uint32_t top) const {
   while (tree_.nodes[other].parent != top) other = tree_.nodes[other].parent;
   return other;
@@ -233,7 +234,7 @@ PreemptWhy PreemptRules::why(const Suspect& s) const {
   return s.class_value < class_.value ? PreemptWhy::by_class : PreemptWhy::by_share;
 }
 
-// The value of x's side, below the node that is `steps` up its path, with x.
+// The share value of x's side with x; x's side is the node `steps` - 1 up its path.
 std::int64_t PreemptRules::value_with_job(std::size_t steps) {
   quota_.add(tenant_, r_.need);
   const std::int64_t value = quota_.share_value(path_[steps - 1], {});
@@ -241,7 +242,7 @@ std::int64_t PreemptRules::value_with_job(std::size_t steps) {
   return value;
 }
 
-// Takes it out of the quota, if it may go as things stand.
+// Takes the suspect out of the quota if the rules allow it as things stand; false: they do not.
 bool PreemptRules::take(const Suspect& s, bool rule_b, std::vector<std::uint32_t>& used_b) {
   if (s.quota_node == kNoIndex) return true;
   if (s.quota_node == tenant_) {

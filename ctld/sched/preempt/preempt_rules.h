@@ -1,5 +1,5 @@
-// The rules of preempt.h: which running jobs a job may take from, and whether a set of them may go
-// together and leaves it its quota. Nothing about where anything runs.
+// The rules of preempt.h: which running jobs a job x may take from, and whether a set of them may
+// leave together and leaves x its quota. Nodes and places are not looked at here.
 #pragma once
 
 #include <array>
@@ -14,9 +14,9 @@ namespace gantry::sched {
 
 enum class VictimRule : std::uint8_t {
   none,      // may not be taken
-  of_class,  // a lower class
-  within,    // a lower class, and x is within what its own tenant is guaranteed
-  reclaim,   // guaranteed quota
+  of_class,  // of a lower class
+  within,    // of a lower class, and x is within what its own tenant is guaranteed
+  reclaim,   // x takes back guaranteed quota
   by_share,  // both sides borrow
 };
 
@@ -34,13 +34,13 @@ struct Suspect {
 };
 
 struct SetCheck {
-  std::optional<std::size_t> offender;  // index of the first that may not go
-  bool fits = false;                    // all may, and the job then has its quota
+  std::optional<std::size_t> offender;  // index of the first that may not leave
+  bool fits = false;                    // all may leave, and then the job has its quota
 };
 
 using ByResource = std::array<bool, kResourceCount>;
 
-// While it lives, jobs that are leaving are not in the quota's usage.
+// While it lives, the use of leaving jobs is not in the quota.
 class PreemptRules {
  public:
   explicit PreemptRules(const PreemptRequest& request);
@@ -50,22 +50,22 @@ class PreemptRules {
 
   [[nodiscard]] const std::vector<std::uint32_t>& leaving() const { return leaving_; }  // slots
 
-  // Once, before all else: what there is not enough of on the nodes. Says if anything lacks, there
-  // or in the quota.
+  // Call it once, before all else, with the resources that the nodes lack. True: something is
+  // missing, there or in the quota.
   bool contest(const ByResource& on_nodes);
 
-  // From now on lower classes of tenants that exceed nothing may go as well, for a job within its
-  // tenant's own quota: where more quota is guaranteed than there is room for, and only there.
-  // False: this job may not ask that. After contest().
+  // From now on lower classes of tenants that exceed nothing may be taken as well, for a job within
+  // its tenant's own quota: this is for the case that more quota is guaranteed than there is room
+  // for. False: this job may not ask that. Call it after contest().
   bool let_lower_classes_give_way();
 
-  // What holds for each placement of a group.
+  // The rule for all placements of a group.
   struct OfGroup {
     VictimRule rule = VictimRule::none;
-    ByResource exceeds{}, exceeds_flavor{};  // exceeds() of its tenant, by cell: the whole, x's own
+    ByResource exceeds{}, exceeds_flavor{};  // its tenant exceeds in flavor 0 / x's flavor
   };
   [[nodiscard]] OfGroup rule_for(const PlacementGroup& group);
-  // nullopt: this one may not go.
+  // nullopt: this job may not be taken.
   [[nodiscard]] std::optional<Suspect> judge(std::uint32_t slot, const OfGroup& group) const;
   [[nodiscard]] PreemptWhy why(const Suspect& s) const;
   [[nodiscard]] std::int32_t value_of(std::uint32_t priority_class) const {
@@ -74,14 +74,16 @@ class PreemptRules {
   [[nodiscard]] Duration grace_of(std::uint32_t priority_class) const {
     return class_view(priority_class).grace;
   }
-  // In the order in which as many as possible may go: the own ones first, as they lower the own
-  // share; then the small ones, as only the last of a tenant may take it below what it exceeds by.
+  // Sorts so that as many as possible may leave in order: jobs of x's own tenant first, as they
+  // lower its share value; then small jobs, as only a tenant's last victim may take it below its
+  // quota.
   void sort(std::vector<const Suspect*>& set) const;
-  // May they go one after the other? With `rule_b` that one may stand in for rule a once for each
-  // tenant. If a set may go, so may a part of it, but for own jobs, whose going helps the others'.
+  // Checks if they may leave one after the other. With `rule_b` that rule may replace rule a once
+  // for each tenant. If a set may leave, so may a part of it, unless it lacks own jobs whose
+  // leaving helps others.
   SetCheck check(const std::vector<const Suspect*>& set, bool rule_b);
-  // Takes of these, in order, those that may go, until they are enough (asked when the quota fits;
-  // the second argument says that there are no more). Empty if they never are.
+  // Takes, in order, those that may leave, until they are enough: `enough` is asked when the quota
+  // fits, and its second argument is true when there are no more. Empty if they never are enough.
   std::vector<const Suspect*> grow(
       const std::vector<const Suspect*>& from, bool rule_b, std::size_t most,
       const std::function<bool(const std::vector<const Suspect*>&, bool)>& enough);
@@ -94,8 +96,8 @@ class PreemptRules {
   [[nodiscard]] bool exceeds_cell(std::uint32_t tenant, std::uint32_t top, std::uint32_t f,
                                   Resource r) const;
   [[nodiscard]] bool exceeds(std::uint32_t tenant, std::uint32_t top, const QuotaNeed* use) const;
-  // The lowest node above both, and how far up x's path it is; kNoIndex and the whole path's length
-  // if there is none.
+  // The lowest node above both tenants, and how many steps up x's path it is; if there is none,
+  // kNoIndex and the length of the path.
   struct Meeting {
     std::uint32_t top = kNoIndex;
     std::size_t steps = 0;
@@ -121,7 +123,7 @@ class PreemptRules {
   std::vector<std::uint32_t> path_;  // from the tenant to its root
   std::vector<bool> guaranteed_;     // by step of the path: fits there without borrowing
   std::vector<std::uint32_t> leaving_;
-  std::vector<std::pair<std::uint32_t, QuotaNeed>> left_;  // taken out of the quota
+  std::vector<std::pair<std::uint32_t, QuotaNeed>> left_;  // leaving jobs, taken out of the quota
 };
 
 }  // namespace gantry::sched

@@ -1,6 +1,6 @@
-// check_fits: could a job ever start here, and if not, the one sentence that says what is missing.
-// The order of the questions is from the most specific answer to the least: names, features, what
-// one task needs, what one node must have, and last how many nodes there are.
+// check_fits() says whether a job could ever start here, and if not, what is missing, in one
+// sentence. It asks for the most specific answer first: names, features, what one task needs, what
+// one node must have, and last how many nodes there are.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -37,7 +37,7 @@ auto largest(const Nodes& nodes, Value value) {
   return most;
 }
 
-// A broken one will be mended.
+// A GPU that is out of service counts, as it will be repaired.
 std::uint32_t gpus_of(const NodeChanged& n) {
   return std::max(n.gpus, n.gpus_when_well);
 }
@@ -72,7 +72,7 @@ std::string one_node(const Demand& d) {
   return text;
 }
 
-// What each single node of the job must have; tells what the best node lacks.
+// Checks what each single node of the job must have; says what the best node lacks.
 Result<void> check_one_node(const Demand& d, const PartitionChanged& partition,
                             const Nodes& nodes) {
   const auto cpus = [](const NodeChanged& n) { return static_cast<std::uint32_t>(n.cpus.size()); };
@@ -119,7 +119,7 @@ Result<void> check_levels(const JobShape& shape, std::span<const TopologyLevel> 
   return shape.anti_affinity.empty() ? Result<void>{} : check(shape.anti_affinity_level);
 }
 
-// Resources by name: which there are, and of which one node has enough.
+// Keeps the nodes that have enough of each named resource (gres); says what is missing if none has.
 Result<void> keep_with_gres(const JobShape& shape, const PartitionChanged& partition, Nodes& left) {
   for (const GresCount& want : shape.gres) {
     const auto& names = partition.gres_names;
@@ -155,7 +155,7 @@ std::vector<std::string> not_tolerated(const JobShape& shape, const NodeChanged&
   return missing;
 }
 
-// Takes out nodes that the job may not use, whatever their size; says why if none is left.
+// Removes the nodes that the job may not use, whatever their size; says why if none is left.
 Result<void> keep_allowed(const JobShape& shape, const Constraint& constraint,
                           const PartitionChanged& partition, Nodes& left) {
   std::erase_if(left,
@@ -242,7 +242,7 @@ bool holds_job(const JobShape& shape, const Demand& demand, const Nodes& nodes) 
       .has_value();
 }
 
-// All nodes that may be used, whatever their kind.
+// Checks all nodes that may be used together, whatever their kind.
 Result<void> check_together(const JobShape& shape, const Demand& demand,
                             const PartitionChanged& partition, const Nodes& nodes) {
   if (holds_job(shape, demand, nodes)) return {};
@@ -268,7 +268,8 @@ Result<void> check_together(const JobShape& shape, const Demand& demand,
                            count(demand.max_nodes, "node"), partition.name));
 }
 
-// Models that are preferred in an order are not mixed.
+// The place of a model in the job's order of preference: a job does not mix nodes of several
+// places.
 std::size_t model_place(const JobShape& shape, const std::string& model) {
   const auto& models = shape.gpu_models;
   if (models.size() < 2) return 0;
@@ -279,7 +280,7 @@ std::size_t model_place(const JobShape& shape, const std::string& model) {
 
 namespace {
 
-// A node that it names, and whose taints it does not tolerate.
+// Refuses a job that names a node whose taints it does not tolerate.
 Result<void> check_required_taints(const JobShape& shape,
                                    std::span<const NodeChanged* const> nodes) {
   for (const NodeChanged* n : nodes)
@@ -290,7 +291,7 @@ Result<void> check_required_taints(const JobShape& shape,
   return {};
 }
 
-// How many nodes are left out for their taints, and which those are: "" = none.
+// Says how many nodes are left out for their taints, and for which taints: "" = none.
 std::string tainted_text(const JobShape& shape, std::span<const NodeChanged* const> nodes) {
   std::set<std::string> taints;
   std::size_t tainted = 0;

@@ -68,7 +68,7 @@ Demand demand_of(const JobShape& shape, const PartitionChanged& partition) {
 
 namespace {
 
-// A node that shrank under its jobs has less than nothing of what is not asked for.
+// Checks only what is asked for: a node that shrank under its jobs has negative amounts free.
 bool enough_devices(const Demand& d, const Room& free) {
   const GpuThousandths asked = thousandths_of(Gpus{d.gpus}) + thousandths_of_gpu(d.gpu_share);
   if (asked > GpuThousandths{} && free.gpu_thousandths() < asked) return false;
@@ -143,7 +143,7 @@ Room need_for(const Demand& d, const Room& size, std::uint32_t tasks) {
     case MemoryRule::per_cpu: need.memory = d.memory * asked; break;
     case MemoryRule::whole_node: need.memory = size.memory; break;
     case MemoryRule::even_part:
-      // Per core first, so that the parts of several jobs never add up to more than the node.
+      // The part of one core comes first, so that the parts of several jobs never exceed the node.
       need.memory = size.cpus > 0 ? size.memory / size.cpus * need.cpus : 0;
       break;
   }
@@ -152,7 +152,7 @@ Room need_for(const Demand& d, const Room& size, std::uint32_t tasks) {
 
 namespace {
 
-// Tasks to the chosen nodes, dealt round until each is full.
+// Deals the tasks to the chosen nodes in turn; a full node is passed over.
 std::vector<Share> deal(std::uint32_t tasks, std::vector<Candidate> chosen) {
   std::sort(chosen.begin(), chosen.end(),
             [](const Candidate& a, const Candidate& b) { return a.node < b.node; });
@@ -186,7 +186,8 @@ std::optional<std::vector<Share>> choose_nodes(const Demand& d,
   for (const Candidate& c : candidates) (c.required ? must : others).push_back(c);
   if (must.size() < required || candidates.size() < d.min_nodes) return std::nullopt;
 
-  // The fewest nodes that do: those with the most room first, preference decides between equals.
+  // Takes the fewest nodes that do: those with the most room first; between equals preference
+  // decides.
   std::vector<std::uint32_t> widest(others.size());
   std::iota(widest.begin(), widest.end(), 0);
   const std::size_t most = std::min<std::size_t>(widest.size(), d.max_nodes - must.size());
@@ -202,7 +203,7 @@ std::optional<std::vector<Share>> choose_nodes(const Demand& d,
   }
   if (chosen.size() < d.min_nodes || room < d.tasks) return std::nullopt;
 
-  // As many nodes, by preference, where enough of them can take an even share.
+  // Takes as many nodes by preference instead, if enough of them can take an even share.
   const std::size_t count = chosen.size();
   const std::uint64_t share = (d.tasks + count - 1) / count;
   std::vector<Candidate> preferred = must;

@@ -3,8 +3,8 @@
 //
 // Rules, the same at submit and in every plan:
 // - A job takes as few nodes as hold its tasks, at least min_nodes, at most max_nodes, and each
-//   gets at least one task. With fewer tasks than nodes, tasks are as many as nodes.
-// - Tasks are dealt round to the chosen nodes until each is full, then numbered node by node, as
+//   gets at least one task. A job that asks for fewer tasks than nodes gets as many tasks as nodes.
+// - Tasks are dealt to the chosen nodes in turn until each is full, then numbered node by node, as
 //   Slurm does: 8 tasks on 3 nodes are 3, 3, 2.
 // - Memory of a node is memory_per_node (0 = all of the node), or memory_per_cpu times cores, or
 //   the partition's default per core, or else the cores' equal part of the node's memory.
@@ -24,15 +24,16 @@
 
 namespace gantry::sched {
 
-// What a node has, or has free. Signed: a node that shrank under its jobs has less than nothing.
+// The size of a node, or what is free of it. Signed: a node that shrank under its jobs has negative
+// amounts free.
 struct Room {
   std::int64_t memory = 0;                      // bytes
   std::int64_t scratch = 0;                     // bytes
   std::int32_t cpus = 0;                        // logical CPUs
   std::int32_t gpus = 0;                        // whole devices
   SliceThousandths::in<std::int32_t> slices{};  // compute slices of devices in MIG mode
-  // What parts of devices take, beside `gpus`: what is free has less than 0 where some are taken.
-  // That the sum does says that there is as much, not that it lies together: GpuShares.
+  // Parts of devices that are taken, beside `gpus`; of a free room it is 0 or negative. A sum that
+  // suffices does not mean that the parts lie on one device; GpuShares knows that.
   GpuThousandths::in<std::int32_t> gpu_parts{};
   GresAmounts gres{};  // by PartitionChanged::gres_names
   [[nodiscard]] GpuThousandths gpu_thousandths() const {
@@ -66,7 +67,7 @@ Room room_of(const NodeChanged& node);
 
 enum class MemoryRule : std::uint8_t { per_node, per_cpu, even_part, whole_node };
 
-// A shape with its partition's rules worked in.
+// The request of a job's shape, after the rules of its partition.
 struct Demand {
   std::uint32_t min_nodes = 1;      // >= number of required nodes
   std::uint32_t max_nodes = 1;      // >= min_nodes
@@ -77,26 +78,27 @@ struct Demand {
   std::int64_t memory = 0;    // bytes, per node or per core
   std::int64_t scratch = 0;   // bytes per node
   std::uint32_t gpus = 0;     // per node
-  SliceThousandths slices{};  // as in Room, per node; whether they can be cut: MigNode
+  SliceThousandths slices{};  // as in Room, per node; MigNode knows if they can be cut out
   DevicePart gpu_share{};     // of one GPU per node; 0 = none
-  GresAmounts gres{};         // per node; of a name that is not known more than any has
+  GresAmounts gres{};         // per node; an unknown name counts as more than any node has
   bool exclusive = false;
-  // About topology, neighbours or slices: its failure says nothing of others.
+  // The job has wishes about topology, neighbours, slices or parts of GPUs: its failure says
+  // nothing about other jobs.
   bool particular = false;
 };
 Demand demand_of(const JobShape& shape, const PartitionChanged& partition);
 
-// Tasks of the job that fit into `free` of a node of `size`; 0 = none.
+// The number of the job's tasks that fit into `free` of a node of `size`; 0 = none.
 std::uint32_t tasks_fitting(const Demand& demand, const Room& size, const Room& free);
 
-// tasks_fitting(...) >= tasks, where only that is asked.
+// tasks_fitting(...) >= tasks, for callers that ask only that; it is cheaper.
 bool holds(const Demand& demand, const Room& size, const Room& free, std::uint32_t tasks);
 
-// Whoever cannot have `less` now cannot have `more` either: it asks for no smaller tasks, no fewer
-// of them, on no fewer and no more nodes. Says no when it cannot tell.
+// True if a job that finds no room for `less` now finds none for `more` either: `more` asks for no
+// smaller tasks, no fewer of them, on no fewer and no more nodes. False if it cannot tell.
 bool asks_no_less(const Demand& more, const Demand& less);
 
-// What `tasks` tasks take on a node of `size`.
+// The room that `tasks` tasks take on a node of `size`.
 Room need_for(const Demand& demand, const Room& size, std::uint32_t tasks);
 
 // A node that could take part, in order of preference.
@@ -115,15 +117,16 @@ std::optional<std::vector<Share>> choose_nodes(const Demand& demand,
                                                std::span<const Candidate> candidates,
                                                std::uint32_t required);
 
-// Could this job ever start in this partition, were all of `nodes` (the partition's, in any state)
-// up and idle? never_fits with a sentence that names what is missing, or invalid_argument for a
-// constraint that does not parse or a topology level that is not among `levels`. O(nodes).
+// Checks if this job could ever start in this partition, if all of `nodes` (the partition's, in any
+// state) were up and idle. Errors: never_fits with a sentence that names what is missing, or
+// invalid_argument for a constraint that does not parse or a topology level that is not among
+// `levels`. O(nodes).
 Result<void> check_fits(const JobShape& shape, const PartitionChanged& partition,
                         std::span<const NodeChanged* const> nodes,
                         std::span<const TopologyLevel> levels = {});
 
-// check_fits with a memory, for the path of submits. Clear it when a node's size, name, features or
-// place, a partition or the topology change.
+// check_fits() that remembers its answers, for submits. Clear it when a node's size, name, features
+// or place, a partition or the topology changes.
 class FitMemo {
  public:
   static constexpr std::size_t kMaxEntries = 4096;

@@ -3,7 +3,7 @@
 namespace gantry::sched {
 namespace {
 
-// What decides; not how much a plan is to look at and to tell.
+// Compares what decides about jobs, not how much a plan looks at or tells.
 bool same(Policy a, const Policy& b) {
   a.estimates = b.estimates;
   a.everything = b.everything;

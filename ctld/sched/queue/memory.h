@@ -1,12 +1,12 @@
-// What plans leave for the next one: which partitions are asleep, because all of their lines have
-// been looked at and must wait, and what would wake them; and what has changed since.
+// The memory that a plan leaves for the next one: which partitions are asleep (all of their lines
+// have been looked at and must wait), what would wake them, and what has changed since.
 //
-// A partition is woken by a change of its queue, by room for a request of one of its jobs
-// (RequestKeys knows which have failed) that its quota allows, by a change on a node that is
-// reserved for one of its jobs, and if it waits for anything else, by any change of a node. All
-// others a plan may pass over: it would find the same. Time alone wakes nobody; so every now and
-// then a plan looks at everything (Policy::everything). forget() is for changes of what all of this
-// rests on: then the next does.
+// A partition is woken by a change of its queue, by room for a request of one of its jobs that its
+// quota allows (RequestKeys knows which requests have failed), by a change on a node that is
+// reserved for one of its jobs, and, if it waits for anything else, by any change of a node. A plan
+// may pass over all other partitions: it would find the same again. Time alone wakes no partition,
+// so every now and then a plan looks at everything (Policy::everything). forget() is for changes
+// after which nothing of this holds: then the next plan looks at everything.
 #pragma once
 
 #include <optional>
@@ -25,7 +25,7 @@ class Memory {
     std::uint32_t request = 0;
     std::int32_t rank = 0;
   };
-  struct PartitionMemory {  // of a partition
+  struct PartitionMemory {
     bool asleep = false;
     bool restless = false;  // any change of a node wakes it
     std::vector<Wait> waits;
@@ -49,17 +49,18 @@ class Memory {
   }
 
   // ---- plans
-  // May this plan pass over those that sleep? Otherwise it begins anew. `boundary`: the next moment
-  // at which a window opens or closes.
+  // True: this plan may pass over partitions that sleep; else it begins anew. `boundary`: the next
+  // moment at which a window opens or closes.
   bool may_pass_over(Instant now, const Policy& policy, std::optional<Instant> boundary);
-  // The plan has looked at everything, or at everything that is awake; or (cut) at less.
+  // Notes that the plan has looked at everything, or at all that is awake; or (cut) that it stopped
+  // early.
   void planned(bool everything, bool cut, Instant now, const Policy& policy);
 
   PartitionMemory& of(std::uint32_t partition) {
     if (partitions_.size() <= partition) partitions_.resize(partition + 1);
     return partitions_[partition];
   }
-  // Nodes and jobs that have changed, which are forgotten.
+  // Nodes and jobs that have changed since forget_changes().
   [[nodiscard]] bool touched(std::uint32_t node) const { return touched_.test(node); }
   [[nodiscard]] const std::vector<std::uint32_t>& nodes() const { return nodes_; }
   [[nodiscard]] const std::vector<JobId>& jobs() const { return jobs_; }

@@ -33,7 +33,7 @@ std::uint32_t FairWalk::node_of(std::uint32_t share) {
   return index;
 }
 
-// Where it is, or would be, among its parent's children.
+// The position of the node among its parent's children, or the one that it would have.
 std::vector<std::uint32_t>::iterator FairWalk::place_of(std::uint32_t n) {
   auto& children = nodes_[nodes_[n].parent].children;
   return std::lower_bound(
@@ -51,7 +51,7 @@ void FairWalk::leave(std::uint32_t n) {
   nodes_[nodes_[n].parent].children.erase(place_of(n));
 }
 
-// An account has the best rank of what is below it.
+// An account has the best rank of the nodes below it.
 void FairWalk::update_accounts(std::uint32_t n) {
   for (n = nodes_[n].parent; n != kTop; n = nodes_[n].parent) {
     Node& account = nodes_[n];
@@ -93,7 +93,7 @@ double FairWalk::level(const Key& key) const {
   return tree_ == nullptr ? 0 : tree_->level(ShareId{nodes_[key.node].share}, now_);
 }
 
-// Accounts that another child equals are looked at together with it.
+// An account that ties with another child is looked at together with it.
 std::uint32_t FairWalk::best() const {
   std::uint32_t n = kTop;
   do {
@@ -108,7 +108,7 @@ std::uint32_t FairWalk::best() const {
 
 // The children of equal accounts are looked at together.
 std::uint32_t FairWalk::best_below(const std::vector<std::uint32_t>& parents) const {
-  std::vector<std::uint32_t> first;  // whose first child is the best
+  std::vector<std::uint32_t> first;  // parents whose first child is the best
   for (const std::uint32_t p : parents) {
     if (!first.empty()) {
       const Key &a = first_of(p), &b = first_of(first[0]);
@@ -136,7 +136,7 @@ std::uint32_t FairWalk::best_below(const std::vector<std::uint32_t>& parents) co
   return user == nullptr ? best_below(accounts) : best_by_ranking();
 }
 
-// A user beside an account that it equals: its rank depends on users without waiting jobs as well.
+// For a user who ties with an account: the rank depends on users without waiting jobs, too.
 std::uint32_t FairWalk::best_by_ranking() const {
   const Key* best = nullptr;
   std::uint32_t rank = 0;
@@ -205,7 +205,7 @@ Order::Order(const Queue& queue, const ShareTree* shares, const QuotaTree* quota
   std::make_heap(heap_.begin(), heap_.end(), later);
 }
 
-// Without the lines that have been passed over: of each user the first ones.
+// Builds the tenant's users without the lines that were passed over, which are their first ones.
 void Order::build(Tenant& tenant) {
   if (std::exchange(tenant.built, true)) return;
   const PartitionQueue& queue = queue_.partition(tenant.partition);
@@ -220,7 +220,7 @@ void Order::build(Tenant& tenant) {
     if (!user.empty()) tenant.walk.offer(user.share, user.first());
 }
 
-// Before this plan has done anything.
+// The tenant's key before this plan has done anything.
 OrderKey Order::first_key(std::uint32_t t) {
   Tenant& tenant = tenants_[t];
   KnownKeys::Known& known = known_of(tenant);
@@ -313,7 +313,7 @@ void Order::pop() {
   heap_.pop_back();
 }
 
-// Until the first in the heap has its key as of now, and is not to be passed over.
+// Works until the first tenant in the heap has its key as of now and is not to be passed over.
 bool Order::settle() {
   while (!heap_.empty()) {
     const std::uint32_t t = heap_.front().tenant;
@@ -343,7 +343,7 @@ bool Order::pass_all(Tenant& tenant) {
   return passing_->all(tenant.partition);
 }
 
-// The tenant's first line; false if it is to be looked at.
+// Passes over the tenant's first line; false if the line must be looked at.
 bool Order::pass_line(std::uint32_t t) {
   Tenant& tenant = tenants_[t];
   const auto& steps = known_of(tenant).steps;

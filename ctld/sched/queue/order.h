@@ -1,14 +1,14 @@
-// Whose job comes next in a plan. The order, in full:
+// The order in which a plan looks at jobs. In full:
 //
 //   partition priority > rank of the job's class (raised by waiting) > not borrowing before
 //   borrowing, the top level of the cohorts first > share value of the cohorts and of the tenant
 //   with the job (quota.h) > Fair Tree inside the tenant (fairshare.h) > job priority > time > id
 //
-// A tenant is a partition. Each brings forward one job, the first by rank, Fair Tree and the rest;
-// tenants stand in a heap by that job. While a plan is made usage only grows, so a tenant's place
-// in the heap can only be too good: it is looked at again when it comes first (the lazy heap is
-// exact). Only tenants with waiting jobs are touched; without tenancy what is left of the order is
-// priority, time, id.
+// A tenant is a partition. Each tenant offers one job, its first by rank, Fair Tree and the rest of
+// the order; tenants stand in a heap by that job. While a plan is made usage only grows, so a
+// tenant's place in the heap can only be too good: it is computed again when the tenant comes first
+// (so the lazy heap is exact). Only tenants with waiting jobs are touched. Without a tenancy the
+// order is priority, time, id.
 #pragma once
 
 #include <array>
@@ -22,18 +22,18 @@
 
 namespace gantry::sched {
 
-// The users of one tenant who have waiting jobs; a walk down the tree that finds the next one in
-// O(depth x log users).
+// The users of one tenant who have waiting jobs. A walk down the fair-share tree finds the next
+// user in O(depth x log users).
 class FairWalk {
  public:
   // Without a tree all users are equal.
   FairWalk(const ShareTree* tree, Instant now) : tree_(tree), now_(now), nodes_(1) {}
 
   void offer(std::uint32_t share, const Waiting& first);  // the user's first job, new or changed
-  void withdraw(std::uint32_t share);                     // has no more
-  void charged(std::uint32_t share);                      // the usage has changed
+  void withdraw(std::uint32_t share);                     // the user has no job left
+  void charged(std::uint32_t share);                      // the user's usage has changed
   [[nodiscard]] bool empty() const { return nodes_[0].children.empty(); }
-  [[nodiscard]] std::uint32_t best() const;  // whose job comes next
+  [[nodiscard]] std::uint32_t best() const;  // the user whose job comes next
 
  private:
   static constexpr std::uint32_t kTop = 0;
@@ -41,7 +41,7 @@ class FairWalk {
     std::int32_t rank = 0;
     double among = 0;  // ShareTree::among_siblings()
     bool account = false;
-    Waiting first;  // of a user
+    Waiting first;  // the user's first job, if it is a user
     std::uint32_t node = 0;
     bool operator<(const Key& b) const;
     [[nodiscard]] bool ties(const Key& o) const { return rank == o.rank && among == o.among; }
@@ -75,11 +75,11 @@ class FairWalk {
 struct Blocked {
   enum class By : std::uint8_t { room, quota, tenant_jobs, reservation };
   By by = By::room;
-  QuotaFit fit;               // by quota
-  std::uint32_t component{};  // of a heterogeneous job: whose place is not to be had
+  QuotaFit fit;               // if blocked by quota
+  std::uint32_t component{};  // of a heterogeneous job: the one that has no place
 };
 
-// One line in a plan: how far its jobs have been dealt with.
+// One line in a plan, and how far its jobs have been dealt with.
 struct LineTurn {
   std::uint32_t line = 0;
   std::uint32_t class_index = 0;
@@ -87,27 +87,27 @@ struct LineTurn {
   std::uint32_t tenant = 0;                  // its number in Order
   OrderedSlots::Cursor at;                   // the job whose turn it is
   Waiting first;                             // that job
-  std::uint32_t started = 0;                 // elements of that job (an array) dealt with
-  std::optional<OrderedSlots::Cursor> head;  // the first that must wait; set = nothing fits now
-  Waiting head_job;                          // that one
-  std::uint32_t ahead = 0;                   // of these, how many have a reservation
+  std::uint32_t started = 0;                 // elements of that job (an array) that were dealt with
+  std::optional<OrderedSlots::Cursor> head;  // the first job that must wait; set = none fits now
+  Waiting head_job;                          // the job at `head`
+  std::uint32_t ahead = 0;                   // elements of that job that got a reservation
   bool fresh = true;                         // never looked at in this plan
   bool searched = false;                     // find_place() has been asked once
   bool reserved = false;                     // the head has a reservation
-  std::uint32_t passed = 0;                  // lines of its partition that were passed over
+  std::uint32_t passed = 0;                  // lines of its partition passed over before it
   std::uint32_t blocked = 0;  // why the head must wait: see Draft::block(), from 1 on
 };
 
-// What the order needs to know of a line's class.
+// The standing of a line's class towards its quota, as the order needs it.
 struct QuotaStanding {
   std::uint32_t quota_node = kNoIndex;  // kNoIndex: no quota
-  QuotaNeed need;                       // at least
+  QuotaNeed need;                       // the least that a job takes
   std::uint32_t levels = 0;             // QuotaFit::levels
 };
 
-// What the best job of a partition brings to the order.
+// The key of a partition's best job in the order.
 struct OrderKey {
-  static constexpr std::size_t kLevels = 6;  // of cohorts and tenant that are compared
+  static constexpr std::size_t kLevels = 6;  // levels of cohorts and tenant that are compared
   std::uint32_t priority = 0;
   std::int32_t rank = 0;
   std::uint32_t levels = 0;
@@ -117,7 +117,7 @@ struct OrderKey {
   std::uint64_t version = 0;
 };
 
-// A line of a partition, where it stands among the others when nothing starts.
+// A line of a partition, noted in the order that holds while nothing starts.
 struct Step {
   Waiting first;
   std::uint32_t share = kNoShare;
@@ -125,8 +125,8 @@ struct Step {
   QuotaNeed need;
 };
 
-// The order of partitions' lines, and the keys of the first, from plan to plan: while nothing of
-// what they are made of has changed.
+// Keeps the order of each partition's lines, and the key of its first line, from plan to plan, as
+// long as nothing that they depend on has changed.
 class KnownKeys {
  public:
   void forget() { keys_.clear(); }
@@ -138,8 +138,8 @@ class KnownKeys {
   friend class Order;
   struct Known {
     bool known = false;
-    Instant at{};                 // of the fair share
-    std::optional<ShareId> root;  // of its users
+    Instant at{};                 // time of the usage for the fair share
+    std::optional<ShareId> root;  // the root of its users
     std::uint64_t shares = 0;     // ShareTree::version()
     OrderKey key;
     std::uint32_t quota_node = kNoIndex;
@@ -153,21 +153,21 @@ class Order {
  public:
   using Standings =
       std::function<QuotaStanding(std::uint32_t partition, std::uint32_t class_index)>;
-  // Which partitions and lines a plan passes over, since none of their jobs can start.
+  // Tells which partitions and lines a plan passes over because none of their jobs can start.
   struct Passing {
-    // May all lines of the partition that are left be passed over? The answer may only become true
-    // when failures() or the usage has grown.
+    // True: all remaining lines of the partition may be passed over. The answer may become true
+    // only when failures() or the usage has grown.
     std::function<bool(std::uint32_t partition)> all;
     std::function<std::uint64_t()> failures;
-    std::function<bool(std::uint32_t partition)> lines;  // may be passed over one by one
+    std::function<bool(std::uint32_t partition)> lines;  // its lines may be passed over one by one
     std::function<bool(std::uint32_t partition, const Step&)> line;
   };
-  // Usage for the fair share is that at the last multiple of this, so that what is known of the
-  // order lasts that long.
+  // The fair share uses the usage at the last multiple of this time, so that what is known of the
+  // order stays valid for that long.
   static constexpr Duration kShareStep = seconds(5);
 
   // `shares` may be null: no fair share. `quota` may be null: no quota. `busy`: the partitions to
-  // go through. `passing`: null if nothing is passed over.
+  // go through. `passing`: nullopt if nothing is passed over.
   Order(const Queue& queue, const ShareTree* shares, const QuotaTree* quota, Instant now,
         Standings standings, KnownKeys& keys, const std::vector<std::uint32_t>& busy,
         std::optional<Passing> passing);
@@ -175,19 +175,19 @@ class Order {
   // Partition priority and rank of the job that comes next; nullopt: there is none.
   [[nodiscard]] std::optional<std::pair<std::uint32_t, std::int32_t>> front();
   std::optional<LineTurn> next();
-  // Exactly one of these follows each next(): the line has more jobs, or not.
+  // Exactly one of these must follow each next(): again() if the line has more jobs, else done().
   void again(const LineTurn& turn);
   void done(const LineTurn& turn);
-  // The turn's line has started a job: its user's and its tenant's usage have grown.
+  // The turn's line has started a job, so the usage of its user and its tenant has grown.
   void started(const LineTurn& turn);
-  void usage_grew() { ++version_; }  // of some tenant's quota
-  // A note of where the line stands, made at its first turn for the next plan, if that wants one.
-  // nullopt: a Step cannot say it.
+  void usage_grew() { ++version_; }  // the use of some tenant's quota has grown
+  // A note of the line's place, made at its first turn for the next plan, if that plan wants one.
+  // nullopt: a Step cannot describe it.
   [[nodiscard]] bool wants_note(const LineTurn& turn) const { return tenants_[turn.tenant].noting; }
   void note(const LineTurn& turn, std::optional<Step> step);
 
-  // The rest of the lines that had been looked at already, but of partitions that were passed over;
-  // for the end of a plan.
+  // Lines that were looked at and have more jobs, except lines of partitions that were passed over.
+  // Call it at the end of a plan.
   std::vector<LineTurn> drain();
 
  private:
@@ -207,12 +207,12 @@ class Order {
     std::uint32_t priority = 0;
     FairWalk walk;
     std::vector<User> users;                  // by share
-    bool built = false;                       // these two
-    bool skipped = false;                     // all of it or all the rest
-    bool stepping = false;                    // so far its lines have been passed over
-    bool noting = false;                      // its lines, for the next plan
+    bool built = false;                       // walk and users are built
+    bool skipped = false;                     // all of its lines, or all the rest, are passed over
+    bool stepping = false;                    // so far all its lines were passed over
+    bool noting = false;                      // its lines are noted for the next plan
     std::uint32_t step = 0;                   // lines that were passed over
-    std::uint64_t failures = 0, version = 0;  // when last asked whether to pass over all of it
+    std::uint64_t failures = 0, version = 0;  // at the last question whether to pass over all of it
   };
   static bool later(const OrderKey& a, const OrderKey& b);
   void build(Tenant& tenant);
@@ -239,7 +239,7 @@ class Order {
   const std::optional<Passing> passing_;
   std::vector<Tenant> tenants_;
   std::vector<OrderKey> heap_;
-  std::uint64_t version_ = 0;  // of the usage
+  std::uint64_t version_ = 0;  // changes when usage grows
 };
 
 }  // namespace gantry::sched

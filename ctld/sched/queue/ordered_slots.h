@@ -1,7 +1,7 @@
 // An ordered list of slot numbers (u32) that knows positions: insert, erase and "how many are
-// before" in O(log n) comparisons, appending and taking the first in O(1) amortised, about 5 bytes
-// per element. The records themselves lie elsewhere; the order is given with each call as
-// less(slot, slot), a strict total order that must not change while a slot is in the list.
+// before" take O(log n) comparisons, appending and taking the first O(1) amortised; an element
+// takes about 5 bytes. The records themselves lie elsewhere. Each call gets the order as less(slot,
+// slot), a strict total order that must not change while a slot is in the list.
 //
 // Three fixed levels: groups of leaves of slots. A leaf holds kLeaf slots, a group kGroup leaves;
 // groups are a plain vector, so a million elements are some 60 groups.
@@ -35,7 +35,7 @@ class OrderedSlots {
   [[nodiscard]] std::uint32_t operator[](Cursor c) const {
     return groups_[c.group].leaves[c.leaf][c.at];
   }
-  // `n` places further, or less where a leaf ends: whose record a walk will want soon.
+  // The slot `n` places further, or fewer if the leaf ends: a walk will soon need its record.
   [[nodiscard]] std::uint32_t soon(Cursor c, std::size_t n) const {
     const Leaf& leaf = groups_[c.group].leaves[c.leaf];
     return leaf[std::min(c.at + n, leaf.size() - 1)];
@@ -88,7 +88,7 @@ class OrderedSlots {
     return groups_.empty() ? Cursor{} : settle(find(before));
   }
 
-  // How many elements stand in front of the place.
+  // The number of elements in front of the place.
   [[nodiscard]] std::size_t position(Cursor c) const {
     std::size_t n = c.at;
     for (std::size_t g = 0; g < c.group; ++g) n += groups_[g].count;
@@ -104,8 +104,8 @@ class OrderedSlots {
     std::size_t count = 0;
   };
 
-  // The first element that is not `before`, or one past the end of the very last leaf; of several
-  // ways to write a place between two leaves it takes the end of the earlier one.
+  // The first element that is not `before`, or one past the end of the very last leaf. A place
+  // between two leaves is given as the end of the earlier one.
   template <class Before>
   Cursor find(Before&& before) const {
     const auto last_starting_before = [&](std::size_t n, auto&& first_of) {
@@ -141,7 +141,7 @@ class OrderedSlots {
     return {c.group + 1, 0, 0};
   }
 
-  // Lists mostly grow at their end: there a full leaf stays full and a new one begins.
+  // Lists mostly grow at their end, so a full leaf there stays full and a new one begins.
   template <class T>
   static std::size_t keep_of(const std::vector<T>& full, bool at_end) {
     return at_end ? full.size() - 1 : full.size() / 2;

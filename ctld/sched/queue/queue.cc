@@ -104,7 +104,7 @@ void Queue::add(const JobQueued& change, const PartitionChanged& partition) {
     if (w.rank == change.rank && w.priority == change.priority && w.since == change.queued_since &&
         w.own_priority == change.own_priority && line.share == share_of(change) &&
         classes_[line.class_index]->key == change.key) {
-      w.startable = change.startable;  // the way of an array: one element less each time
+      w.startable = change.startable;  // usual for an array: one element less each time
       return;
     }
     remove(change.job);
@@ -230,7 +230,7 @@ void Queue::unplace(std::uint32_t index) {
   if (user->second.empty()) users.erase(user);
 }
 
-// A class that has run empty is kept for a while: the next job of the kind is probably on its way.
+// A class without jobs is kept for a while, as the next job of its kind will probably come soon.
 void Queue::retire(std::uint32_t c) {
   if (!std::exchange(classes_[c]->listed_idle, true)) idle_.push_back(c);
   if (idle_.size() <= kMaxIdleClasses) return;

@@ -30,11 +30,11 @@ struct Waiting {
   std::uint32_t startable = 0;  // elements of an array that may start now
   std::uint32_t line = 0;
   std::int32_t rank = 0;
-  bool raised = false;            // the rank, by waiting
-  std::int64_t own_priority = 0;  // of the priority what counts among its tenant's jobs only
+  bool raised = false;            // the rank was raised by waiting
+  std::int64_t own_priority = 0;  // the part of priority that counts only inside its tenant
 };
 
-// The order within a partition, but for fair share between its users.
+// The order within a partition, except for fair share between its users.
 inline bool before(const Waiting& a, const Waiting& b) {
   if (a.rank != b.rank) return a.rank > b.rank;
   if (a.priority != b.priority) return a.priority > b.priority;
@@ -42,8 +42,8 @@ inline bool before(const Waiting& a, const Waiting& b) {
   return a.job < b.job;
 }
 
-// The order between the first jobs of queues, which may be of several tenants: what a tenant says
-// of its own jobs is no matter between them.
+// The order between the first jobs of queues, which may belong to several tenants. What a tenant
+// adds to the priority of its own jobs does not count between tenants.
 inline bool before_others(const Waiting& a, const Waiting& b) {
   if (a.rank != b.rank) return a.rank > b.rank;
   const std::int64_t of_a = a.priority - a.own_priority, of_b = b.priority - b.own_priority;
@@ -52,7 +52,7 @@ inline bool before_others(const Waiting& a, const Waiting& b) {
   return a.job < b.job;
 }
 
-// Records in blocks that never move, so that growing never copies a million of them.
+// Keeps records in blocks that never move, so that growing never copies a million of them.
 class WaitingPool {
  public:
   std::uint32_t add(const Waiting& w);
@@ -70,12 +70,12 @@ class WaitingPool {
   std::uint32_t used_ = 0;
 };
 
-// Job id -> slot: open addressing over the pool's own ids, 4 bytes a bucket.
+// Maps a job id to its slot: open addressing over the pool's own ids, 4 bytes a bucket.
 class JobIndex {
  public:
   [[nodiscard]] std::optional<std::uint32_t> find(JobId job, const WaitingPool& pool) const;
   void insert(std::uint32_t slot, const WaitingPool& pool);  // its job must be absent
-  void erase(JobId job, const WaitingPool& pool);            // must be there
+  void erase(JobId job, const WaitingPool& pool);            // its job must be there
   [[nodiscard]] std::size_t bytes() const { return buckets_.size() * sizeof(std::uint32_t); }
 
  private:
@@ -86,38 +86,40 @@ class JobIndex {
   std::size_t used_ = 0;
 };
 
-// Can a class start at all, with all jobs gone? Kept per class until nodes or partitions change.
+// Whether a class can start at all, with all jobs gone. It is kept until nodes or partitions
+// change.
 struct Standing {
   std::uint64_t generation = 0;  // of the replica; 0 = never computed
-  Verdict verdict;               // none = it can
+  Verdict verdict;               // Reason::none = it can
 };
 
 // Nodes of a set that have one flavor.
 struct NodeChoice {
   std::uint32_t flavor = 0;    // index into Tenancy::flavors; 0 = nodes without one of their own
-  std::uint32_t node_set = 0;  // equal to the class's if that has no other choice
+  std::uint32_t node_set = 0;  // the class's own set if there is no other choice
 };
 
-// What a plan asks of every line stands first, and so together in memory.
+// The members that a plan reads of every line come first, so that they lie together in memory.
 struct JobClass {
   std::uint32_t index = 0;  // Queue::job_class()
-  std::uint32_t lines = 0;  // with jobs
+  std::uint32_t lines = 0;  // lines with jobs
   Standing standing;
   Resources least;                      // a job of it takes at least this
-  std::vector<NodeChoice> choices;      // with all required nodes, where any are
+  std::vector<NodeChoice> choices;      // those with all required nodes, if it names any
   std::uint32_t node_set = 0;           // see eligible.h; valid with standing.generation
   std::vector<std::uint32_t> required;  // node numbers, sorted; valid with standing.generation
-  // Numbers of RequestKeys, by choice of nodes; empty: where a job of the class finds no place,
-  // that says nothing of other classes, nor of later plans.
+  // Numbers of RequestKeys, by choice of nodes. Empty: when a job of the class finds no place, that
+  // says nothing about other classes or later plans.
   std::vector<std::uint32_t> requests;
   std::uint64_t requests_generation = 0;  // 0 = never made
   ClassKey key;
   Demand demand;
-  // The last verdict that a plan has given, if plans give only news (Policy::everything).
+  // The last verdict that a plan has given. It is kept while plans give only news
+  // (Policy::everything).
   struct Told {
     JobId head{};
     Verdict of_head, of_rest;
-    std::uint64_t changes = 0;  // PartitionQueue::changes, where of_rest follows from the queue
+    std::uint64_t changes = 0;  // PartitionQueue::changes, if of_rest depends on the queue
   };
   Told told;
   bool listed_idle = false;  // in Queue's list of classes that have run empty
@@ -131,7 +133,7 @@ struct Line {
   OrderedSlots jobs;
 };
 
-// Where a line stands among those of its user: by its first job.
+// The place of a line among the lines of its user: by its first job.
 struct LinePlace {
   Waiting first;
   friend bool operator<(const LinePlace& a, const LinePlace& b) { return before(a.first, b.first); }
@@ -143,23 +145,23 @@ struct PartitionQueue {
   std::uint32_t priority = 0;
   std::uint64_t changes = 0;             // jobs that have come or gone
   OrderedSlots jobs;                     // of all users
-  std::map<std::uint32_t, Lines> users;  // by ShareId; kNoShare: of no tenant. None empty
+  std::map<std::uint32_t, Lines> users;  // by ShareId; kNoShare: no tenant. No entry is empty
 };
 
 class Queue {
  public:
   static constexpr std::size_t kMaxIdleClasses = 4096;
 
-  void add(const JobQueued& change, const PartitionChanged& partition);  // or change
-  void remove(JobId job);                                                // absent: nothing
+  void add(const JobQueued& change, const PartitionChanged& partition);  // adds or changes
+  void remove(JobId job);                                                // does nothing if absent
   void partition_changed(const PartitionChanged& partition);
 
   [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] const Waiting& operator[](std::uint32_t slot) const { return pool_[slot]; }
   [[nodiscard]] JobClass& job_class(std::uint32_t index) { return *classes_[index]; }
   [[nodiscard]] const JobClass& job_class(std::uint32_t index) const { return *classes_[index]; }
-  [[nodiscard]] std::size_t classes() const { return classes_.size(); }  // indexes are smaller
-  // Its slot; nullopt: it does not wait.
+  [[nodiscard]] std::size_t classes() const { return classes_.size(); }  // every index is smaller
+  // The job's slot; nullopt: the job does not wait.
   [[nodiscard]] std::optional<std::uint32_t> find(JobId job) const {
     return index_.find(job, pool_);
   }
@@ -167,10 +169,10 @@ class Queue {
   // Partitions with waiting jobs, by number.
   [[nodiscard]] const std::vector<std::uint32_t>& busy() const { return busy_; }
   [[nodiscard]] const PartitionQueue& partition(std::uint32_t id) const { return partitions_[id]; }
-  // Waiting jobs of the partition in front of this one (an array counts as one).
+  // How many waiting jobs of the partition are in front of this one (an array counts as one).
   [[nodiscard]] std::size_t in_front_of(const Waiting& job, PartitionId partition) const;
 
-  [[nodiscard]] std::size_t bytes() const;  // what a waiting job costs here, times their number
+  [[nodiscard]] std::size_t bytes() const;  // memory of all waiting jobs
   [[nodiscard]] std::string audit() const;  // "" or the first thing that is wrong
 
  private:
@@ -178,7 +180,7 @@ class Queue {
   std::uint32_t line_for(std::uint32_t class_index, std::uint32_t share);
   void link(std::uint32_t slot);
   void unlink(std::uint32_t slot);
-  void place(std::uint32_t line);  // among its user's lines, by its first job
+  void place(std::uint32_t line);  // puts it among its user's lines, by its first job
   void unplace(std::uint32_t line);
   void retire(std::uint32_t class_index);
   [[nodiscard]] PartitionQueue& queue_of(const Line& line) {

@@ -1,10 +1,11 @@
-// What a placement can tell apart, across partitions: classes that ask the same of the same nodes
-// have one demand id, whoever they belong to; with the same limit and flavor they have one request.
-// What one of them has learnt in a plan holds for all.
+// Requests, across partitions. Classes that ask the same of the same nodes have one demand id,
+// whoever owns them; with the same limit and flavor they have one request. What a plan has learnt
+// about one of them holds for all.
 //
-// That a request found no place stays true until room grows on some node: reopen() says where. It
-// is known for jobs of the place in the order (partition priority, rank) that it failed at, and of
-// lower ones: of those more reservations stand in the way, of higher ones perhaps fewer.
+// A request that found no place stays failed until room grows on some node; reopen() is told which.
+// The failure counts for jobs at the place in the order (partition priority, rank) where it was
+// noted, and for lower places: more reservations stand in their way. For higher places perhaps
+// fewer do.
 #pragma once
 
 #include <map>
@@ -19,7 +20,7 @@
 
 namespace gantry::sched {
 
-// Partition priority and rank: reservations of a higher place stand before everything of a lower
+// Partition priority and rank: reservations of a higher place come before everything of a lower
 // one.
 using Place = std::pair<std::uint32_t, std::int32_t>;
 
@@ -28,7 +29,7 @@ struct RequestKey {
   std::uint32_t nodes = 0;  // see nodes_of()
   Demand demand;
   std::optional<Duration> limit;  // unset = unlimited
-  QuotaNeed need;                 // at least
+  QuotaNeed need;                 // the least need of its classes
   bool failed = false;
   Place failed_at;
 };
@@ -37,7 +38,7 @@ class RequestKeys {
  public:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
-  // Numbers are valid until begin() says otherwise.
+  // Numbers stay valid until begin() gets another generation.
   void begin(std::uint64_t generation);  // of Eligible: its sets and their numbers
   [[nodiscard]] std::uint64_t generation() const { return generation_; }
 
@@ -51,14 +52,15 @@ class RequestKeys {
   void forget_failures();
   void failed(std::uint32_t request, Place place);
   [[nodiscard]] std::uint64_t failures() const { return count_; }  // noted so far
-  // Noted of the request itself.
+  // A failure of the request itself was noted, at this place or at a higher one.
   [[nodiscard]] bool fails(std::uint32_t request, Place place) const {
     return requests_[request].failed && place <= requests_[request].failed_at;
   }
-  // The request is noted to fail, or one that asks for no more is.
+  // A failure of the request, or of one that asks for no more, was noted.
   bool known_to_fail(std::uint32_t request, Place place);
 
-  // Room has grown on the node: of which requests that are noted to fail could(request) be?
+  // Room has grown on the node: clears the failures of requests on it for which could(request) is
+  // true; returns true if there were any.
   template <class Could>
   bool reopen(std::uint32_t node, Could&& could) {
     bool some = false;
@@ -71,7 +73,7 @@ class RequestKeys {
   }
 
  private:
-  static constexpr std::size_t kMaxFailures = 64;  // by nodes
+  static constexpr std::size_t kMaxFailures = 64;  // for each set of nodes
   using Key = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t,
                          std::uint32_t, MemoryRule, std::int64_t, std::int64_t, std::uint32_t, bool,
                          GresAmounts>;

@@ -1,4 +1,4 @@
-// What a grant takes, in the units of quota and charges.
+// The amount that a grant takes, in the units of quota and charges.
 #pragma once
 
 #include "common/resources/resources.h"

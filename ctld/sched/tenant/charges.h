@@ -1,6 +1,6 @@
-// What runs, charged to the tenants' quota: follows placements, partitions (whose tenant), nodes
-// (which flavor) and the tenancy itself. What a job took is remembered as it was charged, so giving
-// it back is the exact inverse.
+// The charges of running jobs to the quota of their tenants. They follow placements, the tenant of
+// each partition, the flavor of each node, and the tenancy itself. The charge of a job is
+// remembered as it was made, so giving it back is the exact inverse.
 #pragma once
 
 #include <map>
@@ -23,23 +23,23 @@ class Charges {
   void tenancy_changed(TenancyPtr tenancy);
   void partition_changed(const PartitionChanged& partition);
   void node_changed(const NodeChanged& node);
-  void place(const JobPlaced& job);  // of a known job: replaces
+  void place(const JobPlaced& job);  // replaces the charge of a job that is known
   void release(JobId job, NodeId node);
   void set_end(JobId job, std::optional<Instant> ends_by);
-  void settle();  // counts anew if it must; before the tree is used
+  void settle();  // call it before the tree is used; counts anew if needed
 
-  // No tenants: nothing below is of any use.
+  // True: there are no tenants, and the functions below have nothing to tell.
   [[nodiscard]] bool none() const { return tree_->size() == 0; }
   [[nodiscard]] QuotaTree& tree() { return *tree_; }
   [[nodiscard]] const QuotaTree& tree() const { return *tree_; }
-  // kNoIndex: the partition is no tenant's.
+  // kNoIndex: the partition belongs to no tenant.
   [[nodiscard]] std::uint32_t quota_node(PartitionId partition) const {
     return partition.value() < tenants_.size() ? tenants_[partition.value()] : kNoIndex;
   }
   [[nodiscard]] std::uint32_t flavor(std::uint32_t node) const {
     return node < flavors_.size() ? flavors_[node] : 0;
   }
-  // By node of the quota tree.
+  // The jobs that run, by node of the quota tree.
   [[nodiscard]] std::uint32_t running(std::uint32_t tenant) const {
     return static_cast<std::uint32_t>(jobs_of_[tenant].size());
   }
@@ -50,9 +50,10 @@ class Charges {
   [[nodiscard]] const std::vector<RunningJob>& jobs_of(std::uint32_t tenant) const {
     return jobs_of_[tenant];
   }
-  // Tenants with running jobs at the node or below it, by number: idle ones cost nothing.
+  // The tenants with running jobs at the node or below it, by number. Idle tenants cost no time.
   [[nodiscard]] std::vector<std::uint32_t> busy_below(std::uint32_t node) const;
-  // What the job takes, one need for each flavor; and when its limit ends it.
+  // needs_of: the amounts that the job takes, one for each flavor; none if the job is not known.
+  // tenant_of and ends_by (the end by its limit) need a job that is known.
   [[nodiscard]] std::vector<QuotaNeed> needs_of(JobId job) const;
   [[nodiscard]] std::uint32_t tenant_of(JobId job) const { return held_.at(job).tenant; }
   [[nodiscard]] std::optional<Instant> ends_by(JobId job) const { return held_.at(job).ends_by; }

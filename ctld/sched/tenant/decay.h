@@ -1,9 +1,9 @@
-// Usage that decays with a half-life H, exactly and without a periodic pass: with
-// lambda = ln 2 / H, of an amount A at time t0 and a constant rate R since,
+// Usage decays with a half-life H, exactly and without a periodic pass. With lambda = ln 2 / H, an
+// amount A at time t0 and a constant rate R since then, the amount at time t is
 //
 //   A(t) = A exp(-lambda dt) + (R / lambda) (1 - exp(-lambda dt)),   dt = t - t0
 //
-// the solution of dA/dt = R - lambda A. Splitting the interval anywhere gives the same value.
+// This solves dA/dt = R - lambda A. Splitting the interval anywhere gives the same value.
 #pragma once
 
 #include <cmath>

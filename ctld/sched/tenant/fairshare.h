@@ -1,14 +1,14 @@
-// Fair share inside a tenant: usage that decays, and the order of projects and users by it.
+// Fair share inside a tenant: usage that decays (exactly, without a periodic pass: decay.h), and
+// the order of projects and users by that usage.
 //
-// Decay is exact, without a periodic pass: decay.h.
-//
-// The order is Fair Tree (Slurm's documentation, "Fair Tree Fairshare Algorithm"): siblings by
+// The order is Fair Tree (Slurm's documentation, "Fair Tree Fairshare Algorithm"). Siblings have
 //
 //   LF = (shares / shares of all siblings) / (usage / usage of the parent)
 //
-// the higher first; no shares gives 0, no usage infinity. Who beats a sibling beats everyone below
-// it. Equal siblings: users share a rank; the children of equal accounts are ranked together; a
-// user equal to an account has the rank of the account's best user.
+// and the higher LF comes first. A node without shares has 0, a node without usage infinity. A node
+// that beats a sibling beats all nodes below that sibling. Equal siblings: users share a rank; the
+// children of equal accounts are ranked together; a user equal to an account has the rank of the
+// account's best user.
 //
 // Usage here is the decayed amount plus the present rate times kEntryCharge, so that a burst of
 // starts is seen at once; when a job ends, that part is gone again.
@@ -26,12 +26,12 @@ namespace gantry::sched {
 
 inline constexpr Duration kEntryCharge = minutes(5);  // Kueue's and Slurm's sampling period
 
-// Charge units per second of a job that takes this; charges of its flavor.
+// The charge units per second of a job with this need, by the charges of its flavor.
 double charge_rate(const Tenancy& tenancy, const QuotaNeed& need);
 
 struct FairRank {
   ShareId leaf;
-  std::uint32_t rank = 0;  // of n leaves: n is the best; equal ones share the better one
+  std::uint32_t rank = 0;  // n (the number of leaves) is the best; equals share the better one
   double level = 0;        // LF among its siblings
 };
 
@@ -47,24 +47,24 @@ class ShareTree {
   [[nodiscard]] std::optional<ShareId> parent(ShareId id) const { return at(id).parent; }
   [[nodiscard]] const std::vector<ShareId>& children(ShareId id) const { return at(id).children; }
   [[nodiscard]] ShareId root_of(ShareId id) const;
-  // Of changes in the tree below (and at) this root.
+  // Counts the changes of nodes in the tree of this root.
   [[nodiscard]] std::uint64_t version(ShareId root) const { return at(root).version; }
 
   // Usage for the order, as of `now`.
   [[nodiscard]] double usage(ShareId id, Instant now) const;
-  // shares / usage: orders siblings as LF does.
+  // shares / usage: it orders siblings as LF does.
   [[nodiscard]] double among_siblings(ShareId id, Instant now) const;
   // LF; comparable between children of different parents.
   [[nodiscard]] double level(ShareId id, Instant now) const;
 
-  // A plan in the making: the leaf and all above it have this much more rate, until forget_plan().
+  // For a plan that is being made: adds the rate to the leaf and all nodes above it, until
+  // forget_plan().
   void charge(ShareId leaf, double rate);
   void forget_plan();
 
-  // Every leaf below `root`, best first. For display and for tests; O(n log n).
+  // Every leaf below `root`, best first. It is for display and for tests; O(n log n).
   [[nodiscard]] std::vector<FairRank> ranking(ShareId root, Instant now) const;
-  // Is `leaf` among the best leaves below these, by LF alone? Needed where a user equals an
-  // account.
+  // True if `leaf` is one of the best leaves below `accounts`, by LF alone.
   [[nodiscard]] bool is_best(ShareId leaf, const std::vector<ShareId>& accounts, Instant now) const;
 
  private:
@@ -75,7 +75,7 @@ class ShareTree {
     std::uint64_t shares_below = 0;  // of its children
     DecayedUsage usage;
     double planned = 0;         // rate added by charge()
-    std::uint64_t version = 0;  // of a root
+    std::uint64_t version = 0;  // the number of changes, of a root
     std::vector<ShareId> children;
   };
   struct Ranked {

@@ -9,7 +9,7 @@
 namespace gantry::sched {
 namespace {
 
-// kUnlimited stays what it is; nothing else comes near it.
+// Adds amounts: kUnlimited stays kUnlimited, and an overflow saturates.
 std::int64_t plus(std::int64_t a, std::int64_t b) {
   if (a == kUnlimited || b == kUnlimited) return kUnlimited;
   std::int64_t sum = 0;
@@ -124,7 +124,7 @@ std::int64_t QuotaTree::local(std::uint32_t node, std::uint32_t flavor, Resource
 void QuotaTree::fit_cell(std::uint32_t tenant, std::uint32_t flavor, std::size_t r,
                          std::int64_t need, QuotaFit& fit) const {
   if (need == 0) return;
-  std::int64_t here = need;  // what reaches this node from below
+  std::int64_t here = need;  // the part of the need that reaches this node from below
   for (std::uint32_t n = tenant; n != kNoIndex && here > 0; n = tenancy_->nodes[n].parent) {
     const Cell& c = cell(n, flavor, r);
     if (c.local == kUnlimited) return;

@@ -1,6 +1,7 @@
-// Quota of tenants in cohorts: nominal, borrowing limit, lending limit, as Kueue defines them
-// (Kueue KEP-79, "hierarchical cohorts"; pkg/cache/scheduler/resource_node.go). Per tree node n and
-// cell (flavor, resource), with usage(n) of everything below n that is not covered there:
+// Quota of tenants in cohorts: nominal quota, borrowing limit, lending limit, as Kueue defines them
+// (Kueue KEP-79, "hierarchical cohorts"; pkg/cache/scheduler/resource_node.go). For each tree node
+// n and cell (flavor, resource), where usage(n) counts what the nodes below n do not cover
+// themselves:
 //
 //   local(n)     = lending limit set ? max(0, subtree(n) - lending limit) : 0   kept from others
 //   subtree(n)   = nominal(n) + sum over children c of (subtree(c) - local(c))
@@ -10,9 +11,10 @@
 //                  local_free + min(available(parent), subtree(n) - local(n)
 //                                   - max(0, usage(n) - local(n)) + borrowing limit)
 //
-// available() below zero is over-admitted (quota was cut), no error; what a node keeps to itself
-// can be used even then. A node without a limit in a cell keeps it to itself: it neither lends nor
-// borrows there. Integers that saturate at kUnlimited; adding and removing cost O(depth) per cell.
+// A negative available() is no error: the quota was cut below what runs. What a node keeps to
+// itself can be used even then. A node without a limit in a cell keeps the cell to itself: it
+// neither lends nor borrows there. Amounts are integers that saturate at kUnlimited; adding and
+// removing cost O(depth) per cell.
 #pragma once
 
 #include <cstdint>
@@ -25,28 +27,28 @@
 
 namespace gantry::sched {
 
-// What a job takes or would take, by flavor. Flavor 0 holds the whole; see FlavorLimits.
+// The amount that a job takes or would take. It also counts in flavor 0, "all": see FlavorLimits.
 struct QuotaNeed {
-  std::uint32_t flavor = 0;  // of all its nodes; 0 = none of its own
+  std::uint32_t flavor = 0;  // the flavor of all its nodes; 0 = only "all flavors"
   Resources amount;
   friend bool operator==(const QuotaNeed&, const QuotaNeed&) = default;
 };
 
 struct QuotaCell {
-  std::uint32_t node = kNoIndex;  // where on the path to the root it does not fit
+  std::uint32_t node = kNoIndex;  // the node on the path to the root where it does not fit
   std::uint32_t flavor = 0;
   Resource resource = Resource::gpu;
 };
 
-// How a need stands towards a tenant's quota.
+// Whether a need fits a tenant's quota, and what it would borrow.
 struct QuotaFit {
   bool fits = false;
   bool borrows = false;           // somewhere on the path
-  std::uint32_t levels = 0;       // bit 31 - k: borrows k steps below the root; smaller is lower
+  std::uint32_t levels = 0;       // bit 31 - k: borrows k steps below the root; less is better
   std::optional<QuotaCell> cell;  // why it does not fit
-  std::int64_t would_use = 0;     // in that cell, at that node, with the need
-  std::int64_t limit = 0;         // what it may use there (nominal plus borrowing), or is left
-  bool tenant_limit = false;      // the tenant's own limit, not the cohort's being used up
+  std::int64_t would_use = 0;     // usage of that cell at that node, with the need
+  std::int64_t limit = 0;         // the most that may be used there (nominal plus borrowing)
+  bool tenant_limit = false;      // the limit is the tenant's own, not a cohort's
 };
 
 class QuotaTree {
@@ -61,32 +63,34 @@ class QuotaTree {
   void remove(std::uint32_t node, const QuotaNeed& need);  // exact inverse
 
   [[nodiscard]] std::int64_t available(std::uint32_t node, std::uint32_t flavor, Resource r) const;
-  // available() as if nothing ran anywhere: more can never start.
+  // available() as if nothing ran anywhere; a larger need can never start.
   [[nodiscard]] std::int64_t potential(std::uint32_t node, std::uint32_t flavor, Resource r) const;
   [[nodiscard]] std::int64_t usage(std::uint32_t node, std::uint32_t flavor, Resource r) const;
   [[nodiscard]] std::int64_t subtree(std::uint32_t node, std::uint32_t flavor, Resource r) const;
   [[nodiscard]] std::int64_t local(std::uint32_t node, std::uint32_t flavor, Resource r) const;
 
   [[nodiscard]] QuotaFit fit(std::uint32_t tenant, const QuotaNeed& need) const;
-  // The first cell in which the need is more than potential(); nothing = it can fit one day.
+  // The first cell in which the need is more than potential(); nullopt = it can fit one day.
   [[nodiscard]] std::optional<QuotaCell> never_fits(std::uint32_t tenant,
                                                     const QuotaNeed& need) const;
 
-  // How much of what can be lent the node would hold beyond its own, in millionths over its weight:
+  // The part of the lendable quota that the node would borrow, in millionths, divided by its
+  // weight:
   //   max over r of borrowed(n, r) / lendable(r), borrowed = sum over flavors of
   //   max(0, usage + need - subtree), lendable = sum over flavors of potential(parent)
-  // 0 = borrows nothing. With a weight of 0 more than any other, and unweighted among those.
+  // 0 = it borrows nothing. A node of weight 0 has a larger value than all others; two such nodes
+  // compare without their weights.
   [[nodiscard]] std::int64_t share_value(std::uint32_t node, const QuotaNeed& need) const;
-  // Of the nodes on the way to the tenant, from the root's child down, as many as there is room
-  // for.
+  // Fills `values` with the share values of the nodes from the root's child down to the tenant, as
+  // many as there is room for.
   void share_values(std::uint32_t tenant, const QuotaNeed& need,
                     std::span<std::int64_t> values) const;
 
-  // Grows with every change of the usage at the tenant or in a cohort above it, the root left
-  // aside: while it stays, so do QuotaFit::levels and share_values().
+  // Grows with every change of usage at the tenant or in a cohort above it, except the root. While
+  // it is the same, QuotaFit::levels and share_values() are the same.
   [[nodiscard]] std::uint64_t stamp(std::uint32_t tenant) const;
 
-  // Usage of every node equals the sum over `uses`, counted anew; "" or the first that is wrong.
+  // Checks that the usage of every node is the sum over `uses`; returns "" or the first difference.
   [[nodiscard]] std::string audit(
       const std::vector<std::pair<std::uint32_t, QuotaNeed>>& uses) const;
 
@@ -109,7 +113,7 @@ class QuotaTree {
 
   TenancyPtr tenancy_;
   std::vector<Cell> cells_;             // by node, flavor, resource
-  std::vector<std::int64_t> lendable_;  // by node, resource: what its parent can lend
+  std::vector<std::int64_t> lendable_;  // by node, resource: the most that its parent can lend
   std::vector<std::uint32_t> depth_;
   std::vector<std::uint64_t> stamps_;  // by node: when its usage changed last
   std::uint64_t changes_ = 0;

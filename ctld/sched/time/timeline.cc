@@ -133,7 +133,7 @@ void Timeline::sort_freed() {
 
 void Timeline::take_off(Checkpoint& point, const Room& need) {
   point.spare -= need;
-  // A node that shrank under its jobs may have less than nothing of what is not asked for.
+  // A node that shrank under its jobs may have negative amounts of what is not asked for.
   const auto there = [](auto spare, auto asked) {
     return asked == decltype(asked){} || spare >= decltype(spare){};
   };
@@ -210,7 +210,7 @@ void Timeline::lift(JobId job, Instant start, const std::vector<Share>& shares) 
     for (Checkpoint& c : ahead.checkpoints)
       if (mine->from <= c.at && c.at < mine->until) c.spare += mine->room;
     ahead.reservations.erase(mine);
-    // A checkpoint is where a reservation begins. Left behind it would not follow what changes.
+    // A checkpoint stands where a reservation begins. If it stayed here, nothing would update it.
     if (std::none_of(ahead.reservations.begin(), ahead.reservations.end(),
                      [&](const Held& r) { return r.from == start; }))
       std::erase_if(ahead.checkpoints, [&](const Checkpoint& c) { return c.at == start; });

@@ -1,16 +1,16 @@
-// The view ahead: what is free when, going by the limits of what runs and by the plans made so far.
+// The view ahead: what is free when, by the limits of running jobs and by the plans made so far.
 //
-// Exact, without time slots: running jobs are kept in the order of their ends, and a node that a
-// plan has reserved carries a few checkpoints: the room left from each reservation's start on.
-// Between checkpoints room only grows, so the least room over a span is that at its start and at
-// the checkpoints inside it. A search for the earliest start walks the ends in order and looks only
-// at nodes where something is given back; a job that fits soon costs few steps.
+// It is exact, without time slots: running jobs are kept in the order of their ends, and a node on
+// which a plan has reserved room carries a few checkpoints: the room left from each reservation's
+// start on. Between checkpoints room only grows, so the least room over a span is that at its start
+// and at the checkpoints inside it. A search for the earliest start walks the ends in order and
+// looks only at nodes where something is given back; a job that fits soon costs few steps.
 //
-// Reservations name concrete nodes and are honoured by everyone who uses those nodes, whatever the
-// partition. They last for one plan: begin() forgets them; what is kept for longer
-// (reservations.h) is reserved again at the beginning of the next.
+// Reservations name concrete nodes and bind every job that uses those nodes, whatever the
+// partition. They last for one plan: begin() forgets them; what is kept for longer (reservations.h)
+// is reserved again at the beginning of the next plan.
 //
-// Windows close nodes: windows.h. Questions are of the job for which Windows::speak_for() was
+// Windows close nodes (windows.h). Every question is for the job for which Windows::speak_for() was
 // called.
 #pragma once
 
@@ -28,20 +28,20 @@ namespace gantry::sched {
 
 class Timeline {
  public:
-  // A job past its limit is on its way out: it is taken to end this long from now.
+  // A job past its limit is about to end: it is taken to end this long from now.
   static constexpr Duration kOverdue = seconds(1);
   static constexpr Instant kNever{std::numeric_limits<std::int64_t>::max()};
 
   Timeline(const Grid& grid, const Running& running, Windows& windows)
       : grid_(grid), running_(running), windows_(windows) {}
 
-  // A plan begins, with no reservations; questions are of jobs that name no window.
+  // Begins a plan without reservations; questions are for jobs that name no window.
   void begin(Instant now);
-  // begin(), but the reservations stay. From nodes that have changed since they must be lifted.
+  // Like begin(), but the reservations stay; the caller lifts those on nodes that have changed.
   void resume(Instant now);
-  void clear(std::uint32_t node);  // as if never reserved, if all reservations have been lifted
+  void clear(std::uint32_t node);  // as if never reserved, if no reservation is left
   template <class F>
-  void each_reserved(std::uint32_t node, F&& f) const {  // f(job)
+  void each_reserved(std::uint32_t node, F&& f) const {  // calls f(job)
     if (reserved_.test(node))
       for (const Held& r : ahead_[node].reservations) f(r.job);
   }
@@ -50,21 +50,21 @@ class Timeline {
   [[nodiscard]] bool any_reserved() const { return !reserved_nodes_.empty(); }
   [[nodiscard]] std::uint64_t reserved_word(std::size_t w) const { return reserved_.word(w); }
 
-  // Tasks that fit on the node over [from, until), if `room` is free there at `from` but for
-  // reservations. Later ends of running jobs are not needed: room only grows with them.
+  // How many tasks fit on the node over [from, until), if `room` is free there at `from`, not
+  // counting reservations. Later ends of running jobs are not needed: they only add room.
   [[nodiscard]] std::uint32_t fits(std::uint32_t node, const Demand& demand, Instant from,
                                    Instant until, const Room& room) const;
-  // fits(...) >= tasks, where only that is asked.
+  // fits(...) >= tasks, for callers that ask only that; it is cheaper.
   [[nodiscard]] bool holds(std::uint32_t node, const Demand& demand, Instant from, Instant until,
                            const Room& room, std::uint32_t tasks) const {
     return may_fit_less(node) ? fits(node, demand, from, until, room) >= tasks
                               : sched::holds(demand, grid_.room(node), room, tasks);
   }
-  // Past this start time fits() may answer less for the same room; nullopt: it does not.
+  // After this start time fits() may answer less for the same room; nullopt: it does not.
   [[nodiscard]] std::optional<Instant> same_until(std::uint32_t node, Instant from,
                                                   Instant until) const;
 
-  // This plan starts a job now; the grid has been told already.
+  // Notes that this plan starts a job now; the grid has been told already.
   void started(const Demand& demand, const std::vector<Share>& shares,
                std::optional<Instant> until);
 
@@ -78,11 +78,11 @@ class Timeline {
   bool keep(const JobClass& cls, JobId job, Instant start, const std::vector<Share>& shares);
   void lift(JobId job, Instant start, const std::vector<Share>& shares);  // takes it out again
 
-  // A running job will leave by `by` and not at its limit; tell before Running::set_end(). moved()
-  // with the times exchanged takes it back.
+  // Notes that a running job will leave by `by` and not at its limit; call it before
+  // Running::set_end(). moved() with the times exchanged takes it back.
   void moved(const Placement& placement, Instant by, std::optional<Instant> limit);
 
-  // Room on the node at a time, going by the limits, but for reservations.
+  // The room on the node at a time, by the limits, before reservations are taken off.
   [[nodiscard]] Room room_at(std::uint32_t node, Instant at) const;
   // A job, other than `but`, that has reserved something of the node for some time in [from,
   // until).
@@ -107,7 +107,7 @@ class Timeline {
     std::vector<Checkpoint> checkpoints;  // by time
   };
   [[nodiscard]] Room spare_at(const Ahead& ahead, Instant at, Room room) const;
-  // A reservation or a window may stand in the way at some time.
+  // A reservation or a window may be in the way at some time.
   [[nodiscard]] bool may_fit_less(std::uint32_t node) const {
     return reserved_.test(node) || windows_.closed(node);
   }
@@ -122,10 +122,10 @@ class Timeline {
   Instant now_{};
   Bits reserved_;
   std::vector<std::uint32_t> reserved_nodes_;
-  std::vector<Ahead> ahead_;  // by node; empty but for reserved nodes
-  std::vector<Freed> freed_;  // the first sorted_freed_ by time, then node
+  std::vector<Ahead> ahead_;  // by node; empty except for reserved nodes
+  std::vector<Freed> freed_;  // the first sorted_freed_ are sorted by time, then node
   std::size_t sorted_freed_ = 0;
-  std::vector<Freed> started_;  // of these, what jobs started by this plan give back
+  std::vector<Freed> started_;  // those that jobs started by this plan give back
   WalkNotes notes_;
 };
 

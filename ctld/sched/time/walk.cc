@@ -13,8 +13,8 @@ namespace {
 
 using Note = WalkNotes::Note;
 
-// What gives room back, moment by moment: the ends of what runs, of what this plan starts and has
-// reserved, and of windows; and where a reservation has come too near.
+// The moments at which room comes back: the ends of running jobs, of jobs that this plan starts, of
+// its reservations, and of windows; and moments after which a reservation is too near for a start.
 class EndsAhead {
  public:
   EndsAhead(const WalkInput& in, bool one_by_one) : in_(in), one_by_one_(one_by_one) {
@@ -25,7 +25,7 @@ class EndsAhead {
     while (window_ < in.windows.all().size() && in.windows.all()[window_].until <= now) ++window_;
   }
 
-  // Nothing is given back before; nullopt: nothing ever will.
+  // The next moment at which something is given back; nullopt: there is none.
   [[nodiscard]] std::optional<Instant> next_time() const {
     std::optional<Instant> next;
     const auto offer = [&](Instant at) { next = next ? std::min(*next, at) : at; };
@@ -37,11 +37,11 @@ class EndsAhead {
     return next;
   }
 
-  // From then on the node may hold less than now.
+  // Notes that from then on the node may hold less than now.
   void expires(Instant at, std::uint32_t node) { expiring_.push({at, node}); }
 
-  // Calls back(node, room) for what ends by `at`. All of it, or one by one until some() is true
-  // (then next_time() stays for the rest).
+  // Calls back(node, room) for what ends by `at`: all of it, or (one by one) only until some() is
+  // true; next_time() then stays for the rest.
   template <class Back, class Some>
   void advance(Instant at, bool skipping, Back&& back, Some&& some) {
     const OrderedSlots& ends = in_.running.ends();
@@ -67,7 +67,7 @@ class EndsAhead {
   }
 
  private:
-  // A walk of thousands of ends mostly waits for memory.
+  // Prefetches: a walk along thousands of ends mostly waits for memory.
   void fetch_soon(const OrderedSlots& ends) {
     __builtin_prefetch(&in_.running.end_of(ends.soon(running_, 16)));
     const End& end = in_.running.end_of(ends.soon(running_, 8));
@@ -90,7 +90,7 @@ class EndsAhead {
   std::priority_queue<Expiry, std::vector<Expiry>, std::greater<>> expiring_;
 };
 
-// How many tasks fit on how many nodes: for jobs of several nodes.
+// Counts how many tasks fit on how many nodes, for jobs of several nodes.
 class FitCount {
  public:
   FitCount(const Grid& grid, const JobClass& cls) : grid_(grid), d_(cls.demand) {
@@ -112,8 +112,8 @@ class FitCount {
     in_domain.tasks -= was;
   }
 
-  // Could the job fit, on the nodes with the most room? With a domain that must have all of it,
-  // only one with a node that has changed can have become enough.
+  // True if the job could fit on the nodes with the most room. If one domain must have all of it,
+  // only a domain with a node that has changed can have become enough.
   [[nodiscard]] bool possible(std::span<const std::uint32_t> changed) const {
     if (nodes_ < d_.min_nodes || tasks_ < d_.tasks) return false;
     std::uint64_t nodes = 0, tasks = 0;
@@ -188,13 +188,13 @@ class Walk {
     return Timeline::end_of(start, cls_.key.time_limit);
   }
 
-  // Skipping to a time: who has more room on the way does not matter.
+  // `skipping`: the walk goes to a time, and does not stop where a node gets room on the way.
   void advance(Instant at, bool skipping) {
     ends_.advance(
         at, skipping, [this](std::uint32_t n, const Room& room) { give_back(n, room); },
         [this] { return !dirty_.empty(); });
   }
-  // Everything that ends by then; afterwards each node is looked at.
+  // Gives back everything that ends by then; afterwards each node is looked at.
   void skip_to(Instant from) {
     ++moment_;
     advance(from, true);
@@ -218,7 +218,7 @@ class Walk {
   std::optional<Slot> try_one_node(Instant at) {
     const std::uint32_t* best = nullptr;
     const auto neighbours = neighbours_at(at);
-    // As place.h has it: the fewest GPUs left idle, then the fewest cores.
+    // The order of place.h: the fewest GPUs left idle, then the fewest cores.
     const auto key = [this](std::uint32_t n) {
       const Room& room = note(n).room;
       return std::tuple{std::max(0, room.gpus - static_cast<std::int32_t>(d_.gpus)), room.cpus, n};
@@ -234,7 +234,7 @@ class Walk {
     return Slot{at, {{*best, d_.tasks}}, {t_.room_at(*best, at)}};
   }
 
-  // Which user the job will be of is not known here: as if it were of none.
+  // The user of the job is not known here, so it counts as a job without a user.
   std::optional<Neighbours> neighbours_at(Instant at) const {
     if (Neighbours::none(in_.running, cls_)) return std::nullopt;
     return std::optional<Neighbours>(std::in_place, in_.running, in_.grid, cls_, kNoShare, at);
@@ -248,7 +248,7 @@ class Walk {
       });
   }
 
-  // (Re)counts what fits on a node for a start at `at`.
+  // Counts, or counts again, what fits on a node for a start at `at`.
   void count(std::uint32_t n, Instant at) {
     Note& node = note(n);
     const std::uint32_t fits = t_.fits(n, d_, at, until(at), node.room);
@@ -269,7 +269,7 @@ class Walk {
   std::optional<Slot> try_nodes(Instant at) {
     for (const std::uint32_t n : dirty_) count(n, at);
     if (!possible()) return std::nullopt;
-    // Nodes that are in use now come first: those that are free serve who can start before.
+    // Nodes that are in use now come first: free nodes can serve jobs that start earlier.
     struct Ranked {
       bool free_now;
       std::int32_t cpus;
@@ -308,7 +308,7 @@ class Walk {
   const std::uint32_t stamp_;
   EndsAhead ends_;
   FitCount fits_;             // several nodes only
-  std::uint32_t moment_ = 0;  // of the walk, counted
+  std::uint32_t moment_ = 0;  // the number of the moment in the walk
   std::vector<std::uint32_t> dirty_;
 };
 

@@ -1,9 +1,9 @@
-// The walk along the ends of what runs, for Timeline::earliest().
+// The walk along the ends of running jobs, for Timeline::earliest().
 //
-// One node: only a node where something is given back can become good enough, so nothing is looked
+// One node: only a node where something is given back can become good enough, so no node is looked
 // at beforehand, and the walk ends at the first one that is. Several nodes: how many tasks fit is
-// noted for every allowed node, and counted by number, so that a step which cannot succeed costs
-// one comparison.
+// noted for every allowed node, and nodes are counted by that number, so that a step which cannot
+// succeed costs one comparison.
 #pragma once
 
 #include <cstdint>
@@ -24,23 +24,23 @@ class Timeline;
 struct Slot {
   Instant start{};
   std::vector<Share> shares;
-  std::vector<Room> room;  // free on each at `start`, but for reservations
+  std::vector<Room> room;  // free on each at `start`, before reservations are taken off
 };
 
-struct Freed {  // room given back in the future by something of this plan
+struct Freed {  // room that a start or a reservation of this plan gives back later
   Instant at;
   std::uint32_t node = 0;
-  bool reserved = false;  // of a reservation, which Timeline::fits() knows about: no room
+  bool reserved = false;  // of a reservation, which Timeline::fits() knows: no room
   Room room;
 };
 
-// What walks note about nodes. A note is valid where its stamp is the walk's, so that none has to
+// The notes of walks about nodes. A note is valid if its stamp is the walk's, so that none has to
 // be cleared between two walks.
 struct WalkNotes {
   struct Note {
     std::uint32_t stamp = 0;
     std::uint32_t fits = 0;
-    std::uint32_t dirty = 0;  // stamp of the moment
+    std::uint32_t dirty = 0;  // the moment in which it last got room
     Room room;
   };
   std::vector<Note> notes;  // by node

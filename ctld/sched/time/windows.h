@@ -1,6 +1,6 @@
-// Windows (advance reservations, maintenance) on nodes: closed to all jobs but those that name
-// them, and these may run in them only. set() tells of them; speak_for() whose questions follow,
-// here and in the timeline.
+// Windows (advance reservations, maintenance) on nodes. A node in a window is closed to all jobs
+// except those that name the window, and these may run only in it. set() gives the windows;
+// speak_for() says for which job the next questions are, here and in the timeline.
 #pragma once
 
 #include <map>
@@ -25,20 +25,20 @@ struct Window {
 class Windows {
  public:
   void set(const std::map<std::string, ReservationChanged>& reservations);
-  // Questions that follow are of a job that names this reservation ("" = none). False: there is no
+  // The next questions are for a job that names this reservation ("" = none). False: there is no
   // such window.
   bool speak_for(const std::string& reservation);
   [[nodiscard]] const Window* own() const { return own_ == kNone ? nullptr : &windows_[own_]; }
 
   [[nodiscard]] std::span<const Window> all() const { return windows_; }  // by end
-  // May the node be closed to whom the questions are of, at some time?
+  // True if the node may be closed, at some time, to the job that the questions are for.
   [[nodiscard]] bool closed(std::uint32_t node) const {
     return own_ != kNone || closed_.test(node);
   }
-  // What closes the node for some time in [from, until); null: nothing.
+  // A window that closes the node for some time in [from, until); null: none.
   [[nodiscard]] const Window* in(std::uint32_t node, Instant from, Instant until) const;
-  // Calls f(at) for moments from which on the node may be closed: others' windows open, the own one
-  // closes.
+  // Calls f(at) for moments from which on the node may be closed: other windows open, or the job's
+  // own window closes.
   template <class F>
   void each_closing(std::uint32_t node, F&& f) const {
     if (!closed_.test(node)) return;

@@ -10,10 +10,11 @@
 namespace gantry::sched {
 namespace {
 
-constexpr std::size_t kLines = 256;      // of jobs that are asked for
-constexpr std::uint32_t kMostParts = 8;  // of a job on several nodes
+constexpr std::size_t kLines = 256;      // lines of jobs that are looked at
+constexpr std::uint32_t kMostParts = 8;  // wants that a job on several nodes makes, at most
 
-// Would more GPUs, or others, help? Not those who wait for their quota, a window or a licence.
+// True if more GPUs, or other ones, would help the class; false if it waits for quota, a window or
+// the like.
 bool waits_for_gpus(const JobClass& c) {
   const JobShape& shape = c.key.shape;
   if (shape.gpu_slice.empty() && (shape.gpus_per_node == 0 || shape.gpu_share > 0)) return false;
@@ -61,8 +62,8 @@ class Modes {
   }
 
  private:
-  // What GPUs of a model can be cut into is known by those in MIG mode, wherever they are: not
-  // every driver tells it of one whose mode is off.
+  // GPUs in MIG mode, wherever they are, tell what GPUs of their model can be cut into; not every
+  // driver tells it of a GPU whose MIG mode is off.
   [[nodiscard]] std::optional<std::uint32_t> table_of(const std::string& model) const {
     for (std::uint32_t t = 0; t < view_.tables.size(); ++t)
       if (view_.tables[t]->model() == model) return t;
@@ -120,7 +121,7 @@ class Modes {
     }
   }
 
-  // If its GPUs were in the mode that the job needs.
+  // Whether the job could run on the node if the node's GPUs were in the mode that the job needs.
   [[nodiscard]] bool could_run(const JobClass& c, const Constraint& constraint,
                                std::uint32_t n) const {
     const GridNode& node = r_.grid().node(n);
@@ -143,7 +144,8 @@ class Modes {
     return tasks_fitting(rest, r_.grid().room(n), r_.grid().room(n)) > 0;
   }
 
-  // One for each node that a job of the class has to have, each with a part of the nodes.
+  // Adds a want for each node that a job of the class needs (at most kMostParts), each with a part
+  // of the nodes.
   std::uint32_t add_wants(const JobClass& c) {
     const auto first = static_cast<std::uint32_t>(view_.wants.size());
     MigWant want;
@@ -165,7 +167,7 @@ class Modes {
     for (std::size_t i = 0; i < nodes.size(); ++i)
       view_.wants[first + i % parts].nodes.push_back(nodes[i]);
     for (std::uint32_t w = first; w < view_.wants.size(); ++w)
-      if (view_.wants[w].nodes.empty()) view_.wants[w].nodes.push_back(kNoIndex);  // none is any
+      if (view_.wants[w].nodes.empty()) view_.wants[w].nodes.push_back(kNoIndex);  // {} = any
     return first;
   }
 

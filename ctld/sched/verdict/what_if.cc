@@ -7,7 +7,7 @@
 namespace gantry::sched {
 namespace {
 
-constexpr std::uint64_t kAttempts = 20'000;  // of one plan
+constexpr std::uint64_t kAttempts = 20'000;  // placement attempts of one plan
 
 JobQueued queued(const Replica& replica, std::uint32_t slot, const ClassKey& key) {
   const Waiting& w = replica.queue()[slot];

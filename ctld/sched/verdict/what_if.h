@@ -1,7 +1,7 @@
-// What if a waiting job asked for something else: fewer GPUs, a shorter time, another GPU model.
-// The answer is a whole plan over the same view, in which that job alone is another one; the view
-// is put back before it returns. Without preemption: what others would have to give up is no
-// advice.
+// Says what would happen if a waiting job asked for something else: fewer GPUs, a shorter time,
+// another GPU model. The answer is a whole plan over the same view in which only that job is
+// changed; the view is put back before the function returns. The plan is made without preemption:
+// what other jobs would have to give up is no advice.
 #pragma once
 
 #include <optional>
@@ -18,14 +18,15 @@ struct Variant {
   std::string options;  // "--gpus-per-node=2"
 };
 
-// Nothing: it does not wait, or the scheduler does not know it.
+// nullopt: the job does not wait, or the scheduler does not know it.
 std::optional<ClassKey> key_of(const Replica& replica, JobId job);
 
-// What is worth trying for a job of this class; at most kMostVariants.
+// The changes that are worth trying for a job of this class; at most kMostVariants.
 inline constexpr std::size_t kMostVariants = 8;
 std::vector<Variant> variants_of(const ClassKey& key);
 
-// When the job would start with this key; `now` = at once. Nothing: too far back to say, or never.
+// When the job would start with this key; `now` = at once. nullopt: never, or too far back in the
+// queue to say.
 inline constexpr std::uint32_t kJobsEstimated = 500;
 std::optional<Instant> start_if(Replica& replica, Instant now, const Policy& policy, JobId job,
                                 const ClassKey& key);

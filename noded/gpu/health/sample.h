@@ -33,7 +33,7 @@ class GpuSampler {
 
   void step(Instant now);
 
-  // What the last step saw: for `gctl top`, and to find devices that are allocated and idle.
+  // The result of the last step: for `gctl top`, and to find devices that are allocated and idle.
   struct Activity {
     Track track = 0;
     Instant since{};                      // when the track began

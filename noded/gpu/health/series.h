@@ -1,7 +1,7 @@
-// What one GPU or slice did during a job: a series of fixed length, however long the job runs. When
-// it is full, each two neighbours become one point and the interval doubles: a job of 20 minutes
-// has a point every 5 s, one of a day every 11 minutes. The job's record keeps it in about a
-// kilobyte.
+// The activity of one GPU or slice during a job: a series of fixed length, however long the job
+// runs. When it is full, each two neighbours become one point and the interval doubles: a job of 20
+// minutes has a point every 5 s, one of a day every 11 minutes. The job's record keeps it in about
+// a kilobyte.
 #pragma once
 
 #include <optional>

@@ -41,8 +41,8 @@ struct XidEvent {
   std::optional<std::uint32_t> gpu_instance;  // unset: the event is about the whole GPU
 };
 
-// What an event does: which device goes out of service (FaultDomain::none: nothing does) and how
-// the fault is called, "gpu-xid-79: fallen off the bus". `end_jobs`: the jobs of that slice, or
+// The effect of an event: which device goes out of service (FaultDomain::none: nothing does) and
+// how the fault is called, "gpu-xid-79: fallen off the bus". `end_jobs`: the jobs of that slice, or
 // otherwise of that GPU, end.
 struct XidOutcome {
   XidAction action = XidAction::note;

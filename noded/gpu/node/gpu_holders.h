@@ -1,6 +1,6 @@
-// Which jobs have which GPU or MIG slice of this node, whole or in part: the node checks here what
-// the controller orders. One job has the whole device, or jobs of one tenant have parts of it; with
-// MPS these get their tenant's daemon.
+// The jobs that have each GPU or MIG slice of this node, whole or in part: the node checks here
+// what the controller orders. One job has the whole device, or jobs of one tenant have parts of it;
+// with MPS these get their tenant's daemon.
 #pragma once
 
 #include <map>

@@ -31,8 +31,8 @@ using proto::AttemptKey;
 // The result of one look at all GPUs.
 struct GpuSight {
   GpuInventory inventory;  // its faults are those that discovery found
-  // What checks found, by index; unset: nothing was checked this time, and the last checks still
-  // hold.
+  // The results of checks, by index; unset: nothing was checked this time, and the last checks
+  // still hold.
   std::optional<std::vector<std::vector<GpuFault>>> checks;
   std::vector<std::uint32_t> links;  // by index, as KnownGpus::links
 };
@@ -82,7 +82,7 @@ class GpuWork {
   void begin_use(const AttemptKey& key);
   // The devices that the job does not share.
   [[nodiscard]] std::vector<HandedDevice> devices_of(const AttemptKey& key) const;
-  // What jobs do on their devices now.
+  // Looks at what jobs do on their devices now.
   std::vector<proto::GpuActivity> sample();
   // Releases the job, and returns what it did on each of its devices.
   std::vector<GpuUsage> finish(const AttemptKey& key);

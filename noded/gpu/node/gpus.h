@@ -62,7 +62,7 @@ class Gpus {
   // An administrator says that the GPU with this UUID works again, so faults that had to be proved
   // gone are forgotten. If a look still finds a problem, the GPU is closed again.
   void declared_well(const std::string& uuid);
-  // What jobs did at the last look.
+  // The activity of jobs at the last look.
   [[nodiscard]] const std::vector<proto::GpuActivity>& activity() const { return activity_; }
 
   // From here on `changed` gets every inventory that differs from the one before. A fault that ends

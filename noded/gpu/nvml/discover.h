@@ -4,7 +4,6 @@
 //
 // Discovery changes nothing. A GPU that does not answer is left out or gets a fault; a problem with
 // one GPU never hides the others.
-// cannot be told about one GPU never hides the others.
 #pragma once
 
 #include <string>

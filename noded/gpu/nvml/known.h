@@ -1,4 +1,4 @@
-// Which index each GPU has. The indexes are kept for as long as the machine is up, because jobs
+// The index that each GPU has. The indexes are kept for as long as the machine is up, because jobs
 // name GPUs by them. Discovery counts only the GPUs that answer; so without this, a GPU that falls
 // off the bus would give its neighbours other indexes, and jobs of other people other GPUs.
 #pragma once

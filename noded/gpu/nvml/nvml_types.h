@@ -14,7 +14,7 @@ using ComputeInstance = struct ComputeInstanceHandle*;
 using EventSet = struct EventSetHandle*;
 using GpmSample = struct GpmSampleHandle*;
 
-// What every call returns.
+// The code that every call returns.
 enum class Return : std::int32_t {
   success = 0,
   uninitialized = 1,

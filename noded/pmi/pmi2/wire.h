@@ -1,4 +1,4 @@
-// What tasks and their server say over PMI_FD, in the two forms that MPI libraries use:
+// The messages of tasks and their server over PMI_FD, in the two forms that MPI libraries use:
 //
 //   PMI-1   cmd=put kvsname=7.0 key=a value=b\n            answered in the same way
 //   PMI-2   25    cmd=kvs-put;key=a;value=b;              six characters for the length, then bytes

@@ -1,5 +1,5 @@
-// Where the standard files of a step's tasks go. This is the seam between the step shim, which has
-// the tasks and their pipes, and the connection to grun.
+// The way of the standard files of a step's tasks to their reader. It is the seam between the step
+// shim, which has the tasks and their pipes, and the connection to grun.
 //
 // The step shim polls fd() for events() beside its own descriptors and calls ready(). Everything is
 // non-blocking, in one thread.
@@ -16,7 +16,7 @@
 
 namespace gantry::runtime {
 
-// What a StepIo may ask of the shim, from within ready().
+// The requests that a StepIo may make of the shim, from within ready().
 class StepControl {
  public:
   virtual ~StepControl() = default;

@@ -55,8 +55,9 @@ std::vector<std::string> init_args(const LaunchRequest& request, const std::stri
   return args;
 }
 
-// runc sets limits of a process from outside of its namespace, for which a root without
-// CAP_SYS_RESOURCE has to be the one who made it. So it is started with them.
+// runc sets the limits of a process from outside of its user namespace. A root without
+// CAP_SYS_RESOURCE may do that only if it made the namespace. So runc is started with the limits,
+// and the process inherits them.
 bool inherits_limits(const Shim& shim) {
   return shim.setup.runtime == RuntimeKind::runc && !shim.setup.rootless;
 }

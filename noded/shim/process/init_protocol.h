@@ -1,4 +1,4 @@
-// What gantry-init and its shim say to each other over descriptor 3 of the container, a
+// The messages between gantry-init and its shim over descriptor 3 of the container, a
 // SOCK_SEQPACKET pair. The sender's process id comes from the kernel (SCM_CREDENTIALS), translated
 // to the shim's PID namespace. The job can also send here, because it has the uid of gantry-init.
 // So the shim believes nothing but the exit status of a job, which only the job itself would
@@ -15,7 +15,7 @@ inline constexpr int kInitSocket = 3;
 // user with fchown, even if one is the host's /dev/null.
 inline constexpr int kInitFiles = 4;
 inline constexpr int kInitFileCount = 3;
-// As a soft limit for the job; init lowers what it was started with.
+// The job's soft limit of open files; init lowers its own limit to this.
 inline constexpr std::uint64_t kInitOpenFiles = 65536;
 
 enum class InitWord : std::int32_t {

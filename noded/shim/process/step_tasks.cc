@@ -96,8 +96,8 @@ std::vector<std::uint32_t> distances(const LaunchRequest& job,
   return out;
 }
 
-// A client of an older release says it in a variable only. So does one of today whose variable says
-// what cannot be read, which matters only where there are GPUs.
+// A client of an older release sends the binding only as a variable. A client of today does so,
+// too, if the variable cannot be read; that matters only on nodes with GPUs.
 Result<GpuBind> gpu_bind_of(const StepRequest& step) {
   if (step.gpu_bind) return *step.gpu_bind;
   const auto variable = step.env.find(kGpuBindVariable);

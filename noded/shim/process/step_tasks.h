@@ -35,7 +35,7 @@ class StepTasks {
   void serve_mpi();  // moves what the PMI server says; does nothing without one
   void end_mpi();
 
-  // Which descriptors to poll: readable outputs (none while io is full), and the input if bytes
+  // The descriptors to poll: readable outputs (none while io is full), and the input if bytes
   // wait for it.
   struct Wanted {
     int fd;

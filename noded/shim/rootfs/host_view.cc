@@ -190,7 +190,7 @@ std::uint64_t mount_of(const Fd& place) {
   return ::statx(place.get(), "", AT_EMPTY_PATH, STATX_MNT_ID, &facts) == 0 ? facts.stx_mnt_id : 0;
 }
 
-// What is now at the path of a listed mount.
+// Tells what is now at the path of a listed mount.
 enum class Sight { shown, covered, moved };
 
 struct ShownMount {

@@ -35,7 +35,7 @@ inline constexpr std::uint64_t kJobFiles =
     65536;  // that a job may have open unless it asks for more
 inline constexpr const char* kInitInside = "/dev/gantry-init";
 
-// What a job starts with, never above what this process may give.
+// A limit that a job starts with, never above what this process may give.
 struct JobLimit {
   std::string_view name;
   int resource;  // RLIMIT_*
