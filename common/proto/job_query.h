@@ -45,7 +45,7 @@ struct JobRow {
   std::uint32_t restarts = 0;
   std::uint32_t gpus = 0;   // over all nodes; whole GPUs, or the slices that are asked for
   std::string reservation;  // reservation that the job names; "" = none
-  // Of all attempts so far, without subtracting credits; not set: no prices.
+  // The cost of all attempts so far, without subtracting credits; not set: no prices.
   std::optional<Money> cost;
   Money credit;                    // part of the cost that is credited
   std::optional<Money> cost_rate;  // per hour, while it holds something
