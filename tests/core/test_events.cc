@@ -1,4 +1,5 @@
 // Numbers of events and of their fields are permanent: a change of the golden list shows in review.
+// GANTRY_UPDATE_GOLDEN=1 rewrites the list.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
