@@ -224,8 +224,7 @@ TEST_CASE("a job's program gets no socket of the host's network") {
 }
 
 TEST_CASE(
-    "a stream passes through the relay complete, also without the daemon; each direction ends "
-    "alone") {
+    "a stream passes the relay complete, even without the daemon; each direction ends alone") {
   JobWithSteps n;
   StreamOfJob stream(n);
   n.node.stop(SIGKILL);
