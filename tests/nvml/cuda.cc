@@ -5,6 +5,7 @@
 //   used MIB        so many MiB are in use by another process
 //   fail CALL CODE  the function CALL returns CODE
 //   keeps           filling memory has no effect
+//
 // What was overwritten is appended to scrubbed.txt there, with the device and the number of MiB.
 #include <dlfcn.h>
 

@@ -1,8 +1,9 @@
 // fleet.json says which GPUs a node has.
 //
 //   { "driver": "550.54.15", "cuda": 12040, "seed": 7,
-//    "gpus": [ { "model": "h100", "count": 8, "mig": true, "links": "switch",
-//                "numa": [0, 1], "minors": [3, 2, 1, 0, 7, 6, 5, 4] } ] }
+//     "gpus": [ { "model": "h100", "count": 8, "mig": true, "links": "switch",
+//                 "numa": [0, 1], "minors": [3, 2, 1, 0, 7, 6, 5, 4] } ] }
+//
 // All keys but `model` may be left out. The defaults are one GPU, MIG off, links to switches, NUMA
 // nodes 0 and 1 for the two halves, and minors in an order unlike that of the PCI addresses (as on
 // real boards). `links` is switch, mesh or none. tests/nvml/models.cc lists the models. UUIDs

@@ -1,6 +1,7 @@
 // The state of the stand-in driver for all processes that use it is one file, mapped by each of
 // them, with a lock in it. So GPU instances outlive a daemon as they do on hardware, and a test or
 // gantry-fake-gpu can change what a running daemon sees.
+//
 // The state is plain data at fixed places: it may hold no pointer. If a process dies with the lock,
 // the next one takes it over (robust mutex).
 #pragma once

@@ -1,10 +1,10 @@
 // Replays a workload log (Standard Workload Format) through the shipped scheduler under a virtual
 // clock, as a controller would run these jobs, without any of its I/O.
+//
 // The order of events within one moment is that of pyss, the simulator that made the reference
 // results: first submissions, then all jobs that end at their limit together, then jobs that end
 // early, one by one, with a plan after each. (In pyss, the planner knows the ends at the limit
 // before they are reported.)
-// one with a plan after each. (Its forecast has the former free before their end is reported.)
 #pragma once
 
 #include <cstdint>

@@ -2,6 +2,7 @@
 // (default 1) on, and prints a hash of all of them. A change of the scheduler's code that does not
 // change its decisions leaves the hash as it is: run the program before and after. With `each` it
 // prints a line for every seed, which shows the sites that differ.
+//
 // A site is a cluster with tenants (site.h). Every second one also has jobs that start together,
 // every third one GPUs in MIG mode. Each site makes 48 plans with a policy that the seed chooses.
 // The hash covers everything that a plan says and what it leaves for the next plan: reservations

@@ -1,14 +1,18 @@
 // Simulates random demand for slices on GPUs with MIG, and measures how much of it is refused.
+//
 // Jobs arrive as a Poisson process. Each wants one slice for an exponential time of one hour on
 // average. The load is the average number of slices in demand divided by the number of slices; the
 // unit is the memory slice, of which a GPU has eight. Demand and refused demand are counted in this
 // unit too.
+//
 // Without re-partitioning a job gets a place that is free when it arrives, or is refused at once.
 // Its instance is made there and destroyed with it. Nothing waits and nothing is planned.
+//
 // With re-partitioning plan_mig() is asked after every arrival, end and change. Instances stay
 // until a change destroys them; a change takes a node 10 s, one GPU at a time. A job waits for its
 // change, its reserved place and its turn, and is refused if it has no slice assigned within
 // `patience` after its arrival.
+//
 // Through the cycle, jobs are queued, planned by schedule() after every arrival and end, and
 // placed. Instances are destroyed with their jobs, and the node makes new ones when a job starts.
 #pragma once
