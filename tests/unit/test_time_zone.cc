@@ -79,8 +79,7 @@ TEST_CASE("rules work in the south, in the west, and with odd offsets") {
   CHECK(TimeZone::parse("UTC0")->offset_at(utc("2026-07-15")) == 0);
 }
 
-TEST_CASE(
-    "an instant, or an earlier one with the same local time, comes back from its local time") {
+TEST_CASE("an instant or an earlier one with the same local time comes back from its local time") {
   for (const char* rule :
        {"CET-1CEST,M3.5.0,M10.5.0/3", "AEST-10AEDT,M10.1.0,M4.1.0/3", "EST5EDT,M3.2.0,M11.1.0",
         "IST-1GMT0,M10.5.0,M3.5.0/1", "JST-9", "XXX3YYY2:30,J60/0,J300/0"}) {
