@@ -49,8 +49,8 @@ SPOOF = {"CUDA_VISIBLE_DEVICES": "spoofed", "NVIDIA_VISIBLE_DEVICES": "all", "SL
 
 
 def start(c, kind="part"):
-    """Starts a victim job of this kind, and both tenants if they do not exist yet. There is one victim at
-    a time, since a node here has two cores."""
+    """Starts a victim job of this kind, and both tenants if they do not exist yet. There is one
+    victim at a time, since a node here has two cores."""
     if not hasattr(c, "victims"):
         c.victims, (c.red, c.blue) = {}, c.users
         declare(c, of_nodes="gpu_sharing: mps, gpu_shards: 8, gres: ['fpga:/dev/xfpga[0-1]'], ",
@@ -139,7 +139,8 @@ def know(c, job, kind):
 
 
 def job_of(pid):
-    """The number of the job whose cgroup the process is in, for example "12"; "" if there is none."""
+    """The number of the job whose cgroup the process is in, for example "12"; "" if there is
+    none."""
     found = re.search(r"/job_(\d+)\.", cluster.text(f"/proc/{pid}/cgroup"))
     return found.group(1) if found else ""
 

@@ -1,6 +1,6 @@
-"""Attempts of a hostile job to leave its container. argv[1] is a JSON file that tells it everything about its
-victim. It prints one line of JSON for each attempt: the name and the outcome. The outcome "reached" means
-success; every other word says how the attempt was stopped."""
+"""Attempts of a hostile job to leave its container. argv[1] is a JSON file that tells it everything
+about its victim. It prints one line of JSON for each attempt: the name and the outcome. The outcome
+"reached" means success; every other word says how the attempt was stopped."""
 import ctypes
 import errno
 import json
@@ -23,7 +23,8 @@ def attempt(f):
 
 
 def call(result):
-    """Raises OSError if a C function returned -1 (with errno set); else the outcome is "reached"."""
+    """Raises OSError if a C function returned -1 (with errno set); else the outcome is
+    "reached"."""
     if result == -1:
         raise OSError(ctypes.get_errno(), "")
     return "reached"
@@ -41,7 +42,8 @@ def opened(path, flags=os.O_RDWR | os.O_NONBLOCK):
 
 
 def opened_unmasked(path):
-    """Opens a path that the runtime may have masked with /dev/null; an open of that mask reaches nothing."""
+    """Opens a path that the runtime may have masked with /dev/null; an open of that mask reaches
+    nothing."""
     if os.path.exists(path) and os.stat(path).st_rdev == os.stat("/dev/null").st_rdev:
         return "masked"
     return opened(path)

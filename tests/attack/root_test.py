@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Attempts of an ordinary user to make root's daemons do what the user may not do. README.md lists them.
+"""Attempts of an ordinary user to make root's daemons do what the user may not do. README.md lists
+them.
 
-The attempts try to write to /proc/sys/kernel/core_pattern, whose text the kernel runs as root. Its text is
-compared before and after, and is put back if it ever differs.
+The attempts try to write to /proc/sys/kernel/core_pattern, whose text the kernel runs as root. Its
+text is compared before and after, and is put back if it ever differs.
 
 usage: root_test.py BIN_DIR [-k CASE] [--keep]
 """
@@ -100,7 +101,8 @@ def case_the_kernels_files_as_output_of_a_component(c):
 
 
 def case_a_notice_into_the_kernels_files(c):
-    """The user chooses the text of a notice and the path to which the shim, running as root, would write it."""
+    """The user chooses the text of a notice and the path to which the shim, running as root, would
+    write it."""
     with core_pattern_stays():
         job = c.submit("-e", CORE, "-o", "/dev/null", script="sleep 30\n", defaults=("--mem=40M",))
         entry = c.ended(job)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The attempts that a job makes on PID 1 of its container, and on a process of its own. Prints a line for each:
-{"attempt": NAME, "came": the name of the error, or the result}.
+"""The attempts that a job makes on PID 1 of its container, and on a process of its own. Prints a
+line for each: {"attempt": NAME, "came": the name of the error, or the result}.
 
 usage: user.py
 """

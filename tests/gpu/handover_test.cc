@@ -74,7 +74,7 @@ TEST_CASE("memory is overwritten between jobs of two tenants, and not between jo
   HandoverNode n(R"([{"model": "h100", "count": 2}])");
   n.begin();
   const std::string uuid = n.gpus->inventory().gpus[0].uuid;
-  // It is not known who had the memory before.
+  // No one knows which tenant used the memory before, so it is overwritten.
   CHECK(n.pass("physics", {whole(0)}) == GpuScrub::done);
   CHECK(n.pass("physics", {whole(0)}) == GpuScrub::not_needed);
   CHECK(n.pass("biology", {whole(0)}) == GpuScrub::done);
@@ -100,7 +100,7 @@ TEST_CASE("a slice's memory is known by its place on the GPU, not by its UUID") 
   CHECK(n.pass("physics", {slice(0, 19, 0, 133)}) == GpuScrub::not_needed);
   CHECK(n.pass("biology", {slice(0, 19, 1, 133)}) == GpuScrub::done);
   CHECK(n.pass("physics", {slice(0, 19, 0, 133)}) == GpuScrub::not_needed);
-  // Its second place had another tenant's memory.
+  // The second place of this slice had another tenant's memory.
   CHECK(n.pass("physics", {slice(0, 14, 0, 266)}) == GpuScrub::done);
   const auto done = n.overwritten();
   REQUIRE(done.size() == 3);

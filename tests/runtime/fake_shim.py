@@ -7,7 +7,8 @@ With the argument `template` it treats each order as the file PLAY in its state 
   forked-ended  the same with a shim that has ended before the template does
   stop          stops (SIGSTOP); it neither answers nor ends
   rubbish       answers with rubbish
-With the argument `job` it is a shim that was started without the template. Each shim adds a line to STARTS.
+With the argument `job` it is a shim that was started without the template. Each shim adds a line to
+STARTS.
 """
 import array
 import os

@@ -276,8 +276,8 @@ void Controller::plan_soon() {
   });
 }
 
-// As in ctld/planner.cc, estimates are made once a second if plans do not look at everything
-// anyway.
+// Estimates are made once a second if plans do not look at everything anyway, as in
+// ctld/planner.cc.
 sched::Policy Controller::policy() const {
   const Instant now = clock();
   sched::Policy policy;

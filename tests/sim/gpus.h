@@ -14,7 +14,7 @@ namespace gantry::sim {
 
 // Is drawn after everything else, so that histories without GPUs do not depend on it.
 void draw_for_gpus(Random& random, Settings& settings);
-// What the machine's driver reports; empty if no GPU is declared.
+// Draws the GPUs that the machine's driver reports. The inventory is empty if no GPU is declared.
 GpuInventory draw_inventory(Random& random, const NodeConfig& node);
 // Asks for whole GPUs, slices, a part, shards, or no GPU.
 void draw_gpus_of(Random& random, JobShape& shape);

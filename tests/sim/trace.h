@@ -1,6 +1,6 @@
-// What happened, line by line: all lines are hashed, the last ones are kept, and all are printed if
-// requested. A broken property prints the last lines and how to see the history again, and ends the
-// process.
+// A line for each thing that happened in a run. All lines are hashed, the last ones are kept, and
+// all are printed if requested. A broken property prints the last lines and how to see the history
+// again, and ends the process.
 #pragma once
 
 #include <cstdint>

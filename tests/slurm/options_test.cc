@@ -235,7 +235,7 @@ TEST_CASE("gbatch and sbatch, grun and srun take their shared options from one t
   check_said_once(slurms("srun"), Family::slurm, cli::kStepOptionTable);
 }
 
-TEST_CASE("each option of sbatch has its effect") {
+TEST_CASE("options of sbatch") {
   Bench bench;
   bench.command = "sbatch";
   bench.input = "#!/bin/sh\ntrue\n";
@@ -274,7 +274,7 @@ TEST_CASE("each option of sbatch has its effect") {
                     }));
 }
 
-TEST_CASE("each option of srun has its effect") {
+TEST_CASE("options of srun") {
   Bench bench;
   bench.command = "srun";
   const ScratchDir files;
@@ -316,7 +316,7 @@ TEST_CASE("each option of srun has its effect") {
                     }));
 }
 
-TEST_CASE("each option of squeue has its effect") {
+TEST_CASE("options of squeue") {
   Bench bench;
   bench.command = "squeue";
   fill_queue(bench.fake);
@@ -363,7 +363,7 @@ TEST_CASE("each option of squeue has its effect") {
                        });
 }
 
-TEST_CASE("each option of scancel has its effect") {
+TEST_CASE("options of scancel") {
   Bench bench;
   bench.command = "scancel";
   bench.usual = {"12"};
@@ -396,7 +396,7 @@ TEST_CASE("each option of scancel has its effect") {
                        });
 }
 
-TEST_CASE("each option of sacct has its effect") {
+TEST_CASE("options of sacct") {
   Bench bench;
   bench.command = "sacct";
   fill_queue(bench.fake);
@@ -449,7 +449,7 @@ TEST_CASE("each option of sacct has its effect") {
                        });
 }
 
-TEST_CASE("each option of sinfo has its effect") {
+TEST_CASE("options of sinfo") {
   Bench bench;
   bench.command = "sinfo";
   fill_queue(bench.fake);

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Checks the rooms: which folders there are, what each may include, and how large its files and classes may be.
+"""Checks the rooms: which folders there are, what each may include, and how large its files and
+classes may be.
 
   rooms.py ROOT           prints what tidy.py would complain about
   rooms.py ROOT --write   writes the table of folders into docs/architecture.md
 
 rooms.txt is the only table: a line for each folder of the programs, "FOLDER | MAY INCLUDE | HOLDS".
-A folder may include itself and the folders named there, and nothing else; "NAME = FOLDER..." defines a short
-name for several folders. The table has no cycle, so the code has none either. owed.txt lists the places that
-still break a rule, one a line, with how each will be mended. A line that is no longer needed is a complaint too.
+A folder may include itself and the folders named there, and nothing else; "NAME = FOLDER..."
+defines a short name for several folders. The table has no cycle, so the code has none either.
+owed.txt lists the places that still break a rule, one a line, with how each will be mended. A line
+that is no longer needed is a complaint too.
 """
 
 import re
@@ -28,7 +30,8 @@ EXCEPTIONS = 3  # at most this many lines of owed.txt may say "stays: REASON"
 
 
 class Rooms:
-    """The table: folder -> (set of folders that it may include, one line that says what it holds)."""
+    """The table: folder -> (set of folders that it may include, one line that says what it
+    holds)."""
 
     def __init__(self, text):
         self.words, self.holds, self.named, self.wrong = {}, {}, {}, []
@@ -49,7 +52,8 @@ class Rooms:
         return {folder for name in names for folder in self.words.get(name, [name])}
 
     def circle(self):
-        """Returns one cycle of folders that may include each other (first = last), or [] if there is none."""
+        """Returns one cycle of folders that may include each other (first = last), or [] if there
+        is none."""
         done, way = set(), []
 
         def walk(room):

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Checks the house rules: sizes, what each folder may include, banned calls, head comments.
 
-  tidy.py ROOT          checks the tree; prints "FILE:LINE: [rule] what" and exits 1 if it found anything
+  tidy.py ROOT          checks the tree; prints "FILE:LINE: [rule] what", exits 1 if it found any
   tidy.py --self-test   checks the checker: each sample in samples.txt must break exactly its rules
 
-Where a rule does not apply to a line, a comment on it or on the line before excuses it, with a reason:
+Where a rule does not apply to a line, a comment on it or on the line before excuses it, with a
+reason:
   // tidy-allow(RULE): REASON
 Rules are functions registered with @rule(NAME); the tables above them say what is allowed where.
 """
@@ -107,7 +108,8 @@ class File:
 
     @property
     def code(self):
-        """The text with comments and the contents of literals blanked; line numbers do not change."""
+        """The text with comments and the contents of literals blanked; line numbers do not
+        change."""
         if self._code is None:
             self._code = blank_literals(self.text).splitlines()
         return self._code
@@ -305,7 +307,8 @@ def search(file, patterns):
 
 
 def functions(file):
-    """(first line, lines) of each outermost function body; lines of a table inside of it do not count."""
+    """(first line, lines) of each outermost function body; lines of a table inside of it do not
+    count."""
     stack, head, line = [], "", 1  # of stack: kind, first line, lines of tables inside
     for char in "\n".join(file.code):
         if char == "\n":
@@ -352,7 +355,8 @@ def excused(file, name, number):
 
 
 def check_folders(files):
-    """Every folder of tests that holds a test has a CMakeLists.txt, because without it the test would never run."""
+    """Every folder of tests that holds a test has a CMakeLists.txt, because without it the test
+    would never run."""
     paths = {f.path for f in files}
     folders = {"/".join(p.split("/")[:2]) for p in paths
                if p.startswith("tests/") and p.count("/") >= 2 and p.endswith(".cc")}
@@ -387,7 +391,8 @@ def check(root):
 
 
 def self_test():
-    """Reads samples: "== RULE... | title", then "-- PATH" and its text; "*N TEXT" stands for N equal lines."""
+    """Reads samples: "== RULE... | title", then "-- PATH" and its text; "*N TEXT" stands for N
+    equal lines."""
     failures = 0
     samples = (Path(__file__).parent / "samples.txt").read_text(encoding="utf-8")
     blocks = re.split(r"^== ", samples, flags=re.M)[1:]

@@ -225,8 +225,8 @@ TEST_CASE(
     return *t.placement(*t.profile_named(name), start);
   };
   const std::uint32_t g3 = *t.profile_named("3g.40gb");
-  // Where a driver would put 1g, 1g and 2g, no 3g fits any more; within one half of the GPU they
-  // leave room for it.
+  // If 1g, 1g and 2g lie at the places that a driver would choose, no 3g fits any more. If all
+  // three lie within one half of the GPU, a 3g still fits.
   CHECK(t.fits(t.state_of(std::vector{at("1g.10gb", 6), at("1g.10gb", 0), at("2g.20gb", 2)}), g3) ==
         0);
   CHECK(t.fits(t.state_of(std::vector{at("1g.10gb", 6), at("1g.10gb", 5), at("2g.20gb", 2)}), g3) ==

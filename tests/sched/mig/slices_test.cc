@@ -237,7 +237,8 @@ TEST_CASE(
   REQUIRE(c.running.contains(many));
   CHECK(c.running.at(many).grants.size() == 2);
   for (const NodeGrant& g : c.running.at(many).grants) CHECK(g.devices.size() == 1);
-  // It needs a slice on each of two nodes, and only one node has room: it waits and says why.
+  // The job needs a slice on each of two nodes, and only one node has room. The job waits, and the
+  // plan says why.
   const JobId blocked = c.submit_tasks("7g.80gb", 1, hours(1), 65);
   const Plan plan = c.plan();
   REQUIRE(c.waiting.contains(blocked));
