@@ -142,7 +142,7 @@ class Unwritable {
   Unwritable& operator=(const Unwritable&) = delete;
   void begin() { std::filesystem::create_directory(path_); }
   void end() { std::filesystem::remove(path_); }
-  // How often the daemon logged that it cannot write the file.
+  // Counts how often the daemon logged that it cannot write the file.
   [[nodiscard]] int said(const NodeUnderTest& node) const {
     int lines = 0;
     std::istringstream log(node.log());

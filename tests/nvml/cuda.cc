@@ -6,7 +6,7 @@
 //   fail CALL CODE  the function CALL returns CODE
 //   keeps           filling memory has no effect
 //
-// What was overwritten is appended to scrubbed.txt there, with the device and the number of MiB.
+// Each overwriting adds a line to scrubbed.txt there, with the device and the number of MiB.
 #include <dlfcn.h>
 
 #include <cstdint>

@@ -63,7 +63,7 @@ TEST_CASE("a tree is removed without what is mounted in it") {
   }));
 }
 
-TEST_CASE("what is mounted in a scratch directory does not count as its use") {
+TEST_CASE("file systems mounted in a scratch directory do not count as its use") {
   if (!can_mount()) return;
   CHECK(beside_a_mount([](const std::string& dir) {
     const ScratchUse use = scratch_used(dir);

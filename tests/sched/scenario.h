@@ -15,7 +15,8 @@
 //         promises=off quota=on fair_share=on preemption=on balance=off
 //   fits ...                                                as queue: prints what a submit is told
 //
-// Of tenants (scenario_tenancy.cc); tenants are named by partition ... tenant=fraud:
+// Lines for tenants (scenario_tenancy.cc); `partition ... tenant=fraud` names the tenant of a
+// partition:
 //   flavor a100 [gpu=1]                                      charge per second of a GPU
 //   class high value=1000 [preempts] [keeps] [grace=30] [min_run=60] [most=2]
 //   cohort all [in=parent] [gpu=8] [gpu.borrow=4] [gpu.lend=2] [gpu@a100=8] [cpu=..] [weight=1]

@@ -12,7 +12,8 @@
 
 namespace gantry::sim {
 
-// Is drawn after everything else, so that histories without GPUs do not depend on it.
+// The settings for GPUs are drawn after those of every history, so that histories without GPUs do
+// not depend on them.
 void draw_for_gpus(Random& random, Settings& settings);
 // Draws the GPUs that the machine's driver reports. The inventory is empty if no GPU is declared.
 GpuInventory draw_inventory(Random& random, const NodeConfig& node);

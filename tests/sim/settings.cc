@@ -79,7 +79,8 @@ void draw_faults(Random& random, FaultRates& f) {
   f.declared_dead = draw(seconds(120), seconds(600));
 }
 
-// Is drawn after everything else, so that histories without tenants do not depend on it.
+// The settings for tenants are drawn after those of every history, so that histories without
+// tenants do not depend on them.
 void draw_for_tenants(Random& random, Settings& s) {
   for (NodeConfig& node : s.config.nodes) {
     node.cpus += static_cast<std::uint32_t>(random.between(0, 4));

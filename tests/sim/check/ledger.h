@@ -50,7 +50,8 @@ struct Account {  // of one job, array or separate task of an array
   std::optional<Outcome> outcome;
   ExitStatus exit;
   std::uint32_t restarts = 0;
-  // For a victim: no node may kill it between `chosen` and `spared_until` (the world's clock).
+  // If the job is a victim, no node may kill it between `chosen` and `spared_until` (world's
+  // clock).
   Instant chosen{};
   std::optional<Instant> spared_until;
   bool final = false;                  // a cancel of it was acknowledged
