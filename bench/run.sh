@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# The benches of one build, one table after the other. `./dev bench` calls it with the release build.
+# Runs the benches of one build, one table after the other. `./dev bench` calls it with the release
+# build.
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 
-# name | ninja targets that it needs | what it measures
+# The columns are: name | ninja targets that the bench needs | what it measures
 benches() {
   cat <<'TABLE'
 system     | programs bench_load bench_bare | daemons under load: submits, listings, tenants, containers

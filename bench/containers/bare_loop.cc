@@ -18,7 +18,7 @@
 namespace gantry::bench {
 namespace {
 
-// Limits by the runtime itself, as without Gantry.
+// The limits go into config.json, so crun itself sets them, as it would without Gantry.
 std::string bare_config(const std::string& text, const std::string& cgroup, int memory_mib) {
   rapidjson::Document d;
   d.Parse(text.data(), text.size());
@@ -57,10 +57,12 @@ int run_once(const std::string& bundle, const std::string& id) {
   return status;
 }
 
-// A child of the bench: enters the mounts, reports its CPU time in ms over `out`.
+// Runs in a child of the bench: it enters the mounts, runs the containers, and writes its CPU time
+// in ms to `out`.
 [[noreturn]] void worker(int mounts, const std::string& mount_dir, int number, int each,
                          int memory_mib, int out) {
-  // crun gives its standard files to the container's user: a pipe, not the host's /dev/null.
+  // crun gives its standard files to the user of the container. They are a pipe here, so that the
+  // host's /dev/null keeps its owner.
   int ends[2];
   if (::pipe(ends) != 0) ::_exit(1);
   ::dup2(ends[0], 0);

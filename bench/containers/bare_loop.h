@@ -1,5 +1,5 @@
-// The floor of bench_containers: `crun run` in a loop, in the mount namespace that a shim prepared,
-// with the very config.json that a job of ours has, but for /bin/true in place of gantry-init.
+// The floor of bench_containers: `crun run` in a loop, in the mount namespace that a shim has
+// prepared. The config.json is that of a job of Gantry, but runs /bin/true in place of gantry-init.
 #pragma once
 
 #include <string>
@@ -10,10 +10,11 @@ namespace gantry::bench {
 
 struct BareFigures {
   double seconds = 0;
-  double cpu_ms = 0;  // per container
+  double cpu_ms = 0;  // for each container
 };
 
-// `shim_pid`: of a job that holds its container; `each` containers in each of `parallel` processes.
+// `shim_pid` is the shim of a job that holds its container. Each of `parallel` processes runs
+// `each` containers.
 Result<BareFigures> bare_loop(int shim_pid, const std::string& mount_dir, int parallel, int each,
                               int memory_mib);
 

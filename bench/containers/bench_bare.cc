@@ -1,9 +1,10 @@
-// One round of the bare `crun run` loop beside a running job: its mounts, its config.json, its
-// limits, but for /bin/true. What bench/system measures our own containers against; needs root.
+// One round of the bare `crun run` loop beside a running job. The loop uses the mounts, the
+// config.json and the limits of this job, but runs /bin/true. bench/system compares Gantry's
+// containers with this loop. It needs root.
 //
 //   bench_bare SHIM_PID PARALLEL EACH MEMORY_MIB      EACH containers in each of PARALLEL processes
 //
-// Prints one JSON line. SHIM_PID is in the file shim.lock of the job's directory.
+// The program prints one JSON line. SHIM_PID is in the file shim.lock of the job's directory.
 #include <fmt/core.h>
 
 #include <cstdlib>

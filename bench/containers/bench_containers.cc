@@ -1,7 +1,7 @@
-// Containers per second: jobs that run /bin/true, each in its own container with limits, started by
-// the node's runtime and its shims, beside a bare loop of `crun run` with the same configuration
-// and parallelism. The two alternate in short rounds, so that a busy machine is as unfair to one as
-// to the other; figures are medians of the rounds. Needs root and crun.
+// Container starts per second. The node's runtime and its shims start jobs that run /bin/true, each
+// in its own container with limits. A bare loop of `crun run` does the same with the same
+// configuration and parallelism. The two alternate in short rounds, so that a busy machine slows
+// both alike. The figures are medians of the rounds. The bench needs root and crun.
 //
 //   bench_containers [--rounds N] [--each N]
 #include <fmt/core.h>
@@ -46,21 +46,22 @@ double quantile(std::vector<double> values, double q) {
   return values[std::min(values.size() - 1, static_cast<std::size_t>(q * values.size()))];
 }
 
-// What the children that still live used, and theirs that were reaped: the shims' template does
-// that.
+// The CPU time of the children that still live, with that of the processes they have reaped. The
+// template process of the shims is such a child.
 double living_cpu_ms() {
   double ticks = 0;
   const auto children = read_file("/proc/self/task/" + std::to_string(::getpid()) + "/children");
   for (const auto& pid : split(trim(children.value_or("")), ' ')) {
     const auto text = read_file("/proc/" + pid + "/stat").value_or("");
     const auto fields = split(std::string_view(text).substr(text.rfind(')') + 1), ' ');
-    for (std::size_t i = 12; i < 16 && i < fields.size(); ++i)  // utime, stime, cutime, cstime
+    // The fields are utime, stime, cutime and cstime.
+    for (std::size_t i = 12; i < 16 && i < fields.size(); ++i)
       ticks += std::atof(fields[i].c_str());
   }
   return ticks * 1e3 / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
-// User and system time of this process and of all that it reaped, ms.
+// User and system time in ms of this process, its living children, and all that it has reaped.
 double cpu_ms() {
   double total = living_cpu_ms();
   for (const auto who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
@@ -109,7 +110,7 @@ class Bench {
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
 
-  // A container that stays, whose mounts the bare loop uses.
+  // Starts a job whose container stays, because the bare loop uses its mounts.
   int hold() {
     held_ = request(LaunchKind::holder);
     if (auto r = runtime_->begin(held_); !r) give_up(r.error().message);
@@ -151,7 +152,7 @@ class Bench {
       }
     }
     figures.seconds = since(start);
-    ::usleep(20'000);  // the last shims are reaped
+    ::usleep(20'000);  // The last shims are reaped in this time.
     (void)runtime_->poll();
     figures.cpu_ms = (cpu_ms() - cpu) / count;
     return figures;

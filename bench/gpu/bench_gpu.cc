@@ -1,6 +1,6 @@
-// What GPUs cost a node daemon, against the stand-in driver: a look at every slice of 8 GPUs cut
-// into 7, discovery, and a slice made and destroyed. The stand-in's own time is a part of it; a
-// real driver's calls take longer.
+// The costs that GPUs cause in a node daemon, with the stand-in driver: a sample of every slice of
+// 8 GPUs cut into 7 slices each, discovery, and the making and destroying of a slice. The figures
+// include the stand-in's own time. The calls of a real driver take longer.
 //
 //   bench_gpu [steps]        default 2,000
 #include <fmt/core.h>
@@ -25,7 +25,7 @@ double seconds_of(clockid_t clock) {
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
-// Each run's CPU time of this thread and wall time, in microseconds.
+// The CPU time of this thread and the wall time of each run, in microseconds.
 struct Times {
   std::vector<double> cpu, wall;
   template <class F>

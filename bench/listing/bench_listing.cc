@@ -1,10 +1,12 @@
-// Each listing on a large cluster: how long one message holds the controller's loop.
+// Each listing on a large cluster: the bench measures how long one message holds the controller's
+// loop.
 //
 //   bench_listing [nodes [tenants [jobs]]]     defaults 10,000, 1,000 and 20,000
 //
 // The controller's own handlers answer, and their replies are encoded as the loop encodes them. All
-// nodes are shared, so every tenant's queue has all of them. Asked are an operator, a user of one
-// tenant, and a user of none. A listing that comes in pages is read to its end as the commands do.
+// nodes are shared, so the queue of every tenant has all of them. An operator, a user of one
+// tenant, and a user of no tenant ask. A listing that comes in pages is read to its end as the
+// commands do.
 #include <fmt/core.h>
 #include <time.h>
 
@@ -93,7 +95,8 @@ class Bench {
     }
   }
 
-  // Reads a listing page by page: `next` makes the next request of a reply, or says that was all.
+  // Reads a listing page by page. `next` makes the next request from a reply, or returns false if
+  // that was the last page.
   template <class Request, class Next>
   void measure(std::string_view name, Request first, Next next) {
     const Identity users[] = {root_, identity("u0000x0", 1000), identity("stranger", 999'999)};
@@ -147,8 +150,8 @@ class Bench {
   std::uint64_t request_ = 0;
 };
 
-// Reads a listing as the commands do, in pages where it has them; `count` says how many rows a
-// reply has.
+// Reads a listing as the commands do, in pages if it has them. `count` returns the number of rows
+// of a reply.
 template <class Reply, class Request, class Count>
 void list(Bench& bench, std::string_view name, Request request, Count count) {
   if constexpr (cli::Pages<Request>::kAny) cli::Pages<Request>::first(request);

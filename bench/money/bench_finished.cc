@@ -1,12 +1,12 @@
-// Ten million finished jobs on disk: what each takes there, what it takes to find one of them
-// (gacct -j), and what reading slows durable submits by.
+// Ten million finished jobs on disk: the bench measures the space of each, the time to find one of
+// them (gacct -j), and how much reading slows durable submits.
 //
-//   bench_finished DIRECTORY [jobs [tenants]]     defaults 10,000,000 and 1,000; some 4 GB there
+//   bench_finished DIRECTORY [jobs [tenants]]     defaults 10,000,000 and 1,000; takes some 4 GB
 //
-// The rows are those that the controller's core makes of a batch job of one GPU. Submits are
-// appended as the controller appends them, 64 together (an event and a spec of 600 octets each, one
-// fsync), alone and while the history reader answers one question after the other: jobs by id, and
-// a page of a user's jobs.
+// The rows are those that the controller's core makes for a batch job of one GPU. Submits are
+// appended as the controller appends them, 64 together (an event and a spec of 600 bytes each, one
+// fsync). This is done alone, and while the history reader answers one question after the other:
+// jobs by id, and a page of a user's jobs.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -89,7 +89,7 @@ class Finished {
     const std::uint64_t before = store_->stats().file_bytes;
     std::uint64_t rows = 0;
     for (std::uint64_t done = 0; done < jobs_;) {
-      store::AppendBatch one;  // a fold is as of an event
+      store::AppendBatch one;  // A fold needs an event that it goes up to.
       one.events.push_back({next(), "fill"});
       need(store_->append(one));
       store::FoldBatch fold;
@@ -109,7 +109,7 @@ class Finished {
                each(store_->stats().file_bytes - before));
   }
 
-  // Milliseconds of one answer, the worst of a hundred and their median.
+  // Measures the milliseconds of one answer: the worst of a hundred and their median.
   void find() {
     std::vector<double> by_id;
     for (int i = 0; i < 100; ++i) {

@@ -1,10 +1,11 @@
-// The ledger after a month of many jobs: what it adds to each, and what reading it takes.
+// The ledger after a month of many jobs: the bench measures the cost that it adds to each job, and
+// the cost of reading it.
 //
 //   bench_money [jobs [tenants]]     defaults 10,000,000 and 1,000
 //
-// The controller's core replays the events of every job (submit, start, the node lets go, end,
-// forgotten), as after a crash, and is then asked for bills. Ten users of each tenant, two kinds of
-// jobs, four models of GPUs.
+// The controller's core replays the events of every job (submit, start, release by the node, end,
+// removal), as after a crash, and is then asked for bills. Each tenant has ten users, and there are
+// two kinds of jobs and four models of GPUs.
 #include <fmt/core.h>
 #include <time.h>
 
@@ -29,7 +30,7 @@ constexpr std::int64_t kGib = std::int64_t{1} << 30;
 constexpr std::uint32_t kUsers = 10;
 constexpr std::array<const char*, 4> kModels{"gpu:a100", "gpu:h100", "gpu:v100", "gpu:t4"};
 
-// CPU time of this thread: nothing here waits.
+// CPU time of this thread. Nothing here waits, so this is the whole time.
 double micros() {
   timespec t{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -87,11 +88,12 @@ class Month {
       job(i);
       if (i % 10'000 != 9'999) continue;
       for (const store::HistoryEntry& entry : core_.take_fold().history)
-        history_bytes_ += entry.data.size() + 16 + 24;  // with its key, and in the index
+        // An entry takes space for its key and in the index, too.
+        history_bytes_ += entry.data.size() + 16 + 24;
     }
   }
 
-  // Microseconds; the median of some.
+  // The median time of several questions, in microseconds.
   double ask(proto::QueryLedger query, std::size_t& rows) {
     if (!started_ && !core_.start(kBegin + hours(24 * 40))) std::abort();
     started_ = true;

@@ -1,10 +1,10 @@
-// A month of three teams in virtual time, through the controller's core and the scheduler, and the
-// bills that come of it.
+// A month of three teams in virtual time. It runs through the controller's core and the scheduler,
+// and the result is the bills.
 //
-//   money_demo EXAMPLES DIR     documents of EXAMPLES (docs/examples/money); bills go to DIR
+//   money_demo EXAMPLES DIR     EXAMPLES is docs/examples/money; the bills are written to DIR
 //
-// Jobs come at random, the same ones each time. In the middle of the month A100 get cheaper; five
-// days later node a2 loses its power, and what it ran is credited.
+// Jobs come at random, but are the same in each run. In the middle of the month A100 GPUs get
+// cheaper. Five days later the node a2 loses its power, and the jobs that it ran are credited.
 #include <fmt/core.h>
 
 #include <cmath>
@@ -24,9 +24,10 @@
 namespace gantry::core {
 namespace {
 
-// 1 October 2026, 0:00 in Prague, and until the month's bills are final.
+// The demo starts on 1 October 2026 at 0:00 in Prague, and ends when the month's bills are final.
 constexpr Instant kBegin{1'790'805'600'000'000};
-constexpr Duration kMonth = hours(24 * 31 + 1);  // clocks go back on the 25th
+// The month has one hour more, because clocks go back on the 25th.
+constexpr Duration kMonth = hours(24 * 31 + 1);
 constexpr Instant kEnd = kBegin + kMonth + hours(60);
 
 [[noreturn]] void give_up(const std::string& why) {
@@ -50,7 +51,8 @@ Config cluster() {
     config.nodes.push_back(node);
   }
   config.partitions.push_back(main);
-  config.controller.heartbeat = hours(24 * 365);  // nodes of this month are never silent
+  // The nodes of this demo send no heartbeats, so they must never count as silent.
+  config.controller.heartbeat = hours(24 * 365);
   config.controller.node_timeout = hours(24 * 365 * 2);
   return config;
 }
@@ -153,7 +155,7 @@ class Demo {
     turn();
   }
 
-  // What the file server counted.
+  // Imports the figures of the file server.
   void meter() {
     proto::ImportMeter m;
     m.name = "storage-2026-10.csv";
@@ -177,7 +179,8 @@ class Demo {
   }
 
   void draw_jobs() {
-    std::mt19937_64 random(2026);  // the same in every library
+    // This generator gives the same numbers with every standard library.
+    std::mt19937_64 random(2026);
     const auto part = [&] { return static_cast<double>(random() >> 11) / 9007199254740992.0; };
     for (const Team& team : kTeams) {
       Instant when = kBegin - hours(6);
@@ -207,7 +210,7 @@ class Demo {
     }
   }
 
-  // Takes what the core has to say, plans when that is wanted, until all is quiet.
+  // Takes the output of the core and makes plans on demand, until the core wants nothing more.
   void turn() {
     for (;;) {
       Turn out = core_.take_turn();
@@ -227,7 +230,7 @@ class Demo {
     if (!when || (armed_ && *armed_ > now_ && *armed_ <= *when)) return;
     armed_ = when;
     at(*when, [this, when] {
-      if (armed_ != when) return;  // an earlier one came between
+      if (armed_ != when) return;  // An earlier wake-up has replaced this one.
       armed_.reset();
       core_.step(now_, Tick{});
     });
@@ -250,7 +253,7 @@ class Demo {
     m.key = key;
     m.exit.signal = signal;
     m.ended = now_;
-    tell(node, std::move(m));  // a second one of the same attempt is ignored
+    tell(node, std::move(m));  // The core ignores a second report of the same attempt.
   }
 
   const std::string examples_;
@@ -261,7 +264,7 @@ class Demo {
   std::priority_queue<Entry> story_;
   std::uint64_t next_ = 1;
   std::optional<Instant> armed_;
-  std::vector<Duration> lengths_;  // of jobs, in the order of their submits
+  std::vector<Duration> lengths_;  // the lengths of the jobs, in the order of their submits
   std::vector<tenancy::Document> documents_;
   std::set<proto::AttemptKey> terminated_;
 };

@@ -1,11 +1,12 @@
-// What planning MIG costs, and what it gains.
+// The costs of planning MIG slices, and the gain.
 //
 //   bench_mig [gpus] [jobs] [measured jobs]     default 1,000, 10,000 and 20,000
 //
-// The first table: one plan for GPUs of which 85 % of the slices are in use, some idle ones among
-// them, and a long queue. The naive search takes each job in turn, tries every GPU and every start,
-// and counts what would be left, with nothing kept from one job to the next.
-// The second: refused slice demand, as tests/sched/mig/mig_demand.h defines it.
+// The first table shows one plan for a long queue on GPUs of which 85 % of the slices are in use;
+// some other slices exist but are idle. The naive search takes each job in turn, tries every GPU
+// and every start, and counts the places that would be left. It keeps nothing from one job to the
+// next. The second table shows the refused demand for slices, as tests/sched/mig/mig_demand.h
+// defines it.
 #include <fmt/core.h>
 #include <time.h>
 
@@ -64,7 +65,8 @@ struct Load {
   }
 };
 
-// Starts only: no reservations, no changes. Layouts as lists, legality counted anew each time.
+// The search only starts jobs; it makes no reservations and no changes. Layouts are lists, and
+// whether one is legal is computed anew each time.
 std::size_t naive(const Load& load) {
   struct Slice {
     std::uint32_t profile, start;

@@ -1,4 +1,4 @@
-// What a search for victims costs on a large cluster that is full.
+// The cost of a search for victims on a large cluster that is full.
 //
 //   bench_preempt [nodes]     default 10,000, of 8 GPUs
 #include <fmt/core.h>
@@ -39,7 +39,7 @@ struct Cluster {
   std::unique_ptr<QuotaTree> quota;
   Instant now{hours(100).us};
 
-  // Tenant 0 uses nothing of its quota; the others have borrowed it.
+  // Tenant 0 uses nothing of its quota, and the other tenants have borrowed it.
   explicit Cluster(std::uint32_t nodes) {
     auto tree = std::make_shared<Tenancy>();
     tree->flavors.push_back({});
@@ -95,7 +95,7 @@ struct Cluster {
         g.gpus = std::min(left, 1u << (random() % 4));
         g.cpus = choose_cpus(grid.node(n), static_cast<std::int32_t>(g.gpus * 8));
         left -= g.gpus;
-        // Some span two nodes.
+        // Some jobs span two nodes.
         job.grants = {g};
         if (g.gpus == 8 && n + 1 < nodes && grid.idle(n + 1) && random() % 2 == 0) {
           g.node = NodeId{n + 1};

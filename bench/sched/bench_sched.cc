@@ -1,5 +1,5 @@
-// What a plan costs: a full pass over many classes on a large cluster, the reaction to one job's
-// end at different lengths of the queue, and the memory of a waiting job.
+// The costs of a plan: a full pass over many classes on a large cluster, the reaction to the end of
+// one job with queues of different lengths, and the memory of a waiting job.
 //
 //   bench_sched [nodes [pending [classes]]]     defaults 10,000, 100,000, 2,000
 #include <fmt/core.h>
@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::int64_t kGiB = std::int64_t{1} << 30;
 
-// CPU time of this thread: a plan waits for nothing, so this is its cost whatever else runs here.
+// CPU time of this thread. A plan waits for nothing, so this is its cost even if other programs
+// run.
 struct Clock {
   using time_point = double;
   static double now() {
@@ -63,14 +64,16 @@ void add_cluster(Replica& replica, std::uint32_t nodes, std::uint16_t cpus) {
   replica.apply(partition);
 }
 
-// Half of the classes one node, up to 16 cores; a quarter GPUs; a quarter 2 to 64 nodes.
+// Half of the classes want one node and up to 16 cores, a quarter want GPUs, and a quarter want 2
+// to 64 nodes.
 std::vector<ClassKey> random_classes(std::size_t count) {
   std::mt19937_64 random(7);
   const auto pick = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
   std::vector<ClassKey> classes;
   for (std::size_t i = 0; i < count; ++i) {
     ClassKey key;
-    key.time_limit = minutes(5 + static_cast<std::int64_t>(i));  // makes each a class of its own
+    // The time limit makes each class different from all others.
+    key.time_limit = minutes(5 + static_cast<std::int64_t>(i));
     key.shape.cpus_per_task = 1 + pick(16);
     if (i % 4 == 1) key.shape.gpus_per_node = 1 + pick(8);
     if (i % 4 == 3) {
@@ -89,8 +92,8 @@ struct Load {
   std::uint64_t next_job = 1;
   Instant now{seconds(1'000'000).us};
   std::vector<ClassKey> classes;
-  std::unordered_map<JobId, std::size_t> waiting;  // class
-  std::deque<Change> running;                      // JobPlaced, oldest first
+  std::unordered_map<JobId, std::size_t> waiting;  // the class of each waiting job
+  std::deque<Change> running;  // the JobPlaced of each running job, oldest first
 
   void submit(std::size_t cls) {
     const JobId id{next_job++};
@@ -125,7 +128,7 @@ void full_pass(std::uint32_t nodes, std::size_t pending, std::size_t classes) {
   policy.attempts = ~std::uint64_t{0};
   std::mt19937_64 random(3);
 
-  // Fill the cluster, then top the queue up.
+  // The cluster is filled first, and then the queue is topped up.
   std::vector<double> filling;
   std::size_t started = 0;
   for (bool full = false; !full;) {

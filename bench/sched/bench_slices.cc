@@ -1,10 +1,11 @@
-// What slices cost in whole plans of the scheduler, as the controller makes them.
+// The costs of slices in whole plans of the scheduler, as the controller makes them.
 //
 //   bench_slices [gpus] [waiting jobs]     default 1,000 and 10,000
 //
-// Nodes of 8 GPUs in MIG mode are filled from the queue; then as many jobs more wait, of six
-// profiles and several time limits. Timed are plans (CPU time of the thread): the ones that fill
-// the empty cluster, one that can start nothing, and ones after 50 jobs have ended.
+// Nodes of 8 GPUs in MIG mode are filled from the queue. Then the same number of jobs wait again,
+// of six profiles and several time limits. The bench measures the CPU time of the thread for the
+// plans that fill the empty cluster, for a plan that can start nothing, and for plans after 50 jobs
+// have ended.
 #include <fmt/core.h>
 #include <time.h>
 
@@ -64,7 +65,7 @@ struct Load {
     q.queued_since = now + microseconds(static_cast<std::int64_t>(last));
     replica.apply(q);
   }
-  // Starts of one plan, and what it took.
+  // Makes one plan. The result is the number of jobs that it started, and its time in ms.
   std::pair<std::size_t, double> plan() {
     const double before = millis();
     const Plan p = schedule(replica, now, policy);

@@ -1,5 +1,6 @@
-// What a plan costs with many tenants and every policy on: quota in cohorts, fair share,
-// preemption, promises kept, the first hundred blocked jobs and one of each tenant planned ahead.
+// The costs of a plan with many tenants and every policy on: quota in cohorts, fair share,
+// preemption, kept reservations, and planning ahead for the first hundred blocked jobs and for one
+// job of each tenant.
 //
 //   bench_tenants [nodes [pending [tenants]]]     defaults 10,000, 100,000, 1,000
 #include <fmt/core.h>
@@ -19,9 +20,10 @@ namespace {
 constexpr std::int64_t kGiB = std::int64_t{1} << 30;
 constexpr std::uint16_t kCores = 64;
 constexpr std::uint32_t kGpus = 8;
-constexpr std::uint32_t kUsers = 5;  // of a tenant, in two projects
+constexpr std::uint32_t kUsers = 5;  // each tenant has five users, in two projects
 
-// CPU time of this thread: a plan waits for nothing, so this is its cost whatever else runs here.
+// CPU time of this thread. A plan waits for nothing, so this is its cost even if other programs
+// run.
 double micros() {
   timespec t{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -41,7 +43,7 @@ void row(std::string_view what, const Timing& t, std::string_view note) {
 
 class Site {
  public:
-  // `busy` tenants have jobs, `tenants` there are.
+  // There are `tenants` tenants, and the first `busy` of them have jobs.
   Site(std::uint32_t nodes, std::uint32_t tenants, std::uint32_t busy)
       : tenants_(tenants), busy_(busy) {
     make_tenancy(std::int64_t{nodes} * kGpus / busy);
@@ -82,7 +84,7 @@ class Site {
     const std::uint32_t tenant = pick(busy_), user = pick(kUsers);
     job.key.partition = PartitionId{tenant};
     JobShape& s = job.key.shape;
-    // Everybody has two kinds of jobs.
+    // Each user has two kinds of jobs.
     const std::uint32_t kind = (tenant * kUsers + user) * 7 + pick(2) * 3;
     switch (kind % 8) {
       case 0: s.cpus_per_task = 4; break;
@@ -136,7 +138,7 @@ class Site {
     end(order_.front());
   }
 
-  // Until the cluster is full and `pending` jobs wait.
+  // Submits and plans until the cluster is full and `pending` jobs wait.
   void fill(std::size_t pending) {
     policy.preemption = false;
     for (int i = 0; i < 3; ++i) {
@@ -146,7 +148,7 @@ class Site {
       now = now + seconds(1);
     }
     policy.preemption = true;
-    for (int i = 0; i < 12; ++i) {  // everybody gets a plan
+    for (int i = 0; i < 12; ++i) {  // These rounds give every user a plan.
       replica.look_at_everything();
       accept(schedule(replica, now, policy));
       while (waiting.size() < pending) submit();
@@ -173,7 +175,8 @@ class Site {
     return l;
   }
 
-  // One root, a cohort for each 50 tenants, everybody's part of the GPUs guaranteed.
+  // The quota tree has one root and a cohort for each 50 tenants. Each tenant with jobs has an
+  // equal part of the GPUs guaranteed.
   void make_tenancy(std::int64_t gpus) {
     Tenancy t;
     t.flavors.resize(2);
@@ -229,7 +232,8 @@ class Site {
   std::deque<JobId> order_;
 };
 
-// As the planner's thread has it once a second: every line is looked at, and told are only news.
+// Makes a plan as the planner's thread does once a second: it looks at every line, but reports only
+// news.
 Plan look_at_everything(Site& site) {
   site.replica.look_at_everything();
   return schedule(site.replica, site.now, site.policy);

@@ -1,10 +1,11 @@
-// Clients that poll: each asks once a second for its own ten jobs, half of them as squeue does and
-// half as sacct does, each over a session of its own and all from this process.
+// Clients that poll. Each asks once a second for its own ten jobs, half of the clients as squeue
+// does and half as sacct does. Each client has its own session, and all run in this process.
 //
 //   bench_poll CLIENTS SECONDS FIRST_JOB JOBS     the ids of JOBS jobs in a row, from FIRST_JOB on
 //
-// One JSON line: how many questions were answered, and how long the answers took. What is due while
-// answers are late is asked at once, and counts from when it was due.
+// The program prints one JSON line: how many questions were answered, and how long the answers
+// took. If answers are late, a question that is due is sent at once afterwards, and its time counts
+// from when it was due.
 #include <fmt/core.h>
 #include <sys/resource.h>
 
@@ -59,7 +60,7 @@ void ask(Client& client) {
   client.asked = *sent;
 }
 
-// True if its answer was there, or came within the time.
+// Returns true if the answer was there, or came within `wait`.
 bool answered(Client& client, Tally& tally, Duration wait) {
   Result<void> got;
   if (client.squeue) {
@@ -78,7 +79,7 @@ bool answered(Client& client, Tally& tally, Duration wait) {
 }
 
 std::vector<Client> connect(std::size_t count, std::uint64_t first_job, std::uint64_t jobs) {
-  rlimit files{};  // a socket for each
+  rlimit files{};  // Each client needs a socket.
   if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
     files.rlim_cur = files.rlim_max;
     ::setrlimit(RLIMIT_NOFILE, &files);
@@ -108,14 +109,15 @@ Tally poll_for(std::vector<Client>& clients, double milliseconds) {
         begin + kPeriodMs * static_cast<double>(i) / static_cast<double>(clients.size());
   Tally tally;
   std::deque<Client*> waiting;
-  std::size_t next = 0;  // they are due in turn
+  std::size_t next = 0;  // Clients are due in turn.
   for (double now = begin; now < begin + milliseconds || !waiting.empty(); now = now_ms()) {
     while (now < begin + milliseconds && clients[next].due <= now && !clients[next].asked) {
       ask(clients[next]);
       waiting.push_back(&clients[next]);
       next = (next + 1) % clients.size();
     }
-    // Not by looking again and again: that would take from the controller, which is measured.
+    // The loop pauses, because a busy loop would take processor time from the controller, which is
+    // measured.
     const Duration pause = microseconds(
         static_cast<std::int64_t>(std::clamp((clients[next].due - now) * 1e3, 50.0, 1e3)));
     if (waiting.empty()) {

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""The bench of steps and of clients that poll, as a table with the targets beside it.
+"""Measures steps and clients that poll, and prints a table with the targets beside the figures.
 
 usage: run.py BUILD_DIR [--out FILE] [--quick] [--only steps|polling]
 
-Steps: a shell loop of srun inside of a batch job's container and in an allocation, one at a time and
-eight; a step of a thousand tasks over ten nodes that run nothing; a gigabyte of output, with the
-largest resident sizes of the daemons, and from inside of a job, where a relay copies it. Polling: durable submits with and without a thousand clients
-that each ask once a second, and what the clients wait for their answers.
+Steps: a shell loop runs srun in an allocation and inside a batch job's container, one at a time and
+eight at a time. A step of a thousand tasks runs on ten nodes that run nothing. A step writes a
+gigabyte of output, and the largest resident sizes of the daemons are shown. The same output is also
+measured inside a job, where a relay copies it.
+
+Polling: durable submits are measured with and without a thousand clients that each ask once a
+second, and so is the time that these clients wait for their answers.
 """
 import argparse
 import json
@@ -67,7 +70,7 @@ def add_rates(table, where, text, target):
 
 
 class Peak(threading.Thread):
-    """Largest resident size of daemons and shims of one cluster, by program, while it runs."""
+    """Collects the largest resident size of one cluster's daemons and shims, by program."""
 
     def __init__(self, state):
         super().__init__(daemon=True)
@@ -116,7 +119,7 @@ def output(cluster, table, size):
         table.add(f"  resident at most, {name}", f"{largest / 1e6:.1f} MB", "50 MB")
 
 
-# Beside a pipe of the same job, which says what the machine copies just then.
+# The same job also measures a plain pipe, which shows how fast the machine copies at that time.
 def output_inside(cluster, table, size):
     script = f"""
 take() {{ begin=$(date +%s%N); got=$("$@" | wc -c); echo "$got $(($(date +%s%N) - begin))"; }}
@@ -186,8 +189,9 @@ def bench_polling(build, table, scale):
         before = system.median_of("per_second", alone)
         during = system.median_of("per_second", beside)
         table.add("durable submits, 128 outstanding", f"{before:,.0f}/s")
+        # Each ratio is of two runs next to each other in time.
         ratio = statistics.median(b["per_second"] / a["per_second"]
-                                  for a, b in zip(alone, beside))  # of neighbours in time
+                                  for a, b in zip(alone, beside))
         table.add(f"  beside {CLIENTS:,} clients at 1 Hz",
                   f"{during:,.0f}/s, {ratio:.2f} x", "0.90 x")
         for what, target in (("squeue", "p99 50 ms"), ("sacct", "")):

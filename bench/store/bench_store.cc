@@ -1,9 +1,10 @@
-// What the durable queue costs, beside its floor on the same disk in the same run: a plain file,
-// appended to and fdatasync'ed. Then what folding, trimming, loading and reading history cost.
+// The costs of the durable queue, beside its floor on the same disk in the same run: a plain file
+// that is appended to and synced with fdatasync. Further tables show the costs of folding,
+// trimming, loading and reading history.
 //
-// The group commit is a closed loop with N submits outstanding: each turn takes them all, appends N
-// specs of 1,000 octets and N events of 96 in one transaction, and answers. Figures are the median
-// of the rounds; a round lasts --seconds.
+// The group commit is a closed loop with N submits outstanding. Each turn takes them all, appends N
+// specs of 1,000 bytes and N events of 96 bytes in one transaction, and answers. The figures are
+// medians of the rounds. A round lasts --seconds.
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <unistd.h>
@@ -27,10 +28,10 @@ constexpr std::size_t kSpecBytes = 1000;
 constexpr std::size_t kEventBytes = 96;
 
 struct Options {
-  std::string directory = ".";  // on the disk to measure
+  std::string directory = ".";  // a directory on the disk to measure
   double seconds = 1.0;
   int rounds = 5;
-  std::uint64_t jobs = 200'000;  // for the tables after the first
+  std::uint64_t jobs = 200'000;  // used by the tables after the first
 };
 
 double seconds_since(Clock::time_point start) {
@@ -53,7 +54,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Content that does not compress, in case the file system does.
+// Makes content that does not compress, in case the file system compresses.
 Bytes content(std::uint64_t seed, std::size_t size) {
   Bytes bytes(size, '\0');
   std::uint64_t x = seed * 0x9e3779b97f4a7c15ULL + 1;
@@ -72,7 +73,7 @@ struct Round {
   double p99_ms = 0;
 };
 
-// Runs `turn` for so long; each call is one commit of n submits.
+// Calls `turn` again and again for `seconds`. Each call is one commit of n submits.
 template <class Turn>
 Round measure(double seconds, std::size_t n, Turn&& turn) {
   std::vector<double> times;
@@ -123,7 +124,7 @@ Round store_round(const Options& options, std::size_t n) {
   Bytes event = content(2, kEventBytes);
   std::uint64_t next = 1;
   return measure(options.seconds, n, [&] {
-    AppendBatch batch;  // made anew each turn, as the controller does
+    AppendBatch batch;  // The batch is made anew each turn, as the controller does.
     batch.events.reserve(n);
     batch.specs.reserve(n);
     for (std::size_t i = 0; i < n; ++i, ++next) {

@@ -1,4 +1,4 @@
-// The load generator of the system bench: one measurement per call, one JSON line as its result.
+// The load generator of the system bench. Each call makes one measurement and prints one JSON line.
 //
 //   bench_load submit OUTSTANDING COUNT [CONSTRAINT]   durable submits of about 1 KB
 //   bench_load array TASKS                             one submit of an array
@@ -9,8 +9,8 @@
 //   bench_load spawn PARALLEL COUNT COMMAND...         processes; "{}" is the number of the run
 //   bench_load answer                                  connects and asks until it is answered
 //
-// With a last argument tenants=N, jobs go to the queues t1 to tN in turn. The cluster and the
-// identity come from $GANTRY_CONF, as for any command.
+// With a last argument tenants=N, jobs go to the queues t1 to tN in turn. $GANTRY_CONF gives the
+// cluster and the identity, as for any command.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ namespace {
 
 using cli::Session;
 constexpr Duration kPatience = seconds(120);
-std::size_t g_tenants = 0;  // tenants=N
+std::size_t g_tenants = 0;  // the N of tenants=N
 
 [[noreturn]] void die(const std::string& why) {
   fmt::print(stderr, "bench_load: {}\n", why);
@@ -49,7 +49,7 @@ double percentile(std::vector<double> sorted, double p) {
   return sorted[static_cast<std::size_t>(at)];
 }
 
-// About 1 KB in all, as a user's script with its environment is.
+// The job takes about 1 KB in all, like a user's script with its environment.
 proto::SubmitJob typical_job(const std::string& constraint) {
   proto::SubmitJob m;
   m.spec.name = constraint.empty() ? "run" : "wait";
@@ -114,7 +114,8 @@ int array(std::uint32_t tasks) {
   return 0;
 }
 
-// From the first submit until the controller has nothing active that it did not have before.
+// Measures from the first submit until the controller has no more active or queued jobs than
+// before.
 int pipe(std::size_t count) {
   Session session = connect();
   const auto before = must(session.call<proto::PingReply>(proto::Ping{}));

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""The system bench: daemons of one build under load, as a table with the targets beside it.
+"""Puts the daemons of one build under load, and prints a table with the targets beside the figures.
 
 usage: run.py BUILD_DIR [--out FILE] [--quick] [--only WORD]
 
-Starts a cluster whose nodes run nothing (for what the controller can do) and one with containers,
-measures, and removes both. Figures are medians of several rounds. The last column is what Slurm
-22.05 from Debian did on such a machine, tuned and without containers. Containers/s stand beside a
-bare loop of `crun run` in the same mounts, with the config.json of a job of ours but for /bin/true,
-the same limits and parallelism, in rounds that alternate with ours.
+Starts a cluster whose nodes run nothing, to measure the controller alone, and one with containers,
+and removes both at the end. The figures are medians of several rounds. The last column has the
+figures of Slurm 22.05 from Debian on such a machine, tuned and without containers.
+
+Containers per second are compared with a bare loop of `crun run`. The loop uses the mounts, the
+config.json, the limits and the parallelism of Gantry's jobs, but runs /bin/true. Its rounds
+alternate with Gantry's.
 """
 import argparse
 import glob
@@ -23,7 +25,7 @@ import tempfile
 import time
 
 ROUNDS = 3
-MEMORY_MIB = 16  # of a job of bench_load
+MEMORY_MIB = 16  # memory of a job of bench_load
 
 
 def note(text):
@@ -31,7 +33,7 @@ def note(text):
 
 
 class Cluster:
-    """`gantry up` with a changed gantry.yaml; removed by close()."""
+    """A cluster from `gantry up` with a changed gantry.yaml. close() removes it."""
 
     def __init__(self, build, runtime, nodes, edit):
         self.bin = os.path.join(build, "bin")
@@ -108,7 +110,8 @@ class Table:
 
 
 def list_and_cancel(cluster, table, jobs, state):
-    """The controller walks what it remembers of ended jobs too, so `state` says what those are."""
+    """Measures gqueue and gcancel. The controller also walks the ended jobs that it remembers, so
+    `state` says for the table which ended jobs there are."""
     listed, cancelled = [], []
     for _ in range(ROUNDS):
         cluster.load("submit", 512, jobs)
@@ -123,7 +126,7 @@ def list_and_cancel(cluster, table, jobs, state):
 
 
 def idle_cluster(build):
-    """A controller, four nodes that run nothing, and a drained one for jobs that shall wait."""
+    """A controller with four nodes that run nothing, and a drained one for jobs that must wait."""
     def edit(text):
         text = re.sub(r"cpus: 2, cpu_ids: '[^']*', memory: \S+,", "cpus: 256, memory: 64G,", text)
         first = re.search(r"\{name: node1,", text)
@@ -149,8 +152,8 @@ def bench_listing(build, table, scale):
 
 
 def bench_tenants(build, table, scale):
-    """The pipe with quota, borrowing, fair share and preemption at work: a hundred tenants of ten
-    cores each share what four nodes have; what waits is theirs too."""
+    """Measures jobs per second with quota, borrowing, fair share and preemption. A hundred tenants
+    with a quota of ten cores each share four nodes, and the waiting jobs are theirs as well."""
     note("a controller with a hundred tenants")
     tenants = 100
     documents = ["apiVersion: gantry/v1\nkind: Cohort\nname: all\n"]
@@ -213,11 +216,12 @@ def bench_controller(build, table, scale):
         pending = 0
         for want in (1000, 100000, 1000000):
             want //= scale
-            before = rss(pid)  # ended jobs, which it remembers for a while, are in it
+            # This includes ended jobs, which the controller remembers for a while.
+            before = rss(pid)
             c.load("submit", 512, want - pending)
             each = (rss(pid) - before) / (want - pending)
             pending = want
-            time.sleep(2)  # what was journalled just now has been folded
+            time.sleep(2)  # In this time, the latest journal entries are folded.
             runs = [c.load("pipe", 20000 // scale) for _ in range(ROUNDS)]
             pipes[want] = median_of("per_second", runs)
             table.add(f"jobs through the whole pipe, {want:,} pending", f"{pipes[want]:,.0f}/s",
@@ -234,7 +238,8 @@ def bench_controller(build, table, scale):
         table.add("memory per pending job", f"{each:,.0f} bytes", "2,000",
                   "3.5 KB")
         os.kill(pid, signal.SIGKILL)
-        while os.path.exists(f"/proc/{pid}"):  # until the kernel has taken its memory and locks back
+        # This waits until the kernel has taken back its memory and locks.
+        while os.path.exists(f"/proc/{pid}"):
             time.sleep(0.001)
         log = open(os.path.join(c.top, "ctld.log"), "ab")
         again = subprocess.Popen(argv, env=c.env, stdout=log, stderr=log, start_new_session=True)
@@ -249,7 +254,7 @@ def bench_controller(build, table, scale):
 
 
 class Holder:
-    """A job that sleeps, so that a bare loop can use its mounts and its config.json."""
+    """A job that only sleeps, so that the bare loop can use its mounts and its config.json."""
 
     def __init__(self, cluster):
         self.c = cluster
@@ -285,7 +290,7 @@ class Holder:
 
 
 def bare_loop(cluster, each):
-    """Containers/s of `crun run`, four at a time, with the config.json of a job of ours."""
+    """Containers per second of `crun run`, four at a time, with the config.json of a job."""
     holder = Holder(cluster)
     done = subprocess.run([f"{cluster.bin}/bench_bare", str(holder.shim), "4", str(each),
                            str(MEMORY_MIB)], capture_output=True, text=True, check=False)

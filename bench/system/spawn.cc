@@ -1,4 +1,4 @@
-// posix_spawn and waitpid, nothing between.
+// Starts processes with posix_spawn and waitpid directly, without a shell between.
 #include "bench/system/spawn.h"
 
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <ctime>
 #include <map>
 
-extern char** environ;  // POSIX
+extern char** environ;  // POSIX defines this.
 
 namespace gantry::bench {
 namespace {

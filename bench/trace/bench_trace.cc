@@ -1,8 +1,9 @@
-// Replays workload logs and prints waits, slowdown and the time it takes; then openb's tasks on its
-// nodes through the planner, and how many GPUs are allocated in the end. With no argument: the logs
-// that lie beside the project, if they do, and other mixes of openb's tasks; else FILE.swf[.gz]
-// PROCESSORS, or NODES.csv TASKS.csv[.gz]. Of tasks five columns do: name, cpu_milli, memory_mib,
-// num_gpu, gpu_milli.
+// Replays workload logs and prints waits, slowdown and the time of the replay. Then it places the
+// tasks of the trace openb on its nodes with the planner, and prints how many GPUs are allocated in
+// the end. Without arguments it takes the logs that lie beside the project, if there are any, and
+// other mixes of openb's tasks. Arguments are FILE.swf[.gz] PROCESSORS, or NODES.csv
+// TASKS.csv[.gz]. A file of tasks needs five columns: name, cpu_milli, memory_mib, num_gpu,
+// gpu_milli.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -41,7 +42,8 @@ void run(const std::string& name, const std::string& path, std::uint32_t process
              r.plans, took.count(), took.count() * 1e6 / static_cast<double>(r.plans));
 }
 
-// Random and FGD are the means of ten seeds that the trace's authors have published.
+// The values of Random and FGD are means of ten seeds, which the authors of the trace have
+// published.
 struct Published {
   const char* mix;
   double random, fgd;

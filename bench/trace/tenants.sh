@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Many tenants on public logs, against plain EASY on the same input: Philly on 720 and on 640 GPUs
-# with 15 tenants (nominal quota = mean use), and the other logs beside the project.
+# Many tenants on public logs, compared with plain EASY on the same input: Philly on 720 and on 640
+# GPUs with 15 tenants (nominal quota = mean use), and the other logs that lie beside the project.
 #
-# usage: bench/trace/tenants.sh BUILD_DIR      (skips where the traces are not there)
+# usage: bench/trace/tenants.sh BUILD_DIR      (skips if the traces are not there)
 set -euo pipefail
 replay=${1:?usage: tenants.sh BUILD_DIR}/bin/gantry-replay
 traces=$(dirname "$(readlink -f "$0")")/../../../shared/traces

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Variations of the Philly trace (permuted run times, other windows, arrivals closer together, more jobs
-of 8 to 32 GPUs, other clusters and quotas) under mean quotas and under EASY, in a table.
+"""Replays variations of the Philly trace under mean quotas and under EASY, and prints a table.
 
-The window of a seed is drawn among the whole days of the trace at which one of its length begins that
-has 1,000 jobs or more, and at least as much work (GPUs times run time, of a run no more than the window's
-time) as the seed's cluster can do while they arrive. Emptier windows leave nobody waiting, so they say
-nothing of quotas.
+A variation has permuted run times, another window of the trace, arrivals closer together, more jobs
+of 8 to 32 GPUs, or another cluster and other quotas.
+
+The window of a seed begins on a random day of the trace. Only windows are drawn that have 1,000
+jobs or more, and at least as much work as the seed's cluster can do while these jobs arrive. The
+work of a job is its GPUs times its run time, but a run longer than the time in which the jobs
+arrive counts as that time. In emptier windows no job waits, so they show nothing about quotas.
 
 usage: variations.py BUILD_DIR [--seeds N] [--first SEED] [--limit SECONDS] [--shipped-only]
-(skips where the trace is not there)
+(skips if the trace is not there)
 """
 import argparse
 import collections
@@ -23,13 +25,15 @@ import sys
 
 
 LEAST_JOBS = 1000
-# controller.oldest_first_after as shipped: a job that has waited for so long goes before all others of
-# its class. It may still wait for nodes then, so the longest wait is above this in some variations.
+# The shipped value of controller.oldest_first_after. A job that has waited for so long goes before
+# all other jobs of its class. It may still have to wait for nodes, so the longest wait exceeds this
+# in some variations.
 OLDEST_FIRST_AFTER_H = 72
 
 
 def read_jobs(trace):
-    """Of every job: its submit time in days after the first one, its run time in days, its GPUs."""
+    """Returns for each job its submit time in days after the first one, its run time in days, and
+    its GPUs."""
     day = datetime.timedelta(days=1)
     with gzip.open(trace, "rt") as text:
         rows = [(datetime.datetime.fromisoformat(row["timestamp"]), float(row["duration"]) / 86400,
@@ -39,8 +43,8 @@ def read_jobs(trace):
 
 
 def full_windows(jobs, length, arrivals, gpus):
-    """The whole days at which a window begins that fills a cluster of so many GPUs (see above)."""
-    span = length * arrivals  # days in which its jobs arrive
+    """Returns the days at which a window begins that fills a cluster of `gpus` GPUs (see above)."""
+    span = length * arrivals  # the days in which the jobs of a window arrive
     count, work = collections.Counter(), collections.Counter()
     for submit, run, of_job in jobs:
         for start in range(max(0, int(submit) - length + 1), int(submit) + 1):
@@ -51,13 +55,14 @@ def full_windows(jobs, length, arrivals, gpus):
 
 
 def variation(seed, jobs):
-    """The cluster, --vary and the quota's draw of a seed; jobs: see read_jobs()."""
+    """Returns the cluster, the words of --vary, and the draw of quotas for a seed. `jobs` comes
+    from read_jobs()."""
     draw = random.Random(seed)
     starts = []
-    while not starts:  # a few clusters are filled by no window
+    while not starts:  # A few clusters are filled by no window.
         nodes = draw.choice([80, 90, 150])
         length = draw.choice([5, 10, 15])  # days
-        # About as much work as the cluster has room for.
+        # The jobs bring about as much work as the cluster has room for.
         arrivals = draw.choice([0.3, 0.5, 0.8]) * (90 / nodes)
         starts = full_windows(jobs, length, arrivals, 8 * nodes)
     start = draw.choice(starts)

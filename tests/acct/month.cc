@@ -193,7 +193,7 @@ JobId Month::submitted(const Attempt& a) {
     state_.new_specs.emplace(e.job, codec::encode(stored));
     apply(a.placed, e);
     jobs_[own] = e.job;
-    // Its class, as the controller's validation resolves it.
+    // The job gets its priority class here, as the controller's validation would resolve it.
     Job& job = state_.jobs.at(e.job);
     sched::ClassKey key = class_of(state_, job);
     const auto& names = state_.tenancy.class_names;
@@ -220,7 +220,8 @@ Month::Grant Month::grant_of(const std::string& text) {
   const Node& node = state_.node(out.node);
   sched::NodeGrant& g = out.grant;
   g.node = out.node;
-  const std::uint64_t cores = out.exclusive ? 1 : std::stoull(parts[1]);  // it asked for one
+  // A job with whole nodes asked for one core.
+  const std::uint64_t cores = out.exclusive ? 1 : std::stoull(parts[1]);
   for (const std::uint16_t cpu : node.cpus)
     if (g.cpus.size() < cores && (cpu >= node.cpu_taken.size() || !node.cpu_taken[cpu]))
       g.cpus.push_back(cpu);
@@ -264,7 +265,7 @@ void Month::place(const Attempt& a) {
   apply(a.placed, e);
 }
 
-// After the last node has let go.
+// The attempt ends when the last of its nodes has released its resources.
 void Month::end(const Attempt& a) {
   const JobId id = jobs_.at(a.job);
   Instant at{};
@@ -299,7 +300,7 @@ void Month::play() {
     attempts_left_[a.job] += attempts_left_.contains(a.job) ? 1 : 0;
     attempts.push_back(std::move(a));
   }
-  // What happens when, the ends of one instant before its starts.
+  // The events are sorted by time; at the same instant, ends come before starts.
   std::vector<std::tuple<Instant, int, std::size_t, std::function<void()>>> story;
   story.emplace_back(utc_time("2026-11-10T12:34:56.789012"), 0, 0, [this] {
     change_prices(utc_time("2026-11-10T12:34:56.789012"), "november", "a100", Money{2'050'000});

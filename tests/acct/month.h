@@ -1,4 +1,4 @@
-// The month of month.txt, told to State as events, as the controller would record them.
+// Plays the month that month.txt describes: State gets the events that the controller would record.
 #pragma once
 
 #include <functional>
@@ -13,22 +13,22 @@
 
 namespace gantry::test {
 
-std::string read_source(const std::string& name);  // a file of tests/acct
-// "2026-10-20T08:00:00.250000", UTC.
+std::string read_source(const std::string& name);  // reads a file of the folder tests/acct
+// Parses a time in UTC such as "2026-10-20T08:00:00.250000".
 Instant utc_time(const std::string& text);
 std::vector<std::string> split_at(const std::string& text, char at);
 
 class Month {
  public:
   Month();
-  void play();  // all of it, in the order of time
+  void play();  // applies all events of the month in the order of time
 
   [[nodiscard]] const core::State& state() const { return state_; }
-  // By the name in month.txt, once played.
+  // Finds a job by its name in month.txt. play() must have run before.
   [[nodiscard]] const core::Job& job(const std::string& name) const {
     return state_.jobs.at(jobs_.at(name));
   }
-  // Called with the state before each event, and with its time.
+  // This function is called before each event, with the state and the time of the event.
   std::function<void(const core::State&, Instant)> watch;
 
  private:
@@ -57,8 +57,9 @@ class Month {
   Config config_;
   core::MutableState state_;
   std::map<std::string, JobId> jobs_;
-  std::map<std::string, std::uint64_t> attempts_left_;  // of a job, after this one
-  std::map<JobId, std::vector<Grant>> grants_;          // held now
+  // attempts of each job that are still to come
+  std::map<std::string, std::uint64_t> attempts_left_;
+  std::map<JobId, std::vector<Grant>> grants_;  // what each job holds at this moment
 };
 
 }  // namespace gantry::test

@@ -1,4 +1,5 @@
-// The ledger against figures that were worked out on paper: every line of README.md.
+// Compares the ledger with figures that were worked out on paper: each line of README.md is
+// checked.
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 
@@ -13,7 +14,7 @@ using namespace gantry::test;
 
 namespace {
 
-// The cells of the table's rows that stand below a head that begins like this.
+// Returns the cells of each row of the table whose head begins with `head`.
 std::vector<std::vector<std::string>> table(const std::string& head) {
   std::vector<std::vector<std::string>> out;
   bool within = false;
@@ -36,7 +37,7 @@ std::vector<std::vector<std::string>> table(const std::string& head) {
   return out;
 }
 
-// Seconds of a core, a GPU or a MiB, exactly.
+// Formats the held amount as an exact number of core-seconds, GPU-seconds or MiB-seconds.
 std::string seconds_text(const Held& held, const std::string& item) {
   const std::int64_t unit = held_unit(item);
   const __int128 whole =
@@ -56,7 +57,7 @@ std::string row_text(const LedgerParts& p, const LedgerSum& s) {
 
 }  // namespace
 
-TEST_CASE("every job of the month costs what it costs on paper") {
+TEST_CASE("every job of the month costs exactly what was worked out on paper") {
   Month month;
   month.play();
   const auto paper = table("| job |");
@@ -72,13 +73,13 @@ TEST_CASE("every job of the month costs what it costs on paper") {
     REQUIRE(own);
     CHECK_MESSAGE(format_money(own->cost, 6) == row[1], row[0]);
     CHECK_MESSAGE(format_money(own->credit, 6) == row[2], row[0]);
-    CHECK_FALSE(own->rate);  // it holds nothing any more
+    CHECK_FALSE(own->rate);  // A job that has ended holds nothing, so it has no cost per hour.
     cost += own->cost;
     credit += own->credit;
   }
 }
 
-TEST_CASE("every line of the ledger is what it is on paper") {
+TEST_CASE("every line of the ledger equals its line on paper") {
   Month month;
   month.play();
   std::vector<std::string> paper;
@@ -100,7 +101,7 @@ TEST_CASE("every line of the ledger is what it is on paper") {
   for (std::size_t i = 0; i < std::min(kept.size(), paper.size()); ++i) CHECK(kept[i] == paper[i]);
 }
 
-TEST_CASE("weeks and months add up to the same") {
+TEST_CASE("the sums of the weeks equal the sums of the months") {
   Month month;
   month.play();
   std::map<std::string, LedgerSum> months, weeks;
@@ -126,8 +127,8 @@ TEST_CASE("weeks and months add up to the same") {
   }
 }
 
-TEST_CASE("at any moment, what is kept and what runs add up to what it will be") {
-  // A report asked for at the time of each event, of which nothing may be lost or come twice.
+TEST_CASE("at any moment, the booked cost and the cost of running jobs add up to the final cost") {
+  // A report is made at the time of each event; no cost may be missing or counted twice.
   Month month;
   Money before;
   month.watch = [&](const State& state, Instant at) {

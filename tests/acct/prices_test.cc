@@ -1,4 +1,5 @@
-// Which price counts when: books by date, plans, hours of the day, and where a piece of time ends.
+// Tests which price is valid at which time: price books by date, plans, hours of the day, and the
+// instants at which one period of constant price ends.
 #include <doctest/doctest.h>
 
 #include "config/tenancy/load.h"
@@ -36,7 +37,7 @@ std::vector<std::string> pieces(const PriceTable& prices, const std::string& fro
 
 }  // namespace
 
-TEST_CASE("a thing costs its own price, its part of its GPU's, or the default") {
+TEST_CASE("a resource costs its own price, else its part of the GPU's, else the default") {
   const auto prices = table_of(kHead +
                                "a\ncurrency: EUR\ncpu: 0.02\ngpu: {a100: 2.50, a100:1g.5gb: 0.4, "
                                "default: 1}\n");
@@ -52,7 +53,7 @@ TEST_CASE("a thing costs its own price, its part of its GPU's, or the default") 
   CHECK(price_of(nullptr, "cpu", 1000).micros == 0);
 }
 
-TEST_CASE("the newest book whose date has come is in force, in the cluster's time") {
+TEST_CASE("the newest price book whose date has come is in force, in the cluster's time zone") {
   const auto prices = table_of(kHead + "b\nfrom: 2026-12-01\ncpu: 2\n---\n" + kHead +
                                "a\ncurrency: EUR\ntime_zone: \"CET-1CEST,M3.5.0,M10.5.0/3\"\n"
                                "cpu: 1\n---\n" +
@@ -64,7 +65,7 @@ TEST_CASE("the newest book whose date has come is in force, in the cluster's tim
   CHECK(cpu_at("2026-12-01T05:00:00") == 3'000'000);
 }
 
-TEST_CASE("of the plans that fit a job the lowest counts") {
+TEST_CASE("the lowest-priced of the plans that fit a job is used") {
   const auto prices = table_of(
       "apiVersion: gantry/v1\nkind: Tenant\nname: fraud\n---\n" + kHead +
       "a\ncurrency: EUR\nplans:\n  spot: {factor: 0.4, classes: [best-effort]}\n"
@@ -78,16 +79,17 @@ TEST_CASE("of the plans that fit a job the lowest counts") {
   CHECK(plan_factor(book, "gone") == 1000);
 }
 
-TEST_CASE("pieces end at months, weeks, hours of the day, and where clocks change") {
+TEST_CASE("periods of constant price end at months, weeks, hours of the day and clock changes") {
   const auto prices = table_of(kHead +
                                "a\ncurrency: EUR\ntime_zone: \"CET-1CEST,M3.5.0,M10.5.0/3\"\n"
                                "hours:\n  early: {from: 02:30, until: 03:30, factor: 0.5}\n");
-  // Sunday 25 October: the clock shows 02:30 twice; it is early for an hour and a half.
+  // On Sunday 25 October the clock shows 02:30 twice, so the hours named `early` last an hour and a
+  // half in all.
   CHECK(pieces(prices, "2026-10-25T00:00:00", "2026-10-25T04:00:00") ==
         std::vector<std::string>{"30 min x 1000 2026-10 2026-W43", "30 min x 500 2026-10 2026-W43",
                                  "30 min x 1000 2026-10 2026-W43", "60 min x 500 2026-10 2026-W43",
                                  "90 min x 1000 2026-10 2026-W43"});
-  // Sunday 29 March: 02:30 does not exist; it is early from 03:00 to 03:30.
+  // On Sunday 29 March 02:30 does not exist, so the hours named `early` last from 03:00 to 03:30.
   CHECK(pieces(prices, "2026-03-29T00:00:00", "2026-03-29T04:00:00") ==
         std::vector<std::string>{"60 min x 1000 2026-03 2026-W13", "30 min x 500 2026-03 2026-W13",
                                  "150 min x 1000 2026-03 2026-W13"});

@@ -1,5 +1,6 @@
-// What is known of a store's age: the mark beside it, what a node's registration proves, and the
-// list of jobs that are newer. The whole is in tests/e2e/old_store_test.py.
+// Tests how the controller finds out that its store is an old copy: from the high-water mark beside
+// the store, from what a node's registration proves, and from the list of attempts that are newer
+// than the store. tests/e2e/old_store_test.py tests the same with real daemons.
 #include <doctest/doctest.h>
 #include <stdlib.h>
 
@@ -33,7 +34,7 @@ proto::NodeRegister registration(std::uint64_t epoch,
   return out;
 }
 
-// A controller with one node, on a store in a directory.
+// A controller with one node, whose store lies in a directory.
 struct Controller {
   explicit Controller(const std::string& directory) : config(config_of(directory)), core(config) {
     auto opened = store::LmdbStore::open({.directory = directory, .map_bytes = 1 << 24});
@@ -75,7 +76,7 @@ struct Controller {
     partition.nodes = {"n1"};
     return c;
   }
-  // A job on one CPU, whose order goes out to the node.
+  // Submits a job on one CPU; its start order is sent to the node.
   void place(std::uint64_t id, bool requeue) {
     proto::SubmitJob submit;
     submit.request_id = std::to_string(id);
@@ -118,7 +119,7 @@ struct Controller {
 
 }  // namespace
 
-TEST_CASE("the mark is kept, and a damaged one is said") {
+TEST_CASE("the mark is read back as written, and a damaged mark is reported") {
   Directory directory;
   auto none = load_high_water(directory.path);
   REQUIRE(none);
@@ -139,7 +140,7 @@ TEST_CASE("the mark is kept, and a damaged one is said") {
   CHECK(save_high_water("/nowhere", mark).error().code == ErrorCode::io_error);
 }
 
-TEST_CASE("a store is behind the mark by its start or by its last event") {
+TEST_CASE("a store is behind the mark when its controller start or its last event is older") {
   const HighWater mark{Epoch(7), EventSeq(900), JobId(16'400), Epoch(0), false};
   CHECK(behind(mark, Epoch(7), EventSeq(900)).empty());
   CHECK(behind(mark, Epoch(8), EventSeq(901)).empty());
@@ -147,10 +148,11 @@ TEST_CASE("a store is behind the mark by its start or by its last event") {
         "it ends with event 899, and event 900 has been there");
   CHECK(behind(mark, Epoch(6), EventSeq(950)) ==
         "it is of controller start 6, and start 7 has been there");
-  CHECK_FALSE(behind(mark, Epoch(0), EventSeq(0)).empty());  // a new one in its place
+  // A new, empty store was put in place of the old one.
+  CHECK_FALSE(behind(mark, Epoch(0), EventSeq(0)).empty());
 }
 
-TEST_CASE("what a node's registration proves") {
+TEST_CASE("a later start or a higher job id in a registration proves that the store is old") {
   core::State state;
   state.epoch = Epoch(4);
   state.last_job = JobId(20);
@@ -160,11 +162,12 @@ TEST_CASE("what a node's registration proves") {
         "it has heard of controller start 4, and this is start 4 of the store");
   CHECK(newer_than_us(state, registration(5), true) ==
         "it has heard of controller start 5, and this is start 4 of the store");
-  // Ids that were given here, of jobs that are forgotten since, prove nothing.
+  // A job id that this store gave out proves nothing, even if the store has forgotten the job
+  // since.
   CHECK(newer_than_us(state, registration(3, {{JobId(20), Attempt(3)}}), false).empty());
   CHECK(newer_than_us(state, registration(3, {{JobId(21), Attempt(1)}}), false) ==
         "it has job 21, and the last job of the store is 20");
-  // Nor need the job be there any more.
+  // The highest id that a node was told to start is a proof even when the job is no longer there.
   proto::NodeRegister told = registration(3);
   told.highest_job = JobId(20);
   CHECK(newer_than_us(state, told, false).empty());
@@ -173,7 +176,7 @@ TEST_CASE("what a node's registration proves") {
         "it was once told to start job 21, and the last job of the store is 20");
 }
 
-TEST_CASE("strangers are kept until they have ended") {
+TEST_CASE("attempts that the store does not know are listed until they have ended") {
   Directory directory;
   auto strangers = Strangers::load(directory.path);
   REQUIRE(strangers);
@@ -197,7 +200,7 @@ TEST_CASE("strangers are kept until they have ended") {
   CHECK(Strangers::load(directory.path).error().code == ErrorCode::malformed);
 }
 
-TEST_CASE("what an accepted store has ordered and its node does not list is not ordered again") {
+TEST_CASE("an accepted store does not start a job again that its node does not list") {
   for (const bool folded : {false, true}) {
     CAPTURE(folded);
     Directory directory;

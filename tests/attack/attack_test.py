@@ -39,7 +39,8 @@ print("ready", flush=True)
 while not os.path.exists("stop"):
     time.sleep(0.2)
 """
-# Stopped by these, or by words of the probe itself. ESRCH, ENOENT: it has no name there.
+# An attempt counts as stopped if it ended with one of these errors or with one of these words of
+# the probe. ESRCH and ENOENT mean that the target has no name inside the container.
 STOPPED = {"EPERM", "EACCES", "ENOENT", "ESRCH", "EROFS", "ENOSYS", "ENOTDIR", "ECONNREFUSED", "EBADF",
            "none", "no new privileges", "its own only", "empty", "overwritten",
            "nothing there"}
@@ -48,7 +49,8 @@ SPOOF = {"CUDA_VISIBLE_DEVICES": "spoofed", "NVIDIA_VISIBLE_DEVICES": "all", "SL
 
 
 def start(c, kind="part"):
-    """Both tenants, and a victim of this kind; one at a time, since a node here has two cores."""
+    """Starts a victim job of this kind, and both tenants if they do not exist yet. There is one
+    victim at a time, since a node here has two cores."""
     if not hasattr(c, "victims"):
         c.victims, (c.red, c.blue) = {}, c.users
         declare(c, of_nodes="gpu_sharing: mps, gpu_shards: 8, gres: ['fpga:/dev/xfpga[0-1]'], ",
@@ -102,7 +104,7 @@ def grants(c, job):
 
 
 def know(c, job, kind):
-    """All about the victim that anybody could find out."""
+    """Everything about the victim's job that an attacker could find out."""
     inner = [pid for pid, argv in cluster.processes().items()
              if argv[:2] == [b"python3", b"-"] and job_of(pid) == str(job)]
     mps = [os.path.dirname(e.decode().split("=", 1)[1]) for pid in cluster.processes()
@@ -137,13 +139,14 @@ def know(c, job, kind):
 
 
 def job_of(pid):
-    """Of the job's cgroup: "12"."""
+    """The number of the job whose cgroup the process is in, for example "12"; "" if there is
+    none."""
     found = re.search(r"/job_(\d+)\.", cluster.text(f"/proc/{pid}/cgroup"))
     return found.group(1) if found else ""
 
 
 def attack(c, name, *options):
-    """All attempts of probe.py from a job of blue's; what came of each."""
+    """Runs all attempts of probe.py in a job of tenant blue; returns the outcome of each."""
     facts = f"{c.out}/facts-{name}"
     job = submit(c, "blue", *options,
                  script=(f"#!/bin/sh\nwhile [ ! -e {facts} ]; do sleep 0.1; done\n"
@@ -195,7 +198,8 @@ def case_from_a_job_beside_one_with_a_whole_gpu(c):
 
 def case_from_a_slice_beside_the_victims_slice(c):
     start(c, "slice")
-    # They share the file of their GPU, which opens, by any way to it; the capabilities part them.
+    # Both slices share the device file of their GPU, which therefore opens in any way; what keeps
+    # them apart are the capability files.
     check(attack(c, "slice", "--gres=mig:1g.10gb:1"),
           but={"open-the-victims-gpu", "open-it-through-another-root"})
     beside = submit(c, "blue", "--gres=mig:1g.10gb:1", "--wrap", "sleep 600")

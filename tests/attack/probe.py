@@ -1,6 +1,6 @@
-"""What a hostile job tries from inside of its container. It is told all about its victim (argv[1], a
-JSON file) and prints one line of JSON for each attempt: its name, and what came of it. "reached" is the
-word for success; everything else is how it was stopped."""
+"""Attempts of a hostile job to leave its container. argv[1] is a JSON file that tells it everything
+about its victim. It prints one line of JSON for each attempt: the name and the outcome. The outcome
+"reached" means success; every other word says how the attempt was stopped."""
 import ctypes
 import errno
 import json
@@ -23,7 +23,8 @@ def attempt(f):
 
 
 def call(result):
-    """Of a C function that says -1 and errno."""
+    """Raises OSError if a C function returned -1 (with errno set); else the outcome is
+    "reached"."""
     if result == -1:
         raise OSError(ctypes.get_errno(), "")
     return "reached"
@@ -33,14 +34,16 @@ def opened(path, flags=os.O_RDWR | os.O_NONBLOCK):
     try:
         os.close(os.open(path, flags))
     except OSError as e:
-        if e.errno == errno.ENXIO:  # let through to a driver that is not there
+        # The device rules let the open pass; only the driver is missing on this machine.
+        if e.errno == errno.ENXIO:
             return "reached"
         raise
     return "reached"
 
 
 def opened_unmasked(path):
-    """What the runtime masks is /dev/null in its place: that one opens, and there is nothing in it."""
+    """Opens a path that the runtime may have masked with /dev/null; an open of that mask reaches
+    nothing."""
     if os.path.exists(path) and os.stat(path).st_rdev == os.stat("/dev/null").st_rdev:
         return "masked"
     return opened(path)
@@ -53,7 +56,7 @@ def write(path, what="1"):
 
 
 def first(found, of):
-    """`found` as the outcome if it is "reached", else the first refusal."""
+    """Returns "reached" if `found` reaches one of the items, else the first refusal."""
     worst = None
     for item in of:
         try:
@@ -219,7 +222,8 @@ def enter_the_victims_namespaces(v):
 
 @attempt
 def load_a_device_program(v):
-    return call(libc.syscall(321, 0, None, 0))  # bpf: cgroup v2's device rules are such programs
+    # bpf() must be refused because device rules of cgroup v2 are bpf programs.
+    return call(libc.syscall(321, 0, None, 0))
 
 
 @attempt
@@ -385,7 +389,8 @@ def main():
             came = f(victim)
         except OSError as e:
             came = errno.errorcode.get(e.errno, str(e.errno))
-        except Exception as e:  # told, and not taken for a refusal
+        # The test must see this error; it must not be mistaken for a refusal.
+        except Exception as e:
             came = f"error {type(e).__name__}: {e}"
         print(json.dumps({"attempt": name, "came": came}), flush=True)
 

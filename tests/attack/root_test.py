@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""An ordinary user's attempts to have root's daemons do what the user may not: README.md lists them.
+"""Attempts of an ordinary user to make root's daemons do what the user may not do. README.md lists
+them.
 
-What must not be written is /proc/sys/kernel/core_pattern, which the kernel runs as root; its text is
-compared before and after, and put back should it ever differ.
+The attempts try to write to /proc/sys/kernel/core_pattern, whose text the kernel runs as root. Its
+text is compared before and after, and is put back if it ever differs.
 
 usage: root_test.py BIN_DIR [-k CASE] [--keep]
 """
@@ -37,7 +38,7 @@ def core_pattern_stays():
 
 
 def refused(c, *options, why):
-    """The job never runs, and its reason says why in one sentence."""
+    """Submits a job that must never run; its reason must say why in one sentence."""
     job = c.submit(*options, script="sleep 30\n", defaults=("--mem=40M",))
     try:
         entry = c.ended(job, "failed", patience=20)
@@ -100,7 +101,8 @@ def case_the_kernels_files_as_output_of_a_component(c):
 
 
 def case_a_notice_into_the_kernels_files(c):
-    """The whole attack: the text of a notice is the user's, and the shim that writes it was root."""
+    """The user chooses the text of a notice and the path to which the shim, running as root, would
+    write it."""
     with core_pattern_stays():
         job = c.submit("-e", CORE, "-o", "/dev/null", script="sleep 30\n", defaults=("--mem=40M",))
         entry = c.ended(job)
@@ -126,7 +128,7 @@ def case_kernel_files_and_devices_as_input(c):
 
 
 def case_read_the_kernels_files_as_a_log(c):
-    """The path is that of the job's output, and another file by the time it is read."""
+    """The path first is the job's output; when it is read again it leads to another file."""
     job = c.submit("-o", "log-%j", script="echo said; sleep 60\n", defaults=("--mem=40M",))
     path = f"{c.out}/log-{job}"
     cluster.wait_for("the output", lambda: text(path) == "said\n")
@@ -161,7 +163,7 @@ def case_trace_init(c):
         init = {a: what for a, what in came.items() if a.startswith("init-")}
         equal(len(init) >= 15, True, f"{len(init)} attempts")
         equal({a: what for a, what in init.items() if what not in DENIED}, {}, "attempts on init that were let")
-        # Debuggers go on working between processes of the job's own.
+        # Debuggers must still work between processes of the same job.
         equal({a: came[f"own-{a}"] for a in ("attach", "seize", "read-memory", "write-memory", "open-mem",
                                              "follow-exe")},
               {"attach": 0, "seize": 0, "read-memory": 8, "write-memory": 8, "open-mem": "opened",

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What a job tries on PID 1 of its container, and on a process of its own. Prints a line for each attempt:
-{"attempt": NAME, "came": ERRNO or what it got}.
+"""The attempts that a job makes on PID 1 of its container, and on a process of its own. Prints a
+line for each: {"attempt": NAME, "came": the name of the error, or the result}.
 
 usage: user.py
 """
@@ -12,7 +12,7 @@ import signal
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 PTRACE_PEEKDATA, PTRACE_ATTACH, PTRACE_DETACH, PTRACE_SEIZE = 2, 16, 17, 0x4206
-PIDFD_OPEN, PIDFD_GETFD = 434, 438  # of x86_64 and of aarch64
+PIDFD_OPEN, PIDFD_GETFD = 434, 438  # the numbers are the same on x86_64 and aarch64
 
 
 class Part(ctypes.Structure):
@@ -20,14 +20,14 @@ class Part(ctypes.Structure):
 
 
 def call(function, *args):
-    """The result, or the name of the error."""
+    """Returns the result of a C function, or the name of the error."""
     ctypes.set_errno(0)
     got = function(*args)
     return errno.errorcode[ctypes.get_errno()] if got < 0 else got
 
 
 def memory(function, pid, address):
-    """process_vm_readv or process_vm_writev of eight bytes."""
+    """Calls process_vm_readv or process_vm_writev for eight bytes of another process."""
     here = ctypes.create_string_buffer(8)
     function.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_ulong, ctypes.c_void_p, ctypes.c_ulong,
                          ctypes.c_ulong]

@@ -1,5 +1,5 @@
-// Malformed command lines, scripts and configurations: each gets one clear sentence and the right
-// exit status, before anything is sent anywhere.
+// Malformed command lines, scripts and configurations: for each, the command prints one clear
+// sentence and ends with the right exit status, before it sends anything.
 #include <doctest/doctest.h>
 
 #include "tests/cli/run_program.h"
@@ -11,7 +11,7 @@ namespace {
 struct Bad {
   std::vector<std::string> argv;
   std::string input;
-  std::string error;  // of standard error, the first line
+  std::string error;  // the first line of standard error
   int status = 1;
   std::map<std::string, std::string> environment = {};
 };
@@ -23,7 +23,7 @@ std::string script(const std::string& lines) {
 
 const std::vector<Bad>& command_lines() {
   static const std::vector<Bad> cases{
-      // the parser
+      // refused by the option parser
       {{"gbatch", "--colour"}, kGood, "gbatch: unrecognized option '--colour'", 2},
       {{"gbatch", "--tiem=3"},
        kGood,
@@ -48,7 +48,7 @@ const std::vector<Bad>& command_lines() {
        "",
        "gctl drain: error: --rack: a name is missing",
        1},
-      // values
+      // refused because of a value
       {{"gbatch", "-t", "soon"}, kGood, "gbatch: error: --time: \"soon\" is not", 1},
       {{"gbatch", "-t", "0"},
        kGood,
@@ -136,7 +136,7 @@ const std::vector<Bad>& command_lines() {
       {{"gbatch", "--comment", std::string(5000, 'x')},
        kGood,
        "gbatch: error: --comment: is longer than 4096 bytes"},
-      // known from Slurm, not supported: never ignored
+      // options that Slurm has and Gantry does not support: they are refused, never ignored
       {{"gbatch", "--qos=high"},
        kGood,
        "gbatch: error: --qos is not supported: there are no QOS; use --partition"},
@@ -155,7 +155,7 @@ const std::vector<Bad>& command_lines() {
        "gbatch: error: SBATCH_TIMELIMIT: --time: \"soon\" is not",
        1,
        {{"SBATCH_TIMELIMIT", "soon"}}},
-      // other commands
+      // refused by other commands
       {{"gqueue", "-t", "SLEEPING"}, "", "gqueue: error: Invalid job state specified: SLEEPING"},
       {{"gqueue", "-j", "twelve"}, "", "gqueue: error: --job: Invalid job id twelve"},
       {{"gqueue", "-o", "%q"}, "", "gqueue: Invalid job format specification: q;", 2},
@@ -289,21 +289,21 @@ void check(const Bad& bad) {
   CHECK(run.out.empty());
   CHECK(run.status == bad.status);
   CHECK(run.err.starts_with(bad.error));
-  // One sentence, and for usage errors where to find help.
+  // The error is one sentence; a usage error has a second line that says where to find help.
   CHECK(std::count(run.err.begin(), run.err.end(), '\n') <= 2);
 }
 
 }  // namespace
 
-TEST_CASE("malformed command lines") {
+TEST_CASE("a malformed command line is refused with one sentence") {
   for (const Bad& bad : command_lines()) check(bad);
 }
 
-TEST_CASE("malformed scripts") {
+TEST_CASE("a malformed script is refused with one sentence") {
   for (const Bad& bad : scripts()) check(bad);
 }
 
-TEST_CASE("malformed client.conf") {
+TEST_CASE("a malformed client.conf is refused with one sentence") {
   const std::string key(64, '1');
   const std::pair<std::string, std::string> cases[] = {
       {"", "`controller = HOST:PORT` is missing"},

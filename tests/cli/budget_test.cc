@@ -1,4 +1,4 @@
-// gtenant budget and request, against a controller that is told what to say.
+// Tests gtenant budget and gtenant request against a controller that gives fixed replies.
 #include <doctest/doctest.h>
 
 #include "tests/cli/samples.h"
@@ -58,7 +58,7 @@ proto::IncreaseReply requests() {
 
 }  // namespace
 
-TEST_CASE("gtenant budget list shows what is left, and names what there is not") {
+TEST_CASE("gtenant budget list shows what is left, and names a budget that does not exist") {
   FakeController fake;
   fake.answer<proto::ListBudgets>(budgets());
   const Run run = fake.run({"gtenant", "budget", "list"});
@@ -80,7 +80,7 @@ TEST_CASE("gtenant budget list shows what is left, and names what there is not")
   CHECK(unknown.err.find("there is no budget lab, nor one of a tenant lab") != std::string::npos);
 }
 
-TEST_CASE("gtenant request asks, decides and lists") {
+TEST_CASE("gtenant request asks for more budget, decides on requests and lists them") {
   FakeController fake;
   fake.answer<proto::AskIncrease>(requests());
   fake.answer<proto::DecideIncrease>(requests());
@@ -120,7 +120,7 @@ TEST_CASE("gtenant request asks, decides and lists") {
         "have more)\n");
 }
 
-TEST_CASE("gtenant events tells of budgets") {
+TEST_CASE("gtenant events shows the events of budgets") {
   FakeController fake;
   proto::TenantEventsReply reply;
   proto::QuotaAlert alert;

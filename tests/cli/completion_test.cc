@@ -1,4 +1,4 @@
-// The completion script in a real bash.
+// Tests the completion script in a real bash.
 #include <doctest/doctest.h>
 
 #include <sstream>
@@ -11,7 +11,7 @@ using namespace gantry::test;
 
 namespace {
 
-// What bash offers for the last of the words.
+// Returns what bash offers to complete the last of the words.
 std::vector<std::string> offered(const std::map<std::string, std::string>& environment,
                                  const std::string& words, int at) {
   const std::string script = "PATH=" GANTRY_BIN_DIR
@@ -42,7 +42,7 @@ TEST_CASE("bash completes options, sub-commands and names") {
   CHECK(offered({}, "gctl dr", 1) == Words{"drain"});
   CHECK(offered({}, "gctl drain --re", 2) == Words{"--reason"});
   CHECK(offered({}, "gantry do", 1) == Words{"down"});
-  CHECK(offered({}, "gbatch --qo", 1).empty());  // refused options are not offered
+  CHECK(offered({}, "gbatch --qo", 1).empty());  // options that Gantry refuses are not offered
   CHECK(offered(environment, "gbatch -p de", 2) == Words{"debug"});
   CHECK(offered(environment, "gbatch --partition = b", 3) == Words{"batch"});
   CHECK(offered({}, "gqueue -t OUT", 2) == Words{"OUT_OF_MEMORY"});

@@ -59,7 +59,8 @@ void FakeController::handle(const net::Incoming& message) {
   seen_[header->type] = message.body;
   ++counts_[header->type];
   if (header->type == static_cast<std::uint16_t>(proto::MessageType::Authenticate)) {
-    // The credential covers the key that the transport has proved.
+    // The credential must be made for the key with which the transport has authenticated the
+    // client.
     const auto request = codec::decode<proto::Authenticate>(message.body);
     GANTRY_ASSERT(request && request->method == proto::AuthMethod::key, "a key is shown");
     const auto now = cli::system_now();

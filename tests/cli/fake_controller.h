@@ -1,5 +1,5 @@
-// A controller that knows nothing: it answers each kind of message with the reply a test gives it,
-// over the real transport, and keeps what it was sent.
+// A controller without a state: it answers each kind of message, over the real transport, with the
+// reply that a test has set, and keeps the requests that it got.
 #pragma once
 
 #include <atomic>
@@ -23,12 +23,12 @@ class FakeController {
   FakeController();
   ~FakeController();
 
-  // The environment in which commands find this controller and have a key to show.
+  // Variables with which the commands find this controller and a key to authenticate with.
   [[nodiscard]] std::map<std::string, std::string> environment() const {
     return {{"GANTRY_CONF", files_.path()}};
   }
 
-  // Answers requests of type Request with what `make` returns: any reply, or ErrorReply.
+  // Answers requests of type Request with the result of `make`: any reply, or an ErrorReply.
   template <class Request, class Make>
   void on(Make make) {
     const std::lock_guard lock(mutex_);
@@ -42,7 +42,7 @@ class FakeController {
     on<Request>([reply](const Request&) { return reply; });
   }
 
-  // The last request of its type; asserts that there was one.
+  // Returns the last request of its type; asserts that there was one.
   template <class Request>
   Request last() {
     const std::lock_guard lock(mutex_);
@@ -51,7 +51,8 @@ class FakeController {
     return *codec::decode<Request>(found->second);
   }
   std::size_t count(proto::MessageType type);
-  void drop_next(int requests) { drop_ = requests; }  // read and never answered
+  // the next `requests` requests are read and never answered
+  void drop_next(int requests) { drop_ = requests; }
 
   Run run(std::vector<std::string> argv, std::string input = {},
           std::map<std::string, std::string> more = {});

@@ -1,4 +1,4 @@
-// gbatch as a process: what arrives at the controller, and what the user sees.
+// Runs gbatch as a process and checks what arrives at the controller and what the user sees.
 #include <doctest/doctest.h>
 
 #include <set>
@@ -23,7 +23,7 @@ void accept(FakeController& fake) {
 
 }  // namespace
 
-TEST_CASE("a script from standard input, a file and --wrap") {
+TEST_CASE("gbatch reads its script from standard input, from a file or from --wrap") {
   FakeController fake;
   accept(fake);
   Run run = fake.run({"gbatch"}, kScript);
@@ -41,7 +41,7 @@ TEST_CASE("a script from standard input, a file and --wrap") {
   CHECK(run.out == "42\n");
   auto submit = fake.last<proto::SubmitJob>();
   CHECK(submit.spec.name == "named");
-  CHECK(submit.spec.time_limit == minutes(20));  // the command line wins
+  CHECK(submit.spec.time_limit == minutes(20));  // the command line overrides the script
   CHECK(submit.spec.shape.memory_per_node == std::int64_t{2} << 30);
   CHECK(submit.spec.script_args == std::vector<std::string>{"--epochs", "10"});
   CHECK(submit.spec.submit_line == "gbatch --parsable -t 20 " + script + " --epochs 10");
@@ -54,7 +54,7 @@ TEST_CASE("a script from standard input, a file and --wrap") {
   CHECK(submit.spec.submit_line == "gbatch '--wrap=echo hello' -Q");
 }
 
-TEST_CASE("environment between script and command line") {
+TEST_CASE("variables override directives of the script, and options override variables") {
   FakeController fake;
   accept(fake);
   const std::string script = "#!/bin/sh\n#SBATCH -p script -A script -J script\n";
@@ -67,7 +67,7 @@ TEST_CASE("environment between script and command line") {
   CHECK(spec.account == "line");
 }
 
-TEST_CASE("--export") {
+TEST_CASE("--export selects which variables reach the job") {
   FakeController fake;
   accept(fake);
   const std::map<std::string, std::string> more{{"FOO", "a b"}, {"BAR", "c"}};
@@ -86,7 +86,7 @@ TEST_CASE("--export") {
   CHECK(sent("ALL,BAR=d").contains("PATH"));
 }
 
-TEST_CASE("--test-only and refusals") {
+TEST_CASE("--test-only prints the expected start, and a refusal is an error with its reason") {
   FakeController fake;
   proto::SubmitReply reply;
   reply.partition = "batch";
@@ -110,7 +110,7 @@ TEST_CASE("--test-only and refusals") {
         "has 64\n");
 }
 
-TEST_CASE("a submit that may not have arrived is asked again with the same id") {
+TEST_CASE("a submit whose reply was not received is sent again with the same request id") {
   FakeController fake;
   std::vector<std::string> ids;
   fake.on<proto::SubmitJob>([&](const proto::SubmitJob& submit) {
@@ -124,7 +124,7 @@ TEST_CASE("a submit that may not have arrived is asked again with the same id") 
   CHECK(std::set<std::string>(ids.begin(), ids.end()).size() == 1);
 }
 
-TEST_CASE("who is asked too much is asked again later") {
+TEST_CASE("a request that is refused because of too many requests is sent again later") {
   FakeController fake;
   int asked = 0;
   fake.on<proto::SubmitJob>([&](const proto::SubmitJob&) {
@@ -145,7 +145,7 @@ TEST_CASE("who is asked too much is asked again later") {
   CHECK(listed == 3);
 }
 
-TEST_CASE("--wait returns what the job returned") {
+TEST_CASE("--wait returns the exit status of the job") {
   FakeController fake;
   accept(fake);
   const auto wait_with = [&](Outcome outcome, ExitStatus exit) {
@@ -162,7 +162,7 @@ TEST_CASE("--wait returns what the job returned") {
   CHECK(fake.last<proto::WaitJobs>().jobs[0].job == JobId{42});
 }
 
-TEST_CASE("nobody there") {
+TEST_CASE("an error names the missing client.conf or the controller that cannot be reached") {
   const ScratchDir files;
   Run run = run_program({{"gqueue"}, {{"GANTRY_CONF", files.path()}}, {}, files.path()});
   CHECK(run.status == 1);
@@ -175,7 +175,7 @@ TEST_CASE("nobody there") {
   CHECK(run.err.find("gqueue: error: cannot reach the controller at tcp://127.0.0.1:1: ") == 0);
 }
 
-// Run by hand: cli_commands_test -ns -tc="wall time*"
+// A person runs this test by hand: cli_commands_test -ns -tc="wall time*"
 TEST_CASE("wall time of one gbatch process" * doctest::skip()) {
   FakeController fake;
   accept(fake);

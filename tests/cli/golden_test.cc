@@ -1,5 +1,6 @@
-// What every command prints, against a controller of canned replies. The expected outputs are the
-// files in golden/; GANTRY_UPDATE_GOLDEN=1 writes them anew, and the reviewer reads the difference.
+// Compares what every command prints, against a controller that gives fixed replies, with the files
+// in golden/. GANTRY_UPDATE_GOLDEN=1 writes these files anew, and the reviewer reads the
+// difference.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -39,7 +40,7 @@ void fill(FakeController& fake) {
   fake.on<proto::ListJobs>([](const proto::ListJobs& list) {
     proto::ListJobsReply reply;
     reply.now = kNow;
-    // Two pages, so that paging is always tried.
+    // The list is given in two pages, so that each test also covers paging.
     const auto all = sample_jobs();
     for (const auto& row : all) {
       if (list.after.value() == 0 ? row.job.value() > 13 : row.job.value() <= 13) continue;
@@ -68,7 +69,7 @@ void fill(FakeController& fake) {
 
 }  // namespace
 
-TEST_CASE("outputs of the commands") {
+TEST_CASE("each command prints what its golden file holds") {
   FakeController fake;
   fill(fake);
   const std::map<std::string, std::vector<std::string>> commands{
@@ -160,7 +161,7 @@ TEST_CASE("outputs of the commands") {
   CHECK(filter.states.size() == 5);
 }
 
-TEST_CASE("every command has help with examples, a manual page and completion") {
+TEST_CASE("every command has help with examples, a manual page, a version and completion") {
   for (const char* name : {"gbatch", "gqueue", "gcancel", "gacct", "ginfo", "gctl", "gtenant",
                            "gshare", "gprio", "gantry"}) {
     CAPTURE(name);
@@ -178,7 +179,7 @@ TEST_CASE("every command has help with examples, a manual page and completion") 
   CHECK(script.out.find("complete -F _gantry_complete gbatch") != std::string::npos);
 }
 
-TEST_CASE("gcancel says what it means") {
+TEST_CASE("gcancel sends its filter and signal, and prints what was refused") {
   FakeController fake;
   proto::JobsDone done;
   done.changed = 1;
@@ -204,7 +205,7 @@ TEST_CASE("gcancel says what it means") {
   CHECK(refused.err == "gcancel: error: Kill job error on job id 12: job 12 belongs to bob\n");
 }
 
-TEST_CASE("gctl changes") {
+TEST_CASE("each change by gctl sends the message and the values for it") {
   FakeController fake;
   fake.answer<proto::UpdateJob>(proto::JobsDone{});
   fake.answer<proto::UpdateNodes>(proto::Ok{});
@@ -235,7 +236,7 @@ TEST_CASE("gctl changes") {
   CHECK(fake.last<proto::RegisterKey>().user == "alice");
 }
 
-TEST_CASE("gctl logs follows a file to its end") {
+TEST_CASE("gctl logs reads a file to its end") {
   FakeController fake;
   fake.on<proto::ReadLog>([](const proto::ReadLog& read) {
     const std::string whole = "one\ntwo\nthree\n";

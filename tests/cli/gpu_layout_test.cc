@@ -1,4 +1,4 @@
-// What ginfo draws of GPUs, and where it finds that something is not as it should be.
+// Tests how ginfo draws GPUs, and how it finds differences between expected and found GPUs.
 #include "cli/columns/gpu_layout.h"
 #include "cli/cluster/cluster_check.h"
 #include "cli/columns/gpu_columns.h"
@@ -37,7 +37,7 @@ proto::NodeRow node(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("layouts of GPUs are drawn below each other") {
+TEST_CASE("the slices of GPUs are drawn below each other") {
   auto one = node("n1"), two = node("node2");
   one.gpus.gpus[1].slices = {{9, 0, 1, 0, "a"}, {19, 4, 2, 0, "b"}};
   one.holders = {{{0, std::nullopt, 0}, JobId{5}, "main"},
@@ -52,7 +52,7 @@ TEST_CASE("layouts of GPUs are drawn below each other") {
   CHECK(lines[3] == "node2   1 h100  ..............................[1g.].....");
 }
 
-TEST_CASE("a drained GPU is drawn for as long as somebody is there, and said to be drained") {
+TEST_CASE("a drained GPU shows its job until the job ends, and then who drained it and why") {
   auto one = node("n1");
   one.gpus.gpus[0].uuid = "GPU-0";
   one.gpus.gpus[1].uuid = "GPU-1";
@@ -83,7 +83,8 @@ TEST_CASE("a drained GPU is drawn for as long as somebody is there, and said to 
         "thermal paste since 1970-01-01T00:00:00");
 }
 
-TEST_CASE("drift: what is found and not wanted, what is wanted and not found") {
+TEST_CASE(
+    "drift lists the devices that no job needs, those that are missing, and the faulty ones") {
   auto one = node("n1"), two = node("n2"), three = node("n3");
   CHECK(drift_of({one, two, three}).empty());
   one.gpus.gpus[1].slices = {{19, 4, 2, 0, "b"}};
@@ -102,7 +103,7 @@ TEST_CASE("drift: what is found and not wanted, what is wanted and not found") {
                  });
 }
 
-TEST_CASE("gantry check says why there are no GPUs, and passes over what is only idle") {
+TEST_CASE("gantry check says why a node has no GPUs, and does not complain about idle slices") {
   auto one = node("n1"), two = node("n2");
   one.health = two.health = NodeHealth::up;
   one.gpus.gpus[1].slices = {{19, 4, 2, 0, "b"}};

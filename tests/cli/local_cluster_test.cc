@@ -1,4 +1,4 @@
-// Files of a local cluster; starting one for real is a test of its own (tests/e2e).
+// Tests the files and daemons of a local cluster. tests/e2e starts a whole one.
 #include <doctest/doctest.h>
 #include <poll.h>
 #include <sys/stat.h>
@@ -21,7 +21,7 @@ using gantry::test::Run;
 using gantry::test::run_program;
 using gantry::test::ScratchDir;
 
-TEST_CASE("a new cluster has a good configuration, keys, and a client.conf") {
+TEST_CASE("a new cluster has a valid configuration, keys and a client.conf") {
   const ScratchDir files;
   const auto cluster = LocalCluster::at(files.path() + "/c");
   REQUIRE(cluster);
@@ -55,7 +55,7 @@ TEST_CASE("a new cluster has a good configuration, keys, and a client.conf") {
   CHECK_FALSE(cluster->exists());
 }
 
-TEST_CASE("a directory of someone else is never removed") {
+TEST_CASE("a directory that gantry up did not make is never removed") {
   const ScratchDir files;
   (void)files.file("gantry.yaml", "cluster: precious\n");
   const auto cluster = LocalCluster::at(files.path());
@@ -67,14 +67,14 @@ TEST_CASE("a directory of someone else is never removed") {
   CHECK(run.status == 1);
 }
 
-TEST_CASE("daemons are known by their start time, and end when told") {
+TEST_CASE("a daemon is recognised by its start time, and ends when it is told to") {
   const ScratchDir files;
   Daemon daemon{"sleeper", files.path() + "/pid", files.path() + "/log", {"/bin/sleep", "1000"}};
   CHECK_FALSE(running_pid(daemon));
   REQUIRE(start_daemon(daemon));
   const auto pid = running_pid(daemon);
   REQUIRE(pid);
-  // The same number with another start time is another process.
+  // A process with the same number and another start time is not the daemon.
   (void)files.file("other", fmt::format("{} 1\n", *pid));
   Daemon other = daemon;
   other.pid_file = files.path() + "/other";
@@ -91,7 +91,7 @@ TEST_CASE("daemons are known by their start time, and end when told") {
   CHECK(log_tail(loud, 2) == "two\nthree\n");
 }
 
-TEST_CASE("a daemon that crashes is started again, until it crashes too often") {
+TEST_CASE("a daemon that crashes is started again, until it has crashed too often") {
   const ScratchDir files;
   const auto starts = [&] {
     std::ifstream in(files.path() + "/starts");
@@ -119,7 +119,8 @@ TEST_CASE("a daemon that crashes is started again, until it crashes too often") 
   CHECK_FALSE(running_pid(crashes));
 
   std::filesystem::remove(files.path() + "/starts");
-  const Daemon damaged = shell("exit 65");  // its store is: see gantry-ctld --help
+  // With this exit status gantry-ctld says that its store is damaged (see its --help).
+  const Daemon damaged = shell("exit 65");
   REQUIRE(start_daemon(damaged, 3));
   CHECK(wait_until([&] { return !why_stopped(damaged).empty(); }));
   CHECK(starts() == 1);
@@ -135,7 +136,8 @@ TEST_CASE("a daemon that crashes is started again, until it crashes too often") 
   REQUIRE(wait_until([&] { return starts() == 4 && running_pid(killed); }));
   REQUIRE(stop_daemon(killed, seconds(10)));
   CHECK_FALSE(running_pid(killed));
-  ::poll(nullptr, 0, 300);  // a crash would be answered within a tenth of a second
+  // after a crash the daemon would be started again within a tenth of a second
+  ::poll(nullptr, 0, 300);
   CHECK(starts() == 4);
   CHECK_FALSE(std::filesystem::exists(killed.pid_file));
 }

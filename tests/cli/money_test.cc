@@ -1,5 +1,5 @@
-// gtenant price, greport, and costs in gqueue, gacct and gbatch, against a controller that is told
-// what to say.
+// Tests gtenant price, greport, and the costs in gqueue and gbatch, against a controller that gives
+// fixed replies.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -63,7 +63,7 @@ proto::LedgerReply ledger() {
 
 }  // namespace
 
-TEST_CASE("prices are applied, listed and compared like other documents, and nothing else is") {
+TEST_CASE("gtenant price applies, lists and compares price books, and refuses other documents") {
   FakeController fake;
   TenancyStore store(fake);
   ScratchDir files;
@@ -108,7 +108,7 @@ TEST_CASE("prices are applied, listed and compared like other documents, and not
   CHECK(store.revision == 2);
 }
 
-TEST_CASE("greport is a bill by tenant, with GPUs by model and a total") {
+TEST_CASE("greport prints a bill by tenant, with GPUs by model and a total") {
   FakeController fake;
   fake.answer<proto::QueryLedger>(ledger());
   const Run run = fake.run({"greport"});
@@ -126,7 +126,8 @@ TEST_CASE("greport is a bill by tenant, with GPUs by model and a total") {
         " 1.0000  33.8767\n");
 }
 
-TEST_CASE("greport shows what was metered and shared, and what of the platform is recovered") {
+TEST_CASE(
+    "greport shows metered and shared costs, and how much of the platform's cost is recovered") {
   FakeController fake;
   proto::LedgerReply reply = ledger();
   proto::LedgerRow metered;
@@ -154,7 +155,8 @@ TEST_CASE("greport shows what was metered and shared, and what of the platform i
   CHECK(csv.out.find(",12.345,38.896900,5.000000,") != std::string::npos);
 }
 
-TEST_CASE("greport --focus has the columns of FOCUS, a line for costs and one for credits") {
+TEST_CASE(
+    "greport --focus has the columns of FOCUS, with one line for a cost and one for a credit") {
   FakeController fake;
   proto::LedgerReply reply = ledger();
   for (proto::LedgerRow& row : reply.rows) row.project = "train";
@@ -166,7 +168,8 @@ TEST_CASE("greport --focus has the columns of FOCUS, a line for costs and one fo
   CHECK(fake.last<proto::QueryLedger>().by.size() == 8);
   const std::string& out = run.out;
   CHECK(out.starts_with("BilledCost,BillingAccountId,BillingAccountName,BillingCurrency,"));
-  CHECK(std::count(out.begin(), out.end(), '\n') == 7);  // a head, five rows, one with a credit
+  // a head, five rows, and one more row for the credit
+  CHECK(std::count(out.begin(), out.end(), '\n') == 7);
   CHECK(out.find("31.250000,fraud,fraud,EUR,2026-12-01T00:00:00Z,2026-11-01T00:00:00Z,Usage,,"
                  "gpu:a100,Usage-Based,2026-12-01T00:00:00Z,2026-11-01T00:00:00Z,12.500,GPU-Hours,"
                  "31.250000,2.500000,31.250000,Gantry,50.000000,4.000000,Committed,12.500,"
@@ -180,7 +183,7 @@ TEST_CASE("greport --focus has the columns of FOCUS, a line for costs and one fo
   CHECK(fake.run({"greport", "--focus", "-b", "user"}).status == 2);
 }
 
-TEST_CASE("gctl top --cost shows what runs, the dearest first") {
+TEST_CASE("gctl top --cost shows the running jobs, the most expensive first") {
   FakeController fake;
   proto::ListJobsReply jobs;
   jobs.currency = "EUR";
@@ -212,7 +215,7 @@ TEST_CASE("gctl top --cost shows what runs, the dearest first") {
   CHECK(fake.run({"gctl", "top", "--cost"}).status == 1);
 }
 
-TEST_CASE("gtenant meter reads CSV, and says where it is wrong") {
+TEST_CASE("gtenant meter reads CSV, and names the line that is wrong") {
   FakeController fake;
   proto::MeterReply charged;
   charged.currency = "EUR";
@@ -251,7 +254,7 @@ TEST_CASE("gtenant meter reads CSV, and says where it is wrong") {
   CHECK(fake.run({"gtenant", "meter", "import", "-"}).status == 2);
 }
 
-TEST_CASE("greport writes CSV with exact amounts, and refuses what it does not know") {
+TEST_CASE("greport writes CSV with exact amounts, and refuses unknown columns") {
   FakeController fake;
   fake.answer<proto::QueryLedger>(ledger());
   const Run csv = fake.run({"greport", "2026-10", "2026-11", "--csv", "-t", "fraud,search"});
@@ -275,7 +278,7 @@ TEST_CASE("greport writes CSV with exact amounts, and refuses what it does not k
   CHECK(fake.run({"greport", "a", "b", "c"}).status == 2);
 }
 
-TEST_CASE("gqueue and gacct show what jobs cost, and nothing where there are no prices") {
+TEST_CASE("gqueue shows what each job has cost and costs per hour") {
   FakeController fake;
   proto::ListJobsReply jobs{sample_jobs(), false, {}, kNow, {}, "EUR"};
   jobs.rows.at(0).cost = Money{12'345'678};
@@ -301,7 +304,7 @@ TEST_CASE("gbatch says what a job would cost") {
                      "most 10.1600 in all\n") != std::string::npos);
 }
 
-TEST_CASE("metrics are as Prometheus reads them") {
+TEST_CASE("metrics are in Prometheus's format, and the dashboard uses no others") {
   FakeController fake;
   proto::LedgerReply reply = ledger();
   for (proto::LedgerRow& row : reply.rows) row.job_type = "batch";
@@ -327,8 +330,8 @@ TEST_CASE("metrics are as Prometheus reads them") {
   CHECK(run.out.find("gantry_cpu_seconds_total{tenant=\"odd \\\"one\\\"\\\\\",") !=
         std::string::npos);
   CHECK(run.out.find("gantry_current_gpus{tenant=\"fraud\"} 12.142\n") != std::string::npos);
-  CHECK(run.out.find("tenant=\"\"") == std::string::npos);  // the cohort
-  // The dashboard speaks of these and no others.
+  CHECK(run.out.find("tenant=\"\"") == std::string::npos);  // the row of the cohort is left out
+  // Each metric that the example dashboard uses must be exported.
   std::ostringstream dashboard;
   dashboard << std::ifstream(GANTRY_SOURCE_DIR "/docs/examples/grafana/gantry.json").rdbuf();
   const std::string text = dashboard.str();
@@ -340,13 +343,14 @@ TEST_CASE("metrics are as Prometheus reads them") {
                   text.substr(at, end - at));
   }
   CHECK(metrics >= 9);
-  const char* tool = "/usr/bin/promtool";  // of Debian's prometheus, where it is installed
+  // Debian's package prometheus installs this program; without it the test ends here.
+  const char* tool = "/usr/bin/promtool";
   if (!std::filesystem::exists(tool)) return;
   const Run checked = run_program({{tool, "check", "metrics"}, {}, run.out, "/tmp"});
   CHECK_MESSAGE(checked.status == 0, (checked.out + checked.err));
 }
 
-TEST_CASE("an invoice is numbered, adds up, and is the same again") {
+TEST_CASE("an invoice has a number, adds up, and is identical when it is made again") {
   FakeController fake;
   ScratchDir files;
   proto::LedgerReply reply = ledger();
@@ -377,7 +381,7 @@ TEST_CASE("an invoice is numbered, adds up, and is the same again") {
   CHECK(pdf.starts_with("%PDF-1.4\n"));
   CHECK(pdf.ends_with("%%EOF\n"));
   CHECK(pdf.find("(33.650000) Tj") != std::string::npos);
-  // The table of objects says where each begins.
+  // The table of objects gives the byte at which each object begins.
   const std::size_t table = std::stoul(pdf.substr(pdf.find("startxref\n") + 10));
   CHECK(pdf.substr(table, 4) == "xref");
   const std::size_t first = std::stoul(pdf.substr(pdf.find("\n0000000", table) + 22, 10));

@@ -1,4 +1,4 @@
-// The option parser, and #SBATCH lines.
+// Tests the option parser and the reading of #SBATCH lines.
 #include <doctest/doctest.h>
 
 #include "cli/option.h"
@@ -58,14 +58,14 @@ using Words = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("spellings") {
+TEST_CASE("every way to spell an option and its value is understood") {
   CHECK(parse({"--job-name=x"}).name == "x");
   CHECK(parse({"--job-name", "x"}).name == "x");
   CHECK(parse({"-Jx"}).name == "x");
   CHECK(parse({"-J", "x"}).name == "x");
   CHECK(parse({"--job-name=a=b"}).name == "a=b");
   CHECK(parse({"--job-name="}).name.empty());
-  CHECK(parse({"-J", "-u"}).name == "-u");  // as getopt: an argument may look like an option
+  CHECK(parse({"-J", "-u"}).name == "-u");  // As with getopt, an argument may look like an option.
   const Target joined = parse({"-aho", "FMT"});
   CHECK(joined.all);
   CHECK_FALSE(joined.header);
@@ -74,7 +74,7 @@ TEST_CASE("spellings") {
   CHECK(parse({"-u", "a,b", "-uc", "--user=,d,"}).users == Words{"a", "b", "c", "d"});
 }
 
-TEST_CASE("optional arguments only with =") {
+TEST_CASE("an option with an optional argument takes it only after =") {
   CHECK(parse({"--nice"}).nice.empty());
   CHECK(parse({"--nice=5"}).nice == "5");
   Words operands;
@@ -82,7 +82,7 @@ TEST_CASE("optional arguments only with =") {
   CHECK(operands == Words{"5"});
 }
 
-TEST_CASE("operands") {
+TEST_CASE("operands may stand between options; for scripts the options end at the first operand") {
   Words operands;
   CHECK(parse({"a", "-h", "b"}, &operands).header == false);
   CHECK(operands == Words{"a", "b"});
@@ -94,7 +94,7 @@ TEST_CASE("operands") {
   CHECK(operands == Words{"-"});
 }
 
-TEST_CASE("the later option wins, and refused ones say why") {
+TEST_CASE("a later option overrides an earlier one, and a refused option says why") {
   CHECK(parse({"-J", "x", "--job-name=y"}).name == "y");
   const Words args{"-q", "high"};
   const auto parsed = parse_options(kOptions, args, false);
@@ -106,7 +106,7 @@ TEST_CASE("the later option wins, and refused ones say why") {
   CHECK(done.error().code == ErrorCode::unsupported);
 }
 
-TEST_CASE("directives") {
+TEST_CASE("directives are read from the head of a script, with quotes and comments as in Slurm") {
   CHECK(directives("#!/bin/sh\n#SBATCH -J x\n#GANTRY --nice\n") ==
         Words{"--job-name=x@s:2", "--nice@s:3"});
   CHECK(directives("#!/bin/sh\n\n# text\n   \n#SBATCH -a\ntrue\n#SBATCH -h\n") ==
@@ -123,10 +123,10 @@ TEST_CASE("directives") {
   CHECK(directives("#!/bin/sh\n#SBATCH --no-such\n") ==
         Words{"error: s:2: unrecognized option '--no-such'"});
   CHECK(directives("#!/bin/sh\n#SBATCH -J x") ==
-        Words{"--job-name=x@s:2"});  // no newline at the end
+        Words{"--job-name=x@s:2"});  // The last line has no newline.
 }
 
-TEST_CASE("what makes a script") {
+TEST_CASE("a script must begin with #! and have no carriage returns") {
   CHECK(check_script("#!/bin/sh\n"));
   CHECK_FALSE(check_script(""));
   CHECK_FALSE(check_script(" #!/bin/sh\n"));

@@ -1,5 +1,5 @@
-// Commands against a controller that gives its listings in pages, of one row each, in an order that
-// is not the one to show: they print what they print of whole replies.
+// Runs commands against a controller that gives its listings in pages of one row each, in an order
+// unlike the one in which they are shown. The commands must print the same as for whole replies.
 #include <doctest/doctest.h>
 
 #include <fmt/ranges.h>
@@ -45,7 +45,8 @@ void whole(FakeController& fake) {
   fake.answer<proto::TenancyHistory>(sample_revisions());
 }
 
-// The number of the row on the page that begins at `from`: from the last to the first.
+// Returns the row that stands on the page which begins at `from`: pages go from the last row to the
+// first.
 std::size_t turned(std::size_t rows, std::uint32_t from) {
   return rows - 1 - from;
 }
@@ -105,7 +106,8 @@ void in_pages(FakeController& fake) {
     const proto::HistoryPlace at = m.from.value();
     const bool first = at.revision == 1;
     proto::TenancyRevision some = all[first ? 1 : 0];
-    // Of the second revision the last change comes first, as changes come in no order.
+    // The changes of the second revision come in another order, because the controller promises
+    // none.
     if (!first) some.changes = {some.changes[2 - at.change]};
     proto::TenancyHistoryReply reply{{some}};
     reply.page.emplace();
@@ -118,7 +120,7 @@ void in_pages(FakeController& fake) {
 
 }  // namespace
 
-TEST_CASE("commands print of pages what they print of a whole reply") {
+TEST_CASE("commands print the same for a listing in pages as for one whole reply") {
   FakeController a, b;
   whole(a);
   in_pages(b);

@@ -1,5 +1,5 @@
-// What was stored before texts were checked, or comes from another controller: no listing brings it
-// to a terminal as it is, and JSON parses whatever it is.
+// Tests texts that were stored before texts were checked, or that come from another controller: no
+// listing brings such bytes to a terminal unchanged, and JSON with them can be parsed.
 #include <doctest/doctest.h>
 
 #include <random>
@@ -33,7 +33,7 @@ std::string all_of(std::FILE* file) {
 
 }  // namespace
 
-TEST_CASE("what is printable") {
+TEST_CASE("printable() replaces control characters and malformed UTF-8") {
   CHECK(is_printable("Grüße, 世界 🙂"));
   CHECK(printable("a\x1b[31m\xff"
                   "b\n") ==
@@ -44,14 +44,16 @@ TEST_CASE("what is printable") {
                   "2J \xe2\x80\xae"
                   "abc \xe2\x80\xa8") == "?2J ?abc ?");
   CHECK(printable(std::string_view("\0", 1)) == "?");
-  CHECK(printable("\xed\xa0\x80") == "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");  // a surrogate
+  // a surrogate is not allowed in UTF-8
+  CHECK(printable("\xed\xa0\x80") == "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
   CHECK(find_unprintable("ab\x7f") == 2);
   std::string json;
   append_json_string(json, "a\"\\\n\x1b\xc2\x9b\xff\xe2\x80\xae");
   CHECK(json == "\"a\\\"\\\\\\n\\u001b\\u009b\xef\xbf\xbd\\u202e\"");
 }
 
-TEST_CASE("any bytes: JSON of ours and of Slurm's commands parses and is printable") {
+TEST_CASE(
+    "JSON of our commands and Slurm's parses and is printable, whatever bytes the texts have") {
   std::mt19937 random(4);
   for (int i = 0; i < 2000; ++i) {
     const std::string value = bytes(random), key = bytes(random);
@@ -78,7 +80,7 @@ TEST_CASE("any bytes: JSON of ours and of Slurm's commands parses and is printab
   }
 }
 
-TEST_CASE("any bytes: tables, records and CSV are printable") {
+TEST_CASE("tables, records and CSV are printable, whatever bytes the texts have") {
   std::mt19937 random(5);
   static constexpr Column<std::string> kColumns[] = {
       {'t', "text", "TEXT", 10, false, [](std::string& out, const std::string& t) { out += t; }}};
@@ -104,7 +106,7 @@ TEST_CASE("any bytes: tables, records and CSV are printable") {
   CHECK(csv_cell("research") == "research");
 }
 
-TEST_CASE("any bytes: a reply is made printable before a command sees it") {
+TEST_CASE("a reply is made printable before a command sees it, whatever bytes it has") {
   std::mt19937 random(6);
   proto::ShowJobReply reply;
   reply.jobs.resize(1);

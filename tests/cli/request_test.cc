@@ -1,4 +1,4 @@
-// From options to the job that is asked for.
+// Tests how the options of a command line become the job that is requested.
 #include <doctest/doctest.h>
 
 #include "cli/cluster/local_cluster.h"
@@ -33,7 +33,7 @@ JobSpec spec(std::vector<std::string> args) {
 
 }  // namespace
 
-TEST_CASE("sizes") {
+TEST_CASE("node and task counts follow from the options that are given") {
   struct Case {
     std::vector<std::string> args;
     std::uint32_t min_nodes, max_nodes, tasks;
@@ -60,7 +60,7 @@ TEST_CASE("sizes") {
   }
 }
 
-TEST_CASE("parts of GPUs") {
+TEST_CASE("parts of GPUs and slices are read from --gres and --gpus") {
   const auto part = [](std::vector<std::string> args) {
     const JobShape shape = spec(std::move(args)).shape;
     CHECK(shape.gpus_per_node == 0);
@@ -96,7 +96,7 @@ TEST_CASE("parts of GPUs") {
   CHECK(wrong({"--gpus=0.5", "--mem-per-gpu=1G"}).find("for whole GPUs") != std::string::npos);
 }
 
-TEST_CASE("GPUs in Slurm's words") {
+TEST_CASE("GPU options in Slurm's spelling give the number and model of GPUs") {
   struct Case {
     std::vector<std::string> args;
     std::uint32_t gpus;
@@ -144,7 +144,7 @@ TEST_CASE("GPUs in Slurm's words") {
   CHECK(wrong({"-G1", "--mem=1G", "--mem-per-gpu=1G"}).find("excludes --mem") != std::string::npos);
 }
 
-TEST_CASE("every option reaches the spec") {
+TEST_CASE("every option of a submit is in the job's specification") {
   const JobSpec s = spec({"-J",
                           "name",
                           "-p",
@@ -224,10 +224,10 @@ TEST_CASE("every option reaches the spec") {
   GivenOptions given;
   given.cpus_per_task = true;
   CHECK(s.given == given);
-  CHECK(s.submit_dir.starts_with("/"));  // where we are, as -D is given
+  CHECK(s.submit_dir.starts_with("/"));  // without -D the job starts in the current directory
   CHECK(s.submit_dir != s.work_dir);
   CHECK(s.older_given.empty());
-  CHECK_FALSE(spec({}).network);  // the partition's choice
+  CHECK_FALSE(spec({}).network);  // without --network the partition decides
   CHECK(spec({"--network=none"}).network == NetworkMode::loopback);
   CHECK(spec({"-t", "UNLIMITED"}).unlimited_time);
   CHECK_FALSE(spec({"-t", "UNLIMITED", "-t", "5"}).unlimited_time);
@@ -235,7 +235,7 @@ TEST_CASE("every option reaches the spec") {
   CHECK(spec({}).work_dir.starts_with("/"));
 }
 
-TEST_CASE("all options are told apart, and refused ones have a reason") {
+TEST_CASE("no two options share a name or letter, and each refused option has a reason") {
   std::set<std::string_view> names;
   std::set<char> letters;
   for (const Option& option : kOptions) {
@@ -246,7 +246,7 @@ TEST_CASE("all options are told apart, and refused ones have a reason") {
   }
 }
 
-TEST_CASE("dependencies") {
+TEST_CASE("dependencies are parsed, and malformed ones are refused") {
   const auto any = parse_dependency("afterok:1?afterany:2");
   REQUIRE(any);
   CHECK(any->any);
@@ -262,7 +262,7 @@ TEST_CASE("dependencies") {
     CHECK_FALSE(parse_dependency(bad));
 }
 
-TEST_CASE("lists of jobs") {
+TEST_CASE("lists of jobs and tasks are parsed, and malformed ones are refused") {
   std::vector<proto::JobRef> refs;
   REQUIRE(add_job_refs(refs, "1,2_3,4_[1-3,9],,5"));
   REQUIRE(refs.size() == 4);
@@ -271,7 +271,7 @@ TEST_CASE("lists of jobs") {
   CHECK_FALSE(add_job_refs(refs, "1_[2"));
 }
 
-TEST_CASE("words") {
+TEST_CASE("each state has its Slurm word, and each reason a name without blanks and a sentence") {
   CHECK(words_of(Phase::queued, {}).compact == "PD");
   CHECK(words_of(Phase::ended, Outcome::launch_failed).state == "BOOT_FAIL");
   CHECK(check_states({"pd", "Running", "all", "S"}));
@@ -279,11 +279,12 @@ TEST_CASE("words") {
   for (const auto& [reason, name] : enum_names(Reason{})) {
     Verdict verdict{reason, 1, 2, "x"};
     CHECK_FALSE(explained(verdict, {}).empty());
-    CHECK(name.find(' ') == std::string_view::npos);  // readers part the line at blanks
+    // programs that read a listing split its lines at blanks
+    CHECK(name.find(' ') == std::string_view::npos);
   }
 }
 
-TEST_CASE("sizes of a local cluster") {
+TEST_CASE("the sizes of a local cluster's nodes fit the machine, or are refused") {
   const Machine machine{{0, 1}, std::int64_t{8} << 30};
   ClusterRequest r;
   auto settled = settle_sizes(r, machine);
@@ -298,7 +299,8 @@ TEST_CASE("sizes of a local cluster") {
   r.oversubscribe = true;
   REQUIRE(settle_sizes(r, machine));
   r.cpus = 24;
-  CHECK(settle_sizes(r, machine));  // for trying things out: of CPUs that are shared
+  // With --oversubscribe nodes may share CPUs, so that larger clusters can be tried out.
+  CHECK(settle_sizes(r, machine));
   r.cpus = 257;
   CHECK(settle_sizes(r, machine).error().message == "a node cannot have 257 cores; at most 256");
   r.oversubscribe = false;

@@ -1,5 +1,6 @@
-// gctl reserve and its kin, maintenance, mig, why with its what-ifs, checkpointed, events of quota,
-// and gbatch's word about a deadline, against a controller of canned replies.
+// Tests gctl reserve and the commands near it, maintenance, mig, why with its proposals,
+// checkpointed, quota events, and gbatch's message about a deadline, against a controller that
+// gives fixed replies.
 #include <algorithm>
 
 #include <doctest/doctest.h>
@@ -55,7 +56,7 @@ proto::WhatIfReply sooner() {
 
 }  // namespace
 
-TEST_CASE("gctl reserve says what was made, and asks for what is needed") {
+TEST_CASE("gctl reserve prints the new reservation, and refuses too few options") {
   FakeController fake;
   proto::ListReservationsReply made;
   made.reservations = {sample_reservation()};
@@ -88,7 +89,7 @@ TEST_CASE("gctl reserve says what was made, and asks for what is needed") {
   CHECK(fake.run({"gctl", "reserve", "--count", "2", "-u", "eva"}).status == 2);
 }
 
-TEST_CASE("gctl reservations, unreserve") {
+TEST_CASE("gctl reservations lists reservations, and gctl unreserve removes one") {
   FakeController fake;
   proto::ListReservationsReply list;
   list.reservations = {sample_reservation(), sample_reservation()};
@@ -109,7 +110,7 @@ TEST_CASE("gctl reservations, unreserve") {
   CHECK(fake.last<proto::RemoveReservation>().name == "course");
 }
 
-TEST_CASE("gctl maintenance start goes round the nodes of a pool") {
+TEST_CASE("gctl maintenance start drains a pool in batches, and stops when a check fails") {
   FakeController fake;
   TenancyStore store(fake);
   store.revision = 1;
@@ -121,7 +122,7 @@ TEST_CASE("gctl maintenance start goes round the nodes of a pool") {
   none.features = {"tape"};
   store.earlier.push_back({pool, none});
   std::vector<std::string> changed;
-  bool busy = true;  // n4, when it is looked at for the first time
+  bool busy = true;  // n4 is busy when it is looked at for the first time
   fake.on<proto::ListNodes>([&busy](const proto::ListNodes& list) {
     proto::ListNodesReply reply;
     for (const char* name : {"n1", "n2", "n3", "n4", "n5"}) {
@@ -165,7 +166,7 @@ TEST_CASE("gctl maintenance start goes round the nodes of a pool") {
   CHECK(changed.size() == 4);
 }
 
-TEST_CASE("gctl why says what would start a job sooner") {
+TEST_CASE("gctl why says which changes would let a job start sooner") {
   FakeController fake;
   fake.answer<proto::ShowJob>(proto::ShowJobReply{{waiting(JobId{12})}, kNow});
   fake.answer<proto::WhatIf>(sooner());
@@ -221,7 +222,7 @@ TEST_CASE("gctl mig lists the GPUs whose mode an operator could switch") {
   CHECK(fake.run({"gctl", "mig", "--json"}).out.find("\"only_way\": true") != std::string::npos);
 }
 
-TEST_CASE("gctl checkpointed, of a job and inside of one") {
+TEST_CASE("gctl checkpointed takes a job id, or the id of the job in which it runs") {
   FakeController fake;
   fake.answer<proto::CheckpointJobs>(proto::JobsDone{1, {}, {}});
   CHECK(fake.run({"gctl", "checkpointed", "12_3"}).status == 0);
@@ -231,7 +232,7 @@ TEST_CASE("gctl checkpointed, of a job and inside of one") {
   CHECK(fake.last<proto::CheckpointJobs>().jobs.at(0).job == JobId{77});
 }
 
-TEST_CASE("gctl update names account and reservation") {
+TEST_CASE("gctl update can change account and reservation of a job") {
   FakeController fake;
   fake.answer<proto::UpdateJob>(proto::JobsDone{});
   CHECK(fake.run({"gctl", "update", "job", "12", "account=vision", "reservation="}).status == 0);
@@ -239,7 +240,7 @@ TEST_CASE("gctl update names account and reservation") {
   CHECK(fake.last<proto::UpdateJob>().reservation == "");
 }
 
-TEST_CASE("gtenant events") {
+TEST_CASE("gtenant events prints each quota threshold that was reached") {
   FakeController fake;
   proto::TenantEventsReply reply;
   reply.events = {{7, kNow, "fraud", "a100", Resource::gpu, 85, 55'000, 64'000, {}, {}, {}, {}, 0},
@@ -277,7 +278,7 @@ TEST_CASE("gbatch says whether a deadline can be met") {
   CHECK(fake.run({"gbatch"}, script).err.empty());
 }
 
-TEST_CASE("gbatch keeps jobs apart") {
+TEST_CASE("gbatch sends the options that keep jobs apart, and refuses contradictions") {
   FakeController fake;
   fake.answer<proto::SubmitJob>(submitted());
   const std::string script = "#!/bin/sh\n";

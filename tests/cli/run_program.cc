@@ -31,7 +31,7 @@ void close_end(int& fd) {
   fd = -1;
 }
 
-// Writes the input and reads both outputs at once, so that nothing can wait for ever.
+// Writes the input and reads both outputs at the same time, so that neither side waits for ever.
 void talk(Pipe& in, Pipe& out, Pipe& err, const std::string& input, Run& run) {
   std::size_t written = 0;
   if (input.empty()) close_end(in.write);

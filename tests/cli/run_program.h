@@ -1,4 +1,4 @@
-// Runs one of our commands as a user would: a process with its own arguments, environment and
+// Runs one of our commands as a user would: as a process with its own arguments, environment and
 // standard input.
 #pragma once
 
@@ -9,21 +9,21 @@
 namespace gantry::test {
 
 struct Run {
-  int status = 0;  // exit status, or 128 + signal
+  int status = 0;  // exit status, or 128 + the number of the signal
   std::string out;
   std::string err;
 };
 
 struct Call {
-  std::vector<std::string> argv;                   // [0] is a command of ours, or a path
-  std::map<std::string, std::string> environment;  // all of it, besides PATH, HOME, TZ
+  std::vector<std::string> argv;                   // argv[0] is a command of ours, or a path
+  std::map<std::string, std::string> environment;  // the whole environment except PATH, HOME, TZ
   std::string input;
-  std::string directory;  // "" = a directory for scratch files
+  std::string directory;  // "" = a scratch directory
 };
 
 Run run_program(const Call& call);
 
-// A directory for the files of one test, removed with the object.
+// A directory for the files of one test; it is removed with the object.
 class ScratchDir {
  public:
   ScratchDir();

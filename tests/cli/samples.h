@@ -1,4 +1,4 @@
-// A small cluster in the middle of its day, for golden outputs.
+// A small cluster with running and waiting jobs, for golden outputs.
 #pragma once
 
 #include "common/proto/messages.h"

@@ -1,5 +1,5 @@
-// The port on which srun waits for a step's streams, and strangers who find it: a step of one node
-// is run by the code of srun in a process of its own, which may open few files, and this process is
+// Tests the port on which srun waits for a step's streams, and strangers who connect to it. A child
+// process runs the code of srun for a step of one node and may open few files; this process plays
 // the node and the strangers.
 #include <doctest/doctest.h>
 #include <signal.h>
@@ -19,15 +19,15 @@
 namespace gantry::test {
 namespace {
 
-constexpr int kFiles = 128;  // that srun may have open here
+constexpr int kFiles = 128;  // the number of files that srun may have open here
 
 const std::string kKey(net::kStreamKeyBytes, 'k');
 
-// srun's part in a process of its own, as soon as it listens.
+// Runs srun's part in a child process, which listens when the constructor returns.
 class Srun {
  public:
   Srun() {
-    const auto node = net::listen_at("tcp://127.0.0.1:0", 1);  // only for its address
+    const auto node = net::listen_at("tcp://127.0.0.1:0", 1);  // opened only to get a free address
     REQUIRE(node);
     permission_.tasks = 1;
     proto::StepNode here;
@@ -56,7 +56,7 @@ class Srun {
   }
   Srun(const Srun&) = delete;
   Srun& operator=(const Srun&) = delete;
-  // Its exit status, or -1 when a signal ended it.
+  // Returns the exit status of srun, or -1 when a signal ended it.
   int end() {
     int status = 0;
     ::waitpid(pid_, &status, 0);
@@ -77,7 +77,7 @@ class Srun {
   pid_t pid_ = -1;
 };
 
-// What a shim says of a step of one task.
+// Plays the shim of a step with one task.
 class Shim {
  public:
   explicit Shim(const Srun& srun)
@@ -88,10 +88,11 @@ class Shim {
     REQUIRE(crypt_.send(codec::encode(frame)));
     REQUIRE(net::write_all(socket_.fd(), crypt_, seconds(10)));
   }
-  // Until srun has proved that it has the key and has said something: it knows us then.
+  // Returns when srun has proved that it has the key and has sent a frame: then it knows this node.
   void greet() {
     say({proto::StepHello{"n1", 0, 1}});
-    const auto frame = net::read_frame(socket_.fd(), crypt_, seconds(10));  // no input comes
+    // srun sends this frame because the step has no input.
+    const auto frame = net::read_frame(socket_.fd(), crypt_, seconds(10));
     REQUIRE(frame);
   }
   void end(int code) {
@@ -104,7 +105,7 @@ class Shim {
   net::SecureStream crypt_;
 };
 
-// True once the other end has closed it; what it says before is thrown away.
+// Returns true once the other end has closed the connection; what it sends before is thrown away.
 bool is_closed(const net::Socket& socket, Duration patience) {
   const net::Deadline end(patience);
   char bytes[4096];
@@ -115,13 +116,14 @@ bool is_closed(const net::Socket& socket, Duration patience) {
   return false;
 }
 
-TEST_CASE("strangers on srun's port take neither its files nor its step's place") {
+TEST_CASE("strangers who connect to srun's port do not use up its files or take the node's place") {
   Srun srun;
   std::vector<net::Socket> strangers;
   for (int i = 0; i < 3 * kFiles; ++i) strangers.push_back(srun.connect());
   Shim shim(srun);
   shim.greet();
-  CHECK(is_closed(strangers.front(), seconds(10)));  // the oldest made room for others
+  // the oldest stranger was closed to make room for others
+  CHECK(is_closed(strangers.front(), seconds(10)));
   shim.end(7);
   CHECK(srun.end() == 7);
 }
@@ -133,8 +135,9 @@ TEST_CASE("a stranger without the key makes srun keep no more than a few bytes")
                                          srun.ticket);
   REQUIRE(crypt);
   std::string bytes(crypt->output());
-  bytes += std::string(24, 's');          // what a stream begins with
-  bytes += std::string("\0\0\x10\0", 4);  // a frame of 1 MiB, of which a part comes
+  bytes += std::string(24, 's');  // the first bytes of a stream
+  // the head of a frame of 1 MiB, of which only a part is sent
+  bytes += std::string("\0\0\x10\0", 4);
   bytes += std::string(100, 'f');
   REQUIRE(net::write_some(stranger.fd(), bytes) == bytes.size());
   CHECK(is_closed(stranger, seconds(10)));
@@ -144,14 +147,15 @@ TEST_CASE("a stranger without the key makes srun keep no more than a few bytes")
   CHECK(srun.end() == 3);
 }
 
-TEST_CASE("when all of a step's nodes are here, srun takes no more connections") {
+TEST_CASE("when all nodes of a step have connected, srun takes no more connections") {
   Srun srun;
   Shim shim(srun);
   shim.greet();
   const net::Socket late = srun.connect();
   REQUIRE(net::write_some(late.fd(), "GET / HTTP/1.0\r\n\r\n"));
   shim.say({proto::TaskOutput{0, false, Bytes()}});
-  CHECK(!is_closed(late, milliseconds(300)));  // nobody reads it, so nobody refuses it
+  // nobody reads from this connection, so nobody refuses it
+  CHECK(!is_closed(late, milliseconds(300)));
   shim.end(0);
   CHECK(srun.end() == 0);
 }

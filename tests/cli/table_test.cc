@@ -1,4 +1,4 @@
-// Tables: widths, cutting, delimiters, and text that would do harm on a terminal.
+// Tests tables: widths, cutting, delimiters, and text that would do harm on a terminal.
 #include <doctest/doctest.h>
 
 #include <cstdio>
@@ -75,7 +75,7 @@ const std::vector<Pet> kPets{{"cat", 4}, {"centipede", 100}, {"kö", 2}};
 
 }  // namespace
 
-TEST_CASE("squeue formats") {
+TEST_CASE("squeue's formats set width and alignment of each column") {
   CHECK(print(format("%n %l"), style(false), kPets) == "cat 4\ncentipede 100\nkö 2\n");
   CHECK(print(format("%.5n|%4l|"), {}, kPets) ==
         " NAME|LEGS|\n  cat|4   |\ncenti|100 |\n   kö|2   |\n");
@@ -85,7 +85,7 @@ TEST_CASE("squeue formats") {
         "     NAME LEGS\n      cat 4\ncentipede 100\n       kö 2\n");
 }
 
-TEST_CASE("sacct fields") {
+TEST_CASE("sacct's lists of fields set width and alignment of each column") {
   CHECK(print(fields("name,legs"), style(true, '+'), kPets) ==
         "  NAME LEGS\n------ ----\n   cat    4\ncenti+  100\n    kö    2\n");
   CHECK(print(fields("Name%-9,LEGS%3"), style(false), kPets) ==
@@ -99,7 +99,7 @@ TEST_CASE("control characters cannot reach the terminal") {
   CHECK(print(format("%n"), style(false), {{"a\x1b[31mb\n\x7f", 1}}) == "a?[31mb??\n");
 }
 
-TEST_CASE("many rows keep the widths of the first batch") {
+TEST_CASE("later rows keep the widths that the first rows gave") {
   std::vector<Pet> pets(5000, Pet{"cat", 4});
   pets.push_back({"a very long name", 1});
   const std::string text = print(format("%n %l", true), style(false), pets);
@@ -107,7 +107,7 @@ TEST_CASE("many rows keep the widths of the first batch") {
   CHECK(text.ends_with("a very long name 1\n"));
 }
 
-TEST_CASE("letters and names of all columns are told apart") {
+TEST_CASE("no two columns share a letter or name, and the default formats use known ones") {
   const auto check = [](const std::vector<ColumnInfo>& columns) {
     std::set<char> letters;
     std::set<std::string_view> names;
@@ -128,19 +128,20 @@ TEST_CASE("letters and names of all columns are told apart") {
     CHECK(parse_field_list(text, infos(account_columns())));
 }
 
-TEST_CASE("processor time") {
+TEST_CASE("processor time is printed as in sacct") {
   CHECK(cpu_time(0) == "00:00.000");
   CHECK(cpu_time(1'500'000) == "00:01.500");
   CHECK(cpu_time(3'661'500'000) == "01:01:01");
   CHECK(cpu_time(90'061'000'000) == "1-01:01:01");
 }
 
-TEST_CASE("bars: own, borrowed, and free up to the limit") {
+TEST_CASE("a bar shows own use, borrowed use, and what is free up to the limit") {
   CHECK(bar(0, 64, 192, 12) == "[............]");
   CHECK(bar(64, 64, 192, 12) == "[####........]");
   CHECK(bar(128, 64, 192, 12) == "[####++++....]");
   CHECK(bar(192, 64, 192, 12) == "[####++++++++]");
-  CHECK(bar(300, 64, 192, 12) == "[###+++++++++]");  // beyond its limit, after a cut
+  // the use is above the limit, as after the limit was lowered
+  CHECK(bar(300, 64, 192, 12) == "[###+++++++++]");
   CHECK(bar(5, 0, 0, 4) == "[++++]");
   CHECK(bar(0, 0, 0, 4) == "[....]");
   CHECK(bar(INT64_MAX, INT64_MAX, INT64_MAX, 4) == "[####]");

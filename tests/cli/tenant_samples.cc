@@ -1,4 +1,4 @@
-// Tenants of the small cluster of samples.cc.
+// The tenants of the small cluster of samples.cc.
 #include "tests/cli/samples.h"
 
 namespace gantry::test {

@@ -1,4 +1,4 @@
-// gtenant from files to documents and back, against a controller that keeps documents.
+// Tests how gtenant turns files into documents and back, against a controller that keeps documents.
 #include <doctest/doctest.h>
 
 #include <sys/stat.h>
@@ -77,7 +77,7 @@ TEST_CASE("apply shows a plan, applies it once, and says when nothing changes") 
   const std::size_t asked = fake.count(proto::MessageType::ApplyTenancy);
   const Run again = fake.run({"gtenant", "apply", "-y", "-f", files.path()});
   CHECK(again.out == "0 to create, 0 to change, 0 to remove, 2 unchanged (revision 1)\n");
-  CHECK(fake.count(proto::MessageType::ApplyTenancy) == asked + 1);  // the plan alone
+  CHECK(fake.count(proto::MessageType::ApplyTenancy) == asked + 1);  // only the plan was asked for
   CHECK(store.revision == 1);
   CHECK(fake.run({"gtenant", "diff", "-f", files.path()}).status == 0);
 
@@ -108,7 +108,7 @@ TEST_CASE("a mistake in any file is refused with its place, and nothing is appli
   CHECK(fake.run({"gtenant", "apply", "-y"}).status == 2);
 }
 
-TEST_CASE("manifests apply without edits, and what is not honoured is named") {
+TEST_CASE("Kubernetes manifests apply without edits, and fields without effect are named") {
   FakeController fake;
   TenancyStore store(fake);
   store.nodes = {machines()};
@@ -136,7 +136,7 @@ TEST_CASE("create makes a tenant in one step and prints it") {
                 "cc-1042",  "--admin", "alice",    "--group", "fraud",  "--yes"});
   CHECK(run.err.empty());
   CHECK(run.status == 0);
-  CHECK(fake.count(proto::MessageType::ApplyTenancy) == 2);  // plan and transaction
+  CHECK(fake.count(proto::MessageType::ApplyTenancy) == 2);  // one plan and one change
   CHECK(run.out.find("Applied as revision 1.\n\n"
                      "apiVersion: gantry/v1\n"
                      "kind: Tenant\n"
@@ -178,7 +178,7 @@ TEST_CASE("create makes a tenant in one step and prints it") {
   CHECK(fake.run({"gtenant", "create", "c/d", "--yes"}).status == 1);
 }
 
-TEST_CASE("get, export, delete, history and rollback") {
+TEST_CASE("get, export, delete, history and rollback work on the same documents") {
   FakeController fake;
   TenancyStore store(fake);
   store.nodes = {machines()};
@@ -224,7 +224,7 @@ TEST_CASE("get, export, delete, history and rollback") {
   CHECK(store.documents.size() == 1);
 }
 
-TEST_CASE("offboard takes the tenant's budgets along, and archives are its caller's alone") {
+TEST_CASE("offboard also removes the tenant's budgets, and only the caller can read the archive") {
   FakeController fake;
   TenancyStore store(fake);
   tenancy::Budget own, other;
@@ -236,7 +236,7 @@ TEST_CASE("offboard takes the tenant's budgets along, and archives are its calle
   other.tenant = "search";
   tenancy::Tenant search;
   search.name = "search";
-  tenancy::PriceBook book;  // without prices there are no budgets
+  tenancy::PriceBook book;  // budgets need prices
   book.name = "prices";
   book.currency = "EUR";
   store.documents = {tenancy::Cohort{"ml-platform", "", {}, {}}, search, book, own, other};
@@ -246,7 +246,7 @@ TEST_CASE("offboard takes the tenant's budgets along, and archives are its calle
   ScratchDir folder;
   const std::string archive = folder.path() + "/archive";
 
-  const mode_t before = ::umask(0);  // the worst that a caller may have
+  const mode_t before = ::umask(0);  // with this mask every file would be readable by all
   const Run done = fake.run({"gtenant", "offboard", "fraud", "--yes", "--archive", archive});
   const Run exported = fake.run({"gtenant", "export", "-d", folder.path() + "/export"});
   ::umask(before);
@@ -269,10 +269,11 @@ TEST_CASE("offboard takes the tenant's budgets along, and archives are its calle
     if (entry.path().extension() == ".yaml" && entry.path().parent_path() == archive)
       CHECK(slurp(entry.path()).find("kind: Budget\nname: money\n") != std::string::npos);
   }
-  CHECK(files >= 3);  // the archive's two, and what was exported
+  CHECK(files >= 3);  // two files of the archive, and at least one that was exported
 }
 
-TEST_CASE("offboard closes the queue, waits, keeps an archive, removes") {
+TEST_CASE(
+    "offboard closes the queue, waits for the jobs, keeps an archive, and removes the tenant") {
   FakeController fake;
   TenancyStore store(fake);
   tenancy::NodePool pool;
@@ -301,7 +302,7 @@ TEST_CASE("offboard closes the queue, waits, keeps an archive, removes") {
       fake.run({"gtenant", "offboard", "fraud", "--cancel", "--yes", "--archive", folder.path()});
   CHECK(done.err.empty());
   CHECK(done.status == 0);
-  // Its jobs in whatever partition, those of the site among them.
+  // The tenant's jobs are cancelled in every partition, also in those of the site.
   CHECK(fake.last<proto::CancelJobs>().filter.tenants == std::vector<std::string>{"fraud"});
   CHECK(fake.last<proto::CancelJobs>().filter.partitions.empty());
   CHECK(done.out.find("- Tenant fraud\n") != std::string::npos);
@@ -319,6 +320,7 @@ TEST_CASE("offboard closes the queue, waits, keeps an archive, removes") {
   }
   CHECK(records == sample_history().size());
   CHECK(archived.find("name: fraud\n") != std::string::npos);
-  CHECK(fake.run({"gtenant", "apply", "-y", "-f", "-"}, archived).status == 0);  // brings it back
+  // applying the archive brings the tenant back
+  CHECK(fake.run({"gtenant", "apply", "-y", "-f", "-"}, archived).status == 0);
   CHECK(fake.run({"gtenant", "offboard", "nobody", "--yes"}).status == 1);
 }

@@ -1,5 +1,5 @@
-// gantry up, down and status with the real daemons, whose runtime runs nothing: what is submitted
-// is there after a stop and a start, and nothing is left at the end.
+// Tests gantry up, down and status with the real daemons and a runtime that runs nothing: jobs
+// survive a stop and a start, and at the end nothing is left on the machine.
 #include <doctest/doctest.h>
 #include <poll.h>
 #include <sys/types.h>
@@ -39,7 +39,7 @@ bool wait_until(const std::function<bool()>& condition) {
 
 }  // namespace
 
-TEST_CASE("a cluster on this machine, stopped and started again") {
+TEST_CASE("a local cluster keeps its jobs over a stop and a start, and removes all its files") {
   const Cluster cluster;
   Run run =
       cluster.gantry({"up", "--nodes", "2", "--cpus", "1", "--memory", "256M", "--oversubscribe",
@@ -60,7 +60,7 @@ TEST_CASE("a cluster on this machine, stopped and started again") {
   CHECK(cluster.command({"gacct", "-nPX", "-j2", "-o", "JobID,State"}).out == "2|COMPLETED\n");
   CHECK(cluster.command({"ginfo", "-h", "-o", "%P %D %t"}).out == "batch* 2 idle\n");
 
-  run = cluster.gantry({"down"});  // a job waits: it must be said what becomes of it
+  run = cluster.gantry({"down"});  // A job waits, so the command must ask what is to become of it.
   CHECK(run.status == 1);
   CHECK(run.err.find("--cancel") != std::string::npos);
   CHECK(cluster.gantry({"status"}).status == 0);

@@ -1,4 +1,4 @@
-// gantry.yaml: what is read, and the words in which mistakes are refused.
+// Tests how gantry.yaml is read, and with which sentences mistakes in it are refused.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -29,7 +29,7 @@ const std::string kNodes = "nodes:\n  - {name: n1, cpus: 2, memory: 2G}\n";
 
 }  // namespace
 
-TEST_CASE("the examples load") {
+TEST_CASE("the example configurations load") {
   const auto minimal = load_config(GANTRY_SOURCE_DIR "/config/examples/minimal.yaml");
   REQUIRE_MESSAGE(minimal, minimal.error().message);
   CHECK(minimal->cluster == "lab");
@@ -53,7 +53,7 @@ TEST_CASE("the examples load") {
   CHECK(big->partitions[3].default_memory_per_cpu == std::int64_t{2} << 30);
 }
 
-TEST_CASE("every value in force is described, in a form that is read again") {
+TEST_CASE("every value in force is listed in a form that can be read back") {
   const auto config = load_config(GANTRY_SOURCE_DIR "/config/examples/cluster15.yaml");
   REQUIRE(config);
   const auto values = describe(*config);
@@ -71,7 +71,7 @@ TEST_CASE("every value in force is described, in a form that is read again") {
 
 namespace {
 
-// An empty error stands for any at the place of the list of nodes.
+// If `error` is empty, any error whose place is the list of nodes is accepted.
 struct Case {
   std::string text;
   std::string error;
@@ -187,7 +187,7 @@ const Case kMistakes[] = {
 
 }  // namespace
 
-TEST_CASE("mistakes are refused with their place") {
+TEST_CASE("a mistake is refused with its file, line and column") {
   for (const Case& c : kMistakes) {
     CAPTURE(c.text);
     if (c.error.empty())
@@ -197,7 +197,7 @@ TEST_CASE("mistakes are refused with their place") {
   }
 }
 
-TEST_CASE("random and hostile files are refused, never followed") {
+TEST_CASE("random and hostile files are refused, and their aliases are not followed without end") {
   std::string bomb = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n";
   for (int i = 1; i < 9; ++i) {
     bomb += fmt::format("a{}: &a{} [", i, i);
@@ -208,7 +208,7 @@ TEST_CASE("random and hostile files are refused, never followed") {
   CHECK(error_of(std::string(100'000, '[')).starts_with("g.yaml:1:"));
   CHECK(error_of("a: " + std::string(40, '[') + std::string(40, ']')) ==
         "g.yaml:1:35: this is nested too deeply");
-  // yaml-cpp's own loader makes documents without end of these.
+  // For these texts yaml-cpp's own loader would make documents without end.
   for (const std::string text : {",", ", a: b\n", "a: b\n---\n,", "   ,annotations:\nitems:\n"})
     CHECK(error_of(text) != "accepted");
   CHECK(error_of("a: &x [*x]\n") == "g.yaml:1:8: this stands within what it names");
@@ -217,7 +217,8 @@ TEST_CASE("random and hostile files are refused, never followed") {
   CHECK(error_of("<<: 4\n") == "g.yaml:1:5: `<<` needs a set of keys, or a list of them");
   CHECK(error_of(std::string("a: \0b", 5)).find("zero byte") != std::string::npos);
   CHECK(error_of("a: b\nc: \xff\n") == "g.yaml:2: byte 0xff is not UTF-8 text");
-  CHECK(error_of("\xfe\xff").find("not UTF-8") != std::string::npos);  // UTF-16
+  // the byte order mark of UTF-16
+  CHECK(error_of("\xfe\xff").find("not UTF-8") != std::string::npos);
   CHECK(error_of(std::string(5u << 20, ' ')).find("at most") != std::string::npos);
   const std::string good = slurp(GANTRY_SOURCE_DIR "/config/examples/cluster15.yaml");
   for (std::size_t cut = 0; cut < good.size(); cut += 7) (void)error_of(good.substr(0, cut));
@@ -228,7 +229,7 @@ TEST_CASE("random and hostile files are refused, never followed") {
   }
 }
 
-TEST_CASE("a missing file says so") {
+TEST_CASE("the error for a missing file names it") {
   const auto config = load_config("/nonexistent/gantry.yaml");
   REQUIRE_FALSE(config);
   CHECK(config.error().message ==
@@ -236,7 +237,7 @@ TEST_CASE("a missing file says so") {
   CHECK(config.error().code == ErrorCode::not_found);
 }
 
-TEST_CASE("nearest word") {
+TEST_CASE("the nearest known word is suggested for a misspelt one") {
   const std::string_view words[] = {"memory", "name", "cpus"};
   CHECK(nearest("memroy", words) == "memory");
   CHECK(nearest("nmae", words) == "name");
@@ -244,7 +245,7 @@ TEST_CASE("nearest word") {
   CHECK(nearest("", words).empty());
 }
 
-TEST_CASE("docs/config.md is the page that the declarations give") {
+TEST_CASE("docs/config.md is what the declarations of the options generate") {
   const std::string path = GANTRY_SOURCE_DIR "/docs/config.md";
   if (std::getenv("GANTRY_UPDATE_GOLDEN") != nullptr)
     std::ofstream(path) << config::reference_page();

@@ -1,4 +1,5 @@
-// The core alone with a store in memory: messages in, replies out, as they go over the wire.
+// Runs the core alone with a store in memory: messages go in and replies come out as they do over
+// the wire.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -23,7 +24,7 @@ inline Identity identity(std::string user, std::uint32_t uid) {
   return who;
 }
 
-// A controller that was started anew on what is stored, before its start().
+// Makes a core that has loaded what is stored and on which start() has not been called yet.
 std::unique_ptr<Core> loaded(const Config& config, const store::MemoryStore& store);
 
 class Controller {
@@ -33,7 +34,7 @@ class Controller {
     REQUIRE(core_->start(now_).has_value());
     (void)turn();
   }
-  // As after an edit of the configuration.
+  // Restarts the controller with another configuration, as after an edit of its file.
   void restart(Config config) {
     config_ = std::move(config);
     store_.restart();
@@ -48,7 +49,7 @@ class Controller {
     return std::move(replies[0].message);
   }
 
-  // As many replies as there are, also none yet.
+  // Returns all replies that this message causes now; there may be none yet.
   std::vector<ReplyMessage> ask_many(const Identity& who, ClientMessage message) {
     core_->step(now_, ClientRequest{ConnectionId(1), ++request_, who, std::move(message)});
     std::vector<ReplyMessage> replies;

@@ -1,5 +1,5 @@
-// Budgets under random submits: never overrun by more than one job's worst case; and forecasts of a
-// steady load.
+// Tests budgets under random submits: a budget is never overrun by more than the highest possible
+// cost of one job. Also tests the forecast for a steady load.
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 
@@ -19,8 +19,8 @@ namespace {
 constexpr int kPatterns = 60;
 constexpr int kSteps = 80;
 
-// Submits, plans, nodes that start late and jobs that end when they like: some only when they are
-// killed, kill_wait after their limit.
+// Simulates users and nodes: jobs are submitted and planned, nodes start them late, and each job
+// ends at a random time. Some jobs end only when they are killed, kill_wait after their limit.
 class Crowd {
  public:
   explicit Crowd(std::uint32_t seed) : random_(seed) {
@@ -96,7 +96,7 @@ class Crowd {
                     below(2) == 0 ? "train" : "serve", below(6) == 0 ? " array=0-5" : ""));
   }
 
-  // Somebody cancels a job, or lengthens one that waits.
+  // Cancels a running job, or changes the time limit of one that waits.
   void change() {
     std::vector<std::string> queued, placed;
     state().jobs.walk(JobId{}, [&](const Job& job) {
@@ -135,7 +135,8 @@ class Crowd {
                     display_id(state(), *job)));
   }
 
-  // A job that was told to end does so at its own time, or when kill_wait is over.
+  // Moves the time on. A job that was told to end does so at its own time, or when kill_wait is
+  // over.
   void forward(Duration length) {
     const Instant until = world_.now() + length;
     while (true) {
@@ -176,8 +177,8 @@ class Crowd {
 
   World world_;
   std::mt19937 random_;
-  std::map<JobId, Instant> ends_;  // when it ends by itself
-  Money worst_;                    // of one job so far
+  std::map<JobId, Instant> ends_;  // the time at which each job ends by itself
+  Money worst_;                    // the highest possible cost of any job so far
 };
 
 }  // namespace
@@ -196,7 +197,8 @@ TEST_CASE("a budget is never overrun by more than one job's worst case, whatever
   CHECK(waited > 100 * kPatterns);
 }
 
-TEST_CASE("the first minutes of a month foretell no more than their cost on each of its days") {
+TEST_CASE(
+    "the forecast from a month's first minutes is at most their cost on each day of the month") {
   World world;
   for (const char* command :
        {"cluster n1 cpus=8 mem=8G", "set heartbeat=10m node_timeout=1h", "up n1", "quiet",
@@ -207,11 +209,12 @@ TEST_CASE("the first minutes of a month foretell no more than their cost on each
   const BudgetStand stand = stands_of(world.core().state(), world.now()).at("month");
   CHECK(stand.spent > Money{});
   CHECK(stand.forecast >= stand.spent);
-  // A minute's pace, which says nothing yet, would come to 44,640 times as much.
+  // One minute says nothing about the pace of a month; the minute's pace would give 44,640 times
+  // the cost.
   CHECK(stand.forecast.micros <= stand.spent.micros * 32);
 }
 
-TEST_CASE("the forecast of a steady load is within 10 %") {
+TEST_CASE("the forecast for a steady load is within 10 % of the real cost") {
   World world;
   for (const char* command :
        {"cluster n1 cpus=8 mem=8G", "set heartbeat=10m node_timeout=1h", "up n1", "quiet",
@@ -219,7 +222,8 @@ TEST_CASE("the forecast of a steady load is within 10 %") {
         "budget month tenant=fraud amount=5000 at=warn", "apply admin"})
     world.run(command);
   std::uint64_t job = 0;
-  const auto hour = [&] {  // 2 cores for an hour, 4 for half of it
+  // one job has 2 cores for an hour, the other has 4 cores for half an hour
+  const auto hour = [&] {
     world.run("submit alice name=a cpus=2 time=2h");
     world.run("submit alice name=b cpus=4 time=2h");
     world.run("plan");

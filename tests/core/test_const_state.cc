@@ -1,5 +1,6 @@
-// Only apply() changes State: a handler that tries to does not compile. Each of these is a write as
-// a handler would spell it; what holds a MutableState can do all of them, a Context none.
+// Only apply() may change State, so a handler that tries to does not compile. Each concept below is
+// one kind of write. All of them compile with a MutableState, none with a Context, which is what
+// handlers get.
 #include <doctest/doctest.h>
 
 #include <type_traits>
@@ -66,7 +67,7 @@ struct WithMutableState {
 
 }  // namespace
 
-TEST_CASE("what a handler gets cannot change State") {
+TEST_CASE("a handler's Context cannot change State") {
   static_assert(std::is_same_v<decltype(Context::state), const State&>);
   static_assert(!std::is_convertible_v<const State&, MutableState&>);
   CHECK(writes<WithMutableState>() == 10);

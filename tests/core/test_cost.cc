@@ -1,6 +1,7 @@
-// What one request of a user may cost at most, where somebody means harm: the time of the
-// controller's loop, its memory, and the events that are written. Times are CPU seconds of a debug
-// build with much to spare: what is guarded against is a square of what the user has.
+// Tests the highest cost of a single request by a user who means harm: the time of the controller's
+// loop, its memory, and the events that are written. Times are CPU seconds of a debug build with a
+// wide margin: the tests only have to notice a cost that grows with the square of what the user
+// has.
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 #include <sys/resource.h>
@@ -29,7 +30,7 @@ double seconds_of(Work&& work) {
   return cpu_seconds() - began;
 }
 
-// The most memory that this process has had so far.
+// The highest memory use of this process so far.
 std::int64_t peak_mib() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
@@ -75,7 +76,7 @@ ReplyMessage cancel(Controller& c, std::vector<proto::JobRef> jobs) {
   return c.ask(kAlice, m);
 }
 
-TEST_CASE("cancelling every other task of an array, and then the rest, takes no square of them") {
+TEST_CASE("cancelling every other task of an array and then the rest takes linear time") {
   constexpr std::uint32_t kTasks = 400'000;
   Controller c(config());
   auto m = job("sweep");
@@ -91,7 +92,7 @@ TEST_CASE("cancelling every other task of an array, and then the rest, takes no 
   CHECK_MESSAGE(took < kMostSeconds, took);
 }
 
-TEST_CASE("a listing of an array in many pieces takes no product of its pieces and its ranges") {
+TEST_CASE("listing an array of many ranges that is split into many pieces takes linear time") {
   Controller c(config());
   auto m = job("pieces");
   m.spec.array.emplace();
@@ -104,7 +105,7 @@ TEST_CASE("a listing of an array in many pieces takes no product of its pieces a
   CHECK_MESSAGE(took < kMostSeconds, took);
 }
 
-TEST_CASE("a job that is named often is looked at once") {
+TEST_CASE("a job that one request names many times is looked at once") {
   Controller c(config());
   proto::SubmitTogether together;
   for (std::uint32_t i = 0; i < kMaxHetParts; ++i) {
@@ -135,7 +136,7 @@ TEST_CASE("a job that is named often is looked at once") {
   CHECK(peak_mib() - before < 200);
 }
 
-TEST_CASE("to show an array with the script of each of its tasks takes no memory for each") {
+TEST_CASE("showing an array together with its script does not copy the script for each task") {
   Controller c(config());
   auto m = job("long");
   m.script += "#" + std::string(3 << 20, 'x');
@@ -155,7 +156,7 @@ TEST_CASE("to show an array with the script of each of its tasks takes no memory
   CHECK(std::get<proto::ShowJobReply>(c.ask(kAlice, show)).jobs.at(0).script.size() > 3 << 20);
 }
 
-TEST_CASE("cancelling many heterogeneous jobs takes no square of their components") {
+TEST_CASE("cancelling many heterogeneous jobs takes linear time") {
   Controller c(config());
   proto::SubmitTogether together;
   for (std::uint32_t i = 0; i < kMaxHetParts; ++i) {
@@ -172,7 +173,7 @@ TEST_CASE("cancelling many heterogeneous jobs takes no square of their component
   CHECK_MESSAGE(took < kMostSeconds, took);
 }
 
-TEST_CASE("ends of jobs that many wait for take no square of them") {
+TEST_CASE("ends of many jobs for which several clients wait take linear time") {
   constexpr std::uint32_t kJobs = 10'000;
   Controller c(config());
   std::vector<proto::JobRef> jobs;
@@ -200,7 +201,7 @@ TEST_CASE("ends of jobs that many wait for take no square of them") {
   CHECK(c.ask_many(kAlice, std::move(m)).size() == 11);
 }
 
-TEST_CASE("ends of jobs of one name, each a singleton, take no square of them") {
+TEST_CASE("ends of many singleton jobs with the same name take linear time") {
   constexpr std::uint32_t kJobs = 40'000;
   Controller c(config());
   for (std::uint32_t i = 0; i < kJobs; ++i) {
@@ -216,7 +217,7 @@ TEST_CASE("ends of jobs of one name, each a singleton, take no square of them") 
   CHECK_MESSAGE(took < kMostSeconds, took);
 }
 
-TEST_CASE("the end of a job on which many wait, each many times, takes no square of them") {
+TEST_CASE("the end of a job takes linear time when many jobs depend on it, each many times") {
   Controller c(config());
   const JobId first = submitted(c.ask(kAlice, job("first")));
   for (std::uint32_t i = 0; i < 200; ++i) {
@@ -229,7 +230,7 @@ TEST_CASE("the end of a job on which many wait, each many times, takes no square
   CHECK_MESSAGE(took < kMostSeconds, took);
 }
 
-TEST_CASE("holding the tasks of a limited array that are jobs by now takes no square of them") {
+TEST_CASE("releasing many held tasks of an array with a task limit takes linear time") {
   Controller c(config());
   auto m = job("sweep");
   m.spec.array = ArraySpec{{{0, 9'999, 1}}, 1};
@@ -245,7 +246,7 @@ TEST_CASE("holding the tasks of a limited array that are jobs by now takes no sq
   CHECK_MESSAGE(took < kMostSeconds, took);
 }
 
-TEST_CASE("the end of each task is no look at all that wait for others of its array") {
+TEST_CASE("the end of a task does not look at jobs that wait for other tasks of its array") {
   Controller c(config());
   auto m = job("sweep");
   m.spec.array = ArraySpec{{{0, 19'999, 1}}, std::nullopt};
@@ -265,7 +266,7 @@ TEST_CASE("the end of each task is no look at all that wait for others of its ar
   CHECK_MESSAGE(took < kMostSeconds, took);
 }
 
-TEST_CASE("jobs that are put in front write one event each") {
+TEST_CASE("moving jobs to the front writes one event for each") {
   constexpr std::uint32_t kJobs = 500;
   Controller c(config());
   proto::TopJobs top;
@@ -277,7 +278,7 @@ TEST_CASE("jobs that are put in front write one event each") {
   CHECK(c.last_event().value() - before.value() <= kJobs);
 }
 
-TEST_CASE("what is accepted can be sent to the node that starts it") {
+TEST_CASE("a job is refused if it would be too large to be sent to the node that starts it") {
   Controller c(config());
   const auto refused = [&](proto::SubmitJob m) {
     const auto reply = c.ask(kAlice, std::move(m));
@@ -298,7 +299,7 @@ TEST_CASE("what is accepted can be sent to the node that starts it") {
   CHECK(refused(std::move(pieces)) == ErrorCode::limit_exceeded);
 }
 
-TEST_CASE("a page of jobs ends before their lists of tasks are more than a message holds") {
+TEST_CASE("a page of jobs ends before its lists of tasks are larger than a message may be") {
   Controller c(config());
   std::set<JobId> jobs;
   for (int i = 0; i < 4; ++i) {
@@ -319,8 +320,9 @@ TEST_CASE("a page of jobs ends before their lists of tasks are more than a messa
   CHECK(seen == jobs);
 }
 
-// A node with a key that was stolen, say.
-TEST_CASE("a node moves the ids of jobs on by so much in all, however often it registers") {
+// An attacker with a node's stolen key could try this.
+TEST_CASE(
+    "a node can raise the next job id only by a fixed number in all, however often it registers") {
   Controller c(config());
   for (int i = 0; i < 5; ++i) {
     proto::NodeRegister m;

@@ -1,5 +1,5 @@
-// Event kinds and field numbers are permanent: the golden list shows every change in review.
-// GANTRY_UPDATE_GOLDEN=1 rewrites it.
+// Numbers of events and of their fields are permanent: a change of the golden list shows in review.
+// GANTRY_UPDATE_GOLDEN=1 rewrites the list.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -31,7 +31,7 @@ std::string list_all(std::variant<E...>*) {
 
 }  // namespace
 
-TEST_CASE("events are what the golden list says") {
+TEST_CASE("the numbers of all events and fields are as in the golden list") {
   const std::string path = std::string(GANTRY_SOURCE_DIR) + "/tests/golden/events.txt";
   const std::string now = list_all(static_cast<Event*>(nullptr));
   std::stringstream text;

@@ -1,6 +1,6 @@
-// One GPU of 10,000 fails: its jobs, all of its slices', run again elsewhere within a second, and
-// nobody else's ends. The controller's own time is measured, in CPU seconds; what messages take on
-// the way is a few milliseconds more.
+// Tests a fault of one GPU of 10,000: the jobs on all of its slices run again elsewhere within a
+// second, and no other job ends. The test measures the controller's own CPU seconds; messages on
+// the network would take a few milliseconds more.
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 #include <time.h>
@@ -16,7 +16,7 @@
 namespace gantry::core {
 namespace {
 
-constexpr std::uint32_t kNodes = 1250, kGpus = 8;  // 10,000
+constexpr std::uint32_t kNodes = 1250, kGpus = 8;  // 10,000 GPUs
 
 double cpu_seconds() {
   timespec t{};
@@ -43,7 +43,7 @@ Config cluster(std::uint32_t nodes) {
   return config;
 }
 
-// GPU 0 of the first node and of the last is cut into slices.
+// GPU 0 of the first and of the last node is in MIG mode, so it can be cut into slices.
 GpuInventory gpus_of(std::uint32_t node, std::uint32_t nodes) {
   GpuInventory out;
   out.driver = "550.54.15";
@@ -74,7 +74,7 @@ struct Cluster {
     for (const sched::Change& change : core.full_view()) replica.apply(change);
     knows_all = true;
   }
-  // Nodes start at once what they are told to.
+  // Nodes start and end at once what they are told to.
   void turn() {
     Turn turn = core.take_turn();
     if (knows_all)
@@ -121,7 +121,7 @@ struct Cluster {
   std::vector<std::pair<std::string, proto::AttemptKey>> ended, launched;
 };
 
-TEST_CASE("one of 10,000 GPUs fails: its slices' jobs go on elsewhere within a second") {
+TEST_CASE("when one GPU of 10,000 fails, the jobs of its slices start elsewhere within a second") {
   Cluster c(kNodes);
   REQUIRE(c.sessions.size() == kNodes);
   c.submit("whole", kNodes * kGpus - 2, "");
@@ -133,7 +133,7 @@ TEST_CASE("one of 10,000 GPUs fails: its slices' jobs go on elsewhere within a s
   std::set<std::string> on;
   for (std::size_t i = kNodes * kGpus - 2; i < c.launched.size(); ++i)
     on.insert(c.launched[i].first);
-  REQUIRE(on.size() == 1);  // the planner fills one GPU first
+  REQUIRE(on.size() == 1);  // the planner fills one GPU before it uses another
   const std::string node = *on.begin();
   for (const auto& [name, key] : c.launched) c.say(name, proto::Started{key, c.now});
   c.turn();
@@ -174,7 +174,7 @@ TEST_CASE("one of 10,000 GPUs fails: its slices' jobs go on elsewhere within a s
   CHECK(running == kNodes * kGpus - 2);
 }
 
-TEST_CASE("a fault of a slice ends that slice's job, and nobody new comes beside it") {
+TEST_CASE("a fault of a slice ends that slice's job, and no new job starts on the same GPU") {
   Cluster c(2);
   for (int i = 0; i < 3; ++i) c.submit("slice", 1, "1g.10gb");
   c.plan();
@@ -217,8 +217,10 @@ TEST_CASE("a fault of a slice ends that slice's job, and nobody new comes beside
   CHECK(running == 2);
 }
 
-// Of a node whose key was stolen, say: the planner of the whole cluster takes no harm.
-TEST_CASE("eight GPUs of one number are one, and sockets are no more than cores") {
+// An attacker with a node's stolen key could send this; the planner of the whole cluster must not
+// be harmed.
+TEST_CASE(
+    "GPUs that report the same number count as one, and more sockets than cores are not believed") {
   Cluster c(1);
   proto::NodeRegister m;
   m.node = "n1";
@@ -242,7 +244,7 @@ TEST_CASE("eight GPUs of one number are one, and sockets are no more than cores"
   CHECK(cpu_seconds() - began < 1);
 }
 
-TEST_CASE("a node tells nothing of the GPUs of other nodes' jobs") {
+TEST_CASE("a node's report about the GPUs of other nodes' jobs is ignored") {
   Cluster c(2);
   for (int i = 0; i < 2; ++i) c.submit("slice", 1, "7g.80gb");
   c.plan();

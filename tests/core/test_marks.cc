@@ -1,4 +1,4 @@
-// What is not durable about jobs and classes: marks by job, verdicts by class.
+// Tests what is kept in memory only: marks of jobs, and verdicts of classes of jobs.
 #include <doctest/doctest.h>
 
 #include "ctld/core/job_marks.h"
@@ -7,7 +7,7 @@
 using namespace gantry;
 using namespace gantry::core;
 
-TEST_CASE("a job without a mark has the default, and a forgotten one again") {
+TEST_CASE("a job without a mark has the default mark, also after its mark was forgotten") {
   JobMarks marks;
   CHECK(marks.at(JobId(1'000'000)).told.startable == 0);
   for (const std::uint64_t id : {7u, 255u, 256u, 70'000u}) {
@@ -24,14 +24,15 @@ TEST_CASE("a job without a mark has the default, and a forgotten one again") {
   marks.forget(JobId(9));
   marks.forget(JobId(500'000));
   CHECK(marks.at(JobId(7)).timer == Instant{});
-  CHECK(marks.at(JobId(255)).told.startable == 255);  // of the same page, which stays
+  // job 255 has its mark in the same page as job 7, and the page stays
+  CHECK(marks.at(JobId(255)).told.startable == 255);
   marks.forget(JobId(255));
   CHECK(marks.at(JobId(255)).told.startable == 0);
-  CHECK(marks.edit(JobId(255)).told.startable == 0);  // of a page that went and came again
+  CHECK(marks.edit(JobId(255)).told.startable == 0);  // the page was removed and is made again
   CHECK(marks.at(JobId(256)).told.startable == 256);
 }
 
-TEST_CASE("a class has no verdict of the class that had its id before") {
+TEST_CASE("a new class does not inherit the verdict of an earlier class with the same id") {
   ClassTable classes;
   Verdicts verdicts;
   sched::ClassKey key;
@@ -41,11 +42,12 @@ TEST_CASE("a class has no verdict of the class that had its id before") {
   verdicts.set(classes, first,
                {JobId(5), {Reason::resources, 1, 2, "x"}, {Reason::priority, 0, 0, {}}});
   CHECK(classes.add(key) == first);
-  classes.drop(first);  // one job of it is left
+  classes.drop(first);  // one job of the class is left
   CHECK(verdicts.of(classes, first).head == JobId(5));
   CHECK(verdicts.of(classes, first).of_rest.reason == Reason::priority);
   classes.drop(first);
-  const ClassId second = classes.add(key);  // the very same key: no plan has looked at it yet
+  // the class has the same key again, but no plan has looked at it yet
+  const ClassId second = classes.add(key);
   REQUIRE(second == first);
   CHECK(verdicts.of(classes, second).of_head.reason == Reason::none);
   CHECK(verdicts.of(classes, second).head == JobId{});

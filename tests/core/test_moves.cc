@@ -1,4 +1,4 @@
-// The table of moves says what the documentation says.
+// Tests that the table of state moves agrees with the documentation.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -10,7 +10,7 @@
 using namespace gantry;
 using namespace gantry::core;
 
-TEST_CASE("every row leads somewhere, and an ended job stays ended") {
+TEST_CASE("every trigger is possible in some state, and an ended job stays ended") {
   for (const TriggerRow& row : kMoves) {
     CAPTURE(row.name);
     bool legal = false;
@@ -20,7 +20,7 @@ TEST_CASE("every row leads somewhere, and an ended job stays ended") {
   }
 }
 
-TEST_CASE("only a plan starts a job, and only queued ones") {
+TEST_CASE("only a plan starts a job, and only a queued one") {
   for (const TriggerRow& row : kMoves)
     for (const Phase from : {Phase::queued, Phase::running, Phase::finishing, Phase::ended}) {
       const auto next = next_phase(row.trigger, from);
@@ -28,7 +28,7 @@ TEST_CASE("only a plan starts a job, and only queued ones") {
     }
 }
 
-TEST_CASE("what is illegal is an error to a client") {
+TEST_CASE("a client that asks for an impossible move gets an error") {
   const auto refused = may_move(Trigger::hold, Phase::running, "7");
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == ErrorCode::wrong_state);
@@ -36,7 +36,7 @@ TEST_CASE("what is illegal is an error to a client") {
   CHECK(may_move(Trigger::hold, Phase::queued, "7"));
 }
 
-TEST_CASE("the documentation has the table as it is") {
+TEST_CASE("docs/job-states.md holds the table of moves as it is in the code") {
   const std::string path = std::string(GANTRY_SOURCE_DIR) + "/docs/job-states.md";
   std::stringstream buffer;
   buffer << std::ifstream(path).rdbuf();

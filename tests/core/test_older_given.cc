@@ -1,7 +1,7 @@
-// What a user asks for beside the shape of a job: mail, wckey, distribution, directories, network,
-// and which options were given. It comes as a client sends it, is stored, shown and sent to a node;
-// and words of older releases, which had one list `given` for all of it, are read into the same
-// fields.
+// Tests the fields of a submit that are not part of the job's shape: mail, wckey, distribution,
+// directories, network, and which options were given. They pass from the client over the wire, the
+// store and the replies to the node. Older releases put all of them as words into one list `given`;
+// such words are read into the same fields.
 #include <doctest/doctest.h>
 
 #include "common/codec/codec.h"
@@ -10,10 +10,10 @@
 
 namespace gantry::core::test::older_given_test {
 
-// As the release before wrote it, with its list of words: sbatch -n1 --gres=gpu:1
-// --tres-per-task=...
-// --mem=1G --network=none --mail-type=BEGIN,END,ARRAY_TASKS --mail-user=ann@example.org,ops
-// --wckey=vision -m cyclic:fcyclic -D /scratch/ann train.sh
+// The stored record of this command line, as the previous release wrote it with its list of words:
+//   sbatch -n1 --gres=gpu:1 --tres-per-task=... --mem=1G --network=none
+//   --mail-type=BEGIN,END,ARRAY_TASKS --mail-user=ann@example.org,ops --wckey=vision
+//   -m cyclic:fcyclic -D /scratch/ann train.sh
 constexpr std::string_view kOlderStoredSpec =
     "8301de000502a5747261696e03a5626174636814ac2f736372617463682f616e6e1cd921736261746368202d"
     "6d206379636c69633a666379636c696320747261696e2e73681e9ba66e7461736b73a467726573ad67707573"
@@ -22,12 +22,12 @@ constexpr std::string_view kOlderStoredSpec =
     "793d766973696f6ebb646973747269627574696f6e3d6379636c69633a666379636c6963b97375626d69742d"
     "6469723d2f686f6d652f616e6e2f6a6f6273bf636f6d6d616e643d2f686f6d652f616e6e2f6a6f62732f7472"
     "61696e2e7368028301cd03e802cd03e803a3616e6e05a27231";
-// --network=none --mail-type=END --wckey=vision
+// A submit with --network=none --mail-type=END --wckey=vision.
 constexpr std::string_view kOlderSubmit =
     "8301a2723202de000502a5747261696e03a5626174636814ac2f736372617463682f616e6e1cd92173626174"
     "6368202d6d206379636c69633a666379636c696320747261696e2e73681e93a76e6574776f726bad6d61696c"
     "2d747970653d454e44ac77636b65793d766973696f6e03aa23212f62696e2f73680a";
-// A start order: -n1 -m cyclic -D ...; a component has --ntasks-per-node=1 -c1.
+// A start order with -n1 -m cyclic -D ...; its component has --ntasks-per-node=1 -c1.
 constexpr std::string_view kOlderLaunch =
     "de0003028101070dde000202a5747261696e1e93a66e7461736b73b3646973747269627574696f6e3d637963"
     "6c6963b97375626d69742d6469723d2f686f6d652f616e6e2f6a6f627315918201080492af6e7461736b732d"
@@ -118,19 +118,20 @@ TEST_CASE("all fields of a submit come back from the wire, the store and a resta
   check_same(shown(controller, JobId{1}), full_spec());
 }
 
-TEST_CASE("a stored record of the release before has the fields when it is read") {
+TEST_CASE("a stored record of the previous release is read into the fields") {
   const Bytes bytes = of_hex(kOlderStoredSpec);
   const auto stored = codec::decode<StoredSpec>(bytes);
   REQUIRE(stored);
   check_same(stored->spec, full_spec());
-  const auto tail = codec::decode<SpecTail>(bytes);  // the history and mail read only a part
+  // history and mail read only this part of a record
+  const auto tail = codec::decode<SpecTail>(bytes);
   REQUIRE(tail);
   CHECK(tail->spec.mail == full_spec().mail);
   CHECK(tail->spec.wckey == "vision");
 }
 
 TEST_CASE(
-    "a controller that starts on a record of the release before shows it and sends its mail") {
+    "a controller that starts on a record of the previous release shows it and sends its mail") {
   store::MemoryStore store(store::MemoryStore::Options{.keep_everything = true});
   {
     Core core(config());
@@ -160,17 +161,18 @@ TEST_CASE(
   CHECK(cancelled.letters[0].to == std::vector<std::string>{"ann@example.org", "ops"});
 }
 
-TEST_CASE("a client of the release before is understood") {
+TEST_CASE("a submit by a client of the previous release is understood") {
   const auto m = codec::decode<proto::SubmitJob>(of_hex(kOlderSubmit));
   REQUIRE(m);
   REQUIRE(m->spec.mail.events);
   CHECK(format_mail_events(*m->spec.mail.events) == "END");
   CHECK(m->spec.wckey == "vision");
-  CHECK(m->spec.network == NetworkMode::loopback);  // it wrote no field, but said so
+  // the older client wrote the network as a word, not as a field
+  CHECK(m->spec.network == NetworkMode::loopback);
   CHECK(m->spec.older_given.empty());
 }
 
-TEST_CASE("a start order of a controller of the release before is understood") {
+TEST_CASE("a start order by a controller of the previous release is understood") {
   const auto launch = codec::decode<proto::Launch>(of_hex(kOlderLaunch));
   REQUIRE(launch);
   CHECK(launch->spec.given.tasks);
@@ -183,7 +185,7 @@ TEST_CASE("a start order of a controller of the release before is understood") {
 }
 
 TEST_CASE(
-    "a node of the release before finds the words that it looks for, and reads back the same") {
+    "a node of the previous release finds its words, and they are read back into the fields") {
   const JobSpec full = full_spec();
   const auto words = given_for_older_node(full.given, full.distribution, full.submit_dir);
   CHECK(words == std::vector<std::string>{"ntasks", "gres", "gpus-per-task",
@@ -196,7 +198,7 @@ TEST_CASE(
   check_same(*read, full);
 }
 
-TEST_CASE("the partition decides on the network of a job that does not say") {
+TEST_CASE("the partition decides on the network of a job that does not choose one") {
   Controller controller(config());
   const auto network = [&](std::string partition, std::optional<NetworkMode> said) {
     proto::SubmitJob m = submit();
@@ -212,7 +214,7 @@ TEST_CASE("the partition decides on the network of a job that does not say") {
   CHECK(network("open", NetworkMode::loopback) == NetworkMode::loopback);
 }
 
-TEST_CASE("a value that no client of ours sends is refused in one sentence") {
+TEST_CASE("a value that our clients never send is refused with one sentence") {
   Controller controller(config());
   const auto refusal = [&](auto change) {
     proto::SubmitJob m = submit();
@@ -236,7 +238,8 @@ TEST_CASE("a value that no client of ours sends is refused in one sentence") {
           s.older_given = {"distribution=plane", "mem", "foo"};
           s.from_older_form();
         }) == "\"plane\": over the nodes there are block and cyclic");
-  CHECK(refusal([](JobSpec& s) { s.submit_dir = "/home/M\xfcller"; }).empty());  // Latin-1
+  // a path may be in Latin-1
+  CHECK(refusal([](JobSpec& s) { s.submit_dir = "/home/M\xfcller"; }).empty());
 }
 
 }  // namespace gantry::core::test::older_given_test

@@ -1,4 +1,4 @@
-// OrdinalSet and ArrayIndexes against a plain set.
+// Compares OrdinalSet and ArrayIndexes with a plain std::set.
 #include <doctest/doctest.h>
 
 #include <random>
@@ -18,7 +18,7 @@ std::set<std::uint32_t> elements(const OrdinalSet& set) {
 }
 }  // namespace
 
-TEST_CASE("an OrdinalSet does as a set does") {
+TEST_CASE("an OrdinalSet behaves as a std::set of numbers does") {
   std::mt19937 random(7);
   OrdinalSet set;
   std::set<std::uint32_t> model;
@@ -44,7 +44,7 @@ TEST_CASE("an OrdinalSet does as a set does") {
   }
 }
 
-TEST_CASE("whole sets are put together and taken out as their elements are") {
+TEST_CASE("adding and removing a whole OrdinalSet has the effect of doing so element by element") {
   std::mt19937 random(11);
   const auto some = [&] {
     OrdinalSet set;
@@ -75,7 +75,7 @@ TEST_CASE("whole sets are put together and taken out as their elements are") {
   }
 }
 
-TEST_CASE("intersections and unsorted spans") {
+TEST_CASE("sets are made from unsorted spans and intersected") {
   const OrdinalSet a = OrdinalSet::from_spans({{10, 20}, {0, 4}, {3, 6}});
   CHECK(a.spans() == std::vector<Span>{{0, 6}, {10, 20}});
   CHECK(a.count() == 18);
@@ -83,7 +83,7 @@ TEST_CASE("intersections and unsorted spans") {
         std::vector<Span>{{5, 6}, {10, 12}});
 }
 
-TEST_CASE("indexes with steps map to ordinals and back") {
+TEST_CASE("array indexes with steps map to ordinals and back") {
   const ArrayIndexes indexes({{1, 9, 2}, {20, 22, 1}, {100, 100, 1}});
   CHECK(indexes.count() == 9);
   for (std::uint32_t o = 0; o < indexes.count(); ++o)

@@ -1,5 +1,5 @@
-// Listings in pages: put together they are what one reply has, whoever asks, and nothing is given
-// twice or passed over when things come and go between two pages.
+// Tests listings in pages: all pages together hold what one reply holds, for every user, and no row
+// is given twice or left out when rows appear or vanish between two pages.
 #include <fmt/core.h>
 
 #include <functional>
@@ -24,7 +24,7 @@ std::string node_name(std::uint32_t i) {
   return fmt::format("n{:04}", i);
 }
 
-// `order` gives the nodes; all are in the partition "site".
+// Makes the nodes whose numbers are in `order`, all in the partition "site".
 Config config_of(const std::vector<std::uint32_t>& order) {
   Config c;
   c.controller.max_user_jobs = 100'000;
@@ -45,7 +45,8 @@ Config config_of(const std::vector<std::uint32_t>& order) {
 
 std::vector<std::uint32_t> numbers(std::uint32_t n) {
   std::vector<std::uint32_t> out(n);
-  for (std::uint32_t i = 0; i < n; ++i) out[i] = n - 1 - i;  // not in the order of their names
+  // the nodes are not in the order of their names
+  for (std::uint32_t i = 0; i < n; ++i) out[i] = n - 1 - i;
   return out;
 }
 
@@ -76,7 +77,7 @@ void apply(Controller& controller, std::vector<tenancy::Document> documents,
   if (const auto* error = std::get_if<proto::ErrorReply>(&reply)) FAIL(error->message);
 }
 
-// `count` tenants, of which every seventh has a node of its own.
+// Makes `count` tenants; every seventh of the first 280 has a node of its own.
 std::vector<tenancy::Document> tenants(std::uint32_t count) {
   std::vector<tenancy::Document> out;
   for (std::uint32_t t = 0; t < count; ++t) {
@@ -87,7 +88,7 @@ std::vector<tenancy::Document> tenants(std::uint32_t count) {
   return out;
 }
 
-// Reads to the end as the commands do; `between` is called behind each page but the last.
+// Reads all pages as the commands do; `between` is called after each page except the last.
 template <class Reply, class Request>
 Reply read(Controller& controller, const Identity& who, Request request,
            const std::function<void()>& between = {}, std::size_t* pages = nullptr) {
@@ -136,7 +137,7 @@ void submit(Controller& controller, const std::string& tenant, std::uint32_t job
   }
 }
 
-TEST_CASE("pages come to what one reply has, for whoever asks") {
+TEST_CASE("all pages together hold the same as one reply, for every user") {
   Controller controller(config_of(numbers(kNodes)));
   apply(controller, tenants(600));
   apply(controller, {tenant("more")});
@@ -167,14 +168,15 @@ TEST_CASE("pages come to what one reply has, for whoever asks") {
                                                proto::TenancyHistory{2, "NodePool", ""}) >= 1);
 }
 
-TEST_CASE("nodes that come and go between pages change nothing for the others") {
+TEST_CASE("nodes that appear or vanish between two pages change nothing for the other nodes") {
   Controller controller(config_of(numbers(kNodes)));
   apply(controller, {tenant("red")});
   std::vector<std::uint32_t> order = numbers(kNodes);
   std::uint32_t step = 0;
   const auto whole = read<proto::ListNodesReply>(controller, kRoot, proto::ListNodes{}, [&] {
     ++step;
-    // One of the first page and one of the last go, and new ones stand in front and in the middle.
+    // A node of the first page and one of the last are removed; new ones are added at the front and
+    // in the middle.
     std::erase(order, kNodes - 5 - step);
     std::erase(order, step);
     order.insert(order.begin(), kNodes + 2 * step);
@@ -191,7 +193,7 @@ TEST_CASE("nodes that come and go between pages change nothing for the others") 
     CHECK(row.partitions == std::vector<std::string>{"site", "red"});
 }
 
-TEST_CASE("tenants that come and go between pages change nothing for the others") {
+TEST_CASE("tenants that appear or vanish between two pages change nothing for the others") {
   Controller controller(config_of(numbers(40)));
   apply(controller, tenants(1500));
   std::set<std::string> gone;
@@ -214,7 +216,7 @@ TEST_CASE("tenants that come and go between pages change nothing for the others"
       if (!gone.contains(name)) CHECK_MESSAGE(seen.contains(name), name);
     }
   };
-  SUBCASE("partitions") {
+  SUBCASE("the list of partitions") {
     const auto whole =
         read<proto::ListPartitionsReply>(controller, kRoot, proto::ListPartitions{}, change);
     REQUIRE(step >= 1);
@@ -222,7 +224,7 @@ TEST_CASE("tenants that come and go between pages change nothing for the others"
     for (const proto::PartitionRow& row : whole.partitions) ++seen[row.name];
     each_once(seen);
   }
-  SUBCASE("history") {
+  SUBCASE("the history of the documents") {
     const ReplyMessage before = controller.ask(kRoot, proto::TenancyHistory{});
     const auto whole =
         read<proto::TenancyHistoryReply>(controller, kRoot, proto::TenancyHistory{}, change);
@@ -231,7 +233,7 @@ TEST_CASE("tenants that come and go between pages change nothing for the others"
   }
 }
 
-TEST_CASE("jobs that come and go between pages change nothing for the others") {
+TEST_CASE("jobs that appear or vanish between two pages change nothing for the other jobs") {
   Controller controller(config_of(numbers(4)));
   apply(controller, {tenant("red")});
   submit(controller, "red", 2500);
@@ -257,7 +259,7 @@ TEST_CASE("jobs that come and go between pages change nothing for the others") {
   for (std::size_t i = 0; i < whole.rows.size(); ++i) CHECK(whole.rows[i].place == i + 1);
 }
 
-TEST_CASE("jobs that are named are the ones whose order is told") {
+TEST_CASE("a filter by job id gives the order of these jobs only") {
   Controller controller(config_of(numbers(4)));
   apply(controller, {tenant("red")});
   submit(controller, "red", 9);
@@ -269,7 +271,7 @@ TEST_CASE("jobs that are named are the ones whose order is told") {
   CHECK(check_same<proto::PriorityTuplesReply>(controller, kRoot, some) == 1);
 }
 
-TEST_CASE("a listing in one reply is refused with a reason where no message holds it") {
+TEST_CASE("a listing that is too large for one message is refused with a reason") {
   Controller controller(config_of(numbers(1000)));
   std::vector<tenancy::Document> documents;
   for (std::uint32_t t = 0; t < 330; ++t) documents.emplace_back(tenant(fmt::format("{:060}", t)));

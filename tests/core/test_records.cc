@@ -1,7 +1,7 @@
-// A record of which each field has a value unlike its default goes through load and fold and comes
-// out as the same bytes: a field that one of the two forgets is missing then. The bytes themselves
-// are in the golden file, because stores that were written by older releases hold them.
-// GANTRY_UPDATE_GOLDEN=1 rewrites it.
+// A record in which every field differs from its default goes through load and fold and must come
+// out as the same bytes: a field that one of the two forgets would be missing then. The bytes also
+// stand in a golden file, because stores written by older releases hold such records.
+// GANTRY_UPDATE_GOLDEN=1 rewrites that file.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -23,7 +23,8 @@ namespace {
 
 using FieldNames = std::set<std::string>;
 
-// Fields that a reader would not miss, because they are as their default.
+// Returns the fields that have their default value: a reader that forgot one of them would not be
+// noticed.
 template <class T>
 FieldNames unset_fields(const T& value) {
   FieldNames out;
@@ -192,7 +193,7 @@ std::string hex(std::string_view bytes) {
 }  // namespace
 
 TEST_CASE("the records of this test set every field") {
-  FieldNames unset;  // in both
+  FieldNames unset;  // unset in both records of jobs
   for (const std::string& name : unset_fields(of_array()))
     if (unset_fields(of_element()).contains(name)) unset.insert(name);
   CHECK(unset == FieldNames{});

@@ -1,5 +1,5 @@
-// The history of the tenants' documents is bounded by number and by bytes, and pruned in one way:
-// a controller that was started anew has the same.
+// The history of the tenants' documents is limited in number and bytes. It is pruned in the same
+// way by every controller, so that after a restart the history is the same.
 #include "tests/core/controller.h"
 
 #include "common/codec/codec.h"
@@ -22,7 +22,8 @@ Config one_node() {
   return c;
 }
 
-// With so many users in its projects; the number makes it another document each time.
+// Applies a document of a tenant with `users` users in its project; `number` makes it differ from
+// the last one.
 void apply(Controller& controller, const Identity& who, std::size_t users, std::size_t number) {
   tenancy::Tenant tenant;
   tenant.name = "fraud";
@@ -57,7 +58,7 @@ std::string error_at(Controller& controller, std::uint64_t revision) {
 
 }  // namespace
 
-TEST_CASE("a tenant's admin who applies large documents for ever fills no memory") {
+TEST_CASE("a tenant's admin who applies large documents again and again does not fill the memory") {
   Controller controller(one_node());
   apply(controller, kAdministrator, 0, 0);
   std::size_t rounds = 0;
@@ -73,7 +74,7 @@ TEST_CASE("a tenant's admin who applies large documents for ever fills no memory
                                                 " is not kept; " + std::to_string(oldest) +
                                                 " to 101 are");
 
-  // And anew: from the journal, and with what comes then pruned alike.
+  // After a restart from the journal the history is the same, and it is pruned in the same way.
   const std::string before = audit(controller.state());
   controller.restart(one_node());
   CHECK(audit(controller.state()) == before);
@@ -82,7 +83,8 @@ TEST_CASE("a tenant's admin who applies large documents for ever fills no memory
   CHECK(stored_bytes(controller.state()) <= kMaxRevisionBytes);
 }
 
-TEST_CASE("the newest revision is kept however large it is, and small ones by their number") {
+TEST_CASE(
+    "the newest revision is kept however large it is; small ones are limited by their number") {
   Controller controller(one_node());
   for (std::size_t i = 0; i <= kMaxRevisions + 5; ++i) apply(controller, kAdministrator, 0, i);
   CHECK(controller.state().tenancy.history.size() == kMaxRevisions);

@@ -1,5 +1,6 @@
-// The front door: which message is whose, by which credential, asked of every message that a client
-// may send; and what the account of a job's own programs, its waits and its questions come to.
+// Tests which user may send which message with which credential, for every message that a client
+// may send. Also tests which reports about a running job are believed, and how often a user may
+// wait and ask.
 #include <fmt/core.h>
 
 #include <set>
@@ -51,7 +52,8 @@ bool denied(const Result<void>& result) {
   return !result && result.error().code == ErrorCode::permission_denied;
 }
 
-// Names of messages that pass the door for `who` without a token, and not with one.
+// The names of the messages that `who` may send without a token and not with one, and of those that
+// `who` may never send.
 struct Matrix {
   std::set<std::string> refused_by_token, refused_always;
   std::size_t messages = 0;
@@ -61,7 +63,7 @@ template <class Message>
 void ask_door(const State& state, const Identity& who, const std::string& name, Matrix& out) {
   const auto pass = [&](Identity asker) {
     Message message{};
-    // As a default each of these makes nothing.
+    // With its default value this message denies a request, which a token may do.
     if constexpr (std::is_same_v<Message, proto::DecideIncrease>)
       message.state = proto::IncreaseState::approved;
     if constexpr (std::is_constructible_v<ClientMessage, Message>)
@@ -93,7 +95,7 @@ Matrix matrix(const State& state, const Identity& who) {
   return out;
 }
 
-TEST_CASE("a token makes nothing that lasts, whoever shows it; all else is its user's") {
+TEST_CASE("with a token nobody can make anything that lasts") {
   const Controller controller(config());
   const Matrix root = matrix(controller.state(), kRoot);
   CHECK(root.messages == std::variant_size_v<ClientMessage> + std::variant_size_v<ShellMessage>);
@@ -116,7 +118,7 @@ TEST_CASE("a token makes nothing that lasts, whoever shows it; all else is its u
   CHECK(matrix(controller.state(), inside).refused_always == to_jobs);
 }
 
-TEST_CASE("what a token may plan or take away it may") {
+TEST_CASE("a token may plan a change of documents and remove a key") {
   Controller controller(config());
   proto::ApplyTenancy apply;
   apply.documents = {tenant("red", tenancy::Role::user, "alice")};
@@ -129,7 +131,8 @@ TEST_CASE("what a token may plan or take away it may") {
         nullptr);
 }
 
-TEST_CASE("whom documents make an administrator may read the configuration again, a job may not") {
+TEST_CASE(
+    "an administrator by documents may reload the configuration, but a job of theirs may not") {
   Controller controller(config());
   proto::ApplyTenancy apply;
   apply.documents = {tenant("ops", tenancy::Role::admin, "alice")};
@@ -137,14 +140,14 @@ TEST_CASE("whom documents make an administrator may read the configuration again
   REQUIRE_MESSAGE(error_of(applied) == nullptr, error_of(applied)->message);
   Identity alice = kAlice;
   CHECK(let_in(controller.state(), alice, ShellMessage(proto::Reconfigure{})));
-  CHECK(is_admin(alice));  // and so may make tokens for others
+  CHECK(is_admin(alice));  // an administrator may also make tokens for others
   Identity inside = kAlice;
   inside.inside = proto::AttemptKey{};
   CHECK(denied(let_in(controller.state(), inside, ShellMessage(proto::Reconfigure{}))));
   CHECK_FALSE(is_admin(inside));
 }
 
-TEST_CASE("a job of a tenant's administrator administers nothing") {
+TEST_CASE("a job of a tenant's administrator may not change the tenant's documents") {
   Controller controller(config());
   proto::ApplyTenancy apply;
   apply.documents = {tenant("red", tenancy::Role::tenant_admin, "alice")};
@@ -161,7 +164,7 @@ TEST_CASE("a job of a tenant's administrator administers nothing") {
   CHECK_MESSAGE(error_of(applied) == nullptr, error_of(applied)->message);
 }
 
-TEST_CASE("names of nodes that are not seen are refused in questions to the history as well") {
+TEST_CASE("the name of a hidden node is refused in questions to the history as well") {
   Controller controller(config());
   proto::ApplyTenancy apply;
   apply.documents = {tenant("red", tenancy::Role::user, "alice"),
@@ -206,7 +209,7 @@ TEST_CASE("names of nodes that are not seen are refused in questions to the hist
   CHECK_FALSE(let_in(controller.state(), who, ShellMessage(unprintable)));
 }
 
-// ---- a job that runs
+// ---- a running job
 
 struct Running {
   Running() : controller(config()) {
@@ -239,7 +242,7 @@ struct Running {
   Controller controller;
 };
 
-TEST_CASE("a program leaves its job's container by no trigger, whoever may set them") {
+TEST_CASE("a program in a job's container cannot set a trigger, even if its user can") {
   Running one;
   proto::SetTrigger set;
   set.trigger.on = {proto::TriggerOn::fini};
@@ -257,7 +260,7 @@ TEST_CASE("a program leaves its job's container by no trigger, whoever may set t
   CHECK(error_of(one.controller.ask(inside, clear)) == nullptr);
 }
 
-TEST_CASE("a step's account is held to what can be true, and is small") {
+TEST_CASE("impossible values in a step's report are corrected, and its size is limited") {
   Running one;
   proto::StepCreate create;
   create.job = JobId(1);
@@ -270,7 +273,8 @@ TEST_CASE("a step's account is held to what can be true, and is small") {
   done.usage.cpu_user_us = INT64_MAX;
   done.usage.memory_peak_bytes = INT64_MIN;
   GpuUsage& gpu = done.usage.gpus.emplace_back();
-  gpu.data = std::string(8 << 20, 'x');  // of a message of 16 MiB, for each of 40,000 steps
+  // an attacker could send a message of 16 MiB for each of 40,000 steps
+  gpu.data = std::string(8 << 20, 'x');
   REQUIRE(error_of(one.controller.ask(kAlice, done)) == nullptr);
   const StepState& step = one.job().active->steps.at(0);
   CHECK(step.exit == ExitStatus{255, 0});
@@ -283,7 +287,7 @@ TEST_CASE("a step's account is held to what can be true, and is small") {
   CHECK(step.usage.gpus.empty());
 }
 
-// Asks as often as it is let: how often, and the last refusal.
+// Sends the message until it is refused; returns how often it was accepted, and the refusal.
 template <class Message>
 std::pair<std::size_t, std::string> ask_until_refused(Controller& controller, const Identity& who,
                                                       const Message& message, std::size_t most) {
@@ -293,7 +297,7 @@ std::pair<std::size_t, std::string> ask_until_refused(Controller& controller, co
   return {most, ""};
 }
 
-TEST_CASE("one user waits for so many jobs at a time, and for the output of so many") {
+TEST_CASE("the number of jobs and outputs for which one user waits at a time is limited") {
   Running one;
   const proto::WaitJobs wait{{{JobId(1), {}}}, false};
   const auto [waits, full] = ask_until_refused(one.controller, kAlice, wait, 20'000);
@@ -309,7 +313,7 @@ TEST_CASE("one user waits for so many jobs at a time, and for the output of so m
   const auto [logs, crowded] = ask_until_refused(one.controller, kRoot, log, 20'000);
   CHECK(logs == 10'000 - 164);
   CHECK(crowded == "too many requests for output at once");
-  // One that the node has answered makes room for one, of the same user: ticket 1 was hers.
+  // The answer to ticket 1, which was alice's, makes room for one more request of alice.
   one.controller.step(FromNode{"n1", proto::FetchLogReply{1, "text", {}}});
   CHECK(ask_until_refused(one.controller, kAlice, log, 100).first == 1);
 }

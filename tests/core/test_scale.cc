@@ -1,4 +1,5 @@
-// What must stay cheap stays cheap: counts, not times, where a count can say it.
+// Tests that cheap operations stay cheap. It counts events, records and bytes, because times would
+// vary.
 #include <doctest/doctest.h>
 
 #include "ctld/core/apply/audit.h"
@@ -65,7 +66,7 @@ TEST_CASE("an array of a million tasks is one event, one record, one change") {
   CHECK(audit(core.state()).empty());
 }
 
-TEST_CASE("a waiting job is small") {
+TEST_CASE("the record of a job in memory is at most 512 bytes") {
   CHECK(sizeof(Job) <= 512);
 }
 
@@ -81,7 +82,7 @@ TEST_CASE("scripts and environments that are the same are stored once") {
   CHECK(blobs == 1);
 }
 
-TEST_CASE("a retried submit makes no second job") {
+TEST_CASE("a submit that is sent again with the same request id makes no second job") {
   Core core(one_node());
   REQUIRE(core.start(Instant{1}));
   core.take_turn();
@@ -96,7 +97,7 @@ TEST_CASE("a retried submit makes no second job") {
   CHECK(core.state().jobs.size() == 1);
 }
 
-TEST_CASE("references that make no sense, or too much work, are refused") {
+TEST_CASE("task ranges that make no sense or would take too much work are refused") {
   Core core(one_node());
   REQUIRE(core.start(Instant{1}));
   core.take_turn();
@@ -118,7 +119,7 @@ TEST_CASE("references that make no sense, or too much work, are refused") {
   CHECK(core.state().counters.queued == 50);
 }
 
-TEST_CASE("times at the end of the world are refused") {
+TEST_CASE("times at the end of the representable range are refused") {
   Core core(one_node());
   REQUIRE(core.start(Instant{1}));
   core.take_turn();

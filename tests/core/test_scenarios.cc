@@ -22,7 +22,7 @@ std::vector<fs::path> scenarios() {
   return out;
 }
 
-// The scenario with the answers that its commands give now. Lines of "#" and blank ones stay.
+// Returns the scenario with the output that its commands give now. Comments and blank lines stay.
 std::string play(const std::string& text) {
   gantry::core::test::World world;
   std::istringstream in(text);
@@ -40,7 +40,7 @@ std::string play(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("scenarios") {
+TEST_CASE("every scenario prints what its file says") {
   setenv("TZ", "UTC", 1);
   const bool update = std::getenv("GANTRY_UPDATE_GOLDEN") != nullptr;
   const auto files = scenarios();

@@ -1,5 +1,6 @@
-// Every message that reads is asked by a user of one tenant, and by one of none: nothing of another
-// tenant is in any reply. The same words are looked for in an operator's replies, where they are.
+// A user of one tenant and a user of no tenant send every message that reads: no reply may hold
+// anything of another tenant. The test first looks for the same words in an operator's replies,
+// which must hold them.
 #include <fmt/core.h>
 
 #include <set>
@@ -41,9 +42,9 @@ tenancy::Tenant tenant(const std::string& name, const std::string& user) {
 }
 
 const Identity kRoot = identity("root", 0);
-const Identity kAlice = identity("alice", 1000);  // of tenant red
-const Identity kBob = identity("bob", 1001);      // of tenant blue, whose node p3 is
-const Identity kEve = identity("eve", 1002);      // of none
+const Identity kAlice = identity("alice", 1000);  // a user of tenant red
+const Identity kBob = identity("bob", 1001);      // a user of tenant blue, which owns node p3
+const Identity kEve = identity("eve", 1002);      // a user of no tenant
 
 bool refused(const ReplyMessage& reply) {
   return std::holds_alternative<proto::ErrorReply>(reply);
@@ -109,7 +110,7 @@ struct Cluster {
   Controller controller;
 };
 
-// ---- every message of messages.def that a client reads with
+// ---- every message of messages.def with which a client reads
 
 constexpr bool k_read = true, k_write = false, k_reply = false, k_report = false, k_order = false,
                k_session = false;
@@ -150,7 +151,7 @@ Asked ask_all(Controller& controller, const Identity& who) {
   return out;
 }
 
-TEST_CASE("nobody reads another tenant's names, nodes, users, jobs or files of the daemons") {
+TEST_CASE("nobody reads another tenant's names, nodes, users or jobs, or the daemons' files") {
   Cluster cluster;
   const Asked all = ask_all(cluster.controller, kRoot);
   CHECK(all.messages >= 20);
@@ -173,9 +174,10 @@ TEST_CASE("nobody reads another tenant's names, nodes, users, jobs or files of t
   CHECK(own.find("\"red\"") == std::string::npos);
 }
 
-TEST_CASE("what is not seen is answered as what is not there") {
+TEST_CASE(
+    "a question about a hidden name gets the same answer as one about a name that does not exist") {
   Cluster cluster;
-  // Each question once with a name of the other tenant's and once with one that nobody has.
+  // Each question is asked with a name of the other tenant and with a name that nobody has.
   const auto same = [&](const Identity& who, const std::string& hidden, const std::string& none,
                         auto ask) {
     std::string first = words_of(cluster.controller.ask(who, ask(hidden)));
@@ -220,7 +222,8 @@ TEST_CASE("what is not seen is answered as what is not there") {
   }
 }
 
-TEST_CASE("two mistakes in one request do not tell what is hidden from what is not there") {
+TEST_CASE(
+    "a second mistake in a request does not reveal whether a name is hidden or does not exist") {
   Cluster cluster;
   const auto same = [&](const Identity& who, const std::string& hidden, const std::string& none,
                         auto ask) {
@@ -273,7 +276,7 @@ TEST_CASE("two mistakes in one request do not tell what is hidden from what is n
   }
 }
 
-TEST_CASE("a partition's lists hide nothing, and name no other tenant") {
+TEST_CASE("users see all site partitions, but their lists name no other tenant") {
   Config c = config();
   const auto add = [&](const std::string& name) -> PartitionConfig& {
     PartitionConfig p = c.partitions[0];
@@ -322,7 +325,7 @@ TEST_CASE("a partition's lists hide nothing, and name no other tenant") {
         CHECK(p.allow_accounts == std::vector<std::string>{"blue", "bluelab"});
 }
 
-TEST_CASE("a site's partition lists the nodes that the asker may use") {
+TEST_CASE("a site's partition lists only the nodes that the asker may use") {
   Cluster cluster;
   const auto nodes_of = [&](const Identity& who) {
     std::string out;

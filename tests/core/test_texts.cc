@@ -1,5 +1,5 @@
-// Bytes of every kind in every text of every request: what is taken must be fit to be shown, as
-// JSON and on a terminal.
+// Puts bytes of every kind into every text of every request: a text that is accepted must be fit to
+// be shown in JSON and on a terminal.
 #include <doctest/doctest.h>
 
 #include <random>
@@ -54,7 +54,7 @@ proto::SubmitJob sound_submit() {
   return m;
 }
 
-// What every listing of the queue says of it.
+// Checks that every listing that shows the queue is printable and is valid JSON.
 void check_listings(Controller& controller) {
   const Identity eve = identity("eve", 1000), root = identity("root", 0);
   const auto check = [](const ReplyMessage& reply) {
@@ -91,7 +91,7 @@ std::string words_of(const ReplyMessage& reply) {
   return error == nullptr ? "" : error->message;
 }
 
-TEST_CASE("any bytes in every text of a submit leave listings that parse and terminals that stay") {
+TEST_CASE("whatever bytes a submit has in its texts, listings parse and are safe for a terminal") {
   Controller controller(config());
   const Identity eve = identity("eve", 1000);
   Random random(21);
@@ -101,7 +101,7 @@ TEST_CASE("any bytes in every text of a submit leave listings that parse and ter
     std::size_t texts = 0;
     const auto count = [&](std::string_view, auto&) { ++texts; };
     codec::each_text(m, count);
-    // One text is spoilt each time, so that the others do not get it refused.
+    // Only one text is spoilt each time, because one bad text is enough to have the submit refused.
     const std::size_t which = random() % texts;
     std::size_t at = 0;
     std::string key;
@@ -126,7 +126,8 @@ TEST_CASE("any bytes in every text of a submit leave listings that parse and ter
   check_listings(controller);
 }
 
-TEST_CASE("words with other bytes than text are refused in one sentence, paths keep theirs") {
+TEST_CASE(
+    "text that is not UTF-8 or has control characters is refused; paths may have any encoding") {
   Controller controller(config());
   const Identity eve = identity("eve", 1000), root = identity("root", 0);
   const auto submit = [&](auto change) {
@@ -148,7 +149,8 @@ TEST_CASE("words with other bytes than text are refused in one sentence, paths k
         "the field \"work dir\" must not contain control characters");
   CHECK(submit([](auto& m) { m.environment["A\x1b"] = "b"; }) ==
         "the name of an environment variable must not contain control characters");
-  CHECK(submit([](auto& m) { m.spec.work_dir = "/home/M\xfcller"; }).empty());  // Latin-1
+  // a path may be in Latin-1
+  CHECK(submit([](auto& m) { m.spec.work_dir = "/home/M\xfcller"; }).empty());
   CHECK(submit([](auto& m) { m.environment["A"] = "\x1b\n\xff"; }).empty());
   CHECK(submit([](auto& m) { m.spec.submit_line = "sbatch \x1b[2J\xc3"; }).empty());
 

@@ -1,4 +1,4 @@
-// Commands of scenarios; see world.h.
+// Runs the commands of scenarios; see world.h.
 #include "world.h"
 
 #include <fmt/core.h>
@@ -134,12 +134,12 @@ void set_options(const Words& w, ControllerConfig& c) {
 World::World()
     : store_(store::MemoryStore::Options{.keep_everything = true}),
       replica_(std::make_unique<sched::Replica>()),
-      begin_{1'767'225'600'000'000},  // 2026-01-01T00:00:00Z
+      begin_{1'767'225'600'000'000},  // the beginning is 2026-01-01T00:00:00Z
       now_(begin_) {
   uids_ = {{"root", 0},   {"admin", 10},   {"alice", 1001},
            {"bob", 1002}, {"carol", 1003}, {"dave", 1004}};
-  // Most scenarios say themselves who shares with whom; `set one_cohort=yes` is the default of the
-  // program.
+  // In most scenarios the documents say which tenants share their quota. `set one_cohort=yes`
+  // switches on the program's default, a single cohort.
   config_.controller.one_cohort = false;
 }
 World::~World() = default;
@@ -153,7 +153,8 @@ void World::configure(const Words& w) {
           FakeNode{name, false, 0, "boot1", node.cpus, node.memory, {}, {}, node.gres, {}};
     }
   } else if (verb == "partition") {
-    std::erase_if(config_.partitions, [&](const PartitionConfig& old) {  // read again at a restart
+    // a restart reads the partition anew
+    std::erase_if(config_.partitions, [&](const PartitionConfig& old) {
       return core_ != nullptr && old.name == w.plain.at(1);
     });
     config_.partitions.push_back(partition_of(w, config_.partitions.empty()));
@@ -201,12 +202,12 @@ std::string World::run(std::string_view text) {
 void World::command(const std::string& verb, const Words& w) {
   if (verb == "submit") return ask(w.plain.at(1), submit_message(w.plain.at(1), w));
   if (verb == "cancel") return cancel(w);
-  if (verb == "key")  // key alice a1b2 [of=bob] [remove=yes]: a1b2 and zeros
+  if (verb == "key")  // key alice a1b2 [of=bob] [remove=yes]: the key is a1b2, filled up with zeros
     return ask(w.plain.at(1),
                proto::RegisterKey{w.find("of") ? *w.find("of") : who(w.plain.at(1)).owner.user,
                                   w.plain.at(2) + std::string(64 - w.plain.at(2).size(), '0'),
                                   w.find("remove") != nullptr});
-  if (verb == "enroll")  // enroll admin n1 X: X and 39 times the letter K
+  if (verb == "enroll")  // enroll admin n1 X: the key is X followed by 39 times the letter K
     return ask(w.plain.at(1),
                proto::EnrollNode{w.plain.at(2), w.plain.at(3) + std::string(39, 'K')});
   if (verb == "hold" || verb == "release" || verb == "requeue" || verb == "end" ||
@@ -234,7 +235,7 @@ void World::command(const std::string& verb, const Words& w) {
   if (verb == "restart") return restart();
   if (verb == "copy") return void(copy_ = store_);
   if (verb == "accept") return accept_copy();
-  if (verb == "stopped") {  // the controller's process stands still for so long
+  if (verb == "stopped") {  // the controller's process is stopped for this long
     now_ = now_ + parse_length(w.plain.at(1));
     return;
   }
@@ -254,7 +255,7 @@ void World::command(const std::string& verb, const Words& w) {
   node_says(node->second, w);
 }
 
-// "alice+token" is alice, who has shown a token that holds for another hour.
+// The name "alice+token" means alice with a token that is valid for another hour.
 Identity World::who(const std::string& name) const {
   Identity id;
   const std::string user = name.substr(0, name.find('+'));
@@ -394,7 +395,8 @@ void World::place(const Words& w) {  // place 1 n1:0-1 n2:0 mem=1G
       grant.devices.push_back({static_cast<std::uint16_t>(std::stoul(*part)), std::nullopt, 0,
                                GpuThousandths::in<std::uint16_t>(static_cast<std::uint16_t>(
                                    std::stoul(part->substr(part->find(':') + 1))))});
-    if (const std::string* slice = w.find("slice")) {  // GPU:PROFILE:START:THOUSANDTHS of it
+    // GPU:PROFILE:START:THOUSANDTHS, the share of the slice
+    if (const std::string* slice = w.find("slice")) {
       std::istringstream words(*slice);
       std::uint16_t n[4] = {};
       for (char colon = 0; std::uint16_t & word : n) words >> word >> colon;

@@ -20,7 +20,7 @@
 
 namespace gantry::core::test {
 
-// "key=value" words of a command, and the others in order.
+// The words of a command: those of the form "key=value", and the others in order.
 struct Words {
   std::vector<std::string> plain;
   std::map<std::string, std::string> named;
@@ -33,35 +33,36 @@ Words split_words(std::string_view line);
 
 struct FakeNode {
   std::string name;
-  bool beats = false;  // registered, and sends heartbeats
+  bool beats = false;  // the node has registered and sends heartbeats
   std::uint64_t session = 0;
   std::string boot = "boot1";
   std::uint32_t cpus = 0;
   std::int64_t memory = 0;
   GpuInventory gpus;
   std::vector<std::string> layers_off;
-  std::vector<std::string> gres;                              // as declared
-  std::map<proto::AttemptKey, proto::AttemptPhase> attempts;  // by the orders it got
+  std::vector<std::string> gres;  // as the node declares them
+  // the phase of each attempt, as the orders to the node demand it
+  std::map<proto::AttemptKey, proto::AttemptPhase> attempts;
   JobId highest_job{};
 };
 
-std::vector<std::string> listed(const std::string& text);  // "a,b"
-std::vector<std::string> hosts(const std::string& text);   // "n[1-3]"
+std::vector<std::string> listed(const std::string& text);  // splits "a,b"
+std::vector<std::string> hosts(const std::string& text);   // expands "n[1-3]"
 
 class World {
  public:
   World();
   ~World();
-  // One command line; what it prints.
+  // Runs one command line and returns what it prints.
   std::string run(std::string_view line);
-  // Rebuilds the state in every way and compares; "" or what differs.
+  // Rebuilds the state in every way and compares; returns "" or the difference.
   std::string check_recovery();
 
   [[nodiscard]] const Core& core() const { return *core_; }
   [[nodiscard]] Instant now() const { return now_; }
 
  private:
-  void configure(const Words& w);  // cluster, partition, set
+  void configure(const Words& w);  // the commands cluster, partition and set
   void start();
   void command(const std::string& verb, const Words& w);
   [[nodiscard]] proto::SubmitJob submit_message(const std::string& user, const Words& w) const;
@@ -80,8 +81,9 @@ class World {
   void fold();
   [[nodiscard]] std::string recovery_from_store(const std::string& live) const;
 
-  // world_tenants.cc
-  bool tenants_command(const std::string& verb, const Words& w);  // false: it is none
+  // These functions are in world_tenants.cc.
+  // returns false if it has no such command
+  bool tenants_command(const std::string& verb, const Words& w);
   void rollback(const Words& w);
   void add_domain(const Words& w);
   void print_changes(const std::vector<proto::DocumentChange>& changes);
@@ -91,21 +93,23 @@ class World {
   void print(const proto::TenantUsageReply& m);
   void print(const proto::PriorityTuplesReply& m);
 
-  // world_money.cc
-  bool money_command(const std::string& verb, const Words& w);  // false: it is none
+  // These functions are in world_money.cc.
+  // returns false if it has no such command
+  bool money_command(const std::string& verb, const Words& w);
   void print(const proto::LedgerReply& m);
   void print(const proto::MeterReply& m);
   void print(const proto::BudgetList& m);
   void print(const proto::IncreaseReply& m);
 
-  // world_reservations.cc
-  bool reservations_command(const std::string& verb, const Words& w);  // false: it is none
+  // These functions are in world_reservations.cc.
+  // returns false if it has no such command
+  bool reservations_command(const std::string& verb, const Words& w);
   void reserve(const Words& w);
   void list_accounts();
   void print(const proto::ListReservationsReply& m);
   void print(const proto::TenantEventsReply& m);
 
-  // world_nodes.cc
+  // These functions are in world_nodes.cc.
   void node_says(FakeNode& node, const Words& w);
   void register_node(FakeNode& node);
   void exit_report(FakeNode& node, const Words& w);
@@ -113,7 +117,7 @@ class World {
   void idle_gpus(const std::string& text, proto::Heartbeat& beat) const;
   void advance(Duration length);
 
-  // world_print.cc
+  // These functions are in world_print.cc.
   void print(const Reply& reply);
   void print(Order& order);
   void queue(const Words& w);
@@ -132,13 +136,14 @@ class World {
   [[nodiscard]] JobId job_id(const std::string& name) const;  // "3" or "3_1"
   [[nodiscard]] proto::AttemptKey key_of(const std::string& name) const;
   [[nodiscard]] std::string shown(JobId id) const;
-  [[nodiscard]] std::string time_text(Instant t) const;          // "+1:30:00" after the beginning
-  [[nodiscard]] Instant time_of(const std::string& text) const;  // "+90m"
+  [[nodiscard]] std::string time_text(Instant t) const;  // "+1:30:00" since the beginning
+  // parses "+90m" since the beginning
+  [[nodiscard]] Instant time_of(const std::string& text) const;
 
   Config config_;
   store::MemoryStore store_;
-  std::optional<store::MemoryStore> copy_;  // of an earlier time
-  bool accepted_ = false;                   // a copy: not all that is stored is in the journal
+  std::optional<store::MemoryStore> copy_;  // a copy of the store at an earlier time
+  bool accepted_ = false;  // a copy was accepted, so the journal does not hold all events
   std::unique_ptr<Core> core_;
   std::unique_ptr<sched::Replica> replica_;
   std::map<std::string, FakeNode> nodes_;
@@ -146,12 +151,12 @@ class World {
   Instant begin_, now_;
   std::optional<Instant> wake_;
   std::uint64_t next_request_ = 1;
-  std::uint64_t ticket_ = 0;  // of the last FetchLog
+  std::uint64_t ticket_ = 0;  // the ticket of the last FetchLog
   std::string out_;
   proto::ApplyTenancy pending_;  // documents for the next apply
   bool quiet_ = false;           // orders are not printed
 };
 
-Duration parse_length(const std::string& text);  // "90s", "10m", "2h"
+Duration parse_length(const std::string& text);  // parses "90s", "10m", "2h"
 
 }  // namespace gantry::core::test

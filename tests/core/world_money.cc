@@ -9,11 +9,12 @@
 //   > budget month tenant=fraud amount=100 [project=p] [user=u] [period=week] [from=.. until=..]
 //            [warn=50,80] [at=hold|stop|warn|lower-class] [lower=best-effort] [grace=10s]
 //   > budgets alice
-//   > more alice tenant=fraud budget=month amount=50 [until=+2h]     > more alice tenant=fraud
-//   cpu=4 > decide admin 1 approved                                        > requests alice
+//   > more alice tenant=fraud budget=month amount=50 [until=+2h]
+//   > more alice tenant=fraud cpu=4
+//   > decide admin 1 approved                                   > requests alice
 //
-// `prices` and `budget` join the documents of the next apply. spot: what class best-effort pays, in
-// thousandths.
+// The commands `prices` and `budget` add documents to the next apply. `spot` is the factor of the
+// price for class best-effort, in thousandths.
 #include <fmt/core.h>
 
 #include "common/text/text.h"
@@ -81,7 +82,7 @@ tenancy::Budget budget_of(const Words& w) {
   return b;
 }
 
-// TENANT/PROJECT/USER:METER:DATE:THOUSANDTHS
+// Parses TENANT/PROJECT/USER:METER:DATE:THOUSANDTHS.
 proto::MeterLine meter_line_of(const std::string& text, std::size_t number) {
   proto::MeterLine line;
   line.line = static_cast<std::uint32_t>(number);

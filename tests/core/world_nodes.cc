@@ -1,4 +1,4 @@
-// Nodes of a scenario: what they say, and the passing of time; see world.h.
+// The nodes of a scenario: their messages, and the passing of time; see world.h.
 #include <fmt/core.h>
 
 #include <sstream>
@@ -56,7 +56,9 @@ void World::gpu_report(FakeNode& node, const Words& w) {
     found.gpus.at(std::stoul(*w.find("broken"))).faults = {
         {w.find("domain") ? FaultDomain::node : FaultDomain::gpu, *w.find("cause"), 0, now_}};
   if (w.find("repaired")) found.gpus.at(std::stoul(*w.find("repaired"))).faults.clear();
-  if (w.find("untold")) return;  // the node daemon is down, or has not seen it yet
+  // the node has the fault and does not report it, because its daemon is down or has not seen it
+  // yet
+  if (w.find("untold")) return;
   step(FromNode{node.name, proto::GpuReport{node.session, found}});
 }
 
@@ -84,8 +86,8 @@ void World::exit_report(FakeNode& node, const Words& w) {
     }
   }
   if (w.find("peak")) m.usage.memory_peak_bytes = *parse_memory(*w.find("peak"));
-  // ago=LENGTH [awake=LENGTH]: it ended so long ago, after it had run so long by its machine's
-  // clock.
+  // With ago=LENGTH [awake=LENGTH] the job ended this long ago; `awake` is how long it had run by
+  // the clock of its machine.
   m.ended = w.find("ago") ? now_ - parse_length(*w.find("ago")) : now_;
   if (w.find("awake")) {
     m.ran = parse_length(*w.find("awake"));
@@ -139,7 +141,7 @@ void World::node_says(FakeNode& node, const Words& w) {  // n1 started 1
     node.beats = false;
     return step(FromNode{node.name, proto::Goodbye{node.session}});
   }
-  if (what == "file")  // answers the last request for output
+  if (what == "file")  // the node answers the last request for output
     return step(
         FromNode{node.name, proto::FetchLogReply{ticket_, w.find("data") ? *w.find("data") : "",
                                                  w.find("error") ? *w.find("error") : ""}});
@@ -171,7 +173,8 @@ void World::node_says(FakeNode& node, const Words& w) {  // n1 started 1
   line("nodes do not say " + what);
 }
 
-// Ticks when they were asked for, heartbeats from every node that is not silent.
+// Moves the time on. The core is called at each time that it asked for, and every node that is not
+// silent sends heartbeats.
 void World::advance(Duration length) {
   const Instant end = now_ + length;
   Instant beat = now_ + config_.controller.heartbeat;

@@ -1,4 +1,4 @@
-// What a scenario prints; see world.h.
+// Prints the replies and orders of a scenario; see world.h.
 #include <fmt/core.h>
 
 #include "common/codec/codec.h"

@@ -1,4 +1,4 @@
-// The crash of a controller, and what a new one makes of what was stored; see world.h.
+// The crash of a controller, and how the next one recovers from the store; see world.h.
 #include "common/assert.h"
 #include "controller.h"
 #include "ctld/core/apply/audit.h"
@@ -28,7 +28,7 @@ std::unique_ptr<Core> loaded(const Config& config, const store::MemoryStore& sto
   return core;
 }
 
-// The crash of a controller: memory is gone, nodes notice a new epoch.
+// The controller crashes: its memory is lost, and the nodes notice a new epoch.
 void World::restart() {
   store_.restart();
   core_ = loaded(config_, store_);
@@ -39,7 +39,7 @@ void World::restart() {
   for (const sched::Change& change : core_->full_view()) replica_->apply(change);
 }
 
-// The copy is put in the store's place and accepted (ctld/age/accept.h); nodes know what they knew.
+// The copy replaces the store and is accepted (ctld/age/accept.h); the nodes keep what they know.
 void World::accept_copy() {
   store_ = copy_.value();
   accepted_ = true;
@@ -67,7 +67,8 @@ std::string World::check_recovery() {
 
 std::string World::recovery_from_store(const std::string& live) const {
   const auto from_store = loaded(config_, store_);
-  if (store_.stats().last == store_.stats().applied) return {};  // no event: not finished loading
+  // no event was written, so loading has not finished
+  if (store_.stats().last == store_.stats().applied) return {};
   if (const std::string text = records_text(from_store->state()); text != live)
     return "records and journal give\n" + text + "instead of\n" + live;
   const std::string wrong = audit(from_store->state());

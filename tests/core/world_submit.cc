@@ -1,4 +1,4 @@
-// Submits of scenarios; see world.h.
+// The submits of scenarios; see world.h.
 #include <fmt/core.h>
 
 #include "common/proto/job_text.h"
@@ -56,7 +56,7 @@ void counts_of(JobSpec& spec, const Words& w) {
       spec.shape.licenses.push_back({one.substr(0, one.find(':')), count(one)});
 }
 
-// `older` is said as a client of an older release says it, in words that ';' separates.
+// The words of `older`, separated by ';', are sent as a client of an older release would send them.
 void ask_for_mail(JobSpec& spec, const Words& w) {
   if (const std::string* events = w.find("mail")) spec.mail.events = *parse_mail_events(*events);
   if (const std::string* to = w.find("mail_to")) spec.mail.to = split(*to, ',');
@@ -127,7 +127,7 @@ proto::SubmitJob World::submit_message(const std::string& user, const Words& w) 
   return m;
 }
 
-// together alice name=a nodes=1 : name=b nodes=2: a heterogeneous job.
+// together alice name=a nodes=1 : name=b nodes=2: submits a heterogeneous job.
 void World::submit_together(const std::string& user, std::string_view text) {
   proto::SubmitTogether m;
   for (std::size_t at = 0; at < text.size();) {

@@ -1,16 +1,17 @@
-// Tenants of a scenario: documents, what is asked of them, what tenants use; see world.h.
+// Tenants of a scenario: their documents, commands that ask about them, and what they use; see
+// world.h.
 //
 //   > tenant fraud cohort=org cpu=4:2:1 user=alice,bob tenant-admin=carol projects=train:3,serve
-//   > tenant fraud own_classes=urgent:1000              of the tenant itself
-//   > tenant fraud projects=train:3:alice+bob           shares, then those that it belongs to
+//   > tenant fraud own_classes=urgent:1000              classes that belong to the tenant
+//   > tenant fraud projects=train:3:alice+bob           the share of a project, then its users
 //   > cohort org parent=all cpu=2
 //   > class best-effort value=100 grace=10s min_run=1m most=2 age=30s preempts=yes
-//   > domain rack r1 n[1-2]                            part of the topology; wider levels first
+//   > domain rack r1 n[1-2]                             part of the topology; wider levels first
 //   > drop Tenant fraud
-//   > apply admin [dry=yes] [base=1] [comment="..."]      all that was said since the last apply
+//   > apply admin [dry=yes] [base=1] [comment="..."]    applies all documents since the last apply
 //   > rollback admin 1
 //   > documents alice [revision=1]       > revisions alice       > usage alice
-//   > order alice                                          as gprio shows it
+//   > order alice                                       the order of jobs as gprio shows it
 //
 // Quota is nominal:borrow:lend, in cores, GiB (mem) or GPUs; "-" is unset.
 #include <algorithm>
@@ -169,7 +170,8 @@ bool World::tenants_command(const std::string& verb, const Words& w) {
   return false;
 }
 
-// domain rack r1 n[1-2]: into the one topology; levels from the widest, as they are first named
+// domain rack r1 n[1-2]: adds to the topology. Levels go from the widest to the narrowest, in the
+// order in which they are first named.
 void World::add_domain(const Words& w) {
   if (pending_.documents.empty() ||
       !std::holds_alternative<tenancy::Topology>(pending_.documents.back()))
@@ -181,7 +183,7 @@ void World::add_domain(const Words& w) {
   topology.domains.push_back({level, w.plain.at(2), w.plain.at(3)});
 }
 
-// As gtenant does it: the documents as they were replace those that are.
+// Does what gtenant rollback does: the documents of an earlier revision replace the present ones.
 void World::rollback(const Words& w) {
   const auto documents = [&](std::optional<std::uint64_t> revision) {
     proto::GetTenancy m;

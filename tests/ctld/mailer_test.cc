@@ -1,5 +1,5 @@
-// The mailer: letters of one user, and letters of others while that user's program does not end;
-// the programs of triggers, which wait in a queue of the same kind.
+// Tests the mailer: other users' letters are sent while one user's mail program hangs. The programs
+// of triggers wait in a queue of the same kind.
 #include "ctld/mailer.h"
 #include "ctld/programs.h"
 
@@ -21,7 +21,7 @@ using namespace gantry;
 
 namespace {
 
-constexpr Uid kDaemon{1}, kBin{2};  // every Linux machine has them
+constexpr Uid kDaemon{1}, kBin{2};  // these users exist on every Linux machine
 
 std::string text_of(const std::string& path) {
   std::ostringstream text;
@@ -29,7 +29,7 @@ std::string text_of(const std::string& path) {
   return text.str();
 }
 
-// Waits until a file has as many lines as wanted, 30 s at most.
+// Waits until a file has `wanted` lines, at most 30 s, and returns its text.
 std::string lines_of(const std::string& path, int wanted) {
   std::string text;
   for (int i = 0; i < 600; ++i) {
@@ -44,8 +44,9 @@ core::Letter letter(Uid uid, const std::string& subject) {
   return {uid, {"someone"}, subject, "Text.\n"};
 }
 
-// A directory for all, with a mail program that notes each subject by user. A letter "stop" stops
-// the program that got it, as its user could.
+// A directory that every user may write to, with a mail program that notes each subject in a file
+// named by the user's id. For the subject "stop" the program stops itself, as its user could stop
+// it.
 struct Post {
   std::string dir = "/tmp/gantry-mail-XXXXXX";
   std::string program;
@@ -69,20 +70,20 @@ struct Post {
 
 }  // namespace
 
-TEST_CASE("a user who stops the program that sends their mail holds nobody else's") {
-  if (::geteuid() != 0) return;  // letters of several users need root
+TEST_CASE("a user who stops the program that sends their mail delays nobody else's mail") {
+  if (::geteuid() != 0) return;  // sending as several users needs root
   const Post post;
   {
     ctld::Mailer mailer(post.program, [](const std::string&) {});
     mailer.send({letter(kDaemon, "stop"), letter(kDaemon, "after"), letter(kBin, "one"),
                  letter(kBin, "two"), letter(kBin, "three")});
-    CHECK(lines_of(post.dir + "/2", 3) == "one\ntwo\nthree\n");  // in this order
+    CHECK(lines_of(post.dir + "/2", 3) == "one\ntwo\nthree\n");  // the letters keep their order
     CHECK(lines_of(post.dir + "/stopped", 1) != "");
     CHECK(text_of(post.dir + "/1") == "stop\n");
   }
 }
 
-TEST_CASE("a user who has too many letters loses some of them, and nobody else does") {
+TEST_CASE("a user with too many letters loses some of them, and no other user does") {
   if (::geteuid() != 0) return;
   const Post post;
   std::mutex mutex;
@@ -106,8 +107,8 @@ TEST_CASE("a user who has too many letters loses some of them, and nobody else d
   CHECK(noted.find("ended with 3") != std::string::npos);
 }
 
-TEST_CASE("programs of one user's triggers leave room for another's") {
-  if (::geteuid() != 0) return;  // each is run as its user
+TEST_CASE("the trigger programs of one user leave room for those of another") {
+  if (::geteuid() != 0) return;  // each program runs as its user, which needs root
   const Post post;
   const std::string program = post.dir + "/program";
   std::ofstream(program) << "#!/bin/sh\necho $1 >> " << post.dir << "/$(id -u)\n";

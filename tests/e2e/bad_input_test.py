@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Malformed scripts, options, configurations and bytes: each is refused clearly, and the daemons
-live on.
+survive.
 
 usage: bad_input_test.py BIN_DIR [-k CASE] [--keep]
 """
@@ -48,7 +48,7 @@ OPTIONS = [  # command lines that must be refused
     ["gctl", "update", "job", "1", "time"], ["gctl", "show", "job", "99999999999999999999"],
     ["gctl", "drain", "nosuchnode"], ["gctl", "logs", "123456"], ["grun"], ["grun", "-n", "x", "true"],
 ]
-CONFIGS = {  # name: a change to a sound gantry.yaml, as a function of its text
+CONFIGS = {  # name: a function that makes a mistake in the text of a sound gantry.yaml
     "not yaml": lambda y: "{{{{", "a list": lambda y: "- a\n- b\n", "empty": lambda y: "",
     "unknown key": lambda y: y + "\nsurprise: 1\n",
     "port of letters": lambda y: re.sub(r"port: \d+", "port: http", y),
@@ -70,7 +70,7 @@ GREETING = bytes([0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 3, 1]) + b"CURVE".ljust(20
 
 
 def well(c):
-    """The daemons that were there are there, and the controller answers."""
+    """All daemons still run, and the controller answers."""
     done = c.as_user(["gctl", "ping"], timeout=20)
     equal(done.returncode, 0, f"gctl ping: {done.stderr}")
     for pid, argv in c.daemons.items():
@@ -139,7 +139,7 @@ def throw(port, data, half_close):
             s.settimeout(0.05)
             s.recv(4096)
         except OSError:
-            pass  # it hung up on us, or has nothing to say
+            pass  # it closed the connection, or sends nothing
 
 
 def case_random_bytes(c):

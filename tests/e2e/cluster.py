@@ -1,4 +1,5 @@
-"""A real cluster for one test: users, `gantry up`, commands as a user, waiting, and cleaning up.
+"""A real cluster for one test: makes users, runs `gantry up` and commands as a user, waits, cleans
+up.
 
     def case_hello(c):
         job = c.submit("--wrap=exit 3")
@@ -6,10 +7,10 @@
 
     sys.exit(cluster.main(__doc__, globals(), nodes=2))
 
-main() runs every function whose name begins with case_, one after the other, on one cluster (-k NAME
-for some of them), prints a line for each, and at the end takes everything down and complains about
-whatever is left: processes, mounts, cgroups. The exit status is 77 where the test cannot run.
-Commands have a time limit; nothing here waits for a fixed time.
+main() runs every function whose name begins with case_, one after the other, on one cluster (-k
+NAME selects some of them) and prints a line for each. At the end it stops everything and reports
+whatever is left: processes, mounts, cgroups. The exit status is 77 if the test cannot run. Commands
+have a time limit; no code here waits for a fixed time.
 """
 import argparse
 import contextlib
@@ -25,7 +26,8 @@ import time
 import traceback
 
 SKIPPED = 77
-# Seconds that a state may take to come, on a busy machine or one that is emulated (tests/vm).
+# The longest time, in seconds, for which a test waits for a state; an emulated machine (tests/vm)
+# is slower.
 PATIENCE = 240 if "GANTRY_VM" in os.environ else 60
 
 
@@ -42,7 +44,7 @@ def text(path):
 
 
 def processes():
-    """pid -> arguments of every process on the machine."""
+    """Returns pid -> arguments of every process on the machine."""
     found = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
@@ -62,7 +64,8 @@ def parent(pid):
 
 
 def alive(pid):
-    """Whether any thread of it is: the last one closes its sockets, and that may not be the first."""
+    """True if any thread of the process is alive: the last thread closes its sockets, and the first
+    thread may end earlier."""
     try:
         threads = os.listdir(f"/proc/{pid}/task")
     except OSError:
@@ -72,7 +75,7 @@ def alive(pid):
 
 
 def wait_for(what, condition, patience=PATIENCE):
-    """Calls condition() until it gives something true, and returns that."""
+    """Calls condition() until it returns something true, and returns that."""
     deadline = time.monotonic() + patience
     while True:
         value = condition()
@@ -94,9 +97,9 @@ def contains(haystack, needle, what="text"):
 
 
 class Programs:
-    """Our programs where ordinary users and their jobs can run them: as they are, or a copy in /opt
-    of those that lie below a closed directory, such as root's home, or below /tmp, where jobs have
-    one of their own. The directory is `path`; remove() removes a copy."""
+    """The folder `path` of our programs, where ordinary users and their jobs can run them. If they
+    lie below a closed directory, such as root's home, or below /tmp, where each job has its own
+    files, a copy in /opt is used, which remove() removes."""
 
     def __init__(self, bin_dir):
         self.path = os.path.realpath(bin_dir)
@@ -126,14 +129,15 @@ class Programs:
 
 
 def job_cgroups(root):
-    """Directories of jobs below a cluster's own cgroup, in every hierarchy."""
+    """Cgroup directories of jobs below the cluster's own cgroup, in every hierarchy."""
     return sorted(path for top, dirs, _ in os.walk("/sys/fs/cgroup")
                   for path in (os.path.join(top, name) for name in dirs)
                   if f"/{root}/" in path and re.search(r"/job_[^/]*$", path))
 
 
 class Cluster:
-    """`nodes` nodes with two cores and 1 GiB each, and ordinary `users`; usable after start()."""
+    """A cluster of `nodes` nodes with two cores and 1 GiB each, and of ordinary `users`; usable
+    after start()."""
 
     def __init__(self, bin_dir, name, nodes=4, users=1, runtime="crun", up_options=()):
         self.programs = Programs(bin_dir)
@@ -141,11 +145,12 @@ class Cluster:
         self.top = tempfile.mkdtemp(prefix=f"gantry-{name}.", dir="/var/tmp")
         os.chmod(self.top, 0o755)
         self.state = f"{self.top}/cluster"
-        self.out = f"{self.top}/out"  # working directory of the jobs, and the users' home
+        self.out = f"{self.top}/out"  # the working directory of jobs, and the home of the users
         os.mkdir(self.out)
         os.chmod(self.out, 0o1777)
         self.nodes, self.runtime, self.up_options = nodes, runtime, list(up_options)
-        # With our pid: two of these tests at once would take each other's users away.
+        # The names hold our pid, because two tests at the same time would otherwise remove each
+        # other's users.
         self.users = [f"g{name}-{os.getpid()}-{i + 1}" for i in range(users)]
         self.user = self.users[0]
         self.env = {k: v for k, v in os.environ.items()
@@ -155,7 +160,7 @@ class Cluster:
         self.daemons = {}   # pid -> arguments
         self.children = []  # daemons that the test started itself
 
-    # ---- life ----------------------------------------------------------------------------------
+    # ---- start and stop -------------------------------------------------------------------------
     def start(self):
         for user in self.users:
             subprocess.run(["useradd", "--no-create-home", "--home-dir", self.out, "--shell",
@@ -163,7 +168,8 @@ class Cluster:
         command = ["gantry", "up", "--nodes", str(self.nodes), "--cpus",
                    str(min(2, os.cpu_count())), "--memory", "1G", "--oversubscribe", "--user",
                    ",".join(self.users), "--state", self.state,
-                   "--restarts", "0"] + self.up_options  # tests start again what they kill
+                   # the tests themselves restart the daemons that they kill
+                   "--restarts", "0"] + self.up_options
         if self.runtime != "crun":
             command += ["--runtime", self.runtime]
         self.root(command, check=True, timeout=120)
@@ -189,7 +195,7 @@ class Cluster:
         return [pid for pid, argv in self.daemons.items() if program(argv) == name]
 
     def shims(self, node="", job=None):
-        """pids of the shims, of one node or one job."""
+        """The pids of the shims of all jobs, of one node or of one job."""
         return [pid for pid, argv in processes().items()
                 if program(argv) == "gantry-shim" and self.state.encode() in b"\0".join(argv)
                 and argv[1] in (b"job", b"step")
@@ -197,13 +203,14 @@ class Cluster:
                 and (job is None or argv[-1].split(b".")[0] == str(job).encode())]
 
     def templates(self):
-        """pids of the node daemons' templates of shims, not of shims just forked from one."""
+        """The pids of the node daemons' templates of shims, without shims that were just forked
+        from one."""
         return [pid for pid, argv in processes().items()
                 if program(argv) == "gantry-shim" and argv[1:2] == [b"template"]
                 and self.state.encode() in argv[2] and parent(pid) in self.daemons]
 
     def kill(self, pid):
-        """kill -9 of a daemon; returns its arguments."""
+        """Kills a daemon with SIGKILL and returns its arguments."""
         argv = self.daemons.pop(pid)
         os.kill(pid, signal.SIGKILL)
         wait_for(f"the end of pid {pid}", lambda: not alive(pid))
@@ -222,7 +229,7 @@ class Cluster:
         return self.spawn(self.kill(pid)).pid
 
     def stop(self):
-        """Cancels what is left, stops all daemons, removes users; returns complaints."""
+        """Cancels the remaining jobs, stops all daemons, and returns complaints."""
         errors = []
         self.root(["gcancel", "-Q"] + [f"--user={user}" for user in self.users[:1]])
         for user in self.users[1:]:
@@ -244,7 +251,8 @@ class Cluster:
                 os.kill(pid, signal.SIGKILL)
         for child in self.children:
             child.wait(timeout=15)
-        with contextlib.suppress(AssertionError):  # the last shims of killed jobs end by themselves
+        # the last shims of killed jobs end by themselves within this time
+        with contextlib.suppress(AssertionError):
             wait_for("nothing to be left", lambda: not self.leftovers(), 15)
         return errors + self.leftovers()
 
@@ -261,12 +269,13 @@ class Cluster:
         return found
 
     def cgroup_root(self):
-        """Its name below the mounts of cgroups; "" when the cluster is removed."""
+        """The name of the cluster's cgroup below the mounts; "" when the cluster is removed."""
         root = re.search(r"^\s*cgroup_root:\s*(\S+)", text(f"{self.state}/gantry.yaml"), re.M)
         return root.group(1).strip("\"'") if root else ""
 
     def clean(self, keep):
-        """After stop(): the users, and the files unless they are wanted; tidies after failures."""
+        """Called after stop(): removes the users and, unless `keep`, the files; also tidies after
+        failures."""
         self.root(["gantry", "down", "--cancel", "--remove", "--state", self.state])
         for pid, argv in processes().items():
             if program(argv).startswith("gantry-") and self.state.encode() in b"\0".join(argv):
@@ -282,7 +291,7 @@ class Cluster:
 
     # ---- commands ------------------------------------------------------------------------------
     def root(self, command, check=False, timeout=60, **options):
-        """Runs a command of ours as root."""
+        """Runs a Gantry command as root."""
         done = subprocess.run([f"{self.bin}/{command[0]}"] + list(command[1:]), env=self.env,
                               capture_output=True, text=True, timeout=timeout, check=False,
                               **options)
@@ -292,7 +301,7 @@ class Cluster:
         return done
 
     def as_user(self, command, user=None, env=None, timeout=90, **options):
-        """Runs a command of ours as an ordinary user, in the jobs' working directory."""
+        """Runs a Gantry command as an ordinary user, in the jobs' working directory."""
         user = user or self.user
         options.setdefault("cwd", self.out)
         if "input" not in options:
@@ -312,7 +321,8 @@ class Cluster:
             **{"stdin": subprocess.DEVNULL, **options})
 
     def submit(self, *options, script=None, user=None, defaults=("--mem=40M", "-o", "%j.out")):
-        """gbatch; the id of the job. `script` is its text without the first line."""
+        """Runs gbatch and returns the id of the job. `script` is its text without the first
+        line."""
         command = ["gbatch", "--parsable", *defaults, *options]
         more = {} if script is None else {"input": "#!/bin/bash\n" + script}
         done = self.as_user(command, user=user, **more)
@@ -323,9 +333,9 @@ class Cluster:
     def output(self, job):
         return text(f"{self.out}/{job}.out")
 
-    # ---- what the controller says ---------------------------------------------------------------
+    # ---- the controller's answers ---------------------------------------------------------------
     def accounts(self, *options):
-        """Rows of gacct by job id (each entry: row, usage, cause, steps)."""
+        """The rows of gacct by job id (each entry: row, usage, cause, steps)."""
         data = json.loads(self.root(["gacct", "--json", "-a", *options], check=True,
                                     timeout=120).stdout)
         return {entry["row"]["job"]: entry for entry in data["rows"]}
@@ -338,7 +348,7 @@ class Cluster:
         return entry["row"]["phase"] if entry else None
 
     def queue_line(self, job, fields="%T|%r"):
-        """What gqueue says of one job, "" when it knows none."""
+        """The line of gqueue for one job, or "" if it shows none."""
         return self.root(["gqueue", "-h", "-t", "all", "-j", str(job), "-o",
                           fields]).stdout.strip()
 
@@ -347,11 +357,11 @@ class Cluster:
                         lambda: self.phase(job) == "running", patience)
 
     def said(self, job, needle, patience=PATIENCE):
-        """Waits until the output of the job has this text."""
+        """Waits until the output of the job contains this text."""
         return wait_for(f"{needle!r} from job {job}", lambda: needle in self.output(job), patience)
 
     def ended(self, job, outcome=None, code=None, patience=PATIENCE):
-        """Waits for the job's end, checks how it ended, and returns its entry in the accounts."""
+        """Waits for the job's end, checks its outcome, and returns its entry in the accounts."""
         def end():
             entry = self.account(job)
             return entry if entry and entry["row"]["phase"] == "ended" else None
@@ -379,7 +389,7 @@ def arguments(doc, add=None):
 
 
 def cannot_run():
-    """Why a test with real containers cannot run here, or ""."""
+    """The reason why a test with real containers cannot run here, or ""."""
     if os.getuid() != 0:
         return "this test makes users and containers, so it needs root"
     if not shutil.which("crun") and not shutil.which("runc"):
@@ -388,14 +398,14 @@ def cannot_run():
 
 
 def run_cases(cases, argument):
-    """Runs [(name, function)], each with the argument; how many failed."""
+    """Runs each function of [(name, function)] with the argument; returns how many failed."""
     failed = 0
     for name, case in cases:
         start = time.monotonic()
         try:
             case(argument)
             print(f"  ok    {name}  {time.monotonic() - start:.1f} s", flush=True)
-        except Exception as e:  # a case that fails must not keep the others from running
+        except Exception as e:  # a case that fails must not stop the others
             failed += 1
             print(f"  FAIL  {name}  {time.monotonic() - start:.1f} s: {e}", flush=True)
             if not isinstance(e, AssertionError):

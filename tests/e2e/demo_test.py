@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The demo ends well: docs/examples/demo/run.sh with these programs.
+"""Runs docs/examples/demo/run.sh with these programs; the demo must end well.
 
 usage: demo_test.py BIN_DIR
 """
@@ -9,7 +9,7 @@ import sys
 
 from cluster import SKIPPED, arguments, cannot_run, processes
 
-# Debian's own python3, which has scikit-learn, and nothing else that lies in front of it.
+# Only Debian's own python3, which has scikit-learn, may be found on this PATH.
 PATH = "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
 RUN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/examples/demo/run.sh")
 
@@ -27,7 +27,7 @@ def main():
     if why:
         print(f"skipped: {why}")
         return SKIPPED
-    before = of_the_demo()  # somebody may be looking at one
+    before = of_the_demo()  # a person may be running a demo at the same time
     done = subprocess.run(["bash", RUN, args.bin_dir], stdin=subprocess.DEVNULL, text=True,
                           env=dict(os.environ, PATH=PATH), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=560, check=False)
     print(done.stdout)

@@ -3,11 +3,11 @@
 
 usage: documented_test.py BIN_DIR [-k CASE] [--keep]
 
-The commands are taken out of the indented and fenced blocks, in the order in which they stand there.
-A command must end with status 0, or with the one in STATUS. What a reader would have to have first is
-made before: scripts, documents (those that the page itself shows), a job. NAMES says what stands for
-the names of the page. A command that cannot run here is in NOT_HERE, with the reason and with what
-runs it instead; an entry that matches no command any more is a failure as well.
+The commands are taken from the indented and fenced blocks, in their order on the page. A command
+must end with status 0, or with the status in STATUS. What a reader would have to prepare is made
+before: scripts, documents (those that the page itself shows), a job. NAMES says what replaces the
+names on the page. A command that cannot run here stands in NOT_HERE, with the reason and with the
+test that runs it instead; an entry that matches no command any more is a failure as well.
 """
 import glob
 import os
@@ -24,7 +24,7 @@ OURS = set("""gantry gbatch gqueue gcancel ginfo gacct grun galloc gctl gtenant 
 OF_ADMINS = ("gtenant", "gantry", "gctl reserve", "gctl drain", "gctl top", "greport", "gctl mig")
 ASKS = ("gtenant apply", "gtenant price apply", "gtenant create", "gtenant rollback")
 
-# (what the command matches, why it does not run here)
+# (pattern of the command, reason why it does not run here)
 NOT_HERE = [
     (r"gantry (up|down)\b", "the cluster of this test is made so, and taken down at its end"),
     (r"salloc |srun --pty", "needs a terminal: terminal_test"),
@@ -62,7 +62,7 @@ def without_comment(line):
 
 
 def commands_of(path):
-    """(line, command) of each of our commands in the page's blocks."""
+    """(line, command) of each Gantry command in the page's blocks."""
     found, fence, begun = [], None, ""
     with open(path, encoding="utf-8") as page:
         for number, line in enumerate(page, 1):
@@ -90,7 +90,7 @@ def yaml_blocks(page):
 
 
 def prepare(c):
-    """What the pages take for granted, in the user's working directory."""
+    """Makes what the pages take for granted, in the user's working directory."""
     def write(name, text):
         path = os.path.join(c.out, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -121,12 +121,13 @@ def case_every_documented_command_is_accepted(c):
     used, wrong, ran = set(), [], 0
     pages = [os.path.join(TOP, "README.md")] + sorted(glob.glob(os.path.join(TOP, "docs/*.md")))
     for page in pages:
-        # README.md has no tenants. The other pages make some, and then every job is a tenant's.
+        # README.md has no tenants. The other pages make tenants, and then every job needs one, so
+        # the user gets one here.
         if page == pages[1]:
             c.root(["gtenant", "apply", "--yes", "-f", f"{c.out}/readers.yaml"], check=True)
-        # README.md counts its jobs from 1; other pages speak of one that waits.
+        # README.md counts its jobs from 1. The other pages name a job that waits.
         held = "" if page.endswith("README.md") else c.submit("--hold", "--wrap=true")
-        if page.endswith("money.md"):  # it speaks of the tenant that tenancy.md shows
+        if page.endswith("money.md"):  # money.md uses the tenant that tenancy.md shows
             c.root(["gtenant", "apply", "--yes", "-f", f"{c.out}/fraud.yaml"], check=True)
         for number, command in commands_of(page):
             why = [i for i, (what, _) in enumerate(NOT_HERE) if re.search(what, command)]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What `gantry down` leaves on the machine when jobs run on, and when they have ended since.
+"""Checks that `gantry down` leaves nothing behind, even for jobs that ended after their daemons.
 
 usage: down_test.py BIN_DIR [--keep]
 """
@@ -12,7 +12,7 @@ from cluster import alive, equal, job_cgroups, wait_for
 
 
 def cgroups(root):
-    """Every directory of a cluster's own cgroups, in every hierarchy."""
+    """Every directory of the cluster's own cgroups, in every hierarchy."""
     return sorted(top for top, _, _ in os.walk("/sys/fs/cgroup") if f"/{root}" in top)
 
 
@@ -24,7 +24,7 @@ def case_daemons_go_before_the_job(c):
     equal(c.root(["gantry", "down", "--leave", "--state", c.state]).returncode, 0, "down --leave")
     assert alive(shim), "the shim ended with its daemon"
     assert job_cgroups(root), "the job's cgroups are gone, and it runs"
-    os.kill(shim, signal.SIGTERM)  # its job ends, and nobody but the shim sees it
+    os.kill(shim, signal.SIGTERM)  # the job ends, and only the shim notices it
     wait_for("the shim's end", lambda: not alive(shim))
     equal(job_cgroups(root), [], "cgroups of the job")
     assert cgroups(root), "the nodes' cgroups are gone already: the test shows nothing"

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What leaves the controller for other programs: metrics over HTTP with a token for each tenant, a
-real Prometheus that scrapes them, the file of usage events and the webhook, across kill -9; and a
-budget that a real job waits for. Loopback only. promtool and prometheus are Debian's; the cases that
-need them say so where they are missing.
+"""Data that other programs read from the controller: metrics over HTTP with a token for each
+tenant, a real Prometheus that scrapes them, the file of usage events and the webhook, across kill
+-9; also a budget for which a real job waits. Everything is on loopback. promtool and prometheus are
+Debian's; the cases that need them report it if they are missing.
 
 usage: export_test.py BIN_DIR [-k CASE] [--keep]
 """
@@ -47,8 +47,8 @@ amount: 1000
 """
 TOKENS = {"fraud": "token-of-fraud-0001", "search": "token-of-search-001",
           "*": "token-of-all-000001"}
-HOOK = []  # bodies that the webhook got
-REFUSED = [2]  # answers with 503 before that
+HOOK = []  # bodies that the webhook received
+REFUSED = [2]  # how many requests the webhook answers with 503 before it accepts one
 
 
 class Hook(http.server.BaseHTTPRequestHandler):
@@ -105,7 +105,8 @@ def tenants_of(metrics):
 
 
 def case_0_set_up(c):
-    """The cluster's own file, with the exports in it; documents; the controller again."""
+    """Adds the exports to the cluster's configuration, applies the documents, restarts the
+    controller."""
     c.http, c.usage = free_port(), f"{c.top}/usage.jsonl"
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hook)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -199,7 +200,8 @@ def case_4_usage_events(c):
           ("fraud", c.users[0], "completed", "EUR"), "the end of the first")
     equal(float(first["cost"]) > 0, True, "its cost")
     equal(known[0]["rate"], "3600.0000", "the first's cost per hour")
-    # Killed while a job runs: every event is there, once, with the number that it had.
+    # The controller is killed while a job runs: afterwards every event is there once, with its old
+    # number.
     job = c.submit("-p", "fraud", "--time=0:30", script="sleep 3\n")
     c.running(job)
     wait_for("its start", lambda: len(lines(c)) == 5)

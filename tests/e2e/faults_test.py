@@ -18,7 +18,7 @@ import time
 import cluster
 from cluster import alive, contains, equal, text, wait_for
 
-IDLE = 10_000  # connections
+IDLE = 10_000  # number of connections
 IDLE_CLIENT = """
 import resource, socket, sys
 port, count = int(sys.argv[1]), int(sys.argv[2])
@@ -77,10 +77,10 @@ def answers(c):
 
 
 def case_idle_connections(c):
-    """Ten thousand clients that greet and say nothing more: submits go on."""
+    """While ten thousand clients greet and then send nothing, submits still work."""
     port = re.search(r"port: (\d+)", text(f"{c.state}/gantry.yaml")).group(1)
     ctld = c.daemon("ctld")
-    # Only this process's own way to be told how many descriptors a daemon may have.
+    # This is the only way for this process to set the file limit of a running daemon.
     resource.prlimit(ctld, resource.RLIMIT_NOFILE, (20_000, 20_000))
     clients = [subprocess.Popen([sys.executable, "-c", IDLE_CLIENT, port, str(IDLE // 4)],
                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -101,7 +101,8 @@ def case_idle_connections(c):
 
 
 def submit_until_it_ends(c, ctld, most=400):
-    """Large scripts, no two the same, until the controller ends. Which jobs were acknowledged?"""
+    """Submits large scripts, no two alike, until the controller ends; returns the acknowledged
+    jobs."""
     acknowledged = []
     for number in range(most):
         script = f"#!/bin/bash\n# {number} {'x' * 60_000}\ntrue\n"
@@ -125,8 +126,8 @@ def check_waiting(c, jobs):
 
 
 def case_full_store(c):
-    """The store's map grows from the size where it starts to the one where it must end. Then the
-    controller ends and says which option to raise; with more it has every acknowledged job."""
+    """The store's map grows from its first size to the largest that is allowed. Then the controller
+    ends and names the option to raise; with a larger map it has every acknowledged job."""
     path = f"{c.state}/gantry.yaml"
     before = text(path)
 
@@ -161,7 +162,8 @@ def case_full_store(c):
 
 
 def case_full_disk(c):
-    """The controller ends and names the directory; with room again it has every acknowledged job."""
+    """The disk is full: the controller ends and names the directory; with room again it has every
+    acknowledged job."""
     place = f"{c.state}/ctld"
     kept = f"{c.top}/ctld-kept"
     argv = c.kill(c.daemon("ctld"))
@@ -193,8 +195,8 @@ def case_full_disk(c):
 
 
 def case_clock_steps(c):
-    """The clock of controller and nodes is set by an hour, ahead and back: a running job keeps its
-    time limit, a waiting one starts, begin times do not come early."""
+    """The clock of controller and nodes is set by an hour, forward and back: a running job keeps
+    its time limit, a waiting job starts, and no job starts before its begin time."""
     if not shutil.which("cc"):
         raise AssertionError("there is no C compiler for the clock that can be set")
     clock, source = f"{c.top}/clock", f"{c.top}/clock.c"
@@ -232,8 +234,8 @@ def case_clock_steps(c):
 
 
 def case_a_stopped_daemon_does_not_stretch_jobs(c):
-    """The controller's process, or the node daemon's, stands still while a job ends: its times are
-    those that its machine measured, and a limit that passed meanwhile does not count."""
+    """The controller's process, or the node daemon's, is stopped while a job ends: the job's times
+    are those that its machine measured, and a limit that passed meanwhile does not count."""
     for name in ("ctld", None):
         job = c.submit("-t", "0:08", script="echo up; sleep 3; echo done\n")
         c.said(job, "up")

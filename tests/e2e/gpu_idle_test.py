@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Jobs that have GPUs and do not use them, with the stand-in driver: noted, warned, back to the queue,
-cancelled; and one that does work is left alone.
+"""Jobs that do not use their GPUs, with the stand-in driver, cause an event, a warning, a requeue
+or a cancel; a job that uses them is left alone.
 
 usage: gpu_idle_test.py BIN_DIR [-k CASE] [--keep]
 """
@@ -11,7 +11,8 @@ import cluster
 from cluster import contains, equal, wait_for
 from gpu_test import GPUS, declare, place, restarts
 
-# All by the rule: an owner is warned, and after that his job ends, or goes back where it may.
+# Tenant fraud requeues an idle job after a warning and tenant search cancels it; tenant patient
+# does neither.
 TENANTS = """apiVersion: gantry/v1
 kind: Tenant
 name: fraud
@@ -102,7 +103,7 @@ def case_who_works_is_left_alone_and_so_is_who_nobody_asks(c):
     idle = submit(c, "search")
     c.ended(idle, "cancelled")
     equal([c.phase(patient), c.phase(works)], ["running", "running"])
-    # It stops working: from now on it counts.
+    # This job stops working, and from now on its idle time counts.
     c.fleet.control(node, "set", gpu, "utilization=0")
     c.ended(works, "cancelled")
     equal(c.phase(patient), "running")

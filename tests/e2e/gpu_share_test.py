@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Parts of GPUs in containers, with stand-ins for NVIDIA's driver and MPS: jobs of one tenant side by
-side on one GPU, with the tenant's own daemon; another tenant is on another GPU and reaches nothing.
+"""Parts of GPUs in containers, with stand-ins for NVIDIA's driver and MPS: jobs of one tenant share
+a GPU through the tenant's own daemon; another tenant is on another GPU and reaches none of this.
 
 usage: gpu_share_test.py BIN_DIR [-k CASE] [--keep]
 """
@@ -18,7 +18,8 @@ MPS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../nvml/nvidia-c
 DISCOVERED = {"resources": [{"name": "cards", "devices": [
     {"id": "a", "files": ["/dev/card-a"], "env": {"CARD_SLOT": "7"}},
     {"id": "b", "files": ["/dev/card-b", "/dev/card-b2"], "env": {"CARD_SLOT": "8"}}]}]}
-# Files of declared resources: there, and opened (ENXIO: no driver behind the number) or not.
+# Opens the files of declared resources. ENXIO means that the open was allowed, as no driver is
+# behind the number.
 FILES = r"""
 import errno, os
 for name in ("xfpga0", "xfpga1", "card-a", "card-b", "card-b2"):
@@ -75,7 +76,7 @@ def seen(c, job):
 
 
 def daemons():
-    """Pipe directory of each MPS daemon on this machine."""
+    """The pipe directory of each MPS daemon on this machine."""
     found = []
     for pid in cluster.processes():
         for entry in cluster.read(f"/proc/{pid}/environ").split(b"\0"):

@@ -23,7 +23,8 @@ def start(c):
 
 
 def steps(c, name, options, lines, wanted="COMPLETED"):
-    """Of one batch job with a step for each line: its output, and by step the words of each rank."""
+    """Runs one batch job with a step for each line; returns its output, and for each step the words
+    of each rank."""
     body = "".join(f"echo 'step:{line}'\nsrun {line} {SHOW} | sort\n" for line in lines)
     job = ok(c, "sbatch", "--parsable", MEM, "-o", f"{c.out}/{name}.out", *options,
              script(c, f"{name}.sh", "set -o pipefail -e\n" + body)).strip()
@@ -35,7 +36,8 @@ def steps(c, name, options, lines, wanted="COMPLETED"):
 
 
 def held(c, rows):
-    """By node: what its tasks see when all see everything, which are GPUs of that node."""
+    """Returns, by node, the GPUs that each task sees if all see all; they must be GPUs of that
+    node."""
     of = {row[1]: row[3].split(",") for row in rows}
     equal(sorted(of), sorted(c.of_node))
     for node, gpus in of.items():
@@ -79,7 +81,7 @@ def case_gpus_per_task(c):
 
 
 def case_a_gpu_that_is_not_there(c):
-    """On each node it is said, and the step fails."""
+    """Each node reports the missing GPU, and the step fails."""
     start(c)
     out, _ = steps(c, "absent", ("-N", "2", "-n", "2", "--gpus-per-node=1"),
                    ["--gpu-bind=map_gpu:3"], wanted="FAILED")

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """GPUs in containers, with the stand-in driver: a job has its own device files and no others.
 
-Opening a file of a GPU that is not there says ENXIO (no driver behind the number) where the device
-cgroup allows it, and EPERM where it denies it; so every number can be tried.
+Opening a device file without a driver gives ENXIO if the device cgroup allows it, and EPERM if it
+denies it; so every device number can be tried.
 
 usage: gpu_test.py BIN_DIR [-k CASE] [--keep]
 """
@@ -17,9 +17,10 @@ import cluster
 from cluster import contains, equal, wait_for
 
 GPUS = 4
-MINORS = [2, 3, 1, 0]  # of the files, as on hardware not the numbers of the GPUs
+# minors of the device files by GPU number: as on real hardware, the two differ
+MINORS = [2, 3, 1, 0]
 COMMON = ["nvidia-uvm", "nvidia-uvm-tools", "nvidiactl"]
-# Tries each device of the stand-in, by its own file, and by files made for the purpose.
+# Tries each device of the stand-in, through its own file and through files made by mknod.
 PROBE = r"""
 import errno, os, stat
 def word(path, flags):
@@ -46,7 +47,8 @@ for name in ("CUDA_VISIBLE_DEVICES", "SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE"):
 
 
 class Fleet:
-    """A folder per node with the library, fleet.json beside it, and what its kernel would show."""
+    """Makes a folder per node with the library, fleet.json beside it, and files as the node's
+    kernel shows them."""
 
     def __init__(self, c):
         self.c = c
@@ -64,7 +66,7 @@ class Fleet:
             self.control(node, "tree", folder)
 
     def uuid(self, node, gpu):
-        """Of the driver's list, by number."""
+        """The uuid of a GPU, found by its number in the driver's list."""
         shown = self.c.root(["ginfo", "-g", "-h", "-n", node, "-o", "%g %U"], check=True).stdout
         return dict(line.split() for line in shown.splitlines())[str(gpu)]
 
@@ -76,7 +78,8 @@ class Fleet:
 
 
 def declare(c, of_nodes="", noded="", partitions="", prepare=None):
-    """The nodes have GPUs: the configuration of `gantry up` says so, and the daemons start again."""
+    """Gives the nodes GPUs: adds them to the configuration of `gantry up` and restarts the
+    daemons."""
     c.fleet = Fleet(c)
     if prepare:
         prepare(c)
@@ -125,7 +128,7 @@ def case_tasks_of_a_step_see_gpus_of_their_own(c):
     show = "sh -c 'echo $SLURM_LOCALID $CUDA_VISIBLE_DEVICES'"
 
     def run(options, line):
-        # Of four GPUs the first two are on NUMA node 0, the others on 1.
+        # The first two of the four GPUs are on NUMA node 0, the others on NUMA node 1.
         return c.submit("-n2", "-N1", "-w", "node1", *options, script="#!/bin/sh\n"
                         f"echo all $CUDA_VISIBLE_DEVICES\ngrun {line} {show}\n")
     two = ("--gpus-per-node=2",)
@@ -161,7 +164,7 @@ def case_a_job_without_gpus_has_none(c):
     equal(none.get("SLURM_JOB_GPUS"), "-")
 
 
-# From inside of the job's device cgroup, with files that anybody may open.
+# Tries devices inside the job's device cgroup, with files that anybody may open.
 ENTER = r"""
 import errno, os, stat, sys
 with open(sys.argv[1], "w") as f:
@@ -202,7 +205,7 @@ def tried(c, job, numbers=tuple([f"195:{m}" for m in range(16)] +
 
 def case_the_device_cgroup_of_each_job_is_its_own(c):
     held = {}
-    for group in ((1, 2), (0,)):  # the node has two cores
+    for group in ((1, 2), (0,)):  # two jobs at a time, because the node has two cores
         jobs = [c.submit("-n1", "-w", "node1", f"--gpus-per-node={n}", "--wrap", "sleep 60")
                 for n in group]
         for job, count in zip(jobs, group):
@@ -248,7 +251,8 @@ def case_a_gpu_that_fails_takes_down_its_own_jobs(c):
     whole = c.submit("-n1", "-w", node, f"--gpus-per-node={GPUS}", "--wrap", "true")
     wait_for("a reason to wait", lambda: "ReqNodeNotAvail" in c.queue_line(whole))
     c.root(["gcancel", str(whole)], check=True)
-    # The driver counts it no more. Numbers stay: jobs name GPUs by them.
+    # The driver does not list this GPU any more. The other numbers must stay, because jobs name
+    # GPUs by them.
     numbers = ["ginfo", "-g", "-h", "-n", node, "-o", "%g %U"]
     before = c.root(numbers).stdout
     c.kill_and_restart(c.daemon(node))
@@ -286,7 +290,8 @@ def case_slices_are_cut_out_as_the_queue_wants(c):
     equal(sorted(s[0].split("@")[0] for s in got), ["1g.10gb", "1g.10gb", "3g.40gb"])
     equal({s[2] for s in got}, {str(big), str(small)})
     contains(c.output(big), "CUDA_VISIBLE_DEVICES=MIG-")
-    # Two slices have their GPU's file in common; what parts them are the capabilities of each.
+    # The jobs share the device file of their GPU; only the capability files keep their slices
+    # apart.
     caps = {}
     for job in (big, small):
         shown = json.loads(c.root(["gctl", "show", "job", str(job), "--json"], check=True).stdout)
@@ -296,7 +301,7 @@ def case_slices_are_cut_out_as_the_queue_wants(c):
     equal(caps[big] & caps[small], set(), "capabilities of both")
     wait = c.submit("-n1", "-w", "node1", "--gres=mig:4g.40gb:1", "--wrap", "true")
     wait_for("a reason to wait", lambda: "PENDING|Resources" in c.queue_line(wait))
-    # Another GPU of the node could be cut, if an operator switched its mode.
+    # Another GPU of the node could be cut into slices if an operator switched its mode.
     node, gpu, *row = c.root(["gctl", "mig", "-h", "-o", "%N %g %w %s %j"]).stdout.split()
     equal([node, *row], ["node1", "on", "4g.40gb", str(wait)])
     contains(c.as_user(["gctl", "why", str(wait)]).stdout, f"MIG mode on: an operator can switch GPU {gpu} of")
@@ -342,7 +347,7 @@ def case_who_stays_on_a_gpu_closes_it(c):
     said = f"GPU {gpu}: gpu-not-idle: process 4711 is left on it"
     wait_for("it to be closed", lambda: said in c.root(["ginfo", "-R"]).stdout)
     contains(c.root(["ginfo", "-h", "-n", node, "-o", "%T"]).stdout, "idle")
-    # Nobody waits for the minute in which it would prove that it is well.
+    # `gctl resume` opens the GPU at once, without the minute in which it would prove to be idle.
     c.fleet.control(node, "end", gpu, 4711)
     c.root(["gctl", "resume", node, "--gpu", str(gpu)], check=True)
     wait_for("it to be open", lambda: said not in c.root(["ginfo", "-R"]).stdout, 10)
@@ -366,7 +371,7 @@ def case_a_gpu_is_taken_out_of_service_by_hand(c):
     contains(said[free][1], "drained by root: a noisy fan since 20")
     contains(c.root(["ginfo", "-R"]).stdout, f"GPU {free}: drained by root: a noisy fan")
     contains(c.root(["ginfo", "--layout", "-n", node]).stdout, "drained by root: a noisy fan")
-    # Both daemons are killed: it stays so, and the job runs on.
+    # Both daemons are killed: the GPUs stay drained, and the job runs on.
     c.find_daemons()
     c.kill_and_restart(c.daemon("ctld"))
     c.kill_and_restart(c.daemon(node))

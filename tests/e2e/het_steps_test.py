@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""srun in heterogeneous jobs: one step over several components, whose tasks see each other as one;
-and srun and salloc that ask for such a job themselves.
+"""srun in heterogeneous jobs: one step runs over several components, and its tasks see each other
+as one step. Also srun and salloc that request such a job themselves.
 
 usage: het_steps_test.py BIN_DIR [-k CASE] [--keep]
 """
@@ -15,8 +15,8 @@ OVER = {"COMPLETED", "FAILED", "CANCELLED", "NODE_FAIL", "TIMEOUT"}
 
 
 def sections(c, name, body):
-    """Runs the body in a job with two tasks on one node and one on each of two others; what it says
-    behind each line "== NAME"."""
+    """Runs the body in a job with two tasks on one node and one task on each of two others; returns
+    the output after each line "== NAME"."""
     path = script(c, f"{name}.sh", f"""#SBATCH -n2 {MEM} -o {c.out}/{name}.out
 #SBATCH hetjob
 #SBATCH -N2 -n2 {MEM}
@@ -33,7 +33,8 @@ true
 
 
 def case_groups(c):
-    """Ranks, labels, files, input and codes over all components that --het-group names."""
+    """Checks ranks, labels, files, input and exit codes over all components that --het-group
+    names."""
     tell = "echo $SLURM_PROCID/$SLURM_NTASKS $SLURM_LOCALID $SLURM_NODEID/$SLURM_NNODES"
     nodes = "echo $SLURM_JOB_NODELIST $SLURM_JOB_NUM_NODES $SLURM_JOB_CPUS_PER_NODE " \
             "$SLURM_STEP_NODELIST $SLURM_STEP_NUM_NODES $SLURM_STEP_NUM_TASKS " \
@@ -78,7 +79,7 @@ echo == files; srun --het-group=0,1 -o groups_%t.txt sh -c 'echo task $SLURM_PRO
 
 
 def case_ends(c):
-    """The highest exit code of all; -K and signals reach every component."""
+    """The exit code is the highest of all; -K and signals reach every component."""
     job, said, out = sections(c, "ends", """
 srun --het-group=0,1 sh -c 'exit $SLURM_PROCID'; echo == code $?
 srun -K --het-group=0,1 sh -c '[ $SLURM_PROCID = 3 ] && exit 9; exec sleep 100'; echo == kill $?
@@ -104,7 +105,7 @@ srun --mpi=pmi2 --het-group=0,1 true; echo == pmi2 $?
 
 
 def case_outside(c):
-    """srun A : B and salloc A : B ask for a heterogeneous job and give it back."""
+    """srun A : B and salloc A : B request a heterogeneous job and release it."""
     done = slurm(c, "srun", "-l", MEM, "-n2", "sh", "-c", "echo a $SLURM_PROCID $SLURM_HET_SIZE", ":",
                  MEM, "-N2", "sh", "-c", "echo b $SLURM_PROCID")
     equal((done.returncode, sorted(done.stdout.splitlines())),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Heterogeneous jobs by Slurm's commands: components on nodes of their own that start together, one
-script that is told of all of them, and ends that take everything along.
+"""Heterogeneous jobs by Slurm's commands: components on different nodes that start together, one
+script that gets the variables of all components, and ends that end all of them.
 
 usage: het_test.py BIN_DIR [-k CASE] [--keep]
 """
@@ -14,7 +14,7 @@ from slurm_calls import MEM, in_state, keys, ok, script, slurm
 
 
 def states(c, job):
-    """JOB+N -> state, of the components that squeue lists when it is asked for the job."""
+    """JOB+N -> state of each component that squeue lists for the job."""
     rows = ok(c, "squeue", "-h", "-t", "all", "-j", f"{job},999999", "-o", "%i %T").splitlines()
     return dict(row.split() for row in rows)
 
@@ -29,13 +29,14 @@ def nodes(c, job):
 
 
 def accounts(c, job):
-    """JobID -> state, as sacct says."""
+    """JobID -> state, as sacct lists them."""
     rows = ok(c, "sacct", "-n", "-P", "-j", job, "-o", "JobID,State").splitlines()
     return dict(row.split("|") for row in rows)
 
 
 def case_directives(c):
-    """Two components in one script; what it is told, and how the commands call them."""
+    """A script with two components: which variables it gets, and what the commands call the
+    components."""
     path = script(c, "het.sh", f"""
 #SBATCH --job-name=front --nodes=1 --ntasks=1 {MEM} --time=5
 #SBATCH --output={c.out}/het-%j.out
@@ -85,7 +86,7 @@ exit 7
 
 
 def case_killed_controller(c):
-    """Components on the command line; the controller is killed while they run, one of them is
+    """Components on the command line: the controller is killed while they run, one component is
     cancelled alone, and then all of them."""
     c.kill_and_restart(c.daemon("ctld"))
     wait_for("the controller", lambda: slurm(c, "scontrol", "ping").returncode == 0)
@@ -105,7 +106,7 @@ def case_killed_controller(c):
 
 
 def case_waits_whole(c):
-    """No component starts before all can."""
+    """No component starts before all can start."""
     holder = ok(c, "sbatch", "--parsable", MEM, "-N", "2", "--exclusive", "-o", "/dev/null",
                 "--wrap=sleep 300").strip()
     in_state(c, holder, "RUNNING")
@@ -119,7 +120,7 @@ def case_waits_whole(c):
 
 
 def case_mistakes(c):
-    """What no heterogeneous job can have is refused by name."""
+    """Options that a heterogeneous job cannot have are refused by name."""
     path = script(c, "exit.sh", "exit 0\n")
     for options, needle in {
             (MEM, "--array=1-2", ":", MEM): "heterogeneous",

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What jobs can do, with real daemons and containers: arrays, dependencies, hold, requeue, limits,
+"""Features of jobs, with real daemons and containers: arrays, dependencies, hold, requeue, limits,
 signals, memory, output, and who may see and do what.
 
 usage: jobs_test.py BIN_DIR [-k CASE] [--keep]
@@ -46,7 +46,7 @@ def tasks_of(c, array):
 
 
 def case_array(c):
-    """Six tasks, two at a time; one of them fails, and aftercorr follows task by task."""
+    """Six tasks run two at a time; one of them fails, and aftercorr follows task by task."""
     array = c.submit("-a", "0-5%2", "-o", "a_%A_%a.out", script="""
 echo start $SLURM_ARRAY_TASK_ID $SLURM_ARRAY_JOB_ID
 sleep 0.3
@@ -104,7 +104,7 @@ def case_begin_and_deadline(c):
 
 
 def case_requeue_from_inside(c):
-    """The job puts itself back once; the second run knows that it is one."""
+    """The job requeues itself once; its second run knows that it is a restart."""
     job = c.submit(script="""
 echo run ${SLURM_RESTART_COUNT:-0} >> runs
 if [ ${SLURM_RESTART_COUNT:-0} = 0 ]; then gctl requeue $SLURM_JOB_ID; sleep 60; fi
@@ -128,7 +128,7 @@ while :; do sleep 0.1; done
 
 
 def case_cancel(c):
-    """SIGTERM first, and what ignores it is killed after kill_wait."""
+    """SIGTERM is sent first; a job that ignores it is killed after kill_wait."""
     job = c.submit(script="trap 'echo asked; exit 0' TERM\necho ready\nwhile :; do sleep 0.1; done\n")
     c.said(job, "ready")
     c.as_user(["gcancel", job])
@@ -196,7 +196,8 @@ def case_output_files(c):
 
 
 def case_what_its_owner_has_to_mend_fails_at_once(c):
-    """No requeue for paths that would be as wrong on every node; the reason names them."""
+    """A job is not requeued for a path that would be wrong on every node; the reason names the
+    path."""
     missing = f"{c.out}/no/such/directory"
     closed = "/etc/gantry-test-output"
     for options, cause in (
@@ -251,7 +252,7 @@ def case_root_is_refused(c):
 
 
 def case_named_node_that_was_busy(c):
-    """A job for one node by name waits for those on it and then starts; so does the next."""
+    """A job that names a node waits for the jobs there and then starts; so does the next one."""
     first = [c.submit("-w", "node1", script="echo up; sleep 1.5\n") for _ in range(2)]
     for job in first:
         c.running(job)
@@ -261,7 +262,8 @@ def case_named_node_that_was_busy(c):
 
 
 def case_confined(c):
-    """One core asked is one core had; no other job's processes, no other /tmp."""
+    """A job gets the one core that it asked for, sees no other job's processes, and has its own
+    /tmp."""
     job = c.submit("-c", "1", script="""
 echo cores $(nproc) processes $(ls -d /proc/[0-9]* | wc -l) tmp $(ls /tmp | wc -l)
 touch /tmp/mine; ls /root 2>&1 | head -1
@@ -274,7 +276,7 @@ touch /tmp/mine; ls /root 2>&1 | head -1
 
 
 def case_order_by_priority(c):
-    """Held jobs are released together: the one with the greater priority starts first."""
+    """Two held jobs are released together: the one with the higher priority starts first."""
     c.root(["gctl", "update", "partition", "batch", "state=down"], check=True)
     low = c.submit("--nice=200", "-w", "node2", "--exclusive", "--wrap=sleep 0.2")
     high = c.submit("--nice=0", "-w", "node2", "--exclusive", "--wrap=sleep 0.2")

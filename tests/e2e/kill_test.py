@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""kill -9 of controller, node daemons, shims and their templates at random moments under load, with
-real daemons.
+"""Kills controller, node daemons, shims and their templates with SIGKILL at random moments under
+load, with real daemons.
 
 usage: kill_test.py BIN_DIR [--kills N] [--seed S] [--nodes N] [--runtime crun|process] [--keep]
 
-200 kills with GANTRY_LONG=1, else 60, where --kills does not say.
+Without --kills there are 60 kills, or 200 with GANTRY_LONG=1.
 
 While jobs are submitted without pause, random daemons, shims and templates are killed with SIGKILL
 (daemons are started again at once). At the end every acknowledged job must be accounted for:
@@ -35,8 +35,8 @@ memory: 76.543219
 credits: {node_failure: all, launch_failure: all}
 """
 JOB_SECONDS = (0.0, 0.4)     # how long a job runs, uniformly
-PAUSE_SECONDS = (0.02, 0.35)  # between two kills
-SETTLE_SECONDS = 180          # for all jobs to end once the killing stops
+PAUSE_SECONDS = (0.02, 0.35)  # pause between two kills
+SETTLE_SECONDS = 180  # longest time for all jobs to end once the killing stops
 
 
 class Load(threading.Thread):
@@ -67,8 +67,9 @@ class Load(threading.Thread):
 
 
 def job_of_shim(pid):
-    """The job of a shim by its command line: gantry-shim job STATE_DIR JOB.ATTEMPT; None for job 0,
-    the self-test of a node daemon that starts: killed again and again, the daemon gives up."""
+    """The job of a shim, from its command line: gantry-shim job STATE_DIR JOB.ATTEMPT. It is None
+    for job 0, the self-test of a starting node daemon: if that were killed again and again, the
+    daemon would give up."""
     argv = read(f"/proc/{pid}/cmdline").split(b"\0")[:-1]
     match = re.fullmatch(rb"([1-9]\d*)\.(\d+)", argv[-1]) if argv else None
     return int(match.group(1)) if match else None
@@ -110,7 +111,8 @@ def apply_prices(cluster):
 
 
 def check_bill(cluster, rows):
-    """The ledger over all time is what the jobs have, and nothing was free."""
+    """Checks that the ledger over all time equals the costs of the jobs, and that no job was
+    free."""
     done = cluster.root(["greport", "2020-01", "2199-12", "--json"], check=True)
     bill = json.loads(done.stdout)["rows"]
     jobs = [entry["row"] for entry in rows.values()]
@@ -138,14 +140,15 @@ def options(parser):
 
 
 def kill_one(cluster, kind, rng, shim_killed):
-    """Whether there was one to kill."""
-    if kind == "template":  # nothing may come of it
+    """Kills one process of the kind; false if there was none."""
+    if kind == "template":  # a killed template must have no effect
         templates = cluster.templates()
         return bool(templates) and kill_process(rng.choice(templates), lambda pid: True) is not None
     if kind != "gantry-shim":
         cluster.kill_and_restart(rng.choice(cluster.of_program(kind)))
         return True
-    # A child that a shim forked and that has not yet become the OCI runtime looks like a shim.
+    # A process that a shim has forked and that has not yet become the OCI runtime looks like a
+    # shim.
     shims = cluster.shims()
     shims = [pid for pid in shims if parent(pid) not in shims]
     if not shims:
@@ -158,14 +161,16 @@ def kill_one(cluster, kind, rng, shim_killed):
 
 
 def kill_process(pid, what):
-    """SIGKILL, if what(pid) is anything: returned then; None if it has ended meanwhile."""
+    """Sends SIGKILL unless what(pid) is None; returns what(pid), or None if the process has
+    ended."""
     try:
         pidfd = os.pidfd_open(pid)
     except ProcessLookupError:
         return None
     try:
         found = what(pid)
-        if found is not None:  # else it ended, and another has its number
+        # None means that the process ended and its number may belong to another one
+        if found is not None:
             signal.pidfd_send_signal(pidfd, signal.SIGKILL)
         return found
     except ProcessLookupError:
@@ -192,7 +197,7 @@ def kill_and_check(cluster, args, rng):
     load.join(timeout=130)
     print(f"killed {kills}; {len(load.jobs)} jobs acknowledged, {load.refused} submits refused",
           flush=True)
-    # The last kill may have been the controller's.
+    # The last kill may have hit the controller.
     wait_for("the controller", lambda: cluster.root(["gctl", "ping"]).returncode == 0)
     deadline = time.monotonic() + SETTLE_SECONDS
     while True:

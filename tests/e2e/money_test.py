@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Prices and the ledger with real daemons: what a job is said to cost and does cost, who sees the
-bill, that a change of prices or a dead controller changes nothing that was charged, invoices and
-metrics. That kill -9 anywhere keeps the bill exact is in kill_test.py.
+"""Prices and the ledger with real daemons: the announced and the real cost of a job, who sees the
+bill, that neither a change of prices nor a killed controller changes what was charged, invoices and
+metrics. kill_test.py shows that the bill stays exact across kill -9 anywhere.
 
 usage: money_test.py BIN_DIR [-k CASE] [--keep]
 """
@@ -76,7 +76,7 @@ def case_1_what_a_job_costs(c):
     c.ended(job, "cancelled")
     equal(cost_of(c, job) > 0, True, "its cost")
     equal(charged(c), cost_of(c, job), "the ledger")
-    # A core at one a second: what it cost is how long it was held.
+    # A core costs one per second, so the cost is the time for which it was held.
     equal(cost_of(c, job) < 120_000_000, True, "two minutes at most")
 
 

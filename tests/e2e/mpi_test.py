@@ -12,7 +12,7 @@ import sys
 import cluster
 from cluster import contains, equal
 
-COMPILER = shutil.which("mpicc.openmpi")  # mpicc may be MPICH's
+COMPILER = shutil.which("mpicc.openmpi")  # mpicc may belong to MPICH
 HELLO = r"""
 #include <mpi.h>
 #include <stdio.h>
@@ -34,7 +34,8 @@ int main(int argc, char** argv) {
   return 0;
 }
 """
-# What else Open MPI would look for on a real cluster: other transports, and their complaints.
+# These settings keep Open MPI from trying the transports of a real cluster, and from warning about
+# them.
 SETTINGS = ("export OMPI_MCA_btl=self,tcp,vader OMPI_MCA_pml=ob1 OMPI_MCA_btl_base_warn_component_"
             "unused=0 OMPI_MCA_btl_vader_single_copy_mechanism=none\n")
 
@@ -80,7 +81,8 @@ def case_from_outside(c):
 
 
 def case_abort(c):
-    """MPI_Abort of one, or its end without MPI_Finalize, ends the others, which wait for it."""
+    """When one rank calls MPI_Abort or ends without MPI_Finalize, the others, which wait for it,
+    are ended."""
     out = run(c, ("-N2", "-n2", "--network=host"), f"srun --mpi=pmix {hello(c)} abort")
     contains(out, "task 1")
     assert re.search(r"^status (5|137|143)$", out, re.M), out

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""A controller whose store was put back to an older copy, or is gone, while newer jobs run on its
-nodes: it notices, ends none of them, and goes on when it is told to. And a store that is damaged.
+"""The controller's store was replaced by an older copy, or is missing, while newer jobs run on the
+nodes: the controller notices it, ends none of them, and goes on when it is told to. Also a store
+that is damaged.
 
 usage: old_store_test.py BIN_DIR [-k CASE] [--keep]
 """
@@ -12,11 +13,11 @@ import sys
 import cluster
 from cluster import alive, contains, equal, wait_for
 
-DAMAGED = 65  # exit status of gantry-ctld
+DAMAGED = 65  # exit status of gantry-ctld for a damaged store
 
 
 def stop_controller(c, how):
-    """Its arguments, for start_controller()."""
+    """Stops the controller with the signal `how`; returns its arguments for start_controller()."""
     pid = c.daemon("ctld")
     if how == signal.SIGKILL:
         return c.kill(pid)
@@ -33,7 +34,7 @@ def start_controller(c, argv):
 
 
 def refuses(c, argv, *needles):
-    """A controller that is started ends with DAMAGED, sooner or later, and says why."""
+    """A controller that is started ends with status DAMAGED, sooner or later, and says why."""
     log = f"{c.top}/daemons.log"
     before = os.path.getsize(log) if os.path.exists(log) else 0
     child = c.spawn(argv)
@@ -50,7 +51,7 @@ def node_line(c, node):
 
 
 def all_nodes_answer(c):
-    """Both nodes have registered with the controller that runs now, however long that takes."""
+    """Waits until both nodes have registered with the controller that runs now."""
     for node in ("node1", "node2"):
         c.ended(c.submit("-w", node, "--wrap=true"), "completed")
 
@@ -59,9 +60,10 @@ def case_an_older_store_is_noticed_and_newer_jobs_run_on(c):
     state, copy = f"{c.state}/ctld", f"{c.top}/copy"
     waits = c.submit("--begin=now+1hour", "--wrap=true")
     argv = stop_controller(c, signal.SIGTERM)
-    shutil.copytree(state, copy)  # what a backup at this moment has
+    shutil.copytree(state, copy)  # a backup at this moment
     start_controller(c, argv)
-    # A node that has not heard of this start could not claim to know more than the copy.
+    # Only a node that has heard of this controller start can prove that it knows more than the
+    # copy.
     all_nodes_answer(c)
     go = f"{c.out}/go"
     newer = c.submit(script=f"while [ ! -e {go} ]; do sleep 0.1; done\necho done\n")
@@ -71,18 +73,19 @@ def case_an_older_store_is_noticed_and_newer_jobs_run_on(c):
     argv = stop_controller(c, signal.SIGKILL)
     shutil.copytree(state, f"{c.top}/true")
 
-    # data.mdb alone is put back: the mark beside it knows better.
+    # Only data.mdb is replaced by the copy: the mark beside it shows that the store is old.
     shutil.copy(f"{copy}/data.mdb", f"{state}/data.mdb")
     refuses(c, argv, "is older than what is known of it", "--accept-old-store")
-    # It is gone.
+    # data.mdb is missing.
     os.remove(f"{state}/data.mdb")
     refuses(c, argv, "is older than what is known of it")
-    # The whole directory is put back: the nodes know better.
+    # The whole directory is replaced by the copy: the nodes show that the store is old.
     shutil.rmtree(state)
     shutil.copytree(copy, state)
     refuses(c, argv, "is older than what is known of it", "node1: it has heard of controller start",
             "node2: it has heard of controller start")
-    refuses(c, argv, "is older than what is known of it")  # from now on at once
+    # the second time the controller knows it at once
+    refuses(c, argv, "is older than what is known of it")
     assert alive(shim), "the newer job was ended"
 
     done = c.root(["gantry-ctld", "--config", f"{c.state}/gantry.yaml", "--accept-old-store"])
@@ -93,8 +96,8 @@ def case_an_older_store_is_noticed_and_newer_jobs_run_on(c):
     contains(c.queue_line(waits), "JobHeldAdmin", "the job that waited when the copy was made")
     fresh = c.submit("--wrap=true")
     assert fresh > newer + 10_000, f"job {fresh} after job {newer}"
-    c.ended(fresh, "completed")  # on the other node
-    # A restart does not forget them.
+    c.ended(fresh, "completed")  # it runs on the other node
+    # After a restart the newer attempts are still known.
     start_controller(c, stop_controller(c, signal.SIGKILL))
     wait_for("the node again", lambda: "newer" in node_line(c, node))
     assert alive(shim), "the newer job was ended"
@@ -112,7 +115,7 @@ def case_a_start_that_the_copy_has_unconfirmed_is_not_repeated(c):
     all_nodes_answer(c)
     try:
         for pid in noded:
-            os.kill(pid, signal.SIGSTOP)  # they confirm nothing
+            os.kill(pid, signal.SIGSTOP)  # the node daemons now confirm nothing
         jobs = [c.submit("--no-requeue", "-w", node, script=f"echo again >> {ran}.{node}\n")
                 for node in ("node1", "node2")]
         for job in jobs:
@@ -123,7 +126,7 @@ def case_a_start_that_the_copy_has_unconfirmed_is_not_repeated(c):
         for pid in noded:
             os.kill(pid, signal.SIGCONT)
     start_controller(c, argv)
-    for job in jobs:  # and so both nodes have heard of this start
+    for job in jobs:  # both nodes have then heard of this controller start
         c.ended(job, "completed")
     argv = stop_controller(c, signal.SIGKILL)
     shutil.rmtree(state)

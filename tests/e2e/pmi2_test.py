@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """srun --mpi=pmi2: tasks find each other through the PMI servers of the step's nodes, by PMI-1 and
-PMI-2, and so does Debian's MPICH where it is installed.
+PMI-2; so does Debian's MPICH if it is installed.
 
 usage: pmi2_test.py BIN_DIR [-k CASE] [--keep]
 """
@@ -16,7 +16,8 @@ import mpi_test
 from cluster import contains, equal
 
 CLIENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pmi_client.py")
-# Slurm's own client of PMI-2, which has no header in Debian's package of the library alone.
+# This is Slurm's own client of PMI-2. ctypes loads it, because Debian's package of the library has
+# no header.
 LIBRARY = """
 import ctypes, os, sys
 pmi = ctypes.CDLL("libpmi2.so.0")
@@ -48,7 +49,8 @@ def run(c, options, command):
 
 
 def ranks(out, size, mapping, got):
-    """Of the lines that ranks print: where they ran, in the order of ranks."""
+    """Checks the lines that ranks print; returns the nodes on which they ran, in the order of
+    ranks."""
     total = 10 * size * (size - 1) // 2
     found = re.findall(rf"^rank (\d+) of {size} on (\S+) mapping {re.escape(mapping)} got "
                        rf"{re.escape(got)} total {total}$", out, re.M)
@@ -71,7 +73,7 @@ def case_uneven_nodes_and_pieces(c):
 
 
 def case_versions_together_and_twice(c):
-    """Ranks of one step may speak either; each step has values of its own."""
+    """The ranks of one step may use either version; each step has its own values."""
     with open(f"{c.out}/both", "w", encoding="utf-8") as f:
         f.write(f"0 {client(c)} 2\n1 {client(c)} 1\n")
     out = run(c, ("-N1", "-n2"), f"srun --mpi=pmi2 --multi-prog {c.out}/both\n"
@@ -89,7 +91,7 @@ def case_from_outside(c):
 
 
 def case_abort_and_leaving(c):
-    """What one does ends the others, which wait for it, with one message."""
+    """A rank that aborts or leaves ends the others, which wait for it, with one message."""
     wanted = {
         "abort": ("task 1 called abort with status 5: it is enough", "5|137|143"),
         "bad": ("task 1: its PMI request is not understood: hello ? world?", "1|137|143"),
@@ -110,7 +112,7 @@ def case_abort_and_leaving(c):
 
 
 def case_terminal(c):
-    """The socket is beside the terminal."""
+    """With --pty a task has the PMI socket besides the terminal."""
     done = c.as_user(["slurm/srun", "-n1", "--mem=40M", "--mpi=pmi2", "--pty", *client(c).split(),
                       "1"])
     contains(done.stdout, "rank 0 of 1 on node")

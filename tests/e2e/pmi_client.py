@@ -109,7 +109,7 @@ if how and rank == 1:
         sys.exit(0)
     if how == "leave":
         sys.exit(6)
-if how == "split":  # a command in pieces, and two at once
+if how == "split":  # sends a command in pieces, and then two commands at once
     for piece in (b"cmd=put kvsname=", b"x key=split%d val" % rank, b"ue=1"):
         stream.write(piece)
     assert line("")["cmd"] == "put_result"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The configuration read again while jobs run, and tokens that speak for users.
+"""The configuration is read again while jobs run; tokens act for users.
 
 usage: reconfigure_test.py BIN_DIR [-k CASE] [--keep]
 """
@@ -21,7 +21,7 @@ def yaml_of(c):
 
 
 def change(c, find, replace):
-    """Rewrites the configuration; what it was."""
+    """Rewrites the configuration and returns the old text."""
     before = text(yaml_of(c))
     after = re.sub(find, replace, before, count=1, flags=re.M)
     if after == before:
@@ -131,7 +131,7 @@ def case_a_signal_does_the_same_and_triggers_fire(c):
     before = change(c, r"default: true", "default: true, max_time: 3h")
     try:
         os.kill(c.daemon("ctld"), signal.SIGHUP)
-        # Nobody waits here for the new start, so a command may find nobody to talk to for a moment.
+        # After the signal a command may find no controller for a moment, because it starts again.
         listing = ["slurm/sinfo", "-h", "-p", "batch", "-o", "%l"]
         wait_for("the new value", lambda: c.root(listing).stdout.strip() == "3:00:00")
         wait_for("the trigger", lambda: text(fired))
@@ -178,13 +178,13 @@ def with_token(c, token, *command):
 def case_tokens(c):
     member, other = c.users
     token = jwt(c, "lifespan=600")
-    # Whoever shows it is its user.
+    # A token acts for its user, whoever shows it.
     job = slurm(c, "sbatch", "--parsable", "--hold", "--wrap=true", user=other,
                 env={"SLURM_JWT": token}).stdout.strip()
     equal(ok(c, "squeue", "-h", "-j", job, "-o", "%u").strip(), member)
     equal(slurm(c, "scancel", job, user=other).returncode, 1)
     equal(slurm(c, "scancel", job, user=other, env={"GANTRY_TOKEN": token}).returncode, 0)
-    # It is not passed on to jobs, which speak for themselves.
+    # The token is not passed on to jobs, which have their own credentials.
     job = slurm(c, "sbatch", "--parsable", MEM, "-o", "%j.out", "--wrap=env; scontrol token; true",
                 env={"SLURM_JWT": token}).stdout.strip()
     c.ended(int(job), "completed")
@@ -193,13 +193,13 @@ def case_tokens(c):
     shown = slurm(c, "srun", MEM, "env", env={"SLURM_JWT": token, "GANTRY_TOKEN": token})
     contains(shown.stdout, "SLURM_PROCID=0")
     equal(token in shown.stdout, False, "the token is in the step's environment")
-    # Of others only administrators make one.
+    # Only administrators can make a token for another user.
     refused = slurm(c, "scontrol", "token", f"username={member}", user=other)
     equal(refused.returncode, 1)
     contains(refused.stderr, "Access/permission denied")
     made = c.root(["gctl", "token", "-u", other, "-t", "10"])
     equal(made.returncode, 0, made.stderr)
-    # No longer than allowed; changed or too old ones are none.
+    # A token that would last too long is not made; a changed or expired token is refused.
     refused = slurm(c, "scontrol", "token", "lifespan=99999999")
     equal(refused.returncode, 1)
     contains(refused.stderr, "controller.max_token_lifetime")
@@ -210,7 +210,7 @@ def case_tokens(c):
     short = jwt(c, "lifespan=1")
     time.sleep(1.1)
     equal(slurm(c, "squeue", env={"SLURM_JWT": short}).returncode, 1)
-    # What it makes holds for no longer than it does, and speaks for nobody else.
+    # A token made with a token ends no later than it, and is for the same user only.
     fresh = jwt(c, "lifespan=60")
     refused = slurm(c, "scontrol", "token", "lifespan=600", env={"SLURM_JWT": fresh})
     equal(refused.returncode, 1, refused.stdout)
@@ -224,7 +224,7 @@ def case_tokens(c):
     refused = with_token(c, admin, "gctl", "key", "add", "root", "0" * 64)
     equal(refused.returncode, 1, refused.stdout)
     contains(refused.stderr, "a token makes nothing that holds when the token does no more")
-    # A new start of the controller knows it still.
+    # A token is still valid after the controller was started again.
     reconfigure(c)
     equal(slurm(c, "squeue", env={"SLURM_JWT": token}).returncode, 0)
 

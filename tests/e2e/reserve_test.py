@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Reservations and maintenance windows, checkpoints, and why a job waits, with a real controller and
-real containers.
+"""Reservations and maintenance windows, checkpoints, and the reasons for which a job waits, with a
+real controller and real containers.
 
 usage: reserve_test.py BIN_DIR [-k CASE] [--keep]
 """
@@ -27,7 +27,7 @@ def case_a_reservation_holds_its_nodes(c):
     made = c.root(["gctl", "reserve", "ci", "-w", first, "-t", "30", "-u", member])
     equal(made.returncode, 0, made.stderr)
     contains(c.as_user(["gctl", "reservations"], user=member).stdout, "ci   active")
-    # Who may not use it does not see it either.
+    # A user who may not use the reservation does not see it either.
     equal("ci " in c.as_user(["gctl", "reservations"], user=other).stdout, False)
     contains(c.root(["ginfo", "-N"]).stdout, "resv")
     refused = c.as_user(["gbatch", "--reservation=ci", "-t", "5", "--wrap=true"], user=other)
@@ -48,9 +48,10 @@ def case_a_reservation_holds_its_nodes(c):
     equal(c.account(inside)["row"]["node_list"], first)
     c.kill_and_restart(c.daemon("ctld"))
     wait_for("the controller", lambda: c.root(["gctl", "ping"]).returncode == 0)
-    since = time.monotonic()  # the new controller has seen nothing yet
+    since = time.monotonic()  # the new controller measures waiting times from here on
     contains(c.root(["gctl", "reservations", "-ho", "%n %N"]).stdout, f"ci {first}")
-    wait_for("a wait that counts", lambda: time.monotonic() > since + 2)  # a second or more
+    # a wait of at least a second is counted
+    wait_for("a wait that counts", lambda: time.monotonic() > since + 2)
     equal(c.root(["gctl", "unreserve", "ci"]).returncode, 0)
     c.ended(outside, "completed")
     waits = c.account(outside)["waits"]
@@ -65,7 +66,7 @@ def case_nothing_runs_into_maintenance(c):
     long = c.submit("-t", "120", "--wrap=true")
     wait_for("the words", lambda: "would run into maintenance window firmware" in
              c.as_user(["gctl", "why", str(long)]).stdout)
-    # The planner knows that a shorter one would start at once.
+    # The planner knows that a shorter job would start at once.
     contains(c.as_user(["gctl", "why", str(long)]).stdout, "--time=0:15:00: at once")
     short = c.submit("-t", "10", "--wrap=true")
     c.ended(short, "completed")
@@ -120,7 +121,7 @@ def case_checkpoints_by_file_and_by_command(c):
     contains(c.root(["gctl", "show", "job", str(job)]).stdout, "LastCheckpoint=")
     open(os.path.join(here, "end"), "w", encoding="utf-8").close()
     c.ended(job, "completed")
-    # Inside a job it speaks of the job itself, over the job's own socket.
+    # Inside a job the command means the job itself, over the job's own socket.
     own = c.submit("--wrap=gctl checkpointed && gctl show job $GANTRY_JOB_ID")
     c.ended(own, "completed")
     contains(c.output(own), "LastCheckpoint=")

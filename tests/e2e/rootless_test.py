@@ -3,7 +3,7 @@
 
 usage: rootless_test.py BIN_DIR [-k CASE] [--keep]
 
-Needs root only to make that user and to remove it.
+The test needs root only to make that user and to remove it.
 """
 import contextlib
 import json
@@ -22,7 +22,8 @@ USER = "gantry-rootless"
 
 
 class UserCluster:
-    """Its commands, all as that user and with nothing of root's environment."""
+    """The cluster of an ordinary user. All its commands run as that user and without root's
+    environment."""
 
     def __init__(self, bin_dir):
         self.programs = Programs(bin_dir)
@@ -68,7 +69,7 @@ class UserCluster:
                 if self.top.encode() in b"\0".join(argv) and alive(pid)]
 
     def clean(self, keep):
-        for pid in self.processes():  # none, unless a case has failed
+        for pid in self.processes():  # there is none unless a case has failed
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         subprocess.run(["userdel", USER], check=False, capture_output=True)
@@ -80,7 +81,7 @@ class UserCluster:
 
 
 def case_up(c):
-    """It comes up with a real container runtime, and says what is off."""
+    """The cluster starts with a real container runtime, and says which protections are off."""
     said = c.as_user("gantry", "up", "--nodes", "2", "--cpus", "1", "--memory", "512M",
                      "--oversubscribe", timeout=120).stdout
     assert re.search(r"Jobs run with (crun|runc) \d", said), said
@@ -90,7 +91,8 @@ def case_up(c):
 
 
 def case_confined(c):
-    """The job is the user's, alone with its processes, without network and capabilities."""
+    """The job runs as the user, sees only its own processes, and has no network and no
+    capabilities."""
     job = c.submit(script="""
         echo user $(id -un) $(id -u)
         echo net $(ls /sys/class/net)
@@ -110,7 +112,7 @@ def case_confined(c):
 
 
 def case_first_commands(c):
-    """gbatch, gqueue, gacct, as the README shows them."""
+    """gbatch, gqueue and gacct work as the README shows them."""
     done = c.as_user("gbatch", "--wait", "-o", "hostname.out", "--wrap", "hostname")
     job = int(re.search(r"Submitted batch job (\d+)", done.stdout).group(1))
     assert re.fullmatch(r"node[12]\n", text(f"{c.top}/hostname.out")), text(f"{c.top}/hostname.out")
@@ -123,7 +125,8 @@ def case_first_commands(c):
 
 
 def case_signal(c):
-    """Without a cgroup, signals find the job by its PID namespace, and nobody else."""
+    """Without a cgroup, a signal finds the processes of the job, and no others, by its PID
+    namespace."""
     job = c.submit(script="trap 'echo got it; exit 7' USR1\necho up\nsleep 300 & wait\n")
     other = c.submit("--wrap=echo up; sleep 300")
     for one in (job, other):
@@ -137,7 +140,7 @@ def case_signal(c):
 
 
 def case_zz_down(c):
-    """Nothing runs on."""
+    """After `gantry down` no process runs."""
     c.submit("--wrap=sleep 300")
     contains(c.as_user("gantry", "down", "--cancel").stdout, "is down")
     wait_for("all processes to go", lambda: not c.processes(), 15)

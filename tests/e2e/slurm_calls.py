@@ -1,4 +1,4 @@
-"""Calling Gantry by Slurm's names, for the tests beside this module."""
+"""Calls Gantry by Slurm's command names, for the tests beside this module."""
 import re
 
 from cluster import text, wait_for
@@ -7,7 +7,7 @@ MEM = "--mem=40M"
 
 
 def slurm(c, *command, **options):
-    """A command by its Slurm name, as the user, with the others on PATH."""
+    """Runs a command by its Slurm name as the user, with the other commands on PATH."""
     env = {"PATH": f"{c.bin}/slurm:{c.env['PATH']}", **options.pop("env", {})}
     return c.as_user([f"slurm/{command[0]}", *command[1:]], env=env, **options)
 
@@ -54,7 +54,7 @@ def answers(c):
 
 
 def make_team(c):
-    """A tenant of the user's with three projects, one of which is another's."""
+    """Makes a tenant for the user with three projects, one of which belongs to another user."""
     with open(f"{c.top}/team.yaml", "w", encoding="utf-8") as f:
         f.write(f"""apiVersion: gantry/v1
 kind: Tenant

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Real clients of Slurm's commands, unchanged, against real daemons and containers; one that is not
-installed is skipped by its name. And what such clients and scripts rely on.
+"""Real clients of Slurm's commands, unchanged, against real daemons and containers. A client that
+is not installed is skipped. Also behaviour on which such clients and scripts rely.
 
 usage: slurm_clients_test.py BIN_DIR [-k CASE] [--keep]
 """
@@ -19,7 +19,8 @@ from slurm_calls import (MEM, answers, cluster_of, in_state, keys, make_team, ok
 
 
 def client(c, command, **options):
-    """A program that is no part of Gantry, as the user, with Slurm's names on its PATH."""
+    """Runs a program that is no part of Gantry, as the user, with Slurm's command names on its
+    PATH."""
     env = dict(c.env, HOME=c.out, USER=c.user, PATH=f"{c.bin}/slurm:{c.env['PATH']}",
                **options.pop("env", {}))
     return subprocess.run(command, env=env, cwd=c.out, capture_output=True, text=True, check=False,
@@ -39,7 +40,8 @@ def partition_of(c):
 
 
 def case_clustershell(c):
-    """Its groups of Slurm, from the example that it brings."""
+    """ClusterShell finds its groups of Slurm nodes, with the example configuration that it
+    brings."""
     example = "/etc/clustershell/groups.conf.d/slurm.conf.example"
     if not installed("nodeset") or not os.path.exists(example):
         return
@@ -64,7 +66,7 @@ def case_clustershell(c):
 
 
 def case_snakemake(c):
-    """`snakemake --slurm`: --wrap, sacct, sacctmgr, sinfo, srun inside of the job."""
+    """`snakemake --slurm` uses --wrap, sacct, sacctmgr, sinfo, and srun inside of the job."""
     if not os.environ.get("GANTRY_LONG"):
         print("  (GANTRY_LONG=1: a minute, as it looks at its jobs so rarely)")
         return
@@ -106,7 +108,8 @@ def case_sort_of_sinfo(c):
 
 
 def case_names_of_nodes(c):
-    """What most scripts of torchrun do for MASTER_ADDR; and programs look for their own name."""
+    """Most scripts of torchrun set MASTER_ADDR in this way; and programs look for their own
+    name."""
     first = "$(scontrol show hostnames $SLURM_JOB_NODELIST | head -n1)"
     job = run_to_end(c, "-N2", "-n2", "--network=host", "-o", "names.out",
                      "--wrap=srun -l getent hosts " + first)
@@ -125,7 +128,8 @@ def variables(text_of):
 
 
 def case_environment_of_steps(c):
-    """Of a step on another node than the script's, and of what srun and salloc ask for themselves."""
+    """Variables of a step on another node than the script's, and of steps that srun and salloc
+    request themselves."""
     run_to_end(c, "-N2", "-n3", "-o", "step.out",
                "--wrap=srun -n3 bash -c '[ $SLURM_PROCID = 2 ] && env; true'")
     step = variables(text(f"{c.out}/step.out"))
@@ -162,7 +166,7 @@ def case_tasks_of_a_waiting_array(c):
 
 
 def case_waiting_jobs_change(c):
-    """What scontrol changes of a waiting job counts when it starts."""
+    """Changes by scontrol to a waiting job take effect when it starts."""
     job = ok(c, "sbatch", "--parsable", "--hold", "--mem=40M", "-o", "%j.out",
              "--wrap=echo $SLURM_CPUS_ON_NODE $SLURM_MEM_PER_NODE $SLURMD_NODENAME").strip()
     ok(c, "scontrol", "update", f"jobid={job}", "CPUsPerTask=2", "MinMemoryNode=60",
@@ -213,7 +217,8 @@ def case_scancel_choices(c):
 
 
 def case_srun_beside(c):
-    """Programs before and behind a step, an allocation at once or not at all, one Ctrl-C."""
+    """Programs before and after a step, an allocation at once or not at all, and a single
+    Ctrl-C."""
     for name in ("before", "behind"):
         os.chmod(script(c, name, f"echo {name} $1 $2\n"), 0o755)
     done = slurm(c, "srun", MEM, f"--prolog={c.out}/before", f"--epilog={c.out}/behind", "echo", "in")
@@ -245,7 +250,7 @@ def case_srun_beside(c):
 
 
 def case_srun_words(c):
-    """--quiet, --relative, --unbuffered and --label, as scripts write them."""
+    """--quiet, --relative, --unbuffered and --label work as scripts write them."""
     path = script(c, "words.sh", """
 echo first $(srun -r 0 -N1 -n1 hostname -s) second $(srun --relative=1 -N1 -n1 sh -c 'echo $SLURMD_NODENAME')
 srun --quiet -N1 -n1 --overlap --unbuffered --label echo said 2>&1
@@ -257,7 +262,7 @@ srun --quiet -N1 -n1 --overlap --unbuffered --label echo said 2>&1
 
 
 def case_iterate(c):
-    """`squeue -i` and `sinfo -i` go on until they are killed, as watchers use them."""
+    """`squeue -i` and `sinfo -i` repeat until they are killed, as watchers use them."""
     for command in (["squeue", "-i", "1"], ["sinfo", "--iterate=1"]):
         watch = client(c, ["timeout", "2.5", *command])
         equal(watch.returncode, 124, watch.stderr)
@@ -265,7 +270,8 @@ def case_iterate(c):
 
 
 def case_suspend(c):
-    """A suspended job makes no progress until it is resumed, whatever is restarted meanwhile."""
+    """A suspended job makes no progress until it is resumed, whichever daemon is restarted
+    meanwhile."""
     ticks = f"{c.out}/ticks"
     path = script(c, "ticks.sh", f"while :; do echo x >> {ticks}; sleep 0.05; done\n")
     job = ok(c, "sbatch", "--parsable", "-N2", "--ntasks-per-node=1", MEM, "-t", "5", "-o",
@@ -302,7 +308,7 @@ def case_suspend(c):
 
 
 def case_forms_of_the_environment(c):
-    """SQUEUE_FORMAT and SINFO_FORMAT are for calls that say nothing of their form."""
+    """SQUEUE_FORMAT and SINFO_FORMAT apply to calls without an option for the format."""
     job = ok(c, "sbatch", "--parsable", MEM, "--wrap", "sleep 60").strip()
     in_state(c, job, "RUNNING")
     env = {"SQUEUE_FORMAT": "%i;", "SQUEUE_FORMAT2": "name", "SQUEUE_STATES": "PD",

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""What a site sets up around its jobs, under Slurm's names, against real daemons: triggers, mail,
-sbcast, licences, projects. The controller is started again with the options that each needs.
+"""Features that a site sets up around its jobs, under Slurm's names, against real daemons:
+triggers, mail, sbcast, licences, projects. The controller is restarted with the options that each
+case needs.
 
 usage: slurm_site_test.py BIN_DIR [-k CASE] [--keep]
 """
@@ -17,7 +18,7 @@ from slurm_calls import MEM, answers, in_state, make_team, ok, script, slurm
 
 
 def restart_with(c, key, value):
-    """The controller, with one more option."""
+    """Restarts the controller with one more option."""
     path = f"{c.state}/gantry.yaml"
     config = text(path)
     assert f"\n  {key}:" not in config, key
@@ -28,7 +29,8 @@ def restart_with(c, key, value):
 
 
 def case_strigger(c):
-    """Programs run by the controller: as the user, once, with a job's id; an operator's for nodes."""
+    """The controller runs a user's trigger once, as the user, with a job's id; operators' triggers
+    are for nodes."""
     told, program = f"{c.out}/told", f"{c.out}/tell"
     script(c, "tell", f"echo $(id -un) $(id -gn) $HOME $PWD $1 $(grep -h ^NoNewPrivs: /proc/self/status) "
            f"$(ls /proc/self/fd | wc -l) >> {told}\n")
@@ -63,7 +65,7 @@ def case_strigger(c):
     gone = slurm(c, "strigger", "--clear", f"--id={later[0]}")
     equal(gone.returncode, 1)
     ok(c, "strigger", "-Q", "--clear", f"--id={later[0]}")
-    # As root, who is an operator: when a node is drained.
+    # Root is an operator, so root's trigger may be for a node that is drained.
     nodes = f"{c.top}/drained"
     with open(f"{c.top}/note", "w", encoding="utf-8") as f:
         f.write(f"#!/bin/sh\necho $(id -u) $1 >> {nodes}\n")
@@ -91,7 +93,8 @@ def case_mail(c):
     contains(show, "MailUser=alice@example.org,bob MailType=BEGIN,END,FAIL")
     wait_for("two letters", lambda: text(box).count("Subject: ") == 2)
     letters = text(box)
-    user = pwd.getpwnam(c.user)  # and not root, whom its configuration may trust with any address
+    # the mail program runs as the user, because it may let root use any sender's address
+    user = pwd.getpwnam(c.user)
     equal(set(re.findall("^As: .*", letters, re.M)), {f"As: {user.pw_uid} {user.pw_gid}"})
     contains(letters, "-i -- alice@example.org bob\nTo: alice@example.org, bob\n")
     assert re.search(rf"^Subject: Slurm Job_id={job} Name=posted Began, Queued time 00:00:\d\d$",
@@ -123,7 +126,7 @@ srun -N2 --ntasks-per-node=1 sh -c 'cmp model.bin /tmp/copy.bin && cmp model.bin
 
 
 def case_licenses(c):
-    """Two of three jobs have a licence each; the third one waits for the first end."""
+    """Two of three jobs have a licence each; the third job waits until one of them ends."""
     path = f"{c.state}/gantry.yaml"
     before = text(path)
     with open(path, "w", encoding="utf-8") as f:
@@ -164,7 +167,7 @@ def case_licenses(c):
 
 
 def case_projects(c):
-    """A user belongs to accounts: only those may be charged."""
+    """A user belongs to accounts and may charge only these."""
     make_team(c)
     held = ["-H", MEM, "-o", "/dev/null", "-p", "team", "--wrap=true"]
     job = ok(c, "sbatch", "--parsable", *held).strip()

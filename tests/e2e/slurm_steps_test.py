@@ -21,7 +21,8 @@ from slurm_calls import MEM, cluster_of, in_state, ok, run_to_end, script, slurm
 
 
 def case_submitit_sacct(c):
-    """Known at once; rows by the header; steps skipped by their dot; pending ranges."""
+    """A job is known at once; rows are found by the header, steps by their dot, pending tasks as
+    ranges."""
     array = ok(c, "sbatch", "--parsable", MEM, "-H", "-a", "0-5%2", "--wrap=true").strip()
     out = ok(c, "sacct", "-o", "JobID,State,NodeList", "--parsable2", "-j", array)
     header, *rows = out.splitlines()
@@ -38,7 +39,7 @@ def case_submitit_sacct(c):
 
 
 def case_workflow_engines_sacct(c):
-    """snakemake 7 and its plugin, parsl, toil, reframe, blahp, ARC."""
+    """The calls of snakemake 7 and its plugin, parsl, toil, reframe, blahp and ARC."""
     name = "uuid-of-snakemake"
     job = run_to_end(c, "-J", name, "--wrap=exit 7")
     equal(ok(c, "sacct", "-P", "-n", "--format=JobIdRaw,State", "-j", job).splitlines()[0],
@@ -68,7 +69,8 @@ def case_workflow_engines_sacct(c):
 
 
 def case_all_fields(c):
-    """aiida asks for every field that --helpformat names; ood for its own with separators."""
+    """aiida asks for every field that --helpformat names; ood asks for its own fields and
+    separators."""
     job = run_to_end(c, "--comment=noted", "--wrap=true")
     fields = [f for f in ok(c, "sacct", "--helpformat").split("\n", 2)[2].split() if f]
     out = ok(c, "sacct", "--format=" + ",".join(fields), "--parsable", f"--jobs={job}").splitlines()
@@ -101,7 +103,8 @@ def case_final_states(c):
 
 
 def case_cancelled_with_its_step(c):
-    """What a cancelled job leaves in its output and in sacct; and a word from outside before."""
+    """A cancelled job leaves a line in its output and a state in sacct; before, a notice reaches
+    its output."""
     out = f"{c.out}/cancelled.out"
     job = ok(c, "sbatch", "--parsable", "-n", "1", MEM, "-o", out, "--wrap",
              "srun -n1 sh -c 'echo begun; exec sleep 300'").strip()
@@ -126,7 +129,7 @@ def case_cancelled_with_its_step(c):
 # ---- steps --------------------------------------------------------------------------------------
 
 def batch_output(c, name, body, *options):
-    """Output of a batch job that ran to its end with 0."""
+    """Returns the output of a batch job that ended with status 0."""
     job = ok(c, "sbatch", "--parsable", MEM, "-o", f"{c.out}/{name}.out", *options,
              script(c, f"{name}.sh", body)).strip()
     wait_for(f"the end of job {job}", lambda: state(c, job) not in
@@ -137,7 +140,8 @@ def batch_output(c, name, body, *options):
 
 
 def case_srun_of_launchers(c):
-    """submitit, parsl, snakemake, HyperQueue, torchx, Open MPI's and MPICH's daemons."""
+    """The calls of submitit, parsl, snakemake, HyperQueue, torchx, and of Open MPI's and MPICH's
+    daemons."""
     out = batch_output(c, "launchers", f"""
 set -e
 srun --unbuffered --output {c.out}/s_%t.out --error {c.out}/s_%t.err bash -c 'echo rank $SLURM_PROCID'
@@ -178,7 +182,8 @@ print(rank, local, size, flush=True)
 
 
 def case_pytorch_style(c):
-    """What torch's init and Lightning read, over nodes x tasks; ranks in block order."""
+    """The variables that torch's init and Lightning read, over nodes x tasks; ranks are in block
+    order."""
     path = f"{c.out}/rank.py"
     with open(path, "w", encoding="utf-8") as f:
         f.write(RANK)
@@ -212,7 +217,8 @@ true
 
 
 def case_exclusive_steps(c):
-    """A step that wants cores of its own waits for them, also when nobody says that they are free."""
+    """A step that needs its own cores waits for them, even if no message says that they are
+    free."""
     out = batch_output(c, "exclusive", """
 await() { i=0; until eval "$1" || [ $i = 600 ]; do sleep 0.1; i=$((i + 1)); done; }
 cd $(mktemp -d)
@@ -266,7 +272,7 @@ def case_srun_outside(c):
 
 
 def case_step_is_cancelled(c):
-    """scancel JOB.STEP ends one step, or signals it; the other one and the job go on."""
+    """scancel JOB.STEP ends or signals one step; the other step and the job go on."""
     out = f"{c.out}/two.out"
     path = script(c, "two.sh", """
 srun -n1 --exact sh -c 'sleep 300' & one=$!
@@ -280,7 +286,7 @@ wait $two; echo two $?
         return sorted(r for r in rows if re.match(r"\d+\.\d+\|RUNNING$", r))
     wait_for("two steps", lambda: len(steps()) == 2 and "there" in text(out))
     equal(ok(c, "scancel", f"{job}.7"), "", "a step that is not there")
-    # Which of the two was the first is chance.
+    # Either of the two steps may have got number 0.
     ok(c, "scancel", "-s", "USR1", f"{job}.0", f"{job}.1")
     wait_for("the answer", lambda: "heard" in text(out))
     wait_for("the ends", lambda: re.search(r"^one 138$", text(out), re.M))
@@ -298,7 +304,7 @@ wait $two; echo two $?
 
 
 def first_lines(process, tasks):
-    """What it prints until it has printed a line of each of the tasks."""
+    """Returns what it prints until it has printed a line of each task."""
     said = ""
     while not all(re.search(rf"^{task}: line", said, re.M) for task in tasks):
         line = process.stdout.readline()
@@ -308,7 +314,7 @@ def first_lines(process, tasks):
 
 
 def case_sattach(c):
-    """A second and a third reader of a step; what they do means nothing to it."""
+    """A second and a third reader attach to a step; what they do has no effect on it."""
     out = f"{c.out}/attached.out"
     path = script(c, "attached.sh", """mkfifo /tmp/silent; exec 3<>/tmp/silent  # no end of input
 srun -n 2 -N 2 -l <&3 bash -c '
@@ -331,7 +337,7 @@ echo ended $?
     both = c.popen(["slurm/sattach", "-l", step], stdin=subprocess.PIPE)
     second = c.popen(["slurm/sattach", "-l", "--output-filter=1", step])
     leaves = c.popen(["slurm/sattach", step])
-    deaf = c.popen(["slurm/sattach", step])  # nobody reads what it prints
+    deaf = c.popen(["slurm/sattach", step])  # a reader whose output is not read
     heard = [first_lines(both, "01"), first_lines(second, "1")]
     leaves.stdout.readline()
     leaves.send_signal(signal.SIGINT)
@@ -361,7 +367,7 @@ echo ended $?
 
 
 def case_sattach_too_slow(c):
-    """One that does not read neither stops the step nor takes anything from its srun."""
+    """A reader that does not read neither stops the step nor takes data from its srun."""
     size = 64 << 20
     path = script(c, "much.sh", f"""srun -n 1 bash -c '
 echo begun; while [ ! -e much ]; do sleep 0.05; done; head -c {size} /dev/zero | tr "\\0" x' > much.out
@@ -404,7 +410,7 @@ def case_salloc(c):
 
 
 def case_tasks_without_nodes(c):
-    """-n alone: as few nodes as hold the tasks."""
+    """With -n alone a job gets the fewest nodes that hold the tasks."""
     done = slurm(c, "salloc", MEM, "-n", "3", "-t", "5", "bash", "-c",
                  "echo $SLURM_JOB_NUM_NODES $SLURM_TASKS_PER_NODE $SLURM_JOB_CPUS_PER_NODE; "
                  "srun -l hostname")
@@ -437,7 +443,8 @@ def environment(printed):
 
 
 def case_environment_outside(c):
-    """srun and salloc on their own tell what sbatch tells; -c only when it is given; srun -v."""
+    """srun and salloc set the same variables as sbatch; that of -c only if it was given; also srun
+    -v."""
     done = slurm(c, "srun", "-v", MEM, "-N2", "-n3", "-t", "5", "-J", "outside", "sh", "-c",
                  "[ $SLURM_PROCID = 2 ] && env")
     contains(done.stderr, "srun: launching StepId=")
@@ -470,7 +477,7 @@ def case_steps_that_are_too_large(c):
 
 
 def case_changes_that_come_too_late(c):
-    """Jobs that run are not held, jobs that have ended are not changed: in Slurm's words."""
+    """Holding a running job or changing an ended one is refused in Slurm's words."""
     job = ok(c, "sbatch", "--parsable", MEM, "--wrap", "sleep 60").strip()
     in_state(c, job, "RUNNING")
     done = slurm(c, "scontrol", "hold", job)

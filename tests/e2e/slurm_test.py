@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What third-party clients of Slurm run, as they run it, against real daemons and containers: each
-case makes the calls of one or more clients with their own lists of options, and reads the answers as
+"""Calls that third-party clients of Slurm make, against real daemons and containers: each case
+makes the calls of one or more clients with their own lists of options, and reads the answers as
 those clients do.
 
 usage: slurm_test.py BIN_DIR [-k CASE] [--keep]
@@ -17,7 +17,8 @@ from slurm_calls import MEM, cluster_of, in_state, keys, ok, script, slurm, stat
 # ---- submission and the queue -------------------------------------------------------------------
 
 def case_submitit(c):
-    """An array with submitit's header; the id by its regular expression, pending ranges, results."""
+    """submitit: an array with its header, the id read by its regular expression, pending ranges,
+    results."""
     path = script(c, "submitit.sh", """
 # Parameters
 #SBATCH --array=0-3%2
@@ -67,7 +68,7 @@ echo $SLURM_JOB_ID; sleep 60
 
 
 def case_parsl(c):
-    """Blank lines between directives; states through squeue with quoted ids."""
+    """parsl: blank lines between directives; states through squeue with quoted ids."""
     path = script(c, "parsl.submit", f"""
 
 #SBATCH --job-name=parsl.block-0
@@ -123,7 +124,7 @@ echo "$HOME $USER $PATH" > psij.env
 
 
 def case_open_ondemand(c):
-    """Script on standard input, --parsable, and 48 fields with separators of its own."""
+    """A script on standard input, --parsable, and 48 fields with the client's own separators."""
     out = ok(c, "sbatch", "-H", "-D", c.out, "-J", "ood", "-o", f"{c.out}/ood.log", "-A", "any",
              "-t", "00:05:00", MEM, "-n", "1", "--export", "NONE", "--parsable",
              input="#!/bin/sh\necho ood\n")
@@ -216,7 +217,7 @@ sleep 60
 
 
 def case_snakemake_7(c):
-    """stderr merged into stdout: nothing else may stand there; the last word is the id."""
+    """stderr is merged into stdout, so nothing else may stand there; the last word is the id."""
     out = ok(c, "sbatch", "-J", "snake", "-o", "logs-%j.log", "--export=ALL", "-t", "5", "--mem",
              "40", "--ntasks=1", "--cpus-per-task=1", "-D", c.out, "--wrap=echo 'a b'")
     job = out.split()[-1]
@@ -240,7 +241,8 @@ def case_snakemake_plugin(c):
 
 
 def case_others_that_poll(c):
-    """clusterfutures, blahp, ARC, rslurm, batchtools, toil, signac-flow, jupyterlab-slurm."""
+    """The calls of clusterfutures, blahp, ARC, rslurm, batchtools, toil, signac-flow and
+    jupyterlab-slurm."""
     job = ok(c, "sbatch", "-J", "poll", MEM, "-o", "/dev/null", "--wrap=exit 0").split()[3]
     in_state(c, job, "COMPLETED")
     equal(ok(c, "squeue", "--noheader", "--format=%i %T", "--jobs", f"{job},999997",
@@ -295,7 +297,7 @@ def case_wait_and_exit_codes(c):
 
 
 def case_signals(c):
-    """B:SIG to the batch shell only, as SkyPilot and ipyparallel send them."""
+    """A signal for the batch shell only, as SkyPilot and ipyparallel send it with B:SIG."""
     job = ok(c, "sbatch", "--parsable", MEM, "-o", f"{c.out}/sig.log", input="""#!/bin/bash
 trap 'echo got; exit 0' USR1
 echo ready
@@ -310,7 +312,7 @@ while :; do sleep 0.1; done
 # ---- scontrol and sinfo -------------------------------------------------------------------------
 
 def case_requeue_from_inside(c):
-    """As submitit does it: `scontrol requeue N` from the job, which keeps its id."""
+    """The job calls `scontrol requeue N` for itself and keeps its id, as with submitit."""
     job = ok(c, "sbatch", "--parsable", "--requeue", "--open-mode=append", MEM, "-o",
              f"{c.out}/requeue.log", input="""#!/bin/bash
 echo run ${SLURM_RESTART_COUNT:-0}
@@ -323,7 +325,7 @@ if [ ${SLURM_RESTART_COUNT:-0} = 0 ]; then scontrol requeue $SLURM_JOB_ID; sleep
 
 
 def case_scontrol_show_job(c):
-    """HyperQueue, covalent, SAGA, ARC, blahp: KEY=VALUE in Slurm's layout."""
+    """HyperQueue, covalent, SAGA, ARC and blahp read KEY=VALUE in Slurm's layout."""
     job = ok(c, "sbatch", "--parsable", "-H", "-J", "shown", "-t", "5", MEM, "-n", "1",
              script(c, "shown.sh", "true\n")).strip()
     out = ok(c, "scontrol", "show", "job", job)
@@ -360,7 +362,8 @@ def case_scontrol_update(c):
 
 
 def case_cluster(c):
-    """snakemake, ood, torchx, SkyPilot, reframe, exporter, ClusterShell, ARC, gpustat."""
+    """The calls of snakemake, ood, torchx, SkyPilot, reframe, exporter, ClusterShell, ARC and
+    gpustat."""
     partitions = ok(c, "sinfo", "-h", "-o", "%P").split()
     default = next(p for p in partitions if p.endswith("*"))[:-1]
     assert default in ok(c, "sinfo", "-h", "-o", "%R").split()
@@ -403,7 +406,7 @@ def case_cluster(c):
 
 
 def case_accounts_and_diagnosis(c):
-    """snakemake, ood and exporters on a cluster without tenants: empty answers are no errors."""
+    """snakemake, ood and exporters on a cluster without tenants: an empty answer is no error."""
     equal(ok(c, "sacctmgr", "-n", "-s", "list", "user", c.user, "format=account%20"), "")
     equal(ok(c, "sacctmgr", "-nP", "show", "users", "withassoc", "format=account,qos", "where",
              f"user={c.user}", f"cluster={cluster_of(c)}"), "")

@@ -32,7 +32,8 @@ def case_ranks_reduce(c):
 
 
 def case_without_network(c):
-    """In containers with loopback only, on one node and on several: the nodes carry the output."""
+    """In containers with loopback only, on one node and on several, the node daemons carry the
+    output."""
     for options, wanted in ((("-n", "2"), {"node1", "node2", "node3", "node4"}), (FOUR, None)):
         job = c.submit(*options, script="grun sh -c 'echo $SLURM_PROCID:$SLURMD_NODENAME'\n"
                                         "echo status $?\nls /sys/class/net\n")
@@ -56,7 +57,8 @@ def case_labels_and_exit_code(c):
 
 
 def case_side_by_side(c):
-    """Two steps at a time in a job of two cores have one each; with --overlap both have the same."""
+    """Two steps at a time in a job of two cores have one core each; with --overlap both have the
+    same."""
     script = """
 see() {
   grun -n 1 $1 sh -c "grep Cpus_allowed_list /proc/self/status; touch $2; i=0
@@ -108,7 +110,7 @@ def case_galloc(c):
 
 
 def case_kill_on_bad_exit(c):
-    """With -K the first failure ends the others; without it they go on."""
+    """With -K the first failure ends the other tasks; without it they go on."""
     body = "'if [ $SLURM_PROCID = 3 ]; then exit 4; fi; exec sleep 300'"
     job = c.submit(*FOUR, script=f"grun -K sh -c {body}\necho status $?\n")
     c.ended(job)
@@ -128,14 +130,15 @@ echo status $?
 
 
 def case_noded_killed(c):
-    """The job and its running step go on, and output arrives, while a node's daemon is away."""
+    """The job and its running step go on, and output arrives, while node daemons are killed."""
     go = f"{c.out}/go"
     job = c.submit(*FOUR, script=f"""
 grun -l sh -c 'echo before; while [ ! -e {go} ]; do sleep 0.1; done; echo after'
 echo status $?
 """)
     wait_for("eight lines", lambda: c.output(job).count(": before") == 8)
-    victims = [c.daemon("node1"), c.daemon("node3")]  # the batch script's node, and another
+    # the node of the batch script, and another one
+    victims = [c.daemon("node1"), c.daemon("node3")]
     arguments = [c.kill(pid) for pid in victims]
     with open(go, "w", encoding="utf-8"):
         pass
@@ -148,7 +151,7 @@ echo status $?
 
 
 def case_shim_killed(c):
-    """The job ends, and accounts and gctl name the node and the cause."""
+    """The job ends, and gacct and gctl name the node and the cause."""
     job = c.submit(*FOUR, "--no-requeue", script="grun sh -c 'echo up; exec sleep 300'\n")
     wait_for("eight lines", lambda: c.output(job).count("up") == 8)
     shims = c.shims("node3", job)

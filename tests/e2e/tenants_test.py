@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tenants with a real controller: documents and manifests, onboarding, quota that holds and refuses,
-roles, history, rollback, a controller that dies, offboarding.
+"""Tenants with a real controller: documents and manifests, onboarding, quota that limits and
+refuses, roles, history, rollback, a killed controller, offboarding.
 
 usage: tenants_test.py BIN_DIR [-k CASE] [--keep]
 """
@@ -69,7 +69,7 @@ def case_a_mistake_applies_nothing(c):
              "standard input:8:14: quota.gpu: \"lots\" is not a number of GPUs")
     contains(gtenant(c, "apply", "-y", "-f", "-", text=tenant("lone", "cohort: none\n"), status=1),
              "standard input:4:9: Tenant lone: cohort: there is no Cohort `none`")
-    # A queue of this name is in the cluster's configuration.
+    # The cluster's configuration has a queue of this name.
     contains(gtenant(c, "apply", "-y", "-f", "-", text=tenant("batch", ""), status=1),
              "the cluster's configuration has a partition of this name")
     equal(revision(c), before, "revision")
@@ -85,7 +85,7 @@ def case_manifests_of_kubernetes_and_kueue(c):
                  "0 to create, 0 to change, 0 to remove")
     contains(gtenant(c, "quota", "fraud"), "gpu-a100")
     contains(gtenant(c, "list"), "fraud-detection")
-    # What is exported is the same again.
+    # Exported documents change nothing when they are applied again.
     folder = f"{c.top}/exported"
     gtenant(c, "export", "-d", folder)
     contains(gtenant(c, "apply", "-y", "--prune", "-f", folder), "0 to create, 0 to change, 0 to remove")
@@ -103,7 +103,8 @@ def case_onboarding_quota_and_offboarding(c):
     first = c.submit("-p", "team", "-c1", "--wrap=sleep 600", user=member)
     c.running(first)
     second = c.submit("-p", "team", "-c1", "--wrap=sleep 600", user=member)
-    # Without a cohort of its own it is in that of all such tenants, where nobody lends it anything.
+    # A tenant without a cohort is in the common one of all such tenants, which lend it nothing
+    # here.
     wait_for("the reason", lambda: "CohortQuota" in c.queue_line(second))
     never = c.as_user(["gbatch", "-p", "team", "-c2", "--mem=40M", "--wrap=true"], user=member)
     equal(never.returncode, 1, never.stdout)
@@ -120,7 +121,7 @@ def case_onboarding_quota_and_offboarding(c):
     equal("team" in c.as_user(["gtenant", "list"], user=stranger).stdout, False, "a stranger's list")
     denied = c.as_user(["gtenant", "create", "mine", "--cpus", "1", "--yes"], user=member)
     equal(denied.returncode, 1, denied.stdout)
-    # Less quota than is used: said before, and nothing is ended.
+    # Less quota than is used: the plan says so, and no job is ended.
     with_less = gtenant(c, "get", "tenant", "team").replace("cpu: 1\n", "cpu: 0.5\n")
     contains(gtenant(c, "apply", "-n", "-f", "-", text=with_less), "! team holds 1 cpu and could hold 0.5")
     gtenant(c, "delete", "tenant", "team", "--yes", status=1)
@@ -140,7 +141,7 @@ def case_onboarding_quota_and_offboarding(c):
 
 
 def case_classes_of_jobs(c):
-    """A job names its class; who may name which is the tenant's; gprio shows the order."""
+    """A job names its class; the tenant decides who may name which class; gprio shows the order."""
     member = c.users[0]
     text = tenant("ranked", f"quota: {{cpu: 1}}\nroles: {{user: {{users: [{member}]}}}}\n"
                   "allowed_classes: [normal, best-effort]\nclasses: {nightly: 5}\n")
@@ -166,7 +167,7 @@ def case_classes_of_jobs(c):
 
 
 def case_a_person_at_a_terminal(c):
-    """Bars in gtenant quota, and the question before a plan is applied."""
+    """The bars of gtenant quota, and the question before a plan is applied."""
     gtenant(c, "create", "bars", "--cpus", "2", "--yes")
 
     def at_terminal(words, answer=""):
@@ -179,7 +180,7 @@ def case_a_person_at_a_terminal(c):
             try:
                 while more := os.read(ours, 65536):
                     said += more
-            except OSError:  # the other end is closed
+            except OSError:  # the other end of the terminal is closed
                 pass
             status = process.wait(timeout=60)
         os.close(ours)
@@ -201,7 +202,7 @@ def sacctmgr(c, *words, status=0):
 
 
 def case_sacctmgr_changes(c):
-    """Accounts and users by Slurm's command; its file, written, and read into an empty place."""
+    """Accounts and users by sacctmgr; its file is written, and read into an empty cluster."""
     user = c.users[0]
     contains(sacctmgr(c, "-i", "add", "account", "physics", "description=all of it"),
              " Adding Account(s)\n  physics\n")
@@ -244,7 +245,7 @@ def qos_row(c, name, fields):
 
 
 def case_sacctmgr_qos(c):
-    """Priority classes by Slurm's command, given to an account, used by jobs, and taken away."""
+    """Priority classes by sacctmgr: made, given to an account, used by jobs, and removed."""
     equal(sacctmgr(c, "-nP", "list", "qos", "format=name,priority,preempt"),
           "best-effort|100|\nnormal|500|\nproduction-critical|1000|best-effort,normal\n")
     contains(sacctmgr(c, "add", "qos", "high", "Priority=800"),

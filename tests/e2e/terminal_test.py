@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""srun --pty in a real terminal (tmux), and output that is larger than anyone's memory.
+"""srun --pty in a real terminal (tmux), and output that is larger than any daemon's memory.
 
 usage: terminal_test.py BIN_DIR [-k CASE] [--keep]
-GANTRY_LONG=1: a gigabyte of output instead of 64 MB.
+GANTRY_LONG=1 makes a gigabyte of output instead of 64 MB.
 """
 import contextlib
 import itertools
@@ -19,15 +19,15 @@ from cluster import contains, equal, text, wait_for
 
 MEM = "--mem=60M"
 SIZE = (1 << 30) if os.environ.get("GANTRY_LONG") else (64 << 20)
-LARGEST = 50_000_000  # bytes resident in any daemon
+LARGEST = 50_000_000  # the most resident bytes that any daemon may have
 
 
 class Terminal:
-    """A shell of a user in a window of tmux, 100 by 30; ended by `with`."""
+    """A user's shell in a window of tmux, 100 columns by 30 lines; `with` ends it."""
     numbers = itertools.count()
 
     def __init__(self, c):
-        # A socket of its own: the server before may still be on its way out.
+        # Each window has its own socket, because the previous server may still be ending.
         self.c, self.socket = c, f"{c.out}/tmux.{next(self.numbers)}.sock"
         self.tmux("-f", "/dev/null", "new-session", "-d", "-x", "100", "-y", "30",
                   "exec bash --norc --noprofile")
@@ -82,7 +82,7 @@ def open_shell(terminal, command="srun -n1 -t 5 " + MEM):
 
 
 def try_shell(terminal):
-    """What a shell's user does: names, sizes, Ctrl-C, Ctrl-Z, its exit status."""
+    """The commands and keys of a user in a shell: names, sizes, Ctrl-C, Ctrl-Z, the exit status."""
     terminal.line("tty; stty size; echo $TERM $SLURM_PTY_WIN_COL; [ -t 0 ] && [ -t 1 ] && echo both")
     terminal.shows(r"^/dev/pts/\d+$")
     terminal.shows(r"^30 100$")
@@ -131,7 +131,8 @@ def case_shell_in_salloc(c):
 
 
 def case_second_task(c):
-    """Task 0 has the terminal; the others say nothing, and their status counts all the same."""
+    """Task 0 has the terminal; the output of the others is not shown, but their exit status
+    counts."""
     with Terminal(c) as terminal:
         terminal.line(f"srun -n2 -t 5 {MEM} --pty bash -c 'echo task $SLURM_PROCID of two; "
                       "exit $((SLURM_PROCID * 4))'; echo status $?")
@@ -141,7 +142,7 @@ def case_second_task(c):
 
 
 def case_hang_up(c):
-    """The window is closed: the step ends, and so does its allocation."""
+    """When the window is closed the step ends, and so does its allocation."""
     with Terminal(c) as terminal:
         open_shell(terminal, f"srun -J hangup -n1 -t 5 {MEM}")
         terminal.line("sleep 1000")
@@ -173,7 +174,7 @@ for _ in range(int(sys.argv[1]) // len(block)):
 
 
 class Sizes(threading.Thread):
-    """The largest resident sizes of the cluster's daemons and shims while it runs."""
+    """The largest resident size of each of the cluster's daemons and shims while it runs."""
 
     def __init__(self, c):
         super().__init__(daemon=True)
@@ -207,7 +208,7 @@ def writer(c):
 
 
 def case_much_output(c):
-    """Whole, though its reader is slow, and in nobody's memory but the pipes'."""
+    """The output is complete although its reader is slow, and only pipes hold it."""
     sizes = Sizes(c)
     sizes.start()
     with c.popen(["slurm/srun", "-n1", MEM, "python3", writer(c), str(SIZE)]) as srun:
@@ -217,7 +218,8 @@ def case_much_output(c):
             sums.update(chunk)
             count += len(chunk)
             if count == 8 << 20:
-                time.sleep(3)  # whoever does not wait for the reader has the rest in memory by then
+                # a daemon that does not wait for the reader has the rest in memory by then
+                time.sleep(3)
     sizes.check()
     wanted = hashlib.sha256()
     for _ in range(SIZE // len(PATTERN)):
@@ -227,7 +229,7 @@ def case_much_output(c):
 
 
 def case_much_output_inside(c):
-    """The same from two tasks on two nodes, inside of a container without a network."""
+    """The same output from two tasks on two nodes, inside of a container without a network."""
     sizes = Sizes(c)
     sizes.start()
     job = c.submit("-N2", "-n2", "-t", "10:00", script=f"""

@@ -1,4 +1,5 @@
-// Credentials and keys as text: never accepted unless signed, never a crash.
+// Fuzzes credentials and keys in text form: no text is accepted unless it is signed, and none
+// crashes the reader.
 #include <cstdint>
 
 #include "common/assert.h"

@@ -1,5 +1,6 @@
-// What noded/gpu reads from outside: CDI files, what a discovery command prints, stored series,
-// lines of the kernel's log, and the kernel's lists of device numbers. The first byte says which.
+// Fuzzes what noded/gpu reads from outside: CDI files, the output of a discovery command, stored
+// series, lines of the kernel's log, and the kernel's lists of device numbers. The first byte
+// selects one of them.
 #include "common/assert.h"
 #include "noded/gpu/cdi.h"
 #include "noded/gpu/generic.h"

@@ -1,4 +1,4 @@
-// The framing of a job's socket from hostile bytes: however they are cut, the same messages come
+// Fuzzes the framing of a job's socket: in whatever pieces the bytes arrive, the same messages come
 // out, up to the same refusal.
 #include <cstdint>
 
@@ -9,7 +9,7 @@ using gantry::net::StreamFrames;
 
 namespace {
 
-// What comes out, as bytes again; `step` bytes are fed at a time.
+// Feeds `step` bytes at a time and returns the messages that came out, encoded again.
 std::string through(std::string_view bytes, std::size_t step) {
   StreamFrames frames;
   std::string out;

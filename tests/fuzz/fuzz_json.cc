@@ -1,5 +1,5 @@
-// JSON from outside into the structs that take it. What is read must write, and read to the same
-// (but doubles, whose last bit may differ).
+// Fuzzes the reading of JSON into our structs. What was read can be written, and reads back as the
+// same value (doubles are left out, because their last bit may differ).
 #include <cstdint>
 
 #include "common/assert.h"

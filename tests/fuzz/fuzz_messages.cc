@@ -1,5 +1,5 @@
-// Every message of messages.def from bytes that anyone may send: header, then body. What decodes
-// must encode again, and decode to the same bytes.
+// Fuzzes every message of messages.def with header and body. A body that decodes can be encoded
+// again, and decodes to the same bytes.
 #include <cstdint>
 #include <cstdlib>
 
@@ -39,7 +39,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   const auto header = gantry::net::decode_header(bytes.substr(0, gantry::net::kHeaderBytes));
   if (!header) return 0;
-  // One byte of type, so that the fuzzer finds the numbers soon.
+  // Only one byte of the type is used, so that the fuzzer finds the valid numbers soon.
   gantry::dispatch(header->type & 0xff, bytes.substr(gantry::net::kHeaderBytes));
   return 0;
 }

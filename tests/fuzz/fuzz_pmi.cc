@@ -1,5 +1,5 @@
-// What tasks and other nodes say to the PMI server of a step: whatever it is, it is answered, or
-// its sender is hung up on with one message, and values read back as they were put.
+// Fuzzes what tasks and other nodes send to the PMI server of a step: each input is answered, or
+// its connection is closed with one message; and values read back as they were put.
 #include <algorithm>
 #include <cstdint>
 
@@ -37,7 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (reply.bytes().size() > pmi2::kMaxCommand) return 0;
   if (std::any_of(command.values.begin(), command.values.end(),
                   [](const auto& pair) { return pair.first.find(';') != std::string::npos; }))
-    return 0;  // a key is not escaped, as it has none
+    return 0;  // A key with ';' cannot be written, because the protocol has no way to escape it.
   GANTRY_ASSERT(pmi2::take(pmi2::Version::v2, reply.bytes(), at, again) == pmi2::Taken::command,
                 "what was read can be said");
   GANTRY_ASSERT(again.values == command.values, "it reads back");

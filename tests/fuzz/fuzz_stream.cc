@@ -1,5 +1,6 @@
-// SecureStream from hostile bytes, as dialler and as listener, and its ticket reader. Also a proper
-// peer whose bytes are overwritten somewhere: nothing but what it sent may come out.
+// Fuzzes SecureStream as dialler and as listener, and the reader of its ticket. Also lets a proper
+// peer's bytes be overwritten somewhere: the receiver may then see only data that the peer really
+// sent.
 #include <cstdint>
 
 #include "common/assert.h"

@@ -1,5 +1,5 @@
-// Documents and manifests as anyone may write them: what is accepted can be written and read again
-// as the same, and what is not has an error with a place.
+// Fuzzes documents and manifests: what is accepted can be written and reads back as the same, and
+// what is refused has an error with its place.
 #include "common/assert.h"
 #include "config/tenancy/load.h"
 #include "config/tenancy/write.h"

@@ -1,6 +1,5 @@
-// The handshake and frame parser, of the client against a server that says anything and of the
-// server against such a peer: once byte by byte of a cut, once whole; both must come to the same
-// end.
+// Fuzzes the handshake and the frame parser of ZMTP, as client and as server. The same bytes are
+// fed once in pieces and once whole; both must come to the same end.
 #include <sodium.h>
 
 #include <cstdint>
@@ -12,7 +11,7 @@
 
 namespace {
 
-// Fixed, so that a crash can be reproduced.
+// The keys are fixed, so that a crash can be reproduced.
 const gantry::net::KeyPair& keys() {
   static const gantry::net::KeyPair pair = [] {
     gantry::net::KeyPair p;
@@ -45,7 +44,7 @@ void feed_twice(Engine whole, Engine pieces, std::string_view start, std::string
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-  // Half of the inputs start behind a proper greeting.
+  // For half of the inputs the fuzzed bytes follow a valid greeting.
   std::string start;
   if (size > 0 && data[0] % 2 == 1)
     start = std::string("\xff\0\0\0\0\0\0\0\x01\x7f\x03\x01", 12) + "CURVE" + std::string(47, '\0');

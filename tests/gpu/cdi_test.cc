@@ -83,7 +83,7 @@ std::string why_not(const std::string& json) {
   return parsed ? "" : parsed.error().message;
 }
 
-TEST_CASE("what nvidia-ctk generates") {
+TEST_CASE("a specification that nvidia-ctk generated is read") {
   const auto parsed = parse_cdi(kNvidia, "nvidia.yaml");
   INFO((parsed ? "" : parsed.error().message));
   REQUIRE(parsed);
@@ -98,7 +98,7 @@ TEST_CASE("what nvidia-ctk generates") {
   CHECK(parsed->edits.hooks.at(0).args.size() == 4);
 }
 
-TEST_CASE("JSON says the same as YAML") {
+TEST_CASE("a specification in JSON is read like one in YAML") {
   const auto json = parse_cdi(
       R"({"cdiVersion": "1.1.0", "kind": "acme.com/fpga", "annotations": {"a": "b"},
           "containerEdits": {"additionalGids": [44, 0]},
@@ -113,7 +113,7 @@ TEST_CASE("JSON says the same as YAML") {
   CHECK(json->edits.gids == std::vector<std::uint32_t>{44});
 }
 
-TEST_CASE("what is refused, by name") {
+TEST_CASE("an error names the field that is refused") {
   const std::string env = R"({"env": ["A=1"]})";
   CHECK(why_not(spec("0.5.0", env)).empty());
   CHECK(why_not(spec("0.5.0", env, "acme.com")) ==
@@ -152,7 +152,7 @@ TEST_CASE("what is refused, by name") {
   CHECK_FALSE(why_not("").empty());
 }
 
-TEST_CASE("devices of a folder, merged") {
+TEST_CASE("the devices of a folder are merged, with the common edits once") {
   const Folder folder;
   folder.write("nvidia.yaml", kNvidia);
   folder.write("notes.txt", "not a specification");
@@ -167,14 +167,14 @@ TEST_CASE("devices of a folder, merged") {
   CHECK(nodes == std::vector<std::string>{"/dev/nvidiactl", "/dev/nvidia-uvm",
                                           "/dev/nvidia-caps/nvidia-cap12", "/dev/nvidia0"});
   CHECK(merged->hooks.size() == 1);
-  CHECK(merged->mounts.front().container == "/usr");  // stands before the mounts in it
+  CHECK(merged->mounts.front().container == "/usr");  // it stands before the mounts inside of it
   CHECK(merge_cdi(registry, std::vector<std::string>{"nvidia.com/gpu=7"}).error().message ==
         "no CDI device nvidia.com/gpu=7: there are 0, 0:1, all");
   CHECK(merge_cdi(registry, std::vector<std::string>{"amd.com/gpu=7"}).error().message ==
         "no CDI device amd.com/gpu=7: there is no specification of this kind");
 }
 
-TEST_CASE("what would join tenants or choose devices is left out") {
+TEST_CASE("edits that would let tenants meet or choose devices are left out") {
   const Folder folder;
   folder.write("nvidia.yaml", kNvidia);
   const CdiRegistry registry = read_cdi(std::vector<std::string>{folder.path});
@@ -189,7 +189,8 @@ TEST_CASE("what would join tenants or choose devices is left out") {
   CHECK(fit_for_job(*merged, CdiNodes::kept).nodes.size() == 3);
 }
 
-TEST_CASE("a later folder wins; twice in one folder is an error of who asks for it") {
+TEST_CASE(
+    "a later folder overrides an earlier one; a name twice in one folder is an error when used") {
   const Folder fixed, made;
   fixed.write("a.json", spec("1.1.0", R"({"env": ["FROM=fixed"]})"));
   fixed.write("b.json", spec("1.1.0", R"({"env": ["FROM=b"]})", "acme.com/fpga", "b"));

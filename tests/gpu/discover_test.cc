@@ -1,5 +1,5 @@
-// Tests discovery against the stand-in driver: which GPUs there are, in which order, into what they
-// can be cut, and what is said if there is none or something does not answer.
+// Tests discovery against the stand-in driver: which GPUs there are, in which order, into which
+// slices they can be cut, and the reason if there is none or if one does not answer.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ const MigProfile& profile_named(const MigGeometry& geometry, std::string_view na
   return geometry.profiles.front();
 }
 
-TEST_CASE("names of models") {
+TEST_CASE("a GPU's model is derived from the name that the driver gives") {
   CHECK(model_of("NVIDIA H100 80GB HBM3") == "h100");
   CHECK(model_of("NVIDIA H100 PCIe") == "h100");
   CHECK(model_of("NVIDIA H200 NVL") == "h200");
@@ -41,7 +41,7 @@ TEST_CASE("names of models") {
   CHECK(model_of("") == "gpu");
 }
 
-TEST_CASE("eight H100") {
+TEST_CASE("all properties of eight H100 are found") {
   FakeNode node(R"([{"model": "h100", "count": 8, "mig": true}])");
   node.open();
   const Discovery found = node.look();
@@ -82,7 +82,7 @@ TEST_CASE("eight H100") {
   CHECK(profile_named(geometry, "1g.20gb").starts == std::vector<std::uint32_t>{0, 2, 4, 6});
 }
 
-TEST_CASE("models of a mixed node, and links of a mesh") {
+TEST_CASE("a node with several models reports each model, and the links of a mesh") {
   FakeNode node(R"([{"model": "v100", "count": 4, "links": "mesh"}, {"model": "t4"},
                     {"model": "a30", "links": "none", "mig": true}])");
   node.open();
@@ -111,14 +111,14 @@ TEST_CASE("two sizes of one model have a geometry each") {
   CHECK(found.warnings.size() == 1);
 }
 
-TEST_CASE("an old driver: older names, no names of profiles") {
+TEST_CASE("a driver with only old function names, and without names of profiles, is usable") {
   FakeNode node(R"([{"model": "h200", "count": 2, "mig": true}])", "old");
   node.control("make 0 9@4");
   node.open();
   const Discovery found = node.look();
   CHECK(found.warnings == std::vector<std::string>{});
   REQUIRE(found.inventory.gpus.size() == 2);
-  CHECK(found.inventory.gpus[0].numa == 0);  // from the kernel
+  CHECK(found.inventory.gpus[0].numa == 0);  // read from the kernel's files
   REQUIRE(found.inventory.geometries.size() == 1);
   std::vector<std::string> names;
   for (const MigProfile& one : found.inventory.geometries[0].profiles) names.push_back(one.name);
@@ -130,16 +130,16 @@ TEST_CASE("an old driver: older names, no names of profiles") {
 
 TEST_CASE("slices made by hand are found, incomplete ones are named") {
   FakeNode node(R"([{"model": "h100", "count": 1, "mig": true}])");
-  node.control("make 0 9@4");     // a whole slice
-  node.control("make 0 14@0 1");  // has only half of its compute slices
-  node.control("make 0 19@2 0");  // has no compute instance
+  node.control("make 0 9@4");     // a complete slice
+  node.control("make 0 14@0 1");  // it has only half of its compute slices
+  node.control("make 0 19@2 0");  // it has no compute instance
   node.open();
   const Discovery found = node.look();
   const GpuDevice& gpu = found.inventory.gpus.at(0);
   REQUIRE(gpu.slices.size() == 1);
   CHECK(gpu.slices[0].profile == 9);
   CHECK(gpu.slices[0].start == 4);
-  CHECK(gpu.slices[0].gpu_instance == 1);  // numbered as on hardware
+  CHECK(gpu.slices[0].gpu_instance == 1);  // ids are given as on hardware
   CHECK(gpu.slices[0].compute_instance == 0);
   CHECK(gpu.slices[0].uuid.starts_with("MIG-"));
   REQUIRE(found.warnings.size() == 2);
@@ -148,7 +148,7 @@ TEST_CASE("slices made by hand are found, incomplete ones are named") {
   CHECK(found.warnings[1].find("1g.10gb at 2) has no compute instance") != std::string::npos);
 }
 
-TEST_CASE("a pending change of the MIG mode is told") {
+TEST_CASE("a pending change of the MIG mode is reported") {
   FakeNode node(R"([{"model": "a100", "count": 1}])");
   CHECK(node.control("mig 0 on") == "the GPU has to be reset\n");
   node.open();
@@ -160,7 +160,7 @@ TEST_CASE("a pending change of the MIG mode is told") {
   CHECK(node.look().inventory.gpus.at(0).mig);
 }
 
-TEST_CASE("one GPU that does not answer hides no other") {
+TEST_CASE("one GPU that does not answer does not hide the others") {
   FakeNode node(R"([{"model": "h100", "count": 4}])");
   node.control("lost 1");
   node.open();
@@ -175,7 +175,7 @@ TEST_CASE("one GPU that does not answer hides no other") {
   CHECK(node.look().inventory.why_none == "none of the driver's 4 GPUs answers");
 }
 
-TEST_CASE("what a GPU does not support is left out, not the GPU") {
+TEST_CASE("if a GPU does not support a query, only that property is left out") {
   FakeNode node(R"([{"model": "h100", "count": 2}])");
   node.control("fail nvmlDeviceGetMemoryInfo_v2 3");
   node.control("fail nvmlDeviceGetMemoryInfo 3");
@@ -188,7 +188,7 @@ TEST_CASE("what a GPU does not support is left out, not the GPU") {
   CHECK(found.inventory.geometries.empty());
 }
 
-TEST_CASE("no driver, no GPUs: why") {
+TEST_CASE("without a driver or GPUs the reason is given") {
   const auto missing = Nvml::open("libnvidia-ml.so.nowhere");
   REQUIRE_FALSE(missing);
   CHECK(no_gpus(missing.error()).why_none == "libnvidia-ml.so.nowhere not found");
@@ -213,7 +213,7 @@ TEST_CASE("no driver, no GPUs: why") {
   CHECK(unloaded.error().message == "the NVIDIA driver is not loaded");
 }
 
-TEST_CASE("device files of a GPU and of a slice") {
+TEST_CASE("a GPU and a slice have the device files that the kernel's numbers give") {
   FakeNode node(R"([{"model": "h100", "count": 2, "mig": true}])");
   node.control("make 1 19@6");
   node.open();
@@ -231,14 +231,14 @@ TEST_CASE("device files of a GPU and of a slice") {
   CHECK(*whole == std::vector<DeviceFile>{{"/dev/nvidia2", 195, 2, "rw"}});
   const auto slice = device_files(*numbers, gpu, gpu.slices.at(0));
   REQUIRE(slice);
-  const std::uint32_t cap = 3 + 135 * 2 + 9 * 13;  // GPU instance 13 is the one at 6
+  const std::uint32_t cap = 3 + 135 * 2 + 9 * 13;  // the instance at place 6 is GPU instance 13
   CHECK(*slice == std::vector<DeviceFile>{
                       {"/dev/nvidia2", 195, 2, "rw"},
                       {fmt::format("/dev/nvidia-caps/nvidia-cap{}", cap), 511, cap, "r"},
                       {fmt::format("/dev/nvidia-caps/nvidia-cap{}", cap + 1), 511, cap + 1, "r"}});
 }
 
-TEST_CASE("device numbers: what is missing is named") {
+TEST_CASE("an error names the device number that the kernel's lists lack") {
   const auto none = parse_device_numbers("Block devices:\n195 nvidia\n", "");
   REQUIRE_FALSE(common_device_files(none));
   CHECK(common_device_files(none).error().message.find("kernel module is not loaded") !=
@@ -259,9 +259,10 @@ TEST_CASE("device numbers: what is missing is named") {
         "/proc/driver/nvidia-caps/mig-minors has no gpu0/gi2/access");
 }
 
-TEST_CASE("wanted slices against those that are there") {
+TEST_CASE("wanted slices are compared with existing ones by UUID") {
   const MigSlice a{19, 0, 7, 0, "MIG-a"}, b{19, 1, 8, 0, "MIG-b"}, c{9, 4, 1, 0, "MIG-c"};
-  MigSlice b_again = b;  // in the same place, but made anew: not the slice that was wanted
+  // this slice has the same place, but was made anew, so it is not the wanted one
+  MigSlice b_again = b;
   b_again.uuid = "MIG-x";
   const Difference diff = reconcile({a, b}, {a, b_again, c});
   CHECK(diff.kept == std::vector<MigSlice>{a});
@@ -269,7 +270,7 @@ TEST_CASE("wanted slices against those that are there") {
   CHECK(diff.foreign == std::vector<MigSlice>{b_again, c});
 }
 
-TEST_CASE("ten thousand GPUs") {
+TEST_CASE("ten thousand GPUs can be listed") {
   FakeNode node(R"([{"model": "h100", "count": 10000, "mig": true, "links": "none"}])");
   Nvml& nvml = node.open();
   CHECK(nvml.count() == 10'000);

@@ -14,7 +14,7 @@ std::string FakeNode::library(const std::string& folder) {
   char self[4096] = {};
   if (::readlink("/proc/self/exe", self, sizeof self - 1) < 0) return "";
   std::string build = self;
-  for (int i = 0; i < 2; ++i) build.resize(build.rfind('/'));  // <build>/tests/NAME
+  for (int i = 0; i < 2; ++i) build.resize(build.rfind('/'));  // the program is <build>/tests/NAME
   return build + "/nvml/" + (folder.empty() ? "" : folder + "/") + "libnvidia-ml.so.1";
 }
 

@@ -1,6 +1,6 @@
-// A node with the stand-in driver: a folder with fleet.json, the driver's state, and the files that
-// the kernel would show. The library is the one of this test's build, loaded by its path as on a
-// real node.
+// A node with the stand-in driver: a folder with fleet.json, the driver's state, and files as the
+// kernel would show them. The library is the one of this build, loaded by its path as on a real
+// node.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace gantry::gpu {
 
 class FakeNode {
  public:
-  // `gpus`: the value of "gpus" in fleet.json.
+  // `gpus` is the value of "gpus" in fleet.json.
   explicit FakeNode(const std::string& gpus, const std::string& library = "");
   ~FakeNode();
   FakeNode(const FakeNode&) = delete;
@@ -23,9 +23,9 @@ class FakeNode {
   // Runs a command of gantry-fake-gpu; if the command fails, the test fails.
   std::string control(const std::string& line);
   [[nodiscard]] const std::string& dir() const { return dir_; }
-  [[nodiscard]] Roots roots();  // /proc, /sys and /dev as they are at the first call
-  // Opens the driver as the daemon does when it starts; after close() once more, as a restarted
-  // daemon does.
+  [[nodiscard]] Roots roots();  // folders for /proc, /sys and /dev, made at the first call
+  // Opens the driver as the daemon does when it starts. After close() it can be opened again, as by
+  // a restarted daemon.
   Nvml& open();
   void close() { nvml_.reset(); }
   Discovery look() { return discover(*nvml_, roots(), Instant{}); }

@@ -16,7 +16,7 @@ std::string why_not(const std::string& json) {
   return parsed ? "" : parsed.error().message;
 }
 
-TEST_CASE("what a discovery command prints") {
+TEST_CASE("the output of a discovery command is read") {
   const auto found = parse_discovered(
       R"({"resources": [
            {"name": "fpga", "type": "u250", "devices": [
@@ -37,7 +37,7 @@ TEST_CASE("what a discovery command prints") {
   CHECK(parse_discovered(R"({"resources": []})", "x")->empty());
 }
 
-TEST_CASE("what is refused") {
+TEST_CASE("malformed output of a discovery command is refused with the reason") {
   const auto one = [](const std::string& resource) {
     return why_not(R"({"resources": [)" + resource + "]}");
   };
@@ -63,7 +63,7 @@ TEST_CASE("what is refused") {
         std::string::npos);
 }
 
-TEST_CASE("declared and discovered together") {
+TEST_CASE("declared and discovered resources are combined, but none twice") {
   GenericResource declared;
   declared.name = "fpga";
   declared.type = "u250";
@@ -75,7 +75,7 @@ TEST_CASE("declared and discovered together") {
   CHECK(combine({declared}, {discovered}).error().message == "fpga:u250 is given twice");
 }
 
-TEST_CASE("numbers of device files") {
+TEST_CASE("device numbers are read from the device files, and other files are refused") {
   GenericDevice device;
   device.files = {"/dev/null", "/dev/tty"};
   const auto files = device_files(device, Roots{});

@@ -13,7 +13,7 @@
 namespace gantry::node {
 namespace {
 
-TEST_CASE("a driver that does not answer closes idle GPUs and holds up nobody") {
+TEST_CASE("a driver that stops answering closes idle GPUs and does not block the loop") {
   GpuNode n(R"([{"model": "h100", "count": 3}])");
   n.start();
   n.watch();
@@ -37,7 +37,7 @@ TEST_CASE("a driver that does not answer closes idle GPUs and holds up nobody") 
   for (std::uint32_t i = 0; i < 3; ++i) CHECK(n.gpus->inventory().gpus[i].faults.empty());
 }
 
-TEST_CASE("a driver that does not answer when the daemon starts") {
+TEST_CASE("a driver that does not answer when the daemon starts is used as soon as it answers") {
   GpuNode n(R"([{"model": "h100", "count": 2}])");
   n.fake.control("slow nvmlInit_v2 5000 1");
   n.start();
@@ -49,14 +49,15 @@ TEST_CASE("a driver that does not answer when the daemon starts") {
   }));
 }
 
-TEST_CASE("what came to an end while its GPUs were prepared is forgotten") {
+TEST_CASE("a job that ends while its GPUs are prepared is forgotten") {
   GpuNode n(R"([{"model": "h100", "count": 1, "mig": true}])");
   n.start();
   n.watch();
   n.fake.control("slow nvmlDeviceCreateGpuInstanceWithPlacement 300 1");
   n.prepare(kJob, {slice(0, 19, 0, 133)});
   n.gpus->released(kJob);
-  n.prepare(kOther, {slice(0, 9, 0, 464)});  // destroys the slice that no job has
+  // this destroys the slice of the first job, which no job has now
+  n.prepare(kOther, {slice(0, 9, 0, 464)});
   REQUIRE(n.until([&] { return n.prepared.contains(kOther); }));
   INFO((n.prepared.at(kOther) ? "" : n.prepared.at(kOther).error().message));
   CHECK(n.prepared.at(kOther));
@@ -77,7 +78,7 @@ TEST_CASE("slices that were made by hand are used as they are, and no others are
   CHECK(n.gpus->inventory().gpus[0].slices.size() == 1);
 }
 
-TEST_CASE("faults of the time when no daemon ran are found, once") {
+TEST_CASE("faults from the time without a daemon are found in the kernel's log, once") {
   GpuNode n(R"([{"model": "h100", "count": 2, "links": "mesh"}])");
   const auto log = [&](Duration at, std::uint32_t gpu, std::uint32_t xid) {
     std::ofstream(n.fake.dir() + "/dev/kmsg", std::ios::app)
@@ -90,16 +91,16 @@ TEST_CASE("faults of the time when no daemon ran are found, once") {
   n.watch();
   REQUIRE(n.until([&] { return !n.told.empty() && n.told.back().gpus.size() == 2; }));
   const Duration before = runtime::since_boot() - seconds(100);
-  log(before, 0, 48);  // the daemon that runs has handled it
+  log(before, 0, 48);  // the first daemon ran then and has handled it
   log(runtime::since_boot() + seconds(1), 1, 79);
-  log(runtime::since_boot() + seconds(1), 1, 13);  // is only reported
+  log(runtime::since_boot() + seconds(1), 1, 13);  // this Xid is only reported
   n.stop();
   n.start();
   CHECK(n.gpus->inventory().gpus[0].faults.empty());
   REQUIRE(n.gpus->inventory().gpus[1].faults.size() == 1);
   CHECK(n.has(1, "gpu-xid-79: "));
   n.watch();
-  // The GPU has proved that it is well.
+  // The GPU has proved that it works.
   REQUIRE(n.until([&] { return n.gpus->inventory().gpus[1].faults.empty(); }));
 }
 
@@ -107,7 +108,7 @@ TEST_CASE("faults are kept when a slice is made, and over a restart") {
   GpuNode n(R"([{"model": "h100", "count": 2, "mig": true}])");
   n.fake.control("set 0 remap_failed=1");
   n.start({seconds(3600), seconds(3600), seconds(60)});
-  CHECK(n.has(0, "gpu-row-remap: "));  // known before the first registration
+  CHECK(n.has(0, "gpu-row-remap: "));  // the fault is known before the first registration
   const Instant since = n.gpus->inventory().gpus[0].faults[0].since;
   n.watch();
   n.prepare(kJob, {slice(1, 19, 0, 133)});
@@ -119,7 +120,7 @@ TEST_CASE("faults are kept when a slice is made, and over a restart") {
   CHECK(n.gpus->inventory().gpus[0].faults[0].since == since);
 }
 
-TEST_CASE("an Xid that only damages jobs is told with the fault and without") {
+TEST_CASE("an Xid that harms jobs only is reported as a fault and withdrawn at once") {
   GpuNode n(R"([{"model": "h100", "count": 1}])");
   n.start();
   n.watch();

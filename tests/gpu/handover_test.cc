@@ -25,8 +25,8 @@ class HandoverNode : public GpuNode {
     start();
     watch();
   }
-  // Returns the job's request as it would be started; nullptr if it is not started, and `why` says
-  // why.
+  // Prepares a job and returns its request as it would be started. If it may not start, the result
+  // is nullptr and `why` says why.
   const runtime::LaunchRequest* give(const AttemptKey& key, std::vector<GpuGrant> grants) {
     prepared.erase(key);
     prepare(key, std::move(grants));
@@ -41,7 +41,8 @@ class HandoverNode : public GpuNode {
     gpus->released(key);
     return *out;
   }
-  // Runs a job of tenant `of` from start to end; returns what was done to its first device before.
+  // Runs a job of tenant `of` from start to end; returns whether its first device was overwritten
+  // before.
   GpuScrub pass(const std::string& of, std::vector<GpuGrant> grants) {
     tenant = of;
     const auto* request = give(kJob, std::move(grants));
@@ -52,7 +53,7 @@ class HandoverNode : public GpuNode {
     end(kJob);
     return out;
   }
-  // The stand-in's record of what was overwritten; each line has the device and MiB.
+  // Returns the stand-in's record of what was overwritten; each line has the device and the MiB.
   std::vector<std::string> overwritten() const {
     std::vector<std::string> out;
     std::ifstream file(fake.dir() + "/scrubbed.txt");
@@ -69,17 +70,17 @@ class HandoverNode : public GpuNode {
   std::string why;
 };
 
-TEST_CASE("memory is overwritten between two tenants, and not between jobs of one") {
+TEST_CASE("memory is overwritten between jobs of two tenants, and not between jobs of one") {
   HandoverNode n(R"([{"model": "h100", "count": 2}])");
   n.begin();
   const std::string uuid = n.gpus->inventory().gpus[0].uuid;
-  // It is not known who had the memory before.
+  // No one knows which tenant used the memory before, so it is overwritten.
   CHECK(n.pass("physics", {whole(0)}) == GpuScrub::done);
   CHECK(n.pass("physics", {whole(0)}) == GpuScrub::not_needed);
   CHECK(n.pass("biology", {whole(0)}) == GpuScrub::done);
   REQUIRE(n.overwritten().size() == 2);
   CHECK(n.overwritten()[1] == uuid + " 81420");
-  n.stop();  // what is known of the memory outlives the daemon
+  n.stop();  // what is known of the memory is kept while no daemon runs
   n.begin();
   CHECK(n.pass("biology", {whole(0)}) == GpuScrub::not_needed);
   CHECK(n.pass("physics", {whole(0)}) == GpuScrub::done);
@@ -92,21 +93,21 @@ TEST_CASE("memory is overwritten between two tenants, and not between jobs of on
   CHECK(both->gpus[1].note == "81420 of 81920 MiB");
 }
 
-TEST_CASE("a slice's memory is its place on the GPU, whatever it is called") {
+TEST_CASE("a slice's memory is known by its place on the GPU, not by its UUID") {
   HandoverNode n(R"([{"model": "h100", "count": 1, "mig": true}])");
   n.begin();
   CHECK(n.pass("physics", {slice(0, 19, 0, 133)}) == GpuScrub::done);
   CHECK(n.pass("physics", {slice(0, 19, 0, 133)}) == GpuScrub::not_needed);
   CHECK(n.pass("biology", {slice(0, 19, 1, 133)}) == GpuScrub::done);
   CHECK(n.pass("physics", {slice(0, 19, 0, 133)}) == GpuScrub::not_needed);
-  // Its second place had another tenant's memory.
+  // The second place of this slice had another tenant's memory.
   CHECK(n.pass("physics", {slice(0, 14, 0, 266)}) == GpuScrub::done);
   const auto done = n.overwritten();
   REQUIRE(done.size() == 3);
   for (const std::string& line : done) CHECK(line.starts_with("MIG-"));
 }
 
-TEST_CASE("a node that cannot overwrite memory says so, or closes the GPU") {
+TEST_CASE("a node that cannot overwrite memory reports it, or closes the GPU if that is required") {
   HandoverNode n(R"([{"model": "h100", "count": 1}])");
   n.config.cuda_library = n.fake.dir() + "/none.so";
   n.begin();
@@ -144,11 +145,11 @@ TEST_CASE("memory that cannot be overwritten closes the GPU until it can") {
   CHECK(n.has(0, "gpu-scrub: "));
   n.cuda("");
   REQUIRE(n.until([&] { return n.gpus->inventory().gpus[0].faults.empty(); }));
-  // The memory has been nobody's since then.
+  // No job has used the memory since it was overwritten.
   CHECK(n.pass("physics", {whole(0)}) == GpuScrub::not_needed);
 }
 
-TEST_CASE("a GPU that somebody is still on is given to nobody, and comes back when they are gone") {
+TEST_CASE("a GPU on which a process is left is given to no job until the process ends") {
   HandoverNode n(R"([{"model": "h100", "count": 2}])");
   n.begin();
   REQUIRE(n.give(kJob, {whole(0)}) != nullptr);
@@ -170,7 +171,7 @@ TEST_CASE("a GPU that somebody is still on is given to nobody, and comes back wh
   REQUIRE(n.until([&] { return n.gpus->inventory().gpus[1].faults.empty(); }));
 }
 
-TEST_CASE("of a slice that somebody is still on only the slice is out of service") {
+TEST_CASE("if a process is left on a slice, only the slice is out of service") {
   HandoverNode n(R"([{"model": "h100", "count": 1, "mig": true}])");
   n.begin();
   REQUIRE(n.give(kJob, {slice(0, 19, 0, 133)}) != nullptr);
@@ -183,7 +184,7 @@ TEST_CASE("of a slice that somebody is still on only the slice is out of service
   REQUIRE(n.until([&] { return n.gpus->inventory().gpus[0].faults.empty(); }));
 }
 
-TEST_CASE("the site's program closes a GPU or the node with its own words") {
+TEST_CASE("the site's program closes a GPU or the node, and its words are the reason") {
   HandoverNode n(R"([{"model": "h100", "count": 2}])");
   const std::string dir = n.fake.dir();
   n.program("echo \"$GANTRY_PROBE $GANTRY_GPU $GANTRY_GPU_UUID ${GANTRY_JOB_ID:-none}\" >> " + dir +
@@ -216,7 +217,7 @@ TEST_CASE("the site's program closes a GPU or the node with its own words") {
   CHECK(n.give(kOther, {whole(0)}) != nullptr);
 }
 
-TEST_CASE("what a job did on its devices is told when it is over, and meanwhile") {
+TEST_CASE("a job's use of its devices is reported while it runs and when it has ended") {
   HandoverNode n(R"([{"model": "h100", "count": 1}])");
   n.begin();
   REQUIRE(n.give(kJob, {whole(0)}) != nullptr);
@@ -239,7 +240,7 @@ TEST_CASE("what a job did on its devices is told when it is over, and meanwhile"
   REQUIRE(n.until([&] { return n.gpus->activity().empty(); }));
 }
 
-TEST_CASE("what CDI says of the driver goes to jobs with an image, without its device files") {
+TEST_CASE("a job with an image gets the driver by CDI, without its device files") {
   HandoverNode n(R"([{"model": "h100", "count": 1}])");
   const std::string dir = n.fake.dir() + "/cdi";
   std::filesystem::create_directory(dir);

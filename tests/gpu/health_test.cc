@@ -21,7 +21,7 @@ std::vector<std::string> causes(const std::vector<GpuFault>& faults) {
 }
 using Causes = std::vector<std::string>;
 
-TEST_CASE("the table of Xids") {
+TEST_CASE("each Xid has the domain of its fault, and says whether jobs end") {
   const auto rules = xid_rules();
   for (std::size_t i = 1; i < rules.size(); ++i) CHECK(rules[i - 1].xid < rules[i].xid);
   for (const std::uint32_t xid : {13u, 31u, 43u, 45u, 68u, 109u}) {
@@ -43,7 +43,7 @@ TEST_CASE("the table of Xids") {
   CHECK(judge({151, {}}, kNow).fault.domain == FaultDomain::node);
 }
 
-TEST_CASE("an Xid nobody knows takes out what it names") {
+TEST_CASE("an unknown Xid closes the GPU or slice that it names") {
   CHECK(judge({999, {}}, kNow).fault.domain == FaultDomain::gpu);
   const XidOutcome slice = judge({777, 4}, kNow);
   CHECK(slice.fault.domain == FaultDomain::slice);
@@ -51,7 +51,7 @@ TEST_CASE("an Xid nobody knows takes out what it names") {
   CHECK(slice.fault.cause == "gpu-xid-777: not known to Gantry");
 }
 
-TEST_CASE("Xids in the kernel's log") {
+TEST_CASE("Xids are read from lines of the kernel's log, and malformed lines are ignored") {
   const auto found =
       parse_xid_line("NVRM: Xid (PCI:0000:3B:00): 79, pid=1234, GPU has fallen off the bus");
   REQUIRE(found);
@@ -64,14 +64,14 @@ TEST_CASE("Xids in the kernel's log") {
   CHECK_FALSE(parse_xid_line("NVRM: Xid (PCI:../../etc): 79"));
   CHECK_FALSE(parse_xid_line("NVRM: Xid (PCI:0000:3b:00"));
   CHECK_FALSE(parse_xid_line("usb 1-1: new device"));
-  // A user can make the kernel say this, by a mount in a user namespace.
+  // A user can cause this line of the kernel by a mount in a user namespace.
   CHECK_FALSE(parse_xid_line("tmpfs: Unknown parameter 'NVRM: Xid (PCI:0000:3b:00): 79, x'"));
 }
 
-TEST_CASE("events: which GPU, which slice") {
+TEST_CASE("an event from before the reader was opened is not reported") {
   FakeNode node(R"([{"model": "h100", "count": 8, "mig": true}])");
   node.control("make 2 9@4");
-  node.control("xid 1 48");  // comes before the reader exists, so it is not seen
+  node.control("xid 1 48");  // this event comes before the reader exists
   const Nvml& nvml = node.open();
   const Discovery found = node.look();
   const auto reader = EventReader::open(nvml, found);
@@ -79,7 +79,7 @@ TEST_CASE("events: which GPU, which slice") {
   CHECK_FALSE((*(*reader)->wait(0)).has_value());
 }
 
-TEST_CASE("events as they come") {
+TEST_CASE("events name their GPU and slice, in the order in which they come") {
   FakeNode node(R"([{"model": "h100", "count": 8, "mig": true}])");
   node.control("make 2 9@4");
   const Nvml& nvml = node.open();
@@ -105,7 +105,7 @@ TEST_CASE("events as they come") {
   CHECK_FALSE((*(*reader)->wait(0)).has_value());
 }
 
-TEST_CASE("a GPU that is lost without an event is named once") {
+TEST_CASE("a GPU that is lost without an event is reported once") {
   FakeNode node(R"([{"model": "h100", "count": 4}])");
   const Nvml& nvml = node.open();
   const Discovery found = node.look();
@@ -118,11 +118,11 @@ TEST_CASE("a GPU that is lost without an event is named once") {
   REQUIRE(*event);
   CHECK((*event)->gpu == 3);
   CHECK((*event)->lost);
-  CHECK_FALSE((*reader)->wait(10));  // the error is about the driver as a whole
+  CHECK_FALSE((*reader)->wait(10));  // this error is about the driver as a whole
   CHECK((*reader)->wait(0).has_value());
 }
 
-TEST_CASE("the thread hands events over, and stops") {
+TEST_CASE("the event thread passes events on, and ends when the driver fails") {
   FakeNode node(R"([{"model": "h100", "count": 4}])");
   const Nvml& nvml = node.open();
   const Discovery found = node.look();
@@ -152,11 +152,11 @@ TEST_CASE("the thread hands events over, and stops") {
   REQUIRE(wait_until([&] { return seen.size() == 1; }));
   CHECK(seen[0].gpu == 1);
   node.control("fail nvmlEventSetWait_v2 999");
-  node.control("xid 1 31");  // wakes the thread
+  node.control("xid 1 31");  // this event wakes the thread
   REQUIRE(wait_until([&] { return ended; }));
 }
 
-TEST_CASE("checks") {
+TEST_CASE("each sign of a bad GPU gives its fault, and none when it is over") {
   FakeNode node(R"([{"model": "h100", "count": 2}, {"model": "v100"}])");
   const Nvml& nvml = node.open();
   const Discovery found = node.look();
@@ -197,7 +197,7 @@ TEST_CASE("checks") {
                             "unknown error"});
 }
 
-TEST_CASE("a GPU without memory of its own is well") {
+TEST_CASE("a GPU without memory of its own is not faulty") {
   FakeNode node(R"([{"model": "h100"}])");
   const Nvml& nvml = node.open();
   node.control("fail nvmlDeviceGetMemoryInfo_v2 3");
@@ -206,7 +206,7 @@ TEST_CASE("a GPU without memory of its own is well") {
   CHECK(probe(nvml, *nvml.device(0), {}, nullptr, kNow).ok(0));
 }
 
-TEST_CASE("probes of a GPU and of a slice") {
+TEST_CASE("a probe reports processes, memory and faults that are left on a GPU or slice") {
   FakeNode node(R"([{"model": "h100", "count": 2}, {"model": "h100", "mig": true}])");
   node.control("make 2 9@4");
   node.control("make 2 9@0");
@@ -231,7 +231,7 @@ TEST_CASE("probes of a GPU and of a slice") {
         .why(kIdleMemory);
   };
   CHECK(slice(0).empty());
-  node.control("process 2/1 99 3000");  // is in the slice at 4
+  node.control("process 2/1 99 3000");  // the process is in the slice at place 4
   CHECK(slice(0).empty());
   CHECK(slice(1) == "process 99 is left on it");
   MigSlice gone = found.inventory.gpus[2].slices[0];

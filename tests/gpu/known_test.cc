@@ -1,4 +1,4 @@
-// Tests indexes of GPUs, which stay while the machine is up.
+// Tests the numbers of GPUs, which do not change while the machine is up.
 #include "noded/gpu/nvml/known.h"
 
 #include <doctest/doctest.h>
@@ -39,7 +39,7 @@ TEST_CASE("a lost GPU keeps its index, and so do its neighbours") {
   known.gpus = found.inventory.gpus;
   Discovery again = node.look();
   keep_indexes(again, known, kLater);
-  // The time at which it was first missed.
+  // The fault keeps the time at which the GPU was first missed.
   CHECK(again.inventory.gpus[1].faults.at(0).since == kNow);
   node.control("reset 1");
   again = node.look();
@@ -53,7 +53,7 @@ TEST_CASE("a lost GPU keeps its index, and so do its neighbours") {
   CHECK(again.inventory.why_none.empty());
 }
 
-TEST_CASE("a GPU that is new comes behind") {
+TEST_CASE("a new GPU gets a number after those that are known") {
   FakeNode node(R"([{"model": "t4", "count": 3}])");
   node.open();
   Discovery found = node.look();
@@ -64,7 +64,7 @@ TEST_CASE("a GPU that is new comes behind") {
   CHECK(found.inventory.gpus[2].pci == "0000:19:00.0");
 }
 
-TEST_CASE("what is known is kept for one boot") {
+TEST_CASE("the numbers of GPUs are kept until the next boot") {
   FakeNode node(R"([{"model": "t4", "count": 2}])");
   node.open();
   const std::string dir = node.dir() + "/state";

@@ -1,5 +1,6 @@
-// Tests how slices are made and destroyed on the stand-in driver, which has the rules of hardware.
-// The process also crashes at every single call of the driver, and recovers.
+// Tests how slices are made and destroyed on the stand-in driver, which follows the rules of
+// hardware. A child process also crashes at every single call of the driver, and the next one
+// recovers.
 #include "noded/gpu/mig/mig.h"
 
 #include <doctest/doctest.h>
@@ -30,7 +31,7 @@ struct Partitioned {
     std::vector<std::string> warnings;
     auto out = slices_of(nvml, targets[0].device, targets[0].geometry->profiles, warnings);
     REQUIRE(out);
-    CHECK(warnings == std::vector<std::string>{});  // nothing is half made
+    CHECK(warnings == std::vector<std::string>{});  // no instance is incomplete
     return *out;
   }
 };
@@ -45,7 +46,7 @@ std::vector<std::string> names(const Partitioned& p, const std::vector<MigSlice>
 
 using Names = std::vector<std::string>;
 
-TEST_CASE("slices at chosen places") {
+TEST_CASE("slices are made at chosen places, and destroyed by UUID") {
   FakeNode node(kOneGpu);
   Partitioned p(node);
   const auto three = p.mig.create(p.targets[0], 9, 4);
@@ -64,17 +65,18 @@ TEST_CASE("slices at chosen places") {
 
   REQUIRE(p.mig.destroy(p.targets[0], *three, {}));
   CHECK(names(p, p.slices()) == Names{"1g.10gb@0", "2g.20gb@2"});
-  CHECK(p.mig.destroy(p.targets[0], *three, {}));  // it is gone already, which is no error
+  // destroying a slice that does not exist is no error
+  CHECK(p.mig.destroy(p.targets[0], *three, {}));
   const auto again = p.mig.create(p.targets[0], 9, 4);
   REQUIRE(again);
   CHECK(again->gpu_instance == three->gpu_instance);  // the id is reused,
-  CHECK(again->uuid != three->uuid);                  // so the UUID decides
+  CHECK(again->uuid != three->uuid);                  // so only the UUID tells the two apart
   CHECK(p.mig.destroy(p.targets[0], *three, {}).error().message.find("another one by now") !=
         std::string::npos);
   CHECK(p.slices().size() == 3);
 }
 
-TEST_CASE("two of 3g leave a compute slice that no place is left for") {
+TEST_CASE("two slices of 3g leave one compute slice, and no place for it") {
   FakeNode node(kOneGpu);
   Partitioned p(node);
   REQUIRE(p.mig.create(p.targets[0], 9, 0));
@@ -83,7 +85,7 @@ TEST_CASE("two of 3g leave a compute slice that no place is left for") {
     CHECK(p.mig.create(p.targets[0], 19, start).error().code == ErrorCode::wrong_state);
 }
 
-TEST_CASE("what is in use is not touched") {
+TEST_CASE("a slice that a job or a process uses is not destroyed") {
   FakeNode node(kOneGpu);
   Partitioned p(node);
   const auto slice = p.mig.create(p.targets[0], 19, 3);
@@ -100,7 +102,7 @@ TEST_CASE("what is in use is not touched") {
   CHECK(p.slices().empty());
 }
 
-TEST_CASE("a process that comes between looking and destroying") {
+TEST_CASE("a process that starts just before a slice is destroyed keeps the slice") {
   FakeNode node(kOneGpu);
   Partitioned p(node);
   const auto slice = p.mig.create(p.targets[0], 19, 3);
@@ -108,10 +110,10 @@ TEST_CASE("a process that comes between looking and destroying") {
   node.control("fail nvmlComputeInstanceDestroy 19 1");
   CHECK(p.mig.destroy(p.targets[0], *slice, {}).error().code == ErrorCode::wrong_state);
   CHECK(p.slices().size() == 1);
-  CHECK(p.mig.recover(p.targets, {})->empty());  // nothing is left to do
+  CHECK(p.mig.recover(p.targets, {})->empty());  // the journal has nothing to do
 }
 
-TEST_CASE("a driver that fails half way: what was made is taken back") {
+TEST_CASE("if the driver fails in the middle, what was made of a slice is removed") {
   for (const char* call : {"nvmlDeviceCreateGpuInstanceWithPlacement", "nvmlGpuInstanceGetInfo",
                            "nvmlGpuInstanceGetComputeInstanceProfileInfo",
                            "nvmlGpuInstanceCreateComputeInstance", "nvmlComputeInstanceGetInfo_v2",
@@ -129,7 +131,7 @@ TEST_CASE("a driver that fails half way: what was made is taken back") {
   }
 }
 
-TEST_CASE("not destroyed to the end: the journal goes on with it") {
+TEST_CASE("a destruction that failed in the middle is finished from the journal") {
   FakeNode node(kOneGpu);
   Partitioned p(node);
   const auto slice = p.mig.create(p.targets[0], 9, 4);
@@ -143,8 +145,8 @@ TEST_CASE("not destroyed to the end: the journal goes on with it") {
   CHECK(p.slices().empty());
 }
 
-// Runs `body` in a child that ends at its N-th call of the driver; returns true if `body` came to
-// its end.
+// Runs `body` in a child that ends at its N-th call of the driver; returns true if `body` was
+// finished before.
 template <class F>
 bool in_child(FakeNode& node, std::uint64_t crash_at, F body) {
   const pid_t child = ::fork();
@@ -163,7 +165,7 @@ bool in_child(FakeNode& node, std::uint64_t crash_at, F body) {
   return WEXITSTATUS(status) == 0;
 }
 
-TEST_CASE("a crash at every call while a slice is made") {
+TEST_CASE("after a crash at any call while a slice is made, it exists whole or not at all") {
   FakeNode node(kOneGpu);
   Partitioned p(node);
   const auto neighbour = p.mig.create(p.targets[0], 19, 0);
@@ -195,7 +197,7 @@ TEST_CASE("a crash at every call while a slice is made") {
   CHECK(complete > 0);
 }
 
-TEST_CASE("a crash at every call while a slice is destroyed") {
+TEST_CASE("after a crash at any call while a slice is destroyed, it is gone or untouched") {
   FakeNode node(kOneGpu);
   Partitioned p(node);
   const auto neighbour = p.mig.create(p.targets[0], 9, 4);
@@ -221,7 +223,7 @@ TEST_CASE("a crash at every call while a slice is destroyed") {
   CHECK(half > 5);
 }
 
-TEST_CASE("recovery touches nothing that is in use or is not its own") {
+TEST_CASE("recovery does not touch a slice that is in use or is another one by now") {
   FakeNode node(kOneGpu);
   Partitioned p(node);
   const auto journal = MigJournal::open(node.dir() + "/journal");
@@ -249,7 +251,7 @@ TEST_CASE("recovery touches nothing that is in use or is not its own") {
   CHECK_FALSE(journal->begin({MigStep::create, "../escape", *slice}));
 }
 
-TEST_CASE("empty instances that somebody left") {
+TEST_CASE("instances without a slice are removed, complete slices stay") {
   FakeNode node(kOneGpu);
   node.control("make 0 19@2 0");
   node.control("make 0 14@4");
@@ -260,7 +262,7 @@ TEST_CASE("empty instances that somebody left") {
   CHECK(names(p, p.slices()) == Names{"2g.20gb@4"});
 }
 
-TEST_CASE("random layouts: never refused when the rules allow it, never accepted when not") {
+TEST_CASE("random slices are made exactly when the rules of MIG allow them") {
   for (const char* model : {"h100", "a30"}) {
     FakeNode node(fmt::format(R"([{{"model": "{}", "mig": true}}])", model));
     Partitioned p(node);

@@ -1,4 +1,4 @@
-// Tests MPS daemons, and which processes are taken for one. The driver's program is not needed.
+// Tests which processes count as MPS daemons. NVIDIA's MPS program is not needed.
 #include "noded/gpu/mps.h"
 
 #include <doctest/doctest.h>
@@ -15,7 +15,7 @@
 namespace gantry::gpu {
 namespace {
 
-// Starts, as an ordinary user, a process that has root's rights and this variable.
+// Starts, as an ordinary user, a set-uid program of root with this environment variable.
 pid_t users_process(const std::string& program, const std::string& variable) {
   const pid_t pid = ::fork();
   if (pid != 0) return pid;
@@ -26,7 +26,7 @@ pid_t users_process(const std::string& program, const std::string& variable) {
   ::_exit(127);
 }
 
-TEST_CASE("a user's set-uid program is no MPS daemon, whatever its environment says") {
+TEST_CASE("a user's set-uid program is not taken for an MPS daemon, whatever its environment is") {
   if (::geteuid() != 0) return void(std::fputs("SKIPPED: needs root\n", stderr));
   std::string dir = "/var/tmp/gantry-mps-XXXXXX";
   REQUIRE(::mkdtemp(dir.data()) != nullptr);
@@ -45,7 +45,7 @@ TEST_CASE("a user's set-uid program is no MPS daemon, whatever its environment s
   const std::string expected = "\nUid:\t20001\t0\t0\t0\n";
   for (int i = 0; i < 500; ++i) {
     if (runtime::read_file(status).value_or("").find(expected) != std::string::npos) break;
-    // tidy-allow(sleep): another process's exec has no event for its parent
+    // tidy-allow(sleep): a parent gets no event for the exec of its child
     ::usleep(10'000);
   }
   CHECK(runtime::read_file(status).value_or("").find(expected) != std::string::npos);
@@ -54,7 +54,7 @@ TEST_CASE("a user's set-uid program is no MPS daemon, whatever its environment s
   CHECK_MESSAGE(served.has_value(), served.error().message);
   mps.keep({});
   CHECK(::kill(pid, 0) == 0);
-  CHECK(::waitpid(pid, nullptr, WNOHANG) == 0);  // nobody has killed the process
+  CHECK(::waitpid(pid, nullptr, WNOHANG) == 0);  // the process was not killed
   ::kill(pid, SIGKILL);
   ::waitpid(pid, nullptr, 0);
   runtime::remove_tree(dir);

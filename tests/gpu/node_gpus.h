@@ -75,7 +75,7 @@ class GpuNode {
   std::unique_ptr<Gpus> gpus;
   std::vector<GpuInventory> told;
   std::map<AttemptKey, Result<runtime::LaunchRequest>> prepared;
-  std::string tenant = "physics", image;  // tenant and image of jobs that are prepared
+  std::string tenant = "physics", image;  // tenant and image of the jobs that are prepared next
   int turns = 0;
 };
 

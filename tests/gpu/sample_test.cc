@@ -1,4 +1,4 @@
-// Tests series of usage, and the sampler against the stand-in driver.
+// Tests the series of a job's GPU use, and the sampler against the stand-in driver.
 #include "noded/gpu/health/sample.h"
 
 #include <doctest/doctest.h>
@@ -18,10 +18,10 @@ Reading reading(std::uint32_t busy, std::uint64_t mib, std::uint32_t watts) {
   return {busy, mib << 20, watts * 1000};
 }
 
-TEST_CASE("a series of any length has a bounded number of points, and its means are right") {
+TEST_CASE("a series of any length has a bounded number of points and exact means") {
   UsageSeries series(kStart, kInterval);
   std::uint64_t busy = 0;
-  constexpr int kSteps = 17'280;  // a day
+  constexpr int kSteps = 17'280;  // a day at one step every 5 s
   for (int i = 0; i < kSteps; ++i) {
     const auto value = static_cast<std::uint32_t>(i % 101);
     busy += value;
@@ -49,7 +49,7 @@ TEST_CASE("a series of any length has a bounded number of points, and its means 
   CHECK(*back == points);
 }
 
-TEST_CASE("gaps and what is not known stay apart from zero") {
+TEST_CASE("gaps and unknown values differ from zero") {
   UsageSeries series(kStart, kInterval);
   series.add(kStart, reading(0, 0, 0));
   series.add(kStart + kInterval * 3, Reading{std::nullopt, 5 << 20, std::nullopt});
@@ -85,7 +85,7 @@ TEST_CASE("a stored series that is damaged is refused") {
   CHECK(coded->data == usage.data);
 }
 
-TEST_CASE("whole GPUs") {
+TEST_CASE("whole GPUs have measured utilisation, memory and energy") {
   FakeNode node(R"([{"model": "h100", "count": 2}])");
   const Nvml& nvml = node.open();
   const Discovery found = node.look();
@@ -118,7 +118,7 @@ TEST_CASE("whole GPUs") {
   CHECK(sampler.activity().size() == 1);
 }
 
-TEST_CASE("slices: each its own utilisation and memory, power by share") {
+TEST_CASE("each slice has its own utilisation and memory, and its share of the power") {
   FakeNode node(R"([{"model": "h100", "mig": true}])");
   node.control("make 0 9@4");
   node.control("make 0 14@0");
@@ -153,7 +153,7 @@ TEST_CASE("slices: each its own utilisation and memory, power by share") {
   CHECK_FALSE(sampler.begin(0, &gone, kStart));
 }
 
-TEST_CASE("slices of a GPU without GPM: their utilisation is not known") {
+TEST_CASE("the utilisation of slices is unknown on a GPU without GPM") {
   FakeNode node(R"([{"model": "a100", "mig": true}])");
   node.control("make 0 9@4");
   const Nvml& nvml = node.open();

@@ -1,4 +1,4 @@
-// Tests the stand-in driver against what is known of hardware: its own tables, and the habits of
+// Tests the stand-in driver against what is known of hardware: its tables, and the behaviour of
 // NVML on which our code relies.
 #include <doctest/doctest.h>
 #include <time.h>
@@ -13,7 +13,7 @@
 namespace gantry::gpu {
 namespace {
 
-// The collected facts, if they lie beside the checkout; otherwise nothing is compared.
+// Reads the collected facts if they lie beside the checkout; without them nothing is compared.
 std::string collected_facts() {
   std::ifstream in(std::string(GANTRY_SOURCE_DIR) + "/../shared/mig-profiles.json");
   std::ostringstream text;
@@ -49,7 +49,7 @@ void compare(codec::JsonNode facts, const fake::Model& model) {
   }
 }
 
-TEST_CASE("models are as the collected facts say") {
+TEST_CASE("the stand-in's models agree with the collected facts") {
   const std::string text = collected_facts();
   if (text.empty()) return;
   const auto document = codec::JsonDocument::parse(text);
@@ -68,7 +68,7 @@ TEST_CASE("models are as the collected facts say") {
   CHECK(compared == 6);
 }
 
-TEST_CASE("ids of GPU instances count as they do on hardware") {
+TEST_CASE("GPU instances get the ids that they get on hardware") {
   FakeNode node(R"([{"model": "h100", "mig": true}])");
   const auto id_at = [&](std::uint32_t profile, std::uint32_t start) {
     fake::InstanceState* made = nullptr;
@@ -87,7 +87,7 @@ TEST_CASE("ids of GPU instances count as they do on hardware") {
   for (std::uint32_t i = 0; i < 7; ++i) CHECK(id_at(19, i) == 7 + i);
 }
 
-TEST_CASE("the guide's example: the order of placements decides what still fits") {
+TEST_CASE("as in NVIDIA's guide, the order of placements decides what still fits") {
   FakeNode node(R"([{"model": "a100", "mig": true}])");
   fake::GpuState& gpu = node.state().gpus[0];
   const auto make = [&](std::uint32_t profile, std::uint32_t start) {
@@ -95,7 +95,7 @@ TEST_CASE("the guide's example: the order of placements decides what still fits"
     return fake::create_instance(node.state(), gpu, profile, start, made);
   };
   CHECK(make(19, 0) == nvml::Return::success);
-  CHECK(make(19, 4) == nvml::Return::success);  // makes both places of a 3g unusable
+  CHECK(make(19, 4) == nvml::Return::success);  // after this neither place of a 3g slice is free
   CHECK(make(14, 2) == nvml::Return::success);
   CHECK(make(9, 0) == nvml::Return::insufficient_resources);
   CHECK(make(9, 4) == nvml::Return::insufficient_resources);
@@ -107,12 +107,12 @@ TEST_CASE("the guide's example: the order of placements decides what still fits"
   CHECK(make(20, 1) == nvml::Return::insufficient_resources);
 }
 
-TEST_CASE("habits of NVML") {
+TEST_CASE("the stand-in answers as NVML does in unusual cases") {
   FakeNode node(R"([{"model": "h100", "mig": true}])");
   const Nvml& nvml = node.open();
   const nvml::Device gpu = *nvml.device(0);
   CHECK(nvml.device(1).error().code == nvml::Return::invalid_argument);
-  // 3 is an index of a profile, and no id.
+  // 3 is the index of a profile, not its id.
   CHECK(nvml.placements(gpu, 3).error().code == nvml::Return::not_supported);
   // The GPU is in MIG mode.
   CHECK(nvml.utilization(gpu).error().code == nvml::Return::not_supported);
@@ -133,7 +133,8 @@ TEST_CASE("habits of NVML") {
   CHECK(nvml.info(*again)->id == 1);
 }
 
-TEST_CASE("the mode changes at once or at a reset, and never under a client") {
+TEST_CASE(
+    "the MIG mode changes at once or at a reset, depending on the model, never while in use") {
   FakeNode node(R"([{"model": "h100"}, {"model": "a30"}])");
   CHECK(node.control("mig 0 on").empty());
   CHECK(node.control("mig 1 on") == "the GPU has to be reset\n");
@@ -145,19 +146,19 @@ TEST_CASE("the mode changes at once or at a reset, and never under a client") {
   CHECK(nvml.mig_mode(*nvml.device(1))->after_reset);
 }
 
-TEST_CASE("slices outlive whoever made them") {
+TEST_CASE("slices outlive the process that made them") {
   FakeNode node(R"([{"model": "h100", "mig": true}])");
   node.open();
   node.control("make 0 9@0");
   const auto before = node.look().inventory.gpus;
-  node.close();  // as when the daemon is restarted
+  node.close();  // the daemon is restarted
   node.open();
   CHECK(node.look().inventory.gpus == before);
   node.control("reset 0");
   CHECK(node.look().inventory.gpus[0].slices.empty());
 }
 
-TEST_CASE("calls that fail or take their time") {
+TEST_CASE("calls can be made to fail or to take long") {
   FakeNode node(R"([{"model": "h100", "count": 2}])");
   const Nvml& nvml = node.open();
   const nvml::Device first = *nvml.device(0), second = *nvml.device(1);
@@ -181,7 +182,7 @@ TEST_CASE("calls that fail or take their time") {
   CHECK_FALSE(fake::control(node.state(), "set 0 speed=1"));
 }
 
-TEST_CASE("the layout as it is drawn") {
+TEST_CASE("the command show draws the layout of each GPU") {
   FakeNode node(R"([{"model": "h100", "mig": true}, {"model": "t4"}])");
   node.control("make 0 9@4");
   node.control("make 0 15@0");

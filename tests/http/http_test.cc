@@ -1,5 +1,5 @@
-// The HTTP server answers one GET a connection and refuses what is anything else; tokens; the
-// webhook sends each line at least once, and goes on where it was.
+// Tests the HTTP server (one GET per connection, everything else is refused), its tokens, and the
+// webhook, which sends each line at least once and continues after a failure where it stopped.
 #include <doctest/doctest.h>
 
 #include <sys/socket.h>
@@ -76,7 +76,8 @@ TEST_CASE("a GET is answered with its path, query and token") {
   CHECK(parameter("after=7&limit=10", "lim").empty());
 }
 
-TEST_CASE("what is no GET of HTTP/1 is refused, and nobody can make it wait or grow") {
+TEST_CASE(
+    "what is not a GET of HTTP/1 is refused, and no client can make the server wait or grow") {
   Server server = echo();
   CHECK(said_to(server.port(), "POST / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
   CHECK(said_to(server.port(), "GET /\r\n\r\n").starts_with("HTTP/1.1 400 "));
@@ -84,14 +85,14 @@ TEST_CASE("what is no GET of HTTP/1 is refused, and nobody can make it wait or g
   CHECK(said_to(server.port(), "GET / SPDY/3\r\n\r\n").starts_with("HTTP/1.1 400 "));
   const std::string flood = "GET / HTTP/1.1\r\nX: " + std::string(3 * kMostRequest, 'x');
   CHECK(said_to(server.port(), flood).starts_with("HTTP/1.1 431 "));
-  // One that never finishes is dropped, and the next one is answered.
+  // A request that never ends is dropped, and the next one is answered.
   const auto slow = connect_to("127.0.0.1", server.port(), soon());
   REQUIRE(slow);
   CHECK(write_all(*slow, "GET / HT", soon()));
   CHECK(said_to(server.port(), "GET /next HTTP/1.1\r\n\r\n").ends_with("/next||"));
 }
 
-TEST_CASE("a hundred who say nothing, and one that never ends, keep nobody waiting") {
+TEST_CASE("a hundred silent clients and one endless request do not delay other clients") {
   Server server = echo();
   std::vector<Fd> idle;
   for (std::size_t i = 0; i < kMostConnections + 20; ++i) {
@@ -104,19 +105,20 @@ TEST_CASE("a hundred who say nothing, and one that never ends, keep nobody waiti
   std::thread loris([&] {
     const auto fd = connect_to("127.0.0.1", server.port(), soon());
     while (fd && !done && write_all(*fd, "X", soon()))
-      // tidy-allow(sleep): it is what such a client does
+      // tidy-allow(sleep): a slow client pauses between its bytes
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
   });
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < 20; ++i)
     CHECK(said_to(server.port(), "GET /next HTTP/1.1\r\n\r\n").ends_with("/next||"));
-  // Each that is silent is given kRequestTime: one after the other that would be five minutes.
+  // Each silent client is given kRequestTime. If they were served one after the other, this would
+  // take five minutes.
   CHECK(std::chrono::steady_clock::now() - start < 10 * kRequestTime);
   done = true;
   loris.join();
 }
 
-TEST_CASE("an answer that nobody reads keeps nobody waiting") {
+TEST_CASE("a client that does not read its answer delays nobody") {
   auto listening = listen_on("127.0.0.1", 0);
   REQUIRE(listening);
   Server server(std::move(*listening), [](const Request& r, const std::atomic<bool>&) {
@@ -133,7 +135,7 @@ TEST_CASE("an answer that nobody reads keeps nobody waiting") {
     CHECK(said_to(server.port(), "GET / HTTP/1.1\r\n\r\n").ends_with("\r\n\r\nx"));
 }
 
-TEST_CASE("a token speaks for its tenant; its file has to be private") {
+TEST_CASE("a token gives access to its tenant only, and the file of tokens has to be private") {
   Folder folder;
   const std::string path = folder.file("tokens");
   Tokens tokens(path);
@@ -153,7 +155,7 @@ TEST_CASE("a token speaks for its tenant; its file has to be private") {
   CHECK(tokens.scope_of("x").error().message.find("others may read it") != std::string::npos);
 }
 
-TEST_CASE("URLs of webhooks") {
+TEST_CASE("webhook URLs are split into host, port and path, and others are refused") {
   const auto url = parse_url("http://billing.example:8080/usage?site=1");
   REQUIRE(url);
   CHECK(url->host == "billing.example");
@@ -169,7 +171,7 @@ TEST_CASE("URLs of webhooks") {
 
 namespace {
 
-// Takes POSTs; answers the first `refused` of them with 500.
+// An HTTP server that takes POSTs; it answers the first `refused` of them with status 500.
 class Hook {
  public:
   explicit Hook(int refused = 0) : refused_(refused) {
@@ -238,13 +240,13 @@ void wait_until_got(Hook& hook, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a webhook gets every line, also after refusals, and goes on where it was") {
+TEST_CASE("a webhook gets every line, also after refusals, and continues where it stopped") {
   Folder folder;
   const std::string lines = folder.file("usage"), mark = folder.file("usage.sent");
   Hook hook(1);
   const auto none = [](const std::string&) {};
   {
-    Webhook webhook(hook.url(), lines, mark, none);  // there is no file yet
+    Webhook webhook(hook.url(), lines, mark, none);  // the file of events does not exist yet
     write(lines, "one\ntwo\nhal");
     webhook.wake();
     wait_until_got(hook, "one\ntwo\n");

@@ -1,5 +1,5 @@
-// The file of usage events: each once and in order, whatever half a line a crash leaves; pages of
-// it by number and tenant.
+// Tests the file of usage events: each event stands in it once and in order, even after a crash
+// that left half a line; and it can be read in pages, by number and tenant.
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 
@@ -52,7 +52,7 @@ struct Scratch {
 
 }  // namespace
 
-TEST_CASE("usage events are in the file once, however often they are told") {
+TEST_CASE("a usage event stands in the file once, however often it is reported") {
   Scratch scratch;
   {
     auto log = UsageLog::open(scratch.path);
@@ -77,7 +77,7 @@ TEST_CASE("usage events are in the file once, however often they are told") {
   }
 }
 
-TEST_CASE("pages of usage events by number and tenant") {
+TEST_CASE("pages of usage events begin after a number and hold one tenant's events") {
   Scratch scratch;
   auto log = UsageLog::open(scratch.path);
   REQUIRE(log);
@@ -98,7 +98,7 @@ TEST_CASE("pages of usage events by number and tenant") {
     CHECK(page(after, "", 1).front() == after / 2 * 2 + 2);
   }
   for (const std::uint64_t seq : page(0, "search", 20'000)) CHECK(seq % 6 == 0);
-  // One page after the other, nothing is missed.
+  // Reading page after page misses no event.
   std::uint64_t after = 0, seen = 0;
   while (true) {
     const auto some = page(after, "fraud", 5'000);

@@ -1,6 +1,6 @@
-// Tests gantry-noded with real containers, as root, for jobs of an ordinary user: those parts of
-// the way from an order to an exit report that only show there. Where containers cannot run, a
-// message says so.
+// Tests gantry-noded with real containers, as root, for jobs of an ordinary user: it checks what
+// only real containers can show of the way from an order to an exit report. Where containers cannot
+// run, a message says so.
 #include <doctest/doctest.h>
 #include <pwd.h>
 #include <signal.h>
@@ -40,7 +40,7 @@ bool possible() {
   return false;
 }
 
-TEST_CASE("a job in its container: identity, environment, socket") {
+TEST_CASE("a job in its container has the user's identity, its variables and its socket") {
   if (!possible()) return;
   ContainerNode n;
   n.run(1,
@@ -58,7 +58,7 @@ TEST_CASE("a job in its container: identity, environment, socket") {
   n.acknowledge(1);
 }
 
-TEST_CASE("over its memory: said so, with the peak") {
+TEST_CASE("a job that exceeds its memory is reported as out of memory, with its peak") {
   if (!possible()) return;
   ContainerNode n;
   n.run(1, "head -c 200M /dev/zero | tail -c 190M | wc -c\n");
@@ -69,7 +69,7 @@ TEST_CASE("over its memory: said so, with the peak") {
   n.acknowledge(1);
 }
 
-TEST_CASE("the daemon and a shim are killed while containers run") {
+TEST_CASE("running containers survive the daemon's kill, and a killed shim is reported") {
   if (!possible()) return;
   ContainerNode n;
   n.run(1, "while [ ! -e go ]; do sleep 0.05; done; exit 5\n");
@@ -91,7 +91,7 @@ TEST_CASE("the daemon and a shim are killed while containers run") {
   for (const std::uint64_t id : {1, 2}) n.acknowledge(id);
 }
 
-TEST_CASE("a held job waits for Go; a file is read as its reader") {
+TEST_CASE("a held job waits for Go, and a log is read with the rights of the job's owner") {
   if (!possible()) return;
   ContainerNode n;
   auto held = launch(n.ctld, 1, n.work, "echo ran\n", kNobody);

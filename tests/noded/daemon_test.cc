@@ -1,5 +1,5 @@
-// Tests gantry-noded as a process, against a scripted controller: with the runtime that runs
-// nothing, and with plain processes.
+// Tests gantry-noded as a process against a scripted controller, with the runtime that runs nothing
+// and with plain processes.
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -15,7 +15,7 @@
 namespace gantry::test {
 namespace {
 
-TEST_CASE("a runtime that runs nothing") {
+TEST_CASE("with the runtime that runs nothing a job is acknowledged and ends at once") {
   FakeController ctld;
   NodeUnderTest node(ctld, "none");
   node.start();
@@ -56,9 +56,9 @@ TEST_CASE("a runtime that runs nothing") {
   CHECK(ctld.expect<proto::Goodbye>().session == 1);
 }
 
-// This is no test: it measures how many jobs a second one daemon handles. Run it with -ns
+// This is not a test: it measures how many jobs per second one daemon handles. Run it with -ns
 // -tc="rate*".
-TEST_CASE("rate with the runtime that runs nothing" * doctest::skip()) {
+TEST_CASE("rate of jobs with the runtime that runs nothing" * doctest::skip()) {
   FakeController ctld;
   NodeUnderTest node(ctld, "none");
   node.start();
@@ -90,7 +90,7 @@ TEST_CASE("rate with the runtime that runs nothing" * doctest::skip()) {
                 << static_cast<std::uint64_t>(cpu) / kJobs << " us of CPU each in the daemon");
 }
 
-TEST_CASE("it registers again when the controller does not know it, and refuses an old one") {
+TEST_CASE("the daemon registers again on request, and refuses a controller with an older epoch") {
   FakeController ctld;
   ctld.epoch = 5;
   NodeUnderTest node(ctld, "none");
@@ -102,14 +102,15 @@ TEST_CASE("it registers again when the controller does not know it, and refuses 
   node.stop(SIGKILL);
 
   ctld.forget_seen();
-  node.start();  // the epoch was kept on disk
+  node.start();  // the epoch was read from disk
   ctld.epoch = 5;
   CHECK(ctld.accept().highest_epoch == Epoch{6});
   ctld.send(launch(ctld, 1, "/", ""));
   CHECK(ctld.nothing<proto::Started>(milliseconds(300)));
 }
 
-TEST_CASE("it remembers the highest job that it was told to start, when that is long over") {
+TEST_CASE(
+    "the daemon remembers the highest job that it was told to start, even long after it ended") {
   FakeController ctld;
   NodeUnderTest node(ctld, "none");
   node.start();
@@ -132,7 +133,7 @@ TEST_CASE("it remembers the highest job that it was told to start, when that is 
 
 namespace {
 
-// What a full disk does to a file of the state directory, for every user: writing it fails.
+// Makes writing a file of the state directory fail, as on a full disk, even for root.
 class Unwritable {
  public:
   explicit Unwritable(std::string path) : path_(std::move(path)) { begin(); }
@@ -141,7 +142,7 @@ class Unwritable {
   Unwritable& operator=(const Unwritable&) = delete;
   void begin() { std::filesystem::create_directory(path_); }
   void end() { std::filesystem::remove(path_); }
-  // How often the daemon said that it cannot write it.
+  // Counts how often the daemon logged that it cannot write the file.
   [[nodiscard]] int said(const NodeUnderTest& node) const {
     int lines = 0;
     std::istringstream log(node.log());
@@ -155,7 +156,8 @@ class Unwritable {
   std::string path_;
 };
 
-// Two heartbeats that were sent after this call: what the daemon did before is behind the first.
+// Waits for two heartbeats that were sent after this call: whatever the daemon did before is then
+// done.
 void expect_later_beats(FakeController& ctld) {
   timespec t{};
   ::clock_gettime(CLOCK_REALTIME, &t);
@@ -166,8 +168,7 @@ void expect_later_beats(FakeController& ctld) {
 
 }  // namespace
 
-TEST_CASE(
-    "a job id that cannot be written is said once, and the daemon goes on and writes it later") {
+TEST_CASE("a job id that cannot be written is reported once, and written as soon as possible") {
   FakeController ctld;
   NodeUnderTest node(ctld, "none");
   node.start();
@@ -177,7 +178,7 @@ TEST_CASE(
     CHECK(exit_of(ctld, job).cause == proto::ExitCause::exited);
     ctld.send(proto::AckExit{ctld.stamp(), key(job)});
   };
-  expect_later_beats(ctld);  // the epoch is written
+  expect_later_beats(ctld);  // the epoch is on disk now
   Unwritable memory(node.dir() + "/state/memory.msgpack.new.tmp");
   run(8);
   expect_later_beats(ctld);
@@ -193,15 +194,17 @@ TEST_CASE(
   memory.end();
   ctld.forget_seen();
   node.start();
-  CHECK(ctld.accept().highest_job == JobId{8});  // which was written when that could be done
+  // job 8 was written when writing was possible again
+  CHECK(ctld.accept().highest_job == JobId{8});
 
-  // A new controller that could not be remembered might be replaced by an old one.
+  // A daemon that cannot remember a new controller must end, because it could later obey an old
+  // one.
   memory.begin();
   ctld.send(proto::RegisterAgain{Epoch{ctld.epoch + 1}});
   CHECK(node.wait() != 0);
 }
 
-TEST_CASE("a contact that cannot be written ends no daemon under fencing") {
+TEST_CASE("under fencing a contact time that cannot be written does not end the daemon") {
   FakeController ctld;
   ctld.fence_after = minutes(60);
   NodeUnderTest node(ctld, "none");
@@ -220,7 +223,7 @@ TEST_CASE("a contact that cannot be written ends no daemon under fencing") {
   CHECK(contact.said(node) == 1);
 }
 
-TEST_CASE("bad messages do no harm") {
+TEST_CASE("unexpected messages are ignored") {
   FakeController ctld;
   NodeUnderTest node(ctld, "none");
   node.start();
@@ -232,7 +235,7 @@ TEST_CASE("bad messages do no harm") {
   CHECK(exit_of(ctld, 1).cause == proto::ExitCause::exited);
 }
 
-TEST_CASE("wrong starts are refused with a sentence") {
+TEST_CASE("wrong options of the daemon are refused with a sentence") {
   FakeController ctld;
   NodeUnderTest node(ctld, "none");
   CHECK(node.run_once({"--name", "n9"}) == 1);
@@ -249,7 +252,7 @@ TEST_CASE("wrong starts are refused with a sentence") {
   CHECK(read_text(node.dir() + "/log2").find("another gantry-noded") != std::string::npos);
 }
 
-TEST_CASE("a job runs, its output and its exit status come back") {
+TEST_CASE("a job runs, and its output and exit status come back") {
   ProcessNode n;
   CHECK(n.facts.runtime == "process");
   CHECK(!n.facts.layers_off.empty());
@@ -274,7 +277,7 @@ TEST_CASE("a job runs, its output and its exit status come back") {
   CHECK(part.ticket == 7);
   CHECK(part.error.empty());
   CHECK(part.data == "n1");
-  // The attempt is forgotten by now.
+  // By now the attempt is forgotten.
   CHECK(!std::filesystem::exists(n.node.dir() + "/state/jobs/1.1"));
 
   const auto refused = [&](const std::string& path) {
@@ -287,7 +290,7 @@ TEST_CASE("a job runs, its output and its exit status come back") {
   CHECK(refused("out-1") == "node n1: out-1: not an absolute path");
 }
 
-TEST_CASE("the daemon is killed while jobs run: nothing is lost, nothing runs twice") {
+TEST_CASE("when the daemon is killed while jobs run, no job is lost and none runs twice") {
   ProcessNode n;
   n.ctld.send(n.job(1, "echo run >> runs-1; while [ ! -e go ]; do sleep 0.05; done; exit 5\n"));
   n.ctld.send(n.job(2, "echo run >> runs-2; exit 6\n"));
@@ -303,11 +306,11 @@ TEST_CASE("the daemon is killed while jobs run: nothing is lost, nothing runs tw
   CHECK(list[1].phase == proto::AttemptPhase::exited);
   CHECK(exit_of(n.ctld, 2).exit.code == 6);
 
-  // Repeated orders change nothing.
+  // A repeated order changes nothing.
   auto again = n.job(1, "exit 0\n");
   n.ctld.send(again);
   n.node.stop(SIGTERM);
-  std::ofstream(n.work + "/go") << "\n";  // the job ends while there is no daemon
+  std::ofstream(n.work + "/go") << "\n";  // the job ends while no daemon runs
   n.ctld.forget_seen();
   n.node.start();
   n.ctld.accept();
@@ -317,7 +320,7 @@ TEST_CASE("the daemon is killed while jobs run: nothing is lost, nothing runs tw
   for (const std::uint64_t job : {1, 2}) n.ctld.send(proto::AckExit{n.ctld.stamp(), key(job)});
 }
 
-TEST_CASE("terminate gives time, then kills") {
+TEST_CASE("a terminate order gives the job its grace and then kills it") {
   ProcessNode n;
   n.ctld.send(
       n.job(1, "trap 'echo bye; exit 9' TERM; echo up > up; while :; do sleep 0.05; done\n"));
@@ -337,11 +340,11 @@ TEST_CASE("terminate gives time, then kills") {
   const auto out = read_text(n.work + "/out-1");
   CHECK(out.find("job 1 is cancelled") != std::string::npos);
   CHECK(out.find("bye") != std::string::npos);
-  // Reported again, because there was no AckExit.
+  // The exit is reported again, because it was not acknowledged.
   CHECK(exit_of(n.ctld, 2).cause == proto::ExitCause::ordered);
 }
 
-TEST_CASE("kill at registration") {
+TEST_CASE("a registration reply can order to kill attempts") {
   ProcessNode n;
   n.ctld.send(n.job(1, "sleep 60\n"));
   n.started(1);
@@ -351,7 +354,7 @@ TEST_CASE("kill at registration") {
   CHECK(exit_of(n.ctld, 2).cause == proto::ExitCause::ordered);  // the node never got this job
 }
 
-TEST_CASE("a launch that cannot work says why") {
+TEST_CASE("a launch that cannot work is refused with the reason") {
   ProcessNode n;
   auto bad = n.job(1, "exit 0\n");
   bad.spec.std_out = "/no/such/directory/out";

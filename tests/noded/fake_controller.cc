@@ -85,7 +85,8 @@ std::string cgroup_root() {
   return "gantry-test-" + std::to_string(::getpid());
 }
 
-// Ends what a failed test left running, and removes the node's cgroups from every hierarchy.
+// Ends processes that a failed test left running, and removes the node's cgroups from every
+// hierarchy.
 void remove_cgroups() {
   namespace fs = std::filesystem;
   std::error_code error;

@@ -1,6 +1,6 @@
-// A scripted controller: a Router in the test's process, to which a gantry-noded that the test
-// started connects. The tests wait for messages, never for time; each wait has a limit, after which
-// the test fails.
+// A scripted controller: a Router in the test's process, to which a gantry-noded connects that the
+// test started. Tests wait for messages, never for a fixed time; if a message does not come within
+// a limit, the test fails.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -25,8 +25,8 @@ class FakeController {
  public:
   FakeController();
 
-  // The next message of this type for which `wanted` is true; earlier others are kept for later
-  // calls.
+  // Returns the next message of this type for which `wanted` is true; earlier messages are kept for
+  // later calls.
   template <class T, class Wanted>
   T expect(Wanted wanted, Duration limit = seconds(20)) {
     const auto until = now() + limit;
@@ -52,7 +52,7 @@ class FakeController {
         {proto::kProtocolVersion, static_cast<std::uint16_t>(proto::number_of<T>), 0});
     REQUIRE(router_->send(peer_, header.view(), codec::encode(message)));
   }
-  // Answers the node's registration, and returns it.
+  // Answers the node's registration, and returns the registration.
   proto::NodeRegister accept(std::vector<proto::AttemptKey> kill = {});
   proto::OrderStamp stamp() { return {Epoch{epoch}, session_, ++seq_}; }
   // Returns true if no message of this type comes within `length`.
@@ -73,12 +73,13 @@ class FakeController {
   }
 
   std::uint64_t epoch = 1;
-  // The heartbeat that accept() tells the node. After three that a test did not answer the node
-  // gives its session up; a test that is busy for longer, on a slow machine, says kUnhurried.
+  // The heartbeat interval that accept() gives the node. A node ends its session after three
+  // heartbeats without an answer; a test that may be busy for longer on a slow machine passes
+  // kUnhurried.
   static constexpr Duration kHeartbeat = milliseconds(200);
   Duration heartbeat = kHeartbeat;
-  std::optional<Duration> fence_after;  // the time that accept() tells the node
-  Bytes permission_key;                 // the key that accept() tells the node; "" = none
+  std::optional<Duration> fence_after;  // accept() gives this time to the node
+  Bytes permission_key;                 // accept() gives this key to the node; "" = none
   [[nodiscard]] std::uint16_t port() const;
   [[nodiscard]] const net::KeyPair& keys() const { return keys_; }
   static Instant now();
@@ -104,8 +105,8 @@ class NodeUnderTest {
   ~NodeUnderTest();
   void start();
   void stop(int signal);  // sends the signal and waits for the end
-  int wait();             // waits for its own end, and returns its exit status
-  // Returns its exit status; for starts that are refused.
+  int wait();             // waits until it ends by itself, and returns its exit status
+  // Starts it and returns its exit status, for starts that are refused.
   int run_once(std::vector<std::string> extra);
   [[nodiscard]] const std::string& dir() const { return dir_; }
   [[nodiscard]] pid_t pid() const { return pid_; }

@@ -1,4 +1,4 @@
-// Tests the environment of a batch script: the rows of Slurm's contract that programs read.
+// Tests the environment of a batch script: the variables of Slurm that programs read.
 #include "noded/core/job_environment.h"
 
 #include <doctest/doctest.h>
@@ -22,7 +22,7 @@ proto::Launch two_nodes() {
 
 const EnvironmentFacts kFacts{"lab", "n1", "/run/gantry/job.sock"};
 
-TEST_CASE("geometry of a job on two nodes") {
+TEST_CASE("variables describe the nodes, tasks and cores of a job on two nodes") {
   auto l = two_nodes();
   auto e = job_environment(l, kFacts);
   CHECK(e["SLURM_JOB_ID"] == "42");
@@ -51,7 +51,7 @@ TEST_CASE("geometry of a job on two nodes") {
   CHECK(e["GANTRY_JOB_SOCKET"] == "/run/gantry/job.sock");
 }
 
-TEST_CASE("what describes the job, for programs of root's, has nothing of the user's environment") {
+TEST_CASE("variables for root's programs describe the job without values from the user") {
   auto l = two_nodes();
   for (const auto* name : {"SLURM_JOB_ID", "SLURM_JOB_USER", "GANTRY_JOB_UID", "SLURM_CONF",
                            "GANTRY_ANYTHING", "GANTRY_GPU_NUMA", "SLURM_MPI_TYPE", "PATH",
@@ -63,12 +63,12 @@ TEST_CASE("what describes the job, for programs of root's, has nothing of the us
     CHECK_MESSAGE(!stated.contains(name), name);
   CHECK(stated.at("SLURM_JOB_USER") == "ann");
   CHECK(stated.at("GANTRY_JOB_UID") == "1000");
-  auto all = job_environment(l, kFacts);  // the job's own environment has both
+  auto all = job_environment(l, kFacts);  // the job's own environment has both kinds
   for (const auto& [name, value] : stated) CHECK_MESSAGE(all[name] == value, name);
   CHECK(all["SLURM_CONF"] == "spoofed");
 }
 
-TEST_CASE("variables that exist only with their option") {
+TEST_CASE("some variables exist only if their option was given") {
   auto l = two_nodes();
   auto e = job_environment(l, kFacts);
   for (const auto* name :
@@ -109,7 +109,7 @@ TEST_CASE("variables that exist only with their option") {
   CHECK(e["SLURM_JOB_QOS"] == "urgent");
 }
 
-TEST_CASE("an array element") {
+TEST_CASE("a task of an array has the array's variables") {
   auto l = two_nodes();
   l.array_job = JobId{40};
   l.array_task = 0;
@@ -126,7 +126,7 @@ TEST_CASE("an array element") {
   CHECK(e["SLURM_ARRAY_TASK_STEP"] == "2");
 }
 
-TEST_CASE("the user's own environment, and that of an outer job") {
+TEST_CASE("the user's environment is kept, except variables of an outer job") {
   auto l = two_nodes();
   l.environment = {{"PATH", "/opt/bin"},          {"LANG", "C"},
                    {"TMPDIR", "/tmp/elsewhere"},  {"PWD", "/home/ann"},
@@ -148,7 +148,7 @@ TEST_CASE("the user's own environment, and that of an outer job") {
   CHECK(e["SLURMD_NODENAME"] == "n1");
   CHECK(e["GANTRY_JOB_SOCKET"] == "/run/gantry/job.sock");
 
-  l.environment.clear();  // as with --export=NONE
+  l.environment.clear();  // this is the case with --export=NONE
   e = job_environment(l, kFacts);
   CHECK(e["HOME"] == "/home/ann");
   CHECK(e["USER"] == "ann");

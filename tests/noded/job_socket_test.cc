@@ -1,5 +1,5 @@
 // Tests the socket that a job has on its node, with the daemon as a process and a scripted
-// controller: what a job's programs may send, how much of it, and what a hostile program gains.
+// controller: what a job's programs may send, how much of it, and what a hostile program can do.
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr auto kPing = static_cast<std::uint16_t>(proto::MessageType::Ping);
 
-TEST_CASE("commands inside a job reach the controller through its socket") {
+TEST_CASE("a command inside a job reaches the controller through the job's socket") {
   JobWithSocket n;
   n.ask(kPing, codec::encode(proto::Ping{}));
   const auto relay = n.ctld.expect<proto::NodeRelay>();
@@ -41,7 +41,7 @@ TEST_CASE("commands inside a job reach the controller through its socket") {
   n.end();
 }
 
-// Returns the code of the refusal that comes on a connection.
+// Reads the refusal that arrives on a connection, and returns its code.
 ErrorCode refused_with(const net::Socket& socket) {
   net::StreamFrames frames;
   auto refusal = frames.next();
@@ -57,7 +57,8 @@ ErrorCode refused_with(const net::Socket& socket) {
   return static_cast<ErrorCode>(codec::decode<proto::ErrorReply>((*refusal)->body)->code);
 }
 
-TEST_CASE("a job's socket refuses what only nodes or the controller may send, and what is none") {
+TEST_CASE(
+    "a job's socket refuses messages of nodes or the controller, and bytes that are no message") {
   JobWithSocket n;
   n.ask(static_cast<std::uint16_t>(proto::MessageType::ExitReport), "");
   const auto got = n.inside->receive(seconds(5));
@@ -68,7 +69,7 @@ TEST_CASE("a job's socket refuses what only nodes or the controller may send, an
   CHECK(codec::decode<proto::ErrorReply>(got->body)->message ==
         "ExitReport goes from a node to the controller: a program inside a job may not send it to "
         "the controller");
-  // Bytes that are no message end their connection, and not the daemon.
+  // Bytes that are no message end their connection, but not the daemon.
   auto raw = net::connect_to("ipc://" + n.path, net::Deadline(seconds(5)));
   REQUIRE(raw);
   REQUIRE(net::write_some(raw->fd(), std::string_view("\xff\xff\xff\xff", 4)));
@@ -86,7 +87,8 @@ std::size_t resident_mib(pid_t pid) {
   return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) >> 20;
 }
 
-TEST_CASE("forty unfinished messages of a job do not fill its node, and the next one is served") {
+TEST_CASE(
+    "forty unfinished messages of a job do not fill the daemon's memory, and the next is served") {
   JobWithSocket n(kUnhurried);
   constexpr std::size_t kLength = 15u << 20;
   Bytes frame;
@@ -100,7 +102,7 @@ TEST_CASE("forty unfinished messages of a job do not fill its node, and the next
     std::string_view rest = std::string_view(frame).substr(0, kLength);
     while (!rest.empty()) {
       const auto sent = net::write_some(one->fd(), rest);
-      if (!sent) break;  // the daemon has closed it
+      if (!sent) break;  // the daemon has closed the connection
       rest.remove_prefix(*sent);
       if (*sent == 0 && !net::wait_for(one->fd(), net::Wait::write, net::Deadline(seconds(20))))
         break;
@@ -117,12 +119,12 @@ TEST_CASE("forty unfinished messages of a job do not fill its node, and the next
   n.end();
 }
 
-TEST_CASE("the largest message of a job does not break its node's link, and a larger one is none") {
+TEST_CASE("a job's largest message passes over its node's link, and a larger one is refused") {
   JobWithSocket n(kUnhurried);
   n.ask(kPing, Bytes(node::kMostJobMessage - net::kHeaderBytes, 'x'));
   const auto relay = n.ctld.expect<proto::NodeRelay>();
   CHECK(relay.body.size() == node::kMostJobMessage - net::kHeaderBytes);
-  // The message has one byte too many, which its beginning already shows.
+  // The message has one byte too many; its first bytes already show that.
   Bytes frame;
   net::append_frame(frame, {proto::kProtocolVersion, kPing, 1},
                     Bytes(node::kMostJobMessage - net::kHeaderBytes + 1, 'x'));
@@ -130,7 +132,7 @@ TEST_CASE("the largest message of a job does not break its node's link, and a la
   REQUIRE(raw);
   REQUIRE(net::write_some(raw->fd(), std::string_view(frame).substr(0, 100)));
   CHECK(refused_with(*raw) == ErrorCode::malformed);
-  // The controller is told of the end of each connection that it knows, and of no other.
+  // The controller is told of the end of the connection that it knows, and not of the other.
   n.inside.reset();
   const auto closed = n.ctld.expect<proto::NodeRelay>();
   CHECK(closed.type == proto::kRelayClosed);
@@ -140,7 +142,7 @@ TEST_CASE("the largest message of a job does not break its node's link, and a la
   n.end();
 }
 
-TEST_CASE("requests that are not answered wait in bounded number") {
+TEST_CASE("the number and size of a job's unanswered requests are limited") {
   JobWithSocket n(kUnhurried);
   const Bytes body(4u << 20, 'x');
   std::size_t refused = 0;
@@ -148,7 +150,7 @@ TEST_CASE("requests that are not answered wait in bounded number") {
     const auto sent = n.inside->send({proto::kProtocolVersion, kPing, i}, body, seconds(20));
     REQUIRE(sent);
   }
-  for (int i = 0; i < 4; ++i) {  // 32 MiB have room for 8 of them
+  for (int i = 0; i < 4; ++i) {  // 32 MiB have room for 8 of the 12 requests
     const auto got = n.inside->receive(seconds(20));
     REQUIRE(got);
     CHECK(codec::decode<proto::ErrorReply>(got->body)->code ==
@@ -172,15 +174,15 @@ TEST_CASE("requests that are not answered wait in bounded number") {
 }
 
 TEST_CASE(
-    "a number that a request has is no other request's, and closed connections wait for none") {
+    "two open requests cannot have the same number; a closed connection's requests still count") {
   JobWithSocket n(kUnhurried);
   const auto code = [&] {
     const auto got = n.inside->receive(seconds(20));
     REQUIRE(got);
     return static_cast<ErrorCode>(codec::decode<proto::ErrorReply>(got->body)->code);
   };
-  // The same number twice is refused: otherwise a job could send any number of requests under one
-  // number.
+  // A second request with the same number is refused, because a job could otherwise have any number
+  // of requests open.
   n.ask(kPing, "");
   n.ask(kPing, "");
   CHECK(code() == ErrorCode::invalid_argument);
@@ -188,8 +190,7 @@ TEST_CASE(
   CHECK(n.ctld.nothing<proto::NodeRelay>(milliseconds(200)));
   n.ctld.send(proto::RelayReply{first.channel, kPing, first.request, {}});
   REQUIRE(n.inside->receive(seconds(20)));
-  // Sends as many requests as may wait, on a connection that then closes: the controller answers
-  // none.
+  // Sends as many requests as may wait, and closes the connection; the controller does not answer.
   for (std::uint64_t i = 0; i < node::kMostUnanswered; ++i)
     REQUIRE(n.inside->send({proto::kProtocolVersion, kPing, i}, "", seconds(20)));
   n.inside.reset();
@@ -225,9 +226,10 @@ TEST_CASE("a connection has one ticket for its steps, however often it asks") {
   n.end();
 }
 
-TEST_CASE("strangers who say no ticket keep no step's stream out, and leave the daemon its files") {
+TEST_CASE(
+    "strangers without a ticket neither block a step's stream nor use up the daemon's files") {
   JobWithSocket n(kUnhurried);
-  // As much as the daemon asks for where it is given less.
+  // This is the number of files that the daemon asks for if its limit is lower.
   const rlimit daemons{4'608, 4'608};
   REQUIRE(::prlimit(n.node.pid(), RLIMIT_NOFILE, &daemons, nullptr) == 0);
   const rlimit files{8'192, 8'192};
@@ -245,7 +247,7 @@ TEST_CASE("strangers who say no ticket keep no step's stream out, and leave the 
     REQUIRE(one);
     silent.push_back(std::move(*one));
   }
-  // What the daemon does besides goes on: commands of jobs are taken, and a job starts.
+  // The daemon's other work goes on: it takes commands of jobs, and starts a job.
   std::vector<net::JobSocketClient> commands;
   for (int i = 0; i < 20; ++i) {
     auto command = net::JobSocketClient::connect(n.path, seconds(5));
@@ -260,7 +262,7 @@ TEST_CASE("strangers who say no ticket keep no step's stream out, and leave the 
       net::StreamRole::dialler, std::string(net::kStreamKeyBytes, 'k'), listening->ticket);
   REQUIRE(crypt);
   REQUIRE(net::write_some(stream->fd(), crypt->output()));
-  // The node passes the stream on, with one byte of data.
+  // The node passes the stream on together with one byte of data.
   REQUIRE(net::wait_for(n.inside->descriptor(), net::Wait::read, net::Deadline(seconds(9))));
   char byte = 0;
   REQUIRE(net::read_some(n.inside->descriptor(), &byte, 1));
@@ -268,9 +270,9 @@ TEST_CASE("strangers who say no ticket keep no step's stream out, and leave the 
   n.end();
 }
 
-TEST_CASE(
-    "a job that opens all the connections it may does not end the daemon where files are few") {
-  // Each takes two descriptors: one of the limits ends between the two.
+TEST_CASE("a job that opens all the connections it may does not end a daemon with few files") {
+  // Each connection takes two descriptors, so with one of the two limits only one is left at the
+  // end.
   rlim_t limit = 300;
   SUBCASE("an even number of files") {}
   SUBCASE("an odd number of files") {
@@ -285,7 +287,7 @@ TEST_CASE(
       commands.push_back(std::move(*command));
   const net::MessageHeader listen{proto::kProtocolVersion,
                                   static_cast<std::uint16_t>(proto::MessageType::StepListen), 1};
-  std::size_t taken = 0;  // the others were closed
+  std::size_t taken = 0;  // connections that the daemon kept open
   for (net::JobSocketClient& command : commands)
     if (command.send(listen, codec::encode(proto::StepListen{}), seconds(5)) &&
         command.receive(seconds(5)))
@@ -296,7 +298,7 @@ TEST_CASE(
   n.end();
 }
 
-// Processor time that a process has used, in clock ticks of 10 ms.
+// The processor time of a process, in clock ticks of 10 ms.
 std::int64_t ticks_of(pid_t pid) {
   const std::string stat = read_text("/proc/" + std::to_string(pid) + "/stat");
   std::istringstream in(stat.substr(stat.rfind(')') + 2));
@@ -307,7 +309,7 @@ std::int64_t ticks_of(pid_t pid) {
   return user + system;
 }
 
-TEST_CASE("a ticket that is begun and not ended costs a node no time, and a whole one is taken") {
+TEST_CASE("an incomplete ticket costs the node no processor time, and a complete one is accepted") {
   JobWithSocket n(kUnhurried);
   n.ask(static_cast<std::uint16_t>(proto::MessageType::StepListen),
         codec::encode(proto::StepListen{}));
@@ -340,7 +342,7 @@ TEST_CASE("a ticket that is begun and not ended costs a node no time, and a whol
   n.end();
 }
 
-TEST_CASE("a job's socket is there again after a restart of the daemon") {
+TEST_CASE("after a restart of the daemon a job's socket exists again") {
   JobWithSocket n;
   n.ask(kPing, codec::encode(proto::Ping{}));
   const auto channel = n.ctld.expect<proto::NodeRelay>().channel;
@@ -348,7 +350,7 @@ TEST_CASE("a job's socket is there again after a restart of the daemon") {
   n.ctld.forget_seen();
   n.node.start();
   n.ctld.accept();
-  // The node has its session by now; it relays nothing before.
+  // By now the node has its session; before that it relays nothing.
   (void)n.ctld.expect<proto::Heartbeat>();
   n.connect();
   n.ask(kPing, "");

@@ -1,4 +1,4 @@
-// A job on a node that runs plain processes, and a connection to the job's socket there.
+// Declares a job on a node that runs plain processes, and a connection to the job's socket.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -12,7 +12,7 @@
 
 namespace gantry::test {
 
-// A job that sleeps, and a client on its socket.
+// A job that sleeps, and a client connected to its socket.
 struct JobWithSocket : ProcessNode {
   std::string path;
   std::optional<net::JobSocketClient> inside;

@@ -1,5 +1,5 @@
-// Orders of noded for its shims that an older release wrote: what they say in variables of the job
-// is read into fields.
+// Tests orders of noded for its shims that an older release wrote: values that it put into
+// variables of the job are read into fields.
 #include <doctest/doctest.h>
 
 #include "common/codec/codec.h"
@@ -14,7 +14,7 @@ constexpr std::string_view kWithGpus =
     "652f616e6e2f73617665642d3132af47414e5452595f4750555f4e554d41a3302c31af47414e5452595f4a4f"
     "425f47505553a3302c312282af47414e5452595f4750555f4e554d41a3302c31af47414e5452595f4a4f425f"
     "47505553a3302c31";
-// A node without GPUs: CUDA_VISIBLE_DEVICES is the user's own variable.
+// A node without GPUs: here CUDA_VISIBLE_DEVICES is a variable of the user.
 constexpr std::string_view kWithoutGpus =
     "de00040181010d05a5706c61696e1282b4435544415f56495349424c455f44455649434553a3302c31ac534c"
     "55524d5f4a4f425f4944a231332281ac534c55524d5f4a4f425f4944a23133";
@@ -28,19 +28,20 @@ LaunchRequest of_hex(std::string_view hex) {
   return std::move(*request);
 }
 
-TEST_CASE("an order of the release before: its GPUs and its checkpoint file") {
+TEST_CASE("GPUs and checkpoint file are read from an order of the previous release") {
   const LaunchRequest r = of_hex(kWithGpus);
   CHECK(r.visible_gpus == std::vector<VisibleGpu>{{"GPU-a", 0}, {"GPU-b", 1}});
   CHECK(r.checkpoint_file == "/home/ann/saved-12");
 }
 
-TEST_CASE("an order of the release before: a variable of the user's is no GPU of the job") {
+TEST_CASE(
+    "a user's variable in an order of the previous release is not taken for a GPU of the job") {
   const LaunchRequest r = of_hex(kWithoutGpus);
   CHECK(r.visible_gpus.empty());
   CHECK(r.checkpoint_file.empty());
 }
 
-TEST_CASE("an order of today goes by its fields") {
+TEST_CASE("the fields of a present order count, not its variables") {
   LaunchRequest r;
   r.env["CUDA_VISIBLE_DEVICES"] = "GPU-a";
   r.state("GANTRY_JOB_GPUS", "0");

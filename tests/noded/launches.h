@@ -1,4 +1,4 @@
-// Orders that the tests of the daemon send.
+// Makes the orders that tests send to the daemon.
 #pragma once
 
 #include "common/auth/users.h"

@@ -1,4 +1,4 @@
-// Tests the reader of output files: how many reads one user may have at a time on a node.
+// Tests the reader of output files: the number of reads that one user may have at a time on a node.
 #include "noded/log_reader.h"
 
 #include <doctest/doctest.h>
@@ -9,8 +9,8 @@
 
 using namespace gantry;
 
-TEST_CASE("reads of one user that do not end keep nobody else from reading") {
-  if (::geteuid() != 0) return;  // reads for several users need root
+TEST_CASE("reads of one user that do not end do not stop other users from reading") {
+  if (::geteuid() != 0) return;  // reading as several users needs root
   loop::Loop loop;
   std::vector<proto::FetchLogReply> replies;
   std::uint64_t ticket = 0;
@@ -27,7 +27,7 @@ TEST_CASE("reads of one user that do not end keep nobody else from reading") {
     fetch.max_bytes = 100;
     reader.read(fetch);
   };
-  // The loop does not run, so no read comes to an end, as if its process were stopped.
+  // The loop does not run, so no read ends, as if the process were stopped.
   for (int i = 0; i < 4; ++i) read(20'001);
   CHECK(replies.empty());
   read(20'001);

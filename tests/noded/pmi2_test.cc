@@ -1,5 +1,5 @@
-// Tests the PMI server of a step: what tasks say and hear, word for word, on one node and on
-// several.
+// Tests the PMI server of a step: the exact messages that tasks send and receive, on one node and
+// on several.
 #include <doctest/doctest.h>
 
 #include <deque>
@@ -17,7 +17,7 @@ std::string framed(const std::string& body) {
   return length + body;
 }
 
-// Shows what take() returns: "name key=value ..." for each command, then why it stopped.
+// Writes what take() returns as "name key=value ..." for each command, then why it stopped.
 std::string taken(Version version, const std::string& bytes) {
   std::string out;
   std::size_t at = 0;
@@ -32,7 +32,7 @@ std::string taken(Version version, const std::string& bytes) {
   }
 }
 
-TEST_CASE("commands of PMI-1") {
+TEST_CASE("commands of PMI-1 are parsed, and malformed ones are refused") {
   const auto of = [](const std::string& bytes) { return taken(Version::v1, bytes); };
   CHECK(of("cmd=init pmi_version=1 pmi_subversion=1\n") ==
         "init pmi_version=1 pmi_subversion=1|end");
@@ -53,7 +53,7 @@ TEST_CASE("commands of PMI-1") {
   CHECK(of("mcmd=spawn\n" + std::string(kMaxCommand, 'x')) == "malformed");
 }
 
-TEST_CASE("commands of PMI-2") {
+TEST_CASE("commands of PMI-2 are parsed, and malformed ones are refused") {
   const auto of = [](const std::string& bytes) { return taken(Version::v2, bytes); };
   CHECK(of(framed("cmd=fullinit;pmijobid=7.0;pmirank=1;threaded=FALSE;")) ==
         "fullinit pmijobid=7.0 pmirank=1 threaded=FALSE|end");
@@ -68,20 +68,20 @@ TEST_CASE("commands of PMI-2") {
     CHECK(of(framed(bad)) == "malformed");
 }
 
-TEST_CASE("answers") {
+TEST_CASE("replies are written in the form of each PMI version") {
   CHECK(Reply(Version::v1, "put_result").result(-1, "not so").bytes() ==
         "cmd=put_result rc=-1 msg=not_so\n");
   CHECK(Reply(Version::v2, "kvs-put-response").result(5, "a;b").add("n", 7).bytes() ==
         "42    cmd=kvs-put-response;rc=5;errmsg=a;;b;n=7;");
 }
 
-TEST_CASE("which ranks share a node") {
+TEST_CASE("the process mapping says which ranks share a node") {
   CHECK(process_mapping({1}) == "(vector,(0,1,1))");
   CHECK(process_mapping({2, 2}) == "(vector,(0,2,2))");
   CHECK(process_mapping({2, 2, 1, 2}) == "(vector,(0,2,2),(2,1,1),(3,1,2))");
 }
 
-// The servers of a step, joined by queues; and what each task and the shims have heard.
+// The servers of a step, joined by queues, with a record of what each task and the shims received.
 class Step {
  public:
   explicit Step(const std::vector<std::uint32_t>& tasks) {
@@ -113,7 +113,7 @@ class Step {
     }
     layout_ = layout;
   }
-  // Returns what this rank hears after it said `bytes`.
+  // Sends `bytes` as this rank, and returns what the rank receives.
   std::string say(std::uint32_t rank, const std::string& bytes) {
     heard[rank].clear();
     const std::uint32_t node = layout_.node_of(rank);
@@ -153,7 +153,7 @@ class Step {
   pmix::Layout layout_;
 };
 
-TEST_CASE("PMI-1 of one task") {
+TEST_CASE("a single task gets the right reply to every command of PMI-1") {
   Step step({1});
   CHECK(step.servers[0]->environment(0, 6) ==
         std::vector<std::string>{"PMI_FD=6", "PMI_RANK=0", "PMI_SIZE=1", "PMI_JOBID=7.0",
@@ -188,7 +188,7 @@ TEST_CASE("PMI-1 of one task") {
   CHECK(step.shim.empty());
 }
 
-TEST_CASE("PMI-2 of one task") {
+TEST_CASE("a single task gets the right reply to every command of PMI-2") {
   Step step({1});
   CHECK(step.say(0, "cmd=init pmi_version=2 pmi_subversion=0\n") ==
         "cmd=response_to_init rc=0 pmi_version=2 pmi_subversion=0\n");
@@ -218,7 +218,7 @@ TEST_CASE("PMI-2 of one task") {
   CHECK(step.shim.empty());
 }
 
-TEST_CASE("a fence gives each rank what all have put, fence for fence") {
+TEST_CASE("each fence gives every rank what all ranks have put before it") {
   Step step({2, 1});
   step.begin(1);
   for (std::uint32_t rank = 0; rank < 3; ++rank)
@@ -230,7 +230,7 @@ TEST_CASE("a fence gives each rank what all have put, fence for fence") {
   CHECK(step.say(1, "cmd=barrier_in\n") == "cmd=barrier_out rc=0\n");
   CHECK(step.heard[0] == "cmd=barrier_out rc=0\n");
   CHECK(step.heard[2].empty());
-  // This node is ahead of the other one, which is still in the first barrier.
+  // This node is ahead: the other one is still in the first barrier.
   CHECK(step.say(0, "cmd=put key=k2 value=new\ncmd=barrier_in\n") == "cmd=put_result rc=0\n");
   step.deliver();
   CHECK(step.heard[2] == "cmd=barrier_out rc=0\n");
@@ -249,7 +249,7 @@ TEST_CASE("a fence gives each rank what all have put, fence for fence") {
   CHECK(step.shim.empty());
 }
 
-TEST_CASE("what is noted of a node is there at once, and is waited for") {
+TEST_CASE("a node attribute is visible at once to the node's tasks, and they can wait for it") {
   Step step({2, 1});
   step.begin(2);
   CHECK(step.say_2(1, "cmd=info-getnodeattr;key=a;wait=FALSE;") ==
@@ -263,7 +263,7 @@ TEST_CASE("what is noted of a node is there at once, and is waited for") {
         "cmd=info-getnodeattr-response;rc=0;found=FALSE;");
 }
 
-TEST_CASE("a task that is not understood ends the step with one message") {
+TEST_CASE("a task whose request is not understood ends the step with one message") {
   for (const char* bad : {"hello\n", "cmd=init\ncmd=put key=a value=b\n", "cmd=what\n"}) {
     Step step({2});
     if (bad[4] != 'i') step.begin(1);
@@ -280,7 +280,7 @@ TEST_CASE("a task that is not understood ends the step with one message") {
   CHECK(step.shim == "fault 0 it is in a PMI fence already|");
 }
 
-TEST_CASE("an abort") {
+TEST_CASE("an abort reaches the shim with its status and message") {
   Step one({1}), two({1});
   one.begin(1);
   one.say(0, "cmd=abort exitcode=5 message=no\tway\n");
@@ -292,9 +292,9 @@ TEST_CASE("an abort") {
   CHECK(two.shim == "abort 0 1 ours|");
 }
 
-TEST_CASE("who has left is missed only in a fence") {
+TEST_CASE("a task that has left ends the step only if others wait for it in a fence") {
   constexpr const char* kMissed = " it has left PMI, and others wait for it in a fence|";
-  SUBCASE("here") {
+  SUBCASE("the task is on the same node") {
     Step step({2});
     step.begin(1);
     step.leave(1);
@@ -302,7 +302,7 @@ TEST_CASE("who has left is missed only in a fence") {
     step.say(0, "cmd=barrier_in\n");
     CHECK(step.shim == std::string("fault 1") + kMissed);
   }
-  SUBCASE("on another node") {
+  SUBCASE("the task is on another node") {
     Step step({1, 1});
     step.begin(1);
     step.say(0, "cmd=barrier_in\n");
@@ -311,7 +311,7 @@ TEST_CASE("who has left is missed only in a fence") {
     step.leave(1);
     CHECK(step.shim == std::string("fault 1") + kMissed);
   }
-  SUBCASE("who leaves in a fence was in it") {
+  SUBCASE("a task that leaves after it entered the fence is not missed") {
     Step step({1, 1});
     step.begin(1);
     step.say(0, "cmd=barrier_in\n");

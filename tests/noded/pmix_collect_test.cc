@@ -1,4 +1,4 @@
-// Tests collectives of PMIx servers that are joined by queues.
+// Tests collective operations of PMIx servers that are joined by queues.
 #include "noded/pmi/collect.h"
 
 #include <doctest/doctest.h>
@@ -15,8 +15,8 @@ struct Letter {
   std::string bytes;
 };
 
-// Servers whose messages wait until deliver(). Messages between two servers stay in order, and are
-// cut into small pieces.
+// Servers whose messages wait until deliver(). Messages between two servers keep their order and
+// are cut into small pieces.
 class Servers {
  public:
   explicit Servers(std::uint32_t count) {
@@ -55,13 +55,14 @@ Collect::Done into(std::string& text) {
   return [&text](bool good, const std::string& data) { text = (good ? "+" : "-") + data; };
 }
 
-TEST_CASE("parts of all nodes come back in the order of nodes, round for round") {
+TEST_CASE("in each round the parts of all nodes come back in the order of nodes") {
   Servers servers(3);
   std::string got[3], again[3];
   const std::set<std::uint32_t> all{0, 1, 2};
   servers[2].gather("*,", all, "c", into(got[2]));
   servers[0].gather("*,", all, "a", into(got[0]));
-  servers[0].gather("*,", all, "A", into(again[0]));  // this server is ahead of the others
+  // this server is one round ahead of the others
+  servers[0].gather("*,", all, "A", into(again[0]));
   CHECK(servers.deliver());
   CHECK(got[2].empty());
   servers[1].gather("*,", all, "b", into(got[1]));
@@ -73,7 +74,7 @@ TEST_CASE("parts of all nodes come back in the order of nodes, round for round")
   for (const auto& text : again) CHECK(text == "+AB");
 }
 
-TEST_CASE("some nodes, or one, need no other") {
+TEST_CASE("a collective operation of some nodes does not need the others") {
   Servers servers(3);
   std::string one, got[2];
   servers[1].gather("1,", {1}, "alone", into(one));
@@ -85,7 +86,7 @@ TEST_CASE("some nodes, or one, need no other") {
   CHECK(got[1] == "+xz");
 }
 
-TEST_CASE("a question is answered by the node that has the rank") {
+TEST_CASE("a question about a rank is answered by the rank's node") {
   Servers servers(2);
   std::string first, second;
   servers[0].ask(1, 7, into(first));
@@ -95,7 +96,7 @@ TEST_CASE("a question is answered by the node that has the rank") {
   CHECK(second == "-data of 9");
 }
 
-TEST_CASE("what is no message is told apart") {
+TEST_CASE("bytes that are no message are refused") {
   Servers servers(2);
   CHECK_FALSE(servers[0].receive(5, "abc"));
   CHECK_FALSE(servers[0].receive(1, std::string(13, '\xff')));
@@ -107,7 +108,7 @@ TEST_CASE("what is no message is told apart") {
   CHECK_FALSE(servers[1].receive(0, unknown));
 }
 
-TEST_CASE("frames of shim and server") {
+TEST_CASE("frames between shim and server are read back, and malformed ones are refused") {
   std::string bytes;
   append(bytes, Word::peer, 3, "hello");
   append(bytes, Word::ready, 0, "");

@@ -70,7 +70,7 @@ class Player {
     std::istringstream in(text);
     std::string line;
     while (std::getline(in, line)) {
-      if (line.starts_with(" ")) continue;  // an answer, which is written anew
+      if (line.starts_with(" ")) continue;  // an indented line is an answer, which is written anew
       out_ += line + "\n";
       if (line.empty() || line.starts_with("#")) continue;
       run(line);

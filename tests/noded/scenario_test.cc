@@ -18,7 +18,7 @@ std::string read(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-TEST_CASE("scenarios of the node core") {
+TEST_CASE("every scenario of the node core gives the answers in its file") {
   const std::filesystem::path folder = GANTRY_SOURCE_DIR "/tests/noded/scenarios";
   int files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
@@ -35,7 +35,7 @@ TEST_CASE("scenarios of the node core") {
   CHECK(files >= 8);
 }
 
-TEST_CASE("every stage can end, and ended is final") {
+TEST_CASE("every stage of an attempt can end, and an ended attempt stays ended") {
   using enum node::Stage;
   for (const auto stage : {preparing, held, starting, running, ending})
     CHECK(node::next_stage(stage, node::Trigger::ended) == ended);

@@ -1,6 +1,6 @@
-// Tests steps through the socket of a job and through the network of its node: which addresses a
-// shim may be made to dial, what a job gets of a stream, and how many launches may wait. The daemon
-// is a process.
+// Tests steps through the socket of a job and over its node's network, with the daemon as a
+// process: which addresses a shim may dial, what a job gets of a stream, and how many launches may
+// wait.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -36,7 +36,7 @@ struct JobWithSteps : JobWithSocket {
     ctld.forget_seen();
     node.start();
     facts = ctld.accept();
-    (void)ctld.expect<proto::Heartbeat>();  // the node knows the key now
+    (void)ctld.expect<proto::Heartbeat>();  // by now the node knows the key
     connect();
     permission.key = key(1);
     permission.owner = job(1, "").owner;
@@ -101,7 +101,7 @@ struct JobWithSteps : JobWithSocket {
 
 constexpr const char* kTicket = "0123456789abcdef0123456789abcdef";
 
-TEST_CASE("a shim dials the host of who asks for a step, or the job's own node, and no other") {
+TEST_CASE("a shim dials the host that asks for a step or the job's own node, and no other") {
   JobWithSteps n;
   const auto outside = [&](const char* address, const Bytes& ticket) {
     auto launch = n.step();
@@ -127,7 +127,7 @@ TEST_CASE("a shim dials the host of who asks for a step, or the job's own node, 
   both(outside("tcp://127.0.0.1:7000", "EHLO here\r\n"), "32 hex digits");
   both(outside("tcp://127.0.0.1:7000", Bytes(4'000, 'a')), "32 hex digits");
   const auto own = outside("tcp://127.0.0.1:7000", kTicket);
-  CHECK(own.first.empty());  // the step is launched; its shim finds that nobody listens
+  CHECK(own.first.empty());  // the step is launched, but nobody listens for its shim
 
   const auto inside = [&](const std::string& address, const Bytes& ticket) {
     auto launch = n.step();
@@ -141,12 +141,12 @@ TEST_CASE("a shim dials the host of who asks for a step, or the job's own node, 
   constexpr const char* kNotHere = "goes to where the job's own node listens";
   both(inside("tcp://127.0.0.1:7000", listening.ticket), kNotHere);
   both(inside("tcp://192.0.2.1:25", listening.ticket), kNotHere);
-  both(inside(listening.address, kTicket), kNotHere);  // the ticket is not one of this job
+  both(inside(listening.address, kTicket), kNotHere);  // the ticket does not belong to this job
   CHECK(inside(listening.address, listening.ticket).first.empty());
   n.end();
 }
 
-// Takes the descriptor that comes with one byte on the job's socket.
+// Receives the descriptor that is sent with one byte over the job's socket.
 net::Socket passed_descriptor(int socket) {
   REQUIRE(net::wait_for(socket, net::Wait::read, net::Deadline(seconds(9))));
   char byte = 0;
@@ -165,7 +165,7 @@ net::Socket passed_descriptor(int socket) {
   return net::Socket(fd);
 }
 
-// A shim's connection to the stream port of the node, and the end that the job gets.
+// A shim's connection to the node's port for streams, and the job's end of that stream.
 struct StreamOfJob {
   net::Socket shim, job;
   explicit StreamOfJob(JobWithSteps& n) {
@@ -182,7 +182,7 @@ struct StreamOfJob {
     ::fcntl(job.fd(), F_SETFL, O_NONBLOCK);
     CHECK(read(job, hello.size()) == hello);
   }
-  // Reads `size` bytes, or all bytes until the end.
+  // Reads `size` bytes, or everything until the end.
   static std::string read(const net::Socket& socket, std::size_t size) {
     std::string all;
     std::string piece(64u << 10, ' ');
@@ -197,14 +197,15 @@ struct StreamOfJob {
   std::string hello;
 };
 
-TEST_CASE("a job's program has no socket of the host's network, with which it could go anywhere") {
+TEST_CASE("a job's program gets no socket of the host's network") {
   JobWithSteps n;
   const StreamOfJob stream(n);
   int domain = 0;
   socklen_t size = sizeof domain;
   REQUIRE(::getsockopt(stream.job.fd(), SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0);
   CHECK(domain == AF_UNIX);
-  // An internet socket could be disconnected and connected again to a service of the host.
+  // With an internet socket the program could disconnect it and connect to another service of the
+  // host.
   const auto service = net::listen_at("tcp://127.0.0.1:0", 4);
   REQUIRE(service);
   const auto port =
@@ -223,7 +224,7 @@ TEST_CASE("a job's program has no socket of the host's network, with which it co
 }
 
 TEST_CASE(
-    "a stream's bytes come whole through the relay, each way ends alone, without the daemon") {
+    "a stream passes the relay complete, even without the daemon; each direction ends alone") {
   JobWithSteps n;
   StreamOfJob stream(n);
   n.node.stop(SIGKILL);
@@ -232,7 +233,7 @@ TEST_CASE(
     for (std::uint32_t i = 0; i < 2'000'000; ++i) sent += static_cast<char>(i * 2654435761u >> 24);
     std::string_view rest = sent;
     std::string piece(64u << 10, ' ');
-    // Both ends are in this thread, so it may wait for neither alone.
+    // Both ends are used by this thread, so it must not block on one of them.
     while (got.size() < sent.size()) {
       if (!rest.empty()) rest.remove_prefix(*net::write_some(from.fd(), rest));
       if (rest.empty()) (void)net::wait_for(to.fd(), net::Wait::read, net::Deadline(seconds(9)));
@@ -255,9 +256,10 @@ TEST_CASE(
   n.end();
 }
 
-TEST_CASE("launches that wait for another node are bounded: each has a connection of the node's") {
+TEST_CASE(
+    "the number of launches that wait for another node is limited, as each has a connection") {
   JobWithSteps n;
-  // The other node accepts connections, and answers nothing.
+  // The other node accepts connections and never answers.
   const auto silent = net::listen_at("tcp://127.0.0.1:0", 64);
   REQUIRE(silent);
   proto::StepNode& other = n.permission.nodes.front();

@@ -37,7 +37,7 @@ struct Place {
   InstanceState* instance = nullptr;
 };
 
-// "3", or "3/5": GPU instance 5 of GPU 3.
+// Parses "3" (GPU 3) or "3/5" (GPU instance 5 of GPU 3).
 Result<Place> place(State& state, const std::string& text) {
   const auto slash = text.find('/');
   const auto gpu = number(std::string_view(text).substr(0, slash));
@@ -87,7 +87,7 @@ Result<std::string> mig(State& state, Words words) {
   return activation == Return::success ? "" : std::string(gpu::nvml::text_of(activation)) + "\n";
 }
 
-// Slices as somebody would make them by hand: "make 0 19@4 [slices of the compute instance]".
+// Makes a slice as a person would by hand: "make 0 19@4 [slices of the compute instance]".
 Result<std::string> make(State& state, Words words) {
   const auto at = place(state, words[0]);
   if (!at) return tl::unexpected(at.error());
@@ -282,7 +282,7 @@ std::string control_usage() {
 }
 
 std::string show(const State& state) {
-  constexpr std::size_t kCell = 5;  // columns for a memory slice
+  constexpr std::size_t kCell = 5;  // columns of the drawing for one memory slice
   std::string text;
   for (std::uint32_t i = 0; i < state.gpu_count; ++i) {
     const GpuState& gpu = state.gpus[i];

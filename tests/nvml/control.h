@@ -1,5 +1,5 @@
-// What one can do to the stand-in's GPUs from outside, as commands: gantry-fake-gpu runs them,
-// tests call them with the same words.
+// Commands that change the stand-in's GPUs from outside: gantry-fake-gpu runs them, and tests call
+// them with the same words.
 #pragma once
 
 #include <span>
@@ -10,14 +10,14 @@
 
 namespace gantry::fake {
 
-// One command and its arguments, "xid 0 79"; takes the lock. What it prints is returned.
+// Takes the lock, runs one command with its arguments, such as "xid 0 79", and returns its output.
 Result<std::string> control(State& state, std::span<const std::string> words);
-// The same, of one line.
+// Runs one command given as a line.
 Result<std::string> control(State& state, const std::string& line);
 
 std::string control_usage();  // a line for each command
 
-// Every GPU and what it is cut into, one line each.
+// Draws every GPU and its slices, one GPU a line.
 std::string show(const State& state);
 
 }  // namespace gantry::fake

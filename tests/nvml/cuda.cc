@@ -1,11 +1,12 @@
-// The stand-in for NVIDIA's libcuda.so.1: what gantry-gpu-scrub calls of it, on a device of 80 GiB
-// whose memory is a list of pieces. Beside the library may lie cuda.txt, with a line each:
+// The stand-in for NVIDIA's libcuda.so.1 has the functions that gantry-gpu-scrub calls, on a device
+// of 80 GiB whose memory is a list of pieces. A file cuda.txt beside the library may hold these
+// lines:
 //
-//   used MIB        somebody has so much of it
-//   fail CALL CODE  that call answers so
-//   keeps           filling memory does nothing
+//   used MIB        so many MiB are in use by another process
+//   fail CALL CODE  the function CALL returns CODE
+//   keeps           filling memory has no effect
 //
-// What was overwritten is appended to scrubbed.txt there: the device, and how many MiB.
+// Each overwriting adds a line to scrubbed.txt there, with the device and the number of MiB.
 #include <dlfcn.h>
 
 #include <cstdint>
@@ -58,14 +59,14 @@ struct Cuda {
     for (const auto& [at, piece] : pieces) out -= piece.size;
     return out;
   }
-  // The piece that has these bytes.
+  // Returns the piece that holds these bytes.
   Piece* find(std::uint64_t at, std::size_t bytes) {
     auto it = pieces.upper_bound(at);
     if (it == pieces.begin()) return nullptr;
     --it;
     return at + bytes <= it->first + it->second.size ? &it->second : nullptr;
   }
-  static char mark;  // in this library
+  static char mark;  // its address finds the folder of this library
 };
 char Cuda::mark = 0;
 

@@ -17,7 +17,7 @@ tl::unexpected<Error> fail_at(const std::string& name, const std::string& what) 
   return fail(ErrorCode::malformed, name + ": " + what);
 }
 
-// Names that are none of `known` are refused: a slip in a fleet would else pass unseen.
+// Refuses names that are not in `known`, because a misspelt name would otherwise go unnoticed.
 Result<void> check_names(const std::string& name, const Value& object,
                          std::initializer_list<std::string_view> known) {
   for (const auto& member : object.GetObject()) {
@@ -38,7 +38,7 @@ std::string text(const Value& object, const char* key, const std::string& other)
   return found != object.MemberEnd() && found->value.IsString() ? found->value.GetString() : other;
 }
 
-// The i-th of a list whose last value goes on; `other` without a list.
+// Returns the i-th value of a list, whose last value repeats for ever; `other` if there is no list.
 std::uint32_t listed(const Value& object, const char* key, std::size_t i, std::uint32_t other) {
   const auto found = object.FindMember(key);
   if (found == object.MemberEnd() || !found->value.IsArray() || found->value.Empty()) return other;

@@ -1,12 +1,13 @@
-// fleet.json: which GPUs a node has.
+// fleet.json says which GPUs a node has.
 //
 //   { "driver": "550.54.15", "cuda": 12040, "seed": 7,
 //     "gpus": [ { "model": "h100", "count": 8, "mig": true, "links": "switch",
 //                 "numa": [0, 1], "minors": [3, 2, 1, 0, 7, 6, 5, 4] } ] }
 //
-// All but `model` may be left out: one GPU, MIG off, links to switches, NUMA nodes 0 and 1 for the
-// two halves, minors in an order that is not that of the PCI addresses (as on real boards).
-// `links`: switch, mesh, none. Models: tests/nvml/models.cc. UUIDs follow from the seed.
+// All keys but `model` may be left out. The defaults are one GPU, MIG off, links to switches, NUMA
+// nodes 0 and 1 for the two halves, and minors in an order unlike that of the PCI addresses (as on
+// real boards). `links` is switch, mesh or none. tests/nvml/models.cc lists the models. UUIDs
+// follow from the seed.
 #pragma once
 
 #include <string>
@@ -19,7 +20,7 @@ namespace gantry::fake {
 struct State;
 
 struct FleetGpu {
-  std::uint32_t model = 0;  // place in models()
+  std::uint32_t model = 0;  // index in models()
   bool mig = false;
   bool switched = true;
   bool linked = true;
@@ -37,6 +38,6 @@ struct Fleet {
 
 Result<Fleet> parse_fleet(const std::string& text, const std::string& name);
 Result<Fleet> read_fleet(const std::string& path);
-void fill(State& state, const Fleet& fleet);  // a fresh one, all zero
+void fill(State& state, const Fleet& fleet);  // `state` must be fresh, with all bytes zero
 
 }  // namespace gantry::fake

@@ -14,7 +14,7 @@ struct Session {
   std::mutex mutex;
   std::uint32_t users = 0;
   std::optional<Mapping> mapping;
-  State* state = nullptr;  // of the mapping; read without the mutex by calls in between
+  State* state = nullptr;  // points into the mapping; calls read it without the mutex
 };
 
 Session& the_session() {
@@ -22,7 +22,7 @@ Session& the_session() {
   return session;
 }
 
-// $GANTRY_FAKE_NVML, else fleet.json beside this library.
+// The path is $GANTRY_FAKE_NVML, or else fleet.json beside this library.
 std::string fleet_path() {
   if (const char* path = ::getenv("GANTRY_FAKE_NVML"); path != nullptr && *path != '\0')
     return path;
@@ -103,7 +103,8 @@ Handle decode(const void* handle) {
 
 namespace {
 
-// Of the generation that the handle names. `wanted`: the kind that it must be.
+// Finds the instance that a handle names, of the handle's generation; `gone` is returned if it does
+// not exist.
 Target find(State& state, const Handle& h, Return gone) {
   Target out;
   if (h.gpu >= state.gpu_count) return {Return::invalid_argument};
@@ -171,5 +172,6 @@ NVML_API Return nvmlShutdown() {
 }
 
 NVML_API const char* nvmlErrorString(Return code) {
-  return gantry::gpu::nvml::text_of(code).data();  // of literals, so terminated
+  // text_of() returns literals, which end with a zero byte
+  return gantry::gpu::nvml::text_of(code).data();
 }

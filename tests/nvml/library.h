@@ -1,5 +1,5 @@
-// What all exported functions share: the session of this process, handles, and the entry into a
-// call (lock, faults on command, a crash on command).
+// Declares what all exported functions share: the session of this process, handles, and the entry
+// into a call (lock, faults on command, a crash on command).
 #pragma once
 
 #include <optional>
@@ -14,11 +14,11 @@ namespace gantry::fake {
 
 namespace nvml = gpu::nvml;
 
-// The state that is mapped now; nullptr before nvmlInit and after the last nvmlShutdown.
+// Returns the mapped state; nullptr before nvmlInit and after the last nvmlShutdown.
 State* session();
 
-// One call by name. `refused` is what it answers instead when a fault says so, or when the library
-// is not initialised; else the lock is held until the end of the scope.
+// The entry into one call of the given name. `refused` is set if a fault demands an error or the
+// library is not initialised; otherwise the lock is held until the end of the scope.
 class Entry {
  public:
   explicit Entry(const char* call, std::uint32_t gpu = kNone);
@@ -32,7 +32,7 @@ class Entry {
   std::optional<Lock> lock_;
 };
 
-// A device handle is a number: the GPU, or one compute instance of one generation on it.
+// A device handle is a number that names a GPU, or one compute instance of one generation on it.
 enum class HandleKind : std::uint64_t { gpu = 0x6A, mig = 0x6B, instance = 0x6C, compute = 0x6D };
 struct Handle {
   HandleKind kind;
@@ -48,21 +48,24 @@ T encode(const Handle& h) {
 }
 Handle decode(const void* handle);
 
-// A device: a GPU, or a MIG device and with it its GPU. code: invalid_argument, gpu_is_lost.
+// A device: a GPU, or a MIG device together with its GPU. `code` may be invalid_argument or
+// gpu_is_lost.
 struct Target {
   Return code = Return::success;
   GpuState* gpu = nullptr;
   std::uint32_t gpu_index = 0;
-  InstanceState* instance = nullptr;  // of a MIG device
+  InstanceState* instance = nullptr;  // set for a MIG device only
   ComputeState* compute = nullptr;
 };
 Target target_of(State& state, nvml::Device device);
-// GPU instances and compute instances: not_found when the handle's own is gone.
+// For a GPU instance or compute instance `code` is not_found when the handle's own instance is
+// gone.
 Target target_of(State& state, nvml::GpuInstance instance);
 Target target_of(State& state, nvml::ComputeInstance compute);
-std::uint32_t gpu_of(const void* handle);  // its index, for faults; kNone of anything else
+// the GPU's index, for faults; kNone if the handle names none
+std::uint32_t gpu_of(const void* handle);
 
-// Runs `body(state, target)` on the device, or says why not. `out` is where the answer goes.
+// Runs `body(state, target)` on the device, or returns an error. The answer is written to `out`.
 template <class F>
 Return on_device(const char* call, nvml::Device device, const void* out, F body) {
   const Entry entry(call, gpu_of(device));
@@ -72,7 +75,7 @@ Return on_device(const char* call, nvml::Device device, const void* out, F body)
   return target.code == Return::success ? body(entry.state(), target) : target.code;
 }
 
-// The same, `body(state, gpu)`, for what MIG devices do not have.
+// Runs `body(state, gpu)` for functions that MIG devices do not support.
 template <class F>
 Return on_gpu(const char* call, nvml::Device device, const void* out, F body) {
   return on_device(call, device, out, [&](State& state, const Target& target) {

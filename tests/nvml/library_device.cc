@@ -1,4 +1,4 @@
-// Exported: the system, GPUs, and what they are.
+// Exported functions about the system and about the properties of GPUs.
 #include <algorithm>
 #include <cstdio>
 
@@ -21,7 +21,8 @@ void give_pci(const GpuState& gpu, nvml::PciInfo& out) {
                 out.device & 0xFF);
 }
 
-// The GPU at the other end of a link in a mesh: links go round the others of the entry.
+// Returns the GPU at the other end of a link in a mesh: links go in turn to the other GPUs of the
+// entry.
 std::uint32_t peer_of(const State& state, const GpuState& gpu, std::uint32_t link) {
   const auto self = static_cast<std::uint32_t>(&gpu - state.gpus);
   const std::uint32_t others = gpu.group_size - 1;
@@ -153,7 +154,7 @@ NVML_API Return nvmlDeviceGetNvLinkRemotePciInfo_v2(nvml::Device device, std::ui
                   if (gpu.switched == 0)
                     give_pci(state.gpus[peer_of(state, gpu, link)], *pci);
                   else
-                    pci->bus = 0xC0 + link / 6;  // one of a board's switches
+                    pci->bus = 0xC0 + link / 6;  // the bus of one of the board's switches
                   return Return::success;
                 });
 }

@@ -1,4 +1,5 @@
-// Exported: event sets. An event set is one of this process; the events are in the shared state.
+// Exported functions for event sets. An event set belongs to this process; the events are in the
+// shared state.
 #include <time.h>
 
 #include <algorithm>
@@ -17,7 +18,7 @@ struct Registered {
 };
 
 struct Set {
-  std::uint64_t seen = 0;  // of events_written
+  std::uint64_t seen = 0;  // value of events_written up to which events were handed out
   std::vector<Registered> registered;
 };
 
@@ -31,7 +32,8 @@ std::int64_t now_ms() {
   return t.tv_sec * 1000 + t.tv_nsec / 1'000'000;
 }
 
-// The next event that this set wants. The driver hands out events of a lost GPU, too.
+// Takes the next event that this set wants. Like the driver, it also hands out events of a lost
+// GPU.
 bool take_event(State& state, Set& set, nvml::EventData& out) {
   if (state.events_written - set.seen > kMostEvents) set.seen = state.events_written - kMostEvents;
   while (set.seen < state.events_written) {

@@ -1,4 +1,4 @@
-// Exported: MIG, with the rules of rules.h.
+// Exported functions for MIG, with the rules of rules.h.
 #include <algorithm>
 
 #include "tests/nvml/library.h"

@@ -1,4 +1,4 @@
-// Exported: what GPUs are doing, how they are, and GPM.
+// Exported functions for the activity and health of GPUs, and for GPM.
 #include <algorithm>
 #include <vector>
 
@@ -25,7 +25,8 @@ Return give(std::uint32_t value, std::uint32_t* out) {
   return Return::success;
 }
 
-// NVML's list of unknown length: with too little room the count is told.
+// Fills a list as NVML does when its length is not known: if there is too little room, it returns
+// the count.
 Return give_processes(const char* call, nvml::Device device, std::uint32_t* count,
                       nvml::ProcessInfo* list, ProcessKind kind) {
   return on_device(call, device, count, [&](State&, const Target& target) {
@@ -50,7 +51,7 @@ bool has_row_remapping(const GpuState& gpu) {
   return model_of(gpu).architecture >= Architecture::ampere;
 }
 
-// Measurements of GPM: utilisation of a GPU or of one of its instances when it was taken.
+// A GPM measurement: the utilisation of a GPU or of one of its instances when it was taken.
 struct Measurement {
   bool taken = false;
   std::uint32_t gpu = 0, instance = 0;

@@ -1,6 +1,6 @@
-// gantry-fake-gpu FLEET.json COMMAND...: looks at and changes the GPUs of the stand-in driver while
-// daemons use it. The state is FLEET.json.state, which it makes if there is none; `init` makes it
-// anew (not while a daemon has it open).
+// gantry-fake-gpu FLEET.json COMMAND...: shows and changes the GPUs of the stand-in driver while
+// daemons use it. The state is in FLEET.json.state, which is made if it does not exist; `init`
+// makes it anew, which is not allowed while a daemon has it open.
 #include <unistd.h>
 
 #include <cstdio>

@@ -3,7 +3,7 @@
 namespace gantry::fake {
 namespace {
 
-// Names and memory of the seven profiles that all GPUs with eight memory slices have.
+// The names and memory sizes of the seven profiles of every GPU with eight memory slices.
 struct Sizes {
   std::string_view one, one_media, one_double, two, three, four, seven;
   std::uint32_t mib1, mib2, mib4, mib8;

@@ -1,6 +1,6 @@
-// The models of GPU that the stand-in driver can be. Facts: NVIDIA's MIG user guide (names, ids,
-// placements, counts), and what nvidia-smi prints for memory; the product reads all of it from the
-// driver and has no such table.
+// The GPU models that the stand-in driver can simulate. The facts come from NVIDIA's MIG user guide
+// (names, ids, placements, counts) and from the output of nvidia-smi (memory). The product reads
+// all of this from the driver and has no such table.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@
 namespace gantry::fake {
 
 struct ProfileModel {
-  std::uint32_t index;  // NVML's profile index, which is not the id
+  std::uint32_t index;  // NVML's profile index, which is not the profile's id
   std::uint32_t id;
   std::string_view name;
   std::uint32_t compute_slices;
   std::uint32_t memory_slices;
   std::uint32_t memory_mib;
-  std::uint32_t most;  // instances on one GPU
+  std::uint32_t most;  // the most instances on one GPU
   std::vector<std::uint32_t> starts;
-  bool media = false;  // has the GPU's one set of media engines
+  bool media = false;  // the profile has the GPU's only set of media engines
 };
 
 enum class Architecture : std::uint32_t {
@@ -30,14 +30,14 @@ enum class Architecture : std::uint32_t {
 };
 
 struct Model {
-  std::string_view key;  // in fleet.json: "h100"
+  std::string_view key;  // its name in fleet.json, "h100"
   std::string_view name;
   Architecture architecture;
   std::uint32_t pci_device;
   std::uint32_t memory_mib;
-  std::uint32_t links;  // NVLink
+  std::uint32_t links;  // number of NVLink links
   std::uint32_t idle_mw, most_mw;
-  std::uint32_t compute_slices, memory_slices;  // 0: no MIG
+  std::uint32_t compute_slices, memory_slices;  // 0 if the model has no MIG
   std::vector<ProfileModel> profiles;
 };
 

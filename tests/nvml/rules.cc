@@ -5,8 +5,8 @@
 namespace gantry::fake {
 namespace {
 
-// As seen on hardware: instances number the halves, quarters and eighths of the memory like a heap,
-// the upper half before the lower one.
+// Numbers GPU instances as hardware does: they number the halves, quarters and eighths of the
+// memory like a heap, the upper half before the lower one.
 std::uint32_t id_at(const GpuState& gpu, const ProfileModel& profile, std::uint32_t start) {
   const std::uint32_t parts = model_of(gpu).memory_slices / profile.memory_slices;
   if (parts == 1) return 0;

@@ -1,5 +1,5 @@
-// What a GPU of the stand-in lets be done to it: the rules of MIG as hardware and driver have them.
-// All with the state's lock held.
+// Operations on a GPU of the stand-in, with the rules of MIG that hardware and driver have. All are
+// called with the state's lock held.
 #pragma once
 
 #include "noded/gpu/nvml/nvml_types.h"
@@ -13,14 +13,15 @@ const ProfileModel* profile_by_index(const GpuState& gpu, std::uint32_t index);
 const ProfileModel* profile_by_id(const GpuState& gpu, std::uint32_t id);
 const ProfileModel& profile_of(const GpuState& gpu, const InstanceState& instance);
 
-// How many more instances of a profile would fit, in any order of placements left.
+// Returns true if an instance of this profile can be made at `start` now.
 bool may_place(const GpuState& gpu, const ProfileModel& profile, std::uint32_t start);
 
 Return create_instance(State& state, GpuState& gpu, std::uint32_t profile_id, std::uint32_t start,
                        InstanceState*& out);
-Return destroy_instance(GpuState& gpu, InstanceState& instance);  // in_use with compute instances
+// returns in_use if it has compute instances
+Return destroy_instance(GpuState& gpu, InstanceState& instance);
 
-// Compute profiles are named by NVML's index; their ids are the same numbers here as on hardware.
+// A compute profile is named by NVML's index; its id is the same number, as on hardware.
 struct ComputeProfile {
   std::uint32_t index, id, slices;
 };
@@ -30,9 +31,10 @@ Return create_compute(State& state, GpuState& gpu, InstanceState& instance, std:
                       ComputeState*& out);
 Return destroy_compute(GpuState& gpu, InstanceState& instance, ComputeState& compute);
 
-// Ampere changes its mode at the next reset, later ones at once if nothing uses the GPU.
+// Ampere GPUs change their mode at the next reset; later models at once if nothing uses the GPU.
 Return set_mig_mode(GpuState& gpu, bool on, Return& activation);
-// Instances, processes, faults and errors since the last reset are gone; a pending mode is now.
+// Removes instances, processes, faults and the errors since the last reset; a pending mode takes
+// effect.
 void reset(GpuState& gpu);
 
 std::uint64_t memory_used(const GpuState& gpu);

@@ -35,7 +35,7 @@ void init_lock(pthread_mutex_t& lock) {
   pthread_mutexattr_destroy(&attributes);
 }
 
-// Whole or not at all: others see it under its name when it is complete.
+// Makes the file whole or not at all: it gets its name only when it is complete.
 Result<void> make(const std::string& path, const Fleet& fleet) {
   const std::string early = path + "." + std::to_string(::getpid());
   const int fd = ::open(early.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -58,7 +58,7 @@ Result<void> make(const std::string& path, const Fleet& fleet) {
   return {};
 }
 
-std::uint64_t mix(std::uint64_t x) {  // splitmix64
+std::uint64_t mix(std::uint64_t x) {  // the step of splitmix64
   x += 0x9E3779B97F4A7C15u;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;

@@ -45,7 +45,7 @@ std::string pci_of(const GpuState& gpu) {
   return text;
 }
 
-// The driver's own numbering; 15 GPU instances a GPU, 8 compute instances each.
+// Numbers capability files as the driver does: 15 GPU instances a GPU, 8 compute instances each.
 std::string mig_minors(const State& state) {
   std::string text = "config 1\nmonitor 2\n";
   for (std::uint32_t i = 0; i < state.gpu_count; ++i) {

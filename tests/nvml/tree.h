@@ -1,4 +1,5 @@
-// What the kernel would show of the stand-in's GPUs: a folder with `proc`, `sys` and `dev` in it.
+// Makes a folder with `proc`, `sys` and `dev` that shows the stand-in's GPUs as the kernel would
+// show them.
 #pragma once
 
 #include <string>
@@ -10,9 +11,9 @@ namespace gantry::fake {
 
 inline constexpr std::uint32_t kGpuMajor = 195, kUvmMajor = 508, kCapsMajor = 511;
 
-// ROOT/proc/devices, ROOT/proc/driver/nvidia-caps/mig-minors, ROOT/proc/driver/nvidia/gpus,
-// ROOT/sys/bus/pci/devices, and ROOT/dev with device nodes; with plain files in their place where
-// this process may not make nodes.
+// Writes ROOT/proc/devices, ROOT/proc/driver/nvidia-caps/mig-minors, ROOT/proc/driver/nvidia/gpus,
+// ROOT/sys/bus/pci/devices, and device nodes in ROOT/dev. If this process may not make device
+// nodes, they are plain files.
 Result<void> write_tree(const State& state, const std::string& root);
 
 }  // namespace gantry::fake

@@ -1,6 +1,6 @@
-// Quota in random replays with jobs of 1 to 32 GPUs on nodes of eight: a claim that the quota
-// allows, and for which some set of jobs may be taken from others, is met by the reclaim deadline.
-// With GANTRY_LONG=1 in 1,000 of them.
+// Random replays with quota, with jobs of 1 to 32 GPUs on nodes of eight: a claim that the quota
+// allows, and for which a set of jobs may be preempted, is met by the reclaim deadline. There are
+// 60 replays, or 1,000 with GANTRY_LONG=1.
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 
@@ -17,7 +17,7 @@ std::uint64_t cases(std::uint64_t few) {
   return text != nullptr && *text == '1' ? 1'000 : few;
 }
 
-// Jobs of four tenants, more than there is room for.
+// Makes a trace of jobs of four tenants that need more than the cluster has.
 std::string random_trace(std::mt19937_64& random, std::uint64_t nodes) {
   const auto pick = [&](std::uint64_t n) {
     return std::uniform_int_distribution<std::uint64_t>(0, n - 1)(random);

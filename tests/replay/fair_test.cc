@@ -1,4 +1,5 @@
-// What is fair: water-filling against its definition, on random trees; and the meter's integrals.
+// Tests fair shares: water-filling against its definition on random input, and the integrals of the
+// meter.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -10,7 +11,7 @@
 namespace gantry::replay {
 namespace {
 
-TEST_CASE("pour: all of it, nobody beyond demand, one level for those who want more") {
+TEST_CASE("pour() gives all of the amount, none above demand, and one level to all who want more") {
   std::mt19937_64 random(7);
   const auto draw = [&](int n) {
     return static_cast<double>(std::uniform_int_distribution<int>(0, n)(random));
@@ -35,13 +36,13 @@ TEST_CASE("pour: all of it, nobody beyond demand, one level for those who want m
       REQUIRE(x[i] <= demands[i] + 1e-9);
       if (least > amount) continue;
       REQUIRE(x[i] >= std::min(demands[i], bases[i]) - 1e-9);
-      if (x[i] < demands[i] - 1e-9) {  // wants more: all such are at one level
+      if (x[i] < demands[i] - 1e-9) {  // it wants more, and all such entries must be at one level
         const double mine = (x[i] - std::min(demands[i], bases[i])) / weights[i];
         if (level >= 0) REQUIRE(mine == doctest::Approx(level));
         level = mine;
       }
     }
-    for (std::size_t i = 0; i < n && level >= 0; ++i)  // and nobody is above it
+    for (std::size_t i = 0; i < n && level >= 0; ++i)  // no entry may be above that level
       REQUIRE((x[i] - std::min(demands[i], bases[i])) / weights[i] <= level + 1e-6);
   }
 }
@@ -65,11 +66,12 @@ sched::TenancyPtr two_tenants(std::int64_t a, std::int64_t b, std::int64_t a_len
   return tenancy;
 }
 
-TEST_CASE("fair shares: nominal first, the rest by weight, what is not lent stays") {
+TEST_CASE("fair shares give nominal quota first and the rest by weight, except what is not lent") {
   const FairShares fair(two_tenants(6, 2, 3), {1, 2}, Resource::gpu, 1, 8);
   CHECK(fair.divide({8, 8}) == std::vector<double>{6, 2});
   CHECK(fair.divide({1, 8}) ==
-        std::vector<double>{1, 5});  // 3 of a's are not lent, of these 2 idle
+        // a lends only 3 of its 6: of the 3 others it uses 1, so 2 stay idle
+        std::vector<double>{1, 5});
   CHECK(fair.divide({8, 1}) == std::vector<double>{7, 1});
   const FairShares none(std::make_shared<sched::Tenancy>(), {sched::kNoIndex, sched::kNoIndex},
                         Resource::gpu, 1, 8);
@@ -77,7 +79,7 @@ TEST_CASE("fair shares: nominal first, the rest by weight, what is not lent stay
   CHECK(none.divide({8, 8}) == std::vector<double>{4, 4});
 }
 
-TEST_CASE("meter: violation begins at the deadline; the error is while it waits") {
+TEST_CASE("the meter counts violation from the deadline on, and the error while a tenant waits") {
   const auto tenancy = two_tenants(4, 4, 4);
   Meter meter(FairShares(tenancy, {1, 2}, Resource::gpu, 1, 8), 2, 8, seconds(30), hours(24), {});
   meter.queued(0, 8, {0, 0});
@@ -90,8 +92,8 @@ TEST_CASE("meter: violation begins at the deadline; the error is while it waits"
   CHECK(meter.tenants()[1].below == 20);
   meter.advance(Instant{seconds(150).us});
   CHECK(meter.tenants()[1].violation == 20);
-  CHECK(meter.tenants()[1].error == 50 * 2);  // fair would be 2 of 8 for it
-  CHECK(meter.tenants()[0].error == 0);       // does not wait
+  CHECK(meter.tenants()[1].error == 50 * 2);  // its fair share would be 2 of 8
+  CHECK(meter.tenants()[0].error == 0);       // this tenant does not wait
   meter.ended(0, 8);
   meter.unqueued(1, 2, {1, 1});
   meter.started(1, 2);
@@ -101,7 +103,7 @@ TEST_CASE("meter: violation begins at the deadline; the error is while it waits"
   CHECK(meter.tenants()[0].use == 8 * 150);
 }
 
-TEST_CASE("meter: each claim has a deadline of its own, and a start meets the oldest") {
+TEST_CASE("the meter gives each claim its own deadline, and a start meets the oldest claim") {
   const auto tenancy = two_tenants(4, 4, 4);
   Meter meter(FairShares(tenancy, {1, 2}, Resource::gpu, 1, 8), 2, 8, seconds(30), hours(24), {});
   const auto until = [&](int at) { meter.advance(Instant{seconds(at).us}); };

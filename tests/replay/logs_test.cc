@@ -1,5 +1,5 @@
-// The replay against reference results on public logs: job by job with one reservation, and the
-// totals of conservative backfill. Skipped where the traces are not there.
+// Compares the replay with reference results on public logs: job by job with one reservation, and
+// the totals of conservative backfill. The test is skipped if the traces are missing.
 #include <doctest/doctest.h>
 
 #include <cstdio>
@@ -34,7 +34,8 @@ Outcome run(const Trace& trace, const std::string& cluster_text, const std::stri
   return std::move(*outcome);
 }
 
-// Reference: pyss (see the traces' README); field 3 of the log is the wait that it found.
+// The reference is pyss (see the README of the traces); field 3 of the log holds the wait that pyss
+// computed.
 void compare(const char* file, const char* cluster, const char* policy, bool exact_limits) {
   auto trace = trace_named(file);
   if (!trace) return;
@@ -56,17 +57,17 @@ void compare(const char* file, const char* cluster, const char* policy, bool exa
 TEST_CASE("EASY on KTH-SP2 equals the reference job by job") {
   compare("pyss_easy_KTH-SP2.swf.gz", "1x100cpu", "reservations=1", false);
 }
-TEST_CASE("EASY on KTH-SP2 with a node for each processor equals it too") {
+TEST_CASE("EASY on KTH-SP2 with one node for each processor equals the reference too") {
   compare("pyss_easy_KTH-SP2.swf.gz", "100x1cpu", "", false);
 }
 TEST_CASE("EASY on KTH-SP2 with exact limits equals the reference") {
   compare("pyss_easy_clairvoyant_KTH-SP2.swf.gz", "1x100cpu", "", true);
 }
 
-// As pyss does it: after each end every plan is looked at once for an earlier start, in the order
-// of the queue. What is left differs in the order of ends within one second, and in that the first
-// jobs of a user's line have the earliest of its plans (sched/exchange.cc), unlike pyss's:
-// both figures are 0.9 % less than the reference's.
+// As in pyss, after each end every planned start is checked once for an earlier time, in the order
+// of the queue. Two differences are left: the order of ends within one second, and that the first
+// jobs of a user's line get the earliest of the line's starts (sched/exchange.cc). Both figures are
+// therefore 0.9 % below the reference.
 TEST_CASE("conservative backfill on KTH-SP2 is within 1 % of the reference") {
   const auto trace = trace_named("pyss_easy_KTH-SP2.swf.gz");
   if (!trace) return;

@@ -1,4 +1,5 @@
-// Small replays, checked by hand: starts, victims and what they lose, places kept, determinism.
+// Small replays that were checked by hand: starts, victims and what they lose, reservations that
+// are kept, determinism.
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 #include <unistd.h>
@@ -13,7 +14,7 @@
 namespace gantry::replay {
 namespace {
 
-// Documents in a file that goes with the test.
+// A file with tenants' documents, which is removed with the object.
 class File {
  public:
   explicit File(const std::string& text) {
@@ -80,7 +81,7 @@ std::string timeline(const Ran& ran) {
   return to_timeline(ran.outcome, ran.trace, ran.cluster.unit, {});
 }
 
-TEST_CASE("backfill: the third job goes first, and the second is not delayed") {
+TEST_CASE("backfill starts a later job first and does not delay the one before it") {
   const Ran ran = run("submit,run,gpus\n0,100,3\n1,50,4\n2,90,1\n3,200,1\n", "1x4gpu", "");
   CHECK(timeline(ran) == R"(   0:00:00  /1                     submitted, 3 GPUs
    0:00:00  /1                     starts on n1
@@ -101,11 +102,9 @@ TEST_CASE("backfill: the third job goes first, and the second is not delayed") {
   CHECK(report.all.use == doctest::Approx((300 + 200 + 90 + 200) / (350 * 4.0)));
 }
 
-TEST_CASE(
-    "reclaim: the cheaper borrower goes after its grace, comes back, and runs on from its "
-    "checkpoint") {
+TEST_CASE("reclaim preempts the cheaper borrower, which later goes on from its checkpoint") {
   const File two(kTwo);
-  // a's second job borrows and has saved; the third borrows and has not.
+  // a's second job borrows and has saved a checkpoint; its third job borrows and has none.
   const Ran ran =
       run("submit,run,gpus,tenant,checkpoint\n0,2h,4,a,\n0,2h,2,a,10m\n0,2h,2,a,\n25m,1h,2,b,\n",
           "1x8gpu", two.path);
@@ -130,7 +129,7 @@ TEST_CASE(
   CHECK(ran.outcome.reclaimed == 2 * 3600);
   for (const TenantMeasure& m : ran.outcome.measures) CHECK(m.violation == 0);
   CHECK(ran.outcome.measures[1].below == 60);
-  // Without preemption b waits, and its claim is violated from the deadline on.
+  // Without preemption b waits, and its claim counts as violated from the deadline on.
   const Ran off = run("submit,run,gpus,tenant\n0,2h,4,a\n0,2h,2,a\n0,2h,2,a\n25m,1h,2,b\n",
                       "1x8gpu", two.path + ",preemption=off");
   CHECK(off.outcome.preemptions == 0);
@@ -138,7 +137,7 @@ TEST_CASE(
   CHECK(off.outcome.measures[1].violation == 95 * 60 - 66);
 }
 
-TEST_CASE("the same input gives the same result; other tenants are refused with their line") {
+TEST_CASE("equal input gives an equal result, and an unknown tenant is refused with its line") {
   const File two(kTwo);
   std::string csv = "submit,run,gpus,tenant,user,checkpoint\n";
   for (int i = 0; i < 300; ++i)
@@ -162,7 +161,7 @@ TEST_CASE("the same input gives the same result; other tenants are refused with 
   CHECK(outcome.error().message == "t:3: tenant: there is no tenant \"c\" in " + two.path);
 }
 
-// Documents of one cohort, whose default class has a minute of grace.
+// Makes the documents of one cohort, whose default class has a minute of grace.
 std::string cohort_of(const std::vector<std::pair<std::string, int>>& quotas) {
   std::string text = std::string(kTwo).substr(0, std::string(kTwo).find("---\napiVersion: gantry/v1"
                                                                         "\nkind: Tenant"));
@@ -173,9 +172,10 @@ std::string cohort_of(const std::vector<std::pair<std::string, int>>& quotas) {
   return text;
 }
 
-// The cheapest nodes are those of a's youngest jobs, of which only five may go: it exceeds its
-// quota by five. On n01 five of a's jobs and all three of b's may go together.
-TEST_CASE("a claim finds the one node whose jobs may all go, and not only enough jobs") {
+// The cheapest nodes are those of a's youngest jobs, but only five of these may be preempted,
+// because a exceeds its quota by five. On n01 five jobs of a and all three of b may be preempted
+// together.
+TEST_CASE("a claim finds the one node all of whose jobs may be preempted") {
   const File documents(cohort_of({{"a", 320}, {"b", 0}, {"c", 8}}));
   std::string csv = "submit,run,gpus,tenant\n";
   for (int i = 0; i < 8; ++i) csv += i < 5 ? "0,10h,1,a\n" : "0,10h,1,b\n";
@@ -189,25 +189,26 @@ TEST_CASE("a claim finds the one node whose jobs may all go, and not only enough
   for (const TenantMeasure& m : ran.outcome.measures) CHECK(m.violation == 0);
 }
 
-// a's job of two nodes has a place on n2 and n3 when b's first job has ended, and nobody could
-// leave for it: the own job on n1 stands in its way, and b does not exceed its quota. b's second
-// job can start at once, within its quota, on n3.
-TEST_CASE("a claim does not wait behind what is reserved for one whom nobody can make room for") {
+// a's job of two nodes gets a place on n2 and n3 when b's first job has ended. No job can be
+// preempted for it: on n1 a's own job is in the way, and b does not exceed its quota. b's second
+// job can start at once on n3, within its quota.
+TEST_CASE("a job does not wait behind a reservation for which no room can be made") {
   const File documents(cohort_of({{"a", 21}, {"b", 12}, {"c", 1}}));
   const std::string csv =
       "submit,run,gpus,tenant\n0,3h,5,a\n1,3h,2,c\n2,1h,8,b\n3,1h,16,a\n4,2h,4,b\n";
   const Ran ran = run(csv, "3x8gpu", documents.path);
   REQUIRE(ran.outcome.jobs[4].started);
   CHECK(*ran.outcome.jobs[4].started == ran.trace.jobs[4].submit);
-  // c borrows, and a's claim is late: not for want of a decision, but of a place.
+  // c borrows, and a's claim is late for lack of a place, not because the scheduler missed it.
   CHECK(ran.outcome.measures[0].no_place > 3600);
   CHECK(ran.outcome.measures[0].violation == 0);
   for (const JobResult& job : ran.outcome.jobs) CHECK(job.ended);
 }
 
-TEST_CASE("what has waited for long keeps its reservation, and goes first") {
+TEST_CASE("a job that has waited long keeps its reservation and goes first") {
   const File documents(cohort_of({{"a", 4}, {"b", 8}}));
-  // a borrows for its job of the whole node; b's jobs within its quota come one after the other.
+  // a borrows for its job of the whole node; b's jobs come one after the other and are within b's
+  // quota.
   std::string csv = "submit,run,gpus,tenant\n0,50m,4,b\n1,1h,8,a\n";
   for (int i = 1; i < 60; ++i) csv += fmt::format("{}m,50m,4,b\n", 30 * i);
   const auto waits = [&](const std::string& first) {
@@ -220,26 +221,28 @@ TEST_CASE("what has waited for long keeps its reservation, and goes first") {
   CHECK(waits("6h") < hours(7));
 }
 
-TEST_CASE("a proof that there is no place counts the last job of each tenant, and no more") {
-  // Two nodes of 8, full: seven of tenant 0 and one of tenant 1 on each.
+TEST_CASE("a proof that there is no place counts at most the last job of each tenant") {
+  // Two full nodes of 8: on each, seven units are tenant 0's and one is tenant 1's.
   const std::vector<HeldUnits> held{
       {0, 0, 7, 7, 1}, {0, 1, 1, 1, 2}, {1, 0, 7, 7, 3}, {1, 1, 1, 1, 4}};
-  CHECK(could_have_place({0, 0}, held, {1, 1}, 1, 8));   // tenant 0 exceeds by 1: its last one
-  CHECK(!could_have_place({0, 0}, held, {1, 0}, 1, 8));  // tenant 1 is within its quota
+  // tenant 0 exceeds its quota by 1, so one more job may go
+  CHECK(could_have_place({0, 0}, held, {1, 1}, 1, 8));
+  CHECK(!could_have_place({0, 0}, held, {1, 0}, 1, 8));  // tenant 1 does not exceed its quota
   CHECK(could_have_place({0, 0}, held, {1, 0}, 1, 7));
   CHECK(!could_have_place({0, 0}, held, {0, 1}, 2, 2));
-  // Each node alone, but not both: the first job gone, tenant 0 exceeds nothing any more.
+  // One of the nodes can be freed, but not both: after the first job tenant 0 no longer exceeds its
+  // quota.
   CHECK(could_have_place({1, 1}, held, {7, 0}, 1, 8));
   CHECK(!could_have_place({1, 1}, held, {7, 0}, 2, 8));
   CHECK(could_have_place({1, 1}, held, {8, 0}, 2, 8));
-  // One job on both nodes goes as a whole.
+  // A job on both nodes is preempted as a whole.
   const std::vector<HeldUnits> gang{{0, 0, 8, 16, 1}, {1, 0, 8, 16, 1}, {2, 0, 8, 8, 2}};
   CHECK(could_have_place({0, 0, 0}, gang, {1}, 2, 8));
   CHECK(!could_have_place({0, 0, 0}, gang, {8}, 3, 8));
   CHECK(could_have_place({0, 0, 0}, gang, {9}, 3, 8));
 }
 
-TEST_CASE("deadlines=on: who cannot end before it is due is given up") {
+TEST_CASE("with deadlines=on a job that cannot end before it is due is given up") {
   const std::string csv = "submit,run,gpus,due\n0,2h,4,\n1,1h,4,2h\n2,1h,4,4h\n";
   const Ran on = run(csv, "1x4gpu", "deadlines=on");
   CHECK(on.outcome.jobs[1].given_up);
@@ -253,7 +256,8 @@ TEST_CASE("deadlines=on: who cannot end before it is due is given up") {
   CHECK(!run(csv, "1x4gpu", "").outcome.jobs[1].given_up);
 }
 
-TEST_CASE("jobs of an app keep to their number on a node, also as the public trace names it") {
+TEST_CASE(
+    "an app's limit of jobs per node is kept, also with the column names of the public trace") {
   const Ran ran =
       run("creation_time,scheduled_time,deletion_time,gpu_request,app_name,max_instance_per_node\n"
           "0,5,105,1,x,2\n0,5,105,1,x,2\n0,5,105,1,x,2\n0,5,105,1,y,-1\n",
@@ -262,8 +266,8 @@ TEST_CASE("jobs of an app keep to their number on a node, also as the public tra
   CHECK(ran.outcome.jobs[3].started == std::optional(Instant{}));
 }
 
-TEST_CASE("the start that a job was told stands beside the real one") {
-  // The first one ends before its limit.
+TEST_CASE("the predicted start of a job is reported beside the real one") {
+  // The first job ends before its limit.
   const Ran ran = run("submit,run,limit,gpus\n0,50,100,4\n1,10,10,4\n", "1x4gpu", "");
   CHECK(ran.outcome.jobs[1].foretold == std::optional(Instant{seconds(100).us}));
   const Report report = summarise(ran.outcome, ran.trace);
@@ -275,7 +279,7 @@ TEST_CASE("the start that a job was told stands beside the real one") {
         "\"EASY\",1,\"\",4,0,,0,50,0,0\n\"EASY\",2,\"\",4,1,100,50,60,0,0\n");
 }
 
-TEST_CASE("a variation is the same each time, and keeps the work") {
+TEST_CASE("a variation is the same each time, and keeps the amount of work") {
   std::string csv = "submit,run,gpus\n";
   for (int i = 0; i < 500; ++i) csv += fmt::format("{},{},1\n", i * 100, 3200 + 32 * (i * 37 % 50));
   const auto plain = *parse_trace(csv, "t", TraceFormat::csv, {});
@@ -315,7 +319,7 @@ TEST_CASE("a variation is the same each time, and keeps the work") {
   CHECK(!vary(none, *parse_variation("from=100d")));
 }
 
-TEST_CASE("policies and clusters that are none are refused") {
+TEST_CASE("wrong policies and clusters are refused") {
   CHECK(read_cluster("1x80640cpu").error().message ==
         "cluster 1x80640cpu: a node can have 1 to 65535 cores, not 80640; take more nodes that are "
         "smaller");
@@ -333,7 +337,7 @@ TEST_CASE("policies and clusters that are none are refused") {
   CHECK(read_cluster("4x8cpu")->unit == Resource::cpu);
 }
 
-TEST_CASE("nominal quota of tenants=mean is their mean use, and the rest is everybody's") {
+TEST_CASE("with tenants=mean nominal quota is the mean use, and the rest belongs to the cohort") {
   const auto trace = parse_trace("submit,run,gpus,tenant\n0,100,2,a\n0,50,4,b\n100,1,1,b\n", "t",
                                  TraceFormat::csv, {});
   const auto cluster = read_cluster("1x8gpu");

@@ -1,7 +1,7 @@
-// The story: on 640 GPUs of 15 teams the performance team's tuning run holds 200, most of them
-// borrowed, when the fraud team needs 32 for a retraining that is due in six hours. It starts
-// within its reclaim deadline, is done in time, and nothing cheaper could have been taken away: all
-// sets of nodes are tried.
+// The story: on 640 GPUs of 15 teams the tuning run of the performance team has 200 GPUs, most of
+// them borrowed, when the fraud team needs 32 for a retraining that is due in six hours. The
+// retraining must start within the reclaim deadline and end in time, and no cheaper set of victims
+// may exist: the test tries all sets of nodes.
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 
@@ -55,7 +55,7 @@ std::uint32_t job_of(const Story& story, const std::string& user) {
   return static_cast<std::uint32_t>(it - story.trace.jobs.begin());
 }
 
-// What runs at the moment, as the timeline has it.
+// A job that runs at some moment, according to the timeline.
 struct Running {
   Instant since{};
   std::vector<std::string> nodes;
@@ -70,7 +70,7 @@ std::map<std::uint32_t, Running> running_at(const Story& story, Instant at) {
   return running;
 }
 
-// GPU-microseconds that are lost when it is taken away now: the formula of preempt.h.
+// The GPU-microseconds that are lost if the job is preempted now, by the formula of preempt.h.
 std::int64_t cost(const TraceJob& job, std::int64_t gpus, Instant since, Instant now) {
   Duration lost = now - since;
   if (job.checkpoint) {
@@ -80,12 +80,12 @@ std::int64_t cost(const TraceJob& job, std::int64_t gpus, Instant since, Instant
   return gpus * lost.us;
 }
 
-struct Candidate {  // a node that can be emptied
+struct Candidate {  // a node all of whose jobs could be preempted
   std::int64_t cost = 0;
   std::map<std::string, std::int64_t> gpus;  // by tenant
 };
 
-// Nodes of which everything may be taken: jobs of tenants that borrow, on one node each.
+// Finds the nodes on which every job is of a tenant that borrows, and is on this node only.
 std::vector<Candidate> candidates(const Story& story, Instant now,
                                   std::map<std::string, std::int64_t>& borrowed) {
   const auto running = running_at(story, now);
@@ -120,7 +120,8 @@ std::vector<Candidate> candidates(const Story& story, Instant now,
   return out;
 }
 
-// The least over all sets of four nodes whose tenants borrow what is taken.
+// Returns the smallest loss over all sets of four nodes in which no tenant loses more than it
+// borrows.
 std::int64_t cheapest_four(const std::vector<Candidate>& c,
                            const std::map<std::string, std::int64_t>& borrowed,
                            std::size_t& tried) {
@@ -144,7 +145,8 @@ std::int64_t cheapest_four(const std::vector<Candidate>& c,
   return best;
 }
 
-TEST_CASE("the alarm is answered within the reclaim deadline, in time, at the least loss of work") {
+TEST_CASE(
+    "the alarm's job starts by the reclaim deadline, ends in time, and costs the least work") {
   const Story story = tell("");
   const std::uint32_t alarm = job_of(story, "alarm");
   const JobResult& result = story.outcome.jobs[alarm];
@@ -152,16 +154,16 @@ TEST_CASE("the alarm is answered within the reclaim deadline, in time, at the le
   REQUIRE(result.started);
   REQUIRE(result.ended);
 
-  // Before: everything is in use, and the tuning run borrows 160 GPUs.
+  // Before the alarm everything is in use, and the tuning run borrows 160 GPUs.
   std::int64_t in_use = 0, tuning = 0;
   for (const auto& [i, r] : running_at(story, now)) {
     in_use += story.outcome.jobs[i].units;
     if (story.trace.jobs[i].tenant == "performance") tuning += story.outcome.jobs[i].units;
   }
   CHECK(tuning == 200);
-  CHECK(in_use == 632);  // all but 8 of the 32 that only pricing may use
+  CHECK(in_use == 632);  // the 8 others are part of the 32 that only pricing may use
 
-  // It waits for the grace of the classes that run, the kill and the planning at most.
+  // The job waits at most for the grace of the running classes, the kill and the planning.
   CHECK(*result.started - now <= story.outcome.deadline);
   CHECK(story.outcome.deadline == minutes(2) + kKillTime + kPlanningTime);
   CHECK(*result.ended <= now + hours(6));
@@ -169,7 +171,7 @@ TEST_CASE("the alarm is answered within the reclaim deadline, in time, at the le
   CHECK(story.report.all.in_time == 1);
   CHECK(story.report.all.violation == 0);
 
-  // The loss: what was decided on, against all that was possible.
+  // The loss by the scheduler's decision must equal the smallest possible one.
   std::int64_t decided = 0, gpus = 0;
   const auto before = running_at(story, now);
   for (const Happening& h : story.outcome.happenings)
@@ -191,11 +193,11 @@ TEST_CASE("the alarm is answered within the reclaim deadline, in time, at the le
   CHECK(nodes.size() > 25);
   CHECK(decided == least);
 
-  // Whoever had to leave is done in the end.
+  // Every preempted job ends in the end.
   for (const JobResult& job : story.outcome.jobs) CHECK(job.ended);
 }
 
-TEST_CASE("without preemption the same day ends badly") {
+TEST_CASE("without preemption the alarm's job starts too late") {
   const Story story = tell(",preemption=off");
   const std::uint32_t alarm = job_of(story, "alarm");
   CHECK(*story.outcome.jobs[alarm].started - story.trace.jobs[alarm].submit > hours(6));

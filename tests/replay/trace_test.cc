@@ -1,4 +1,4 @@
-// Traces of every form come to the same jobs; what is wrong is refused with file, line and field.
+// Traces in every format give the same jobs; mistakes are refused with file, line and field.
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 #include <unistd.h>
@@ -20,7 +20,7 @@ std::string error_of(const std::string& text, TraceFormat format) {
   return trace ? "" : trace.error().message;
 }
 
-TEST_CASE("SWF: fields, order, comments, tenants") {
+TEST_CASE("SWF is read: fields, order, comments, tenants") {
   const std::string text =
       "; MaxProcs: 4\n"
       "2 10 5 60 2 -1 -1 2 100 -1 1 7 3 -1 1 -1 -1 -1\n"
@@ -46,7 +46,7 @@ TEST_CASE("SWF: fields, order, comments, tenants") {
   CHECK(by_user->jobs[1].tenant == "7");
 }
 
-TEST_CASE("CSV: our columns and Philly's") {
+TEST_CASE("CSV is read with our columns and with those of the Philly trace") {
   const auto ours = parse(
       "# a comment\nsubmit,run,limit,gpus,tenant,checkpoint,memory,due\n"
       "1h,90,2h,8,a,10m,4G,6h\n0,30m,unlimited,1,b,,,\n",
@@ -67,7 +67,7 @@ TEST_CASE("CSV: our columns and Philly's") {
   CHECK(philly->jobs[1].tenant == "11cb48");
 }
 
-TEST_CASE("JSON: our fields, and what gacct prints") {
+TEST_CASE("JSON is read with our fields and as gacct prints it") {
   const auto ours =
       parse(R"([{"submit": 5, "run": "1h", "gpus": 2, "tenant": "a"}])", TraceFormat::json);
   REQUIRE_MESSAGE(ours, ours.error().message);
@@ -92,7 +92,7 @@ TEST_CASE("JSON: our fields, and what gacct prints") {
   CHECK(history->notes.size() == 1);
 }
 
-TEST_CASE("wrong input: file, line, field") {
+TEST_CASE("wrong input is refused with file, line and field") {
   CHECK(error_of("1 2 3\n", TraceFormat::swf) ==
         "t:1: run time: is missing: a line has 18 numbers, this one 3");
   CHECK(error_of("; x\n1 2 3 four 1 1 1 1 1\n", TraceFormat::swf) ==
@@ -132,20 +132,23 @@ TEST_CASE("wrong input: file, line, field") {
         "/nonexistent.swf: No such file or directory");
 }
 
-TEST_CASE("SWF as it is found: what is not known, parts of jobs, odd numbers and lines") {
+TEST_CASE("real SWF files are read: unknown values, parts of jobs, odd numbers and lines") {
   const auto trace = parse(
       "\xef\xbb\xbf;\tVersion: 2.2\r\n"
       ";  MaxProcs: 4\r\n"
-      "\t3  30\t-1 10.5 -1 -1 -1 2 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1\r\n"  // asked, not given
-      "1 +40 0 1e2 2 -1 -1 -1 60 -1 1 5 6 -1 9 -1 -1 -1\r\n"           // given, not asked
-      "2 20 0 50 1 -1 -1 1 60 -1 1 5 6 -1 9 -1 -1 -1 77\r\n"           // a number too many
-      "2 20 0 20 1 -1 -1 1 60 -1 2 5 6 -1 9 -1 -1 -1\r\n"              // a part of it
+      // it has requested processors only
+      "\t3  30\t-1 10.5 -1 -1 -1 2 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1\r\n"
+      "1 +40 0 1e2 2 -1 -1 -1 60 -1 1 5 6 -1 9 -1 -1 -1\r\n"  // it has allocated processors only
+      "2 20 0 50 1 -1 -1 1 60 -1 1 5 6 -1 9 -1 -1 -1 77\r\n"  // this line has a number too many
+      "2 20 0 20 1 -1 -1 1 60 -1 2 5 6 -1 9 -1 -1 -1\r\n"     // a part of job 2
       "2 45 0 30 1 -1 -1 1 60 -1 3 5 6 -1 9 -1 -1 -1\r\n"
-      "7 50 0 30 1 -1 -1 1 60 -1 3 5 6 -1 9 -1 -1 -1\r\n"   // a part without a whole
-      "-1 50 0 30 1 -1 -1 1 60 -1 1 5 6 -1 9 -1 -1 -1\r\n"  // without a number
-      "8 50 0 0 1 -1 -1 1 60 -1 5 5 6 -1 9 -1 -1 -1\r\n"    // cancelled
+      // a part of a job that has no line of its own
+      "7 50 0 30 1 -1 -1 1 60 -1 3 5 6 -1 9 -1 -1 -1\r\n"
+      "-1 50 0 30 1 -1 -1 1 60 -1 1 5 6 -1 9 -1 -1 -1\r\n"  // a job without a number
+      "8 50 0 0 1 -1 -1 1 60 -1 5 5 6 -1 9 -1 -1 -1\r\n"    // a job that was cancelled
       "9 51 0 -1 1 -1 -1 1 60 -1 0 5 6 -1 9 -1 -1 -1\r\n"
-      "10 52 0 10 -1 -1 -1 -1 60 -1 1 5 6 -1 9 -1 -1 -1",  // no processors, no line's end
+      // no processors, and no newline at the end
+      "10 52 0 10 -1 -1 -1 -1 60 -1 1 5 6 -1 9 -1 -1 -1",
       TraceFormat::swf);
   REQUIRE_MESSAGE(trace, trace.error().message);
   std::vector<std::uint64_t> ids;
@@ -166,7 +169,7 @@ TEST_CASE("SWF as it is found: what is not known, parts of jobs, odd numbers and
             "1 jobs ran longer than their limit and are cut off there"});
 }
 
-TEST_CASE("CSV as it is found: separators, quotes, missing values, times, other names") {
+TEST_CASE("real CSV files are read: separators, quotes, missing values, times, other names") {
   const auto trace = parse(
       "\xef\xbb\xbfjob_id;\"VC\";Submit_Time;duration;state;gpu_num;cpu_num;user;\r\n"
       "7;\"team \"\"a\"\"; b\";2020-04-01T00:00:10.5+08:00; 60 ;COMPLETED;2;NaN;u;\r\n"
@@ -192,7 +195,7 @@ TEST_CASE("CSV as it is found: separators, quotes, missing values, times, other 
   CHECK(parse("submit\trun\tcpus\n1\t2\t3\n", TraceFormat::csv)->jobs[0].cpus == 3);
 }
 
-TEST_CASE("JSON with an object on each line") {
+TEST_CASE("JSON with one object on each line is read") {
   const auto trace = parse(
       "{\"submit\": 5, \"run\": 9, \"gpus\": 2}\n{\"submit\": 3, \"run\": \"1m\", \"cpus\": 1}\n",
       TraceFormat::json);
@@ -203,12 +206,12 @@ TEST_CASE("JSON with an object on each line") {
         "t:2: must be an object, or the list's end");
 }
 
-TEST_CASE("files: by their content, whatever the case of their name") {
+TEST_CASE("a file is recognised by its content, whatever the case of its name") {
   const char* folder = std::getenv("TMPDIR");
   const std::string path =
       fmt::format("{}/trace-{}.SWF.GZ", folder != nullptr ? folder : "/tmp", ::getpid());
   const std::string line = "1 0 0 9 1 -1 -1 1 9 -1 1 1 1 -1 1 -1 -1 -1\n";
-  std::ofstream(path) << line;  // unpacked, but not renamed
+  std::ofstream(path) << line;  // a plain file with a name that ends in .GZ
   const auto plain = read_trace(path, {});
   REQUIRE_MESSAGE(plain, plain.error().message);
   CHECK(plain->jobs.size() == 1);
@@ -224,7 +227,7 @@ TEST_CASE("files: by their content, whatever the case of their name") {
             .message.starts_with("/tmp/trace.txt: a trace's name ends in"));
 }
 
-TEST_CASE("drawn limits: never below the run, on the usual steps, the same again") {
+TEST_CASE("drawn limits are never below the run time, are usual values, and are reproducible") {
   Trace trace;
   for (std::uint64_t i = 1; i <= 1000; ++i) {
     TraceJob job;

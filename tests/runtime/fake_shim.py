@@ -1,13 +1,14 @@
 #!/usr/bin/python3
 """A stand-in for gantry-shim whose template dies in different ways, for test_template.cc.
 
-As `template` it does with each order what the file PLAY in its state directory says:
-  die           ends at once: no shim is made
+With the argument `template` it treats each order as the file PLAY in its state directory says:
+  die           ends at once; no shim is made
   forked        forks a shim that signs its lock and stays, and ends without an answer
   forked-ended  the same with a shim that has ended before the template does
-  stop          stops (SIGSTOP): neither an answer nor an end
+  stop          stops (SIGSTOP); it neither answers nor ends
   rubbish       answers with rubbish
-As `job` it is a shim that was started without the template. Each shim adds a line to STARTS.
+With the argument `job` it is a shim that was started without the template. Each shim adds a line to
+STARTS.
 """
 import array
 import os

@@ -1,4 +1,4 @@
-// Stands in the place of gantry-pmi2, as a user may put a program there. It says that it serves,
+// Replaces gantry-pmi2, as a user may replace it by another program. It reports that it is ready,
 // and then sends bytes that are no frame, as fast as they are read.
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// Makes images for tests: a tiny root file system, and an OCI layout of it.
+// Makes images for tests: a small root file system, and an OCI layout made from it.
 #pragma once
 
 #include <cstdlib>
@@ -14,7 +14,7 @@ inline bool shell(const std::string& command) {
   return std::system(("exec >/dev/null 2>&1; " + command).c_str()) == 0;
 }
 
-// Makes a tiny root file system: busybox and a marker.
+// Makes a small root file system: busybox and a file that marks the image.
 inline std::string busybox_root(const Node& node) {
   const std::string root = node.dir() + "/rootfs";
   REQUIRE(shell("set -e; mkdir -p " + root + "/bin " + root + "/etc; cp /bin/busybox " + root +
@@ -23,7 +23,8 @@ inline std::string busybox_root(const Node& node) {
   return root;
 }
 
-// Builds node.dir()/oci with tag `t` from the root, with environment and working directory.
+// Makes the layout node.dir()/oci with the tag `t` from this root, with an environment and a
+// working directory.
 inline bool oci_layout(const Node& node, const std::string& root) {
   const std::string image = node.dir() + "/oci";
   return shell(

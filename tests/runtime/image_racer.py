@@ -1,8 +1,8 @@
-"""Runs as a job's user and changes its own files in the image cache as soon as they are there.
+"""Runs as a job's user and changes the user's own files in the image cache as soon as they appear.
 
-image_racer.py CACHE EVIL: EVIL is an OCI layout of poison.py. Whatever of the cache this user may write to gets
-EVIL's blobs; manifests become EVIL's; an index gets a second `manifests` that names it.
-Writes EVIL/ready when it has begun.
+image_racer.py CACHE EVIL: EVIL is an OCI layout made by poison.py. In every file of the cache that
+this user may write to, blobs and manifests become those of EVIL, and an index gets a second
+`manifests` that names EVIL's. Writes EVIL/ready when it has begun.
 """
 import glob
 import json
@@ -50,7 +50,7 @@ def attempt(spoil, path):
     try:
         spoil(path)
     except (OSError, ValueError, KeyError):
-        pass  # it is gone, or half written: next time
+        pass  # the file is gone or incomplete; the next round tries again
 
 
 with open(f"{evil}/ready", "w", encoding="utf-8"):

@@ -26,8 +26,8 @@ std::string cgroup_root() {
   return "gantry-test-" + std::to_string(::getpid());
 }
 
-// A shim writes its last record whether or not anybody listens, so the directory must still exist
-// then.
+// Ends the shim and waits for it. A shim writes its last record even if nobody reads it, so the
+// directory must exist until then.
 void await_shim(const std::string& dir) {
   ShimProcess shim;
   if (find_shim(dir, shim) != ShimState::alive) return;
@@ -196,7 +196,7 @@ std::vector<std::string> remains(const Node& node) {
   for (const auto& name : list_dir("/proc")) {
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
     const auto status = read_file("/proc/" + name + "/stat").value_or("");
-    // It has ended, and its parent will reap it.
+    // This process has ended and its parent will reap it.
     if (status.find(") Z ") != std::string::npos) continue;
     const auto cgroups = read_file("/proc/" + name + "/cgroup").value_or("");
     if (cgroups.find(cgroup_root() + "/") != std::string::npos)

@@ -12,8 +12,8 @@
 
 namespace gantry::runtime::test {
 
-// Returns whether tests with real containers can run, which needs root. If not, it says so on
-// stderr.
+// Returns true if tests with real containers can run, which needs root. Otherwise it says on stderr
+// why not.
 bool can_run();
 
 class Node {
@@ -28,8 +28,8 @@ class Node {
   [[nodiscard]] const std::string& home() const { return home_; }  // belongs to the test's user
   [[nodiscard]] std::string state_dir() const { return dir_ + "/state"; }
 
-  // A job of the test's user (uid 20001, no account) with this script; its output goes to
-  // home()/out.
+  // Makes a job of the test's user (uid 20001, which has no account) with this script; its output
+  // goes to home()/out.
   LaunchRequest job(const std::string& script);
   // Starts a job and waits until it has ended.
   ExitRecord run(const LaunchRequest& request);
@@ -38,8 +38,8 @@ class Node {
   ExitRecord wait_step(const AttemptKey& key, StepId step);
   bool wait_for(const AttemptKey& key, EventKind kind);
   void pump(int ms);  // takes the runtime's events once; waits for them for at most `ms`
-  // A restart of noded, which loses everything in its memory. `meanwhile` runs before the new one
-  // looks.
+  // Restarts noded, which loses everything in its memory. `meanwhile` runs before the new noded
+  // looks at the jobs.
   std::vector<RecoveredAttempt> restart(const std::function<void()>& meanwhile = {});
   [[nodiscard]] int shim_pid(const AttemptKey& key) const;
 

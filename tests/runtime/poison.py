@@ -1,7 +1,8 @@
-"""Poisoned images: poison.py KIND OUT GOOD writes the OCI layout OUT, tag t, out of the layout GOOD, tag t.
+"""Makes poisoned images: poison.py KIND OUT GOOD writes the OCI layout OUT, with tag t, from the
+layout GOOD, tag t.
 
-A user could have written each of them by hand. Most keep GOOD's layers, so that a job could run,
-and add one with a file etc/marker that says "poisoned".
+A user could have written each of these images by hand. Most keep GOOD's layers, so that a job could
+run, and add a layer with a file etc/marker that says "poisoned".
 """
 import gzip
 import hashlib
@@ -51,7 +52,7 @@ def member(tar, name, data=b"", **fields):
 
 
 def layer_of(fill):
-    """A layer's tar: its diff_id, and its bytes with gzip."""
+    """Makes the tar file of a layer; returns its diff_id, and its bytes packed by gzip."""
     raw = io.BytesIO()
     with tarfile.open(fileobj=raw, mode="w", format=tarfile.PAX_FORMAT) as tar:
         fill(tar)
@@ -94,7 +95,7 @@ def deep(tar):
 
 
 def image(fill=poisoned, layer_type=LAYER):
-    """GOOD's image with one more layer: manifest as an object."""
+    """Makes GOOD's image with one more layer; returns the manifest as an object."""
     diff_id, layer = layer_of(fill)
     manifest = load(good_entry["digest"])
     config = load(manifest["config"]["digest"])
@@ -111,7 +112,8 @@ def entry(manifest, media_type=MANIFEST):
 
 
 def write_index(*texts):
-    """One `manifests` member for each."""
+    """Writes an index.json with one `manifests` member for each text, so that the key appears more
+    than once."""
     members = ",".join(f'"manifests":[{t}]' for t in texts)
     with open(f"{out}/index.json", "w", encoding="utf-8") as file:
         file.write(f'{{"schemaVersion":2,{members}}}')

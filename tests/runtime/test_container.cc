@@ -1,4 +1,4 @@
-// Tests what a job's container is: as which user it runs, what it sees, how its exit is reported.
+// Tests the container of a job: the user it runs as, what it sees, and how its exit is reported.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@ using namespace gantry;
 using namespace gantry::runtime;
 using namespace gantry::runtime::test;
 
-TEST_CASE("exit codes and signals are told exactly") {
+TEST_CASE("exit codes and signals are reported exactly") {
   if (!can_run()) return;
   Node node;
   auto record = node.run("exit 0");
@@ -30,7 +30,7 @@ TEST_CASE("exit codes and signals are told exactly") {
   for (const auto& left : remains(node)) FAIL_CHECK(left);
 }
 
-TEST_CASE("the self-test of the runtime passes, and says which layers are on") {
+TEST_CASE("the self-test of the runtime passes, and says which protections are on") {
   if (!can_run()) return;
   Node node([](RuntimeOptions& options) { options.self_test = true; });
   const auto& probe = node.runtime().probe();
@@ -46,7 +46,7 @@ TEST_CASE("the self-test of the runtime passes, and says which layers are on") {
     CHECK_MESSAGE(on(layer), layer);
 }
 
-TEST_CASE("a killed shim of the self-test says nothing of the runtime") {
+TEST_CASE("the self-test passes although its shim was killed once") {
   if (!can_run()) return;
   std::string killed;
   Node node([&](RuntimeOptions& options) {
@@ -65,7 +65,7 @@ TEST_CASE("a killed shim of the self-test says nothing of the runtime") {
   CHECK(node.runtime().probe().refused.empty());
 }
 
-TEST_CASE("a job is its user, without any right") {
+TEST_CASE("a job runs as its user, without any privilege") {
   if (!can_run()) return;
   Node node;
   auto request =
@@ -101,7 +101,7 @@ TEST_CASE("root does not run jobs unless the node allows it") {
   CHECK_MESSAGE(has(out, "0\nCapEff:\t0000000000000000"), out);
 }
 
-TEST_CASE("a job sees its own processes, network, temporary files and devices only") {
+TEST_CASE("a job sees only its own processes, network, temporary files and devices") {
   if (!can_run()) return;
   Node node;
   node.write("/tmp/gantry-test-secret", "secret", 0644, false);
@@ -129,7 +129,7 @@ TEST_CASE("a job sees its own processes, network, temporary files and devices on
   CHECK(has(out, "n1\ngantry\n"));
 }
 
-TEST_CASE("the root is read-only, home and working directory are not") {
+TEST_CASE("the root is read-only; home and working directory are writable") {
   if (!can_run()) return;
   Node node;
   const std::string work = node.dir() + "/work";
@@ -166,7 +166,7 @@ TEST_CASE("two jobs do not see each other's processes and temporary files") {
   CHECK(node.wait_end(first.key).exit == ExitStatus{0, 9});
 }
 
-TEST_CASE("over its memory: the kill is told as such, with the peak") {
+TEST_CASE("a job that exceeds its memory is reported as out of memory, with the peak") {
   if (!can_run()) return;
   Node node;
   auto request = node.job("dd if=/dev/zero of=/dev/null bs=200M count=1; echo survived=$?");
@@ -179,7 +179,7 @@ TEST_CASE("over its memory: the kill is told as such, with the peak") {
   CHECK(has(node.output(), "exceeded its memory limit"));
 }
 
-TEST_CASE("one core asked is one core had") {
+TEST_CASE("a job that asked for one core can use only that core") {
   if (!can_run()) return;
   Node node;
   auto request =
@@ -198,10 +198,10 @@ TEST_CASE("the number of processes is limited") {
   request.pids_max = 6;
   const auto record = node.run(request);
   CHECK(record.exit != ExitStatus{0, 0});
-  CHECK(has(node.output(), "ork"));  // a part of "Cannot fork" or "fork: retry: ..."
+  CHECK(has(node.output(), "ork"));  // part of "Cannot fork" or "fork: retry: ..."
 }
 
-TEST_CASE("cpu time is accounted") {
+TEST_CASE("the processor time of a job is measured") {
   if (!can_run()) return;
   Node node;
   const auto record = node.run("i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done");
@@ -209,7 +209,7 @@ TEST_CASE("cpu time is accounted") {
   CHECK(record.ended.us - record.started->us >= record.usage.cpu_user_us / 2);
 }
 
-TEST_CASE("environment") {
+TEST_CASE("variables and arguments reach the script unchanged, and wrong ones are refused") {
   if (!can_run()) return;
   Node node;
   auto request = node.job("echo \"$A|$HOME|$USER|$TMPDIR|$0|$1|$2\"");
@@ -224,7 +224,8 @@ TEST_CASE("environment") {
   CHECK(record.cause == ExitCause::refused);
   CHECK(has(record.message, "environment variable B is not UTF-8"));
 
-  // The owner has to correct these. They are no fault of the node, and would fail again everywhere.
+  // The job's owner has to correct these mistakes. They are not the node's fault, and would fail on
+  // every node.
   const auto refused = [&](const std::function<void(LaunchRequest&)>& change) {
     auto wrong = node.job("true");
     change(wrong);
@@ -246,7 +247,7 @@ TEST_CASE("environment") {
             "more than the kernel takes"));
 }
 
-TEST_CASE("with the host's network there is more than lo") {
+TEST_CASE("a job with the host's network is in the host's network namespace") {
   if (!can_run()) return;
   Node node;
   auto request = node.job("readlink /proc/self/ns/net");

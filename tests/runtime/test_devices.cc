@@ -1,6 +1,5 @@
-// Tests devices that only some jobs may open. To open a device file whose number no driver has
-// fails with ENXIO where the device rules allow it, and with EPERM where they deny it; so no GPU is
-// needed.
+// Tests devices that only some jobs may open. Opening a device file whose number no driver has
+// gives ENXIO if the device rules allow it, and EPERM if they deny it; so no GPU is needed.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -21,7 +20,7 @@ using namespace gantry::runtime::test;
 
 namespace {
 
-// Majors that no driver of this machine has, from the range for local use.
+// No driver of this machine has these majors, which are in the range for local use.
 constexpr std::uint32_t kMajor = 242, kOtherMajor = 243;
 
 std::string make_node(const std::string& dir, std::uint32_t major, std::uint32_t minor) {
@@ -31,7 +30,7 @@ std::string make_node(const std::string& dir, std::uint32_t major, std::uint32_t
   return path;
 }
 
-// Returns errno of open() for a process in the cgroup of the job.
+// Returns errno of open() for a process in the job's cgroup.
 int opened_inside(const Node& node, const AttemptKey& key, const std::string& path, int flags) {
   const auto setup = codec::decode<NodeSetup>(node.read(node.state_dir() + "/" + kSetupFile));
   REQUIRE(setup);

@@ -1,5 +1,4 @@
-// Tests what a node does if something of its own is stopped or taken away: a shim, its state
-// directory.
+// Tests how a node behaves when a part of it is stopped or removed: a shim, its state directory.
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -13,7 +12,7 @@ using namespace gantry;
 using namespace gantry::runtime;
 using namespace gantry::runtime::test;
 
-TEST_CASE("a stopped shim keeps no job that is to be killed") {
+TEST_CASE("a stopped shim does not save its job from being killed") {
   if (!can_run()) return;
   Node node;
   auto request = node.job("trap '' TERM; while :; do sleep 1; done");
@@ -23,7 +22,7 @@ TEST_CASE("a stopped shim keeps no job that is to be killed") {
   ::kill(shim, SIGSTOP);
   const auto state = [&] { return node.read("/proc/" + std::to_string(shim) + "/stat"); };
   for (int i = 0; i < 1000 && !has(state(), ") T "); ++i) node.pump(5);
-  // One call is enough; nobody has to ask four times.
+  // A single call of kill() is enough.
   REQUIRE(node.runtime().kill(request.key).has_value());
   const auto record = node.wait_end(request.key);
   CHECK(record.cause == ExitCause::shim_lost);
@@ -35,7 +34,7 @@ TEST_CASE("a stopped shim keeps no job that is to be killed") {
   for (const auto& left : remains(node)) FAIL_CHECK(left);
 }
 
-TEST_CASE("the exit record says how long a job ran, and nothing for one that never did") {
+TEST_CASE("the exit record says how long a job ran, and has no time for a job that never ran") {
   if (!can_run()) return;
   Node node;
   const auto record = node.run("sleep 1");
@@ -49,7 +48,7 @@ TEST_CASE("the exit record says how long a job ran, and nothing for one that nev
   CHECK_FALSE(never.ran);
 }
 
-TEST_CASE("a state directory that is gone: nothing starts, what runs ends in order") {
+TEST_CASE("without its state directory a node starts no job, and running jobs end in order") {
   if (!can_run()) return;
   Node node;
   const std::string state = node.state_dir(), away = state + ".away";
@@ -68,7 +67,8 @@ TEST_CASE("a state directory that is gone: nothing starts, what runs ends in ord
   const auto first = start("sleep 1");
   REQUIRE(::rename(state.c_str(), away.c_str()) == 0);
   is_refused();
-  REQUIRE(::mkdir(state.c_str(), 0700) == 0);  // another directory at the path is no better
+  // a new directory at the same path is not accepted either
+  REQUIRE(::mkdir(state.c_str(), 0700) == 0);
   REQUIRE(::mkdir((state + "/jobs").c_str(), 0700) == 0);
   is_refused();
   const auto record = node.wait_end(first);

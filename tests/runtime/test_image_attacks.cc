@@ -1,6 +1,6 @@
-// Tests images with which one tenant attacks another, or the node: layouts that say two things,
-// blobs that differ from their names, archives that leave their directory, bombs, and images of
-// others.
+// Tests images with which a tenant attacks another tenant or the node: ambiguous layouts, blobs
+// that differ from their names, archives that leave their directory, bombs, and images of other
+// users.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::uint32_t kOtherUid = 20002;
 
-// A job of another tenant's user.
+// Makes a job of another tenant's user.
 LaunchRequest others_job(Node& node, const std::string& script) {
   auto request = node.job(script);
   request.owner.uid = Uid{kOtherUid};
@@ -36,7 +36,7 @@ LaunchRequest others_job(Node& node, const std::string& script) {
   return request;
 }
 
-// Makes a layout of this kind (poison.py) that belongs to the test's user.
+// Makes a layout of this kind with poison.py; it belongs to the test's user.
 std::string poison(const Node& node, const std::string& kind) {
   const std::string out = node.dir() + "/" + kind;
   REQUIRE_MESSAGE(
@@ -71,7 +71,7 @@ void small_limits(RuntimeOptions& options) {
 
 }  // namespace
 
-TEST_CASE("a layout that says two things poisons nobody's image") {
+TEST_CASE("an ambiguous layout does not poison the image of another user") {
   if (!can_run()) return;
   Node node;
   REQUIRE(oci_layout(node, busybox_root(node)));
@@ -80,7 +80,7 @@ TEST_CASE("a layout that says two things poisons nobody's image") {
        {"two-manifests", "two-manifests-turned", "swapped-manifest", "swapped-layer",
         "linked-layer", "two-layers-members", "nested-index", "unknown-type"}) {
     CAPTURE(kind);
-    // Only the attacker is concerned whether this runs, and with which content.
+    // Only the attacker is affected by whether this job runs, and with which content.
     run_image(node, node.job("cat /etc/marker"), poison(node, kind));
     CHECK(marker_of_other(node, good) == "from-image\n");
     remove_tree(node.dir() + "/images");  // the next kind finds nothing in the cache
@@ -88,7 +88,7 @@ TEST_CASE("a layout that says two things poisons nobody's image") {
   for (const auto& left : remains(node)) FAIL_CHECK(left);
 }
 
-TEST_CASE("what is refused is refused by name") {
+TEST_CASE("an error names what is wrong with a refused image") {
   if (!can_run()) return;
   Node node;
   REQUIRE(oci_layout(node, busybox_root(node)));
@@ -102,7 +102,7 @@ TEST_CASE("what is refused is refused by name") {
   CHECK(cached_keys(node).empty());
 }
 
-TEST_CASE("a user who changes what is in the cache while it is fetched harms nobody else") {
+TEST_CASE("a user who changes files of the cache during a fetch harms no other user") {
   if (!can_run()) return;
   Node node;
   REQUIRE(oci_layout(node, busybox_root(node)));
@@ -122,7 +122,7 @@ TEST_CASE("a user who changes what is in the cache while it is fetched harms nob
   }
   for (int i = 0; i < 1000 && ::access((evil_dir + "/ready").c_str(), F_OK) != 0; ++i)
     node.pump(20);
-  // Gives the racer time: it is as if another job unpacked the same image meanwhile, under any name
+  // Gives the racer time, as if another job unpacked the same image meanwhile, under every name
   // that the cache may have for it.
   const std::string index = node.read(node.dir() + "/oci/index.json");
   const std::string hex = index.substr(index.find("sha256:") + 7, 64);
@@ -142,7 +142,7 @@ TEST_CASE("a user who changes what is in the cache while it is fetched harms nob
       REQUIRE(node.runtime().begin(mine).has_value());
       for (int ms = 0; ms < 700; ms += 20) node.pump(20);
     }
-    node.wait_end(mine.key);  // only the attacker is concerned what this job itself gets
+    node.wait_end(mine.key);  // what this job itself gets affects only the attacker
     others += marker_of_other(node, good);
   }
   ::kill(racer, SIGKILL);
@@ -150,7 +150,7 @@ TEST_CASE("a user who changes what is in the cache while it is fetched harms nob
   CHECK(others == "from-image\nfrom-image\nfrom-image\n");
 }
 
-TEST_CASE("archives stay in their directory and bring no devices and no setuid programs") {
+TEST_CASE("archives stay in their directory, and bring no devices and no set-uid programs") {
   if (!can_run()) return;
   Node node;
   REQUIRE(oci_layout(node, busybox_root(node)));
@@ -170,7 +170,7 @@ TEST_CASE("archives stay in their directory and bring no devices and no setuid p
   CHECK(shell("! find " + node.dir() + "/images/images/*/tree -user 0 | grep -q ."));
 }
 
-TEST_CASE("an image that is too much is refused, and nothing of it stays") {
+TEST_CASE("an image that is too large is refused, and nothing of it stays") {
   if (!can_run()) return;
   Node node(small_limits);
   REQUIRE(oci_layout(node, busybox_root(node)));
@@ -192,7 +192,7 @@ TEST_CASE("an image that is too much is refused, and nothing of it stays") {
   for (const auto& left : remains(node)) FAIL_CHECK(left);
 }
 
-TEST_CASE("a squashfs file that changes is another image, and mounted nowhere") {
+TEST_CASE("a squashfs file that was changed is another image, and is mounted nowhere") {
   if (!can_run()) return;
   Node node;
   const auto root = busybox_root(node);
@@ -203,7 +203,7 @@ TEST_CASE("a squashfs file that changes is another image, and mounted nowhere") 
   make();
   const auto first = run_image(node, node.job("cat /etc/marker"), file);
   CHECK_MESSAGE(node.output() == "from-image\n", first.message);
-  // The file still exists. To write it again in place changes nothing of what other users got.
+  // The file is written again in place, which must not change what other users get.
   std::ofstream(root + "/etc/marker") << "changed\n";
   make();
   CHECK(marker_of_other(node, file) == "changed\n");
@@ -224,7 +224,7 @@ TEST_CASE("a squashfs file that changes is another image, and mounted nowhere") 
   CHECK(run_image(node, node.job("true"), "/proc").cause == ExitCause::refused);
 }
 
-TEST_CASE("an image in the cache is no image of who cannot have it") {
+TEST_CASE("an image in the cache is not given to a user who cannot read the layers") {
   if (!can_run()) return;
   Node node;
   REQUIRE(oci_layout(node, busybox_root(node)));
@@ -239,7 +239,7 @@ TEST_CASE("an image in the cache is no image of who cannot have it") {
   CHECK(cached_keys(node).size() == 1);
 }
 
-TEST_CASE("many jobs want one image at once, and one is killed on the way") {
+TEST_CASE("many jobs that fetch one image at once all get it, even if one of them is killed") {
   if (!can_run()) return;
   Node node;
   REQUIRE(oci_layout(node, busybox_root(node)));
@@ -264,7 +264,7 @@ TEST_CASE("many jobs want one image at once, and one is killed on the way") {
     CHECK(node.read(jobs[i].work_dir + "/out" + std::to_string(i)) == "from-image\n");
   }
   CHECK(cached_keys(node).size() == 1);
-  // No process that fetches is left.
+  // No fetching process is left.
   for (const auto& name : list_dir(node.dir() + "/images/slots")) {
     if (!name.ends_with(".lock")) continue;
     const Fd lock(::open((node.dir() + "/images/slots/" + name).c_str(), O_RDWR | O_CLOEXEC));
@@ -273,7 +273,7 @@ TEST_CASE("many jobs want one image at once, and one is killed on the way") {
   for (const auto& left : remains(node)) FAIL_CHECK(left);
 }
 
-TEST_CASE("the cache has a size: what was used least recently goes, what is used stays") {
+TEST_CASE("the cache has a maximum size: least recently used images go, images in use stay") {
   if (!can_run()) return;
   Node node([](RuntimeOptions& options) { options.config.image_cache_size = 12 << 20; });
   const auto root = busybox_root(node);

@@ -46,7 +46,7 @@ bool contains(const std::string& text, std::string_view part) {
 
 }  // namespace
 
-TEST_CASE("image names: few forms, and nothing that skopeo would read as something else") {
+TEST_CASE("image names have few forms, none of which skopeo reads as something else") {
   const auto source = [](const std::string& text) {
     const auto r = parse_image(text, "/work");
     return r ? r->source : "refused";
@@ -63,7 +63,7 @@ TEST_CASE("image names: few forms, and nothing that skopeo would read as somethi
         "docker://h/$(x)", "sif:/x", "http://x", "h/x%2e", "x\x7f"}) {
     CAPTURE(bad);
     const auto r = parse_image(bad, "/work");
-    // A name that begins with no known transport can only be a name in a registry.
+    // A name that does not begin with a known transport can only be a name in a registry.
     CHECK((!r || r->source.starts_with("docker://")));
   }
   for (const char* bad : {"docker://-x", "-x", "a b", "docker://h/x\n", "oci:", "oci::t"})
@@ -77,7 +77,7 @@ TEST_CASE("image names: few forms, and nothing that skopeo would read as somethi
   CHECK_FALSE(is_on_loopback("docker://example.com/localhost"));
 }
 
-TEST_CASE("a manifest is read strictly") {
+TEST_CASE("a manifest with repeated or unknown parts is refused") {
   const auto good = parse_manifest(manifest(kConfig, kLayer));
   REQUIRE(good.has_value());
   CHECK(good->config.digest == kHex);
@@ -106,7 +106,7 @@ TEST_CASE("a manifest is read strictly") {
   CHECK(contains(why_not(manifest(kConfig, many)), "layers; at most"));
 }
 
-TEST_CASE("an index has one manifest for a platform; an index in an index is none") {
+TEST_CASE("an index gives the one manifest of a platform, and nested indexes are refused") {
   const auto entry = [](const std::string& type, const std::string& hex, const char* arch) {
     const std::string platform =
         std::string(R"(,"platform":{"os":"linux","architecture":")") + arch + R"("})";
@@ -125,7 +125,7 @@ TEST_CASE("an index has one manifest for a platform; an index in an index is non
           .has_value());
 }
 
-TEST_CASE("a layout's index names one manifest for a tag, or for none") {
+TEST_CASE("a layout's index gives one manifest for a tag, or for no tag if it has only one") {
   const auto entry = [](const std::string& hex, const char* tag) {
     const std::string notes =
         std::string(R"(,"annotations":{"org.opencontainers.image.ref.name":")") + tag + R"("})";
@@ -146,7 +146,7 @@ TEST_CASE("a layout's index names one manifest for a tag, or for none") {
   CHECK_FALSE(layout_manifest(index(descriptor("oci.image.index.v1+json", kHex)), "").has_value());
 }
 
-TEST_CASE("keys are of content, and layouts say one thing") {
+TEST_CASE("an image's key depends on its content only, and ambiguous layouts are refused") {
   auto one = parse_manifest(manifest(kConfig, kLayer)).value();
   const auto key = key_of(one);
   CHECK(key ==
@@ -172,7 +172,7 @@ TEST_CASE("keys are of content, and layouts say one thing") {
   CHECK(sha256_hex("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
-TEST_CASE("the store: whole images only, for those with a proof") {
+TEST_CASE("the store keeps only complete images, and gives them to users with a proof") {
   std::string dir = "/tmp/gantry-store-XXXXXX";
   REQUIRE(::mkdtemp(dir.data()) != nullptr);
   const Stopped never = [] { return std::string(); };
@@ -188,7 +188,7 @@ TEST_CASE("the store: whole images only, for those with a proof") {
     REQUIRE(alone.has_value());
     return store.keep(*slot, key, {"source", {}, 0, 0, {}});
   };
-  CHECK_FALSE(put(kOther, 11).has_value());  // too many files
+  CHECK_FALSE(put(kOther, 11).has_value());  // the image has too many files
   CHECK(store.list().empty());
   REQUIRE(put(kHex, 3).has_value());
   CHECK_FALSE(store.find(kHex, Uid{1}).has_value());
@@ -198,7 +198,7 @@ TEST_CASE("the store: whole images only, for those with a proof") {
   CHECK(store.find_by_state("7.8", Uid{1}).has_value());
   CHECK_FALSE(store.find_by_state("7.8", Uid{2}).has_value());
   CHECK_FALSE(store.find_by_state("7.9", Uid{1}).has_value());
-  // When the daemon starts it removes what was left half done, and what an older release left.
+  // When the daemon starts it removes incomplete images, and files of an older release.
   for (const char* path : {"/images/"
                            "cccc",
                            "/slots/3/out/tree/x", "/gone/x/y", "/rootfs/z", "/users/1"})
@@ -236,15 +236,15 @@ TEST_CASE("a tree of any depth is removed") {
   CHECK(::access(dir.c_str(), F_OK) != 0);
 }
 
-TEST_CASE("who has a directory open makes nothing in it once it is being removed") {
+TEST_CASE("a user with an open directory can make nothing in it once its removal has begun") {
   if (::geteuid() != 0) return;
   std::string dir = "/tmp/gantry-taken-XXXXXX";
   REQUIRE(::mkdtemp(dir.data()) != nullptr);
   const std::string top = dir + "/top", inner = top + "/inner";
   REQUIRE(make_dirs(inner, 0777).has_value());
   REQUIRE(::chown(inner.c_str(), 20'001, 20'001) == 0);
-  // The removal cannot enter or delete the mount, so it keeps the directory there. A file that the
-  // user makes again and again would do the same.
+  // The removal cannot enter or delete the mount, so this directory stays. A file that the user
+  // makes again and again would have the same effect.
   REQUIRE(make_dirs(inner + "/mount", 0777).has_value());
   REQUIRE(::mount("tmpfs", (inner + "/mount").c_str(), "tmpfs", 0, nullptr) == 0);
   const Fd open(::open(inner.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

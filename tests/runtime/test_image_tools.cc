@@ -1,5 +1,5 @@
-// Tests the programs that images need against users who make them large, slow or unending: how much
-// of the node's memory and disk they may take, and who is to blame when they fail.
+// Tests the programs that fetch and unpack images against users who make them large, slow or
+// endless: how much of the node's memory and disk they may take, and who is blamed when they fail.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -42,7 +42,8 @@ std::string of_process(int pid, const char* what) {
   return read_file("/proc/" + std::to_string(pid) + "/" + what).value_or("");
 }
 
-// Returns the process id of this job's skopeo (with this verb); 0 if none comes within ten seconds.
+// Waits up to ten seconds for this job's skopeo process (with this verb) and returns its id; 0 if
+// there is none.
 int skopeo_of(Node& node, const AttemptKey& key, const char* verb = "") {
   for (int i = 0; i < 500; ++i) {
     node.pump(20);
@@ -63,14 +64,14 @@ LaunchRequest image_job(Node& node, const std::string& image) {
   return request;
 }
 
-// A user of this test only, so that files of this user that are found belong to this test.
+// Only this test uses this user id, so that files of this user must come from this test.
 constexpr std::uint32_t kOwnUid = 20017;
 
 LaunchRequest image_job_of_own_user(Node& node, const std::string& image) {
   auto request = image_job(node, image);
   request.owner.uid = Uid{kOwnUid};
   request.owner.gid = Gid{kOwnUid};
-  request.owner.home = "/nonexistent";  // skopeo ends at once in a home that it may not read
+  request.owner.home = "/nonexistent";  // skopeo ends at once if it may not read its home directory
   request.work_dir = "/";
   request.std_out = "/dev/null";
   return request;
@@ -90,7 +91,7 @@ std::vector<std::string> left_in_common(const Node& node) {
 
 }  // namespace
 
-TEST_CASE("skopeo that asks a registry has a limit of memory, and goes before the jobs do") {
+TEST_CASE("skopeo has a memory limit, and the kernel ends it before jobs when memory is short") {
   if (!can_run()) return;
   Node node;
   const DeadRegistry registry;
@@ -102,7 +103,7 @@ TEST_CASE("skopeo that asks a registry has a limit of memory, and goes before th
   const auto cgroups = of_process(skopeo, "cgroup");
   CHECK_MESSAGE(has(cgroups, "/image_of_20001_0"), cgroups);
   CHECK(of_process(skopeo, "oom_score_adj") == "1000\n");
-  // Nothing that skopeo makes is left on the host, because it can write nowhere.
+  // skopeo can write nowhere on the host, so it leaves nothing there.
   for (const char* dir : {"/tmp", "/var/tmp", "/dev/shm"}) {
     const auto file = "/proc/" + std::to_string(skopeo) + "/root" + dir + "/gantry-test-" +
                       std::to_string(::getpid());
@@ -115,13 +116,13 @@ TEST_CASE("skopeo that asks a registry has a limit of memory, and goes before th
   for (const auto& left : remains(node)) FAIL_CHECK(left);
 }
 
-TEST_CASE("a layout's index that never ends is not read, and no program is started for it") {
+TEST_CASE("an endless index of a layout is not read, and no program is started for it") {
   if (!can_run()) return;
   Node node;
   const std::string layout = node.home() + "/layout", index = layout + "/index.json";
   REQUIRE(shell("mkdir " + layout + " && echo '{\"imageLayoutVersion\":\"1.0.0\"}' > " + layout +
                 "/oci-layout && mkfifo " + index + " && chown -R 20001:20001 " + layout));
-  // The FIFO is opened for reading and writing, so that its reader waits for bytes and not for a
+  // The FIFO is opened for reading and writing, so that a reader of it waits for bytes, not for a
   // writer.
   const Fd held(::open(index.c_str(), O_RDWR | O_CLOEXEC));
   REQUIRE(held);
@@ -141,7 +142,7 @@ TEST_CASE("a layout's index that never ends is not read, and no program is start
   for (const auto& left : remains(node)) FAIL_CHECK(left);
 }
 
-TEST_CASE("a layout that was unpacked once is found again without a copy") {
+TEST_CASE("a layout that was unpacked once is used again without a copy") {
   if (!can_run()) return;
   Node node;
   REQUIRE(oci_layout(node, busybox_root(node)));
@@ -149,12 +150,12 @@ TEST_CASE("a layout that was unpacked once is found again without a copy") {
   for (const auto& name : {image + ":t", image}) {
     const auto record = node.run(image_job(node, name));
     CHECK_MESSAGE(record.exit == ExitStatus{}, record.message);
-    // A node that copied the image again would need the layers.
+    // If the node copied the image again, it would need the layers.
     REQUIRE(shell("find " + node.dir() + "/oci/blobs -type f -size +3k -delete"));
   }
 }
 
-TEST_CASE("an archive is unpacked within what is allowed for the image, and nowhere else") {
+TEST_CASE("an archive is unpacked within the allowed size, and nowhere else") {
   if (!can_run()) return;
   Node node([](RuntimeOptions& options) { options.config.image_size = 24 << 20; });
   // One archive has 600 MB in 100 files, the other has one file of 200 MB.
@@ -186,7 +187,7 @@ TEST_CASE("an archive is unpacked within what is allowed for the image, and nowh
   }
 }
 
-TEST_CASE("a file that is no image is its owner's fault, and the job is not started again") {
+TEST_CASE("a file that is no image is the owner's mistake, and the job is not started again") {
   if (!can_run()) return;
   Node node;
   node.write(node.home() + "/noise", std::string(100'000, '7'), 0644, true);
@@ -204,7 +205,7 @@ TEST_CASE("a file that is no image is its owner's fault, and the job is not star
 }
 
 TEST_CASE(
-    "a copy that is too large is stopped, whatever its user does to the user's own processes") {
+    "a copy that is too large is stopped, whatever the user does to the user's own processes") {
   if (!can_run()) return;
   Node node([](RuntimeOptions& options) { options.config.image_size = 24 << 20; });
   const DeadRegistry registry;
@@ -219,7 +220,7 @@ TEST_CASE(
   const auto children = read_file("/proc/" + shim + "/task/" + shim + "/children").value_or("");
   for (const auto& child : split(children, ' '))
     if (std::atoi(child.c_str()) > 0) ::kill(std::atoi(child.c_str()), SIGSTOP);
-  // Another process of the user writes where skopeo would.
+  // Another process of the user writes into the directory of skopeo's copy.
   const std::string slot = node.dir() + "/images/slots/0/incoming";
   REQUIRE(shell("head -c 40M /dev/zero > " + slot + "/tmp/zeros"));
   const auto record = node.wait_end(request.key);

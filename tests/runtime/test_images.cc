@@ -54,7 +54,7 @@ class Registry {
 
 }  // namespace
 
-TEST_CASE("an image from a registry, by either way of writing it") {
+TEST_CASE("an image from a registry can be named in two ways") {
   if (!can_run()) return;
   Node node;
   REQUIRE(oci_layout(node, busybox_root(node)));
@@ -74,7 +74,7 @@ TEST_CASE("an image from a registry, by either way of writing it") {
   CHECK(has(record.message, "no-such-tag"));
 }
 
-TEST_CASE("a root directory as image") {
+TEST_CASE("a root directory can be used as an image") {
   if (!can_run()) return;
   Node node;
   auto request = node.job(
@@ -97,7 +97,7 @@ TEST_CASE("a root directory as image") {
   for (const auto& left : remains(node)) FAIL_CHECK(left);
 }
 
-TEST_CASE("a GPU's driver in an image that knows nothing of it") {
+TEST_CASE("a GPU's driver is added to an image that was made without it") {
   if (!can_run()) return;
   Node node;
   auto request = node.job(
@@ -118,7 +118,7 @@ TEST_CASE("a GPU's driver in an image that knows nothing of it") {
   for (const auto& left : remains(node)) FAIL_CHECK(left);
 }
 
-TEST_CASE("images that cannot be used are refused by name") {
+TEST_CASE("an error names the image that cannot be used") {
   if (!can_run()) return;
   Node node([](RuntimeOptions& options) { options.config.image_dirs = {"/srv/images"}; });
   const auto cause = [&](const std::string& image) {
@@ -139,7 +139,7 @@ TEST_CASE("images that cannot be used are refused by name") {
   CHECK(has(cause("/etc/passwd"), "Not a directory"));
 }
 
-TEST_CASE("layouts and archives lie in the node's image directories too, where there are any") {
+TEST_CASE("with image directories set, layouts and archives must lie in them as well") {
   if (!can_run()) return;
   std::string allowed;
   Node node([&](RuntimeOptions& options) {
@@ -168,7 +168,7 @@ TEST_CASE("layouts and archives lie in the node's image directories too, where t
   CHECK(run("oci:" + allowed + "/oci:t") == "from-image\n");
   remove_tree(node.dir() + "/images");
 
-  // A link that leads to an allowed directory when it is checked, and elsewhere when it is read.
+  // The link leads to an allowed directory when it is checked, and to another one when it is read.
   const std::string link = node.home() + "/link", source = "oci:" + link + ":t";
   REQUIRE(shell("echo swapped > " + root + "/etc/marker && rm -rf " + outside + " " + node.dir() +
                 "/bundle"));
@@ -193,7 +193,7 @@ TEST_CASE("layouts and archives lie in the node's image directories too, where t
   CHECK_FALSE(has(node.output(), "swapped"));
 }
 
-TEST_CASE("a squashfs file as image") {
+TEST_CASE("a squashfs file can be used as an image") {
   if (!can_run()) return;
   Node node([](RuntimeOptions& options) { options.config.image_dirs = {"/srv", "/var/tmp"}; });
   const auto root = busybox_root(node);
@@ -208,7 +208,8 @@ TEST_CASE("a squashfs file as image") {
   CHECK_FALSE(has(node.read("/proc/mounts"), "squashfs"));
 }
 
-TEST_CASE("OCI layout and archives, once unpacked, with their environment and working directory") {
+TEST_CASE(
+    "OCI layouts and archives are unpacked once, with their environment and working directory") {
   if (!can_run()) return;
   Node node;
   REQUIRE(oci_layout(node, busybox_root(node)));
@@ -225,20 +226,20 @@ TEST_CASE("OCI layout and archives, once unpacked, with their environment and wo
     auto request = node.job("cat /etc/marker; echo $WHO $PATH $SLURM_JOB_ID; pwd");
     request.container.image = image;
     request.env["PATH"] = "/opt/of/the/host/bin";
-    request.work_dir = "/usr/lib";  // the image has no such directory
+    request.work_dir = "/usr/lib";  // the image does not have this directory
     request.std_out = node.home() + "/out";
     const auto record = node.run(request);
     CHECK_MESSAGE(record.exit == ExitStatus{}, record.message);
     CHECK(node.output() ==
           "from-image\nimage /bin " + std::to_string(request.key.job.value()) + "\n/srv2\n");
   }
-  // There are two images, because docker-archive has its layers without gzip. Each has its lock
+  // There are two images, because a docker-archive has layers without gzip. Each has its lock file.
   // file.
   CHECK(list_dir(node.dir() + "/images/images").size() == 4);
   for (const auto& left : remains(node)) FAIL_CHECK(left);
 }
 
-TEST_CASE("container mounts stay within what the user may") {
+TEST_CASE("container mounts show a user only what the user may read") {
   if (!can_run()) return;
   Node node;
   const std::string open = node.dir() + "/open", closed = node.dir() + "/closed",

@@ -1,5 +1,5 @@
-// Tests that root, when it works in a directory of a user, stays on its file system: users can
-// mount others there (FUSE), and answer for them as they like.
+// Tests that root, when it works in a user's directory, stays on that file system: a user can mount
+// another one there (FUSE), whose answers the user controls.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -20,8 +20,8 @@ using namespace gantry::runtime;
 
 namespace {
 
-// Runs `work` in a child with a mount namespace of its own. `work` gets a directory with a file
-// `plain`, and with a tmpfs at `sub` that has a file `kept` of 5 MB. Returns what `work` returns.
+// Runs `work` in a child with its own mount namespace. `work` gets a directory with a file `plain`,
+// and with a tmpfs at `sub` that has a file `kept` of 5 MB. Returns the result of `work`.
 bool beside_a_mount(const std::function<bool(const std::string& dir)>& work) {
   std::string dir = "/tmp/gantry-mount-XXXXXX";
   REQUIRE(::mkdtemp(dir.data()) != nullptr);
@@ -54,7 +54,7 @@ bool can_mount() {
 
 }  // namespace
 
-TEST_CASE("a tree is removed, and what is mounted in it is left as it is") {
+TEST_CASE("a tree is removed without what is mounted in it") {
   if (!can_mount()) return;
   CHECK(beside_a_mount([](const std::string& dir) {
     remove_tree(dir);
@@ -63,7 +63,7 @@ TEST_CASE("a tree is removed, and what is mounted in it is left as it is") {
   }));
 }
 
-TEST_CASE("what is mounted in a scratch directory is not measured") {
+TEST_CASE("file systems mounted in a scratch directory do not count as its use") {
   if (!can_mount()) return;
   CHECK(beside_a_mount([](const std::string& dir) {
     const ScratchUse use = scratch_used(dir);
@@ -71,7 +71,7 @@ TEST_CASE("what is mounted in a scratch directory is not measured") {
   }));
 }
 
-TEST_CASE("a file of an image that lies on what is mounted in it is not read") {
+TEST_CASE("a file on another file system mounted in an image's directory is not read") {
   if (!can_mount()) return;
   CHECK(beside_a_mount([](const std::string& dir) {
     const Fd layout(::open(dir.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));

@@ -9,7 +9,7 @@ using namespace gantry;
 using namespace gantry::runtime;
 using namespace gantry::runtime::test;
 
-TEST_CASE("output goes where the pattern says, owned by the user") {
+TEST_CASE("output goes to the file that the pattern names, which belongs to the user") {
   if (!can_run()) return;
   Node node;
   auto request = node.job("echo out; echo err >&2");
@@ -24,7 +24,7 @@ TEST_CASE("output goes where the pattern says, owned by the user") {
   CHECK(st.st_uid == kTestUid);
   CHECK((st.st_mode & 0777) == 0644);
   CHECK(::stat("/dev/null", &st) == 0);
-  // Crun gives its own standard files to the user, but /dev/null was none of these.
+  // crun gives its standard files to the user, but must not do so with /dev/null.
   CHECK(st.st_uid == 0);
 
   request = node.job("echo joined; echo too >&2");
@@ -33,7 +33,7 @@ TEST_CASE("output goes where the pattern says, owned by the user") {
   CHECK(node.read(node.home() + "/gantry-2.out") == "joined\ntoo\n");
 }
 
-TEST_CASE("append and truncate") {
+TEST_CASE("--open-mode selects between appending to and truncating the output file") {
   if (!can_run()) return;
   Node node;
   node.write(node.home() + "/out", "before\n", 0644, true);
@@ -45,7 +45,7 @@ TEST_CASE("append and truncate") {
   CHECK(node.output() == "two\n");
 }
 
-TEST_CASE("standard input") {
+TEST_CASE("the input file is the job's standard input") {
   if (!can_run()) return;
   Node node;
   node.write(node.home() + "/in", "hello\n", 0600, true);
@@ -55,7 +55,7 @@ TEST_CASE("standard input") {
   CHECK(node.output() == "hello\nend\n");
 }
 
-TEST_CASE("what cannot be opened is a launch failure that says why") {
+TEST_CASE("a file that cannot be opened fails the start with the reason") {
   if (!can_run()) return;
   Node node;
   node.write(node.dir() + "/of-root", "keep", 0600, false);

@@ -1,4 +1,5 @@
-// Tests parts of the runtime that need no container: mappings, lists, mount texts, the call filter.
+// Tests parts of the runtime that need no container: mappings, lists, mount options, the call
+// filter.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -20,7 +21,7 @@
 using namespace gantry;
 using namespace gantry::runtime;
 
-TEST_CASE("file name patterns") {
+TEST_CASE("file name patterns are expanded") {
   PatternValues v;
   v.job = JobId{7};
   v.array_job = JobId{5};
@@ -45,7 +46,7 @@ TEST_CASE("file name patterns") {
   for (const char* bad : {"%q", "end%", "%5"}) CHECK_FALSE(expand_pattern(bad, v).has_value());
 }
 
-TEST_CASE("keep mapping: own ids stay, all others go to the range, none is mapped twice") {
+TEST_CASE("the id mapping keeps own ids, moves all others to the range, and maps none twice") {
   const auto check = [](std::vector<std::uint32_t> own) {
     std::uint64_t next = 0;
     for (const auto& range : keep_mapping(own, 1'000'000'000)) {
@@ -67,7 +68,7 @@ TEST_CASE("keep mapping: own ids stay, all others go to the range, none is mappe
   check({1000, 1001, 4, 4, 70000, 0});
 }
 
-TEST_CASE("lists of cpus") {
+TEST_CASE("lists of CPUs are written and parsed") {
   CHECK(cpu_list({}).empty());
   CHECK(cpu_list({0, 1, 2, 5, 7, 8}) == "0-2,5,7-8");
   CHECK(parse_cpu_list("0-2,5,7-8\n") == std::vector<std::uint16_t>{0, 1, 2, 5, 7, 8});
@@ -78,7 +79,7 @@ TEST_CASE("lists of cpus") {
   CHECK(parse_cpu_list("x,3-y,4") == std::vector<std::uint16_t>{4});
 }
 
-TEST_CASE("distances of NUMA nodes from cpus") {
+TEST_CASE("the distances of NUMA nodes from a job's CPUs are read") {
   char path[] = "/tmp/gantry-numa-XXXXXX";
   REQUIRE(::mkdtemp(path) != nullptr);
   const std::string top = path;
@@ -107,14 +108,15 @@ TEST_CASE("distances of NUMA nodes from cpus") {
   CHECK(map.distance(low, -1) == kNumaOwn);
 }
 
-TEST_CASE("names of job directories") {
+TEST_CASE("names of job directories are parsed, and other names are refused") {
   CHECK(parse_job_name("7.2") == AttemptKey{JobId{7}, Attempt{2}});
   for (const char* bad : {"", "7", "7.", ".2", "7.2x", "x.2", "7.2.3"})
     CHECK_FALSE(parse_job_name(bad).has_value());
 }
 
-// Deep directories are moved up; a user may have made all the names that they could get there.
-TEST_CASE("a tree is removed whatever its names and depth") {
+// remove_tree() moves deep directories up. A user may have taken all names that it could give them
+// there.
+TEST_CASE("a tree is removed, whatever its names and depth") {
   std::string dir = std::filesystem::temp_directory_path() / "gantry-tree-XXXXXX";
   REQUIRE(::mkdtemp(dir.data()) != nullptr);
   std::string chain;
@@ -126,7 +128,7 @@ TEST_CASE("a tree is removed whatever its names and depth") {
   std::filesystem::remove_all(dir);
 }
 
-TEST_CASE("texts of container mounts") {
+TEST_CASE("container mounts are parsed, and mounts of system directories are refused") {
   using Mode = MountSpec::Mode;
   const auto spec = parse_mount("/data/:/mnt/in/:ro").value();
   CHECK(spec.source == "/data/");
@@ -142,7 +144,7 @@ TEST_CASE("texts of container mounts") {
   CHECK(parse_mount("/a:/devices").has_value());
 }
 
-TEST_CASE("the call filter is compiled from a list, or says why not") {
+TEST_CASE("the call filter is compiled from a list, or an error says why not") {
   for (const char* bad : {"", "[]", "{}", "{\"syscalls\":1}"})
     CHECK_FALSE(compile_seccomp(bad).has_value());
   const auto filter = compile_seccomp(R"({"syscalls":[
@@ -153,9 +155,10 @@ TEST_CASE("the call filter is compiled from a list, or says why not") {
   REQUIRE(filter.has_value());
   CHECK(filter->bpf.size() % 8 == 0);
   CHECK(filter->base64.size() == (filter->bpf.size() + 2) / 3 * 4);
-  CHECK(filter->oci.find("chroot") == std::string::npos);  // jobs have no capability
+  // left out because it depends on a capability, which jobs do not have
+  CHECK(filter->oci.find("chroot") == std::string::npos);
   CHECK(filter->oci.find("{\"names\":[\"read\",\"no_such_call\"]") != std::string::npos);
-  CHECK(filter->oci.find("\"mount\"") != std::string::npos);  // among the denied calls
+  CHECK(filter->oci.find("\"mount\"") != std::string::npos);  // it is among the denied calls
 }
 
 TEST_CASE("config.json holds what the order says and nothing more") {
@@ -183,7 +186,7 @@ TEST_CASE("config.json holds what the order says and nothing more") {
   CHECK(write_oci_config(setup, request, input).find("network") == std::string::npos);
 }
 
-TEST_CASE("what CDI says of a driver is in config.json, and no more") {
+TEST_CASE("config.json holds a driver's mounts, hooks and groups from CDI and nothing more") {
   NodeSetup setup;
   LaunchRequest request;
   request.owner.uid = Uid{1000};
@@ -202,7 +205,7 @@ TEST_CASE("what CDI says of a driver is in config.json, and no more") {
   CHECK(write_oci_config(setup, {}, {}).find("hooks") == std::string::npos);
 }
 
-TEST_CASE("of a pipe that others fill again as much is read as it can hold") {
+TEST_CASE("a pipe that is filled while it is read is read only up to its size") {
   int ends[2];
   REQUIRE(::pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0);
   const Fd reader(ends[0]), writer(ends[1]);
@@ -223,7 +226,7 @@ TEST_CASE("of a pipe that others fill again as much is read as it can hold") {
   };
   fill();
   read_what_is_there(reader.get(), read_some);
-  CHECK(taken >= 1u << 20);  // everything that was there at first
+  CHECK(taken >= 1u << 20);  // everything that was in the pipe at first
   CHECK(taken <= (1u << 20) + chunk.size());
 
   const Fd endless(::open("/dev/zero", O_RDONLY | O_CLOEXEC));

@@ -1,6 +1,7 @@
 // Tests that a signal for a job's processes reaches no other process, although the kernel reuses
-// process numbers at any moment: after the list of the cgroup is read, after a process is held,
-// before the signal. FIFOs in the place of the list let the test decide what happens in between.
+// process numbers at any moment: after the cgroup's list was read, after a process was opened,
+// before the signal is sent. FIFOs in place of the list let the test decide what happens in
+// between.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <linux/sched.h>
@@ -22,7 +23,7 @@ using namespace gantry::runtime;
 
 namespace {
 
-// Starts a process that waits for its end, with this number if one is given. Returns 0 if the
+// Starts a process that waits to be ended, with this number if one is given. Returns 0 if the
 // number may not be chosen.
 pid_t sleeper(pid_t number = 0) {
   clone_args args{};
@@ -33,7 +34,8 @@ pid_t sleeper(pid_t number = 0) {
   }
   const long pid = ::syscall(SYS_clone3, &args, sizeof args);
   if (pid == 0) {
-    ::close_range(0, ~0U, 0);  // otherwise the list would have no end as long as this process lives
+    // the reader of the list would not see its end while this process holds the FIFO
+    ::close_range(0, ~0U, 0);
     for (int number_of_signal : {SIGTERM, SIGINT}) ::signal(number_of_signal, SIG_DFL);
     for (;;) ::pause();
   }
@@ -46,16 +48,16 @@ void end(pid_t pid) {
   ::waitpid(pid, nullptr, 0);
 }
 
-// A signal has arrived when kill() returns. So a process that does not end within this time does
-// not end.
+// Returns true if the process ends. A signal has arrived when kill() returns, so a process that
+// lives longer than this time got none.
 bool ends(pid_t pid) {
   const Fd held(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   pollfd over{held.get(), POLLIN, 0};
   return ::poll(&over, 1, 500) == 1;
 }
 
-// The list of processes of a cgroup, which shows other text at each look. The second argument of
-// look() runs after the list was read and before the reader goes on.
+// A cgroup's list of processes that shows another text at each look. The second argument of look()
+// runs after the list was read and before the reader goes on.
 class List {
  public:
   List() {
@@ -67,10 +69,11 @@ class List {
   }
   ~List() { std::filesystem::remove_all(dir_); }
   void look(const std::string& text, const std::function<void()>& then = {}) {
-    const int fd = ::open(path().c_str(), O_WRONLY | O_CLOEXEC);  // returns when somebody reads
+    // open() returns when the list is being read
+    const int fd = ::open(path().c_str(), O_WRONLY | O_CLOEXEC);
     if (!text.empty()) REQUIRE(::write(fd, text.data(), text.size()) > 0);
     REQUIRE(::unlink(path().c_str()) == 0);
-    make();  // makes the FIFO for the next look
+    make();  // the FIFO for the next look
     if (then) then();
     ::close(fd);
   }
@@ -84,7 +87,7 @@ class List {
 
 }  // namespace
 
-TEST_CASE("a process that the list has no more when it is held gets no signal") {
+TEST_CASE("a process that has left the list when it is opened gets no signal") {
   List list;
   const pid_t stranger = sleeper(), meant = sleeper();
   REQUIRE(stranger > 0);
@@ -101,7 +104,7 @@ TEST_CASE("a process that the list has no more when it is held gets no signal") 
   end(meant);
 }
 
-TEST_CASE("a process that has got the number of one that was held gets no signal") {
+TEST_CASE("a process that reuses the number of an opened process gets no signal") {
   const pid_t probe = sleeper();
   end(probe);
   const pid_t again = sleeper(probe);

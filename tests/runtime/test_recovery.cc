@@ -1,4 +1,4 @@
-// Tests held starts, signals, hooks, and what happens when a shim or noded is killed.
+// Tests held starts, signals, hooks, and the kill of a shim or of noded.
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -27,7 +27,7 @@ void start(Node& node, const LaunchRequest& request) {
   REQUIRE(node.wait_for(request.key, EventKind::running));
 }
 
-// Waits until the job has written something: then its traps are set.
+// Waits until the job has written something, because by then its traps are set.
 void await_output(Node& node) {
   for (int i = 0; i < 6000 && node.output().find("ready") == std::string::npos; ++i)
     ::usleep(10'000);
@@ -48,7 +48,7 @@ TEST_CASE("a held job waits for its release") {
   CHECK(node.output() == "ran\n");
 }
 
-TEST_CASE("SIGTERM arrives at the script and its children; the batch shell can be meant alone") {
+TEST_CASE("SIGTERM reaches the script and its children; a signal can go to the batch shell alone") {
   if (!can_run()) return;
   Node node;
   auto request = node.job(
@@ -66,7 +66,7 @@ TEST_CASE("SIGTERM arrives at the script and its children; the batch shell can b
   CHECK(has(node.output(), "term"));
 }
 
-TEST_CASE("what has got the number of a batch shell that is gone hears no signal for it") {
+TEST_CASE("a process that reuses the number of an ended batch shell gets no signal for it") {
   if (!can_run()) return;
   Node node;
   auto request = node.job("echo ready; exec sleep 1000");
@@ -76,7 +76,7 @@ TEST_CASE("what has got the number of a batch shell that is gone hears no signal
   REQUIRE(stranger >= 0);
   if (stranger == 0)
     for (;;) ::pause();
-  // Changes the record as if the kernel had given the shell's number to another process.
+  // The record is changed as if the kernel had given the shell's number to another process.
   const std::string path = job_dir(node.state_dir(), request.key) + "/" + kRunningFile;
   auto record = codec::decode<RunningRecord>(node.read(path));
   REQUIRE(record);
@@ -84,7 +84,7 @@ TEST_CASE("what has got the number of a batch shell that is gone hears no signal
   record->child_pid = stranger;
   node.write(path, codec::encode(*record), 0600, false);
   REQUIRE(node.runtime().signal(request.key, SIGKILL, SignalScope::batch_shell));
-  ::usleep(300'000);  // tidy-allow(sleep): nothing tells of a signal that does not come
+  ::usleep(300'000);  // tidy-allow(sleep): a signal that does not come gives no event
   CHECK(::waitpid(stranger, nullptr, WNOHANG) == 0);
   ::kill(stranger, SIGKILL);
   ::waitpid(stranger, nullptr, 0);
@@ -92,7 +92,7 @@ TEST_CASE("what has got the number of a batch shell that is gone hears no signal
   node.wait_end(request.key);
 }
 
-TEST_CASE("SIGTERM ends a script that does nothing about it") {
+TEST_CASE("SIGTERM ends a script without a trap") {
   if (!can_run()) return;
   Node node;
   auto request = node.job("exec sleep 1000");
@@ -103,7 +103,7 @@ TEST_CASE("SIGTERM ends a script that does nothing about it") {
   CHECK(node.output() == "*** cancelled ***\n");
 }
 
-TEST_CASE("a killed shim ends its job, as a failure that says so, and leaves nothing") {
+TEST_CASE("a killed shim ends its job as a failure with this reason, and nothing is left") {
   if (!can_run()) return;
   Node node;
   auto request = node.job("sleep 1000 & setsid sleep 1000 & sleep 1000");
@@ -117,7 +117,7 @@ TEST_CASE("a killed shim ends its job, as a failure that says so, and leaves not
   for (const auto& left : remains(node)) FAIL_CHECK(left);
 }
 
-TEST_CASE("a restart of noded keeps running jobs, and finds what ended meanwhile") {
+TEST_CASE("a restart of noded keeps running jobs, and finds jobs that ended meanwhile") {
   if (!can_run()) return;
   Node node;
   auto stays = node.job("echo ready; while [ ! -e $HOME/go ]; do sleep 0.02; done; exit 5");
@@ -151,12 +151,12 @@ TEST_CASE("a restart of noded keeps running jobs, and finds what ended meanwhile
   for (const auto& left : remains(node)) FAIL_CHECK(left);
 }
 
-TEST_CASE("an attempt that noded recorded and did not start can be resumed") {
+TEST_CASE("an attempt that noded recorded but did not start can be resumed") {
   if (!can_run()) return;
   Node node;
   auto request = node.job("exit 4");
   REQUIRE(node.runtime().begin(request));
-  // This is the state in which noded was killed after it wrote the record and before it started the
+  // Makes the state in which noded was killed after it wrote the record and before it started the
   // shim.
   ::kill(node.shim_pid(request.key) > 0 ? node.shim_pid(request.key) : 0x7ffffff, SIGKILL);
   node.wait_end(request.key);
@@ -170,7 +170,7 @@ TEST_CASE("an attempt that noded recorded and did not start can be resumed") {
   CHECK(node.wait_end(request.key).exit == ExitStatus{4, 0});
 }
 
-// The test's noded looks at nothing after it started the jobs, as if it had been killed.
+// In this test noded does nothing after it started the jobs, as if it had been killed.
 TEST_CASE("a shim ends its job when its node was without the controller for too long") {
   if (!can_run()) return;
   Node node;
@@ -194,14 +194,14 @@ TEST_CASE("a shim ends its job when its node was without the controller for too 
     CHECK(has(record.message, "no contact with the controller"));
     node.runtime().forget(key);
   }
-  // The time is over, so the job must not begin.
+  // The time has passed, so this job must not begin.
   CHECK(node.run("echo never").cause == ExitCause::fenced);
   ::unlink((node.state_dir() + "/" + kContactFile).c_str());
   CHECK(node.run("exit 7").exit == ExitStatus{7, 0});
   for (const auto& left : remains(node)) FAIL_CHECK(left);
 }
 
-TEST_CASE("prolog and epilog") {
+TEST_CASE("prolog and epilog run as root around the job, and a failed prolog refuses it") {
   if (!can_run()) return;
   Node node;
   node.write(node.dir() + "/prolog",
@@ -227,7 +227,7 @@ TEST_CASE("prolog and epilog") {
   CHECK(node.output().empty());
 }
 
-TEST_CASE("prolog and epilog get nothing of the user's environment") {
+TEST_CASE("prolog and epilog get no variables of the user") {
   if (!can_run()) return;
   Node node;
   const std::string log = node.dir() + "/log";
@@ -252,7 +252,7 @@ TEST_CASE("prolog and epilog get nothing of the user's environment") {
     CHECK_MESSAGE(has(said, line), line);
 }
 
-TEST_CASE("the epilog of a job whose shim was killed is run in its place") {
+TEST_CASE("the epilog runs even if the job's shim was killed") {
   if (!can_run()) return;
   Node node;
   node.write(
@@ -275,7 +275,7 @@ TEST_CASE("the epilog of a job whose shim was killed is run in its place") {
   CHECK(node.read(node.dir() + "/log") == "1 signal 9\n2 signal 9\n");
 }
 
-TEST_CASE("a kill ends a start that still prepares") {
+TEST_CASE("a kill ends a start that is still in its prolog") {
   if (!can_run()) return;
   Node node;
   node.write(node.dir() + "/slow", "#!/bin/sh\ntouch " + node.dir() + "/began\nsleep 1000\n", 0755,
@@ -292,7 +292,7 @@ TEST_CASE("a kill ends a start that still prepares") {
   for (const auto& left : remains(node)) FAIL_CHECK(left);
 }
 
-TEST_CASE("scratch is a directory of the disk, and goes with the job") {
+TEST_CASE("scratch is a directory on the disk, and is removed with the job") {
   if (!can_run()) return;
   Node node([](RuntimeOptions& options) { options.scratch_dir = "/var/tmp"; });
   auto request = node.job("echo x > /tmp/file; stat -c %d /tmp; ls /tmp");
@@ -305,7 +305,7 @@ TEST_CASE("scratch is a directory of the disk, and goes with the job") {
   CHECK(::access("/var/tmp/gantry-n1-1.1", F_OK) != 0);
 }
 
-TEST_CASE("a job that uses more scratch than it asked for ends, and is told why") {
+TEST_CASE("a job that exceeds its scratch space is ended with the reason") {
   if (!can_run()) return;
   Node node([](RuntimeOptions& options) { options.scratch_dir = "/var/tmp"; });
   // The scratch directory is measured every 5 s; a file with two names counts once.
@@ -320,7 +320,7 @@ TEST_CASE("a job that uses more scratch than it asked for ends, and is told why"
   for (const auto& left : remains(node)) FAIL_CHECK(left);
 }
 
-TEST_CASE("scratch of files that are deleted counts, as long as something holds them") {
+TEST_CASE("deleted files count as scratch as long as a process holds them") {
   if (!can_run()) return;
   Node node([](RuntimeOptions& options) { options.scratch_dir = "/var/tmp"; });
   const auto python = [&](const std::string& body) {
@@ -335,7 +335,7 @@ TEST_CASE("scratch of files that are deleted counts, as long as something holds 
         make + "m = mmap.mmap(f.fileno(), 0); os.remove('/tmp/a'); f.close(); time.sleep(12)",
         std::string("d = os.open('/tmp', os.O_TMPFILE | os.O_RDWR)\n"
                     "os.write(d, bytes(5_000_000)); time.sleep(12)"),
-        // A thread with descriptors of its own holds the file, whose directory is deleted as well.
+        // A thread with its own descriptors holds the file, whose directory is deleted as well.
         std::string("import ctypes\nos.mkdir('/tmp/d')\n"
                     "f = os.open('/tmp/d/a', os.O_CREAT | os.O_RDWR); os.write(f, "
                     "bytes(5_000_000)); os.remove('/tmp/d/a'); os.rmdir('/tmp/d')\n"
@@ -361,7 +361,7 @@ TEST_CASE("scratch of files that are deleted counts, as long as something holds 
   for (const auto& left : remains(node)) FAIL_CHECK(left);
 }
 
-TEST_CASE("scratch that lies deep counts, and is removed; too deep to be measured is too much") {
+TEST_CASE("deep scratch directories count and are removed; too deep ones count as too much") {
   if (!can_run()) return;
   Node node([](RuntimeOptions& options) { options.scratch_dir = "/var/tmp"; });
   const auto nested = [&](int levels) {
@@ -380,10 +380,10 @@ TEST_CASE("scratch that lies deep counts, and is removed; too deep to be measure
   for (const auto& left : remains(node)) FAIL_CHECK(left);
 }
 
-// What a kill -9 meets depends on its moment: the lock not signed yet, the prolog, the OCI runtime
-// at work, the job running, the record half written. Nothing may be left in any of these cases, and
-// every attempt ends once.
-TEST_CASE("shims killed at any moment, and noded with them, leave nothing") {
+// The effect of kill -9 depends on its moment: the lock is not signed yet, the prolog runs, the OCI
+// runtime works, the job runs, the record is half written. In every case nothing may be left, and
+// each attempt must end exactly once.
+TEST_CASE("shims and noded that are killed at any moment leave nothing behind") {
   if (!can_run()) return;
   Node node;
   constexpr int kJobs = 36;
@@ -417,7 +417,7 @@ TEST_CASE("shims killed at any moment, and noded with them, leave nothing") {
   for (const auto& left : remains(node)) FAIL_CHECK(left);
 }
 
-TEST_CASE("shims come from a template, read as if they had been started, and outlive its death") {
+TEST_CASE("shims forked by a template look like started ones, and outlive the template") {
   if (!can_run()) return;
   Node node;
   const auto words = [](int pid) {
@@ -438,7 +438,7 @@ TEST_CASE("shims come from a template, read as if they had been started, and out
   CHECK(words(before) == template_words);
   REQUIRE(::kill(before, SIGKILL) == 0);
 
-  // Works whether or not the node has noticed the loss yet.
+  // This works whether or not the node has noticed the loss yet.
   const auto second = node.job("sleep 600");
   start(node, second);
   const auto third = node.job("sleep 600");

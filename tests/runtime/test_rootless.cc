@@ -1,5 +1,5 @@
-// Tests a node daemon that is not root: containers in user namespaces of its own user, without
-// limits.
+// Tests a node daemon that does not run as root: its containers are in user namespaces of its own
+// user, without resource limits.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -20,8 +20,8 @@ using namespace gantry::runtime::test;
 
 namespace {
 
-// Runs in a child that became the test's user. Exit status 0: all is well; otherwise the number of
-// the step that failed.
+// Runs in a child that has become the test's user. Returns 0 if all is well, and otherwise the
+// number of the step that failed.
 int as_user(const std::string& home) {
   if (::setgroups(0, nullptr) != 0 || ::setresgid(kTestUid, kTestUid, kTestUid) != 0 ||
       ::setresuid(kTestUid, kTestUid, kTestUid) != 0)
@@ -62,7 +62,7 @@ int as_user(const std::string& home) {
   return 7;
 }
 
-// Is this a chroot? Then "/" is no mount, and the kernel gives nobody a user namespace.
+// In a chroot "/" is not a mount, and the kernel refuses user namespaces to everybody.
 bool in_chroot() {
   struct statx at {};
   return ::statx(AT_FDCWD, "/", 0, STATX_BASIC_STATS, &at) == 0 &&
@@ -72,15 +72,14 @@ bool in_chroot() {
 
 }  // namespace
 
-TEST_CASE("an ordinary user's node runs containers, and says which layers are off") {
+TEST_CASE("a node of an ordinary user runs containers, and says which protections are off") {
   if (!can_run()) return;
   if (in_chroot()) {
     MESSAGE("skipped: there are no user namespaces in a chroot");
     return;
   }
   Node node;  // only its directories are used
-  // The programs are copied, because the build may lie below a directory that this user cannot
-  // enter.
+  // The programs are copied, because this user may not be allowed to enter the build directory.
   std::filesystem::create_directory(node.home() + "/bin");
   for (const std::string name : {"/gantry-shim", "/gantry-init"})
     std::filesystem::copy_file(GANTRY_BIN_DIR + name, node.home() + "/bin" + name);

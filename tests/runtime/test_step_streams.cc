@@ -1,5 +1,5 @@
-// Tests how much memory a step's shim takes. No limit of the job counts that memory, and the
-// programs that read the step's stream, write to its pipes and serve its PMI are the user's own.
+// Tests how much memory a step's shim uses. The job's memory limit does not count it, while the
+// programs that read the step's stream, write to its pipes and serve its PMI belong to the user.
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@ namespace {
 
 constexpr long kMostMemory = 64 << 10;  // KiB; a shim has about ten MiB
 
-// The end of a step's stream that belongs to grun.
+// The end of a step's stream that grun would have.
 struct ReadersEnd {
   ReadersEnd() : listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in at{};
@@ -76,13 +76,13 @@ class OneStep {
     shim_ = std::atoi(node.read(lock).c_str());
     REQUIRE(shim_ > 0);
   }
-  // The most memory that the shim has had, in KiB; 0 = the shim is gone.
+  // The peak memory of the shim in KiB; 0 if the shim has ended.
   [[nodiscard]] long memory() const {
     const auto status = node.read("/proc/" + std::to_string(shim_) + "/status");
     const auto at = status.find("VmHWM:");
     return at == std::string::npos ? 0 : std::atol(status.c_str() + at + 6);
   }
-  // Watches the memory for `ms`, or until it is too much.
+  // Watches the memory for `ms` milliseconds, or until it exceeds the limit.
   [[nodiscard]] long memory_after(int ms, const std::function<void()>& meanwhile = {}) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
     long most = 0;
@@ -113,7 +113,8 @@ class OneStep {
 
 }  // namespace
 
-TEST_CASE("a reader that never says who it is holds its tasks up, and fills no memory of root's") {
+TEST_CASE(
+    "a reader that never identifies itself holds up its tasks, but does not fill root's memory") {
   if (!can_run()) return;
   ReadersEnd reader;
   OneStep step("exec yes");
@@ -125,7 +126,7 @@ TEST_CASE("a reader that never says who it is holds its tasks up, and fills no m
   step.end();
 }
 
-TEST_CASE("a process that a task leaves behind does not hold its step up by writing on") {
+TEST_CASE("a process that a task leaves behind cannot hold up its step by writing on") {
   if (!can_run()) return;
   OneStep step("yes & exit 7");
   step.begin();
@@ -136,7 +137,7 @@ TEST_CASE("a process that a task leaves behind does not hold its step up by writ
   for (const auto& left : remains(step.node)) FAIL_CHECK(left);
 }
 
-TEST_CASE("what a reader says after the end of its step is not kept") {
+TEST_CASE("data from a reader after the end of its step is not kept") {
   if (!can_run()) return;
   ReadersEnd reader;
   OneStep step("exit 0");
@@ -164,8 +165,8 @@ TEST_CASE("what a reader says after the end of its step is not kept") {
   };
   CHECK(step.memory_after(4'000, talk) < kMostMemory);
   CHECK_MESSAGE(sent > (100u << 20), sent);
-  // The shim does not wait for ever, although the reader takes and says something all the time: the
-  // last words of a step have a minute.
+  // Even if the reader keeps reading and sending, the shim does not wait for ever: the last output
+  // of a step gets a minute.
   if (std::getenv("GANTRY_LONG") != nullptr) {
     const auto began = std::chrono::steady_clock::now();
     while (step.memory() > 0 && std::chrono::steady_clock::now() - began < std::chrono::seconds(90))
@@ -178,7 +179,7 @@ TEST_CASE("what a reader says after the end of its step is not kept") {
   step.node.wait_end(step.request.key);
 }
 
-TEST_CASE("a PMI server of the user's own fills no memory of root's") {
+TEST_CASE("a user's own PMI server does not fill root's memory") {
   if (!can_run()) return;
   const std::string bin = "/var/tmp/gantry-bin-" + std::to_string(::getpid());
   REQUIRE(::mkdir(bin.c_str(), 0755) == 0);

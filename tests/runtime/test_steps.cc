@@ -34,7 +34,7 @@ LaunchRequest holder(Node& node) {
 
 }  // namespace
 
-TEST_CASE("tasks of a step are as confined as their job, and in its namespaces") {
+TEST_CASE("tasks of a step are as confined as their job, and run in its namespaces") {
   if (!can_run()) return;
   Node node;
   const auto job = holder(node);
@@ -57,7 +57,7 @@ TEST_CASE("tasks of a step are as confined as their job, and in its namespaces")
   CHECK(has(out, "CapBnd:\t0000000000000000"));
   CHECK(has(out, "NoNewPrivs:\t1"));
   CHECK(has(out, "Seccomp:\t2"));
-  // Ls itself has opened 3.
+  // ls has opened descriptor 3 itself.
   CHECK(has(out, "gantry-init\nlo\n1\n" + node.home() + "\n0\n1\n2\n3\n"));
   CHECK(has(out, "Read-only file system"));
   CHECK_FALSE(has(out, "u=0"));
@@ -74,16 +74,16 @@ TEST_CASE("a step shares the job's memory limit, /tmp and processes") {
   node.wait_step(job.key, StepId{0});
   REQUIRE(node.runtime().begin_step(
       step_of(job, 1, "cat /tmp/shared; dd if=/dev/zero of=/dev/null bs=200M count=1", 1)));
-  // v1 kills one process of the step, v2 the whole job (memory.oom.group).
+  // With cgroup v1 one process of the step is killed, with v2 the whole job (memory.oom.group).
   const auto exit = node.wait_step(job.key, StepId{1}).exit;
   CHECK((exit == ExitStatus{137, 0} || exit == ExitStatus{0, 9}));
   CHECK(node.read(node.home() + "/step-1-0").starts_with("x\n"));
   if (exit.signal == 0) REQUIRE(node.runtime().signal(job.key, SIGTERM, proto::SignalScope::full));
-  const auto record = node.wait_end(job.key);  // a holder ends by SIGTERM when no process is in it
+  const auto record = node.wait_end(job.key);  // a holder without processes ends by SIGTERM
   CHECK(record.oom_kills >= 1);
 }
 
-TEST_CASE("signals and the end of a step") {
+TEST_CASE("signals reach the tasks of a step, and its end ends all of its processes") {
   if (!can_run()) return;
   Node node;
   const auto job = holder(node);
@@ -99,7 +99,7 @@ TEST_CASE("signals and the end of a step") {
   REQUIRE(node.runtime().signal(job.key, SIGUSR1, proto::SignalScope::steps));
   const auto record = node.wait_step(job.key, StepId{0});
   CHECK(record.exit == ExitStatus{7, 0});
-  // Processes that the tasks left running are gone with the step; the job is not.
+  // Processes that the tasks left running have ended with the step; the job has not.
   auto look = step_of(job, 1, "ls /proc | grep -c '^[0-9]'", 1);
   REQUIRE(node.runtime().begin_step(look));
   node.wait_step(job.key, StepId{1});
@@ -112,7 +112,7 @@ TEST_CASE("signals and the end of a step") {
   CHECK(node.runtime().usage(job.key).has_value());
 }
 
-TEST_CASE("a job has so many steps at once, and no more: each is a process of root's") {
+TEST_CASE("the number of steps at a time is limited, as each has a process of root") {
   if (!can_run()) return;
   Node node;
   auto job = node.job("");
@@ -141,7 +141,7 @@ TEST_CASE("a job has so many steps at once, and no more: each is a process of ro
   node.wait_end(job.key);
 }
 
-TEST_CASE("a program that is not there, a job that is not there") {
+TEST_CASE("a missing program or directory gives 127 or 126, and a step needs a running job") {
   if (!can_run()) return;
   Node node;
   const auto job = holder(node);

@@ -1,5 +1,5 @@
-// Tests that each start makes one shim, not none and not two, if the shims' template dies at the
-// worst moments.
+// Tests that each start makes exactly one shim, even if the template of shims dies at the worst
+// moments.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -15,7 +15,7 @@ using namespace gantry::runtime;
 
 namespace {
 
-// A state directory with the directory of one job, and fake_shim.py as the shim.
+// A state directory with the directory of one job, and with fake_shim.py as the shim.
 class Place {
  public:
   explicit Place(const std::string& play) : dir_("/tmp/gantry-template-XXXXXX") {
@@ -64,7 +64,7 @@ std::string fake() {
 
 }  // namespace
 
-TEST_CASE("a template that ends with the order in its hands: the shim is started without it") {
+TEST_CASE("if the template ends before it made the shim, the shim is started without it") {
   for (const char* play : {"die", "rubbish"}) {
     CAPTURE(play);
     Place place(play);
@@ -91,7 +91,7 @@ TEST_CASE("a template that does not answer is killed, and the shim is started wi
   CHECK(place.starts() == "a shim\n");
 }
 
-TEST_CASE("a template that was killed between its fork and its answer: the shim is found") {
+TEST_CASE("if the template is killed between its fork and its answer, the shim is found") {
   Place place("forked");
   ShimTemplate shims(fake(), place.dir(), -1);
   shims.start();

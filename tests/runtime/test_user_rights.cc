@@ -1,4 +1,5 @@
-// Tests what root does in a user's name: files, notices, mounts, images and the scratch directory.
+// Tests what root does with paths that a user chose: files, notices, mounts, images and scratch
+// directories.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <mqueue.h>
@@ -25,7 +26,7 @@ namespace {
 
 constexpr const char* kCorePattern = "/proc/sys/kernel/core_pattern";
 
-// A file of root's that exists once for the whole machine: the tests must not change it.
+// This file of root exists once for the whole machine; the tests must not change it.
 std::string core_pattern() {
   return read_file(kCorePattern).value_or("");
 }
@@ -36,7 +37,7 @@ void link(const std::string& target, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("what belongs to the kernel is no job's output, by whatever name and mode") {
+TEST_CASE("a file of the kernel cannot be a job's output, by whatever name and mode") {
   if (!can_run()) return;
   Node node;
   const std::string before = core_pattern();
@@ -59,7 +60,7 @@ TEST_CASE("what belongs to the kernel is no job's output, by whatever name and m
         CHECK_MESSAGE(has(record.message, "node n1: output file "), record.message);
         CHECK_FALSE(record.started.has_value());
       }
-  // A path that is made from the job's name: its parts come from the user too.
+  // The path is made from the job's name, a part that the user chooses too.
   auto request = node.job("true");
   request.name = "..";
   request.std_out = "%x/%x/%x/%x/%x/%x/proc/sys/kernel/core_pattern";
@@ -67,7 +68,7 @@ TEST_CASE("what belongs to the kernel is no job's output, by whatever name and m
   CHECK(core_pattern() == before);
 }
 
-TEST_CASE("what belongs to the kernel is no job's input, and the reason says so") {
+TEST_CASE("a file of the kernel cannot be a job's input, and the reason says so") {
   if (!can_run()) return;
   Node node;
   link("/proc/kallsyms", node.home() + "/symbols");
@@ -97,7 +98,7 @@ TEST_CASE("what belongs to the kernel is no job's input, and the reason says so"
   CHECK(has(reason("sock"), "is a socket" + allowed));
 }
 
-TEST_CASE("links to files, named pipes and /dev/null are output as before") {
+TEST_CASE("links to files, named pipes and /dev/null can be outputs") {
   if (!can_run()) return;
   Node node;
   link("real", node.home() + "/link");  // the link's target does not exist yet
@@ -114,7 +115,7 @@ TEST_CASE("links to files, named pipes and /dev/null are output as before") {
   REQUIRE(::chmod(pipe.c_str(), 0666) == 0);
   request = node.job("echo text");
   request.std_out = "pipe";
-  CHECK(has(node.run(request).message, "No such device or address"));  // nobody reads it yet
+  CHECK(has(node.run(request).message, "No such device or address"));  // nobody reads the pipe yet
   const Fd reader(::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   request = node.job("echo text");
   request.std_out = "pipe";
@@ -126,7 +127,7 @@ TEST_CASE("links to files, named pipes and /dev/null are output as before") {
   request.std_in = request.std_out = request.std_err = "/dev/null";
   CHECK(node.run(request).exit == ExitStatus{0, 0});
 
-  // In a directory where everybody may make files, a file of another user does not get the output.
+  // In a directory where everybody may make files, another user's file does not get the output.
   const std::string shared = node.dir() + "/shared";
   REQUIRE(::mkdir(shared.c_str(), 0777) == 0);
   REQUIRE(::chmod(shared.c_str(), 01777) == 0);
@@ -138,7 +139,7 @@ TEST_CASE("links to files, named pipes and /dev/null are output as before") {
 }
 
 // fs.protected_symlinks and fs.protected_hardlinks may be off, as they are by the kernel's default.
-TEST_CASE("another user's links in a shared directory do not lead a job's output astray") {
+TEST_CASE("another user's links in a shared directory do not redirect a job's output") {
   if (!can_run()) return;
   Node node;
   const std::string shared = node.dir() + "/shared";
@@ -166,7 +167,7 @@ TEST_CASE("another user's links in a shared directory do not lead a job's output
   CHECK(has(out(shared + "/name", kTestUid), "has another name as well"));
   CHECK(node.read(mine) == "kept\n");
   CHECK(::access(missing.c_str(), F_OK) != 0);
-  // A link of the user's own there, and root's link in a directory of root's, lead where they say.
+  // A link of the user's own, and root's link in root's directory, are followed.
   REQUIRE(::unlink((shared + "/name").c_str()) == 0);
   CHECK(out(shared + "/to-what-is-not", kTestUid) == "taken");
   CHECK(node.read(missing) == "astray\n");
@@ -174,7 +175,7 @@ TEST_CASE("another user's links in a shared directory do not lead a job's output
   CHECK(node.read(mine) == "astray\n");
 }
 
-TEST_CASE("a notice for a pipe that nobody reads does not hold the job's end up") {
+TEST_CASE("a notice for a pipe that nobody reads does not delay the job's end") {
   if (!can_run()) return;
   Node node;
   const std::string pipe = node.home() + "/pipe";
@@ -192,7 +193,7 @@ TEST_CASE("a notice for a pipe that nobody reads does not hold the job's end up"
   CHECK(node.wait_end(request.key).exit == ExitStatus{0, 0});
 }
 
-TEST_CASE("no mount shows a file system of the kernel, whatever its names hold") {
+TEST_CASE("no mount shows a file system of the kernel, whatever characters its names have") {
   if (!can_run()) return;
   Node node;
   node.write(node.home() + "/file", "mine\n", 0644, true);
@@ -212,13 +213,13 @@ TEST_CASE("no mount shows a file system of the kernel, whatever its names hold")
       CHECK_MESSAGE(has(record.message, "leads to what belongs to the node's kernel"),
                     record.message);
     }
-  // Mounts the whole host, with everything that is mounted in it.
+  // This mounts the whole host, with everything that is mounted in it.
   for (const std::string target :
        {"/tmp/host", "/tmp/the host's", "/tmp/the\\040host", "/tmp/a, b"}) {
     run("/:" + target, "cd /tmp/*/ && ls proc sys dev/pts | grep -v : | grep -c . ; ls etc/passwd");
     CHECK_MESSAGE(node.output() == "0\netc/passwd\n", target);
   }
-  // Other names with such characters work.
+  // Other names with such characters are allowed.
   for (const std::string target : {"/tmp/x y", "/tmp/x\\040y", "/tmp/x,y"}) {
     run(node.home() + "/a b:" + target, "cat '" + target + "/file'");
     CHECK_MESSAGE(node.output() == "blank\n", target);
@@ -229,7 +230,7 @@ TEST_CASE("no mount shows a file system of the kernel, whatever its names hold")
   for (const auto& left : remains(node)) FAIL_CHECK(left);
 }
 
-TEST_CASE("a working directory or an image does not lead to the kernel either") {
+TEST_CASE("a working directory or an image cannot lead to a file system of the kernel") {
   if (!can_run()) return;
   Node node;
   const std::string own = node.dir() + "/own";
@@ -250,7 +251,7 @@ TEST_CASE("a working directory or an image does not lead to the kernel either") 
   }
 }
 
-TEST_CASE("the runtime enters no directory that a user names") {
+TEST_CASE("the runtime does not enter a directory that a user names") {
   if (!can_run()) return;
   Node node;
   auto request = node.job("pwd; sleep 600");
@@ -269,7 +270,7 @@ TEST_CASE("the runtime enters no directory that a user names") {
   node.wait_end(request.key);
 }
 
-TEST_CASE("what lies in wait for a job's scratch directory is not used") {
+TEST_CASE("a directory that waits at a job's scratch path is not used") {
   if (!can_run()) return;
   std::string scratch;
   Node node([&](RuntimeOptions& options) {
@@ -285,7 +286,7 @@ TEST_CASE("what lies in wait for a job's scratch directory is not used") {
   CHECK(node.output() == "0\n");
 }
 
-TEST_CASE("a mount's place in a scratch directory is the user's, also on a tmpfs") {
+TEST_CASE("a mount point in a scratch directory belongs to the user, also on a tmpfs") {
   if (!can_run()) return;
   Node node([](RuntimeOptions& options) { options.scratch_dir = "/dev/shm"; });
   auto request = node.job("stat -c %u /tmp/a /tmp/a/b");
@@ -295,7 +296,7 @@ TEST_CASE("a mount's place in a scratch directory is the user's, also on a tmpfs
   CHECK(node.output() == "20001\n20001\n");
 }
 
-// Takes as much as it gets of the things that the kernel counts for each user, until the file
+// Takes as much as it can get of the resources that the kernel counts for each user, until the file
 // `until` exists.
 constexpr const char* kTakeAll = R"(cat > take.py <<'END'
 import ctypes, os, sys, time
@@ -316,7 +317,7 @@ while until and not os.path.exists(until):
 END
 )";
 
-TEST_CASE("what a job takes of the kernel's counts for users, root and other jobs still have") {
+TEST_CASE("a job that uses up its limits in the kernel leaves other jobs and root theirs") {
   if (!can_run()) return;
   Node node;
   auto greedy = node.job(std::string(kTakeAll) + "python3 take.py 1000000 done\n");

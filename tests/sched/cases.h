@@ -1,4 +1,4 @@
-// How many random cases a property is tried on.
+// Says on how many random cases a property is tried.
 #pragma once
 
 #include <cstdlib>
@@ -11,7 +11,7 @@ inline bool long_tests() {
   return text != nullptr && std::string_view(text) == "1";
 }
 
-// `few`, or with GANTRY_LONG=1 (./dev test --long) 10,000.
+// Returns `few`, or 10,000 with GANTRY_LONG=1 (./dev test --long).
 inline int cases(int few) {
   return long_tests() ? 10'000 : few;
 }

@@ -1,6 +1,6 @@
-// A second EASY, written from its definition in sixty lines with numbers of processors only,
-// against the scheduler on random workloads: the same wait for every job. GANTRY_LONG=1 compares
-// 10,000 workloads.
+// A second EASY, written from its definition in sixty lines with numbers of processors only, is
+// compared with the scheduler on random workloads: every job must have the same wait. GANTRY_LONG=1
+// compares 10,000 workloads.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -68,7 +68,8 @@ class Oracle {
   void plan_easy(std::int64_t t) {
     while (!queue_.empty() && jobs_[queue_[0]].processors <= free_) start(queue_[0], t);
     if (queue_.empty()) return;
-    // The first blocked job: when enough is free (shadow), and what is left over then (extra).
+    // Finds, for the first blocked job, when enough processors are free (shadow) and how many are
+    // then left over (extra).
     std::vector<std::size_t> by_end = running_;
     std::sort(by_end.begin(), by_end.end(),
               [&](std::size_t a, std::size_t b) { return limit_of(a) < limit_of(b); });
@@ -88,9 +89,11 @@ class Oracle {
     }
   }
 
-  // Every job in order gets the earliest time at which it harms nobody; now means it starts.
+  // Gives each job, in order, the earliest time at which it delays no other; if that is now, the
+  // job starts.
   void plan_conservative(std::int64_t t) {
-    std::map<std::int64_t, std::int64_t> free_at{{t, free_}};  // from then on
+    // the free processors from each time on
+    std::map<std::int64_t, std::int64_t> free_at{{t, free_}};
     const auto add = [&](std::int64_t at, std::int64_t change) {
       const auto it = free_at.try_emplace(at, std::prev(free_at.upper_bound(at))->second).first;
       for (auto later = it; later != free_at.end(); ++later) later->second += change;
@@ -115,7 +118,7 @@ class Oracle {
   std::vector<std::size_t> queue_, running_;
 };
 
-// The first of them are long: a day of a busy queue.
+// The first seeds make long logs: a day of a busy queue.
 std::vector<LogJob> random_log(std::uint64_t seed, std::uint32_t processors) {
   std::mt19937_64 random(seed);
   const auto pick = [&](std::int64_t low, std::int64_t high) {
@@ -154,7 +157,7 @@ TEST_CASE("EASY equals an independent EASY on random workloads") {
   CHECK(backfilled > 1000);
 }
 
-TEST_CASE("with a reservation for each job it equals an independent conservative backfill") {
+TEST_CASE("with a reservation for each job the plan equals an independent conservative backfill") {
   constexpr std::uint32_t kProcessors = 20;
   Policy policy;
   policy.depth = policy.reservations = ~std::uint32_t{0};

@@ -1,4 +1,4 @@
-// Which nodes a class may use, and in what order its flavors are tried.
+// Tests which nodes a class of jobs may use, and in which order its flavors are tried.
 #include <doctest/doctest.h>
 
 #include "ctld/sched/nodes/eligible.h"
@@ -34,7 +34,7 @@ struct Cluster {
     eligible.refresh(c, grid);
     return c;
   }
-  // "flavor:nodes" of each choice, and the verdict if there is one.
+  // Returns "flavor:nodes" of each choice, and the verdict if there is one.
   std::string text(const JobShape& shape) {
     const JobClass c = cls(shape);
     std::string out;
@@ -61,7 +61,7 @@ NodeChanged node(std::uint32_t flavor, const char* model, std::vector<std::strin
   return n;
 }
 
-TEST_CASE("without tenancy there is one choice, and it is the class's own set") {
+TEST_CASE("without tenants there is one choice, which is the class's own set of nodes") {
   Cluster c;
   for (int i = 0; i < 3; ++i) c.add(NodeChanged{});
   c.partition();
@@ -89,7 +89,7 @@ TEST_CASE("flavors come by preferred GPU model, then by index; models that are n
   CHECK(c.text(shape) == "BadConstraints ");
 }
 
-TEST_CASE("a gang is not mixed over flavors, nor over models that it prefers in an order") {
+TEST_CASE("a gang is not spread over flavors, nor over models that it prefers in an order") {
   Cluster c;
   c.add(node(1, "a100"));
   c.add(node(1, "h100"));
@@ -104,7 +104,7 @@ TEST_CASE("a gang is not mixed over flavors, nor over models that it prefers in 
   CHECK(c.text(shape) == "1:12 1:0 ");
 }
 
-TEST_CASE("taints keep jobs off that do not tolerate all of them, and say so") {
+TEST_CASE("taints keep jobs off that do not tolerate all of them, and the verdict says so") {
   Cluster c;
   c.add(node(0, "", {"infer", "spot"}));
   c.add(node(0, "", {"spot"}));
@@ -119,7 +119,7 @@ TEST_CASE("taints keep jobs off that do not tolerate all of them, and say so") {
   CHECK(c.text(shape) == "0:01 ");
 }
 
-TEST_CASE("pools for GPU jobs keep other work off") {
+TEST_CASE("pools for GPU jobs do not take other jobs") {
   Cluster c;
   c.add(node(0, "a100", {}, true));
   c.add(node(0, ""));
@@ -130,7 +130,7 @@ TEST_CASE("pools for GPU jobs keep other work off") {
   CHECK(c.text(shape) == "0:01 ");
 }
 
-TEST_CASE("sets follow their nodes") {
+TEST_CASE("the sets of nodes are updated when a node changes") {
   Cluster c;
   c.add(node(1, "a100"));
   c.add(node(1, "a100"));

@@ -1,5 +1,5 @@
-// Fair share: exact decay, and the walk that finds the next user against the ranking of all.
-// GANTRY_LONG=1 runs 10,000 random cases, otherwise 400.
+// Tests fair share: exact decay of usage, and the walk that finds the next user, which is compared
+// with a ranking of all users. GANTRY_LONG=1 runs 10,000 random cases, otherwise 400.
 #include "ctld/sched/tenant/fairshare.h"
 
 #include <doctest/doctest.h>
@@ -26,7 +26,7 @@ class Random {
   std::mt19937_64 random_;
 };
 
-TEST_CASE("decay: half is left after the half life, and a constant rate settles at R / lambda") {
+TEST_CASE("usage halves in the half life, and at a constant rate it settles at R / lambda") {
   const Duration h = hours(24);
   DecayedUsage u{100, 0, {}};
   CHECK(amount_at(u, Instant{} + h, h) == doctest::Approx(50));
@@ -38,7 +38,7 @@ TEST_CASE("decay: half is left after the half life, and a constant rate settles 
   CHECK(amount_at(u, Instant{} + seconds(5), Duration{}) == 10);  // no decay
 }
 
-TEST_CASE("decay: any split of an interval gives the same value") {
+TEST_CASE("usage decays to the same value however the interval is split") {
   for (int i = 1; i <= cases(400); ++i) {
     CAPTURE(i);
     Random random(static_cast<std::uint64_t>(i));
@@ -76,30 +76,32 @@ std::vector<std::pair<std::uint32_t, std::uint32_t>> ranks(const Made& m) {
 }
 using Ranks = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
 
-TEST_CASE("Fair Tree: who beats a sibling beats all below it") {
+TEST_CASE(
+    "Fair Tree: an account that ranks above its sibling puts all its users above the sibling's") {
   Made m;
   const ShareId root = m.add(std::nullopt, 1, 100);
   const ShareId a = m.add(root, 1, 80), b = m.add(root, 1, 20);  // 1, 2
-  m.add(a, 1, 0);                                                // 3: unused, but in a
+  m.add(a, 1, 0);                                                // 3: it has no usage, but is in a
   m.add(a, 1, 80);                                               // 4
   m.add(b, 1, 15);                                               // 5
-  m.add(b, 0, 5);                                                // 6: no shares
+  m.add(b, 0, 5);                                                // 6: it has no shares
   CHECK(ranks(m) == Ranks{{5, 4}, {6, 3}, {3, 2}, {4, 1}});
 }
 
-TEST_CASE("Fair Tree: equal accounts are ranked as one, and a user beside them as their best") {
+TEST_CASE(
+    "Fair Tree: equal accounts are ranked together, and a user beside them as their best one") {
   Made m;
   const ShareId root = m.add(std::nullopt, 1, 120);
   const ShareId a = m.add(root, 1, 40), b = m.add(root, 1, 40);  // 1, 2
-  m.add(root, 1, 40);                                            // 3: a user
-  m.add(a, 1, 10);                                               // 4: LF 2
-  m.add(a, 1, 30);                                               // 5: LF 2/3
-  m.add(b, 1, 20);                                               // 6: LF 1
-  m.add(b, 1, 20);                                               // 7: LF 1
+  m.add(root, 1, 40);                                            // 3: it is a user
+  m.add(a, 1, 10);                                               // 4: level fairshare 2
+  m.add(a, 1, 30);                                               // 5: level fairshare 2/3
+  m.add(b, 1, 20);                                               // 6: level fairshare 1
+  m.add(b, 1, 20);                                               // 7: level fairshare 1
   CHECK(ranks(m) == Ranks{{3, 5}, {4, 5}, {6, 3}, {7, 3}, {5, 1}});
 }
 
-// A random tree with many ties: users beside accounts, no shares, no usage.
+// Makes a random tree with many ties: users beside accounts, no shares, no usage.
 void grow(Made& m, Random& random, ShareId parent, double usage, int depth) {
   const std::uint64_t children = 1 + random.pick(4);
   for (std::uint64_t i = 0; i < children; ++i) {
@@ -119,10 +121,10 @@ Waiting waiting(std::uint64_t job, std::int32_t rank) {
 
 struct Offered {
   Waiting first;
-  std::uint32_t rank = 0;  // Fair Tree
+  std::uint32_t rank = 0;  // the rank by Fair Tree
 };
 
-// The best by the full ranking of all users.
+// Returns the best user by the full ranking of all users.
 std::uint32_t expected_best(const std::map<std::uint32_t, Offered>& offers) {
   return std::min_element(offers.begin(), offers.end(),
                           [](const auto& a, const auto& b) {
@@ -154,7 +156,7 @@ TEST_CASE("the walk takes users in the order of the full ranking, ties included"
       }
     };
     for (const FairRank& r : m.tree.ranking(root, {})) {
-      if (random.chance(25)) continue;  // nothing waits
+      if (random.chance(25)) continue;  // this user has no waiting job
       const Waiting first =
           waiting(random.pick(1000) * 100 + job++, static_cast<std::int32_t>(random.pick(2)));
       offers[r.leaf.value()] = {first, r.rank};
@@ -164,7 +166,7 @@ TEST_CASE("the walk takes users in the order of the full ranking, ties included"
       const std::uint32_t best = expected_best(offers);
       REQUIRE(walk.best() == best);
       ++picks;
-      if (random.chance(30)) {  // it starts: usage grows, and perhaps there is another job
+      if (random.chance(30)) {  // the job starts: usage grows, and the user may have another job
         m.tree.charge(ShareId{best}, static_cast<double>(1 + random.pick(3)) / 300);
         walk.charged(best);
         rank_all();
@@ -186,7 +188,7 @@ TEST_CASE("the walk takes users in the order of the full ranking, ties included"
   CHECK(picks > 1000);
 }
 
-TEST_CASE("shares and users that come, change and move keep the tree right") {
+TEST_CASE("the tree stays right when shares and users are added, changed and moved") {
   Made m;
   const ShareId root = m.add(std::nullopt, 1, 10);
   const ShareId a = m.add(root, 1, 4), b = m.add(root, 3, 6);

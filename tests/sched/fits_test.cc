@@ -1,4 +1,4 @@
-// What a submit is told when a job can never start because of where it may run.
+// Tests what a submit is told if the job can never start on the nodes that it may use.
 #include <doctest/doctest.h>
 
 #include "ctld/sched/queue/geometry.h"
@@ -40,7 +40,7 @@ JobShape gang(std::uint32_t nodes) {
   return s;
 }
 
-TEST_CASE("kinds of nodes: models, flavors, taints, pools for GPU jobs") {
+TEST_CASE("a submit is told which models, flavors, taints or pools for GPU jobs exclude it") {
   Cluster c;
   c.add(0, 1, "a100");
   c.add(0, 1, "a100");
@@ -71,7 +71,7 @@ TEST_CASE("kinds of nodes: models, flavors, taints, pools for GPU jobs") {
   CHECK(only.check(gang(1)) == "the nodes of partition p are for jobs that ask for GPUs");
 }
 
-TEST_CASE("topology: levels must be known, and one domain must have room") {
+TEST_CASE("a submit is told about unknown topology levels and about domains without enough room") {
   Cluster c;
   for (const std::uint32_t rack : {0, 0, 0, 1, 1, 2}) c.add(rack);
   JobShape s = gang(4);

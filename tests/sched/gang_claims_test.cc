@@ -1,6 +1,6 @@
-// Claims of whole nodes: a job of 8 to 32 GPUs within its tenant's own quota finds victims exactly
-// when some set of them may go together. The other sets are tried one by one.
-// With GANTRY_LONG=1 on 10,000 clusters.
+// Tests claims of whole nodes: a job of 8 to 32 GPUs within its tenant's quota finds victims
+// exactly if there is a set of nodes whose jobs may all be preempted. The test tries all sets of
+// nodes. With GANTRY_LONG=1 it uses 10,000 clusters.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -20,7 +20,7 @@ std::int64_t gpus_of(const Tenants& t, const JobPlaced& job) {
   return t.use_of(job).amount[Resource::gpu] / kGpuUnit;
 }
 
-// GPUs that a tenant uses beyond its own quota, without what is on its way out.
+// Returns the GPUs that a tenant uses beyond its own quota, without those of jobs that are leaving.
 std::int64_t excess(const Tenants& t, std::uint32_t tenant) {
   std::int64_t sum = -t.quota->subtree(tenant, 0, Resource::gpu) / kGpuUnit;
   for (const auto& [id, job] : t.jobs)
@@ -28,8 +28,8 @@ std::int64_t excess(const Tenants& t, std::uint32_t tenant) {
   return sum;
 }
 
-// Everything on these nodes goes. A tenant loses jobs for as long as it exceeds its quota, so all
-// of its jobs but the largest must be less than that.
+// Returns true if all jobs on these nodes may be preempted. A tenant loses jobs only as long as it
+// exceeds its quota, so all of its jobs except the largest must be smaller than the excess.
 bool may_be_cleared(const Tenants& t, std::uint32_t tenant, std::uint32_t nodes) {
   struct Loss {
     std::int64_t sum = 0, largest = 0;
@@ -55,7 +55,8 @@ bool some_may_be_cleared(const Tenants& t, std::uint32_t tenant, int count) {
   return false;
 }
 
-// Each tenant gets a quota that it exceeds by a little, so that only some of its jobs may go.
+// Gives each tenant a quota that it exceeds by a little, so that only some of its jobs may be
+// preempted.
 void draw_quota(Tenants& t, std::uint32_t claimant, std::int64_t gpus) {
   Tenancy tree = t.quota->tenancy();
   for (std::uint32_t n = 0; n < tree.nodes.size(); ++n)
@@ -65,7 +66,7 @@ void draw_quota(Tenants& t, std::uint32_t claimant, std::int64_t gpus) {
       tree.nodes[n].limits[0].nominal[static_cast<std::size_t>(Resource::gpu)] =
           std::max<std::int64_t>(0, used - beyond) * kGpuUnit;
     }
-  // What is nobody's own is lent by the cohort.
+  // Quota that belongs to no tenant is lent by the cohort.
   tree.nodes[0].limits[0].nominal[static_cast<std::size_t>(Resource::gpu)] = 1000 * kGpuUnit;
   t.quota = std::make_unique<QuotaTree>(std::make_shared<const Tenancy>(std::move(tree)));
   for (const auto& [id, job] : t.jobs) t.quota->add(t.tenant_of(job), t.use_of(job));

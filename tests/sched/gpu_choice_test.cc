@@ -1,5 +1,5 @@
-// Which GPUs of a node a job gets: by NVLink, by NUMA node, by number; and that there is no better
-// group, by looking at all of them.
+// Tests which GPUs of a node a job gets, by NVLink, NUMA node and number. A comparison with all
+// possible groups shows that no group is better.
 #include "ctld/sched/gpu/gpu_choice.h"
 
 #include <doctest/doctest.h>
@@ -31,18 +31,18 @@ std::vector<bool> taken(std::size_t of, const std::set<std::size_t>& which) {
   return out;
 }
 
-// Pairs, as on boards with bridges: 0-1, 2-3, ...
+// Makes links in pairs, as on boards with bridges: 0-1, 2-3, ...
 Links pairs(std::size_t n, std::uint32_t links) {
   Links out(n, std::vector<std::uint32_t>(n, 0));
   for (std::size_t i = 0; i + 1 < n; i += 2) out[i][i + 1] = out[i + 1][i] = links;
   return out;
 }
 
-TEST_CASE("closest by NVLink: a pair with a bridge, whatever is in front of it") {
+TEST_CASE("two GPUs with a bridge are chosen, even if GPUs with lower numbers are free") {
   const auto node = gpus({0, 0, 0, 0}, pairs(4, 4));
   CHECK(choose_gpus(node, {}, 2) == List{0, 1});
   CHECK(choose_gpus(node, taken(4, {0}), 2) == List{2, 3});
-  // One alone is taken where no pair is torn for it.
+  // A single GPU is chosen where no free pair is split.
   CHECK(choose_gpus(node, taken(4, {0}), 1) == List{1});
   CHECK(choose_gpus(node, taken(4, {3}), 1) == List{2});
   // NVLink counts more than the NUMA node.
@@ -50,7 +50,7 @@ TEST_CASE("closest by NVLink: a pair with a bridge, whatever is in front of it")
   CHECK(choose_gpus(gpus({0, 1, 0, 1}, pairs(4, 4)), taken(4, {1}), 2) == List{2, 3});
 }
 
-TEST_CASE("closest by NUMA node where links are none, or all alike") {
+TEST_CASE("GPUs of one NUMA node are chosen if there are no links, or all are alike") {
   CHECK(choose_gpus(gpus({0, 1, 0, 1}), {}, 2) == List{0, 2});
   CHECK(choose_gpus(gpus({0, 1, 1, 0, 1}), taken(5, {0}), 2) == List{1, 2});
   Links all(4, std::vector<std::uint32_t>(4, 18));
@@ -59,7 +59,7 @@ TEST_CASE("closest by NUMA node where links are none, or all alike") {
   CHECK(choose_gpus(gpus({1, 0, 1, 0}, all), taken(4, {0}), 2) == List{1, 3});
 }
 
-TEST_CASE("equals by number, and those in MIG mode never") {
+TEST_CASE("among equal GPUs the lowest numbers are chosen, and never one in MIG mode") {
   CHECK(choose_gpus(gpus({-1, -1, -1, -1}), {}, 2) == List{0, 1});
   CHECK(choose_gpus(gpus({0, 0, 1, 1}), {}, 2) == List{0, 1});
   CHECK(choose_gpus(gpus({0, 1, 0, 1}, pairs(4, 2)), {}, 2) == List{0, 1});
@@ -70,7 +70,7 @@ TEST_CASE("equals by number, and those in MIG mode never") {
   CHECK(choose_gpus(node, {}, 3) == List{1, 2, 3});
 }
 
-// What the header says of a group: less is better.
+// The cost of a group as the header defines it; lower is better.
 auto cost(const std::vector<GpuView>& node, const std::vector<bool>& busy, const List& group) {
   std::int64_t inside = 0, cut = 0;
   std::set<std::int32_t> numa;
@@ -120,8 +120,8 @@ TEST_CASE("no group of a small node is better than the one that is chosen") {
   }
 }
 
-TEST_CASE("of many GPUs a whole group of a switch is found") {
-  // 16 GPUs on two switches, each all to all.
+TEST_CASE("on a node with many GPUs a group on one switch is found") {
+  // 16 GPUs on two switches; all GPUs of a switch are linked with each other.
   std::vector<std::int32_t> numa(16, 0);
   Links links(16, std::vector<std::uint32_t>(16, 0));
   for (std::size_t i = 0; i < 16; ++i)

@@ -1,4 +1,4 @@
-// The views of the grid, each alone: sets of nodes for searches, topology, and the choice of CPUs.
+// Tests each view of the grid alone: sets of nodes for searches, topology, and the choice of CPUs.
 #include <doctest/doctest.h>
 
 #include <vector>
@@ -8,15 +8,15 @@
 namespace gantry::sched {
 namespace {
 
-TEST_CASE("sets of nodes by free cores, idle and spread") {
+TEST_CASE("the sets of nodes by free cores, idle nodes and spread nodes follow each change") {
   SearchSets sets;
   sets.resize(70);
   sets.make_room_for(4);
   CHECK(sets.most_cpus() == 4);
   CHECK(sets.words() == 2);
-  CHECK(sets.set_free(1, 4, 4));  // becomes idle
+  CHECK(sets.set_free(1, 4, 4));  // the node becomes idle
   CHECK(sets.set_free(65, 4, 4));
-  CHECK_FALSE(sets.set_free(2, 3, 4));  // in use before and after
+  CHECK_FALSE(sets.set_free(2, 3, 4));  // the node was in use before and still is
   const std::uint64_t one = 2, two = 4;
   CHECK(sets.at_least(1, 0) == (one | two));
   CHECK(sets.at_least(3, 0) == (one | two));
@@ -30,7 +30,7 @@ TEST_CASE("sets of nodes by free cores, idle and spread") {
   CHECK(sets.idle_word(0) == 0);
   CHECK(sets.at_least(3, 0) == two);
   CHECK(sets.count_with(2) == 1);
-  CHECK(sets.set_free(65, 0, 4));  // takes no work any more
+  CHECK(sets.set_free(65, 0, 4));  // the node takes no work any more
   CHECK(sets.at_least(1, 1) == 0);
   std::vector<std::int32_t> free(70, 0), of(70, 4);
   free[1] = 2;
@@ -47,7 +47,7 @@ TEST_CASE("sets of nodes by free cores, idle and spread") {
   CHECK_FALSE(sets.any_spread());
 }
 
-TEST_CASE("domains of nodes by level, and the idle nodes of each leaf") {
+TEST_CASE("domains have their nodes by level, and leaves know their idle nodes") {
   TopologyLevels levels;
   levels.resize(4);
   Bits idle;
@@ -60,7 +60,7 @@ TEST_CASE("domains of nodes by level, and the idle nodes of each leaf") {
   CHECK_FALSE(levels.find("rack"));
   CHECK(levels.domain(0, 2) == 0);
   CHECK(levels.domain(1, 2) == 1);
-  CHECK(levels.domain(2, 2) == 2);  // each node is a domain of the level of nodes
+  CHECK(levels.domain(2, 2) == 2);  // at the level of nodes each node is a domain
   CHECK(levels.domain(1, 3) == kNoIndex);
   CHECK(levels.leaf(3) == kNoIndex);
   for (const std::uint32_t n : {0u, 1u, 3u}) {
@@ -74,7 +74,7 @@ TEST_CASE("domains of nodes by level, and the idle nodes of each leaf") {
   levels.note_idle(1, false);
   CHECK(levels.idle_in_leaf(0) == 1);
   CHECK(levels.audit(idle) != "");
-  // Other levels: counted anew.
+  // With other levels everything is counted anew.
   levels.set({{"block", {}}}, idle);
   CHECK(levels.leaf(2) == 0);
   CHECK(levels.idle_in_leaf(0) == 2);
@@ -83,7 +83,8 @@ TEST_CASE("domains of nodes by level, and the idle nodes of each leaf") {
   CHECK(levels.domain(0, 3) == 3);
 }
 
-TEST_CASE("CPUs within one socket, on the fullest that has them; a resource that is free") {
+TEST_CASE(
+    "CPUs come from one socket, the fullest with enough of them; free resources are counted") {
   Grid grid;
   NodeChanged change;
   change.node = NodeId{0};
@@ -96,7 +97,7 @@ TEST_CASE("CPUs within one socket, on the fullest that has them; a resource that
   const std::vector<GresGrant> net{{"net", {0}}};
   grid.take(0, {0, 0, 1}, {one, {}, net, {}});
   using Cpus = std::vector<std::uint16_t>;
-  CHECK(choose_cpus(grid.node(0), 3) == Cpus{0, 2, 3});  // what is left of the first socket
+  CHECK(choose_cpus(grid.node(0), 3) == Cpus{0, 2, 3});  // these are left of the first socket
   CHECK(choose_cpus(grid.node(0), 4) == Cpus{4, 5, 6, 7});
   CHECK(choose_cpus(grid.node(0), 5) == Cpus{0, 2, 3, 4, 5});
   const std::vector<GresCount> wanted{{"net", 2}};

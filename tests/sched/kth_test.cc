@@ -1,5 +1,5 @@
-// The scheduler against a reference: EASY on the KTH-SP2 log, 28,481 jobs, compared wait by wait.
-// Skipped where the traces are not there.
+// Compares the scheduler with a reference: EASY on the KTH-SP2 log, the waits of all 28,481 jobs.
+// Skipped if the traces are missing.
 #include <doctest/doctest.h>
 
 #include <cstdio>
@@ -35,11 +35,11 @@ void compare(const char* file, Pool pool, bool exact_limits) {
   CHECK(different == 0);
 }
 
-TEST_CASE("EASY on KTH-SP2 equals the reference, processors on one node") {
+TEST_CASE("EASY on KTH-SP2 with all processors on one node equals the reference") {
   compare("pyss_easy_KTH-SP2.swf.gz", Pool::one_node, false);
 }
 
-TEST_CASE("EASY on KTH-SP2 equals the reference, a node for each processor") {
+TEST_CASE("EASY on KTH-SP2 with one node for each processor equals the reference") {
   compare("pyss_easy_KTH-SP2.swf.gz", Pool::many_nodes, false);
 }
 

@@ -1,4 +1,5 @@
-// Whom a job may have beside it: anti-affinity keys and nodes that are not shared with everybody.
+// Tests which jobs may share a node: anti-affinity keys, and nodes that are shared within a user or
+// tenant only.
 #include <doctest/doctest.h>
 
 #include "ctld/sched/cycle/schedule.h"
@@ -7,7 +8,7 @@
 namespace gantry::sched {
 namespace {
 
-// Six nodes of 8 cores in three racks; partitions are tenants, shares their users.
+// Six nodes of 8 cores in three racks; the partitions are tenants, the shares their users.
 struct Cluster {
   Grid grid;
   Running running;
@@ -52,7 +53,7 @@ struct Cluster {
     c.key.shape.anti_affinity_most = most;
     return c;
   }
-  // Nodes it starts on, by number; "none".
+  // Returns the numbers of the nodes on which the job starts, or "none".
   std::string start(JobClass c, std::uint32_t user = kNoShare,
                     std::optional<Instant> ends_by = std::nullopt) {
     c.demand = demand_of(c.key.shape, *eligible.partition(c.key.partition));
@@ -79,12 +80,13 @@ struct Cluster {
   }
 };
 
-TEST_CASE("jobs of one key keep apart, by node or by rack, as many as may be together") {
+TEST_CASE("jobs with one key keep apart by node or rack, beyond the number that may be together") {
   Cluster c;
   CHECK(c.start(c.with_key(1, "node", 1)) == "0");
-  CHECK(c.start(c.with_key(1, "node", 1)) == "1");  // the same rack: it keeps others whole
+  // the same rack is chosen, so that other racks stay whole
+  CHECK(c.start(c.with_key(1, "node", 1)) == "1");
   CHECK(c.start(c.with_key(1, "node", 2)) == "0");
-  CHECK(c.start(c.cls(1)) == "0");  // without the key
+  CHECK(c.start(c.cls(1)) == "0");  // this job has no key
   CHECK(c.start(c.with_key(1, "rack", 3)) == "2");
   CHECK(c.start(c.with_key(1, "rack", 1)) == "4");
   CHECK(c.start(c.with_key(1, "rack", 1)) == "none");
@@ -93,7 +95,7 @@ TEST_CASE("jobs of one key keep apart, by node or by rack, as many as may be tog
   CHECK(c.running.audit(c.grid) == "");
 }
 
-TEST_CASE("why it has no place: whom it would have beside it") {
+TEST_CASE("the reason names the job that may not be a neighbour") {
   Cluster c;
   JobClass cls = c.with_key(3, "rack", 1);
   CHECK(c.start(c.with_key(1, "rack", 1)) == "0");
@@ -105,7 +107,7 @@ TEST_CASE("why it has no place: whom it would have beside it") {
   CHECK(!explain_place(c.grid, c.eligible.nodes_of(cls), cls, nullptr).has_value());
 }
 
-TEST_CASE("members of a gang keep apart from each other") {
+TEST_CASE("tasks of one job on several nodes keep apart from each other") {
   Cluster c;
   CHECK(c.start(c.with_key(3, "rack", 1)) == "024");
   CHECK(c.start(c.with_key(1, "rack", 1)) == "none");
@@ -122,21 +124,21 @@ TEST_CASE("a node that is shared within a user or a tenant has no others' jobs")
   tenant.key.shape.sharing = NodeSharing::same_tenant;
   CHECK(c.start(user, 7) == "0");
   CHECK(c.start(c.cls(1), 7) == "0");
-  CHECK(c.start(c.cls(1), 8) == "1");  // another user
-  CHECK(c.start(user, 7) == "0");      // not where 8 is
-  CHECK(c.start(tenant, 9) == "1");    // the tenant's, and not the first user's own
-  CHECK(c.start(other, 20) == "2");    // another tenant
+  CHECK(c.start(c.cls(1), 8) == "1");  // a job of another user
+  CHECK(c.start(user, 7) == "0");      // it does not go where user 8 is
+  CHECK(c.start(tenant, 9) == "1");    // a node of the tenant, and not the first user's own node
+  CHECK(c.start(other, 20) == "2");    // a job of another tenant
   CHECK(c.start(tenant, 9) == "1");
-  CHECK(c.start(user, kNoShare) == "3");  // of no known user: with nobody
+  CHECK(c.start(user, kNoShare) == "3");  // a job of no known user shares with nobody
   CHECK(c.start(user, kNoShare) == "4");
   c.end(1);
   CHECK(c.start(c.cls(1), 8) == "1");
-  c.end(4);  // the last one that held the first node for itself
+  c.end(4);  // the last job that kept the first node for its user
   CHECK(c.start(other, 20) == "0");
   CHECK(c.running.audit(c.grid) == "");
 }
 
-TEST_CASE("what a plan has started counts, until it is forgotten") {
+TEST_CASE("jobs that a plan starts count as neighbours until they are forgotten") {
   Cluster c;
   c.running.add_guest({0, {PartitionId{0}, ShareId{1}}, NodeSharing::any, "app"});
   c.running.add_guest({1, {PartitionId{1}, ShareId{2}}, NodeSharing::same_tenant, ""});
@@ -146,7 +148,7 @@ TEST_CASE("what a plan has started counts, until it is forgotten") {
   CHECK(c.start(c.with_key(1, "node", 1)) == "0");
 }
 
-// One plan of jobs that are all queued: "job:nodes" of each start.
+// Makes one plan of queued jobs and returns "job:nodes" of each start.
 std::string plan_of(Replica& replica, const std::vector<JobQueued>& jobs) {
   std::vector<NodeId> nodes;
   for (std::uint32_t n = 0; n < 3; ++n) {
@@ -177,7 +179,7 @@ std::string plan_of(Replica& replica, const std::vector<JobQueued>& jobs) {
   return text;
 }
 
-TEST_CASE("within one plan: arrays of a key keep apart, users with nodes of their own as well") {
+TEST_CASE("within one plan, arrays with a key keep apart, and so do users with own nodes") {
   JobQueued job;
   job.key.shape.memory_per_node = 1;
   job.key.time_limit = minutes(10);
@@ -200,7 +202,7 @@ TEST_CASE("within one plan: arrays of a key keep apart, users with nodes of thei
   CHECK(plan_of(sharing, {own, other, same}) == "1:0 2:1 3:0 ");
 }
 
-TEST_CASE("ahead: who has left by then is no neighbour") {
+TEST_CASE("for a later start, a job that has ended by then is no neighbour") {
   Cluster c;
   const Instant soon{seconds(10).us}, later{seconds(20).us};
   for (int i = 0; i < 6; ++i)

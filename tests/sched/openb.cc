@@ -21,7 +21,7 @@ std::vector<std::vector<std::string>> read_csv(const std::string& path) {
   std::vector<std::vector<std::string>> rows;
   std::istringstream lines(read_trace(path));
   std::string line;
-  std::getline(lines, line);  // names of the columns
+  std::getline(lines, line);  // this line has the names of the columns
   while (std::getline(lines, line)) {
     std::vector<std::string> row;
     std::istringstream fields(line);
@@ -66,7 +66,7 @@ std::optional<Openb> read_openb(const std::string& nodes, const std::string& tas
       shape.gpus_per_node = 0;
       shape.gpu_share = each;
     }
-    if (row.size() > 5) {  // "V100M16|V100M32"
+    if (row.size() > 5) {  // such as "V100M16|V100M32"
       std::istringstream all(row[5]);
       for (std::string name; std::getline(all, name, '|');) shape.gpu_models.push_back(name);
     }
@@ -84,7 +84,7 @@ Openb openb_mix(const Openb& openb, const std::string& mix) {
     if (mix == "gpushare100") return t.shape.gpu_share > 0;
     return mix == "multigpu50" && t.shape.gpus_per_node > 1;
   };
-  std::vector<const std::string*> models;  // one for each GPU
+  std::vector<const std::string*> models;  // one entry for each GPU
   for (const NodeChanged& n : openb.nodes) models.insert(models.end(), n.gpus, &n.gpu_model);
   for (const OpenbTask& t : openb.tasks) {
     all += t.thousandths();

@@ -1,6 +1,6 @@
-// Fragmentation: the formula by hand, states against nodes, and openb's tasks through schedule()
-// (published: FGD 95.39 %, best fit 93.08 %, random 87.47 %); the trace is skipped where it is
-// absent.
+// Tests fragmentation: the formula against values computed by hand, states against single nodes,
+// and openb's tasks through schedule() (published: FGD 95.39 %, best fit 93.08 %, random 87.47 %).
+// The trace is skipped if it is missing.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -29,14 +29,14 @@ GpuNeed part(std::int32_t cpus, std::uint32_t thousandths) {
   return {cpus, 0, 0, thousandths};
 }
 
-TEST_CASE("F is what the requests that are expected cannot use") {
+TEST_CASE("the fragmentation F is the part of the GPUs that expected requests cannot use") {
   const Fragmentation f({{part(1, 500), 2}, {gpus(2, 2), 1}, {gpus(1, 1), 1}});
-  // 300 is of no use to a half, and to whole ones; there are no two whole ones.
+  // 300 thousandths are too few for a half and for a whole GPU, and there are no two whole GPUs.
   CHECK(f.amount(room(8, {1000, 300})) == doctest::Approx(0.5 * 300 + 0.25 * 1300 + 0.25 * 300));
   CHECK(f.amount(room(8, {1000, 1000, 400})) ==
         doctest::Approx(0.5 * 400 + 0.25 * 400 + 0.25 * 400));
-  CHECK(f.amount(room(0, {1000, 1000})) == doctest::Approx(2000));  // no cores
-  // One core lasts for 500 thousandths of parts and one whole GPU, and not for two.
+  CHECK(f.amount(room(0, {1000, 1000})) == doctest::Approx(2000));  // there are no cores
+  // One core is enough for 500 thousandths of parts or for one whole GPU, but not for two.
   CHECK(f.amount(room(1, {1000, 1000})) == doctest::Approx(0.5 * 1500 + 0.25 * 2000 + 0.25 * 1000));
   CHECK(f.amount(room(8, {})) == 0);
 }
@@ -49,17 +49,17 @@ TEST_CASE("requests without GPUs can use none, and count for a quarter at most")
   CHECK(!Fragmentation({{gpus(1, 0), 5}}).knows_any());
 }
 
-TEST_CASE("a score is better the less of the free GPUs is spoilt") {
+TEST_CASE("the score is better if less of the free GPUs becomes unusable") {
   const Fragmentation f({{gpus(4, 1), 1}});
   const GpuRoom before = room(8, {1000, 1000});
   CHECK(f.score(f.amount(before), before) == kMostScore / 2);
-  // Four of its eight cores without a GPU: one of the two GPUs is of no use any more.
+  // A job without GPUs takes four of the eight cores: one of the two GPUs cannot be used any more.
   CHECK(f.score(f.amount(before), room(4, {1000, 1000})) ==
         std::lround(kMostScore / (1 + std::exp(1.0))));
   CHECK(f.score(f.amount(before), room(4, {1000})) == kMostScore / 2);
 }
 
-// ---- through plans
+// ---- tests through plans
 
 struct Small {
   std::uint32_t nodes = 0;
@@ -95,7 +95,7 @@ struct Small {
     replica.apply(job);
     return job.job;
   }
-  // The node that it goes to, if any.
+  // Returns the node on which the job starts, if any.
   std::optional<std::uint32_t> place(std::uint32_t cpus, std::uint32_t gpus) {
     const JobId job = queue(cpus, gpus);
     const Plan plan = schedule(replica, now, {});
@@ -106,25 +106,26 @@ struct Small {
   }
 };
 
-TEST_CASE("cores that GPUs need are not given away: with states, and node by node") {
+TEST_CASE("cores that GPUs need are not given away, computed by states or node by node") {
   for (const std::uint32_t count : {4u, 100u}) {
     CAPTURE(count);
     Small c;
-    c.add(count, 32, 8);  // four cores a GPU
+    c.add(count, 32, 8);  // four cores for each GPU
     c.add(count, 64, 0);
     c.replica.expect({{gpus(4, 1), 10}});
-    // Without GPUs: where there are none, though the others are smaller.
+    // A job without GPUs goes to nodes without GPUs, although the others have less room.
     CHECK(c.place(8, 0) == count);
     CHECK(c.place(8, 0) == count);
     CHECK(c.place(4, 1) == 0);
-    // It would spoil a GPU on an idle node as well; node 0 is in use.
+    // The job would make a GPU unusable on an idle node as well, so node 0, which is in use, is
+    // chosen.
     CHECK(c.place(8, 1) == 0);
     CHECK(c.place(20, 6) == 0);
     CHECK(c.place(4, 1) == 1);
   }
 }
 
-TEST_CASE("jobs of several nodes find whole ones: single ones share nodes as long as they can") {
+TEST_CASE("small jobs share nodes, so that jobs of several whole nodes find room") {
   Small c;
   c.add(100, 64, 8);
   for (int i = 0; i < 200; ++i) REQUIRE(c.place(8, 1).has_value());
@@ -135,7 +136,7 @@ TEST_CASE("jobs of several nodes find whole ones: single ones share nodes as lon
   CHECK(plan.starts[0].job == large);
 }
 
-TEST_CASE("openb: the planner places 95 % of the GPUs at 130 % asked") {
+TEST_CASE("openb: the planner places 95 % of the GPUs when 130 % are requested") {
   const std::string tasks = trace_path("openb_pod_list_default.csv.gz");
   const auto openb = read_openb(trace_path("openb_node_list_gpu_node.csv"), tasks);
   if (!openb) {

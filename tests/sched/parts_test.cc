@@ -1,5 +1,5 @@
-// The parts alone: ordered slots against std::set, feature expressions, nodes and shares, memory of
-// the queue.
+// Tests single parts of the scheduler: ordered slots against std::set, feature expressions, the
+// choice of nodes and task shares, memory of the queue.
 #include <doctest/doctest.h>
 
 #include <random>
@@ -34,7 +34,7 @@ TEST_CASE("ordered slots keep order and positions through random changes") {
       expected.insert(slot);
     }
   }
-  while (expected.size() > 3'000) {  // as a queue is served
+  while (expected.size() > 3'000) {  // elements are removed as from a queue
     slots.erase(slots.front(), less);
     expected.erase(expected.begin());
   }
@@ -54,7 +54,7 @@ TEST_CASE("ordered slots keep order and positions through random changes") {
   CHECK(slots.empty());
 }
 
-TEST_CASE("feature expressions: & binds tighter than |") {
+TEST_CASE("in feature expressions & binds tighter than |") {
   const auto match = [](std::string_view text, std::vector<std::string> features) {
     const auto c = parse_constraint(text);
     REQUIRE(c.has_value());
@@ -75,7 +75,7 @@ TEST_CASE("feature expressions: & binds tighter than |") {
   }
 }
 
-TEST_CASE("nodes are few, shares even where they can be") {
+TEST_CASE("a job gets few nodes, with even shares of tasks if possible") {
   Demand d;
   d.min_nodes = 2;
   d.max_nodes = 3;
@@ -88,21 +88,24 @@ TEST_CASE("nodes are few, shares even where they can be") {
       text += std::to_string(s.node) + ":" + std::to_string(s.tasks) + " ";
     return text;
   };
-  CHECK(choose({{0, 3}, {1, 6}, {2, 6}, {3, 9}}) == "1:5 2:5 ");   // by preference, not width
-  CHECK(choose({{0, 3}, {1, 3}, {2, 8}}) == "0:3 2:7 ");           // uneven, as it must be
-  CHECK(choose({{0, 3}, {1, 4}, {2, 4}}) == "0:3 1:4 2:3 ");       // a third node
-  CHECK(choose({{0, 3}, {1, 3}, {2, 3}, {3, 3}}) == "none");       // a fourth is not allowed
-  CHECK(choose({{0, 9}, {1, 9}, {2, 1, true}}, 1) == "0:9 2:1 ");  // required, however small
+  // in the order of preference, not by size
+  CHECK(choose({{0, 3}, {1, 6}, {2, 6}, {3, 9}}) == "1:5 2:5 ");
+  CHECK(choose({{0, 3}, {1, 3}, {2, 8}}) == "0:3 2:7 ");      // an even division is not possible
+  CHECK(choose({{0, 3}, {1, 4}, {2, 4}}) == "0:3 1:4 2:3 ");  // a third node is needed
+  // a fourth node would be needed, which is not allowed
+  CHECK(choose({{0, 3}, {1, 3}, {2, 3}, {3, 3}}) == "none");
+  // a required node is used, however small
+  CHECK(choose({{0, 9}, {1, 9}, {2, 1, true}}, 1) == "0:9 2:1 ");
   CHECK(choose({{0, 9}, {1, 9}}, 1) == "none");
 }
 
-TEST_CASE("limits that overflow time are far away, not in the past") {
+TEST_CASE("a time limit that overflows lies far in the future, not in the past") {
   const Instant start{std::numeric_limits<std::int64_t>::max() - 5};
   CHECK(Timeline::end_of(start, seconds(1)) > start);
   CHECK(Timeline::end_of(start, std::nullopt) > start);
 }
 
-TEST_CASE("a waiting job costs less than 100 bytes, and a class that ran empty is forgotten") {
+TEST_CASE("a waiting job takes less than 100 bytes, and an empty class is forgotten") {
   Replica replica;
   PartitionChanged partition;
   partition.name = "p";
@@ -115,7 +118,7 @@ TEST_CASE("a waiting job costs less than 100 bytes, and a class that ran empty i
   }
   CHECK(replica.queue_bytes() / kJobs < 100);
   for (std::uint64_t i = 1; i <= kJobs; ++i) replica.apply(JobUnqueued{JobId{i}});
-  for (std::uint64_t i = 1; i <= 10'000; ++i) {  // each its own class, one at a time
+  for (std::uint64_t i = 1; i <= 10'000; ++i) {  // each job has its own class, one at a time
     JobQueued job{JobId{i}, {}, 0, Instant{}, 1};
     job.key.time_limit = seconds(static_cast<std::int64_t>(1000 + i));
     replica.apply(job);

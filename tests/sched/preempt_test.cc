@@ -1,5 +1,5 @@
-// Preemption: what may go, what it costs, that nothing goes in vain, and that it comes to an end.
-// With GANTRY_LONG=1 each property is tried on 10,000 cases.
+// Tests preemption: which jobs may be victims, what that costs, that no victim is taken in vain,
+// and that preemption ends. With GANTRY_LONG=1 each property is tried on 10,000 cases.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -95,7 +95,7 @@ TEST_CASE("victims are allowed, make room, and none of them is in vain") {
     }
     std::vector<JobId> gone;
     std::int64_t cost = 0;
-    // What is leaving is not its tenant's any more.
+    // Jobs that are leaving no longer count for their tenant.
     for (auto it = t.jobs.begin(); it != t.jobs.end();) {
       const JobId id = it->first;
       const bool leaves = (it++)->second.leaving;
@@ -137,7 +137,7 @@ TEST_CASE("victims are allowed, make room, and none of them is in vain") {
   CHECK(reclaimed > 10);
 }
 
-// By class alone, for a job of one node: every subset of every node's jobs.
+// Victims by class only, for a job of one node: every subset of every node's jobs is tried.
 TEST_CASE("for one node the victims are of the lowest class and then the cheapest there are") {
   std::size_t found = 0;
   for (std::uint64_t seed = 1; seed <= cases(400); ++seed) {
@@ -216,12 +216,12 @@ TEST_CASE("what is guaranteed comes back: within nominal quota victims are alway
   CHECK(found > 100);
 }
 
-// All demand is there from the start; what is preempted waits again, and whoever waits may try, in
-// any order, until nobody can start any more.
+// All demand exists from the start. Preempted jobs wait again, and any waiting job may try, in any
+// order, until no job can start any more.
 struct Rounds {
   std::size_t preempted = 0;
   bool ended = false;
-  bool came_back = false;  // to a set of running jobs from which something was preempted before
+  bool came_back = false;  // true if a set of running jobs occurred twice
 };
 
 Rounds play(Tenants& t, bool equal_class_by_share, bool rule_b) {
@@ -263,7 +263,7 @@ Rounds play(Tenants& t, bool equal_class_by_share, bool rule_b) {
   return rounds;
 }
 
-TEST_CASE("reclaim and rule a never come back to where they were") {
+TEST_CASE("reclaim and preemption by share (rule a) never come back to an earlier state") {
   std::size_t preempted = 0;
   for (std::uint64_t seed = 1; seed <= cases(200); ++seed) {
     CAPTURE(seed);

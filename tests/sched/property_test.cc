@@ -1,5 +1,5 @@
-// What must hold for any input: random clusters, random jobs, random events, many seeds. With
-// GANTRY_LONG=1 10,000 clusters.
+// Properties that hold for any input: random clusters, jobs and events with many seeds; 10,000
+// clusters with GANTRY_LONG=1.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -26,7 +26,7 @@ void feed(Replica& replica, const std::vector<Change>& changes) {
   for (const Change& c : changes) replica.apply(c);
 }
 
-// A plan as text, so that two can be compared and a difference be read.
+// Writes a plan as text, so that two plans can be compared and a difference can be read.
 std::string print(const Plan& plan) {
   std::string text;
   for (const Start& s : plan.starts) {
@@ -85,7 +85,7 @@ TEST_CASE(
   CHECK(exclusive > 50);
 }
 
-TEST_CASE("without reservations nothing waits that would fit") {
+TEST_CASE("without reservations no job waits that would fit") {
   Policy policy;
   policy.reservations = 0;
   for (std::uint64_t seed = 1; seed <= seeds(); ++seed) {
@@ -102,10 +102,10 @@ TEST_CASE("without reservations nothing waits that would fit") {
   }
 }
 
-// What plans have said of jobs that wait: nodes and a start.
+// Nodes and start that the last plan reserved for each waiting job.
 using Said = std::map<JobId, Expected>;
 
-// Of jobs that stand in front of this one in its line: their promises that are no later than its.
+// Counts the jobs in front of this one in its line whose reservations are no later than its own.
 std::int64_t in_front(const World& world, const std::vector<Expected>& all, const Expected& was) {
   return std::count_if(all.begin(), all.end(), [&](const Expected& e) {
     return e.job < was.job && e.start <= was.start && world.waiting.contains(e.job) &&
@@ -113,7 +113,7 @@ std::int64_t in_front(const World& world, const std::vector<Expected>& all, cons
   });
 }
 
-// Why a promise may be later now than it was in `last`; "" if there is no reason.
+// Returns the reason why a reservation may be later now than in `last`; "" if there is none.
 std::string excuse(const World& world, const Plan& plan, const std::vector<Expected>& last,
                    const Expected& was) {
   for (const NodeId n : was.nodes)
@@ -127,15 +127,16 @@ std::string excuse(const World& world, const Plan& plan, const std::vector<Expec
     if (above(s.job)) return "a higher rank starts";
   for (const Expected& e : plan.expected)
     if (above(e.job)) return "a higher rank is promised";
-  // The promises of a line are its first jobs', the earliest the first's (exchange.cc): the turn
-  // after one of them has lost its own, those behind it have later ones.
+  // The reservations of a line belong to its first jobs, the earliest to the first job
+  // (exchange.cc). If one of these jobs loses its reservation, the jobs behind it get later ones in
+  // the next turn.
   if (in_front(world, plan.expected, was) > in_front(world, last, was))
     return "a job in front of it in its line has its promise now";
   return "";
 }
 
-// A job whose time has come must start; what was promised is never later than it was, but for a
-// lost node or a higher rank. Returns how often it was.
+// Checks that a job starts when its reserved time has come, and that no reservation is moved later
+// except after the loss of a node or for a higher rank. Returns how many were moved later.
 std::size_t promises_hold(std::uint64_t seed, const Policy& policy, const WorldOptions& options) {
   World world(seed, options);
   Replica replica;
@@ -161,7 +162,7 @@ std::size_t promises_hold(std::uint64_t seed, const Policy& policy, const WorldO
       REQUIRE(excuse(world, plan, last, was) != "");
       ++excused;
     }
-    // Plans are made when a promise is due, as the controller does.
+    // As in the controller, a plan is made when a reservation is due.
     world.not_beyond.reset();
     for (const Expected& e : plan.expected)
       if (!world.not_beyond || e.start < *world.not_beyond) world.not_beyond = e.start;
@@ -181,7 +182,7 @@ TEST_CASE("the first blocked job is never delayed") {
   }
 }
 
-TEST_CASE("a kept promise is never moved later, but for a lost node or a higher rank") {
+TEST_CASE("a kept reservation is never moved later, but for a lost node or a higher rank") {
   std::size_t excused = 0;
   for (std::uint64_t seed = 1; seed <= seeds(); ++seed) {
     CAPTURE(seed);

@@ -1,5 +1,6 @@
-// Quota of tenants in cohorts: the formulas against a second reading of them, and what must hold
-// for any tree and any uses. GANTRY_LONG=1 runs 10,000 random cases, otherwise 400.
+// Tests quota of tenants in cohorts: the formulas are computed a second time in another way, and
+// properties are checked on any tree with any use. GANTRY_LONG=1 runs 10,000 random cases,
+// otherwise 400.
 #include <doctest/doctest.h>
 
 #include <random>
@@ -58,7 +59,7 @@ TenancyPtr tenancy(std::vector<QuotaNode> nodes, std::size_t flavors = 1) {
 }
 
 TEST_CASE("a tenant borrows what others lend, up to its limit and theirs") {
-  // 8 GPUs that a borrows at most 4 beyond; b has 12 and lends 6 of them.
+  // a has 8 GPUs and may borrow 4 more; b has 12 and lends 6 of them.
   QuotaTree tree(tenancy({node("all", kNoIndex, limits(0)), node("a", 0, limits(8, 4)),
                           node("b", 0, limits(12, kUnlimited, 6))}));
   CHECK(tree.subtree(0, 0, Resource::gpu) == 14);
@@ -75,7 +76,7 @@ TEST_CASE("a tenant borrows what others lend, up to its limit and theirs") {
   CHECK(too_much.tenant_limit);
   CHECK(too_much.would_use == 13);
   CHECK(too_much.limit == 12);
-  tree.add(2, gpus(10));  // 6 of its own keep, 4 of what it lends
+  tree.add(2, gpus(10));  // 6 of the quota it keeps, 4 of what it lends
   CHECK(tree.usage(0, 0, Resource::gpu) == 12);
   const QuotaFit cohort = tree.fit(1, gpus(3));
   CHECK(!cohort.fits);
@@ -86,7 +87,7 @@ TEST_CASE("a tenant borrows what others lend, up to its limit and theirs") {
   CHECK(!tree.never_fits(1, gpus(12)).has_value());
 }
 
-TEST_CASE("who has no limit in a resource neither lends nor borrows it") {
+TEST_CASE("a tenant without a limit for a resource neither lends nor borrows it") {
   QuotaTree tree(tenancy({node("all", kNoIndex, limits(0)), node("a", 0, limits(4)),
                           node("b", 0, limits(kUnlimited))}));
   tree.add(2, gpus(1000));
@@ -97,7 +98,7 @@ TEST_CASE("who has no limit in a resource neither lends nor borrows it") {
   CHECK(!tree.fit(1, gpus(5)).fits);
 }
 
-TEST_CASE("borrowing nearer to the root comes later in the order, and weight 0 last") {
+TEST_CASE("borrowing nearer to the root comes later in the order, and weight 0 comes last") {
   QuotaTree tree(tenancy({node("all", kNoIndex, limits(0)), node("left", 0, limits(0)),
                           node("right", 0, limits(8)), node("a", 1, limits(2)),
                           node("b", 1, limits(2)), node("c", 2, limits(0))}));
@@ -148,7 +149,7 @@ TenancyPtr random_tenancy(Random& random) {
   return tenancy(std::move(nodes), flavors);
 }
 
-// The definitions once more, from the leaves up, without any bookkeeping.
+// Computes the definitions a second time, from the leaves up, without any stored sums.
 class Oracle {
  public:
   using Uses = std::vector<std::pair<std::uint32_t, QuotaNeed>>;
@@ -200,8 +201,8 @@ void check_state(const QuotaTree& tree, const Oracle::Uses& uses, bool all_fitte
         REQUIRE(tree.subtree(n, f, resource) == oracle.subtree(n));
         REQUIRE(tree.local(n, f, resource) == oracle.local(n));
         REQUIRE(tree.usage(n, f, resource) == oracle.usage(n));
-        // No borrowing limit is broken anywhere, and at a root nothing is used that it has not:
-        // what a child keeps to itself is not in the root's quota, so nobody else has it.
+        // No borrowing limit is broken anywhere, and at a root no more is used than it has: what a
+        // child keeps to itself is not in the root's quota, so no other tenant can use it.
         if (all_fitted) REQUIRE(tree.usage(n, f, resource) <= oracle.most(n));
       }
     }
@@ -243,7 +244,7 @@ void check_fit(const QuotaTree& tree, std::uint32_t tenant, const QuotaNeed& nee
   REQUIRE(fit.borrows == (fit.levels != 0));
 }
 
-// What a tenant keeps to itself is there for it whatever the others do.
+// Checks that a tenant can use what it does not lend, whatever the others do.
 void check_kept(const QuotaTree& tree, std::uint32_t tenant) {
   for (std::size_t r = 0; r < kResourceCount; ++r) {
     const auto resource = static_cast<Resource>(r);
@@ -260,7 +261,8 @@ void one_case(std::uint64_t seed, std::size_t& fitted, std::size_t& borrowed) {
   Random random(seed);
   const TenancyPtr t = random_tenancy(random);
   QuotaTree tree(t);
-  const bool over_admits = random.chance(25);  // as after a cut of quota
+  // some uses are admitted beyond the quota, as after the quota was lowered
+  const bool over_admits = random.chance(25);
   Oracle::Uses uses;
   for (int step = 0; step < 40; ++step) {
     auto tenant =
@@ -315,7 +317,7 @@ TEST_CASE("share values never fall while usage grows") {
   }
 }
 
-TEST_CASE("charges follow placements, partitions, flavors and a new tenancy") {
+TEST_CASE("charges follow placements, partitions, flavors and new tenants' documents") {
   Random random(3);
   for (int i = 0; i < cases(20); ++i) {
     CAPTURE(i);

@@ -129,7 +129,8 @@ class Replay {
     std::vector<NodeGrant> grants;
     bool operator>(const End& o) const { return std::pair{at, job} > std::pair{o.at, o.job}; }
   };
-  // Places in the list: ties of the submit time go by them.
+  // Job ids follow the places in the list, so that jobs with equal submit times keep the list's
+  // order.
   static JobId id_of(std::size_t index) { return JobId{index + 1}; }
 
   void release(const End& end) {

@@ -1,10 +1,12 @@
-// same_plans COUNT [FIRST [each]]: plans of COUNT random sites, seeds from FIRST (1) on, as one
-// number. A change of how the scheduler is written, and not of what it decides, leaves it as it is:
-// run it before and after. With `each` a line for every seed says which site differs.
+// same_plans COUNT [FIRST [each]]: makes the plans of COUNT random sites with seeds from FIRST
+// (default 1) on, and prints a hash of all of them. A change of the scheduler's code that does not
+// change its decisions leaves the hash as it is: run the program before and after. With `each` it
+// prints a line for every seed, which shows the sites that differ.
 //
-// A site is a cluster with tenants (site.h), in every second one also jobs that start together, in
-// every third GPUs in MIG mode; 48 plans each, by policies that the seed chooses. What is hashed is
-// all that a plan says, and what it leaves for the next: reservations and kept slices.
+// A site is a cluster with tenants (site.h). Every second one also has jobs that start together,
+// every third one GPUs in MIG mode. Each site makes 48 plans with a policy that the seed chooses.
+// The hash covers everything that a plan says and what it leaves for the next plan: reservations
+// and kept slices.
 #include <cstdlib>
 #include <cstring>
 

@@ -25,7 +25,7 @@ std::int64_t number(const std::string& text) {
 
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> parts;
-  int depth = 0;  // commas within brackets belong to a host list
+  int depth = 0;  // a comma within brackets belongs to a host list
   parts.emplace_back();
   for (const char c : text) {
     depth += c == '[' ? 1 : c == ']' ? -1 : 0;

@@ -15,7 +15,8 @@
 //         promises=off quota=on fair_share=on preemption=on balance=off
 //   fits ...                                                as queue: prints what a submit is told
 //
-// Of tenants (scenario_tenancy.cc); tenants are named by partition ... tenant=fraud:
+// Lines for tenants (scenario_tenancy.cc); `partition ... tenant=fraud` names the tenant of a
+// partition:
 //   flavor a100 [gpu=1]                                      charge per second of a GPU
 //   class high value=1000 [preempts] [keeps] [grace=30] [min_run=60] [most=2]
 //   cohort all [in=parent] [gpu=8] [gpu.borrow=4] [gpu.lend=2] [gpu@a100=8] [cpu=..] [weight=1]
@@ -40,7 +41,7 @@ namespace gantry::sched {
 // The words of a command: a name, key=value pairs, and flags.
 struct ScenarioWords {
   explicit ScenarioWords(const std::string& line);
-  ~ScenarioWords();  // every word has been taken
+  ~ScenarioWords();  // asserts that every word was used
   std::optional<std::string> take(const std::string& key);
   bool flag(const std::string& key) { return take(key).has_value(); }
   std::int64_t number_or(const std::string& key, std::int64_t otherwise);
@@ -58,7 +59,7 @@ class Scenario {
     tenancy_.flavors.resize(1);
     tenancy_.classes.resize(1);
   }
-  // Runs a block's commands and its plan; the text that belongs under its line.
+  // Runs a block's commands and its plan; returns the text that belongs under its line.
   std::string run(const std::vector<std::string>& commands);
 
  private:
@@ -69,11 +70,11 @@ class Scenario {
   void place(Words& w);
   void queue(Words& w, bool only_check);
   void policy(Words& w);
-  bool tenancy_command(Words& w);  // false: it is none
+  bool tenancy_command(Words& w);  // returns false if there is no such command
   void quota_node(Words& w, bool tenant);
   void share(Words& w);
   void reserve(Words& w);
-  void tell_tenancy();  // before a plan, if it has changed
+  void tell_tenancy();  // tells the scheduler the tenancy before a plan, if it has changed
   std::uint32_t flavor_named(const std::string& name);
   std::uint32_t class_named(const std::string& name);
   ShareId share_named(const std::string& name);
@@ -97,7 +98,7 @@ class Scenario {
   std::map<std::string, ShareChanged> shares_;
 };
 
-// Runs a file's text; the same text with what the plans really say.
+// Runs the scenarios of a file's text, and returns that text with what the plans really say.
 std::string run_scenarios(const std::string& text);
 
 }  // namespace gantry::sched

@@ -1,4 +1,4 @@
-// Commands of scenarios that speak of tenants: flavors, classes, cohorts, shares, reservations.
+// Commands of scenarios about tenants: flavors, classes, cohorts, shares, reservations.
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 
@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::int64_t kGiB = std::int64_t{1} << 30;
 
-// "gpu", "gpu.borrow", "gpu@a100", "gpu@a100.lend": cores, GiB, devices.
+// A word such as "gpu", "gpu.borrow", "gpu@a100" or "gpu@a100.lend"; the unit is cores, GiB or
+// devices.
 struct QuotaWord {
   std::size_t resource = 0;
   std::string flavor;

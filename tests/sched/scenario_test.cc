@@ -1,5 +1,5 @@
-// Runs tests/sched/*.txt (their form: scenario.h). GANTRY_UPDATE_GOLDEN=1 writes down what the
-// plans say now, to be read as a diff.
+// Runs the scenarios tests/sched/*.txt; scenario.h describes their form. GANTRY_UPDATE_GOLDEN=1
+// writes what the plans say now into the files, to be reviewed as a diff.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -12,7 +12,7 @@
 namespace gantry::sched {
 namespace {
 
-TEST_CASE("scenarios") {
+TEST_CASE("every scenario gives the plans in its file") {
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(GANTRY_SOURCE_DIR "/tests/sched"))
     if (entry.path().extension() == ".txt" && entry.path().stem() != "CMakeLists")

@@ -1,5 +1,5 @@
-// Parts of GPUs on random queues: no GPU is ever of two tenants, or given more than once over, and
-// a part that fits beside others of its tenant never opens another GPU.
+// Tests parts of GPUs on random queues: no GPU has jobs of two tenants or is given more than once
+// over, and a part that fits on a GPU of its tenant does not take another GPU.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -53,7 +53,7 @@ struct World {
     }
   }
 
-  // Takes a start at its word, as the controller does after its own checks.
+  // Carries out a start as the controller would after its own checks.
   void start(const Start& s) {
     const JobQueued job = queued.at(s.job);
     for (const NodeGrant& g : s.grants)
@@ -90,7 +90,7 @@ struct World {
 
 }  // namespace
 
-TEST_CASE("no GPU is of two tenants, and none is given more than once over") {
+TEST_CASE("no GPU has jobs of two tenants, and none is given more than once over") {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     std::mt19937_64 random(seed);
     World w;

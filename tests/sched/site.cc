@@ -6,7 +6,7 @@ namespace gantry::sched {
 namespace {
 
 constexpr std::int64_t kGiB = std::int64_t{1} << 30;
-constexpr std::uint32_t kUsers = 3;  // of a tenant, in two projects
+constexpr std::uint32_t kUsers = 3;  // the users of each tenant, in two projects
 
 }  // namespace
 
@@ -79,7 +79,7 @@ std::vector<Change> Site::turn() {
 std::vector<Change> Site::accept(const Plan& plan) {
   std::vector<Change> changes;
   for (const Start& s : plan.starts) {
-    if (chance(5)) continue;  // the core refuses
+    if (chance(5)) continue;  // the core would refuse this
     JobQueued& job = waiting.at(s.job);
     JobPlaced fact;
     fact.job = job.startable > 1 ? JobId{1'000'000 + next_job_++} : s.job;
@@ -200,7 +200,7 @@ void Site::submit(std::vector<Change>& changes) {
   changes.emplace_back(job);
 }
 
-// All of its GPUs are in MIG mode.
+// Puts all GPUs of the node into MIG mode.
 void Site::cut_gpus(NodeChanged& node) {
   node.gpus = 0;
   node.gpu_model = "h100";
@@ -224,7 +224,7 @@ void Site::ask_for_slices(JobShape& shape) {
   shape.gpu_share = chance(50) ? 500 : 250;
 }
 
-// Two or three jobs that start together, each of a size of its own.
+// Submits two or three jobs of different sizes that start together.
 void Site::submit_group(JobQueued job, std::vector<Change>& changes) {
   const auto size = static_cast<std::uint32_t>(2 + pick(2));
   job.startable = 1;

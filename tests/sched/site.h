@@ -1,6 +1,6 @@
-// A random little site and its facts, kept apart from the scheduler: nodes of two flavors, a tree
-// of quota with tenants, users in projects, classes that preempt, windows, jobs of one node and of
-// several. It tells what happens, and turns plans into facts as the core would.
+// A small random site and its facts, kept apart from the scheduler: nodes of two flavors, a tree of
+// quota with tenants, users in projects, classes that preempt, reservations, jobs of one node and
+// of several. It makes events, and turns plans into facts as the core would.
 #pragma once
 
 #include <map>
@@ -53,7 +53,7 @@ class Site {
 
   void change_window(std::vector<Change>& changes);
 
-  // As the core does: the usage of the user, the project and the tenant.
+  // Charges the usage to the user, the project and the tenant, as the core does.
   void charge(const JobPlaced& job, double sign, std::vector<Change>& changes);
 
   std::mt19937_64 random_;

@@ -57,7 +57,8 @@ Tenants::Tenants(std::uint64_t seed, TenantsOptions options) : random_(seed), op
 
 FlavorLimits Tenants::random_limits(bool tenant) {
   FlavorLimits limits = unlimited();
-  if (!options_.guaranteed && tenant && chance(15)) return limits;  // no quota for it
+  // the tenant has no quota for this resource
+  if (!options_.guaranteed && tenant && chance(15)) return limits;
   limits.nominal[kGpu] = tenant ? static_cast<std::int64_t>(pick(10)) * kGpuUnit : 0;
   if (options_.lending && chance(30))
     limits.borrow[kGpu] = static_cast<std::int64_t>(pick(12)) * kGpuUnit;
@@ -66,7 +67,7 @@ FlavorLimits Tenants::random_limits(bool tenant) {
   return limits;
 }
 
-// A root, up to three cohorts in it or in each other, and the tenants.
+// Makes a root, up to three cohorts in it or in each other, and the tenants.
 void Tenants::make_tree(Tenancy& tree, std::int64_t capacity) {
   const std::uint32_t cohorts = options_.large ? 1 : 1 + static_cast<std::uint32_t>(pick(4));
   for (std::uint32_t i = 0; i < cohorts + options_.tenants; ++i) {
@@ -80,13 +81,13 @@ void Tenants::make_tree(Tenancy& tree, std::int64_t capacity) {
                                 tenancy::Reclaim::lower, tenancy::Reclaim::never}[pick(4)];
     for (std::size_t f = 0; f < tree.flavors.size(); ++f) {
       node.limits.push_back(random_limits(node.tenant));
-      // Quota is given by flavor where there are flavors, and not for all of them together.
+      // If there are flavors, quota is given for each of them, and not for all of them together.
       if (f == 0 && tree.flavors.size() > 1) node.limits[0] = unlimited();
     }
     if (i == 0) node.limits[0].borrow.fill(kUnlimited);
     tree.nodes.push_back(node);
   }
-  if (options_.guaranteed) {  // what is there is shared out among the tenants
+  if (options_.guaranteed) {  // all quota is divided among the tenants
     std::int64_t left = capacity;
     for (std::uint32_t i = cohorts; i < cohorts + options_.tenants; ++i) {
       const bool last = i + 1 == cohorts + options_.tenants;

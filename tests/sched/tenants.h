@@ -1,5 +1,5 @@
 // Random clusters with tenants for the tests of preemption: a tree of quota, nodes with GPUs, and
-// jobs that hold them within the quota.
+// running jobs within the quota.
 #pragma once
 
 #include <memory>
@@ -13,33 +13,33 @@ namespace gantry::sched {
 
 struct TenantsOptions {
   std::uint32_t tenants = 4;
-  bool quota = true;        // otherwise: tenants without any
-  bool flavors = true;      // otherwise: flavor 0 only
-  bool lending = true;      // limits on lending and borrowing
-  bool single = false;      // nodes of one GPU, jobs of many nodes
-  bool guaranteed = false;  // all that is there is somebody's nominal quota
-  bool any_victim = false;  // every class is preemptible, at any time, as often as one likes
+  bool quota = true;        // otherwise the tenants have no quota
+  bool flavors = true;      // otherwise there is only flavor 0
+  bool lending = true;      // there are limits on lending and borrowing
+  bool single = false;      // nodes have one GPU, jobs have many nodes
+  bool guaranteed = false;  // all resources are nominal quota of some tenant
+  bool any_victim = false;  // every class can be preempted at any time, any number of times
   bool one_class = false;
-  bool large = false;  // one cohort, ten nodes of eight GPUs, jobs of one to 32 GPUs anywhere
+  bool large = false;  // one cohort, ten nodes of eight GPUs, jobs of 1 to 32 GPUs anywhere
 };
 
 class Tenants {
  public:
   Tenants(std::uint64_t seed, TenantsOptions options);
 
-  // One that does not run yet.
+  // Makes a job that does not run yet.
   JobPlaced random_job();
-  // Puts a job on nodes of one flavor, if there is room and quota.
+  // Starts a job on nodes of one flavor, if there is room and quota.
   bool start(JobPlaced job);
   void stop(JobId job);
-  void fill();  // with random jobs, some of them on their way out
+  void fill();  // starts random jobs, some of which are leaving
 
   struct Asking {
     JobClass cls;
     NodeChoice choice;
     QuotaNeed need;
   };
-  // A job as a class that asks for victims.
+  // Makes the request of a class that searches for victims.
   Asking ask(const JobPlaced& job);
   PreemptRequest request(const Asking& asking) {
     return {.grid = grid,
@@ -56,7 +56,8 @@ class Tenants {
     return partitions[job.partition.value()].quota_node;
   }
   [[nodiscard]] QuotaNeed use_of(const JobPlaced& job) const;
-  // Would it have room, were these gone, and all that are leaving? On nodes of the choice.
+  // Returns true if the job would have room on nodes of its choice without the jobs in `gone` and
+  // without those that are leaving.
   [[nodiscard]] bool has_room(const Asking& asking, const std::vector<JobId>& gone) const;
   [[nodiscard]] bool has_quota(const Asking& asking, const std::vector<JobId>& gone);
 
@@ -68,7 +69,7 @@ class Tenants {
   Instant now{hours(100).us};
   std::vector<NodeChanged> nodes;
   std::vector<PartitionChanged> partitions;
-  std::map<JobId, JobPlaced> jobs;  // running
+  std::map<JobId, JobPlaced> jobs;  // the running jobs
   Grid grid;
   Running running;
   Eligible eligible;

@@ -1,5 +1,5 @@
-// What is free ahead, asked of the timeline and counted second by second: the least room over a
-// span, and the earliest start. GANTRY_LONG=1 tries 10,000 random nodes and plans, otherwise 300.
+// Compares the timeline with a count second by second: the least room over a span, and the earliest
+// start. GANTRY_LONG=1 tries 10,000 random nodes and plans, otherwise 300.
 #include "ctld/sched/time/timeline.h"
 #include "ctld/sched/nodes/devices.h"
 
@@ -13,17 +13,17 @@ namespace gantry::sched {
 namespace {
 
 constexpr Instant kNow{seconds(1'000).us};
-constexpr std::int64_t kHorizon = 500;  // seconds from now; every end but "never" is before
+constexpr std::int64_t kHorizon = 500;  // seconds from now; every end except "never" is before this
 
-struct Span {  // something has room of a node
+struct Span {  // a span during which something holds room of a node
   std::uint32_t node = 0;
   Instant from, until;
   Room room;
   bool reserved = false;
 };
 
-// A little cluster in one plan: what runs, what was started, what was promised, windows; and all
-// of it once more as a list.
+// A small cluster in one plan: running jobs, started jobs, reservations, windows; and all of it
+// once more as a list.
 class Outlook {
  public:
   explicit Outlook(std::uint64_t seed) : random_(seed) {
@@ -48,7 +48,7 @@ class Outlook {
     count();
   }
 
-  // "" or the difference.
+  // Returns "" or the difference.
   std::string compare_room() {
     const auto n = static_cast<std::uint32_t>(pick(grid.size()));
     const JobClass cls = random_class();
@@ -67,7 +67,7 @@ class Outlook {
   std::string compare_start() {
     const JobClass cls = random_class();
     speak();
-    if (enough(cls, kNow)) return "";  // its question is another: it starts
+    if (enough(cls, kNow)) return "";  // the class could start now, which is another question
     const Instant from = kNow + seconds(chance(50) ? 0 : static_cast<std::int64_t>(pick(60)));
     std::uint64_t steps = 0;
     const auto slot = timeline.earliest(cls, allowed_, from, steps);
@@ -125,7 +125,7 @@ class Outlook {
     if (grid.free(n).gpus > 0 && chance(40)) grant.gpus = 1;
     if (grant.cpus.empty()) return;
     job.grants = {grant};
-    // Some are past their limit: on their way out.
+    // Some jobs are past their limit and about to end.
     if (chance(85)) job.ends_by = kNow + seconds(static_cast<std::int64_t>(pick(60)) - 5);
     running.place(job, grid);
     const Room room{grant.memory, 0, static_cast<std::int32_t>(grant.cpus.size()),
@@ -192,9 +192,9 @@ class Outlook {
     for (std::size_t i = 0; i < p.shares.size(); ++i) spans_[p.first_span + i].room = {};
   }
 
-  // ---- second by second
+  // ---- counting second by second
 
-  using Seconds = std::vector<std::vector<Room>>;  // by node
+  using Seconds = std::vector<std::vector<Room>>;  // indexed by node
 
   void count() {
     for (std::uint32_t n = 0; n < grid.size(); ++n) {
@@ -250,10 +250,10 @@ class Outlook {
   std::vector<Promised> promised_;
   std::map<std::string, ReservationChanged> windows_;
   std::string own_;
-  Seconds rooms_, spare_;  // but for reservations, and with them
+  Seconds rooms_, spare_;  // the room without reservations, and with them
 };
 
-TEST_CASE("the least room over a span, and the earliest start, are those counted by the second") {
+TEST_CASE("the least room over a span and the earliest start equal a count second by second") {
   std::size_t fitted = 0, found = 0;
   for (int i = 1; i <= cases(300); ++i) {
     CAPTURE(i);

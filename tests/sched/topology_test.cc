@@ -1,4 +1,4 @@
-// Topology: which domains a gang gets, by hand and against a plain search on random trees.
+// Tests topology: which domains a gang gets, by hand and against a plain search on random trees.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -13,7 +13,7 @@
 namespace gantry::sched {
 namespace {
 
-// Nodes of 8 cores in `leaves[i]` each, `per_block` leaves to a block.
+// Leaf i has leaves[i] nodes of 8 cores, and a block has `per_block` leaves.
 struct Cluster {
   Grid grid;
   Running running;
@@ -69,7 +69,7 @@ struct Cluster {
   std::optional<std::vector<Share>> find(const JobClass& cls) {
     return find_place(grid, timeline, eligible.nodes_of(cls), cls);
   }
-  // Nodes in each leaf that the job gets: "2:3 4:1"; "none".
+  // Returns the number of nodes that the job gets in each leaf, as "2:3 4:1", or "none".
   std::string leaves(const JobClass& cls) {
     const auto place = find(cls);
     if (!place) return "none";
@@ -82,26 +82,27 @@ struct Cluster {
   }
 };
 
-TEST_CASE("required: the tightest domain of the narrowest level that has enough, or none") {
+TEST_CASE("required: a gang gets the tightest domain of its level that has enough nodes, or none") {
   Cluster c({8, 4, 5, 4}, 2);
   using enum TopologyWish;
   CHECK(c.leaves(c.gang(4, required)) == "1:4");
   CHECK(c.leaves(c.gang(5, required)) == "2:5");
   CHECK(c.leaves(c.gang(9, required)) == "none");
   CHECK(c.leaves(c.gang(9, required, "block")) == "2:5 3:4");
-  CHECK(c.leaves(c.gang(4, required, "block")) == "1:4");  // not above what it needs
+  // not more than the smallest domain that is needed
+  CHECK(c.leaves(c.gang(4, required, "block")) == "1:4");
   CHECK(c.leaves(c.gang(10, required, "block")) == "0:8 1:2");
   CHECK(c.leaves(c.gang(2, required, "node")) == "none");
-  CHECK(c.leaves(c.gang(2, required, "rack")) == "none");  // no such level
+  CHECK(c.leaves(c.gang(2, required, "rack")) == "none");  // there is no such level
 }
 
-TEST_CASE("preferred: one domain, a wider one, several: the largest first, the last the tightest") {
+TEST_CASE("preferred: one domain, else a wider one, else several with the last the tightest") {
   Cluster c({4, 6, 3, 3, 2, 2}, 2);
   using enum TopologyWish;
   CHECK(c.leaves(c.gang(3, preferred)) == "2:3");
   CHECK(c.leaves(c.gang(6, preferred)) == "1:6");
-  CHECK(c.leaves(c.gang(9, preferred)) == "0:3 1:6");       // a block
-  CHECK(c.leaves(c.gang(12, preferred)) == "0:4 1:6 4:2");  // two blocks, the last the tightest
+  CHECK(c.leaves(c.gang(9, preferred)) == "0:3 1:6");       // all in one block
+  CHECK(c.leaves(c.gang(12, preferred)) == "0:4 1:6 4:2");  // two blocks, the last one the tightest
   CHECK(c.leaves(c.gang(21, preferred)) == "none");
 }
 
@@ -110,14 +111,14 @@ TEST_CASE("balanced: the fewest domains over which the nodes can be spread evenl
   using enum TopologyWish;
   CHECK(c.leaves(c.gang(8, balanced)) == "5:8");
   CHECK(c.leaves(c.gang(6, balanced)) == "5:6");
-  c.use(25 - 1, 1);  // the largest leaf keeps 7
+  c.use(25 - 1, 1);  // the largest leaf has 7 left
   CHECK(c.leaves(c.gang(8, balanced)) == "0:4 1:4");
   CHECK(c.leaves(c.gang(9, balanced)) == "0:4 5:5");
   CHECK(c.leaves(c.gang(10, balanced)) == "0:4 2:3 3:3");
 }
 
-TEST_CASE("who has no wish fills the leaf with the fewest idle nodes left") {
-  Cluster c({70, 3, 4}, 3);  // more than a handful: level by level
+TEST_CASE("a job without a wish fills the leaf with the fewest idle nodes left") {
+  Cluster c({70, 3, 4}, 3);  // many nodes: the search goes level by level
   CHECK(c.leaves(c.gang(1)) == "1:1");
   c.use(73, 8);
   CHECK(c.leaves(c.gang(2)) == "1:2");
@@ -132,7 +133,7 @@ TEST_CASE("who has no wish fills the leaf with the fewest idle nodes left") {
   CHECK(few.leaves(few.gang(3)) == "1:1 2:2");
 }
 
-TEST_CASE("pools that are spread over: the emptiest node first") {
+TEST_CASE("in pools that are spread over, the emptiest node comes first") {
   Cluster c({4}, 1);
   for (std::uint32_t n = 0; n < 4; ++n) {
     NodeChanged node;
@@ -151,7 +152,7 @@ TEST_CASE("pools that are spread over: the emptiest node first") {
   const auto on = [&](std::uint32_t cpus) {
     return c.find(c.gang(1, TopologyWish::none, "", cpus))->front().node;
   };
-  CHECK(on(1) == 3);  // packed nodes first
+  CHECK(on(1) == 3);  // nodes of pools that are not spread come first
   c.use(3, 8);
   CHECK(on(1) == 1);
   CHECK(on(6) == 1);
@@ -159,7 +160,7 @@ TEST_CASE("pools that are spread over: the emptiest node first") {
   CHECK(on(1) == 2);
 }
 
-TEST_CASE("why it has no place: no domain has room now, or can ever have") {
+TEST_CASE("the reason says that no domain has room now, or that none can ever have it") {
   Cluster c({3, 3, 2}, 2);
   JobClass cls = c.gang(3, TopologyWish::required);
   c.use(0, 1);
@@ -174,7 +175,7 @@ TEST_CASE("why it has no place: no domain has room now, or can ever have") {
   CHECK(c.gang(6, TopologyWish::required, "block").standing.verdict == Verdict{});
 }
 
-// What the heading of topology.h promises, counted plainly.
+// Checks what the head of topology.h promises, by plain counting.
 void check_promise(const Cluster& c, const JobClass& cls, const std::vector<bool>& able,
                    const std::optional<std::vector<Share>>& place) {
   const std::uint32_t nodes = cls.demand.min_nodes;

@@ -1,5 +1,5 @@
-// What if a job asked for something else: the answers on a small cluster, and that asking leaves
-// the view as it was, on random ones.
+// Tests what would happen if a job asked for something else: the answers on a small cluster, and
+// that asking changes nothing, on random ones.
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 
@@ -12,7 +12,7 @@ namespace {
 constexpr Instant kNow{seconds(1'000'000).us};
 constexpr std::int64_t kGiB = std::int64_t{1} << 30;
 
-// Two nodes of 8 cores and 4 GPUs; job 1 has two GPUs of each for an hour.
+// Two nodes of 8 cores and 4 GPUs; job 1 has two GPUs of each node for an hour.
 struct Cluster {
   Replica replica;
   ClassKey key;
@@ -75,7 +75,7 @@ std::string text_of(const Plan& plan) {
 
 }  // namespace
 
-TEST_CASE("fewer GPUs, a shorter time, another model") {
+TEST_CASE("the answers give the start with fewer GPUs, a shorter time or another model") {
   Cluster c;
   c.wait(c.key);
   CHECK(c.answers() ==
@@ -91,7 +91,7 @@ TEST_CASE("fewer GPUs, a shorter time, another model") {
         "without --gpu-model: +0m\n");
 }
 
-TEST_CASE("a window in front, and a job that can never start") {
+TEST_CASE("the answers know a reservation ahead, and that a job can never start") {
   Cluster c;
   c.key.shape.gpus_per_node = 0;
   c.replica.apply(ReservationChanged{
@@ -106,7 +106,7 @@ TEST_CASE("a window in front, and a job that can never start") {
   CHECK_FALSE(start_if(never.replica, kNow, Policy{}, JobId{77}, never.key));
 }
 
-TEST_CASE("asking changes nothing") {
+TEST_CASE("asking what would happen changes nothing") {
   std::size_t asked = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     World world(seed, {});

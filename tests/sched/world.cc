@@ -32,7 +32,7 @@ NodeChanged World::random_node(std::uint32_t id) {
   node.node = NodeId{id};
   node.name = fmt::format("n{:02}", id);
   node.available = true;
-  const std::uint64_t cpus = std::uint64_t{2} << pick(3);  // 2, 4 or 8
+  const std::uint64_t cpus = std::uint64_t{2} << pick(3);  // 2, 4 or 8 CPUs
   const std::uint64_t first = chance(20) ? 2 : 0;          // some CPUs are not for jobs
   for (std::uint64_t c = 0; c < cpus; ++c)
     node.cpus.push_back(static_cast<std::uint16_t>(first + c));
@@ -106,7 +106,7 @@ std::vector<Change> World::random_turn() {
       ++it;
       continue;
     }
-    // A job gives its nodes back one after the other, perhaps not all at once.
+    // A job gives back its nodes one after the other, perhaps not all at once.
     const bool partly = !over && !options_.plain && job.grants.size() > 1 && chance(50);
     do {
       changes.emplace_back(NodeReleased{job.job, job.grants.back().node});
@@ -153,7 +153,7 @@ std::vector<Change> World::accept(const Plan& plan) {
   for (const Start& start : plan.starts) {
     JobQueued& job = waiting.at(start.job);
     JobId id = start.job;
-    if (job.startable > 1) id = JobId{next_job_++};  // an element of an array
+    if (job.startable > 1) id = JobId{next_job_++};  // a task of an array gets its own id
     JobPlaced fact{id, start.grants, std::nullopt, job.key.shape.exclusive};
     if (job.key.time_limit) fact.ends_by = now + *job.key.time_limit;
     if (--job.startable == 0) {

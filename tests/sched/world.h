@@ -1,6 +1,6 @@
-// A random little cluster and its facts, kept apart from the scheduler: nodes, partitions, waiting
+// A small random cluster and its facts, kept apart from the scheduler: nodes, partitions, waiting
 // and placed jobs in plain maps. It makes changes, checks plans against first principles, turns
-// them into facts, and can write all facts down again for a replica built from scratch.
+// them into facts, and can write all facts again for a replica that is built from scratch.
 #pragma once
 
 #include <map>
@@ -14,10 +14,10 @@ namespace gantry::sched {
 
 struct WorldOptions {
   std::uint32_t nodes = 8;
-  std::uint32_t partitions = 2;  // overlapping; the first has the highest priority
-  bool plain = false;            // equal priorities, one partition, nothing ever goes down
-  bool losses = false;           // but nodes do
-  bool ranks = false;            // some jobs are of a higher rank
+  std::uint32_t partitions = 2;  // they overlap; the first has the highest priority
+  bool plain = false;            // equal priorities, one partition, no node ever fails
+  bool losses = false;           // with `plain`, nodes do fail
+  bool ranks = false;            // some jobs have a higher rank
 };
 
 class World {
@@ -25,19 +25,19 @@ class World {
   World(std::uint64_t seed, WorldOptions options);
 
   std::vector<Change> initial();                 // nodes and partitions
-  std::vector<Change> facts() const;             // everything, from scratch
-  std::vector<Change> random_turn();             // a few things happen; time has moved on
-  std::vector<Change> accept(const Plan& plan);  // every start becomes a fact
+  std::vector<Change> facts() const;             // all facts, for a replica from scratch
+  std::vector<Change> random_turn();             // some random events; time has moved on
+  std::vector<Change> accept(const Plan& plan);  // turns every start into a fact
 
-  // "" or what is wrong with the starts of the plan, on nodes, sums and shapes.
+  // Returns "" or the mistake in the plan's starts: nodes, sums and shapes.
   std::string check(const Plan& plan) const;
-  // "" or a waiting one-node job that would fit on some node as things stand.
+  // Returns "" or a waiting one-node job that would fit on some node now.
   std::string check_nothing_fits() const;
 
   [[nodiscard]] bool available(NodeId node) const { return nodes_[node.value()].available; }
 
   Instant now{seconds(1'000'000).us};
-  std::optional<Instant> not_beyond;  // time moves on to here at the most, if that is after now
+  std::optional<Instant> not_beyond;  // time does not move beyond this, if it is after now
   std::map<JobId, JobQueued> waiting;
   std::map<JobId, JobPlaced> placed;
 

@@ -24,7 +24,8 @@ bool asked_until_answered(const core::ClientMessage& message) {
   return is_submit(message) || (apply != nullptr && apply->comment == kBeginning);
 }
 
-// Some of it is refused: more than there is, of jobs that run.
+// Draws a change of the request. Some are refused: they ask for more than there is, or the job
+// runs.
 proto::Reshape draw_reshape(Random& random) {
   proto::Reshape m;
   const auto number = [&](std::uint32_t most) {
@@ -116,7 +117,7 @@ void Clients::ask_again_later(Client& client) {
                  client.connection = controller_.connect(client.name);
                  if (asked_until_answered(*client.open) || (client.tries < 4 && !stopped_))
                    return ask(client);
-                 client.open.reset();  // gives up
+                 client.open.reset();  // the client gives up
                });
 }
 
@@ -138,7 +139,8 @@ void Clients::reply(core::ConnectionId connection, std::uint64_t request,
     }
     if (const auto* waited = std::get_if<proto::WaitReply>(&reply))
       for (const proto::JobRow& row : waited->rows)
-        if ((row.phase == Phase::queued && !arrays_.contains(row.job)) ||  // its tasks say more
+        // for an array the rows of its tasks count
+        if ((row.phase == Phase::queued && !arrays_.contains(row.job)) ||
             row.phase == Phase::starting)
           trace_.broken(queue_.now(),
                         fmt::format("a wait was answered while job {} waits", row.job.value()));
@@ -171,7 +173,7 @@ void Clients::say_safely(core::ClientMessage message) {
   network_.send_safely([this, request = std::move(request)] { controller_.take(request); });
 }
 
-// ---- what they want
+// ---- what clients want
 
 proto::JobRef Clients::draw_ref(Client& client) {
   const std::vector<JobId>& from = &client == clients_.front().get() ? all_jobs_ : client.jobs;
@@ -213,7 +215,7 @@ proto::SubmitJob Clients::draw_job(Client& client) {
   return m;
 }
 
-// A heterogeneous job of two or three components, the first of which is `first`.
+// Draws a heterogeneous job of two or three components, the first of which is `first`.
 core::ClientMessage Clients::draw_together(Client& client, proto::SubmitJob first) {
   proto::SubmitTogether m;
   m.parts.push_back(std::move(first));
@@ -304,7 +306,8 @@ core::ClientMessage Clients::draw_cluster_change() {
              : random_.chance(800) ? proto::NodeAction::drain
                                    : proto::NodeAction::close;
   m.reason = "maintenance";
-  if (settings_.gpus && node.gpus > 0 && random_.chance(500)) {  // one of its GPUs instead
+  // the change is for one of the node's GPUs instead of the node
+  if (settings_.gpus && node.gpus > 0 && random_.chance(500)) {
     m.gpus = {std::to_string(random_.below(node.gpus))};
     if (m.action == proto::NodeAction::close) m.action = proto::NodeAction::drain;
   }

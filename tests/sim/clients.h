@@ -1,5 +1,6 @@
 // Clients: users and an administrator who submit, cancel, hold, requeue, update, wait and change
-// the cluster, and ask again (a submit with the same request id) until they have an answer.
+// the cluster. They send a request again (a submit with the same request id) until they have an
+// answer.
 #pragma once
 
 #include <map>
@@ -20,12 +21,13 @@ class Clients {
           const Settings& settings);
 
   void start();
-  void stop() { stopped_ = true; }  // nothing new; open submits are asked until answered
-  [[nodiscard]] bool idle() const;  // no submit is open
+  // clients begin nothing new; open submits are repeated until answered
+  void stop() { stopped_ = true; }
+  [[nodiscard]] bool idle() const;  // true if no submit is open
   void reply(core::ConnectionId connection, std::uint64_t request, const core::ReplyMessage& reply);
-  // The administrator says something once; whether it is heard is not waited for.
+  // The administrator sends the message once, and does not wait for an answer.
   void say(core::ClientMessage message);
-  // As say(), but by hand and looked after: it arrives once, and the answer is waited for.
+  // The administrator sends the message over a safe link, once, and the answer is awaited.
   void say_safely(core::ClientMessage message);
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
 
@@ -36,12 +38,12 @@ class Clients {
     core::ConnectionId connection;
     std::vector<JobId> jobs;
     std::optional<core::ClientMessage> open;
-    std::set<std::uint64_t> requests;  // under which `open` was asked
+    std::set<std::uint64_t> requests;  // the request numbers under which `open` was sent
     int tries = 0;
   };
 
   void think(Client& client);
-  [[nodiscard]] core::Documents documents() const;  // as they are
+  [[nodiscard]] core::Documents documents() const;  // the present documents
   void check_answer(const proto::ApplyTenancy& asked, const core::ReplyMessage& reply);
   void ask(Client& client);
   void ask_again_later(Client& client);
@@ -67,7 +69,7 @@ class Clients {
   std::vector<std::string> names_;
   std::vector<JobId> all_jobs_;
   std::set<JobId> arrays_;
-  std::map<JobId, std::size_t> het_sizes_;  // by leader
+  std::map<JobId, std::size_t> het_sizes_;  // by the leader of the job
 };
 
 }  // namespace gantry::sim

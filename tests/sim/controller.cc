@@ -11,7 +11,7 @@
 namespace gantry::sim {
 namespace {
 
-// The first line in which two texts differ.
+// Returns the first line in which two texts differ.
 std::string difference(std::string_view a, std::string_view b) {
   std::size_t begin = 0;
   for (std::size_t i = 0; i < std::min(a.size(), b.size()) && a[i] == b[i]; ++i)
@@ -34,7 +34,7 @@ Controller::Controller(Queue& queue, Random& random, Network& network, Trace& tr
       settings_(settings),
       store_(store::MemoryStore::Options{.keep_everything = true}) {}
 
-// ---- life
+// ---- starts and ends
 
 std::unique_ptr<core::Core> Controller::load() {
   auto core = std::make_unique<core::Core>(settings_.config);
@@ -106,7 +106,7 @@ void Controller::pause(Duration length) {
   });
 }
 
-// A timer may be looked at before the messages or after them.
+// After the pause timers may be handled before the messages or after them.
 void Controller::resume() {
   if (!paused_until_) return;
   trace_.line(queue_.now(), "controller goes on");
@@ -182,7 +182,7 @@ void Controller::end_of_turn() {
 
 void Controller::check_turn(const core::Turn& turn) {
   if (turn.append.empty() && turn.changes.empty() && !random_.chance(20))
-    return;  // nothing changed
+    return;  // nothing has changed
   const core::State& state = core_->state();
   ledger_.compare(state);
   if (const std::string wrong = core_->audit(); !wrong.empty()) broken("core: " + wrong);
@@ -196,7 +196,8 @@ void Controller::check_turn(const core::Turn& turn) {
   if (random_.chance(5)) check_replay(nullptr);
 }
 
-// Every event ever committed, from empty, must give what the records (and the journal's tail) give.
+// Checks that every event ever committed, applied from empty, gives the state that the records (and
+// the end of the journal) give.
 void Controller::check_replay(core::Core* recovered) {
   auto replayed = std::make_unique<core::Core>(settings_.config);
   for (const auto& [id, data] : store_.every_spec())
@@ -275,7 +276,8 @@ void Controller::plan_soon() {
   });
 }
 
-// Estimates once a second, if others do not look at everything; as ctld/planner.cc.
+// Estimates are made once a second if plans do not look at everything anyway, as in
+// ctld/planner.cc.
 sched::Policy Controller::policy() const {
   const Instant now = clock();
   sched::Policy policy;
@@ -286,7 +288,7 @@ sched::Policy Controller::policy() const {
   policy.keep_reservations = settings_.keep_reservations;
   policy.reservations = settings_.reservations;
   policy.ahead = settings_.ahead;
-  // What the replica remembers of searches in vain a new one cannot know.
+  // A new replica cannot know which searches were in vain, so that memory is switched off.
   policy.searches = ~std::uint32_t{0};
   policy.search_pause = Duration{};
   policy.everything = settings_.everything;
@@ -295,7 +297,7 @@ sched::Policy Controller::policy() const {
   return policy;
 }
 
-// With tenants, as ctld/planner.cc does it: one plan at a time, made after the last one is applied.
+// With tenants, as in ctld/planner.cc, one plan is made at a time, after the last one was applied.
 void Controller::plan() {
   if (postponed([this] { plan(); })) return;
   plan_wanted_ = false;
@@ -335,14 +337,15 @@ void Controller::take_plan(const sched::Plan& plan) {
   planned_ = true;
 }
 
-// A replica from scratch, with the same promises and the same mix of requests, plans the same.
+// Checks that a replica from scratch, with the same reservations and mix of requests, plans the
+// same.
 void Controller::check_plan(const sched::Plan& plan, const Kept& kept, sched::Policy policy) {
   sched::Replica fresh;
   for (const sched::Change& change : core_->full_view()) fresh.apply(change);
   fresh.set_reservations(kept.promises);
   fresh.keep_slices(kept.slices);
   fresh.expect(replica_->mix());
-  if (!plan.stats.everything) {  // only starts
+  if (!plan.stats.everything) {  // such a plan only starts jobs
     policy.reservations = policy.ahead = policy.replans = 0;
     policy.preemption = false;
   }
@@ -386,7 +389,7 @@ void Controller::fold_later() {
 }
 
 void Controller::fold() {
-  if (stepped_ || paused_until_) return;  // between turns only
+  if (stepped_ || paused_until_) return;  // a fold happens between turns only
   if (const auto done = store_.fold(core_->take_fold()); !done) return crash(done.error().message);
   if (const auto more = store_.maintain(); !more) broken(more.error().message);
 }

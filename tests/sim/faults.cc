@@ -61,7 +61,7 @@ void Faults::daemon_stops() {
   if (!node.daemon_runs() || node.machine().sleeps()) return;
   if (random_.chance(300)) return node.reconnect();
   node.stop_daemon();
-  queue_.after(random_.spread(kDaemonDown),  // its goodbye may be lost
+  queue_.after(random_.spread(kDaemonDown),  // the daemon's goodbye may be lost
                [&node] { node.start_daemon(); });
 }
 
@@ -100,15 +100,16 @@ void Faults::controller_stands_still() {
   controller_.pause(random_.spread(minutes(5)));
 }
 
-// What sleeps through the end of its fence runs on for a moment when it wakes up; so long it does
-// not sleep here.
+// A machine that sleeps beyond the end of its fence runs on for a moment when it wakes up, so
+// machines do not sleep that long here.
 void Faults::machine_sleeps() {
   Node& node = some_node();
   if (!node.powered()) return;
   const bool fence = settings_.config.controller.lost_node_policy == LostNodePolicy::fence;
-  const Duration length = fence ? random_.between(seconds(1), seconds(20))  // its margin is 30 s
-                                : random_.spread(minutes(4));
-  // A guest that its host stops does not know: its clocks stand still.
+  // the fence has a margin of 30 s
+  const Duration length =
+      fence ? random_.between(seconds(1), seconds(20)) : random_.spread(minutes(4));
+  // A guest that its host stops does not notice: its clocks stand still.
   const bool clock_stops = !fence && random_.chance(300);
   node.machine().fall_asleep(length, clock_stops);
   trace_.line(queue_.now(), fmt::format("{}: sleeps for {} s{}", node.name(), length.seconds(),

@@ -1,7 +1,7 @@
-// Faults: each kind comes back at random intervals while there is trouble, and mends itself or is
-// mended after a while. Nothing is broken that the design does not promise to survive: a node is
-// declared dead only while its machine is off and will stay off until that is known, and under
-// fencing no machine sleeps for longer than the controller waits after the fence.
+// Faults: each kind comes at random intervals during the time of trouble, and ends by itself or is
+// mended after a while. Only faults occur that the design promises to survive: a node is declared
+// dead only while its machine is off and stays off until that is known; and under fencing no
+// machine sleeps longer than the controller waits after the fence.
 #pragma once
 
 #include <functional>
@@ -29,7 +29,7 @@ class Faults {
         settings_(settings) {}
 
   void start();
-  void stop();  // and mend everything
+  void stop();  // stops all faults and mends everything
 
  private:
   void every(Duration mean, void (Faults::*fault)());

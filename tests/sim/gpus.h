@@ -1,6 +1,6 @@
-// GPUs of simulated machines, in histories that have them (gantry_sim --gpus
-// yes): some in MIG mode, nodes whose GPUs jobs of one tenant may share, jobs
-// that ask for whole ones, slices and parts, and faults that a driver tells of.
+// The GPUs of simulated machines, for histories with gantry_sim --gpus yes: some are in MIG mode,
+// some nodes let jobs of a tenant share them, jobs ask for whole GPUs, slices and parts, and
+// drivers report faults.
 #pragma once
 
 #include <string>
@@ -12,24 +12,23 @@
 
 namespace gantry::sim {
 
-// After everything else has been drawn: histories without GPUs are what they
-// were.
+// The settings for GPUs are drawn after those of every history, so that histories without GPUs do
+// not depend on them.
 void draw_for_gpus(Random& random, Settings& settings);
-// What the machine's driver says; nothing declared: nothing.
+// Draws the GPUs that the machine's driver reports. The inventory is empty if no GPU is declared.
 GpuInventory draw_inventory(Random& random, const NodeConfig& node);
-// Whole GPUs, slices, a part or shards, or none.
+// Asks for whole GPUs, slices, a part, shards, or no GPU.
 void draw_gpus_of(Random& random, JobShape& shape);
 
-// A fault of one of its GPUs, or of the whole node; false: that one has one
-// already.
+// Makes a fault of one of its GPUs, or of the whole node; returns false if the GPU that was chosen
+// has one already.
 bool break_gpu(Random& random, GpuInventory& gpus, Instant now);
-bool repair_gpus(GpuInventory& gpus);  // false: nothing was broken
+bool repair_gpus(GpuInventory& gpus);  // returns false if nothing was broken
 
-// Why the machine cannot give both at a time, by the rules of the driver alone;
-// "": it can.
+// Returns why the machine cannot give both at a time, by the rules of the driver alone, or "".
 std::string conflict(const GpuInventory& gpus, const GpuGrant& mine, const GpuGrant& theirs,
                      bool same_tenant);
-// Why there is no such device, or it cannot be cut so; "": there is.
+// Returns why there is no such device or why it cannot be cut so, or "".
 std::string impossible(const GpuInventory& gpus, const GpuGrant& grant);
 
 }  // namespace gantry::sim

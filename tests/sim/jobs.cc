@@ -14,7 +14,8 @@ void draw_shape(Random& random, const Settings& settings, JobShape& shape) {
     shape.tasks = shape.min_nodes * static_cast<std::uint32_t>(random.between(1, 2));
   } else if (random.chance(200)) {
     shape.tasks = static_cast<std::uint32_t>(random.between(2, 4));
-    if (shape.tasks > 2) shape.max_nodes = shape.tasks;  // on as few nodes as hold them
+    // the job runs on the fewest nodes that hold its tasks
+    if (shape.tasks > 2) shape.max_nodes = shape.tasks;
   }
   if (random.chance(300)) shape.cpus_per_task = static_cast<std::uint32_t>(random.between(1, 3));
   if (random.chance(700))

@@ -1,4 +1,4 @@
-// Random jobs, of every kind that the core treats differently.
+// Makes random jobs of every kind that the core treats differently.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace gantry::sim {
 
-// `known`: jobs that it may depend on. The script says which request it belongs to, so that a
-// machine can tell that it was given the right one.
+// `known` are jobs that the new one may depend on. The script names its request, so that a machine
+// can tell whether it was given the right one.
 proto::SubmitJob draw_submit(Random& random, const Settings& settings,
                              const std::vector<JobId>& known, Instant now, std::string request_id);
 

@@ -45,7 +45,7 @@ void Machine::fall_asleep(Duration length, bool clock_stops) {
   if (clock_stops) clock_offset_ = clock_offset_ - length;
 }
 
-// Before its time.
+// Wakes the machine up before its time.
 void Machine::wake_up() {
   if (!sleeps()) return;
   const Duration rest = awake_from_ - queue_.now();
@@ -56,7 +56,7 @@ void Machine::wake_up() {
 
 std::vector<proto::AttemptSleep> Machine::asleep() const {
   std::vector<proto::AttemptSleep> out;
-  if (clock_stops_) return out;  // it does not know
+  if (clock_stops_) return out;  // the machine does not know that it slept
   for (const auto& [key, attempt] : attempts_) {
     if (attempt.stage != Stage::running) continue;
     const Duration slept = clock() - *attempt.started - (awake() - attempt.awake_before);
@@ -70,7 +70,7 @@ void Machine::enter(Attempt& attempt, Stage stage) {
   attempt.serial = next_serial_++;
 }
 
-// The driver tells the daemon, or the next one finds it.
+// The driver tells the daemon, or the next daemon finds the fault.
 bool Machine::break_gpu() {
   if (!sim::break_gpu(random_, gpus_, clock())) return false;
   tell(node::GpusChanged{gpus_});
@@ -111,7 +111,7 @@ void Machine::begin(proto::Launch&& launch, std::vector<node::Input>& events) {
   spawn_soon(key);
 }
 
-// The shim is another process: the daemon may die before it is there.
+// The shim is another process: the daemon may die before the shim exists.
 void Machine::spawn_soon(const AttemptKey& key) {
   later(attempts_.at(key), random_.between(microseconds(0), milliseconds(5)),
         [this](Attempt& a) { spawn(a); });
@@ -144,7 +144,7 @@ void Machine::run(Attempt& attempt) {
   truth_.user_code_starts(config_.name, attempt.launch);
   tell(node::Running{attempt.launch.key, clock()});
   on_user_code();
-  if (!attempt.launch.runs_batch) return;  // holds the node until it is told to end
+  if (!attempt.launch.runs_batch) return;  // this job holds the node until it is told to end
   const auto how = random_.below(100);
   ExitStatus status;
   ExitCause cause = ExitCause::exited;
@@ -161,19 +161,19 @@ void Machine::signal(Attempt& attempt, int number) {
   if (attempt.stage != Stage::running) return;
   if (number == SIGKILL) return kill(attempt);
   if (number == SIGCONT) return;
-  if (!random_.chance(number == SIGTERM ? 800 : 200)) return;  // it has a handler of its own
+  if (!random_.chance(number == SIGTERM ? 800 : 200)) return;  // the job handles this signal itself
   later(attempt, random_.spread(seconds(8)), [this, number](Attempt& a) {
     end(a, ExitCause::exited, {0, number}, {});
   });
 }
 
-// SIGKILL cannot be taken back: it ends the attempt in whatever stage it is by then.
+// SIGKILL cannot be withdrawn: it ends the attempt in whatever stage it is by then.
 void Machine::kill(Attempt& attempt) {
   if (attempt.stage == Stage::ended) return;
   if (attempt.stage == Stage::recorded) return end(attempt, ExitCause::exited, {0, SIGKILL}, {});
   const Duration takes = random_.chance(50) ? random_.between(seconds(1), seconds(12))
                                             : random_.between(microseconds(100), milliseconds(50));
-  if (attempt.stage == Stage::without_shim) return;  // is being ended already
+  if (attempt.stage == Stage::without_shim) return;  // it is being ended already
   if (attempt.stage == Stage::running) truth_.kills(config_.name, attempt.launch.key);
   queue_.after(takes, [this, key = attempt.launch.key, boot = boots_] {
     when_awake([this, key, boot] {
@@ -252,7 +252,7 @@ void Machine::poll(Instant, std::vector<node::Input>& events) {
 std::vector<node::Recovered> Machine::recover() {
   using RecoveredStage = node::Recovered::Stage;
   std::vector<node::Recovered> out;
-  daemon_ = false;  // what is found here is in the list, not told besides
+  daemon_ = false;  // events found here go into the list, and are not reported separately
   for (auto& [key, attempt] : attempts_) {
     if (rebooted_ && attempt.stage != Stage::ended)
       end(attempt, ExitCause::node_rebooted, {}, "node " + config_.name + " was rebooted");
@@ -283,7 +283,7 @@ void Machine::daemon_died() {
   told_.clear();
   for (auto& [key, attempt] : attempts_)
     if (attempt.stage == Stage::recorded || attempt.stage == Stage::without_shim)
-      enter(attempt, attempt.stage);  // nobody does what was planned
+      enter(attempt, attempt.stage);  // whatever was planned for the attempt is void
 }
 
 void Machine::power_off() {
@@ -294,13 +294,14 @@ void Machine::power_off() {
   ++boots_;
   for (auto it = attempts_.begin(); it != attempts_.end();) {
     Attempt& attempt = it->second;
-    if (attempt.stage == Stage::ended) {  // durable
+    if (attempt.stage == Stage::ended) {  // its record is durable
       ++it;
       continue;
     }
     truth_.gone(config_.name, it->first);
     enter(attempt, attempt.stage);
-    it = random_.chance(300) ? attempts_.erase(it) : std::next(it);  // the record need not be
+    // the record may not have reached the disk
+    it = random_.chance(300) ? attempts_.erase(it) : std::next(it);
   }
 }
 

@@ -1,11 +1,12 @@
-// A machine and its runtime: the simulator's twin of the node's seam (noded/seam.h). Its records
-// are its disk; what runs on it outlives its daemon and dies with its power.
+// A machine and its runtime: the simulated counterpart of the node's seam (noded/seam.h). Its
+// records are its disk; what runs on it survives its daemon and dies with its power.
 //
 //   recorded -> preparing -> [held -> starting ->] running -> ended -> (forgotten)
 //
-// Starts fail or are slow, user code takes its time, ignores signals, runs out of memory; shims are
-// killed, and then PID 1 ends what they watched, and the daemon, or the next one, writes the
-// record. Under fencing each shim ends its attempt when the last contact is too old, daemon or not.
+// Starts fail or are slow; user code takes its time, ignores signals, or runs out of memory. Shims
+// are killed; then PID 1 ends what they watched, and the present or the next daemon writes the
+// record. Under fencing each shim ends its attempt when the last contact is too old, with or
+// without a daemon.
 #pragma once
 
 #include <functional>
@@ -26,7 +27,7 @@ class Machine final : public node::AttemptRuntime {
   Machine(Queue& queue, Random& random, Truth& truth, const Settings& settings,
           const NodeConfig& config, Duration clock_offset);
 
-  // The seam; between recover() and daemon_died() there is a daemon.
+  // The functions of the seam; a daemon runs between recover() and daemon_died().
   [[nodiscard]] std::string name() const override { return "simulated"; }
   [[nodiscard]] std::vector<std::string> layers_off() const override { return {}; }
   [[nodiscard]] std::vector<proto::AttemptSleep> asleep() const override;
@@ -35,28 +36,29 @@ class Machine final : public node::AttemptRuntime {
   [[nodiscard]] int descriptor() const override { return -1; }
   void poll(Instant now, std::vector<node::Input>& events) override;
 
-  std::function<void()> on_event;      // poll() has something
-  std::function<void()> on_user_code;  // has just started
-  // What the daemon left for the shims: when they end their attempts; unset: never.
+  std::function<void()> on_event;      // poll() has events
+  std::function<void()> on_user_code;  // user code has just started
+  // The time that the daemon left for the shims, at which they end their attempts; unset means
+  // never.
   void fence_at(std::optional<Instant> at);
 
   // Faults.
   void daemon_died();
   void power_off();
-  // It stands still, and whatever was to happen there happens when it wakes up.
+  // The machine stands still; what was to happen during that time happens when it wakes up.
   void fall_asleep(Duration length, bool clock_stops);
   void wake_up();
   [[nodiscard]] bool sleeps() const { return queue_.now() < awake_from_; }
-  void when_awake(std::function<void()> call);  // at once, if it is
+  void when_awake(std::function<void()> call);  // calls at once if the machine is awake
   [[nodiscard]] Duration slept() const { return slept_; }
-  bool kill_a_shim();  // false: there was none
-  bool break_gpu();    // false: it has none, or one that is broken already
-  bool repair_gpus();  // false: none is broken
+  bool kill_a_shim();  // false if there was no shim
+  bool break_gpu();    // false if it has no GPU, or one that is broken already
+  bool repair_gpus();  // false if no GPU is broken
 
   [[nodiscard]] Instant clock() const { return queue_.now() + clock_offset_; }
   [[nodiscard]] std::size_t records() const { return attempts_.size(); }
   [[nodiscard]] const NodeConfig& config() const { return config_; }
-  [[nodiscard]] const GpuInventory& gpus() const { return gpus_; }  // as its driver says
+  [[nodiscard]] const GpuInventory& gpus() const { return gpus_; }  // as its driver reports them
 
  private:
   enum class Stage : std::uint8_t {
@@ -71,9 +73,9 @@ class Machine final : public node::AttemptRuntime {
   struct Attempt {
     proto::Launch launch;
     Stage stage = Stage::recorded;
-    std::uint64_t serial = 0;  // calls asked for under an older one are void
+    std::uint64_t serial = 0;  // calls that were scheduled under an older serial are void
     std::optional<Instant> started;
-    Duration awake_before{};  // when it started
+    Duration awake_before{};  // time awake when it started
     node::Exit exit;
   };
 
@@ -84,7 +86,8 @@ class Machine final : public node::AttemptRuntime {
   void run(Attempt& attempt);
   void signal(Attempt& attempt, int number);
   void kill(Attempt& attempt);
-  void enter(Attempt& attempt, Stage stage);  // what was planned for the old one is void
+  // makes calls that were scheduled for the old stage void
+  void enter(Attempt& attempt, Stage stage);
   void end(Attempt& attempt, proto::ExitCause cause, ExitStatus status, std::string message);
   void tell(node::Input event);
   void fence();
@@ -99,7 +102,7 @@ class Machine final : public node::AttemptRuntime {
   [[nodiscard]] Duration awake() const { return queue_.now() - Instant{} - slept_; }
   Duration clock_offset_;
   Instant awake_from_{};
-  Duration slept_{};  // ever
+  Duration slept_{};  // in all
   bool clock_stops_ = false;
   bool daemon_ = false;
   bool rebooted_ = false;

@@ -1,20 +1,19 @@
-// gantry_sim: one history or many.
+// gantry_sim runs one history or many.
 //
-//   gantry_sim --seed 7 [--trace]      runs it (and prints every line), then its figures and hash
+//   gantry_sim --seed 7 [--trace]      runs one (and prints every line), then its figures and hash
 //   gantry_sim --twice 7               runs it in two processes; the hashes must be the same
-//   gantry_sim --seeds 60 [--from 1]   runs so many, each in a process of its own, two at a time;
-//                                      with GANTRY_LONG set, 1,000; one without end has failed
-//   ... --tenants yes|no               else every second seed has tenants
-//   ... --gpus yes|no                  else none has GPUs
-//   ... --balance yes|no               else no borrower leaves for one that borrows less
-//   ... --gangs yes|no                 else few jobs ask for GPUs; yes: 1 to 32, on nodes of eight
-//   ... --changes yes|no               else what waiting jobs ask for stays, and nobody's go first
-//   ... --old-store yes|no             else no store is put back; yes: see old_store.h, where the
-//                                      other choices have no effect
-//   ... --pauses yes|no                else neither the controller nor a machine stands still
+//   gantry_sim --seeds 60 [--from 1]   runs so many, each in its own process, two at a time; with
+//                                     GANTRY_LONG set, 1,000; one that does not end has failed
+//   ... --tenants yes|no               default: every second seed has tenants
+//   ... --gpus yes|no                  default: no GPUs
+//   ... --balance yes|no               default: no tenant's job leaves for one that borrows less
+//   ... --gangs yes|no                 default: few jobs ask for GPUs; yes: 1 to 32, on nodes of 8
+//   ... --changes yes|no               default: requests of waiting jobs and their order stay
+//   ... --old-store yes|no             default: no store is replaced; yes: see old_store.h, where
+//                                     the other options have no effect
+//   ... --pauses yes|no                default: neither the controller nor a machine stands still
 //
-// A history in which a promise is broken prints the promise, its last 50 lines and how to repeat
-// it.
+// If a property is broken, the history prints it with its last 50 lines and how to repeat it.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -38,7 +37,8 @@ using gantry::sim::With;
 
 constexpr std::uint64_t kLongSeeds = 1000;
 constexpr std::size_t kAtATime = 2;
-constexpr unsigned kPatience = 300;  // seconds; one that takes longer goes round in circles
+// seconds; a history that takes longer is taken to run without end
+constexpr unsigned kPatience = 300;
 
 struct Arguments {
   std::optional<std::uint64_t> seed, twice, seeds;
@@ -111,7 +111,7 @@ void run_one(std::uint64_t seed, With with, bool trace) {
       seed, s.jobs, s.runs, s.events, s.turns, s.lives, s.length.seconds(), s.tenancy, s.hash);
 }
 
-// The hash of one history, run in a process of its own; nothing if it failed.
+// Returns the hash of one history, run in its own process; nothing if it failed.
 std::optional<std::uint64_t> hash_apart(std::uint64_t seed, With with) {
   int ends[2];
   if (pipe(ends) != 0) return std::nullopt;

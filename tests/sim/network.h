@@ -1,7 +1,7 @@
-// Links between the controller and everybody else: messages are lost, doubled, late and out of
+// The links between the controller and all others: messages are lost, doubled, late and out of
 // order as the settings say, and links are cut for a while, in one direction or both. After calm()
-// they are what a connection that stays is: nothing is lost, and all arrives after a delay in the
-// order in which it was sent.
+// a link behaves like a stable connection: nothing is lost, and messages arrive in order, after a
+// delay.
 #pragma once
 
 #include <functional>
@@ -24,7 +24,8 @@ class Network {
   // `deliver` is called once for each copy that arrives. `peer` is a node's or a client's name.
   void send(const std::string& peer, bool is_node, Direction direction,
             std::function<void()> deliver);
-  // Neither lost, doubled nor late: what a person does by hand and looks after.
+  // Sends over a link that neither loses, doubles nor delays, as for an action that a person
+  // repeats until it works.
   void send_safely(std::function<void()> deliver) {
     queue_.after(milliseconds(1), std::move(deliver));
   }
@@ -34,7 +35,7 @@ class Network {
  private:
   struct Link {
     Instant cut_until[2] = {};
-    Instant newest[2] = {};  // when the last one arrives that was sent since calm()
+    Instant newest[2] = {};  // arrival of the last message sent since calm()
   };
   [[nodiscard]] bool is_cut(const std::string& peer, Direction direction) const;
 

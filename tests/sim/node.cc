@@ -8,10 +8,10 @@
 namespace gantry::sim {
 namespace {
 
-// noded/shim/fence.h: noded has the first word, and the shim looks now and then only.
+// See noded/shim/fence.h: noded acts first, because the shim looks only from time to time.
 constexpr Duration kShimLater = seconds(12);
 
-// That every order of a session shows; an answer to a registration may be to an old one.
+// The epoch that an order of a session carries; a reply to a registration may answer an old one.
 Epoch epoch_of(const node::Order& order) {
   return std::visit(
       []<class T>(const T& o) {
@@ -42,7 +42,7 @@ Node::Node(Queue& queue, Random& random, Network& network, Truth& truth, Trace& 
       });
     });
   };
-  machine_.on_user_code = [this] {  // the power goes before anybody is told
+  machine_.on_user_code = [this] {  // the machine loses its power before the start is reported
     if (!random_.chance(settings_.dies_at_start)) return;
     queue_.after(Duration{}, [this] { power_off(); });
     queue_.after(random_.spread(minutes(6)), [this] { power_on(); });
@@ -53,7 +53,7 @@ void Node::power_on() {
   if (powered_ || locked_off) return;
   powered_ = true;
   ++boot_;
-  memory_.last_contact.reset();  // outlives the daemon, not the machine
+  memory_.last_contact.reset();  // it survives the daemon, but not the machine's restart
   start_daemon();
 }
 
@@ -112,14 +112,15 @@ void Node::reconnect() {
 
 void Node::deliver(node::Order order) {
   if (!core_) return;
-  if (machine_.sleeps())  // it lies in the link's buffers
+  if (machine_.sleeps())  // the order waits in the link's buffers
     return machine_.when_awake([this, life = daemon_, order = std::move(order)] {
       if (life == daemon_) deliver(order);
     });
   trace_.line(queue_.now(), fmt::format("{} <- {}", name(), text_of(order)));
   const Epoch told = epoch_of(order);
   step(node::FromController{std::move(order)});
-  if (core_) check_epoch(told);  // else it died within the turn, and nobody saw it heed the order
+  // otherwise the daemon died in this turn, and nobody saw it obey the order
+  if (core_) check_epoch(told);
 }
 
 void Node::step(node::Input input) {
@@ -127,7 +128,8 @@ void Node::step(node::Input input) {
   finish_turn();
 }
 
-// Whatever it has heeded, it will refuse all that is older, also after a restart.
+// Checks that the node remembers the newest epoch that it obeyed, so that it refuses older ones
+// after a restart too.
 void Node::check_epoch(Epoch told) {
   told_ = std::max(told_, told);
   if (memory_.epoch < told_)
@@ -182,7 +184,7 @@ void Node::finish_turn() {
   set_timer(wake);
 }
 
-// As noded/daemon.cc does.
+// Does what noded/daemon.cc does.
 void Node::tell_sleep(node::Report& report) const {
   if (auto* beat = std::get_if<proto::Heartbeat>(&report)) beat->asleep = machine_.asleep();
   if (auto* registration = std::get_if<proto::NodeRegister>(&report))

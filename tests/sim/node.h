@@ -1,5 +1,5 @@
-// A node: machine, daemon around the shipped node core, and its link. The daemon does what
-// noded/daemon.cc does: events in, actions carried out in their order, then messages.
+// A node: a machine, a daemon around the shipped node core, and its link. The daemon does what
+// noded/daemon.cc does: it takes events, carries out actions in their order, then sends messages.
 #pragma once
 
 #include <functional>
@@ -24,10 +24,11 @@ class Node {
   void power_off();
   void start_daemon();
   void kill_daemon();
-  void kill_daemon_within_turn(Duration down);  // at one of its next actions; then it starts again
-  void calm() { dies_after_.reset(); }          // no such death is to come any more
-  void stop_daemon();                           // on purpose
-  void reconnect();                             // the transport came back
+  // dies at one of its next actions, and starts again after `down`
+  void kill_daemon_within_turn(Duration down);
+  void calm() { dies_after_.reset(); }  // cancels such a death
+  void stop_daemon();                   // stops it in the normal way
+  void reconnect();                     // the transport is connected again
 
   [[nodiscard]] bool powered() const { return powered_; }
   [[nodiscard]] bool daemon_runs() const { return core_ != nullptr; }
@@ -35,7 +36,7 @@ class Node {
   [[nodiscard]] Machine& machine() { return machine_; }
   [[nodiscard]] const Machine& machine() const { return machine_; }
   [[nodiscard]] std::size_t attempts() const { return core_ ? core_->attempts().size() : 0; }
-  bool locked_off = false;  // somebody sees to it that it is not switched on
+  bool locked_off = false;  // the machine must not be switched on
 
  private:
   void step(node::Input input);
@@ -53,12 +54,12 @@ class Node {
   Machine machine_;
   bool powered_ = false;
   std::uint32_t boot_ = 0;
-  std::uint64_t daemon_ = 0;                 // number of the daemon's life
-  std::unique_ptr<node::Core> core_;         // null: no daemon
-  node::Memory memory_;                      // its disk
-  Epoch told_{};                             // the newest that an order carried
-  std::optional<std::uint64_t> dies_after_;  // actions
-  Duration down_{};                          // and then so long
+  std::uint64_t daemon_ = 0;                 // number of the daemon's starts
+  std::unique_ptr<node::Core> core_;         // nullptr if no daemon runs
+  node::Memory memory_;                      // what its disk holds
+  Epoch told_{};                             // the newest epoch that an order carried
+  std::optional<std::uint64_t> dies_after_;  // number of actions
+  Duration down_{};                          // how long it is then down
   std::optional<Instant> armed_;
 };
 

@@ -49,7 +49,7 @@ std::string OldStore::summary() const {
                      given_.size(), lost_, newer_seen_, life_);
 }
 
-// ---- the controller; its turns are what ctld/server.cc does
+// ---- the controller, whose turns are those of ctld/server.cc
 
 void OldStore::start() {
   disk_.store.restart();
@@ -177,7 +177,7 @@ void OldStore::fold() {
   });
 }
 
-// ---- who asks
+// ---- requests
 
 void OldStore::ask(core::ClientMessage message) {
   if (!core_) return;
@@ -191,7 +191,8 @@ void OldStore::ask(core::ClientMessage message) {
   turn();
 }
 
-// Not while the nodes have not been heard: nobody can know then that the store is old.
+// Nothing is submitted until enough nodes have registered, because before that nobody can know that
+// the store is old.
 void OldStore::submit() {
   if (!proven_) return;
   proto::SubmitJob m;
@@ -199,9 +200,9 @@ void OldStore::submit() {
   m.script = script_of(m.request_id);
   m.spec.name = m.request_id;
   m.spec.work_dir = "/home/sim";
-  m.spec.requeue = false;  // what the copy has as running and its node has no more is over
+  m.spec.requeue = false;  // a job that runs in the copy and is missing on its node has ended
   m.spec.hold = random_.chance(100);
-  m.spec.time_limit = minutes(60);  // nothing is being ended when the copy is put back
+  m.spec.time_limit = minutes(60);  // so long that no job is being ended when the copy is put back
   m.spec.shape.memory_per_node = random_.between(1, 8) * (std::int64_t{128} << 20);
   ask(std::move(m));
 }
@@ -229,12 +230,13 @@ void OldStore::run_for(std::int64_t least, std::int64_t most) {
   queue_.run_until(queue_.now() + seconds(random_.between(least, most)));
 }
 
-// ---- what happens
+// ---- the story
 
 void OldStore::put_back() {
   if (core_) stop("killed");
   lost_ = given_.size() - in_copy_.size();
-  const bool whole = random_.chance(700);  // or data.mdb alone, beside the newest mark
+  // otherwise only data.mdb is replaced, beside the newest mark
+  const bool whole = random_.chance(700);
   const age::HighWater mark = disk_.mark;
   disk_ = *copy_;
   if (!whole) disk_.mark = mark;
@@ -281,7 +283,7 @@ void OldStore::accept() {
   });
 }
 
-// As docs/store.md says: looks whether a job runs before it is released.
+// Does what docs/store.md tells an operator to do: looks whether a job runs before releasing it.
 void OldStore::operate() {
   check_newer();
   queue_.after(seconds(30), [this] { operate(); });
@@ -311,7 +313,7 @@ void OldStore::resume_nodes() {
   if (!late.empty()) ask(proto::UpdateNodes{late, proto::NodeAction::resume, {}});
 }
 
-// What was newer than the copy has ended by itself.
+// Checks that jobs newer than the copy end by themselves.
 void OldStore::check_newer() {
   for (auto it = newer_.begin(); it != newer_.end();) {
     const auto& [node, key] = *it;
@@ -348,7 +350,7 @@ void OldStore::run() {
   run_for(60, 600);
   copy_ = disk_;
   in_copy_ = {given_.begin(), given_.end()};
-  if (random_.chance(500)) {  // a controller more, of which the copy knows nothing
+  if (random_.chance(500)) {  // one more controller runs, of which the copy knows nothing
     run_for(1, 200);
     stop("killed");
     start();

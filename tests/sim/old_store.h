@@ -1,17 +1,18 @@
-// One seed, one history of a store that was put back to an older copy while its nodes ran newer
+// Each seed is one history of a store that was replaced by an older copy while its nodes ran newer
 // jobs.
 //
 //   jobs run ... a copy is made ... more jobs run ... the copy is put back ... the controller
 //   notices and stops ... the administrator accepts the copy ... everything runs on to its end
 //
-// Checked: what is newer than the copy is neither killed nor signalled; the controller does not go
-// on before it is told to; no job id is given twice; what waits in the copy is held; what the copy
-// knows ends and is in the history, once; in the end every node is open and free. Where fewer than
-// two nodes know anything newer the controller does go on: one node is not believed, and left
-// alone. If there is none, no id that a node was ever told is given again.
+// It checks that jobs newer than the copy are neither killed nor signalled; that the controller
+// does not go on before it is told to; that no job id is given twice; that jobs that wait in the
+// copy are held; that jobs the copy knows end and are in the history, once; and that in the end
+// every node is open and free. If fewer than two nodes know anything newer, the controller does go
+// on: a single node is not believed, and is left alone. If there is no such node, no id that a node
+// was ever told is given again.
 //
-// The shipped cores of controller and node and the shipped gate (ctld/age), on links that lose and
-// double messages; no other faults, which simulation.h has.
+// The history uses the shipped cores of controller and node and the shipped gate (ctld/age), on
+// links that lose and double messages; simulation.h has the other faults.
 #pragma once
 
 #include <map>
@@ -29,7 +30,7 @@ namespace gantry::sim {
 
 class OldStore {
  public:
-  OldStore(std::uint64_t seed, bool print);  // broken promises end the process
+  OldStore(std::uint64_t seed, bool print);  // a broken property ends the process
   void run();
   [[nodiscard]] std::uint64_t hash() const { return trace_.hash(); }
   [[nodiscard]] std::string summary() const;
@@ -53,7 +54,7 @@ class OldStore {
   void submit();
   void submit_now_and_then(Instant until);
   void check_unnoticed();
-  void run_for(std::int64_t least, std::int64_t most);  // seconds
+  void run_for(std::int64_t least, std::int64_t most);  // in seconds
   void put_back();
   void accept();
   void operate();
@@ -73,7 +74,7 @@ class OldStore {
   std::vector<std::unique_ptr<Node>> nodes_;
   Disk disk_;
   std::optional<Disk> copy_;
-  std::unique_ptr<core::Core> core_;  // null: no process
+  std::unique_ptr<core::Core> core_;  // nullptr if no process runs
   std::unique_ptr<sched::Replica> replica_;
   std::unique_ptr<age::Gate> gate_;
   std::uint64_t life_ = 0, next_request_ = 1;
@@ -82,12 +83,12 @@ class OldStore {
   std::optional<Instant> armed_;
   std::string refused_;  // why the last controller stopped by itself
 
-  std::vector<JobId> given_;                            // acknowledged, in any life
-  std::set<JobId> in_copy_;                             // of these, when the copy was made
-  std::size_t lost_ = 0;                                // acknowledged after the copy
-  std::set<std::pair<std::string, AttemptKey>> newer_;  // run, and are not in the copy
+  std::vector<JobId> given_;  // ids acknowledged by any controller
+  std::set<JobId> in_copy_;   // the ids acknowledged when the copy was made
+  std::size_t lost_ = 0;      // number of ids acknowledged after the copy
+  std::set<std::pair<std::string, AttemptKey>> newer_;  // attempts that run and are not in the copy
   std::size_t newer_seen_ = 0;
-  std::set<JobId> told_;  // of which a node has heard
+  std::set<JobId> told_;  // jobs of which a node has heard
   bool put_back_ = false, accepted_ = false, proven_ = true;
 };
 

@@ -1,5 +1,5 @@
-// The virtual clock and what is still to come: calls by time, of equal times in the order in which
-// they were asked for. Nothing else moves the clock.
+// The virtual clock and the calls still to come, ordered by time; calls of equal time keep the
+// order in which they were scheduled. Nothing else moves the clock.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,7 @@ class Queue {
   }
   void after(Duration length, std::function<void()> call) { at(now_ + length, std::move(call)); }
 
-  // Runs what is due until `end`, or until stop() was called.
+  // Runs calls until `end`, or until stop() was called.
   void run_until(Instant end) {
     stopped_ = false;
     while (!stopped_ && !calls_.empty() && calls_.begin()->first.first <= end) {

@@ -1,5 +1,5 @@
-// The one source of chance of a simulated history: xoshiro256** seeded by splitmix64, so that the
-// same seed gives the same history with every compiler and library.
+// The only source of chance of a simulated history: xoshiro256** seeded by splitmix64, so that a
+// seed gives the same history with every compiler and library.
 #pragma once
 
 #include <array>
@@ -34,15 +34,16 @@ class Random {
     return out;
   }
 
-  // 0 .. n-1; n >= 1. The bias of a modulus does not matter here.
+  // Returns 0 .. n-1; n >= 1. The small bias of a modulus does not matter here.
   std::uint64_t below(std::uint64_t n) { return next() % n; }
-  std::int64_t between(std::int64_t low, std::int64_t high) {  // both included
+  std::int64_t between(std::int64_t low, std::int64_t high) {  // both ends included
     return low + static_cast<std::int64_t>(below(static_cast<std::uint64_t>(high - low) + 1));
   }
   bool chance(std::uint64_t per_mille) { return below(1000) < per_mille; }
 
   Duration between(Duration low, Duration high) { return {between(low.us, high.us)}; }
-  // Mostly short, sometimes long: each halving of `most` is as likely as the next.
+  // Returns mostly short and sometimes long durations: each halving of `most` is as likely as the
+  // next.
   Duration spread(Duration most, unsigned halvings = 8) {
     const Duration top{most.us >> below(halvings)};
     return {between(top.us / 2, top.us)};

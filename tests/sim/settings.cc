@@ -1,4 +1,4 @@
-// Drawing the settings; see settings.h.
+// Draws the settings; see settings.h.
 #include "tests/sim/settings.h"
 
 #include <algorithm>
@@ -79,7 +79,8 @@ void draw_faults(Random& random, FaultRates& f) {
   f.declared_dead = draw(seconds(120), seconds(600));
 }
 
-// Drawn after everything else: histories without tenants are what they were before there were any.
+// The settings for tenants are drawn after those of every history, so that histories without
+// tenants do not depend on them.
 void draw_for_tenants(Random& random, Settings& s) {
   for (NodeConfig& node : s.config.nodes) {
     node.cpus += static_cast<std::uint32_t>(random.between(0, 4));
@@ -92,7 +93,7 @@ void draw_for_tenants(Random& random, Settings& s) {
   s.jobs = static_cast<std::size_t>(random.between(30, 140));
   s.clients_count = static_cast<std::size_t>(random.between(2, 5));
   if (random.chance(500)) s.refused_start = random.below(60);
-  // A search for victims counts as a hundred attempts; a smaller budget than one is no budget.
+  // A search for victims counts as a hundred attempts, so the budget must allow some.
   if (s.plan_attempts < 1000) s.plan_attempts = 500 + 100 * s.plan_attempts;
   s.keep_reservations = random.chance(600);
   if (!s.keep_reservations) s.everything = {};
@@ -102,7 +103,7 @@ void draw_for_tenants(Random& random, Settings& s) {
   if (random.chance(500)) s.estimates = 10;
 }
 
-// Whole nodes are what jobs ask for, and what tenants within their quota take back from others.
+// Jobs ask for whole nodes, and tenants within their quota take these back from others.
 void draw_for_gangs(Random& random, Settings& s) {
   s.gangs = true;
   for (NodeConfig& node : s.config.nodes) {

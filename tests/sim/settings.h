@@ -1,6 +1,6 @@
-// What a seed decides at the beginning: the cluster, its configuration, how bad the world is, and
-// which kinds of faults there are at all. Each history has a mix of its own, so that rare
-// combinations come up and single faults are seen undisturbed.
+// The decisions of a seed at the beginning: the cluster, its configuration, how bad the world is,
+// and which kinds of faults there are. Each history has its own mix, so that rare combinations
+// occur and single faults are seen undisturbed.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@
 namespace gantry::sim {
 
 struct LinkQuality {
-  std::uint64_t lose = 0;   // per mille of messages
-  std::uint64_t twice = 0;  // per mille
-  std::uint64_t late = 0;   // per mille that take up to `latest` and so overtake each other
+  std::uint64_t lose = 0;   // per mille of messages that are lost
+  std::uint64_t twice = 0;  // per mille that arrive twice
+  std::uint64_t late = 0;   // per mille that take up to `latest`, and so overtake each other
   Duration usual = milliseconds(2);
   Duration latest = seconds(5);
 };
 
-// Mean time between two faults of a kind; zero = never.
+// The mean time between two faults of a kind; zero means never.
 struct FaultRates {
   Duration node_daemon{}, node_stop{}, machine{}, shim{}, cut{}, client_cut{};
   Duration controller{}, commit{}, fold{}, disk_full{}, declared_dead{};
@@ -31,31 +31,31 @@ struct Settings {
   Config config;
   LinkQuality nodes, clients;
   FaultRates faults;
-  std::uint64_t slow_start = 0;     // per mille of starts that take longer than they may
-  std::uint64_t failing_start = 0;  // per mille
+  std::uint64_t slow_start = 0;     // per mille of starts that take longer than allowed
+  std::uint64_t failing_start = 0;  // per mille of starts that fail
   std::uint64_t dies_at_start = 0;  // per mille of starts at which the machine loses its power
   std::uint64_t late_plan = 0;      // per mille of plans that are seconds old when they arrive
   std::uint64_t plan_attempts = 100'000;
   std::uint32_t plan_starts = 4096;
   std::size_t clients_count = 3;
-  std::size_t jobs = 80;           // submits, arrays count as one
+  std::size_t jobs = 80;           // number of submits; an array counts as one
   Duration trouble = minutes(30);  // how long faults and submits go on
 
   bool tenants = false;             // documents, quota, classes; see tenants.h
-  bool changes = false;             // of what waiting jobs ask for, and who goes first
-  bool gangs = false;               // nodes of eight GPUs, quota of them, jobs of 8 to 32
+  bool changes = false;             // changes of what waiting jobs ask for, and of their order
+  bool gangs = false;               // nodes of eight GPUs with quota, and jobs of 8 to 32 GPUs
   bool gpus = false;                // devices, slices, parts, their faults; see gpus.h
   std::uint64_t refused_start = 0;  // per mille of starts that fail by the owner's fault
-  // Of the scheduler's policy: that of the controller; histories with tenants vary it.
+  // The scheduler's policy; only histories with tenants vary it.
   bool keep_reservations = true;
   std::uint32_t reservations = 1, ahead = sched::kPlannedAhead, estimates = 0;
   Duration everything = sched::kLookAtEverything;
 };
 
-// What a history has besides jobs.
+// The options of a history.
 struct With {
   bool tenants = false, gpus = false, balance = false, changes = false, gangs = false;
-  bool pauses = false;  // of the controller's process and of machines
+  bool pauses = false;  // pauses of the controller's process and of machines
 };
 Settings settings_of(Random& random, With with);
 

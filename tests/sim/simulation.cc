@@ -90,7 +90,7 @@ Summary Simulation::run() {
   return s;
 }
 
-// ---- after the trouble
+// ---- after the time of trouble
 
 void Simulation::mend() {
   trace_.line(queue_.now(), "everything is mended");
@@ -125,9 +125,8 @@ void Simulation::operate() {
       give_up_on(row);
 }
 
-// What nobody can help: nodes that it asks for are not there (any more), or a quota that was cut
-// below what it asks for.
-// Not even if nothing ran: in each flavor the quota forbids it, or there are too few such nodes.
+// Returns true for a job that could not start even if nothing ran: in each flavor the quota forbids
+// it, or there are too few suitable nodes (nodes were removed, or the quota was lowered).
 bool Simulation::never_fits(const core::Job& job) {
   const core::State& state = controller_.core().state();
   const sched::Replica& replica = controller_.replica();
@@ -158,7 +157,8 @@ void Simulation::give_up_on(const proto::JobRow& row) {
   const core::Job& job = state.jobs.at(row.job);
   bool give_up = false;
   switch (row.verdict.reason) {
-    case Reason::no_tenant:  // sent before there were tenants; whose it is, only its user could say
+    // it was submitted before there were tenants, and only its user could say to which it belongs
+    case Reason::no_tenant:
     case Reason::bad_constraints:
     case Reason::tainted: give_up = true; break;
     case Reason::topology: give_up = queue_.now() - mended_ > hours(2); break;
@@ -167,11 +167,11 @@ void Simulation::give_up_on(const proto::JobRow& row) {
     case Reason::tenant_quota:
     case Reason::cohort_quota:
 
-      // What it takes at least may be less than what it would be given (whole nodes, equal parts of
-      // their memory). guarantee.h has looked whether it could start.
+      // The least that the job takes may be less than what it would be given (whole nodes, equal
+      // parts of their memory). guarantee.h has checked whether it could start.
       give_up = never_fits(job) || (truth_.live_count() == 0 && queue_.now() - mended_ > hours(2));
       break;
-    case Reason::tenant_jobs:  // the components together may be more than may ever run
+    case Reason::tenant_jobs:  // the components together may exceed the number of jobs that may run
       give_up = row.het && truth_.live_count() == 0 && queue_.now() - mended_ > hours(2);
       break;
     default: break;
@@ -248,7 +248,7 @@ void Simulation::check_nothing_held() {
       broken(fmt::format("every job has ended, but {} is not free", node.name));
 }
 
-// min_job_age after the last end nothing of any job is left but its history.
+// Checks that min_job_age after the last end only the history is left of the jobs.
 void Simulation::check_nothing_kept() {
   const core::State& state = controller_.core().state();
   const store::Stats stats = controller_.store().stats();
@@ -286,7 +286,7 @@ void Simulation::check_history_of(JobId id, const Account& account,
     broken(fmt::format("the history of job {}: {}", id.value(), what));
   };
   const auto found = rows.find(id);
-  if (!account.indexes.empty()) {  // an array: its cancelled tasks, in one row or several
+  if (!account.indexes.empty()) {  // an array: its cancelled tasks have one row or several
     std::set<std::uint32_t> told;
     if (found != rows.end())
       for (const proto::HistoryRow& row : found->second) {

@@ -1,6 +1,6 @@
-// One seed, one history: trouble for a while, then everything is mended, and then every job must
-// end within kPatience, all capacity be free, nothing be left on any machine, and the history tell
-// what happened.
+// Each seed is one history. Faults happen for a while, then everything is mended. Then every job
+// must end within kPatience, all capacity must be free, nothing may be left on any machine, and the
+// history must tell what happened.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ struct Summary {
   std::uint64_t lines = 0, events = 0, turns = 0;
   std::uint64_t jobs = 0, runs = 0, lives = 0;
   Duration length{};
-  std::string tenancy;  // in words
+  std::string tenancy;  // a description
 };
 
 class Simulation {
@@ -26,20 +26,20 @@ class Simulation {
   static constexpr Duration kPatience = hours(24);
   static constexpr Duration kStandstill = hours(4);  // without any event
 
-  // Broken promises end the process.
+  // A broken property ends the process.
   Simulation(std::uint64_t seed, With with, bool print);
   Summary run();
 
  private:
   void connect();
   void mend();
-  void operate();  // what an operator does now and then, after the trouble
+  void operate();  // does what an operator does from time to time after the trouble
   void operate_on(const core::Job& job);
   void give_up_on(const proto::JobRow& row);
   bool never_fits(const core::Job& job);
   [[nodiscard]] bool all_ended() const;
   void wait_for_all();
-  std::string reason_of(JobId job);  // in words, if it waits
+  std::string reason_of(JobId job);  // the reason in words, if the job waits
   void check_nothing_held();
   void check_nothing_kept();
   void check_history();
@@ -62,7 +62,7 @@ class Simulation {
   Reasons reasons_;
   Guarantee guarantee_;
   Instant mended_{};
-  std::set<JobId> given_up_;  // nobody could help them
+  std::set<JobId> given_up_;  // jobs that can never start
 };
 
 }  // namespace gantry::sim

@@ -109,7 +109,7 @@ void draw_cluster_documents(Random& random, const Settings& settings, std::vecto
     racks.levels = {"rack"};
     for (std::size_t i = 0; i < nodes.size(); ++i)
       racks.domains.push_back({"rack", fmt::format("r{}", i), nodes[i].name});
-    // Two nodes to a rack, and the rest alone.
+    // One rack has two nodes, the others have one.
     racks.domains[0].nodes += "," + nodes[1].name;
     racks.domains.erase(racks.domains.begin() + 1);
     out.emplace_back(std::move(racks));
@@ -179,7 +179,7 @@ void change_quota(Random& random, Tenant& t) {
   }
 }
 
-// Each of these is refused, whoever asks.
+// Each of these documents must be refused, whoever sends it.
 proto::ApplyTenancy draw_malformed(Random& random, Tenant t) {
   proto::ApplyTenancy m;
   m.comment = kMustFail;
@@ -197,8 +197,8 @@ proto::ApplyTenancy draw_malformed(Random& random, Tenant t) {
 
 }  // namespace
 
-// From a copy of the source of chance: histories are what they would be without prices. Months end
-// in the middle of a history; a second book comes into force in it.
+// Uses a copy of the random source, so that histories do not depend on prices. Months end in the
+// middle of a history, and a second price book comes into force in it.
 std::vector<Document> draw_prices(Random random) {
   const auto price = [&](std::int64_t most) { return Money{random.between(0, most)}; };
   const auto book = [&](const std::string& name, const std::string& from) {
@@ -293,7 +293,8 @@ proto::ApplyTenancy draw_own_change(Random& random, const core::Documents& now,
   const auto tenants = all_of<Tenant>(now);
   if (tenants.empty()) return m;
   Tenant t = random.pick(tenants);
-  if (random.chance(500)) {  // granted or not, that is not for tenants to say
+  // a tenant's admin may not change quota or weight, whether granted or not
+  if (random.chance(500)) {
     if (random.chance(500))
       t.quota.clear();
     else
@@ -321,7 +322,7 @@ void draw_tenancy_of(Random& random, const core::Documents& now, const std::stri
     spec.shape.topology_level = "rack";
   }
   const auto tenants = all_of<Tenant>(now);
-  if (tenants.empty() || random.chance(100)) return;  // the cluster's own partitions
+  if (tenants.empty() || random.chance(100)) return;  // the job goes to a partition of the cluster
   const Tenant* tenant = &random.pick(tenants);
   for (int tries = 0; tries < 6; ++tries) {
     const bool mine = std::any_of(

@@ -1,5 +1,5 @@
-// The tenants of a history: the documents that are applied at its beginning, what is asked of them
-// while it goes on (also what must be refused), and what makes a job one of a tenant's.
+// The tenants of a history: the documents applied at its beginning, the changes requested later
+// (also those that must be refused), and what makes a job one of a tenant.
 #pragma once
 
 #include <optional>
@@ -17,18 +17,20 @@ namespace gantry::sim {
 // A change with this comment must never be applied.
 inline constexpr std::string_view kMustFail = "must be refused";
 
-// Two to six tenants in nested cohorts, quota over the cluster's cores, memory and GPUs, flavors,
-// classes that preempt and leave soon, sometimes pools and a topology. Sound: refusing it is a bug.
+// Draws two to six tenants in nested cohorts, quota of the cluster's cores, memory and GPUs,
+// flavors, classes that preempt and have a short grace, sometimes pools and a topology. The
+// documents are correct, so refusing them is a bug.
 std::vector<tenancy::Document> draw_tenants(Random& random, const Settings& settings);
 
-// `now`: the documents as they are.
+// `now` are the present documents.
 proto::ApplyTenancy draw_tenancy_change(Random& random, const Settings& settings,
                                         const core::Documents& now);
-// By somebody who is no administrator: what is a tenant's admin's own, or what must be refused.
+// Draws a change by a user who is no administrator: one that a tenant's admin may make, or one that
+// must be refused.
 proto::ApplyTenancy draw_own_change(Random& random, const core::Documents& now,
                                     const std::string& user);
 
-// Queue, class, project, GPUs, topology.
+// Draws queue, class, project, GPUs and topology of a job.
 void draw_tenancy_of(Random& random, const core::Documents& now, const std::string& user,
                      JobSpec& spec);
 

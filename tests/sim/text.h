@@ -1,4 +1,4 @@
-// One line of the trace for each kind of message.
+// Writes one line of the trace for each kind of message.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Hashing (FNV-1a), keeping, printing. An assertion of the shipped code ends in abort(): the
-// handler here prints the same tail before the process goes.
+// Hashes (FNV-1a), keeps and prints lines. An assertion of the shipped code ends in abort(): the
+// handler here prints the last lines before the process ends.
 #include "tests/sim/trace.h"
 
 #include <csignal>

@@ -1,6 +1,6 @@
-// What happened, line by line: hashed as a whole, the last lines kept, all of them printed when
-// asked for. A broken promise prints the last lines and how to see the history again, and ends the
-// process.
+// A line for each thing that happened in a run. All lines are hashed, the last ones are kept, and
+// all are printed if requested. A broken property prints the last lines and how to see the history
+// again, and ends the process.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace gantry::sim {
 
 class Trace {
  public:
-  static constexpr std::size_t kKept = 50;  // lines
+  static constexpr std::size_t kKept = 50;  // number of lines
 
   Trace(std::uint64_t seed, std::string repeat, bool print);
   ~Trace();
@@ -22,7 +22,7 @@ class Trace {
   Trace& operator=(const Trace&) = delete;
 
   void line(Instant now, std::string_view text);
-  void octets(std::string_view bytes);  // into the hash alone
+  void octets(std::string_view bytes);  // adds bytes to the hash only
   [[noreturn]] void broken(Instant now, std::string_view promise);
   [[nodiscard]] std::uint64_t hash() const { return hash_; }
   [[nodiscard]] std::uint64_t lines() const { return lines_; }

@@ -1,4 +1,5 @@
-// sacctmgr's changes, worked out on documents; and its file, written and read again.
+// The test applies sacctmgr's changes to tenancy documents, and writes and reads sacctmgr's dump
+// file.
 #include <doctest/doctest.h>
 
 #include "cli/slurm/accounts/sacctmgr_change.h"
@@ -22,7 +23,7 @@ const tenancy::Tenant& only_tenant(const proto::ApplyTenancy& changes) {
   return std::get<tenancy::Tenant>(changes.documents[0]);
 }
 
-TEST_CASE("accounts below root are tenants, below a tenant projects") {
+TEST_CASE("an account below root is a tenant, and an account below a tenant is a project") {
   Accounts accounts(fraud_only());
   CHECK(accounts.changes().documents.empty());
   CHECK(accounts.changes().base_revision == 7);
@@ -37,18 +38,19 @@ TEST_CASE("accounts below root are tenants, below a tenant projects") {
   CHECK_FALSE(accounts.add_account("x", {"nobody", {}, {}}).has_value());
 }
 
-TEST_CASE("users have a role in the tenant and a share in the project") {
+TEST_CASE("a user has a role in the tenant and a share in the project") {
   Accounts accounts(fraud_only());
   CHECK(*accounts.add_user("bob", "research", {"", {}, 4}));
   CHECK_FALSE(*accounts.add_user("bob", "research", {}));
-  CHECK(*accounts.add_user("carol", "fraud", {}));  // who could only look
+  CHECK(*accounts.add_user("carol", "fraud", {}));  // Before this, carol could only look.
   CHECK_FALSE(accounts.add_user("dave", "nope", {}).has_value());
   REQUIRE(accounts.modify_user("alice", "retraining", {"", {}, 9}));
   const tenancy::Tenant fraud = only_tenant(accounts.changes());
   CHECK(fraud.projects[0].users == std::vector<tenancy::UserShare>{{"alice", 9}});
   CHECK(fraud.projects[1].users == std::vector<tenancy::UserShare>{{"bob", 4}});
   CHECK(fraud.grants.size() == 4);
-  // A project that names none is everybody's: it is not made so in passing.
+  // A project without a list of users is open to everybody. Removing its last user must not open
+  // it.
   REQUIRE(accounts.remove_user("alice", "retraining"));
   CHECK(only_tenant(accounts.changes()).projects[0].users ==
         std::vector<tenancy::UserShare>{{"nobody", 0}});
@@ -60,7 +62,7 @@ TEST_CASE("users have a role in the tenant and a share in the project") {
   CHECK_FALSE(accounts.remove_user("alice", "").has_value());
 }
 
-TEST_CASE("an account goes: a project from its tenant, a tenant whole") {
+TEST_CASE("removing an account removes the project from its tenant, or the whole tenant") {
   Accounts accounts(fraud_only());
   REQUIRE(accounts.modify_account("research", {"", {}, 8}));
   REQUIRE(accounts.remove_account("retraining"));
@@ -73,7 +75,7 @@ TEST_CASE("an account goes: a project from its tenant, a tenant whole") {
   CHECK_FALSE(accounts.remove_account("fraud").has_value());
 }
 
-TEST_CASE("a dump is read again as what it was") {
+TEST_CASE("a dump that is read again gives the same accounts") {
   const Accounts from(fraud_only());
   proto::TenancyDocuments none;
   Accounts to(none);
@@ -83,7 +85,7 @@ TEST_CASE("a dump is read again as what it was") {
   CHECK(to.dump("here") == from.dump("here"));
 }
 
-TEST_CASE("a dump of Slurm's: what has no counterpart is named") {
+TEST_CASE("loading a dump from Slurm names the settings that have no counterpart") {
   Accounts accounts(proto::TenancyDocuments{});
   std::vector<std::string> ignored;
   const auto done = load_dump(

@@ -1,6 +1,6 @@
-// What the commands under Slurm's names print, against a controller of canned replies. The expected
-// outputs are the files in golden/; GANTRY_UPDATE_GOLDEN=1 writes them anew, and the reviewer reads
-// the difference.
+// The test compares what the commands under Slurm's names print with the files in golden/. The
+// controller gives canned replies. With GANTRY_UPDATE_GOLDEN=1 the test rewrites the files, and the
+// reviewer reads the difference.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -183,12 +183,12 @@ const std::map<std::string, std::vector<std::string>> kQueueRuns{
 
 }  // namespace
 
-TEST_CASE("outputs of the commands under Slurm's names") {
+TEST_CASE("the commands under Slurm's names print what the golden files say") {
   FakeController fake;
   fill_queue(fake);
   for (const auto& [name, argv] : kQueueRuns) {
     std::string text = shown_run(fake.run(argv));
-    // Long forms begin with the date.
+    // The long output of squeue and sinfo begins with the current date, which is removed here.
     if (name.ends_with("_long") && !name.starts_with("sshare"))
       text.replace(0, text.find('\n'), "DATE");
     check_file("tests/slurm/golden/" + name + ".txt", text);
@@ -198,7 +198,7 @@ TEST_CASE("outputs of the commands under Slurm's names") {
   CHECK(relative.out == "1769846280\n");
 }
 
-TEST_CASE("squeue asks for what it is told to") {
+TEST_CASE("squeue asks the controller for exactly the jobs that its options name") {
   FakeController fake;
   fill_queue(fake);
   (void)fake.run({"slurm/squeue", "-u", "root,0", "-n", "x", "-p", "batch", "-w", "n[01-02]", "-t",
@@ -213,7 +213,8 @@ TEST_CASE("squeue asks for what it is told to") {
   CHECK(filter.jobs.size() == 2);
   CHECK(filter.partitions == std::vector<std::string>{"debug"});
   CHECK(filter.states == std::vector<std::string>{"all"});
-  CHECK(fake.count(proto::MessageType::ShowJob) == 0);  // the usual fields cost one question
+  // The usual fields need only one question to the controller.
+  CHECK(fake.count(proto::MessageType::ShowJob) == 0);
 }
 
 TEST_CASE("every command under a Slurm name has help, a manual page and Slurm's version") {
@@ -233,7 +234,7 @@ TEST_CASE("every command under a Slurm name has help, a manual page and Slurm's 
   CHECK(completion.out.find("_gantry_complete sbatch") != std::string::npos);
 }
 
-TEST_CASE("docs/slurm-options.md is what the tables say") {
+TEST_CASE("docs/slurm-options.md agrees with the option tables") {
   check_file("docs/slurm-options.md",
              run_program({{"gantry", "slurm", "options"}, {}, {}, {}}).out);
 }

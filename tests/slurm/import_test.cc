@@ -1,5 +1,5 @@
-// gtenant import --slurm: a site's files become a configuration that is good, documents that are
-// good, and a list of what was left out.
+// gtenant import --slurm: the files of a site become a valid configuration, valid documents and a
+// list of what was left out.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -31,7 +31,7 @@ Run import_text(const ScratchDir& files, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a site's slurm.conf, gres.conf and dump") {
+TEST_CASE("importing a site's slurm.conf, gres.conf and dump prints what the golden file says") {
   const Run run = import_run({folder() + "gres.conf", folder() + "cluster.cfg"});
   CHECK(run.status == 0);
   const std::string path = folder() + "imported.txt";
@@ -43,7 +43,7 @@ TEST_CASE("a site's slurm.conf, gres.conf and dump") {
   CHECK(text == wanted.str());
 }
 
-TEST_CASE("the configuration is one that the daemons take, the documents are good") {
+TEST_CASE("the daemons accept the imported configuration, and the imported documents are valid") {
   const ScratchDir files;
   const Run run =
       import_run({folder() + "gres.conf", folder() + "cluster.cfg", "-d", files.path() + "/new"});
@@ -58,7 +58,7 @@ TEST_CASE("the configuration is one that the daemons take, the documents are goo
   CHECK_MESSAGE(check.status == 0, check.err);
 }
 
-TEST_CASE("files that cannot be imported") {
+TEST_CASE("files that cannot be imported are refused with a message") {
   CHECK(run_program({{"gtenant", "import"}, {}, {}, {}}).status == 2);
   const Run missing = run_program({{"gtenant", "import", "--slurm", "/nonexistent"}, {}, {}, {}});
   CHECK(missing.status == 1);

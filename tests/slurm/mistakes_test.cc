@@ -1,5 +1,5 @@
-// Wrong uses of the commands under Slurm's names: Slurm's kind of message, and its exit status,
-// before anything is sent anywhere.
+// Wrong uses of the commands under Slurm's names give Slurm's kind of message and its exit status,
+// before anything is sent to the controller.
 #include <doctest/doctest.h>
 
 #include "tests/cli/run_program.h"
@@ -11,7 +11,7 @@ namespace {
 struct Mistake {
   std::vector<std::string> argv;
   int status;
-  std::string first;  // line of standard error
+  std::string first;  // the first line of standard error
   std::string input = "#!/bin/sh\ntrue\n";
   std::map<std::string, std::string> environment = {};
 };
@@ -227,19 +227,19 @@ void check_mistakes(const std::vector<Mistake>& all) {
 
 }  // namespace
 
-TEST_CASE("mistakes of sbatch") {
+TEST_CASE("sbatch refuses wrong uses as Slurm does") {
   check_mistakes(submit_mistakes());
 }
 
-TEST_CASE("mistakes of squeue and scancel") {
+TEST_CASE("squeue and scancel refuse wrong uses as Slurm does") {
   check_mistakes(queue_mistakes());
 }
 
-TEST_CASE("mistakes of sacct, sinfo and scontrol") {
+TEST_CASE("sacct, sinfo and scontrol refuse wrong uses as Slurm does") {
   check_mistakes(other_mistakes());
 }
 
-TEST_CASE("mistakes of srun and salloc") {
+TEST_CASE("srun and salloc refuse wrong uses as Slurm does") {
   static const std::string srun = "slurm/srun";
   static const std::string salloc = "slurm/salloc";
   check_mistakes({
@@ -292,7 +292,7 @@ TEST_CASE("mistakes of srun and salloc") {
   });
 }
 
-TEST_CASE("mistakes of sattach") {
+TEST_CASE("sattach refuses wrong uses as Slurm does") {
   const std::string sattach = "slurm/sattach";
   check_mistakes({
       {{sattach}, 1, "sattach: error: no job step ID given"},
@@ -323,7 +323,7 @@ TEST_CASE("mistakes of sattach") {
   });
 }
 
-TEST_CASE("mistakes of strigger") {
+TEST_CASE("strigger refuses wrong uses as Slurm does") {
   const std::string strigger = "slurm/strigger";
   const std::string program = "--program=/bin/true";
   const std::string error = "strigger: error: ";
@@ -366,7 +366,7 @@ TEST_CASE("mistakes of strigger") {
   });
 }
 
-TEST_CASE("mistakes of sbcast") {
+TEST_CASE("sbcast refuses wrong uses as Slurm does") {
   const std::map<std::string, std::string> in_job{{"SLURM_JOB_ID", "7"},
                                                   {"SLURM_JOB_NODELIST", "n1"}};
   check_mistakes({
@@ -391,7 +391,7 @@ TEST_CASE("mistakes of sbcast") {
   });
 }
 
-TEST_CASE("mistakes of the accounting commands") {
+TEST_CASE("the accounting commands refuse wrong uses as Slurm does") {
   check_mistakes({
       {{"slurm/sacctmgr"}, 1, "sacctmgr: error: a command is missing"},
       {{"slurm/sacctmgr", "bogus"}, 1, "invalid keyword: bogus"},

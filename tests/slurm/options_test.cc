@@ -1,6 +1,7 @@
-// Every option that a command under a Slurm name honours has a line here that shows what it
-// changes: in what is asked of the controller, or in what is printed. A line names a test with real
-// daemons instead where only these can show it. docs/slurm-options.md points here.
+// Each option that a command under a Slurm name honours has a line here. The line shows what the
+// option changes, either in the request to the controller or in the output. If only real daemons
+// can show the effect, the line names an end-to-end test instead. docs/slurm-options.md points to
+// this file.
 #include <doctest/doctest.h>
 
 #include <fstream>
@@ -23,11 +24,13 @@ namespace {
 
 struct Shown {
   std::string_view option;
-  std::vector<std::string> argv;  // behind the command's name
-  // A text that is there with the option and not without; beginning with '!', the other way round;
-  // "=": nothing differs, as what it asks for is always so; "@FILE CASE": shown there.
+  std::vector<std::string> argv;  // after the name of the command
+  // A text that the outcome has with the option and lacks without it. If the text begins with '!',
+  // it is the other way round. "=" means that the option changes nothing, because the command
+  // always does what the option asks for. "@FILE CASE" names the end-to-end test that shows the
+  // effect.
   std::string shows;
-  std::map<std::string, std::string> more = {};  // environment
+  std::map<std::string, std::string> more = {};  // environment variables
 };
 
 struct Bench {
@@ -48,7 +51,7 @@ struct Bench {
     all.insert(all.end(), usual.begin(), usual.end());
     const Run run = fake.run(all, input, more);
     std::string text = run.out + run.err;
-    // The request ids and the line as typed differ in any case.
+    // The request ids and the submit lines of two runs always differ, so they are left out.
     if (command == "sbatch" || command == "srun") {
       proto::SubmitJob submit;
       if (fake.count(proto::MessageType::SubmitJob) > 0) submit = fake.last<proto::SubmitJob>();
@@ -62,7 +65,7 @@ struct Bench {
   }
 };
 
-// The named test exists, has the case, and uses the option.
+// Checks that the end-to-end test exists, that it has the case, and that the case uses the option.
 void check_elsewhere(const Shown& one, const cli::Option& option) {
   const std::size_t blank = one.shows.find(' ');
   std::ifstream in(std::string(GANTRY_SOURCE_DIR) + "/tests/e2e/" + one.shows.substr(1, blank - 1));
@@ -115,7 +118,7 @@ void check_options(Bench& bench, const std::vector<Shown>& all) {
   }
 }
 
-// Of sbatch, and of srun outside of a job.
+// The options of sbatch, which srun has too when it runs outside of a job.
 std::vector<Shown> job_options(const std::string& nodes) {
   return {
       {"account", {"-A", "vision"}, "\"account\":\"vision\""},
@@ -192,7 +195,7 @@ std::vector<Shown> joined(List first, const List& second) {
   return first;
 }
 
-// Each row of the table is an option of this command, as its family has it.
+// Checks that the command has each option of the table exactly once, in the form of its family.
 void check_said_once(const cli::Command* command, cli::Family family,
                      std::span<const cli::SubmitOption> table) {
   REQUIRE(command != nullptr);
@@ -212,7 +215,7 @@ void check_said_once(const cli::Command* command, cli::Family family,
 
 }  // namespace
 
-TEST_CASE("an option of submit is said once for both families") {
+TEST_CASE("gbatch and sbatch, grun and srun take their shared options from one table") {
   const auto ours = [](std::string_view name) {
     return cli::find_command(cli::all_commands(), name);
   };

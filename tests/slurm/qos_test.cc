@@ -1,4 +1,5 @@
-// sacctmgr's QOS: words to settings, settings to priority classes, and what is refused.
+// The QOS of sacctmgr: its words become settings, the settings become priority classes, and the
+// test checks what is refused.
 #include <doctest/doctest.h>
 
 #include "cli/slurm/accounts/sacctmgr_change.h"
@@ -31,7 +32,7 @@ std::string why(const Result<T>& result) {
   return result.error().message;
 }
 
-// One class of its own that takes from others, one tenant that has it.
+// The documents have one preempting class `urgent` and one tenant `fraud` that may use it.
 proto::TenancyDocuments urgent_and_fraud() {
   tenancy::PriorityClass urgent;
   urgent.name = "urgent";
@@ -53,7 +54,7 @@ const tenancy::PriorityClass& only_class(const proto::ApplyTenancy& changes) {
   return std::get<tenancy::PriorityClass>(changes.documents[0]);
 }
 
-TEST_CASE("words set what a priority class has, shortened as Slurm allows") {
+TEST_CASE("words set the properties of a priority class, and may be shortened as Slurm allows") {
   const QosSettings all =
       read({"Description='as soon as it can'", "prio=900", "GraceT=120", "PreemptM=cancel",
             "PreemptExempt=1:30:00", "preempt=normal,best-effort", "UsageFactor=1.0"});
@@ -83,7 +84,7 @@ TEST_CASE("words set what a priority class has, shortened as Slurm allows") {
         "  Preempt          = -a\n  PreemptMode      = OFF\n");
 }
 
-TEST_CASE("every other key of a QOS is refused by name") {
+TEST_CASE("each key of a QOS that has no counterpart is refused by name") {
   for (const char* key : {"Flags",
                           "GrpCPUMins",
                           "GrpCPURunMins",
@@ -147,7 +148,7 @@ TEST_CASE("every other key of a QOS is refused by name") {
   CHECK(refused("Preempt=+a,b").starts_with(" You can't set qos equal to something"));
 }
 
-TEST_CASE("a new QOS is a priority class as high as the built-in default") {
+TEST_CASE("a new QOS is a priority class with the value of the built-in default") {
   QosBook book(proto::TenancyDocuments{});
   CHECK(book.all().size() == 3);
   CHECK(*book.add({"calm", "normal"}, {}) == Names{"calm"});
@@ -159,7 +160,7 @@ TEST_CASE("a new QOS is a priority class as high as the built-in default") {
   CHECK(*book.modify({"calm", "nope"}, read({"Priority=3", "PreemptMode=off"})) == Names{"calm"});
   CHECK(only_class(book.changes()).value == 3);
   CHECK_FALSE(only_class(book.changes()).preemptible);
-  // What is built in becomes a document when it is changed, and stays what it was otherwise.
+  // A built-in class becomes a document when it is changed, and its other properties stay.
   QosBook other(proto::TenancyDocuments{});
   REQUIRE(other.modify({"normal"}, read({"GraceTime=5"})));
   CHECK(only_class(other.changes()).is_default);
@@ -167,7 +168,7 @@ TEST_CASE("a new QOS is a priority class as high as the built-in default") {
   CHECK(only_class(other.changes()).grace == seconds(5));
 }
 
-TEST_CASE("Preempt names all lower classes that may be taken from") {
+TEST_CASE("Preempt has to name all lower classes that may be preempted") {
   QosBook book(urgent_and_fraud());
   CHECK(book.victims_of(book.all().at("urgent")) == Names{"best-effort", "normal"});
   CHECK(book.victims_of(book.all().at("normal")) == Names{});
@@ -184,7 +185,8 @@ TEST_CASE("Preempt names all lower classes that may be taken from") {
   REQUIRE(third.modify({"best-effort"}, read({"PreemptMode=off"})));
   CHECK(why(third.modify({"urgent"}, read({"Preempt=best-effort,normal"})))
             .find("best-effort is not taken from") != std::string::npos);
-  // Taking the last one from the list, or giving none, ends it.
+  // A class stops preempting when the last name leaves its list, or when the list is set to
+  // nothing.
   QosBook fourth(urgent_and_fraud());
   REQUIRE(fourth.modify({"urgent"}, read({"Preempt-=best-effort,normal"})));
   CHECK_FALSE(only_class(fourth.changes()).preempts);
@@ -194,7 +196,7 @@ TEST_CASE("Preempt names all lower classes that may be taken from") {
   CHECK_FALSE(only_class(fourth.changes()).preempts);
 }
 
-TEST_CASE("a QOS goes if it is no default, nobody's and not built in") {
+TEST_CASE("a QOS can be removed unless it is a default, in use or built in") {
   tenancy::PriorityClass spare;
   spare.name = "spare";
   proto::TenancyDocuments documents = urgent_and_fraud();
@@ -250,10 +252,10 @@ TEST_CASE("QOS and DefaultQOS of an account are the classes of its tenant") {
   REQUIRE(others.modify_account("fraud", account_settings({{"qos", ""}, {"defaultqos", "-1"}})));
   CHECK(only_tenant(others, keep).allowed_classes.empty());
   CHECK(only_tenant(others, keep).default_class.empty());
-  // Added to what stands for all, the others stay.
+  // An empty list stands for all classes. Adding one class to it keeps the others.
   REQUIRE(others.modify_account("fraud", account_settings({{"qos+", "urgent"}})));
   CHECK(only_tenant(others, keep).allowed_classes == Names{"best-effort", "normal", "urgent"});
-  // The default stays open to all, so a list without it would not hold.
+  // The default class is `normal`, so a list without it is refused.
   CHECK(why(others.modify_account("fraud", account_settings({{"qos", "urgent"}})))
             .ends_with("DefQOS = normal     A = fraud"));
   REQUIRE(others.add_account("risk", account_settings({{"qos", "normal,urgent"}})));
@@ -268,7 +270,7 @@ TEST_CASE("QOS and DefaultQOS of an account are the classes of its tenant") {
         "fairshare: it is one value, which = sets; += is for QOS");
 }
 
-TEST_CASE("a dump keeps the QOS of accounts, and names those that are not there") {
+TEST_CASE("a dump keeps the QOS of accounts, and loading it names classes that do not exist") {
   const Accounts from(urgent_and_fraud());
   const std::string text = from.dump("here");
   CHECK(text.find("Account - 'fraud':Description='':Organization='fraud':Fairshare=1"

@@ -1,4 +1,5 @@
-// A controller with a queue, nodes, accounts and a history, for the commands under Slurm's names.
+// A controller of canned replies that has a queue, nodes, accounts and a history, for the commands
+// under Slurm's names.
 #pragma once
 
 #include "tests/cli/fake_controller.h"

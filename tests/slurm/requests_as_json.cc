@@ -1,4 +1,4 @@
-// Requests as JSON, which nothing but the test of options wants to read.
+// Instantiates the JSON form of some requests, which only the test of options needs.
 #include "common/codec/define.h"
 #include "common/proto/messages.h"
 

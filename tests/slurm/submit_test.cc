@@ -1,4 +1,5 @@
-// sbatch and scancel: what they make of options, directives, variables and refusals.
+// sbatch, scancel and scontrol: how they read options, directives and variables, and how they
+// report refusals.
 #include <doctest/doctest.h>
 
 #include "tests/cli/fake_controller.h"
@@ -35,7 +36,7 @@ void refuse_with(FakeController& fake, ErrorCode code, const std::string& messag
 
 }  // namespace
 
-TEST_CASE("sbatch says one line, and only that") {
+TEST_CASE("sbatch prints exactly one line, and none with -Q") {
   FakeController fake;
   accept_job(fake);
   const auto out = [&](std::vector<std::string> options) {
@@ -53,7 +54,7 @@ TEST_CASE("sbatch says one line, and only that") {
   CHECK(out({"/dev/stdin"}) == "Submitted batch job 42\n");
 }
 
-TEST_CASE("more nodes than tasks: a warning, as in Slurm, and as many nodes as tasks") {
+TEST_CASE("with more nodes than tasks, sbatch warns and asks for one node for each task") {
   FakeController fake;
   accept_job(fake);
   const Run run = fake.run({"slurm/sbatch", "-N2", "-n1"}, kBatch);
@@ -65,7 +66,7 @@ TEST_CASE("more nodes than tasks: a warning, as in Slurm, and as many nodes as t
   CHECK(fake.last<proto::SubmitJob>().spec.shape.max_nodes == 4);
 }
 
-TEST_CASE("components of a heterogeneous job, from the script and the command line") {
+TEST_CASE("the script and the command line can both give components of a heterogeneous job") {
   FakeController fake;
   proto::SubmitReply reply;
   reply.job = JobId{42};
@@ -87,7 +88,7 @@ TEST_CASE("components of a heterogeneous job, from the script and the command li
   CHECK_FALSE(scripted[0].script.empty());
   CHECK(scripted[1].spec.kind == JobKind::allocation);
   CHECK(scripted[1].spec.shape.min_nodes == 2);
-  CHECK(scripted[1].spec.shape.cpus_per_task == 1);  // nothing is inherited but the name
+  CHECK(scripted[1].spec.shape.cpus_per_task == 1);  // A component inherits only the name.
   CHECK(scripted[1].spec.name == "front");
   CHECK(scripted[1].spec.std_out.empty());
   CHECK(scripted[1].script.empty());
@@ -109,7 +110,7 @@ TEST_CASE("components of a heterogeneous job, from the script and the command li
   CHECK(wrong.err.ends_with("sbatch: error: in component 1 of the heterogeneous job\n"));
 }
 
-TEST_CASE("directives in every spelling") {
+TEST_CASE("sbatch reads directives in every spelling") {
   FakeController fake;
   accept_job(fake);
   const JobSpec spec = submitted(fake,
@@ -140,7 +141,7 @@ TEST_CASE("directives in every spelling") {
   CHECK(spec.wckey == "submitit");
 }
 
-TEST_CASE("command line over SBATCH_ variables over the script") {
+TEST_CASE("the command line goes before SBATCH_ variables, and these before the script") {
   FakeController fake;
   accept_job(fake);
   const JobSpec spec =
@@ -152,7 +153,7 @@ TEST_CASE("command line over SBATCH_ variables over the script") {
   CHECK(spec.std_out == "slurm-%j.out");
 }
 
-TEST_CASE("what only Slurm has") {
+TEST_CASE("sbatch understands options and rules that only Slurm has") {
   FakeController fake;
   accept_job(fake);
   CHECK(submitted(fake, kBatch, {"-t", "0"}).unlimited_time);
@@ -178,7 +179,7 @@ TEST_CASE("what only Slurm has") {
   CHECK(fake.last<proto::SubmitJob>().script.starts_with("#!/bin/sh\n"));
 }
 
-TEST_CASE("--export, --export-file and --get-user-env") {
+TEST_CASE("--export, --export-file and --get-user-env choose the environment of the job") {
   FakeController fake;
   accept_job(fake);
   const auto sent = [&](std::vector<std::string> options) {
@@ -198,7 +199,7 @@ TEST_CASE("--export, --export-file and --get-user-env") {
   CHECK(login.contains("HOME"));
 }
 
-TEST_CASE("refusals of the controller have Slurm's words") {
+TEST_CASE("refusals of the controller are reported in Slurm's words") {
   FakeController fake;
   const auto said = [&](ErrorCode code, const std::string& message,
                         const std::vector<std::string>& options = {}) {
@@ -236,7 +237,7 @@ TEST_CASE("refusals of the controller have Slurm's words") {
         "allocation failure: Invalid partition name specified\n");
 }
 
-TEST_CASE("scancel says what it means") {
+TEST_CASE("scancel sends what its options and operands mean") {
   FakeController fake;
   proto::JobsDone done;
   done.not_active.push_back({JobId{77}, {}});
@@ -264,7 +265,7 @@ TEST_CASE("scancel says what it means") {
   CHECK(refused.err == "scancel: error: Kill job error on job id 12: Access/permission denied\n");
 }
 
-TEST_CASE("scontrol changes") {
+TEST_CASE("scontrol update, requeue, requeuehold and hold send their changes") {
   FakeController fake;
   fake.answer<proto::UpdateJob>(proto::JobsDone{});
   fake.answer<proto::UpdateNodes>(proto::Ok{});

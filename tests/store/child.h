@@ -1,6 +1,6 @@
-// Runs a function in a child process of its own, for tests about processes that die, assertions,
-// and mounts that must not outlive the test. The child never returns into doctest: it ends with
-// _exit, and says what went wrong through its report (a pipe).
+// Runs a function in a child process. Tests use it where a process dies, where an assertion fails,
+// and for mounts that must not outlive the test. The child never returns into doctest: it ends with
+// _exit, and reports what went wrong through a pipe.
 #pragma once
 
 #include <poll.h>
@@ -15,14 +15,14 @@
 namespace gantry::store {
 
 struct ChildEnd {
-  int exit_code = -1;  // or -1 and
+  int exit_code = -1;  // -1 if a signal ended the child
   int signal = 0;
-  std::string report;  // all it wrote
+  std::string report;  // everything that the child wrote to its report
 };
 
 class Child {
  public:
-  // `body` gets the descriptor to report to; its return value is the exit code.
+  // `body` gets the descriptor to report to, and returns the exit code.
   explicit Child(const std::function<int(int report)>& body) {
     int ends[2];
     if (::pipe(ends) != 0) return;
@@ -30,7 +30,7 @@ class Child {
     if (pid_ == 0) {
       ::close(ends[0]);
       for (int fatal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGINT, SIGTERM})
-        ::signal(fatal, SIG_DFL);  // doctest's handlers are not for a child
+        ::signal(fatal, SIG_DFL);  // doctest's signal handlers must not run in a child.
       ::_exit(body(ends[1]));
     }
     ::close(ends[1]);
@@ -48,18 +48,18 @@ class Child {
 
   [[nodiscard]] int report() const { return report_; }
   void kill() const { ::kill(pid_, SIGKILL); }
-  // Until it reports something, or ends, or this long has passed.
+  // Waits until the child reports something or ends, but no longer than `limit`.
   void watch(std::chrono::microseconds limit) const {
     pollfd on_report{report_, POLLIN, 0};
     timespec time{0, limit.count() * 1000};
     ::ppoll(&on_report, 1, &time, nullptr);
   }
-  // So that a kill meets it anywhere, not just after a report.
+  // Waits for `time` whatever the child does, so that a kill can hit the child at any point.
   static void leave_alone(std::chrono::microseconds time) {
     timespec limit{0, time.count() * 1000};
     ::ppoll(nullptr, 0, &limit, nullptr);
   }
-  ChildEnd wait() {  // reads the report to its end first
+  ChildEnd wait() {  // The report is read to its end first.
     ChildEnd end;
     char buffer[4096];
     for (ssize_t n = 0; (n = ::read(report_, buffer, sizeof buffer)) > 0;)

@@ -1,5 +1,5 @@
-// The program that test_power_loss.cc records: DIRECTORY SEED TURNS. Runs the workload and writes
-// each acknowledged event number to kAckFd.
+// The program that test_power_loss.cc records. Its arguments are DIRECTORY SEED TURNS. It runs the
+// workload and writes the number of each acknowledged event to kAckFd.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -13,7 +13,7 @@ int main(int argc, char** argv) {
   if (argc != 4) return 2;
   LmdbOptions options;
   options.directory = argv[1];
-  options.map_bytes = 1 << 20;  // grows on the way
+  options.map_bytes = 1 << 20;  // The map is small, so that it grows during the run.
   auto store = LmdbStore::open(options);
   if (!store) return 1;
   Workload workload(**store, std::strtoull(argv[2], nullptr, 10));

@@ -1,5 +1,5 @@
-// What the store's tests share: a disk of either kind that can be closed and opened again, batches
-// with recognisable content, and an Image, which is all that load() hands out.
+// Shared parts of the store's tests: MemoryDisk and LmdbDisk, which can be closed and opened again,
+// batches with recognisable content, and an Image, which holds everything that load() hands out.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -17,7 +17,7 @@
 
 namespace gantry::store {
 
-// A directory of its own under /tmp, removed at the end.
+// A new directory under /tmp, which is removed at the end.
 class TempDirectory {
  public:
   TempDirectory() {
@@ -79,7 +79,7 @@ inline Bytes event_data(std::uint64_t seq, std::size_t size = 64) {
   return data;
 }
 
-// `count` events after `last`.
+// The next `count` events after the event `last`.
 inline AppendBatch events_after(EventSeq last, std::size_t count, std::size_t size = 64) {
   AppendBatch batch;
   for (std::uint64_t i = 1; i <= count; ++i)

@@ -1,4 +1,5 @@
-// Accounting queries: records, matching, and pages over live jobs and the history together.
+// Accounting queries: the tests check records, matching, and pages that join live jobs and the
+// history.
 #include <doctest/doctest.h>
 
 #include <condition_variable>
@@ -75,7 +76,8 @@ std::string text(const HistoryRow& row) {
   return text;
 }
 
-// All pages: ids, * for a live one, | between pages. Live rows are what `live` has, all at once.
+// Reads all pages of a query. The result lists the job ids; `*` marks a live job and `|` separates
+// pages. The first page gets all live rows at once.
 std::string all(const store::Store& store, QueryHistory message, LiveRows live = {},
                 std::optional<Uid> only = {}) {
   std::string out;
@@ -105,7 +107,7 @@ std::string matching(const QueryHistory& message, const std::vector<HistoryRow>&
 
 }  // namespace
 
-TEST_CASE("a record comes back whole") {
+TEST_CASE("a history record is read back with all its fields") {
   HistoryRow row = element(7, 5, 3);
   row.cause = "exceeded its memory limit of 64M on n1, peak 80M";
   row.submit_line = "gbatch --array=0-9 a.sh";
@@ -127,7 +129,7 @@ TEST_CASE("a record comes back whole") {
   CHECK(from_entry(entry).error().code == ErrorCode::malformed);
 }
 
-TEST_CASE("positions survive the way to the client and back") {
+TEST_CASE("a page position survives the way to the client and back") {
   PagePosition live;
   live.live_after = JobId{77};
   PagePosition start;
@@ -144,7 +146,7 @@ TEST_CASE("positions survive the way to the client and back") {
     CHECK(page_position(bad).error().code == ErrorCode::malformed);
 }
 
-TEST_CASE("jobs are named by id, by element, by array") {
+TEST_CASE("a filter names jobs by id, by array, and by array element") {
   std::vector<HistoryRow> rows{job(4), element(11, 10, 0), element(12, 10, 1), element(13, 10, 6)};
   HistoryRow rest = in_phase(element(10, 10, 0), Phase::queued);
   rest.row.array_task.reset();
@@ -157,7 +159,7 @@ TEST_CASE("jobs are named by id, by element, by array") {
   CHECK(matching(by_jobs({{JobId{10}, {{1, 1, 1}}}}), rows) == "12");
   CHECK(matching(by_jobs({{JobId{10}, {{0, 6, 3}}}}), rows) == "11 13 10*");
   CHECK(matching(by_jobs({{JobId{10}, {{7, 9, 1}}}}), rows) == "");
-  CHECK(matching(by_jobs({{JobId{4}, {{0, 3, 1}}}}), rows) == "");  // no array
+  CHECK(matching(by_jobs({{JobId{4}, {{0, 3, 1}}}}), rows) == "");  // Job 4 is no array.
   CHECK(matching(by_jobs({{JobId{4}, {}}, {JobId{13}, {}}}), rows) == "4 13");
 }
 
@@ -186,8 +188,9 @@ TEST_CASE("every condition of a filter counts") {
   CHECK(matching(query, rows) == "5");
 }
 
-TEST_CASE("states and windows") {
-  // 2: submitted 200, started 210, ended 220. 5: running since 510. 6: queued since 600.
+TEST_CASE("a filter by states looks at the states that a job had within the time window") {
+  // Job 2 was submitted at 200, started at 210 and ended at 220. Job 5 runs since 510. Job 6 is
+  // queued since 600.
   std::vector<HistoryRow> rows{job(2, Outcome::failed), in_phase(job(5), Phase::running),
                                in_phase(job(6), Phase::queued)};
   auto query = [](std::vector<std::string> states, std::optional<std::int64_t> start,
@@ -205,7 +208,7 @@ TEST_CASE("states and windows") {
   CHECK(matching(query({}, 220, {}), rows) == "2 5* 6*");
   CHECK(matching(query({}, {}, 600), rows) == "2 5*");
   CHECK(matching(query({}, 250, 400), rows) == "");
-  // A state counts if the job was in it within the window, whatever it is in now.
+  // A state counts if the job was in it within the window, whatever state it has now.
   CHECK(matching(query({"PD"}, 200, 205), rows) == "2");
   CHECK(matching(query({"PD"}, 211, 700), rows) == "5* 6*");
   CHECK(matching(query({"R"}, 215, 400), rows) == "2");
@@ -216,7 +219,7 @@ TEST_CASE("states and windows") {
   CHECK(matching(query({"CG"}, 0, 900), rows) == "");
 }
 
-TEST_CASE("strange queries are refused in a sentence") {
+TEST_CASE("malformed queries are refused with a message") {
   auto refused = [](const QueryHistory& query) {
     auto made = HistoryQuery::make(query, std::nullopt);
     REQUIRE_FALSE(made.has_value());
@@ -240,7 +243,7 @@ TEST_CASE("strange queries are refused in a sentence") {
   CHECK(refused(query).find("position") != std::string::npos);
 }
 
-TEST_CASE("pages: live jobs first, then the history by end") {
+TEST_CASE("pages have the live jobs first, then the history by time of end") {
   MemoryStore store;
   record(store, {job(3), job(1), job(2), job(4)});
   LiveRows live{{in_phase(job(8), Phase::running), in_phase(job(9), Phase::queued)}, false};
@@ -254,7 +257,7 @@ TEST_CASE("pages: live jobs first, then the history by end") {
   CHECK(all(store, query, live) == "8* 9* 3 | 4");
 }
 
-TEST_CASE("more live jobs than fit a page come in pages of their own") {
+TEST_CASE("live jobs that do not fit one page continue on the next page") {
   MemoryStore store;
   record(store, {job(1)});
   QueryHistory message;
@@ -270,14 +273,14 @@ TEST_CASE("more live jobs than fit a page come in pages of their own") {
   CHECK(all(store, message, rest) == "10* 1");
 }
 
-TEST_CASE("a job that ended meanwhile is there once, ended") {
+TEST_CASE("a job that is live and in the history comes once, as ended") {
   MemoryStore store;
   record(store, {job(1), job(2)});
   LiveRows live{{in_phase(job(2), Phase::running), in_phase(job(3), Phase::running)}, false};
   CHECK(all(store, {}, live) == "2 3* 1");
 }
 
-TEST_CASE("a requeued job: its last run, or each on demand") {
+TEST_CASE("a requeued job comes with its last run, or with each run on demand") {
   MemoryStore store;
   HistoryRow again = job(1);
   again.row.restarts = 1;
@@ -292,7 +295,7 @@ TEST_CASE("a requeued job: its last run, or each on demand") {
   CHECK(all(store, query, {{third}, false}) == "1r2* 1 2 1r1");
 }
 
-TEST_CASE("named jobs are looked up, each once") {
+TEST_CASE("jobs that a query names are looked up, and each comes once") {
   store::LmdbDisk disk;
   record(disk.store(), {element(11, 10, 0), element(12, 10, 1), job(4), job(5), job(6)});
   QueryHistory query = by_jobs({{JobId{5}, {}},
@@ -308,7 +311,7 @@ TEST_CASE("named jobs are looked up, each once") {
   CHECK(all(disk.store(), query) == "12");
 }
 
-TEST_CASE("a plain user sees only what is theirs") {
+TEST_CASE("a plain user sees only their own jobs") {
   MemoryStore store;
   HistoryRow other = job(2);
   other.row.uid = Uid{1002};
@@ -321,7 +324,7 @@ TEST_CASE("a plain user sees only what is theirs") {
   CHECK(all(store, by_jobs({{JobId{2}, {}}}), {}, Uid{1002}) == "2");
 }
 
-TEST_CASE("a query that finds little gives way after so many records") {
+TEST_CASE("a query that matches nothing ends its page after kMaxExamined records") {
   MemoryStore store;
   FoldBatch fold;
   for (std::uint64_t id = 1; id <= kMaxExamined + 10; ++id)
@@ -332,12 +335,12 @@ TEST_CASE("a query that finds little gives way after so many records") {
   CHECK(all(store, query) == " | ");
 }
 
-TEST_CASE("the reader answers from its own thread through post") {
+TEST_CASE("the history reader answers from its own thread through post()") {
   store::LmdbDisk disk;
   record(disk.store(), {job(1), job(2), job(3)});
   std::mutex mutex;
   std::condition_variable changed;
-  std::vector<std::string> answers;  // guarded by mutex
+  std::vector<std::string> answers;  // `mutex` guards this list.
   std::thread::id reader_thread;
   HistoryReader reader(disk.store(), [&](std::function<void()> handler) {
     std::lock_guard guard(mutex);
@@ -358,7 +361,7 @@ TEST_CASE("the reader answers from its own thread through post") {
   CHECK(reader_thread != std::this_thread::get_id());
 }
 
-TEST_CASE("the reader refuses when too many wait, and ends with questions unanswered") {
+TEST_CASE("the history reader refuses questions beyond its limit, and ends with some unanswered") {
   MemoryStore store;
   std::mutex gate;
   std::unique_lock closed(gate);
@@ -374,10 +377,10 @@ TEST_CASE("the reader refuses when too many wait, and ends with questions unansw
     }
     closed.unlock();
   }
-  CHECK((refused == 4 || refused == 5));  // one may be with the reader
+  CHECK((refused == 4 || refused == 5));  // The reader may have taken one question already.
 }
 
-TEST_CASE("a poisoned store gives its error as the answer") {
+TEST_CASE("a query to a store that has failed gives the error of the store") {
   MemoryStore store;
   store.crash_next_fold(store::CrashPoint::before_commit);
   CHECK_FALSE(store.fold({}).has_value());

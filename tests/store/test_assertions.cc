@@ -1,5 +1,5 @@
-// A caller's bug stops the controller before anything is written: each of these aborts, in both
-// implementations, and leaves the directory as it was.
+// A bug of the caller stops the controller before anything is written. Each misuse here aborts with
+// both implementations, and leaves the directory as it was.
 #include <doctest/doctest.h>
 
 #include "child.h"
@@ -79,7 +79,7 @@ void prepare(Store& store) {
 
 }  // namespace
 
-TEST_CASE("misuse is an assertion") {
+TEST_CASE("each misuse of the store fails an assertion and writes nothing") {
   TempDirectory directory;
   LmdbOptions options;
   options.directory = directory.path() + "/state";

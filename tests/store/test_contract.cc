@@ -1,4 +1,4 @@
-// What every Store promises, held against both implementations.
+// The promises of every Store. Each test runs on both implementations.
 #include <doctest/doctest.h>
 
 #include "store_fixture.h"
@@ -7,7 +7,7 @@ namespace gantry::store {
 
 #define STORES MemoryDisk, LmdbDisk
 
-TEST_CASE_TEMPLATE("an empty store has nothing and numbers from 1", Disk, STORES) {
+TEST_CASE_TEMPLATE("an empty store has no content and numbers events from 1", Disk, STORES) {
   Disk disk;
   CHECK(load_image(disk.store()) == Image{});
   CHECK(disk.store().stats().last == EventSeq{0});
@@ -16,7 +16,7 @@ TEST_CASE_TEMPLATE("an empty store has nothing and numbers from 1", Disk, STORES
   CHECK(disk.store().stats().last == EventSeq{1});
 }
 
-TEST_CASE_TEMPLATE("what is appended is there after a restart", Disk, STORES) {
+TEST_CASE_TEMPLATE("appended events, specs and blobs are there after a restart", Disk, STORES) {
   Disk disk;
   AppendBatch batch = events_after(EventSeq{0}, 3);
   batch.specs = {{JobId{7}, "spec seven"}, {JobId{9}, Bytes(5000, 'x')}};
@@ -38,7 +38,7 @@ TEST_CASE_TEMPLATE("what is appended is there after a restart", Disk, STORES) {
   CHECK(disk.store().read_blob(digest_of(3)).error().code == ErrorCode::not_found);
 }
 
-TEST_CASE_TEMPLATE("a blob is kept once, the first one", Disk, STORES) {
+TEST_CASE_TEMPLATE("a blob that is stored twice keeps its first content", Disk, STORES) {
   Disk disk;
   AppendBatch batch;
   batch.blobs = {{digest_of(1), "one"}, {digest_of(1), "twice in a batch"}};
@@ -54,7 +54,8 @@ TEST_CASE_TEMPLATE("a blob is kept once, the first one", Disk, STORES) {
   CHECK(disk.store().stats().blobs == 2);
 }
 
-TEST_CASE_TEMPLATE("a fold changes records, deletes and moves applied as one", Disk, STORES) {
+TEST_CASE_TEMPLATE("a fold changes records, deletes, and moves `applied` in one step", Disk,
+                   STORES) {
   Disk disk;
   AppendBatch batch = events_after(EventSeq{0}, 10);
   batch.specs = {{JobId{1}, "s1"}, {JobId{2}, "s2"}, {JobId{3}, "s3"}};
@@ -91,7 +92,7 @@ TEST_CASE_TEMPLATE("a fold changes records, deletes and moves applied as one", D
   require_ok(disk.store().append(events_after(EventSeq{10}, 1)));
 }
 
-TEST_CASE_TEMPLATE("a deleted blob can come back", Disk, STORES) {
+TEST_CASE_TEMPLATE("a deleted blob can be stored again", Disk, STORES) {
   Disk disk;
   AppendBatch batch;
   batch.blobs = {{digest_of(1), "first"}};
@@ -107,14 +108,15 @@ TEST_CASE_TEMPLATE("a deleted blob can come back", Disk, STORES) {
   CHECK(disk.store().read_blob(digest_of(1)) == "first");
 }
 
-TEST_CASE_TEMPLATE("the journal goes in bounded pieces", Disk, STORES) {
+TEST_CASE_TEMPLATE("folded events are trimmed from the journal in bounded pieces", Disk, STORES) {
   Disk disk;
   constexpr std::uint64_t kEvents = 3 * kTrimPerTransaction - 100;
   require_ok(disk.store().append(events_after(EventSeq{0}, kEvents)));
   constexpr EventSeq kApplied{kEvents - 10};
   require_ok(disk.store().fold(fold_to(kApplied)));
   CHECK(disk.store().stats().journal_entries == kEvents - kTrimPerTransaction);
-  CHECK(load_image(disk.store()).events.size() == 10);  // trimmed or not, folded is folded
+  // A folded event is not loaded, whether it is trimmed already or not.
+  CHECK(load_image(disk.store()).events.size() == 10);
   disk.reopen();
   CHECK(load_image(disk.store()).events.size() == 10);
   int pieces = 0;
@@ -128,7 +130,7 @@ TEST_CASE_TEMPLATE("the journal goes in bounded pieces", Disk, STORES) {
   CHECK(disk.store().maintain() == false);
 }
 
-TEST_CASE_TEMPLATE("record keys sort by table, then as octets", Disk, STORES) {
+TEST_CASE_TEMPLATE("records are loaded by table, then by key as bytes", Disk, STORES) {
   Disk disk;
   FoldBatch fold;
   fold.records = {put(Table::job_state, ordered_key(255), "a"),
@@ -159,10 +161,10 @@ TEST_CASE_TEMPLATE("a visitor's error ends the load", Disk, STORES) {
   REQUIRE_FALSE(loaded.has_value());
   CHECK(loaded.error().message == "event 3 is strange");
   CHECK(seen == 3);
-  CHECK(load_image(disk.store()).events.size() == 5);  // and the store is as well as before
+  CHECK(load_image(disk.store()).events.size() == 5);  // The store itself still works.
 }
 
-TEST_CASE("ordered keys") {
+TEST_CASE("ordered keys sort as their numbers and give the numbers back") {
   CHECK(ordered_key(0x0102030405060708) == "\x01\x02\x03\x04\x05\x06\x07\x08");
   for (std::uint64_t n : {0ULL, 1ULL, 255ULL, 256ULL, ~0ULL})
     CHECK(ordered_key_value(ordered_key(n)) == n);

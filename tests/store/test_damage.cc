@@ -1,5 +1,6 @@
-// Damage to the file: for thousands of places, a changed octet or bit is either said in a sentence
-// or makes no difference; a file that is cut off is said; and stores of before checksums get them.
+// Damage to the file. For thousands of places, a changed byte or bit is either reported or makes no
+// difference. A file that is cut off is reported. A store from before checksums gets them when it
+// is opened.
 #include <doctest/doctest.h>
 #include <lmdb.h>
 
@@ -43,7 +44,7 @@ Result<void> read_all_history(const Store& store, std::optional<JobId> id, std::
   return {};
 }
 
-// Everything that can be read of a store, as one text.
+// Everything that can be read from a store, as one text.
 Result<std::string> read_everything(const LmdbOptions& options) {
   auto opened = LmdbStore::open(options);
   if (!opened) return tl::unexpected(opened.error());
@@ -89,7 +90,7 @@ Result<std::string> read_everything(const LmdbOptions& options) {
   return out;
 }
 
-// A small store with all kinds of pages: branches, overflow pages, a free list.
+// A small store that has all kinds of pages: branch pages, overflow pages and a free list.
 struct SmallStore {
   SmallStore() {
     LmdbOptions& options = disk.options;
@@ -123,8 +124,8 @@ struct SmallStore {
   }
   LmdbDisk disk;
   std::string path;
-  std::string whole;    // the file
-  std::string content;  // read_everything()
+  std::string whole;    // the bytes of the file
+  std::string content;  // the result of read_everything()
 };
 
 bool is_said(const Error& error, const std::string& path) {
@@ -137,7 +138,8 @@ struct Outcome {
   int same = 0;
 };
 
-// Reads the store from a file with these contents; "" or what is wrong with how it went.
+// Reads the store from a file that holds `bytes`. The result is empty, or says what the store did
+// wrong.
 std::string judge(const SmallStore& small, std::string_view bytes, Outcome& outcome) {
   write_file(small.path, bytes);
   const auto read = read_everything(small.disk.options);
@@ -152,14 +154,14 @@ std::string judge(const SmallStore& small, std::string_view bytes, Outcome& outc
 }  // namespace
 
 TEST_CASE("the checksum is XXH64") {
-  // From the specification's and the reference implementation's test vectors.
+  // The values are test vectors of the specification and the reference implementation.
   CHECK(xxh64("", 0) == 0xEF46DB3751D8E999ULL);
   CHECK(xxh64("a", 0) == 0xD24EC4F1A98C6E5BULL);
   CHECK(xxh64("abc", 0) == 0x44BC2CF5AD770999ULL);
   CHECK(xxh64("Nobody inspects the spammish repetition", 0) == 0xFBCEA83C8A378BF1ULL);
 }
 
-TEST_CASE("a changed octet anywhere in the file is said, or makes no difference") {
+TEST_CASE("a changed byte anywhere in the file is reported or makes no difference") {
   SmallStore small;
   constexpr int kPlaces = 6000;
   Child child([&](int report) {
@@ -168,7 +170,8 @@ TEST_CASE("a changed octet anywhere in the file is said, or makes no difference"
     Outcome outcome;
     for (int i = 0; i < kPlaces; ++i) {
       std::string bytes = small.whole;
-      // The first pages, where each octet counts most, and one of four elsewhere a whole octet.
+      // One change of eight hits the start of the first two pages, where each byte counts most. One
+      // change of four alters a whole byte, and the others alter one bit.
       const std::size_t at =
           i % 8 == 0 ? random() % 300 + (random() % 2) * 4096 : random() % bytes.size();
       const auto by = i % 4 == 0 ? 1 + random() % 255 : 1ULL << random() % 8;
@@ -189,7 +192,7 @@ TEST_CASE("a changed octet anywhere in the file is said, or makes no difference"
   MESSAGE(end.report.substr(end.report.rfind('\n') + 1));
 }
 
-TEST_CASE("pages that were swapped, emptied or are from another time are said") {
+TEST_CASE("a page with other content, zeros or a bad sector is reported or makes no difference") {
   SmallStore small;
   Outcome outcome;
   std::mt19937_64 random(11);
@@ -208,7 +211,7 @@ TEST_CASE("pages that were swapped, emptied or are from another time are said") 
   CHECK(outcome.said > 200);
 }
 
-TEST_CASE("a file that was cut off is said, wherever the cut is") {
+TEST_CASE("a file that was cut off is reported, wherever the cut is") {
   SmallStore small;
   Outcome outcome;
   for (std::size_t bytes = 0; bytes < small.whole.size();
@@ -219,7 +222,7 @@ TEST_CASE("a file that was cut off is said, wherever the cut is") {
   CHECK(outcome.said >= 20);
 }
 
-TEST_CASE("a file that is cut off while it is open ends the process with a sentence") {
+TEST_CASE("a file that is cut off while it is open ends the process with a message") {
   SmallStore small;
   write_file(small.path, small.whole);
   Child child([&](int report) {
@@ -237,7 +240,7 @@ TEST_CASE("a file that is cut off while it is open ends the process with a sente
   CHECK(end.report.ends_with("then restore the file from a copy (docs/store.md)\n"));
 }
 
-TEST_CASE("the check of a store that is closed names what is damaged, and changes nothing") {
+TEST_CASE("checking a closed store names what is damaged and changes nothing") {
   SmallStore small;
   write_file(small.path, small.whole);
   auto report = check_store(small.disk.options.directory);
@@ -258,7 +261,7 @@ TEST_CASE("the check of a store that is closed names what is damaged, and change
   CHECK(check_store("/nowhere").error().code == ErrorCode::io_error);
 }
 
-TEST_CASE("a scrub in pieces sees what a scrub in one piece sees, beside a writer") {
+TEST_CASE("a scrub in pieces beside a writer finds the same as a scrub in one piece") {
   SmallStore small;
   write_file(small.path, small.whole);
   small.disk.open();
@@ -279,13 +282,13 @@ TEST_CASE("a scrub in pieces sees what a scrub in one piece sees, beside a write
   small.disk.lmdb.reset();
 }
 
-TEST_CASE("the slow scrub finds what nobody has read, and goes on") {
+TEST_CASE("the background scrub finds damaged entries that were never read, and goes on") {
   SmallStore small;
   std::string bytes = small.whole;
   for (std::size_t at = 0; (at = bytes.find("ended 3 ", at)) != std::string::npos; ++at)
     bytes[at] = 'E';
   write_file(small.path, bytes);
-  small.disk.open();  // history is not loaded
+  small.disk.open();  // Opening does not read the history.
   std::mutex mutex;
   std::vector<std::string> said;
   {
@@ -305,10 +308,10 @@ TEST_CASE("the slow scrub finds what nobody has read, and goes on") {
   small.disk.lmdb.reset();
 }
 
-TEST_CASE("what is said names the file, the table and the entry") {
+TEST_CASE("the message about damage names the file, the table and the entry") {
   SmallStore small;
   std::string bytes = small.whole;
-  // The value of the newest meta record: its page is the one that is reached.
+  // The damage hits the value of the newest meta record, whose page is in use.
   for (std::size_t at = 0; (at = bytes.find("meta 11", at)) != std::string::npos; ++at)
     bytes[at] = 'M';
   write_file(small.path, bytes);
@@ -321,9 +324,9 @@ TEST_CASE("what is said names the file, the table and the entry") {
             "check the disk, then restore the state directory from a copy (docs/store.md)");
 }
 
-TEST_CASE("a value under another key is said") {
+TEST_CASE("a value under another key is reported") {
   SmallStore small;
-  // Two nodes' records trade places: pages and values are sound, each alone.
+  // The key of one node is changed, while its value stays as it was.
   std::string bytes = small.whole;
   const auto swap = [&](std::string_view a, std::string_view b) {
     for (std::size_t at = 0; (at = bytes.find(a, at)) != std::string::npos; ++at)
@@ -383,18 +386,19 @@ void take_seals_off(const std::string& directory) {
 
 }  // namespace
 
-TEST_CASE("a store of before checksums gets them when it is opened") {
+TEST_CASE("a store from before checksums gets them when it is opened") {
   SmallStore small;
   write_file(small.path, small.whole);
   take_seals_off(small.disk.options.directory);
-  std::filesystem::create_directory(small.disk.options.directory + "/upgrade.tmp");  // was cut off
+  // An earlier upgrade was cut off.
+  std::filesystem::create_directory(small.disk.options.directory + "/upgrade.tmp");
   CHECK(read_everything(small.disk.options) == small.content);
   CHECK_FALSE(std::filesystem::exists(small.disk.options.directory + "/upgrade.tmp"));
   CHECK(read_file(small.path).find("format-seal") != std::string::npos);
   CHECK(read_everything(small.disk.options) == small.content);
 }
 
-TEST_CASE("an upgrade that is killed leaves the store whole") {
+TEST_CASE("an upgrade that is killed leaves the store intact") {
   SmallStore small;
   write_file(small.path, small.whole);
   take_seals_off(small.disk.options.directory);

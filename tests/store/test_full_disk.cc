@@ -1,6 +1,6 @@
-// A file system that fills up, as it happens: a small tmpfs and a small ext4, mounted in a mount
-// namespace of a child process and gone with it. Needs root; elsewhere it says so and skips.
-// A file size limit stands in for a disk that refuses writes while it has space.
+// Real full file systems: a small tmpfs and a small ext4 are mounted in the mount namespace of a
+// child process, and vanish with it. This needs root; without root the test says so and skips. A
+// limit on the file size stands in for a disk that refuses writes although it has space.
 #include <doctest/doctest.h>
 #include <sched.h>
 #include <spawn.h>
@@ -30,7 +30,7 @@ bool run(std::vector<std::string> words) {
          ::waitpid(pid, &status, 0) == pid && status == 0;
 }
 
-// The ext4's image lies on a tmpfs of its own, so that the speed of the disk below does not matter.
+// The image of the ext4 lies on a tmpfs, so that the speed of the real disk does not matter.
 bool mount_small(const std::string& kind, const std::string& at) {
   if (::unshare(CLONE_NEWNS) != 0) return false;
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return false;
@@ -42,7 +42,8 @@ bool mount_small(const std::string& kind, const std::string& at) {
          run({"mount", "-o", "loop", image, at});
 }
 
-// `fold_one_in`: a small number meets the end in a fold or an append, a large one fills faster.
+// Writes until the store refuses. With a small `fold_one_in` the refusal may hit a fold or an
+// append, with a large one the disk fills faster.
 Error write_until_refused(Store& store, std::uint64_t fold_one_in, std::uint64_t& acked) {
   Workload workload(store, 7, fold_one_in);
   for (int i = 0; i < 1'000'000; ++i) {
@@ -53,7 +54,7 @@ Error write_until_refused(Store& store, std::uint64_t fold_one_in, std::uint64_t
   return {ErrorCode::internal, "it never filled up"};
 }
 
-// In the child: 0, or a report of what is wrong.
+// Runs in the child. The result is 0, or 1 after a report of what is wrong.
 int fill_and_recover(const LmdbOptions& options, const std::string& ballast,
                      std::uint64_t fold_one_in, int report) {
   auto wrong = [&](std::string_view what) {
@@ -62,7 +63,8 @@ int fill_and_recover(const LmdbOptions& options, const std::string& ballast,
   };
   std::uint64_t acked = 0;
   std::string first;
-  // Two rounds with the same ballast, then with space: each opens, is intact, and refuses again.
+  // Two rounds run with the ballast file, and a third one after its removal. In the first two
+  // rounds the store opens, is intact, and refuses again. In the third it works again.
   for (int round = 0; round < 3; ++round) {
     if (round == 2) std::filesystem::remove(ballast);
     auto store = LmdbStore::open(options);
@@ -114,10 +116,10 @@ void run_on(const std::string& kind) {
 
 }  // namespace
 
-TEST_CASE("a full tmpfs") {
+TEST_CASE("a store on a full tmpfs refuses writes, stays intact, and works again with space") {
   run_on("tmpfs");
 }
-TEST_CASE("a full ext4") {
+TEST_CASE("a store on a full ext4 refuses writes, stays intact, and works again with space") {
   run_on("ext4");
 }
 

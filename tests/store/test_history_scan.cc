@@ -1,4 +1,5 @@
-// History: windows, directions, pages, by job and by array; both implementations.
+// The history: the tests check windows, directions, pages, and scans by job and by array, on both
+// implementations.
 #include <doctest/doctest.h>
 
 #include <random>
@@ -23,7 +24,8 @@ void record(Store& store, std::vector<HistoryEntry> entries) {
   require_ok(store.fold(fold));
 }
 
-// All pages of a scan, as "job@end job@end | job@end" with | between pages.
+// Reads all pages of a scan. The result has the form "job@end job@end | job@end", where | separates
+// pages.
 std::string all(Store& store, HistoryScan scan) {
   std::string text;
   for (;;) {
@@ -40,7 +42,8 @@ std::string all(Store& store, HistoryScan scan) {
   }
 }
 
-// Without the page breaks: LMDB's pages may also end early, by the clock (kReadBudget).
+// Reads all pages and drops the page breaks, because a page of LMDB may also end early by the clock
+// (kReadBudget).
 std::string rows(Store& store, const HistoryScan& scan) {
   std::string text = all(store, scan);
   for (std::size_t at; (at = text.find(" | ")) != std::string::npos;) text.erase(at, 2);
@@ -55,7 +58,7 @@ HistoryScan oldest() {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("history by time, both ways", Disk, STORES) {
+TEST_CASE_TEMPLATE("history is read by time of end, in both directions", Disk, STORES) {
   Disk disk;
   CHECK(all(disk.store(), {}) == "");
   record(disk.store(), {ended(30, 1), ended(10, 2), ended(20, 4), ended(20, 3)});
@@ -66,7 +69,7 @@ TEST_CASE_TEMPLATE("history by time, both ways", Disk, STORES) {
   CHECK(disk.store().stats().history == 6);
 }
 
-TEST_CASE_TEMPLATE("a window is half open", Disk, STORES) {
+TEST_CASE_TEMPLATE("a time window includes its start and excludes its end", Disk, STORES) {
   Disk disk;
   record(disk.store(), {ended(10, 1), ended(20, 2), ended(30, 3)});
   HistoryScan scan = oldest();
@@ -87,7 +90,7 @@ TEST_CASE_TEMPLATE("a window is half open", Disk, STORES) {
   CHECK(all(disk.store(), scan) == "");
 }
 
-TEST_CASE_TEMPLATE("pages continue where the one before ended", Disk, STORES) {
+TEST_CASE_TEMPLATE("a page continues where the page before it ended", Disk, STORES) {
   Disk disk;
   record(disk.store(), {ended(10, 1), ended(20, 2), ended(20, 3), ended(30, 4), ended(40, 5)});
   HistoryScan scan = oldest();
@@ -96,16 +99,16 @@ TEST_CASE_TEMPLATE("pages continue where the one before ended", Disk, STORES) {
   scan.order = HistoryOrder::newest_first;
   CHECK(all(disk.store(), scan) == "5@40 4@30 | 3@20 2@20 | 1@10");
   scan.limit = 5;
-  CHECK(all(disk.store(), scan) == "5@40 4@30 3@20 2@20 1@10");  // no empty page at the end
+  CHECK(all(disk.store(), scan) == "5@40 4@30 3@20 2@20 1@10");  // No empty page follows.
 }
 
-TEST_CASE_TEMPLATE("history by job and by array", Disk, STORES) {
+TEST_CASE_TEMPLATE("history is read by job and by array", Disk, STORES) {
   Disk disk;
   record(disk.store(), {ended(10, 101, 100), ended(11, 102, 100), ended(12, 50),
                         ended(13, 101, 100), ended(14, 100, 100), ended(15, 99)});
   HistoryScan scan = oldest();
   scan.id = JobId{101};
-  CHECK(all(disk.store(), scan) == "101@10 101@13");  // ran twice
+  CHECK(all(disk.store(), scan) == "101@10 101@13");  // This job ran twice.
   scan.id = JobId{100};
   CHECK(all(disk.store(), scan) == "101@10 102@11 101@13 100@14");
   scan.limit = 1;
@@ -117,7 +120,7 @@ TEST_CASE_TEMPLATE("history by job and by array", Disk, STORES) {
   CHECK(all(disk.store(), scan) == "");
 }
 
-TEST_CASE_TEMPLATE("the same end and job replaces", Disk, STORES) {
+TEST_CASE_TEMPLATE("an entry with the same end and job replaces the older one", Disk, STORES) {
   Disk disk;
   record(disk.store(), {{Instant{10}, JobId{1}, std::nullopt, "an earlier text"}});
   record(disk.store(), {ended(10, 1)});
@@ -125,7 +128,7 @@ TEST_CASE_TEMPLATE("the same end and job replaces", Disk, STORES) {
   CHECK(disk.store().stats().history == 1);
 }
 
-TEST_CASE_TEMPLATE("a page is bounded in octets", Disk, STORES) {
+TEST_CASE_TEMPLATE("a history page is bounded in bytes", Disk, STORES) {
   Disk disk;
   std::vector<HistoryEntry> entries;
   for (std::uint64_t job = 1; job <= 6; ++job)

@@ -1,5 +1,6 @@
-// SIGKILL at random moments, 60 times over one directory: every acknowledged event is there, no
-// batch and no fold is torn. (This says nothing on power loss; see test_power_loss.cc.)
+// A writer is killed with SIGKILL at 60 random moments, always on the same directory. Every
+// acknowledged event is there afterwards, and no batch or fold is torn. This says nothing about
+// power loss; see test_power_loss.cc.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -12,7 +13,7 @@ namespace gantry::store {
 
 namespace {
 
-// Writes until killed; reports each acknowledged sequence number as eight octets.
+// Writes until it is killed, and reports each acknowledged event number as eight bytes.
 int write_for_ever(const LmdbOptions& options, int report, std::uint64_t seed) {
   auto store = LmdbStore::open(options);
   if (!store) return 1;
@@ -37,13 +38,14 @@ TEST_CASE("a killed writer has lost nothing that it acknowledged") {
   TempDirectory directory;
   LmdbOptions options;
   options.directory = directory.path() + "/state";
-  options.map_bytes = 1 << 20;     // so that some kills meet a growing map
-  options.compact_from_bytes = 1;  // and some a compaction
+  options.map_bytes = 1 << 20;     // The map is small, so that some kills hit while it grows.
+  options.compact_from_bytes = 1;  // Compaction always runs, so that some kills hit it.
   std::mt19937_64 random(25);
   std::uint64_t acked = 0;
   for (int round = 0; round < 60; ++round) {
     Child writer([&](int report) { return write_for_ever(options, report, random()); });
-    // After so many of its answers; in some rounds while it opens.
+    // The writer is killed after this many acknowledgements. In some rounds the number is 0, so
+    // that the kill may come during the opening.
     std::uint64_t number = 0;
     std::uint64_t answers = round % 5 == 0 ? 0 : 1 + random() % 60;
     for (std::uint64_t i = 0; i < answers; ++i) {
@@ -58,12 +60,13 @@ TEST_CASE("a killed writer has lost nothing that it acknowledged") {
     auto store = LmdbStore::open(options);
     REQUIRE(store.has_value());
     CHECK(Workload::judge(**store, acked) == "");
-    (void)random();  // the writer drew its seed in the child: move on
+    // The child drew its seed from its copy of `random`. Drawing here keeps this copy in step.
+    (void)random();
   }
   CHECK(acked > 1000);
 }
 
-TEST_CASE("the judge sees what is wrong") {
+TEST_CASE("the judge of the workload finds missing, torn and wrong events") {
   MemoryStore store;
   Workload workload(store, 1);
   for (int i = 0; i < 50; ++i) require_ok(workload.turn());

@@ -1,5 +1,5 @@
-// What only the store on disk has: its lock and format, a map that grows beside readers, space that
-// comes back, compaction, and readers that die.
+// Properties that only the store on disk has: its lock and format, a map that grows beside readers,
+// space that is used again, compaction, and readers that die.
 #include <doctest/doctest.h>
 #include <lmdb.h>
 #include <sys/stat.h>
@@ -38,7 +38,7 @@ void trim_all(Store& store) {
   }
 }
 
-// Reads the whole history again and again until told to stop; counts passes.
+// Reads the whole history again and again until it is told to stop, and counts the passes.
 class BusyReader {
  public:
   explicit BusyReader(const Store& store) : thread_([this, &store] { run(store); }) {}
@@ -83,10 +83,10 @@ TEST_CASE("a directory belongs to one controller") {
   CHECK(second.error().message.find(fmt::format("process {}", ::getpid())) != std::string::npos);
   Child other([&](int) { return LmdbStore::open(disk.options).has_value() ? 0 : 1; });
   CHECK(other.wait().exit_code == 1);
-  disk.reopen();  // the lock goes with the store
+  disk.reopen();  // Closing the store releases the lock.
 }
 
-TEST_CASE("the state is for its owner only") {
+TEST_CASE("only the owner can read the state") {
   LmdbDisk disk;
   struct stat st {};
   REQUIRE(::stat(disk.options.directory.c_str(), &st) == 0);
@@ -95,7 +95,7 @@ TEST_CASE("the state is for its owner only") {
   CHECK((st.st_mode & 0777) == 0600);
 }
 
-TEST_CASE("a directory that cannot be made or is no state says so") {
+TEST_CASE("a directory that cannot be made, or holds another file, gives a clear error") {
   TempDirectory directory;
   LmdbOptions options;
   options.directory = directory.path() + "/no/such/parent";
@@ -182,12 +182,12 @@ TEST_CASE("the map grows while the history is being read") {
   Image image = load_image(disk.store());
   CHECK(image.events.size() == 100'000);
   for (std::uint64_t seq : {1, 49'999, 100'000}) CHECK(image.events[seq] == event_data(seq, 1000));
-  disk.reopen();  // the file is larger than the configured map by now
+  disk.reopen();  // The file is now larger than the configured map.
   CHECK(load_image(disk.store()) == image);
   require_ok(disk.store().append(events_after(EventSeq{100'000}, 5000, 1000)));
 }
 
-TEST_CASE("an append that meets a full map is done again whole") {
+TEST_CASE("an append that meets a full map is repeated in full") {
   LmdbDisk disk;
   disk.options.map_bytes = kMiB;
   disk.reopen();
@@ -207,7 +207,7 @@ TEST_CASE("an append that meets a full map is done again whole") {
     CHECK(disk.store().read_blob(digest_of(n)) == Bytes(40'000, static_cast<char>('a' + n % 26)));
 }
 
-TEST_CASE("a fold that meets a full map is done again whole") {
+TEST_CASE("a fold that meets a full map is repeated in full") {
   LmdbDisk disk;
   disk.options.map_bytes = kMiB;
   disk.reopen();
@@ -230,7 +230,7 @@ TEST_CASE("a fold that meets a full map is done again whole") {
   CHECK(load_image(disk.store()).records.size() == 1);
 }
 
-TEST_CASE("growth has an end, which is fatal and says so") {
+TEST_CASE("when the map may grow no further, the store fails with a message that says so") {
   LmdbDisk disk;
   disk.options.map_bytes = kMiB;
   disk.options.max_map_bytes = 4 * kMiB;
@@ -261,10 +261,10 @@ TEST_CASE("appending, folding and trimming for long keeps the file small") {
     if (turn == 10) settled = file_size(disk);
   }
   CHECK(file_size(disk) <= settled + settled / 4);
-  CHECK(file_size(disk) < 16 * kMiB);  // 120 MB went through
+  CHECK(file_size(disk) < 16 * kMiB);  // 120 MB were written in all.
 }
 
-TEST_CASE("a reader that pages does not pin freed pages") {
+TEST_CASE("a reader that reads in pages does not keep freed pages from being used again") {
   LmdbDisk disk;
   require_ok(disk.store().fold(history_of(1, 20'000, 300)));
   std::vector<RecordChange> records;
@@ -283,7 +283,8 @@ TEST_CASE("a reader that pages does not pin freed pages") {
   std::uint64_t alone = file_size(disk);
   {
     BusyReader reader(disk.store());
-    rewrite(200);  // 200 MB of rewrites; pinned by one reader they would all stay
+    // This rewrites 200 MB. All of it would stay in the file if a reader held the old pages.
+    rewrite(200);
     CHECK_FALSE(reader.failed());
     CHECK(reader.passes() > 0);
   }
@@ -305,7 +306,8 @@ TEST_CASE("a file that is mostly free is compacted at open") {
   Image before = load_image(disk.store());
   std::uint64_t large = file_size(disk);
 
-  std::filesystem::create_directory(disk.options.directory + "/compact.tmp");  // cut off before
+  // An earlier compaction was cut off.
+  std::filesystem::create_directory(disk.options.directory + "/compact.tmp");
   std::FILE* f = std::fopen((disk.options.directory + "/compact.tmp/data.mdb").c_str(), "w");
   REQUIRE(f != nullptr);
   std::fclose(f);
@@ -318,12 +320,12 @@ TEST_CASE("a file that is mostly free is compacted at open") {
   require_ok(disk.store().append(events_after(EventSeq{30'000}, 10)));
 
   std::uint64_t small = file_size(disk);
-  disk.reopen();  // now mostly used: left alone
+  disk.reopen();  // The file is mostly used now, so it is left alone.
   CHECK(file_size(disk) == small);
   CHECK(load_image(disk.store()).events.size() == 1010);
 }
 
-TEST_CASE("a compaction killed at any moment leaves the state whole") {
+TEST_CASE("a compaction killed at any moment leaves the state intact") {
   LmdbDisk disk;
   require_ok(disk.store().append(events_after(EventSeq{0}, 30'000, 1000)));
   require_ok(disk.store().fold(fold_to(EventSeq{29'000})));
@@ -359,8 +361,9 @@ TEST_CASE("a compaction killed at any moment leaves the state whole") {
 TEST_CASE("the reader slot of a dead process is freed at open") {
   LmdbDisk disk;
   require_ok(disk.store().append(events_after(EventSeq{0}, 10)));
-  // Other processes (mdb_stat, say) have the file open: one keeps LMDB's reader table alive, the
-  // other is killed in the middle of a read. Forked while we have it closed: see LmdbEnv.
+  // Two other processes have the file open, as mdb_stat may. One keeps LMDB's reader table alive,
+  // the other is killed in the middle of a read. They are forked while this process has the file
+  // closed; see LmdbEnv.
   std::string directory = disk.options.directory;
   auto open_and_wait = [&](int report, bool read) {
     MDB_env* env = nullptr;
@@ -391,7 +394,8 @@ TEST_CASE("the reader slot of a dead process is freed at open") {
   };
   disk.open();
   rewrite();
-  CHECK(file_size(disk) < 8 * kMiB);  // 25 MB were written; a dead reader would keep them all
+  // 25 MB were written, and the slot of the dead reader would have kept them all.
+  CHECK(file_size(disk) < 8 * kMiB);
 }
 
 }  // namespace gantry::store

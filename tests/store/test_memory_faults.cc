@@ -1,11 +1,11 @@
-// The memory twin's planned faults: what the simulator leans on.
+// The planned faults of MemoryStore, on which the simulator relies.
 #include <doctest/doctest.h>
 
 #include "store_fixture.h"
 
 namespace gantry::store {
 
-TEST_CASE("a crash before the commit leaves nothing, one after it everything") {
+TEST_CASE("a crash before the commit loses the whole batch, and one after it keeps all of it") {
   for (CrashPoint point : {CrashPoint::before_commit, CrashPoint::after_commit}) {
     MemoryStore store;
     require_ok(store.append(events_after(EventSeq{0}, 2)));
@@ -24,7 +24,7 @@ TEST_CASE("a crash before the commit leaves nothing, one after it everything") {
   }
 }
 
-TEST_CASE("a crash in a fold leaves records and applied together") {
+TEST_CASE("after a crash in a fold, its records and `applied` are both there or both missing") {
   for (CrashPoint point : {CrashPoint::before_commit, CrashPoint::after_commit}) {
     MemoryStore store;
     require_ok(store.append(events_after(EventSeq{0}, 4)));
@@ -60,16 +60,16 @@ TEST_CASE("a full simulated disk refuses, and works again once there is space") 
   Result<void> result;
   while ((result = store.append(events_after(last, 1))).has_value()) last = store.stats().last;
   CHECK(result.error().code == ErrorCode::out_of_space);
-  CHECK(last == EventSeq{13});  // 72 octets each
+  CHECK(last == EventSeq{13});  // Each event takes 72 bytes.
   store.restart();
   CHECK(store.append(events_after(last, 1)).error().code == ErrorCode::out_of_space);
   store.restart();
-  require_ok(store.fold(fold_to(last)));  // gives its space back
+  require_ok(store.fold(fold_to(last)));  // Folding frees the space of the events.
   require_ok(store.append(events_after(last, 13)));
   CHECK(load_image(store).events.size() == 13);
 }
 
-TEST_CASE("space is counted exactly: when all is deleted, none is used") {
+TEST_CASE("space is counted exactly, so after all is deleted none is in use") {
   MemoryStore store;
   AppendBatch batch = events_after(EventSeq{0}, 5);
   batch.specs = {{JobId{1}, "one"}, {JobId{2}, "two"}};
@@ -88,7 +88,7 @@ TEST_CASE("space is counted exactly: when all is deleted, none is used") {
   CHECK(store.stats().used_bytes == 0);
 }
 
-TEST_CASE("with keep_everything, what was folded away can be replayed") {
+TEST_CASE("with keep_everything, folded events and deleted specs can still be read") {
   MemoryStore store({.keep_everything = true});
   AppendBatch batch = events_after(EventSeq{0}, 5);
   batch.specs = {{JobId{1}, "one"}};

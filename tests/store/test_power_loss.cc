@@ -1,8 +1,9 @@
-// Power loss: a writer's calls are recorded, and the disk is put together as it may be after the
-// power went at any of them. What was synced is there; of what was not, any sector may be or not.
-// Every such disk must open, hold all that was acknowledged before, and have no torn batch.
+// Power loss. The calls of a writer are recorded. For a power loss at any of them, the test builds
+// a disk as it may be afterwards: everything that was synced is there, and of the rest each sector
+// may be there or not. Every such disk must open, hold everything that was acknowledged before, and
+// have no torn batch.
 //
-// The same with the syncs ignored must find fault, or the test sees nothing.
+// If the test ignores the syncs, it must find faults. This shows that it can see them.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -47,7 +48,7 @@ std::vector<Op> read_recording(const std::string& path) {
   return ops;
 }
 
-// Runs power_writer under the recorder; the state as it was before, and the recording.
+// Runs power_writer on `directory` under the recorder, which writes to `recording`.
 void record_run(const std::string& directory, const std::string& recording, int turns) {
   std::vector<std::string> words{GANTRY_POWER_WRITER, directory, "1", fmt::format("{}", turns)};
   std::vector<char*> argv;
@@ -72,7 +73,7 @@ void write_at(Bytes& disk, std::uint64_t offset, std::string_view data) {
   std::copy(data.begin(), data.end(), disk.begin() + static_cast<std::ptrdiff_t>(offset));
 }
 
-// The disk, as the calls go by.
+// The disk while the recorded calls are played back.
 class Disk {
  public:
   Disk(Bytes durable, bool honest) : durable_(std::move(durable)), honest_(honest) {}
@@ -86,11 +87,14 @@ class Disk {
     pending_.clear();
   }
 
-  // Power goes during `last`: of it and all that is not synced, some sectors are there.
+  // The power fails during `last`. Of this write and of all writes not yet synced, only some
+  // sectors get to the disk.
   template <class Random>
   Bytes lose_power(const Op& last, Random& random) const {
     Bytes disk = durable_;
-    std::uint64_t odds = random() % 5;  // of 4: none, few, half, most, all
+    // A sector is kept with a chance of `odds` in 4: never, seldom, half of the time, mostly, or
+    // always.
+    std::uint64_t odds = random() % 5;
     auto keep_some = [&](const Op& write) {
       for (std::size_t at = 0; at < write.data.size();) {
         std::size_t part =
@@ -114,7 +118,8 @@ class Disk {
   std::uint64_t acked_ = 0;
 };
 
-// What a controller that starts on this disk would find wrong; in a child, for it may crash.
+// Opens a store on this disk and says what is wrong with it. This runs in a child because it may
+// crash.
 std::string judge(const std::string& directory, const Bytes& disk, std::uint64_t acked) {
   std::ofstream(directory + "/data.mdb", std::ios::binary | std::ios::trunc) << disk;
   std::filesystem::remove(directory + "/lock.mdb");
@@ -137,7 +142,7 @@ struct Run {
   std::vector<Op> ops;
 };
 
-// Disks found wrong, of how many.
+// The result is the number of disks found wrong and the number of disks judged.
 std::pair<int, int> lose_power_everywhere(const Run& run, bool honest, std::uint64_t one_in) {
   TempDirectory directory;
   std::mt19937_64 random(512);
@@ -158,7 +163,7 @@ std::pair<int, int> lose_power_everywhere(const Run& run, bool honest, std::uint
 
 }  // namespace
 
-TEST_CASE("no power loss takes what was acknowledged") {
+TEST_CASE("no power loss takes away what was acknowledged") {
   TempDirectory directory;
   std::string state = directory.path() + "/state";
   LmdbOptions options;
@@ -173,7 +178,7 @@ TEST_CASE("no power loss takes what was acknowledged") {
   };
   CHECK(count(RecordedOp::ack) == 300);
   CHECK(count(RecordedOp::sync) >= 300);
-  CHECK(count(RecordedOp::synced_write) >= 300);  // LMDB's meta pages
+  CHECK(count(RecordedOp::synced_write) >= 300);  // LMDB writes its meta pages this way.
 
   auto [wrong, judged] = lose_power_everywhere(run, true, 4);
   CHECK(wrong == 0);

@@ -1,5 +1,6 @@
-// A writer whose traces can be judged later, by a process that knows only what was acknowledged:
-// every event says which batch it is part of and where, every fold records what it folded to.
+// A writer whose store can be judged later by a process that knows only the last acknowledged
+// event. Every event holds the bounds of its batch, and every fold records the event that it folded
+// to.
 #pragma once
 
 #include <fmt/core.h>
@@ -16,14 +17,14 @@ namespace gantry::store {
 
 class Workload {
  public:
-  // Continues whatever the store holds; folds one turn in so many, at random.
+  // Continues after the events that the store holds. On average, one turn in `fold_one_in` folds.
   Workload(Store& store, std::uint64_t seed, std::uint64_t fold_one_in = 8)
       : store_(store),
         random_(seed),
         fold_one_in_(fold_one_in),
         next_job_(store.stats().last.value() + 1) {}
 
-  // One turn: an append of 1 to 100 events, now and then a fold and upkeep.
+  // One turn appends 1 to 100 events, and sometimes folds and trims.
   Result<void> turn() {
     AppendBatch batch;
     std::uint64_t first = store_.stats().last.value() + 1;
@@ -50,7 +51,8 @@ class Workload {
     return data;
   }
 
-  // What is wrong with a store of which the events up to `acked` were acknowledged; "" if nothing.
+  // Says what is wrong with the store if all events up to `acked` were acknowledged, or "" if
+  // nothing is.
   static std::string judge(const Store& store, std::uint64_t acked) {
     Stats stats = store.stats();
     if (stats.last.value() < acked)
@@ -99,7 +101,8 @@ class Workload {
  private:
   static constexpr std::size_t kRecords = 40;
 
-  // To the end of some batch, so that the journal's rest starts with a whole one.
+  // Folds to the last event, which ends a batch, so that the rest of the journal starts with a
+  // whole batch.
   FoldBatch fold() {
     FoldBatch fold;
     fold.applied = store_.stats().last;
@@ -117,7 +120,8 @@ class Workload {
     return fold;
   }
 
-  // One entry for each fold, found by time and through the index alike, the newest of the last.
+  // The history must have the same number of entries by time and by index, and the newest one must
+  // come from the last fold.
   static std::string history_is_whole(const Store& store, const Stats& stats) {
     HistoryScan scan;
     scan.limit = 100;

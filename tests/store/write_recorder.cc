@@ -1,6 +1,7 @@
-// Loaded before libc (LD_PRELOAD): records every write and sync of files called data.mdb, and what
-// is written to descriptor kAckFd, in order, to the file named by GANTRY_RECORD. The calls go on to
-// the system as they are. See test_power_loss.cc, which replays prefixes of the recording.
+// A library that is loaded before libc (LD_PRELOAD). It records every write and sync of files
+// called data.mdb, and everything that is written to the descriptor kAckFd, in order. The recording
+// goes to the file that GANTRY_RECORD names. The calls still go to the system unchanged.
+// test_power_loss.cc replays prefixes of the recording.
 #include "write_recorder.h"
 
 #include <dlfcn.h>
@@ -19,7 +20,7 @@ using gantry::store::kAckFd;
 using gantry::store::Recorded;
 using gantry::store::RecordedOp;
 
-int log_fd = -2;  // -2: not opened yet
+int log_fd = -2;  // -2: the log is not opened yet
 
 void put(const void* data, std::size_t size) {
   if (::syscall(SYS_write, log_fd, data, size) != static_cast<long>(size)) ::abort();
@@ -79,7 +80,7 @@ void record_vector(int fd, const iovec* parts, int count, off_t offset) {
 
 }  // namespace
 
-// A write is recorded before it is made, a sync after it came back.
+// A write is recorded before it is made, and a sync after it has returned.
 extern "C" {
 
 ssize_t write(int fd, const void* data, size_t size) {

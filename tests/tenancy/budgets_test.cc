@@ -1,4 +1,4 @@
-// Budgets as documents: what is read, and the words in which mistakes are refused.
+// Budgets as documents: the test checks what is read, and the words in which mistakes are refused.
 #include "tests/tenancy/sample.h"
 
 #include "config/tenancy/load.h"
@@ -24,7 +24,7 @@ std::string refusal_of(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a budget is read as it is written, and written as it is read") {
+TEST_CASE("a budget document is read in full, and the same budget comes back after writing") {
   const auto documents =
       read_all(kAround +
                budget("tenant: fraud\nproject: retraining\nuser: alice\namount: 12500.50\n"
@@ -45,7 +45,7 @@ TEST_CASE("a budget is read as it is written, and written as it is read") {
   CHECK(read_all(to_text(documents)) == documents);
 }
 
-TEST_CASE("mistakes in a budget are refused with their place") {
+TEST_CASE("mistakes in a budget are refused, and the message says where they are") {
   const auto refused = [](const std::string& rest, const std::string& words) {
     const std::string said = refusal_of(kAround + budget(rest));
     CHECK_MESSAGE(said.find(words) != std::string::npos, said);

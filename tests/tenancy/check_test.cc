@@ -1,4 +1,5 @@
-// What documents must be together, and what is only worth a warning.
+// The rules between documents: a set that breaks one is refused, and some oddities only give a
+// warning.
 #include "tests/tenancy/sample.h"
 
 #include "config/tenancy/capacity.h"
@@ -29,7 +30,7 @@ std::vector<proto::NodesAlike> nodes(const std::string& hosts, std::int64_t gpus
 
 }  // namespace
 
-TEST_CASE("references exist") {
+TEST_CASE("each name that a document refers to must exist") {
   CHECK(checked(doc("Tenant", "a", "cohort: ml\n") + doc("Cohort", "mlp")) ==
         "Tenant a: cohort: there is no Cohort `ml`; did you mean `mlp`?");
   CHECK(checked(doc("Tenant", "a", "tier: gold\n")) == "Tenant a: tier: there is no Tier `gold`");
@@ -51,7 +52,7 @@ TEST_CASE("references exist") {
         "Tier t: default_class: there is no PriorityClass `x`");
 }
 
-TEST_CASE("cohorts are a tree, not too deep") {
+TEST_CASE("cohorts must form a tree of limited depth") {
   CHECK(checked(doc("Cohort", "a", "parent: b\n") + doc("Cohort", "b", "parent: a\n")) ==
         "Cohort a: parent: goes in a circle: a -> b -> a");
   CHECK(checked(doc("Cohort", "a", "parent: b\n") + doc("Cohort", "b", "parent: b\n")) ==
@@ -65,7 +66,8 @@ TEST_CASE("cohorts are a tree, not too deep") {
 
 TEST_CASE("exactly one class is the default") {
   const std::string fast = doc("PriorityClass", "fast", "value: 9\ndefault: true\n");
-  CHECK(checked(doc("PriorityClass", "slow")) == "good");  // the built-in `normal` still is
+  // The built-in class `normal` is still the default.
+  CHECK(checked(doc("PriorityClass", "slow")) == "good");
   CHECK(checked(fast + doc("PriorityClass", "slow", "default: true\n")) ==
         "PriorityClass slow: default: `fast` is the default already; one class can be");
   CHECK(checked(doc("PriorityClass", "normal", "value: 400\n")) ==
@@ -74,7 +76,7 @@ TEST_CASE("exactly one class is the default") {
   CHECK(checked(fast + doc("PriorityClass", "normal", "value: 400\n")) == "good");
 }
 
-TEST_CASE("quota, names and people") {
+TEST_CASE("quota, names and the people in a document are checked") {
   CHECK(checked(doc("Tenant", "a", "quota: {gpu: {nominal: 8, lend: 9}}\n")) ==
         "Tenant a: quota.gpu: `lend` is more than nominal, and only what is owned can be lent");
   CHECK(checked(doc("Tenant", "a", "default_class: normal\nallowed_classes: [best-effort]\n")) ==
@@ -82,7 +84,7 @@ TEST_CASE("quota, names and people") {
   CHECK(checked(doc("Tenant", "a", "defaults: {time: 2h}\nlimits: {time: 1h}\n")) ==
         "Tenant a: defaults.time: is longer than limits.time");
   CHECK(checked(doc("Tenant", "a") + doc("Tenant", "a")) == "Tenant a: name: is there twice");
-  // As another program may send it.
+  // Another program may send documents that no file could have, so they are checked too.
   Tenant t;
   t.name = "a";
   t.grants.push_back({Role::user, "x", "y"});
@@ -98,7 +100,7 @@ TEST_CASE("quota, names and people") {
   CHECK(check_documents(documents).error().message.starts_with("Tenant a b: name: \"a b\" is not"));
 }
 
-TEST_CASE("what a tenant's admin may change has limits") {
+TEST_CASE("a tenant has limited numbers of grants, projects, users and classes") {
   const auto said = [](const Tenant& t) {
     const std::vector<Document> documents{t};
     const auto done = check_documents(documents);
@@ -139,7 +141,7 @@ TEST_CASE("what a tenant's admin may change has limits") {
   CHECK(said(t) == "Tenant a: classes: has 101 classes; a tenant may have 100");
 }
 
-TEST_CASE("nodes have one owner, domains nest") {
+TEST_CASE("a node has only one owning tenant, and the domains of a topology nest") {
   CHECK(checked(doc("Tenant", "a") + doc("Tenant", "b") +
                 doc("NodePool", "p", "nodes: n[1-4]\ntenant: a\n") +
                 doc("NodePool", "q", "nodes: n[4-8]\ntenant: b\n")) ==
@@ -159,7 +161,7 @@ TEST_CASE("nodes have one owner, domains nest") {
         "Topology t: there is another Topology; a cluster has one");
 }
 
-TEST_CASE("warnings: guarantees beyond the cluster, nobody to borrow from, nobody to use it") {
+TEST_CASE("warnings name excess guarantees, useless borrowing and tenants without users") {
   const auto documents = read_all(
       doc("Tenant", "a", "quota: {gpu: {nominal: 30, borrow: 4}}\nroles: {user: {users: [x]}}\n") +
       doc("Tenant", "b", "tier: t\n") +
@@ -180,7 +182,7 @@ TEST_CASE("warnings: guarantees beyond the cluster, nobody to borrow from, nobod
             "NodePool p: no node of the cluster is in it"});
 }
 
-TEST_CASE("a node's flavor is the one with the most conditions") {
+TEST_CASE("a node belongs to the matching flavor that has the most conditions") {
   const auto documents = read_all(doc("Flavor", "any") + doc("Flavor", "gpu", "gpu_model: a100\n") +
                                   doc("Flavor", "special", "gpu_model: a100\nnode_pool: p\n") +
                                   doc("NodePool", "p", "nodes: n[1-2]\n"));

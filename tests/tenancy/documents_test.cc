@@ -1,5 +1,5 @@
-// The native kinds: what is read, the words in which mistakes are refused, and that what is written
-// is read again as the same.
+// The documents in Gantry's own form: the test checks what is read, the words in which mistakes are
+// refused, and that written documents are read again as the same.
 #include "tests/tenancy/sample.h"
 
 #include "config/tenancy/amounts.h"
@@ -117,7 +117,7 @@ std::string head(const std::string& rest) {
 
 }  // namespace
 
-TEST_CASE("a tenant is read as it is written") {
+TEST_CASE("every field of a tenant document is read") {
   const auto documents = read_all(kFraud);
   REQUIRE(documents.size() == 1);
   const Tenant& t = std::get<Tenant>(documents[0]);
@@ -144,7 +144,7 @@ TEST_CASE("a tenant is read as it is written") {
   CHECK(t.labels.at("on-call") == "null");
 }
 
-TEST_CASE("the cluster's kinds are read") {
+TEST_CASE("the documents that describe the cluster are read") {
   const auto documents = read_all(kCluster);
   REQUIRE(documents.size() == 6);
   const auto& c = std::get<PriorityClass>(documents[2]);
@@ -160,10 +160,10 @@ TEST_CASE("the cluster's kinds are read") {
   CHECK(t.domains[2] == TopologyDomain{"rack", "r1", "n[01-20]"});
 }
 
-TEST_CASE("what is written is read again as the same") {
+TEST_CASE("written documents are read again as the same, with any text in them") {
   auto documents = read_all(kFraud + "---\n" + kCluster);
   CHECK(read_all(to_text(documents)) == documents);
-  // Odd texts, as a person or another program may have set them.
+  // These texts need care in YAML. A person or another program may have set them.
   Tenant& t = std::get<Tenant>(documents[0]);
   for (const std::string text :
        {"- a list?", "yes", "~", "null", "a: b", "a #b", "tab\tand\nline", "\"quoted\\\"", "'q'",
@@ -175,7 +175,7 @@ TEST_CASE("what is written is read again as the same") {
   }
 }
 
-TEST_CASE("mistakes are refused with place, path and what is allowed") {
+TEST_CASE("mistakes are refused with the place, the field, and what is allowed there") {
   CHECK(error_of(head("cohrt: x\n")) == "t.yaml:4:1: unknown key `cohrt`; did you mean `cohort`?");
   CHECK(error_of(head("quota:\n  gppu: 4\n")) ==
         "t.yaml:5:3: quota: unknown key `gppu`; quota is of gpu, cpu, memory and scratch; did you "
@@ -226,7 +226,7 @@ TEST_CASE("mistakes are refused with place, path and what is allowed") {
   CHECK(error_of("kind: {\n").starts_with("t.yaml:2:1: not valid YAML"));
 }
 
-TEST_CASE("anchors and merge keys are worked in; a key of its own wins") {
+TEST_CASE("anchors and merge keys are resolved, and a key of the mapping itself wins") {
   const auto documents = read_all(R"(
 apiVersion: gantry/v1
 kind: Tenant
@@ -240,7 +240,7 @@ quota:
   CHECK(t.quota[1] == QuotaLine{"", Resource::cpu, 8'000, 2'000, std::nullopt});
 }
 
-TEST_CASE("amounts") {
+TEST_CASE("amounts are read and written in every unit") {
   CHECK(parse_amount(Resource::cpu, "0.5") == 500);
   CHECK(parse_amount(Resource::cpu, "500m") == 500);
   CHECK(parse_amount(Resource::memory, "800Gi") == 800 * kGib);
@@ -257,7 +257,8 @@ TEST_CASE("amounts") {
   CHECK(parse_quantity("2Ki") == Thousandths{2'048'000});
   CHECK(parse_quantity("1e3") == Thousandths{1'000'000});
   CHECK(parse_quantity("12E-1") == Thousandths{1'200});
-  CHECK(parse_quantity("100n") == Thousandths{1});  // rounded up, as Kubernetes does
+  // Such an amount is rounded up, as Kubernetes does.
+  CHECK(parse_quantity("100n") == Thousandths{1});
   CHECK(amount_of_quantity(Resource::memory, "100M") == 100'000'000);
   CHECK(amount_of_quantity(Resource::memory, "1.5Gi") == 3 * kGib / 2);
   CHECK_FALSE(amount_of_quantity(Resource::gpu, "500m"));
@@ -266,7 +267,7 @@ TEST_CASE("amounts") {
   CHECK_FALSE(parse_part("12")->has_value());
 }
 
-TEST_CASE("parts of the cluster become amounts, rounded down and said so") {
+TEST_CASE("shares of the cluster become amounts, and a note says where they were rounded down") {
   auto read = try_read(head("cohort: c\nquota: {gpu: {nominal: 10%, burst: 50%}, cpu: 25%}\n"));
   REQUIRE(read);
   std::vector<std::string> notes;
@@ -292,7 +293,7 @@ TEST_CASE("parts of the cluster become amounts, rounded down and said so") {
         "t.yaml:4:18: quota.scratch: the cluster has no scratch");
 }
 
-TEST_CASE("what changes is said in the names of the file") {
+TEST_CASE("changes between two sets are named by the fields of the file") {
   const auto before = read_all(kFraud);
   auto after = before;
   Tenant& t = std::get<Tenant>(after[0]);
@@ -322,7 +323,7 @@ TEST_CASE("what changes is said in the names of the file") {
   CHECK(gone[1].action == proto::ChangeAction::removed);
 }
 
-TEST_CASE("a set with changes: replaced, added, removed, in order") {
+TEST_CASE("a set with changes has replaced, added and removed documents, sorted") {
   const auto base = read_all(kFraud + "---\n" + kCluster);
   Tenant a;
   a.name = "a";

@@ -1,4 +1,5 @@
-// The examples in docs/ are good, and the reference page is what the tables say.
+// The examples in docs/ load without warnings, and the reference page agrees with the tables in the
+// code.
 #include "tests/tenancy/sample.h"
 
 #include <algorithm>
@@ -48,7 +49,7 @@ std::int64_t owned(const std::vector<Document>& documents, Resource resource) {
 
 }  // namespace
 
-TEST_CASE("fifteen teams on 640 GPUs: loads, fits, and gives no warning") {
+TEST_CASE("the example of fifteen teams on 640 GPUs loads, fits, and gives no warning") {
   const auto nodes = nodes_of(kExamples + "fifteen/gantry.yaml");
   LoadOptions options;
   options.nodes = &nodes;
@@ -67,7 +68,7 @@ TEST_CASE("fifteen teams on 640 GPUs: loads, fits, and gives no warning") {
   CHECK(read_all(to_text(documents)) == documents);
 }
 
-TEST_CASE("three teams on 24 GPUs") {
+TEST_CASE("the example of three teams on 24 GPUs loads, fits, and gives no warning") {
   const auto nodes = nodes_of(kExamples + "three-teams/gantry.yaml");
   LoadOptions options;
   options.nodes = &nodes;
@@ -81,7 +82,7 @@ TEST_CASE("three teams on 24 GPUs") {
   CHECK(alpha.classes[0] == TenantClass{"critical", 500'000});
 }
 
-TEST_CASE("the reference page is up to date") {
+TEST_CASE("the reference page of document kinds is up to date") {
   const std::string path = GANTRY_SOURCE_DIR "/docs/tenancy-kinds.md";
   if (std::getenv("GANTRY_UPDATE_GOLDEN") != nullptr)
     std::ofstream(path, std::ios::binary) << kinds_page();

@@ -1,5 +1,6 @@
-// Manifests of Kubernetes and Kueue as platform teams write them: what becomes of them, and what is
-// said about the rest, against the files in golden/ (GANTRY_UPDATE_GOLDEN=1 writes them anew).
+// Manifests of Kubernetes and Kueue, as platform teams write them. The test compares the documents
+// that they become, and the notes about everything else, with the files in golden/.
+// GANTRY_UPDATE_GOLDEN=1 writes these files anew.
 #include "tests/tenancy/sample.h"
 
 #include <unistd.h>
@@ -45,7 +46,8 @@ std::string shown(const Loaded& loaded) {
 }
 
 Loaded load(const std::string& name, const LoadOptions& options) {
-  // Read by its name alone, so that no path of this machine is in the notes.
+  // The text is loaded under its bare file name, so that no path of this machine gets into the
+  // notes.
   auto loaded = load_text(slurp(kFolder + "manifests/" + name), name, options);
   REQUIRE_MESSAGE(loaded, loaded.error().message);
   return std::move(*loaded);
@@ -69,7 +71,7 @@ const std::string kProduction = "apiVersion: gantry/v1\nkind: Tier\nname: produc
 
 }  // namespace
 
-TEST_CASE("manifests of platform teams") {
+TEST_CASE("manifests of platform teams become the documents and notes of the golden files") {
   const auto known = read_all(kProduction);
   LoadOptions options;
   options.known = known;
@@ -78,9 +80,9 @@ TEST_CASE("manifests of platform teams") {
     check_golden(name, shown(load(name + ".yaml", options)));
 }
 
-// Whole folders as they lie in a platform team's repository: base layer, teams, v1beta2, a dump of
-// a cluster, a rendered chart with CRLF.
-TEST_CASE("a platform team's folder applies as it is, and says what it cannot honour") {
+// The files look as they do in a platform team's repository: a base layer, the teams, objects of
+// v1beta2, a dump of a cluster, and a rendered chart with CRLF line ends.
+TEST_CASE("a platform team's folder applies as it is, and the notes say what is not honoured") {
   std::vector<std::string> paths;
   for (const auto& file : std::filesystem::directory_iterator(kFolder + "manifests/platform"))
     paths.push_back(file.path().filename().string());
@@ -96,7 +98,7 @@ TEST_CASE("a platform team's folder applies as it is, and says what it cannot ho
     const Loaded loaded = load("platform/" + path, options);
     all += "# ---- " + path + "\n" + shown(loaded) + "\n";
     known = with_changes(known, loaded.documents, loaded.removals);
-    // Applied again nothing changes.
+    // Applying the same file again changes nothing.
     options.known = known;
     const Loaded again = load("platform/" + path, options);
     CHECK(with_changes(known, again.documents, again.removals) == known);
@@ -104,7 +106,7 @@ TEST_CASE("a platform team's folder applies as it is, and says what it cannot ho
   check_golden("platform", all);
 }
 
-TEST_CASE("what is translated is accepted as our own, and unchanged when applied again") {
+TEST_CASE("translated manifests can be written, read, and applied again without a change") {
   for (const std::string name : {"teams.yaml", "kueue.yaml", "exported.yaml"}) {
     CAPTURE(name);
     const Loaded first = load(name, {});
@@ -116,7 +118,7 @@ TEST_CASE("what is translated is accepted as our own, and unchanged when applied
   }
 }
 
-TEST_CASE("a label of a GPU that names no model leaves documents that can be written and read") {
+TEST_CASE("a GPU label that names no model leaves documents that can be written and read") {
   const auto loaded = load_text(
       "apiVersion: kueue.x-k8s.io/v1beta1\nkind: ResourceFlavor\nmetadata: {name: f}\n"
       "spec: {nodeLabels: {nvidia.com/gpu.product: \"NVIDIA-x9\u00e9\"}}\n",
@@ -127,7 +129,7 @@ TEST_CASE("a label of a GPU that names no model leaves documents that can be wri
   CHECK(again->documents == loaded->documents);
 }
 
-TEST_CASE("an object stands for a part of a tenant: the rest stays as it is") {
+TEST_CASE("a manifest changes only its part of a tenant") {
   const auto known = read_all(
       "apiVersion: gantry/v1\nkind: Tenant\nname: a\nlabels: {x: y}\nprojects: {p: {shares: 3}}\n"
       "quota: {gpu: 8, scratch: 1Ti}\nroles: {user: {groups: [g]}}\n");
@@ -188,9 +190,9 @@ TEST_CASE("a malformed manifest is refused with file, line and field") {
             cluster_queue(group + "      - {name: cpu, nominalQuota: 4, lendingLimit: 5}\n")) ==
         "m.yaml:10:52: spec.resourceGroups[0].flavors[0].resources[0].lendingLimit: is more than "
         "nominalQuota, and only what is owned can be lent");
-  // Its flavor may be applied later.
+  // The flavor may be applied later, so its absence is no mistake.
   CHECK(load_error(cluster_queue(group + "      - {name: cpu, nominalQuota: 4}\n")) == "accepted");
-  // What is not honoured is read as strictly.
+  // Fields that are not honoured are checked as strictly as all others.
   CHECK(load_error(cluster_queue("  flavorFungibility: {whenCanBorow: Borrow}\n")) ==
         "m.yaml:5:23: spec.flavorFungibility: unknown field `whenCanBorow`; did you mean "
         "`whenCanBorrow`?");
@@ -213,7 +215,7 @@ TEST_CASE("a malformed manifest is refused with file, line and field") {
             .starts_with("m.yaml:3:"));
 }
 
-TEST_CASE("what is wrong between documents has the place of the one to blame") {
+TEST_CASE("a conflict between documents is reported at the document that causes it") {
   CHECK(load_error("apiVersion: gantry/v1\nkind: Tenant\nname: a\ncohort: ml\n") ==
         "m.yaml:4:9: Tenant a: cohort: there is no Cohort `ml`");
   CHECK(load_error("apiVersion: gantry/v1\nkind: Tenant\nname: a\nquota:\n  cpu: 4\n  gpu: "
@@ -228,7 +230,7 @@ TEST_CASE("what is wrong between documents has the place of the one to blame") {
         "cluster is");
   CHECK(load_error("apiVersion: gantry/v2\nkind: Tenant\nname: a\n") ==
         "m.yaml:1:13: apiVersion: \"gantry/v2\" is not known; use gantry/v1");
-  // What is removed is missed by what stays.
+  // If a document is removed that a remaining one needs, the remaining one is named.
   const auto known = read_all(
       "apiVersion: gantry/v1\nkind: Cohort\nname: c\n---\napiVersion: gantry/v1\nkind: Tenant\n"
       "name: a\ncohort: c\n");
@@ -239,8 +241,8 @@ TEST_CASE("what is wrong between documents has the place of the one to blame") {
   CHECK(load_error("# nothing\n", options) == "Tenant a: cohort: there is no Cohort `c`");
 }
 
-TEST_CASE("who does not see every document may still change their own") {
-  const auto known = read_all(  // the tenant that owns the pool is not for them to see
+TEST_CASE("a user who does not see every document may still change their own") {
+  const auto known = read_all(  // This user may not see the tenant that owns the pool.
       "apiVersion: gantry/v1\nkind: NodePool\nname: p\nnodes: n1\ntenant: other\n");
   LoadOptions options;
   options.known = known;
@@ -249,7 +251,7 @@ TEST_CASE("who does not see every document may still change their own") {
         "m.yaml:4:7: Tenant a: tier: there is no Tier `x`");
 }
 
-TEST_CASE("folders are read whole, in order, and only documents in them") {
+TEST_CASE("folders are read in full, hidden folders and other files are passed over") {
   namespace fs = std::filesystem;
   const fs::path folder =
       fs::temp_directory_path() / ("gantry-tenants-" + std::to_string(::getpid()));
@@ -277,7 +279,7 @@ TEST_CASE("folders are read whole, in order, and only documents in them") {
 
 namespace {
 
-// What is there after these objects were applied one after the other.
+// The documents that exist after some objects were applied one after the other.
 struct ObjectApplies {
   std::vector<Document> documents;
 
@@ -324,13 +326,13 @@ std::string roles_of(const ObjectApplies& applied, Role role) {
 
 }  // namespace
 
-TEST_CASE("an apply changes what its documents own, and nothing else") {
+TEST_CASE("an apply changes only what its own objects gave") {
   ObjectApplies a;
   CHECK(a.apply(kNamespace) == "");
   CHECK(a.apply(binding("one", "admin", {"alice"})) == "");
   CHECK(a.apply(binding("two", "admin", {"bob"})) == "");
   CHECK(roles_of(a, Role::tenant_admin) == "alice,bob");
-  // Somebody gives a role by hand: no object owns it.
+  // A role is given by hand here, so no object owns it.
   for (Document& d : a.documents)
     if (auto* t = std::get_if<Tenant>(&d)) t->grants.push_back({Role::user, "dave", ""});
   CHECK(a.apply(binding("two", "admin", {"carol"})) == "");
@@ -339,13 +341,13 @@ TEST_CASE("an apply changes what its documents own, and nothing else") {
   CHECK(a.apply(binding("one", "edit", {"alice"})) == "");
   CHECK(roles_of(a, Role::tenant_admin) == "carol");
   CHECK(roles_of(a, Role::user) == "alice,dave");
-  // The namespace again changes nothing of that.
+  // Applying the namespace again changes none of this.
   const std::string before = a.tenants();
   CHECK(a.apply(kNamespace) == "");
   CHECK(a.tenants() == before);
 }
 
-TEST_CASE("a class is allowed to a namespace whichever was applied first") {
+TEST_CASE("a class is allowed to a namespace, whichever of the two was applied first") {
   ObjectApplies first, after, together;
   CHECK(first.apply(kUrgent) == "");
   CHECK(first.apply(kNamespace) == "");
@@ -357,7 +359,7 @@ TEST_CASE("a class is allowed to a namespace whichever was applied first") {
   CHECK(together.tenants() == first.tenants());
 }
 
-TEST_CASE("objects in any order, one by one, come to the same tenants") {
+TEST_CASE("objects applied one by one in any order give the same tenants") {
   std::string text;
   for (const std::string name : {"teams", "kueue"})
     text += slurp(kFolder + "manifests/" + name + ".yaml") + "\n---\n";
@@ -388,7 +390,7 @@ TEST_CASE("objects in any order, one by one, come to the same tenants") {
   }
 }
 
-TEST_CASE("labels without effect are named") {
+TEST_CASE("the notes name labels that have no effect") {
   const auto loaded = load_text(
       "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: a\n  labels:\n"
       "    pod-security.kubernetes.io/enforce: restricted\n    team: x\n",
@@ -399,7 +401,7 @@ TEST_CASE("labels without effect are named") {
         std::string::npos);
 }
 
-TEST_CASE("a maximum of 0 is named, as it forbids nothing here") {
+TEST_CASE("the notes name a maximum of 0, which is not honoured") {
   const auto loaded = load_text(
       "apiVersion: v1\nkind: LimitRange\nmetadata: {name: l, namespace: a}\nspec:\n  limits:\n"
       "  - {type: Container, max: {nvidia.com/gpu: \"0\", cpu: \"4\"}}\n",

@@ -1,5 +1,5 @@
-// Manifests and documents with random damage: nothing breaks, what is refused has a place, and what
-// is accepted can be written and read again as the same.
+// Manifests and documents with random damage: nothing may break. A refusal has to name the place,
+// and accepted documents can be written and read again as the same.
 #include "tests/tenancy/sample.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ std::string slurp(const std::filesystem::path& path) {
   return text.str();
 }
 
-// Each is complete in itself.
+// Each of these texts is valid on its own.
 std::vector<std::string> originals() {
   const std::string root = GANTRY_SOURCE_DIR;
   std::vector<std::string> out{slurp(root + "/docs/examples/tenants/three-teams/tenants.yaml")};
@@ -78,7 +78,7 @@ std::string damaged(const std::vector<std::string>& texts, Random& random) {
 
 }  // namespace
 
-TEST_CASE("damaged files are refused with a place, or are good") {
+TEST_CASE("a damaged file is refused with a place, or its documents can be written and read") {
   const auto texts = originals();
   const int cases = std::getenv("GANTRY_LONG") == nullptr ? 1'500 : 20'000;
   std::vector<proto::NodesAlike> nodes(1);
@@ -105,6 +105,6 @@ TEST_CASE("damaged files are refused with a place, or are good") {
     REQUIRE_MESSAGE(again, again.error().message);
     REQUIRE(again->documents == loaded->documents);
   }
-  CHECK(accepted > cases / 20);  // the damage is not all there is
+  CHECK(accepted > cases / 20);  // Some damaged files are still accepted.
   CHECK(accepted < cases * 9 / 10);
 }

@@ -1,5 +1,5 @@
-// Price books: what is read, the words in which mistakes are refused, and what several say
-// together.
+// Price books: the test checks what is read, the words in which mistakes are refused, and the rules
+// between several books.
 #include "tests/tenancy/sample.h"
 
 #include "config/tenancy/load.h"
@@ -42,7 +42,7 @@ std::string refusal(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a price book is read as it is written, and written as it is read") {
+TEST_CASE("a price book is read in full, and the same book comes back after writing") {
   const auto documents = read_all(kOthers + "---" + kPrices);
   REQUIRE(documents.size() == 3);
   const auto& b = std::get<PriceBook>(documents[2]);
@@ -69,7 +69,7 @@ TEST_CASE("a price book is read as it is written, and written as it is read") {
   CHECK(read_all(to_text(documents)) == documents);
 }
 
-TEST_CASE("mistakes in a price book are refused with their place") {
+TEST_CASE("mistakes in a price book are refused, and the message says where they are") {
   const auto refused = [](const std::string& rest) { return refusal(book("b", rest)); };
   CHECK(refused("currency: EUR\ngpu: {a100: 2,50}\n").starts_with("p.yaml:5:"));
   CHECK(refused("currency: EUR\ngpu: {a100: -1}\n").find("is not an amount of money") !=
@@ -103,7 +103,7 @@ TEST_CASE("mistakes in a price book are refused with their place") {
   CHECK(refused("currency: EUR\nprice: 2\n").find("unknown key `price`") != std::string::npos);
 }
 
-TEST_CASE("several books have one currency, one set of time zones, and a date each") {
+TEST_CASE("several price books agree on currency and time zone, and start at different times") {
   const auto both = [](const std::string& a, const std::string& b) {
     return refusal(book("a", a) + "---\n" + book("b", b));
   };

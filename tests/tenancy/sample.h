@@ -1,4 +1,4 @@
-// Texts to documents, for tests.
+// Helpers that read documents from text, for the tests.
 #pragma once
 
 #include <doctest/doctest.h>

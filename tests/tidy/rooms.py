@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Rooms: which folders there are, what each may include, and how large its files and classes may be.
+"""Checks the rooms: which folders there are, what each may include, and how large its files and
+classes may be.
 
   rooms.py ROOT           prints what tidy.py would complain about
   rooms.py ROOT --write   writes the table of folders into docs/architecture.md
 
-rooms.txt is the one table: a line for each folder of the programs, "FOLDER | MAY INCLUDE | HOLDS".
-A folder may include itself and those named, and nothing else; "NAME = FOLDER..." defines a short
-word for several. The table has no circle, so neither has the code. owed.txt lists what still breaks a rule, line
-by line with how that ends; a line that is no longer needed is a complaint too, so it only shrinks.
+rooms.txt is the only table: a line for each folder of the programs, "FOLDER | MAY INCLUDE | HOLDS".
+A folder may include itself and the folders named there, and nothing else; "NAME = FOLDER..."
+defines a short name for several folders. The table has no cycle, so the code has none either.
+owed.txt lists the places that still break a rule, one a line, with how each will be mended. A line
+that is no longer needed is a complaint too.
 """
 
 import re
@@ -19,15 +21,17 @@ TABLE, OWED = "tests/tidy/rooms.txt", "tests/tidy/owed.txt"
 ARCHITECTURE = "docs/architecture.md"
 BEGIN, END = "<!-- made from tests/tidy/rooms.txt -->", "<!-- end of the table -->"
 
-FILES, README_LINES = 40, 40  # of a folder
+FILES, README_LINES = 40, 40  # per folder
 METHODS, MEMBERS = 20, 15     # public methods and data members of a class
 SMALL_CLASSES = ("ctld/core/", "ctld/sched/")
-RECORD_METHODS = 3            # a struct with no more is a record: as long as what it describes
-EXCEPTIONS = 3                # lines of owed.txt that say "stays: REASON", at most
+# A struct with at most this many methods is a record, which may have any number of members.
+RECORD_METHODS = 3
+EXCEPTIONS = 3  # at most this many lines of owed.txt may say "stays: REASON"
 
 
 class Rooms:
-    """The table: folder -> (set of folders that it may include, one line of what it holds)."""
+    """The table: folder -> (set of folders that it may include, one line that says what it
+    holds)."""
 
     def __init__(self, text):
         self.words, self.holds, self.named, self.wrong = {}, {}, {}, []
@@ -48,7 +52,8 @@ class Rooms:
         return {folder for name in names for folder in self.words.get(name, [name])}
 
     def circle(self):
-        """Folders that include each other by the table: [] or one such way, first = last."""
+        """Returns one cycle of folders that may include each other (first = last), or [] if there
+        is none."""
         done, way = set(), []
 
         def walk(room):
@@ -135,7 +140,7 @@ def check_readmes(rooms, root):
 
 
 def check_includes(rooms, files):
-    """(complaint, what owed.txt would say of it)"""
+    """Yields (complaint, the line of owed.txt that would excuse it)."""
     paths = {f.path for f in files}
     for file in files:
         room = folder_of(file.path)
@@ -153,7 +158,7 @@ def check_includes(rooms, files):
 
 
 class Type:
-    """A class or struct: what it is called, where it is, and what it has."""
+    """A class or struct: its name, its place, and its members."""
 
     def __init__(self, path, line, kind, name):
         self.path, self.line, self.kind, self.name = path, line, kind, name
@@ -161,7 +166,7 @@ class Type:
 
 
 def types(file):
-    """Of a header: the classes and structs defined in it, those inside of others too."""
+    """The classes and structs defined in a header, nested ones too."""
     code = "\n".join(file.code)
     head = re.compile(r"\b(class|struct)\s+(?:\[\[[^\]]*\]\]\s*)?(\w+)(?:\s+final)?"
                       r"(?:\s*:[^;{()]*)?\s*\{")
@@ -181,7 +186,7 @@ def types(file):
 
 
 def statements(code, start):
-    """What stands between the braces of a class, piece by piece, without bodies."""
+    """The text between the braces of a class, member by member, without function bodies."""
     depth, text, position = 1, "", start
     while position < len(code) and depth:
         char = code[position]
@@ -218,7 +223,7 @@ def count(found, statement, public):
 
 
 def check_types(files):
-    """(complaint, what owed.txt would say of it)"""
+    """Yields (complaint, the line of owed.txt that would excuse it)."""
     all_types = [t for f in files if f.is_cpp for t in types(f)]
     home = defaultdict(set)
     for found in all_types:

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""The house rules as a test: sizes, what each folder may include, banned calls, head comments.
+"""Checks the house rules: sizes, what each folder may include, banned calls, head comments.
 
-  tidy.py ROOT          checks the tree; prints "FILE:LINE: [rule] what" and exits 1 if there is any
+  tidy.py ROOT          checks the tree; prints "FILE:LINE: [rule] what", exits 1 if it found any
   tidy.py --self-test   checks the checker: each sample in samples.txt must break exactly its rules
 
-A line can be excused where the rule is wrong about it, with a reason, on it or on the line before:
+Where a rule does not apply to a line, a comment on it or on the line before excuses it, with a
+reason:
   // tidy-allow(RULE): REASON
 Rules are functions registered with @rule(NAME); the tables above them say what is allowed where.
 """
@@ -22,12 +23,12 @@ FOLDERS = PROGRAM_FOLDERS + ("tests", "bench", "docs", "cmake")
 
 # ---- tables ------------------------------------------------------------------------------------
 
-# Lines, at most. What is larger for now stands in owed.txt (see rooms.py).
+# The most lines that a file may have. Files that are still larger stand in owed.txt (see rooms.py).
 SIZE_LIMITS = {".cc": 500, ".h": 250, ".py": 500}
 FUNCTION_LINES = 70
 COLUMNS = 100
 
-# Top folder -> other top folders whose headers it may include.
+# For each top folder, the other top folders whose headers it may include.
 LAYERS = {
     "common": {"common"},
     "config": {"config", "common"},
@@ -36,7 +37,7 @@ LAYERS = {
     "cli": {"cli", "config", "common"},
 }
 
-# Deterministic folders: no clock, thread, disk or socket comes in by an include.
+# These folders are deterministic: they may not include a clock, a thread, a disk or a socket.
 PURE_FOLDERS = ("ctld/core/", "ctld/sched/", "noded/core/")
 PURE_BANNED_INCLUDES = re.compile(
     r"^(atomic|chrono|condition_variable|ctime|filesystem|fstream|future|iostream|mutex|random|"
@@ -45,7 +46,7 @@ PURE_BANNED_INCLUDES = re.compile(
     r"munge\.h|common/(net|loop|auth|log).*|ctld/(rpc|http|acct/.*io).*|"
     r"noded/(machine|runtime|image|shim|net).*)$")
 
-# Heavy headers, and the only places of the programs that may include them.
+# Headers that are slow to compile, and the only folders of the programs that may include each.
 HEAVY_HEADERS = {
     r"msgpack.*": ("common/codec/",),
     r"rapidjson/.*": ("common/codec/", "noded/runtime/", "noded/shim/", "noded/image/"),
@@ -59,7 +60,7 @@ HEAVY_HEADERS = {
     r"seccomp\.h": ("noded/runtime/",),
 }
 
-# Where the world is: only the folders of programs named here may read a clock or a random source.
+# Only these folders of the programs may read a clock or a random source.
 SHELL_FOLDERS = ("common/loop/", "common/net/", "common/auth/", "common/log", "cli/", "ctld/rpc/",
                  "ctld/store/", "ctld/http/", "noded/machine/", "noded/runtime/", "noded/image/",
                  "noded/shim/", "noded/net/", "noded/gpu/node/")
@@ -69,7 +70,8 @@ CLOCK_OR_RANDOM = re.compile(
     r"(?<![\w.>:])(?:std::|::)?(time\s*\((?!\))|"
     r"(rand|srand|random|getrandom)\s*\()")
 SLEEP = re.compile(r"\b(sleep_for|sleep_until|usleep|nanosleep)\b|(?<![\w.>])(?:::)?sleep\s*\(")
-# Commands may pause before they ask again; tests of real processes have no event to wait for.
+# Commands may pause before they ask again; tests of real processes may pause because no event tells
+# them when to look.
 SLEEPERS = ("cli/", "tests/e2e/", "tests/noded/", "tests/runtime/", "tests/attack/")
 BANNED_EVERYWHERE = {
     r"\busing\s+namespace\s+std\s*;": "write std:: where it is used",
@@ -96,7 +98,8 @@ class File:
 
     def __init__(self, path, text, has_header=False):
         self.path = path
-        self.has_header = has_header  # a .cc with a .h of the same name, which speaks for both
+        # True if a .cc has a .h of the same name, whose head comment then counts for both.
+        self.has_header = has_header
         self.text = text
         self.lines = text.splitlines()
         self.suffix = Path(path).suffix
@@ -105,7 +108,8 @@ class File:
 
     @property
     def code(self):
-        """The text with comments and the insides of literals blanked; lines stay where they are."""
+        """The text with comments and the contents of literals blanked; line numbers do not
+        change."""
         if self._code is None:
             self._code = blank_literals(self.text).splitlines()
         return self._code
@@ -134,7 +138,7 @@ def blank_literals(text):
 
 
 def source_files(root):
-    """Tracked and new files of a checkout; all files where there is no git."""
+    """Tracked and new files of a checkout; all files if there is no git repository."""
     if (root / ".git").exists():
         listed = subprocess.run(
             ["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others",
@@ -246,7 +250,7 @@ def clock_or_random(file):
     if not file.is_cpp or file.top not in PROGRAM_FOLDERS or file.path.startswith(SHELL_FOLDERS):
         return
     if file.path.count("/") == 1 and file.top in ("ctld", "noded"):
-        return  # the programs themselves are shells
+        return  # the main files of programs may do what a shell does
     for number, line in enumerate(file.code, 1):
         match = CLOCK_OR_RANDOM.search(line)
         if match:
@@ -303,7 +307,8 @@ def search(file, patterns):
 
 
 def functions(file):
-    """(first line, lines) of each outermost function body; a table inside of it does not count."""
+    """(first line, lines) of each outermost function body; lines of a table inside of it do not
+    count."""
     stack, head, line = [], "", 1  # of stack: kind, first line, lines of tables inside
     for char in "\n".join(file.code):
         if char == "\n":
@@ -328,7 +333,7 @@ def functions(file):
 
 
 def is_block(head):
-    """Do statements follow, rather than the values of an initialiser?"""
+    """True if statements follow, false if the values of an initialiser follow."""
     return bool(re.search(r"(\)|\b(else|do|try|const|noexcept|mutable))\s*(->[^;]*)?$", head))
 
 
@@ -350,7 +355,8 @@ def excused(file, name, number):
 
 
 def check_folders(files):
-    """Every folder of tests with a test has its CMakeLists.txt: else it would never run."""
+    """Every folder of tests that holds a test has a CMakeLists.txt, because without it the test
+    would never run."""
     paths = {f.path for f in files}
     folders = {"/".join(p.split("/")[:2]) for p in paths
                if p.startswith("tests/") and p.count("/") >= 2 and p.endswith(".cc")}
@@ -360,7 +366,7 @@ def check_folders(files):
 
 
 def check_documents(files, root):
-    """A file that a document names in backticks, from the top folder on, exists."""
+    """A path that a document names in backticks, from a top folder on, must exist."""
     for file in files:
         if file.suffix != ".md":
             continue
@@ -371,7 +377,7 @@ def check_documents(files, root):
 
 
 def check(root):
-    """(complaints, number of lines in owed.txt)"""
+    """Returns (complaints, number of lines in owed.txt)."""
     files = list(source_files(root))
     owed = rooms.Owed(rooms.read(root, rooms.OWED))
     complaints = list(check_folders(files)) + list(check_documents(files, root))
@@ -385,7 +391,8 @@ def check(root):
 
 
 def self_test():
-    """Samples: "== RULE... | title", then "-- PATH" and its text; "*N TEXT" stands for N lines."""
+    """Reads samples: "== RULE... | title", then "-- PATH" and its text; "*N TEXT" stands for N
+    equal lines."""
     failures = 0
     samples = (Path(__file__).parent / "samples.txt").read_text(encoding="utf-8")
     blocks = re.split(r"^== ", samples, flags=re.M)[1:]

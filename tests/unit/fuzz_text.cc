@@ -1,5 +1,6 @@
-// Every text form of common/ on any bytes: no crash, no endless loop, and what was read and written
-// back reads the same.
+// Fuzzes the readers of texts in common/: host lists, arrays, job ids, lengths, memory and times.
+// No bytes may crash them or make them loop for ever. A value that was read and written back must
+// read as the same value.
 #include <cstdlib>
 
 #include "common/proto/job_text.h"

@@ -1,4 +1,4 @@
-// Which GPUs each task of a step sees.
+// The tests check which GPUs each task of a step sees.
 #include <doctest/doctest.h>
 
 #include "common/job/gpu_bind.h"
@@ -7,7 +7,8 @@ using namespace gantry;
 
 namespace {
 
-// "0,1 2,3": of each task in turn, or what is wrong.
+// The result lists the GPUs of each task in turn, such as "0,1 2,3", or is the message of the
+// error.
 std::string seen(const std::string& how, std::size_t tasks, std::size_t gpus) {
   const auto bind = parse_gpu_bind(how);
   if (!bind) return bind.error().message;
@@ -28,15 +29,15 @@ TEST_CASE("tasks see the GPUs that --gpu-bind gives them") {
   CHECK(seen("none", 2, 3) == "0,1,2 0,1,2");
   CHECK(seen("per_task:1", 4, 4) == "0 1 2 3");
   CHECK(seen("per_task:2", 2, 4) == "0,1 2,3");
-  CHECK(seen("per_task:2", 2, 3) == "0,1 2,0");  // too few: they share
+  CHECK(seen("per_task:2", 2, 3) == "0,1 2,0");  // There are too few GPUs, so tasks share one.
   CHECK(seen("single:1", 3, 2) == "0 1 0");
   CHECK(seen("single:2", 5, 2) == "0 0 1 1 0");
   CHECK(seen("map_gpu:3,1*2,0", 5, 4) == "3 1 1 0 3");
   CHECK(seen("mask_gpu:0x3,C", 3, 4) == "0,1 2,3 0,1");
-  CHECK(seen("per_task:1", 2, 0) == " ");  // on a node without any
+  CHECK(seen("per_task:1", 2, 0) == " ");  // The node has no GPU.
 }
 
-TEST_CASE("what is not there, or not understood, is said") {
+TEST_CASE("a binding is refused if it is malformed or names a GPU that the job does not have") {
   CHECK(seen("map_gpu:2", 1, 2) == "a task is bound to GPU 2, and the job has 2 on the node");
   CHECK(seen("mask_gpu:0x8000000000000000", 1, 2) ==
         "a task is bound to GPU 63, and the job has 2 on the node");
@@ -50,7 +51,7 @@ TEST_CASE("what is not there, or not understood, is said") {
   }
 }
 
-TEST_CASE("a binding that came over the wire is one that could have been parsed") {
+TEST_CASE("a binding from the wire is refused if no text could have given it") {
   for (const char* how : {"none", "closest", "per_task:2", "single:3", "map_gpu:0,1*2"})
     CHECK(check_gpu_bind(parse_gpu_bind(how).value()));
   const auto why = [](const GpuBind& bind) {
@@ -67,7 +68,7 @@ TEST_CASE("a binding that came over the wire is one that could have been parsed"
   CHECK(why({Kind::map, 1, {1, 0}}) == "the binding of tasks to GPUs has a set without a GPU");
 }
 
-TEST_CASE("the closest GPUs are those of the least distance, all of them where nothing is known") {
+TEST_CASE("the closest GPUs have the least distance, and without distances all GPUs count") {
   const GpuBind bind = parse_gpu_bind("closest").value();
   using List = std::vector<std::size_t>;
   const auto near = [&](std::vector<std::uint32_t> distances) {
@@ -75,7 +76,8 @@ TEST_CASE("the closest GPUs are those of the least distance, all of them where n
   };
   CHECK(near({10, 10, 21, 21}) == List{0, 1});
   CHECK(near({21, 10, 21, 10}) == List{1, 3});
-  CHECK(near({21, 31, 31, 31}) == List{0});  // none of its own NUMA node: the nearest other one
+  // No GPU is on the NUMA node of the task, so the nearest GPU elsewhere is taken.
+  CHECK(near({21, 31, 31, 31}) == List{0});
   CHECK(near({255, 255, 255, 255}) == List{0, 1, 2, 3});
   CHECK(near({}) == List{0, 1, 2, 3});
   CHECK(gpus_of_task(bind, 3, 0, {}).value().empty());

@@ -1,4 +1,5 @@
-// Host lists: the forms that clients write and read, the limits, and the round trip.
+// Host lists: the tests check the forms that clients read and write, the limits, and that a written
+// list reads as the same names.
 #include <random>
 
 #include <doctest/doctest.h>
@@ -27,7 +28,7 @@ std::string refused(std::string_view text) {
 
 }  // namespace
 
-TEST_CASE("expanding names, ranges and several brackets") {
+TEST_CASE("names, ranges and several brackets are expanded") {
   CHECK(expanded("") == Names{});
   CHECK(expanded("x1") == Names{"x1"});
   CHECK(expanded("gpu[01-04,07],x1") == Names{"gpu01", "gpu02", "gpu03", "gpu04", "gpu07", "x1"});
@@ -38,7 +39,7 @@ TEST_CASE("expanding names, ranges and several brackets") {
   CHECK(expanded("b,a,b") == Names{"b", "a", "b"});
 }
 
-TEST_CASE("compressing keeps order and zeros, and uses one bracket a name") {
+TEST_CASE("compressing keeps the order and leading zeros, and uses one bracket for each name") {
   const auto compressed = [](Names names) { return compress_hostlist(names); };
   CHECK(compressed({}) == "");
   CHECK(compressed({"c1"}) == "c1");
@@ -53,7 +54,7 @@ TEST_CASE("compressing keeps order and zeros, and uses one bracket a name") {
   CHECK(compressed({"r1n1", "r1n2", "r2n1"}) == "r1n[1-2],r2n1");
 }
 
-TEST_CASE("what is wrong is named with its position") {
+TEST_CASE("a malformed host list is refused with the position of the mistake") {
   CHECK(refused("a[1-3") == "host list \"a[1-3\": the bracket is not closed at position 2");
   CHECK(refused("a b") == "host list \"a b\": unexpected ' ' at position 2");
   CHECK(refused("a,,b") == "host list \"a,,b\": a name is missing at position 3");
@@ -66,7 +67,7 @@ TEST_CASE("what is wrong is named with its position") {
   CHECK(refused(std::string(300, 'a')).find("longer than 253 bytes") != std::string::npos);
 }
 
-TEST_CASE("a list can not name more than kMaxHosts hosts") {
+TEST_CASE("a host list cannot name more than kMaxHosts hosts") {
   CHECK(expanded("n[1-65536]").size() == gantry::kMaxHosts);
   CHECK(expand_hostlist("n[1-65537]").error().code == gantry::ErrorCode::limit_exceeded);
   CHECK(expand_hostlist("n[0-999999999]").error().code == gantry::ErrorCode::limit_exceeded);
@@ -74,7 +75,7 @@ TEST_CASE("a list can not name more than kMaxHosts hosts") {
   CHECK(expand_hostlist("n[1-65536],x").error().code == gantry::ErrorCode::limit_exceeded);
 }
 
-TEST_CASE("expanding what was compressed gives the same names") {
+TEST_CASE("expanding a compressed list gives the same names") {
   std::mt19937 random(7);
   const std::vector<std::string> prefixes{"n", "gpu", "r1-", "x.y", "a12b"};
   for (int round = 0; round < 500; ++round) {
@@ -93,7 +94,7 @@ TEST_CASE("expanding what was compressed gives the same names") {
   }
 }
 
-TEST_CASE("counts per node are folded") {
+TEST_CASE("equal counts of neighbouring nodes are written once") {
   const auto folded = [](std::vector<std::uint32_t> counts) { return compress_counts(counts); };
   CHECK(folded({}) == "");
   CHECK(folded({4}) == "4");

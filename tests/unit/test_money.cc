@@ -1,4 +1,5 @@
-// Money: what people write, what is shown, and that a charge is rounded once however it was cut.
+// Money: the tests check how amounts are read and written, and that a charge is rounded only once,
+// even if it is booked in pieces.
 #include <doctest/doctest.h>
 
 #include <random>
@@ -21,7 +22,7 @@ TEST_CASE("money is read and written to the millionth") {
   CHECK(format_money(Money{}) == "0.00");
 }
 
-TEST_CASE("money with few places is rounded, halves away from zero") {
+TEST_CASE("money with few decimal places is rounded, and halves go away from zero") {
   CHECK(format_money(Money{1'234'550}, 4) == "1.2346");
   CHECK(format_money(Money{1'234'549}, 4) == "1.2345");
   CHECK(format_money(Money{-1'234'550}, 4) == "-1.2346");
@@ -37,7 +38,7 @@ TEST_CASE("a slice costs its part of the GPU, to the nearest millionth") {
 
 TEST_CASE("an amount over time is kept exactly") {
   Held held;
-  add_held(held, 1500, minutes(40), kThousandthsUnit);  // 1.5 GPUs
+  add_held(held, 1500, minutes(40), kThousandthsUnit);  // This is 1.5 GPUs for 40 minutes.
   CHECK(held == Held{1, 0});
   add_held(held, 1, microseconds(1), kThousandthsUnit);
   CHECK(held == Held{1, 1});
@@ -49,7 +50,7 @@ TEST_CASE("an amount over time is kept exactly") {
   CHECK(format_hours(third, kThousandthsUnit) == "0.333");
 }
 
-TEST_CASE("a charge is the exact product, rounded once, whatever pieces it was booked in") {
+TEST_CASE("a charge booked in pieces is the exact product, rounded once") {
   std::mt19937_64 random(5);
   for (int round = 0; round < 2000; ++round) {
     static constexpr std::int64_t kUnits[] = {1000, 1024, 142, 1};
@@ -70,7 +71,7 @@ TEST_CASE("a charge is the exact product, rounded once, whatever pieces it was b
     const Money once = add_charge(whole, amount, unit, price, total, factor, other);
     CHECK(cut == whole);
     CHECK(sum == once);
-    // And against long arithmetic: |booked x divisor - product| <= divisor / 2.
+    // The charge agrees with wider arithmetic: |booked x divisor - product| <= divisor / 2.
     const __int128 product = static_cast<__int128>(amount) * price.micros * factor * other;
     const long double exact = static_cast<long double>(product) * total.us / Exact::divisor(unit);
     CHECK(std::abs(static_cast<long double>(once.micros) - exact) <= 0.5L + exact * 1e-17L);
@@ -79,10 +80,10 @@ TEST_CASE("a charge is the exact product, rounded once, whatever pieces it was b
 
 TEST_CASE("the largest cluster for a month at the highest price stays within bounds") {
   Exact sum;
-  // 10,000 nodes of 16 GPUs, 31 days, 10,000.00 an hour, no factors.
+  // The cluster has 10,000 nodes of 16 GPUs for 31 days, at 10,000.00 an hour and without factors.
   add_charge(sum, 160'000'000, kThousandthsUnit, Money{kMostPrice}, hours(24 * 31), 1000, 1000);
   CHECK(format_money(sum.booked(kThousandthsUnit)) == "1190400000000.00");
-  // Half an hour of a GPU at 2.50, at half the price.
+  // One GPU for half an hour at 2.50 an hour, with a factor of one half.
   Exact half;
   CHECK(add_charge(half, 1000, kThousandthsUnit, Money{2'500'000}, minutes(30), 500, 1000).micros ==
         625'000);

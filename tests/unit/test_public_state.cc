@@ -1,4 +1,5 @@
-// Public names of job states: the table whole, and filters that name states in any form.
+// The public names of job states: the tests check the whole table, and filters that name states in
+// any form.
 #include <doctest/doctest.h>
 
 #include <vector>
@@ -22,10 +23,11 @@ TEST_CASE("every state has a public name, long and short") {
         "PENDING=PD CONFIGURING=CF RUNNING=R COMPLETING=CG SUSPENDED=S COMPLETED=CD FAILED=F "
         "CANCELLED=CA TIMEOUT=TO OUT_OF_MEMORY=OOM NODE_FAIL=NF BOOT_FAIL=BF DEADLINE=DL "
         "PREEMPTED=PR ");
-  CHECK(public_state(Phase::finishing, Outcome::timeout).code == "CG");  // not over yet
+  // Such a job is not over yet.
+  CHECK(public_state(Phase::finishing, Outcome::timeout).code == "CG");
 }
 
-TEST_CASE("a filter names states in any form") {
+TEST_CASE("a filter may name states in full, by code, and in any case") {
   std::vector<std::string> words{"pending", "R", "Oom"};
   StateSet set = StateSet::parse(words).value();
   CHECK(set.has(Phase::queued));
@@ -39,7 +41,7 @@ TEST_CASE("a filter names states in any form") {
   CHECK_FALSE(StateSet::parse(words)->has(Phase::running));
   words = {"all"};
   CHECK(StateSet::parse(words)->has_all());
-  words = {"PREEMPTED", "se"};  // known, but no job of ours is ever in them
+  words = {"PREEMPTED", "se"};  // These states are known, but no job of Gantry is ever in them.
   for (auto [phase, name] : enum_names(Phase{}))
     CHECK_FALSE(StateSet::parse(words)->has(phase, Outcome::completed));
   words = {"R", "sleeping"};

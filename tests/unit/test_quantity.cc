@@ -1,5 +1,5 @@
-// Units are types: what mixes scales does not compile. Each line below that says so is a mistake
-// that was made, or could be made, with plain integers.
+// Units are types, so code that mixes two units does not compile. Each assertion below that forbids
+// something stands for a mistake that was made, or could be made, with plain integers.
 #include <doctest/doctest.h>
 
 #include <concepts>
@@ -46,8 +46,8 @@ concept AddsRow = requires(Resources r, B b) {
   r.add<R>(b);
 };
 
-// Neither scale of a thing adds to the other, is compared with it or becomes it, and no number is a
-// quantity or a quantity a number by itself.
+// True if the two types cannot be added, subtracted, compared or multiplied with each other. This
+// holds for two units of the same resource, and for a quantity and a plain number.
 template <class A, class B>
 constexpr bool kApart = !Adds<A, B> && !Adds<B, A> && !AddsTo<A, B> && !AddsTo<B, A> &&
                         !Compares<A, B> && !Compares<B, A> && !TakesFrom<A, B> &&
@@ -67,9 +67,11 @@ static_assert(kApart<SliceThousandths, int>);
 static_assert(kApart<CoreThousandths, std::size_t>);
 static_assert(kApart<ByteCount, std::int64_t>);
 static_assert(kApart<GpuThousandths, double>);
-static_assert(!Adds<Times, Thousandths> && !Compares<Times, Thousandths>);  // shares, weights
+// Shares and weights are apart too.
+static_assert(!Adds<Times, Thousandths> && !Compares<Times, Thousandths>);
 
-// Thousandths cannot be made thousandths again, by a number or by the function.
+// A value in thousandths cannot be turned into thousandths again, by a multiplication or by the
+// function.
 static_assert(!Multiplies<SliceThousandths, decltype(kGpuUnit)>);
 static_assert(!Multiplies<GpuThousandths, GpuThousandths>);
 static_assert(!HasThousandths<GpuThousandths>);
@@ -79,8 +81,8 @@ static_assert(!HasThousandths<std::int64_t>);
 static_assert(!HasThousandths<Thousandths>);
 static_assert(HasThousandths<Gpus> && HasThousandths<Cores> && HasThousandths<ComputeSlices>);
 
-// The line of least_of() that would have borrowed 375 GPUs: least[gpu] += d.slices * kGpuUnit / 8.
-using Slices = SliceThousandths;  // of Demand: slices_test.cc
+// A past mistake in least_of() would have borrowed 375 GPUs: least[gpu] += d.slices * kGpuUnit / 8.
+using Slices = SliceThousandths;  // This is the type of Demand::slices; see slices_test.cc.
 static_assert(!Multiplies<Slices, decltype(kGpuUnit)>);
 static_assert(!AddsRow<Resource::gpu, Slices>);
 static_assert(!AddsRow<Resource::gpu, std::int64_t>);
@@ -91,14 +93,15 @@ concept WritesByIndex = requires(R r) {
 };
 static_assert(!WritesByIndex<Resources>);
 
-// A row takes its own unit.
+// A row of Resources takes only its own unit.
 static_assert(Sets<Resource::cpu, CoreThousandths> && !Sets<Resource::cpu, Cores> &&
               !Sets<Resource::cpu, std::int64_t> && !Sets<Resource::cpu, GpuThousandths>);
 static_assert(Sets<Resource::gpu, GpuThousandths> && !Sets<Resource::gpu, Gpus> &&
               !Sets<Resource::gpu, DevicePart>);
 static_assert(Sets<Resource::memory, ByteCount> && !Sets<Resource::memory, Mebibytes>);
 
-// What is the same unit goes together: also a narrower representation into a wider, not back.
+// Values of the same unit can be combined. A narrower representation goes into a wider one, but not
+// the other way round.
 static_assert(Adds<GpuThousandths, GpuThousandths> && Compares<Cores, Cores>);
 static_assert(AddsTo<GpuThousandths, GpuThousandths::in<std::uint16_t>>);
 static_assert(!TakesFrom<GpuThousandths::in<std::uint16_t>, GpuThousandths>);
@@ -110,7 +113,7 @@ static_assert(std::is_trivially_copyable_v<GpuThousandths>);
 
 }  // namespace
 
-TEST_CASE("from one scale to the other by name") {
+TEST_CASE("functions convert one unit to another, and their names say how they round") {
   CHECK(thousandths_of(Gpus{2}) == GpuThousandths{2000});
   CHECK(thousandths_of(Cores{3}) == CoreThousandths{3000});
   CHECK(cores_in(CoreThousandths{1999}) == Cores{1});

@@ -1,4 +1,5 @@
-// Resource arithmetic, and that it refuses to lie: going negative or over the top is an assertion.
+// Arithmetic of resources: the tests check results, and that a negative result or an overflow fails
+// an assertion.
 #include <limits>
 
 #include <sys/wait.h>
@@ -21,14 +22,14 @@ Resources make(std::int64_t cpu, std::int64_t memory) {
   return r;
 }
 
-// Does `action` end its process by an assertion?
+// True if `action` ends its process by a failed assertion.
 template <class Action>
 bool asserts(Action action) {
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {
     std::signal(SIGABRT, SIG_DFL);
-    ::close(2);  // the assertion's text
+    ::close(2);  // The text of the assertion is not shown.
     action();
     ::_exit(0);
   }
@@ -39,7 +40,7 @@ bool asserts(Action action) {
 
 }  // namespace
 
-TEST_CASE("adding and taking away") {
+TEST_CASE("resources are added and subtracted row by row") {
   Resources r = make(4000, 100);
   r += make(500, 10);
   CHECK(r == make(4500, 110));
@@ -49,19 +50,19 @@ TEST_CASE("adding and taking away") {
   CHECK(make(2, 3) - make(1, 1) == make(1, 2));
 }
 
-TEST_CASE("covers is per component") {
+TEST_CASE("covers() compares each resource on its own") {
   CHECK(make(4, 4).covers(make(4, 4)));
   CHECK_FALSE(make(4, 4).covers(make(5, 0)));
   CHECK_FALSE(make(4, 4).covers(make(0, 5)));
 }
 
-TEST_CASE("a negative result and an overflow are assertions") {
+TEST_CASE("a negative result and an overflow fail an assertion") {
   CHECK(asserts([] { (void)(make(1, 5) - make(2, 0)); }));
   CHECK(asserts([] { (void)(make(0, std::numeric_limits<std::int64_t>::max()) + make(0, 1)); }));
   CHECK_FALSE(asserts([] { (void)(make(2, 5) - make(2, 5)); }));
 }
 
-TEST_CASE("resources as text") {
+TEST_CASE("resources are written as text") {
   CHECK(to_string(Resources{}) == "");
   CHECK(to_string(make(4000, std::int64_t{8} << 30)) == "cpu=4,mem=8G");
   CHECK(to_string(make(500, 0)) == "cpu=0.5");

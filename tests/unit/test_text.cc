@@ -1,4 +1,4 @@
-// Numbers, memory and signals as people write them.
+// Numbers, memory sizes and signals in the forms that people write.
 #include <doctest/doctest.h>
 
 #include "common/codec/texts.h"
@@ -9,7 +9,7 @@
 
 using namespace gantry;
 
-TEST_CASE("whole numbers") {
+TEST_CASE("whole numbers are read within their bounds") {
   CHECK(parse_integer("nodes", "10", 1, 10) == 10);
   CHECK(parse_integer("nice", "-5", -10, 10) == -5);
   for (const char* bad : {"", "0", "11", "1x", " 1", "+1", "1.0", "99999999999999999999"}) {
@@ -20,7 +20,7 @@ TEST_CASE("whole numbers") {
         "nodes must be a whole number from 1 to 10, not \"x\"");
 }
 
-TEST_CASE("memory: MB without a suffix, and K M G T in any spelling") {
+TEST_CASE("memory is in MB without a suffix, and takes K, M, G and T in any spelling") {
   constexpr std::int64_t kMega = 1 << 20;
   CHECK(parse_memory("64") == 64 * kMega);
   CHECK(parse_memory("0") == 0);
@@ -45,7 +45,7 @@ TEST_CASE("memory is written in the largest exact unit") {
   CHECK(format_memory(123) == "123B");
 }
 
-TEST_CASE("memory rounded for people") {
+TEST_CASE("memory is shown rounded to people") {
   CHECK(format_memory_rounded(0) == "0");
   CHECK(format_memory_rounded(900) == "900B");
   CHECK(format_memory_rounded(512 << 10) == "512K");
@@ -54,7 +54,7 @@ TEST_CASE("memory rounded for people") {
   CHECK(format_memory_rounded(std::int64_t{1} << 40) == "1.00T");
 }
 
-TEST_CASE("signals by name and number") {
+TEST_CASE("signals are read by name and by number") {
   for (const char* text : {"TERM", "SIGTERM", "sigterm", "term", "15"}) {
     CAPTURE(text);
     CHECK(parse_signal(text) == 15);
@@ -73,7 +73,7 @@ TEST_CASE("signals by name and number") {
   CHECK(signal_name(70) == "signal 70");
 }
 
-TEST_CASE("--signal") {
+TEST_CASE("the value of --signal is read with its scope and time") {
   CHECK(parse_warn_signal("USR2@90") == WarnSignal{12, seconds(90), false});
   CHECK(parse_warn_signal("B:USR2@30") == WarnSignal{12, seconds(30), true});
   CHECK(parse_warn_signal("10") == WarnSignal{10, seconds(60), false});
@@ -83,7 +83,7 @@ TEST_CASE("--signal") {
   }
 }
 
-TEST_CASE("octets that only their maker reads are no texts of a message") {
+TEST_CASE("bytes that only their writer reads do not count as texts of a message") {
   proto::HistoryReply reply;
   reply.position = Bytes("\0\xff", 2);
   reply.currency = "EUR";

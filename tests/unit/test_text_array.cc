@@ -1,4 +1,4 @@
-// Array indexes and job ids as people write them.
+// Array indexes and job ids in the forms that people write.
 #include <random>
 
 #include <doctest/doctest.h>
@@ -36,7 +36,7 @@ TEST_CASE("array indexes become sorted, disjoint ranges") {
   CHECK(rewritten("1,3,5,7,20") == "1,3,5,7,20");
 }
 
-TEST_CASE("array texts that are refused") {
+TEST_CASE("malformed array texts are refused") {
   for (const char* bad : {"", "a", "1-", "-1", "3-1", "1,,2", "1,", "1-5:0", "1%", "1%0", "1%x",
                           "1 ", "1-5:", "4000001", "99999999999999999999"}) {
     CAPTURE(bad);
@@ -69,7 +69,7 @@ TEST_CASE("compressing indexes keeps the set") {
         "1-2,9,12");
 }
 
-TEST_CASE("job ids") {
+TEST_CASE("job ids are read and written with their array elements") {
   CHECK(parse_job_ref("123") == proto::JobRef{JobId(123), {}});
   CHECK(parse_job_ref("123_7") == proto::JobRef{JobId(123), {{7, 7, 1}}});
   CHECK(parse_job_ref("123_[1-10,12]") == proto::JobRef{JobId(123), {{1, 10, 1}, {12, 12, 1}}});

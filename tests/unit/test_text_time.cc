@@ -1,4 +1,5 @@
-// Lengths and points of time as people write them. The time zone is set here, not the machine's.
+// Lengths and points of time in the forms that people write. The tests set the time zone, so that
+// the zone of the machine does not matter.
 #include <cstdlib>
 #include <ctime>
 
@@ -15,7 +16,7 @@ void set_zone(const char* zone) {
   ::tzset();
 }
 
-// 2026-03-10 14:30:00 UTC, a Tuesday.
+// This is 2026-03-10 14:30:00 UTC, a Tuesday.
 constexpr Instant kNow{1'773'153'000'000'000};
 
 std::string at(std::string_view text, TimeSense sense = TimeSense::coming) {
@@ -25,7 +26,7 @@ std::string at(std::string_view text, TimeSense sense = TimeSense::coming) {
 
 }  // namespace
 
-TEST_CASE("lengths of time in all of Slurm's forms") {
+TEST_CASE("lengths of time are read in all forms of Slurm") {
   CHECK(parse_duration("90") == minutes(90));
   CHECK(parse_duration("5:30") == seconds(330));
   CHECK(parse_duration("1:2:3") == seconds(3723));
@@ -46,7 +47,7 @@ TEST_CASE("lengths of time in all of Slurm's forms") {
   }
 }
 
-TEST_CASE("lengths of time as squeue and sacct write them") {
+TEST_CASE("lengths of time are written as in squeue and sacct") {
   CHECK(format_duration(seconds(5)) == "0:05");
   CHECK(format_duration(seconds(3599)) == "59:59");
   CHECK(format_duration(seconds(3723)) == "1:02:03");
@@ -58,7 +59,7 @@ TEST_CASE("lengths of time as squeue and sacct write them") {
   CHECK(format_time_limit(minutes(30)) == "30:00");
 }
 
-TEST_CASE("points of time") {
+TEST_CASE("points of time are read in all their forms") {
   set_zone("UTC");
   CHECK(at("now") == "2026-03-10T14:30:00");
   CHECK(at("2026-01-31T08:05:09") == "2026-01-31T08:05:09");
@@ -84,7 +85,7 @@ TEST_CASE("points of time") {
   CHECK(at("4/12/27") == "2027-04-12T00:00:00");
 }
 
-TEST_CASE("points of time that are refused") {
+TEST_CASE("malformed points of time are refused") {
   set_zone("UTC");
   for (const char* bad : {"",
                           "yesterday",
@@ -111,7 +112,7 @@ TEST_CASE("points of time that are refused") {
   }
 }
 
-TEST_CASE("a zone with summer time") {
+TEST_CASE("times are read and written in a zone with summer time") {
   set_zone("CET-1CEST,M3.5.0,M10.5.0/3");
   CHECK(format_time(kNow) == "2026-03-10T15:30:00");
   CHECK(at("2026-07-01T12:00:00") == "2026-07-01T12:00:00");

@@ -1,4 +1,4 @@
-// Local time by rule: against figures of the zones' own calendars.
+// Local time by a POSIX rule. The expected values are those of the zones' own calendars.
 #include <doctest/doctest.h>
 
 #include "common/time/time_zone.h"
@@ -17,7 +17,7 @@ Instant at(const TimeZone& zone, const char* local) {
 
 }  // namespace
 
-TEST_CASE("days and their names") {
+TEST_CASE("days are numbered from 1970-01-01 and have the right weekday") {
   CHECK(days_of({1970, 1, 1}) == 0);
   CHECK(days_of({2000, 3, 1}) == 11'017);
   CHECK(days_of({1969, 12, 31}) == -1);
@@ -30,7 +30,7 @@ TEST_CASE("days and their names") {
   CHECK(weekday_of(days_of({2026, 11, 22})) == 0);
 }
 
-TEST_CASE("weeks of ISO 8601") {
+TEST_CASE("weeks are numbered by ISO 8601") {
   const auto week = [](std::int32_t y, std::int32_t m, std::int32_t d) {
     const IsoWeek w = iso_week_of(days_of({y, m, d}));
     return w.year * 100 + w.week;
@@ -43,7 +43,7 @@ TEST_CASE("weeks of ISO 8601") {
   CHECK(week(2021, 1, 3) == 202053);
 }
 
-TEST_CASE("Prague: clocks go forward in March and back in October") {
+TEST_CASE("Prague puts its clocks forward in March and back in October") {
   const auto zone = *TimeZone::parse("CET-1CEST,M3.5.0,M10.5.0/3");
   CHECK(zone.offset_at(utc("2026-03-29T00:59")) == 3600);
   CHECK(zone.offset_at(utc("2026-03-29T01:00")) == 7200);
@@ -51,12 +51,14 @@ TEST_CASE("Prague: clocks go forward in March and back in October") {
   CHECK(zone.offset_at(utc("2026-10-25T01:00")) == 3600);
   CHECK(at(zone, "2026-12-01") == utc("2026-11-30T23:00"));
   CHECK(at(zone, "2026-07-01") == utc("2026-06-30T22:00"));
-  CHECK(at(zone, "2026-03-29T02:30") == utc("2026-03-29T01:00"));  // jumped over
-  CHECK(at(zone, "2026-10-25T02:30") == utc("2026-10-25T00:30"));  // the first of two
+  // The clock jumps over this time.
+  CHECK(at(zone, "2026-03-29T02:30") == utc("2026-03-29T01:00"));
+  // This local time happens twice, and the first one counts.
+  CHECK(at(zone, "2026-10-25T02:30") == utc("2026-10-25T00:30"));
   CHECK(zone.local_of(utc("2026-10-25T01:30")) == *parse_local_time("2026-10-25T02:30"));
 }
 
-TEST_CASE("zones south, west, and with odd offsets") {
+TEST_CASE("rules work in the south, in the west, and with odd offsets") {
   const auto sydney = *TimeZone::parse("AEST-10AEDT,M10.1.0,M4.1.0/3");
   CHECK(sydney.offset_at(utc("2026-01-01")) == 11 * 3600);
   CHECK(sydney.offset_at(utc("2026-07-01")) == 10 * 3600);
@@ -69,14 +71,15 @@ TEST_CASE("zones south, west, and with odd offsets") {
   const auto godthab = *TimeZone::parse("<-02>2<-01>,M3.5.0/-1,M10.5.0/0");
   CHECK(godthab.offset_at(utc("2026-03-29T00:59")) == -2 * 3600);
   CHECK(godthab.offset_at(utc("2026-03-29T01:00")) == -1 * 3600);
-  const auto dublin = *TimeZone::parse("IST-1GMT0,M10.5.0,M3.5.0/1");  // winter is the exception
+  // In this rule, winter time is the exception.
+  const auto dublin = *TimeZone::parse("IST-1GMT0,M10.5.0,M3.5.0/1");
   CHECK(dublin.offset_at(utc("2026-01-15")) == 0);
   CHECK(dublin.offset_at(utc("2026-07-15")) == 3600);
   CHECK(at(dublin, "2026-12-01") == utc("2026-12-01"));
   CHECK(TimeZone::parse("UTC0")->offset_at(utc("2026-07-15")) == 0);
 }
 
-TEST_CASE("every instant comes back from its local time, or is the second of two") {
+TEST_CASE("an instant or an earlier one with the same local time comes back from its local time") {
   for (const char* rule :
        {"CET-1CEST,M3.5.0,M10.5.0/3", "AEST-10AEDT,M10.1.0,M4.1.0/3", "EST5EDT,M3.2.0,M11.1.0",
         "IST-1GMT0,M10.5.0,M3.5.0/1", "JST-9", "XXX3YYY2:30,J60/0,J300/0"}) {
@@ -94,7 +97,7 @@ TEST_CASE("every instant comes back from its local time, or is the second of two
   }
 }
 
-TEST_CASE("what is no rule, no date, no time is refused") {
+TEST_CASE("malformed rules, dates and times of day are refused") {
   for (const char* bad : {"", "Europe/Prague", "CET", "CET-25", "CET-1CEST", "CET-1CEST,M3.5.0",
                           "CET-1CEST,M13.5.0,M10.5.0", "CET-1 ", "<>1", "CET-1CEST,M3.6.0,M10.5.0"})
     CHECK_FALSE(TimeZone::parse(bad));

@@ -42,7 +42,7 @@ for tool in qemu-system-x86_64 busybox cpio modprobe depmod; do
   command -v $tool >/dev/null || [ -x /sbin/$tool ] || { echo "boot.sh: no $tool" >&2; exit 77; }
 done
 
-stamp=$(sha256sum "$0" | cut -c1-12)   # a changed script remakes the initramfs
+stamp=$(sha256sum "$0" | cut -c1-12)  # a changed script makes the initramfs anew
 # The payload of a bzImage, unpacked: QEMU boots the plain ELF kernel through
 # its PVH note, which saves emulating the decompression (2.7 s of 4.4 s here).
 unpack_kernel() {
@@ -79,7 +79,7 @@ make_cache() {
   local r; r=$(mktemp -d "$cache/ird.XXXXXX")
   mkdir -p "$r"/{bin,dev,proc,sys,mod,lower,rw,new}
   cp /bin/busybox "$r/bin/busybox"
-  # modules needed before the root is there, in load order
+  # These modules are needed before the root is mounted; this is the order of loading.
   local b; b=$(mktemp -d "$cache/b.XXXXXX"); mkdir -p "$b/lib"; ln -s "$cache/modules" "$b/lib/modules"
   : > "$r/mod/order"
   local m f
@@ -158,7 +158,7 @@ mkdir -p $(q "$share")
 mount -t 9p -o trans=virtio,version=9p2000.L,msize=512000,rw,cache=mmap share $(q "$share")
 ip link set lo up 2>/dev/null
 hostname gantry-vm 2>/dev/null
-# init's own processes go in a leaf, so that controllers can be turned on at the root
+# init's own processes move to a leaf group, so that controllers can be turned on at the root
 mkdir /sys/fs/cgroup/init && echo \$\$ > /sys/fs/cgroup/init/cgroup.procs
 for c in \$(cat /sys/fs/cgroup/cgroup.controllers); do echo +\$c > /sys/fs/cgroup/cgroup.subtree_control; done 2>/dev/null
 cut -d' ' -f1 /proc/uptime > /run/gantry-vm/booted
@@ -196,7 +196,7 @@ if [ "$disk" -gt 0 ]; then
 fi
 printf '%q ' qemu-system-x86_64 "${args[@]}" > "$work/qemu.args"
 mkfifo "$work/out" "$work/err"
-cat "$work/out" & outpid=$!      # each ends when QEMU closes its end
+cat "$work/out" & outpid=$!  # each of these ends when QEMU closes its end
 cat "$work/err" >&2 & errpid=$!
 qemu-system-x86_64 "${args[@]}" </dev/null 9>&- &
 qpid=$!
@@ -204,7 +204,7 @@ tailpid=
 [ $verbose = 1 ] && { tail -n +1 -F "$work/console.log" 2>/dev/null >&2 & tailpid=$!; }
 t0=$SECONDS
 while kill -0 "$qpid" 2>/dev/null; do
-  if [ -s "$work/ctl/rc" ]; then   # COMMAND is done and its output is out
+  if [ -s "$work/ctl/rc" ]; then  # COMMAND has ended and its output was read
     for _ in 1 2 3 4 5 6 7 8 9 10; do kill -0 "$qpid" 2>/dev/null || break; sleep 0.1; done
     kill -KILL "$qpid" 2>/dev/null || true
     break

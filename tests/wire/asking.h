@@ -1,4 +1,5 @@
-// A peer of the real controller that asks message by message, and looks at each answer.
+// Helpers with which a test peer sends single messages to the real controller and looks at each
+// answer.
 #pragma once
 
 #include <time.h>

@@ -1,4 +1,5 @@
-// Identity: munge with a daemon of our own, registered keys, signatures, user lookup.
+// Identity: munge with a daemon that the test starts, registered keys, signatures, tokens, and user
+// lookup.
 #include <doctest/doctest.h>
 
 #include <fcntl.h>
@@ -34,7 +35,7 @@ struct TempDir {
   ~TempDir() { std::filesystem::remove_all(path); }
 };
 
-// A munged with key and socket of its own; ends with the test.
+// A munged with its own key and socket. It ends with the test.
 class Munged {
  public:
   explicit Munged(const TempDir& dir, const std::string& name) : socket_(dir.path + "/" + name) {
@@ -78,7 +79,7 @@ bool have_munged() {
   return access("/usr/sbin/munged", X_OK) == 0;
 }
 
-TEST_CASE("munge: the credential says who, once, for one session, in one realm") {
+TEST_CASE("a munge credential holds for one user, once, for one session, in one realm") {
   if (!have_munged()) {
     MESSAGE("munged is not installed: skipped");
     return;
@@ -120,13 +121,13 @@ TEST_CASE("munge: the credential says who, once, for one session, in one realm")
   MESSAGE(fmt::format("munge encode and decode: {:.0f} us", took.count() / 50));
 }
 
-TEST_CASE("munge: a daemon that is not there is no verdict on the client") {
+TEST_CASE("a missing munge daemon is no verdict on the client") {
   const MungeOptions nowhere{.socket = "/tmp/gantry-no-munged.socket"};
   const net::PublicKey session{};
   CHECK(munge_encode(session, nowhere).error().code == ErrorCode::unavailable);
 }
 
-TEST_CASE("registered key: for one session, around one time, by its holder only") {
+TEST_CASE("a key credential holds for one session, around one time, and for its holder only") {
   const SigningKey key = generate_signing_key();
   const net::PublicKey session = net::generate_key_pair().public_key;
   const Instant now{1'700'000'000'000'000};
@@ -145,7 +146,8 @@ TEST_CASE("registered key: for one session, around one time, by its holder only"
   refused(credential, net::generate_key_pair().public_key, now);
   refused("", session, now);
   refused("\x80", session, now);
-  for (std::size_t i = 0; i < credential.size(); ++i) {  // any change of any byte
+  // A change of any byte makes the credential invalid.
+  for (std::size_t i = 0; i < credential.size(); ++i) {
     Bytes damaged = credential;
     damaged[i] = static_cast<char>(damaged[i] ^ 1);
     const auto got = check_key_credential(damaged, session, now);
@@ -153,7 +155,7 @@ TEST_CASE("registered key: for one session, around one time, by its holder only"
   }
 }
 
-TEST_CASE("signatures: bound to key, context and every bit of the blob") {
+TEST_CASE("a signature is bound to the key, the context and every bit of the text") {
   const SigningKey key = generate_signing_key();
   const Bytes signature = sign(key, "step", "permission");
   CHECK(signature.size() == kSignatureBytes);
@@ -167,7 +169,7 @@ TEST_CASE("signatures: bound to key, context and every bit of the blob") {
   CHECK(signing_key_from_seed(key.seed).verify_key == key.verify_key);
 }
 
-TEST_CASE("signing keys: files and text") {
+TEST_CASE("signing keys are saved privately, never overwritten, and read back") {
   const TempDir dir;
   const std::string path = dir.path + "/sign.key";
   const SigningKey key = generate_signing_key();
@@ -184,7 +186,7 @@ TEST_CASE("signing keys: files and text") {
   CHECK(load_signing_key(path).error().code == ErrorCode::malformed);
 }
 
-TEST_CASE("tokens: of this key only, until their end, as RFC 7519 has them") {
+TEST_CASE("a token follows RFC 7519, and holds until its end for its own key only") {
   const SigningSeed key = generate_signing_key().seed;
   const Instant now{1'800'000'000'000'000};
   const Token made{"alice \"x\"", now, now + minutes(30)};
@@ -209,10 +211,10 @@ TEST_CASE("tokens: of this key only, until their end, as RFC 7519 has them") {
         "the token is not signed by this controller");
   const std::size_t first = text.find('.');
   const std::size_t last = text.rfind('.');
-  // Another body; and none of the methods that we sign with.
+  // A token with another body is refused, and so is one with another method of signing.
   CHECK(why(text.substr(0, first) + ".e30" + text.substr(last), now) ==
         "the token is not signed by this controller");
-  CHECK(why("eyJhbGciOiJub25lIn0" + text.substr(first), now) ==  // {"alg":"none"}
+  CHECK(why("eyJhbGciOiJub25lIn0" + text.substr(first), now) ==  // this header is {"alg":"none"}
         "the token is not signed by HS256");
   for (std::size_t i = last + 1; i < text.size(); ++i) {
     std::string changed = text;
@@ -222,7 +224,7 @@ TEST_CASE("tokens: of this key only, until their end, as RFC 7519 has them") {
   CHECK(text.substr(0, first) == "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9");
 }
 
-TEST_CASE("users: by number and by name, and those that are not there") {
+TEST_CASE("users are found by number and by name, and unknown users are reported") {
   const auto root = find_user(Uid(0));
   REQUIRE(root);
   CHECK(root->user == "root");

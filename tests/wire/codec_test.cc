@@ -1,5 +1,5 @@
-// msgpack and JSON of the wire messages: round trips, compactness, compatibility with msgpack-cxx
-// as the reference, and what is refused, with the field named.
+// The wire messages as msgpack and as JSON: the tests check round trips, size, compatibility with
+// the reference library msgpack-cxx, and that a refusal names the field.
 #include <doctest/doctest.h>
 
 #include <fmt/core.h>
@@ -47,7 +47,7 @@ struct Inner {
     v(2, "tiny", s.tiny);
   }
 };
-// An older release wrote words where there is a number today.
+// An older release wrote words into a field where today's release writes a number.
 struct Renamed {
   std::vector<std::string> words;
   std::int32_t number = 0;
@@ -65,7 +65,7 @@ struct Outer {
     v(1, "list", s.list);
   }
 };
-// One of everything.
+// A struct that has a field of every type.
 struct Everything {
   bool flag = true;
   std::int64_t number = 0;
@@ -152,7 +152,7 @@ std::string json_refusal(std::string_view text) {
   return got.error().message;
 }
 
-// Bytes made by msgpack-cxx, the reference.
+// Makes bytes with msgpack-cxx, the reference library.
 template <class Fill>
 std::string packed(Fill fill) {
   msgpack::sbuffer buffer;
@@ -180,7 +180,7 @@ struct Quantities {
   }
 };
 
-TEST_CASE("a quantity is its number on the wire and in JSON") {
+TEST_CASE("a quantity is a plain number on the wire and in JSON") {
   const PlainNumbers plain{500, -(std::int64_t{1} << 40)};
   const Quantities typed{DevicePart::in<std::uint16_t>{500}, ByteCount{plain.amount}};
   CHECK(codec::encode(typed) == codec::encode(plain));
@@ -203,10 +203,10 @@ TEST_CASE("every field type survives msgpack") {
   check_equal(before, *after);
 }
 
-TEST_CASE("every field type survives JSON but bytes that are no UTF-8") {
+TEST_CASE("every field type survives JSON, except bytes that are no UTF-8") {
   Everything before = full();
   before.text = "gr\xc3\xbc\xc3\x9f \xf0\x9f\x90\x8b \t";
-  before.real = -1.25e10;  // of larger exponents the last bit may be off
+  before.real = -1.25e10;  // With larger exponents the last bit may differ.
   for (const auto style : {codec::JsonStyle::compact, codec::JsonStyle::pretty}) {
     const std::string text = codec::to_json(before, style);
     const auto after = codec::from_json<Everything>(text);
@@ -216,17 +216,17 @@ TEST_CASE("every field type survives JSON but bytes that are no UTF-8") {
   CHECK(codec::to_json(full()).find("a\\u0000\xef\xbf\xbd line") != std::string::npos);
 }
 
-TEST_CASE("defaults take no space, other values do") {
+TEST_CASE("fields with their default value take no space, and other values do") {
   CHECK(codec::encode(proto::Ping{}) == "\x80");
   CHECK(codec::encode(JobSpec{}) == std::string("\xde\0\0", 3));
   JobSpec spec;
-  spec.requeue = false;  // the default is true
+  spec.requeue = false;  // The default is true.
   const auto after = codec::decode<JobSpec>(codec::encode(spec));
   REQUIRE(after);
   CHECK_FALSE(after->requeue);
   CHECK(codec::encode(spec).size() == 5);
   Everything e;
-  e.maybe = Inner{};  // set, though equal to its own default
+  e.maybe = Inner{};  // The field is set, although it equals its own default.
   CHECK(codec::decode<Everything>(codec::encode(e))->maybe.has_value());
 }
 
@@ -237,7 +237,7 @@ TEST_CASE("a typical submit is compact") {
   CHECK(spec.size() < 400);
 }
 
-TEST_CASE("msgpack-cxx reads what we write") {
+TEST_CASE("msgpack-cxx reads the messages of this codec") {
   const Bytes bytes = codec::encode(full());
   const msgpack::object_handle handle = msgpack::unpack(bytes.data(), bytes.size());
   const auto map = handle.get().as<std::map<int, msgpack::object>>();
@@ -261,7 +261,7 @@ TEST_CASE("msgpack-cxx reads what we write") {
   }
 }
 
-TEST_CASE("integers of every width agree with msgpack-cxx") {
+TEST_CASE("integers of every width are coded as in msgpack-cxx") {
   std::vector<std::int64_t> values;
   for (int bit = 0; bit < 63; ++bit)
     for (const std::int64_t delta : {-1, 0, 1}) {
@@ -284,7 +284,7 @@ TEST_CASE("integers of every width agree with msgpack-cxx") {
   }
 }
 
-TEST_CASE("fields in any order, and unknown ones of any type, are read over") {
+TEST_CASE("fields may come in any order, and unknown fields of any type are skipped") {
   const Bytes bytes = packed([](auto& p) {
     p.pack_map(8);
     p.pack(77), p.pack(std::map<std::string, std::vector<double>>{{"x", {1.5, 2.5}}});
@@ -303,7 +303,7 @@ TEST_CASE("fields in any order, and unknown ones of any type, are read over") {
   CHECK_FALSE(got->flag);
 }
 
-TEST_CASE("what is wrong is named by its field") {
+TEST_CASE("a refusal names the field that is wrong") {
   const auto one = [](int number, auto value) {
     return packed([&](auto& p) {
       p.pack_map(1);
@@ -342,13 +342,14 @@ TEST_CASE("what is wrong is named by its field") {
   CHECK(refusal<Everything>(codec::encode(full()) + "x") == "bytes behind the end of the message");
 }
 
-TEST_CASE("the older form of a struct is turned into today's by whoever reads it, once") {
+TEST_CASE("the decoder turns the older form of a struct into today's form") {
   Renamed old;
   old.words = {"three", "?"};
   const auto read = codec::decode<Renamed>(codec::encode(old));
   REQUIRE(read);
   CHECK(read->number == 3);
-  CHECK(read->words == std::vector<std::string>{"?"});  // not understood
+  // The word "?" was not understood, so it stays.
+  CHECK(read->words == std::vector<std::string>{"?"});
   Outer outer;
   outer.list = {old, old};
   const auto inside = codec::decode<Outer>(codec::encode(outer));
@@ -359,14 +360,14 @@ TEST_CASE("the older form of a struct is turned into today's by whoever reads it
   CHECK(json->number == 3);
 }
 
-TEST_CASE("every proper prefix of a message is refused") {
+TEST_CASE("a message that is cut off anywhere is refused") {
   const Bytes bytes = codec::encode(full());
   for (std::size_t n = 0; n < bytes.size(); ++n)
     CHECK(refusal<Everything>(std::string_view(bytes).substr(0, n)) != "accepted");
 }
 
-TEST_CASE("limits: depth, counts, memory, message size") {
-  std::string deep = "\x81\x4d";  // unknown field 77
+TEST_CASE("depth, counts, memory and size of a message are limited") {
+  std::string deep = "\x81\x4d";  // Number 77 is an unknown field.
   deep += std::string(100'000, '\x91') + "\xc0";
   CHECK(refusal<Everything>(deep).find("nested deeper than") != std::string::npos);
   CHECK(refusal<Everything>(std::string("\x81\x0c\xdd\xff\xff\xff\xff", 7)).find("elements") !=
@@ -375,12 +376,13 @@ TEST_CASE("limits: depth, counts, memory, message size") {
         std::string::npos);
   CHECK(refusal<Everything>(std::string(codec::kMaxMessageBytes + 1, '\xc0')).find("at most") !=
         std::string::npos);
-  std::string many("\xde\x00\x01\x01\xdd\x00\x20\x00\x00", 9);  // 2 M rows of one byte each
+  // The message claims 2 M rows of one byte each.
+  std::string many("\xde\x00\x01\x01\xdd\x00\x20\x00\x00", 9);
   many += std::string(0x200000, '\x80');
   CHECK(refusal<proto::ListJobsReply>(many) == "field rows: too many elements");
 }
 
-TEST_CASE("JSON: names, kinds and nulls") {
+TEST_CASE("JSON has the names of fields, enum values and kinds, and null for empty optionals") {
   proto::UpdateNodes update;
   update.nodes = {"n1"};
   update.reason = "fan";
@@ -395,7 +397,7 @@ TEST_CASE("JSON: names, kinds and nulls") {
   CHECK(codec::from_json<Everything>("{}")->flag);
 }
 
-TEST_CASE("JSON: refusals name the field") {
+TEST_CASE("a refusal of JSON names the field") {
   CHECK(json_refusal<Everything>("{\"flag\":1}") == "field flag: expected true or false");
   CHECK(json_refusal<Everything>("{\"large\":-1}") == "field large: expected an unsigned integer");
   CHECK(json_refusal<Everything>("{\"large\":1.5}") == "field large: expected an unsigned integer");
@@ -417,7 +419,7 @@ TEST_CASE("JSON: refusals name the field") {
   CHECK(json_refusal<Everything>(std::string(1'000'000, '[')).starts_with("not JSON: "));
 }
 
-TEST_CASE("time of encoding and decoding a submit") {
+TEST_CASE("encoding and decoding a submit stays below a generous time") {
   const proto::SubmitJob submit = sample_submit();
   Bytes bytes;
   constexpr int kRounds = 20'000;
@@ -436,7 +438,8 @@ TEST_CASE("time of encoding and decoding a submit") {
   MESSAGE(
       fmt::format("{} bytes: encode {:.2f} us, decode {:.2f} us (msgpack-cxx tree alone {:.2f} us)",
                   bytes.size(), encode_us, decode_us, tree_us));
-  CHECK(encode_us < 100);  // generous: also holds in a sanitizer build on a busy machine
+  // The limit is generous, so that it also holds in a sanitizer build on a busy machine.
+  CHECK(encode_us < 100);
   CHECK(decode_us < 300);
 }
 

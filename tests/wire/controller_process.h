@@ -1,4 +1,4 @@
-// A real gantry-ctld as a process of the test, on loopback. Needs GANTRY_BIN_DIR.
+// Runs a real gantry-ctld on loopback as a process of the test. Needs GANTRY_BIN_DIR.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -38,13 +38,14 @@ inline int free_port() {
   return ntohs(address.sin_port);
 }
 
-// gantry-ctld as a process, with nodes that never come unless the test plays them.
+// A gantry-ctld process. Its nodes never connect unless the test plays them.
 class Controller {
  public:
-  // Nodes that are enrolled, by name.
+  // The keys of enrolled nodes, by the name of the node.
   using NodeKeys = std::map<std::string, net::PublicKey>;
 
-  // `more`: options below `controller:`, each "name: value, ". `nodes`: a host list.
+  // `more` holds options for the section `controller:`, each as "name: value, ". `nodes` is a host
+  // list. `enrolled` are nodes whose keys are known.
   explicit Controller(const std::string& more = "", const std::string& nodes = "n1",
                       const NodeKeys& enrolled = {})
       : keys_(net::generate_key_pair()), port_(free_port()) {
@@ -88,24 +89,24 @@ class Controller {
   Controller& operator=(const Controller&) = delete;
 
   [[nodiscard]] bool lives() const { return ::waitpid(pid_, nullptr, WNOHANG) == 0; }
-  // What its loop has used of a processor.
+  // The processor time that the controller's loop has used.
   [[nodiscard]] Duration loop_cpu() const {
     std::ifstream file(fmt::format("/proc/{0}/task/{0}/stat", pid_));
     std::string stat(std::istreambuf_iterator<char>(file), {});
     std::istringstream fields(stat.substr(stat.rfind(')') + 1));
     std::string skipped;
     for (int i = 0; i < 11; ++i) fields >> skipped;
-    std::int64_t user = 0, system = 0;  // in ticks
+    std::int64_t user = 0, system = 0;  // both in clock ticks
     fields >> user >> system;
     return {(user + system) * 1'000'000 / ::sysconf(_SC_CLK_TCK)};
   }
-  // Waits until it has ended by itself; its exit status.
+  // Waits until the process has ended by itself. The result is its exit status.
   int wait_for_end() {
     int status = 0;
     REQUIRE(::waitpid(std::exchange(pid_, -1), &status, 0) > 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
-  // Sends it the signal: whether it has ended within 30 s.
+  // Sends the signal. The result says whether the process has ended within 30 s.
   bool ends_by(int signal) {
     ::kill(pid_, signal);
     for (int tries = 0; tries < 300; ++tries) {
@@ -120,14 +121,14 @@ class Controller {
   }
   [[nodiscard]] std::string address() const { return fmt::format("tcp://127.0.0.1:{}", port_); }
   [[nodiscard]] const net::PublicKey& key() const { return keys_.public_key; }
-  // Registered keys, of an administrator and of a user.
+  // The registered keys of an administrator and of a user.
   [[nodiscard]] const auth::SigningKey& root() const { return root_; }
   [[nodiscard]] const auth::SigningKey& nobody() const { return nobody_; }
   [[nodiscard]] std::string log() const {
     std::ifstream log(directory_ + "/log");
     return std::string(std::istreambuf_iterator<char>(log), {});
   }
-  // Waits until it listens.
+  // Waits until the controller listens, and connects.
   [[nodiscard]] net::Client connect() const {
     net::ClientOptions options;
     options.address = address();

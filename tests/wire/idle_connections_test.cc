@@ -1,5 +1,5 @@
-// Ten thousand clients that connect and then say nothing: the controller goes on answering, and its
-// memory stays bounded.
+// Ten thousand clients connect and then stay silent. The router goes on answering, and the test
+// prints the memory that each connection takes.
 #include <doctest/doctest.h>
 
 #include <fmt/core.h>
@@ -27,15 +27,15 @@ std::size_t resident_kb() {
   return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) / 1024;
 }
 
-// What the clients found out, told through a pipe.
+// The results of the clients' process, which come through a pipe.
 struct Report {
-  int failed = 0;  // connections
+  int failed = 0;  // number of connections that failed
   int unanswered = 0;
   double seconds = 0;
 };
 
-// The clients have a process of their own: both ends together would need more descriptors than one
-// process may have.
+// The clients run in their own process, because one process may not have enough descriptors for
+// both ends.
 Report run_clients(const std::string& address, const PublicKey& server_key) {
   const auto connect = [&] {
     return Client::connect(
@@ -59,7 +59,7 @@ Report run_clients(const std::string& address, const PublicKey& server_key) {
   return report;
 }
 
-TEST_CASE("ten thousand idle connections are survived") {
+TEST_CASE("a server with ten thousand idle connections still answers") {
   constexpr rlim_t kFiles = kConnections + 1000;
   rlimit limit = {};
   REQUIRE(getrlimit(RLIMIT_NOFILE, &limit) == 0);
@@ -75,7 +75,7 @@ TEST_CASE("ten thousand idle connections are survived") {
   REQUIRE(pipe(to_clients) == 0);
   REQUIRE(pipe(from_clients) == 0);
   const KeyPair keys = generate_key_pair();
-  const pid_t child = fork();  // before there are threads
+  const pid_t child = fork();  // This forks before any thread starts.
   if (child == 0) {
     char address[128] = "";
     if (read(to_clients[0], address, sizeof address - 1) <= 0) _exit(1);

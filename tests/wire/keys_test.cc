@@ -1,4 +1,4 @@
-// What connections are made of besides bytes that travel: the header of a message, keys as text,
+// The parts of a connection apart from the traffic itself: the header of a message, keys as text,
 // and key files.
 #include <doctest/doctest.h>
 
@@ -25,7 +25,7 @@ struct KeyDir {
   ~KeyDir() { std::filesystem::remove_all(path); }
 };
 
-TEST_CASE("header: twelve bytes, little endian") {
+TEST_CASE("a message header has twelve bytes, little endian") {
   const MessageHeader header{.protocol = 0x0102, .type = 0x0304, .request = 0x05060708090a0b0c};
   const HeaderBytes bytes(header);
   CHECK(bytes.view() == "\x02\x01\x04\x03\x0c\x0b\x0a\x09\x08\x07\x06\x05");
@@ -34,7 +34,7 @@ TEST_CASE("header: twelve bytes, little endian") {
   CHECK(decode_header("thirteen bytes").error().code == ErrorCode::malformed);
 }
 
-TEST_CASE("keys: Z85 as ZeroMQ writes it, hex, and back") {
+TEST_CASE("keys are written in Z85 as ZeroMQ does, or in hex, and are read back") {
   for (int i = 0; i < 50; ++i) {
     const KeyPair pair = generate_key_pair();
     char reference[41];
@@ -44,12 +44,13 @@ TEST_CASE("keys: Z85 as ZeroMQ writes it, hex, and back") {
     CHECK(*parse_public_key("  " + to_hex(pair.public_key.view()) + "\n") == pair.public_key);
   }
   for (const char* bad : {"", "short", "#####################################é##",
-                          "########################################",  // beyond 32 bits
+                          // Five of these characters stand for a number beyond 32 bits.
+                          "########################################",
                           "zz23456789012345678901234567890123456789012345678901234567890123"})
     CHECK(parse_public_key(bad).error().code == ErrorCode::invalid_argument);
 }
 
-TEST_CASE("key files: private, whole, never overwritten") {
+TEST_CASE("key files are private, complete, and never overwritten") {
   const KeyDir dir;
   const std::string path = dir.path + "/ctld.key";
   const KeyPair pair = generate_key_pair();
@@ -67,7 +68,7 @@ TEST_CASE("key files: private, whole, never overwritten") {
                       << to_z85(pair.secret_key) << "\n";
   CHECK(load_key_pair(path).error().code == ErrorCode::malformed);
   CHECK(std::distance(std::filesystem::directory_iterator(dir.path), {}) ==
-        1);  // nothing left over
+        1);  // No temporary file is left over.
 }
 
 }  // namespace

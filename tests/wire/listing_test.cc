@@ -1,6 +1,7 @@
-// Listings of a large cluster through the real controller: they come whole, in replies that a
-// message can hold, to operators and to users. GANTRY_LONG=1: 10,000 nodes and 1,000 tenants that
-// share them all, ten million pairs of node and partition.
+// Listings of a large cluster through the real controller. They come complete, in replies that fit
+// into messages, both to administrators and to users. With GANTRY_LONG=1 the cluster has 10,000
+// nodes and 1,000 tenants that share all nodes, which makes ten million pairs of node and
+// partition.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -37,12 +38,12 @@ cli::Session session_of(const test::Controller& controller, const auth::SigningK
   return std::move(*session);
 }
 
-// Tenants have long names, so that lists of all of them are long.
+// Tenants have long names, so that lists of all tenants are long.
 std::string tenant_name(std::size_t number) {
   return fmt::format("tenant-with-a-name-as-long-as-those-of-departments-{:04}", number);
 }
 
-TEST_CASE("a large cluster is listed whole, in replies that a message holds") {
+TEST_CASE("a large cluster is listed in full, in replies that fit into messages") {
   const Scale size = scale();
   test::Controller controller("", fmt::format("n[00001-{:05}]", size.nodes));
   (void)controller.connect();
@@ -57,7 +58,7 @@ TEST_CASE("a large cluster is listed whole, in replies that a message holds") {
   const auto applied = root.call<proto::TenancyPlanned>(apply, kPatience);
   REQUIRE_MESSAGE(applied, applied.error().message);
 
-  // Replies that are too large for a message are refused by Session's decoder.
+  // The session refuses a reply that is too large for a message, so each reply here did fit.
   const auto nodes = root.call<proto::ListNodesReply>(proto::ListNodes{}, kPatience);
   REQUIRE_MESSAGE(nodes, nodes.error().message);
   REQUIRE(nodes->nodes.size() == size.nodes);
@@ -74,7 +75,7 @@ TEST_CASE("a large cluster is listed whole, in replies that a message holds") {
   REQUIRE_MESSAGE(config, config.error().message);
   CHECK(config->values.contains(fmt::format("nodes.n{:05}.cpus", size.nodes)));
 
-  // Without pages there is no such reply.
+  // A request without pages is refused, because its reply would not fit into a message.
   const auto asked = root.send(proto::ListNodes{});
   REQUIRE(asked);
   const auto refused = root.receive<proto::ListNodesReply>(*asked, kPatience);

@@ -1,4 +1,5 @@
-// One line per event, whatever is in it; levels; limits; reopening after rotation.
+// The log: one line for each event, whatever text is in it, with levels, limits, and reopening
+// after rotation.
 #include <doctest/doctest.h>
 
 #include <unistd.h>
@@ -36,7 +37,7 @@ struct TempFile {
   }
 };
 
-TEST_CASE("a line: time, level, program, message, fields; never two lines") {
+TEST_CASE("an event is one line with time, level, program, message and fields") {
   const TempFile file;
   const auto log = Logger::open({.program = "ctld", .file = file.path});
   REQUIRE(log);
@@ -52,13 +53,13 @@ TEST_CASE("a line: time, level, program, message, fields; never two lines") {
         " warning ctld \"bad \\\"input\\\"\\nfrom outside\" text=\"two\\nlines\\x01\" empty=\"\"");
 }
 
-TEST_CASE("a limited line comes once, and later says how many were left out") {
+TEST_CASE("a repeated line comes once, and later with the number of lines left out") {
   const TempFile file;
   const auto log = Logger::open({.program = "noded", .file = file.path, .level = LogLevel::debug});
   REQUIRE(log);
   LogLimit limit;
   for (int i = 0; i < 100; ++i) log->write(limit, LogLevel::error, "again");
-  limit.next_us = 0;  // as if the interval had passed
+  limit.next_us = 0;  // The interval counts as passed.
   log->write(limit, LogLevel::error, "again");
   const auto lines = lines_of(file.path);
   REQUIRE(lines.size() == 2);
@@ -66,7 +67,7 @@ TEST_CASE("a limited line comes once, and later says how many were left out") {
   CHECK(lines[1].ends_with("\"again\" left_out=99"));
 }
 
-TEST_CASE("reopen after rotation; levels by name; a log that cannot be written") {
+TEST_CASE("a log is reopened after rotation, takes levels by name, and reports a bad path") {
   const TempFile file;
   auto log = Logger::open({.program = "x", .file = file.path});
   REQUIRE(log);

@@ -1,4 +1,4 @@
-// The event loop with real descriptors, timers, signals and processes, and the cluster clock under
+// The event loop with real descriptors, timers, signals and processes, and the cluster clock with
 // injected system clocks.
 #include <doctest/doctest.h>
 
@@ -49,7 +49,7 @@ pid_t spawn(void (*body)()) {
   return pid;
 }
 
-TEST_CASE("a readable descriptor is told of once a turn, for as long as it is readable") {
+TEST_CASE("a readable descriptor is reported once a turn, as long as it stays readable") {
   Loop loop;
   const Watch limit = guard(loop);
   const Pair pair;
@@ -59,7 +59,8 @@ TEST_CASE("a readable descriptor is told of once a turn, for as long as it is re
   const Watch ends = loop.at_end_of_turn([&] { ++turns; });
   const Watch reader = loop.on_readable(pair.fd[0], [&] {
     char c = 0;
-    CHECK(read(pair.fd[0], &c, 1) == 1);  // one of three: stays readable
+    // One of three bytes is read, so the descriptor stays readable.
+    CHECK(read(pair.fd[0], &c, 1) == 1);
     CHECK(c == "abc"[calls]);
     if (++calls == 3) loop.stop();
   });
@@ -68,7 +69,7 @@ TEST_CASE("a readable descriptor is told of once a turn, for as long as it is re
   CHECK(turns >= 3);
 }
 
-TEST_CASE("an always writable descriptor does not keep others from their turn") {
+TEST_CASE("an always writable descriptor does not keep timers from their turn") {
   Loop loop;
   const Watch limit = guard(loop);
   const Pair pair;
@@ -82,7 +83,7 @@ TEST_CASE("an always writable descriptor does not keep others from their turn") 
   CHECK(writable > 3);
 }
 
-TEST_CASE("reading and writing of one descriptor, and the end of the other side") {
+TEST_CASE("one descriptor is watched for reading and writing, and the peer's close is seen") {
   Loop loop;
   const Watch limit = guard(loop);
   auto pair = std::make_unique<Pair>();
@@ -90,7 +91,7 @@ TEST_CASE("reading and writing of one descriptor, and the end of the other side"
   bool ended = false;
   Watch writer = loop.on_writable(pair->fd[0], [&] {
     wrote = true;
-    writer.cancel();  // inside its own handler
+    writer.cancel();  // The watch is cancelled inside its own handler.
     close(pair->fd[1]);
   });
   const Watch reader = loop.on_readable(pair->fd[0], [&] {
@@ -101,10 +102,10 @@ TEST_CASE("reading and writing of one descriptor, and the end of the other side"
   loop.run();
   CHECK(wrote);
   CHECK(ended);
-  pair->fd[1] = dup(pair->fd[0]);  // so that both can be closed
+  pair->fd[1] = dup(pair->fd[0]);  // Both ends need a descriptor, as Pair closes both.
 }
 
-TEST_CASE("a cancelled watch stays silent, also when both were ready in one turn") {
+TEST_CASE("a cancelled watch stays silent, even if it was ready in the same turn") {
   Loop loop;
   const Watch limit = guard(loop);
   const Pair a;
@@ -129,7 +130,7 @@ TEST_CASE("a cancelled watch stays silent, also when both were ready in one turn
   CHECK(calls == 1);
 }
 
-TEST_CASE("timers: in order, once, again, and not when cancelled") {
+TEST_CASE("timers fire in order, once or repeatedly, and never after they are cancelled") {
   Loop loop;
   const Watch limit = guard(loop);
   std::string order;
@@ -145,7 +146,7 @@ TEST_CASE("timers: in order, once, again, and not when cancelled") {
   Watch tick;
   tick = loop.every(milliseconds(10), [&] {
     if (++ticks < 3) return;
-    tick = Watch();  // ends itself
+    tick = Watch();  // The timer ends itself.
     loop.stop();
   });
   loop.run();
@@ -153,7 +154,7 @@ TEST_CASE("timers: in order, once, again, and not when cancelled") {
   CHECK(ticks == 3);
 }
 
-TEST_CASE("post: from another thread, in a later turn, before the end of which it has run") {
+TEST_CASE("a posted function runs in a later turn, also if another thread posted it") {
   Loop loop;
   const Watch limit = guard(loop);
   int turns = 0;
@@ -178,7 +179,7 @@ TEST_CASE("post: from another thread, in a later turn, before the end of which i
   CHECK(ran_in > posted_in);
 }
 
-TEST_CASE("posts of many threads all arrive") {
+TEST_CASE("functions posted by many threads all run") {
   Loop loop;
   const Watch limit = guard(loop);
   constexpr int kThreads = 4;
@@ -210,7 +211,7 @@ TEST_CASE("signals reach their handlers") {
   CHECK(usr1 == 2);
 }
 
-TEST_CASE("processes: exit code, signal, and one that is nobody's child of ours") {
+TEST_CASE("the end of a process is reported, with its status if it is a child") {
   Loop loop;
   const Watch limit = guard(loop);
   int pending = 3;
@@ -219,7 +220,7 @@ TEST_CASE("processes: exit code, signal, and one that is nobody's child of ours"
   };
   const pid_t exits = spawn([] { _exit(7); });
   const pid_t dies = spawn([] { raise(SIGKILL); });
-  // A grandchild: its parent has gone, so it is not ours to reap.
+  // The grandchild's parent has ended, so this process cannot reap it.
   int report[2];
   REQUIRE(pipe(report) == 0);
   int hold[2];
@@ -230,7 +231,7 @@ TEST_CASE("processes: exit code, signal, and one that is nobody's child of ours"
     if (grandchild == 0) {
       close(hold[1]);
       char c = 0;
-      (void)!read(hold[0], &c, 1);  // until the test lets go
+      (void)!read(hold[0], &c, 1);  // The grandchild waits until the test closes the pipe.
       _exit(3);
     }
     (void)!write(report[1], &grandchild, sizeof grandchild);
@@ -262,7 +263,7 @@ TEST_CASE("processes: exit code, signal, and one that is nobody's child of ours"
   CHECK(loop.on_process_end(exits, [](ProcessEnd) {}).error().code == ErrorCode::not_found);
 }
 
-// A queue whose descriptor is quiet although a message is there, as ZeroMQ's can be.
+// A queue whose descriptor shows nothing although a message is there. ZeroMQ's queues can be so.
 struct QuietQueue final : QueueSource {
   Pair pair;
   int messages = 0;
@@ -270,7 +271,7 @@ struct QuietQueue final : QueueSource {
   [[nodiscard]] bool readable() override { return messages > 0; }
 };
 
-TEST_CASE("a queue is drained by budget, and what appears at the end of a turn is not slept on") {
+TEST_CASE("a queue is drained by budget, and messages that appear at the end of a turn are taken") {
   Loop loop;
   const Watch limit = guard(loop);
   QuietQueue queue;
@@ -288,7 +289,7 @@ TEST_CASE("a queue is drained by budget, and what appears at the end of a turn i
     taken_by_turn.push_back(taken);
     if (queue.messages > 0) return;
     if (refills-- > 0)
-      queue.messages = 1;  // as if sending had noted an arrival
+      queue.messages = 1;  // Sending may notice that a message has arrived; this imitates it.
     else
       loop.stop();
   });
@@ -298,7 +299,7 @@ TEST_CASE("a queue is drained by budget, and what appears at the end of a turn i
   CHECK(taken_by_turn.at(1) == kQueueBudget + 10);
 }
 
-TEST_CASE("a message reaches its handler, and the reply goes at the end of the turn") {
+TEST_CASE("a message reaches its handler, and the reply is sent at the end of the turn") {
   Loop loop;
   const Watch limit = guard(loop);
   const net::KeyPair keys = net::generate_key_pair();
@@ -332,10 +333,11 @@ TEST_CASE("a message reaches its handler, and the reply goes at the end of the t
   std::sort(trips.begin(), trips.end());
   MESSAGE(fmt::format("round trip through the loop: median {:.0f} us, 99 % {:.0f} us", trips[250],
                       trips[495]));
-  CHECK(trips[250] < 50'000);  // generous: also holds in a sanitizer build on a busy machine
+  // The limit is generous, so that it also holds in a sanitizer build on a busy machine.
+  CHECK(trips[250] < 50'000);
 }
 
-// ---- clock
+// ---- The cluster clock.
 
 struct FakeClocks {
   std::int64_t monotonic = 5'000'000;
@@ -350,7 +352,7 @@ struct FakeClocks {
   }
 };
 
-TEST_CASE("clock: equals the system time while that behaves") {
+TEST_CASE("the clock equals the system time while that behaves") {
   FakeClocks fake;
   ClusterClock clock(Instant{}, fake.source());
   for (int i = 0; i < 1000; ++i) {
@@ -359,18 +361,19 @@ TEST_CASE("clock: equals the system time while that behaves") {
   }
 }
 
-TEST_CASE("clock: starts at the floor if the system clock is behind it, and waits for it") {
+TEST_CASE("the clock starts at its floor if the system time is behind it, and waits for it") {
   FakeClocks fake;
   const Instant floor{fake.realtime + seconds(60).us};
   ClusterClock clock(floor, fake.source());
   CHECK(clock.now() == floor);
   fake.pass(seconds(600));
-  CHECK(clock.now() == floor + seconds(570));  // 5 % slow: 30 s of the 60 made up
+  // The clock runs 5 % slow, so 30 s of the 60 s are made up.
+  CHECK(clock.now() == floor + seconds(570));
   fake.pass(seconds(600));
   CHECK(clock.now().us == fake.realtime);
 }
 
-TEST_CASE("clock: a step of an hour either way is slewed at five per cent, without going back") {
+TEST_CASE("a step of an hour is made up at five per cent, and the clock never goes back") {
   for (const int sign : {+1, -1}) {
     FakeClocks fake;
     ClusterClock clock(Instant{}, fake.source());
@@ -379,7 +382,7 @@ TEST_CASE("clock: a step of an hour either way is slewed at five per cent, witho
     Instant last = clock.now();
     CHECK(last == start);
     CHECK(clock.behind() == hours(1) * sign);
-    // Read at uneven intervals, also shorter than one can slew in.
+    // The clock is read at uneven intervals. Some are too short for a correction of a microsecond.
     for (int i = 0; i < 200'000; ++i) {
       const Duration step{1 + (i * 7919) % 20'000};
       fake.pass(step);
@@ -392,13 +395,13 @@ TEST_CASE("clock: a step of an hour either way is slewed at five per cent, witho
     const Duration gained = (last - start) - elapsed;
     CHECK(gained.us * sign > elapsed.us / 21);
     CHECK(gained.us * sign <= elapsed.us / 20);
-    fake.pass(hours(21));  // an hour is made up in twenty
+    fake.pass(hours(21));  // An hour is made up in twenty hours.
     (void)clock.now();
     CHECK(clock.now().us == fake.realtime);
   }
 }
 
-TEST_CASE("clock: a system clock that jumps to and fro does not move it back") {
+TEST_CASE("a system time that jumps to and fro does not move the clock back") {
   FakeClocks fake;
   ClusterClock clock(Instant{}, fake.source());
   Instant last = clock.now();

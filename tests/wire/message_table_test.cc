@@ -1,6 +1,6 @@
-// The table of messages: every message from every kind of sender, what is decoded of it, and the
-// table in docs/visibility.md. The lists of names here are written by hand: a new line of
-// messages.def that reaches further than its writer thought shows in one of them.
+// The table of messages. The tests check every message from every kind of sender, what is decoded,
+// and the table in docs/visibility.md. The lists of names here are written by hand, so a new line
+// of messages.def that lets more senders through than intended breaks one of them.
 #include <doctest/doctest.h>
 
 #include <fmt/core.h>
@@ -32,7 +32,7 @@ std::uint16_t number(const MessageRow& row) {
   return static_cast<std::uint16_t>(row.type);
 }
 
-// What the controller takes from this sender.
+// The names of the messages that the controller accepts from this sender.
 Names taken_from(Sender sender) {
   Names out;
   for (const MessageRow& row : proto::kMessages)
@@ -47,7 +47,7 @@ Names without(Names all, const Names& some) {
 
 struct Sample {
   std::uint16_t number = 0;
-  Bytes body;  // of a message with nothing set
+  Bytes body;  // the encoded message, with no field set
 };
 std::vector<Sample> samples() {
   return {
@@ -57,7 +57,7 @@ std::vector<Sample> samples() {
   };
 }
 
-TEST_CASE("the controller takes from each kind of sender what is written here, and no more") {
+TEST_CASE("the controller takes exactly these messages from each kind of sender") {
   CHECK(taken_from(Sender::stranger) == Names{"Hello", "Authenticate", "Ping"});
   CHECK(taken_from(Sender::node) == Names{"NodeRegister", "Heartbeat", "LaunchReady", "Started",
                                           "ExitReport", "Goodbye", "NodeRelay", "FetchLogReply",
@@ -74,7 +74,7 @@ TEST_CASE("the controller takes from each kind of sender what is written here, a
                        "SuspendJobs", "ResumeJobs", "PlanMigModes", "SetTrigger"}));
 }
 
-TEST_CASE("a node takes the steps of clients and of jobs, and else the controller's orders") {
+TEST_CASE("a node takes steps from clients and jobs, and orders only from the controller") {
   const auto taken = [](Sender sender) {
     Names out;
     for (const MessageRow& row : proto::kMessages)
@@ -89,7 +89,7 @@ TEST_CASE("a node takes the steps of clients and of jobs, and else the controlle
     CHECK_FALSE(taken_from(Sender::client).contains(name));
 }
 
-TEST_CASE("what is refused is refused with one sentence, and what is not is decoded once") {
+TEST_CASE("a refused message gets one sentence, and an accepted message has one decoder") {
   const std::vector<Sample> all = samples();
   CHECK(all.size() == proto::kMessages.size());
   for (const Sample& sample : all) {
@@ -118,7 +118,7 @@ TEST_CASE("what is refused is refused with one sentence, and what is not is deco
   }
 }
 
-TEST_CASE("sentences: who may send it to whom, and who has") {
+TEST_CASE("a refusal says who may send the message to whom, and who sent it") {
   const auto words = [](auto message, Sender sender, Place here) {
     const auto n = static_cast<std::uint16_t>(proto::number_of<decltype(message)>);
     const auto sent = proto::check_sender(n, sender, here);
@@ -144,12 +144,12 @@ TEST_CASE("sentences: who may send it to whom, and who has") {
   CHECK(unknown.error().message == "message 999 is unknown here");
 }
 
-TEST_CASE("a stranger's message is nobody's, not root's") {
+TEST_CASE("a stranger's message counts as that of nobody, never of root") {
   CHECK(nobody().owner.uid != Uid{0});
   CHECK(nobody().role == proto::Role::user);
 }
 
-// ---- docs/visibility.md
+// ---- The table in docs/visibility.md.
 
 std::string_view right_words(Right right) {
   switch (right) {
@@ -169,7 +169,7 @@ std::string from_words(const proto::Senders& from) {
   return out;
 }
 
-// A line a message that somebody else than the controller sends.
+// The table has one line for each request and report that anyone but the controller sends.
 std::string table() {
   std::string out =
       "| message | from | to | who may | by token |\n"
@@ -184,7 +184,7 @@ std::string table() {
   return out;
 }
 
-TEST_CASE("the documentation has the table of messages as it is") {
+TEST_CASE("docs/visibility.md has the current table of messages") {
   const std::string path = std::string(GANTRY_SOURCE_DIR) + "/docs/visibility.md";
   std::stringstream buffer;
   buffer << std::ifstream(path).rdbuf();
@@ -200,7 +200,7 @@ TEST_CASE("the documentation has the table of messages as it is") {
   CHECK(text.find(table()) != std::string::npos);
 }
 
-TEST_CASE("the documentation says of every message that reads what users see") {
+TEST_CASE("docs/visibility.md says for every reading message what users see") {
   std::stringstream buffer;
   buffer << std::ifstream(std::string(GANTRY_SOURCE_DIR) + "/docs/visibility.md").rdbuf();
   const std::string text = buffer.str();

@@ -1,6 +1,6 @@
-// The transport with both ends real: our client and libzmq's DEALER against our router, libzmq's
-// ROUTER against our client, and what no end may be impressed by: wrong keys, garbage, half
-// handshakes, oversized messages.
+// The transport with real peers: Gantry's client and libzmq's DEALER against Gantry's router, and
+// libzmq's ROUTER against Gantry's client. The tests also check that no end is disturbed by wrong
+// keys, garbage, half handshakes or oversized messages.
 #include <doctest/doctest.h>
 
 #include <fmt/core.h>
@@ -27,8 +27,8 @@ namespace {
 
 constexpr Duration kSoon = seconds(60);
 
-// libzmq is not instrumented: to ThreadSanitizer every word of a message is a race, and finding
-// that out takes it time that grows with the square of the size.
+// libzmq is not instrumented, so ThreadSanitizer takes every word of a message for a race. Its time
+// for this grows with the square of the message size.
 #ifdef __SANITIZE_THREAD__
 constexpr std::size_t kLargest = 4'000;
 #else
@@ -45,8 +45,8 @@ struct TempDir {
   ~TempDir() { std::filesystem::remove_all(path); }
 };
 
-// Echoes on its own thread until destroyed: the answer has the same header and body, and a third
-// party can look at what the last message said about its sender.
+// A server that answers on its own thread until it is destroyed. The answer has the same header and
+// body. The body "who am I" is answered with the key of the sender.
 class EchoServer {
  public:
   explicit EchoServer(std::vector<std::string> endpoints = {"tcp://127.0.0.1:0"})
@@ -98,7 +98,7 @@ std::string call(Client& client, std::string_view body) {
   return reply->at(1);
 }
 
-// A plain server socket on loopback, to play a broken controller.
+// A plain server socket on loopback, which plays a broken controller.
 struct Listener {
   Socket socket{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
   std::string address;
@@ -114,7 +114,7 @@ struct Listener {
   }
 };
 
-TEST_CASE("client and router understand each other, over tcp and a unix socket") {
+TEST_CASE("client and router understand each other over TCP and a Unix socket") {
   const TempDir dir;
   EchoServer server({"tcp://127.0.0.1:0", "ipc://" + dir.path + "/ctld.sock"});
   for (const std::size_t endpoint : {0u, 1u}) {
@@ -132,7 +132,7 @@ TEST_CASE("client and router understand each other, over tcp and a unix socket")
   }
 }
 
-TEST_CASE("a key pair of one's own is what the server sees") {
+TEST_CASE("the server sees the key pair that the client chose") {
   EchoServer server;
   const KeyPair own = generate_key_pair();
   auto client =
@@ -154,7 +154,7 @@ TEST_CASE("each of several clients is known by its own key, whoever spoke before
   }
 }
 
-TEST_CASE("a connection in two parts; what is queued leaves before what is sent") {
+TEST_CASE("a connection may be made in two parts, and queued messages leave before sent ones") {
   EchoServer server;
   auto client = Client::start(
       {.address = server.address(), .server_key = server.key(), .keys = {}, .timeout = kSoon});
@@ -173,7 +173,7 @@ TEST_CASE("a connection in two parts; what is queued leaves before what is sent"
   }
 }
 
-TEST_CASE("requests may be pipelined, and large replies come while sending") {
+TEST_CASE("requests may be pipelined, and large replies come in while the client sends") {
   EchoServer server;
   auto client = server.connect();
   REQUIRE(client);
@@ -199,7 +199,7 @@ TEST_CASE("an oversized message ends that connection and no other") {
   CHECK(call(*other, "fine") == "fine");
 }
 
-TEST_CASE("messages of one, three and a thousand frames reach the router as what they are") {
+TEST_CASE("the router takes messages of one, three and a thousand frames as they are") {
   const KeyPair keys = generate_key_pair();
   auto router = Router::open({.endpoints = {"tcp://127.0.0.1:0"}, .keys = keys});
   REQUIRE(router);
@@ -220,8 +220,8 @@ TEST_CASE("messages of one, three and a thousand frames reach the router as what
   CHECK(three.frames == 3);
   CHECK(three.header == "1");
   CHECK(three.body == "2");
-  // To a peer that has gone. Its queue may fill up first; that it is gone for good, the router sees
-  // when it has read all that came from there.
+  // The test sends to a peer that has gone. The peer's queue may fill up first. The router knows
+  // that the peer is gone for good only after it has read everything that came from the peer.
   client = fail(ErrorCode::unavailable, "closed");
   const auto start = std::chrono::steady_clock::now();
   Result<void> sent;
@@ -234,7 +234,7 @@ TEST_CASE("messages of one, three and a thousand frames reach the router as what
   CHECK(sent.error().code == ErrorCode::not_found);
 }
 
-TEST_CASE("a wrong server key is refused, with a hint") {
+TEST_CASE("a wrong server key is refused with a hint") {
   EchoServer server;
   const auto client = Client::connect({.address = server.address(),
                                        .server_key = generate_key_pair().public_key,
@@ -245,7 +245,7 @@ TEST_CASE("a wrong server key is refused, with a hint") {
   CHECK(client.error().message.find("is the server key the right one?") != std::string::npos);
 }
 
-TEST_CASE("nobody there: a closed port, a missing socket, a wrong address") {
+TEST_CASE("a closed port, a missing socket and a wrong address are reported at once") {
   std::string address;
   {
     const Listener listener;
@@ -263,7 +263,7 @@ TEST_CASE("nobody there: a closed port, a missing socket, a wrong address") {
   CHECK(attempt("ipc://").code == ErrorCode::invalid_argument);
 }
 
-TEST_CASE("a server that is silent, strange, or stops half way") {
+TEST_CASE("a server that is silent, strange, or stops half way gives the client an error") {
   const PublicKey key = generate_key_pair().public_key;
   const std::string greeting =
       std::string("\xff\0\0\0\0\0\0\0\x01\x7f\x03\x01", 12) + "CURVE" + std::string(47, '\0');
@@ -295,7 +295,7 @@ TEST_CASE("a server that is silent, strange, or stops half way") {
       const Socket peer(accept(listener.socket.fd(), nullptr, nullptr));
       (void)write_some(peer.fd(), c.bytes);
       char buffer[4096];
-      if (!c.close)  // stay until the client gives up
+      if (!c.close)  // The peer stays until the client gives up.
         while (recv(peer.fd(), buffer, sizeof buffer, 0) > 0) {
         }
     });
@@ -332,9 +332,9 @@ TEST_CASE("garbage and half handshakes do not disturb the server") {
   CHECK(call(*late, "fine too") == "fine too");
 }
 
-TEST_CASE("a damaged byte in the stream ends the connection") {
+TEST_CASE("a message that is not encrypted with the session's key ends the connection") {
   EchoServer server;
-  // Our own engine, with one bit of the second MESSAGE turned over on its way.
+  // After a good message, the client's socket sends a MESSAGE that no key has encrypted.
   auto socket = connect_to(server.address(), Deadline(kSoon));
   auto client = server.connect();
   REQUIRE(client);
@@ -346,7 +346,7 @@ TEST_CASE("a damaged byte in the stream ends the connection") {
   CHECK(reply.error().code == ErrorCode::unavailable);
 }
 
-TEST_CASE("the client answers ZeroMQ's pings, and does not take messages without end") {
+TEST_CASE("the client answers ZeroMQ's pings, and refuses a message of too many frames") {
   const KeyPair keys = generate_key_pair();
   void* context = zmq_ctx_new();
   void* socket = zmq_socket(context, ZMQ_ROUTER);
@@ -366,7 +366,7 @@ TEST_CASE("the client answers ZeroMQ's pings, and does not take messages without
     REQUIRE(client->send("h", "b", kSoon));
     char buffer[16];
     CHECK(zmq_recv(socket, buffer, sizeof buffer, 0) == 5);
-    // Beyond what it takes: a message of too many frames ends the connection.
+    // The client does not accept a message of so many frames, and ends the connection.
     zmq_send(socket, buffer, 5, ZMQ_SNDMORE);
     for (int i = 0; i < 100; ++i) zmq_send(socket, "f", 1, ZMQ_SNDMORE);
     zmq_send(socket, "f", 1, 0);
@@ -379,7 +379,7 @@ TEST_CASE("the client answers ZeroMQ's pings, and does not take messages without
   zmq_ctx_term(context);
 }
 
-TEST_CASE("a node's dealer: known by its own key, back after the controller's restart") {
+TEST_CASE("a node's dealer is known by its key, and comes back after a restart of the controller") {
   const TempDir dir;
   const std::string endpoint = "ipc://" + dir.path + "/ctld.sock";
   const KeyPair server = generate_key_pair();
@@ -420,7 +420,7 @@ TEST_CASE("a node's dealer: known by its own key, back after the controller's re
   exchange();
 }
 
-TEST_CASE("time of a new connection and a round trip") {
+TEST_CASE("a new connection and a round trip take less than a generous time") {
   EchoServer server;
   std::vector<double> whole;
   std::vector<double> trip;
@@ -441,10 +441,11 @@ TEST_CASE("time of a new connection and a round trip") {
       fmt::format("connect, handshake, round trip: median {:.2f} ms, least {:.2f} ms; "
                   "a further round trip: median {:.2f} ms",
                   whole[25], whole[0], trip[25]));
-  CHECK(whole[25] < 500);  // generous: also holds in a sanitizer build on a busy machine
+  // The limit is generous, so that it also holds in a sanitizer build on a busy machine.
+  CHECK(whole[25] < 500);
 }
 
-TEST_CASE("a thousand idle connections, and one that is served") {
+TEST_CASE("a server with a thousand idle connections still answers") {
   EchoServer server;
   std::vector<Client> idle;
   for (int i = 0; i < 1000; ++i) {

@@ -1,6 +1,6 @@
-// Nodes that have heard of a newer start than the store of this controller has: what they send
-// before their registration must not pass for an answer to this controller, because then their
-// claim would not count.
+// Some nodes have heard of a later start of the controller than the store of this controller knows.
+// Messages that they send before they register must not pass for an answer to this controller,
+// because then the claim in their registration would not count.
 #include <doctest/doctest.h>
 
 #include "common/codec/codec.h"
@@ -15,7 +15,8 @@ namespace {
 using test::Controller;
 using test::RawDealer;
 constexpr Duration kSoon = seconds(60);
-constexpr Epoch kStart{1};  // of a controller with a new store, and what these nodes have heard of
+// The first start of a controller with a new store. The nodes here have heard of this start, too.
+constexpr Epoch kStart{1};
 
 template <class Message>
 void send(RawDealer& peer, const Message& message) {
@@ -53,12 +54,13 @@ struct Nodes {
 
 }  // namespace
 
-TEST_CASE("what nodes report before they register does not take the place of their claim") {
+TEST_CASE("reports before the registration do not take the place of a node's claim") {
   const proto::AttemptKey key{JobId(1), Attempt(1)};
   proto::ExitReport exited;
   exited.key = key;
   proto::Heartbeat beat;
-  beat.session = (kStart.value() << 32) | 1;  // of the newer controller: it started as often
+  // This session is of the other controller, which has started as often as this one.
+  beat.session = (kStart.value() << 32) | 1;
   const auto first_words = [&](RawDealer& peer, int which) {
     switch (which) {
       case 0: return send(peer, proto::Started{key, {}});
@@ -79,19 +81,20 @@ TEST_CASE("what nodes report before they register does not take the place of the
     for (RawDealer* peer : {&one, &two}) first_words(*peer, which);
     register_node(one, "n1");
     register_node(two, "n2");
-    // Two nodes that know more are believed: the controller ends, and with it the connection.
+    // Two nodes that know more are believed. The controller ends, and so does the connection.
     REQUIRE_FALSE(two.receive(kSoon));
-    CHECK(nodes.controller.wait_for_end() == 65);  // the store is damaged or too old
+    // The status 65 means that the store is damaged or too old.
+    CHECK(nodes.controller.wait_for_end() == 65);
     CHECK(nodes.controller.log().find("is older than what is known of it") != std::string::npos);
   }
 }
 
-TEST_CASE("a node of an earlier start is told to register, and then it is no claim") {
+TEST_CASE("a node from an earlier start is told to register, and makes no claim then") {
   const Nodes nodes;
   (void)nodes.controller.connect();
   RawDealer one(nodes.controller.address(), nodes.controller.key(), "", nodes.one);
   proto::Heartbeat beat;
-  beat.session = 1;  // of start 0
+  beat.session = 1;  // This session is from start 0.
   send(one, beat);
   CHECK(expect<proto::RegisterAgain>(one).epoch == kStart);
   register_node(one, "n1");

@@ -1,5 +1,5 @@
-// A peer that shakes hands properly and says of itself whatever a test wants: any routing id, any
-// metadata. Blocking, over one socket.
+// A peer that makes a proper handshake, and then claims any routing id and metadata that a test
+// wants. It works over one socket and blocks.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -24,7 +24,7 @@ class RawDealer {
     socket_ = std::move(*socket);
     shake_hands();
   }
-  // False: the other side has ended it.
+  // False if the other side has ended the connection.
   [[nodiscard]] bool connected() const { return connected_; }
   [[nodiscard]] const net::PublicKey& key() const { return keys_.public_key; }
   [[nodiscard]] int fd() const { return socket_.fd(); }
@@ -36,14 +36,14 @@ class RawDealer {
     net::zmtp::append_message(out, session_, "CurveZMQMESSAGEC", ++nonce_, 0, body);
     return write(out);
   }
-  // The beginning of a message of `whole` bytes, of which `some` are sent.
+  // Sends the first `some` bytes of a message of `whole` bytes.
   bool send_part(std::size_t whole, std::size_t some) {
     std::string out;
     net::zmtp::append_message(out, session_, "CurveZMQMESSAGEC", ++nonce_, 0,
                               std::string(whole, 'x'));
     return write(std::string_view(out).substr(0, some));
   }
-  // The next message; nothing: the connection has ended, or nothing came.
+  // Returns the next message, or nothing if the connection has ended or no message came in time.
   std::optional<std::vector<Bytes>> receive(Duration patience = kPatience) {
     std::vector<Bytes> frames;
     while (true) {

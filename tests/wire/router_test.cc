@@ -1,4 +1,5 @@
-// What a Router lets its peers do: nothing in another's name, and nothing without bounds.
+// Limits of a Router: no peer can act in another one's name, and no peer can use memory or time
+// without bounds.
 #include <doctest/doctest.h>
 
 #include <sys/resource.h>
@@ -45,7 +46,7 @@ struct Server {
       REQUIRE(wait_for(router.descriptor(), Wait::read, deadline));
     }
   }
-  // Waits for the end of a peer; messages that come meanwhile are passed over.
+  // Waits until a peer has gone, and drops all messages that come meanwhile.
   void wait_closed(PeerId peer) {
     const Deadline deadline(kSoon);
     while (!closed.contains(peer)) {
@@ -55,7 +56,7 @@ struct Server {
   }
 };
 
-TEST_CASE("an answer goes to the connection that asked, whatever a later one calls itself") {
+TEST_CASE("an answer goes only to the connection that asked, whatever id a later one claims") {
   Server server;
   std::set<PeerId> peers;
   PeerId gone{};
@@ -69,7 +70,8 @@ TEST_CASE("an answer goes to the connection that asked, whatever a later one cal
   }
   server.wait_closed(gone);
   RawDealer stranger = server.dealer("name");
-  RawDealer twin = server.dealer("name");  // both are served: names mean nothing
+  // Both peers are served, because the routing id means nothing.
+  RawDealer twin = server.dealer("name");
   for (RawDealer* one : {&stranger, &twin}) {
     REQUIRE(one->send("h", "x"));
     const Incoming message = server.next();
@@ -84,7 +86,7 @@ TEST_CASE("an answer goes to the connection that asked, whatever a later one cal
   CHECK_FALSE(stranger.receive(milliseconds(100)));
 }
 
-TEST_CASE("the bytes that strangers leave unfinished are bounded, and a newcomer is served") {
+TEST_CASE("unfinished bytes of strangers are bounded, and a newcomer is served") {
   Server server;
   std::vector<RawDealer> holders;
   for (int i = 0; i < 8; ++i) {
@@ -103,7 +105,7 @@ TEST_CASE("the bytes that strangers leave unfinished are bounded, and a newcomer
   CHECK(left > 0);
 }
 
-TEST_CASE("who does not read its answers cannot have more of them than a few megabytes") {
+TEST_CASE("a peer that does not read has at most a few megabytes of answers waiting") {
   Server server;
   RawDealer lazy = server.dealer();
   REQUIRE(lazy.send("h", "b"));
@@ -117,14 +119,14 @@ TEST_CASE("who does not read its answers cannot have more of them than a few meg
   CHECK(server.router.send(peer, "h", std::string(kMaxFrameBytes + 1, 'x')).error().code ==
         ErrorCode::invalid_argument);
   server.router.close(peer);
-  CHECK(lazy.receive());  // what waits is still written
+  CHECK(lazy.receive());  // Answers that wait are still written.
   for (int i = 0; i < 200 && lazy.receive(); ++i) {
   }
   CHECK_FALSE(lazy.connected());
   server.wait_closed(peer);
 }
 
-TEST_CASE("who never reads is cut off after the time for that") {
+TEST_CASE("a peer that never reads is cut off after the stall time") {
   RouterOptions options;
   options.stall_time = milliseconds(300);
   Server server(options);
@@ -135,7 +137,7 @@ TEST_CASE("who never reads is cut off after the time for that") {
   server.wait_closed(peer);
 }
 
-TEST_CASE("strangers make room: for newcomers, and after their time") {
+TEST_CASE("strangers make room for newcomers, and are cut off after their time") {
   RouterOptions options;
   options.max_strangers = 10;
   options.stranger_time = seconds(2);
@@ -155,7 +157,8 @@ TEST_CASE("strangers make room: for newcomers, and after their time") {
     if (one.connected()) ++left;
   }
   CHECK(left <= 10);
-  for (RawDealer& one : strangers) (void)one.receive(kSoon);  // until it is over
+  // This waits until the peer is cut off.
+  for (RawDealer& one : strangers) (void)one.receive(kSoon);
   for (RawDealer& one : strangers) CHECK_FALSE(one.connected());
   REQUIRE(known.send("h", "still there"));
   CHECK(server.next().body == "still there");
@@ -187,7 +190,7 @@ TEST_CASE("handshakes that do not go on keep nobody out") {
   CHECK(server.next().body == "b");
 }
 
-TEST_CASE("a peer says little before it has shaken hands, and in one message what one may have") {
+TEST_CASE("a peer may send little before its handshake, and no too large message after it") {
   Server server;
   auto raw = connect_to(server.address(), Deadline(kSoon));
   REQUIRE(raw);
@@ -200,15 +203,15 @@ TEST_CASE("a peer says little before it has shaken hands, and in one message wha
     n = read_some(raw->fd(), buffer, sizeof buffer);
     if (n && *n == 0) REQUIRE(wait_for(raw->fd(), Wait::read, Deadline(kSoon)));
   }
-  CHECK(n.error().code == ErrorCode::unavailable);  // closed
-  // Two frames that are allowed each, and not together.
+  CHECK(n.error().code == ErrorCode::unavailable);  // The connection is closed.
+  // Each of the two frames is allowed, but not both in one message.
   RawDealer big = server.dealer();
   (void)big.send(std::string(10 * kMiB, 'x'), std::string(10 * kMiB, 'x'));
   CHECK_FALSE(big.receive());
   CHECK_FALSE(big.connected());
 }
 
-TEST_CASE("one peer's messages wait for the caller while another's are taken") {
+TEST_CASE("one peer's messages wait while another peer's are taken") {
   Server server;
   RawDealer loud = server.dealer();
   RawDealer quiet = server.dealer();
@@ -218,10 +221,10 @@ TEST_CASE("one peer's messages wait for the caller while another's are taken") {
   while (server.next().body == "loud") ++before;
   CHECK(before <= 2 * static_cast<int>(kMostWaiting));
   for (int i = before; i < 3 * static_cast<int>(kMostWaiting); ++i)
-    CHECK(server.next().body == "loud");  // none is lost
+    CHECK(server.next().body == "loud");  // No message is lost.
 }
 
-// Peers of the server that one owner has.
+// Makes `count` peers of the server that belong to the same owner.
 std::vector<RawDealer> peers_of(Server& server, const std::string& owner, int count) {
   std::vector<RawDealer> out;
   for (int i = 0; i < count; ++i) {
@@ -235,28 +238,30 @@ TEST_CASE("forty connections of one user do not keep another user's message wait
   Server server;
   auto loud = peers_of(server, "uid 1", 40);
   auto quiet = peers_of(server, "uid 2", 1);
-  constexpr int kEach = 1'000;  // fewer than one connection may have waiting
+  constexpr int kEach = 1'000;  // This is fewer than one connection may have waiting.
   for (RawDealer& one : loud)
     for (int i = 0; i < kEach; ++i) REQUIRE(one.send("h", "loud"));
   REQUIRE(quiet[0].send("h", "quiet"));
   int before = 0;
   while (server.next().body == "loud") ++before;
   CHECK(before <= 3 * static_cast<int>(kMostWaitingOfOwner));
-  for (int i = before; i < 40 * kEach; ++i) CHECK(server.next().body == "loud");  // none is lost
+  // No message is lost.
+  for (int i = before; i < 40 * kEach; ++i) CHECK(server.next().body == "loud");
 }
 
 TEST_CASE("unfinished messages on many connections of one user end none of another user") {
   Server server;
   auto honest = peers_of(server, "uid 2", 1);
   auto many = peers_of(server, "uid 1", 130);
-  // The beginning of a frame of 15 MiB.
+  // The beginning of a frame of 15 MiB, with `bytes` bytes of content.
   const auto begin = [](std::size_t bytes) {
     return "\x02" + zmtp::eight(15 * kMiB) + std::string(bytes, 'x');
   };
   REQUIRE(honest[0].write(begin(4 * kMiB)));
   for (RawDealer& one : many) (void)one.write(begin(2 * kMiB + kMiB / 8));
   int left = 130;
-  for (int tries = 0; tries < 20 && left == 130; ++tries) {  // until the server has read it
+  // The loop waits until the server has read it.
+  for (int tries = 0; tries < 20 && left == 130; ++tries) {
     left = 0;
     for (RawDealer& one : many) {
       (void)one.receive(milliseconds(5));
@@ -269,7 +274,7 @@ TEST_CASE("unfinished messages on many connections of one user end none of anoth
   CHECK(honest[0].connected());
 }
 
-TEST_CASE("answers that one user does not read take no room from nodes and from others") {
+TEST_CASE("unread answers of one user take no room from nodes and other users") {
   RouterQueues queues(
       {.peer = 40'000, .node = 60'000, .owner = 80'000, .in_all = 150'000, .fair = 4'000});
   const auto add = [&](std::uint64_t id, Standing standing, const std::string& owner) {
@@ -279,25 +284,29 @@ TEST_CASE("answers that one user does not read take no room from nodes and from 
   for (std::uint64_t id = 1; id <= 5; ++id) add(id, Standing::known, "uid 1");
   add(6, Standing::known, "uid 2");
   add(7, Standing::node, "");
-  const auto fill = [&](std::uint64_t id) {  // thousands of bytes that it may have waiting
+  // The result is how many thousand bytes may wait for this peer.
+  const auto fill = [&](std::uint64_t id) {
     int n = 0;
     while (queues.send(PeerId{id}, "", Bytes(840, 'x'), 1'000)) ++n;
     return n;
   };
   CHECK(fill(1) == 40);
   CHECK(fill(2) == 40);
-  for (std::uint64_t id = 3; id <= 5; ++id) CHECK(fill(id) == 4);  // 80 of this user wait already
+  // This user has 80,000 bytes waiting already.
+  for (std::uint64_t id = 3; id <= 5; ++id) CHECK(fill(id) == 4);
   CHECK(fill(6) == 40);
   for (std::uint64_t id = 8; id <= 9; ++id) add(id, Standing::known, "uid 3");
-  CHECK(fill(8) == 18);  // then all have 150, and each gets a little
+  // All users together then have 150,000 bytes waiting, and each peer may still have a little.
+  CHECK(fill(8) == 18);
   CHECK(fill(9) == 4);
-  CHECK(fill(7) == 60);  // a node's orders go on
+  CHECK(fill(7) == 60);  // The orders of a node go on.
   queues.remove_peer(PeerId{1}, false);
   queues.remove_peer(PeerId{2}, false);
-  CHECK(fill(3) == 16);  // 154 and the node's 60, without the 80 that have gone
+  // Two peers have freed 80 of the 214 thousand bytes in use, so 16 of 150 are free.
+  CHECK(fill(3) == 16);
 }
 
-TEST_CASE("a host has one network, however many addresses of it") {
+TEST_CASE("all addresses of one host count as one network") {
   CHECK(network_of("10.0.0.7") == "10.0.0.7");
   CHECK(network_of("local") == "local");
   CHECK(network_of("2001:db8:1:2:3::1") == network_of("2001:db8:1:2::ffff"));

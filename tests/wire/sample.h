@@ -1,4 +1,4 @@
-// A submit as gbatch sends it from an ordinary shell: about 1 KB.
+// A submit as gbatch sends it from an ordinary shell, about 1 KB long.
 #pragma once
 
 #include "common/proto/messages.h"

@@ -1,5 +1,5 @@
-// Every message, field and enum value on the wire, against tests/golden/messages.txt: a wire change
-// shows in review. GANTRY_UPDATE_GOLDEN=1 rewrites the file.
+// The test compares every message, field and enum value on the wire with tests/golden/messages.txt,
+// so that a reviewer sees each change. GANTRY_UPDATE_GOLDEN=1 rewrites the file.
 #include <doctest/doctest.h>
 
 #include <fmt/core.h>
@@ -22,7 +22,8 @@ struct Message {
   std::string kind;
 };
 
-// Which end of a connection it is that sends: a stranger and a job are clients on the wire.
+// Names the end of a connection that sends the message. On the wire, strangers and jobs are
+// clients.
 std::string end_of(const proto::Senders& from) {
   if (from.has(proto::Sender::node)) return "node";
   return from.has(proto::Sender::controller) ? "ctld" : "client";
@@ -42,7 +43,7 @@ codec::Schema schema() {
 #define X(type, ...) s.add<proto::type>();
 #include "common/proto/messages.def"
 #undef X
-  s.add<proto::StepPermission>();  // travels signed, as bytes
+  s.add<proto::StepPermission>();  // This struct travels signed, as bytes.
   return s;
 }
 
@@ -62,7 +63,7 @@ std::string listing() {
   return text;
 }
 
-TEST_CASE("message numbers, and the field numbers and names of each struct, are unique") {
+TEST_CASE("message numbers are unique, and so are field numbers and names within each struct") {
   std::set<int> numbers;
   for (const Message& m : messages()) CHECK_MESSAGE(numbers.insert(m.number).second, m.name);
   const codec::Schema s = schema();
@@ -78,7 +79,7 @@ TEST_CASE("message numbers, and the field numbers and names of each struct, are 
   }
 }
 
-TEST_CASE("the wire is as the golden listing says") {
+TEST_CASE("the wire agrees with tests/golden/messages.txt") {
   const std::string path = std::string(GANTRY_SOURCE_DIR) + "/tests/golden/messages.txt";
   const std::string now = listing();
   if (std::getenv("GANTRY_UPDATE_GOLDEN") != nullptr) {

@@ -1,4 +1,5 @@
-// The encrypted stream of step I/O: both ends in memory, byte by byte and over a socket.
+// The encrypted stream of step input and output. Both ends are in memory, byte by byte, or
+// connected by a socket.
 #include <doctest/doctest.h>
 
 #include <fmt/core.h>
@@ -27,7 +28,7 @@ std::string take_output(SecureStream& stream) {
   return bytes;
 }
 
-// Carries bytes both ways until neither has more to say; `piece` at a time.
+// Carries bytes both ways until neither end has output, at most `piece` bytes at a time.
 Result<void> shuttle(SecureStream& a, SecureStream& b, std::size_t piece = 1 << 20) {
   const auto carry = [piece](SecureStream& from, SecureStream& to) -> Result<void> {
     const std::string bytes = take_output(from);
@@ -42,7 +43,7 @@ Result<void> shuttle(SecureStream& a, SecureStream& b, std::size_t piece = 1 << 
   return {};
 }
 
-TEST_CASE("frames of any size go both ways, also byte by byte, and the end is seen") {
+TEST_CASE("frames of any size go both ways, also byte by byte, and each end sees the other's end") {
   for (const std::size_t piece : {1u, 7u, 1u << 20}) {
     SecureStream dialler = make(StreamRole::dialler, kKey, "step 3.0 node n1");
     SecureStream listener = make(StreamRole::listener);
@@ -67,7 +68,7 @@ TEST_CASE("frames of any size go both ways, also byte by byte, and the end is se
     CHECK_FALSE(listener.finished());
     CHECK(listener.next() == "last");
     CHECK(listener.finished());
-    CHECK_FALSE(dialler.finished());  // the other direction is still open
+    CHECK_FALSE(dialler.finished());  // The other direction is still open.
     REQUIRE(listener.send("reply"));
     listener.finish();
     REQUIRE(shuttle(dialler, listener, piece));
@@ -76,7 +77,7 @@ TEST_CASE("frames of any size go both ways, also byte by byte, and the end is se
   }
 }
 
-TEST_CASE("limits of frames, tickets and keys") {
+TEST_CASE("frames, tickets and keys have limits") {
   SecureStream stream = make(StreamRole::dialler);
   CHECK(stream.send(std::string(kMaxStreamFrame + 1, 'x')).error().code ==
         ErrorCode::invalid_argument);
@@ -91,7 +92,7 @@ TEST_CASE("limits of frames, tickets and keys") {
   CHECK(other.next()->size() == kMaxStreamFrame);
 }
 
-TEST_CASE("the ticket is readable before anything else") {
+TEST_CASE("the ticket can be read before anything else") {
   SecureStream dialler = make(StreamRole::dialler, kKey, "17.1 step 4 n3");
   const std::string bytes = take_output(dialler);
   for (std::size_t n = 0; n < bytes.size(); ++n) {
@@ -105,7 +106,7 @@ TEST_CASE("the ticket is readable before anything else") {
   CHECK(read_ticket(std::string("GSS1\xff\xff", 6)).error().code == ErrorCode::malformed);
 }
 
-TEST_CASE("another key, or another ticket than the one that was sent, is noticed at once") {
+TEST_CASE("a wrong key or a changed ticket is noticed at once") {
   SecureStream dialler = make(StreamRole::dialler);
   SecureStream listener = make(StreamRole::listener, std::string(kStreamKeyBytes, 'z'));
   REQUIRE(dialler.send("secret"));
@@ -123,14 +124,15 @@ TEST_CASE("another key, or another ticket than the one that was sent, is noticed
   REQUIRE(one.feed(take_output(two)).error().code == ErrorCode::malformed);
 }
 
-TEST_CASE("every damaged byte, repetition and cut is noticed") {
+TEST_CASE("every damaged, repeated or cut byte is noticed") {
   SecureStream dialler = make(StreamRole::dialler);
   SecureStream listener = make(StreamRole::listener);
   REQUIRE(listener.feed(take_output(dialler)));
   REQUIRE(dialler.feed(take_output(listener)));
   REQUIRE(dialler.send("payload"));
-  const std::string bytes = take_output(dialler);  // start, confirmation, frame
-  // Each damaged copy goes to a listener of its own; all need their own dialler, so only count.
+  // The bytes hold the start, the confirmation and the frame.
+  const std::string bytes = take_output(dialler);
+  // Each damaged copy needs a new pair of dialler and listener, since each pair has its own keys.
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     SecureStream d = make(StreamRole::dialler);
     SecureStream l = make(StreamRole::listener);
@@ -145,11 +147,12 @@ TEST_CASE("every damaged byte, repetition and cut is noticed") {
   REQUIRE(listener.feed(bytes));
   CHECK(listener.next() == "payload");
   const std::size_t frame = 4 + 7 + 17;
-  CHECK_FALSE(listener.feed(bytes.substr(bytes.size() - frame)));  // played again
+  // The frame is sent a second time.
+  CHECK_FALSE(listener.feed(bytes.substr(bytes.size() - frame)));
   CHECK(listener.feed("x").error().code == ErrorCode::wrong_state);
 }
 
-TEST_CASE("a whole recorded connection cannot be played to a new listener") {
+TEST_CASE("a recorded connection cannot be replayed to a new listener") {
   SecureStream dialler = make(StreamRole::dialler);
   SecureStream listener = make(StreamRole::listener);
   std::string recorded = take_output(dialler);
@@ -162,7 +165,7 @@ TEST_CASE("a whole recorded connection cannot be played to a new listener") {
   CHECK_FALSE(victim.next());
 }
 
-TEST_CASE("blocking use over a socket: both directions, the end, and a cut") {
+TEST_CASE("blocking calls over a socket carry both directions, and see the end and a cut") {
   int fd[2];
   REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd) == 0);
   constexpr int kFrames = 200;

@@ -1,6 +1,6 @@
-// Every message from every kind of connection at the real controller: what is not for it is refused
-// with the sentence of check_sender(), and the controller lives. Then the same for rights that a
-// tenant's document gives.
+// Every message from every kind of connection at the real controller. A message that the sender may
+// not send is refused with the sentence of check_sender(), and the controller goes on. A second
+// test does this for rights that a tenant's document gives.
 #include <doctest/doctest.h>
 
 #include <fmt/core.h>
@@ -24,7 +24,7 @@ using test::send;
 
 struct Sample {
   std::uint16_t number = 0;
-  Bytes body;  // of a message with nothing set
+  Bytes body;  // the encoded message, with no field set
 };
 std::vector<Sample> samples() {
   return {
@@ -34,7 +34,7 @@ std::vector<Sample> samples() {
   };
 }
 
-// Those that the controller has to refuse to this sender.
+// The messages that the controller has to refuse to this sender.
 std::vector<Sample> wrong_of(Sender sender) {
   std::vector<Sample> out = samples();
   std::erase_if(out, [&](const Sample& s) {
@@ -56,7 +56,7 @@ void expect_refusals(RawDealer& peer, Sender sender) {
   }
 }
 
-// The next message of this type that the controller sends to the node.
+// Waits for the next message of this type from the controller to the node.
 template <class Message>
 Message ordered(RawDealer& node) {
   while (true) {
@@ -66,7 +66,7 @@ Message ordered(RawDealer& node) {
   }
 }
 
-// The only node of the controller, as far as the controller sees.
+// Enrols and registers a node that this test plays, the only node of the controller.
 RawDealer enrolled_node(const Controller& c, RawDealer& root) {
   const net::KeyPair keys = net::generate_key_pair();
   REQUIRE(send(root, 10, proto::EnrollNode{"n1", net::to_z85(keys.public_key)}));
@@ -83,7 +83,7 @@ RawDealer enrolled_node(const Controller& c, RawDealer& root) {
   return node;
 }
 
-// A job of `nobody` that the node has been told to start.
+// Submits a job of the user `nobody`, and waits until the node is told to start it.
 proto::AttemptKey launched_job(const Controller& c, RawDealer& node) {
   RawDealer user = dealer(c);
   authenticate(user, c.nobody());
@@ -100,7 +100,7 @@ proto::AttemptKey launched_job(const Controller& c, RawDealer& node) {
 
 }  // namespace
 
-TEST_CASE("a message from a wrong kind of connection is refused, whoever stands behind it") {
+TEST_CASE("a message from the wrong kind of connection is refused, even to an administrator") {
   const Controller c("admins: [root], ");
   (void)c.connect();
   for (const Sample& s : wrong_of(Sender::stranger)) {
@@ -118,14 +118,14 @@ TEST_CASE("a message from a wrong kind of connection is refused, whoever stands 
   authenticate(user, c.nobody());
   expect_refusals(user, Sender::client);
 
-  // A node that says what clients say is not answered; the log has it.
+  // A node that sends messages of clients gets no answer, but the log has them.
   RawDealer node = enrolled_node(c, root);
   for (const Sample& s : wrong_of(Sender::node))
     REQUIRE(node.send(net::HeaderBytes({proto::kProtocolVersion, s.number, 7}).view(), s.body));
   const proto::AttemptKey key = launched_job(c, node);
   CHECK(c.log().find("a node may not send it to the controller") != std::string::npos);
 
-  // What its job says is answered through the node.
+  // The messages of a job come through its node, and the refusals go back the same way.
   for (const Sample& s : wrong_of(Sender::job)) {
     CAPTURE(proto::message_name(s.number));
     REQUIRE(send(node, 0, proto::NodeRelay{key, 1, s.number, 7, s.body}));
@@ -139,7 +139,7 @@ TEST_CASE("a message from a wrong kind of connection is refused, whoever stands 
   CHECK(c.lives());
 }
 
-TEST_CASE("whom a document makes an administrator reads the configuration again, makes tokens") {
+TEST_CASE("a user whom a document makes an administrator may reconfigure and make tokens") {
   const Controller c;
   (void)c.connect();
   RawDealer user = dealer(c);

@@ -1,5 +1,5 @@
-// Sessions, limits of users, and which tokens may be made: what the controller decides about those
-// who talk to it, before anything reaches its core.
+// Sessions, limits of users, and the making of tokens. The controller decides these before a
+// message reaches its core.
 #include <doctest/doctest.h>
 
 #include "ctld/rpc/refusals.h"
@@ -12,7 +12,7 @@ namespace {
 
 constexpr Instant kStart{1'000'000'000'000};
 
-TEST_CASE("sessions: one a connection, found by either name, idle ones make room") {
+TEST_CASE("each connection has one session, and an idle session makes room for a new one") {
   SessionTable table(100, 2);
   std::optional<core::ConnectionId> dropped;
   const net::PublicKey key = net::generate_key_pair().public_key;
@@ -21,7 +21,8 @@ TEST_CASE("sessions: one a connection, found by either name, idle ones make room
   const auto second = table.of_peer(net::PeerId{2}, key, dropped).id;
   CHECK(first != second);
   table.find(first)->identity = core::Identity{};
-  CHECK_FALSE(table.find(second)->identity);  // the same key, and another connection
+  // Another connection with the same key is another session.
+  CHECK_FALSE(table.find(second)->identity);
   CHECK(table.of_peer(net::PeerId{1}, key, dropped).id == first);
   CHECK_FALSE(dropped);
   (void)table.of_peer(net::PeerId{3}, key, dropped);
@@ -30,10 +31,11 @@ TEST_CASE("sessions: one a connection, found by either name, idle ones make room
   CHECK(table.find_peer(net::PeerId{2}) == nullptr);
   table.drop(first);
   CHECK(table.find(first) == nullptr);
-  CHECK(table.of_peer(net::PeerId{1}, key, dropped).id.value() == 103);  // a new one, of nobody
+  // This is a new session that has no user yet.
+  CHECK(table.of_peer(net::PeerId{1}, key, dropped).id.value() == 103);
 }
 
-TEST_CASE("limits: ten seconds' worth at once, then as many as a second has") {
+TEST_CASE("a user may make ten seconds' worth of requests at once, then the rate per second") {
   UserLimits limits({.connections = 2, .requests_per_second = 5});
   const Uid alice{1000};
   int taken = 0;
@@ -42,11 +44,12 @@ TEST_CASE("limits: ten seconds' worth at once, then as many as a second has") {
   const auto refused = limits.requested(alice, "alice", kStart);
   CHECK(refused.error().code == ErrorCode::too_many);
   CHECK(may_retry(refused.error().code));
-  CHECK(limits.requested(Uid{1001}, "bob", kStart));  // has a bucket of his own
+  CHECK(limits.requested(Uid{1001}, "bob", kStart));  // Bob has his own limit.
   taken = 0;
   while (limits.requested(alice, "alice", kStart + seconds(2))) ++taken;
   CHECK(taken == 10);
-  CHECK_FALSE(limits.requested(alice, "alice", kStart));  // a clock that goes back gives nothing
+  // A clock that goes back does not allow more.
+  CHECK_FALSE(limits.requested(alice, "alice", kStart));
   CHECK(limits.connected(alice, "alice"));
   CHECK(limits.connected(alice, "alice"));
   CHECK(limits.connected(alice, "alice").error().code == ErrorCode::too_many);
@@ -54,7 +57,7 @@ TEST_CASE("limits: ten seconds' worth at once, then as many as a second has") {
   CHECK(limits.connected(alice, "alice"));
 }
 
-TEST_CASE("limits: nobody's bucket is kept for ever, and 0 is no limit") {
+TEST_CASE("limits of users are not kept for ever, and 0 means no limit") {
   UserLimits limits({.connections = 0, .requests_per_second = 1});
   for (std::uint32_t round = 0; round < 3; ++round)
     for (std::uint32_t i = 0; i < 5'000; ++i)
@@ -66,8 +69,8 @@ TEST_CASE("limits: nobody's bucket is kept for ever, and 0 is no limit") {
   }
 }
 
-TEST_CASE("limits: a request costs what it takes the loop, and no more than ten seconds") {
-  // Each takes 10 ms of the loop, so that 100 per second would be all of it.
+TEST_CASE("a request counts with the time that it takes the loop, up to ten seconds") {
+  // Each request takes 10 ms of the loop, so 100 per second would take all of its time.
   const auto served_in = [](UserLimits& limits, Duration each, Duration span) {
     std::int64_t served = 0;
     for (Instant now = kStart; now < kStart + span; now = now + milliseconds(1)) {
@@ -79,8 +82,9 @@ TEST_CASE("limits: a request costs what it takes the loop, and no more than ten 
   };
   UserLimits limits({.connections = 0, .requests_per_second = 1'000});
   const std::int64_t served = served_in(limits, milliseconds(10), minutes(10));
-  CHECK(served >= 600 * 100 / kLoopShare);        // its share of the time
-  CHECK(served <= 600 * 100 / kLoopShare + 260);  // and ten seconds' worth at once
+  CHECK(served >= 600 * 100 / kLoopShare);  // The user gets a share of the loop's time.
+  // In addition, ten seconds' worth may come at once.
+  CHECK(served <= 600 * 100 / kLoopShare + 260);
   const auto refused = limits.requested(Uid{1000}, "alice", kStart + minutes(10));
   REQUIRE_FALSE(refused);
   CHECK(may_retry(refused.error().code));
@@ -89,11 +93,12 @@ TEST_CASE("limits: a request costs what it takes the loop, and no more than ten 
         "(controller.max_user_requests): try again later");
   CHECK(limits.requested(Uid{1001}, "bob", kStart + minutes(10)));
 
-  // Cheap ones are counted, as ever: a tenth of a millisecond each, all of 1,000 a second.
+  // Cheap requests are limited by number: each takes a tenth of a millisecond, and all 1,000 a
+  // second are served.
   UserLimits cheap({.connections = 0, .requests_per_second = 1'000});
   CHECK(served_in(cheap, microseconds(100), minutes(1)) == 60'000);
 
-  // However long one took.
+  // However long one request took, the user waits for no more than ten seconds.
   UserLimits long_one({.connections = 0, .requests_per_second = 1'000});
   REQUIRE(long_one.requested(Uid{1000}, "alice", kStart));
   long_one.took(Uid{1000}, hours(1));
@@ -101,7 +106,7 @@ TEST_CASE("limits: a request costs what it takes the loop, and no more than ten 
   CHECK(long_one.requested(Uid{1000}, "alice", kStart + seconds(kBurstSeconds) + milliseconds(1)));
 }
 
-TEST_CASE("limits: where there are too many connections, users who have few get theirs") {
+TEST_CASE("with too many connections, only users who have few get another one") {
   UserLimits limits({.connections = 1'024, .requests_per_second = 0});
   for (std::uint32_t i = 0; i < kFairConnections; ++i)
     CHECK(limits.connected(Uid{1000}, "alice", true));
@@ -110,7 +115,7 @@ TEST_CASE("limits: where there are too many connections, users who have few get 
   CHECK(limits.connected(Uid{1001}, "bob", true));
 }
 
-TEST_CASE("refusals: of a network that sends wrong credentials for ever few are looked at") {
+TEST_CASE("a network that sends wrong credentials has only a few of them checked") {
   Refusals refusals;
   int looked = 0;
   for (int i = 0; i < 10'000 && refusals.may_look("10.0.0.7", kStart); ++i, ++looked)
@@ -125,7 +130,7 @@ TEST_CASE("refusals: of a network that sends wrong credentials for ever few are 
   CHECK(refusals.may_look("19999", later));
 }
 
-TEST_CASE("questions: one user holds a few places of a queue that all share") {
+TEST_CASE("one user can have only a few questions waiting in a shared queue") {
   UserQuestions questions(2);
   CHECK(questions.asked(Uid{1000}, "alice"));
   CHECK(questions.asked(Uid{1000}, "alice"));
@@ -137,7 +142,7 @@ TEST_CASE("questions: one user holds a few places of a queue that all share") {
   CHECK(questions.asked(Uid{1000}, "alice"));
 }
 
-TEST_CASE("tokens: for oneself, for anybody as an administrator, and never beyond a token") {
+TEST_CASE("a user makes own tokens, an administrator any, and none outlives the token in use") {
   core::Identity alice;
   alice.owner.user = "alice";
   core::Identity root = alice;
@@ -157,7 +162,7 @@ TEST_CASE("tokens: for oneself, for anybody as an administrator, and never beyon
   CHECK(token_for(alice, {"alice", minutes(10)}, hours(24), kStart));
   CHECK(code(alice, {"", minutes(10) + seconds(1)}) == ErrorCode::permission_denied);
   CHECK(code(root, {"bob", minutes(1)}) == ErrorCode::permission_denied);
-  alice.token_ends = kStart;  // has ended in this very moment
+  alice.token_ends = kStart;  // The token ends at this very moment.
   CHECK(code(alice, {}) == ErrorCode::permission_denied);
 }
 

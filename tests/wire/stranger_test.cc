@@ -1,5 +1,6 @@
-// Strangers at the real controller: whoever can open a connection and shake hands, and says of
-// itself what it likes. They get nobody's identity, nobody's answers, and do not end it.
+// Strangers at the real controller. A stranger can open a connection, make the handshake, and claim
+// any routing id. It gets no other session's identity, no other session's answers, and it cannot
+// end the controller.
 #include <doctest/doctest.h>
 
 #include <fmt/core.h>
@@ -22,8 +23,9 @@ using test::RawDealer;
 using test::refusal;
 using test::send;
 
-// What libzmq's first ROUTERs of a fresh process call their first peers, from which each counts:
-// the numbers do not differ from process to process, so everybody can find them out.
+// The routing ids that the first ROUTER sockets of a fresh process give to their first peers.
+// libzmq counts up from each of them. They are the same in every process, so anyone can find them
+// out.
 std::vector<std::uint32_t> first_routing_ids() {
   std::vector<std::uint32_t> first;
   void* context = zmq_ctx_new();
@@ -44,7 +46,7 @@ std::vector<std::uint32_t> first_routing_ids() {
   return first;
 }
 
-// `count` of them from each start on.
+// Makes `count` ids from each of these first ids on.
 std::vector<std::string> guesses(std::uint32_t count) {
   static const std::vector<std::uint32_t> starts = first_routing_ids();
   std::vector<std::string> ids;
@@ -59,8 +61,7 @@ std::vector<std::string> guesses(std::uint32_t count) {
 
 }  // namespace
 
-TEST_CASE(
-    "a guessed routing id is nobody: not one of 300 guesses gets a token of the administrator") {
+TEST_CASE("a peer with a guessed routing id never gets a token of the administrator") {
   const Controller c;
   (void)c.connect();
   {
@@ -78,7 +79,7 @@ TEST_CASE(
   CHECK(c.lives());
 }
 
-TEST_CASE("ids that are held in advance end nothing, and no answer goes astray") {
+TEST_CASE("routing ids that strangers hold in advance end nothing, and no answer goes astray") {
   const Controller c;
   (void)c.connect();
   std::vector<RawDealer> holders;
@@ -115,7 +116,7 @@ TEST_CASE("two connections with one key are two sessions") {
   CHECK(answer(one)->type == proto::MessageType::TokenMade);
 }
 
-TEST_CASE("who shows nothing, or the wrong thing, is soon cut off, and the log says who it was") {
+TEST_CASE("a stranger without valid credentials is soon cut off, and the log names it") {
   const Controller c;
   (void)c.connect();
   RawDealer silent = dealer(c);
@@ -123,13 +124,13 @@ TEST_CASE("who shows nothing, or the wrong thing, is soon cut off, and the log s
   for (std::uint64_t i = 0; i < 80 && send(silent, i, proto::Ping{}); ++i) {
   }
   while (answer(silent)) ++answers;
-  CHECK(answers == 65);  // the last one says why
+  CHECK(answers == 65);  // The last answer says why the stranger is cut off.
   CHECK_FALSE(silent.connected());
 
   RawDealer liar = dealer(c);
   RawDealer other = dealer(c);
   for (std::uint64_t i = 0; i < 20; ++i) {
-    // A credential that is another connection's.
+    // The credential belongs to another connection.
     if (!send(liar, i, credential(other, c.root()))) break;
   }
   answers = 0;
@@ -144,7 +145,7 @@ TEST_CASE("who shows nothing, or the wrong thing, is soon cut off, and the log s
   CHECK_MESSAGE(log.find("address=127.0.0.1 method=key claims=root") != std::string::npos, log);
 }
 
-TEST_CASE("messages of another version are counted like any") {
+TEST_CASE("messages of another version count towards the limits as well") {
   const Controller c("max_user_requests: 2, ");
   (void)c.connect();
   const net::HeaderBytes other({999, static_cast<std::uint16_t>(proto::number_of<proto::Ping>), 1});
@@ -164,7 +165,7 @@ TEST_CASE("messages of another version are counted like any") {
   CHECK(refusal(answer(user)).code == static_cast<std::uint16_t>(ErrorCode::too_many));
 }
 
-TEST_CASE("a session ends with the key that proved it") {
+TEST_CASE("a session ends when the key that proved it is removed") {
   const Controller c;
   (void)c.connect();
   RawDealer user = dealer(c);
@@ -180,7 +181,7 @@ TEST_CASE("a session ends with the key that proved it") {
   CHECK(refusal(answer(user)).message == "this key is no longer registered");
 }
 
-TEST_CASE("a user has so many connections and asks so often, an administrator as needed") {
+TEST_CASE("connections and requests of a user are limited, those of an administrator are not") {
   const Controller c("max_user_connections: 3, max_user_requests: 2, ");
   (void)c.connect();
   std::vector<RawDealer> users;
@@ -200,7 +201,7 @@ TEST_CASE("a user has so many connections and asks so often, an administrator as
     ++refused;
     CHECK(refusal(reply).code == static_cast<std::uint16_t>(ErrorCode::too_many));
   }
-  CHECK(refused >= 20);  // ten seconds' worth may come at once
+  CHECK(refused >= 20);  // Ten seconds' worth of requests may come at once.
   RawDealer root = dealer(c);
   authenticate(root, c.root());
   for (std::uint64_t i = 0; i < 60; ++i) REQUIRE(send(root, i, proto::Ping{}));
@@ -219,13 +220,13 @@ TEST_CASE("a user has so many connections and asks so often, an administrator as
   FAIL("a connection that has ended is still counted");
 }
 
-TEST_CASE("requests that take the loop long are few, however seldom they come") {
+TEST_CASE("a user's requests that take the loop long are limited by time") {
   const Controller c;
   (void)c.connect();
   RawDealer user = dealer(c), root = dealer(c);
   authenticate(user, c.nobody());
   authenticate(root, c.root());
-  // Some ten milliseconds each, so that one after the other they are far from 1,000 a second.
+  // Each request takes some ten milliseconds, so requests in a row stay far below 1,000 a second.
   proto::SubmitJob submit;
   for (int i = 0; i < 50'000; ++i) submit.environment["a_name_" + std::to_string(i)] = "a value";
   const Bytes body = codec::encode(submit);
@@ -234,8 +235,8 @@ TEST_CASE("requests that take the loop long are few, however seldom they come") 
                                  10});
   std::optional<proto::ErrorReply> refused;
   std::uint64_t asked = 0;
-  // A machine that is busy with other things gives the loop less than the user's share of a
-  // processor; then nothing has to be refused.
+  // On a machine that is busy with other things, the loop may get less processor time than the
+  // user's share. Then the controller does not have to refuse anything.
   const Instant began = test::wall();
   const Duration used_before = c.loop_cpu();
   const auto spent = [&] { return test::wall() - began; };
@@ -264,7 +265,7 @@ TEST_CASE("requests that take the loop long are few, however seldom they come") 
   MESSAGE(asked, " requests were taken");
 }
 
-TEST_CASE("a signal to end is heard while the configuration is read again") {
+TEST_CASE("a signal to end is obeyed while the configuration is read again") {
   Controller c;
   (void)c.connect();
   RawDealer root = dealer(c);

@@ -1,5 +1,5 @@
-// A peer of another protocol version, inside an authenticated CURVE session with the real
-// controller: it is told both sides' versions, and the controller goes on serving others.
+// A peer of another protocol version, in an authenticated CURVE session with the real controller.
+// The peer is told both versions, and the controller goes on serving others.
 #include <doctest/doctest.h>
 
 #include <fmt/core.h>
@@ -57,20 +57,22 @@ void check_served(net::Client& client, std::uint64_t request) {
 
 }  // namespace
 
-TEST_CASE("a peer of another protocol version is told so, and the controller lives on") {
+TEST_CASE("a peer of another protocol version is told so, and the controller goes on") {
   const Controller controller;
-  net::Client other = controller.connect();  // has served before, and does so afterwards
+  // This client is served before and after the peer of another version.
+  net::Client other = controller.connect();
   check_served(other, 1);
   for (const std::uint16_t theirs : {0, 2, 99, 65535}) {
     net::Client client = controller.connect();
-    // In the header, whatever the message is: a newer Hello may not even be readable.
+    // The header has another version. The controller looks at nothing else, since it may be unable
+    // to read a newer Hello.
     check_refused(ask(client, theirs, 7, proto::Hello{theirs, "old"}), 7, theirs);
     check_refused(ask(client, theirs, 8, proto::Ping{}), 8, theirs);
     check_refused(ask(client, theirs, 9, proto::CancelJobs{}), 9, theirs);
-    // In the Hello alone: a peer that means another version than it writes.
+    // Only the Hello has another version than the header.
     check_refused(ask(client, proto::kProtocolVersion, 10, proto::Hello{theirs, "old"}), 10,
                   theirs);
-    check_served(client, 11);  // the session is not spoilt
+    check_served(client, 11);  // The session still works.
   }
   check_served(other, 3);
   CHECK(controller.lives());

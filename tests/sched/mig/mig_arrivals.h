@@ -1,5 +1,5 @@
-// Jobs that want slices, at random, and what is counted of them: for mig_demand.cc and
-// mig_demand_cycle.cc, so that every way to place them gets the same jobs.
+// Makes random jobs that want slices, and counts what becomes of them, for mig_demand.cc and
+// mig_demand_cycle.cc. Every way to place jobs gets the same jobs.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace gantry::sched {
 
 inline constexpr double kMeanSeconds = 3600;
 
-// One source of arrivals for all modes: equal seeds give equal jobs.
+// The source of arrivals for all modes; equal seeds give equal jobs.
 class Arrivals {
  public:
   Arrivals(const MigTable& table, const DemandSetup& setup) : setup_(setup), random_(setup.seed) {
@@ -57,7 +57,7 @@ class Arrivals {
   Instant now_{};
 };
 
-// What is counted, from the end of the warming up on.
+// Counts results from the end of the warm-up on.
 class Count {
  public:
   Count(const MigTable& table, const DemandSetup& setup)
@@ -104,7 +104,7 @@ class Count {
   double wait_ = 0, used_ = 0;
 };
 
-// All of the real thing: the jobs are queued, scheduled (schedule.h) and placed as the controller
+// Uses the real scheduler: the jobs are queued, planned (schedule.h) and placed as the controller
 // does it.
 DemandResult through_the_cycle(const DemandSetup& setup, const MigTable& table);
 

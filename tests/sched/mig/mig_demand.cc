@@ -99,7 +99,7 @@ DemandResult without(DemandMode mode, const DemandSetup& setup, const MigTable& 
   return count.result(static_cast<double>((now - first).us) * 1e-6);
 }
 
-// ---- with
+// ---- with re-partitioning
 
 class Cluster {
  public:
@@ -203,7 +203,7 @@ class Cluster {
     push({view_.now + policy_.change, What::changed, {}, c.gpu});
   }
 
-  // Those of later turns wait for a later plan.
+  // A start of a later turn has no slice yet and waits for a later plan.
   void start(const MigStart& s) {
     const MigGrant& grant = s.grants[0];
     MigGpuView& gpu = view_.gpus[grant.gpu];

@@ -1,6 +1,6 @@
-// Random demand for slices (mig_demand.h) through everything that the controller's scheduler does:
-// jobs are queued in a replica, planned by schedule(), placed and released. Nobody has to share a
-// core or memory with others here: what is short are slices.
+// Runs random demand for slices (mig_demand.h) through the controller's scheduler: jobs are queued
+// in a replica, planned by schedule(), placed and released. Cores and memory are plenty here; only
+// slices are short.
 #include <map>
 #include <queue>
 #include <set>
@@ -56,7 +56,7 @@ class Cycles {
  private:
   struct Event {
     Instant at;
-    bool end = false;  // or its patience is over
+    bool end = false;  // true for the end of a job, false for the end of its patience
     JobId job;
     bool operator>(const Event& o) const {
       return std::tie(at, end, job) > std::tie(o.at, o.end, o.job);

@@ -1,4 +1,4 @@
-// Where MIG mode would have to change: what is said to operators, on a small cluster.
+// Tests what operators are told about GPUs whose MIG mode should change, on a small cluster.
 #include "ctld/sched/verdict/mig_modes.h"
 
 #include <doctest/doctest.h>
@@ -53,7 +53,7 @@ class Cluster {
     replica.apply(q);
     return q.job;
   }
-  // A plan, and what it starts.
+  // Makes a plan and starts its jobs.
   void plan() {
     for (const Start& s : schedule(replica, kNow, Policy{}).starts) {
       JobPlaced placed;
@@ -90,7 +90,7 @@ class Cluster {
   std::uint64_t last_ = 0;
 };
 
-TEST_CASE("nobody waits: no mode has to change") {
+TEST_CASE("if no job waits, no MIG mode has to change") {
   Cluster c({"mw", "ww"});
   CHECK(c.modes() == "");
   c.submit("7g.80gb");
@@ -98,7 +98,7 @@ TEST_CASE("nobody waits: no mode has to change") {
   CHECK(c.modes() == "");
 }
 
-TEST_CASE("slices wait: idle whole GPUs could be cut, as many as are needed, the others not") {
+TEST_CASE("if slices are wanted, as many idle whole GPUs are named as are needed") {
   Cluster c({"mw", "ww"});
   c.submit("7g.80gb");
   c.plan();
@@ -108,7 +108,7 @@ TEST_CASE("slices wait: idle whole GPUs could be cut, as many as are needed, the
   CHECK(c.modes(waits) == c.modes());
   CHECK(c.modes(JobId{1}) == "");
   c.submit("3g.40gb");
-  c.submit("3g.40gb");  // three of them are a GPU and a half
+  c.submit("3g.40gb");  // three of these slices need a GPU and a half
   c.plan();
   CHECK(c.modes() == "n0:1 on for 3 of 2 3g.40gb (in use); n1:0 on for 3 of 2 3g.40gb (in use); ");
   c.set_mode(0, 1, true);
@@ -116,29 +116,30 @@ TEST_CASE("slices wait: idle whole GPUs could be cut, as many as are needed, the
   CHECK(c.modes() == "n1:0 on for 1 of 4 3g.40gb (in use); ");
 }
 
-TEST_CASE("an array counts by its elements, and only nodes that its jobs may use are named") {
+TEST_CASE("an array counts by its tasks, and only nodes that its jobs may use are named") {
   Cluster c({"mw", "ww"});
   c.submit("7g.80gb");
   c.plan();
   c.submit("1g.10gb", 1, 9, "new");
   c.plan();
-  // The drivers of n1 have not said what an h100 can be cut into; n0's has.
+  // The drivers of n1 have not reported how an h100 can be cut, but n0's driver has.
   CHECK(c.modes() ==
         "n1:0 on for 9 of 2 1g.10gb (only way); n1:1 on for 9 of 2 1g.10gb (only "
         "way); ");
 }
 
-TEST_CASE("whole GPUs are wanted: those in MIG mode that nobody has a slice of") {
+TEST_CASE("if whole GPUs are wanted, GPUs in MIG mode without a job on a slice are named") {
   Cluster c({"mm", "mw"});
-  c.submit("1g.10gb", 1, 1, "new");  // on n1:0
-  c.submit("", 1);                   // on n1:1
+  c.submit("1g.10gb", 1, 1, "new");  // it runs on GPU 0 of n1
+  c.submit("", 1);                   // it runs on GPU 1 of n1
   c.plan();
   c.submit("", 2);
   c.plan();
   CHECK(c.modes() == "n0:0 off for 1 of 3 (only way); n0:1 off for 1 of 3 (only way); ");
 }
 
-TEST_CASE("parts of GPUs, and jobs that wait for something else, ask for no switch") {
+TEST_CASE(
+    "a job that waits for something other than slices does not ask for a switch of MIG mode") {
   Cluster c({"m", "ww"});
   c.submit("7g.80gb");
   c.plan();

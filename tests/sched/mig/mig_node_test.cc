@@ -1,5 +1,5 @@
-// MigNode: what jobs are given is legal, never overlaps, and comes back. GANTRY_LONG=1 gives and
-// takes 10,000 times, otherwise 3,000.
+// Tests MigNode: slices that jobs get are legal, never overlap, and are returned. GANTRY_LONG=1
+// gives and takes 10,000 times, otherwise 3,000.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -21,7 +21,8 @@ std::vector<GpuView> devices(const std::string& model, std::uint32_t count) {
   return out;
 }
 
-// By the rules of the geometry alone: places, no overlap, compute slices, most of each.
+// Checks by the rules of the geometry alone: places, overlap, compute slices, the most of each
+// profile.
 void check_legal(const MigGeometry& geometry, const std::vector<GpuGrant>& held) {
   std::map<std::uint16_t, std::pair<std::uint64_t, std::uint32_t>> used;
   for (const GpuGrant& d : held) {
@@ -76,17 +77,17 @@ TEST_CASE("slices given and taken back at random are always legal") {
   }
 }
 
-TEST_CASE("the fullest GPU is filled first, and a large slice is kept possible") {
+TEST_CASE("the fullest GPU is filled first, and a large slice stays possible") {
   const MigGeometry geometry = h100_geometry();
   MigShapes shapes;
   MigNode rack;
   rack.set(devices(geometry.model, 2), {geometry}, shapes);
-  for (int i = 0; i < 3; ++i) {  // 4, 5 and 6: no small one starts at 7
+  for (int i = 0; i < 3; ++i) {  // at 4, 5 and 6, as no small slice can start at 7
     const auto given = rack.choose({"1g.10gb"}, 1);
     CHECK(given[0].gpu == 0);
     rack.mark(given, {}, true);
   }
-  CHECK(rack.fits({"3g.40gb"}) == 3);  // one beside the small ones, two on the other GPU
+  CHECK(rack.fits({"3g.40gb"}) == 3);  // one beside the small slices, two on the other GPU
   CHECK(rack.fits({"4g.40gb"}) == 2);
   CHECK(rack.fits({"7g.80gb"}) == 1);
   CHECK_FALSE(rack.has("5g.60gb"));
@@ -100,7 +101,7 @@ TEST_CASE("the name of a profile says its compute slices") {
     CHECK(compute_slices_of(text) == 0);
 }
 
-TEST_CASE("of GPUs cut by hand only what is there is given") {
+TEST_CASE("on GPUs that are cut by hand only existing slices are given") {
   const MigGeometry geometry = h100_geometry();
   const auto id = [&](const char* name) {
     return std::find_if(geometry.profiles.begin(), geometry.profiles.end(),
@@ -126,7 +127,7 @@ TEST_CASE("of GPUs cut by hand only what is there is given") {
   CHECK(rack.fits({"1g.10gb"}) == 1);
 }
 
-TEST_CASE("a place that is kept is for its class, and for those who are gone by then") {
+TEST_CASE("a kept place is given to its class, and to jobs that end before it is needed") {
   const MigGeometry geometry = h100_geometry();
   MigShapes shapes;
   MigNode rack;
@@ -141,7 +142,7 @@ TEST_CASE("a place that is kept is for its class, and for those who are gone by 
   CHECK(rack.fits({"1g.10gb", Instant{1000}, 5}) == 6);
   CHECK(rack.fits({"1g.10gb", Instant{1001}, 5}) == 0);
   CHECK(rack.fits({"1g.10gb", kMigNever, 5}) == 0);
-  CHECK(rack.fits({"7g.80gb", kMigNever, 3}) == 0);  // not yet
+  CHECK(rack.fits({"7g.80gb", kMigNever, 3}) == 0);  // the place is not free yet
   rack.mark(small, {}, false);
   CHECK(rack.fits({"7g.80gb", kMigNever, 3}) == 1);
   rack.drop_holds();

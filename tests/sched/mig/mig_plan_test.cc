@@ -1,6 +1,6 @@
-// MIG from the queue: placing, cutting anew, reserving, modes; what holds of every plan; crashes
-// between any two steps; and how much random demand is refused.
-// With GANTRY_LONG=1 each property is tried on 10,000 cases, otherwise on a few hundred.
+// Tests MIG planning from the queue: placing, cutting anew, reserving, modes; properties that hold
+// for every plan; crashes between any two steps; and how much random demand is refused. With
+// GANTRY_LONG=1 each property is tried on 10,000 cases, otherwise on a few hundred.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -19,8 +19,8 @@ std::uint64_t cases(std::uint64_t few) {
   return is_long() ? 10'000 : few;
 }
 
-// A few 8-slice GPUs by hand: "3g.40gb@4:7=60" is a slice in use by job 7 for 60 minutes, without
-// ":" it is idle, without "=" nobody knows how long.
+// Describes a few 8-slice GPUs: "3g.40gb@4:7=60" is a slice that job 7 uses for 60 minutes; without
+// ":" the slice is idle, without "=" the end is not known.
 struct Scene {
   MigTable h100 = compiled(h100_geometry());
   MigView view;
@@ -57,7 +57,8 @@ struct Scene {
     if (w == view.wants.size()) view.wants.emplace_back().profile = profile;
     view.jobs.push_back({JobId{job}, w, count, limit});
   }
-  // "11: 0 3g.40gb@4+ turn 1; ": job 11 gets it on GPU 0, to be made
+  // "11: 0 3g.40gb@4+ turn 1; " means that job 11 gets this slice on GPU 0, and that it has to be
+  // made.
   std::string starts() {
     const MigPlan plan = plan_mig(view, policy);
     std::string text;
@@ -87,7 +88,7 @@ struct Scene {
   }
 };
 
-TEST_CASE("fullest GPU first; an idle slice starts at once; an empty GPU stays whole") {
+TEST_CASE("the fullest GPU is used first, an idle slice at once, and an empty GPU stays whole") {
   Scene s;
   s.gpu(1, {});
   s.gpu(1, {"1g.10gb@6:1"});
@@ -96,24 +97,24 @@ TEST_CASE("fullest GPU first; an idle slice starts at once; an empty GPU stays w
   s.wants(12, "2g.20gb");
   s.wants(13, "7g.80gb");
   CHECK(s.starts() == "11: 2 2g.20gb@0; 12: 2 2g.20gb@2+ turn 1; 13: 0 7g.80gb@0+ turn 2; ");
-  // One GPU of the node at a time: the second one's change has the next turn.
+  // Only one GPU of a node changes at a time, so the second change gets the next turn.
   CHECK(s.changes() == "2 turn 1: +2g.20gb@2; 0 turn 2: +7g.80gb@0; ");
 }
 
-TEST_CASE("idle slices that stand in the way go, and no others") {
+TEST_CASE("idle slices are destroyed if they are in the way, and no others") {
   Scene s;
   s.gpu(1, {"1g.10gb@0", "1g.10gb@1:1", "1g.10gb@2", "1g.10gb@4", "1g.10gb@5"});
   s.wants(11, "3g.40gb");
   CHECK(s.starts() == "11: 0 3g.40gb@4+ turn 1; ");
   CHECK(s.changes() == "0 turn 1: -1g.10gb@4 -1g.10gb@5 +3g.40gb@4; ");
-  // Compute slices can be in the way too: 1g + 1g + 2g + 2g leave one for a 4g's place.
+  // Compute slices can be in the way too: 1g + 1g + 2g + 2g leave only one for a place of 4g.
   Scene c;
   c.gpu(1, {"2g.20gb@4", "1g.10gb@6", "1g.10gb@0:1"});
   c.wants(11, "1g.20gb", 3);
   CHECK(c.starts() == "11: 0 1g.20gb@2+ 0 1g.20gb@4+ 0 1g.20gb@6+ turn 1; ");
 }
 
-TEST_CASE("two nodes change at a time, and a node where a change is under way waits") {
+TEST_CASE("at most two nodes change at a time, and a node with a change under way waits") {
   Scene s;
   s.gpu(1, {});
   s.gpu(1, {"7g.80gb@0:5"}).changing = true;
@@ -122,7 +123,7 @@ TEST_CASE("two nodes change at a time, and a node where a change is under way wa
   CHECK(s.changes() == "0 turn 1: +4g.40gb@0 waits; 2 turn 1: +4g.40gb@0; ");
 }
 
-TEST_CASE("a large one that waits has a GPU kept for it; short ones may use it until then") {
+TEST_CASE("a GPU is kept for a large slice that waits, and short jobs may use it until then") {
   Scene s;
   s.gpu(1, {"2g.20gb@0:1=60", "2g.20gb@4:2=30"});
   s.gpu(1, {"2g.20gb@0:3=300", "2g.20gb@4:4"});
@@ -138,18 +139,18 @@ TEST_CASE("a large one that waits has a GPU kept for it; short ones may use it u
         "12: 0 1g.20gb@6+ turn 1; 13: 1 1g.20gb@6+ turn 2; 14: 1 1g.20gb@2+ turn 2; ");
   REQUIRE(plan.waiting.size() == 1);
   CHECK(plan.waiting[0] == MigWaiting{0, 1, JobId{11}, MigWhy::reserved});
-  // The promise is kept, though another GPU would be as good by now.
+  // The reservation is kept, although another GPU would now be as good.
   s.view.held = plan.reservations;
   s.view.gpus[1].slices.clear();
   s.gpu(1, {"2g.20gb@0:7=60"});
   s.view.gpus[1].slices.push_back(s.view.gpus[2].slices[0]);
   CHECK(plan_mig(s.view, s.policy).reservations == plan.reservations);
-  // Free at once elsewhere, it starts there, and what was kept is free for the others.
+  // When another GPU is free at once the job starts there, and the kept places are free for others.
   s.view.gpus[1].slices.clear();
   CHECK(s.starts().starts_with("11: 1 7g.80gb@0+ turn 1; "));
 }
 
-TEST_CASE("partitioned by hand: what is found is what is scheduled") {
+TEST_CASE("on a GPU that was partitioned by hand only existing slices are used") {
   Scene s;
   s.gpu(1, {"3g.40gb@0", "3g.40gb@4:1=20"}).fixed = true;
   for (const std::uint64_t job : {11, 12}) s.wants(job, "3g.40gb");
@@ -163,7 +164,7 @@ TEST_CASE("partitioned by hand: what is found is what is scheduled") {
   CHECK(plan.switches.empty());
 }
 
-TEST_CASE("where MIG mode has to change is listed, and never done") {
+TEST_CASE("GPUs whose MIG mode should change are listed and not changed") {
   Scene s;
   s.gpu(1, {}).mig = false;
   s.gpu(1, {"7g.80gb@0:1"});
@@ -173,7 +174,8 @@ TEST_CASE("where MIG mode has to change is listed, and never done") {
   for (const std::uint64_t job : {12, 13, 14}) s.wants(job, "4g.40gb");
   const MigPlan plan = plan_mig(s.view, s.policy);
   CHECK(s.starts() == "12: 2 4g.40gb@0+ turn 1; ");
-  // Two whole ones on a node cannot be had: one GPU is in MIG mode. Slices could use GPU 0.
+  // The job cannot get two whole GPUs on a node, because one GPU is in MIG mode. GPU 0 could be cut
+  // into slices.
   CHECK(plan.waiting[0] == MigWaiting{0, 1, JobId{11}, MigWhy::mode});
   CHECK(plan.waiting[1] == MigWaiting{1, 2, JobId{13}, MigWhy::reserved});
   REQUIRE(plan.switches.size() == 1);
@@ -185,7 +187,7 @@ TEST_CASE("where MIG mode has to change is listed, and never done") {
   const MigPlan whole = plan_mig(w.view, w.policy);
   REQUIRE(whole.switches.size() == 1);
   CHECK(!whole.switches[0].on);
-  w.view.wants[0].full_slice = true;  // and where a slice will do
+  w.view.wants[0].full_slice = true;  // a full-size slice will do for this job as well
   CHECK(w.starts() == "11: 0 7g.80gb@0+ turn 1; ");
 }
 
@@ -200,13 +202,14 @@ TEST_CASE("whole GPUs are taken from the node with the fewest that are enough") 
   CHECK(s.starts() == "11: 5 whole 6 whole; 12: 0 whole 1 whole 2 whole 3 whole; ");
 }
 
-// Each of the layouts as somebody may have left it, and each multiset as the queue may want it.
-TEST_CASE("from every layout to every other: 2,319 are cleared, 128 multisets are made") {
+// Each layout may exist on a GPU, and each multiset of slices may be wanted by the queue.
+TEST_CASE("all 2,319 layouts can be cleared, and all 128 multisets of slices can be made") {
   for (const auto& [geometry, layouts, multisets] :
        {std::tuple{h100_geometry(), 2319u, 128u}, std::tuple{a30_geometry(), 76u, 20u}}) {
     const MigTable t = compiled(geometry);
     std::vector<std::vector<MigPlacementId>> all{{}};
-    std::map<std::vector<std::uint32_t>, std::size_t> wanted;  // by profile, the largest first
+    // the multiset by profile, the largest first
+    std::map<std::vector<std::uint32_t>, std::size_t> wanted;
     for (std::size_t i = 0; i < all.size(); ++i) {
       std::vector<std::uint32_t> profiles;
       for (const MigPlacementId p : all[i]) profiles.push_back(t.placements()[p].profile);
@@ -249,7 +252,7 @@ TEST_CASE("from every layout to every other: 2,319 are cleared, 128 multisets ar
   }
 }
 
-TEST_CASE("plans are legal, repeatable, keep what was promised, and go on turn after turn") {
+TEST_CASE("plans are legal, repeatable, keep their reservations, and go on turn after turn") {
   std::size_t starts = 0, changes = 0, reserved = 0, switches = 0, kept = 0;
   for (std::uint64_t seed = 1; seed <= cases(400); ++seed) {
     CAPTURE(seed);
@@ -273,7 +276,8 @@ TEST_CASE("plans are legal, repeatable, keep what was promised, and go on turn a
         if (r.at) promised[r.job] = *r.at;
       }
       before = plan;
-      for (const MigStart& start : plan.starts) promised.erase(start.job);  // has its turn, or will
+      // the job has its turn now or will have it
+      for (const MigStart& start : plan.starts) promised.erase(start.job);
       starts += plan.starts.size();
       changes += plan.changes.size();
       reserved += plan.reservations.size();
@@ -281,7 +285,7 @@ TEST_CASE("plans are legal, repeatable, keep what was promised, and go on turn a
       w.follow(plan);
       REQUIRE(w.check_layouts() == "");
       w.pass(w.policy.change);
-      // Who waits for a turn gets it before anything else happens.
+      // Jobs that wait for a later turn get it before anything else happens.
       if (std::any_of(plan.starts.begin(), plan.starts.end(),
                       [](const MigStart& s) { return s.turn > 1; }))
         continue;
@@ -296,11 +300,11 @@ TEST_CASE("plans are legal, repeatable, keep what was promised, and go on turn a
   CHECK(kept > 1000);
 }
 
-TEST_CASE("stopped after any step of its changes, a plan leaves layouts to go on from") {
+TEST_CASE("if a plan stops after any step of its changes, the next plan can go on from there") {
   std::size_t stopped = 0;
   for (std::uint64_t seed = 1; seed <= cases(200); ++seed) {
     CAPTURE(seed);
-    // Nothing was started before the stop: the jobs wait still, their slices are there or not.
+    // No job was started before the stop: the jobs still wait, and their slices exist or not.
     MigWorld first(seed);
     first.policy.reservations = 0;
     const MigPlan plan = plan_mig(first.view, first.policy);
@@ -315,7 +319,8 @@ TEST_CASE("stopped after any step of its changes, a plan leaves layouts to go on
       part.starts.clear();
       REQUIRE(w.follow(part, steps) == steps);
       REQUIRE(w.check_layouts() == "");
-      // A while later all that can start has started, as from no stop at all: check() says so.
+      // After some turns all jobs that can start have started, as without the stop; check()
+      // verifies it.
       for (int turn = 0; turn < 30; ++turn) {
         const MigPlan next = plan_mig(w.view, w.policy);
         REQUIRE(w.check(next) == "");
@@ -331,9 +336,9 @@ TEST_CASE("stopped after any step of its changes, a plan leaves layouts to go on
   CHECK(stopped > 1000);
 }
 
-// Slices without any limit on all GPUs, and always more small jobs: the large one comes to its GPU
-// when those that were there have ended, and the small ones have all the others meanwhile.
-TEST_CASE("nobody starves: a large one among small ones, and small ones among many large") {
+// Slices without a time limit fill all GPUs, and small jobs arrive all the time: the large job gets
+// its GPU when the jobs there have ended, and the small jobs use all other GPUs meanwhile.
+TEST_CASE("neither a large job among small ones nor small jobs among many large ones starve") {
   for (std::uint64_t seed = 1; seed <= cases(100); ++seed) {
     CAPTURE(seed);
     MigWorld w(seed, {.nodes = 2, .gpus_per_node = 4, .jobs = 0, .plain = true});
@@ -384,7 +389,7 @@ TEST_CASE("nobody starves: a large one among small ones, and small ones among ma
   }
 }
 
-TEST_CASE("64 GPUs at 85 % load: at most 3.5 % refused without re-partitioning, under 1 % with") {
+TEST_CASE("at 85 % load of 64 GPUs, under 3.5 % is refused, and under 1 % with re-partitioning") {
   DemandSetup s;
   s.mix = even_jobs();
   s.jobs = is_long() ? 400'000 : 100'000;
@@ -404,7 +409,7 @@ TEST_CASE("64 GPUs at 85 % load: at most 3.5 % refused without re-partitioning, 
   }
 }
 
-TEST_CASE("the same through the cycle that the controller runs") {
+TEST_CASE("through the controller's cycle no more of the random demand is refused") {
   DemandSetup s;
   s.mix = even_jobs();
   s.jobs = is_long() ? 40'000 : 6'000;

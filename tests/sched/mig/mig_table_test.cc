@@ -1,5 +1,6 @@
-// MIG geometry compiled: every layout and no other, what fits, shares, scores; and the drawing.
-// With GANTRY_LONG=1 random geometries are tried 10,000 times, otherwise 300.
+// Tests the compiled MIG geometry: it has every legal layout and no other, says what fits, the
+// shares and the scores. Also tests the drawing. With GANTRY_LONG=1 random geometries are tried
+// 10,000 times, otherwise 300.
 #include <doctest/doctest.h>
 
 #include <bit>
@@ -26,7 +27,7 @@ std::vector<MigPlacementId> list(std::uint64_t bits) {
   return out;
 }
 
-// By the driver's rules, from the instances alone.
+// Decides by the driver's rules, from the instances alone.
 bool legal(const MigTable& t, std::uint64_t layout) {
   std::uint32_t mask = 0, compute = 0, media = 0, most_media = 0;
   std::map<std::uint32_t, std::uint32_t> counts;
@@ -46,7 +47,7 @@ bool legal(const MigTable& t, std::uint64_t layout) {
   return compute <= t.compute_slices() && media <= most_media;
 }
 
-// Every layout, grown one instance at a time by the rules alone.
+// Finds every layout by adding one instance at a time, by the rules alone.
 std::set<std::uint64_t> layouts(const MigTable& t) {
   std::set<std::uint64_t> known{0};
   std::vector<std::uint64_t> open{0};
@@ -73,7 +74,7 @@ std::uint32_t most_more(const MigTable& t, std::uint64_t layout, std::uint32_t p
   return best;
 }
 
-// The table and the rules say the same of every layout and of each step from it.
+// Compares the table with the rules for every layout and for each step from it.
 void compare(const MigTable& t, std::size_t every) {
   std::size_t n = 0;
   for (const std::uint64_t layout : layouts(t)) {
@@ -129,7 +130,7 @@ Counts count(const MigTable& t) {
   return c;
 }
 
-TEST_CASE("an 8-slice GPU has 2,319 layouts, 128 of them different, and 336 states but for +me") {
+TEST_CASE("an 8-slice GPU has 2,319 layouts, 128 different ones, and 336 states without +me") {
   const MigTable t = compiled(h100_geometry());
   const Counts c = count(t);
   CHECK(c.layouts == 2319);
@@ -140,7 +141,7 @@ TEST_CASE("an 8-slice GPU has 2,319 layouts, 128 of them different, and 336 stat
   compare(t, 5);
 }
 
-TEST_CASE("an A30 has 76 layouts, 20 of them different: one profile with media engines at most") {
+TEST_CASE("an A30 has 76 layouts, 20 different ones; at most one profile uses the media engines") {
   const MigTable t = compiled(a30_geometry());
   const Counts c = count(t);
   CHECK(c.layouts == 76);
@@ -169,7 +170,7 @@ MigGeometry random_geometry(std::mt19937_64& random) {
   return g;
 }
 
-TEST_CASE("of any geometry the states allow what the driver's rules allow") {
+TEST_CASE("for any geometry the states allow exactly what the driver's rules allow") {
   std::mt19937_64 random(1);
   for (std::uint64_t i = 0; i < cases(300); ++i) {
     CAPTURE(i);
@@ -177,7 +178,7 @@ TEST_CASE("of any geometry the states allow what the driver's rules allow") {
   }
 }
 
-TEST_CASE("geometries that make no sense are refused, and it is said why") {
+TEST_CASE("geometries that make no sense are refused with the reason") {
   const auto why = [](auto&& change) {
     MigGeometry g = h100_geometry();
     change(g);
@@ -192,7 +193,8 @@ TEST_CASE("geometries that make no sense are refused, and it is said why") {
           g.profiles[2].starts = {0, 5};
         }).find("ends behind the GPU") != std::string::npos);
   CHECK(why([](MigGeometry& g) {
-          g.profiles[2].starts = {0, UINT32_MAX};  // with the slices' size the sum is small again
+          // with the size of the slice the sum overflows and is small again
+          g.profiles[2].starts = {0, UINT32_MAX};
         }).find("ends behind the GPU") != std::string::npos);
   CHECK(why([](MigGeometry& g) {
           g.profiles[3].starts = {4, 0};
@@ -204,7 +206,7 @@ TEST_CASE("geometries that make no sense are refused, and it is said why") {
         std::string::npos);
 }
 
-TEST_CASE("shares: compute and memory exactly, their mean in thousandths") {
+TEST_CASE("a slice's share is exact for compute and memory, and their mean is in thousandths") {
   const MigTable t = compiled(h100_geometry());
   const auto of = [&](const char* name) { return t.share(*t.profile_named(name)); };
   CHECK(of("3g.40gb") == MigShare{3, 7, 4, 8});
@@ -217,13 +219,14 @@ TEST_CASE("shares: compute and memory exactly, their mean in thousandths") {
 }
 
 TEST_CASE(
-    "what is still possible: the documented trap, the largest, and the places that spoil least") {
+    "the table says what still fits, which profile is largest, and which place spoils least") {
   const MigTable t = compiled(h100_geometry());
   const auto at = [&](const char* name, std::uint32_t start) {
     return *t.placement(*t.profile_named(name), start);
   };
   const std::uint32_t g3 = *t.profile_named("3g.40gb");
-  // 1g, 1g, 2g where a driver would put them leave no 3g; kept to one half they do.
+  // If 1g, 1g and 2g lie at the places that a driver would choose, no 3g fits any more. If all
+  // three lie within one half of the GPU, a 3g still fits.
   CHECK(t.fits(t.state_of(std::vector{at("1g.10gb", 6), at("1g.10gb", 0), at("2g.20gb", 2)}), g3) ==
         0);
   CHECK(t.fits(t.state_of(std::vector{at("1g.10gb", 6), at("1g.10gb", 5), at("2g.20gb", 2)}), g3) ==
@@ -235,8 +238,8 @@ TEST_CASE(
   CHECK(t.profiles()[*t.largest(one)].name == "4g.40gb");
   CHECK(!t.largest(t.state_of(std::vector{at("7g.80gb", 0)})));
   const MigState both = t.state_of(std::vector{at("3g.40gb", 0), at("3g.40gb", 4)});
-  CHECK(t.legal(both) == 0);  // memory is full, one compute slice is lost
-  // A small one goes where no 2g can be, and the large ones stay possible.
+  CHECK(t.legal(both) == 0);  // the memory is full, and one compute slice is lost
+  // A small slice is put where no 2g can be, so that large ones stay possible.
   const MigOrder order(t, std::vector<std::uint32_t>(t.profiles().size(), 1));
   CHECK(order.start(0, t.placements_of(*t.profile_named("1g.10gb")), 0) == at("1g.10gb", 6));
   CHECK(order.start(0, t.placements_of(g3), 0) == at("3g.40gb", 4));

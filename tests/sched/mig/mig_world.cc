@@ -50,7 +50,7 @@ MigWorld::MigWorld(std::uint64_t seed) : MigWorld(seed, Size{}) {}
 
 MigWorld::MigWorld(std::uint64_t seed, Size size) : random(seed) {
   view.now = Instant{hours(1000).us};
-  // Compiling takes longer than the rest of a case.
+  // The tables are compiled once, because compiling takes longer than the rest of a case.
   static const MigTable h100 = compiled(h100_geometry()), a30 = compiled(a30_geometry());
   view.tables = {&h100, &a30};
   for (std::uint32_t n = 0; n < size.nodes; ++n)
@@ -75,7 +75,7 @@ MigWorld::MigWorld(std::uint64_t seed, Size size) : random(seed) {
   for (const std::string name : {"7g.80gb", "4g.40gb", "3g.40gb", "2g.20gb", "1g.20gb", "1g.10gb",
                                  "1g.10gb+me", "4g.24gb", "2g.12gb", "1g.6gb"})
     view.wants.emplace_back().profile = name;
-  view.wants.emplace_back();  // whole GPUs
+  view.wants.emplace_back();  // the want for whole GPUs
   view.wants.emplace_back().full_slice = true;
   MigWant& some = view.wants.emplace_back();
   some.profile = "2g.20gb";
@@ -84,7 +84,7 @@ MigWorld::MigWorld(std::uint64_t seed, Size size) : random(seed) {
   if (chance(30)) policy.reservations = static_cast<std::uint32_t>(pick(4));
 }
 
-// A random layout, a random part of it in use.
+// Makes a random layout, with a random part of it in use.
 void MigWorld::fill(MigGpuView& gpu) {
   const MigTable& t = table(gpu);
   const unsigned in_use = static_cast<unsigned>(pick(101));
@@ -135,7 +135,7 @@ std::size_t MigWorld::follow(const MigPlan& plan, std::size_t steps) {
       for (MigSliceView& slice : gpu.slices)
         if (g.at && slice.at == *g.at && !slice.use && !slice.failed) uses.push_back(&slice.use);
     }
-    if (uses.size() != s.grants.size()) continue;  // its turn has not come
+    if (uses.size() != s.grants.size()) continue;  // the job's turn has not come
     MigUse use{s.job, std::nullopt};
     if (job->limit) use.until = view.now + policy.change * (s.turn > 0 ? 1 : 0) + *job->limit;
     for (std::optional<MigUse>* u : uses) *u = use;
@@ -160,7 +160,7 @@ void MigWorld::pass(Duration d) {
 
 namespace {
 
-// What there is on a GPU, from the instances alone.
+// Checks the slices of a GPU, from the instances alone.
 std::string why_illegal(const MigTable& table, const std::vector<MigPlacementId>& layout) {
   std::uint32_t mask = 0, compute = 0, media = 0;
   std::map<std::uint32_t, std::uint32_t> counts;
@@ -177,15 +177,16 @@ std::string why_illegal(const MigTable& table, const std::vector<MigPlacementId>
   return media > 1 ? "two with media engines" : "";
 }
 
-// A plan against its view, GPU by GPU.
+// Checks a plan against its view, GPU by GPU.
 struct Checker {
   const MigWorld& w;
   const MigPlan& plan;
   struct Gpu {
     std::set<MigPlacementId> idle;
-    std::vector<MigPlacementId> layout;                        // after the changes
-    std::vector<std::pair<MigPlacementId, Instant>> used;      // and claimed, until when
-    std::vector<std::pair<MigPlacementId, Instant>> reserved;  // from when
+    std::vector<MigPlacementId> layout;  // the slices after the changes
+    // slices in use or claimed, and until when
+    std::vector<std::pair<MigPlacementId, Instant>> used;
+    std::vector<std::pair<MigPlacementId, Instant>> reserved;  // reserved places, and from when
     std::uint32_t turn = 0;
     std::set<MigPlacementId> to_create;
     bool whole_free = false;
@@ -285,7 +286,8 @@ struct Checker {
     return "";
   }
 
-  // At its time each reservation has its place, beside what runs on and what is reserved before.
+  // Checks that each reservation has its place at its time, beside the jobs that still run and
+  // earlier reservations.
   std::string reserved() {
     if (plan.reservations.size() > w.policy.reservations + w.view.held.size()) return "too many";
     for (const MigReservation& r : plan.reservations)
@@ -296,7 +298,7 @@ struct Checker {
       }
     for (std::size_t i = 0; i < gpus.size(); ++i)
       for (const auto& [place, from] : gpus[i].reserved) {
-        if (from <= w.view.now) continue;  // who runs over the limit is in its way
+        if (from <= w.view.now) continue;  // a job that runs over its limit is in the way
         std::vector<MigPlacementId> then;
         for (const auto& [at, until] : gpus[i].used)
           if (from != kNever && until > from) then.push_back(at);
@@ -308,14 +310,15 @@ struct Checker {
     return "";
   }
 
-  // Without reservations nobody waits who could start.
+  // Checks that, without reservations, no waiting job could start.
   std::string nothing_left() {
     std::set<JobId> started;
     for (const MigStart& s : plan.starts) started.insert(s.job);
     for (const MigJob& job : w.view.jobs) {
       const MigWant& want = w.view.wants[job.want];
       if (started.contains(job.job)) continue;
-      std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> room;  // node, table
+      // (node, table) -> room
+      std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> room;
       for (std::size_t i = 0; i < gpus.size(); ++i) {
         const MigGpuView& v = w.view.gpus[i];
         if (!want.nodes.empty() &&

@@ -1,4 +1,4 @@
-// MIG geometries for tests and benches, as drivers of such GPUs describe them. The product has no
+// MIG geometries for tests and benches, as drivers of such GPUs report them. The product has no
 // such table: it gets the geometry from each node's driver.
 #pragma once
 
@@ -13,11 +13,11 @@
 namespace gantry::sched {
 
 MigGeometry h100_geometry();  // 7 compute and 8 memory slices, like all A100, H100, H200, B200
-MigGeometry a30_geometry();   // 4 and 4; two profiles share the media engines
+MigGeometry a30_geometry();   // 4 compute and 4 memory slices; two profiles share the media engines
 
-MigTable compiled(const MigGeometry& geometry);  // asserts that it can be
+MigTable compiled(const MigGeometry& geometry);  // asserts that the geometry can be compiled
 
-// Random GPUs, queues and times, and what must hold of a plan for them.
+// Random GPUs, queues and times, and checks of plans for them.
 struct MigWorld {
   MigView view;
   MigPolicy policy;
@@ -25,7 +25,7 @@ struct MigWorld {
 
   struct Size {
     std::uint32_t nodes = 3, gpus_per_node = 4, jobs = 12;
-    bool plain = false;  // only healthy GPUs with MIG on, that nobody has partitioned by hand
+    bool plain = false;  // only healthy GPUs with MIG on, none partitioned by hand
   };
   explicit MigWorld(std::uint64_t seed);
   MigWorld(std::uint64_t seed, Size size);
@@ -37,12 +37,12 @@ struct MigWorld {
   const MigTable& table(const MigGpuView& g) const { return *view.tables[*g.table]; }
 
   void add_jobs(std::uint32_t n);
-  // Does the first changes of the plan up to this many steps (one destroyed or created is a step),
-  // then what can start, starts. Returns how many steps there were.
+  // Carries out the first `steps` steps of the plan's changes (destroying or making a slice is a
+  // step), then the starts that are possible. Returns the number of steps that were done.
   std::size_t follow(const MigPlan& plan, std::size_t steps = SIZE_MAX);
-  void pass(Duration d);  // jobs at their end go; their slices stay, idle
+  void pass(Duration d);  // ends the jobs whose time has come; their slices stay, idle
 
-  [[nodiscard]] std::string check_layouts() const;  // "" or what is wrong
+  [[nodiscard]] std::string check_layouts() const;  // "" or the mistake
   [[nodiscard]] std::string check(const MigPlan& plan) const;
 
  private:

@@ -1,5 +1,5 @@
-// Slices through whole plans: what is given is legal and nobody else's, a large one is not starved
-// by small ones, and GPUs that are cut by hand stay as they are.
+// Tests slices through whole plans: slices that jobs get are legal and belong to nobody else, a
+// large one is not starved by small ones, and GPUs that are cut by hand stay as they are.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr Instant kStart{seconds(1'000'000).us};
 
-// What slices are counted in does not mix with GPUs (tests/unit/test_quantity.cc).
+// The unit of slices does not mix with that of GPUs (tests/unit/test_quantity.cc).
 static_assert(std::same_as<decltype(Demand{}.slices), SliceThousandths>);
 static_assert(std::same_as<decltype(Room{}.gpu_thousandths()), GpuThousandths>);
 
@@ -40,7 +40,7 @@ class Cluster {
     for (NodeChanged& node : nodes_) replica.apply(node);
     replica.apply(partition_);
   }
-  // The partition belongs to a tenant with so much quota, which cannot borrow.
+  // Gives the partition to a tenant with this quota, which cannot borrow.
   void limit_to(std::int64_t gpus) {
     auto tenancy = std::make_shared<Tenancy>();
     tenancy->flavors.resize(1);
@@ -55,7 +55,7 @@ class Cluster {
     partition_.quota_node = 0;
     replica.apply(partition_);
   }
-  // Two tenants, and nodes that share.
+  // Makes two tenants, on nodes that share GPUs.
   void share() {
     for (NodeChanged& node : nodes_) {
       node.gpu_sharing = true;
@@ -67,7 +67,7 @@ class Cluster {
     replica.apply(other);
   }
 
-  // A part of a slice, in thousandths.
+  // Submits a job for a part of a slice, in thousandths.
   JobId submit_part(const std::string& profile, std::uint32_t part, std::optional<Duration> limit,
                     std::uint32_t tenant = 0) {
     JobQueued q;
@@ -82,7 +82,8 @@ class Cluster {
     q.key.shape.min_nodes = q.key.shape.max_nodes = q.key.shape.tasks = nodes;
     return submit(std::move(q), profile, count, limit);
   }
-  // Without a number of nodes: as few as hold the tasks, `count` slices on each.
+  // Submits a job without a number of nodes: it gets the fewest nodes that hold the tasks, with
+  // `count` slices on each.
   JobId submit_tasks(const std::string& profile, std::uint32_t count, Duration limit,
                      std::uint32_t tasks) {
     JobQueued q;
@@ -131,10 +132,10 @@ class Cluster {
                          [&](const MigProfile& p) { return p.name == name; });
   }
 
-  // By the rules of the geometry alone.
+  // Checks by the rules of the geometry alone.
   void check() const {
     std::map<std::tuple<NodeId, std::uint16_t, std::uint16_t>, std::pair<PartitionId, DevicePart>>
-        parts;  // of slices, by their place
+        parts;  // the parts that are used of each slice, by its place
     std::map<std::pair<NodeId, std::uint16_t>, std::pair<std::uint64_t, std::uint32_t>> used;
     for (const auto& [id, job] : running)
       for (const NodeGrant& g : job.grants)
@@ -151,7 +152,7 @@ class Cluster {
             REQUIRE(sum <= kWholeDevice);
             REQUIRE((sum == d.of_slice || tenant == job.partition));
             tenant = job.partition;
-            if (sum > d.of_slice) continue;  // its place is in use already
+            if (sum > d.of_slice) continue;  // the place is in use already
           }
           auto& [mask, compute] = used[{g.node, d.gpu}];
           const std::uint64_t own = ((std::uint64_t{1} << p->memory_slices) - 1) << d.start;
@@ -182,7 +183,7 @@ const Verdict* verdict_of(const Plan& plan, JobId job) {
   return nullptr;
 }
 
-TEST_CASE("a GPU is emptied for a large slice: who lasts longer stays off, who is short may go") {
+TEST_CASE("a GPU that is emptied for a large slice takes short jobs, and no long ones") {
   Cluster c(1, 2);
   std::vector<JobId> small;
   for (int i = 0; i < 14; ++i) small.push_back(c.submit("1g.10gb", 1, hours(1 + i / 7)));
@@ -195,7 +196,7 @@ TEST_CASE("a GPU is emptied for a large slice: who lasts longer stays off, who i
   CHECK(verdict_of(first, large)->b == 0);
   CHECK(verdict_of(first, large)->subject == "n0");
   c.now = c.now + minutes(10);
-  c.end(small[0]);  // of GPU 0: kept free now
+  c.end(small[0]);  // the job was on GPU 0, where the place is now kept free
   const JobId longer = c.submit("1g.10gb", 1, hours(3));
   const JobId quick = c.submit("1g.10gb", 1, minutes(30));
   c.plan();
@@ -208,7 +209,7 @@ TEST_CASE("a GPU is emptied for a large slice: who lasts longer stays off, who i
   CHECK(c.running.at(large).grants[0].devices[0].gpu == 0);
 }
 
-TEST_CASE("gangs of slices on several nodes") {
+TEST_CASE("a job gets slices on several nodes at once") {
   Cluster c(3, 2);
   const JobId gang = c.submit("3g.40gb", 2, hours(1), 3);
   c.plan();
@@ -223,8 +224,9 @@ TEST_CASE("gangs of slices on several nodes") {
   CHECK(c.running.contains(second));
 }
 
-// Nodes of 64 cores here.
-TEST_CASE("tasks without a number of nodes: as few nodes as hold them, with slices on each") {
+// The nodes have 64 cores here.
+TEST_CASE(
+    "a job without a number of nodes gets the fewest that hold its tasks, with slices on each") {
   Cluster c(3, 1);
   const JobId few = c.submit_tasks("1g.10gb", 2, hours(1), 10);
   const JobId many = c.submit_tasks("3g.40gb", 1, hours(2), 100);
@@ -235,7 +237,8 @@ TEST_CASE("tasks without a number of nodes: as few nodes as hold them, with slic
   REQUIRE(c.running.contains(many));
   CHECK(c.running.at(many).grants.size() == 2);
   for (const NodeGrant& g : c.running.at(many).grants) CHECK(g.devices.size() == 1);
-  // a slice on each of two nodes, and one node alone has room for it: it waits, and says for what
+  // The job needs a slice on each of two nodes, and only one node has room. The job waits, and the
+  // plan says why.
   const JobId blocked = c.submit_tasks("7g.80gb", 1, hours(1), 65);
   const Plan plan = c.plan();
   REQUIRE(c.waiting.contains(blocked));
@@ -247,7 +250,7 @@ TEST_CASE("tasks without a number of nodes: as few nodes as hold them, with slic
   CHECK(c.running.at(blocked).grants.size() == 2);
 }
 
-TEST_CASE("GPUs cut by hand: what is found is what is scheduled") {
+TEST_CASE("on a GPU that was cut by hand only existing slices are used") {
   Cluster c(1, 1, true);
   const JobId job = c.submit("2g.20gb", 1, hours(1));
   c.plan();
@@ -261,7 +264,7 @@ TEST_CASE("GPUs cut by hand: what is found is what is scheduled") {
   CHECK(c.waiting.contains(other));
 }
 
-TEST_CASE("parts of a slice: side by side within a tenant, never of two, free with the last") {
+TEST_CASE("parts of a slice go to one tenant only, and the slice is free after its last part") {
   Cluster c(1, 1);
   c.share();
   const JobId half = c.submit_part("3g.40gb", 500, hours(1));
@@ -276,13 +279,13 @@ TEST_CASE("parts of a slice: side by side within a tenant, never of two, free wi
   CHECK(device(half).start != device(other).start);
   CHECK(device(half).thousandths == GpuThousandths{464 / 2});
   CHECK(device(third).of_slice == DevicePart{300});
-  // 200 are left of one slice, 900 of the other tenant's, and there is no third.
+  // 200 thousandths are left of one slice, 900 of the other tenant's, and there is no third slice.
   const JobId more = c.submit_part("3g.40gb", 300, hours(1));
   const JobId fits = c.submit_part("3g.40gb", 200, hours(1));
   c.plan();
   CHECK(c.waiting.contains(more));
   CHECK(c.running.contains(fits));
-  // In use until the last part is given back, then anybody's.
+  // The slice is in use until its last part is given back; then any job may get it.
   const JobId whole = c.submit("3g.40gb", 1, hours(1));
   c.end(half);
   c.end(fits);
@@ -297,9 +300,8 @@ TEST_CASE("parts of a slice: side by side within a tenant, never of two, free wi
   CHECK(c.running.contains(whole));
 }
 
-// A slice of an H100 weighs its part of the compute slices or of the memory, whichever is more.
-TEST_CASE(
-    "slices are charged to the quota by what they weigh, and start while there is some left") {
+// A slice of an H100 counts as its share of the compute slices or of the memory, whichever is more.
+TEST_CASE("a slice is charged to the quota by its weight, and starts while enough quota is left") {
   Cluster c(1, 4);
   c.limit_to(1);
   std::vector<JobId> small;
@@ -326,7 +328,8 @@ TEST_CASE(
   CHECK(c.running.contains(more));
 }
 
-TEST_CASE("a GPU that is emptied for a large slice gets no part that makes a slice last longer") {
+TEST_CASE(
+    "a GPU that is emptied for a large slice gets no part that would make a slice last longer") {
   Cluster c(1, 1);
   c.share();
   const JobId first = c.submit_part("3g.40gb", 100, hours(1));
@@ -347,8 +350,7 @@ TEST_CASE("a GPU that is emptied for a large slice gets no part that makes a sli
   CHECK(c.running.contains(large));
 }
 
-TEST_CASE(
-    "random parts of slices: never of two tenants or more than there is, and large ones start") {
+TEST_CASE("random parts of slices never mix tenants or exceed a slice, and large jobs start") {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     CAPTURE(seed);
     std::mt19937_64 random(seed);
@@ -374,7 +376,7 @@ TEST_CASE(
       c.plan();
     }
     CHECK(turns < 600);
-    std::vector<JobId> all;  // and nothing is left behind
+    std::vector<JobId> all;  // at the end nothing may be left behind
     for (const auto& [id, job] : c.running) all.push_back(id);
     for (const JobId id : all) c.end(id);
     CHECK(c.replica.audit() == "");
@@ -388,7 +390,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("random jobs: always legal, and a large one comes to its turn among small ones") {
+TEST_CASE("random jobs get legal slices, and a large job among small ones has its turn") {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     CAPTURE(seed);
     std::mt19937_64 random(seed);

@@ -1,5 +1,6 @@
-// The memory of what may be skipped: what plans leave for the next one (memory.h), what has failed
-// (request_keys.h, in_vain.h), and who is passed over by it (awake.h).
+// Tests the memory of what a plan may skip: what plans leave for the next one (memory.h), which
+// requests have failed (request_keys.h, in_vain.h), and which partitions are skipped because of
+// that (awake.h).
 #include <doctest/doctest.h>
 
 #include <vector>
@@ -17,19 +18,19 @@ Policy with_memory() {
   return policy;
 }
 
-TEST_CASE("partitions may be passed over after a whole look, until it is a period old") {
+TEST_CASE("partitions may be skipped after a full look, until that look is one period old") {
   const Policy policy = with_memory();
   const Instant half = kNow + milliseconds(500);
   Memory memory;
-  CHECK_FALSE(memory.may_pass_over(kNow, policy, std::nullopt));  // nothing was looked at
+  CHECK_FALSE(memory.may_pass_over(kNow, policy, std::nullopt));  // no plan has looked yet
   memory.planned(true, false, kNow, policy);
   CHECK(memory.may_pass_over(half, policy, std::nullopt));
   CHECK_FALSE(memory.may_pass_over(kNow + seconds(1), policy, std::nullopt));
   CHECK_FALSE(memory.may_pass_over(kNow - microseconds(1), policy, std::nullopt));
-  // A plan after changes does not make the look younger.
+  // A plan after changes does not count as a new full look.
   memory.planned(false, false, half, policy);
   CHECK_FALSE(memory.may_pass_over(kNow + seconds(1), policy, std::nullopt));
-  // A plan that was cut, and a change of what all rests on, end it.
+  // A plan that was cut short, or forget(), ends the memory.
   memory.planned(false, true, half, policy);
   CHECK_FALSE(memory.may_pass_over(half, policy, std::nullopt));
   memory.planned(true, false, kNow, policy);
@@ -37,7 +38,7 @@ TEST_CASE("partitions may be passed over after a whole look, until it is a perio
   CHECK_FALSE(memory.may_pass_over(half, policy, std::nullopt));
 }
 
-TEST_CASE("partitions may be passed over only under the policy and the windows of the last plan") {
+TEST_CASE("partitions may be skipped only under the policy and reservations of the last plan") {
   const Policy policy = with_memory();
   Memory memory;
   memory.planned(true, false, kNow, policy);
@@ -53,11 +54,11 @@ TEST_CASE("partitions may be passed over only under the policy and the windows o
   memory.planned(true, false, kNow, other);
   CHECK_FALSE(memory.may_pass_over(kNow, other, std::nullopt));
   memory.planned(true, false, kNow, policy);
-  CHECK_FALSE(memory.may_pass_over(kNow, policy, kNow + seconds(9)));  // a window came
+  CHECK_FALSE(memory.may_pass_over(kNow, policy, kNow + seconds(9)));  // a reservation was added
   CHECK(memory.may_pass_over(kNow, policy, kNow + seconds(9)));
 }
 
-TEST_CASE("what has changed is listed once, until it is forgotten") {
+TEST_CASE("changed nodes and jobs are listed once, until they are forgotten") {
   Memory memory;
   memory.touch_node(3);
   memory.touch_node(70);
@@ -99,7 +100,7 @@ struct Keys {
 TEST_CASE("requests that no placement can tell apart have one number") {
   Keys k;
   const std::uint32_t some = k.keys.nodes_of(0, k.some);
-  CHECK(k.keys.nodes_of(1, k.some) == some);  // another set of the same nodes
+  CHECK(k.keys.nodes_of(1, k.some) == some);  // another set with the same nodes
   CHECK(k.keys.nodes_of(2, k.others) != some);
   const std::uint32_t two = k.request(2, seconds(10), some);
   CHECK(k.request(2, seconds(10), some) == two);
@@ -117,7 +118,7 @@ TEST_CASE("requests that no placement can tell apart have one number") {
   CHECK(k.keys.demand_ids() == 0);
 }
 
-TEST_CASE("what failed once fails for all that ask no less, at this place and behind it") {
+TEST_CASE("a failed request fails for all that ask for no less, at this place and behind it") {
   Keys k;
   const std::uint32_t some = k.keys.nodes_of(0, k.some), others = k.keys.nodes_of(1, k.others);
   const std::uint32_t own = k.request(2, seconds(10), some);
@@ -132,9 +133,9 @@ TEST_CASE("what failed once fails for all that ask no less, at this place and be
   CHECK_FALSE(k.keys.fails(own, {1, 501}));
   CHECK_FALSE(k.keys.fails(own, {2, 0}));
   const std::uint32_t larger = k.request(3, seconds(10), some);
-  CHECK_FALSE(k.keys.fails(larger, place));  // not noted of itself
+  CHECK_FALSE(k.keys.fails(larger, place));  // this request itself has not failed yet
   CHECK(k.keys.known_to_fail(larger, place));
-  CHECK(k.keys.fails(larger, place));  // but now it is
+  CHECK(k.keys.fails(larger, place));  // now it is noted as failed
   CHECK(k.keys.failures() > noted);
   CHECK(k.keys.known_to_fail(k.request(2, seconds(11), some), place));
   CHECK_FALSE(k.keys.known_to_fail(k.request(2, seconds(9), some), place));
@@ -145,7 +146,7 @@ TEST_CASE("what failed once fails for all that ask no less, at this place and be
   CHECK_FALSE(k.keys.known_to_fail(larger, place));
 }
 
-TEST_CASE("room on a node opens those requests again that could be met there") {
+TEST_CASE("new room on a node reopens the requests that could be met there") {
   Keys k;
   const std::uint32_t some = k.keys.nodes_of(0, k.some), others = k.keys.nodes_of(1, k.others);
   const std::uint32_t small = k.request(1, seconds(10), some),
@@ -154,15 +155,15 @@ TEST_CASE("room on a node opens those requests again that could be met there") {
   const Place place{0, 0};
   for (const std::uint32_t r : {small, large, elsewhere}) k.keys.failed(r, place);
   const auto up_to_two = [](const RequestKey& r) { return r.demand.cpus_per_task <= 2; };
-  CHECK_FALSE(k.keys.reopen(3, up_to_two));  // nobody's node
+  CHECK_FALSE(k.keys.reopen(3, up_to_two));  // no request may use this node
   CHECK(k.keys.reopen(1, up_to_two));
   CHECK_FALSE(k.keys.fails(small, place));
   CHECK(k.keys.fails(large, place));
   CHECK(k.keys.fails(elsewhere, place));
-  CHECK_FALSE(k.keys.reopen(1, up_to_two));  // it is open
+  CHECK_FALSE(k.keys.reopen(1, up_to_two));  // the request is open already
 }
 
-TEST_CASE("a search in vain is one for all who ask alike and do not end sooner") {
+TEST_CASE("a search in vain counts for all jobs that ask alike and do not end sooner") {
   InVain in_vain;
   const Asker red{1, 2, 3};
   in_vain.note(red, seconds(10));
@@ -173,7 +174,7 @@ TEST_CASE("a search in vain is one for all who ask alike and do not end sooner")
   CHECK_FALSE(in_vain.knows({2, 2, 3}, seconds(10)));
   CHECK_FALSE(in_vain.knows({1, 3, 3}, seconds(10)));
   CHECK_FALSE(in_vain.knows({1, 2, 0}, seconds(10)));
-  in_vain.note(red, seconds(20));  // says nothing new
+  in_vain.note(red, seconds(20));  // this adds nothing new
   CHECK(in_vain.knows(red, seconds(10)));
   in_vain.note(red, seconds(5));
   CHECK(in_vain.knows(red, seconds(5)));
@@ -181,7 +182,7 @@ TEST_CASE("a search in vain is one for all who ask alike and do not end sooner")
   CHECK_FALSE(in_vain.knows({9, 9, 9}, seconds(100)));
 }
 
-// A full cluster, and a job of four cores for which the last plan has found no room.
+// A full cluster, and a job of four cores for which the last plan found no room.
 struct Asleep : Steps {
   explicit Asleep(Blocked::By by = Blocked::By::room) : Steps(red_alone(100)) {
     fill(kNow + seconds(500));
@@ -193,7 +194,7 @@ struct Asleep : Steps {
     if (by == Blocked::By::room) m.d.left.requests.failed(request, m.d.place(turn));
     Awake(m.d, m.quota, m.nodes, m.book).remember({&turn, 1});
   }
-  // Who is awake in a plan after changes of these nodes.
+  // Returns the partitions that are awake in a plan after changes of these nodes.
   std::vector<std::uint32_t> awake(const std::set<std::uint32_t>& nodes,
                                    const std::set<std::uint32_t>& woken = {}) {
     Making m(*this);
@@ -209,21 +210,21 @@ struct Asleep : Steps {
 
 using Partitions = std::vector<std::uint32_t>;
 
-TEST_CASE("a partition sleeps until room has grown for a request of its own") {
+TEST_CASE("a partition sleeps until there is more room for one of its requests") {
   Asleep s{Blocked::By::room};
   CHECK(s.memory().asleep);
   CHECK_FALSE(s.memory().restless);
   REQUIRE(s.memory().waits.size() == 1);
   CHECK(s.memory().waits[0].request == s.request);
   CHECK(s.awake({}) == Partitions{});
-  CHECK(s.awake({1}) == Partitions{});  // it has changed, and is as full as before
+  CHECK(s.awake({1}) == Partitions{});  // the node has changed, but is as full as before
   CHECK(s.awake({}, {0}) == Partitions{0});
   s.leave(1);
-  CHECK(s.awake({2}) == Partitions{});  // not where room has grown
+  CHECK(s.awake({2}) == Partitions{});  // room has grown on another node
   CHECK(s.awake({1}) == Partitions{0});
 }
 
-TEST_CASE("too few cores wake nobody, nor does room for which the tenant has no quota") {
+TEST_CASE("neither too few cores nor room without quota wakes a partition") {
   Asleep s{Blocked::By::room};
   s.leave(0);
   s.run(0, {0, 1, 2}, kNow + seconds(500));
@@ -241,7 +242,7 @@ TEST_CASE("too few cores wake nobody, nor does room for which the tenant has no 
   CHECK(s.awake({1}) == Partitions{0});
 }
 
-TEST_CASE("what waits for neither room nor quota is woken by any node's change") {
+TEST_CASE("a partition that waits for neither room nor quota is woken by a change of any node") {
   Asleep s{Blocked::By::reservation};
   CHECK(s.memory().asleep);
   CHECK(s.memory().restless);
@@ -250,7 +251,7 @@ TEST_CASE("what waits for neither room nor quota is woken by any node's change")
   CHECK(s.awake({1}) == Partitions{0});
 }
 
-TEST_CASE("a partition that starts something, or has not had a turn, is not put to sleep") {
+TEST_CASE("a partition that starts a job, or had no turn, is not put to sleep") {
   Steps s;
   const JobId job = s.submit(4);
   Making m(s);
@@ -261,7 +262,7 @@ TEST_CASE("a partition that starts something, or has not had a turn, is not put 
   CHECK_FALSE(s.replica.left().memory.of(0).asleep);
 }
 
-TEST_CASE("the order passes over lines of which nothing can start") {
+TEST_CASE("the order skips lines of which no job can start") {
   Asleep s{Blocked::By::room};
   Making m(s);
   m.d.everything = false;
@@ -274,13 +275,13 @@ TEST_CASE("the order passes over lines of which nothing can start") {
   CHECK(passing.failures() == m.d.left.requests.failures());
   CHECK(passing.all(0));
   CHECK(m.d.partition(0).passed_over);
-  Step higher = own;  // what failed for others may be there for it
+  Step higher = own;  // what failed for others may succeed for a job of higher rank
   higher.first.rank += 1;
   CHECK_FALSE(passing.line(0, higher));
   Step unknown = own;
   unknown.request = RequestKeys::kNone;
   CHECK_FALSE(passing.line(0, unknown));
-  // All of a partition that has started something, or was woken, is looked at.
+  // A partition that has started a job, or was woken, is looked at completely.
   m.d.partition(0).starts = 1;
   CHECK_FALSE(passing.all(0));
   m.d.partition(0).starts = 0;
@@ -289,8 +290,7 @@ TEST_CASE("the order passes over lines of which nothing can start") {
   CHECK_FALSE(passing.all(0));
 }
 
-TEST_CASE(
-    "a job that starts on its own nodes before its time ends a plan that passes over others") {
+TEST_CASE("a job that starts on reserved nodes early ends a plan that skips partitions") {
   Asleep s{Blocked::By::room};
   s.leave(1);
   const Reservation early = reservation(JobId{99}, kNow + seconds(100), 1);
@@ -305,8 +305,9 @@ TEST_CASE(
   };
   CHECK(cut(false, early.start, 1));
   CHECK_FALSE(cut(true, early.start, 1));
-  CHECK_FALSE(cut(false, kNow, 1));         // it was due
-  CHECK_FALSE(cut(false, early.start, 2));  // it runs elsewhere: its own room stays held
+  CHECK_FALSE(cut(false, kNow, 1));  // the reservation was due
+  // the job runs on another node, so its reserved room stays held
+  CHECK_FALSE(cut(false, early.start, 2));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Reservations in a plan: those that former plans have made (former.h), new ones and estimates
-// (ahead.h), and the rest of the book's contract (book.h).
+// Tests reservations in a plan: those of former plans (former.h), new ones and estimates (ahead.h),
+// and the rest of the contract of the book (book.h).
 #include <doctest/doctest.h>
 
 #include <vector>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr Place kLast{0, std::numeric_limits<std::int32_t>::min()};
 
-// ---- ahead
+// ---- new reservations
 
 // Node n is full until 100 * (n + 1) seconds from now.
 struct Full : Steps {
@@ -21,7 +21,7 @@ struct Full : Steps {
   }
 };
 
-TEST_CASE("the earliest start is when nodes and quota are there, and before a given time or not") {
+TEST_CASE("the earliest start has nodes and quota, and lies before the given time or is none") {
   Full s;
   const JobId job = s.submit(4, seconds(50));
   JobClass& c = s.class_of(job);
@@ -36,14 +36,14 @@ TEST_CASE("the earliest start is when nodes and quota are there, and before a gi
     CHECK_FALSE(m.ahead.earliest(c, kNow));
     CHECK_FALSE(m.d.view.timeline.any_reserved());
   }
-  Full poor(8);  // twelve cores run: eight must be given back before four more may run
+  Full poor(8);  // twelve cores run, so eight must be given back before four more may run
   const JobId late = poor.submit(4, seconds(50));
   JobClass& of_late = poor.class_of(late);
   Making m(poor);
   CHECK(m.ahead.earliest(of_late)->first.start == kNow + seconds(200));
 }
 
-TEST_CASE("a blocked job gets one reservation, which is counted and told") {
+TEST_CASE("a blocked job gets one reservation, which is counted and reported") {
   Full s;
   const JobId job = s.submit(4, seconds(50)), other = s.submit(4, seconds(60));
   Making m(s);
@@ -59,13 +59,13 @@ TEST_CASE("a blocked job gets one reservation, which is counted and told") {
   REQUIRE(m.d.plan.expected.size() == 1);
   CHECK(m.d.plan.expected[0].job == job);
   CHECK(m.d.plan.expected[0].nodes == std::vector<NodeId>{NodeId{0}});
-  CHECK_FALSE(m.ahead.reserve(next));  // its partition has one, and that is all it may have
+  CHECK_FALSE(m.ahead.reserve(next));  // the policy allows the partition only one reservation
   s.policy.ahead = 2;
   CHECK(m.ahead.reserve(next));
-  CHECK(m.book.first_of(other)->start == kNow + seconds(150));  // behind the first
+  CHECK(m.book.first_of(other)->start == kNow + seconds(150));  // after the first job's reservation
 }
 
-TEST_CASE("a plan that does not look at everything reserves nothing new") {
+TEST_CASE("a plan that skips partitions makes no new reservation") {
   Full s;
   const JobId job = s.submit(4, seconds(50));
   Making m(s);
@@ -75,7 +75,7 @@ TEST_CASE("a plan that does not look at everything reserves nothing new") {
   CHECK(m.d.left.reservations.empty());
 }
 
-TEST_CASE("a reservation is exchanged for an earlier start, looked for once a second") {
+TEST_CASE("a reservation is exchanged for an earlier start, which is looked for once a second") {
   for (const Duration since : {kReplanPeriod, kReplanPeriod - microseconds(1)}) {
     Full s;
     const JobId job = s.submit(4, seconds(50));
@@ -88,13 +88,13 @@ TEST_CASE("a reservation is exchanged for an earlier start, looked for once a se
     CHECK(m.ahead.reserve(turn));
     const bool looked = since == kReplanPeriod;
     CHECK(m.book.first_of(job)->start == kNow + seconds(looked ? 100 : 300));
-    CHECK(m.d.left.memory.touched(2) == looked);  // others may use what it has given up
+    CHECK(m.d.left.memory.touched(2) == looked);  // others may use the room that it has given up
     CHECK(m.d.view.timeline.reserved_in(2, kept.start, kept.start + seconds(1), JobId{})
               .has_value() == !looked);
   }
 }
 
-TEST_CASE("estimates are told, and nothing stays reserved by them") {
+TEST_CASE("estimates are reported, and reserve nothing") {
   Full s;
   const JobId first = s.submit(4, seconds(50)), second = s.submit(4, seconds(50));
   s.policy.estimates = 5;
@@ -115,7 +115,7 @@ TEST_CASE("estimates are told, and nothing stays reserved by them") {
   CHECK(m.d.plan.expected.size() == 1);
 }
 
-// ---- those of former plans
+// ---- reservations of former plans
 
 struct Former : Steps {
   explicit Former() : Steps(red_alone(100)) {}
@@ -134,9 +134,9 @@ bool holds(Making& m, std::uint32_t node, Instant at) {
   return m.d.view.timeline.reserved_in(node, at, at + seconds(1), JobId{}).has_value();
 }
 
-TEST_CASE("a plan makes former reservations again when their place in the order has come") {
+TEST_CASE("a former reservation is made again when its place in the order has come") {
   Former s;
-  const JobId job = s.submit(4);  // of rank 500
+  const JobId job = s.submit(4);  // its rank is 500
   s.leave(reservation(job, kNow + seconds(60), 1));
   s.anew([&](Making& m, FormerReservations& former) {
     CHECK(m.d.left.reservations.empty());
@@ -146,7 +146,7 @@ TEST_CASE("a plan makes former reservations again when their place in the order 
     CHECK(holds(m, 1, kNow + seconds(60)));
     REQUIRE(m.book.first_of(job) != nullptr);
     CHECK(m.book.first_of(job)->start == kNow + seconds(60));
-    CHECK(m.book.first_of(job)->rank == 500);  // as the queue says now
+    CHECK(m.book.first_of(job)->rank == 500);  // the rank is the present one of the queue
     CHECK(m.d.plan.expected.empty());
     former.tell();
     former.tell();
@@ -168,7 +168,7 @@ TEST_CASE("a claim of guaranteed quota is made again before all others, and char
   CHECK(s.used() == 0);
 }
 
-TEST_CASE("a job starts on its nodes when its time has come") {
+TEST_CASE("a job starts on its reserved nodes when its time has come") {
   Former s;
   const JobId job = s.submit(4);
   s.leave(reservation(job, kNow - seconds(1), 1));
@@ -197,8 +197,7 @@ TEST_CASE("a reservation whose job, node or room is gone is dropped") {
   });
 }
 
-TEST_CASE(
-    "a claim waits on its nodes for those who are late; a reservation for a node in use goes") {
+TEST_CASE("a claim waits for late victims on its nodes; without victims a reservation is dropped") {
   for (const bool asked : {true, false}) {
     Former s;
     const JobId victim = s.run(1, {0, 1, 2, 3}, kNow + (asked ? seconds(7) : seconds(500)));
@@ -218,8 +217,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE(
-    "a plan after changes leaves reservations where they are, but on nodes that have changed") {
+TEST_CASE("a plan after changes keeps reservations, except on nodes that have changed") {
   Former s;
   const JobId still = s.submit(4), moved = s.submit(4, seconds(200));
   {  // the plan before
@@ -230,7 +228,7 @@ TEST_CASE(
       m.book.enter(r);
     }
   }
-  s.run(1, {0, 1}, kNow + seconds(500));  // touches node 1
+  s.run(1, {0, 1}, kNow + seconds(500));  // this changes node 1
   Draft d(s.replica.view(), s.replica.left(), kNow, s.policy);
   d.everything = false;
   Trial trial(d);
@@ -250,7 +248,7 @@ TEST_CASE(
   CHECK(book.first_of(still) != nullptr);
 }
 
-TEST_CASE("a job of a higher place finds reservations of lower ones out of its way") {
+TEST_CASE("reservations of lower rank are lifted before a job of higher rank is looked at") {
   for (const bool taken : {false, true}) {
     Former s;
     const JobId job = s.submit(4);
@@ -277,16 +275,16 @@ TEST_CASE("a job of a higher place finds reservations of lower ones out of its w
     CHECK_FALSE(d.view.timeline.reserved_in(0, kNow + seconds(60), kNow + seconds(61), JobId{}));
     if (taken) trial.take(s.waiting(job), s.class_of(job), {{0, 1}});
     former.keep_from({0, 500});
-    // Without room on its return it is dropped, and jobs that were passed over may start: the plan
-    // ends.
+    // If its room was taken meanwhile the reservation is dropped. Jobs that were skipped may then
+    // start, so the plan ends.
     CHECK((book.first_of(job) == nullptr) == taken);
     CHECK(d.cut == taken);
   }
 }
 
-// ---- the book
+// ---- the book of reservations
 
-TEST_CASE("elements of an array have their reservations in the order of their starts") {
+TEST_CASE("tasks of an array have their reservations in the order of their starts") {
   Steps s;
   JobQueued array = s.job(1);
   array.startable = 3;
@@ -310,7 +308,7 @@ TEST_CASE("elements of an array have their reservations in the order of their st
   CHECK(m.book.first_of(job) == nullptr);
 }
 
-TEST_CASE("what was reserved elsewhere stays taken until the plan is made") {
+TEST_CASE("room reserved on other nodes stays taken until the plan is made") {
   Steps s;
   const JobId job = s.submit(4);
   JobClass& c = s.class_of(job);
@@ -328,7 +326,7 @@ TEST_CASE("what was reserved elsewhere stays taken until the plan is made") {
   CHECK_FALSE(d.view.timeline.reserved_in(0, two.start, two.start + seconds(1), JobId{}));
 }
 
-TEST_CASE("a plan looks again for few reservations, and not twice within a second") {
+TEST_CASE("a plan looks for earlier starts for few reservations, and not twice within a second") {
   Steps s;
   s.policy.replans = 1;
   Making m(s);
@@ -343,10 +341,10 @@ TEST_CASE("a plan looks again for few reservations, and not twice within a secon
   CHECK_FALSE(m.book.may_look_again(r));
   m.d.plan.stats.steps = 0;
   CHECK(m.book.may_look_again(r));
-  CHECK_FALSE(m.book.may_look_again(r));  // that was all that this plan may
+  CHECK_FALSE(m.book.may_look_again(r));  // the plan may look for one reservation only
 }
 
-TEST_CASE("when a plan is made its reservations stay, or only its claims") {
+TEST_CASE("at the end of a plan its reservations stay, or only its claims, by the policy") {
   for (const bool keep : {true, false}) {
     Steps s;
     s.policy.keep_reservations = keep;

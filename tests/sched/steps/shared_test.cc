@@ -1,5 +1,5 @@
-// What the steps of a plan share, each alone: the trial, quota, the book of reservations, windows,
-// places to look at. Each case tests the contract in its header.
+// Tests the parts that the steps of a plan share, each alone: the trial, quota, the book of
+// reservations, windows, nodes to look at. Each case tests the contract in the header.
 #include <doctest/doctest.h>
 
 #include <vector>
@@ -10,7 +10,7 @@
 namespace gantry::sched::steps {
 namespace {
 
-TEST_CASE("a trial is undone as if it had never been") {
+TEST_CASE("a trial is undone completely") {
   Steps s;
   const JobId victim = s.run(0, {0, 1}, kNow + seconds(500));
   const JobId job = s.submit(2);
@@ -35,13 +35,14 @@ TEST_CASE("a trial is undone as if it had never been") {
   CHECK_FALSE(v.running[*v.running.find(victim)].leaving);
   CHECK(v.running[*v.running.find(victim)].ends_by == kNow + seconds(500));
   CHECK(s.replica.audit() == "");
-  CHECK(d.left.memory.touched(0));  // the next plan looks at its nodes
+  CHECK(d.left.memory.touched(0));  // the next plan looks at the nodes that changed
   d.left.memory.forget_changes();
   { (void)Trial(d).take(s.waiting(job), c, {{2, 1}}); }
-  CHECK(d.left.memory.touched(2));  // so it does at nodes on which nobody was asked to leave
+  // the next plan also looks at nodes on which no job was asked to leave
+  CHECK(d.left.memory.touched(2));
 }
 
-TEST_CASE("what a plan charges fits until the quota is full, and is given back when it ends") {
+TEST_CASE("a plan's charges fit until the quota is full, and are given back when the plan ends") {
   Steps s;
   const JobId runs = s.run(0, {0, 1, 2, 3}, kNow + seconds(60));
   const JobId job = s.submit(4), more = s.submit(1);
@@ -56,7 +57,7 @@ TEST_CASE("what a plan charges fits until the quota is full, and is given back w
     CHECK(quota.is_guaranteed(c, 0));
     quota.charge(s.waiting(job), c, needs);
     CHECK(s.used() == 8000);
-    // One core more: when the running job has ended.
+    // One core more fits when the running job has ended.
     const JobClass& small = s.class_of(more);
     CHECK_FALSE(quota.fit(0, quota.needs_of(small, {{2, 1}})).fits);
     CHECK(quota.ready(0, {0, small.least}) == kNow + seconds(60));
@@ -66,7 +67,7 @@ TEST_CASE("what a plan charges fits until the quota is full, and is given back w
     quota.uncharge(job);
     CHECK(quota.ready(0, {0, small.least}) == kNow);
     quota.charge(s.waiting(job), c, needs);
-    // The tenant may have two jobs at once.
+    // The tenant may have two jobs at a time.
     CHECK(quota.has_job_left(0));
     CHECK_FALSE(quota.has_job_left(0, 1));
     quota.started(0);
@@ -75,7 +76,7 @@ TEST_CASE("what a plan charges fits until the quota is full, and is given back w
   CHECK(s.used() == 4000);
 }
 
-TEST_CASE("reservations hold room, count for their partition, and go out of the way of claims") {
+TEST_CASE("a reservation holds room, counts for its partition, and gives way to claims") {
   Steps s;
   const JobId a = s.submit(4), b = s.submit(4);
   JobClass& c = s.class_of(a);
@@ -89,22 +90,22 @@ TEST_CASE("reservations hold room, count for their partition, and go out of the 
   book.enter(of_a);
   CHECK_FALSE(book.may_reserve(turn));
   CHECK(book.first_of(a)->start == kNow + seconds(10));
-  // The same node at the same time is not to be had twice.
+  // The same node cannot be reserved twice for the same time.
   Reservation of_b = reservation(b, kNow + seconds(50), 0);
   CHECK_FALSE(book.keep(of_b, c));
-  // A claim breaks it for the time that it needs; another time is nobody's business.
+  // A claim breaks the reservation only if the two overlap in time and nodes.
   CHECK(book.break_in_way(b, {{0, 1}}, kNow + seconds(200), kNow + seconds(300)).empty());
   CHECK(book.break_in_way(b, {{1, 1}}, kNow, kNow + seconds(300)).empty());
   auto broken = book.break_in_way(b, {{0, 1}}, kNow, kNow + seconds(100));
   REQUIRE(broken.size() == 1);
   CHECK(book.first_of(a) == nullptr);
-  CHECK_FALSE(book.may_reserve(turn));  // it is not given up yet
+  CHECK_FALSE(book.may_reserve(turn));  // the broken reservation is not given up yet
   CHECK(book.keep(of_b, c));
   book.mend(std::move(broken));
   CHECK(book.first_of(a) == nullptr);
   CHECK(book.may_reserve(turn));
-  CHECK(d.again);  // the next plan makes it anew
-  // What has waited long stays, and so does what is claimed.
+  CHECK(d.again);  // the next plan makes the broken reservation anew
+  // A reservation of a job that has waited long stays, and so does a claim.
   book.lift(of_b);
   of_b.aged = true;
   CHECK(book.keep(of_b, c));
@@ -131,7 +132,7 @@ TEST_CASE("the first jobs of a line have the earliest reservations") {
   CHECK(lines_to_deal(s.replica.queue(), all).empty());
 }
 
-TEST_CASE("windows close their nodes to all but those that name them") {
+TEST_CASE("windows close their nodes to all jobs but those that name them") {
   Windows windows;
   ReservationChanged night;
   night.name = "night";
@@ -151,13 +152,13 @@ TEST_CASE("windows close their nodes to all but those that name them") {
   CHECK_FALSE(windows.speak_for("day"));
   CHECK(windows.speak_for("night"));
   CHECK(windows.own()->until == kNow + seconds(20));
-  CHECK(windows.closed(0));  // who names a window runs in it only
+  CHECK(windows.closed(0));  // a job that names a window runs in it only
   CHECK(windows.in(1, kNow, kNow + seconds(30)) == nullptr);
   CHECK(windows.speak_for(""));
   CHECK(windows.own() == nullptr);
 }
 
-TEST_CASE("places that the plan looks at: nodes of a window, and jobs that ask the same") {
+TEST_CASE("the plan looks at the nodes of a window, and gives jobs that ask the same one request") {
   Steps s;
   const JobId a = s.submit(2, seconds(50)), b = s.submit(2, seconds(50)), c = s.submit(3);
   ReservationChanged night;

@@ -1,4 +1,5 @@
-// The plan of slices (slice_plan.h): which places are kept for jobs that wait for slices of a GPU.
+// Tests the plan of slices (slice_plan.h): which places are kept for jobs that wait for slices of a
+// GPU.
 #include <doctest/doctest.h>
 
 #include <vector>
@@ -10,7 +11,8 @@
 namespace gantry::sched::steps {
 namespace {
 
-// Node 0 has one GPU that is cut into slices; half of it is in use for 500 s, the other for 100 s.
+// Node 0 has one GPU that is cut into slices; half of it is in use for 500 s, the other half for
+// 100 s.
 struct Sliced : Steps {
   Sliced() : Steps(red_alone(100)) {
     NodeChanged node;
@@ -50,7 +52,7 @@ struct Sliced : Steps {
     q.key.shape.memory_per_node = 1 << 20;
     return submit(q);
   }
-  // A plan in which these jobs are blocked for want of room.
+  // Makes a plan in which these jobs are blocked for lack of room.
   void plan(const std::vector<JobId>& jobs, bool everything = true) {
     Making m(*this);
     m.d.everything = everything;
@@ -60,7 +62,7 @@ struct Sliced : Steps {
   const std::vector<MigKept>& kept() { return replica.left().kept_slices; }
 };
 
-TEST_CASE("a place is kept for a job that waits for slices, from when it can have it") {
+TEST_CASE("a place is kept for a job that waits for slices, from the time when it can have it") {
   Sliced s;
   const JobId whole = s.ask("7g.80gb");
   s.plan({whole}, false);
@@ -72,14 +74,14 @@ TEST_CASE("a place is kept for a job that waits for slices, from when it can hav
   CHECK(s.kept()[0].profile == Sliced::id_of("7g.80gb"));
   CHECK(s.kept()[0].from >= kNow + seconds(500));
   CHECK(s.kept()[0].from < kMigNever);
-  // It is kept on, and once nobody waits for slices nothing is.
+  // The place stays kept; when no job waits for slices, none is kept.
   s.plan({whole});
   CHECK(s.kept().size() == 1);
   s.plan({});
   CHECK(s.kept().empty());
 }
 
-TEST_CASE("a job whose place is being emptied is told when, on which GPU of which node") {
+TEST_CASE("a job whose place is being emptied is told when, and on which GPU of which node") {
   Sliced s;
   const JobId whole = s.ask("7g.80gb"), other = s.ask("3g.40gb");
   s.plan({whole});
@@ -93,7 +95,7 @@ TEST_CASE("a job whose place is being emptied is told when, on which GPU of whic
   CHECK_FALSE(m.slices.explain(other));
 }
 
-TEST_CASE("nobody is given a kept place who would still be there; whoever has gone by then is") {
+TEST_CASE("a kept place is given only to a job that ends before the place is needed") {
   Sliced s;
   const JobId whole = s.ask("7g.80gb"), shorter = s.ask("3g.40gb", seconds(60)),
               longer = s.ask("3g.40gb", seconds(5000));
@@ -113,7 +115,7 @@ TEST_CASE("nobody is given a kept place who would still be there; whoever has go
   CHECK(has_devices(s.replica.grid(), s.class_of(longer), 0, kNow + seconds(5000)));
 }
 
-TEST_CASE("a class waits for slices only where no GPU could give it some now") {
+TEST_CASE("a class waits for slices only if no GPU could give it some now") {
   Sliced s;
   const JobId half = s.ask("3g.40gb"), none = s.submit(1);
   {

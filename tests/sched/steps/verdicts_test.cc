@@ -1,4 +1,5 @@
-// Why each class waits (verdicts.h), and jobs that start together or not at all (het.h).
+// Tests the reason for which each class waits (verdicts.h), and jobs that start together or not at
+// all (het.h).
 #include <doctest/doctest.h>
 
 #include <optional>
@@ -10,7 +11,7 @@
 namespace gantry::sched::steps {
 namespace {
 
-// What the plan says of these lines, which it has closed.
+// Returns the verdicts that the plan gives on these lines, which it has closed.
 std::vector<ClassVerdict> told(Making& m, const std::vector<LineTurn>& closed) {
   m.d.plan.verdicts.clear();
   Verdicts verdicts(m.d, m.quota, m.nodes, m.book, m.slices);
@@ -20,7 +21,7 @@ std::vector<ClassVerdict> told(Making& m, const std::vector<LineTurn>& closed) {
   return m.d.plan.verdicts;
 }
 
-TEST_CASE("the head of a class waits for nodes, the others for jobs in front of them") {
+TEST_CASE("the first job of a class waits for nodes, the others for jobs in front of them") {
   Steps s(red_alone(100));
   s.run(0, {0, 1, 2, 3}, kNow + seconds(500));
   s.run(1, {0, 1}, kNow + seconds(500));
@@ -33,11 +34,12 @@ TEST_CASE("the head of a class waits for nodes, the others for jobs in front of 
   const auto verdicts = told(m, {s.blocked(m.d, head)});
   REQUIRE(verdicts.size() == 1);
   CHECK(verdicts[0].head == head);
-  CHECK(verdicts[0].of_head == Verdict{Reason::resources, 2, 3, ""});  // two nodes would do
+  // two of three nodes are free
+  CHECK(verdicts[0].of_head == Verdict{Reason::resources, 2, 3, ""});
   CHECK(verdicts[0].of_rest == Verdict{Reason::priority, 1, 0, ""});
 }
 
-TEST_CASE("what was told is not told again, unless plans tell everything") {
+TEST_CASE("a verdict is not repeated unless plans report everything") {
   Steps s(red_alone(100));
   s.fill(kNow + seconds(500));
   JobQueued two = s.job(4);
@@ -51,9 +53,9 @@ TEST_CASE("what was told is not told again, unless plans tell everything") {
   CHECK(once() == 0);
   s.end(s.running_on(0).at(0), 0);
   const JobId small = s.run(0, {0}, kNow + seconds(500));
-  CHECK(once() == 0);  // there is still no node
+  CHECK(once() == 0);  // still no node is free
   s.end(small, 0);
-  CHECK(once() == 1);  // now there is one of two
+  CHECK(once() == 1);  // now one of two nodes is free
   CHECK(once() == 0);
   s.policy.everything = {};
   CHECK(once() == 1);
@@ -62,7 +64,7 @@ TEST_CASE("what was told is not told again, unless plans tell everything") {
   CHECK(once() == 0);
 }
 
-TEST_CASE("a verdict says what the head is blocked by") {
+TEST_CASE("a verdict names what blocks the first job") {
   Steps s(red_and_blue(8, 4));
   s.fill(kNow + seconds(500), 1);
   const JobId head = s.submit(4);
@@ -79,7 +81,8 @@ TEST_CASE("a verdict says what the head is blocked by") {
     return told(m, {turn}).at(0).of_head;
   };
   CHECK(verdict(Blocked::By::quota) == Verdict{Reason::tenant_quota, 9'000, 8'000, "cpu"});
-  // Of a cohort: what it asks for, what is left, and who has borrowed the rest.
+  // The verdict on a cohort says what the job asks for, what is left, and who has borrowed the
+  // rest.
   fit = {};
   fit.cell = QuotaCell{0, 0, Resource::cpu};
   fit.would_use = 16'000;
@@ -92,7 +95,7 @@ TEST_CASE("a verdict says what the head is blocked by") {
   CHECK(verdict(Blocked::By::reservation).reason == Reason::reservation);
 }
 
-TEST_CASE("a tenant with as many jobs as it may have is told how many") {
+TEST_CASE("a tenant with its maximum number of jobs is told that number") {
   Steps s;
   s.run(0, {0}, kNow + seconds(500));
   s.run(0, {1}, kNow + seconds(500));
@@ -102,7 +105,7 @@ TEST_CASE("a tenant with as many jobs as it may have is told how many") {
         Verdict{Reason::tenant_jobs, 2, 2, ""});
 }
 
-TEST_CASE("reservations, victims and windows are named where they are in the way") {
+TEST_CASE("a verdict names the reservation, the victims or the window that is in the way") {
   Steps s(red_alone(100));
   s.run(1, {0, 1, 2, 3}, kNow + seconds(500));
   s.run(2, {0, 1, 2, 3}, kNow + seconds(500));
@@ -134,7 +137,8 @@ TEST_CASE("reservations, victims and windows are named where they are in the way
         Verdict{Reason::maintenance, night.from.us, 0, "night"});
 }
 
-TEST_CASE("one verdict speaks for all lines of a class: that of a reserved head, if there is one") {
+TEST_CASE(
+    "a class of several lines has one verdict, that of a reserved first job if there is one") {
   Steps s(red_alone(100));
   s.fill(kNow + seconds(500));
   s.replica.apply(ShareChanged{ShareId{0}, std::nullopt, 1, {}});
@@ -185,7 +189,7 @@ struct Group : Steps {
   JobId second() const { return JobId{leader.value() + 1}; }
 };
 
-TEST_CASE("a group starts on nodes of its own, all of it") {
+TEST_CASE("a group starts as a whole, each component on its own nodes") {
   Group s;
   s.run(0, {0}, kNow + seconds(500));
   s.ask([&](Making& m, HetGroup& group, LineTurn& turn) {
@@ -197,7 +201,7 @@ TEST_CASE("a group starts on nodes of its own, all of it") {
   CHECK(s.used(1) == 1'000);
 }
 
-TEST_CASE("a group of which one component finds no place does not start, and nothing is taken") {
+TEST_CASE("if one component of a group finds no place, none starts and nothing is taken") {
   Group s;
   s.run(0, {0}, kNow + seconds(500));
   s.run(1, {0}, kNow + seconds(300));
@@ -209,7 +213,7 @@ TEST_CASE("a group of which one component finds no place does not start, and not
     CHECK(turn.head);
     REQUIRE(m.d.why(turn) != nullptr);
     CHECK(m.d.why(turn)->by == Blocked::By::room);
-    // All get a reservation, for one start: when the second node is free.
+    // All components get a reservation for the same start, when the second node is free.
     CHECK(group.reserve_ahead(turn));
     const Reservation* of_leader = m.book.first_of(s.leader);
     const Reservation* of_second = m.book.first_of(s.second());
@@ -222,7 +226,7 @@ TEST_CASE("a group of which one component finds no place does not start, and not
   });
 }
 
-TEST_CASE("a group with a component that does not wait has nothing to place, and says so") {
+TEST_CASE("a group with a component that is not queued is not placed, and has a reason") {
   Group s;
   s.replica.apply(JobUnqueued{s.second()});
   s.ask([&](Making& m, HetGroup& group, LineTurn& turn) {

@@ -1,5 +1,5 @@
-// The search for victims (victim_search.h), the room that is made by it (room.h), and how a job
-// starts in a plan (starter.h).
+// Tests the search for victims (victim_search.h), the room that is made by it (room.h), and the
+// start of a job in a plan (starter.h).
 #include <doctest/doctest.h>
 
 #include <vector>
@@ -11,14 +11,14 @@ namespace {
 
 using Jobs = std::vector<JobId>;
 
-// Blue has borrowed: it runs on all twelve cores, of which as many are guaranteed to red.
+// Blue has borrowed: it runs on all twelve cores, `red` of which are guaranteed to the tenant red.
 struct Borrowed : Steps {
   explicit Borrowed(std::int64_t red = 8, std::int64_t blue = 4) : Steps(red_and_blue(red, blue)) {
     fill(kNow + seconds(5000), 1);
   }
 };
 
-// The job has claimed the node for then.
+// Makes a claim of the job on the node, for ten seconds from now.
 void claim(Making& m, Steps& s, JobId job, std::uint32_t node) {
   Reservation r = reservation(job, kNow + seconds(10), node);
   r.claimed = true;
@@ -27,7 +27,7 @@ void claim(Making& m, Steps& s, JobId job, std::uint32_t node) {
   m.book.enter(r);
 }
 
-TEST_CASE("a search finds who would go, and nothing happens to anybody") {
+TEST_CASE("a search finds victims and changes nothing") {
   Borrowed s;
   const JobId job = s.submit(4);
   Making m(s);
@@ -47,11 +47,11 @@ TEST_CASE("a search finds who would go, and nothing happens to anybody") {
   CHECK(s.replica.audit() == "");
 }
 
-TEST_CASE("only a blocked job without a claim may ask, for room or quota") {
+TEST_CASE("only a blocked job without a claim may search, and only for room or quota") {
   Borrowed s;
   const JobId job = s.submit(4);
   Making m(s);
-  CHECK_FALSE(m.victims.may_ask(s.turn_of(job)));  // it is not blocked
+  CHECK_FALSE(m.victims.may_ask(s.turn_of(job)));  // the job is not blocked
   CHECK_FALSE(m.victims.may_ask(s.blocked(m.d, job, Blocked::By::tenant_jobs)));
   CHECK_FALSE(m.victims.may_ask(s.blocked(m.d, job, Blocked::By::reservation)));
   CHECK(m.victims.may_ask(s.blocked(m.d, job, Blocked::By::quota)));
@@ -60,7 +60,8 @@ TEST_CASE("only a blocked job without a claim may ask, for room or quota") {
   CHECK_FALSE(m.victims.may_ask(own_limit));
   const LineTurn turn = s.blocked(m.d, job);
   CHECK(m.victims.may_ask(turn));
-  // A reservation that is due before anybody could have left, or a claim, is all that it can get.
+  // A job with a claim, or with a reservation that is due before a victim could have left, can get
+  // nothing better.
   Reservation of_job = reservation(job, kNow + kKillTime, 0);
   m.book.enter(of_job);
   CHECK_FALSE(m.victims.may_ask(turn));
@@ -73,14 +74,14 @@ TEST_CASE("only a blocked job without a claim may ask, for room or quota") {
   CHECK_FALSE(m.victims.may_ask(turn));
 }
 
-TEST_CASE("a class for which there was nobody asks again after a pause") {
+TEST_CASE("a class for which no victim was found searches again after a pause") {
   Borrowed s;
   const JobId job = s.submit(4);
   {
     Making m(s);
     const LineTurn turn = s.blocked(m.d, job);
     REQUIRE(m.victims.find(turn));
-    CHECK_FALSE(m.victims.may_ask(turn));  // nothing has come of it yet
+    CHECK_FALSE(m.victims.may_ask(turn));  // the result of the search is not used yet
     m.victims.served(turn.class_index);
     CHECK(m.victims.may_ask(turn));
     REQUIRE(m.victims.find(turn));
@@ -94,7 +95,8 @@ TEST_CASE("a class for which there was nobody asks again after a pause") {
       Making m(s);
       return m.victims.may_ask(s.blocked(m.d, job));
     }());
-    s.now = kNow + seconds(1);  // Policy::search_pause; longer where there were too many to make
+    // after Policy::search_pause; later if the plan had too many searches to make
+    s.now = kNow + seconds(1);
     CHECK([&] {
       Making m(s);
       return m.victims.may_ask(s.blocked(m.d, job));
@@ -107,9 +109,10 @@ TEST_CASE("a class for which there was nobody asks again after a pause") {
   }
 }
 
-TEST_CASE("a job without a right to room is not searched for, and a plan makes few searches") {
+TEST_CASE("no search is made for a job without a right to room, and a plan makes few searches") {
   Borrowed s;
-  const JobId large = s.submit(4, seconds(100), 1);  // of blue, which has more than its own
+  // a job of blue, which uses more than its own quota
+  const JobId large = s.submit(4, seconds(100), 1);
   const JobId first = s.submit(4, seconds(100)), second = s.submit(3, seconds(100));
   s.policy.searches = 1;
   Making m(s);
@@ -122,7 +125,7 @@ TEST_CASE("a job without a right to room is not searched for, and a plan makes f
   CHECK(m.victims.cut());
 }
 
-TEST_CASE("what was in vain for one job is for all that ask alike and end no sooner") {
+TEST_CASE("a search in vain counts for all jobs that ask alike and end no sooner") {
   Borrowed s;
   const JobId first = s.submit(4, seconds(100)), longer = s.submit(4, seconds(200)),
               shorter = s.submit(4, seconds(50));
@@ -139,7 +142,7 @@ TEST_CASE("what was in vain for one job is for all that ask alike and end no soo
   CHECK(attempts() > once);
 }
 
-TEST_CASE("nodes that others have claimed, or waited long for, are not taken") {
+TEST_CASE("nodes that other jobs have claimed, or have waited long for, are not taken") {
   for (const bool claimed : {true, false}) {
     Borrowed s(12, 0);
     const JobId job = s.submit(4), other = s.submit(4, seconds(9000), claimed ? 0 : 1);
@@ -159,7 +162,7 @@ TEST_CASE("nodes that others have claimed, or waited long for, are not taken") {
     REQUIRE(found);
     CHECK(found->set.shares[0].node == 2);
     CHECK(m.victims.leaving_for(found->set) == s.running_on(2));
-    // Who was asked before leaves as well.
+    // A job that was asked to leave before counts among those that leave.
     if (!claimed) m.trial.ask_to_leave(s.running_on(1).at(0), kNow + seconds(5));
     VictimSet both = found->set;
     both.shares.push_back({1, 1});
@@ -167,24 +170,24 @@ TEST_CASE("nodes that others have claimed, or waited long for, are not taken") {
   }
 }
 
-TEST_CASE("a start that a search could not see has the next plan look") {
+TEST_CASE("after a start that a search could not see, the next plan searches again") {
   Borrowed s;
   s.end(s.running_on(0).at(0), 0);
   const JobId red = s.submit(4), blue = s.submit(4, seconds(100), 1);
   Making m(s);
   const LineTurn turn = s.blocked(m.d, red);
   REQUIRE(m.victims.find(turn));
-  CHECK_FALSE(m.victims.missed_starts());  // nothing has started
+  CHECK_FALSE(m.victims.missed_starts());  // no job has started
   m.starter.start(s.class_of(blue), *s.replica.queue().find(blue), {{0, 1}});
   CHECK(m.victims.missed_starts());
   m.victims.served(turn.class_index);
   CHECK_FALSE(m.victims.missed_starts());
 }
 
-// ---- room
+// ---- making room
 
 struct Claiming : Borrowed {
-  // The job is blocked, asks for room, and the plan so far is `check`ed.
+  // Blocks the job, lets it ask for room, and calls `check` on the plan.
   template <class Check>
   bool make(JobId job, Check&& check, bool everything = true) {
     Making m(*this);
@@ -198,7 +201,7 @@ struct Claiming : Borrowed {
   }
 };
 
-TEST_CASE("a claim reserves the victims' nodes for when they have gone, and is charged") {
+TEST_CASE("a claim reserves the victims' nodes from the time they have left, and is charged") {
   Claiming s;
   const JobId job = s.submit(4);
   const Instant by = kNow + kGrace + kKillTime;
@@ -229,7 +232,7 @@ TEST_CASE("a claim reserves the victims' nodes for when they have gone, and is c
 }
 
 TEST_CASE(
-    "a tenant claims no more than is guaranteed to it, and a plan after changes claims nothing") {
+    "a tenant claims no more than its guaranteed quota, and a plan after changes claims nothing") {
   Claiming s;
   const JobId job = s.submit(4);
   CHECK_FALSE(s.make(
@@ -251,10 +254,10 @@ TEST_CASE(
   }));
 }
 
-TEST_CASE("nobody is asked to leave where there is room as soon without; that is claimed") {
+TEST_CASE("no victim is taken if room comes as soon without one; that room is claimed") {
   Claiming s;
   s.end(s.running_on(2).at(0), 2);
-  s.run(2, {0, 1, 2, 3}, kNow + seconds(20), 1);  // within the grace
+  s.run(2, {0, 1, 2, 3}, kNow + seconds(20), 1);  // it ends within the grace
   const JobId job = s.submit(4);
   CHECK(s.make(job, [&](Making& m, const LineTurn&) {
     CHECK(m.trial.asked().empty());
@@ -268,7 +271,7 @@ TEST_CASE("nobody is asked to leave where there is room as soon without; that is
   }));
 }
 
-TEST_CASE("a borrower's reservation is broken where it alone is in the way of a claim") {
+TEST_CASE("a borrower's reservation is broken if it alone is in the way of a claim") {
   for (const bool aged : {false, true}) {
     Claiming s;
     s.end(s.running_on(2).at(0), 2);
@@ -282,7 +285,7 @@ TEST_CASE("a borrower's reservation is broken where it alone is in the way of a 
     REQUIRE(m.book.keep(of_borrower, s.class_of(borrower)));
     m.book.enter(of_borrower);
     RoomMaker room(m.d, m.trial, m.quota, m.book, m.ahead, m.starter, m.victims);
-    // The order's own turn, as the job is to start in it.
+    // This is the order's own turn, because the job is to start in it.
     std::optional<LineTurn> turn = m.d.order->next();
     while (turn && turn->first.job != job) {
       m.d.order->done(*turn);
@@ -297,11 +300,11 @@ TEST_CASE("a borrower's reservation is broken where it alone is in the way of a 
     CHECK((m.d.plan.starts.size() == 1) == !aged);
     CHECK((m.book.first_of(borrower) == nullptr) == !aged);
     CHECK(m.d.plan.preemptions.size() == (aged ? 1u : 0u));
-    CHECK(m.d.again == !aged);  // the next plan makes the broken one anew
+    CHECK(m.d.again == !aged);  // the next plan makes the broken reservation anew
   }
 }
 
-TEST_CASE("a job that starts stands in the plan, holds its node and is charged") {
+TEST_CASE("a started job is in the plan, holds its node and is charged") {
   Steps s;
   const JobId job = s.submit(3);
   JobClass& c = s.class_of(job);
@@ -318,7 +321,7 @@ TEST_CASE("a job that starts stands in the plan, holds its node and is charged")
     CHECK(m.quota.jobs_of(0) == 1);
     CHECK(m.d.partition(0).starts == 1);
     CHECK(m.d.plan.stats.backfilled == 0);
-    m.d.partition(0).blocked = true;  // from now on whoever starts passes somebody
+    m.d.partition(0).blocked = true;  // every start from now on goes before a blocked job
     m.starter.start(c, *s.replica.queue().find(job), {{2, 1}});
     CHECK(m.d.plan.stats.backfilled == 1);
   }
@@ -326,7 +329,7 @@ TEST_CASE("a job that starts stands in the plan, holds its node and is charged")
   CHECK(s.used() == 0);
 }
 
-TEST_CASE("the turn moves on with the start of its job, element by element") {
+TEST_CASE("a turn moves on when its job has started, task by task for an array") {
   Steps s;
   JobQueued array = s.job(1);
   array.startable = 2;
@@ -340,7 +343,7 @@ TEST_CASE("the turn moves on with the start of its job, element by element") {
   m.starter.start(*turn, {{0, 1}});
   CHECK(turn->first.job == job);
   CHECK(turn->started == 1);
-  CHECK(m.d.partition(0).started.empty());  // not all of it
+  CHECK(m.d.partition(0).started.empty());  // not all tasks of the array have started
   m.starter.start(*turn, {{0, 1}});
   CHECK(turn->first.job == next);
   CHECK(turn->started == 0);

@@ -19,10 +19,10 @@ using tenancy::Tenant;
 
 namespace {
 
-// So often may a job have to go before only what is reclaimed takes it (decision 28).
+// After this many preemptions a job can only be preempted to reclaim quota (decision 28).
 constexpr std::uint32_t kMostByClass = 16;
 
-// Whether a job of this kind can wait again at all, if its user lets it.
+// Returns true if a job of this kind can be requeued, if its user allows that.
 bool comes_back(const JobSpec& spec) {
   return spec.kind == JobKind::batch || (spec.het && spec.het->offset);
 }
@@ -83,7 +83,7 @@ void Book::take(Instant at, const core::Event& any, const std::map<JobId, Accoun
 
 // ---- documents
 
-// Everything is counted again: what a node's flavor is may have changed.
+// Computes the use of all tenants again, because flavors of nodes may have changed.
 void Book::compile() {
   compiled_ = core::compile(documents_, classes_, nodes_, revision_, hours(1),
                             core::LooseTenants::one_cohort);
@@ -121,7 +121,8 @@ void Book::applied(const event::TenancyApplied& e) {
   compile();
 }
 
-// Others than the administrator: projects, classes and grants of a tenant that they are admin of.
+// Only the administrator may change everything; a tenant's admin may change projects, classes and
+// grants of the tenant.
 void Book::may_apply(const event::TenancyApplied& e) const {
   if (e.author == "admin") return;
   for (const core::DocumentChange& change : e.changes) {
@@ -231,7 +232,7 @@ void Book::placed(Instant at, const event::JobPlaced& e) {
 void Book::exited(Instant at, const event::NodeExited& e) {
   Job& job = jobs_.at(e.job);
   const auto it = job.held.find(e.node);
-  if (it == job.held.end()) return;  // the ledger has said so
+  if (it == job.held.end()) return;  // the ledger has reported this already
   if (const auto tenant = tenant_of(job))
     quota_->add(*tenant, flavor_of(e.node), sched::amount_of(it->second), -1);
   job.held.erase(it);
@@ -244,7 +245,8 @@ void Book::exited(Instant at, const event::NodeExited& e) {
 
 void Book::preempted(Instant at, const event::JobFinishing& e) {
   ++counts_.preempted;
-  if (e.cause.starts_with("component ")) return;  // it goes with another one, which was chosen
+  // it is preempted together with another component, which was chosen
+  if (e.cause.starts_with("component ")) return;
   const Job& job = jobs_.at(e.job);
   const PriorityClass& cls = class_of(job);
   const auto wrong = [&](const std::string& what) {
@@ -263,7 +265,7 @@ void Book::preempted(Instant at, const event::JobFinishing& e) {
     wrong(back ? "it does not come back" : "it comes back");
 }
 
-// With what leaves, and what the plan makes leave, gone.
+// Returns the use of quota without jobs that leave and without the victims of this plan.
 QuotaOf Book::staying(const sched::Plan& plan) const {
   QuotaOf out = *quota_;
   std::set<JobId> gone;
@@ -277,7 +279,8 @@ QuotaOf Book::staying(const sched::Plan& plan) const {
   return out;
 }
 
-// A lower class makes room for what a tenant of its own cohort owns (decision 117).
+// A job of a lower class makes room for a job within its tenant's quota in the same cohort
+// (decision 117).
 bool Book::takes_within_own(const Job& low, const Job& high, const Resources& least,
                             const QuotaOf& stays) const {
   const auto from = tenant_of(low), to = tenant_of(high);
@@ -296,7 +299,7 @@ bool Book::takes_within_own(const Job& low, const Job& high, const Resources& le
 void Book::check_plan(const sched::Plan& plan, const Least& least) const {
   if (plan.preemptions.empty()) return;
   const QuotaOf stays = staying(plan);
-  std::map<std::uint32_t, std::vector<JobId>> reclaimed;  // by whom they are taken from
+  std::map<std::uint32_t, std::vector<JobId>> reclaimed;  // by the tenant that loses them
   for (const sched::Preempt& p : plan.preemptions) {
     const auto v = jobs_.find(p.victim), other = jobs_.find(p.for_job);
     const auto wrong = [&](std::string_view what) {
@@ -325,7 +328,7 @@ void Book::check_plan(const sched::Plan& plan, const Least& least) const {
       wrong("that one's tenant does not reclaim");
     if (from && from != to && !within) reclaimed[*from].push_back(p.victim);
   }
-  QuotaOf used = *quota_;  // with what the plan starts besides
+  QuotaOf used = *quota_;  // together with the starts of this plan
   for (const sched::Start& start : plan.starts)
     if (const auto tenant = tenant_of(jobs_.at(start.job)))
       for (const sched::NodeGrant& grant : start.grants)
@@ -333,7 +336,8 @@ void Book::check_plan(const sched::Plan& plan, const Least& least) const {
   check_victims(reclaimed, used);
 }
 
-// As many of a tenant as it uses more than its own: without the last one it still would.
+// Checks that a tenant loses jobs only as long as it exceeds its quota: without the last victim it
+// still would.
 void Book::check_victims(const std::map<std::uint32_t, std::vector<JobId>>& by_tenant,
                          const QuotaOf& used) const {
   for (const auto& [tenant, victims] : by_tenant) {
@@ -395,8 +399,8 @@ void Book::compare_shares(const core::State& state) const {
       if (!std::equal(path.begin(), path.end(), leaf.begin())) continue;
       for (const Interval& i : intervals) {
         if (!i.to) rate += i.rate;
-        // What the interval was worth at its end, decayed since. The difference of two exponentials
-        // near 1 would lose nine digits where the half-life is long.
+        // Computes the worth of the interval at its end, and lets it decay from there. The
+        // difference of two exponentials near 1 would lose nine digits when the half-life is long.
         const Instant end = i.to.value_or(share.usage.at);
         const double worth = -i.rate / lambda * std::expm1(-lambda * seconds(i.from, end));
         amount += worth * std::exp(-lambda * seconds(end, share.usage.at));

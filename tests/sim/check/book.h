@@ -1,11 +1,12 @@
-// The book of tenants: what the committed events say about documents, quota, shares and victims,
-// kept beside the ledger by rules of its own.
+// The book of tenants: what the committed events say about documents, quota, shares and victims. It
+// is kept beside the ledger, by rules of its own.
 //
-// Checked with each event: nothing is placed beyond nominal and borrowing limit or into what a
-// lending limit keeps (quota_of.h), nor beyond a tenant's running jobs; the charge is price times
-// amount; documents change only by those who may; a preempted job's class allows it, it has run its
-// minimum, was not preempted too often, and gets its class's grace. Checked on request: a plan's
-// victims; the core's documents; its decayed usage against the integral over all placements.
+// With each event it checks the following. No job is placed beyond a nominal or borrowing limit,
+// into quota that a lending limit keeps (quota_of.h), or beyond a tenant's number of running jobs.
+// The charge is price times amount. Documents are changed only by users who may. A preempted job's
+// class allows it, the job has run its minimum, was not preempted too often, and gets its class's
+// grace. On request it also checks a plan's victims, the core's documents, and its decayed usage
+// against the integral over all placements.
 #pragma once
 
 #include <functional>
@@ -25,7 +26,8 @@ namespace gantry::sim {
 
 struct Account;  // ledger.h
 
-// Of a partition of the configuration a tenant has a part, `main/t1`: the tenant pays there.
+// Returns the tenant that pays in a queue: `main/t1` is the part of tenant t1 in the partition
+// main.
 std::string payer_of(const std::string& queue);
 
 class Book {
@@ -34,10 +36,10 @@ class Book {
       : queue_(queue), trace_(trace), config_(config) {}
 
   void take(Instant at, const core::Event& event, const std::map<JobId, Account>& jobs);
-  using Least = std::function<Resources(JobId)>;  // what a waiting job takes at least
+  using Least = std::function<Resources(JobId)>;  // returns the least that a waiting job can take
   void check_plan(const sched::Plan& plan, const Least& least) const;
-  void compare(const core::State& state);               // documents, preemptions, places
-  void compare_shares(const core::State& state) const;  // a sum over all placements ever
+  void compare(const core::State& state);               // compares documents, preemptions, places
+  void compare_shares(const core::State& state) const;  // compares with a sum over all placements
 
   struct Job {
     PartitionId partition{};
@@ -47,9 +49,9 @@ class Book {
     Instant placed{};
     bool leaving = false;
     std::map<NodeId, sched::NodeGrant> held;
-    std::optional<std::size_t> interval;  // of its leaf, while it holds something
+    std::optional<std::size_t> interval;  // the interval of its leaf, while it holds something
     std::vector<std::string> leaf;
-    Instant eligible{}, submitted{};  // when it was placed
+    Instant eligible{}, submitted{};  // as they were when it was placed
   };
   [[nodiscard]] const Job& job(JobId id) const { return jobs_.at(id); }
   [[nodiscard]] std::optional<std::uint32_t> tenant_of(const Job& job) const;
@@ -59,7 +61,7 @@ class Book {
   [[nodiscard]] std::uint32_t flavor_of(NodeId node) const;
   [[nodiscard]] Duration longest_grace() const;
 
-  struct Counts {  // of the history, for its last line
+  struct Counts {  // counts of the history, for its last line
     std::uint64_t applied = 0, preempted = 0, reclaimed = 0, borrowing = 0;
   };
   [[nodiscard]] const Counts& counts() const { return counts_; }
@@ -91,7 +93,8 @@ class Book {
   Trace& trace_;
   const Config& config_;
   std::vector<core::NodeTraits> nodes_;
-  std::map<PartitionId, std::string> payers_;  // a tenant, or a partition of the configuration
+  // the tenant or partition of the configuration that pays
+  std::map<PartitionId, std::string> payers_;
   core::Documents documents_;
   std::vector<std::string> classes_ = core::new_class_names({}, {});
   std::uint64_t revision_ = 0;
@@ -99,7 +102,7 @@ class Book {
   std::optional<QuotaOf> quota_;
   std::map<JobId, Job> jobs_;
   std::map<std::vector<std::string>, std::vector<Interval>> shares_;  // by leaf
-  std::vector<JobId> placed_, returned_;                              // since compare()
+  std::vector<JobId> placed_, returned_;                              // since the last compare()
   Counts counts_;
 };
 

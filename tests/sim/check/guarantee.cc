@@ -61,7 +61,8 @@ void Guarantee::look_for_promises() {
     const auto promised = std::find_if(promises.begin(), promises.end(), [&](const auto& p) {
       return p.job == it->first && !p.leaving.empty();
     });
-    const bool over = promised == promises.end();  // it started, ended, is held, or was outranked
+    // the job started, ended, is held, or a job of higher rank took its place
+    const bool over = promised == promises.end();
     if (!over && queue_.now() > it->second.by)
       trace_.broken(queue_.now(),
                     fmt::format("{} jobs had to leave for job {}, which still waits after {} s",

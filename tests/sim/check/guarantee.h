@@ -1,11 +1,10 @@
-// What has to happen by itself. Two things are watched while nothing is on its way between core and
-// scheduler:
+// Checks two things that must happen by themselves. They are looked at while nothing is on its way
+// between core and scheduler:
 //
-// - nobody sleeps: if a plan made now would start or preempt something, one is made soon, without
-//   waiting for an event to come by;
-// - who was promised room gets it: a job for which others were told to leave starts within their
-//   longest grace, the time that killing takes, and a few seconds of planning; checked when the
-//   network is quiet.
+// - No job sleeps: if a plan made now would start or preempt something, such a plan is made soon,
+//   without another event.
+// - A job for which victims were told to leave starts within their longest grace, the time of
+//   killing and a few seconds of planning. This is checked when the network is quiet.
 #pragma once
 
 #include <map>
@@ -17,9 +16,10 @@ namespace gantry::sim {
 
 class Guarantee {
  public:
-  // At most, with something to do: a plan comes when something changes, and every few seconds.
+  // The longest time without a plan when there is something to do: a plan is made when something
+  // changes, and every few seconds.
   static constexpr Duration kAsleep = seconds(20);
-  static constexpr Duration kKilling = seconds(30);  // from SIGKILL to the exit that is reported
+  static constexpr Duration kKilling = seconds(30);  // from SIGKILL to the report of the exit
 
   Guarantee(Queue& queue, Trace& trace, Controller& controller, const Ledger& ledger,
             const Settings& settings)
@@ -30,7 +30,7 @@ class Guarantee {
         settings_(settings) {}
 
   void start();
-  void quiet() { quiet_ = true; }  // the trouble is over
+  void quiet() { quiet_ = true; }  // called when the faults are over
   [[nodiscard]] std::uint64_t kept() const { return kept_; }
 
  private:
@@ -55,7 +55,7 @@ class Guarantee {
     Attempt attempt{};
     std::uint64_t life = 0;
   };
-  std::map<JobId, Due> due_;  // jobs for which others leave
+  std::map<JobId, Due> due_;  // jobs for which victims leave
   std::uint64_t kept_ = 0;
 };
 

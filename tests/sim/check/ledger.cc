@@ -44,7 +44,8 @@ void Ledger::read(const store::MemoryStore& store) {
   check_together();
 }
 
-// A commit holds as many placements of a heterogeneous job as it has components.
+// Checks that a commit places either all components of a heterogeneous job or none, on different
+// nodes.
 void Ledger::check_together() {
   for (const auto& [leader, parts] : placed_parts_) {
     const HetPart& het = *account(leader).spec.spec.het;
@@ -184,7 +185,7 @@ void Ledger::may_start(Instant at, const Account& job) {
         d.kind == DependencyKind::after || d.array_task)
       continue;
     const auto other = jobs_.find(d.job);
-    if (other == jobs_.end()) continue;  // it was unknown at submit
+    if (other == jobs_.end()) continue;  // the job was unknown at the submit
     const bool open = other->second.phase != Phase::ended;
     const bool good = other->second.outcome == Outcome::completed;
     const bool array = !other->second.indexes.empty();
@@ -263,7 +264,7 @@ void Ledger::check_exit(const event::NodeExited& e, const Account& job) {
   constexpr Duration kTurn = milliseconds(100);
   const auto killed = truth_.killed(name, key);
   const bool by_node = e.cause == ExitCause::fenced || e.cause == ExitCause::node_rebooted;
-  // Its node may have gone before it was chosen, and tell of it only now.
+  // The node may have killed it before it was chosen, and reports that only now.
   const bool since = killed && *killed >= job.chosen;
   if (job.spared_until && !by_node && since && *killed + kTurn < *job.spared_until)
     wrong(fmt::format("it was killed {} us before its grace was over",
@@ -271,7 +272,7 @@ void Ledger::check_exit(const event::NodeExited& e, const Account& job) {
   const bool blank = e.exit == ExitStatus{} && e.usage == Usage{};
   const bool given_up = e.cause == ExitCause::fenced || e.cause == ExitCause::node_rebooted;
   const node::Exit* truth = truth_.exit_of(name, key);
-  if (given_up && blank) return;  // the node was given up, or could not say more
+  if (given_up && blank) return;  // the node was given up, or could report no more
   if (truth == nullptr) {
     if (truth_.started(name, key)) wrong("it ran there and has left no exit");
     if (!blank || (e.cause != ExitCause::ordered && e.cause != ExitCause::launch_failed))
@@ -285,13 +286,13 @@ void Ledger::check_exit(const event::NodeExited& e, const Account& job) {
     wrong(fmt::format("its machine says {}", enum_name(truth->cause)));
 }
 
-// What is written down of when it ran is what its machine measured, neither stretched by pauses nor
-// outside what the controller knows.
+// Checks that the recorded times of a run are those that its machine measured: they are not
+// stretched by pauses, and lie within what the controller knows.
 void Ledger::check_times(Instant at, const event::NodeExited& e, Account& job) {
-  // Two controllers may differ by that; the later one's clock stands still until it has caught up.
+  // The clocks of two controllers may differ by this much; the later one's clock stands still until
+  // it has caught up.
   constexpr Duration kClocks = seconds(41);
-  constexpr Duration kLate =
-      seconds(60);  // a report on its way, of a node whose clock is not known
+  constexpr Duration kLate = seconds(60);  // a report under way, of a node whose clock is not known
   const std::string& name = node_name(e.node);
   const Instant ended = e.ended.value_or(at);
   const auto wrong = [&](const std::string& what) {
@@ -301,7 +302,7 @@ void Ledger::check_times(Instant at, const event::NodeExited& e, Account& job) {
   const bool batch = job.nodes.front().grant.node == e.node;
   if (batch && e.started)
     job.started = e.started;
-  else if (batch && !job.started && e.ran)  // by the wall clock of a node that rebooted
+  else if (batch && !job.started && e.ran)  // computed by the wall clock of a node that rebooted
     job.started = std::max(job.placed, ended - *e.ran);
   if (ended < job.placed || ended > at) wrong("it ends outside of what the controller knows");
   if (batch && job.started && (*job.started < job.placed || *job.started > ended))
@@ -309,7 +310,7 @@ void Ledger::check_times(Instant at, const event::NodeExited& e, Account& job) {
   job.ended = std::max(job.ended, std::optional(ended));
   const node::Exit* truth = truth_.exit_of(name, {e.job, job.attempt});
   if (!batch || truth == nullptr || !truth->ran || !job.started) return;
-  if (!(truth->usage == e.usage)) return;  // the node was given up before it could say
+  if (!(truth->usage == e.usage)) return;  // the node was given up before it could report
   const Duration told = ended - *job.started;
   if (told > *truth->ran || told + kClocks < *truth->ran)
     wrong(fmt::format("it ran for {} us, and {} us are written down", truth->ran->us, told.us));
@@ -333,7 +334,7 @@ void Ledger::ended(Instant at, const event::JobEnded& e) {
     return;
   }
   if (e.outcome != Outcome::completed && e.outcome != Outcome::failed) return;
-  if (job.spec.spec.kind == JobKind::allocation) return;  // its owner says how it ended
+  if (job.spec.spec.kind == JobKind::allocation) return;  // the owner says how it ended
   const bool refused = std::any_of(job.nodes.begin(), job.nodes.end(), [](const Held& held) {
     return held.cause == proto::ExitCause::refused;
   });
@@ -381,7 +382,7 @@ void Ledger::cancelled(const proto::CancelJobs& asked, const proto::JobsDone& do
   const auto named = [](const std::vector<proto::JobRef>& refs, JobId id) {
     return std::any_of(refs.begin(), refs.end(), [&](const auto& r) { return r.job == id; });
   };
-  // Of a heterogeneous job that waits, a component by itself.
+  // Returns the id of a job, or of one component of a waiting heterogeneous job.
   const auto whose = [](const proto::JobRef& ref) {
     return ref.job.value() + ref.component.value_or(0);
   };

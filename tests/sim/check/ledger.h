@@ -1,12 +1,12 @@
-// The ledger: an account of its own of everything that was committed, kept from the events alone
-// and by rules of its own, so that the core's state can be held against it.
+// The ledger: an independent account of everything that was committed. It is kept from the events
+// alone and by rules of its own, so that the core's state can be compared with it.
 //
-// Checked with each committed event: only legal moves; no core, memory or exclusive node given
-// twice; the components of a heterogeneous job placed in one commit and on nodes of their own;
-// what was cancelled and acknowledged is never placed again; a request makes one job; no job
-// starts before its begin time or its dependencies (singleton, after and after_corr are left to
-// other tests); a node is released only when nothing of the attempt lives there, and with the exit
-// and usage that its machine recorded.
+// With each committed event it checks the following. Only legal moves happen. No core, memory or
+// exclusive node is given twice. The components of a heterogeneous job are placed in one commit and
+// on different nodes. A job whose cancel was acknowledged is never placed again. One request makes
+// one job. No job starts before its begin time or its dependencies (other tests cover singleton,
+// after and after_corr). A node is released only when nothing of the attempt lives there, with the
+// exit and usage that its machine recorded.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ struct Held {  // one node's part of an attempt
   ExitStatus exit;
 };
 
-struct Account {  // of one job, element or array
+struct Account {  // of one job, array or separate task of an array
   JobId id{}, array{};
   std::uint32_t ordinal = 0;
   Phase phase = Phase::queued;
@@ -46,19 +46,20 @@ struct Account {  // of one job, element or array
   Usage usage;
   Instant placed{};
   std::optional<Instant> started, ended;
-  std::optional<Instant> begin;  // not before; as submitted, or as last changed
+  std::optional<Instant> begin;  // not before this time; as submitted, or as last changed
   std::optional<Outcome> outcome;
   ExitStatus exit;
   std::uint32_t restarts = 0;
-  // A victim: from its choice on no node kills it before then (the world's clock).
+  // If the job is a victim, no node may kill it between `chosen` and `spared_until` (world's
+  // clock).
   Instant chosen{};
   std::optional<Instant> spared_until;
-  bool final = false;                        // a cancel of it was acknowledged
-  bool ending = false;                       // by itself: a cancel changes nothing any more
-  core::StoredSpec spec;                     // an element has its array's
-  std::vector<std::uint32_t> indexes;        // of an array, by ordinal
-  std::set<std::uint32_t> split, cancelled;  // of an array: ordinals
-  std::set<std::uint32_t> final_tasks;       // of an array: indexes whose cancel was acknowledged
+  bool final = false;                  // a cancel of it was acknowledged
+  bool ending = false;                 // it ends by itself, so a cancel changes nothing any more
+  core::StoredSpec spec;               // a separate task has the spec of its array
+  std::vector<std::uint32_t> indexes;  // for an array: the index of each ordinal
+  std::set<std::uint32_t> split, cancelled;  // for an array: ordinals
+  std::set<std::uint32_t> final_tasks;       // for an array: indexes whose cancel was acknowledged
 };
 
 class Ledger {
@@ -73,11 +74,11 @@ class Ledger {
 
   // Takes what the store has committed since the last call.
   void read(const store::MemoryStore& store);
-  // Holds the core's state against the account.
+  // Compares the core's state with the account.
   void compare(const core::State& state);
-  void controller_starts();  // its clock may be another one
+  void controller_starts();  // a new controller may have another clock
 
-  // Answers that have left the controller.
+  // Replies that have left the controller.
   void submitted(const std::string& user, const std::string& request_id, JobId job);
   void cancelled(const proto::CancelJobs& asked, const proto::JobsDone& done);
 
@@ -91,7 +92,7 @@ class Ledger {
   struct NodeAccount {
     std::map<std::uint16_t, JobId> cpus;
     std::int64_t memory = 0;
-    std::map<JobId, bool> jobs;  // exclusive?
+    std::map<JobId, bool> jobs;  // true for an exclusive job
   };
 
   void take(Instant at, const core::Event& event);
@@ -126,10 +127,10 @@ class Ledger {
   std::vector<std::string> nodes_;
   std::vector<NodeAccount> held_;
   std::map<JobId, Account> jobs_;
-  std::size_t known_ = 0;                                             // not forgotten
+  std::size_t known_ = 0;                                             // jobs that are not forgotten
   std::map<std::pair<std::string, std::string>, JobId> made_, told_;  // by user and request id
   std::vector<JobId> acknowledged_;
-  std::map<JobId, std::uint32_t> placed_parts_;  // in the present commit, by leader
+  std::map<JobId, std::uint32_t> placed_parts_;  // in the present commit, by the leader of the job
 };
 
 }  // namespace gantry::sim

@@ -62,7 +62,7 @@ std::int64_t QuotaOf::available(std::uint32_t n, std::uint32_t f, std::size_t r)
   const Amount over = std::max<Amount>(0, now - kept);
   const Amount borrow = tenancy_->nodes[n].limits[f].borrow[r];
   const Amount most = borrow == kUnlimited ? kUnlimited : all - kept - over + borrow;
-  // What it keeps to itself it may use, also when others use too much.
+  // A tenant may use what it does not lend, even if others use too much.
   return plus(own, std::max<Amount>(0, std::min(available(parent, f, r), most)));
 }
 

@@ -1,6 +1,6 @@
-// Quota by its definition (Kueue's, as in ctld/sched/tenant/quota.h) and nothing kept: what each
-// tenant uses is added up from its placements whenever somebody asks. Slow, and so the measure of
-// the tree that the controller and the scheduler keep.
+// Computes quota by its definition (Kueue's, as in ctld/sched/tenant/quota.h) without stored sums:
+// the use of each tenant is added up from its placements for every question. It is slow, and serves
+// to check the tree that the controller and the scheduler keep.
 #pragma once
 
 #include <vector>
@@ -14,19 +14,21 @@ class QuotaOf {
   explicit QuotaOf(sched::TenancyPtr tenancy)
       : tenancy_(std::move(tenancy)), used_(tenancy_->nodes.size() * tenancy_->flavors.size()) {}
 
-  // A placement of this tenant on nodes of this flavor; 0: of none.
+  // Adds a placement of this tenant on nodes of this flavor; flavor 0 means none.
   void add(std::uint32_t tenant, std::uint32_t flavor, const Resources& amount, int sign = 1);
 
-  // What lacks, if the tenant may not take so much more: beyond nominal and borrowing limit
-  // somewhere on the way up, or what somebody keeps by a lending limit. "" = it may.
+  // Returns which limit forbids the tenant to take `need` more: a nominal or borrowing limit on the
+  // way up, or a lending limit of another tenant. "" = the tenant may.
   [[nodiscard]] std::string objection(std::uint32_t tenant, std::uint32_t flavor,
                                       const Resources& need) const;
-  // Would it use more than its own (on any level, if `anywhere`; else its very own)?
+  // Returns true if the tenant would borrow with `need` more, at any level if `anywhere`, else
+  // beyond its own quota.
   [[nodiscard]] bool borrows(std::uint32_t tenant, std::uint32_t flavor, const Resources& need,
                              bool anywhere) const;
-  // Would it use no more than its very own, with so much more, of some resource that has a quota?
+  // Returns true if the tenant with `need` more would stay within its own quota of some resource
+  // that has a quota.
   [[nodiscard]] bool owns(std::uint32_t tenant, const Resources& need) const;
-  // Could it ever, if nothing ran?
+  // Returns true if the tenant could not take `need` even if nothing ran.
   [[nodiscard]] bool never(std::uint32_t tenant, std::uint32_t flavor,
                            const Resources& need) const {
     return !QuotaOf(tenancy_).objection(tenant, flavor, need).empty();
@@ -43,7 +45,7 @@ class QuotaOf {
   }
 
   sched::TenancyPtr tenancy_;
-  std::vector<Resources> used_;  // by node and flavor; of tenants only
+  std::vector<Resources> used_;  // by node and flavor; only tenants have entries
 };
 
 }  // namespace gantry::sim

@@ -21,8 +21,9 @@ using sched::kNoIndex;
 using sched::kUnlimited;
 
 constexpr Duration kPause = seconds(45);
-constexpr std::size_t kMostAtOnce = 16;    // jobs
-constexpr std::uint64_t kWhole = 100'000;  // placement attempts: a plan that looks at everything
+constexpr std::size_t kMostAtOnce = 16;  // jobs
+// placement attempts; enough for a plan that looks at everything
+constexpr std::uint64_t kWhole = 100'000;
 
 template <class T>
 bool all_of_kind(std::vector<Change>& view, auto&& f) {
@@ -54,7 +55,7 @@ bool started(const sched::Plan& plan, JobId job) {
                      [&](const sched::Start& s) { return s.job == job; });
 }
 
-// What the plan says of the job; none: nothing.
+// Returns the plan's verdict on the job, or an empty one.
 Verdict verdict_in(const sched::Plan& plan, const std::vector<sched::Change>& view, JobId job,
                    const sched::ClassKey& key) {
   std::map<JobId, const sched::ClassVerdict*> by_head;
@@ -66,7 +67,7 @@ Verdict verdict_in(const sched::Plan& plan, const std::vector<sched::Change>& vi
   return {};
 }
 
-// These words come from the core, which has not told the scheduler of the job.
+// Returns true for reasons of the core, which does not tell the scheduler of such jobs.
 bool kept_by_core(Reason reason) {
   switch (reason) {
     case Reason::dependency:
@@ -82,7 +83,7 @@ bool kept_by_core(Reason reason) {
   }
 }
 
-// As if none had a fault.
+// Makes all GPUs of the node healthy.
 void mend_gpus(const GpuInventory& found, sched::NodeChanged& node) {
   if (found.gpus.empty()) return;
   node.devices.clear();
@@ -102,7 +103,7 @@ void enlarge(sched::NodeChanged& node, const JobShape& shape) {
   for (std::uint16_t cpu = 0; cpu < kCores; ++cpu) node.cpus.push_back(cpu);
   if (node.gpus > 0 || shape.gpus_per_node > 0 || shape.gpu_share > 0)
     node.gpus = node.gpus_when_well = 64;
-  node.devices.clear();  // so many, all alike
+  node.devices.clear();  // a number of equal GPUs
   if (!shape.gpu_slice.empty() || shape.gpu_share > 0) {
     const bool slices = !shape.gpu_slice.empty();
     for (std::uint16_t i = 0; i < 64; ++i) node.devices.push_back({i, -1, slices, "h100", {}});
@@ -156,12 +157,13 @@ void Reasons::check(const proto::JobRow& row, const Changes& view) {
   };
   const Reason reason = row.verdict.reason;
   if (!kept_by_core(reason)) {
-    // Time has passed since the last plan: it may be that the job can start by now.
+    // Time has passed since the last plan, so the job may be able to start by now.
     const sched::Plan now = plan_of(view);
     const bool for_it = std::any_of(now.preemptions.begin(), now.preemptions.end(),
                                     [&](const sched::Preempt& p) { return p.for_job == row.job; });
     if (started(now, row.job) || for_it) return;
-    if (verdict_in(now, view, row.job, key).reason != reason) return;  // guarantee.h looks at these
+    // guarantee.h checks such changes
+    if (verdict_in(now, view, row.job, key).reason != reason) return;
   }
   if (reason == Reason::none) wrong(row, "that is none");
   if (key.het) return;  // the reason may be that of another component
@@ -176,14 +178,15 @@ void Reasons::check(const proto::JobRow& row, const Changes& view) {
   const Verdict next = verdict_in(plan, changed, row.job, key);
   if (next.reason == Reason::none && !plan.verdicts.empty() && kept_by_core(reason))
     wrong(row, "without that cause it does not start, and says nothing");
-  // Those who left were in the way of another as well: others are asked for this one.
+  // Victims that have left were in the way of another job as well, so other victims are chosen for
+  // this job.
   const bool asked_anew = reason == Reason::reclaiming && next.b != row.verdict.b;
   const bool moved = next.reason != reason || next.subject != row.verdict.subject || asked_anew;
   if (!moved) wrong(row, fmt::format("without that cause it still waits: {}", text_of(next)));
   ++counts_.next;
 }
 
-// ---- is it so?
+// ---- Is the reason true?
 
 void Reasons::check_truth(const proto::JobRow& row, const core::Job& job) const {
   const Verdict& v = row.verdict;
@@ -230,7 +233,7 @@ void Reasons::check_truth(const proto::JobRow& row, const core::Job& job) const 
   }
 }
 
-// "afterok:12,afterany:13_2+5": each of these is still open.
+// Checks that each dependency of a list such as "afterok:12,afterany:13_2+5" is still open.
 void Reasons::check_dependencies(const proto::JobRow& row) const {
   const std::string& text = row.verdict.subject;
   if (text.empty()) wrong(row, "it does not say for what");
@@ -240,7 +243,7 @@ void Reasons::check_dependencies(const proto::JobRow& row) const {
                                          at - (begin == std::string::npos ? 0 : begin + 1));
     const JobId other(std::stoull(text.substr(at + 1)));
     const auto digits = text.find_first_not_of("0123456789", at + 1);
-    if (digits != std::string::npos && text[digits] == '_') continue;  // one task
+    if (digits != std::string::npos && text[digits] == '_') continue;  // a single task
     if (kind != "afterany" && kind != "afterok" && kind != "afternotok") continue;
     const auto it = ledger_.jobs().find(other);
     if (it != ledger_.jobs().end() && it->second.phase == Phase::ended)
@@ -248,7 +251,7 @@ void Reasons::check_dependencies(const proto::JobRow& row) const {
   }
 }
 
-// ---- without it
+// ---- Can the job start without the cause?
 
 bool Reasons::remove_cause(const proto::JobRow& row, const core::Job& job, Changes& view) const {
   const core::State& state = controller_.core().state();
@@ -308,7 +311,7 @@ bool Reasons::remove_cause(const proto::JobRow& row, const core::Job& job, Chang
 
 namespace {
 
-// Nodes that all who wait could take, one by one.
+// Returns how many nodes all waiting jobs together could take.
 std::uint32_t nodes_wanted(const std::vector<Change>& view) {
   constexpr std::uint32_t kMost = 400;
   std::uint32_t wanted = 0;
@@ -319,7 +322,7 @@ std::uint32_t nodes_wanted(const std::vector<Change>& view) {
   return wanted;
 }
 
-// A named node can be made wide, but not for two who each want it alone.
+// A named node can be enlarged, but it cannot serve two jobs that both want it exclusively.
 void only_one_alone(std::vector<Change>& view, JobId job, const sched::ClassKey& key) {
   std::set<PartitionId> exclusive;
   all_of_kind<sched::PartitionChanged>(view, [&](sched::PartitionChanged& p) {
@@ -336,9 +339,10 @@ void only_one_alone(std::vector<Change>& view, JobId job, const sched::ClassKey&
 
 }  // namespace
 
-// Each node of its partition as many times more as all who wait could take, because those who want
-// nodes alone may all take the very kind that it needs; in the same place, and large; and the nodes
-// that it names all to itself. Where no node is of the kind that it wants, they are of that kind.
+// Adds nodes to the job's partition: for each node, as many equal ones as all waiting jobs could
+// take, because jobs that want exclusive nodes could all take the kind that this job needs. The new
+// nodes are large and in the same place. Nodes that the job names are emptied for it. If no node
+// has the kind that the job wants, the nodes get it.
 void Reasons::more_room(const core::Job& job, Changes& view) const {
   const core::State& state = controller_.core().state();
   const sched::ClassKey& key = core::class_of(state, job);
@@ -368,7 +372,7 @@ void Reasons::more_room(const core::Job& job, Changes& view) const {
       n.available = true;
       more.push_back(n);
       more.back().node = id;
-      enlarge(more.back(), shape);  // room for others who want it as well
+      enlarge(more.back(), shape);  // leaves room for other jobs that want this node as well
     }
     for (std::uint32_t i = 0; i < 2 * shape.min_nodes + 4 + wanted; ++i) {
       sched::NodeChanged& twin = more.emplace_back(n);
@@ -387,7 +391,7 @@ void Reasons::more_room(const core::Job& job, Changes& view) const {
     const auto* placed = std::get_if<sched::JobPlaced>(&change);
     return placed != nullptr && placed->grants.empty();
   });
-  // The queue comes last: the nodes have to be there first.
+  // The queue must come last in the view, after the nodes.
   std::vector<Change> rest;
   for (const sched::NodeChanged& n : more) rest.emplace_back(n);
   all_of_kind<sched::PartitionChanged>(view, [&](sched::PartitionChanged& p) {
@@ -402,7 +406,8 @@ void Reasons::more_room(const core::Job& job, Changes& view) const {
   if (!required.empty()) only_one_alone(view, job.id, key);
 }
 
-// For tenant_quota and tenant_jobs its own, for cohort_quota that of all above it.
+// Raises the tenant's own quota or number of jobs for tenant_quota and tenant_jobs, and the quota
+// of all cohorts above it for cohort_quota.
 void Reasons::raise_quota(const proto::JobRow& row, Changes& view) const {
   constexpr std::int64_t kMuch = std::int64_t{1} << 50;
   all_of_kind<sched::TenancyChanged>(view, [&](sched::TenancyChanged& c) {

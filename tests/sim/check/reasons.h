@@ -1,8 +1,8 @@
-// Does every waiting job say why it waits? The listing is read as a user would, and then the named
-// cause is removed in a copy: a replica of the scheduler built from the core's full view with the
-// changed facts. The job must start there, or the next cause must come to light. What the core
-// itself keeps a job back for (holds, dependencies, begin times, limits of arrays) is held against
-// the ledger as well.
+// Checks that every waiting job says the true reason. The listing is read as a user would read it.
+// Then the named cause is removed in a copy: a replica of the scheduler is built from the core's
+// full view with the changed facts. There the job must start, or another cause must show. Reasons
+// of the core itself (holds, dependencies, begin times, limits of arrays) are compared with the
+// ledger as well.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,10 @@ class Reasons {
         ledger_(ledger),
         settings_(settings) {}
 
-  void start();  // looks now and then, from now on
+  void start();  // looks from time to time from now on
   struct Counts {
-    std::uint64_t started = 0, next = 0;  // jobs that moved: started, or showed the next cause
+    // jobs that started without the cause, and jobs that showed another one
+    std::uint64_t started = 0, next = 0;
   };
   [[nodiscard]] const Counts& counts() const { return counts_; }
 
@@ -34,7 +35,7 @@ class Reasons {
   void check(const proto::JobRow& row, const Changes& view);
   void check_truth(const proto::JobRow& row, const core::Job& job) const;
   void check_dependencies(const proto::JobRow& row) const;
-  // The view without the cause; false: nothing is known about it.
+  // Removes the cause from the view; returns false if nothing is known about it.
   bool remove_cause(const proto::JobRow& row, const core::Job& job, Changes& view) const;
   void more_room(const core::Job& job, Changes& view) const;
   void raise_quota(const proto::JobRow& row, Changes& view) const;

@@ -33,7 +33,7 @@ std::array<std::int64_t, 4> capacity_of(const NodeConfig& node) {
           whole_mebibytes(node.scratch), std::int64_t{node.gpus} * 1000};
 }
 
-// Hours of the day of a history begin and end at full hours, and hold each day.
+// In these histories special hours begin and end at full hours, and are the same every day.
 std::int64_t factor_of_hour(const tenancy::PriceBook* book, std::int64_t local) {
   std::int64_t out = -1;
   if (book == nullptr) return 1000;
@@ -60,7 +60,7 @@ void Takings::take(Instant at, const core::Event& event) {
     tenants_[e->job] = payers_.at(e->partition);
   if (const auto* e = std::get_if<event::TaskSplit>(&event))
     tenants_[e->job] = tenants_.at(e->array);
-  // What was held until now is written down at a change of whom it is for, and at a checkpoint.
+  // A change of the paying tenant or a checkpoint records what was held until then.
   if (const auto* e = std::get_if<event::JobUpdated>(&event)) note(e->job, at);
   if (const auto* e = std::get_if<event::JobCheckpointed>(&event))
     note(e->job, std::min(at, e->saved.value_or(at)));
@@ -105,8 +105,8 @@ void Takings::advance_time(Instant to) {
   now_ = to;
 }
 
-// Of an exclusive node's GPUs those that are in service when the job begins are charged; one that
-// breaks under it ends it.
+// Returns the GPUs of an exclusive node that are charged: those that are in service when the job
+// begins. A GPU that fails later ends the job.
 std::int64_t Takings::sound_gpus(NodeId node) const {
   const auto found = found_.find(node);
   const std::int64_t declared = nodes_.at(node.value())->gpus;
@@ -121,7 +121,8 @@ std::int64_t Takings::sound_gpus(NodeId node) const {
   return std::min<std::int64_t>(declared, sound);
 }
 
-// What the event says of a node's part is what the grant takes; of an exclusive node, all of it.
+// Checks that the amounts of the event are those of the grant, or of the whole node if it is
+// exclusive.
 void Takings::check_amounts(const event::JobPlaced& e, std::size_t grant) const {
   const sched::NodeGrant& g = e.grants[grant];
   const NodeConfig* node = nodes_.at(g.node.value());
@@ -164,7 +165,8 @@ void Takings::exited(Instant at, const event::NodeExited& e) {
   const auto it = attempts_.find(e.job);
   if (it == attempts_.end()) broken("a node lets go of what nobody holds");
   Attempt& attempt = it->second;
-  // It is charged until the node let go, which may be heard late; but what was reckoned stays.
+  // The job is charged until the node released it, of which the report may be late; what was
+  // computed before stays.
   reckon(attempt, e.ended.value_or(at));
   const std::int64_t late = (at - attempt.since).us;
   for (const core::HeldPart& part : attempt.held.at(e.node)) {

@@ -1,10 +1,10 @@
-// The takings: what was held and what it must have cost, reckoned from the committed events by
-// rules of its own, against the core's ledger.
+// The takings: what was held and what it must cost, computed from the committed events by rules of
+// its own, and compared with the core's ledger.
 //
-// Nothing is lost and nothing charged twice: of each resource, capacity x time is what was charged,
-// credited and idle, exactly; in money, the sum over all attempts of exact products, each line
-// rounded once, is what the ledger has. Time is cut at every full hour, where all prices of a
-// history change.
+// Nothing is lost and nothing is charged twice. For each resource, capacity x time is exactly the
+// sum of what was charged, credited and idle. In money, the ledger has the sum of exact products
+// over all attempts, with each line rounded once. Time is cut at every full hour, because all
+// prices of a history change at full hours.
 #pragma once
 
 #include <array>
@@ -28,9 +28,9 @@ class Takings {
       : queue_(queue), trace_(trace), config_(config) {}
 
   void take(Instant at, const core::Event& event);
-  // As of the last event.
+  // Compares with the ledger as of the last event.
   void compare(const core::State& state) const;
-  [[nodiscard]] Money sum() const;  // of all that was ever held
+  [[nodiscard]] Money sum() const;  // the cost of everything that was ever held
 
  private:
   using Wide = __int128;
@@ -53,7 +53,7 @@ class Takings {
   void check_amounts(const core::event::JobPlaced& e, std::size_t grant) const;
   void exited(Instant at, const core::event::NodeExited& e);
   void advance_time(Instant to);
-  void note(JobId job, Instant until);  // as posted, whatever is heard later
+  void note(JobId job, Instant until);  // records what was held until then, whatever is heard later
   void reckon(Attempt& attempt, Instant to) const;
   [[nodiscard]] static Money rounded(const Line& line);
   [[noreturn]] void broken(const std::string& promise) const {
@@ -64,16 +64,16 @@ class Takings {
   Trace& trace_;
   const Config& config_;
   Instant now_{};
-  std::vector<const NodeConfig*> nodes_;              // by id; nullptr: not in the configuration
-  std::map<NodeId, GpuInventory> found_;              // as the node last told
+  std::vector<const NodeConfig*> nodes_;  // by id; nullptr if the node is not in the configuration
+  std::map<NodeId, GpuInventory> found_;  // as the node last reported
   std::set<std::pair<NodeId, std::string>> drained_;  // GPUs, by UUID
   std::array<std::int64_t, kKinds> capacity_{}, taken_{};
   std::array<Wide, kKinds> whole_{}, held_{}, idle_{};  // amount x microseconds
   std::map<JobId, std::string> tenants_;                // of a job or array, by its queue
   std::map<JobId, JobId> arrays_;
   std::map<PartitionId, std::string> payers_;
-  std::map<JobId, Attempt> attempts_;  // that hold something
-  Money over_;                         // of attempts that are over
+  std::map<JobId, Attempt> attempts_;  // attempts that hold something
+  Money over_;                         // costs of attempts that have ended
   core::Documents documents_;
   core::PriceTable prices_;
 };

@@ -1,9 +1,9 @@
 // Ground truth: what is really on the simulated machines, whatever controller and daemons believe.
 //
-// Checked as it happens: no core of a machine is used by two attempts, no memory is promised twice,
-// no GPU or slice has two users (parts of one GPU: of two tenants, or more than there is of it),
-// of one job there is at most one attempt anywhere, no attempt's user code starts twice on a
-// machine, and a job that must not be requeued starts once at most.
+// At every moment it checks that no core of a machine is used by two attempts, no memory is given
+// twice, no GPU or slice has two users (for parts of a GPU: no two tenants, and no more than the
+// GPU has), and that a job has at most one attempt anywhere. No attempt's user code starts twice on
+// a machine, and a job that must not be requeued starts at most once.
 #pragma once
 
 #include <cstdint>
@@ -27,21 +27,21 @@ class Truth {
  public:
   Truth(const Queue& queue, Trace& trace) : queue_(queue), trace_(trace) {}
 
-  // Something of it is on the machine from now on, until gone().
+  // Something of the attempt is on the machine from now on, until gone().
   void begins(const NodeConfig& node, const GpuInventory& gpus, const proto::Launch& launch);
   void user_code_starts(const std::string& node, const proto::Launch& launch);
-  void kills(const std::string& node, const AttemptKey& key);  // running code, SIGKILL
+  void kills(const std::string& node, const AttemptKey& key);  // sends SIGKILL to running code
   void gone(const std::string& node, const AttemptKey& key);
-  // `slept`: how long the machine has ever slept.
+  // `slept` is how long the machine has slept in all.
   void exit_recorded(const std::string& node, const AttemptKey& key, const node::Exit& exit,
                      Duration slept);
 
   [[nodiscard]] bool live(const std::string& node, const AttemptKey& key) const;
   [[nodiscard]] const node::Exit* exit_of(const std::string& node, const AttemptKey& key) const;
-  // What is on machines now, as node and attempt.
+  // Returns what is on machines now, as node and attempt.
   [[nodiscard]] std::vector<std::pair<std::string, AttemptKey>> alive() const;
-  // A store that was put back does not know that the job has run: nothing of it runs, and it may
-  // run again under the same attempts.
+  // Called when a store that was replaced by a copy does not know that the job has run: nothing of
+  // it runs, and it may run again under the same attempt numbers.
   void runs_anew(JobId job);
   struct End {
     Instant at{};  // by the world's clock
@@ -51,7 +51,7 @@ class Truth {
     return ends_.at({node, key});
   }
   [[nodiscard]] bool started(const std::string& node, const AttemptKey& key) const;
-  // When it was killed first.
+  // Returns the time of its first kill.
   [[nodiscard]] std::optional<Instant> killed(const std::string& node, const AttemptKey& key) const;
   [[nodiscard]] std::size_t live_count() const { return live_.size(); }
   [[nodiscard]] std::uint64_t runs() const { return starts_.size(); }
@@ -66,11 +66,11 @@ class Truth {
   Trace& trace_;
   struct Live {
     NodePlacement has;
-    std::string tenant;  // who pays
+    std::string tenant;  // the tenant that pays
   };
   void check_gpus(const std::string& node, const GpuInventory& gpus, const proto::Launch& launch);
   std::map<Where, Live> live_;
-  std::map<JobId, std::map<Attempt, int>> live_attempts_;  // on how many nodes
+  std::map<JobId, std::map<Attempt, int>> live_attempts_;  // the number of nodes of each attempt
   std::map<Where, node::Exit> exits_;
   std::map<Where, End> ends_;
   std::set<Where> starts_;
