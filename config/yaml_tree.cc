@@ -225,6 +225,18 @@ std::string_view name_of(Yaml::Kind kind) {
   return "?";
 }
 
+bool same(const Yaml& a, const Yaml& b) {
+  if (a.kind != b.kind || a.scalar != b.scalar || a.items.size() != b.items.size() ||
+      a.entries.size() != b.entries.size())
+    return false;
+  for (std::size_t i = 0; i < a.items.size(); ++i)
+    if (!same(a.items[i], b.items[i])) return false;
+  for (std::size_t i = 0; i < a.entries.size(); ++i)
+    if (a.entries[i].key != b.entries[i].key || !same(a.entries[i].value, b.entries[i].value))
+      return false;
+  return true;
+}
+
 const Yaml* find(const Yaml& map, std::string_view key) {
   for (const Yaml::Entry& entry : map.entries)
     if (entry.key == key) return &entry.value;

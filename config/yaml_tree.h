@@ -37,6 +37,9 @@ std::string_view name_of(Yaml::Kind kind);
 // The value of a key in a map; nullptr if the map does not have the key.
 const Yaml* find(const Yaml& map, std::string_view key);
 
+// Whether both say the same; places in files, and how values are quoted there, do not count.
+bool same(const Yaml& a, const Yaml& b);
+
 // All documents of a text, which `---` separates. Empty ones (only comments) are left out.
 Result<std::vector<Yaml>> parse_yaml_documents(const std::string& text, const std::string& name);
 

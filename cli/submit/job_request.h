@@ -34,7 +34,7 @@ struct JobRequest {
   std::optional<std::pair<std::uint32_t, std::uint32_t>> nodes;  // -N min-max
   GpuWish gpus;
   std::optional<std::string> wrap;
-  // Of grun and galloc: how long they wait for their allocation; not set: without limit.
+  // How long grun and galloc wait for their allocation; not set: without limit.
   std::optional<Duration> most_wait;
   bool test_only = false;
   bool parsable = false;

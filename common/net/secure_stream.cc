@@ -18,7 +18,7 @@ constexpr std::size_t kHelloHead = kMagic.size() + 2;
 static_assert(stream_hello_bytes(0) == kHelloHead + kNonceBytes);
 constexpr std::size_t kTagBytes = crypto_secretstream_xchacha20poly1305_ABYTES;
 constexpr std::size_t kStartBytes = crypto_secretstream_xchacha20poly1305_HEADERBYTES;
-constexpr std::size_t kLengthBytes = 4;
+constexpr std::size_t kFrameLengthBytes = 4;
 constexpr std::size_t kCompactBytes = 1 << 20;  // written output is cut off beyond this
 
 using StreamState = crypto_secretstream_xchacha20poly1305_state;
@@ -109,12 +109,13 @@ struct SecureStream::Impl {
   void push_frame(std::string_view content, unsigned char tag) {
     const std::size_t size = content.size() + kTagBytes;
     const std::size_t at = output.size();
-    output.resize(at + kLengthBytes + size);
+    output.resize(at + kFrameLengthBytes + size);
     unsigned char* out = octets(output) + at;
-    for (std::size_t i = 0; i < kLengthBytes; ++i)
+    for (std::size_t i = 0; i < kFrameLengthBytes; ++i)
       out[i] = static_cast<unsigned char>(size >> 8 * i);
-    crypto_secretstream_xchacha20poly1305_push(&push, out + kLengthBytes, nullptr, octets(content),
-                                               content.size(), out, kLengthBytes, tag);
+    crypto_secretstream_xchacha20poly1305_push(&push, out + kFrameLengthBytes, nullptr,
+                                               octets(content), content.size(), out,
+                                               kFrameLengthBytes, tag);
   }
 
   void on_hello(std::string_view hello) {
@@ -171,18 +172,19 @@ struct SecureStream::Impl {
     if (rest.empty()) return std::size_t{0};
     if (state == State::finished)
       return tl::unexpected(broken("bytes behind the end of the stream").error());
-    if (rest.size() < kLengthBytes) return std::size_t{0};
+    if (rest.size() < kFrameLengthBytes) return std::size_t{0};
     std::size_t size = 0;
-    for (std::size_t i = 0; i < kLengthBytes; ++i)
+    for (std::size_t i = 0; i < kFrameLengthBytes; ++i)
       size |= static_cast<std::size_t>(static_cast<unsigned char>(rest[i])) << 8 * i;
     // The first frame proves the key and is empty: nothing else is kept for who has not proved it.
     const std::size_t most = state == State::confirm ? 0 : kMaxStreamFrame;
     if (size < kTagBytes || size > most + kTagBytes)
       return tl::unexpected(broken(fmt::format("a stream's frame of {} bytes", size)).error());
-    if (rest.size() < kLengthBytes + size) return std::size_t{0};
-    const auto ok = on_frame(rest.substr(0, kLengthBytes), rest.substr(kLengthBytes, size));
+    if (rest.size() < kFrameLengthBytes + size) return std::size_t{0};
+    const auto ok =
+        on_frame(rest.substr(0, kFrameLengthBytes), rest.substr(kFrameLengthBytes, size));
     if (!ok) return tl::unexpected(ok.error());
-    return kLengthBytes + size;
+    return kFrameLengthBytes + size;
   }
 
   StreamKey pull_key{};  // used between the other end's hello and its start

@@ -17,12 +17,9 @@ using config::Yaml;
 
 const std::string kBefore = "applied before";  // the file name for places in kept objects
 
-bool same(const Yaml& a, const Yaml& b) {
-  return flow_text(a) == flow_text(b);
-}
-
 bool contains(const std::vector<Yaml>& items, const Yaml& item) {
-  return std::any_of(items.begin(), items.end(), [&](const Yaml& i) { return same(i, item); });
+  return std::any_of(items.begin(), items.end(),
+                     [&](const Yaml& i) { return config::same(i, item); });
 }
 
 const Yaml kNothing;
@@ -294,8 +291,8 @@ Yaml merge_trees(const Yaml& now, const Yaml& before, const Yaml& after, bool ag
   if (one_kind && kind == Yaml::Kind::map) return merge_maps(now, before, after, again);
   if (one_kind && kind == Yaml::Kind::list) return merge_lists(now, before, after);
   if (after.kind == Yaml::Kind::null)
-    return before.kind != Yaml::Kind::null && same(now, before) ? Yaml{} : now;
-  return again || before.kind == Yaml::Kind::null || !same(before, after) ? after : now;
+    return before.kind != Yaml::Kind::null && config::same(now, before) ? Yaml{} : now;
+  return again || before.kind == Yaml::Kind::null || !config::same(before, after) ? after : now;
 }
 
 Result<Merged> merge_manifests(std::span<const GivenObject> given, std::span<const Document> known,

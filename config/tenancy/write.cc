@@ -215,18 +215,6 @@ Yaml Write::operator()(const std::vector<PriceHours>* v) const {
   return out;
 }
 
-bool same(const Yaml& a, const Yaml& b) {
-  if (a.kind != b.kind || a.scalar != b.scalar || a.items.size() != b.items.size() ||
-      a.entries.size() != b.entries.size())
-    return false;
-  for (std::size_t i = 0; i < a.items.size(); ++i)
-    if (!same(a.items[i], b.items[i])) return false;
-  for (std::size_t i = 0; i < a.entries.size(); ++i)
-    if (a.entries[i].key != b.entries[i].key || !same(a.entries[i].value, b.entries[i].value))
-      return false;
-  return true;
-}
-
 // ---- text
 
 bool needs_quotes(const std::string& text) {
@@ -340,7 +328,7 @@ Yaml to_yaml(const Document& document, Style style) {
     if (value.kind == Yaml::Kind::null) continue;
     const bool is_number = std::holds_alternative<std::int32_t*>(fields[i].slot);
     if (style == Style::file && !is_number &&
-        same(value, std::visit(Write{otherwise[i], style}, otherwise[i].slot)))
+        config::same(value, std::visit(Write{otherwise[i], style}, otherwise[i].slot)))
       continue;
     const std::size_t point = fields[i].key.find('.');
     if (point == std::string_view::npos)
