@@ -9,12 +9,6 @@ namespace {
 using Candidates = std::vector<Candidate>;
 using Domains = std::map<std::uint32_t, Candidates>;  // by index, so ties go to the lowest
 
-std::uint64_t sum_fits(const Candidates& candidates) {
-  std::uint64_t sum = 0;
-  for (const Candidate& c : candidates) sum += c.fits;
-  return sum;
-}
-
 class Chooser {
  public:
   Chooser(const Grid& grid, const JobClass& cls, std::span<const Candidate> candidates)

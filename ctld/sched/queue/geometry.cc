@@ -172,12 +172,12 @@ std::vector<Share> deal(std::uint32_t tasks, std::vector<Candidate> chosen) {
   return shares;
 }
 
+}  // namespace
+
 std::uint64_t sum_fits(std::span<const Candidate> chosen) {
   return std::accumulate(chosen.begin(), chosen.end(), std::uint64_t{0},
                          [](std::uint64_t sum, const Candidate& c) { return sum + c.fits; });
 }
-
-}  // namespace
 
 std::optional<std::vector<Share>> choose_nodes(const Demand& d,
                                                std::span<const Candidate> candidates,

@@ -107,6 +107,8 @@ struct Candidate {
   std::uint32_t fits = 0;  // tasks, 1 or more
   bool required = false;
 };
+// How many tasks these nodes hold together.
+std::uint64_t sum_fits(std::span<const Candidate> candidates);
 struct Share {
   std::uint32_t node = 0;
   std::uint32_t tasks = 0;
