@@ -68,8 +68,11 @@ void Truth::user_code_starts(const std::string& node, const proto::Launch& launc
   if (!starts_.emplace(node, launch.key).second)
     broken(fmt::format("{} ran twice on {}", shown(launch.key), node));
   if (!launch.runs_batch) return;
-  if (++script_starts_[launch.key.job] > 1 && !launch.spec.requeue)
+  // A job that waits may be told not to come back any more; that counts from its next start on.
+  const auto [last, first] = may_return_.emplace(launch.key.job, launch.spec.requeue);
+  if (!first && !last->second)
     broken(fmt::format("job {} may start once and started again", launch.key.job.value()));
+  last->second = launch.spec.requeue;
 }
 
 void Truth::gone(const std::string& node, const AttemptKey& key) {
@@ -108,7 +111,7 @@ void Truth::runs_anew(JobId job) {
   std::erase_if(ends_, of_job);
   std::erase_if(kills_, of_job);
   std::erase_if(starts_, [&](const Where& where) { return where.second.job == job; });
-  script_starts_.erase(job);
+  may_return_.erase(job);
 }
 
 bool Truth::live(const std::string& node, const AttemptKey& key) const {

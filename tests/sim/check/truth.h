@@ -75,7 +75,7 @@ class Truth {
   std::map<Where, End> ends_;
   std::set<Where> starts_;
   std::map<Where, Instant> kills_;
-  std::map<JobId, std::uint32_t> script_starts_;
+  std::map<JobId, bool> may_return_;  // by job: what its last start said about a requeue
 };
 
 }  // namespace gantry::sim
