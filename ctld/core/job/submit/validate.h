@@ -46,6 +46,8 @@ Result<std::optional<Duration>> check_time_limit(const Partition& partition,
 // limit.
 Result<void> check_new_shape(Context& ctx, const Partition& partition, JobShape& shape);
 Result<void> check_host_network(const State& state, const Partition& partition);
+// Whether the job's tenant may keep the jobs of others off nodes of which it pays only a part.
+Result<void> check_sharing(const State& state, const Partition& partition, const JobShape& shape);
 Result<void> check_partition_fit(Context& ctx, const Partition& partition, const JobShape& shape);
 // Not so far away that arithmetic on it goes wrong: kMaxDurationDays from now.
 Result<void> check_instant(const Context& ctx, std::string_view what, std::optional<Instant> t);
