@@ -2,8 +2,8 @@
 // deny_qos of the configuration, and that every job is a tenant's where there are tenants. Asked at
 // submit and update, and of waiting jobs for as long as they wait: lists and tenants change.
 //
-// A name in a list of accounts is a project's or a tenant's; a tenant's stands for all its
-// projects.
+// An entry of a list of accounts is a tenant, which stands for all its projects, a project of one
+// tenant (TENANT/PROJECT), or the name of a project, which stands for every project of that name.
 #pragma once
 
 #include "ctld/core/context.h"

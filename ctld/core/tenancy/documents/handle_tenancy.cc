@@ -77,12 +77,12 @@ bool has_grant(const Tenant& tenant, const tenancy::Grant& grant) {
 }
 
 // A project of this name may use partitions: which there are is not for a tenant's admin to say.
-const PartitionConfig* admits(const Config& config, const std::string& project) {
-  for (const PartitionConfig& p : config.partitions)
-    if (std::find(p.allow_accounts.begin(), p.allow_accounts.end(), project) !=
-        p.allow_accounts.end())
-      return &p;
-  return nullptr;
+bool admits(const Config& config, const std::string& project) {
+  return std::any_of(config.partitions.begin(), config.partitions.end(),
+                     [&](const PartitionConfig& p) {
+                       const auto& list = p.allow_accounts;
+                       return std::find(list.begin(), list.end(), project) != list.end();
+                     });
 }
 
 // A tenant's admin may change what is the tenant's own: projects, classes and grants up to its own
@@ -122,11 +122,11 @@ Result<void> check_own(const Context& ctx, const Identity& who, const Document& 
     const bool there =
         std::any_of(now.projects.begin(), now.projects.end(),
                     [&](const tenancy::Project& p) { return p.name == project.name; });
-    if (const PartitionConfig* p = there ? nullptr : admits(ctx.config, project.name))
+    if (!there && admits(ctx.config, project.name))
       return denied(
-          fmt::format("may not make the project {}: it is one of allow_accounts of partition {}, "
-                      "so an administrator of the cluster makes it",
-                      project.name, p->name));
+          fmt::format("may not make a project of the name {}: an administrator of the cluster "
+                      "keeps this name and can make it",
+                      project.name));
   }
   return {};
 }
