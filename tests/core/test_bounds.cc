@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include "common/codec/codec.h"
+#include "common/codec/texts.h"
 #include "common/limits.h"
 #include "controller.h"
 
@@ -37,6 +38,32 @@ proto::NodeRegister registration() {
   return m;
 }
 
+GpuInventory gpus(std::size_t count, std::size_t faults, std::size_t text) {
+  GpuInventory all;
+  for (std::size_t i = 0; i < count; ++i) {
+    GpuDevice gpu;
+    gpu.index = static_cast<std::uint32_t>(i);
+    gpu.uuid = fmt::format("GPU-{}", i);
+    gpu.name = gpu.model = "h100";
+    for (std::size_t k = 0; k < faults; ++k)
+      gpu.faults.push_back({FaultDomain::gpu, std::string(text, 'x'), 0, Instant{}});
+    all.gpus.push_back(std::move(gpu));
+  }
+  return all;
+}
+
+// Bytes of the texts of a node that go into the store.
+std::size_t stored_facts(const Controller& c) {
+  std::size_t bytes = 0;
+  codec::each_text(c.state().node(NodeId(0)).facts,
+                   [&](std::string_view, const std::string& text) { bytes += text.size(); });
+  return bytes;
+}
+
+std::uint64_t session(const Controller& c) {
+  return (c.state().epoch.value() << 32) | 1;
+}
+
 // A job of alice that runs on n1.
 JobId running(Controller& c) {
   proto::SubmitJob m;
@@ -51,6 +78,69 @@ JobId running(Controller& c) {
   c.step(FromNode{"n1", proto::Started{{id, c.state().jobs.at(id).attempt}, Instant{}}});
   REQUIRE(c.state().jobs.at(id).phase == Phase::running);
   return id;
+}
+
+TEST_CASE("what a node says of itself stays small in the store, however long its texts are") {
+  Controller c(config());
+  proto::NodeRegister m = registration();
+  m.version = m.runtime = m.address = std::string(kMany, 'x');
+  m.layers_off.assign(1000, std::string(2'000, 'x'));
+  m.gpus = gpus(4, 1, kMany / 4);
+  c.step(FromNode{"n1", std::move(m)});
+  CHECK(stored_facts(c) < 512 << 10);
+  c.step(FromNode{"n1", registration()});
+  CHECK(stored_facts(c) < 1000);
+}
+
+TEST_CASE("a report of GPUs is held to what a node can have, in each text and in all") {
+  Controller c(config());
+  c.step(FromNode{"n1", registration()});
+  const std::uint64_t now = session(c);
+  const auto& facts = c.state().node(NodeId(0)).facts.gpus;
+  c.step(FromNode{"n1", proto::GpuReport{now, gpus(2, 1, kMany)}});
+  CHECK(facts.gpus.size() == 2);
+  CHECK(stored_facts(c) < 16 << 10);
+  c.step(FromNode{"n1", proto::GpuReport{now, gpus(64, 3, 40)}});  // as a broken node may send it
+  CHECK(facts.gpus.size() == 64);
+  CHECK(facts.gpus[63].faults.size() == 3);
+  c.step(FromNode{"n1", proto::GpuReport{now, gpus(16, 200, 5'000)}});
+  CHECK(facts.gpus.empty());
+  CHECK(facts.why_none ==
+        "the node's report of its GPUs has 16000214 bytes of texts and 3216 parts; at most 262144 "
+        "and 16384 are taken");
+  c.step(FromNode{"n1", proto::GpuReport{now, gpus(20'000, 0, 0)}});
+  CHECK(facts.gpus.empty());
+  CHECK(stored_facts(c) < 1000);
+}
+
+TEST_CASE("the report of an end keeps a sentence and names, not megabytes of them") {
+  Controller c(config());
+  c.step(FromNode{"n1", registration()});
+  const JobId id = running(c);
+  proto::ExitReport m;
+  m.key = {id, c.state().jobs.at(id).attempt};
+  m.message = std::string(kMany, 'x');
+  m.usage.gpus.resize(600);
+  for (GpuUsage& gpu : m.usage.gpus) gpu.name = std::string(5'000, 'x');
+  c.step(FromNode{"n1", std::move(m)});
+  const Job& job = c.state().jobs.at(id);
+  CHECK(job.phase == Phase::ended);
+  CHECK(job.cause.size() < 8 << 10);
+  for (const GpuUsage& gpu : job.active->usage.gpus) CHECK(gpu.name.size() <= 128);
+}
+
+TEST_CASE("one heartbeat notes one checkpoint of a job, however many it lists") {
+  Controller c(config());
+  c.step(FromNode{"n1", registration()});
+  const JobId id = running(c);
+  c.pass(hours(24));
+  proto::Heartbeat beat{session(c), 0.5, 1 << 30, c.now()};
+  for (std::int64_t i = 20'000; i > 0; --i)
+    beat.checkpoints.push_back({{id, c.state().jobs.at(id).attempt}, c.now() - seconds(3 * i)});
+  const EventSeq before = c.last_event();
+  c.step(FromNode{"n1", std::move(beat)});
+  CHECK(c.last_event().value() - before.value() < 10);
+  CHECK(c.state().jobs.at(id).active->checkpoint.has_value());
 }
 
 TEST_CASE("a step may name a node twice, but not endlessly, and refusals are short") {

@@ -12,7 +12,8 @@ namespace gantry::core {
 
 Result<void> check_texts(const ClientMessage& message);
 
-// What nodes say of themselves and of jobs is not refused, but made printable.
+// What nodes say of themselves and of jobs is not refused, but made printable, and cut where a text
+// is longer than anything that a node has to say.
 void clean_texts(NodeMessage& message);
 
 }  // namespace gantry::core
