@@ -6,6 +6,7 @@
 #include "common/codec/codec.h"
 #include "common/codec/texts.h"
 #include "common/limits.h"
+#include "common/proto/history.h"
 #include "controller.h"
 
 namespace gantry::core::test::bounds_test {
@@ -159,6 +160,38 @@ TEST_CASE("a step may name a node twice, but not endlessly, and refusals are sho
   CHECK(refused.message == "the step names 65537 nodes; at most 65536 may be named");
   m.shape.nodelist = {std::string(kMany, 'x')};
   CHECK(std::get<proto::ErrorReply>(c.ask(kAlice, m)).message.size() < 100 << 10);
+}
+
+TEST_CASE("the history's row of an array that is cancelled in pieces stays small") {
+  constexpr std::uint32_t kTasks = 200'000;
+  Controller c(config());
+  const auto cancelled = [&](std::vector<IndexRange> tasks) {
+    proto::SubmitJob m;
+    m.spec.name = "sweep";
+    m.spec.work_dir = "/home/alice";
+    m.script = "#!/bin/sh\ntrue\n";
+    m.spec.array = ArraySpec{{{0, kTasks - 1, 1}}, std::nullopt};
+    const JobId id = std::get<proto::SubmitReply>(c.ask(kAlice, std::move(m))).job;
+    proto::CancelJobs cancel;
+    cancel.filter.jobs = {{id, std::move(tasks)}};
+    c.ask(kAlice, cancel);
+    const auto rows = c.fold();
+    REQUIRE(rows.size() == 1);
+    const auto row = codec::decode<proto::HistoryRow>(rows[0].data);
+    REQUIRE(row);
+    CHECK(row->row.job == id);
+    cancel.filter.jobs = {{id, {}}};
+    c.ask(kAlice, cancel);
+    (void)c.fold();
+    return row->row.array_tasks;
+  };
+  CHECK(cancelled({{1, 1, 1}, {3, 3, 1}, {5, 5, 1}}) == "1,3,5");
+  CHECK(cancelled({{1, kTasks - 1, 2}}) == "1-199999:2");
+  const std::string pieces =
+      cancelled({{0, kTasks - 1, 7}, {1, kTasks - 1, 11}, {0, kTasks - 1, 13}});
+  CHECK(pieces.size() <= 16 << 10);
+  CHECK_MESSAGE(pieces.starts_with("0-1,7,12-14,"), pieces.substr(0, 60));
+  CHECK(pieces.ends_with(",..."));
 }
 
 }  // namespace gantry::core::test::bounds_test
