@@ -44,9 +44,10 @@ class Controller {
   // Nodes that are enrolled, by name.
   using NodeKeys = std::map<std::string, net::PublicKey>;
 
-  // `more`: options below `controller:`, each "name: value, ". `nodes`: a host list.
+  // `more`: options below `controller:`, each "name: value, ". `nodes`: a host list. `rest`: more
+  // of the configuration.
   explicit Controller(const std::string& more = "", const std::string& nodes = "n1",
-                      const NodeKeys& enrolled = {})
+                      const NodeKeys& enrolled = {}, const std::string& rest = "")
       : keys_(net::generate_key_pair()), port_(free_port()) {
     char name[] = "/tmp/gantry-wire-XXXXXX";
     REQUIRE(::mkdtemp(name) != nullptr);
@@ -64,8 +65,8 @@ class Controller {
     std::ofstream(directory_ + "/gantry.yaml") << fmt::format(
         "controller: {{{2}port: {1}, state_dir: {0}/state, secret_key_file: {0}/key, "
         "public_key_file: {0}/pub, allow_munge: false}}\n"
-        "nodes: [{{name: '{3}', cpus: 1, memory: 1G}}]\n",
-        directory_, port_, more, nodes);
+        "nodes: [{{name: '{3}', cpus: 1, memory: 1G}}]\n{4}",
+        directory_, port_, more, nodes, rest);
     pid_ = ::fork();
     REQUIRE(pid_ >= 0);
     if (pid_ == 0) {
