@@ -113,4 +113,41 @@ TEST_CASE("a job whose order no message holds fails by itself, and its node stay
   CHECK(nodes->nodes.at(0).intent == NodeIntent::open);
 }
 
+TEST_CASE("a request from inside a job has the groups of the job's owner") {
+  const net::KeyPair keys = net::generate_key_pair();
+  const Controller controller("", "n1", {{"n1", keys.public_key}},
+                              "partitions: [{name: open, nodes: [n1], default: true}, {name: own, "
+                              "nodes: [n1], allow_groups: [nogroup]}, {name: others, nodes: [n1], "
+                              "allow_groups: [daemon]}]\n");
+  (void)controller.connect();
+  RawDealer node = test::dealer(controller, "", keys);
+  const auto accepted = enter(node, "n1");
+  beat(node, accepted);
+  RawDealer user = test::dealer(controller);
+  authenticate(user, controller.nobody());
+  (void)submitted(user, job());
+  const auto launch = next<proto::Launch>(node);
+  REQUIRE(launch);
+  REQUIRE(send(node, 0, proto::Started{launch->key, test::wall()}));
+  const auto relayed = [&](const std::string& partition) {
+    proto::SubmitJob m = job();
+    m.spec.partition = partition;
+    proto::NodeRelay relay;
+    relay.key = launch->key;
+    relay.channel = 1;
+    relay.type = static_cast<std::uint16_t>(proto::number_of<proto::SubmitJob>);
+    relay.request = 7;
+    relay.body = codec::encode(m);
+    REQUIRE(send(node, 0, relay));
+    const auto reply = next<proto::RelayReply>(node);
+    REQUIRE(reply);
+    if (reply->type == static_cast<std::uint16_t>(proto::number_of<proto::SubmitReply>))
+      return std::string("taken");
+    return codec::decode<proto::ErrorReply>(reply->body)->message;
+  };
+  CHECK(relayed("own") == "taken");
+  CHECK(relayed("others") ==
+        "nobody is in no group that may use partition others (allow_groups: daemon)");
+}
+
 }  // namespace gantry

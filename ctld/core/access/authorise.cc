@@ -118,7 +118,7 @@ bool may(May what, const State& state, const Identity& who, const Job& job) {
 Result<void> may_go_on(const State& state, const Identity& who, const Job& job) {
   const std::string& payer = state.partition(class_of(state, job).partition).payer();
   if (is_operator(state, who) || state.tenancy.tenant(payer) == nullptr) return {};
-  // A running job works on in its tenant: of the groups of its owner nobody knows there.
+  // A running job works on in its tenant, also while the directory of groups does not answer.
   const Job* own = who.inside ? state.jobs.find(who.inside->job) : nullptr;
   if (own != nullptr && state.partition(class_of(state, *own).partition).payer() == payer)
     return {};
