@@ -92,7 +92,7 @@ const Case kMistakes[] = {
      "g.yaml:1:10: cluster: \"a b\" is not a name; use up to 64 letters, digits, '-', '_' and "
      "'.', not beginning with '-' or '.'"},
     {kNodes + "partitions:\n  - {name: p, nodes: [n1], deny_accounts: [red, blue/lab, a/b/c]}\n",
-     "g.yaml:5:60: partitions[0].deny_accounts[2]: \"a/b/c\" is not a tenant, a project or "
+     "g.yaml:4:59: partitions[0].deny_accounts: \"a/b/c\" is not a tenant, a project or "
      "TENANT/PROJECT"},
     {"nodes: n1\n",
      "g.yaml:1:8: nodes: needs a list, one `- name: ...` per node or range, not a single value"},
