@@ -189,7 +189,7 @@ namespace {
 
 constexpr std::size_t kMostTaskList = 16 << 10;  // bytes of a row that is kept for good
 
-// An array can be cancelled in half a million pieces, and a list of them is 4 MB. What is long is
+// An array can be cancelled in half a million pieces, and a list of them is 3.4 MB. What is long is
 // written with steps (every other task is a few bytes), and what is long all the same is cut.
 std::string task_list(const ArrayIndexes& indexes, const OrdinalSet& tasks) {
   const std::vector<IndexRange> ranges = indexes.ranges_of(tasks);
