@@ -140,6 +140,12 @@ Result<void> check_text(Form form, std::string_view text) {
                         "'.', not beginning with '-' or '.'",
                         text));
       return {};
+    case Form::account:
+      if (const std::size_t slash = text.find('/');
+          !is_word(text.substr(0, slash)) ||
+          (slash != std::string_view::npos && !is_word(text.substr(slash + 1))))
+        return wrong(fmt::format("\"{}\" is not a tenant, a project or TENANT/PROJECT", text));
+      return {};
     case Form::path_or_none:
       if (text.empty()) return {};
       [[fallthrough]];
@@ -333,7 +339,8 @@ struct TypeName {
       case Form::path_or_none: return "absolute path";
       case Form::address: return "HOST:PORT";
       case Form::node_names: return "node name or range";
-      case Form::word: return "name";
+      case Form::word:
+      case Form::account: return "name";
       default: return "text";
     }
   }

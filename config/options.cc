@@ -315,11 +315,12 @@ std::vector<Option> options_of(PartitionConfig& c) {
        "Jobs that say nothing of --network have the host's: for scripts that come from clusters "
        "where every job has it. Needs allow_host_network."},
       {"exclusive_nodes", &c.exclusive_nodes, {}, "Every job gets whole nodes."},
-      {"allow_accounts", &c.allow_accounts, form(Form::word),
-       "Tenants and projects (-A) whose jobs may use it; a tenant stands for all its projects. "
-       "Left out = all."},
-      {"deny_accounts", &c.deny_accounts, form(Form::word),
-       "Tenants and projects whose jobs may not; not beside allow_accounts."},
+      {"allow_accounts", &c.allow_accounts, form(Form::account),
+       "Tenants, projects of one tenant (TENANT/PROJECT) and names of projects (-A) whose jobs may "
+       "use it; a tenant stands for all its projects. Left out = all."},
+      {"deny_accounts", &c.deny_accounts, form(Form::account),
+       "The same, of jobs that may not; not beside allow_accounts. A tenant's admin can make other "
+       "projects: name the tenant to keep all its jobs out."},
       {"allow_groups",
        &c.allow_groups,
        {},

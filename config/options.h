@@ -25,6 +25,7 @@ enum class Form : std::uint8_t {
   path,   // absolute
   path_or_none,
   word,        // letters, digits, '-', '_', '.': for names of clusters, partitions, features
+  account,     // a word, or TENANT/PROJECT, which is two words
   node_names,  // host list, expanded
   cpu_list,    // "0-3,8"
   address,     // HOST:PORT

@@ -269,7 +269,24 @@ void Server::send_order(core::Order& order) {
   log_.write(LogLevel::warning, "an order could not be sent",
              {{"node", order.node}, {"error", sent.error().message}});
   // If an order is too large, that is no sign of a broken connection.
-  if (sent.error().code != ErrorCode::invalid_argument) links_.erase(link);
+  if (sent.error().code != ErrorCode::invalid_argument)
+    links_.erase(link);
+  else if (const auto* launch = std::get_if<proto::Launch>(&order.message))
+    refuse_launch(order.node, launch->key, sent.error());
+}
+
+// Sent again, the order would be as large. Without an answer of the node the job would be late to
+// start, and the node would be drained for it and the next node after it.
+void Server::refuse_launch(const std::string& node, const proto::AttemptKey& key,
+                           const Error& error) {
+  proto::ExitReport report;
+  report.key = key;
+  report.cause = proto::ExitCause::refused;
+  report.message = fmt::format(
+      "the job cannot be started, because the order to its node would be {}: its script, its "
+      "environment and its lists of nodes are too large together",
+      error.message);
+  loop_.post([this, node, report] { step(core::FromNode{node, report}); });
 }
 
 void Server::set_wake(std::optional<Instant> at) {

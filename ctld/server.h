@@ -102,6 +102,7 @@ class Server {
   void close_leaving();
   void send_reply(core::Reply& reply);
   void send_order(core::Order& order);
+  void refuse_launch(const std::string& node, const proto::AttemptKey& key, const Error& error);
   void set_wake(std::optional<Instant> at);
   void fold();
   void fatal(const Error& error);

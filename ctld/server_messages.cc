@@ -114,6 +114,7 @@ void Server::relayed(const std::string& node, const proto::NodeRelay& relay) {
     return;
   }
   session.identity = std::move(*who);
+  session.identity->groups = identities_.groups_of(session.identity->owner, clock_.now());
   limits_.took(session.identity->owner.uid, loop_time() - began);  // finding out who asks
   from_client(session, {proto::kProtocolVersion, relay.type, relay.request}, relay.body);
 }

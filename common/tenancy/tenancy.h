@@ -126,6 +126,9 @@ struct JobLimits {
   std::optional<Resources> max_per_job, max_per_node;  // a component of 0 = no limit
   std::optional<std::uint32_t> max_nodes;
   std::optional<bool> host_network;  // whether jobs may use --network=host; not set = no
+  // Whether jobs may ask for --exclusive=tenant or =user, which keep the jobs of others off whole
+  // nodes while only the cores that they asked for are counted; not set = no.
+  std::optional<bool> keep_others_off;
   friend bool operator==(const JobLimits&, const JobLimits&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -137,6 +140,7 @@ struct JobLimits {
     v(6, "max_per_node", s.max_per_node);
     v(7, "max_nodes", s.max_nodes);
     v(8, "host_network", s.host_network);
+    v(9, "keep_others_off", s.keep_others_off);
   }
 };
 

@@ -43,6 +43,10 @@ std::vector<Field> shared_fields(Tenant& t) {
       {"limits.host_network", &jobs.host_network, Form::plain,
        "Whether jobs may ask for the network of the host (`--network=host`); in a partition of "
        "gantry.yaml that has to allow it as well. false."},
+      {"limits.keep_others_off", &jobs.keep_others_off, Form::plain,
+       "Whether jobs may ask for `--exclusive=tenant` and `--exclusive=user`, which keep other "
+       "jobs "
+       "off whole nodes while quota and money count only the cores asked for. false."},
       {"limits.per_job", &jobs.max_per_job, Form::plain, "Most that one job may ask for."},
       {"limits.per_node", &jobs.max_per_node, Form::plain, "Most that a job may ask of one node."},
       {"limits.queued_jobs", &counts.queued_jobs, Form::plain,

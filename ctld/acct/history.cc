@@ -11,6 +11,7 @@
 #include "common/proto/job_text.h"
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
+#include "ctld/core/task_list.h"
 
 namespace gantry::acct {
 
@@ -20,21 +21,21 @@ namespace {
 // big-endian.
 constexpr std::size_t kPositionBytes = 2 + 8 + 16;
 
-bool in_ranges(const std::vector<IndexRange>& ranges, std::uint32_t task) {
-  return std::any_of(ranges.begin(), ranges.end(), [&](const IndexRange& range) {
-    return task >= range.first && task <= range.last && range.step > 0 &&
-           (task - range.first) % range.step == 0;
-  });
-}
-
-// True if the pending rest of an array ("3-9,12%4") contains one of these indexes.
-bool overlap(const std::vector<IndexRange>& ranges, const std::string& rest) {
-  auto spec = parse_index_ranges(rest);
+// True if the tasks of an array's row ("3-9,12%4") contain a task that is asked for. A user chooses
+// both lists, so this takes no product of them.
+bool has_task(const TaskSet& asked, std::string_view tasks) {
+  const bool cut = tasks.ends_with(core::kMoreTasks);
+  if (cut) tasks.remove_suffix(core::kMoreTasks.size());
+  const auto spec = parse_index_ranges(tasks);
   if (!spec) return false;
-  for (const IndexRange& range : ranges)
-    for (std::uint64_t i = range.first; i <= range.last; i += std::max(range.step, 1U))
-      if (in_ranges(spec->ranges, static_cast<std::uint32_t>(i))) return true;
-  return false;
+  for (const IndexRange& range : spec->ranges) {
+    if (range.step <= 1 && asked.meets(range.first, range.last)) return true;
+    if (range.step > 1)
+      for (std::uint64_t i = range.first; i <= range.last; i += range.step)
+        if (asked.meets(static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(i))) return true;
+  }
+  // What is not in the list any more may be any of the later tasks.
+  return cut && asked.meets(spec->ranges.back().last, UINT32_MAX);
 }
 
 bool allows(const std::set<std::string, std::less<>>& set, std::string_view value) {
@@ -59,6 +60,33 @@ bool ran_on_one_of(const Set& nodes, const std::string& node_list) {
 }
 
 }  // namespace
+
+TaskSet::TaskSet(const std::vector<IndexRange>& ranges) {
+  for (const IndexRange& range : ranges) {
+    if (range.step <= 1) {
+      spans_.emplace_back(range.first, range.last);
+      continue;
+    }
+    for (std::uint64_t i = range.first; i <= range.last; i += range.step)
+      spans_.emplace_back(static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(i));
+  }
+  std::sort(spans_.begin(), spans_.end());
+  std::size_t kept = 0;  // joined, so that the ends rise as the beginnings do
+  for (const auto& [first, last] : spans_) {
+    if (kept > 0 && first <= spans_[kept - 1].second)
+      spans_[kept - 1].second = std::max(spans_[kept - 1].second, last);
+    else
+      spans_[kept++] = {first, last};
+  }
+  spans_.resize(kept);
+}
+
+bool TaskSet::meets(std::uint32_t first, std::uint32_t last) const {
+  const auto it =
+      std::lower_bound(spans_.begin(), spans_.end(), first,
+                       [](const auto& span, std::uint32_t index) { return span.second < index; });
+  return it != spans_.end() && it->first <= last;
+}
 
 store::HistoryEntry to_entry(const proto::HistoryRow& row) {
   const proto::JobRow& job = row.row;
@@ -135,7 +163,10 @@ Result<HistoryQuery> HistoryQuery::make(const proto::QueryHistory& message, std:
 
   HistoryQuery query;
   query.jobs_ = message.filter.jobs;
-  for (std::size_t i = 0; i < query.jobs_.size(); ++i) query.by_id_.emplace(query.jobs_[i].job, i);
+  for (std::size_t i = 0; i < query.jobs_.size(); ++i) {
+    query.by_id_.emplace(query.jobs_[i].job, i);
+    query.tasks_.emplace_back(query.jobs_[i].tasks);
+  }
   auto as_set = [](const std::vector<std::string>& list) {
     return std::set<std::string, std::less<>>(list.begin(), list.end());
   };
@@ -176,8 +207,9 @@ std::optional<std::size_t> HistoryQuery::named_by(const proto::JobRow& row) cons
   if (in_array)
     look(row.array_job, [&](const proto::JobRef& ref) {
       if (ref.tasks.empty()) return true;
-      return row.array_task ? in_ranges(ref.tasks, *row.array_task)
-                            : overlap(ref.tasks, row.array_tasks);
+      const TaskSet& asked = tasks_.at(&ref - jobs_.data());
+      return row.array_task ? asked.meets(*row.array_task, *row.array_task)
+                            : has_task(asked, row.array_tasks);
     });
   return first;
 }

@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/job/public_state.h"
@@ -45,6 +46,16 @@ Bytes to_bytes(const PagePosition& position);
 // Reads a position; empty bytes are the first page; the error is malformed.
 Result<PagePosition> page_position(std::string_view bytes);
 
+// The tasks of an array that a query names. O(log of their number) for a question.
+class TaskSet {
+ public:
+  explicit TaskSet(const std::vector<IndexRange>& ranges);
+  [[nodiscard]] bool meets(std::uint32_t first, std::uint32_t last) const;  // one of first..last
+
+ private:
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> spans_;  // ascending and disjoint
+};
+
 // A query in a form that can be compared with rows. It keeps no reference to the message.
 class HistoryQuery {
  public:
@@ -72,6 +83,7 @@ class HistoryQuery {
   [[nodiscard]] bool was_in_wanted_state(const proto::JobRow& row) const;
 
   std::vector<proto::JobRef> jobs_;
+  std::vector<TaskSet> tasks_;               // of each of jobs_
   std::multimap<JobId, std::size_t> by_id_;  // indexes into jobs_
   std::set<std::string, std::less<>> users_, names_, partitions_, accounts_, nodes_, reservations_;
   std::set<std::string, std::less<>> tenants_;

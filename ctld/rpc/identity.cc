@@ -64,6 +64,12 @@ Result<IdentityCheck::Proof> IdentityCheck::check(const proto::Authenticate& req
   return proof;
 }
 
+std::vector<std::string> IdentityCheck::groups_of(const Owner& owner, Instant now) {
+  const auto found = users_.find(owner.uid, now);
+  if (!found || found->user != owner.user) return {};
+  return groups_.of(*found, now);
+}
+
 std::string IdentityCheck::claimed(const proto::Authenticate& request) const {
   switch (request.method) {
     case proto::AuthMethod::token: return auth::claimed_user(request.credential);

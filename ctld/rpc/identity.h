@@ -30,6 +30,9 @@ class IdentityCheck {
   // The error unauthenticated says why the credential is not valid for this session.
   Result<Proof> check(const proto::Authenticate& request, const net::PublicKey& session,
                       Instant now);
+  // The names of the groups that the owner of a job is in now, as this host's user database has
+  // them; none if it has another user or none with this uid.
+  std::vector<std::string> groups_of(const Owner& owner, Instant now);
   // For the log: the user that a refused credential claims; "" = it names none.
   [[nodiscard]] std::string claimed(const proto::Authenticate& request) const;
   // The role of a login name, from the configuration's list of admins.

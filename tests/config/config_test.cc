@@ -91,6 +91,9 @@ const Case kMistakes[] = {
     {"cluster: \"a b\"\n" + kNodes,
      "g.yaml:1:10: cluster: \"a b\" is not a name; use up to 64 letters, digits, '-', '_' and "
      "'.', not beginning with '-' or '.'"},
+    {kNodes + "partitions:\n  - {name: p, nodes: [n1], deny_accounts: [red, blue/lab, a/b/c]}\n",
+     "g.yaml:4:59: partitions[0].deny_accounts: \"a/b/c\" is not a tenant, a project or "
+     "TENANT/PROJECT"},
     {"nodes: n1\n",
      "g.yaml:1:8: nodes: needs a list, one `- name: ...` per node or range, not a single value"},
     {"nodes:\n  - n1\n", "g.yaml:2:5: nodes[0]: needs keys, not a single value"},

@@ -61,7 +61,15 @@ class Controller {
     core_->step(now_, std::move(input));
     (void)turn();
   }
+  // Folds, and returns what went into the history.
+  std::vector<store::HistoryEntry> fold() {
+    store::FoldBatch batch = core_->take_fold();
+    REQUIRE(store_.fold(batch).has_value());
+    return std::move(batch.history);
+  }
   [[nodiscard]] const State& state() const { return core_->state(); }
+  [[nodiscard]] Instant now() const { return now_; }
+  void pass(Duration time) { now_ = now_ + time; }
   [[nodiscard]] EventSeq last_event() const { return store_.stats().last; }
 
  private:

@@ -100,6 +100,9 @@ proto::SubmitJob World::submit_message(const std::string& user, const Words& w) 
   text("shards", [&](const std::string& v) { s.shape.gpu_shards = std::stoul(v); });
   text("constraint", [&](const std::string& v) { s.shape.constraint = v; });
   text("exclusive", [&](const std::string&) { s.shape.exclusive = true; });
+  text("sharing", [&](const std::string& v) {
+    s.shape.sharing = v == "user" ? NodeSharing::same_user : NodeSharing::same_tenant;
+  });
   text("on", [&](const std::string& v) { s.shape.required_nodes = hosts(v); });
   text("network", [&](const std::string&) { s.network = NetworkMode::host; });
   text("array", [&](const std::string& v) { s.array = *parse_index_ranges(v); });

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
+
 #include "noded/runtime/job_dir.h"
 #include "tests/runtime/image_fixture.h"
 
@@ -155,6 +157,8 @@ TEST_CASE("a layout that was unpacked once is used again without a copy") {
   }
 }
 
+constexpr auto kLongestUnpacking = std::chrono::minutes(2);  // it takes a few seconds
+
 TEST_CASE("an archive is unpacked within the allowed size, and nowhere else") {
   if (!can_run()) return;
   Node node([](RuntimeOptions& options) { options.config.image_size = 24 << 20; });
@@ -174,9 +178,16 @@ TEST_CASE("an archive is unpacked within the allowed size, and nowhere else") {
     std::vector<std::string> seen;
     const int skopeo = skopeo_of(node, request.key);
     CHECK(skopeo > 0);
+    const auto until = std::chrono::steady_clock::now() + kLongestUnpacking;
     while (has(of_process(skopeo, "comm"), "skopeo")) {
       if (seen.empty()) seen = left_in_common(node);
       node.pump(20);
+      if (std::chrono::steady_clock::now() < until) continue;
+      FAIL_CHECK("skopeo still unpacks " << image << " after two minutes; it waits in "
+                                         << of_process(skopeo, "wchan") << ", and its state is "
+                                         << of_process(skopeo, "status"));
+      (void)node.runtime().kill(request.key);
+      break;
     }
     const auto record = node.wait_end(request.key);
     CHECK_MESSAGE(record.cause == ExitCause::refused, record.message);

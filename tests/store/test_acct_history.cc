@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <condition_variable>
+#include <ctime>
 
 #include "ctld/acct/history_reader.h"
 #include "store_fixture.h"
@@ -217,6 +218,26 @@ TEST_CASE("a filter by states looks at the states that a job had within the time
   CHECK(matching(query({"F"}, 0, 220), rows) == "");
   CHECK(matching(query({"F"}, 0, 221), rows) == "2");
   CHECK(matching(query({"CG"}, 0, 900), rows) == "");
+}
+
+TEST_CASE("tasks of an array are found in a row of many, also where its list is cut") {
+  const auto found = [](std::vector<IndexRange> asked, const std::string& tasks) {
+    HistoryRow row = job(7);
+    row.row.array_job = JobId{7};
+    row.row.array_tasks = tasks;
+    return made(by_jobs({{JobId{7}, std::move(asked)}})).matches(row);
+  };
+  CHECK(found({{3, 3, 1}}, "1-9:2,20"));
+  CHECK_FALSE(found({{4, 4, 1}, {10, 19, 1}, {0, 8, 4}}, "1-9:2,20"));
+  CHECK(found({{0, 100, 4}}, "1-9:2,20"));
+  CHECK(found({{40, 50, 1}}, "1-9:2,20,..."));
+  CHECK_FALSE(found({{10, 19, 1}}, "1-9:2,20,..."));
+  // Each list is of a length that its user chose.
+  std::string list = "1";
+  for (std::uint32_t i = 3; i < 400'000; i += 2) list += fmt::format(",{}", i);
+  const auto began = std::clock();
+  CHECK_FALSE(found({{0, 399'998, 2}}, list));
+  CHECK(std::clock() - began < 3 * CLOCKS_PER_SEC);
 }
 
 TEST_CASE("malformed queries are refused with a message") {

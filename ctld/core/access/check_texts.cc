@@ -65,14 +65,19 @@ Result<void> check_message(const Message& message) {
   return found;
 }
 
+// A path of the greatest length stands in it with a few words. What a node says is kept in the
+// store and shown to users, so somebody who has its key must not fill either.
+constexpr std::size_t kMostNodeText = 5 << 10;  // bytes
+
 template <class Message>
 void clean(Message& message) {
   codec::each_text(message, [](std::string_view, auto& text) {
-    if constexpr (!std::is_const_v<std::remove_reference_t<decltype(text)>>)
+    if constexpr (!std::is_const_v<std::remove_reference_t<decltype(text)>>) {
+      if (text.size() > kMostNodeText) text.resize(kMostNodeText);
       if (!is_printable(text, Lines::many)) text = printable(text, Lines::many);
+    }
   });
 }
-void clean(proto::FetchLogReply&) {}  // a job's output stays as it is
 
 }  // namespace
 

@@ -13,7 +13,8 @@ namespace gantry::core {
 
 Result<void> check_texts(const ClientMessage& message);
 
-// Texts in a node's message are not refused, but made printable.
+// Texts in a node's message are not refused. They are made printable, and cut where they are longer
+// than anything that a node has to say.
 void clean_texts(NodeMessage& message);
 
 }  // namespace gantry::core

@@ -88,9 +88,9 @@ std::vector<std::string> Sight::accounts(const std::vector<std::string>& names) 
                        [&](const tenancy::Project& p) { return p.name == name; });
   };
   for (const std::string& name : names)
-    if (tenant(name) || std::any_of(tenants_.begin(), tenants_.end(), [&](const std::string& mine) {
-          return project_of(mine, name);
-        }))
+    if (tenant(name.substr(0, name.find('/'))) ||
+        std::any_of(tenants_.begin(), tenants_.end(),
+                    [&](const std::string& mine) { return project_of(mine, name); }))
       out.push_back(name);
   if (out.size() < names.size()) out.emplace_back("others");
   return out;

@@ -1,6 +1,7 @@
 #include "ctld/core/job/checkpoint.h"
 
 #include <algorithm>
+#include <set>
 
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/split.h"
@@ -16,6 +17,7 @@ constexpr Duration kSameTouch = seconds(2);
 
 void note_checkpoints(Context& ctx, NodeId node,
                       const std::vector<proto::AttemptCheckpoint>& checkpoints, Instant sent) {
+  std::set<JobId> noted;  // once in a heartbeat: a list of rising times would be as many events
   for (const proto::AttemptCheckpoint& c : checkpoints) {
     const Job* job = ctx.state.jobs.find(c.key.job);
     if (job == nullptr || job->attempt != c.key.attempt || job->phase != Phase::running) continue;
@@ -27,6 +29,7 @@ void note_checkpoints(Context& ctx, NodeId node,
     if (age > ctx.now - *job->started) continue;  // from before the job began, so not a checkpoint
     const Instant saved = ctx.now - age;
     if (job->active->checkpoint && saved <= *job->active->checkpoint + kSameTouch) continue;
+    if (!noted.insert(job->id).second) continue;
     ctx.record(event::JobCheckpointed{job->id, saved});
     ctx.turn.changes.emplace_back(placed_view(ctx.state, ctx.state.jobs.at(c.key.job)));
   }

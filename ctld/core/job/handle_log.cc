@@ -127,6 +127,7 @@ void handle(Context& ctx, NodeId node, proto::FetchLogReply&& answer) {
   const Job* job = ctx.state.jobs.find(request.job);
   proto::LogChunk chunk;
   chunk.data = std::move(answer.data);
+  if (chunk.data.size() > kMaxLogBytes) chunk.data.resize(kMaxLogBytes);
   chunk.offset = request.offset;
   chunk.job_ended = job == nullptr || job->phase == Phase::ended;
   chunk.path = request.path;

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include <fmt/core.h>
 
 #include "common/assert.h"
 #include "common/codec/codec.h"
+#include "common/limits.h"
 #include "common/proto/job_text.h"
 #include "common/text/text.h"
 #include "ctld/core/access/authorise.h"
@@ -84,23 +86,17 @@ Result<std::vector<const NodeRun*>> nodes_of(const Context& ctx, const Job& job,
                                              const proto::StepShape& shape,
                                              std::uint32_t cpus_per_task) {
   std::vector<const NodeRun*> out;
+  std::set<NodeId> held, named;
+  for (const NodeRun& run : job.active->nodes) held.insert(run.grant.node);
   for (const std::string& name : shape.nodelist) {
     const Node* node = ctx.state.node_named(name);
-    const auto& runs = job.active->nodes;
-    const auto it = std::find_if(runs.begin(), runs.end(), [&](const NodeRun& r) {
-      return node != nullptr && r.grant.node == node->id;
-    });
-    if (it == runs.end())
+    if (node == nullptr || !held.contains(node->id))
       return fail(ErrorCode::invalid_argument,
                   fmt::format("node {} is not one of job {}'s", name, display_id(ctx.state, job)));
+    named.insert(node->id);
   }
-  for (const NodeRun& run : job.active->nodes) {
-    const std::string& name = ctx.state.node(run.grant.node).name;
-    const bool named =
-        shape.nodelist.empty() ||
-        std::find(shape.nodelist.begin(), shape.nodelist.end(), name) != shape.nodelist.end();
-    if (named) out.push_back(&run);
-  }
+  for (const NodeRun& run : job.active->nodes)
+    if (named.empty() || named.contains(run.grant.node)) out.push_back(&run);
   if (shape.nodes > out.size())
     return fail(ErrorCode::invalid_argument,
                 fmt::format("the step asks for {} nodes, job {} has {}", shape.nodes,
@@ -239,6 +235,11 @@ void handle(Context& ctx, const ClientRequest& from, proto::StepCreate&& message
                      display_id(ctx.state, job))});
   if (auto r = check_text("the step's name", message.name, kMaxNameBytes); !r)
     return refuse(ctx, from, r.error());
+  if (message.shape.nodelist.size() > kMaxJobNodes)
+    return refuse(
+        ctx, from,
+        {ErrorCode::limit_exceeded, fmt::format("the step names {} nodes; at most {} may be named",
+                                                message.shape.nodelist.size(), kMaxJobNodes)});
   if (job.active->steps.size() >= ctx.config.controller.max_job_steps)
     return refuse(ctx, from,
                   {ErrorCode::limit_exceeded,

@@ -104,6 +104,7 @@ Result<void> check_arrival(Context& ctx, const Job& job, const Partition& queue,
                            const proto::UpdateJob& m) {
   if (auto r = check_partition_fit(ctx, queue, class_of(ctx.state, job).shape); !r) return r;
   if (auto r = check_moved(ctx, job, queue); !r) return r;
+  if (auto r = check_sharing(ctx.state, queue, class_of(ctx.state, job).shape); !r) return r;
   const auto stored = codec::decode<StoredSpec>(spec_bytes(ctx.state, job));
   if (stored && stored->spec.network == NetworkMode::host)
     if (auto r = check_host_network(ctx.state, queue); !r) return r;

@@ -5,12 +5,19 @@
 
 #include "common/job/job_state.h"
 #include "common/proto/steps.h"
+#include "common/resources/gpu.h"
 #include "common/time/time.h"
 
 namespace gantry::core {
 
+inline constexpr std::size_t kMostGpuName = 128;  // bytes
+
 // Clamps amounts that no machine can have used, and drops series that are too long.
 Usage held_to_possible(const Usage& usage);
+
+// Drops parts of which no node has so many. An inventory that is larger than any node's becomes one
+// without GPUs that says so.
+GpuInventory held_to_possible(GpuInventory gpus);
 
 // For a step: it did not begin before its job, and has ended by now. It has no usage by GPU,
 // because only whole attempts have that.

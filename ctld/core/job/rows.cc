@@ -10,6 +10,7 @@
 #include "ctld/core/money/ledger.h"
 #include "ctld/core/state/history_row.h"
 #include "ctld/core/state/record.h"
+#include "ctld/core/task_list.h"
 #include "ctld/core/tenancy/multifactor.h"
 #include "ctld/core/tenancy/queues.h"
 
@@ -184,10 +185,33 @@ store::HistoryEntry history_of(const State& state, const Job& job) {
   return entry;
 }
 
+namespace {
+
+constexpr std::size_t kMostTaskList = 16 << 10;  // bytes of a row that is kept for good
+
+// An array can be cancelled in half a million pieces, and a list of them is 3.4 MB. What is long is
+// written with steps (every other task is a few bytes), and what is long all the same is cut.
+std::string task_list(const ArrayIndexes& indexes, const OrdinalSet& tasks) {
+  const std::vector<IndexRange> ranges = indexes.ranges_of(tasks);
+  std::string text = format_index_ranges(ranges);
+  if (text.size() <= kMostTaskList) return text;
+  std::vector<std::uint32_t> each;
+  each.reserve(tasks.count());
+  for (const IndexRange& range : ranges)
+    for (std::uint64_t i = range.first; i <= range.last; i += range.step)
+      each.push_back(static_cast<std::uint32_t>(i));
+  text = format_index_ranges(compress_indexes(each));
+  if (text.size() <= kMostTaskList) return text;
+  text.resize(text.rfind(',', kMostTaskList - kMoreTasks.size()));
+  return text.append(kMoreTasks);
+}
+
+}  // namespace
+
 store::HistoryEntry history_of_tasks(const State& state, const Job& array, const OrdinalSet& tasks,
                                      Instant end, Outcome outcome, const std::string& cause) {
   proto::HistoryRow out = history_row(state, array, end);
-  out.row.array_tasks = format_index_ranges(array.tasks->indexes.ranges_of(tasks));
+  out.row.array_tasks = task_list(array.tasks->indexes, tasks);
   out.row.phase = Phase::ended;
   out.row.outcome = outcome;
   out.row.ended = end;

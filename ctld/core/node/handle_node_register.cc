@@ -9,12 +9,15 @@
 #include <fmt/core.h>
 
 #include "ctld/core/handlers.h"
+#include "ctld/core/job/reported.h"
 #include "ctld/core/node/attempt_end.h"
 #include "ctld/core/resources/gpus.h"
 #include "ctld/core/settle.h"
 
 namespace gantry::core {
 namespace {
+
+constexpr std::size_t kMostLayers = 64;  // of isolation, that a node can lack
 
 NodeFacts facts_of(const Node& node, proto::NodeRegister& message, Instant now) {
   NodeFacts facts;
@@ -24,13 +27,14 @@ NodeFacts facts_of(const Node& node, proto::NodeRegister& message, Instant now) 
   facts.version = std::move(message.version);
   facts.runtime = std::move(message.runtime);
   facts.layers_off = std::move(message.layers_off);
+  if (facts.layers_off.size() > kMostLayers) facts.layers_off.resize(kMostLayers);
   facts.cpus = static_cast<std::uint32_t>(message.cpus.size());
   facts.memory = message.memory;
   facts.scratch = message.scratch;
   facts.sockets = std::max(1u, message.sockets);
   facts.cores_per_socket = std::max(1u, message.cores_per_socket);
   facts.threads_per_core = std::max(1u, message.threads_per_core);
-  facts.gpus = std::move(message.gpus);
+  facts.gpus = held_to_possible(std::move(message.gpus));
   return facts;
 }
 

@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "common/text/printable.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/checkpoint.h"
 #include "ctld/core/job/reported.h"
@@ -70,6 +71,8 @@ constexpr std::size_t kMostActivity = 4096;  // GPUs and parts of GPUs with a jo
 std::vector<proto::GpuActivity> of_own_jobs(const Node& node,
                                             std::vector<proto::GpuActivity> said) {
   if (said.size() > kMostActivity) said.resize(kMostActivity);
+  for (proto::GpuActivity& gpu : said)
+    if (gpu.name.size() > kMostGpuName) gpu.name = printable(gpu.name.substr(0, kMostGpuName));
   std::erase_if(said, [&](const proto::GpuActivity& gpu) {
     return !std::binary_search(node.jobs.begin(), node.jobs.end(), gpu.key.job);
   });
@@ -104,9 +107,10 @@ void handle(Context& ctx, NodeId node, proto::Heartbeat&& beat) {
 void handle(Context& ctx, NodeId id, proto::GpuReport&& report) {
   if (!in_session(ctx, id) || report.session != ctx.link(id).session) return;
   const Node& node = ctx.state.node(id);
-  if (node.facts.gpus == report.gpus) return;
+  GpuInventory gpus = held_to_possible(std::move(report.gpus));
+  if (node.facts.gpus == gpus) return;
   NodeFacts facts = node.facts;
-  facts.gpus = std::move(report.gpus);
+  facts.gpus = std::move(gpus);
   ctx.record(event::NodeRegistered{id, std::move(facts)});
   if (const std::string trouble = gpu_trouble(ctx.state.node(id)); !trouble.empty())
     ctx.note(fmt::format("node {}: {}", ctx.state.node(id).name, trouble));

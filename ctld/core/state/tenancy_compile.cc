@@ -321,6 +321,7 @@ Tenant with_defaults(Tenant t, const Tenant& tier) {
   unset(t.jobs.max_per_node, tier.jobs.max_per_node);
   unset(t.jobs.max_nodes, tier.jobs.max_nodes);
   unset(t.jobs.host_network, tier.jobs.host_network);
+  unset(t.jobs.keep_others_off, tier.jobs.keep_others_off);
   unset(t.idle_gpus.note, tier.idle_gpus.note);
   unset(t.idle_gpus.warn, tier.idle_gpus.warn);
   unset(t.idle_gpus.requeue, tier.idle_gpus.requeue);

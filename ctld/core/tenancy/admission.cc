@@ -20,22 +20,20 @@ bool among(const NameList& list, const std::string& name) {
   return !name.empty() && std::find(list.begin(), list.end(), name) != list.end();
 }
 
-bool allowed(const NameList& allow, const NameList& deny, const std::string& name,
-             const std::string& also) {
-  if (among(deny, name) || among(deny, also)) return false;
-  return allow.empty() || among(allow, name) || among(allow, also);
-}
-
 // A tenant's name in a list stands for that tenant only, not for a project of the same name in
 // another one.
 bool account_allowed(const State& state, const PartitionConfig& p, const std::string& account,
                      const std::string& tenant) {
   const bool others = account != tenant && state.tenancy.tenant(account) != nullptr;
-  return allowed(p.allow_accounts, p.deny_accounts, others ? std::string() : account, tenant);
+  const std::string project = tenant.empty() ? std::string() : tenant + "/" + account;
+  const auto named_in = [&](const NameList& list) {
+    return (!others && among(list, account)) || among(list, tenant) || among(list, project);
+  };
+  return !named_in(p.deny_accounts) && (p.allow_accounts.empty() || named_in(p.allow_accounts));
 }
 
 bool class_allowed(const PartitionConfig& p, const std::string& name) {
-  return allowed(p.allow_qos, p.deny_qos, name, "");
+  return !among(p.deny_qos, name) && (p.allow_qos.empty() || among(p.allow_qos, name));
 }
 
 std::string rule(std::string_view what, const NameList& allow, const NameList& deny) {
@@ -103,10 +101,13 @@ std::optional<Verdict> verdict_of_admission(const State& state, const Job& job) 
 }
 
 std::vector<std::string> unknown_in_lists(const State& state, const Config& config) {
-  std::set<std::string> accounts;
+  std::set<std::string> accounts, pairs;
   for (const auto& [name, tenant] : state.tenancy.compiled.tenants) {
     accounts.insert(name);
-    for (const tenancy::Project& p : tenant.effective.projects) accounts.insert(p.name);
+    for (const tenancy::Project& p : tenant.effective.projects) {
+      accounts.insert(p.name);
+      pairs.insert(name + "/" + p.name);
+    }
   }
   std::set<std::string> classes;
   for (const tenancy::PriorityClass& c : state.tenancy.compiled.classes) classes.insert(c.name);
@@ -114,7 +115,7 @@ std::vector<std::string> unknown_in_lists(const State& state, const Config& conf
   const auto look = [&](const PartitionConfig& p, std::string_view option, const NameList& list,
                         const std::set<std::string>& known, std::string_view what) {
     for (const std::string& name : list)
-      if (!known.empty() && !known.contains(name))
+      if (!known.empty() && !known.contains(name) && !pairs.contains(name))
         out.push_back(fmt::format("partition {}: {}: there is no {} \"{}\"; there are {}", p.name,
                                   option, what, name, fmt::join(known, ", ")));
   };

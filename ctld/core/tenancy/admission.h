@@ -3,8 +3,8 @@
 // one. This is checked at submit and update, and for waiting jobs as long as they wait, because
 // lists and tenants change.
 //
-// A name in a list of accounts is that of a project or of a tenant; a tenant stands for all its
-// projects.
+// An entry of a list of accounts is a tenant, which stands for all its projects, a project of one
+// tenant (TENANT/PROJECT), or the name of a project, which stands for every project of that name.
 #pragma once
 
 #include "ctld/core/context.h"

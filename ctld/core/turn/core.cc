@@ -8,6 +8,7 @@
 
 #include "common/assert.h"
 #include "common/codec/codec.h"
+#include "common/text/printable.h"
 #include "config/options.h"
 #include "ctld/core/access/check_texts.h"
 #include "ctld/core/access/front_door.h"
@@ -289,9 +290,15 @@ std::string Core::audit() const {
   return p_->rt.quota ? p_->rt.quota->audit(uses) : std::string();
 }
 
+// A refusal may repeat a word of the request, which is bounded by the size of a message only.
+constexpr std::size_t kMostRefusal = 64 << 10;  // bytes
+
 void refuse(Context& ctx, const ClientRequest& request, const Error& error) {
   ++ctx.rt.stats.refused;
-  ctx.reply(request, proto::ErrorReply{static_cast<std::uint16_t>(error.code), error.message});
+  std::string text = error.message;
+  if (text.size() > kMostRefusal)
+    text = printable(text.substr(0, kMostRefusal), Lines::many) + " ...";
+  ctx.reply(request, proto::ErrorReply{static_cast<std::uint16_t>(error.code), std::move(text)});
 }
 
 }  // namespace gantry::core

@@ -305,6 +305,7 @@ Result<void> check_policy(const Context& ctx, const Identity& who, const JobSpec
     return fail(ErrorCode::permission_denied, "only an administrator may set a priority");
   if (spec.network == NetworkMode::host)
     if (auto r = check_host_network(ctx.state, partition); !r) return r;
+  if (auto r = check_sharing(ctx.state, partition, spec.shape); !r) return r;
   if (spec.warn_signal) {
     if (auto r = check_number("the warning signal", spec.warn_signal->signal, 1, 64); !r) return r;
     if (auto r = check_number("seconds between warning and limit",
@@ -344,6 +345,18 @@ Result<void> check_host_network(const State& state, const Partition& partition) 
                                 "(limits.host_network of its document)",
                                 partition.payer())
                   : fmt::format("partition {} does not allow the host's network", partition.name));
+}
+
+Result<void> check_sharing(const State& state, const Partition& partition, const JobShape& shape) {
+  const CompiledTenant* tenant = tenant_of(state, partition);
+  if (tenant == nullptr || shape.sharing == NodeSharing::any || shape.exclusive ||
+      partition.declared->exclusive_nodes || tenant->effective.jobs.keep_others_off.value_or(false))
+    return {};
+  return fail(ErrorCode::permission_denied,
+              fmt::format("tenant {} may not keep other jobs off nodes with --exclusive={} "
+                          "(limits.keep_others_off of its document): ask for whole nodes with "
+                          "--exclusive, or for a part of a node without it",
+                          tenant->effective.name, enum_name(shape.sharing)));
 }
 
 Result<void> check_instant(const Context& ctx, std::string_view what, std::optional<Instant> t) {

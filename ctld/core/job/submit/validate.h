@@ -47,6 +47,8 @@ Result<std::optional<Duration>> check_time_limit(const Partition& partition,
 // partition's limit.
 Result<void> check_new_shape(Context& ctx, const Partition& partition, JobShape& shape);
 Result<void> check_host_network(const State& state, const Partition& partition);
+// Whether the job's tenant may keep the jobs of others off nodes of which it pays only a part.
+Result<void> check_sharing(const State& state, const Partition& partition, const JobShape& shape);
 Result<void> check_partition_fit(Context& ctx, const Partition& partition, const JobShape& shape);
 // Refuses a time more than kMaxDurationDays from now, because arithmetic on it could overflow.
 Result<void> check_instant(const Context& ctx, std::string_view what, std::optional<Instant> t);

@@ -76,14 +76,14 @@ bool has_grant(const Tenant& tenant, const tenancy::Grant& grant) {
   return std::find(tenant.grants.begin(), tenant.grants.end(), grant) != tenant.grants.end();
 }
 
-// The partition that names this project in its list, if there is one. A tenant's admin must not
-// decide who may use partitions.
-const PartitionConfig* admits(const Config& config, const std::string& project) {
-  for (const PartitionConfig& p : config.partitions)
-    if (std::find(p.allow_accounts.begin(), p.allow_accounts.end(), project) !=
-        p.allow_accounts.end())
-      return &p;
-  return nullptr;
+// Whether some partition names this project in its list. A tenant's admin must not decide who may
+// use partitions, and is not told which partition it is.
+bool admits(const Config& config, const std::string& project) {
+  return std::any_of(config.partitions.begin(), config.partitions.end(),
+                     [&](const PartitionConfig& p) {
+                       const auto& list = p.allow_accounts;
+                       return std::find(list.begin(), list.end(), project) != list.end();
+                     });
 }
 
 // A tenant's admin may change what belongs to the tenant: projects, classes, and grants up to the
@@ -123,11 +123,11 @@ Result<void> check_own(const Context& ctx, const Identity& who, const Document& 
     const bool there =
         std::any_of(now.projects.begin(), now.projects.end(),
                     [&](const tenancy::Project& p) { return p.name == project.name; });
-    if (const PartitionConfig* p = there ? nullptr : admits(ctx.config, project.name))
+    if (!there && admits(ctx.config, project.name))
       return denied(
-          fmt::format("may not make the project {}: it is one of allow_accounts of partition {}, "
-                      "so an administrator of the cluster makes it",
-                      project.name, p->name));
+          fmt::format("may not make a project of the name {}: an administrator of the cluster "
+                      "keeps this name and can make it",
+                      project.name));
   }
   return {};
 }
