@@ -1,24 +1,14 @@
 // gantry.yaml: what is read, and the words in which mistakes are refused.
 #include <doctest/doctest.h>
 
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
-
 #include "config/config.h"
 #include "config/nearest.h"
 #include "config/reference.h"
+#include "tests/golden/golden.h"
 
 using namespace gantry;
 
 namespace {
-
-std::string slurp(const std::string& path) {
-  std::ifstream in(path);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 std::string error_of(const std::string& text) {
   const auto config = parse_config(text, "g.yaml");
@@ -219,7 +209,7 @@ TEST_CASE("random and hostile files are refused, never followed") {
   CHECK(error_of("a: b\nc: \xff\n") == "g.yaml:2: byte 0xff is not UTF-8 text");
   CHECK(error_of("\xfe\xff").find("not UTF-8") != std::string::npos);  // UTF-16
   CHECK(error_of(std::string(5u << 20, ' ')).find("at most") != std::string::npos);
-  const std::string good = slurp(GANTRY_SOURCE_DIR "/config/examples/cluster15.yaml");
+  const std::string good = test::source_text("config/examples/cluster15.yaml");
   for (std::size_t cut = 0; cut < good.size(); cut += 7) (void)error_of(good.substr(0, cut));
   for (std::size_t at = 0; at < good.size(); at += 5) {
     std::string changed = good;
@@ -245,9 +235,5 @@ TEST_CASE("nearest word") {
 }
 
 TEST_CASE("docs/config.md is the page that the declarations give") {
-  const std::string path = GANTRY_SOURCE_DIR "/docs/config.md";
-  if (std::getenv("GANTRY_UPDATE_GOLDEN") != nullptr)
-    std::ofstream(path) << config::reference_page();
-  CHECK_MESSAGE(slurp(path) == config::reference_page(),
-                "run with GANTRY_UPDATE_GOLDEN=1 and review the difference");
+  test::check_golden("docs/config.md", config::reference_page());
 }

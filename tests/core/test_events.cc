@@ -1,12 +1,8 @@
 // Event kinds and field numbers are permanent: the golden list shows every change in review.
-// GANTRY_UPDATE_GOLDEN=1 rewrites it.
 #include <doctest/doctest.h>
 
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
-
 #include "ctld/core/event/events.h"
+#include "tests/golden/golden.h"
 
 using namespace gantry::core;
 
@@ -32,12 +28,5 @@ std::string list_all(std::variant<E...>*) {
 }  // namespace
 
 TEST_CASE("events are what the golden list says") {
-  const std::string path = std::string(GANTRY_SOURCE_DIR) + "/tests/golden/events.txt";
-  const std::string now = list_all(static_cast<Event*>(nullptr));
-  std::stringstream text;
-  text << std::ifstream(path).rdbuf();
-  if (std::getenv("GANTRY_UPDATE_GOLDEN") != nullptr)
-    std::ofstream(path) << now;
-  else
-    CHECK(now == text.str());
+  gantry::test::check_golden("tests/golden/events.txt", list_all(static_cast<Event*>(nullptr)));
 }

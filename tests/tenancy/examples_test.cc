@@ -2,15 +2,13 @@
 #include "tests/tenancy/sample.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
 
 #include "common/text/hostlist.h"
 #include "config/config.h"
 #include "config/tenancy/capacity.h"
 #include "config/tenancy/load.h"
 #include "config/tenancy/reference.h"
+#include "tests/golden/golden.h"
 
 using namespace gantry;
 using namespace gantry::tenancy;
@@ -82,11 +80,5 @@ TEST_CASE("three teams on 24 GPUs") {
 }
 
 TEST_CASE("the reference page is up to date") {
-  const std::string path = GANTRY_SOURCE_DIR "/docs/tenancy-kinds.md";
-  if (std::getenv("GANTRY_UPDATE_GOLDEN") != nullptr)
-    std::ofstream(path, std::ios::binary) << kinds_page();
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  CHECK(text.str() == kinds_page());
+  check_golden("docs/tenancy-kinds.md", kinds_page());
 }

@@ -1,18 +1,17 @@
 // Manifests of Kubernetes and Kueue as platform teams write them: what becomes of them, and what is
-// said about the rest, against the files in golden/ (GANTRY_UPDATE_GOLDEN=1 writes them anew).
+// said about the rest, against the files in golden/.
 #include "tests/tenancy/sample.h"
 
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "config/tenancy/load.h"
 #include "config/tenancy/manifests.h"
 #include "config/tenancy/write.h"
+#include "tests/golden/golden.h"
 
 using namespace gantry;
 using namespace gantry::tenancy;
@@ -22,18 +21,8 @@ namespace {
 
 const std::string kFolder = GANTRY_SOURCE_DIR "/tests/tenancy/";
 
-std::string slurp(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
-void check_golden(const std::string& name, const std::string& text) {
-  const std::string path = kFolder + "golden/" + name + ".txt";
-  if (std::getenv("GANTRY_UPDATE_GOLDEN") != nullptr) std::ofstream(path, std::ios::binary) << text;
-  CAPTURE(name);
-  CHECK(text == slurp(path));
+void check_documents(const std::string& name, const std::string& text) {
+  check_golden("tests/tenancy/golden/" + name + ".txt", text);
 }
 
 std::string shown(const Loaded& loaded) {
@@ -46,7 +35,7 @@ std::string shown(const Loaded& loaded) {
 
 Loaded load(const std::string& name, const LoadOptions& options) {
   // Read by its name alone, so that no path of this machine is in the notes.
-  auto loaded = load_text(slurp(kFolder + "manifests/" + name), name, options);
+  auto loaded = load_text(source_text("tests/tenancy/manifests/" + name), name, options);
   REQUIRE_MESSAGE(loaded, loaded.error().message);
   return std::move(*loaded);
 }
@@ -75,7 +64,7 @@ TEST_CASE("manifests of platform teams") {
   options.known = known;
   options.user_domain = "example.com";
   for (const std::string name : {"teams", "kueue", "exported"})
-    check_golden(name, shown(load(name + ".yaml", options)));
+    check_documents(name, shown(load(name + ".yaml", options)));
 }
 
 // Whole folders as they lie in a platform team's repository: base layer, teams, v1beta2, a dump of
@@ -101,7 +90,7 @@ TEST_CASE("a platform team's folder applies as it is, and says what it cannot ho
     const Loaded again = load("platform/" + path, options);
     CHECK(with_changes(known, again.documents, again.removals) == known);
   }
-  check_golden("platform", all);
+  check_documents("platform", all);
 }
 
 TEST_CASE("what is translated is accepted as our own, and unchanged when applied again") {
@@ -360,7 +349,7 @@ TEST_CASE("a class is allowed to a namespace whichever was applied first") {
 TEST_CASE("objects in any order, one by one, come to the same tenants") {
   std::string text;
   for (const std::string name : {"teams", "kueue"})
-    text += slurp(kFolder + "manifests/" + name + ".yaml") + "\n---\n";
+    text += source_text("tests/tenancy/manifests/" + name + ".yaml") + "\n---\n";
   const auto trees = config::parse_yaml_documents(text, "all.yaml");
   REQUIRE(trees);
   std::vector<std::string> objects;

@@ -1,16 +1,15 @@
 // Every message, field and enum value on the wire, against tests/golden/messages.txt: a wire change
-// shows in review. GANTRY_UPDATE_GOLDEN=1 rewrites the file.
+// shows in review.
 #include <doctest/doctest.h>
 
 #include <fmt/core.h>
 
-#include <cstdlib>
-#include <fstream>
 #include <set>
 #include <sstream>
 
 #include "common/codec/schema.h"
 #include "common/proto/message_table.h"
+#include "tests/golden/golden.h"
 
 namespace gantry {
 namespace {
@@ -79,27 +78,7 @@ TEST_CASE("message numbers, and the field numbers and names of each struct, are 
 }
 
 TEST_CASE("the wire is as the golden listing says") {
-  const std::string path = std::string(GANTRY_SOURCE_DIR) + "/tests/golden/messages.txt";
-  const std::string now = listing();
-  if (std::getenv("GANTRY_UPDATE_GOLDEN") != nullptr) {
-    std::ofstream(path) << now;
-    return;
-  }
-  std::ifstream file(path);
-  std::ostringstream golden;
-  golden << file.rdbuf();
-  if (golden.str() == now) return;
-  std::istringstream left(golden.str());
-  std::istringstream right(now);
-  std::string a, b;
-  int line = 0;
-  do {
-    ++line;
-    if (!std::getline(left, a)) a = "(end)";
-    if (!std::getline(right, b)) b = "(end)";
-  } while (a == b);
-  FAIL_CHECK("tests/golden/messages.txt:", line, " says '", a, "', the code says '", b,
-             "'; if that is meant, run with GANTRY_UPDATE_GOLDEN=1");
+  test::check_golden("tests/golden/messages.txt", listing());
 }
 
 }  // namespace
