@@ -37,37 +37,10 @@ std::int64_t peak_mib() {
 }
 
 Config config() {
-  Config c;
-  PartitionConfig p;
-  p.name = "main";
-  p.is_default = true;
-  for (int i = 0; i < 128; ++i) {
-    NodeConfig node;
-    node.name = fmt::format("n{}", i);
-    node.cpus = 8;
-    node.memory = std::int64_t{16} << 30;
-    p.nodes.push_back(node.name);
-    c.nodes.push_back(std::move(node));
-  }
-  c.partitions.push_back(std::move(p));
-  return c;
+  return alike_nodes(128, 8, std::int64_t{16} << 30);
 }
 
 const Identity kAlice = identity("alice", 1000);
-
-proto::SubmitJob job(const std::string& name) {
-  proto::SubmitJob m;
-  m.spec.name = name;
-  m.spec.work_dir = "/home/alice";
-  m.script = "#!/bin/sh\ntrue\n";
-  return m;
-}
-
-JobId submitted(const ReplyMessage& reply) {
-  const auto* error = std::get_if<proto::ErrorReply>(&reply);
-  REQUIRE_MESSAGE(error == nullptr, error->message);
-  return std::get<proto::SubmitReply>(reply).job;
-}
 
 ReplyMessage cancel(Controller& c, std::vector<proto::JobRef> jobs) {
   proto::CancelJobs m;
@@ -78,7 +51,7 @@ ReplyMessage cancel(Controller& c, std::vector<proto::JobRef> jobs) {
 TEST_CASE("cancelling every other task of an array, and then the rest, takes no square of them") {
   constexpr std::uint32_t kTasks = 400'000;
   Controller c(config());
-  auto m = job("sweep");
+  auto m = batch_job("sweep");
   m.spec.array = ArraySpec{{{0, kTasks - 1, 1}}, std::nullopt};
   const JobId id = submitted(c.ask(kAlice, std::move(m)));
   const double took = seconds_of([&] {
@@ -93,7 +66,7 @@ TEST_CASE("cancelling every other task of an array, and then the rest, takes no 
 
 TEST_CASE("a listing of an array in many pieces takes no product of its pieces and its ranges") {
   Controller c(config());
-  auto m = job("pieces");
+  auto m = batch_job("pieces");
   m.spec.array.emplace();
   for (std::uint32_t i = 0; i < 10'000; ++i)
     m.spec.array->ranges.push_back({30 * i, 30 * i + 19, 1});
@@ -108,13 +81,13 @@ TEST_CASE("a job that is named often is looked at once") {
   Controller c(config());
   proto::SubmitTogether together;
   for (std::uint32_t i = 0; i < kMaxHetParts; ++i) {
-    together.parts.push_back(job(fmt::format("part{}", i)));
+    together.parts.push_back(batch_job(fmt::format("part{}", i)));
     if (i == 0) continue;
     together.parts.back().spec.kind = JobKind::allocation;
     together.parts.back().script.clear();
   }
   const JobId leader = submitted(c.ask(kAlice, std::move(together)));
-  auto m = job("sweep");
+  auto m = batch_job("sweep");
   m.spec.array = ArraySpec{{{0, 9'999, 1}}, std::nullopt};
   const JobId array = submitted(c.ask(kAlice, std::move(m)));
   for (std::uint32_t i = 0; i < 10; ++i) {
@@ -137,7 +110,7 @@ TEST_CASE("a job that is named often is looked at once") {
 
 TEST_CASE("to show an array with the script of each of its tasks takes no memory for each") {
   Controller c(config());
-  auto m = job("long");
+  auto m = batch_job("long");
   m.script += "#" + std::string(3 << 20, 'x');
   m.spec.array = ArraySpec{{{0, 1'999, 1}}, std::nullopt};
   const JobId array = submitted(c.ask(kAlice, std::move(m)));
@@ -159,7 +132,7 @@ TEST_CASE("cancelling many heterogeneous jobs takes no square of their component
   Controller c(config());
   proto::SubmitTogether together;
   for (std::uint32_t i = 0; i < kMaxHetParts; ++i) {
-    together.parts.push_back(job("part"));
+    together.parts.push_back(batch_job("part"));
     if (i == 0) continue;
     together.parts.back().spec.kind = JobKind::allocation;
     together.parts.back().script.clear();
@@ -177,7 +150,7 @@ TEST_CASE("ends of jobs that many wait for take no square of them") {
   Controller c(config());
   std::vector<proto::JobRef> jobs;
   for (std::uint32_t i = 0; i < kJobs; ++i)
-    jobs.push_back({submitted(c.ask(kAlice, job("waited"))), {}});
+    jobs.push_back({submitted(c.ask(kAlice, batch_job("waited"))), {}});
   for (int i = 0; i < 10; ++i) {
     proto::WaitJobs wait;
     wait.jobs = jobs;
@@ -204,7 +177,7 @@ TEST_CASE("ends of jobs of one name, each a singleton, take no square of them") 
   constexpr std::uint32_t kJobs = 40'000;
   Controller c(config());
   for (std::uint32_t i = 0; i < kJobs; ++i) {
-    auto m = job("alone");
+    auto m = batch_job("alone");
     m.spec.dependencies.push_back({DependencyKind::singleton, {}, {}, {}});
     submitted(c.ask(kAlice, std::move(m)));
   }
@@ -218,9 +191,9 @@ TEST_CASE("ends of jobs of one name, each a singleton, take no square of them") 
 
 TEST_CASE("the end of a job on which many wait, each many times, takes no square of them") {
   Controller c(config());
-  const JobId first = submitted(c.ask(kAlice, job("first")));
+  const JobId first = submitted(c.ask(kAlice, batch_job("first")));
   for (std::uint32_t i = 0; i < 200; ++i) {
-    auto m = job("second");
+    auto m = batch_job("second");
     m.spec.dependencies.assign(1024, {DependencyKind::after_any, first, {}, {}});
     submitted(c.ask(kAlice, std::move(m)));
   }
@@ -231,7 +204,7 @@ TEST_CASE("the end of a job on which many wait, each many times, takes no square
 
 TEST_CASE("holding the tasks of a limited array that are jobs by now takes no square of them") {
   Controller c(config());
-  auto m = job("sweep");
+  auto m = batch_job("sweep");
   m.spec.array = ArraySpec{{{0, 9'999, 1}}, 1};
   const JobId array = submitted(c.ask(kAlice, std::move(m)));
   proto::HoldJobs hold;
@@ -247,11 +220,11 @@ TEST_CASE("holding the tasks of a limited array that are jobs by now takes no sq
 
 TEST_CASE("the end of each task is no look at all that wait for others of its array") {
   Controller c(config());
-  auto m = job("sweep");
+  auto m = batch_job("sweep");
   m.spec.array = ArraySpec{{{0, 19'999, 1}}, std::nullopt};
   const JobId array = submitted(c.ask(kAlice, std::move(m)));
   for (std::uint32_t i = 0; i < 10'000; ++i) {
-    auto waits = job("waits");
+    auto waits = batch_job("waits");
     waits.spec.dependencies.push_back({DependencyKind::after_any, array, i, {}});
     submitted(c.ask(kAlice, std::move(waits)));
   }
@@ -270,7 +243,7 @@ TEST_CASE("jobs that are put in front write one event each") {
   Controller c(config());
   proto::TopJobs top;
   for (std::uint32_t i = 0; i < kJobs; ++i)
-    top.jobs.push_back({submitted(c.ask(kAlice, job("ranked"))), {}});
+    top.jobs.push_back({submitted(c.ask(kAlice, batch_job("ranked"))), {}});
   const EventSeq before = c.last_event();
   const auto done = std::get<proto::JobsDone>(c.ask(kAlice, std::move(top)));
   CHECK(done.changed == kJobs);
@@ -285,13 +258,13 @@ TEST_CASE("what is accepted can be sent to the node that starts it") {
     REQUIRE(error != nullptr);
     return static_cast<ErrorCode>(error->code);
   };
-  auto wordy = job("wordy");
+  auto wordy = batch_job("wordy");
   wordy.spec.mail.to.assign(100'000, "alice@example.org");
   CHECK(refused(std::move(wordy)) == ErrorCode::invalid_argument);
-  auto far = job("far");
+  auto far = batch_job("far");
   far.spec.script_path = "/" + std::string(12 << 20, 'x');
   CHECK(refused(std::move(far)) == ErrorCode::limit_exceeded);
-  auto pieces = job("pieces");
+  auto pieces = batch_job("pieces");
   pieces.spec.array.emplace();
   for (std::uint32_t i = 0; i < 500'000; ++i)
     pieces.spec.array->ranges.push_back({2 * i, 2 * i, 1});
@@ -302,7 +275,7 @@ TEST_CASE("a page of jobs ends before their lists of tasks are more than a messa
   Controller c(config());
   std::set<JobId> jobs;
   for (int i = 0; i < 4; ++i) {
-    auto m = job("pieces");
+    auto m = batch_job("pieces");
     m.spec.array = ArraySpec{{{1'000'000, 1'199'999, 1}}, std::nullopt};
     jobs.insert(submitted(c.ask(kAlice, std::move(m))));
     cancel(c, {{*jobs.rbegin(), {{1'000'000, 1'199'999, 2}}}});
@@ -324,12 +297,12 @@ TEST_CASE("a node moves the ids of jobs on by so much in all, however often it r
   Controller c(config());
   for (int i = 0; i < 5; ++i) {
     proto::NodeRegister m;
-    m.node = "n0";
+    m.node = "n1";
     m.boot_id = "boot";
     m.memory = std::int64_t{16} << 30;
     for (std::uint16_t cpu = 0; cpu < 8; ++cpu) m.cpus.push_back(cpu);
     m.highest_job = JobId(c.state().last_job.value() + proto::kMostIdsAhead);
-    c.step(FromNode{"n0", std::move(m)});
+    c.step(FromNode{"n1", std::move(m)});
     CHECK(c.state().last_job == JobId(proto::kMostIdsAhead));
   }
 }
