@@ -3,20 +3,11 @@
 
 #include <fmt/core.h>
 
+#include "cli/columns/account_values.h"
 #include "cli/columns/job_words.h"
 #include "common/text/text.h"
 
 namespace gantry::cli {
-
-std::string cpu_time(std::int64_t us) {
-  const std::int64_t total = us / 1'000'000;
-  const std::int64_t days = total / 86'400;
-  const std::int64_t hours = total / 3'600 % 24;
-  if (days > 0)
-    return fmt::format("{}-{:02}:{:02}:{:02}", days, hours, total / 60 % 60, total % 60);
-  if (hours > 0) return fmt::format("{:02}:{:02}:{:02}", hours, total / 60 % 60, total % 60);
-  return fmt::format("{:02}:{:02}.{:03}", total / 60, total % 60, us / 1'000 % 1'000);
-}
 
 namespace {
 
@@ -48,12 +39,11 @@ Duration waited(V v) {
 }
 
 std::uint32_t cpus(V v) {
-  if (v.step != nullptr) return v.step->cpus;
-  return row(v).started || !row(v).node_list.empty() ? row(v).cpus : 0;
+  return cores_held(*v.job, v.step);
 }
 
 const Usage& usage(V v) {
-  return v.step != nullptr ? v.step->usage : v.job->usage;
+  return usage_of(*v.job, v.step);
 }
 
 JobWords state(V v) {
@@ -64,15 +54,7 @@ JobWords state(V v) {
 
 void state_text(O o, V v) {
   o += state(v).state;
-  // The job's cause says who cancelled it: "cancelled by alice (uid 1000)".
-  const bool cancelled =
-      v.step == nullptr && row(v).outcome == Outcome::cancelled && row(v).phase == Phase::ended;
-  if (!cancelled || !v.job->cause.starts_with("cancelled by ")) return;
-  constexpr std::string_view kUid = "(uid ";
-  const std::size_t at = v.job->cause.find(kUid);
-  if (at == std::string::npos) return;
-  const std::size_t digits = at + kUid.size();
-  o += " by " + v.job->cause.substr(digits, v.job->cause.find(')', digits) - digits);
+  if (v.step == nullptr) o += canceller_of(*v.job);
 }
 
 void bytes(O o, V v, std::int64_t n) {
@@ -84,15 +66,6 @@ void bytes(O o, V v, std::int64_t n) {
 
 void time_or(O o, const std::optional<Instant>& t, std::string_view none) {
   o += t ? format_time(*t) : std::string(none);
-}
-
-std::string id_of(V v) {
-  const std::string job = shown_id(row(v));
-  return v.step == nullptr ? job : job + "." + v.step->step;
-}
-std::string raw_id_of(V v) {
-  const std::string job = std::to_string(row(v).job.value());
-  return v.step == nullptr ? job : job + "." + v.step->step;
 }
 
 Colour colour(V v) {
@@ -167,37 +140,23 @@ void gpu_scrubs(O o, V v) {
   o += words;
 }
 
+consteval Column<AccountView> same(std::string_view name) {
+  return account_value<Column<AccountView>, AccountView>(name);
+}
+
 constexpr Column<AccountView> kColumns[] = {
-    {.name = "JobID", .header = "JobID", .width = -12, .put = [](O o, V v) { o += id_of(v); }},
-    {.name = "JobIDRaw",
-     .header = "JobIDRaw",
-     .width = -12,
-     .put = [](O o, V v) { o += raw_id_of(v); }},
-    {.name = "JobName",
-     .header = "JobName",
-     .width = 10,
-     .put = [](O o, V v) { o += v.step != nullptr ? v.step->name : row(v).name; }},
+    same("JobID"),
+    same("JobIDRaw"),
+    same("JobName"),
     {.name = "State", .header = "State", .width = 10, .put = state_text, .colour = colour},
     {.name = "ExitCode",
      .header = "ExitCode",
      .width = 8,
      .put = [](O o, V v) { o += exit_text(v.step != nullptr ? v.step->exit : row(v).exit); }},
-    {.name = "Account",
-     .header = "Account",
-     .width = 10,
-     .put = [](O o, V v) { o += row(v).account; }},
-    {.name = "AllocCPUS",
-     .header = "AllocCPUS",
-     .width = 10,
-     .put = [](O o, V v) { o += std::to_string(cpus(v)); }},
-    {.name = "NCPUS",
-     .header = "NCPUS",
-     .width = 10,
-     .put = [](O o, V v) { o += std::to_string(cpus(v)); }},
-    {.name = "ReqCPUS",
-     .header = "ReqCPUS",
-     .width = 8,
-     .put = [](O o, V v) { o += std::to_string(v.step != nullptr ? v.step->cpus : row(v).cpus); }},
+    same("Account"),
+    same("AllocCPUS"),
+    same("NCPUS"),
+    same("ReqCPUS"),
     {.name = "AllocGPUS",
      .header = "AllocGPUS",
      .width = 9,
@@ -214,13 +173,7 @@ constexpr Column<AccountView> kColumns[] = {
      .header = "NNodes",
      .width = 8,
      .put = [](O o, V v) { o += std::to_string(row(v).nodes); }},
-    {.name = "NTasks",
-     .header = "NTasks",
-     .width = 8,
-     .put =
-         [](O o, V v) {
-           if (v.step != nullptr) o += std::to_string(v.step->tasks);
-         }},
+    same("NTasks"),
     {.name = "AllocTRES",
      .header = "AllocTRES",
      .width = 10,
@@ -260,18 +213,9 @@ constexpr Column<AccountView> kColumns[] = {
          [](O o, V v) {
            if (started(v)) bytes(o, v, usage(v).io_write_bytes);
          }},
-    {.name = "TotalCPU",
-     .header = "TotalCPU",
-     .width = 10,
-     .put = [](O o, V v) { o += cpu_time(usage(v).cpu_user_us + usage(v).cpu_system_us); }},
-    {.name = "UserCPU",
-     .header = "UserCPU",
-     .width = 10,
-     .put = [](O o, V v) { o += cpu_time(usage(v).cpu_user_us); }},
-    {.name = "SystemCPU",
-     .header = "SystemCPU",
-     .width = 10,
-     .put = [](O o, V v) { o += cpu_time(usage(v).cpu_system_us); }},
+    same("TotalCPU"),
+    same("UserCPU"),
+    same("SystemCPU"),
     {.name = "CPUTime",
      .header = "CPUTime",
      .width = 10,
@@ -288,22 +232,8 @@ constexpr Column<AccountView> kColumns[] = {
      .header = "ElapsedRaw",
      .width = 10,
      .put = [](O o, V v) { o += std::to_string(elapsed(v).seconds()); }},
-    {.name = "Timelimit",
-     .header = "Timelimit",
-     .width = 10,
-     .put =
-         [](O o, V v) {
-           of_job(o, v, row(v).time_limit ? format_duration_long(*row(v).time_limit) : "UNLIMITED");
-         }},
-    {.name = "TimelimitRaw",
-     .header = "TimelimitRaw",
-     .width = 12,
-     .put =
-         [](O o, V v) {
-           of_job(
-               o, v,
-               row(v).time_limit ? std::to_string(row(v).time_limit->seconds() / 60) : "UNLIMITED");
-         }},
+    same("Timelimit"),
+    same("TimelimitRaw"),
     {.name = "Submit",
      .header = "Submit",
      .width = 19,
@@ -331,18 +261,12 @@ constexpr Column<AccountView> kColumns[] = {
            const std::string& list = v.step != nullptr ? v.step->node_list : row(v).node_list;
            o += list.empty() ? "None assigned" : list;
          }},
-    {.name = "Partition",
-     .header = "Partition",
-     .width = 10,
-     .put = [](O o, V v) { of_job(o, v, row(v).partition); }},
-    {.name = "Priority",
-     .header = "Priority",
-     .width = 10,
-     .put = [](O o, V v) { of_job(o, v, std::to_string(row(v).priority)); }},
+    same("Partition"),
+    same("Priority"),
     {.name = "Reservation",
      .header = "Reservation",
      .width = 15,
-     .put = [](O o, V v) { of_job(o, v, row(v).reservation); }},
+     .put = put_of_row<AccountView, &JobRow::reservation>},
     {.name = "Waited",
      .header = "Waited",
      .width = 11,
@@ -358,34 +282,19 @@ constexpr Column<AccountView> kColumns[] = {
                                   format_duration(part.length));
            of_job(o, v, parts);
          }},
-    {.name = "Restarts",
-     .header = "Restarts",
-     .width = 8,
-     .put = [](O o, V v) { of_job(o, v, std::to_string(row(v).restarts)); }},
-    {.name = "Reason",
-     .header = "Reason",
-     .width = 22,
-     .put = [](O o, V v) { of_job(o, v, reason_of(row(v))); }},
+    same("Restarts"),
+    same("Reason"),
     {.name = "Cause",
      .header = "Cause",
      .width = 40,
      .put = [](O o, V v) { of_job(o, v, v.job->cause); }},
-    {.name = "User",
-     .header = "User",
-     .width = 9,
-     .put = [](O o, V v) { of_job(o, v, row(v).user); }},
-    {.name = "UID",
-     .header = "UID",
-     .width = 6,
-     .put = [](O o, V v) { of_job(o, v, std::to_string(row(v).uid.value())); }},
+    same("User"),
+    same("UID"),
     {.name = "Group",
      .header = "Group",
      .width = 9,
      .put = [](O o, V v) { of_job(o, v, v.job->group); }},
-    {.name = "Comment",
-     .header = "Comment",
-     .width = 14,
-     .put = [](O o, V v) { of_job(o, v, v.job->comment); }},
+    same("Comment"),
     {.name = "Cost",
      .header = "Cost",
      .width = 12,
@@ -442,14 +351,8 @@ constexpr Column<AccountView> kColumns[] = {
          }},
     {.name = "GPUIdle", .header = "GPUIdle", .width = 11, .put = gpu_idle},
     {.name = "GPUScrub", .header = "GPUScrub", .width = 12, .put = gpu_scrubs},
-    {.name = "SubmitLine",
-     .header = "SubmitLine",
-     .width = 20,
-     .put = [](O o, V v) { of_job(o, v, v.job->submit_line); }},
-    {.name = "WorkDir",
-     .header = "WorkDir",
-     .width = 20,
-     .put = [](O o, V v) { of_job(o, v, v.job->work_dir); }},
+    same("SubmitLine"),
+    same("WorkDir"),
 };
 
 }  // namespace

@@ -28,7 +28,4 @@ inline constexpr std::string_view kAccountEfficiencyFields =
     "GPUEnergy,"
     "GPUIdle";
 
-// Processor time as sacct writes it: "00:00.123", "01:02:03", "2-01:00:00".
-std::string cpu_time(std::int64_t us);
-
 }  // namespace gantry::cli

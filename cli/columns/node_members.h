@@ -1,16 +1,19 @@
-// Finds which of the listed nodes belong to a partition. Partitions that follow each other and have
-// the same nodes, as tenants' queues often do, cost only one search.
+// Which of the listed nodes belong to a partition, and which of them share a line.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
-#include "common/proto/cluster.h"
+#include "cli/columns/node_values.h"
+#include "cli/table.h"
 
 namespace gantry::cli {
 
+// Finds which of the listed nodes belong to a partition. Partitions that follow each other and have
+// the same nodes, as tenants' queues often do, cost only one search.
 class NodeMembers {
  public:
   // `nodes` must outlive this object.
@@ -30,5 +33,32 @@ class NodeMembers {
   bool same_again_ = false;
   bool asked_ = false;
 };
+
+// Groups of nodes with the same key, in the order of the listing. With `partitions` the groups lie
+// within each of them, and with `show_empty` a partition without nodes has one without nodes.
+// Without `partitions` each node is in one group. `nodes` and `partitions` must outlive the result.
+std::vector<NodeGroup> group_nodes(const std::vector<proto::NodeRow>& nodes,
+                                   const std::vector<proto::PartitionRow>* partitions,
+                                   bool show_empty,
+                                   const std::function<std::string(const NodeGroup& alone)>& key);
+
+// True if a column of the layout shows a value of partitions. `columns` are of either family.
+template <class Columns>
+bool shows_partitions(const Layout& layout, const Columns& columns) {
+  for (const Cell& cell : layout.cells)
+    if (is_of_partition(columns[cell.column].letter)) return true;
+  return false;
+}
+// The values of the layout's columns that nodes of one line have in common.
+template <class Columns>
+std::string node_key(const Layout& layout, const Columns& columns, const NodeGroup& alone) {
+  std::string key;
+  for (const Cell& cell : layout.cells) {
+    const auto& column = columns[cell.column];
+    if (!is_sum(column.letter) && !is_of_partition(column.letter)) column.put(key, alone);
+    key += '\n';
+  }
+  return key;
+}
 
 }  // namespace gantry::cli

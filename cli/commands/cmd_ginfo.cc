@@ -1,8 +1,6 @@
 // ginfo: shows partitions and nodes.
 #include <fmt/core.h>
 
-#include <map>
-
 #include "cli/columns/gpu_columns.h"
 #include "cli/columns/gpu_layout.h"
 #include "cli/columns/job_words.h"
@@ -173,51 +171,16 @@ std::string_view format_of(const Query& q) {
   return q.long_form ? kInfoLongFormat : kInfoFormat;
 }
 
-// Groups the nodes by the values of all columns that belong to a single node; within each partition
-// if a partition column is shown.
+// A partition column makes groups within each partition; all others decide which nodes are alike.
 std::vector<NodeGroup> group(const Query& q, const Layout& layout,
                              const std::vector<proto::NodeRow>& nodes,
                              const std::vector<proto::PartitionRow>& partitions) {
-  const auto columns = node_columns();
-  bool by_partition = false;
-  for (const Cell& cell : layout.cells)
-    by_partition = by_partition || is_of_partition(columns[cell.column].letter);
-  using Nodes = std::vector<const proto::NodeRow*>;
-  const auto alike = [&](const Nodes& some) {
-    std::vector<Nodes> out;
-    std::map<std::string, std::size_t> index;
-    for (const proto::NodeRow* node : some) {
-      const NodeGroup alone{nullptr, {node}};
-      std::string key;
-      for (const Cell& cell : layout.cells) {
-        const auto& column = columns[cell.column];
-        key += '\n';
-        if (!is_sum(column.letter) && !is_of_partition(column.letter)) column.put(key, alone);
-      }
-      if (q.by_node) key += '\n' + node->name;
-      const auto [at, fresh] = index.emplace(std::move(key), out.size());
-      if (fresh) out.emplace_back();
-      out[at->second].push_back(node);
-    }
-    return out;
-  };
-  std::vector<NodeGroup> groups;
-  if (!by_partition) {
-    Nodes all;
-    for (const proto::NodeRow& node : nodes) all.push_back(&node);
-    for (Nodes& some : alike(all)) groups.push_back({nullptr, std::move(some)});
-    return groups;
-  }
-  NodeMembers members(nodes);
-  std::vector<Nodes> in;  // the partition's nodes, by the values that they share
-  for (const proto::PartitionRow& partition : partitions) {
-    const Nodes& some = members.of(partition);
-    if (!members.same_again()) in = alike(some);
-    for (const Nodes& one : in) groups.push_back({&partition, one});
-    const bool asked = !q.nodes.empty() || !q.states.empty() || q.reasons || q.by_node;
-    if (in.empty() && !asked) groups.push_back({&partition, {}});
-  }
-  return groups;
+  const bool asked = !q.nodes.empty() || !q.states.empty() || q.reasons || q.by_node;
+  return group_nodes(nodes, shows_partitions(layout, node_columns()) ? &partitions : nullptr,
+                     !asked, [&](const NodeGroup& alone) {
+                       const std::string key = node_key(layout, node_columns(), alone);
+                       return q.by_node ? key + alone.nodes.front()->name : key;
+                     });
 }
 
 Result<int> print_stats(Session& session, bool json) {

@@ -23,4 +23,11 @@ Result<void> add_job_refs(std::vector<proto::JobRef>& out, std::string_view text
   return {};
 }
 
+Result<std::vector<proto::JobRef>> job_refs_of(const std::vector<std::string>& texts) {
+  std::vector<proto::JobRef> refs;
+  for (const std::string& text : texts)
+    if (auto done = add_job_refs(refs, text); !done) return tl::unexpected(done.error());
+  return refs;
+}
+
 }  // namespace gantry::cli

@@ -13,5 +13,7 @@ namespace gantry::cli {
 // Reads a list of jobs and adds them to `out`. Commas within brackets belong to the id. Error:
 // "Invalid job id abc".
 Result<void> add_job_refs(std::vector<proto::JobRef>& out, std::string_view text);
+// The jobs of all these lists.
+Result<std::vector<proto::JobRef>> job_refs_of(const std::vector<std::string>& texts);
 
 }  // namespace gantry::cli

@@ -12,8 +12,6 @@ extern const Command kTenantList, kTenantQuota, kTenantEvents;
 extern const Command kTenantCreate, kTenantOffboard, kTenantPrice;
 extern const Command kTenantBudget, kTenantMeter, kTenantRequest, kTenantImport;
 
-inline constexpr int kSomethingDiffers = 3;  // exit status of diff
-
 inline constexpr Option kJsonOption[] = {
     {.name = "json", .help = "As JSON", .set = put<&PlanOptions::json>},
 };

@@ -94,39 +94,6 @@ Result<Change> change_of(Session& session, const FileOptions& options) {
   return change;
 }
 
-Result<int> run_apply(const Invocation& in) {
-  FileOptions options;
-  const auto operands = in.parse(static_cast<FileOptions*>(&options), 0, 0);
-  if (!operands) return tl::unexpected(operands.error());
-  if (!*operands) return 0;
-  auto session = Session::open(in.program());
-  if (!session) return tl::unexpected(session.error());
-  auto change = change_of(*session, options);
-  if (!change) return tl::unexpected(change.error());
-  return finish_change(in, *session, std::move(*change), options);
-}
-
-Result<int> run_diff(const Invocation& in) {
-  FileOptions options;
-  const auto operands = in.parse(&options, 0, 0);
-  if (!operands) return tl::unexpected(operands.error());
-  if (!*operands) return 0;
-  auto session = Session::open(in.program());
-  if (!session) return tl::unexpected(session.error());
-  auto change = change_of(*session, options);
-  if (!change) return tl::unexpected(change.error());
-  proto::ApplyTenancy request{std::move(change->documents), std::move(change->removals), "", true,
-                              change->revision};
-  const auto plan = session->call<proto::TenancyPlanned>(request);
-  if (!plan) return tl::unexpected(plan.error());
-  const ShownPlan shown = show_plan(*plan, wants_colour(stdout));
-  if (options.json)
-    fmt::print("{}\n", codec::to_json(*plan, codec::JsonStyle::pretty));
-  else
-    fmt::print("{}", shown.text);
-  return shown.changes ? kSomethingDiffers : 0;
-}
-
 Result<int> run_check(const Invocation& in) {
   FileOptions options;
   const auto operands = in.parse(&options, 0, 0);
@@ -264,12 +231,12 @@ const Command kTenantApply{
         "nothing.",
     .options = kApplyOptions,
     .examples = kApplyExamples,
-    .run = run_apply};
+    .run = run_change<FileOptions, change_of, false>};
 const Command kTenantDiff{.name = "diff",
                           .summary = "Show what apply would change",
                           .options = kDiffOptions,
                           .exits = kDiffExits,
-                          .run = run_diff};
+                          .run = run_change<FileOptions, change_of, true>};
 const Command kTenantCheck{.name = "check",
                            .summary = "Check files, and say what to know before applying them",
                            .options = kCheckOptions,

@@ -56,38 +56,6 @@ Result<Change> price_change(Session& session, const PriceOptions& options) {
   return change;
 }
 
-Result<int> run_price_apply(const Invocation& in) {
-  PriceOptions options;
-  const auto operands = in.parse(&options, 0, 0);
-  if (!operands) return tl::unexpected(operands.error());
-  if (!*operands) return 0;
-  auto session = Session::open(in.program());
-  if (!session) return tl::unexpected(session.error());
-  auto change = price_change(*session, options);
-  if (!change) return tl::unexpected(change.error());
-  return finish_change(in, *session, std::move(*change), options);
-}
-
-Result<int> run_price_diff(const Invocation& in) {
-  PriceOptions options;
-  const auto operands = in.parse(&options, 0, 0);
-  if (!operands) return tl::unexpected(operands.error());
-  if (!*operands) return 0;
-  auto session = Session::open(in.program());
-  if (!session) return tl::unexpected(session.error());
-  auto change = price_change(*session, options);
-  if (!change) return tl::unexpected(change.error());
-  const auto plan = session->call<proto::TenancyPlanned>(proto::ApplyTenancy{
-      std::move(change->documents), std::move(change->removals), "", true, change->revision});
-  if (!plan) return tl::unexpected(plan.error());
-  const ShownPlan shown = show_plan(*plan, wants_colour(stdout));
-  if (options.json)
-    fmt::print("{}\n", codec::to_json(*plan, codec::JsonStyle::pretty));
-  else
-    fmt::print("{}", shown.text);
-  return shown.changes ? kSomethingDiffers : 0;
-}
-
 // ---- list
 
 struct PriceLine {
@@ -211,7 +179,7 @@ const Command kPriceApply{
         "Shows what would change, asks, and applies all of it or nothing. What was charged until "
         "then stays as it is; jobs that run are charged the new prices from then on.",
     .options = kPriceApplyOptions,
-    .run = run_price_apply};
+    .run = run_change<PriceOptions, price_change, false>};
 const Command kPriceList{.name = "list",
                          .summary = "List the prices, by the date from which they count",
                          .options = kPriceListOptions,
@@ -220,7 +188,7 @@ const Command kPriceDiff{.name = "diff",
                          .summary = "Show what price apply would change",
                          .options = kPriceDiffOptions,
                          .exits = kPriceDiffExits,
-                         .run = run_price_diff};
+                         .run = run_change<PriceOptions, price_change, true>};
 constexpr const Command* kPriceSub[] = {&kPriceApply, &kPriceList, &kPriceDiff};
 
 constexpr Example kPriceExamples[] = {

@@ -55,13 +55,16 @@ int name_missing(const Invocation& in, const std::vector<std::string>& names,
   return status;
 }
 
-Result<int> run_list(const Invocation& in) {
+// Shows what the named tenants and cohorts use, or all of them: `add_rows` adds the lines of one,
+// and `tell` says on standard error what no line says.
+template <class Columns, class AddRows, class Tell>
+Result<int> show_use(const Invocation& in, const Columns& columns, std::string_view usual,
+                     AddRows add_rows, Tell tell) {
   UseOptions options;
   const auto operands = in.parse(&options, 0, kAnyOperands);
   if (!operands) return tl::unexpected(operands.error());
   if (!*operands) return 0;
-  const auto columns = tenant_columns();
-  const auto layout = layout_of(options, kTenantFormat, infos(columns));
+  const auto layout = layout_of(options, usual, infos(columns));
   if (!layout) return tl::unexpected(layout.error());
   const auto reply = ask<proto::TenantUsageReply>(in.program(), proto::TenantUsage{**operands});
   if (!reply) return tl::unexpected(reply.error());
@@ -71,42 +74,33 @@ Result<int> run_list(const Invocation& in) {
   }
   {
     TableWriter table(*layout, style_of(options), stdout);
-    for (const proto::TenantUse& row : reply->rows)
-      if (!row.is_cohort) add_row(table, columns, row);
+    for (const proto::TenantUse& row : reply->rows) add_rows(table, row, options);
   }
+  for (const proto::TenantUse& row : reply->rows) tell(row);
   return name_missing(in, **operands, reply->rows);
 }
 
+Result<int> run_list(const Invocation& in) {
+  const auto add = [](TableWriter& table, const proto::TenantUse& row, const UseOptions&) {
+    if (!row.is_cohort) add_row(table, tenant_columns(), row);
+  };
+  return show_use(in, tenant_columns(), kTenantFormat, add, [](const proto::TenantUse&) {});
+}
+
 Result<int> run_quota(const Invocation& in) {
-  UseOptions options;
-  const auto operands = in.parse(&options, 0, kAnyOperands);
-  if (!operands) return tl::unexpected(operands.error());
-  if (!*operands) return 0;
-  const auto columns = quota_columns();
-  const auto layout = layout_of(options, kQuotaFormat, infos(columns));
-  if (!layout) return tl::unexpected(layout.error());
-  const auto reply = ask<proto::TenantUsageReply>(in.program(), proto::TenantUsage{**operands});
-  if (!reply) return tl::unexpected(reply.error());
-  if (options.json) {
-    fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
-    return 0;
-  }
-  {
-    TableWriter table(*layout, style_of(options), stdout);
-    for (const proto::TenantUse& row : reply->rows) {
-      bool first = true;
-      for (const proto::QuotaUse& cell : row.cells) {
-        QuotaRow line{&row, &cell, first || !options.format.empty(), is_terminal(stdout)};
-        add_row(table, columns, line);
-        first = false;
-      }
+  const auto add = [](TableWriter& table, const proto::TenantUse& row, const UseOptions& options) {
+    bool first = true;
+    for (const proto::QuotaUse& cell : row.cells) {
+      QuotaRow line{&row, &cell, first || !options.format.empty(), is_terminal(stdout)};
+      add_row(table, quota_columns(), line);
+      first = false;
     }
-  }
-  for (const proto::TenantUse& row : reply->rows)
+  };
+  return show_use(in, quota_columns(), kQuotaFormat, add, [&](const proto::TenantUse& row) {
     if (row.cells.empty() && !row.is_cohort)
       fmt::print(stderr, "{}: {} has no quota: it may use everything that is free\n", in.program(),
                  row.name);
-  return name_missing(in, **operands, reply->rows);
+  });
 }
 
 constexpr Example kQuotaExamples[] = {

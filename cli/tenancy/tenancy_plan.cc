@@ -145,6 +145,18 @@ Result<int> finish_change(const Invocation& in, Session& session, Change change,
   return 0;
 }
 
+Result<int> show_difference(Session& session, Change change, const PlanOptions& options) {
+  const auto plan = session.call<proto::TenancyPlanned>(proto::ApplyTenancy{
+      std::move(change.documents), std::move(change.removals), "", true, change.revision});
+  if (!plan) return tl::unexpected(plan.error());
+  const ShownPlan shown = show_plan(*plan, wants_colour(stdout));
+  if (options.json)
+    fmt::print("{}\n", codec::to_json(*plan, codec::JsonStyle::pretty));
+  else
+    fmt::print("{}", shown.text);
+  return shown.changes ? kSomethingDiffers : 0;
+}
+
 Result<proto::TenancyDocuments> present_documents(Session& session) {
   proto::GetTenancy get;
   get.with_nodes = true;

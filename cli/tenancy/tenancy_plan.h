@@ -32,6 +32,8 @@ inline constexpr Option kPlanOptions[] = {
     {.name = "yes", .letter = 'y', .help = "Do not ask", .set = put<&PlanOptions::yes>},
 };
 
+inline constexpr int kSomethingDiffers = 3;  // exit status of diff
+
 struct Change {
   std::vector<tenancy::Document> documents;
   std::vector<proto::DocumentRef> removals;
@@ -52,6 +54,25 @@ struct ShownPlan {
   bool changes = false;
 };
 ShownPlan show_plan(const proto::TenancyPlanned& plan, bool colour);
+
+// Shows what the change would do, and changes nothing. Returns the command's exit status.
+Result<int> show_difference(Session& session, Change change, const PlanOptions& options);
+
+// A command without operands that makes a change out of `Options`, which are PlanOptions and more:
+// it applies the change, or with `only_show` shows what it would do.
+template <class Options, Result<Change> (*make)(Session&, const Options&), bool only_show>
+Result<int> run_change(const Invocation& in) {
+  Options options;
+  const auto operands = in.parse(&options, 0, 0);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  auto session = Session::open(in.program());
+  if (!session) return tl::unexpected(session.error());
+  auto change = make(*session, options);
+  if (!change) return tl::unexpected(change.error());
+  if (only_show) return show_difference(*session, std::move(*change), options);
+  return finish_change(in, *session, std::move(*change), options);
+}
 
 // The existing documents, and the names of the cluster's nodes.
 Result<proto::TenancyDocuments> present_documents(Session& session);

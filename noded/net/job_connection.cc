@@ -4,9 +4,8 @@
 
 #include <fmt/core.h>
 
-#include <cstring>
-
 #include "common/codec/codec.h"
+#include "common/net/descriptors.h"
 #include "common/proto/messages.h"
 
 namespace gantry::node {
@@ -84,20 +83,7 @@ void JobConnection::refuse(std::uint64_t request, ErrorCode code, std::string me
 
 bool JobConnection::pass_descriptor(int fd) {
   if (closing_ || !unsent_.empty()) return false;
-  char byte = 'S';
-  iovec io{&byte, 1};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof fd)] = {};
-  msghdr message{};
-  message.msg_iov = &io;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof fd);
-  std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
-  return ::sendmsg(socket_.fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
+  return net::pass_descriptors(socket_.fd(), {&fd, 1}, MSG_DONTWAIT);
 }
 
 void JobConnection::flush() {

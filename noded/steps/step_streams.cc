@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include "common/codec/codec.h"
+#include "common/net/descriptors.h"
 #include "common/net/listen.h"
 #include "common/net/secure_stream.h"
 #include "common/proto/messages.h"
@@ -183,20 +183,7 @@ bool StepService::hand_stream(JobConnection& grun, const net::Socket& stream) {
   const net::Socket for_job(ends[0]);
   const net::Socket for_relay(ends[1]);
   const int fds[2] = {stream.fd(), for_relay.fd()};
-  char byte = 'S';
-  iovec io{&byte, 1};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof fds)] = {};
-  msghdr message{};
-  message.msg_iov = &io;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof fds);
-  std::memcpy(CMSG_DATA(header), fds, sizeof fds);
-  if (::sendmsg(grun.relay().fd(), &message, MSG_NOSIGNAL) != 1) {
+  if (!net::pass_descriptors(grun.relay().fd(), fds, 0)) {
     grun.relay() = {};  // the relay is gone: the next stream starts another one
     return false;
   }

@@ -80,4 +80,12 @@ class FakeController {
   std::thread thread_;
 };
 
+// From now on it takes every submit, as job 42 of partition batch.
+inline void accept_job(FakeController& fake) {
+  proto::SubmitReply reply;
+  reply.job = JobId{42};
+  reply.partition = "batch";
+  fake.answer<proto::SubmitJob>(reply);
+}
+
 }  // namespace gantry::test

@@ -14,18 +14,11 @@ namespace {
 
 const std::string kScript = "#!/bin/sh\nhostname\n";
 
-void accept(FakeController& fake) {
-  proto::SubmitReply reply;
-  reply.job = JobId{42};
-  reply.partition = "batch";
-  fake.answer<proto::SubmitJob>(reply);
-}
-
 }  // namespace
 
 TEST_CASE("gbatch reads its script from standard input, from a file or from --wrap") {
   FakeController fake;
-  accept(fake);
+  accept_job(fake);
   Run run = fake.run({"gbatch"}, kScript);
   CHECK(run.out == "Submitted batch job 42\n");
   CHECK(run.err.empty());
@@ -56,7 +49,7 @@ TEST_CASE("gbatch reads its script from standard input, from a file or from --wr
 
 TEST_CASE("variables override directives of the script, and options override variables") {
   FakeController fake;
-  accept(fake);
+  accept_job(fake);
   const std::string script = "#!/bin/sh\n#SBATCH -p script -A script -J script\n";
   const std::map<std::string, std::string> variables{
       {"SBATCH_PARTITION", "sbatch"}, {"GBATCH_PARTITION", "gbatch"}, {"SBATCH_ACCOUNT", "sbatch"}};
@@ -69,7 +62,7 @@ TEST_CASE("variables override directives of the script, and options override var
 
 TEST_CASE("--export selects which variables reach the job") {
   FakeController fake;
-  accept(fake);
+  accept_job(fake);
   const std::map<std::string, std::string> more{{"FOO", "a b"}, {"BAR", "c"}};
   const auto sent = [&](const std::string& value) {
     REQUIRE(fake.run({"gbatch", "--export", value}, kScript, more).status == 0);
@@ -147,7 +140,7 @@ TEST_CASE("a request that is refused because of too many requests is sent again 
 
 TEST_CASE("--wait returns the exit status of the job") {
   FakeController fake;
-  accept(fake);
+  accept_job(fake);
   const auto wait_with = [&](Outcome outcome, ExitStatus exit) {
     proto::JobRow row = sample_jobs()[4];
     row.outcome = outcome;
@@ -178,7 +171,7 @@ TEST_CASE("an error names the missing client.conf or the controller that cannot 
 // A person runs this test by hand: cli_commands_test -ns -tc="wall time*"
 TEST_CASE("wall time of one gbatch process" * doctest::skip()) {
   FakeController fake;
-  accept(fake);
+  accept_job(fake);
   std::vector<std::int64_t> times;
   for (int i = 0; i < 400; ++i) {
     const Instant before = cli::system_now();

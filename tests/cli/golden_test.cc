@@ -9,24 +9,15 @@
 
 #include "tests/cli/fake_controller.h"
 #include "tests/cli/samples.h"
+#include "tests/golden/golden.h"
 
 using namespace gantry;
 using namespace gantry::test;
 
 namespace {
 
-std::string slurp(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
-void check_golden(const std::string& name, const std::string& text) {
-  const std::string path = std::string(GANTRY_SOURCE_DIR) + "/tests/cli/golden/" + name + ".txt";
-  if (std::getenv("GANTRY_UPDATE_GOLDEN") != nullptr) std::ofstream(path, std::ios::binary) << text;
-  CAPTURE(name);
-  CHECK(text == slurp(path));
+void check_output(const std::string& name, const std::string& text) {
+  check_golden("tests/cli/golden/" + name + ".txt", text);
 }
 
 std::string shown(const Run& run) {
@@ -150,7 +141,7 @@ TEST_CASE("each command prints what its golden file holds") {
       {"help_gctl_reserve", {"gctl", "reserve", "--help"}},
       {"man_gqueue", {"gantry", "man", "gqueue"}},
   };
-  for (const auto& [name, argv] : commands) check_golden(name, shown(fake.run(argv)));
+  for (const auto& [name, argv] : commands) check_output(name, shown(fake.run(argv)));
   const auto filter = [&] {
     (void)fake.run(
         {"gqueue", "-u", "alice,bob", "-n", "x", "-p", "batch", "-w", "n[01-02]", "-A", "vision"});

@@ -1,24 +1,14 @@
 // Tests how gantry.yaml is read, and with which sentences mistakes in it are refused.
 #include <doctest/doctest.h>
 
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
-
 #include "config/config.h"
 #include "config/nearest.h"
 #include "config/reference.h"
+#include "tests/golden/golden.h"
 
 using namespace gantry;
 
 namespace {
-
-std::string slurp(const std::string& path) {
-  std::ifstream in(path);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 std::string error_of(const std::string& text) {
   const auto config = parse_config(text, "g.yaml");
@@ -223,7 +213,7 @@ TEST_CASE("random and hostile files are refused, and their aliases are not follo
   // the byte order mark of UTF-16
   CHECK(error_of("\xfe\xff").find("not UTF-8") != std::string::npos);
   CHECK(error_of(std::string(5u << 20, ' ')).find("at most") != std::string::npos);
-  const std::string good = slurp(GANTRY_SOURCE_DIR "/config/examples/cluster15.yaml");
+  const std::string good = test::source_text("config/examples/cluster15.yaml");
   for (std::size_t cut = 0; cut < good.size(); cut += 7) (void)error_of(good.substr(0, cut));
   for (std::size_t at = 0; at < good.size(); at += 5) {
     std::string changed = good;
@@ -249,9 +239,5 @@ TEST_CASE("the nearest known word is suggested for a misspelt one") {
 }
 
 TEST_CASE("docs/config.md is what the declarations of the options generate") {
-  const std::string path = GANTRY_SOURCE_DIR "/docs/config.md";
-  if (std::getenv("GANTRY_UPDATE_GOLDEN") != nullptr)
-    std::ofstream(path) << config::reference_page();
-  CHECK_MESSAGE(slurp(path) == config::reference_page(),
-                "run with GANTRY_UPDATE_GOLDEN=1 and review the difference");
+  test::check_golden("docs/config.md", config::reference_page());
 }

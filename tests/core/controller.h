@@ -24,6 +24,37 @@ inline Identity identity(std::string user, std::uint32_t uid) {
   return who;
 }
 
+// Makes `count` nodes n1, n2, ..., all in the partition "main", to which every job goes.
+inline Config alike_nodes(std::uint32_t count, std::uint32_t cpus, std::int64_t memory) {
+  Config config;
+  PartitionConfig partition;
+  partition.name = "main";
+  partition.is_default = true;
+  for (std::uint32_t i = 1; i <= count; ++i) {
+    NodeConfig& node = config.nodes.emplace_back();
+    node.name = "n" + std::to_string(i);
+    node.cpus = cpus;
+    node.memory = memory;
+    partition.nodes.push_back(node.name);
+  }
+  config.partitions.push_back(std::move(partition));
+  return config;
+}
+
+inline proto::SubmitJob batch_job(const std::string& name) {
+  proto::SubmitJob m;
+  m.spec.name = name;
+  m.spec.work_dir = "/home/alice";
+  m.script = "#!/bin/sh\ntrue\n";
+  return m;
+}
+
+inline JobId submitted(const ReplyMessage& reply) {
+  const auto* error = std::get_if<proto::ErrorReply>(&reply);
+  REQUIRE_MESSAGE(error == nullptr, error->message);
+  return std::get<proto::SubmitReply>(reply).job;
+}
+
 // Makes a core that has loaded what is stored and on which start() has not been called yet.
 std::unique_ptr<Core> loaded(const Config& config, const store::MemoryStore& store);
 

@@ -38,37 +38,10 @@ std::int64_t peak_mib() {
 }
 
 Config config() {
-  Config c;
-  PartitionConfig p;
-  p.name = "main";
-  p.is_default = true;
-  for (int i = 0; i < 128; ++i) {
-    NodeConfig node;
-    node.name = fmt::format("n{}", i);
-    node.cpus = 8;
-    node.memory = std::int64_t{16} << 30;
-    p.nodes.push_back(node.name);
-    c.nodes.push_back(std::move(node));
-  }
-  c.partitions.push_back(std::move(p));
-  return c;
+  return alike_nodes(128, 8, std::int64_t{16} << 30);
 }
 
 const Identity kAlice = identity("alice", 1000);
-
-proto::SubmitJob job(const std::string& name) {
-  proto::SubmitJob m;
-  m.spec.name = name;
-  m.spec.work_dir = "/home/alice";
-  m.script = "#!/bin/sh\ntrue\n";
-  return m;
-}
-
-JobId submitted(const ReplyMessage& reply) {
-  const auto* error = std::get_if<proto::ErrorReply>(&reply);
-  REQUIRE_MESSAGE(error == nullptr, error->message);
-  return std::get<proto::SubmitReply>(reply).job;
-}
 
 ReplyMessage cancel(Controller& c, std::vector<proto::JobRef> jobs) {
   proto::CancelJobs m;
@@ -79,7 +52,7 @@ ReplyMessage cancel(Controller& c, std::vector<proto::JobRef> jobs) {
 TEST_CASE("cancelling every other task of an array and then the rest takes linear time") {
   constexpr std::uint32_t kTasks = 400'000;
   Controller c(config());
-  auto m = job("sweep");
+  auto m = batch_job("sweep");
   m.spec.array = ArraySpec{{{0, kTasks - 1, 1}}, std::nullopt};
   const JobId id = submitted(c.ask(kAlice, std::move(m)));
   const double took = seconds_of([&] {
@@ -94,7 +67,7 @@ TEST_CASE("cancelling every other task of an array and then the rest takes linea
 
 TEST_CASE("listing an array of many ranges that is split into many pieces takes linear time") {
   Controller c(config());
-  auto m = job("pieces");
+  auto m = batch_job("pieces");
   m.spec.array.emplace();
   for (std::uint32_t i = 0; i < 10'000; ++i)
     m.spec.array->ranges.push_back({30 * i, 30 * i + 19, 1});
@@ -109,13 +82,13 @@ TEST_CASE("a job that one request names many times is looked at once") {
   Controller c(config());
   proto::SubmitTogether together;
   for (std::uint32_t i = 0; i < kMaxHetParts; ++i) {
-    together.parts.push_back(job(fmt::format("part{}", i)));
+    together.parts.push_back(batch_job(fmt::format("part{}", i)));
     if (i == 0) continue;
     together.parts.back().spec.kind = JobKind::allocation;
     together.parts.back().script.clear();
   }
   const JobId leader = submitted(c.ask(kAlice, std::move(together)));
-  auto m = job("sweep");
+  auto m = batch_job("sweep");
   m.spec.array = ArraySpec{{{0, 9'999, 1}}, std::nullopt};
   const JobId array = submitted(c.ask(kAlice, std::move(m)));
   for (std::uint32_t i = 0; i < 10; ++i) {
@@ -138,7 +111,7 @@ TEST_CASE("a job that one request names many times is looked at once") {
 
 TEST_CASE("showing an array together with its script does not copy the script for each task") {
   Controller c(config());
-  auto m = job("long");
+  auto m = batch_job("long");
   m.script += "#" + std::string(3 << 20, 'x');
   m.spec.array = ArraySpec{{{0, 1'999, 1}}, std::nullopt};
   const JobId array = submitted(c.ask(kAlice, std::move(m)));
@@ -160,7 +133,7 @@ TEST_CASE("cancelling many heterogeneous jobs takes linear time") {
   Controller c(config());
   proto::SubmitTogether together;
   for (std::uint32_t i = 0; i < kMaxHetParts; ++i) {
-    together.parts.push_back(job("part"));
+    together.parts.push_back(batch_job("part"));
     if (i == 0) continue;
     together.parts.back().spec.kind = JobKind::allocation;
     together.parts.back().script.clear();
@@ -178,7 +151,7 @@ TEST_CASE("ends of many jobs for which several clients wait take linear time") {
   Controller c(config());
   std::vector<proto::JobRef> jobs;
   for (std::uint32_t i = 0; i < kJobs; ++i)
-    jobs.push_back({submitted(c.ask(kAlice, job("waited"))), {}});
+    jobs.push_back({submitted(c.ask(kAlice, batch_job("waited"))), {}});
   for (int i = 0; i < 10; ++i) {
     proto::WaitJobs wait;
     wait.jobs = jobs;
@@ -205,7 +178,7 @@ TEST_CASE("ends of many singleton jobs with the same name take linear time") {
   constexpr std::uint32_t kJobs = 40'000;
   Controller c(config());
   for (std::uint32_t i = 0; i < kJobs; ++i) {
-    auto m = job("alone");
+    auto m = batch_job("alone");
     m.spec.dependencies.push_back({DependencyKind::singleton, {}, {}, {}});
     submitted(c.ask(kAlice, std::move(m)));
   }
@@ -219,9 +192,9 @@ TEST_CASE("ends of many singleton jobs with the same name take linear time") {
 
 TEST_CASE("the end of a job takes linear time when many jobs depend on it, each many times") {
   Controller c(config());
-  const JobId first = submitted(c.ask(kAlice, job("first")));
+  const JobId first = submitted(c.ask(kAlice, batch_job("first")));
   for (std::uint32_t i = 0; i < 200; ++i) {
-    auto m = job("second");
+    auto m = batch_job("second");
     m.spec.dependencies.assign(1024, {DependencyKind::after_any, first, {}, {}});
     submitted(c.ask(kAlice, std::move(m)));
   }
@@ -232,7 +205,7 @@ TEST_CASE("the end of a job takes linear time when many jobs depend on it, each 
 
 TEST_CASE("releasing many held tasks of an array with a task limit takes linear time") {
   Controller c(config());
-  auto m = job("sweep");
+  auto m = batch_job("sweep");
   m.spec.array = ArraySpec{{{0, 9'999, 1}}, 1};
   const JobId array = submitted(c.ask(kAlice, std::move(m)));
   proto::HoldJobs hold;
@@ -248,11 +221,11 @@ TEST_CASE("releasing many held tasks of an array with a task limit takes linear 
 
 TEST_CASE("the end of a task does not look at jobs that wait for other tasks of its array") {
   Controller c(config());
-  auto m = job("sweep");
+  auto m = batch_job("sweep");
   m.spec.array = ArraySpec{{{0, 19'999, 1}}, std::nullopt};
   const JobId array = submitted(c.ask(kAlice, std::move(m)));
   for (std::uint32_t i = 0; i < 10'000; ++i) {
-    auto waits = job("waits");
+    auto waits = batch_job("waits");
     waits.spec.dependencies.push_back({DependencyKind::after_any, array, i, {}});
     submitted(c.ask(kAlice, std::move(waits)));
   }
@@ -271,7 +244,7 @@ TEST_CASE("moving jobs to the front writes one event for each") {
   Controller c(config());
   proto::TopJobs top;
   for (std::uint32_t i = 0; i < kJobs; ++i)
-    top.jobs.push_back({submitted(c.ask(kAlice, job("ranked"))), {}});
+    top.jobs.push_back({submitted(c.ask(kAlice, batch_job("ranked"))), {}});
   const EventSeq before = c.last_event();
   const auto done = std::get<proto::JobsDone>(c.ask(kAlice, std::move(top)));
   CHECK(done.changed == kJobs);
@@ -286,13 +259,13 @@ TEST_CASE("a job is refused if it would be too large to be sent to the node that
     REQUIRE(error != nullptr);
     return static_cast<ErrorCode>(error->code);
   };
-  auto wordy = job("wordy");
+  auto wordy = batch_job("wordy");
   wordy.spec.mail.to.assign(100'000, "alice@example.org");
   CHECK(refused(std::move(wordy)) == ErrorCode::invalid_argument);
-  auto far = job("far");
+  auto far = batch_job("far");
   far.spec.script_path = "/" + std::string(12 << 20, 'x');
   CHECK(refused(std::move(far)) == ErrorCode::limit_exceeded);
-  auto pieces = job("pieces");
+  auto pieces = batch_job("pieces");
   pieces.spec.array.emplace();
   for (std::uint32_t i = 0; i < 500'000; ++i)
     pieces.spec.array->ranges.push_back({2 * i, 2 * i, 1});
@@ -303,7 +276,7 @@ TEST_CASE("a page of jobs ends before its lists of tasks are larger than a messa
   Controller c(config());
   std::set<JobId> jobs;
   for (int i = 0; i < 4; ++i) {
-    auto m = job("pieces");
+    auto m = batch_job("pieces");
     m.spec.array = ArraySpec{{{1'000'000, 1'199'999, 1}}, std::nullopt};
     jobs.insert(submitted(c.ask(kAlice, std::move(m))));
     cancel(c, {{*jobs.rbegin(), {{1'000'000, 1'199'999, 2}}}});
@@ -326,12 +299,12 @@ TEST_CASE(
   Controller c(config());
   for (int i = 0; i < 5; ++i) {
     proto::NodeRegister m;
-    m.node = "n0";
+    m.node = "n1";
     m.boot_id = "boot";
     m.memory = std::int64_t{16} << 30;
     for (std::uint16_t cpu = 0; cpu < 8; ++cpu) m.cpus.push_back(cpu);
     m.highest_job = JobId(c.state().last_job.value() + proto::kMostIdsAhead);
-    c.step(FromNode{"n0", std::move(m)});
+    c.step(FromNode{"n1", std::move(m)});
     CHECK(c.state().last_job == JobId(proto::kMostIdsAhead));
   }
 }

@@ -2,11 +2,8 @@
 // GANTRY_UPDATE_GOLDEN=1 rewrites the list.
 #include <doctest/doctest.h>
 
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
-
 #include "ctld/core/event/events.h"
+#include "tests/golden/golden.h"
 
 using namespace gantry::core;
 
@@ -32,12 +29,5 @@ std::string list_all(std::variant<E...>*) {
 }  // namespace
 
 TEST_CASE("the numbers of all events and fields are as in the golden list") {
-  const std::string path = std::string(GANTRY_SOURCE_DIR) + "/tests/golden/events.txt";
-  const std::string now = list_all(static_cast<Event*>(nullptr));
-  std::stringstream text;
-  text << std::ifstream(path).rdbuf();
-  if (std::getenv("GANTRY_UPDATE_GOLDEN") != nullptr)
-    std::ofstream(path) << now;
-  else
-    CHECK(now == text.str());
+  gantry::test::check_golden("tests/golden/events.txt", list_all(static_cast<Event*>(nullptr)));
 }

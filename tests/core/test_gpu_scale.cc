@@ -8,8 +8,7 @@
 #include <map>
 #include <set>
 
-#include "ctld/core/core.h"
-#include "ctld/core/state/state.h"
+#include "controller.h"
 #include "ctld/sched/cycle/schedule.h"
 #include "tests/sched/mig/mig_world.h"
 
@@ -25,21 +24,11 @@ double cpu_seconds() {
 }
 
 Config cluster(std::uint32_t nodes) {
-  Config config;
-  PartitionConfig partition;
-  partition.name = "main";
-  partition.is_default = true;
-  for (std::uint32_t i = 0; i < nodes; ++i) {
-    NodeConfig node;
-    node.name = fmt::format("n{}", i + 1);
-    node.cpus = 32;
-    node.memory = std::int64_t{512} << 30;
+  Config config = test::alike_nodes(nodes, 32, std::int64_t{512} << 30);
+  for (NodeConfig& node : config.nodes) {
     node.gpus = kGpus;
     node.gpu_model = "h100";
-    partition.nodes.push_back(node.name);
-    config.nodes.push_back(std::move(node));
   }
-  config.partitions.push_back(std::move(partition));
   return config;
 }
 

@@ -1,11 +1,8 @@
 // Tests that the table of state moves agrees with the documentation.
 #include <doctest/doctest.h>
 
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
-
 #include "ctld/core/state/moves.h"
+#include "tests/golden/golden.h"
 
 using namespace gantry;
 using namespace gantry::core;
@@ -37,18 +34,5 @@ TEST_CASE("a client that asks for an impossible move gets an error") {
 }
 
 TEST_CASE("docs/job-states.md holds the table of moves as it is in the code") {
-  const std::string path = std::string(GANTRY_SOURCE_DIR) + "/docs/job-states.md";
-  std::stringstream buffer;
-  buffer << std::ifstream(path).rdbuf();
-  std::string text = buffer.str();
-  const auto from = text.find("| trigger |");
-  REQUIRE(from != std::string::npos);
-  const auto to = text.find("\n\n", from);
-  const std::string table = moves_as_markdown();
-  if (std::getenv("GANTRY_UPDATE_GOLDEN") != nullptr &&
-      text.substr(from, to - from) + "\n" != table) {
-    text.replace(from, to + 1 - from, table);
-    std::ofstream(path) << text;
-  }
-  CHECK(text.find(table) != std::string::npos);
+  gantry::test::check_golden_table("docs/job-states.md", "| trigger |", moves_as_markdown());
 }

@@ -4,10 +4,7 @@
 // GANTRY_UPDATE_GOLDEN=1 rewrites that file.
 #include <doctest/doctest.h>
 
-#include <cstdlib>
-#include <fstream>
 #include <set>
-#include <sstream>
 
 #include <fmt/core.h>
 
@@ -15,6 +12,7 @@
 #include "common/codec/traits.h"
 #include "ctld/core/apply/load.h"
 #include "ctld/core/resources/index.h"
+#include "tests/golden/golden.h"
 
 using namespace gantry;
 using namespace gantry::core;
@@ -226,13 +224,7 @@ TEST_CASE("each field of a record survives load and fold, byte for byte") {
   CHECK(hex(value_of(written, store::Table::node, "n1")) == hex(node));
   CHECK(hex(value_of(written, store::Table::partition, "batch")) == hex(partition));
 
-  const std::string path = std::string(GANTRY_SOURCE_DIR) + "/tests/golden/records.txt";
-  const std::string now = "job: " + hex(array) + "\nelement: " + hex(element) +
-                          "\nnode: " + hex(node) + "\npartition: " + hex(partition) + "\n";
-  std::stringstream text;
-  text << std::ifstream(path).rdbuf();
-  if (std::getenv("GANTRY_UPDATE_GOLDEN") != nullptr)
-    std::ofstream(path) << now;
-  else
-    CHECK(now == text.str());
+  gantry::test::check_golden("tests/golden/records.txt",
+                             "job: " + hex(array) + "\nelement: " + hex(element) +
+                                 "\nnode: " + hex(node) + "\npartition: " + hex(partition) + "\n");
 }

@@ -2,45 +2,25 @@
 // vary.
 #include <doctest/doctest.h>
 
+#include "controller.h"
 #include "ctld/core/apply/audit.h"
-#include "ctld/core/core.h"
-#include "ctld/core/state/state.h"
 
 using namespace gantry;
 using namespace gantry::core;
+using namespace gantry::core::test;
 
 namespace {
 
 Config one_node() {
-  Config config;
-  NodeConfig node;
-  node.name = "n1";
-  node.cpus = 4;
-  node.memory = std::int64_t{8} << 30;
-  config.nodes.push_back(node);
-  PartitionConfig partition;
-  partition.name = "main";
-  partition.is_default = true;
-  partition.nodes = {"n1"};
-  config.partitions.push_back(partition);
-  return config;
+  return alike_nodes(1, 4, std::int64_t{8} << 30);
 }
 
 ClientRequest request(ClientMessage message) {
   ClientRequest r;
   r.connection = ConnectionId(1);
-  r.who.owner.uid = Uid(1001);
-  r.who.owner.user = "alice";
+  r.who = identity("alice", 1001);
   r.message = std::move(message);
   return r;
-}
-
-proto::SubmitJob job(const std::string& name) {
-  proto::SubmitJob m;
-  m.spec.name = name;
-  m.spec.work_dir = "/home/alice";
-  m.script = "#!/bin/sh\ntrue\n";
-  return m;
 }
 
 }  // namespace
@@ -49,7 +29,7 @@ TEST_CASE("an array of a million tasks is one event, one record, one change") {
   Core core(one_node());
   REQUIRE(core.start(Instant{1}));
   core.take_turn();
-  auto m = job("sweep");
+  auto m = batch_job("sweep");
   m.spec.array = ArraySpec{{{0, 999'999, 1}}, std::nullopt};
   core.step(Instant{2}, request(std::move(m)));
   const Turn turn = core.take_turn();
@@ -76,7 +56,7 @@ TEST_CASE("scripts and environments that are the same are stored once") {
   core.take_turn();
   std::size_t blobs = 0;
   for (int i = 0; i < 100; ++i) {
-    core.step(Instant{2 + i}, request(job("same")));
+    core.step(Instant{2 + i}, request(batch_job("same")));
     blobs += core.take_turn().append.blobs.size();
   }
   CHECK(blobs == 1);
@@ -87,11 +67,11 @@ TEST_CASE("a submit that is sent again with the same request id makes no second 
   REQUIRE(core.start(Instant{1}));
   core.take_turn();
   for (int i = 0; i < 3; ++i) {
-    auto m = job("once");
+    auto m = batch_job("once");
     m.request_id = "r1";
     core.step(Instant{2 + i}, request(std::move(m)));
     const Turn turn = core.take_turn();
-    CHECK(std::get<proto::SubmitReply>(turn.replies.at(0).message).job == JobId(1));
+    CHECK(submitted(turn.replies.at(0).message) == JobId(1));
     CHECK(turn.append.events.size() == (i == 0 ? 1u : 0u));
   }
   CHECK(core.state().jobs.size() == 1);
@@ -101,7 +81,7 @@ TEST_CASE("task ranges that make no sense or would take too much work are refuse
   Core core(one_node());
   REQUIRE(core.start(Instant{1}));
   core.take_turn();
-  auto m = job("sweep");
+  auto m = batch_job("sweep");
   m.spec.array = ArraySpec{{{0, 99, 1}}, std::nullopt};
   core.step(Instant{2}, request(std::move(m)));
   core.take_turn();
@@ -124,7 +104,7 @@ TEST_CASE("times at the end of the representable range are refused") {
   REQUIRE(core.start(Instant{1}));
   core.take_turn();
   for (const std::int64_t us : {INT64_MAX, INT64_MIN}) {
-    auto m = job("late");
+    auto m = batch_job("late");
     m.spec.begin = Instant{us};
     core.step(Instant{2}, request(m));
     m.spec.begin.reset();

@@ -1,12 +1,11 @@
-// Runs every scenario (scenarios/*.txt) and compares what it prints. GANTRY_UPDATE_GOLDEN=1
-// rewrites the expectations; the reviewer reads the diff.
+// Runs every scenario (scenarios/*.txt); each is its own golden file.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 
+#include "tests/golden/golden.h"
 #include "world.h"
 
 namespace {
@@ -42,20 +41,15 @@ std::string play(const std::string& text) {
 
 TEST_CASE("every scenario prints what its file says") {
   setenv("TZ", "UTC", 1);
-  const bool update = std::getenv("GANTRY_UPDATE_GOLDEN") != nullptr;
   const auto files = scenarios();
   CHECK(files.size() >= 25);
   for (const fs::path& path : files) {
     CAPTURE(path.filename().string());
-    std::stringstream text;
-    text << std::ifstream(path).rdbuf();
-    const std::string now = play(text.str());
+    const std::string golden = "tests/core/scenarios/" + path.filename().string();
+    const std::string now = play(gantry::test::source_text(golden));
     CHECK(now.find("AUDIT:") == std::string::npos);
     CHECK(now.find("REPLICA:") == std::string::npos);
     CHECK(now.find("RECOVERY:") == std::string::npos);
-    if (update && now != text.str())
-      std::ofstream(path) << now;
-    else
-      CHECK(now == text.str());
+    gantry::test::check_golden(golden, now);
   }
 }

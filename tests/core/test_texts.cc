@@ -13,17 +13,7 @@
 namespace gantry::core::test::texts_test {
 
 Config config() {
-  Config c;
-  NodeConfig node;
-  node.name = "n1";
-  node.cpus = 64;
-  node.memory = std::int64_t{64} << 30;
-  c.nodes.push_back(node);
-  PartitionConfig p;
-  p.name = "main";
-  p.is_default = true;
-  p.nodes = {"n1"};
-  c.partitions.push_back(p);
+  Config c = alike_nodes(1, 64, std::int64_t{64} << 30);
   c.controller.mail_program = "/usr/sbin/sendmail";
   c.controller.user_triggers = true;
   return c;

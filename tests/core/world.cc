@@ -9,6 +9,7 @@
 #include "common/assert.h"
 #include "common/proto/job_text.h"
 #include "common/text/hostlist.h"
+#include "common/text/split.h"
 #include "common/text/text.h"
 #include "ctld/core/apply/audit.h"
 #include "ctld/core/job/submit/blobs.h"
@@ -51,13 +52,7 @@ Duration parse_length(const std::string& text) {
 }
 
 std::vector<std::string> listed(const std::string& text) {
-  std::vector<std::string> out;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find(',', at), text.size());
-    out.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return out;
+  return split(text, ',');
 }
 std::vector<std::string> hosts(const std::string& text) {
   return expand_hostlist(text).value();

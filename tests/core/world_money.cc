@@ -17,21 +17,12 @@
 // price for class best-effort, in thousandths.
 #include <fmt/core.h>
 
+#include "common/text/split.h"
 #include "common/text/text.h"
 #include "world.h"
 
 namespace gantry::core::test {
 namespace {
-
-std::vector<std::string> words_at(const std::string& text, char at) {
-  std::vector<std::string> out(1);
-  for (const char c : text)
-    if (c == at)
-      out.emplace_back();
-    else
-      out.back() += c;
-  return out;
-}
 
 Money money_of(const std::string& text) {
   return *parse_money(text);
@@ -48,7 +39,7 @@ tenancy::PriceBook book_of(const Words& w) {
   for (const auto& [key, prices] : {std::pair("gpu", &b.gpu), std::pair("meters", &b.meters),
                                     std::pair("overhead", &b.overhead)})
     if (w.find(key))
-      for (const std::string& part : words_at(*w.find(key), ',')) {
+      for (const std::string& part : split(*w.find(key), ',')) {
         const std::size_t colon = part.rfind(':');
         (*prices)[part.substr(0, colon)] = money_of(part.substr(colon + 1));
       }
@@ -72,7 +63,7 @@ tenancy::Budget budget_of(const Words& w) {
     if (w.find(key)) *text = *w.find(key);
   b.amount = money_of(*w.find("amount"));
   if (w.find("warn"))
-    for (const std::string& percent : words_at(*w.find("warn"), ','))
+    for (const std::string& percent : split(*w.find("warn"), ','))
       b.warn_at.push_back(std::stoul(percent));
   if (w.find("grace")) b.grace = parse_length(*w.find("grace"));
   for (const auto& [value, name] : enum_names(tenancy::BudgetPeriod{}))
@@ -86,8 +77,8 @@ tenancy::Budget budget_of(const Words& w) {
 proto::MeterLine meter_line_of(const std::string& text, std::size_t number) {
   proto::MeterLine line;
   line.line = static_cast<std::uint32_t>(number);
-  const std::vector<std::string> parts = words_at(text, ':');
-  const std::vector<std::string> whose = words_at(parts.at(0), '/');
+  const std::vector<std::string> parts = split(text, ':');
+  const std::vector<std::string> whose = split(parts.at(0), '/');
   line.tenant = whose.at(0);
   if (whose.size() > 1) line.project = whose[1];
   if (whose.size() > 2) line.user = whose[2];
@@ -141,7 +132,7 @@ bool World::money_command(const std::string& verb, const Words& w) {
     proto::QueryLedger m;
     m.first = m.last = w.plain.at(2);
     if (w.find("last")) m.last = *w.find("last");
-    if (w.find("by")) m.by = words_at(*w.find("by"), ',');
+    if (w.find("by")) m.by = split(*w.find("by"), ',');
     return ask(w.plain.at(1), std::move(m)), true;
   }
   if (verb != "costs") return false;

@@ -19,21 +19,12 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include "common/text/split.h"
 #include "common/text/text.h"
 #include "world.h"
 
 namespace gantry::core::test {
 namespace {
-
-std::vector<std::string> parts_of(const std::string& text, char at) {
-  std::vector<std::string> out(1);
-  for (const char c : text)
-    if (c == at)
-      out.emplace_back();
-    else
-      out.back() += c;
-  return out;
-}
 
 void quota_of(const Words& w, std::vector<tenancy::QuotaLine>& out) {
   for (const auto& [name, r, unit] : {std::tuple{"cpu", Resource::cpu, std::int64_t{1000}},
@@ -41,7 +32,7 @@ void quota_of(const Words& w, std::vector<tenancy::QuotaLine>& out) {
                                       std::tuple{"gpu", Resource::gpu, kGpuUnit}}) {
     const std::string* text = w.find(name);
     if (text == nullptr) continue;
-    const auto parts = parts_of(*text, ':');
+    const auto parts = split(*text, ':');
     tenancy::QuotaLine line;
     line.resource = r;
     line.nominal = std::stoll(parts[0]) * unit;
@@ -59,7 +50,7 @@ tenancy::Tenant tenant_of(const Words& w) {
     if (const std::string* text = w.find(key)) to = std::stoul(*text);
   };
   if (w.find("label"))
-    t.labels.emplace(parts_of(*w.find("label"), ':').at(0), parts_of(*w.find("label"), ':').at(1));
+    t.labels.emplace(split(*w.find("label"), ':').at(0), split(*w.find("label"), ':').at(1));
   if (w.find("cohort")) t.cohort = *w.find("cohort");
   number("weight", t.weight);
   number("running", t.counts.running_jobs);
@@ -85,22 +76,22 @@ tenancy::Tenant tenant_of(const Words& w) {
   if (w.find("time")) t.jobs.default_time = parse_length(*w.find("time"));
   for (const auto& [role, name] : enum_names(tenancy::Role{}))
     if (const std::string* users = w.find(std::string(name)))
-      for (const std::string& user : parts_of(*users, ',')) t.grants.push_back({role, user, {}});
+      for (const std::string& user : split(*users, ',')) t.grants.push_back({role, user, {}});
   if (w.find("projects"))
-    for (const std::string& text : parts_of(*w.find("projects"), ',')) {
-      const auto parts = parts_of(text, ':');
+    for (const std::string& text : split(*w.find("projects"), ',')) {
+      const auto parts = split(text, ':');
       tenancy::Project project{parts[0], 1, {}};
       if (parts.size() > 1) project.shares = std::stoul(parts[1]);
       if (parts.size() > 2)
-        for (const std::string& user : parts_of(parts[2], '+')) project.users.push_back({user, 1});
+        for (const std::string& user : split(parts[2], '+')) project.users.push_back({user, 1});
       t.projects.push_back(std::move(project));
     }
   if (w.find("own_classes"))
-    for (const std::string& text : parts_of(*w.find("own_classes"), ',')) {
-      const auto parts = parts_of(text, ':');
+    for (const std::string& text : split(*w.find("own_classes"), ',')) {
+      const auto parts = split(text, ':');
       t.classes.push_back({parts[0], std::stoi(parts[1])});
     }
-  if (w.find("classes")) t.allowed_classes = parts_of(*w.find("classes"), ',');
+  if (w.find("classes")) t.allowed_classes = split(*w.find("classes"), ',');
   if (w.find("default_class")) t.default_class = *w.find("default_class");
   if (w.find("reclaim"))
     for (const auto& [value, name] : enum_names(tenancy::Reclaim{}))
@@ -146,7 +137,7 @@ bool World::tenants_command(const std::string& verb, const Words& w) {
     pool.name = w.plain.at(1);
     if (w.find("nodes")) pool.nodes = *w.find("nodes");
     if (w.find("tenant")) pool.tenant = *w.find("tenant");
-    if (w.find("taints")) pool.taints = parts_of(*w.find("taints"), ',');
+    if (w.find("taints")) pool.taints = split(*w.find("taints"), ',');
     pool.gpu_jobs_only = w.find("gpu_jobs_only") != nullptr;
     return pending_.documents.emplace_back(std::move(pool)), true;
   }

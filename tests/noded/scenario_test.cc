@@ -1,22 +1,14 @@
-// Replays every tests/noded/scenarios/*.txt and compares the text; GANTRY_UPDATE_GOLDEN=1 rewrites
-// the files.
+// Replays every tests/noded/scenarios/*.txt; each is its own golden file.
 #include <doctest/doctest.h>
 
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "noded/core/stage.h"
+#include "tests/golden/golden.h"
 #include "tests/noded/scenario.h"
 
 namespace gantry {
 namespace {
-
-std::string read(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 TEST_CASE("every scenario of the node core gives the answers in its file") {
   const std::filesystem::path folder = GANTRY_SOURCE_DIR "/tests/noded/scenarios";
@@ -24,13 +16,8 @@ TEST_CASE("every scenario of the node core gives the answers in its file") {
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".txt") continue;
     ++files;
-    CAPTURE(entry.path().filename().string());
-    const std::string expected = read(entry.path());
-    const std::string got = test::replay(expected);
-    if (std::getenv("GANTRY_UPDATE_GOLDEN") != nullptr)
-      std::ofstream(entry.path(), std::ios::binary) << got;
-    else
-      CHECK(got == expected);
+    const std::string golden = "tests/noded/scenarios/" + entry.path().filename().string();
+    test::check_golden(golden, test::replay(test::source_text(golden)));
   }
   CHECK(files >= 8);
 }

@@ -2,11 +2,9 @@
 // writes what the plans say now into the files, to be reviewed as a diff.
 #include <doctest/doctest.h>
 
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
+#include "tests/golden/golden.h"
 #include "tests/sched/scenario.h"
 
 namespace gantry::sched {
@@ -20,15 +18,8 @@ TEST_CASE("every scenario gives the plans in its file") {
   std::sort(files.begin(), files.end());
   CHECK(files.size() >= 8);
   for (const auto& file : files) {
-    CAPTURE(file.filename().string());
-    std::stringstream text;
-    text << std::ifstream(file).rdbuf();
-    const std::string result = run_scenarios(text.str());
-    if (result == text.str()) continue;
-    if (std::getenv("GANTRY_UPDATE_GOLDEN") != nullptr)
-      std::ofstream(file) << result;
-    else
-      CHECK(result == text.str());
+    const std::string golden = "tests/sched/" + file.filename().string();
+    test::check_golden(golden, run_scenarios(test::source_text(golden)));
   }
 }
 

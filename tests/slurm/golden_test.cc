@@ -3,28 +3,14 @@
 // reviewer reads the difference.
 #include <doctest/doctest.h>
 
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
-
 #include "tests/cli/fake_controller.h"
+#include "tests/golden/golden.h"
 #include "tests/slurm/queue_of_slurm.h"
 
 using namespace gantry;
 using namespace gantry::test;
 
 namespace {
-
-void check_file(const std::string& path, const std::string& text) {
-  const std::string whole = std::string(GANTRY_SOURCE_DIR) + "/" + path;
-  if (std::getenv("GANTRY_UPDATE_GOLDEN") != nullptr)
-    std::ofstream(whole, std::ios::binary) << text;
-  std::ifstream in(whole, std::ios::binary);
-  std::ostringstream wanted;
-  wanted << in.rdbuf();
-  CAPTURE(path);
-  CHECK(text == wanted.str());
-}
 
 std::string shown_run(const Run& run) {
   std::string text = run.out;
@@ -191,7 +177,7 @@ TEST_CASE("the commands under Slurm's names print what the golden files say") {
     // The long output of squeue and sinfo begins with the current date, which is removed here.
     if (name.ends_with("_long") && !name.starts_with("sshare"))
       text.replace(0, text.find('\n'), "DATE");
-    check_file("tests/slurm/golden/" + name + ".txt", text);
+    check_golden("tests/slurm/golden/" + name + ".txt", text);
   }
   const Run relative =
       fake.run({"slurm/squeue", "-h", "-j", "12", "-o", "%S"}, {}, {{"SLURM_TIME_FORMAT", "%s"}});
@@ -235,6 +221,6 @@ TEST_CASE("every command under a Slurm name has help, a manual page and Slurm's 
 }
 
 TEST_CASE("docs/slurm-options.md agrees with the option tables") {
-  check_file("docs/slurm-options.md",
-             run_program({{"gantry", "slurm", "options"}, {}, {}, {}}).out);
+  check_golden("docs/slurm-options.md",
+               run_program({{"gantry", "slurm", "options"}, {}, {}, {}}).out);
 }

@@ -2,12 +2,11 @@
 // list of what was left out.
 #include <doctest/doctest.h>
 
-#include <cstdlib>
 #include <fstream>
-#include <sstream>
 
 #include "config/config.h"
 #include "tests/cli/run_program.h"
+#include "tests/golden/golden.h"
 
 using namespace gantry;
 using namespace gantry::test;
@@ -34,13 +33,7 @@ Run import_text(const ScratchDir& files, const std::string& text) {
 TEST_CASE("importing a site's slurm.conf, gres.conf and dump prints what the golden file says") {
   const Run run = import_run({folder() + "gres.conf", folder() + "cluster.cfg"});
   CHECK(run.status == 0);
-  const std::string path = folder() + "imported.txt";
-  const std::string text = run.out + "--- standard error\n" + run.err;
-  if (std::getenv("GANTRY_UPDATE_GOLDEN") != nullptr) std::ofstream(path, std::ios::binary) << text;
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream wanted;
-  wanted << in.rdbuf();
-  CHECK(text == wanted.str());
+  check_golden("tests/slurm/import/imported.txt", run.out + "--- standard error\n" + run.err);
 }
 
 TEST_CASE("the daemons accept the imported configuration, and the imported documents are valid") {

@@ -12,13 +12,6 @@ namespace {
 
 const std::string kBatch = "#!/bin/sh\ntrue\n";
 
-void accept_job(FakeController& fake) {
-  proto::SubmitReply reply;
-  reply.job = JobId{42};
-  reply.partition = "batch";
-  fake.answer<proto::SubmitJob>(reply);
-}
-
 JobSpec submitted(FakeController& fake, const std::string& script,
                   std::vector<std::string> options = {},
                   const std::map<std::string, std::string>& variables = {}) {

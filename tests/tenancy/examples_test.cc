@@ -3,15 +3,13 @@
 #include "tests/tenancy/sample.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
 
 #include "common/text/hostlist.h"
 #include "config/config.h"
 #include "config/tenancy/capacity.h"
 #include "config/tenancy/load.h"
 #include "config/tenancy/reference.h"
+#include "tests/golden/golden.h"
 
 using namespace gantry;
 using namespace gantry::tenancy;
@@ -83,11 +81,5 @@ TEST_CASE("the example of three teams on 24 GPUs loads, fits, and gives no warni
 }
 
 TEST_CASE("the reference page of document kinds is up to date") {
-  const std::string path = GANTRY_SOURCE_DIR "/docs/tenancy-kinds.md";
-  if (std::getenv("GANTRY_UPDATE_GOLDEN") != nullptr)
-    std::ofstream(path, std::ios::binary) << kinds_page();
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  CHECK(text.str() == kinds_page());
+  check_golden("docs/tenancy-kinds.md", kinds_page());
 }

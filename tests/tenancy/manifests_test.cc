@@ -6,14 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "config/tenancy/load.h"
 #include "config/tenancy/manifests.h"
 #include "config/tenancy/write.h"
+#include "tests/golden/golden.h"
 
 using namespace gantry;
 using namespace gantry::tenancy;
@@ -23,18 +22,8 @@ namespace {
 
 const std::string kFolder = GANTRY_SOURCE_DIR "/tests/tenancy/";
 
-std::string slurp(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
-void check_golden(const std::string& name, const std::string& text) {
-  const std::string path = kFolder + "golden/" + name + ".txt";
-  if (std::getenv("GANTRY_UPDATE_GOLDEN") != nullptr) std::ofstream(path, std::ios::binary) << text;
-  CAPTURE(name);
-  CHECK(text == slurp(path));
+void check_documents(const std::string& name, const std::string& text) {
+  check_golden("tests/tenancy/golden/" + name + ".txt", text);
 }
 
 std::string shown(const Loaded& loaded) {
@@ -46,9 +35,8 @@ std::string shown(const Loaded& loaded) {
 }
 
 Loaded load(const std::string& name, const LoadOptions& options) {
-  // The text is loaded under its bare file name, so that no path of this machine gets into the
-  // notes.
-  auto loaded = load_text(slurp(kFolder + "manifests/" + name), name, options);
+  // Read by its name alone, so that no path of this machine is in the notes.
+  auto loaded = load_text(source_text("tests/tenancy/manifests/" + name), name, options);
   REQUIRE_MESSAGE(loaded, loaded.error().message);
   return std::move(*loaded);
 }
@@ -77,7 +65,7 @@ TEST_CASE("manifests of platform teams become the documents and notes of the gol
   options.known = known;
   options.user_domain = "example.com";
   for (const std::string name : {"teams", "kueue", "exported"})
-    check_golden(name, shown(load(name + ".yaml", options)));
+    check_documents(name, shown(load(name + ".yaml", options)));
 }
 
 // The files look as they do in a platform team's repository: a base layer, the teams, objects of
@@ -103,7 +91,7 @@ TEST_CASE("a platform team's folder applies as it is, and the notes say what is 
     const Loaded again = load("platform/" + path, options);
     CHECK(with_changes(known, again.documents, again.removals) == known);
   }
-  check_golden("platform", all);
+  check_documents("platform", all);
 }
 
 TEST_CASE("translated manifests can be written, read, and applied again without a change") {
@@ -362,7 +350,7 @@ TEST_CASE("a class is allowed to a namespace, whichever of the two was applied f
 TEST_CASE("objects applied one by one in any order give the same tenants") {
   std::string text;
   for (const std::string name : {"teams", "kueue"})
-    text += slurp(kFolder + "manifests/" + name + ".yaml") + "\n---\n";
+    text += source_text("tests/tenancy/manifests/" + name + ".yaml") + "\n---\n";
   const auto trees = config::parse_yaml_documents(text, "all.yaml");
   REQUIRE(trees);
   std::vector<std::string> objects;

@@ -5,15 +5,13 @@
 
 #include <fmt/core.h>
 
-#include <cstdlib>
-#include <fstream>
 #include <set>
-#include <sstream>
 
 #include "common/codec/codec.h"
 #include "common/proto/message_table.h"
 #include "ctld/rpc/dispatch.h"
 #include "ctld/rpc/identity.h"
+#include "tests/golden/golden.h"
 
 namespace gantry::rpc {
 namespace {
@@ -185,25 +183,11 @@ std::string table() {
 }
 
 TEST_CASE("docs/visibility.md has the current table of messages") {
-  const std::string path = std::string(GANTRY_SOURCE_DIR) + "/docs/visibility.md";
-  std::stringstream buffer;
-  buffer << std::ifstream(path).rdbuf();
-  std::string text = buffer.str();
-  const auto from = text.find("| message | from |");
-  REQUIRE(from != std::string::npos);
-  const auto end = text.find("\n\n", from);
-  const auto to = end == std::string::npos ? text.size() : end + 1;
-  if (std::getenv("GANTRY_UPDATE_GOLDEN") != nullptr && text.substr(from, to - from) != table()) {
-    text.replace(from, to - from, table());
-    std::ofstream(path) << text;
-  }
-  CHECK(text.find(table()) != std::string::npos);
+  test::check_golden_table("docs/visibility.md", "| message | from |", table());
 }
 
 TEST_CASE("docs/visibility.md says for every reading message what users see") {
-  std::stringstream buffer;
-  buffer << std::ifstream(std::string(GANTRY_SOURCE_DIR) + "/docs/visibility.md").rdbuf();
-  const std::string text = buffer.str();
+  const std::string text = test::source_text("docs/visibility.md");
   const auto from = text.find("| message | commands |");
   REQUIRE(from != std::string::npos);
   const std::string seen = text.substr(from, text.find("\n\n", from) - from);

@@ -4,13 +4,12 @@
 
 #include <fmt/core.h>
 
-#include <cstdlib>
-#include <fstream>
 #include <set>
 #include <sstream>
 
 #include "common/codec/schema.h"
 #include "common/proto/message_table.h"
+#include "tests/golden/golden.h"
 
 namespace gantry {
 namespace {
@@ -80,27 +79,7 @@ TEST_CASE("message numbers are unique, and so are field numbers and names within
 }
 
 TEST_CASE("the wire agrees with tests/golden/messages.txt") {
-  const std::string path = std::string(GANTRY_SOURCE_DIR) + "/tests/golden/messages.txt";
-  const std::string now = listing();
-  if (std::getenv("GANTRY_UPDATE_GOLDEN") != nullptr) {
-    std::ofstream(path) << now;
-    return;
-  }
-  std::ifstream file(path);
-  std::ostringstream golden;
-  golden << file.rdbuf();
-  if (golden.str() == now) return;
-  std::istringstream left(golden.str());
-  std::istringstream right(now);
-  std::string a, b;
-  int line = 0;
-  do {
-    ++line;
-    if (!std::getline(left, a)) a = "(end)";
-    if (!std::getline(right, b)) b = "(end)";
-  } while (a == b);
-  FAIL_CHECK("tests/golden/messages.txt:", line, " says '", a, "', the code says '", b,
-             "'; if that is meant, run with GANTRY_UPDATE_GOLDEN=1");
+  test::check_golden("tests/golden/messages.txt", listing());
 }
 
 }  // namespace

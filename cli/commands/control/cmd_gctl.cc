@@ -25,17 +25,10 @@ struct NoOptions {};
 
 // ---- hold, release, requeue
 
-Result<std::vector<proto::JobRef>> refs_of(const std::vector<std::string>& operands) {
-  std::vector<proto::JobRef> refs;
-  for (const std::string& operand : operands)
-    if (auto done = add_job_refs(refs, operand); !done) return tl::unexpected(done.error());
-  return refs;
-}
-
 template <class Request>
 Result<int> change_jobs(const Invocation& in, Request request,
                         const std::vector<std::string>& operands) {
-  auto refs = refs_of(operands);
+  auto refs = job_refs_of(operands);
   if (!refs) return tl::unexpected(refs.error());
   request.jobs = std::move(*refs);
   const auto done = ask<proto::JobsDone>(in.program(), request);

@@ -44,12 +44,11 @@ Result<int> run_job(const Invocation& in) {
   const auto operands = in.parse(&show, 1, kAnyOperands);
   if (!operands) return tl::unexpected(operands.error());
   if (!*operands) return 0;
-  std::vector<proto::JobRef> refs;
-  for (const std::string& operand : **operands)
-    if (auto done = add_job_refs(refs, operand); !done) return tl::unexpected(done.error());
+  const auto refs = job_refs_of(**operands);
+  if (!refs) return tl::unexpected(refs.error());
   auto session = Session::open(in.program());
   if (!session) return tl::unexpected(session.error());
-  for (const proto::JobRef& ref : refs) {
+  for (const proto::JobRef& ref : *refs) {
     const auto reply = session->call<proto::ShowJobReply>(proto::ShowJob{ref, show.script});
     if (!reply) return tl::unexpected(reply.error());
     if (reply->jobs.empty())

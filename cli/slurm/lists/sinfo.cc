@@ -2,8 +2,6 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
-#include <map>
-
 #include "cli/columns/job_words.h"
 #include "cli/columns/node_members.h"
 #include "cli/slurm/frame.h"
@@ -342,49 +340,22 @@ Result<Cluster> ask_cluster(const SinfoQuery& q, bool gpus) {
 }
 
 // Nodes share a line if the values of all fields are the same, except for fields that are sums.
-std::vector<NodeLine> lines_of(const SinfoQuery& q, const Layout& layout,
-                               const proto::PartitionRow* partition,
-                               const std::vector<const proto::NodeRow*>& nodes,
-                               std::string_view cluster) {
-  std::vector<NodeLine> lines;
-  std::map<std::string, std::size_t> known;
-  for (const proto::NodeRow* node : nodes) {
-    NodeLine line{partition, {node}, cluster};
-    std::string key = q.by_node ? node->name : "";
-    for (const Cell& cell : layout.cells) {
-      if (!is_of_all(cell.column)) node_fields()[cell.column].put(key, line);
-      key += '\n';
-    }
-    if (q.exact) key += fmt::format("{} {}", to_string(node->total), node_state(*node));
-    const auto [at, added] = known.try_emplace(std::move(key), lines.size());
-    if (added)
-      lines.push_back(std::move(line));
-    else
-      lines[at->second].nodes.push_back(node);
-  }
-  return lines;
-}
-
-std::vector<NodeLine> node_lines(const SinfoQuery& q, const Layout& layout, const Cluster& all,
-                                 std::string_view cluster) {
+std::vector<NodeGroup> node_lines(const SinfoQuery& q, const Layout& layout, const Cluster& all,
+                                  std::string_view cluster) {
+  const auto fields = node_fields();
   const bool by_partition =
+      shows_partitions(layout, fields) ||
       std::any_of(layout.cells.begin(), layout.cells.end(),
-                  [](const Cell& c) { return is_of_partition_field(c.column); });
-  if (!by_partition) {  // show each node once
-    std::vector<const proto::NodeRow*> nodes;
-    for (const proto::NodeRow& node : all.nodes) nodes.push_back(&node);
-    return lines_of(q, layout, nullptr, nodes, cluster);
-  }
-  std::vector<NodeLine> lines;
-  NodeMembers members(all.nodes);
-  std::vector<NodeLine> in;  // lines of the partition
-  for (const proto::PartitionRow& partition : all.partitions) {
-    const auto& nodes = members.of(partition);
-    if (!members.same_again()) in = lines_of(q, layout, &partition, nodes, cluster);
-    for (NodeLine& line : in) line.partition = &partition;
-    lines.insert(lines.end(), in.begin(), in.end());
-    if (in.empty() && !q.reasons && !q.by_node) lines.push_back({&partition, {}, cluster});
-  }
+                  [&](const Cell& c) { return fields[c.column].name == "Priority"; });
+  auto lines = group_nodes(all.nodes, by_partition ? &all.partitions : nullptr,
+                           !q.reasons && !q.by_node, [&](const NodeGroup& alone) {
+                             const proto::NodeRow& node = *alone.nodes.front();
+                             std::string key = node_key(layout, fields, alone);
+                             if (q.by_node) key += node.name;
+                             if (q.exact) key += to_string(node.total) + node_state(node);
+                             return key;
+                           });
+  for (NodeGroup& line : lines) line.cluster = cluster;
   return lines;
 }
 
@@ -448,7 +419,7 @@ int show_nodes(const SinfoQuery& q, const std::string& named) {
   TableWriter table(layout, style, stdout);
   auto lines = node_lines(q, layout, *all, cluster);
   sort_node_lines(lines, !q.sort.empty() ? q.sort : q.by_node ? "N" : "#P,-t", all->partitions);
-  for (const NodeLine& line : lines) put_row(table, node_fields(), line);
+  for (const NodeGroup& line : lines) put_row(table, node_fields(), line);
   return 0;
 }
 

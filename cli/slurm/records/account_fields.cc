@@ -3,7 +3,7 @@
 
 #include <fmt/core.h>
 
-#include "cli/columns/account_columns.h"
+#include "cli/columns/account_values.h"
 #include "cli/columns/job_words.h"
 #include "cli/slurm/records/history.h"
 #include "cli/slurm/records/job_values.h"
@@ -17,7 +17,7 @@ using A = const AccountRow&;
 using Out = std::string&;
 
 const Usage& usage_of(A v) {
-  return v.step != nullptr ? v.step->usage : v.job->usage;
+  return cli::usage_of(*v.job, v.step);
 }
 
 // The time from submit until the start. If the job has not started, it lasts until now or until the
@@ -27,8 +27,14 @@ Duration waited_of(A v) {
   return std::max(row.started.value_or(row.ended.value_or(v.now)) - row.submitted, Duration{});
 }
 
-std::string step_suffix(A v) {
-  return v.step == nullptr ? "" : "." + v.step->step;
+void put_wait(Out o, A v) {
+  if (v.step == nullptr) o += format_duration_long(waited_of(v));
+}
+void put_core_wait(Out o, A v) {
+  if (v.step == nullptr) o += format_duration_long(waited_of(v) * v.job->row.cpus);
+}
+void put_core_seconds(Out o, A v) {
+  if (v.step == nullptr) o += std::to_string(waited_of(v).seconds() * v.job->row.cpus);
 }
 
 ExitStatus derived_exit(const proto::HistoryRow& job) {
@@ -75,6 +81,11 @@ void put_step_node(Out o, A v) {
   if (v.step != nullptr) o += first_node_of(v.step->node_list);
 }
 
+// Usage is known of the step as a whole, so its task 0 stands for all.
+void put_step_task(Out o, A v) {
+  if (v.step != nullptr) o += "0";
+}
+
 void put_usage_in(Out o, A v) {
   if (v.step == nullptr || v.step->step == "extern") return;
   const Usage& u = usage_of(v);
@@ -88,10 +99,14 @@ void put_usage_out(Out o, A v) {
     o += fmt::format("fs/disk={}", usage_of(v).io_write_bytes);
 }
 
+consteval Field<AccountRow> shared_line(std::string_view name) {
+  return account_value<Field<AccountRow>, AccountRow>(name);
+}
+
 constexpr Field<AccountRow> kAccountFields[] = {
-    {.name = "Account", .put = [](Out o, A v) { o += v.job->row.account; }, .width = 10},
+    shared_line("Account"),
     {.name = "AdminComment", .put = [](Out, A) {}, .width = 19},
-    {.name = "AllocCPUS", .put = [](Out o, A v) { put_number(o, cpus_of(v)); }, .width = 10},
+    shared_line("AllocCPUS"),
     {.name = "AllocNodes",
      .put = [](Out o, A v) { put_number(o, v.job->row.node_list.empty() ? 0 : nodes_of(v)); },
      .width = 10},
@@ -118,12 +133,7 @@ constexpr Field<AccountRow> kAccountFields[] = {
     {.name = "AveVMSize", .put = [](Out, A) {}, .width = 10},
     {.name = "BlockID", .put = [](Out, A) {}, .width = 16},
     {.name = "Cluster", .put = [](Out o, A v) { o += v.cluster; }, .width = 10},
-    {.name = "Comment",
-     .put =
-         [](Out o, A v) {
-           if (v.step == nullptr) o += v.job->comment;
-         },
-     .width = 14},
+    shared_line("Comment"),
     {.name = "Constraints", .put = [](Out, A) {}, .width = 14},
     {.name = "ConsumedEnergy", .put = [](Out, A) {}, .width = 14},
     {.name = "ConsumedEnergyRaw", .put = [](Out, A) {}, .width = 17},
@@ -165,15 +175,9 @@ constexpr Field<AccountRow> kAccountFields[] = {
     {.name = "Flags", .put = [](Out, A) {}, .width = 20},
     {.name = "GID", .put = put_gid, .width = 6},
     {.name = "Group", .put = put_group, .width = 9},
-    {.name = "JobID",
-     .put = [](Out o, A v) { o += shown_id(v.job->row) + step_suffix(v); },
-     .width = -12},
-    {.name = "JobIDRaw",
-     .put = [](Out o, A v) { o += std::to_string(v.job->row.job.value()) + step_suffix(v); },
-     .width = -12},
-    {.name = "JobName",
-     .put = [](Out o, A v) { o += v.step != nullptr ? v.step->name : v.job->row.name; },
-     .width = 10},
+    shared_line("JobID"),
+    shared_line("JobIDRaw"),
+    shared_line("JobName"),
     {.name = "Layout",
      .put =
          [](Out o, A v) {
@@ -181,29 +185,17 @@ constexpr Field<AccountRow> kAccountFields[] = {
              o += v.step->step == "batch" || v.step->step == "extern" ? "Unknown" : "Block";
          },
      .width = 9},
-    {.name = "Licenses",
-     .put = [](Out o, A v) { o += v.step == nullptr ? v.job->licenses : ""; },
-     .width = 10},
+    {.name = "Licenses", .put = put_of_job<AccountRow, &HistoryRow::licenses>, .width = 10},
     {.name = "MaxDiskRead",
      .put = [](Out o, A v) { put_step_bytes(o, v, usage_of(v).io_read_bytes); },
      .width = 12},
     {.name = "MaxDiskReadNode", .put = [](Out o, A v) { put_step_node(o, v); }, .width = 15},
-    {.name = "MaxDiskReadTask",
-     .put =
-         [](Out o, A v) {
-           if (v.step != nullptr) o += "0";
-         },
-     .width = 15},
+    {.name = "MaxDiskReadTask", .put = put_step_task, .width = 15},
     {.name = "MaxDiskWrite",
      .put = [](Out o, A v) { put_step_bytes(o, v, usage_of(v).io_write_bytes); },
      .width = 12},
     {.name = "MaxDiskWriteNode", .put = [](Out o, A v) { put_step_node(o, v); }, .width = 16},
-    {.name = "MaxDiskWriteTask",
-     .put =
-         [](Out o, A v) {
-           if (v.step != nullptr) o += "0";
-         },
-     .width = 16},
+    {.name = "MaxDiskWriteTask", .put = put_step_task, .width = 16},
     {.name = "MaxPages", .put = [](Out, A) {}, .width = 8},
     {.name = "MaxPagesNode", .put = [](Out, A) {}, .width = 12},
     {.name = "MaxPagesTask", .put = [](Out, A) {}, .width = 14},
@@ -211,12 +203,7 @@ constexpr Field<AccountRow> kAccountFields[] = {
      .put = [](Out o, A v) { put_step_bytes(o, v, usage_of(v).memory_peak_bytes); },
      .width = 10},
     {.name = "MaxRSSNode", .put = [](Out o, A v) { put_step_node(o, v); }, .width = 10},
-    {.name = "MaxRSSTask",
-     .put =
-         [](Out o, A v) {
-           if (v.step != nullptr) o += "0";
-         },
-     .width = 10},
+    {.name = "MaxRSSTask", .put = put_step_task, .width = 10},
     {.name = "MaxVMSize", .put = [](Out, A) {}, .width = 10},
     {.name = "MaxVMSizeNode", .put = [](Out, A) {}, .width = 14},
     {.name = "MaxVMSizeTask", .put = [](Out, A) {}, .width = 14},
@@ -224,45 +211,15 @@ constexpr Field<AccountRow> kAccountFields[] = {
     {.name = "MinCPU", .put = [](Out, A) {}, .width = 10},
     {.name = "MinCPUNode", .put = [](Out, A) {}, .width = 10},
     {.name = "MinCPUTask", .put = [](Out, A) {}, .width = 10},
-    {.name = "NCPUS", .put = [](Out o, A v) { put_number(o, cpus_of(v)); }, .width = 10},
+    shared_line("NCPUS"),
     {.name = "NNodes", .put = [](Out o, A v) { put_number(o, nodes_of(v)); }, .width = 8},
     {.name = "NodeList", .put = put_node_list, .width = 15},
-    {.name = "NTasks",
-     .put =
-         [](Out o, A v) {
-           if (v.step != nullptr) put_number(o, v.step->tasks);
-         },
-     .width = 8},
-    {.name = "Partition",
-     .put =
-         [](Out o, A v) {
-           if (v.step == nullptr) o += v.job->row.partition;
-         },
-     .width = 10},
-    {.name = "Planned",
-     .put =
-         [](Out o, A v) {
-           if (v.step == nullptr) o += format_duration_long(waited_of(v));
-         },
-     .width = 10},
-    {.name = "PlannedCPU",
-     .put =
-         [](Out o, A v) {
-           if (v.step == nullptr) o += format_duration_long(waited_of(v) * v.job->row.cpus);
-         },
-     .width = 10},
-    {.name = "PlannedCPURAW",
-     .put =
-         [](Out o, A v) {
-           if (v.step == nullptr) o += std::to_string(waited_of(v).seconds() * v.job->row.cpus);
-         },
-     .width = 13},
-    {.name = "Priority",
-     .put =
-         [](Out o, A v) {
-           if (v.step == nullptr) o += std::to_string(v.job->row.priority);
-         },
-     .width = 10},
+    shared_line("NTasks"),
+    shared_line("Partition"),
+    {.name = "Planned", .put = put_wait, .width = 10},
+    {.name = "PlannedCPU", .put = put_core_wait, .width = 10},
+    {.name = "PlannedCPURAW", .put = put_core_seconds, .width = 13},
+    shared_line("Priority"),
     {.name = "QOS",
      .put =
          [](Out o, A v) {
@@ -271,19 +228,12 @@ constexpr Field<AccountRow> kAccountFields[] = {
      .width = 10},
     {.name = "QOSRAW", .put = [](Out, A) {}, .width = 10},
     {.name = "QOSREQ", .put = [](Out, A) {}, .width = 10},
-    {.name = "Reason",
-     .put =
-         [](Out o, A v) {
-           if (v.step == nullptr) o += reason_of(v.job->row);
-         },
-     .width = 22},
+    shared_line("Reason"),
     {.name = "ReqCPUFreq", .put = [](Out, A) {}, .width = 10},
     {.name = "ReqCPUFreqGov", .put = [](Out, A) {}, .width = 13},
     {.name = "ReqCPUFreqMax", .put = [](Out, A) {}, .width = 13},
     {.name = "ReqCPUFreqMin", .put = [](Out, A) {}, .width = 13},
-    {.name = "ReqCPUS",
-     .put = [](Out o, A v) { put_number(o, v.step != nullptr ? v.step->cpus : v.job->row.cpus); },
-     .width = 8},
+    shared_line("ReqCPUS"),
     {.name = "ReqMem",
      .put =
          [](Out o, A v) {
@@ -291,49 +241,19 @@ constexpr Field<AccountRow> kAccountFields[] = {
          },
      .width = 10},
     {.name = "ReqNodes", .put = [](Out o, A v) { put_number(o, nodes_of(v)); }, .width = 8},
-    {.name = "ReqReserv",
-     .put =
-         [](Out o, A v) {
-           if (v.step == nullptr) o += v.job->row.reservation;
-         },
-     .width = 14},
+    {.name = "ReqReserv", .put = put_of_row<AccountRow, &JobRow::reservation>, .width = 14},
     {.name = "ReqTRES",
      .put =
          [](Out o, A v) {
            if (v.step == nullptr) put_req_tres(o, v);
          },
      .width = 10},
-    {.name = "Reservation",
-     .put =
-         [](Out o, A v) {
-           if (v.step == nullptr) o += v.job->row.reservation;
-         },
-     .width = 20},
+    {.name = "Reservation", .put = put_of_row<AccountRow, &JobRow::reservation>, .width = 20},
     {.name = "ReservationId", .put = [](Out, A) {}, .width = 13},
-    {.name = "Reserved",
-     .put =
-         [](Out o, A v) {
-           if (v.step == nullptr) o += format_duration_long(waited_of(v));
-         },
-     .width = 10},
-    {.name = "ResvCPU",
-     .put =
-         [](Out o, A v) {
-           if (v.step == nullptr) o += format_duration_long(waited_of(v) * v.job->row.cpus);
-         },
-     .width = 10},
-    {.name = "ResvCPURAW",
-     .put =
-         [](Out o, A v) {
-           if (v.step == nullptr) o += std::to_string(waited_of(v).seconds() * v.job->row.cpus);
-         },
-     .width = 10},
-    {.name = "Restarts",
-     .put =
-         [](Out o, A v) {
-           if (v.step == nullptr) put_number(o, v.job->row.restarts);
-         },
-     .width = 8},
+    {.name = "Reserved", .put = put_wait, .width = 10},
+    {.name = "ResvCPU", .put = put_core_wait, .width = 10},
+    {.name = "ResvCPURAW", .put = put_core_seconds, .width = 10},
+    shared_line("Restarts"),
     {.name = "Start",
      .put =
          [](Out o, A v) {
@@ -352,38 +272,15 @@ constexpr Field<AccountRow> kAccountFields[] = {
            o += shown_time(v.step != nullptr ? v.step->started : v.job->row.submitted);
          },
      .width = 19},
-    {.name = "SubmitLine",
-     .put =
-         [](Out o, A v) {
-           if (v.step == nullptr) o += v.job->submit_line;
-         },
-     .width = 20},
+    shared_line("SubmitLine"),
     {.name = "Suspended",
      .put = [](Out o, A v) { o += format_duration_long(v.job->row.suspended); },
      .width = 10},
     {.name = "SystemComment", .put = [](Out, A) {}, .width = 14},
-    {.name = "SystemCPU",
-     .put = [](Out o, A v) { o += cpu_time(usage_of(v).cpu_system_us); },
-     .width = 10},
-    {.name = "Timelimit",
-     .put =
-         [](Out o, A v) {
-           if (v.step == nullptr)
-             o +=
-                 v.job->row.time_limit ? format_duration_long(*v.job->row.time_limit) : "UNLIMITED";
-         },
-     .width = 10},
-    {.name = "TimelimitRaw",
-     .put =
-         [](Out o, A v) {
-           if (v.step == nullptr)
-             o += v.job->row.time_limit ? std::to_string(v.job->row.time_limit->seconds() / 60)
-                                        : "UNLIMITED";
-         },
-     .width = 12},
-    {.name = "TotalCPU",
-     .put = [](Out o, A v) { o += cpu_time(usage_of(v).cpu_user_us + usage_of(v).cpu_system_us); },
-     .width = 10},
+    shared_line("SystemCPU"),
+    shared_line("Timelimit"),
+    shared_line("TimelimitRaw"),
+    shared_line("TotalCPU"),
     {.name = "TRESUsageInAve", .put = [](Out o, A v) { put_usage_in(o, v); }, .width = 15},
     {.name = "TRESUsageInMax", .put = [](Out o, A v) { put_usage_in(o, v); }, .width = 15},
     {.name = "TRESUsageInMaxNode", .put = [](Out o, A v) { put_step_node(o, v); }, .width = 18},
@@ -400,34 +297,12 @@ constexpr Field<AccountRow> kAccountFields[] = {
     {.name = "TRESUsageOutMinNode", .put = [](Out o, A v) { put_step_node(o, v); }, .width = 19},
     {.name = "TRESUsageOutMinTask", .put = [](Out, A) {}, .width = 19},
     {.name = "TRESUsageOutTot", .put = [](Out o, A v) { put_usage_out(o, v); }, .width = 15},
-    {.name = "UID",
-     .put =
-         [](Out o, A v) {
-           if (v.step == nullptr) put_number(o, v.job->row.uid.value());
-         },
-     .width = 6},
-    {.name = "User",
-     .put =
-         [](Out o, A v) {
-           if (v.step == nullptr) o += v.job->row.user;
-         },
-     .width = 9},
-    {.name = "UserCPU",
-     .put = [](Out o, A v) { o += cpu_time(usage_of(v).cpu_user_us); },
-     .width = 10},
-    {.name = "WCKey",
-     .put =
-         [](Out o, A v) {
-           if (v.step == nullptr) o += v.job->wckey;
-         },
-     .width = 10},
+    shared_line("UID"),
+    shared_line("User"),
+    shared_line("UserCPU"),
+    {.name = "WCKey", .put = put_of_job<AccountRow, &HistoryRow::wckey>, .width = 10},
     {.name = "WCKeyID", .put = [](Out, A) {}, .width = 8},
-    {.name = "WorkDir",
-     .put =
-         [](Out o, A v) {
-           if (v.step == nullptr) o += v.job->work_dir;
-         },
-     .width = 20},
+    shared_line("WorkDir"),
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <csignal>
 
+#include "cli/columns/account_values.h"
 #include "cli/columns/job_words.h"
 #include "cli/slurm/records/account_fields.h"
 #include "cli/slurm/records/job_fields.h"
@@ -26,8 +27,7 @@ Duration elapsed_of(const AccountRow& v) {
 }
 
 std::uint32_t cpus_of(const AccountRow& v) {
-  if (v.step != nullptr) return v.step->cpus;
-  return v.job->row.started || !v.job->row.node_list.empty() ? v.job->row.cpus : 0;
+  return cores_held(*v.job, v.step);
 }
 
 std::string_view step_state(const proto::HistoryRow& job, const proto::StepRow& step) {
@@ -44,16 +44,9 @@ std::string state_with_canceller(const AccountRow& v) {
   // until it ends.
   const Phase phase = v.job->row.phase;
   const bool between = phase == Phase::starting || phase == Phase::finishing;
-  std::string text(between ? words_of(Phase::running, std::nullopt).state
-                           : words_of(v.job->row).state);
-  // The job's cause says who cancelled it: "cancelled by alice (uid 1000)".
-  const std::string& cause = v.job->cause;
-  const std::size_t at = cause.find("(uid ");
-  if (v.job->row.phase != Phase::ended || v.job->row.outcome != Outcome::cancelled ||
-      !cause.starts_with("cancelled by ") || at == std::string::npos)
-    return text;
-  const std::size_t digits = at + 5;
-  return text + " by " + cause.substr(digits, cause.find(')', digits) - digits);
+  const std::string_view text =
+      between ? words_of(Phase::running, std::nullopt).state : words_of(v.job->row).state;
+  return std::string(text) + canceller_of(*v.job);
 }
 
 std::uint32_t nodes_of(const AccountRow& v) {

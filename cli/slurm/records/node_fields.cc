@@ -4,7 +4,6 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
-#include "cli/columns/job_words.h"
 #include "cli/slurm/frame.h"
 #include "common/proto/job_text.h"
 #include "common/text/hostlist.h"
@@ -13,252 +12,91 @@
 namespace gantry::cli::slurm {
 namespace {
 
-enum class Of : std::uint8_t { node, partition, all };
-
 std::int64_t cores_of(const Resources& r) {
   return r[Resource::cpu] / kCoreUnit;
 }
 
-bool counts_as_other(const proto::NodeRow& node) {
-  const std::string state = node_state_compact(node);
-  return state != "idle" && state != "mix" && state != "alloc";
+std::string held_memory_of(const proto::NodeRow& n) {
+  return megabytes(n.allocated[Resource::memory]);
+}
+std::string load_of(const proto::NodeRow& n) {
+  return n.health == NodeHealth::up ? fmt::format("{:.2f}", n.load) : "N/A";
+}
+std::string free_memory_of(const proto::NodeRow& n) {
+  return n.health == NodeHealth::up ? megabytes(n.free_memory) : "N/A";
+}
+std::string address_of(const proto::NodeRow& n) {
+  return n.address.empty() ? n.name : n.address.substr(0, n.address.rfind(':'));
+}
+std::string port_of(const proto::NodeRow& n) {
+  return n.address.empty() ? "n/a" : n.address.substr(n.address.rfind(':') + 1);
+}
+std::string reason_of_node(const proto::NodeRow& n) {
+  return trouble_of(n, "Not responding");
+}
+std::string reservation_of(const proto::NodeRow& n) {
+  return n.reservation;
+}
+std::string whole_state(const proto::NodeRow& n) {
+  return lower_case(fmt::format("{}", fmt::join(state_words(n), "+")));
+}
+std::string time_of_reason(const proto::NodeRow& n) {
+  return shown_time(n.since, "Unknown");
 }
 
-template <class Get>
-void of_node(std::string& o, const NodeLine& v, Get get) {
-  if (!v.nodes.empty()) o += get(*v.nodes.front());
+consteval Field<NodeGroup> shared_node(std::string_view name) {
+  return node_value<Field<NodeGroup>>(name);
 }
 
-std::string joined_or_null(const std::vector<std::string>& words) {
-  return words.empty() ? "(null)" : fmt::format("{}", fmt::join(words, ","));
-}
-
-// The reason that an operator gave, or else what the controller itself knows of the node's trouble.
-std::string reason_text(const proto::NodeRow& node) {
-  if (!node.reason.empty()) return node.reason;
-  if (node.health == NodeHealth::lost) return "Not responding";
-  if (node.health == NodeHealth::down) return node.last_seen ? "stopped" : "never seen";
-  return node.gpu_trouble.empty() ? "none" : node.gpu_trouble;
-}
-
-void put_cpu_counts(std::string& o, const NodeLine& v) {
-  std::int64_t used = 0;
-  std::int64_t other = 0;
-  std::int64_t total = 0;
-  for (const proto::NodeRow* node : v.nodes) {
-    const std::int64_t busy = cores_of(node->allocated);
-    used += busy;
-    total += cores_of(node->total);
-    if (counts_as_other(*node)) other += cores_of(node->total) - busy;
-  }
-  o += fmt::format("{}/{}/{}/{}", used, total - used - other, other, total);
-}
-
-void put_node_counts(std::string& o, const NodeLine& v, bool all) {
-  std::size_t used = 0;
-  std::size_t other = 0;
-  for (const proto::NodeRow* node : v.nodes) {
-    if (counts_as_other(*node))
-      ++other;
-    else if (node->jobs > 0)
-      ++used;
-  }
-  o += fmt::format("{}/{}", used, v.nodes.size() - used - other);
-  if (all) o += fmt::format("/{}/{}", other, v.nodes.size());
-}
-
-void put_node_list(std::string& o, const NodeLine& v) {
-  std::vector<std::string> names;
-  for (const proto::NodeRow* node : v.nodes) names.push_back(node->name);
-  o += compress_hostlist(names);
-}
-
-void put_state(std::string& o, const NodeLine& v, bool compact) {
-  if (v.nodes.empty())
-    o += "n/a";
-  else
-    o += compact ? node_state_compact(*v.nodes.front()) : node_state(*v.nodes.front());
-}
-
-using L = const NodeLine&;
+using L = const NodeGroup&;
 using Text = std::string&;
 
-constexpr Field<NodeLine> kNodeFields[] = {
-    {.name = "AllocMem",
-     .header = "ALLOCMEM",
-     .put =
-         [](Text o, L v) {
-           of_node(o, v, [](const proto::NodeRow& n) {
-             return std::to_string(n.allocated[Resource::memory] >> 20);
-           });
-         }},
+constexpr Field<NodeGroup> kNodeFields[] = {
+    {.name = "AllocMem", .header = "ALLOCMEM", .put = put_node<held_memory_of>},
     {.letter = 'S',
      .name = "AllocNodes",
      .header = "ALLOCNODES",
      .put = [](Text o, L) { o += "all"; }},
-    {.letter = 'a',
-     .name = "Available",
-     .header = "AVAIL",
-     .put =
-         [](Text o, L v) {
-           if (v.partition != nullptr) o += (v.partition->up ? "up" : "down");
-         }},
+    shared_node("Available"),
     {.letter = 'V',
      .name = "Cluster",
      .header = "CLUSTER",
      .put = [](Text o, L v) { o += v.cluster; }},
     {.name = "Comment", .header = "COMMENT", .put = [](Text o, L) { o += "(null)"; }},
-    {.letter = 'Y',
-     .name = "Cores",
-     .header = "CORES",
-     .put =
-         [](Text o, L v) {
-           of_node(o, v,
-                   [](const proto::NodeRow& n) { return std::to_string(n.cores_per_socket); });
-         }},
-    {.letter = 'c',
-     .name = "CPUs",
-     .header = "CPUS",
-     .put =
-         [](Text o, L v) {
-           of_node(o, v, [](const proto::NodeRow& n) { return std::to_string(cores_of(n.total)); });
-         }},
-    {.letter = 'O',
-     .name = "CPUsLoad",
-     .header = "CPU_LOAD",
-     .put =
-         [](Text o, L v) {
-           of_node(o, v, [](const proto::NodeRow& n) {
-             return n.health == NodeHealth::up ? fmt::format("{:.2f}", n.load) : std::string("N/A");
-           });
-         }},
-    {.letter = 'C',
-     .name = "CPUsState",
-     .header = "CPUS(A/I/O/T)",
-     .put = [](Text o, L v) { put_cpu_counts(o, v); }},
-    {.letter = 'L',
-     .name = "DefaultTime",
-     .header = "DEFAULTTIME",
-     .put =
-         [](Text o, L v) {
-           if (v.partition != nullptr)
-             o += (v.partition->default_time ? format_duration(*v.partition->default_time)
-                                             : std::string("n/a"));
-         }},
-    {.letter = 'd',
-     .name = "Disk",
-     .header = "TMP_DISK",
-     .put =
-         [](Text o, L v) {
-           of_node(o, v, [](const proto::NodeRow& n) {
-             return std::to_string(n.total[Resource::scratch] >> 20);
-           });
-         }},
+    shared_node("Cores"),
+    shared_node("CPUs"),
+    {.letter = 'O', .name = "CPUsLoad", .header = "CPU_LOAD", .put = put_node<load_of>},
+    shared_node("CPUsState"),
+    shared_node("DefaultTime"),
+    shared_node("Disk"),
     {.name = "Extra", .header = "EXTRA", .put = [](Text o, L) { o += "(null)"; }},
-    {.letter = 'f',
-     .name = "Features",
-     .header = "AVAIL_FEATURES",
-     .put =
-         [](Text o, L v) {
-           of_node(o, v, [](const proto::NodeRow& n) { return joined_or_null(n.features); });
-         }},
+    shared_node("Features"),
     {.letter = 'b',
      .name = "features_act",
      .header = "ACTIVE_FEATURES",
-     .put =
-         [](Text o, L v) {
-           of_node(o, v, [](const proto::NodeRow& n) { return joined_or_null(n.features); });
-         }},
-    {.letter = 'e',
-     .name = "FreeMem",
-     .header = "FREE_MEM",
-     .put =
-         [](Text o, L v) {
-           of_node(o, v, [](const proto::NodeRow& n) {
-             return n.health == NodeHealth::up ? std::to_string(n.free_memory >> 20)
-                                               : std::string("N/A");
-           });
-         }},
-    {.letter = 'G',
-     .name = "Gres",
-     .header = "GRES",
-     .put = [](Text o,
-               L v) { of_node(o, v, [](const proto::NodeRow& n) { return gres_text(n); }); }},
-    {.name = "GresUsed",
-     .header = "GRES_USED",
-     .put = [](Text o,
-               L v) { of_node(o, v, [](const proto::NodeRow& n) { return gres_used_text(n); }); }},
+     .put = put_node<features_of>},
+    {.letter = 'e', .name = "FreeMem", .header = "FREE_MEM", .put = put_node<free_memory_of>},
+    {.letter = 'G', .name = "Gres", .header = "GRES", .put = put_node<gres_text>},
+    {.name = "GresUsed", .header = "GRES_USED", .put = put_node<gres_used_text>},
     {.letter = 'g', .name = "Groups", .header = "GROUPS", .put = [](Text o, L) { o += "all"; }},
     {.letter = 'B',
      .name = "MaxCPUsPerNode",
      .header = "MAX_CPUS_PER_NODE",
      .put = [](Text o, L) { o += "UNLIMITED"; }},
-    {.letter = 'm',
-     .name = "Memory",
-     .header = "MEMORY",
-     .put =
-         [](Text o, L v) {
-           of_node(o, v, [](const proto::NodeRow& n) {
-             return std::to_string(n.total[Resource::memory] >> 20);
-           });
-         }},
-    {.letter = 'o',
-     .name = "NodeAddr",
-     .header = "NODE_ADDR",
-     .put =
-         [](Text o, L v) {
-           of_node(o, v, [](const proto::NodeRow& n) {
-             return n.address.empty() ? n.name : n.address.substr(0, n.address.rfind(':'));
-           });
-         }},
-    {.letter = 'A',
-     .name = "NodeAI",
-     .header = "NODES(A/I)",
-     .put = [](Text o, L v) { put_node_counts(o, v, false); }},
-    {.letter = 'F',
-     .name = "NodeAIOT",
-     .header = "NODES(A/I/O/T)",
-     .put = [](Text o, L v) { put_node_counts(o, v, true); }},
-    {.letter = 'n',
-     .name = "NodeHost",
-     .header = "HOSTNAMES",
-     .put = [](Text o, L v) { of_node(o, v, [](const proto::NodeRow& n) { return n.name; }); }},
-    {.letter = 'N',
-     .name = "NodeList",
-     .header = "NODELIST",
-     .put = [](Text o, L v) { put_node_list(o, v); }},
-    {.letter = 'D',
-     .name = "Nodes",
-     .header = "NODES",
-     .put = [](Text o, L v) { o += std::to_string(v.nodes.size()); }},
+    shared_node("Memory"),
+    {.letter = 'o', .name = "NodeAddr", .header = "NODE_ADDR", .put = put_node<address_of>},
+    {.letter = 'A', .name = "NodeAI", .header = "NODES(A/I)", .put = put_nodes_in_use},
+    shared_node("NodeAIOT"),
+    shared_node("NodeHost"),
+    shared_node("NodeList"),
+    shared_node("Nodes"),
     {.letter = 'h',
      .name = "OverSubscribe",
      .header = "OVERSUBSCRIBE",
      .put = [](Text o, L) { o += "NO"; }},
-    {.letter = 'P',
-     .name = "Partition",
-     .header = "PARTITION",
-     .put =
-         [](Text o, L v) {
-           if (v.partition != nullptr)
-             o += v.partition->name + (v.partition->is_default ? "*" : "");
-         }},
-    {.letter = 'R',
-     .name = "PartitionName",
-     .header = "PARTITION",
-     .put =
-         [](Text o, L v) {
-           if (v.partition != nullptr) o += v.partition->name;
-         }},
-    {.name = "Port",
-     .header = "PORT",
-     .put =
-         [](Text o, L v) {
-           of_node(o, v, [](const proto::NodeRow& n) {
-             return n.address.empty() ? std::string("n/a")
-                                      : n.address.substr(n.address.rfind(':') + 1);
-           });
-         }},
+    shared_node("Partition"),
+    shared_node("PartitionName"),
+    {.name = "Port", .header = "PORT", .put = put_node<port_of>},
     {.letter = 'M',
      .name = "PreemptMode",
      .header = "PREEMPT_MODE",
@@ -266,117 +104,26 @@ constexpr Field<NodeLine> kNodeFields[] = {
     {.letter = 'I',
      .name = "PriorityJobFactor",
      .header = "PRIO_JOB_FACTOR",
-     .put =
-         [](Text o, L v) {
-           if (v.partition != nullptr) o += std::to_string(v.partition->priority);
-         }},
-    {.letter = 'p',
-     .name = "PriorityTier",
-     .header = "PRIO_TIER",
-     .put =
-         [](Text o, L v) {
-           if (v.partition != nullptr) o += std::to_string(v.partition->priority);
-         }},
-    {.name = "Priority",
-     .header = "PRIORITY",
-     .put =
-         [](Text o, L v) {
-           if (v.partition != nullptr) o += std::to_string(v.partition->priority);
-         }},
-    {.letter = 'E',
-     .name = "Reason",
-     .header = "REASON",
-     .put = [](Text o,
-               L v) { of_node(o, v, [](const proto::NodeRow& n) { return reason_text(n); }); }},
+     .put = put_partition<tier_of>},
+    shared_node("PriorityTier"),
+    {.name = "Priority", .header = "PRIORITY", .put = put_partition<tier_of>},
+    {.letter = 'E', .name = "Reason", .header = "REASON", .put = put_node<reason_of_node>},
     {.letter = 'i',
      .name = "Reservation",
      .header = "RESERVATION",
-     .put = [](Text o,
-               L v) { of_node(o, v, [](const proto::NodeRow& n) { return n.reservation; }); }},
+     .put = put_node<reservation_of>},
     {.letter = 'r', .name = "Root", .header = "ROOT", .put = [](Text o, L) { o += "no"; }},
-    {.letter = 's',
-     .name = "Size",
-     .header = "JOB_SIZE",
-     .put =
-         [](Text o, L v) {
-           if (v.partition != nullptr)
-             o += (v.partition->max_nodes ? fmt::format("1-{}", *v.partition->max_nodes)
-                                          : std::string("1-infinite"));
-         }},
-    {.letter = 'z',
-     .name = "SocketCoreThread",
-     .header = "S:C:T",
-     .put =
-         [](Text o, L v) {
-           of_node(o, v, [](const proto::NodeRow& n) {
-             return fmt::format("{}:{}:{}", n.sockets, n.cores_per_socket, n.threads_per_core);
-           });
-         }},
-    {.letter = 'X',
-     .name = "Sockets",
-     .header = "SOCKETS",
-     .put =
-         [](Text o, L v) {
-           of_node(o, v, [](const proto::NodeRow& n) { return std::to_string(n.sockets); });
-         }},
-    {.letter = 't',
-     .name = "StateCompact",
-     .header = "STATE",
-     .put = [](Text o, L v) { put_state(o, v, true); }},
-    {.letter = 'T',
-     .name = "StateLong",
-     .header = "STATE",
-     .put = [](Text o, L v) { put_state(o, v, false); }},
-    {.name = "StateComplete",
-     .header = "STATECOMPLETE",
-     .put =
-         [](Text o, L v) {
-           of_node(o, v, [](const proto::NodeRow& n) {
-             return lower_case(fmt::format("{}", fmt::join(state_words(n), "+")));
-           });
-         }},
-    {.letter = 'Z',
-     .name = "Threads",
-     .header = "THREADS",
-     .put =
-         [](Text o, L v) {
-           of_node(o, v,
-                   [](const proto::NodeRow& n) { return std::to_string(n.threads_per_core); });
-         }},
-    {.letter = 'l',
-     .name = "Time",
-     .header = "TIMELIMIT",
-     .put =
-         [](Text o, L v) {
-           if (v.partition != nullptr)
-             o += (v.partition->max_time ? format_duration(*v.partition->max_time)
-                                         : std::string("infinite"));
-         }},
-    {.letter = 'H',
-     .name = "TimeStamp",
-     .header = "TIMESTAMP",
-     .put =
-         [](Text o, L v) {
-           of_node(o, v, [](const proto::NodeRow& n) { return shown_time(n.since, "Unknown"); });
-         }},
-    {.letter = 'u',
-     .name = "User",
-     .header = "USER",
-     .put =
-         [](Text o, L v) {
-           of_node(o, v, [](const proto::NodeRow& n) {
-             return n.reason_by.empty() ? std::string("Unknown") : n.reason_by;
-           });
-         }},
-    {.letter = 'U',
-     .name = "UserLong",
-     .header = "USER",
-     .put =
-         [](Text o, L v) {
-           of_node(o, v, [](const proto::NodeRow& n) {
-             return n.reason_by.empty() ? std::string("Unknown") : n.reason_by;
-           });
-         }},
+    shared_node("Size"),
+    shared_node("SocketCoreThread"),
+    shared_node("Sockets"),
+    shared_node("StateCompact"),
+    shared_node("StateLong"),
+    {.name = "StateComplete", .header = "STATECOMPLETE", .put = put_node<whole_state>},
+    shared_node("Threads"),
+    shared_node("Time"),
+    {.letter = 'H', .name = "TimeStamp", .header = "TIMESTAMP", .put = put_node<time_of_reason>},
+    shared_node("User"),
+    {.letter = 'U', .name = "UserLong", .header = "USER", .put = put_node<reason_set_by>},
     {.letter = 'v',
      .name = "Version",
      .header = "VERSION",
@@ -384,30 +131,10 @@ constexpr Field<NodeLine> kNodeFields[] = {
     {.letter = 'w', .name = "Weight", .header = "WEIGHT", .put = [](Text o, L) { o += "1"; }},
 };
 
-// For each field, whether its value belongs to a node, the partition or the whole line; in the same
-// order as the table above.
-constexpr Of kWhose[] = {Of::node,      Of::partition, Of::partition, Of::partition, Of::node,
-                         Of::node,      Of::node,      Of::node,      Of::all,       Of::partition,
-                         Of::node,      Of::node,      Of::node,      Of::node,      Of::node,
-                         Of::node,      Of::node,      Of::partition, Of::partition, Of::node,
-                         Of::node,      Of::all,       Of::all,       Of::node,      Of::all,
-                         Of::all,       Of::partition, Of::partition, Of::partition, Of::node,
-                         Of::partition, Of::partition, Of::partition, Of::partition, Of::node,
-                         Of::node,      Of::partition, Of::partition, Of::node,      Of::node,
-                         Of::node,      Of::node,      Of::node,      Of::node,      Of::partition,
-                         Of::node,      Of::node,      Of::node,      Of::node,      Of::node};
-static_assert(std::size(kWhose) == std::size(kNodeFields));
-
 }  // namespace
 
-std::span<const Field<NodeLine>> node_fields() {
+std::span<const Field<NodeGroup>> node_fields() {
   return kNodeFields;
-}
-bool is_of_all(std::size_t field) {
-  return kWhose[field] == Of::all;
-}
-bool is_of_partition_field(std::size_t field) {
-  return kWhose[field] == Of::partition;
 }
 
 std::string gres_text(const proto::NodeRow& node) {

@@ -6,24 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "cli/columns/node_values.h"
 #include "cli/slurm/format.h"
-#include "common/proto/cluster.h"
 
 namespace gantry::cli::slurm {
 
-// The nodes that one line shows. They belong to a partition, or to none if no field asks for it.
-struct NodeLine {
-  const proto::PartitionRow* partition = nullptr;
-  std::vector<const proto::NodeRow*> nodes;
-  std::string_view cluster;
-};
-
-std::span<const Field<NodeLine>> node_fields();
-
-// True if the field's value is computed from all nodes of the line: counts, lists, A/I/O/T.
-bool is_of_all(std::size_t field);
-// True if the field's value belongs to the partition, not to the nodes.
-bool is_of_partition_field(std::size_t field);
+std::span<const Field<NodeGroup>> node_fields();
 
 // The GPUs of a node: "gpu:a100:4", "gpu:2", "(null)". The models are known only if the request for
 // nodes asked for GPUs.

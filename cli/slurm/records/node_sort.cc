@@ -78,7 +78,7 @@ std::string natural(std::string_view text) {
 }
 
 // A text that sorts as the field's value does.
-std::string node_sort_text(const NodeLine& line, const NodeSortKey& key,
+std::string node_sort_text(const NodeGroup& line, const NodeSortKey& key,
                            std::span<const proto::PartitionRow> partitions) {
   const proto::NodeRow* node = line.nodes.empty() ? nullptr : line.nodes.front();
   const proto::PartitionRow* partition = line.partition;
@@ -99,7 +99,7 @@ std::string node_sort_text(const NodeLine& line, const NodeSortKey& key,
     default: break;
   }
   std::string text;
-  for (const Field<NodeLine>& field : node_fields())
+  for (const Field<NodeGroup>& field : node_fields())
     if (field.letter == key.letter) field.put(text, line);
   return natural(text);
 }
@@ -111,21 +111,21 @@ Result<void> check_node_sort(std::string_view keys) {
   for (const char c : keys) {
     const bool known = kNodeSortMarks.find(c) != std::string_view::npos ||
                        std::any_of(fields.begin(), fields.end(),
-                                   [&](const Field<NodeLine>& f) { return f.letter == c; });
+                                   [&](const Field<NodeGroup>& f) { return f.letter == c; });
     if (!known)
       return fail(ErrorCode::invalid_argument, fmt::format("Invalid sort specification: {}", c));
   }
   return {};
 }
 
-void sort_node_lines(std::vector<NodeLine>& lines, std::string_view text,
+void sort_node_lines(std::vector<NodeGroup>& lines, std::string_view text,
                      std::span<const proto::PartitionRow> partitions) {
   const std::vector<NodeSortKey> keys = node_sort_keys(text);
   // Sorts by the last key first. Each later sort is stable, so it keeps that order for equal lines.
   for (auto key = keys.rbegin(); key != keys.rend(); ++key) {
-    std::vector<std::pair<std::string, NodeLine>> sorted;
+    std::vector<std::pair<std::string, NodeGroup>> sorted;
     sorted.reserve(lines.size());
-    for (NodeLine& line : lines) {
+    for (NodeGroup& line : lines) {
       std::string by = node_sort_text(line, *key, partitions);
       sorted.emplace_back(std::move(by), std::move(line));
     }

@@ -15,7 +15,7 @@ namespace gantry::cli::slurm {
 Result<void> check_node_sort(std::string_view keys);
 
 // Sorts stably. `partitions` are in the order of the configuration.
-void sort_node_lines(std::vector<NodeLine>& lines, std::string_view keys,
+void sort_node_lines(std::vector<NodeGroup>& lines, std::string_view keys,
                      std::span<const proto::PartitionRow> partitions);
 
 }  // namespace gantry::cli::slurm

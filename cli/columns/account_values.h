@@ -1,0 +1,102 @@
+// Values of jobs and their steps that gacct and sacct show in the same way, as node_values.h has
+// them for nodes. Of the two arguments, `step` is not set on the line of the job itself.
+#pragma once
+
+#include <fmt/core.h>
+
+#include <functional>
+#include <iterator>
+#include <string>
+#include <string_view>
+
+#include "common/proto/history.h"
+
+namespace gantry::cli {
+
+using HistoryRow = proto::HistoryRow;
+using StepRow = proto::StepRow;
+using JobRow = proto::JobRow;
+
+const Usage& usage_of(const HistoryRow& job, const StepRow* step);
+// Cores that the job or the step has or had. A job that has never had nodes has none.
+std::uint32_t cores_held(const HistoryRow& job, const StepRow* step);
+// Processor time as sacct writes it: "00:00.123", "01:02:03", "2-01:00:00".
+std::string cpu_time(std::int64_t us);
+// " by UID" for an ended job that a person cancelled, as sacct adds it to the state; else "".
+std::string canceller_of(const HistoryRow& job);
+
+std::string account_of(const HistoryRow& job, const StepRow* step);
+std::string cores_held_text(const HistoryRow& job, const StepRow* step);
+std::string cores_asked(const HistoryRow& job, const StepRow* step);
+std::string line_id(const HistoryRow& job, const StepRow* step);      // "12_3", "12_3.batch"
+std::string raw_line_id(const HistoryRow& job, const StepRow* step);  // "15", "15.batch"
+std::string line_name(const HistoryRow& job, const StepRow* step);
+std::string task_number(const HistoryRow& job, const StepRow* step);  // "" for the job itself
+std::string total_cpu(const HistoryRow& job, const StepRow* step);
+std::string user_cpu(const HistoryRow& job, const StepRow* step);
+std::string system_cpu(const HistoryRow& job, const StepRow* step);
+// Only the line of the job itself has these.
+std::string reason_of_line(const HistoryRow& job);
+std::string limit_of(const HistoryRow& job);          // "01:00:00", "UNLIMITED"
+std::string limit_in_minutes(const HistoryRow& job);  // "60", "UNLIMITED"
+std::string uid_of(const HistoryRow& job);
+
+template <class View, auto Get>
+void put_line(std::string& out, const View& v) {
+  out += Get(*v.job, v.step);
+}
+template <class View, auto Get>
+void put_of_job(std::string& out, const View& v) {
+  if (v.step == nullptr) out += std::invoke(Get, *v.job);
+}
+template <class View, auto Member>  // a text or a number of the job's row
+void put_of_row(std::string& out, const View& v) {
+  if (v.step == nullptr) fmt::format_to(std::back_inserter(out), "{}", v.job->row.*Member);
+}
+
+// The list of values. A view has the line's `job` and `step`.
+template <class View>
+struct AccountValue {
+  std::string_view name;  // and header
+  int width;
+  void (*put)(std::string& out, const View& v);
+};
+template <class View>
+inline constexpr AccountValue<View> kAccountValues[] = {
+    {"Account", 10, put_line<View, account_of>},
+    {"AllocCPUS", 10, put_line<View, cores_held_text>},
+    {"Comment", 14, put_of_job<View, &HistoryRow::comment>},
+    {"JobID", -12, put_line<View, line_id>},
+    {"JobIDRaw", -12, put_line<View, raw_line_id>},
+    {"JobName", 10, put_line<View, line_name>},
+    {"NCPUS", 10, put_line<View, cores_held_text>},
+    {"NTasks", 8, put_line<View, task_number>},
+    {"Partition", 10, put_of_row<View, &JobRow::partition>},
+    {"Priority", 10, put_of_row<View, &JobRow::priority>},
+    {"Reason", 22, put_of_job<View, reason_of_line>},
+    {"ReqCPUS", 8, put_line<View, cores_asked>},
+    {"Restarts", 8, put_of_row<View, &JobRow::restarts>},
+    {"SubmitLine", 20, put_of_job<View, &HistoryRow::submit_line>},
+    {"SystemCPU", 10, put_line<View, system_cpu>},
+    {"Timelimit", 10, put_of_job<View, limit_of>},
+    {"TimelimitRaw", 12, put_of_job<View, limit_in_minutes>},
+    {"TotalCPU", 10, put_line<View, total_cpu>},
+    {"UID", 6, put_of_job<View, uid_of>},
+    {"User", 9, put_of_row<View, &JobRow::user>},
+    {"UserCPU", 10, put_line<View, user_cpu>},
+    {"WorkDir", 20, put_of_job<View, &HistoryRow::work_dir>},
+};
+
+// The column with this name. A name that is not in the list does not compile.
+template <class Cell, class View>
+consteval Cell account_value(std::string_view name) {
+  for (const AccountValue<View>& v : kAccountValues<View>)
+    if (v.name == name) {
+      Cell cell{.name = v.name, .header = v.name, .put = v.put};
+      cell.width = v.width;
+      return cell;
+    }
+  throw "no value of a line of accounting has this name";
+}
+
+}  // namespace gantry::cli
