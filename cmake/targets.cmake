@@ -85,9 +85,10 @@ endfunction()
 # gantry_batches(VARIABLE target a.cc ... [APART b.cc ...]): sets VARIABLE to what is compiled for
 # these sources. In the debug and release builds, which are made from clean most often, up to twelve
 # of them are compiled as one, so that headers are read and templates made once for all: a third of
-# the CPU time of one file after another, and four fifths of that of batches of six. The presets asan and tsan compile each file by itself, and so find one that leans
-# on its neighbours' includes. APART: files by themselves here too, because they give a name of
-# their own another meaning than their neighbours do, as the commands do.
+# the CPU time of one file after another, and four fifths of that of batches of six. The presets
+# asan and tsan compile each file by itself, and so find one that leans on its neighbours' includes.
+# APART: files by themselves here too, because they give a name of their own another meaning than
+# their neighbours do, as the commands do.
 # (Not CMake's UNITY_BUILD: it writes absolute paths, and so two clones share nothing in ccache.)
 option(GANTRY_BATCHES "Compile several files as one, but for asan and tsan" ON)
 function(gantry_batches variable target)
