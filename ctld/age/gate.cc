@@ -77,11 +77,35 @@ Result<void> Gate::note_events(EventSeq last, Instant now) {
   return doors_.save(mark_);
 }
 
+// A job that waits here, and that the node has been told to start, must not start a second time. A
+// node cannot run more jobs than it has cores, so whoever has its key cannot hold more than that.
+void Gate::hold_listed(const core::State& state, const std::string& node,
+                       const proto::NodeRegister& message) {
+  const core::Node* known = state.node_named(node);
+  if (known == nullptr) return;
+  std::set<JobId>& held = held_for_[node];
+  proto::HoldJobs order;
+  for (const proto::AttemptStatus& status : message.attempts) {
+    const core::Job* job = state.jobs.find(status.key.job);
+    if (job == nullptr || job->phase != Phase::queued || job->hold != core::Hold::none ||
+        status.key.attempt <= job->attempt || held.size() >= known->facts.cpus)
+      continue;
+    if (held.insert(job->id).second) order.jobs.push_back({job->id, {}, {}});
+  }
+  if (order.jobs.empty()) return;
+  doors_.say(
+      LogLevel::error,
+      fmt::format("{} jobs that wait are held, because node {} says that it has started them",
+                  order.jobs.size(), node));
+  doors_.order(order_of_ours(std::move(order)));
+}
+
 Result<void> Gate::note_claim(const core::State& state, const std::string& node,
                               const proto::NodeRegister& message, const std::string& why) {
   if (claims_.insert_or_assign(node, why).second)
     doors_.say(LogLevel::error,
                fmt::format("node {} knows more than the store and is left alone: {}", node, why));
+  hold_listed(state, node, message);
   JobId highest = message.highest_job;
   for (const proto::AttemptStatus& status : message.attempts)
     highest = std::max(highest, status.key.job);
@@ -125,17 +149,38 @@ Result<bool> Gate::set_strangers_aside(const core::State& state, const std::stri
   return found;
 }
 
+// A stranger that has ended is no stranger any more, but its node lists it until the order to
+// forget it arrives. So once an old store was accepted, an attempt that has ended proves nothing.
+proto::NodeRegister Gate::proving(const proto::NodeRegister& message) const {
+  proto::NodeRegister out;
+  out.highest_epoch = message.highest_epoch;
+  out.highest_job = message.highest_job;
+  for (const proto::AttemptStatus& status : message.attempts)
+    if (mark_.accepted == Epoch{} || status.phase != proto::AttemptPhase::exited)
+      out.attempts.push_back(status);
+  return out;
+}
+
 Result<bool> Gate::admit_registration(const core::State& state, const std::string& node,
                                       proto::NodeRegister& message) {
   const bool before = message.highest_epoch < mark_.accepted;
   ended_.clear();
+  // A node that has heard of the accepted store lists all strangers that it still has.
+  std::vector<proto::AttemptKey> unlisted;
+  if (!before) unlisted = strangers_.of(node);
+  std::erase_if(unlisted, [&](const proto::AttemptKey& key) {
+    return std::any_of(message.attempts.begin(), message.attempts.end(),
+                       [&](const proto::AttemptStatus& status) { return status.key == key; });
+  });
   const auto found = set_strangers_aside(state, node, message);
   if (!found) return tl::unexpected(found.error());
   if (!before) {
-    const std::string why = newer_than_us(state, message, heard_us_.contains(node));
+    const std::string why = newer_than_us(state, proving(message), heard_us_.contains(node));
     if (!why.empty()) return note_claim(state, node, message, why).map([] { return false; });
     claims_.erase(node);
   }
+  for (const proto::AttemptKey& key : unlisted)
+    if (auto done = stranger_ended(state, node, key); !done) return tl::unexpected(done.error());
   for (const proto::AttemptStatus& status : ended_) {
     if (auto done = stranger_ended(state, node, status.key); !done)
       return tl::unexpected(done.error());
@@ -175,9 +220,10 @@ Result<bool> Gate::admit(const core::State& state, const std::string& node,
     // this one or more often, the node cannot tell the answers of the two apart. So only its
     // registration is accepted; it registers when its heartbeats are not answered. Only a heartbeat
     // names its session: if the session is of an earlier start, the heartbeat is passed on and
-    // answered, and the node registers at once. Its other reports are sent again after that.
+    // answered, and the node registers at once. The answer does not tell our start. The node's
+    // other reports are sent again after that.
     const auto* beat = std::get_if<proto::Heartbeat>(&message);
-    if (beat == nullptr || (beat->session >> 32) >= state.epoch.value()) return false;
+    return beat != nullptr && (beat->session >> 32) < state.epoch.value();
   } else if (const auto* report = std::get_if<proto::ExitReport>(&message)) {
     if (strangers_.has(node, report->key))
       if (auto done = stranger_ended(state, node, report->key); !done)

@@ -2,9 +2,10 @@
 // store is older than what the node has been told.
 //
 // A single node that claims to know more is left alone: nothing is ordered there, and its jobs go
-// on. Two such nodes (or the only node) are believed, and the controller stops: so one stolen node
-// key cannot stop it. After an old store was accepted (accept.h), attempts on nodes that are newer
-// may run to their end (strangers.h), and no id that a node has been told is given again.
+// on; jobs among them that wait in the store are held, so that they do not start elsewhere. Two
+// such nodes (or the only node) are believed, and the controller stops: so one stolen node key
+// cannot stop it. After an old store was accepted (accept.h), attempts on nodes that are newer may
+// run to their end (strangers.h), and no id that a node has been told is given again.
 //
 // It is deterministic, except for what it stores: the mark goes to `save`, the strangers to their
 // own file.
@@ -64,6 +65,9 @@ class Gate {
                                   proto::NodeRegister& message);
   Result<bool> set_strangers_aside(const core::State& state, const std::string& node,
                                    proto::NodeRegister& message);
+  [[nodiscard]] proto::NodeRegister proving(const proto::NodeRegister& message) const;
+  void hold_listed(const core::State& state, const std::string& node,
+                   const proto::NodeRegister& message);
   Result<void> note_claim(const core::State& state, const std::string& node,
                           const proto::NodeRegister& message, const std::string& why);
   Result<void> stranger_ended(const core::State& state, const std::string& node,
@@ -77,6 +81,7 @@ class Gate {
   Instant noted_{};                            // when events were last noted
   std::set<std::string> heard_us_;             // nodes that may have been told our epoch
   std::map<std::string, std::string> claims_;  // by node: what it knows that the store does not
+  std::map<std::string, std::set<JobId>> held_for_;  // by node: waiting jobs that it claims to have
   // Strangers of the present registration that have ended.
   std::vector<proto::AttemptStatus> ended_;
 };

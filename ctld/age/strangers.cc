@@ -50,6 +50,13 @@ Result<bool> Strangers::remove(const std::string& node, const proto::AttemptKey&
   return true;
 }
 
+std::vector<proto::AttemptKey> Strangers::of(const std::string& node) const {
+  std::vector<proto::AttemptKey> out;
+  for (const auto& [where, key] : all_)
+    if (where == node) out.push_back(key);
+  return out;
+}
+
 bool Strangers::any_on(const std::string& node) const {
   const auto it = all_.lower_bound({node, proto::AttemptKey{}});
   return it != all_.end() && it->first == node;

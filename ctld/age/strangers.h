@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "common/proto/node_report.h"
 #include "common/result.h"
@@ -24,6 +25,7 @@ class Strangers {
   [[nodiscard]] bool has(const std::string& node, const proto::AttemptKey& key) const {
     return all_.contains({node, key});
   }
+  [[nodiscard]] std::vector<proto::AttemptKey> of(const std::string& node) const;
   [[nodiscard]] bool any_on(const std::string& node) const;
   [[nodiscard]] std::string on(const std::string& node) const;  // "12.1 14.2"
 

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "ctld/age/accept.h"
+#include "ctld/age/gate.h"
 #include "ctld/age/high_water.h"
 #include "ctld/age/newer.h"
 #include "ctld/age/strangers.h"
@@ -76,18 +77,21 @@ struct Controller {
     partition.nodes = {"n1"};
     return c;
   }
-  // Submits a job on one CPU; its start order is sent to the node.
-  void place(std::uint64_t id, bool requeue) {
-    proto::SubmitJob submit;
-    submit.request_id = std::to_string(id);
-    submit.script = "#!/bin/sh\n";
-    submit.spec.work_dir = "/";
-    submit.spec.requeue = requeue;
+  void submit(std::uint64_t id, bool requeue) {
+    proto::SubmitJob message;
+    message.request_id = std::to_string(id);
+    message.script = "#!/bin/sh\n";
+    message.spec.work_dir = "/";
+    message.spec.requeue = requeue;
     core::Identity who;
     who.owner.uid = Uid(1001);
     who.owner.user = "alice";
-    core.step(now, core::ClientRequest{core::ConnectionId(1), id, who, std::move(submit)});
+    core.step(now, core::ClientRequest{core::ConnectionId(1), id, who, std::move(message)});
     turn();
+  }
+  // Submits a job on one CPU; its start order is sent to the node.
+  void place(std::uint64_t id, bool requeue) {
+    submit(id, requeue);
     sched::NodeGrant grant;
     grant.cpus = {static_cast<std::uint16_t>(id - 1)};
     grant.memory = 1 << 20;
@@ -190,6 +194,7 @@ TEST_CASE("attempts that the store does not know are listed until they have ende
   REQUIRE(again);
   CHECK(again->on("n1") == "12.1 14.2");
   CHECK(again->has("n10", a));
+  CHECK(again->of("n1") == std::vector{a, b});
   CHECK_FALSE(again->any_on("n2"));
   CHECK(*strangers->remove("n1", a));
   CHECK_FALSE(*strangers->remove("n1", a));
@@ -228,4 +233,34 @@ TEST_CASE("an accepted store does not start a job again that its node does not l
     CHECK(after.job(2).phase == Phase::queued);
     CHECK(after.job(2).restarts == 1);
   }
+}
+
+TEST_CASE("waiting jobs that a node claims to have started are held, as many as it has cores") {
+  Directory directory;
+  Controller old(directory.path);
+  for (std::uint64_t id = 1; id <= 4; ++id) old.submit(id, false);
+  Gate::Doors doors;
+  doors.save = [](const HighWater&) { return Result<void>{}; };
+  doors.say = [](LogLevel, const std::string&) {};
+  doors.order = [&](core::ClientRequest request) {
+    old.core.step(old.now, std::move(request));
+    old.turn();
+  };
+  Gate gate({}, Strangers(), 3, "the store", std::move(doors));
+  const auto claim = [&](std::initializer_list<std::uint64_t> jobs) {
+    proto::NodeRegister message = registration(9);
+    for (const std::uint64_t id : jobs)
+      message.attempts.push_back({{JobId(id), Attempt(1)}, proto::AttemptPhase::running});
+    core::NodeMessage any = std::move(message);
+    const auto admitted = gate.admit(old.core.state(), "n1", any);
+    REQUIRE(admitted);
+    CHECK_FALSE(*admitted);
+  };
+  claim({1});
+  claim({1, 3, 4});
+  CHECK(gate.claims() == 1);
+  CHECK(old.job(1).hold == core::Hold::admin);
+  CHECK(old.job(2).hold == core::Hold::none);
+  CHECK(old.job(3).hold == core::Hold::admin);
+  CHECK(old.job(4).hold == core::Hold::none);  // the node has two cores
 }

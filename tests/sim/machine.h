@@ -9,6 +9,7 @@
 // without a daemon.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <string>
@@ -99,7 +100,10 @@ class Machine final : public node::AttemptRuntime {
   Truth& truth_;
   const Settings& settings_;
   const NodeConfig& config_;
-  [[nodiscard]] Duration awake() const { return queue_.now() - Instant{} - slept_; }
+  // A sleep counts as a whole from its beginning, so what is left of it has not passed yet.
+  [[nodiscard]] Duration awake() const {
+    return std::max(queue_.now(), awake_from_) - Instant{} - slept_;
+  }
   Duration clock_offset_;
   Instant awake_from_{};
   Duration slept_{};  // in all

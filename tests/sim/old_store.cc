@@ -252,12 +252,22 @@ void OldStore::put_back() {
     }
   }
   newer_seen_ = newer_.size();
+  if (core_) {
+    std::set<JobId> alive;
+    for (const auto& where : truth_.alive()) alive.insert(where.second.job);
+    core_->state().jobs.walk(JobId{}, [&](const core::Job& job) {
+      if (job.phase == Phase::queued && !alive.contains(job.id)) truth_.runs_anew(job.id);
+      return true;
+    });
+  }
   const Instant patience = queue_.now() + minutes(10);
   while (core_ && queue_.now() < patience) queue_.run_until(queue_.now() + seconds(1));
   if (core_) return check_unnoticed();
   if (refused_.find("--accept-old-store") == std::string::npos) broken("it stops: " + refused_);
 }
 
+// Jobs that ran since the copy and have ended are not known to anybody, so they run again. Those
+// that still run on a node which says so must not start a second time.
 void OldStore::check_unnoticed() {
   if (gate_->claims() > 1) broken("the controller goes on with a store that is proved to be old");
   proven_ = true;
@@ -302,13 +312,14 @@ void OldStore::operate() {
   if (!idle.empty()) ask(proto::ReleaseJobs{idle});
 }
 
-// The network loses messages, so that some starts take too long and their node is drained. Nodes
-// that are drained for any other reason have to open by themselves.
+// The network loses messages, so that some starts and ends take too long and their node is drained.
+// Nodes that are drained for any other reason have to open by themselves.
 void OldStore::resume_nodes() {
   std::vector<std::string> late;
   for (const core::Node& node : core_->state().nodes)
     if (node.intent != NodeIntent::open &&
-        node.reason.find("did not start within") != std::string::npos)
+        (node.reason.find("did not start within") != std::string::npos ||
+         node.reason.find("does not end there") != std::string::npos))
       late.push_back(node.name);
   if (!late.empty()) ask(proto::UpdateNodes{late, proto::NodeAction::resume, {}});
 }

@@ -83,9 +83,11 @@ std::vector<proto::GpuActivity> of_own_jobs(const Node& node,
 
 void handle(Context& ctx, NodeId node, proto::Heartbeat&& beat) {
   NodeLink& link = ctx.rt.links.at(node.value());
-  if (!in_session(ctx, node)) return;
-  if (beat.session != link.session) {
-    ctx.send(node, proto::RegisterAgain{ctx.state.epoch});
+  seen(ctx, node);
+  if (link.session == 0 || beat.session != link.session) {
+    // The node is told the start of its own session and not ours: the newest start that it has
+    // heard of before it registers is what tells an older store (ctld/age).
+    ctx.send(node, proto::RegisterAgain{Epoch(beat.session >> 32)});
     return;
   }
   if (!link.missing.empty()) judge_missing(ctx, node);

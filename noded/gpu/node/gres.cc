@@ -19,7 +19,7 @@ namespace gantry::node {
 namespace {
 
 constexpr int kCommandMillis = 30'000;
-constexpr std::size_t kMostOutput = 1 << 20;  // bytes
+constexpr std::size_t kMostCommandOutput = 1 << 20;  // bytes
 // Majors of the kernel's own files (memory, terminals), some of which every job has.
 constexpr std::uint32_t kMemoryMajor = 1, kTerminalMajor = 5;
 
@@ -45,7 +45,7 @@ Result<std::string> output_of(const std::string& program) {
   bool in_time = true;
   for (char buffer[4096];;) {
     pollfd poll{read.get(), POLLIN, 0};
-    in_time = ::poll(&poll, 1, kCommandMillis) == 1 && out.size() <= kMostOutput;
+    in_time = ::poll(&poll, 1, kCommandMillis) == 1 && out.size() <= kMostCommandOutput;
     const ssize_t n = in_time ? ::read(read.get(), buffer, sizeof buffer) : 0;
     if (n <= 0) break;
     out.append(buffer, static_cast<std::size_t>(n));
@@ -56,7 +56,7 @@ Result<std::string> output_of(const std::string& program) {
   if (!in_time)
     return fail(ErrorCode::timed_out,
                 fmt::format("{} is silent for {} s, or prints more than {} bytes", program,
-                            kCommandMillis / 1000, kMostOutput));
+                            kCommandMillis / 1000, kMostCommandOutput));
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
     return fail(ErrorCode::unavailable, program + " failed");
   return out;

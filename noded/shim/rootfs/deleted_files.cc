@@ -42,7 +42,7 @@ Mounts mounts_of(const std::string& process) {
   return out;
 }
 
-bool is_within(std::string_view path, std::string_view tree) {
+bool lies_below(std::string_view path, std::string_view tree) {
   return path == tree || tree == "/" ||
          (path.starts_with(tree) && path.size() > tree.size() && path[tree.size()] == '/');
 }
@@ -61,7 +61,7 @@ std::optional<std::string> path_in_file_system(const Fd& place, const Mounts& mo
   std::string_view path(shown.data(), static_cast<std::size_t>(size));
   if (path.ends_with(kDeleted)) path.remove_suffix(kDeleted.size());
   const auto& [root, point] = mount->second;
-  if (!is_within(path, point)) return std::nullopt;
+  if (!lies_below(path, point)) return std::nullopt;
   path.remove_prefix(point == "/" ? 0 : point.size());
   return (root == "/" ? "" : root) + std::string(path);
 }
@@ -132,7 +132,7 @@ class Search {
     if (!tree_) return true;
     if (!mounts_) mounts_ = mounts_of(process_);
     const auto path = path_in_file_system(file, *mounts_);
-    return !path || is_within(*path, *tree_);
+    return !path || lies_below(*path, *tree_);
   }
 
   bool there_ = false;

@@ -24,8 +24,8 @@ namespace gantry::runtime {
 namespace {
 
 constexpr Duration kLookApart = seconds(5);
-constexpr int kShare = 20;    // measuring takes at most one part in so many of a core
-constexpr int kLookMs = 100;  // pause between two looks whether the child has finished
+constexpr int kShare = 20;          // measuring takes at most one part in so many of a core
+constexpr int kAnswerLookMs = 100;  // pause between two looks whether the child has finished
 
 }  // namespace
 
@@ -158,7 +158,7 @@ bool ScratchLimit::is_over() {
 
 int ScratchLimit::pause() const {
   if (limit_ <= 0) return -1;
-  if (answer_) return kLookMs;
+  if (answer_) return kAnswerLookMs;
   return static_cast<int>(std::max<std::int64_t>(1, (next_ - since_boot()).us / 1000 + 1));
 }
 

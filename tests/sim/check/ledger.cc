@@ -281,7 +281,8 @@ void Ledger::check_exit(const event::NodeExited& e, const Account& job) {
   }
   if (e.cause == ExitCause::refused && truth_.started(name, key)) wrong("it ran there");
   if (!(truth->status == e.exit)) wrong("its exit was another one");
-  if (!(truth->usage == e.usage)) wrong("its usage was another one");
+  if (!(truth->usage == e.usage))
+    wrong(fmt::format("its usage was another one: {} us of CPU", truth->usage.cpu_user_us));
   if (truth->cause != e.cause && e.cause != ExitCause::ordered && e.cause != ExitCause::fenced)
     wrong(fmt::format("its machine says {}", enum_name(truth->cause)));
 }
