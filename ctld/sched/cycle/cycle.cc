@@ -236,20 +236,43 @@ std::optional<Blocked> Cycle::try_choice(LineTurn& turn, std::uint32_t tenant,
   // The notes of too small nodes count this reservation as taken, so the element that has it does
   // not use them.
   Bits* const not_too_small = reservation == nullptr ? nodes_.hopeful(turn, choice) : nullptr;
-  const auto place =
-      find_place(d_.view.grid, d_.view.timeline, nodes_.nodes_for(c, choice), c, not_too_small,
-                 neighbours ? &*neighbours : nullptr, nodes_.scores());
+  auto place = find_place(d_.view.grid, d_.view.timeline, nodes_.nodes_for(c, choice), c,
+                          not_too_small, neighbours ? &*neighbours : nullptr, nodes_.scores());
   std::optional<Blocked> blocked;
   if (!place) {
     if (request != RequestKeys::kNone) d_.left.requests.failed(request, d_.place(turn));
     blocked = Blocked{};
   } else if (tenant != kNoIndex) {
     const QuotaFit exact = quota_.fit(tenant, quota_.needs_of(c, *place));
-    if (!exact.fits) blocked = Blocked{Blocked::By::quota, exact};
+    if (!exact.fits) place = place_within_quota(turn, tenant, choice);
+    if (!place) blocked = Blocked{Blocked::By::quota, exact};
   }
   if (blocked && reservation != nullptr) put_back(c, *reservation);
   if (!blocked) start(turn, *place);
   return blocked;
+}
+
+// What a job takes can depend on its nodes, as with the memory of whole nodes. If the best place
+// takes more than the quota has left, this looks for one among the nodes that take less.
+std::optional<std::vector<Share>> Cycle::place_within_quota(const LineTurn& turn,
+                                                            std::uint32_t tenant,
+                                                            const NodeChoice& choice) {
+  JobClass& c = d_.cls(turn);
+  const std::uint32_t tasks = (c.demand.tasks + c.demand.max_nodes - 1) / c.demand.max_nodes;
+  Bits cheap = nodes_.nodes_for(c, choice);
+  std::uint64_t dropped = 0;
+  for (std::uint32_t n = 0; n < d_.view.grid.size(); ++n)
+    if (cheap.test(n) && !quota_.fit(tenant, quota_.needs_of(c, {{n, tasks}})).fits) {
+      cheap.clear(n);
+      ++dropped;
+    }
+  d_.plan.stats.attempts += 1 + d_.view.grid.size() / 64;
+  if (dropped == 0) return std::nullopt;
+  const auto neighbours = nodes_.neighbours_of(c, d_.view.queue.line(turn.line).share);
+  auto place = find_place(d_.view.grid, d_.view.timeline, cheap, c, nullptr,
+                          neighbours ? &*neighbours : nullptr, nodes_.scores());
+  if (place && !quota_.fit(tenant, quota_.needs_of(c, *place)).fits) place.reset();
+  return place;
 }
 
 // True if there is room for a part of the job on one of the reservation's nodes.

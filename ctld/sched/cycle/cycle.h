@@ -53,6 +53,8 @@ class Cycle {
   std::optional<Blocked> try_now(LineTurn& turn);
   std::optional<Blocked> try_before_others(LineTurn& turn);
   std::optional<Blocked> try_choice(LineTurn& turn, std::uint32_t tenant, const NodeChoice& choice);
+  std::optional<std::vector<Share>> place_within_quota(const LineTurn& turn, std::uint32_t tenant,
+                                                       const NodeChoice& choice);
   [[nodiscard]] bool has_room_on(const JobClass& c, const Reservation& reservation) const;
   void put_back(const JobClass& c, const Reservation& reservation);
   void start(LineTurn& turn, const std::vector<Share>& place);
