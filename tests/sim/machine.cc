@@ -42,7 +42,9 @@ void Machine::fall_asleep(Duration length, bool clock_stops) {
   awake_from_ = queue_.now() + length;
   slept_ = slept_ + length;
   clock_stops_ = clock_stops;
-  if (clock_stops) clock_offset_ = clock_offset_ - length;
+  if (!clock_stops) return;
+  clock_offset_ = clock_offset_ - length;
+  truth_.clock_stops(config_.name, length);
 }
 
 // Wakes the machine up before its time.
@@ -50,7 +52,10 @@ void Machine::wake_up() {
   if (!sleeps()) return;
   const Duration rest = awake_from_ - queue_.now();
   slept_ = slept_ - rest;
-  if (clock_stops_) clock_offset_ = clock_offset_ + rest;
+  if (clock_stops_) {
+    clock_offset_ = clock_offset_ + rest;
+    truth_.clock_stops(config_.name, Duration{} - rest);
+  }
   awake_from_ = queue_.now();
 }
 

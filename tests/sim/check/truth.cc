@@ -85,7 +85,7 @@ void Truth::gone(const std::string& node, const AttemptKey& key) {
 
 void Truth::exit_recorded(const std::string& node, const AttemptKey& key, const node::Exit& exit,
                           Duration slept) {
-  ends_[Where{node, key}] = {queue_.now(), slept};
+  ends_[Where{node, key}] = {queue_.now(), slept, stopped(node)};
   if (!exits_.emplace(Where{node, key}, exit).second)
     broken(fmt::format("{} ended twice on {}", shown(key), node));
 }

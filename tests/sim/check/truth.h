@@ -46,7 +46,16 @@ class Truth {
   struct End {
     Instant at{};  // by the world's clock
     Duration slept{};
+    Duration stopped{};  // of the time slept, how long the machine's clock stood still
   };
+  // The clock of a machine stands still for so long, or for so much less than was said before.
+  void clock_stops(const std::string& node, Duration length) {
+    stopped_[node] = stopped(node) + length;
+  }
+  [[nodiscard]] Duration stopped(const std::string& node) const {
+    const auto it = stopped_.find(node);
+    return it == stopped_.end() ? Duration{} : it->second;
+  }
   [[nodiscard]] End end_of(const std::string& node, const AttemptKey& key) const {
     return ends_.at({node, key});
   }
@@ -73,6 +82,7 @@ class Truth {
   std::map<JobId, std::map<Attempt, int>> live_attempts_;  // the number of nodes of each attempt
   std::map<Where, node::Exit> exits_;
   std::map<Where, End> ends_;
+  std::map<std::string, Duration> stopped_;
   std::set<Where> starts_;
   std::map<Where, Instant> kills_;
   std::map<JobId, bool> may_return_;  // by job: what its last start said about a requeue
