@@ -133,10 +133,12 @@ void handle(Context& ctx, NodeId id, proto::NodeRegister&& message) {
   link.session = (ctx.state.epoch.value() << 32) | ctx.rt.next_session++;
   link.next_seq = 1;
   link.last_seen = ctx.now;
-  link.clock = {};
+  const bool rebooted = !node.facts.boot_id.empty() && node.facts.boot_id != message.boot_id;
+  // A registration may have waited long before it is heard, as when the controller stood still. So
+  // what is known of the node's clock is kept, but for a machine that has started anew.
+  if (rebooted) link.clock = {};
   link.clock.heard(message.sent, ctx.now);
 
-  const bool rebooted = !node.facts.boot_id.empty() && node.facts.boot_id != message.boot_id;
   const std::string missing = shortage(node, message);
   const std::vector<proto::AttemptStatus> listed = std::move(message.attempts);
   proto::NodeAccept answer;
