@@ -1,5 +1,5 @@
-// What one message of a node, or of a user, may leave behind in the store and in replies: a text of
-// a message is as long as the message, unless somebody bounds it.
+// Tests how much one message of a node, or of a user, may leave behind in the store and in replies.
+// A text of a message is as long as the message, unless somebody bounds it.
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 
@@ -15,18 +15,7 @@ constexpr std::size_t kMany = 4 << 20;  // bytes of a text
 const Identity kAlice = identity("alice", 1000);
 
 Config config() {
-  Config c;
-  NodeConfig node;
-  node.name = "n1";
-  node.cpus = 4;
-  node.memory = std::int64_t{16} << 30;
-  c.nodes.push_back(node);
-  PartitionConfig p;
-  p.name = "main";
-  p.is_default = true;
-  p.nodes = {"n1"};
-  c.partitions.push_back(p);
-  return c;
+  return alike_nodes(1, 4, std::int64_t{16} << 30);
 }
 
 proto::NodeRegister registration() {

@@ -22,6 +22,7 @@
 #include "common/auth/signature.h"
 #include "common/net/client.h"
 #include "common/net/keys.h"
+#include "common/proto/messages.h"
 #include "common/time/time.h"
 
 namespace gantry::test {
@@ -36,6 +37,17 @@ inline int free_port() {
   REQUIRE(::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0);
   ::close(fd);
   return ntohs(address.sin_port);
+}
+
+// The registration of a small node that has heard of no controller and runs nothing.
+inline proto::NodeRegister registration(const std::string& name) {
+  proto::NodeRegister message;
+  message.node = name;
+  message.protocol = proto::kProtocolVersion;
+  message.boot_id = "boot";
+  message.cpus = {0};
+  message.memory = std::int64_t{1} << 30;
+  return message;
 }
 
 // A gantry-ctld process. Its nodes never connect unless the test plays them.

@@ -26,12 +26,7 @@ void send(RawDealer& peer, const Message& message) {
 }
 
 void register_node(RawDealer& peer, const std::string& name, Epoch heard = kStart) {
-  proto::NodeRegister message;
-  message.node = name;
-  message.protocol = proto::kProtocolVersion;
-  message.boot_id = "boot";
-  message.cpus = {0};
-  message.memory = std::int64_t{1} << 30;
+  proto::NodeRegister message = test::registration(name);
   message.highest_epoch = heard;
   message.sent = Instant{hours(500'000).us};
   send(peer, message);

@@ -22,12 +22,7 @@ std::optional<Message> next(RawDealer& peer) {
 }
 
 proto::NodeAccept enter(RawDealer& peer, const std::string& name) {
-  proto::NodeRegister message;
-  message.node = name;
-  message.protocol = proto::kProtocolVersion;
-  message.boot_id = "boot";
-  message.cpus = {0};
-  message.memory = std::int64_t{1} << 30;
+  proto::NodeRegister message = test::registration(name);
   message.sent = test::wall();
   REQUIRE(send(peer, 0, message));
   const auto accepted = next<proto::NodeAccept>(peer);
