@@ -1,6 +1,6 @@
-// One round of the bare `crun run` loop beside a running job. The loop uses the mounts, the
-// config.json and the limits of this job, but runs /bin/true. bench/system compares Gantry's
-// containers with this loop. It needs root.
+// This program runs one round of the bare `crun run` loop beside a running job. The loop uses the
+// mounts, the config.json and the limits of this job, but runs /bin/true. bench/system compares
+// Gantry's containers with this loop. It needs root.
 //
 //   bench_bare SHIM_PID PARALLEL EACH MEMORY_MIB      EACH containers in each of PARALLEL processes
 //

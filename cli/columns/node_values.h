@@ -12,7 +12,7 @@
 
 namespace gantry::cli {
 
-// What one line shows: nodes that have the same value in every column but those that are sums.
+// A line shows the nodes that have the same value in every column but those that are sums.
 struct NodeGroup {
   const proto::PartitionRow* partition = nullptr;  // not set: no column of partitions is shown
   std::vector<const proto::NodeRow*> nodes;        // may be empty: a partition without such nodes

@@ -47,7 +47,7 @@ struct SubmitReply {
   std::uint32_t cpus = 0;                 // test_only: cores it would take
   std::vector<std::string> warnings;
   std::string currency;  // of the costs; "" = there are no prices
-  // What one task of an array costs an hour, on the most expensive of its nodes.
+  // The cost of one task of an array for an hour, on the most expensive of its nodes.
   std::optional<Money> cost_per_hour;
   // test_only: where and when it would start, up to its time limit
   std::optional<Money> cost_expected;

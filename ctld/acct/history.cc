@@ -34,7 +34,7 @@ bool has_task(const TaskSet& asked, std::string_view tasks) {
       for (std::uint64_t i = range.first; i <= range.last; i += range.step)
         if (asked.meets(static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(i))) return true;
   }
-  // What is not in the list any more may be any of the later tasks.
+  // Indexes that are cut from the list may be any of the later tasks.
   return cut && asked.meets(spec->ranges.back().last, UINT32_MAX);
 }
 

@@ -160,7 +160,7 @@ class Core {
   [[nodiscard]] std::optional<std::string> node_of_key(std::string_view z85) const;  // enrolled
   [[nodiscard]] std::optional<std::string> user_of_key(std::string_view hex) const;  // registered
   // The identity of a sender through a NodeRelay: the job's owner, with role user and `inside` set.
-  // It fails with permission_denied unless this attempt is placed on that node now.
+  // The call fails with permission_denied unless this attempt is placed on that node now.
   [[nodiscard]] Result<Identity> inside_identity(std::string_view node,
                                                  const proto::AttemptKey& key) const;
 

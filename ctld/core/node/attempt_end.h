@@ -6,7 +6,7 @@
 namespace gantry::core {
 
 // Translates a time of the node's clock to cluster time, not before `earliest` and not after now.
-// It is now if the node gives no time or its clock is not known.
+// The result is `now` if the node gives no time or its clock is not known.
 Instant told_time(const Context& ctx, NodeId node, Instant theirs, Instant earliest);
 
 struct AttemptTimes {

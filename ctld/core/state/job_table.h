@@ -91,7 +91,8 @@ class IdList {
     else if (gone_ > 0)
       --gone_;  // it was removed and comes back
   }
-  // One id does not belong here any more; `stays(id)` says of each id whether it still does.
+  // Counts one id that does not belong here any more. When half of the ids are such, those are
+  // dropped of which `stays(id)` is false.
   template <class F>
   void removed(F&& stays) {
     if (++gone_ * 2 < ids_.size()) return;

@@ -26,8 +26,8 @@ struct LedgerParts {
   friend auto operator<=>(const LedgerParts&, const LedgerParts&) = default;
 };
 
-// One string that sorts as the parts do: months first, then weeks. It has at most kMaxKeyBytes of
-// the store, so very long names are cut.
+// The parts as one string that sorts as they do: months first, then weeks. It has at most
+// kMaxKeyBytes of the store, so very long names are cut.
 std::string ledger_key(const LedgerParts& parts);
 LedgerParts ledger_parts(const std::string& key);
 
