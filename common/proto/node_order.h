@@ -53,7 +53,9 @@ struct NodeAccept {
   }
 };
 
-struct RegisterAgain {  // tells the node that ctld does not know its session
+// Tells the node that ctld does not know its session. The epoch is the one of that session if the
+// node named it (Heartbeat), so that the node still registers with the newest that it had heard.
+struct RegisterAgain {
   Epoch epoch{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
