@@ -84,6 +84,7 @@ void OldStore::start() {
   doors.say = [this](LogLevel, const std::string& what) { trace_.line(queue_.now(), what); };
   gate_ = std::make_unique<age::Gate>(disk_.mark, disk_.strangers, nodes_.size(), "the store",
                                       std::move(doors));
+  registered_.clear();
   armed_.reset();
   plan_wanted_ = false;
   gate_->hold_waiting(core_->state());
@@ -107,6 +108,7 @@ void OldStore::stop(std::string_view why) {
 void OldStore::take(const std::string& node, node::Report report) {
   if (!core_) return;
   trace_.line(queue_.now(), fmt::format("ctld <- {}: {}", node, text_of(report)));
+  if (std::holds_alternative<proto::NodeRegister>(report)) registered_.insert(node);
   core::NodeMessage message = std::move(report);
   const auto admitted = gate_->admit(core_->state(), node, message);
   disk_.strangers = gate_->strangers();
@@ -130,8 +132,10 @@ void OldStore::turn() {
   for (core::Order& order : turn.orders) {
     if (const auto done = core::fill(order, disk_.store); !done) broken(done.error().message);
     trace_.line(queue_.now(), fmt::format("ctld -> {}: {}", order.node, text_of(order.message)));
-    if (const auto* launch = std::get_if<proto::Launch>(&order.message))
+    if (const auto* launch = std::get_if<proto::Launch>(&order.message)) {
+      expect_twice(launch->key.job);
       told_.insert(launch->key.job);
+    }
     network_.send(order.node, true, Direction::from_controller,
                   [this, name = order.node, m = order.message] {
                     for (auto& node : nodes_)
@@ -143,6 +147,16 @@ void OldStore::turn() {
       if (core_ && life == life_) plan();
     });
   set_wake(turn.wake);
+}
+
+// Nobody knows yet that the store is old while the node that runs the job has not registered. So a
+// job that waits in the copy may start a second time on a node that registered earlier (decision
+// 154).
+void OldStore::expect_twice(JobId job) {
+  if (!put_back_ || accepted_) return;
+  for (const auto& [node, key] : truth_.alive())
+    if (key.job == job && !registered_.contains(node) && newer_.contains({node, key}))
+      return truth_.runs_anew(job);
 }
 
 void OldStore::plan() {

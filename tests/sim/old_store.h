@@ -60,6 +60,7 @@ class OldStore {
   void operate();
   void resume_nodes();
   void check_newer();
+  void expect_twice(JobId job);
   void check_end();
   [[nodiscard]] bool all_ended() const;
   [[noreturn]] void broken(const std::string& promise) { trace_.broken(queue_.now(), promise); }
@@ -89,6 +90,7 @@ class OldStore {
   std::set<std::pair<std::string, AttemptKey>> newer_;  // attempts that run and are not in the copy
   std::size_t newer_seen_ = 0;
   std::set<JobId> told_;  // jobs of which a node has heard
+  std::set<std::string> registered_;  // nodes that have registered with this controller
   bool put_back_ = false, accepted_ = false, proven_ = true;
 };
 
