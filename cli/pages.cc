@@ -169,6 +169,7 @@ bool Pages<proto::PriorityTuples>::add(proto::PriorityTuplesReply& whole,
     m.after = page.rows.back().place;
   whole.page = page.page;
   whole.now = page.now;
+  whole.weights = std::move(page.weights);
   append(whole.rows, std::move(page.rows));
   return more;
 }

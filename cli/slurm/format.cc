@@ -36,6 +36,15 @@ std::optional<std::size_t> field_named(std::span<const FieldName> fields, std::s
   return std::nullopt;
 }
 
+// The first field whose name begins so.
+std::optional<std::size_t> field_beginning(std::span<const FieldName> fields,
+                                           std::string_view name) {
+  const std::string wanted = lower_case(name);
+  for (std::size_t i = 0; i < fields.size(); ++i)
+    if (lower_case(fields[i].name).starts_with(wanted)) return i;
+  return std::nullopt;
+}
+
 // Calls each(item) for every text between commas, even if it is empty.
 template <class Each>
 void for_items(std::string_view list, Each each) {
@@ -144,7 +153,8 @@ Layout list_layout(std::string_view list, std::span<const FieldName> fields,
     const std::size_t percent = item.find('%');
     const std::string_view name = item.substr(0, percent);
     if (name.empty()) return;
-    const auto field = field_named(fields, name);
+    auto field = field_named(fields, name);
+    if (!field) field = field_beginning(fields, name);
     if (!field) {
       unknown.emplace_back(name);
       return;

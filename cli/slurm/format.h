@@ -49,7 +49,8 @@ Layout letters_layout(std::string_view format, std::span<const FieldName> fields
 Layout names_layout(std::string_view format, std::span<const FieldName> fields,
                     std::vector<std::string>& unknown);
 
-// Reads a list of names, each with its own width or with %WIDTH; %-WIDTH aligns to the left. Fields
+// Reads a list of names, each with its own width or with %WIDTH; %-WIDTH aligns to the left. The
+// beginning of a name is enough; it stands for the first field that begins so. Fields
 // that do not exist are added to `unknown`.
 Layout list_layout(std::string_view list, std::span<const FieldName> fields,
                    std::vector<std::string>& unknown);

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <ctime>
 
+#include "cli/slurm/help.h"
+
 namespace gantry::cli::slurm {
 
 #define GANTRY_SLURM_COMMANDS(X) \
@@ -109,6 +111,14 @@ int report_value(const Invocation& call, const Given& given, const Error& error)
 
 }  // namespace
 
+std::string help_of(const Command& command) {
+  return slurm_help(command, kSlurmCommon);
+}
+
+std::string usage_of(const Command& command) {
+  return slurm_usage(command, kSlurmCommon);
+}
+
 Result<void> always(void*, std::string_view) {
   return {};
 }
@@ -177,8 +187,8 @@ std::optional<Parsed> parse(const Invocation& call, int& status) {
       else
         fmt::print("{}\n", kSlurmVersion);
     } else if (name == "help" || name == "usage") {
-      const std::string text = help_text(command, call.program());
-      std::fwrite(text.data(), 1, name == "usage" ? text.find("\n\n") + 1 : text.size(), stdout);
+      const std::string text = name == "help" ? help_of(command) : usage_of(command);
+      std::fwrite(text.data(), 1, text.size(), stdout);
     } else {
       // The command's table outlives this call; `options` does not.
       given.option = &command.options[static_cast<std::size_t>(given.option - options.data())];
@@ -239,6 +249,11 @@ std::optional<std::vector<std::string>> parse_into(const Invocation& call, void*
     std::erase_if(given, [&](const Given& one) { return outdone(parsed->given, one); });
   given.insert(given.end(), parsed->given.begin(), parsed->given.end());
   if (!apply(call, given, target, status)) return std::nullopt;
+  // A command that has nothing else to say with -v says what it was asked for.
+  if (std::any_of(given.begin(), given.end(), [](const Given& one) {
+        return one.option->name == "verbose" && one.option->set == always;
+      }))
+    list_options(call, given);
   return std::move(parsed->operands);
 }
 

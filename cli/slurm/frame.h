@@ -26,6 +26,10 @@ std::span<const Command* const> slurm_commands();
 // Runs `args` as `command`. Prints errors and returns the exit status.
 int run(const Command& command, std::vector<std::string> args);
 
+// What --help and --usage print.
+std::string help_of(const Command& command);
+std::string usage_of(const Command& command);
+
 // The options and operands as typed. Returns nullopt if help or the version was asked for, or if
 // the command line is wrong. In both cases the text is already printed, and `status` is the exit
 // status of the command.
@@ -53,6 +57,13 @@ void print_date();
 
 // Prints "sbatch: error: TEXT" and a newline on standard error.
 void complain(const Invocation& call, std::string_view text);
+
+// How often -v was given, or the level that a variable like SBATCH_DEBUG names: 0 is the usual one.
+std::size_t verbosity_of(std::span<const Given> given);
+
+// With -v: prints the block "defined options" on standard error, a line for each option that the
+// command line, the environment or the script gives. `given` is in the order of application.
+void list_options(const Invocation& call, std::span<const Given> given);
 
 // An error in Slurm's words. `text` follows "Batch job submission failed: " or similar words.
 // `detail` is our own sentence, or Slurm's if Slurm has a separate line for it; it may be empty.

@@ -1,5 +1,4 @@
-// What tenants use (gtenant quota), where they stand in the fair share (gshare), and why jobs rank
-// as they do (gprio).
+// What tenants use (gtenant quota), their fair share (gshare), and why jobs rank so (gprio).
 #pragma once
 
 #include <optional>
@@ -154,9 +153,8 @@ struct PriorityTuples {
   JobFilter filter;
   std::uint32_t limit = 0;  // rows in one reply; 0 = the controller's maximum
   std::uint32_t after = 0;  // rows with a greater place
-  // A page: rows of jobs with a greater id, ordered by id and without a place. The asker then sorts
-  // the rows (priority_order.h), so that the controller need not sort anew for each page. `after`
-  // is not used.
+  // A page: rows of jobs with a greater id, ordered by id and without a place; `after` is not used.
+  // The asker sorts them (priority_order.h), so the controller need not sort anew for each page.
   std::optional<JobId> after_job{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -238,12 +236,14 @@ struct PriorityTuplesReply {
   bool more = false;
   Instant now{};
   std::optional<PriorityPage> page{};
+  std::vector<PriorityTerm> weights{};  // in force, also where no job waits; older controllers: {}
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "rows", s.rows);
     v(2, "more", s.more);
     v(3, "now", s.now);
     v(4, "page", s.page);
+    v(5, "weights", s.weights);
   }
 };
 

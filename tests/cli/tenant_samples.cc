@@ -92,6 +92,7 @@ proto::ShareTreeReply sample_shares() {
 proto::PriorityTuplesReply sample_priorities() {
   proto::PriorityTuplesReply reply;
   reply.now = kNow;
+  reply.weights = {{"age", 1000}, {"fairshare", 2000}};
   proto::PriorityRow first;
   first.place = 1;
   first.job = JobId{12};

@@ -117,6 +117,8 @@ const std::map<std::string, std::vector<std::string>> kQueueRuns{
     {"sshare_exporter", {"slurm/sshare", "-n", "-P", "-o", "account,fairshare"}},
     {"sshare_users", {"slurm/sshare", "-U", "-u", "alice", "--format", "Account%20", "--noheader"}},
     {"sprio", {"slurm/sprio"}},
+    {"sprio_users", {"slurm/sprio", "-u", "alice"}},
+    {"sprio_weights", {"slurm/sprio", "-w"}},
     {"sprio_norm", {"slurm/sprio", "-n", "-h"}},
     {"sprio_fields", {"slurm/sprio", "-h", "-o", "%i|%r|%u|%Y|%A|%F|%Q|%n|%o|%c"}},
     {"sdiag", {"slurm/sdiag"}},
@@ -164,6 +166,16 @@ const std::map<std::string, std::vector<std::string>> kQueueRuns{
     {"sacctmgr_cluster", {"slurm/sacctmgr", "-nP", "show", "cluster", "format=cluster,rpc"}},
     {"sacctmgr_tres", {"slurm/sacctmgr", "-n", "show", "tres"}},
     {"sbatch_help", {"slurm/sbatch", "--help"}},
+    {"salloc_help", {"slurm/salloc", "-h"}},
+    {"srun_usage", {"slurm/srun", "--usage"}},
+    {"sprio_help", {"slurm/sprio", "--help"}},
+    {"sprio_usage", {"slurm/sprio", "--usage", "job", "sizes"}},
+    {"sshare_help", {"slurm/sshare", "--usage"}},
+    {"sacct_help", {"slurm/sacct", "-h"}},
+    {"sstat_usage", {"slurm/sstat", "--usage"}},
+    {"sbcast_usage", {"slurm/sbcast", "--usage"}},
+    {"scontrol_help", {"slurm/scontrol", "help"}},
+    {"sreport_help", {"slurm/sreport", "--help"}},
     {"scancel_help", {"slurm/scancel", "--help"}},
 };
 
@@ -218,6 +230,44 @@ TEST_CASE("every command under a Slurm name has help, a manual page and Slurm's 
   }
   const Run completion = run_program({{"gantry", "slurm", "completion"}, {}, {}, {}});
   CHECK(completion.out.find("_gantry_complete sbatch") != std::string::npos);
+}
+
+TEST_CASE("the words that scripts look for in the help of Slurm's commands") {
+  const auto has = [](const char* name, const char* option, std::vector<std::string> words) {
+    const Run run = run_program({{std::string("slurm/") + name, option}, {}, {}, {}});
+    CAPTURE(name);
+    CHECK(run.status == 0);
+    CHECK(run.err.empty());
+    for (const std::string& word : words) {
+      CAPTURE(word);
+      CHECK(run.out.find(word) != std::string::npos);
+    }
+  };
+  for (const char* name : {"squeue", "sinfo", "scancel", "sprio", "sdiag", "sbcast", "strigger"})
+    has(name, "--help", {std::string("Usage: ") + name, "\nHelp options:\n"});
+  for (const char* name : {"sbatch", "srun", "salloc"})
+    has(name, "--help",
+        {std::string("Usage: ") + name, "\nParallel run options:\n", "\nConstraint options:\n",
+         "\nConsumable resources related options:\n"});
+  for (const char* name : {"scontrol", "sacctmgr", "sreport"})
+    for (const char* option : {"--help", "--usage", "-h"})
+      has(name, option, {"Valid <OPTION> values are:", "Valid <COMMAND> values are:"});
+  has("sacctmgr", "--usage",
+      {"commit changes immediately", "display tool version number", "add cluster"});
+  has("sacct", "--help", {"sacct [<OPTION>]", "Valid <OPTION> values are:", "--duplicates"});
+  has("sstat", "-h", {"sstat [<OPTION>]", "Valid <OPTION> values are:", "-e, --helpformat"});
+  has("sshare", "--help",
+      {"Usage: sshare [OPTION]", "Valid OPTIONs are", "display more information"});
+  has("srun", "--usage", {"Usage: srun ", " executable [args...]"});
+}
+
+TEST_CASE("the beginning of a field's name is enough for sacct, and exact names go first") {
+  FakeController fake;
+  fill_queue(fake);
+  const Run whole = fake.run({"slurm/sacct", "-P", "-o", "JobID,Elapsed,State"});
+  CHECK(fake.run({"slurm/sacct", "-P", "-o", "job,elaps,state"}).out == whole.out);
+  CHECK(fake.run({"slurm/sacct", "-P", "-o", "nosuch"}).err ==
+        "sacct: error: Invalid field requested: \"nosuch\"\n");
 }
 
 TEST_CASE("docs/slurm-options.md agrees with the option tables") {

@@ -137,7 +137,8 @@ const std::vector<Mistake>& queue_mistakes() {
        1,
        "scancel: error: Invalid job state specified: COMPLETED"},
       {{"slurm/scancel", "-n", ""}, 1, "scancel: error: an empty word matches no job"},
-      {{"slurm/scancel", "--hurry", "1"}, 1, "scancel: error: --hurry is not supported: "},
+      {{"slurm/scancel", "0"}, 1, "scancel: error: Invalid job id 0"},
+      {{"slurm/scancel", "0.1"}, 1, "scancel: error: Invalid job id 0.1"},
       {{"slurm/scancel", "--foo"}, 1, "scancel: unrecognized option '--foo'"},
   };
   return all;

@@ -267,7 +267,7 @@ TEST_CASE("options of sbatch") {
                         {"quiet", {"-Q"}, "!Submitted batch job"},
                         {"requeue", {"--requeue"}, "="},
                         {"test-only", {"--test-only"}, "\"test_only\":true"},
-                        {"verbose", {"-v"}, "\n  \"shape\": "},
+                        {"verbose", {"-v"}, "sbatch: verbose             : 1\n"},
                         {"wait", {}, "@slurm_test.py case_wait_and_exit_codes"},
                         {"wait-all-nodes", {"--wait-all-nodes=1"}, "="},
                         {"wrap", {"--wrap=echo wrapped"}, "echo wrapped"},
@@ -358,7 +358,7 @@ TEST_CASE("options of squeue") {
                            {"steps", {"-s"}, "STEPID"},
                            {"user", {"-u", "root"}, "\"users\":[\"root\"]"},
                            {"users", {"-u", "daemon", "--users=root"}, "\"users\":[\"root\"]"},
-                           {"verbose", {"-v"}, "="},
+                           {"verbose", {"-v"}, "squeue: defined options\n"},
                            {"yaml", {"--yaml"}, "\"jobs\":\n"},
                        });
 }
@@ -386,7 +386,8 @@ TEST_CASE("options of scancel") {
                            {"nodelist", {"-w", "n1"}, "\"nodes\":[\"n1\"]"},
                            {"partition", {"-p", "debug"}, "\"partitions\":[\"debug\"]"},
                            {"qos", {}, "@slurm_clients_test.py case_scancel_choices"},
-                           {"quiet", {"-Q", "-v"}, "Terminating job 12"},
+                           {"hurry", {"-H"}, "="},
+                           {"quiet", {"-Q"}, "!Terminating job 12", {{"SCANCEL_VERBOSE", "1"}}},
                            {"reservation", {"-R", "r"}, "\"reservations\":[\"r\"]"},
                            {"signal", {"-s", "USR1"}, "\"signal\":10"},
                            {"state", {"-t", "PENDING"}, "\"states\":[\"PENDING\"]"},
@@ -442,7 +443,7 @@ TEST_CASE("options of sacct") {
                            {"units", {"--units=M", "-o", "ReqMem%20"}, "32768M"},
                            {"user", {"-u", "root"}, "\"users\":[\"root\"]"},
                            {"uid", {"--uid=root"}, "\"users\":[\"root\"]"},
-                           {"verbose", {"-v"}, "="},
+                           {"verbose", {"-v"}, "sacct: defined options\n"},
                            {"whole-hetjob", {"--whole-hetjob=yes"}, "="},
                            {"yaml", {"--yaml"}, "\"jobs\":\n"},
                            {"wckeys", {"-W", "nope"}, "!12.batch"},
@@ -477,7 +478,7 @@ TEST_CASE("options of sinfo") {
                            {"states", {"-t", "drain"}, "!idle"},
                            {"sort", {}, "@slurm_clients_test.py case_sort_of_sinfo"},
                            {"summarize", {"-s"}, "NODES(A/I/O/T)"},
-                           {"verbose", {"-v"}, "="},
+                           {"verbose", {"-v"}, "sinfo: defined options\n"},
                            {"yaml", {"--yaml"}, "\"sinfo\":\n"},
                        });
 }

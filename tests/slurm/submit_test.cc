@@ -4,6 +4,7 @@
 
 #include "tests/cli/fake_controller.h"
 #include "tests/cli/samples.h"
+#include "tests/slurm/queue_of_slurm.h"
 
 using namespace gantry;
 using namespace gantry::test;
@@ -256,6 +257,63 @@ TEST_CASE("scancel sends what its options and operands mean") {
   const Run refused = fake.run({"slurm/scancel", "12"});
   CHECK(refused.status == 1);
   CHECK(refused.err == "scancel: error: Kill job error on job id 12: Access/permission denied\n");
+}
+
+TEST_CASE("scancel -i asks before it kills a step") {
+  FakeController fake;
+  fill_queue(fake);
+  fake.answer<proto::SignalStep>(proto::Ok{});
+  const Run no = fake.run({"slurm/scancel", "-i", "12.3"}, "n\n");
+  CHECK(no.out.starts_with("Cancel step_id=12.3 name=train partition="));
+  CHECK(no.out.ends_with(" [y/n]? "));
+  CHECK(no.status == 0);
+  CHECK(fake.count(proto::MessageType::SignalStep) == 0);
+  CHECK(fake.run({"slurm/scancel", "-i", "12.3"}, "").status == 0);
+  CHECK(fake.run({"slurm/scancel", "-i", "99999"}, "y\n").err ==
+        "scancel: error: Kill job error on job id 99999: Invalid job id specified\n");
+  CHECK(fake.count(proto::MessageType::SignalStep) == 0);
+  CHECK(fake.run({"slurm/scancel", "-i", "12.3"}, "y\n").status == 0);
+  CHECK(fake.count(proto::MessageType::SignalStep) == 1);
+  CHECK(fake.last<proto::SignalStep>().signal == SIGKILL);
+}
+
+TEST_CASE("scancel -v says what is done to which job, and that no job is left") {
+  FakeController fake;
+  fill_queue(fake);
+  fake.answer<proto::CancelJobs>(proto::JobsDone{});
+  const auto said = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), {"slurm/scancel", "-v"});
+    return fake.run(options).err;
+  };
+  CHECK(said({"12"}) == "scancel: Terminating job 12\n");
+  CHECK(said({"-s", "USR1", "12"}) == "scancel: Signal 10 to job 12\n");
+  CHECK(said({"-b", "-s", "STOP", "12"}) == "scancel: Signal 19 to batch job 12\n");
+  CHECK(said({"-Q", "12"}).empty());
+  CHECK(said({"-n", "nosuch", "-q", "nosuch"}) ==
+        "scancel: error: No active jobs match ALL job filters, including: job_name=nosuch "
+        "qos=nosuch\n");
+}
+
+TEST_CASE("sbatch -v lists the options that are in force, and where each comes from") {
+  FakeController fake;
+  proto::SubmitReply reply;
+  reply.job = JobId{7};
+  fake.answer<proto::SubmitJob>(reply);
+  const std::string script = "#!/bin/sh\n#SBATCH -N 2\ntrue\n";
+  const Run run = fake.run({"slurm/sbatch", "-J", "x"}, script,
+                           {{"SBATCH_DEBUG", "4"}, {"SBATCH_TIMELIMIT", "3"}});
+  CHECK(run.out == "Submitted batch job 7\n");
+  for (const char* line :
+       {"sbatch: defined options\n", "sbatch: -------------------- --------------------\n",
+        "sbatch: nodes               : 2\n", "sbatch: job-name            : x\n",
+        "sbatch: time                : 00:03:00\n", "sbatch: verbose             : 4\n",
+        "sbatch: end of defined options\n", "sbatch: debug:  --time comes from SBATCH_TIMELIMIT\n",
+        "sbatch: debug:  --nodes comes from the script\n"}) {
+    CAPTURE(line);
+    CHECK(run.err.find(line) != std::string::npos);
+  }
+  CHECK(run.err.find('{') == std::string::npos);
+  CHECK(fake.run({"slurm/sbatch", "-v"}, script).err.find("debug:") == std::string::npos);
 }
 
 TEST_CASE("scontrol update, requeue, requeuehold and hold send their changes") {

@@ -6,6 +6,7 @@
 #include "cli/slurm/accounts/sacctmgr_verbs.h"
 #include "cli/slurm/format.h"
 #include "cli/slurm/frame.h"
+#include "cli/slurm/help.h"
 
 namespace gantry::cli::slurm {
 namespace {
@@ -18,7 +19,7 @@ constexpr Option kSacctmgrOptions[] = {
     {.name = "help", .letter = 'h', .help = "Show this help", .set = always},
     {.name = "immediate",
      .letter = 'i',
-     .help = "Ask no questions",
+     .help = "commit changes immediately, without a question",
      .set = put<&SacctmgrCall::immediate>},
     {.name = "noheader", .letter = 'n', .help = "No header", .set = put<&SacctmgrCall::no_header>},
     {.name = "oneliner",
@@ -40,7 +41,7 @@ constexpr Option kSacctmgrOptions[] = {
      .set = put<&SacctmgrCall::read_only>},
     {.name = "verbose",
      .letter = 'v',
-     .help = "Say more, of which there is nothing",
+     .help = "List the options that are in force on standard error",
      .set = always},
     {.name = "json", .refused = "use gtenant export"},
     {.name = "yaml", .refused = "use gtenant export"},
@@ -56,6 +57,10 @@ Result<int> run_sacctmgr(const Invocation& call) {
     return 1;
   }
   const std::string verb = lower_case(operands->front());
+  if (verb == "help") {
+    fmt::print("{}", help_of(call.command()));
+    return 0;
+  }
   static constexpr std::pair<std::string_view, std::string_view> kChanges[] = {
       {"add", "add"},   {"create", "add"},    {"delete", "delete"}, {"dump", "dump"},
       {"load", "load"}, {"modify", "modify"}, {"remove", "delete"}, {"archive", ""},
@@ -94,6 +99,19 @@ constexpr Example kSacctmgrExamples[] = {
 constexpr ExitDoc kSacctmgrExits[] = {{"0", "fine"}, {"1", "refused, no answer, or wrong words"}};
 
 }  // namespace
+
+std::vector<CommandWord> sacctmgr_words() {
+  return {{"list", "account, association, cluster, configuration, qos, tres or user; also as show"},
+          {"add account", "NAME Parent= Description= Fairshare= and limits"},
+          {"add cluster", "NAME: a cluster besides this one, which is there by itself"},
+          {"add qos", "NAME Description= Priority= GraceTime= Preempt= PreemptMode="},
+          {"add user", "NAME Account= Fairshare="},
+          {"modify", "ENTITY where CONDITION... set KEY=VALUE..."},
+          {"delete", "ENTITY where CONDITION...; also as remove"},
+          {"dump", "CLUSTER File=: accounts and users as a file"},
+          {"load", "FILE: what dump has written"},
+          {"help", "this text"}};
+}
 
 extern const Command kSacctmgr;
 const Command kSacctmgr{

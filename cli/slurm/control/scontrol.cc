@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "cli/slurm/format.h"
+#include "cli/slurm/help.h"
 
 namespace gantry::cli::slurm {
 namespace {
@@ -67,7 +68,7 @@ constexpr Option kScontrolOptions[] = {
      .set = call<set_control_flag<&Control::quiet>>},
     {.name = "verbose",
      .letter = 'v',
-     .help = "Say more, of which there is nothing",
+     .help = "List the options that are in force on standard error",
      .set = always},
     {.name = "yaml",
      .arg = Arg::optional,
@@ -194,7 +195,7 @@ Result<int> run_scontrol(const Invocation& call) {
   if (!check_clusters(call, c.clusters, named, status)) return status;
   if (operands->empty()) return run_interactive(c);
   if (lower_case(operands->front()) == "help") {
-    fmt::print("{}", help_text(call.command(), call.program()));
+    fmt::print("{}", help_of(call.command()));
     return 0;
   }
   return run_verb(c, std::move(*operands));
@@ -223,6 +224,13 @@ constexpr Example kScontrolExamples[] = {
 constexpr ExitDoc kScontrolExits[] = {{"0", "done"}, {"1", "refused, not found, or no answer"}};
 
 }  // namespace
+
+std::vector<CommandWord> scontrol_words() {
+  std::vector<CommandWord> words;
+  for (const Verb& verb : kVerbs)
+    if (verb.run != nullptr) words.push_back({std::string(verb.name), std::string(verb.what)});
+  return words;
+}
 
 bool has_arguments(const Arguments& args, std::string_view keyword, std::size_t least) {
   const bool enough = args.size() >= least;

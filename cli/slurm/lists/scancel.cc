@@ -101,6 +101,11 @@ constexpr Option kScancelOptions[] = {
      .help = "Signal the batch shell and all steps",
      .set = put<&ScancelRequest::full>,
      .env = "FULL"},
+    {.name = "hurry",
+     .letter = 'H',
+     .help = "Skip what is staged out behind a job, of which there is nothing",
+     .set = always,
+     .env = "HURRY"},
     {.name = "interactive",
      .letter = 'i',
      .help = "Ask about each job",
@@ -183,7 +188,6 @@ constexpr Option kScancelOptions[] = {
      .env = "WCKEY"},
     {.name = "admin-comment", .refused = "who cancelled a job is recorded by itself"},
     {.name = "cron", .letter = 'c', .refused = "there are no scrontab jobs"},
-    {.name = "hurry", .letter = 'H', .refused = "there is no staging to skip"},
     {.name = "sibling", .refused = "there is one cluster"},
 };
 constexpr std::string_view kScancelPrefixes[] = {"SCANCEL_"};
@@ -202,14 +206,15 @@ bool add_scancel_jobs(const Invocation& call, const std::vector<std::string>& op
     if (const std::size_t dot = operand.find('.'); dot != std::string::npos) {
       const auto job = parse_job_ref(operand.substr(0, dot));
       const auto step = parse_integer("step", operand.substr(dot + 1), 0, UINT32_MAX);
-      if (!job || !step) {
+      if (!job || !step || job->job.value() == 0) {
         complain(call, "Invalid job id " + operand);
         return false;
       }
       r.steps.push_back({*job, StepId(static_cast<std::uint32_t>(*step)), SIGKILL});
       continue;
     }
-    if (!add_job_refs(r.filter().jobs, operand)) {
+    const bool read = add_job_refs(r.filter().jobs, operand).has_value();
+    if (!read || r.filter().jobs.back().job.value() == 0) {
       complain(call, "Invalid job id " + operand);
       return false;
     }
@@ -229,21 +234,59 @@ void settle_signal(ScancelRequest& r) {
   cancel.all_mine = r.me;
 }
 
+// Asks the user, "what" being the beginning of the question. A line that begins with y means yes;
+// the end of the input means no.
+bool may_cancel(std::string_view what, const proto::JobRow& row) {
+  fmt::print("Cancel {} name={} partition={} [y/n]? ", what, row.name, row.partition);
+  std::fflush(stdout);
+  std::string answer;
+  for (int c = 0; (c = std::getchar()) != EOF && c != '\n';) answer += static_cast<char>(c);
+  return answer.starts_with('y') || answer.starts_with('Y');
+}
+
+// The job of a step, for the question about it.
+Result<std::vector<QueueRow>> job_of_step(const proto::SignalStep& step) {
+  auto session = Session::open("scancel");
+  if (!session) return tl::unexpected(session.error());
+  QueueQuestion question;
+  question.list.filter.jobs = {step.job};
+  question.list.filter.states = {"RUNNING", "SUSPENDED", "COMPLETING"};
+  return ask_queue(*session, question, cluster_name());
+}
+
+// What -v says of a signal: "Terminating job 12", "Signal 10 to batch job 12".
+void say_signal(const ScancelRequest& r, std::string_view what, const std::string& name) {
+  if (!r.verbose || r.quiet) return;
+  const std::string_view kind = what != "job" ? "" : r.batch ? "batch " : r.full ? "full " : "";
+  if (r.cancel.signal && *r.cancel.signal != SIGKILL)
+    fmt::print(stderr, "scancel: Signal {} to {}{} {}\n", *r.cancel.signal, kind, what, name);
+  else
+    fmt::print(stderr, "scancel: Terminating {}{} {}\n", kind, what, name);
+}
+
 // Signals the steps one after the other. A step that has ended is no error.
 int signal_steps(const Invocation& call, const ScancelRequest& r) {
   int status = 0;
   for (proto::SignalStep step : r.steps) {
     const std::string name = fmt::format("{}.{}", format_job_ref(step.job), step.step.value());
+    const auto failed = [&](const std::string& why) {
+      if (!r.quiet) complain(call, fmt::format("Kill job error on job step id {}: {}", name, why));
+    };
+    if (r.interactive) {
+      const auto job = job_of_step(step);
+      if (!job || job->empty()) {
+        failed(job ? "Invalid job id specified" : words_for(job.error()).text);
+        status = 1;
+        continue;
+      }
+      if (!may_cancel("step_id=" + name, job->front().row)) continue;
+    }
     if (r.cancel.signal) step.signal = *r.cancel.signal;
-    if (r.verbose)
-      fmt::print(stderr, "scancel: {} step {}\n", r.cancel.signal ? "Signaling" : "Terminating",
-                 name);
+    say_signal(r, "step", name);
     const auto done = ask<proto::Ok>("scancel", step);
     if (done) continue;
     const bool over = done.error().message.starts_with("there is no step");
-    if (!over || r.verbose)
-      complain(call, fmt::format("Kill job error on job step id {}: {}", name,
-                                 words_for(done.error()).text));
+    if (!over || r.verbose) failed(words_for(done.error()).text);
     if (!over) status = 1;
   }
   return status;
@@ -264,14 +307,34 @@ bool has_wckey(const QueueRow& row, const std::vector<std::string>& wckeys) {
   return !own.empty() && std::find(wckeys.begin(), wckeys.end(), own) != wckeys.end();
 }
 
-// Asks the user about one job. A line that begins with y means yes; the end of the input means no.
-bool may_cancel(const QueueRow& row) {
-  fmt::print("Cancel job_id={} name={} partition={} [y/n]? ", shown_id(row.row), row.row.name,
-             row.row.partition);
-  std::fflush(stdout);
-  std::string answer;
-  for (int c = 0; (c = std::getchar()) != EOF && c != '\n';) answer += static_cast<char>(c);
-  return answer.starts_with('y') || answer.starts_with('Y');
+// True if the controller could choose the jobs by itself: no list of them is needed before.
+bool leaves_choice(const ScancelRequest& r) {
+  if (r.interactive || !r.qos.empty() || !r.wckeys.empty()) return false;
+  ScancelRequest rest = r;
+  rest.steps.clear();
+  rest.filter().jobs.clear();
+  return !r.verbose || names_no_job(rest);
+}
+
+// Says with -v that no job is left, and which conditions there were.
+void say_none(const Invocation& call, const ScancelRequest& r) {
+  if (!r.verbose || r.quiet) return;
+  std::string conditions;
+  const auto add = [&](std::string_view name, const std::vector<std::string>& values) {
+    for (const std::string& value : values)
+      conditions += fmt::format("{}{}={}", conditions.empty() ? "" : " ", name, value);
+  };
+  const proto::JobFilter& f = r.cancel.filter;
+  add("job_name", f.names);
+  add("user_name", f.users);
+  add("account", f.accounts);
+  add("partition", f.partitions);
+  add("qos", r.qos);
+  add("reservation", f.reservations);
+  add("state", f.states);
+  add("nodelist", f.nodes);
+  add("wckey", r.wckeys);
+  complain(call, "No active jobs match ALL job filters, including: " + conditions);
 }
 
 // Applies --qos, --wckey and --interactive: replaces the filter by the list of the remaining jobs.
@@ -288,9 +351,20 @@ Result<bool> choose_jobs(ScancelRequest& r) {
   question.details = !r.qos.empty() || !r.wckeys.empty();
   const auto rows = ask_queue(*session, question, cluster_name());
   if (!rows) return tl::unexpected(rows.error());
+  // With -i, a job that is named and does not wait or run is complained about.
+  for (const proto::JobRef& ref : r.filter().jobs) {
+    const bool there = std::any_of(rows->begin(), rows->end(), [&](const QueueRow& row) {
+      return row.row.job == ref.job || row.row.array_job == ref.job;
+    });
+    if (!there && r.interactive && !r.quiet)
+      fmt::print(stderr, "scancel: error: Kill job error on job id {}: Invalid job id specified\n",
+                 format_job_ref(ref));
+  }
   std::vector<proto::JobRef> chosen;
   for (const QueueRow& row : *rows) {
-    if (!has_wckey(row, r.wckeys) || (r.interactive && !may_cancel(row))) continue;
+    if (!has_wckey(row, r.wckeys) ||
+        (r.interactive && !may_cancel("job_id=" + shown_id(row.row), row.row)))
+      continue;
     proto::JobRef ref{row.row.job, {}};
     if (const auto rest = parse_index_ranges(row.row.array_tasks)) ref.tasks = rest->ranges;
     // A task that has not started has no id of its own, but the array's.
@@ -329,18 +403,20 @@ Result<int> run_scancel(const Invocation& call) {
   if (!check_clusters(call, r.clusters, named, status)) return status;
   const int steps = signal_steps(call, r);
   if (only_steps(r)) return steps;
-  if (r.interactive || !r.qos.empty() || !r.wckeys.empty()) {
+  if (!leaves_choice(r)) {
+    const ScancelRequest asked = r;
     const auto left = choose_jobs(r);
     if (!left) return scancel_error(left.error());
-    if (!*left) return steps;
+    if (!*left) {
+      say_none(call, asked);
+      return steps;
+    }
   }
   settle_signal(r);
   const auto reply = ask<proto::JobsDone>("scancel", r.cancel);
   if (!reply) return scancel_error(reply.error());
-  if (r.verbose) {
-    for (const proto::JobRef& ref : r.filter().jobs)
-      fmt::print(stderr, "scancel: {} job {}\n", r.cancel.signal ? "Signaling" : "Terminating",
-                 format_job_ref(ref));
+  if (r.verbose && !r.quiet) {
+    for (const proto::JobRef& ref : r.filter().jobs) say_signal(r, "job", format_job_ref(ref));
     for (const proto::JobRef& ref : reply->not_active)
       fmt::print(stderr, "scancel: error: Kill job error on job id {}: Invalid job id specified\n",
                  format_job_ref(ref));

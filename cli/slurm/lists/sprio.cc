@@ -1,5 +1,6 @@
 // sprio: shows how the priority of pending jobs is composed, as Slurm's does.
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <map>
 
@@ -7,6 +8,7 @@
 #include "cli/slurm/frame.h"
 #include "cli/submit/job_filter.h"
 #include "cli/submit/job_refs.h"
+#include "common/proto/job_text.h"
 #include "common/proto/tenancy_view.h"
 
 namespace gantry::cli::slurm {
@@ -25,6 +27,7 @@ struct SprioQuery {
   bool long_form = false;
   bool norm = false;
   bool weights = false;
+  bool verbose = false;
   proto::JobFilter& filter() { return tuples.filter; }
 };
 Result<void> add_sprio_jobs(SprioQuery& q, std::string_view text) {
@@ -199,8 +202,8 @@ constexpr Option kSprioOptions[] = {
      .set = call<add_words<SprioQuery, &proto::JobFilter::users>>},
     {.name = "verbose",
      .letter = 'v',
-     .help = "Say more, of which there is nothing",
-     .set = always},
+     .help = "List what was asked for on standard error",
+     .set = put<&SprioQuery::verbose>},
     {.name = "weights",
      .letter = 'w',
      .help = "The weights instead of jobs",
@@ -210,6 +213,22 @@ constexpr Option kSprioOptions[] = {
     {.name = "sort", .letter = 'S', .refused = "jobs come in the order in which they are served"},
 };
 constexpr std::string_view kSprioPrefixes[] = {"SPRIO_"};
+
+// Slurm's list of options for -v.
+void say_query(const SprioQuery& q, std::string_view format) {
+  std::string jobs;
+  for (const proto::JobRef& ref : q.tuples.filter.jobs)
+    jobs += (jobs.empty() ? "" : ",") + format_job_ref(ref);
+  const auto joined = [](const std::vector<std::string>& words) {
+    return fmt::format("{}", fmt::join(words, ","));
+  };
+  const std::string rule(29, '-');
+  fmt::print(stderr,
+             "{0}\nformat     = {1}\njob_flag   = {2:d}\njobs       = {3}\npartition  = {4}\n"
+             "users      = {5}\nverbose    = 1\n{0}\n\n",
+             rule, format, !jobs.empty(), jobs, joined(q.tuples.filter.partitions),
+             joined(q.tuples.filter.users));
+}
 
 Result<int> run_sprio(const Invocation& call) {
   SprioQuery q;
@@ -222,12 +241,17 @@ Result<int> run_sprio(const Invocation& call) {
   }
   std::string named;
   if (!check_clusters(call, q.clusters, named, status)) return status;
-  std::string_view format = q.long_form ? kPrioLongFormat : q.norm ? kPrioNormFormat : kPrioFormat;
+  std::string format(q.long_form ? kPrioLongFormat : q.norm ? kPrioNormFormat : kPrioFormat);
+  // As in Slurm, -u has a column of users behind the partition.
+  constexpr std::string_view kPartition = " %9r";
+  if (!q.filter().users.empty() && !q.long_form)
+    format.insert(format.find(kPartition) + kPartition.size(), " %.8u");
   if (!q.format.empty()) format = q.format;
   std::vector<std::string> unknown;
   const Layout layout = letters_layout(format, names_of<PrioLine>(kPrioFields), unknown);
   for (const std::string& name : unknown)
     fmt::print(stderr, "Invalid job format specification: {}\n", name);
+  if (q.verbose) say_query(q, format);
   auto session = Session::open("sprio");
   if (!session) return tl::unexpected(session.error());
   TableStyle style;
@@ -238,10 +262,14 @@ Result<int> run_sprio(const Invocation& call) {
   TableWriter table(layout, style, stdout);
   const auto reply = session->call<proto::PriorityTuplesReply>(q.tuples);
   if (!reply) return tl::unexpected(reply.error());
-  for (const proto::PriorityRow& row : reply->rows) {
-    put_row<PrioLine>(table, kPrioFields, {&row, q.weights, cluster});
-    if (q.weights) return 0;  // the weights are the same for all jobs
+  if (q.weights) {
+    proto::PriorityRow row;
+    row.terms = reply->weights;
+    put_row<PrioLine>(table, kPrioFields, {&row, true, cluster});
+    return 0;
   }
+  for (const proto::PriorityRow& row : reply->rows)
+    put_row<PrioLine>(table, kPrioFields, {&row, false, cluster});
   const auto& filter = q.tuples.filter;
   if (reply->rows.empty() && (!filter.jobs.empty() || !filter.users.empty()))
     fmt::print("Unable to find jobs matching user/id(s) specified\n");

@@ -328,7 +328,7 @@ constexpr Option kSqueueOptions[] = {
      .set = call<add_squeue_users>},
     {.name = "verbose",
      .letter = 'v',
-     .help = "Say more, of which there is nothing",
+     .help = "List the options that are in force on standard error",
      .set = always},
     {.name = "yaml",
      .arg = Arg::optional,
@@ -429,8 +429,7 @@ Result<int> run_squeue(const Invocation& call) {
   }
   if (left > 0) {
     complain(call, "Unrecognized option: " + operands->back());
-    const std::string text = help_text(call.command(), call.program());
-    fmt::print(stderr, "{}", text.substr(0, text.find("\n\n") + 1));
+    fmt::print(stderr, "{}", usage_of(call.command()));
     return 1;
   }
   std::string named;

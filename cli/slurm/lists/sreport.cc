@@ -7,6 +7,7 @@
 
 #include "cli/slurm/format.h"
 #include "cli/slurm/frame.h"
+#include "cli/slurm/help.h"
 #include "cli/slurm/records/history.h"
 #include "common/text/text.h"
 
@@ -51,7 +52,7 @@ constexpr Option kSreportOptions[] = {
      .set = call<set_sreport_unit>},
     {.name = "verbose",
      .letter = 'v',
-     .help = "Say more, of which there is nothing",
+     .help = "List the options that are in force on standard error",
      .set = always},
     {.name = "all_clusters", .letter = 'a', .refused = "there is one cluster"},
     {.name = "federation", .refused = "there is one cluster"},
@@ -207,6 +208,10 @@ Result<int> run_sreport(const Invocation& call) {
   int status = 0;
   const auto operands = parse_into(call, &c, status);
   if (!operands) return status;
+  if (!operands->empty() && lower_case(operands->front()) == "help") {
+    fmt::print("{}", help_of(call.command()));
+    return 0;
+  }
   if (operands->empty()) {
     complain(call,
              "a report is missing: cluster AccountUtilizationByUser, cluster "
@@ -254,6 +259,13 @@ constexpr ExitDoc kSreportExits[] = {{"0", "fine"},
                                      {"1", "no answer, or the command line is wrong"}};
 
 }  // namespace
+
+std::vector<CommandWord> sreport_words() {
+  std::vector<CommandWord> words;
+  for (const Report& report : kReports)
+    words.push_back({fmt::format("{} {}", report.type, report.name), std::string(report.title)});
+  return words;
+}
 
 extern const Command kSreport;
 const Command kSreport{

@@ -30,6 +30,7 @@ struct SshareQuery {
   bool parsable = false;
   bool parsable2 = false;
   bool help_format = false;
+  bool verbose = false;
 };
 Result<void> set_sshare_clusters(SshareQuery& q, std::string_view text) {
   q.clusters = text;
@@ -144,8 +145,8 @@ constexpr Option kSshareOptions[] = {
      .set = put<&SshareQuery::users_only>},
     {.name = "verbose",
      .letter = 'v',
-     .help = "Say more, of which there is nothing",
-     .set = always},
+     .help = "display more information: which users and accounts were asked for",
+     .set = put<&SshareQuery::verbose>},
     {.name = "json", .refused = "use gshare --json"},
     {.name = "partition", .letter = 'm', .refused = "shares do not depend on a partition"},
     {.name = "yaml", .refused = "use gshare --json"},
@@ -194,6 +195,17 @@ bool is_shown(const SshareQuery& q, const proto::ShareRow& row) {
   return q.all || has(q.users, row.user) || (q.users.empty() && row.user == login_name());
 }
 
+// Slurm's list of what was asked for, with -v.
+void say_asked(const SshareQuery& q) {
+  const auto say = [](std::string_view what, const std::vector<std::string>& names) {
+    fmt::print(stderr, "{} requested:\n", what);
+    for (const std::string& name : names) fmt::print(stderr, "\t: {}\n", name);
+    if (names.empty()) fmt::print(stderr, "\t: all\n");
+  };
+  say("Users", q.all || !q.users.empty() ? q.users : std::vector<std::string>{login_name()});
+  say("Accounts", q.accounts);
+}
+
 Result<int> run_sshare(const Invocation& call) {
   SshareQuery q;
   int status = 0;
@@ -217,6 +229,7 @@ Result<int> run_sshare(const Invocation& call) {
     complain(call, fmt::format("Invalid field requested: \"{}\"", unknown.front()));
     return 1;
   }
+  if (q.verbose) say_asked(q);
   const auto reply = ask<proto::ShareTreeReply>("sshare", proto::ShareTree{});
   if (!reply) return tl::unexpected(reply.error());
   TableStyle style;

@@ -224,6 +224,7 @@ bool read_srun_options(const Invocation& call, const Parsed& parsed, SrunRequest
     });
   given.insert(given.end(), typed.begin(), typed.end());
   if (!apply(call, given, static_cast<JobRequest*>(&r), status)) return false;
+  list_options(call, given);
   if (!options_agree(call, r, exclusive)) return false;
   r.exact = r.exact || exclusive;
   const bool exported = std::any_of(typed.begin(), typed.end(),
@@ -399,6 +400,7 @@ Result<int> run_parts(const Invocation& call, const std::vector<SrunPart>& parts
                      behind_names(parts[i].group)});
   }
   const SrunRequest& first = parts.front().request;
+  if (first.verbose) say_job(call, job);
   run_beside(call, first.prolog, parts.front());
   auto done = run_step(std::move(steps), session);
   run_beside(call, first.epilog, parts.front());

@@ -145,4 +145,16 @@ Result<std::vector<JobId>> jobs_of(const std::vector<std::optional<std::uint32_t
   return out;
 }
 
+void say_job(const Invocation& call, JobId job) {
+  const char* list = std::getenv("SLURM_JOB_NODELIST");
+  const char* cpus = std::getenv("SLURM_JOB_CPUS_PER_NODE");
+  const auto nodes = expand_hostlist(list == nullptr ? "" : list);
+  if (number_of_env("SLURM_JOB_ID") != job.value() || !nodes || cpus == nullptr) return;
+  std::string counts;
+  for (const std::string& count : split_list(cpus))
+    counts += (counts.empty() ? "" : ",") + count + (count.back() == ')' ? "" : "(x1)");
+  fmt::print(stderr, "{}: jobid {}: nodes({}):`{}', cpu counts: {}\n", call.program(), job.value(),
+             nodes->size(), list, counts);
+}
+
 }  // namespace gantry::cli::slurm

@@ -35,4 +35,8 @@ std::map<std::string, std::string> nodes_of_components(
 Result<std::vector<JobId>> jobs_of(const std::vector<std::optional<std::uint32_t>>& groups,
                                    JobId job, Session& session);
 
+// With -v: "srun: jobid 12: nodes(2):`n[1-2]', cpu counts: 4(x2)", from the variables that describe
+// the job.
+void say_job(const Invocation& call, JobId job);
+
 }  // namespace gantry::cli::slurm

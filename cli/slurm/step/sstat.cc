@@ -86,7 +86,7 @@ constexpr Option kSstatOptions[] = {
      .set = put<&SstatQuery::parsable2>},
     {.name = "verbose",
      .letter = 'v',
-     .help = "Say more, of which there is nothing",
+     .help = "List the options that are in force on standard error",
      .set = always},
     {.name = "json", .refused = "use sacct --json"},
     {.name = "pidformat", .letter = 'i', .refused = "processes are in their containers"},

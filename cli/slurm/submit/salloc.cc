@@ -38,8 +38,9 @@ constexpr Option kOnlySallocOptions[] = {
      .set = put<&SallocRequest::no_shell>},
     {.name = "verbose",
      .letter = 'v',
-     .help = "Say more, of which there is nothing",
-     .set = always},
+     .help = "List the options that are in force; twice: and where each comes from",
+     .set = always,
+     .env = "DEBUG"},
     {.name = "get-user-env", .refused = "the command has this environment"},
     {.name = "kill-command", .letter = 'K', .refused = "the command sees the end by its own means"},
 };
@@ -56,6 +57,7 @@ bool read_salloc_options(const Invocation& call, const Parsed& parsed, SallocReq
   auto given = options_from_environment(kSallocOptions, kSallocPrefixes);
   given.insert(given.end(), parsed.given.begin(), parsed.given.end());
   if (!apply(call, given, static_cast<JobRequest*>(&r), status)) return false;
+  list_options(call, given);
   auto done = before_finish(call, r, given);
   if (done) done = finish_request(r, given);
   if (done) done = after_finish(r);

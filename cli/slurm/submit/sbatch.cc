@@ -133,6 +133,7 @@ bool build_part(const Invocation& call, std::vector<Given> given, const Parsed& 
   if (!apply(call, given, static_cast<JobRequest*>(&request), status)) return false;
   // The place tells the source of an option: of --mem and --mem-per-cpu the later source wins.
   for (std::size_t i = 0; i < from_script; ++i) given[i].place = "the script";
+  list_options(call, given);
   auto done = before_finish(call, request, given);
   if (done) done = finish_request(request, given);
   if (done) done = after_finish(request);
@@ -210,8 +211,6 @@ Result<proto::SubmitReply> submit_requests(const Invocation& call,
     part.request_id = random_id();
     part.spec = std::move(request.spec);
     part.test_only = request.test_only;
-    if (requests.front().verbose)
-      fmt::print(stderr, "{}\n", codec::to_json(part.spec, codec::JsonStyle::pretty));
   }
   together.parts.front().script = std::move(script.text);
   together.parts.front().environment = std::move(environment);

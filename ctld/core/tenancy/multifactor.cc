@@ -72,6 +72,19 @@ std::unordered_map<sched::ShareId, double> fair_factors(const Context& ctx) {
   return out;
 }
 
+struct Factor {
+  std::string_view name;
+  std::uint32_t ControllerConfig::*weight;
+  double (*of)(const Context& ctx, const Job& job);
+};
+constexpr Factor kFactors[] = {
+    {"age", &ControllerConfig::priority_weight_age, age_factor},
+    {"fairshare", &ControllerConfig::priority_weight_fairshare, share_factor},
+    {"jobsize", &ControllerConfig::priority_weight_job_size, size_factor},
+    {"partition", &ControllerConfig::priority_weight_partition, partition_factor},
+    {"class", &ControllerConfig::priority_weight_class, class_factor},
+};
+
 }  // namespace
 
 std::int64_t priority_of(const State& state, const Job& job) {
@@ -94,19 +107,24 @@ bool weighted(const Config& config) {
          0;
 }
 
+std::vector<proto::PriorityTerm> weights_of(const Context& ctx) {
+  std::vector<proto::PriorityTerm> out;
+  if (!weighted(ctx.config)) return out;
+  for (const auto& [name, weight, factor] : kFactors)
+    if (const std::uint32_t w = ctx.config.controller.*weight; w > 0)
+      out.push_back({std::string(name), w});
+  return out;
+}
+
 std::vector<proto::PriorityTerm> terms_of(const Context& ctx, const Job& job) {
   std::vector<proto::PriorityTerm> out;
   if (!weighted(ctx.config)) return out;
-  const ControllerConfig& c = ctx.config.controller;
-  const auto add = [&](std::string name, std::uint32_t weight, double factor) {
-    if (weight == 0) return;
-    out.push_back({std::move(name), weight, factor, std::llround(weight * factor)});
-  };
-  add("age", c.priority_weight_age, age_factor(ctx, job));
-  add("fairshare", c.priority_weight_fairshare, share_factor(ctx, job));
-  add("jobsize", c.priority_weight_job_size, size_factor(ctx, job));
-  add("partition", c.priority_weight_partition, partition_factor(ctx, job));
-  add("class", c.priority_weight_class, class_factor(ctx, job));
+  for (const auto& [name, weight, factor] : kFactors) {
+    const std::uint32_t w = ctx.config.controller.*weight;
+    if (w == 0) continue;
+    const double part = factor(ctx, job);
+    out.push_back({std::string(name), w, part, std::llround(w * part)});
+  }
   return out;
 }
 

@@ -29,6 +29,8 @@ std::int64_t own_priority_of(const State& state, const Job& job);
 bool weighted(const Config& config);
 
 // The terms of the sum as of the last reckoning; none if all weights are 0.
+// The factors that have a weight, for no job: with neither a factor nor points.
+std::vector<proto::PriorityTerm> weights_of(const Context& ctx);
 std::vector<proto::PriorityTerm> terms_of(const Context& ctx, const Job& job);
 
 // The scheduler orders by these. They are priority_of() and rank_of() if no weight is set.

@@ -158,6 +158,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::PriorityTuples&& m) 
   Result<proto::PriorityTuplesReply> reply =
       m.after_job ? by_job(ctx, from.who, *match, m) : in_order(ctx, from.who, *match, m);
   if (!reply) return refuse(ctx, from, reply.error());
+  reply->weights = weights_of(ctx);
   reply->now = ctx.now;
   ctx.reply(from, std::move(*reply));
 }
