@@ -253,7 +253,7 @@ std::optional<std::vector<std::string>> parse_into(const Invocation& call, void*
   if (std::any_of(given.begin(), given.end(), [](const Given& one) {
         return one.option->name == "verbose" && one.option->set == always;
       }))
-    list_options(call, given);
+    list_values(call, given);
   return std::move(parsed->operands);
 }
 

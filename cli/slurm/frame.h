@@ -65,6 +65,9 @@ std::size_t verbosity_of(std::span<const Given> given);
 // command line, the environment or the script gives. `given` is in the order of application.
 void list_options(const Invocation& call, std::span<const Given> given);
 
+// With -v: prints every option of a listing command on standard error, as "iterate     = 0".
+void list_values(const Invocation& call, std::span<const Given> given);
+
 // An error in Slurm's words. `text` follows "Batch job submission failed: " or similar words.
 // `detail` is our own sentence, or Slurm's if Slurm has a separate line for it; it may be empty.
 struct Words {

@@ -53,4 +53,23 @@ void list_options(const Invocation& call, std::span<const Given> given) {
                     one.place.empty() ? "the command line" : one.place));
 }
 
+void list_values(const Invocation& call, std::span<const Given> given) {
+  const std::size_t level = verbosity_of(given);
+  if (level == 0) return;
+  const std::string rule(29, '-');
+  fmt::print(stderr, "{}\n", rule);
+  for (const Option& option : call.command().options) {
+    if (!option.refused.empty() || option.help.starts_with("The same")) continue;
+    const Given* last = nullptr;
+    for (const Given& one : given)
+      if (one.option->name == option.name) last = &one;
+    std::string value = option.arg != Arg::none ? "n/a" : "false";
+    if (option.name == "iterate") value = "0";
+    if (last != nullptr) value = option.arg == Arg::none ? "true" : last->value;
+    if (option.name == "verbose") value = std::to_string(level);
+    fmt::print(stderr, "{:<11} = {}\n", option.name, value);
+  }
+  fmt::print(stderr, "{}\n\n", rule);
+}
+
 }  // namespace gantry::cli::slurm

@@ -358,7 +358,7 @@ TEST_CASE("options of squeue") {
                            {"steps", {"-s"}, "STEPID"},
                            {"user", {"-u", "root"}, "\"users\":[\"root\"]"},
                            {"users", {"-u", "daemon", "--users=root"}, "\"users\":[\"root\"]"},
-                           {"verbose", {"-v"}, "squeue: defined options\n"},
+                           {"verbose", {"-v"}, "\nverbose     = 1\n"},
                            {"yaml", {"--yaml"}, "\"jobs\":\n"},
                        });
 }
@@ -443,7 +443,7 @@ TEST_CASE("options of sacct") {
                            {"units", {"--units=M", "-o", "ReqMem%20"}, "32768M"},
                            {"user", {"-u", "root"}, "\"users\":[\"root\"]"},
                            {"uid", {"--uid=root"}, "\"users\":[\"root\"]"},
-                           {"verbose", {"-v"}, "sacct: defined options\n"},
+                           {"verbose", {"-v"}, "\nverbose     = 1\n"},
                            {"whole-hetjob", {"--whole-hetjob=yes"}, "="},
                            {"yaml", {"--yaml"}, "\"jobs\":\n"},
                            {"wckeys", {"-W", "nope"}, "!12.batch"},
@@ -478,7 +478,7 @@ TEST_CASE("options of sinfo") {
                            {"states", {"-t", "drain"}, "!idle"},
                            {"sort", {}, "@slurm_clients_test.py case_sort_of_sinfo"},
                            {"summarize", {"-s"}, "NODES(A/I/O/T)"},
-                           {"verbose", {"-v"}, "sinfo: defined options\n"},
+                           {"verbose", {"-v"}, "\nverbose     = 1\n"},
                            {"yaml", {"--yaml"}, "\"sinfo\":\n"},
                        });
 }
