@@ -449,6 +449,8 @@ def case_environment_outside(c):
                  "[ $SLURM_PROCID = 2 ] && env")
     contains(done.stderr, "srun: launching StepId=")
     contains(done.stderr, ".0 on host node1, 2 tasks: 0-1\n")
+    contains(done.stderr, ": nodes(2):`node[1-2]', cpu counts: 2(x1),1(x1)\n")
+    contains(done.stderr, "srun: job-name            : outside\n")
     there = environment(done.stdout)
     equal({name: there.get(f"SLURM_{name}") for name in (
         "JOB_CPUS_PER_NODE", "CPUS_ON_NODE", "CLUSTER_NAME", "JOB_USER", "JOB_QOS", "MEM_PER_NODE",
