@@ -284,6 +284,39 @@ Result<AccountChange> change_with(std::string_view verb, const ChangePlan& plan,
   return remove_entities(plan.entity, plan.words, accounts);
 }
 
+bool is_cluster(const std::vector<std::string>& words) {
+  const std::string word = words.empty() ? "" : lower_case(words.front());
+  return word.size() >= 2 && std::string_view("clusters").starts_with(word);
+}
+
+// The cluster itself is listed. Others have accounting of their own and are not registered here, so
+// there is nothing to delete of them.
+Result<int> change_clusters(std::string_view verb, const std::vector<std::string>& words) {
+  const std::string own = cluster_name();
+  std::vector<std::string> names;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const std::size_t equals = words[i].find('=');
+    const std::string key = lower_case(words[i].substr(0, equals));
+    if (equals == std::string::npos ? key != "where" && key != "set"
+                                    : key.starts_with("name") || key.starts_with("cluster"))
+      add_words_of(names, equals == std::string::npos ? words[i] : words[i].substr(equals + 1));
+  }
+  for (const std::string& name : names) {
+    if (verb == "add" && name == own)
+      return say_refusal({ErrorCode::wrong_state,
+                          fmt::format(" This cluster {} already exists.  Not adding.", name)});
+    if (verb == "add" || name == own)
+      return say_refusal(
+          {ErrorCode::unsupported,
+           fmt::format(" cluster {}: the accounting is of this cluster ({}) only, which is always "
+                       "there; each cluster keeps its own",
+                       name, own)});
+  }
+  if (names.empty()) return say_refusal({ErrorCode::usage, " Need name of cluster."});
+  fmt::print(" Nothing {}\n", verb == "delete" ? "deleted" : "modified");
+  return 1;
+}
+
 }  // namespace
 
 bool person_agrees(const std::string& question) {
@@ -316,6 +349,7 @@ int say_refusal(const Error& error) {
 
 Result<int> change_accounts(const Invocation& call, std::string_view verb,
                             const std::vector<std::string>& words, bool immediate) {
+  if (verb != "dump" && verb != "load" && is_cluster(words)) return change_clusters(verb, words);
   if (verb != "dump" && verb != "load" && entity_of(words) == ChangedEntity::qos)
     return change_qos(call, verb, words, immediate);
   const auto plan = read_plan(verb, words);
