@@ -32,6 +32,7 @@ constexpr Row kRows[] = {
     {ErrorCode::invalid_argument, "belongs to several tenants",
      "No partition specified or system default partition"},
     {ErrorCode::not_found, "has no project", kAccount},
+    {ErrorCode::not_found, "there is no tenant or project", kAccount},
     {ErrorCode::permission_denied, "may not submit to tenant", kAccount},
     {ErrorCode::permission_denied, "does not belong to", kAccount},
     {ErrorCode::permission_denied, "is in no group that may use",

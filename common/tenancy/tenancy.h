@@ -210,6 +210,9 @@ struct Tenant {
   std::map<std::string, std::string> labels;  // "cost-center", "team", ...
   std::string description;
   IdleGpuLimits idle_gpus;
+  // Whether it has a queue of its own; not set = yes. Without one, its jobs go to the partitions of
+  // gantry.yaml, as those of a Slurm account.
+  std::optional<bool> own_queue;
   friend bool operator==(const Tenant&, const Tenant&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -230,6 +233,7 @@ struct Tenant {
     v(15, "labels", s.labels);
     v(16, "description", s.description);
     v(17, "idle_gpus", s.idle_gpus);
+    v(32, "own_queue", s.own_queue);
   }
 };
 

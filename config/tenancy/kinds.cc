@@ -34,6 +34,9 @@ std::vector<Field> shared_fields(Tenant& t) {
       {"roles", &t.grants, Form::plain,
        "By role (`viewer`, `user`, `tenant-admin`, `operator`, `admin`), the `users` and `groups` "
        "of the operating system that have it."},
+      {"own_queue", &t.own_queue, Form::plain,
+       "Whether it has a queue of its name. With `false` its jobs go to the partitions of "
+       "gantry.yaml, to the default one unless they name one. true."},
       {"defaults.time", &jobs.default_time, Form::plain, "Time limit of jobs that give none."},
       {"defaults.cpus", &jobs.default_cpus, Form::plain, "Cores of each task that asks for none."},
       {"defaults.memory_per_cpu", &jobs.default_memory_per_cpu, Form::bytes,

@@ -72,6 +72,7 @@ tenancy::Tenant tenant_of(const Words& w) {
   length("idle_requeue", t.idle_gpus.requeue);
   length("idle_cancel", t.idle_gpus.cancel);
   if (w.find("host_network")) t.jobs.host_network = true;
+  if (w.find("own_queue")) t.own_queue = *w.find("own_queue") == "yes";
   if (w.find("keep_others_off")) t.jobs.keep_others_off = true;
   if (w.find("time")) t.jobs.default_time = parse_length(*w.find("time"));
   for (const auto& [role, name] : enum_names(tenancy::Role{}))

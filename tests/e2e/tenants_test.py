@@ -214,14 +214,23 @@ def case_sacctmgr_changes(c):
     sacctmgr(c, "-i", "add", "user", user, "account=optics", "fairshare=4")
     equal(sacctmgr(c, "-nP", "list", "assoc", "format=account,user,share", f"user={user}"),
           f"optics|{user}|4\n")
-    job = c.submit("-p", "physics", "-A", "optics", "--wrap=true")
+    # An account is no partition: the job runs in the default one, with its limits.
+    refused = c.as_user(["slurm/sbatch", "-p", "physics", "--wrap=true"])
+    contains(refused.stderr, "Invalid partition name specified")
+    refused = c.as_user(["slurm/sbatch", "-A", "nosuch", "--wrap=true"])
+    contains(refused.stderr, "Invalid account or account/partition combination specified")
+    equal("physics" in c.as_user(["slurm/sinfo", "-ho", "%R"]).stdout, False, "an account in sinfo")
+    job = c.submit("-A", "optics", "--wrap=true")
     c.ended(job, "completed")
+    queue = c.as_user(["slurm/scontrol", "show", "partition"]).stdout.split()[0].split("=")[1]
+    equal(c.as_user(["slurm/sacct", "-nXP", "-j", str(job), "-o", "partition,account"]).stdout,
+          f"{queue}|optics\n")
     sacctmgr(c, "-i", "modify", "account", "where", "name=optics", "set", "fairshare=5")
     sacctmgr(c, "-i", "modify", "account", "where", "name=physics", "set", "GrpTRES=cpu=1",
              "MaxWall=1:00:00")
     equal(sacctmgr(c, "-nP", "list", "account", "physics", "format=account,GrpTRES,MaxWall"),
           "physics|cpu=1|01:00:00\n")
-    contains(c.as_user(["gbatch", "-p", "physics", "-A", "optics", "-c2", "--wrap=true"]).stderr,
+    contains(c.as_user(["gbatch", "-A", "optics", "-c2", "--wrap=true"]).stderr,
              "can never have more than cpu=1")
     sacctmgr(c, "-i", "modify", "account", "physics", "set", "GrpTRES=cpu=-1", "MaxWall=-1")
     path = f"{c.out}/dump.cfg"
@@ -274,7 +283,7 @@ def case_sacctmgr_qos(c):
     sacctmgr(c, "-i", "add", "user", user, "account=physics")
     account = ["-nP", "list", "account", "physics", "format=qos,defaultqos"]
     equal(sacctmgr(c, *account), "best-effort,low,normal|normal\n")
-    refused = c.as_user(["slurm/sbatch", "-p", "physics", "-q", "high", "--wrap=true"], user=user)
+    refused = c.as_user(["slurm/sbatch", "-A", "physics", "-q", "high", "--wrap=true"], user=user)
     contains(refused.stderr, "Invalid qos specification")
     sacctmgr(c, "-i", "modify", "account", "physics", "set", "QOS+=high", "DefaultQOS=low")
     equal(sacctmgr(c, *account), "best-effort,high,low,normal|low\n")
@@ -283,10 +292,10 @@ def case_sacctmgr_qos(c):
     with open(path, encoding="utf-8") as f:
         contains(f.read(), ":DefaultQOS='low':QOS='best-effort,high,low,normal'\n")
     sacctmgr(c, "-i", "modify", "account", "physics", "set", "GrpJobs=1")
-    running = c.submit("-p", "physics", "--wrap=sleep 600", user=user)
+    running = c.submit("-A", "physics", "--wrap=sleep 600", user=user)
     c.running(running)
-    first = c.submit("-p", "physics", "--wrap=true", user=user)
-    done = c.as_user(["slurm/sbatch", "--parsable", "--mem=40M", "-o", "%j.out", "-p", "physics", "-q",
+    first = c.submit("-A", "physics", "--wrap=true", user=user)
+    done = c.as_user(["slurm/sbatch", "--parsable", "--mem=40M", "-o", "%j.out", "-A", "physics", "-q",
                       "high", "--wrap=true"], user=user)
     equal(done.returncode, 0, done.stderr)
     second = int(done.stdout)
@@ -308,7 +317,7 @@ def case_sacctmgr_qos(c):
     equal(sacctmgr(c, "-i", "delete", "qos", "low", status=1), " Nothing deleted\n")
     sacctmgr(c, "-i", "modify", "account", "physics", "set", "QOS=", "DefaultQOS=")
     equal(sacctmgr(c, *account), "best-effort,normal|normal\n")
-    gone = c.as_user(["slurm/sbatch", "-p", "physics", "-q", "low", "--wrap=true"], user=user)
+    gone = c.as_user(["slurm/sbatch", "-A", "physics", "-q", "low", "--wrap=true"], user=user)
     contains(gone.stderr, "not one of those allowed here: normal, best-effort")
     sacctmgr(c, "-i", "delete", "qos", "high")
     contains(sacctmgr(c, "-i", "delete", "qos", "best-effort", status=1), "is always there")

@@ -255,9 +255,12 @@ TEST_CASE("QOS and DefaultQOS of an account are the classes of its tenant") {
   // An empty list stands for all classes. Adding one class to it keeps the others.
   REQUIRE(others.modify_account("fraud", account_settings({{"qos+", "urgent"}})));
   CHECK(only_tenant(others, keep).allowed_classes == Names{"best-effort", "normal", "urgent"});
-  // The default class is `normal`, so a list without it is refused.
-  CHECK(why(others.modify_account("fraud", account_settings({{"qos", "urgent"}})))
+  // The default class is `normal`, so a longer list without it is refused. The only class of a list
+  // is the default, as in Slurm.
+  CHECK(why(others.modify_account("fraud", account_settings({{"qos", "best-effort,urgent"}})))
             .ends_with("DefQOS = normal     A = fraud"));
+  REQUIRE(others.modify_account("fraud", account_settings({{"qos", "urgent"}})));
+  CHECK(only_tenant(others, keep).default_class == "urgent");
   REQUIRE(others.add_account("risk", account_settings({{"qos", "normal,urgent"}})));
   CHECK(why(others.add_account("x", account_settings({{"defaultqos", "nope"}})))
             .starts_with(" You gave a bad qos 'nope'."));

@@ -212,6 +212,8 @@ TEST_CASE("refusals of the controller are reported in Slurm's words") {
         "sbatch: error: tenant fraud has no project \"x\"; it has a, b\n"
         "sbatch: error: Batch job submission failed: Invalid account or account/partition "
         "combination specified\n");
+  CHECK(said(ErrorCode::not_found, "there is no tenant or project \"x\" that ann may charge")
+            .ends_with("Invalid account or account/partition combination specified\n"));
   CHECK(said(ErrorCode::never_fits,
              "900G of memory on one node asked, but the largest node of partition batch has 64G") ==
         "sbatch: error: Memory specification can not be satisfied\n"

@@ -70,6 +70,10 @@ Result<Accounts::Place> Accounts::find(const std::string& account) {
   return tl::unexpected(no_account(account));
 }
 
+bool Accounts::has_user(const std::string& user, const std::string& account) {
+  return !places_of(user, account).empty();
+}
+
 std::string Accounts::tenant_above(const std::string& account) {
   const auto place = find(account);
   return place && place->project != nullptr ? place->tenant->name : std::string();
@@ -84,6 +88,10 @@ Result<void> Accounts::put_qos(tenancy::Tenant& tenant, const Settings& settings
       if (auto known = qos_.check_known(*names); !known) return known;
     tenant.allowed_classes = settings.qos->applied_to(qos_.allowed_to(tenant));
   }
+  // The only QOS of a list is the default, as in Slurm, unless another default was asked for.
+  if (settings.qos && !settings.default_qos && tenant.default_class.empty() &&
+      tenant.allowed_classes.size() == 1)
+    tenant.default_class = tenant.allowed_classes.front();
   // Jobs may always name the default QOS. A list of QOS without the default would therefore not be
   // kept, so it is refused.
   const auto& allowed = tenant.allowed_classes;
@@ -108,6 +116,10 @@ Result<bool> Accounts::add_account(const std::string& name, const Settings& sett
   if (settings.parent.empty() || settings.parent == "root") {
     tenancy::Tenant tenant;
     tenant.name = name;
+    // An account of Slurm is no partition: its jobs go to the partitions, which say where they run,
+    // for how long, and on which network.
+    tenant.own_queue = false;
+    tenant.jobs.host_network = true;
     tenant.description = settings.description.value_or("");
     if (settings.fairshare)
       tenant.weight = thousandths_of(Times{*settings.fairshare}).narrow<std::uint32_t>().value();

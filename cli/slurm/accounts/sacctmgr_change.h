@@ -33,6 +33,9 @@ class Accounts {
   };
   // Checks that a new tenant could have the QOS and DefaultQOS of the settings.
   [[nodiscard]] Result<void> check_qos(const Settings& settings) const;
+  [[nodiscard]] bool has_account(const std::string& name) { return find(name).has_value(); }
+  // True if the user has an association with the account, or with any account if that is "".
+  [[nodiscard]] bool has_user(const std::string& user, const std::string& account);
   // The tenant of which an account is a project; "" if it is no project.
   std::string tenant_above(const std::string& account);
   // Returns true if this added something.

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <set>
 
+#include "cli/session.h"
 #include "cli/slurm/accounts/account_limits.h"
 #include "cli/slurm/accounts/sacctmgr_qos.h"
 #include "cli/slurm/format.h"
@@ -101,6 +102,12 @@ constexpr Field<Entry> kEntryFields[] = {
     {.name = "Type", .put = [](Out o, E v) { o += v.type; }, .width = 8},
     {.name = "UsageFactor", .put = [](Out o, E) { o += "1.000000"; }, .width = 11},
     {.name = "User", .put = [](Out o, E v) { o += v.user; }, .width = 10},
+    {.name = "Problem", .put = [](Out, E) {}, .width = 40},
+    {.name = "Server", .put = [](Out, E) {}, .width = 10},
+    {.name = "Count", .put = [](Out, E) {}, .width = 6},
+    {.name = "Allocated", .header = "% Allocated", .put = [](Out, E) {}, .width = 11},
+    {.name = "ServerType", .put = [](Out, E) {}, .width = 10},
+    {.name = "WCKey", .put = [](Out, E) {}, .width = 10},
 };
 
 // The user restricts a listing by names and by conditions of the form KEY=VALUE.
@@ -272,6 +279,27 @@ std::vector<Entry> tres_entries() {
   return out;
 }
 
+// Prints what a client of Slurm asks about the accounting: the keys of `show config` that are true
+// of this cluster, whose controller keeps the accounting itself.
+int show_accounting_config() {
+  const auto config = find_client_config();
+  fmt::print("Configuration data as of {}\n", format_time(system_now()));
+  const auto line = [](std::string_view key, std::string_view value) {
+    fmt::print("{:<22} = {}\n", key, value);
+  };
+  const Entry cluster = cluster_entry(cluster_name()).front();
+  line("AccountingStorageHost", cluster.host);
+  line("AccountingStoragePort", cluster.port);
+  line("AccountingStorageType", "accounting_storage/slurmdbd");
+  line("AccountingStorageUser", "N/A");
+  line("AuthType", "auth/munge");
+  line("ClusterName", cluster.cluster);
+  line("SLURM_CONF", config ? config->path : "(null)");
+  line("SLURM_VERSION", kSlurmVersion.substr(6));
+  line("TrackWCKey", "No");
+  return 0;
+}
+
 struct Listing {
   std::string_view name;
   std::size_t least;
@@ -290,6 +318,11 @@ constexpr Listing kListings[] = {
     {"clusters", 2, "Cluster,ControlHost,ControlPort,RPC,Share,QOS,DefaultQOS", ""},
     {"qos", 1, "Name,Priority,GraceTime,Preempt,PreemptExemptTime,PreemptMode,UsageFactor", ""},
     {"tres", 1, "Type,Name,ID", ""},
+    // These are always empty: documents are checked before they are applied, licences are of
+    // gantry.yaml, and keys of work are free text that nobody has to register.
+    {"problems", 1, "Cluster,Account,User,Problem", ""},
+    {"resources", 4, "Name,Server,Type,Count,Allocated,ServerType", ""},
+    {"wckeys", 1, "WCKey,Cluster,User", ""},
 };
 const Listing* find_listing(const std::string& word) {
   const std::string wanted = lower_case(word);
@@ -366,6 +399,14 @@ std::string with_whole_names(std::string_view format) {
 
 Result<int> list_entities(const Invocation& call, const SacctmgrCall& options,
                           const std::vector<std::string>& words) {
+  const std::string asked = words.empty() ? "" : lower_case(words.front());
+  if (asked.size() >= 3 && std::string_view("configuration").starts_with(asked))
+    return show_accounting_config();
+  if (asked.size() >= 2 && std::string_view("runawayjobs").starts_with(asked)) {
+    // A job has an end as soon as its nodes say so or are lost, so no job runs for ever.
+    fmt::print("Runaway Jobs: No runaway jobs found on cluster {}\n", cluster_name());
+    return 0;
+  }
   const Listing* found = words.empty() ? nullptr : find_listing(words.front());
   if (found == nullptr) {
     fmt::print(stderr, "No valid entity in list command\nInput line must include one of: ");
@@ -388,6 +429,8 @@ Result<int> list_entities(const Invocation& call, const SacctmgrCall& options,
     return 1;
   }
   const std::string cluster = cluster_name();
+  if (listing.name == "problems" || listing.name == "resources" || listing.name == "wckeys")
+    return print_entries(options, layout, {}), 0;
   if (listing.name == "clusters") return print_entries(options, layout, cluster_entry(cluster)), 0;
   if (listing.name == "tres") return print_entries(options, layout, tres_entries()), 0;
   const auto documents = ask<proto::TenancyDocuments>(call.program(), proto::GetTenancy{});

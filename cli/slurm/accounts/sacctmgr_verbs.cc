@@ -83,55 +83,112 @@ Result<ChangeWords> read_change_words(ChangedEntity entity, const std::vector<st
 struct AccountChange {
   std::string title;  // " Adding Account(s)"
   std::vector<std::string> names;
+  std::string details = {};  // settings and associations, which follow the names
 };
 
-Result<AccountChange> add_entities(ChangedEntity entity, const ChangeWords& words,
-                                   Accounts& accounts) {
-  AccountChange act{entity == ChangedEntity::user ? " Adding User(s)" : " Adding Account(s)", {}};
+// The accounts that a user's change is about; "" stands for all accounts of the user.
+std::vector<std::string> accounts_or_all(const ChangeWords& words) {
+  return words.accounts.empty() ? std::vector<std::string>{""} : words.accounts;
+}
+
+std::string settings_text(const Accounts::Settings& settings) {
+  return fmt::format(
+      " Settings\n  Description     = {}\n  Organization    = Parent/Account Name\n"
+      " Associations\n",
+      settings.description.value_or("Account Name"));
+}
+
+Error account_is_missing(const std::string& account) {
+  return {ErrorCode::not_found, fmt::format(" This account '{}' doesn't exist.\n"
+                                            "        Contact your admin to add this account.\n"
+                                            " No associations or wckeys created.",
+                                            account)};
+}
+
+Result<AccountChange> add_accounts(const ChangeWords& words, Accounts& accounts) {
+  AccountChange act{" Adding Account(s)", {}, settings_text(words.settings)};
+  const std::string cluster = cluster_name();
   for (const std::string& name : words.names) {
-    bool fresh = false;
-    if (entity == ChangedEntity::account) {
-      const auto added = accounts.add_account(name, words.settings);
-      if (!added) return tl::unexpected(added.error());
-      fresh = *added;
-    }
-    for (const std::string& account : words.accounts) {
-      const auto added = accounts.add_user(name, account, words.settings);
-      if (!added) return tl::unexpected(added.error());
-      fresh = fresh || *added;
-    }
-    if (fresh) act.names.push_back(name);
+    const auto added = accounts.add_account(name, words.settings);
+    if (!added) return tl::unexpected(added.error());
+    if (!*added) continue;
+    act.names.push_back(name);
+    act.details += fmt::format("  A = {:<10.10} C = {:<10.10}\n", name, cluster);
   }
   return act;
 }
 
+Result<AccountChange> add_users(const ChangeWords& words, Accounts& accounts) {
+  AccountChange act{" Adding User(s)", {}, " Associations =\n"};
+  const std::string cluster = cluster_name();
+  for (const std::string& account : words.accounts)
+    if (!accounts.has_account(account)) return tl::unexpected(account_is_missing(account));
+  for (const std::string& name : words.names) {
+    const bool known = accounts.has_user(name, "");
+    for (const std::string& account : words.accounts) {
+      const auto added = accounts.add_user(name, account, words.settings);
+      if (!added) return tl::unexpected(added.error());
+      if (!*added) continue;
+      act.details +=
+          fmt::format("  U = {:<9.9} A = {:<10.10} C = {:<10.10}\n", name, account, cluster);
+    }
+    if (!known) act.names.push_back(name);
+  }
+  if (act.names.empty()) act.title.clear();  // known users get more associations
+  return act;
+}
+
+// Names that do not exist are passed over, as in Slurm; the caller says so if nothing is left.
 Result<AccountChange> modify_entities(ChangedEntity entity, const ChangeWords& words,
                                       Accounts& accounts) {
+  AccountChange act{entity == ChangedEntity::user ? " Modified users..." : " Modified accounts...",
+                    {}};
   for (const std::string& name : words.names) {
-    Result<void> done;
-    if (entity == ChangedEntity::account) done = accounts.modify_account(name, words.settings);
-    for (const std::string& account :
-         words.accounts.empty() ? std::vector<std::string>{""} : words.accounts)
-      if (entity == ChangedEntity::user && done)
-        done = accounts.modify_user(name, account, words.settings);
-    if (!done) return tl::unexpected(done.error());
+    if (entity == ChangedEntity::account) {
+      if (!accounts.has_account(name)) continue;
+      if (const auto done = accounts.modify_account(name, words.settings); !done)
+        return tl::unexpected(done.error());
+      act.names.push_back(name);
+      continue;
+    }
+    bool changed = false;
+    for (const std::string& account : accounts_or_all(words)) {
+      if (!accounts.has_user(name, account)) continue;
+      if (const auto done = accounts.modify_user(name, account, words.settings); !done)
+        return tl::unexpected(done.error());
+      changed = true;
+    }
+    if (changed) act.names.push_back(name);
   }
-  return AccountChange{
-      entity == ChangedEntity::user ? " Modified users..." : " Modified accounts...", words.names};
+  return act;
 }
 
 Result<AccountChange> remove_entities(ChangedEntity entity, const ChangeWords& words,
                                       Accounts& accounts) {
+  const bool users = entity == ChangedEntity::user;
+  const std::string cluster = cluster_name();
+  AccountChange act{!users                   ? " Deleting accounts..."
+                    : words.accounts.empty() ? " Deleting users..."
+                                             : " Deleting user associations...",
+                    {}};
   for (const std::string& name : words.names) {
-    Result<void> done;
-    if (entity == ChangedEntity::account) done = accounts.remove_account(name);
-    for (const std::string& account :
-         words.accounts.empty() ? std::vector<std::string>{""} : words.accounts)
-      if (entity == ChangedEntity::user && done) done = accounts.remove_user(name, account);
-    if (!done) return tl::unexpected(done.error());
+    if (!users) {
+      if (!accounts.has_account(name)) continue;
+      if (const auto done = accounts.remove_account(name); !done)
+        return tl::unexpected(done.error());
+      act.names.push_back(name);
+      continue;
+    }
+    for (const std::string& account : accounts_or_all(words)) {
+      if (!accounts.has_user(name, account)) continue;
+      if (const auto done = accounts.remove_user(name, account); !done)
+        return tl::unexpected(done.error());
+      act.names.push_back(
+          account.empty() ? name
+                          : fmt::format("C = {:<10} A = {:<20} U = {:<9}", cluster, account, name));
+    }
   }
-  return AccountChange{
-      entity == ChangedEntity::user ? " Deleting users..." : " Deleting accounts...", words.names};
+  return act;
 }
 
 Result<std::string> dump_text(const std::vector<std::string>& words) {
@@ -220,9 +277,44 @@ Result<ChangePlan> read_plan(std::string_view verb, const std::vector<std::strin
 Result<AccountChange> change_with(std::string_view verb, const ChangePlan& plan,
                                   Accounts& accounts) {
   if (verb == "load") return load_entities(plan.text, accounts);
-  if (verb == "add") return add_entities(plan.entity, plan.words, accounts);
+  if (verb == "add")
+    return plan.entity == ChangedEntity::user ? add_users(plan.words, accounts)
+                                              : add_accounts(plan.words, accounts);
   if (verb == "modify") return modify_entities(plan.entity, plan.words, accounts);
   return remove_entities(plan.entity, plan.words, accounts);
+}
+
+bool is_cluster(const std::vector<std::string>& words) {
+  const std::string word = words.empty() ? "" : lower_case(words.front());
+  return word.size() >= 2 && std::string_view("clusters").starts_with(word);
+}
+
+// The cluster itself is listed. Others have accounting of their own and are not registered here, so
+// there is nothing to delete of them.
+Result<int> change_clusters(std::string_view verb, const std::vector<std::string>& words) {
+  const std::string own = cluster_name();
+  std::vector<std::string> names;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const std::size_t equals = words[i].find('=');
+    const std::string key = lower_case(words[i].substr(0, equals));
+    if (equals == std::string::npos ? key != "where" && key != "set"
+                                    : key.starts_with("name") || key.starts_with("cluster"))
+      add_words_of(names, equals == std::string::npos ? words[i] : words[i].substr(equals + 1));
+  }
+  for (const std::string& name : names) {
+    if (verb == "add" && name == own)
+      return say_refusal({ErrorCode::wrong_state,
+                          fmt::format(" This cluster {} already exists.  Not adding.", name)});
+    if (verb == "add" || name == own)
+      return say_refusal(
+          {ErrorCode::unsupported,
+           fmt::format(" cluster {}: the accounting is of this cluster ({}) only, which is always "
+                       "there; each cluster keeps its own",
+                       name, own)});
+  }
+  if (names.empty()) return say_refusal({ErrorCode::usage, " Need name of cluster."});
+  fmt::print(" Nothing {}\n", verb == "delete" ? "deleted" : "modified");
+  return 1;
 }
 
 }  // namespace
@@ -257,6 +349,7 @@ int say_refusal(const Error& error) {
 
 Result<int> change_accounts(const Invocation& call, std::string_view verb,
                             const std::vector<std::string>& words, bool immediate) {
+  if (verb != "dump" && verb != "load" && is_cluster(words)) return change_clusters(verb, words);
   if (verb != "dump" && verb != "load" && entity_of(words) == ChangedEntity::qos)
     return change_qos(call, verb, words, immediate);
   const auto plan = read_plan(verb, words);
@@ -271,12 +364,14 @@ Result<int> change_accounts(const Invocation& call, std::string_view verb,
   if (!act) return say_refusal(act.error());
   const auto changes = accounts.changes();
   if (changes.documents.empty() && changes.removals.empty()) {
-    fmt::print("{}\n",
-               verb == "add" || verb == "load" ? " Nothing new added." : " Nothing modified");
+    fmt::print("{}\n", verb == "add" || verb == "load" ? " Nothing new added."
+                       : verb == "delete"              ? " Nothing deleted"
+                                                       : " Nothing modified");
     return 1;
   }
-  fmt::print("{}\n", act->title);
+  if (!act->title.empty()) fmt::print("{}\n", act->title);
   for (const std::string& name : act->names) fmt::print("  {}\n", name);
+  fmt::print("{}", act->details);
   if (!immediate && !person_agrees()) {
     fmt::print(" Changes Discarded\n");
     return 0;

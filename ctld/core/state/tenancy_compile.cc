@@ -313,6 +313,7 @@ Tenant with_defaults(Tenant t, const Tenant& tier) {
   };
   unset(t.weight, tier.weight);
   empty(t.quota, tier.quota);
+  unset(t.own_queue, tier.own_queue);
   unset(t.jobs.default_time, tier.jobs.default_time);
   unset(t.jobs.max_time, tier.jobs.max_time);
   unset(t.jobs.default_memory_per_cpu, tier.jobs.default_memory_per_cpu);

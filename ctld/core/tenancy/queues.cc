@@ -23,7 +23,8 @@ PartitionConfig queue_of(const State& state, const CompiledTenant& tenant) {
   queue.max_time = t.jobs.max_time;
   queue.max_nodes = t.jobs.max_nodes;
   queue.default_memory_per_cpu = t.jobs.default_memory_per_cpu;
-  queue.allow_host_network = t.jobs.host_network.value_or(false);
+  // Without a queue of its own the partitions decide about the network, and this is none of them.
+  queue.allow_host_network = t.own_queue.value_or(true) && t.jobs.host_network.value_or(false);
   for (const std::uint32_t n : tenant.nodes)
     if (state.nodes[n].declared != nullptr) queue.nodes.push_back(state.nodes[n].name);
   return queue;
@@ -87,7 +88,8 @@ void make_queues(MutableState& state) {
     p.declared = &(tenancy.queues[name] = queue_of(state, tenant));
     for (const std::uint32_t n : tenant.nodes)
       if (state.nodes[n].declared != nullptr) p.nodes.push_back(state.nodes[n].id);
-    state.partition_order.push_back(p.id);
+    if (has_open_queue(state, name))
+      state.partition_order.push_back(p.id);  // others are not listed
   }
   for (Partition& p : state.partitions)
     if (!p.tenant.empty()) fill_part(state, p);
@@ -119,6 +121,12 @@ const CompiledTenant* tenant_of(const State& state, const Job& job) {
 std::string tenant_name_of(const State& state, const Partition& queue) {
   const CompiledTenant* tenant = tenant_of(state, queue);
   return tenant == nullptr ? queue.tenant : tenant->effective.name;
+}
+
+bool has_open_queue(const State& state, const std::string& tenant) {
+  const CompiledTenant* found = state.tenancy.tenant(tenant);
+  return found != nullptr && state.tenancy.queues.contains(tenant) &&
+         (found->effective.own_queue.value_or(true) || !state.default_partition);
 }
 
 bool owes_tenant(const State& state, const Partition& queue) {

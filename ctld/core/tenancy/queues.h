@@ -28,6 +28,11 @@ const CompiledTenant* tenant_of(const State& state, const Job& job);
 // "" if no tenant has the queue.
 std::string tenant_name_of(const State& state, const Partition& queue);
 
+// True if new jobs may go into the queue that has the tenant's name. A tenant whose document says
+// `own_queue: false` has such a queue only as long as gantry.yaml has no default partition. Jobs
+// that are in the queue when it is closed stay in it, and are counted and charged there.
+bool has_open_queue(const State& state, const std::string& tenant);
+
 // True for a whole configured partition if there are tenants: no job starts in it, because jobs
 // belong into its parts.
 bool owes_tenant(const State& state, const Partition& queue);

@@ -316,6 +316,8 @@ Result<const Partition*> choose_queue(Context& ctx, const Identity& who, const Q
       return fail(ErrorCode::not_found, fmt::format("there is no partition \"{}\"", named));
     if (!tenants) return partition;
     if (state.tenancy.queues.contains(named)) {
+      if (!has_open_queue(state, named))
+        return fail(ErrorCode::not_found, fmt::format("there is no partition \"{}\"", named));
       const auto role = role_in(state, who, named);
       if (role.value_or(Role::viewer) >= Role::user) return partition;
       // A tenant's queue in which the asker has no role is answered like one that does not exist.
@@ -330,7 +332,10 @@ Result<const Partition*> choose_queue(Context& ctx, const Identity& who, const Q
   }
   const auto tenant = choose_tenant(state, who, wish);
   if (!tenant) return tl::unexpected(tenant.error());
-  if (partition == nullptr) partition = state.partition_named(*tenant);
+  if (partition == nullptr)
+    partition = has_open_queue(state, *tenant) || !state.default_partition
+                    ? state.partition_named(*tenant)
+                    : &state.partition(*state.default_partition);
   if (state.tenancy.queues.contains(partition->name)) return partition;
   return &part_of(ctx, partition->id, *tenant);
 }
