@@ -21,6 +21,10 @@ const MigProfile* profile_of(const GpuInventory& gpus, std::uint32_t id) {
 
 void draw_for_gpus(Random& random, Settings& s) {
   s.gpus = true;
+  // A heterogeneous job whose components ask for GPUs is tried in several orders, and one such
+  // search may count as some dozens of attempts. A plan starts nothing else if its budget ends
+  // within the search of its first job, so the budget must allow it (the shipped one is 100,000).
+  if (s.plan_attempts < 100) s.plan_attempts += 100;
   if (random.chance(700)) s.faults.gpu = random.between(seconds(20), seconds(400));
   for (NodeConfig& node : s.config.nodes) {
     node.cpus += static_cast<std::uint32_t>(random.between(0, 6));

@@ -89,7 +89,7 @@ class OldStore {
   std::size_t lost_ = 0;      // number of ids acknowledged after the copy
   std::set<std::pair<std::string, AttemptKey>> newer_;  // attempts that run and are not in the copy
   std::size_t newer_seen_ = 0;
-  std::set<JobId> told_;  // jobs of which a node has heard
+  std::set<JobId> told_;              // jobs of which a node has heard
   std::set<std::string> registered_;  // nodes that have registered with this controller
   bool put_back_ = false, accepted_ = false, proven_ = true;
 };
