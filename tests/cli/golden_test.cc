@@ -175,6 +175,7 @@ TEST_CASE("gcancel sends its filter and signal, and prints what was refused") {
   proto::JobsDone done;
   done.changed = 1;
   done.not_active.push_back({JobId{77}, {}});
+  fake.answer<proto::QueryHistory>(proto::HistoryReply{{sample_history()[1]}, false, kNow, {}, {}});
   fake.answer<proto::CancelJobs>(done);
   CHECK(fake.run({"gcancel", "12", "13_[1-4,9]", "77"}).status == 0);
   const auto cancel = fake.last<proto::CancelJobs>();
@@ -188,7 +189,10 @@ TEST_CASE("gcancel sends its filter and signal, and prints what was refused") {
   CHECK(fake.last<proto::CancelJobs>().all_mine);
   CHECK(fake.last<proto::CancelJobs>().filter.states == std::vector<std::string>{"PD"});
   const Run verbose = fake.run({"gcancel", "-v", "12"});
-  CHECK(verbose.err == "gcancel: 1 job cancelled\ngcancel: job 77 has ended or never existed\n");
+  CHECK(verbose.err ==
+        "gcancel: 1 job cancelled\ngcancel: job 11 ended at 2026-01-31T08:42:00, by signal 9 "
+        "(OUT_OF_MEMORY): killed on n01: used 64M of its 64M\n");
+  done.not_active.clear();
   done.refused.push_back({{JobId{12}, {}}, {3, "job 12 belongs to bob"}});
   fake.answer<proto::CancelJobs>(done);
   const Run refused = fake.run({"gcancel", "12"});

@@ -175,6 +175,8 @@ Result<void> Core::start(Instant now) {
     return true;
   });
   settle(ctx);
+  for (const auto& [at, id] : state_->ended)
+    if (const Job* job = state_->jobs.find(id); job != nullptr) note_run(ctx, *job);
   for (const auto& [id, one] : state_->triggers.all) watch_idle(ctx, one);
   p_->turn.changes.clear();  // they are in full_view()
   p_->rt.running = true;
