@@ -7,6 +7,7 @@
 #include "cli/files.h"
 #include "cli/slurm/reference.h"
 #include "common/auth/signature.h"
+#include "common/job/verdict_text.h"
 #include "common/net/keys.h"
 #include "config/config.h"
 #include "config/reference.h"
@@ -153,8 +154,9 @@ Result<int> run_config_check(const Invocation& in) {
   const std::string path = (*operands)->empty() ? default_config_path() : (*operands)->front();
   const auto config = load_config(path);
   if (!config) return tl::unexpected(config.error());
-  fmt::print("{}: {} nodes, {} partitions: good\n", path, config->nodes.size(),
-             config->partitions.size());
+  fmt::print("{}: {}, {}: good\n", path,
+             counted(static_cast<std::int64_t>(config->nodes.size()), "node"),
+             counted(static_cast<std::int64_t>(config->partitions.size()), "partition"));
   return 0;
 }
 

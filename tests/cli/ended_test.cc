@@ -23,12 +23,12 @@ proto::HistoryRow ended_job() {
   return job;
 }
 
-constexpr auto kNotFound = static_cast<std::uint16_t>(ErrorCode::not_found);
+constexpr auto kIsUnknown = static_cast<std::uint16_t>(ErrorCode::not_found);
 
 // The queue is empty; accounting knows job 41 and the tasks 0 and 1 of job 50.
-void fill(FakeController& fake) {
-  fake.answer<proto::ShowJob>(proto::ErrorReply{kNotFound, "there is no job"});
-  fake.answer<proto::ReadLog>(proto::ErrorReply{kNotFound, "there is no job"});
+void fill_ended(FakeController& fake) {
+  fake.answer<proto::ShowJob>(proto::ErrorReply{kIsUnknown, "there is no job"});
+  fake.answer<proto::ReadLog>(proto::ErrorReply{kIsUnknown, "there is no job"});
   fake.answer<proto::ListPartitions>(proto::ListPartitionsReply{sample_partitions()});
   fake.on<proto::ListJobs>([](const proto::ListJobs& list) {
     proto::ListJobsReply reply;
@@ -78,7 +78,7 @@ constexpr const char* kEnded = "job 41 ended at 2026-01-31T08:42:00, exit code 3
 
 TEST_CASE("a job that has left the queue is looked up in accounting") {
   FakeController fake;
-  fill(fake);
+  fill_ended(fake);
   CHECK(fake.run({"gctl", "why", "41"}).out == std::string(kEnded) + "\n");
   CHECK(fake.run({"gctl", "why", "50"}).out ==
         "job 50_0 ended at 2026-01-31T08:42:00, exit code 0 (COMPLETED)\n"
@@ -104,7 +104,7 @@ TEST_CASE("a job that has left the queue is looked up in accounting") {
 
 TEST_CASE("the output of a job that has left the queue is read where it lies") {
   FakeController fake;
-  fill(fake);
+  fill_ended(fake);
   const Run run = fake.run({"gctl", "logs", "41"});
   CHECK(run.status == 1);
   CHECK(run.err == "gctl logs: error: " + std::string(kEnded) +
@@ -124,7 +124,7 @@ TEST_CASE("the output of a job that has left the queue is read where it lies") {
 
 TEST_CASE("a job that never existed is an error in every command") {
   FakeController fake;
-  fill(fake);
+  fill_ended(fake);
   for (const std::vector<std::string>& command : {std::vector<std::string>{"gcancel", "999"},
                                                   {"gctl", "why", "999"},
                                                   {"gctl", "logs", "999"},
@@ -142,7 +142,7 @@ TEST_CASE("a job that never existed is an error in every command") {
 
 TEST_CASE("a user, partition or tenant that nobody knows is an error in every listing") {
   FakeController fake;
-  fill(fake);
+  fill_ended(fake);
   fake.answer<proto::QueryHistory>(proto::HistoryReply{});
   fake.answer<proto::PriorityTuples>(proto::PriorityTuplesReply{});
   fake.answer<proto::ShareTree>(proto::ShareTreeReply{});

@@ -2,11 +2,13 @@
 // in golden/. GANTRY_UPDATE_GOLDEN=1 writes these files anew, and the reviewer reads the
 // difference.
 #include <doctest/doctest.h>
+#include <fmt/core.h>
 
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
 
+#include "cli/command.h"
 #include "tests/cli/fake_controller.h"
 #include "tests/cli/samples.h"
 #include "tests/golden/golden.h"
@@ -168,6 +170,32 @@ TEST_CASE("every command has help with examples, a manual page, a version and co
   const Run script = run_program({{"gantry", "completion"}, {}, {}, {}});
   CHECK(script.status == 0);
   CHECK(script.out.find("complete -F _gantry_complete gbatch") != std::string::npos);
+}
+
+namespace {
+
+// The commands below this one that run and have no example in their help.
+void without_example(const cli::Command& command, const std::string& name, std::string& out) {
+  if (command.run != nullptr && command.examples.empty()) out += name + "\n";
+  for (const cli::Command* sub : command.sub)
+    without_example(*sub, fmt::format("{} {}", name, sub->name), out);
+}
+
+}  // namespace
+
+TEST_CASE("the help of every command and sub-command has an example, and a page of its own") {
+  std::string without;
+  for (const cli::Command* command : cli::all_commands())
+    without_example(*command, std::string(command->name), without);
+  CHECK(without == "");
+  const Run why = run_program({{"gantry", "man", "gctl", "why"}, {}, {}, {}});
+  CHECK(why.out.starts_with(".TH GCTL-WHY 1 "));
+  CHECK(why.out.find("\\fBgctl why\\fR") != std::string::npos);
+  CHECK(run_program({{"gantry", "help", "gtenant", "price", "apply"}, {}, {}, {}})
+            .out.starts_with("Usage: gtenant price apply"));
+  const Run none = run_program({{"gantry", "man", "gctl", "sing"}, {}, {}, {}});
+  CHECK(none.status == 2);
+  CHECK(none.err == "gantry man: there is no command 'gctl sing'\n");
 }
 
 TEST_CASE("gcancel sends its filter and signal, and prints what was refused") {

@@ -16,6 +16,7 @@
 #include "cli/commands/control/gctl_why.h"
 #include "cli/session.h"
 #include "cli/submit/job_refs.h"
+#include "common/job/verdict_text.h"
 #include "common/proto/job_text.h"
 #include "common/text/text.h"
 
@@ -86,8 +87,11 @@ Result<int> run_ping(const Invocation& in) {
   const Duration took = system_now() - before;
   fmt::print("cluster {} (gantry {}) is up since {}; answered in {} us\n", reply->cluster,
              reply->version, format_time(reply->started), took.us);
-  fmt::print("{} of {} nodes are up; {} jobs wait, {} run\n", reply->nodes_up, reply->nodes,
-             reply->jobs_queued, reply->jobs_active);
+  fmt::print("{} of {} up; {} {}, {} {}\n", reply->nodes_up,
+             counted(static_cast<std::int64_t>(reply->nodes), "node"),
+             counted(static_cast<std::int64_t>(reply->jobs_queued), "job"),
+             reply->jobs_queued == 1 ? "waits" : "wait", reply->jobs_active,
+             reply->jobs_active == 1 ? "runs" : "run");
   return 0;
 }
 
