@@ -463,8 +463,8 @@ Result<int> run_status(const Invocation& in) {
 
 constexpr Example kUpExamples[] = {
     {"gantry up", "Start a cluster, or the one that was stopped here"},
-    {"gantry up --nodes 4 --cpus 1 --memory 1G --oversubscribe",
-     "Four small nodes on a small machine"},
+    {"gantry up --nodes 4 --cpus 1 --memory 1G --oversubscribe", "Four nodes on a small machine"},
+    {"gantry status", "Which daemons run"},
     {"gantry down --cancel", "Cancel all jobs and stop it"},
 };
 constexpr ExitDoc kUpExits[] = {
@@ -484,17 +484,15 @@ const Command kUp{.name = "up",
                   .examples = kUpExamples,
                   .exits = kUpExits,
                   .run = run_up};
-constexpr Example kLaterExamples[] = {{"gantry status", "Which daemons run"},
-                                      {"gantry down --cancel", "Cancel all jobs, and stop it"}};
 const Command kDown{.name = "down",
                     .summary = "Stop the cluster that `gantry up` started",
                     .options = kDownOptions,
-                    .examples = kLaterExamples,
+                    .examples = kUpExamples,
                     .run = run_down};
 const Command kStatus{.name = "status",
                       .summary = "Show the daemons of that cluster",
                       .options = kStatusOptions,
-                      .examples = kLaterExamples,
+                      .examples = kUpExamples,
                       .exits = kStatusExits,
                       .run = run_status};
 
