@@ -108,9 +108,8 @@ TEST_CASE("the output of a job that has left the queue is read where it lies") {
   const Run run = fake.run({"gctl", "logs", "41"});
   CHECK(run.status == 1);
   CHECK(run.err == "gctl logs: error: " + std::string(kEnded) +
-                       ", and the controller reads its output no more; it is a file in "
-                       "/home/alice, gantry-41.out unless the job gave it another name with "
-                       "--output\n");
+                       "; its output is no longer read from its node, and this machine has no "
+                       "file /home/alice/gantry-41.out\n");
   const ScratchDir files;
   (void)files.file("gantry-41.out", "what it said\n");
   fake.on<proto::QueryHistory>([&](const proto::QueryHistory&) {
@@ -120,6 +119,15 @@ TEST_CASE("the output of a job that has left the queue is read where it lies") {
     return reply;
   });
   CHECK(fake.run({"gctl", "logs", "41"}).out == "what it said\n");
+  (void)files.file("train-41.txt", "by its own name\n");
+  fake.on<proto::QueryHistory>([&](const proto::QueryHistory&) {
+    proto::HistoryReply reply;
+    reply.rows.push_back(ended_job());
+    reply.rows.back().work_dir = files.path();
+    reply.rows.back().std_out = "train-%j.txt";
+    return reply;
+  });
+  CHECK(fake.run({"gctl", "logs", "41"}).out == "by its own name\n");
 }
 
 TEST_CASE("a job that never existed is an error in every command") {

@@ -1,6 +1,6 @@
 // gctl logs: the controller has a piece of the output read on the job's node, by the job's user. Of
 // an array each line says whose it is. A job that the queue no longer has is looked up in
-// accounting, and its usual output file is read here if this machine has it.
+// accounting, and its output file is read here if this machine has it.
 #include <fmt/core.h>
 
 #include <cstdio>
@@ -10,6 +10,7 @@
 
 #include "cli/columns/ended_jobs.h"
 #include "cli/columns/job_words.h"
+#include "cli/columns/show_records.h"
 #include "cli/commands/control/gctl_logs.h"
 #include "cli/session.h"
 #include "common/proto/job_text.h"
@@ -89,23 +90,29 @@ bool print_file(const std::string& path, const proto::JobRow& row, std::string_v
   return true;
 }
 
-// The output of a job that has left the queue. The controller does not know any more where it is,
-// so the default name is tried.
-Result<int> ended_output(const Invocation& in, Session& session, const proto::JobRef& ref) {
+// The output file of a job that has left the queue. Records of older releases do not say how the
+// job named it; then it is the usual name.
+std::string output_of(const proto::HistoryRow& job, bool std_err) {
+  JobSpec spec;
+  spec.work_dir = job.work_dir;
+  std::string pattern = std_err && !job.std_err.empty() ? job.std_err : job.std_out;
+  if (pattern.empty()) pattern = job.row.array_task ? "gantry-%A_%a.out" : "gantry-%j.out";
+  return output_path(pattern, spec, job.row);
+}
+
+Result<int> ended_output(const Invocation& in, Session& session, const Logs& logs,
+                         const proto::JobRef& ref) {
   const auto ended = ended_jobs(session, ref);
   if (!ended) return tl::unexpected(ended.error());
   if (ended->empty()) return tl::unexpected(no_such_job(ref));
   int status = 0;
   for (const proto::HistoryRow& job : *ended) {
-    const proto::JobRow& row = job.row;
-    const std::string name =
-        row.array_task ? fmt::format("gantry-{}_{}.out", row.array_job.value(), *row.array_task)
-                       : fmt::format("gantry-{}.out", row.job.value());
-    if (print_file(fmt::format("{}/{}", job.work_dir, name), row, in.program())) continue;
+    const std::string path = output_of(job, logs.std_err);
+    if (print_file(path, job.row, in.program())) continue;
     fmt::print(stderr,
-               "{}: error: {}, and the controller reads its output no more; it is a file in {}, {} "
-               "unless the job gave it another name with --output\n",
-               in.program(), ended_words(row, ""), job.work_dir, name);
+               "{}: error: {}; its output is no longer read from its node, and this machine has "
+               "no file {}\n",
+               in.program(), ended_words(job.row, ""), path);
     status = 1;
   }
   return status;
@@ -149,7 +156,7 @@ Result<int> follow_tasks(const Invocation& in, Session& session, const Logs& log
   while (true) {
     const auto waiting = add_tasks(session, logs, ref, tasks);
     if (!waiting) return tl::unexpected(waiting.error());
-    if (tasks.empty() && !*waiting) return ended_output(in, session, ref);
+    if (tasks.empty() && !*waiting) return ended_output(in, session, logs, ref);
     if (tasks.empty() && !logs.follow)
       return fail(
           ErrorCode::wrong_state,
@@ -189,7 +196,7 @@ Result<int> follow_one(const Invocation& in, Session& session, const Logs& logs,
     const auto piece = read_piece(session, read, out);
     if (!piece) {
       if (piece.error().code == ErrorCode::not_found && read.offset == 0)
-        return ended_output(in, session, ref);
+        return ended_output(in, session, logs, ref);
       if (piece.error().code == ErrorCode::not_found) return 0;  // it ended while we waited
       // The controller asks for one task if the reference means several.
       if (piece.error().code == ErrorCode::invalid_argument && read.offset == 0)
@@ -239,7 +246,7 @@ const Command kGctlLogs{
     .description =
         "The node of the job reads the file, so it need not be on a shared file system. Of an "
         "array each line begins with its task. A job that has left the queue is looked up in "
-        "accounting; its output is then read here, if it has the usual name.",
+        "accounting; its output file is then read here, if this machine has it.",
     .options = kLogOptions,
     .examples = kLogExamples,
     .run = run_logs};
