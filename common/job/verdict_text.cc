@@ -169,7 +169,7 @@ std::string describe_verdict(const Verdict& v, Instant now) {
                                : "no node of its partition has at present: " + v.subject;
     case Reason::launch_failed_held:
       return fmt::format(
-          "it is held because its start failed too often: {}; `gctl release` tries "
+          "it is held because it was requeued too often: {}; `gctl release` tries "
           "it again",
           v.subject);
     default: return own_reason(v, now);
