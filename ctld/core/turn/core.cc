@@ -17,6 +17,7 @@
 #include "ctld/core/apply/configure.h"
 #include "ctld/core/apply/load.h"
 #include "ctld/core/handlers.h"
+#include "ctld/core/job/likely.h"
 #include "ctld/core/money/budget_gate.h"
 #include "ctld/core/money/ledger.h"
 #include "ctld/core/money/posted.h"
