@@ -43,7 +43,8 @@ NotReached tell_not_reached(std::string_view program, Session& session,
     const auto known = ended_jobs(session, ref);
     if (!known || known->empty()) {
       ++out.unknown;
-      fmt::print(stderr, "{}: error: {}\n", program, no_such_job(ref).message);
+      fmt::print(stderr, "{}: error: {}\n", program,
+                 known ? no_such_job(ref).message : known.error().message);
       continue;
     }
     ++out.ended;
