@@ -82,7 +82,8 @@ const Command* find_command(std::span<const Command* const> commands, std::strin
 int run_command(const Command& command, const std::string& program, std::vector<std::string> args);
 
 std::string help_text(const Command& command, std::string_view program);
-std::string man_page(const Command& command);
+// `program` is what is typed: "gctl", or "gctl why" for a page of a sub-command alone.
+std::string man_page(const Command& command, std::string_view program);
 std::string completion_script(std::span<const Command* const> commands);
 
 }  // namespace gantry::cli

@@ -12,7 +12,11 @@ constexpr std::string_view kHead =
 _gantry_partitions() { ginfo --noheader --format=%R 2>/dev/null; }
 _gantry_nodes() { ginfo --Node --noheader --format=%N 2>/dev/null; }
 _gantry_tenants() { gtenant list --noheader --format=%n 2>/dev/null; }
-_gantry_jobs() { gqueue --me --noheader --format=%i 2>/dev/null; }
+# One's own jobs; root sees to those of all. "ended" adds those that ended lately.
+_gantry_jobs() {
+  local whose=--me; [[ $EUID -eq 0 ]] && whose=
+  gqueue $whose ${1:+--states=all} --noheader --format=%i 2>/dev/null | head -n 500
+}
 
 # _gantry_words KIND: what can stand as an argument of that kind.
 _gantry_words() {
@@ -22,6 +26,7 @@ _gantry_words() {
     tenant) _gantry_tenants ;;
     kind) echo tenant cohort tier priorityclass flavor nodepool topology pricebook ;;
     job) _gantry_jobs ;;
+    ended) _gantry_jobs ended ;;
     state) echo PENDING RUNNING CONFIGURING COMPLETING COMPLETED FAILED CANCELLED TIMEOUT \
                 OUT_OF_MEMORY NODE_FAIL all ;;
     user) compgen -u -- "$2" ;;
@@ -103,6 +108,22 @@ std::string_view operand_kind(const Command& command) {
   return kind_of(text);
 }
 
+// What stands behind the sub-command's name. Those that only read know jobs that have ended as
+// well.
+std::string operands_of(const Command& command) {
+  if (command.operands.starts_with("job|node|partition"))
+    return "  case \"$1\" in\n"
+           "    update) _gantry_reply \"words:job node partition\" \"$2\" ;;\n"
+           "    job) _gantry_reply job \"$2\" ;;\n"
+           "    node) _gantry_reply nodes \"$2\" ;;\n"
+           "    partition) _gantry_reply partition \"$2\" ;;\n"
+           "    *) COMPREPLY=() ;;\n  esac\n";
+  std::string_view kind = operand_kind(command);
+  const bool reads = command.name == "logs" || command.name == "why" || command.name == "job";
+  if (kind == "job" && reads) kind = "ended";
+  return fmt::format("  _gantry_reply {} \"$2\"\n", kind);
+}
+
 std::string body(const Command& command) {
   std::string text;
   if (const std::string cases = option_cases(command); !cases.empty())
@@ -118,7 +139,7 @@ std::string body(const Command& command) {
 std::string function_of(const Command& command, const std::string& name, int depth) {
   std::string text = fmt::format("\n_gantry_of_{}() {{\n", name);
   if (command.sub.empty()) {
-    text += body(command) + fmt::format("  _gantry_reply {} \"$2\"\n}}\n", operand_kind(command));
+    text += body(command) + operands_of(command) + "}\n";
     return text;
   }
   std::string names;

@@ -163,14 +163,14 @@ std::string help_text(const Command& command, std::string_view program) {
   return out;
 }
 
-std::string man_page(const Command& command) {
-  std::string out =
-      fmt::format(".TH {} 1 \"\" \"gantry {}\" \"Gantry\"\n.SH NAME\n{} \\- {}\n",
-                  upper(command.name), kVersion, command.name, escaped(command.summary));
-  out +=
-      fmt::format(".SH SYNOPSIS\n\\fB{}\\fR{}{} {}\n", command.name,
-                  command.sub.empty() ? "" : " \\fICOMMAND\\fR",
-                  command.options.empty() ? "" : " [\\fIOPTION\\fR...]", escaped(command.operands));
+std::string man_page(const Command& command, std::string_view program) {
+  std::string page(program);  // "gctl-why"
+  std::replace(page.begin(), page.end(), ' ', '-');
+  std::string out = fmt::format(".TH {} 1 \"\" \"gantry {}\" \"Gantry\"\n.SH NAME\n{} \\- {}\n",
+                                upper(page), kVersion, page, escaped(command.summary));
+  out += fmt::format(
+      ".SH SYNOPSIS\n\\fB{}\\fR{}{} {}\n", program, command.sub.empty() ? "" : " \\fICOMMAND\\fR",
+      command.options.empty() ? "" : " [\\fIOPTION\\fR...]", escaped(command.operands));
   if (!command.description.empty()) out += ".SH DESCRIPTION\n";
   man_paragraphs(out, command.description);
   if (!command.sub.empty()) out += ".SH COMMANDS\n";

@@ -80,7 +80,6 @@ bool Planner::ask(Question question) {
 }
 
 proto::WhatIfReply Planner::what_if(sched::Replica& replica, JobId job, Instant now) const {
-  constexpr Duration kWorthIt = seconds(1);
   const auto end = std::chrono::steady_clock::now() + kAnswerTime;
   proto::WhatIfReply reply;
   reply.now = now;
@@ -93,7 +92,7 @@ proto::WhatIfReply Planner::what_if(sched::Replica& replica, JobId job, Instant 
       break;
     }
     const auto start = sched::start_if(replica, now, policy_, job, v.key);
-    if (!start || (reply.start && *start + kWorthIt > *reply.start)) continue;
+    if (!start || !sched::is_worth_it(now, reply.start, *start)) continue;
     reply.rows.push_back({std::move(v.change), std::move(v.options), start});
   }
   std::stable_sort(reply.rows.begin(), reply.rows.end(),

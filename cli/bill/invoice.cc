@@ -64,9 +64,8 @@ class Digest {
   std::uint64_t value_ = 0xcbf29ce484222325;
 };
 
-// The UTC day (days since 1970) on which a month or week has ended in every time zone, and the
-// shared costs of it have been posted.
-std::int64_t day_after(const std::string& period) {
+// The first day (days since 1970) of a month or an ISO week, and the first one after it.
+std::pair<std::int64_t, std::int64_t> days_of_period(const std::string& period) {
   const auto number = [&](std::size_t at, std::size_t length) {
     return static_cast<std::int32_t>(std::stol(period.substr(at, length)));
   };
@@ -74,10 +73,27 @@ std::int64_t day_after(const std::string& period) {
   if (period.size() == 8) {  // ISO week: the first week of a year contains 4 January
     std::int64_t monday = days_of({year, 1, 4});
     monday -= (weekday_of(monday) + 6) % 7;
-    return monday + 7 * number(6, 2) + 2;
+    return {monday + 7 * (number(6, 2) - 1), monday + 7 * number(6, 2)};
   }
   const std::int32_t month = number(5, 2);
-  return days_of({month == 12 ? year + 1 : year, month == 12 ? 1 : month + 1, 1}) + 2;
+  return {days_of({year, month, 1}),
+          days_of({month == 12 ? year + 1 : year, month == 12 ? 1 : month + 1, 1})};
+}
+
+std::string date_of(std::int64_t day) {
+  const CivilDay civil = civil_of(day);
+  return fmt::format("{:04}-{:02}-{:02}", civil.year, civil.month, civil.day);
+}
+
+// After this many days a period has ended in every time zone, and its shared costs are posted.
+constexpr std::int64_t kDaysToClose = 2;
+
+// "1234567.50" as "1,234,567.50"
+std::string grouped(std::string amount) {
+  const std::size_t first = amount.starts_with('-') ? 1 : 0;
+  std::size_t at = std::min(amount.find('.'), amount.size());
+  while (at > first + 3) amount.insert(at -= 3, ",");
+  return amount;
 }
 
 std::vector<InvoiceLine> lines_of(const std::map<std::string, Group>& groups) {
@@ -89,13 +105,23 @@ std::vector<InvoiceLine> lines_of(const std::map<std::string, Group>& groups) {
 
 }  // namespace
 
+std::string shown_amount(const Invoice& invoice, Money money) {
+  return invoice.exact ? format_money(money, 6) : grouped(format_money(money, 2));
+}
+
 Invoice make_invoice(const std::string& tenant, const std::string& period,
-                     const proto::LedgerReply& reply) {
+                     const std::string& cluster, const proto::LedgerReply& reply) {
   Invoice out;
+  out.issuer = reply.issuer.empty() ? "cluster " + cluster : reply.issuer;
   out.tenant = tenant;
   out.period = period;
   out.currency = reply.currency.empty() ? "-" : reply.currency;
-  out.final = reply.now.us / 1'000'000 >= day_after(period) * 86'400;
+  out.zone = reply.tenant_zone.empty() ? reply.zone : reply.tenant_zone;
+  const auto [first, after] = days_of_period(period);
+  out.first = date_of(first);
+  out.last = date_of(after - 1);
+  out.date = date_of(after);
+  out.final = reply.now.us / 1'000'000 >= (after + kDaysToClose) * 86'400;
   std::map<std::string, Group> items, projects, users;
   Digest digest;
   for (const std::string& text : {tenant, period, reply.currency}) digest.add(text);
@@ -104,6 +130,7 @@ Invoice make_invoice(const std::string& tenant, const std::string& period,
       group->cost += row.cost;
       group->credit += row.credit;
     }
+    if (out.cost_center.empty()) out.cost_center = row.label;
     add_held(items[row.item].held, held_of(row), unit_of(row.item));
     out.cost += row.cost;
     out.credit += row.credit;
@@ -122,6 +149,25 @@ Invoice make_invoice(const std::string& tenant, const std::string& period,
   out.users = lines_of(users);
   out.number = fmt::format("{}-{}-{}", tenant, period, digest.text());
   return out;
+}
+
+std::vector<std::pair<std::string, std::string>> invoice_head(const Invoice& invoice) {
+  std::vector<std::pair<std::string, std::string>> out{
+      {"Number", invoice.number},
+      {"From", invoice.issuer},
+      {"To", invoice.tenant},
+      {"Cost centre", invoice.cost_center.empty() ? "-" : invoice.cost_center},
+      {"Date", invoice.final ? invoice.date : "provisional: the period is not over"},
+      {"Period", fmt::format("{}, {} to {}", invoice.period, invoice.first, invoice.last)},
+      {"Time zone", invoice.zone.empty() ? "UTC" : invoice.zone},
+      {"Currency", invoice.currency}};
+  return out;
+}
+
+std::string invoice_foot(const Invoice& invoice) {
+  if (invoice.exact) return "All amounts are exact to the millionth.";
+  return "Each amount is rounded by itself to two decimals from its exact value, so a column may "
+         "differ from its sum by a cent. greport --exact shows the exact values.";
 }
 
 namespace {
@@ -143,7 +189,8 @@ std::string for_html(std::string_view text) {
   return out;
 }
 
-std::string section(std::string_view title, const std::vector<InvoiceLine>& lines, bool amounts) {
+std::string section(const Invoice& invoice, std::string_view title,
+                    const std::vector<InvoiceLine>& lines, bool amounts) {
   std::string out = fmt::format("<h2>{}</h2>\n<table><tr><th>{}</th>", title, title);
   if (amounts) out += "<th class=n>amount</th><th class=n>average price</th>";
   out += "<th class=n>cost</th><th class=n>credit</th><th class=n>net</th></tr>\n";
@@ -153,14 +200,14 @@ std::string section(std::string_view title, const std::vector<InvoiceLine>& line
       out += fmt::format("<td class=n>{}</td><td class=n>{}</td>", for_html(line.amount),
                          for_html(line.average));
     out += fmt::format("<td class=n>{}</td><td class=n>{}</td><td class=n>{}</td></tr>\n",
-                       format_money(line.cost, 6), format_money(line.credit, 6),
-                       format_money(line.cost - line.credit, 6));
+                       shown_amount(invoice, line.cost), shown_amount(invoice, line.credit),
+                       shown_amount(invoice, line.cost - line.credit));
   }
   return out + "</table>\n";
 }
 
 // A bar chart of what each line costs; the longest bar is 300 wide.
-std::string chart(const std::vector<InvoiceLine>& lines) {
+std::string chart(const Invoice& invoice, const std::vector<InvoiceLine>& lines) {
   Money most{1};
   for (const InvoiceLine& line : lines) most = std::max(most, line.cost);
   std::string out = fmt::format("<svg width=640 height={} role=img aria-label=\"cost\">\n",
@@ -173,7 +220,7 @@ std::string chart(const std::vector<InvoiceLine>& lines) {
         "<text x=150 y={} text-anchor=end>{}</text><rect x=160 y={} width={} height=16 />"
         "<text x={} y={}>{}</text>\n",
         y + 13, for_html(line.what), y, std::max<std::int64_t>(width, 1),
-        168 + std::max<std::int64_t>(width, 1), y + 13, format_money(line.cost, 2));
+        168 + std::max<std::int64_t>(width, 1), y + 13, shown_amount(invoice, line.cost));
     y += 24;
   }
   return out + "</svg>\n";
@@ -190,24 +237,22 @@ constexpr std::string_view kStyle =
 
 std::string invoice_page(const Invoice& invoice) {
   std::string out = fmt::format(
-      "<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8><title>Invoice {0}</title>"
-      "<style>{1}</style></head><body>\n<h1>Invoice</h1>\n<p>{0}{2}</p>\n"
-      "<table><tr><td>Tenant</td><td>{3}</td></tr><tr><td>Period</td><td>{4}, in the time "
-      "zone of the tenant</td></tr><tr><td>Currency</td><td>{5}</td></tr></table>\n",
-      for_html(invoice.number), kStyle,
-      invoice.final ? "" : " (provisional: the period is not over)", for_html(invoice.tenant),
-      for_html(invoice.period), for_html(invoice.currency));
-  out += section("items", invoice.items, true);
-  out += section("projects", invoice.projects, false) + chart(invoice.projects);
-  out += section("users", invoice.users, false);
+      "<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8><title>Invoice {}</title>"
+      "<style>{}</style></head><body>\n<h1>Invoice</h1>\n<table>",
+      for_html(invoice.number), kStyle);
+  for (const auto& [name, value] : invoice_head(invoice))
+    out += fmt::format("<tr><td>{}</td><td>{}</td></tr>\n", name, for_html(value));
+  out += "</table>\n";
+  out += section(invoice, "items", invoice.items, true);
+  out += section(invoice, "projects", invoice.projects, false) + chart(invoice, invoice.projects);
+  out += section(invoice, "users", invoice.users, false);
   out += fmt::format(
       "<h2>Sum</h2>\n<table><tr><td>Cost</td><td class=n>{}</td></tr><tr><td>Credit</td>"
       "<td class=n>{}</td></tr><tr class=total><td>To pay, {}</td><td "
-      "class=n>{}</td></tr></table>\n"
-      "<p>Exact: cost {}, credit {}.</p>\n</body></html>\n",
-      format_money(invoice.cost, 2), format_money(invoice.credit, 2), for_html(invoice.currency),
-      format_money(invoice.cost - invoice.credit, 2), format_money(invoice.cost, 6),
-      format_money(invoice.credit, 6));
+      "class=n>{}</td></tr></table>\n<p>{}</p>\n</body></html>\n",
+      shown_amount(invoice, invoice.cost), shown_amount(invoice, invoice.credit),
+      for_html(invoice.currency), shown_amount(invoice, invoice.cost - invoice.credit),
+      invoice_foot(invoice));
   return out;
 }
 

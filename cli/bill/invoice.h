@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/proto/ledger.h"
@@ -21,15 +22,27 @@ struct InvoiceLine {
 
 struct Invoice {
   std::string number;  // "fraud-2026-11-1a2b3c4d"
+  std::string issuer;  // who writes it
   std::string tenant, period, currency;
-  bool final = true;  // true once the period is over
+  std::string cost_center;        // the tenant's label "cost-center"; "" = none
+  std::string first, last, date;  // days: of the period, and the first one after it: "2026-11-01"
+  std::string zone;               // where these days begin and end
+  bool exact = false;             // six decimals and no separators
+  bool final = true;              // true once the period is over
   std::vector<InvoiceLine> items, projects, users;
   Money cost, credit;
 };
 
-// `reply` is the ledger of this tenant and period, divided by project, user and item.
+// `reply` is the ledger of this tenant and period, divided by project, user, item and the label
+// "cost-center". `cluster` is the issuer if no price book names one.
 Invoice make_invoice(const std::string& tenant, const std::string& period,
-                     const proto::LedgerReply& reply);
+                     const std::string& cluster, const proto::LedgerReply& reply);
+// An amount as the invoice shows it: "1,234.50", or exactly "1234.500000".
+std::string shown_amount(const Invoice& invoice, Money money);
+// What stands above the lines, as pairs of a name and a value.
+std::vector<std::pair<std::string, std::string>> invoice_head(const Invoice& invoice);
+// What stands below them: how the amounts are rounded.
+std::string invoice_foot(const Invoice& invoice);
 std::string invoice_page(const Invoice& invoice);  // HTML, needs no other file
 std::string invoice_pdf(const Invoice& invoice);   // PDF 1.4, A4
 

@@ -108,8 +108,20 @@ class PdfPages {
   int y_ = 0;
 };
 
-void add_lines(PdfPages& pages, const std::string& title, const std::vector<InvoiceLine>& lines,
-               bool amounts) {
+// The words of a text in lines of at most `most` characters.
+std::vector<std::string> wrapped(std::string_view text, std::size_t most) {
+  std::vector<std::string> out(1);
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
+    if (!out.back().empty() && out.back().size() + 1 + word.size() > most) out.emplace_back();
+    out.back().append(out.back().empty() ? "" : " ").append(word);
+  }
+  return out;
+}
+
+void add_lines(PdfPages& pages, const Invoice& invoice, const std::string& title,
+               const std::vector<InvoiceLine>& lines, bool amounts) {
   pages.need(60);
   pages.down(14);
   pages.title(title, 12);
@@ -124,7 +136,7 @@ void add_lines(PdfPages& pages, const std::string& title, const std::vector<Invo
     std::vector<std::string> cells{line.what.substr(0, amounts ? 18 : 40)};
     if (amounts) cells.insert(cells.end(), {line.amount, line.average});
     for (const Money money : {line.cost, line.credit, line.cost - line.credit})
-      cells.push_back(format_money(money, 6));
+      cells.push_back(shown_amount(invoice, money));
     pages.row(cells, ends, false);
   }
 }
@@ -135,33 +147,28 @@ std::string invoice_pdf(const Invoice& invoice) {
   PdfPages pages;
   pages.title("Invoice", 24);
   const std::vector<int> wide{0, 0};
-  for (const std::string& text :
-       {invoice.number + (invoice.final ? "" : "  (provisional: the period is not over)"),
-        "Tenant    " + invoice.tenant,
-        "Period    " + invoice.period + ", in the time zone of the tenant",
-        "Currency  " + invoice.currency})
-    pages.row({text}, wide, false);
-  add_lines(pages, "Items", invoice.items, true);
-  add_lines(pages, "Projects", invoice.projects, false);
+  for (const auto& [name, value] : invoice_head(invoice))
+    pages.row({fmt::format("{:<12}{}", name, value)}, wide, false);
+  add_lines(pages, invoice, "Items", invoice.items, true);
+  add_lines(pages, invoice, "Projects", invoice.projects, false);
   pages.down(8);
   Money most{1};
   for (const InvoiceLine& line : invoice.projects) most = std::max(most, line.cost);
   for (const InvoiceLine& line : invoice.projects)
     pages.bar(line.what,
               static_cast<int>(static_cast<__int128>(line.cost.micros) * 260 / most.micros) + 1,
-              format_money(line.cost, 2));
-  add_lines(pages, "Users", invoice.users, false);
+              shown_amount(invoice, line.cost));
+  add_lines(pages, invoice, "Users", invoice.users, false);
   pages.need(80);
   pages.down(16);
   pages.rule();
   const std::vector<int> sum{0, kRight};
-  pages.row({"Cost", format_money(invoice.cost, 2)}, sum, false);
-  pages.row({"Credit", format_money(invoice.credit, 2)}, sum, false);
-  pages.row({"To pay, " + invoice.currency, format_money(invoice.cost - invoice.credit, 2)}, sum,
-            true);
-  pages.row({fmt::format("Exact: cost {}, credit {}", format_money(invoice.cost, 6),
-                         format_money(invoice.credit, 6))},
-            wide, false);
+  pages.row({"Cost", shown_amount(invoice, invoice.cost)}, sum, false);
+  pages.row({"Credit", shown_amount(invoice, invoice.credit)}, sum, false);
+  pages.row({"To pay, " + invoice.currency, shown_amount(invoice, invoice.cost - invoice.credit)},
+            sum, true);
+  pages.down(8);
+  for (const std::string& line : wrapped(invoice_foot(invoice), 90)) pages.row({line}, wide, false);
   return pages.take();
 }
 

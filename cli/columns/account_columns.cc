@@ -90,8 +90,10 @@ bool tells_gpus(V v) {
   return v.step == nullptr && !gpus(v).empty();
 }
 
+// Not above 100 %: processors that are counted more often than they exist (gantry up
+// --oversubscribe), and the rounding of times, would give more.
 void percent(O o, double part, double whole) {
-  if (whole > 0) o += fmt::format("{:.1f}%", 100 * part / whole);
+  if (whole > 0) o += fmt::format("{:.1f}%", std::min(100.0, 100 * part / whole));
 }
 
 // The mean over all samples that had a value.

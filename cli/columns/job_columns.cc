@@ -2,6 +2,7 @@
 #include "cli/columns/job_columns.h"
 
 #include "cli/columns/job_values.h"
+#include "common/job/verdict_text.h"
 
 namespace gantry::cli {
 namespace {
@@ -82,7 +83,7 @@ constexpr Column<JobView> kColumns[] = {
      .header = "WHY",
      .put =
          [](O o, V v) {
-           o += v.row->phase == Phase::queued ? explained(v.row->verdict, v.now)
+           o += v.row->phase == Phase::queued ? describe_verdict(v.row->verdict, v.now)
                                               : where_or_why(*v.row);
          }},
     same("Reservation"),

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "common/job/verdict_text.h"
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
 
@@ -141,49 +140,6 @@ std::string where_or_why(const proto::JobRow& row) {
   if (placed || (row.phase == Phase::ended && row.outcome == Outcome::completed))
     return row.node_list;
   return "(" + reason_of(row) + ")";
-}
-
-std::string explained(const Verdict& v, Instant now) {
-  switch (v.reason) {
-    case Reason::none: return "the scheduler has not looked at it yet";
-    case Reason::priority:
-      return v.a > 0 ? fmt::format("{} jobs stand in front of it", v.a)
-                     : "other jobs stand in front of it";
-    case Reason::resources:
-      return fmt::format("it is next, but {} of {} nodes that it needs are free", v.a, v.b);
-    case Reason::dependency: return "it waits for " + v.subject;
-    case Reason::never_satisfied: return "its dependency can never be met: " + v.subject;
-    case Reason::begin_time:
-      return fmt::format("it begins at {}, in {}", format_time({v.a}),
-                         format_duration(Instant{v.a} - now));
-    case Reason::held_user: return "its owner holds it; `gctl release` lets it go";
-    case Reason::held_admin: return "an administrator holds it: " + v.subject;
-    case Reason::array_task_limit:
-      return fmt::format("{} tasks of its array run, and its limit is {}", v.a, v.b);
-    case Reason::licenses:
-      return fmt::format("it asks for {} licences of {}, of which {} are free", v.b, v.subject,
-                         v.a);
-    case Reason::partition_down: return fmt::format("partition {} is down", v.subject);
-    case Reason::partition_node_limit:
-      return fmt::format("it asks for {} nodes; its partition allows {}", v.a, v.b);
-    case Reason::partition_time_limit:
-      return fmt::format("it asks for {}; its partition allows {}", format_duration(minutes(v.a)),
-                         format_duration(minutes(v.b)));
-    case Reason::nodes_unavailable: return "it needs nodes that are down or drained: " + v.subject;
-    case Reason::requeued:
-      return "it was requeued after a failed start and waits until " + format_time({v.a});
-    case Reason::bad_constraints:
-      return v.subject.empty()
-                 ? "no node of its partition has what it asks for at present"
-                 : "no node of its partition has at present what it asks for: " + v.subject;
-    case Reason::launch_failed_held:
-      return "it is held because its start failed too often: " + v.subject;
-    case Reason::deadline: return "it cannot end before its deadline";
-    case Reason::maintenance:
-      if (v.a <= now.us) return "nodes that it needs are set aside for " + v.subject;
-      return describe_tenancy_reason(v);
-    default: return describe_tenancy_reason(v);
-  }
 }
 
 namespace {

@@ -35,8 +35,6 @@ Duration run_time(const proto::JobRow& row, Instant now);
 std::optional<Instant> expected_end_of(const proto::JobRow& row);
 std::string reason_of(const proto::JobRow& row);     // "Resources", "None"; without the numbers
 std::string where_or_why(const proto::JobRow& row);  // nodes, or "(Reason)"
-// The verdict in words, with the numbers: "2 of 4 nodes are free".
-std::string explained(const Verdict& verdict, Instant now);
 
 std::string node_state(const proto::NodeRow& node);          // "idle", "mixed*", "drained"
 std::string node_state_compact(const proto::NodeRow& node);  // "idle", "mix*", "drain"

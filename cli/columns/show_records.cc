@@ -143,9 +143,9 @@ std::string output_path(const std::string& pattern, const JobSpec& spec, const p
   return file.starts_with('/') ? file : spec.work_dir + "/" + file;
 }
 
-void write_job(RecordWriter& out, const proto::JobDetail& job, Instant now) {
-  const proto::JobRow& row = job.row;
-  const JobSpec& spec = job.spec;
+namespace {
+
+void write_ids(RecordWriter& out, const proto::JobRow& row) {
   out.field("JobId", row.job.value());
   if (row.het) {
     out.field("HetJobId", row.het->leader.value()).field("HetJobOffset", row.het->offset);
@@ -155,6 +155,53 @@ void write_job(RecordWriter& out, const proto::JobDetail& job, Instant now) {
     out.field("ArrayTaskId", row.array_task ? std::to_string(*row.array_task) : row.array_tasks);
   }
   out.field("JobName", row.name).line();
+}
+
+void write_used(RecordWriter& out, const proto::JobRow& row, const Usage& usage) {
+  if (!row.started) return;
+  out.line();
+  out.field("TotalCPU", cpu_time(usage.cpu_user_us + usage.cpu_system_us));
+  out.field("MaxRSS", format_memory_rounded(usage.memory_peak_bytes));
+}
+
+void write_cause(RecordWriter& out, const std::string& cause) {
+  if (cause.empty()) return;
+  out.line();
+  out.field("Cause", cause);
+}
+
+}  // namespace
+
+void write_ended_job(RecordWriter& out, const proto::HistoryRow& job, Instant now) {
+  const proto::JobRow& row = job.row;
+  write_ids(out, row);
+  if (row.het) out.field("HetJobIdSet", het_id_set(row)).line();
+  out.field("UserId", fmt::format("{}({})", row.user, row.uid.value()));
+  out.field("GroupId", job.group).field("Account", row.account).line();
+  out.field("JobState", words_of(row).state).field("Reason", reason_of(row));
+  out.field("Restarts", row.restarts).field("ExitCode", exit_text(row.exit)).line();
+  out.field("RunTime", format_duration_long(run_time(row, now)));
+  out.field("TimeLimit", row.time_limit ? format_duration_long(*row.time_limit) : "UNLIMITED")
+      .line();
+  out.field("SubmitTime", format_time(row.submitted)).line();
+  out.field("StartTime", time_or(row.started, "None"));
+  out.field("EndTime", time_or(row.ended, "Unknown")).line();
+  out.field("Partition", row.partition).line();
+  if (!row.reservation.empty()) out.field("Reservation", row.reservation).line();
+  out.field("NodeList", row.node_list).field("NumNodes", row.nodes);
+  out.field("NumCPUs", row.cpus).field("NumTasks", row.tasks).line();
+  out.field("SubmitLine", job.submit_line).line();
+  out.field("WorkDir", job.work_dir).line();
+  out.field("Comment", job.comment);
+  write_used(out, row, job.usage);
+  write_cause(out, job.cause);
+  out.record();
+}
+
+void write_job(RecordWriter& out, const proto::JobDetail& job, Instant now) {
+  const proto::JobRow& row = job.row;
+  const JobSpec& spec = job.spec;
+  write_ids(out, row);
   if (row.het) out.field("HetJobIdSet", het_id_set(row)).line();
   out.field("UserId", fmt::format("{}({})", row.user, row.uid.value()));
   out.field("GroupId", job.owner.gid.value()).line();
@@ -188,20 +235,13 @@ void write_job(RecordWriter& out, const proto::JobDetail& job, Instant now) {
   write_files(out, spec, row);
   out.line();
   out.field("Comment", spec.comment);
-  if (row.started) {
-    out.line();
-    out.field("TotalCPU", cpu_time(job.usage.cpu_user_us + job.usage.cpu_system_us));
-    out.field("MaxRSS", format_memory_rounded(job.usage.memory_peak_bytes));
-  }
+  write_used(out, row, job.usage);
   if (job.checkpoint || job.preemptions > 0) {
     out.line();
     out.field("LastCheckpoint", time_or(job.checkpoint, "N/A"));
     out.field("Preemptions", job.preemptions);
   }
-  if (!job.cause.empty()) {
-    out.line();
-    out.field("Cause", job.cause);
-  }
+  write_cause(out, job.cause);
   out.record();
 }
 

@@ -4,11 +4,14 @@
 #include "cli/columns/node_members.h"
 #include "cli/records.h"
 #include "common/proto/cluster.h"
+#include "common/proto/history.h"
 #include "common/proto/job_query.h"
 
 namespace gantry::cli {
 
 void write_job(RecordWriter& out, const proto::JobDetail& job, Instant now);
+// A job that only accounting has: what was kept of it, with the same keys.
+void write_ended_job(RecordWriter& out, const proto::HistoryRow& job, Instant now);
 void write_node(RecordWriter& out, const proto::NodeRow& node);
 void write_partition(RecordWriter& out, const proto::PartitionRow& partition, NodeMembers& members);
 

@@ -2,8 +2,13 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "cli/columns/account_columns.h"
+#include "cli/columns/ended_jobs.h"
+#include "cli/columns/history_rows.h"
 #include "cli/columns/job_words.h"
+#include "cli/columns/known_names.h"
 #include "cli/command.h"
 #include "cli/session.h"
 #include "cli/submit/job_filter.h"
@@ -25,6 +30,7 @@ struct Query {
   std::string fields;
   std::string delimiter = "|";
   Instant now{};
+  std::optional<std::string> own_user;  // set: the user did not say whose jobs are meant
   bool all_users = false;
   bool no_header = false;
   bool parsable = false;   // -p: a delimiter at the end as well
@@ -213,8 +219,8 @@ constexpr Example kExamples[] = {
     {"gacct --efficiency -S now-1day -a", "Who used how much of what they had, GPUs too"},
     {"gacct -nP -X -o jobid,state -j 12,13", "For scripts"},
 };
-constexpr ExitDoc kExits[] = {{"0", "fine, also when there is no such job"},
-                              {"1", "no answer"},
+constexpr ExitDoc kExits[] = {{"0", "fine, also when no job is listed"},
+                              {"1", "a job, user or partition does not exist, or no answer"},
                               {"2", "the command line is wrong"}};
 
 Result<void> finish_query(Query& q) {
@@ -228,22 +234,8 @@ Result<void> finish_query(Query& q) {
   if (q.history.start && q.history.end && *q.history.end < *q.history.start)
     return fail(ErrorCode::invalid_argument, "the end time is before the start time");
   if (!by_id && !q.all_users && q.history.filter.users.empty() && ::geteuid() != 0)
-    q.history.filter.users.push_back(login_name());
+    q.history.filter.users.push_back(*(q.own_user = login_name()));
   return {};
-}
-
-// Asks for the pages of the history and calls `each` for every page.
-template <class Each>
-Result<void> for_pages(Session& session, proto::QueryHistory history, Each each) {
-  while (true) {
-    auto page = session.call<proto::HistoryReply>(history);
-    if (!page) return tl::unexpected(page.error());
-    each(*page);
-    if (!page->more) return {};
-    if (page->position == history.position)
-      return fail(ErrorCode::malformed, "the controller gave a page of jobs twice");
-    history.position = page->position;
-  }
 }
 
 bool same_job(const proto::JobRef& ref, const proto::JobRow& row) {
@@ -263,23 +255,35 @@ bool wants_step(const Query& q, const proto::JobRow& row, std::string_view step,
   return any;
 }
 
-// True for the rest of an array when all of its tasks already have rows of their own.
-bool is_empty_rest(const proto::JobRow& row) {
-  return row.array_job.value() != 0 && !row.array_task &&
-         (row.array_tasks.empty() || row.array_tasks.front() == '%');
-}
-
-void add_rows(TableWriter& table, const Query& q, const proto::HistoryReply& page) {
-  for (const proto::HistoryRow& job : page.rows) {
-    if (is_empty_rest(job.row)) continue;
+void add_rows(TableWriter& table, const Query& q, const proto::HistoryReply& reply) {
+  for (const proto::HistoryRow& job : reply.rows) {
     bool by_step = false;
     wants_step(q, job.row, "", by_step);
-    if (!by_step) add_row(table, account_columns(), AccountView{&job, nullptr, page.now, q.bytes});
+    if (!by_step) add_row(table, account_columns(), AccountView{&job, nullptr, reply.now, q.bytes});
     if (q.jobs_only) continue;
     for (const proto::StepRow& step : job.steps)
       if (!by_step || wants_step(q, job.row, step.step, by_step))
-        add_row(table, account_columns(), AccountView{&job, &step, page.now, q.bytes});
+        add_row(table, account_columns(), AccountView{&job, &step, reply.now, q.bytes});
   }
+}
+
+// Jobs by id that there never were, and users and partitions that nobody knows, are an error.
+Result<void> check_known(Session& session, const Query& q, const proto::HistoryReply& reply) {
+  NamesSeen seen;
+  for (const proto::HistoryRow& job : reply.rows) seen.add(job.row);
+  const bool narrowed = q.history.start || q.history.end || !q.history.filter.states.empty();
+  for (const proto::JobRef& ref : q.history.filter.jobs) {
+    const auto is_it = [&](const proto::HistoryRow& job) { return same_job(ref, job.row); };
+    if (std::any_of(reply.rows.begin(), reply.rows.end(), is_it)) continue;
+    if (narrowed || ref.component || q.history.filter.jobs.size() > 1) {
+      const auto known = ended_jobs(session, ref);
+      if (!known) return tl::unexpected(known.error());
+      if (!known->empty()) continue;
+    }
+    return tl::unexpected(no_such_job(ref));
+  }
+  if (q.own_user) seen.users.insert(*q.own_user);
+  return check_names(session, q.history.filter, seen);
 }
 
 void print_fields() {
@@ -308,15 +312,11 @@ Result<int> run(const Invocation& invocation) {
   if (!layout) return tl::unexpected(layout.error());
   auto session = Session::open(invocation.program());
   if (!session) return tl::unexpected(session.error());
+  const auto reply = history_rows(*session, q.history);
+  if (!reply) return tl::unexpected(reply.error());
   if (q.json) {
-    proto::HistoryReply all;
-    auto done = for_pages(*session, q.history, [&](proto::HistoryReply& page) {
-      all.now = page.now;
-      for (proto::HistoryRow& row : page.rows)
-        if (!is_empty_rest(row.row)) all.rows.push_back(std::move(row));
-    });
-    if (!done) return tl::unexpected(done.error());
-    fmt::print("{}\n", codec::to_json(all, codec::JsonStyle::pretty));
+    fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
+    if (auto known = check_known(*session, q, *reply); !known) return tl::unexpected(known.error());
     return 0;
   }
   TableStyle style;
@@ -330,9 +330,9 @@ Result<int> run(const Invocation& invocation) {
     style.colour = wants_colour(stdout);
   }
   TableWriter table(*layout, style, stdout);
-  auto done = for_pages(*session, q.history,
-                        [&](const proto::HistoryReply& page) { add_rows(table, q, page); });
-  if (!done) return tl::unexpected(done.error());
+  add_rows(table, q, *reply);
+  table.flush();
+  if (auto known = check_known(*session, q, *reply); !known) return tl::unexpected(known.error());
   return 0;
 }
 
@@ -346,7 +346,7 @@ const Command kGacct{
         "Lists jobs, waiting, running and ended, with their steps and what they used: processor "
         "time "
         "and peak memory as the kernel counted them for the whole job. Accounting is kept for "
-        "ever.\n\n"
+        "ever. The order is that of the job ids.\n\n"
         "A value that is longer than its column ends in `+`; FIELD%30 makes room, -P cuts nothing.",
     .options = kOptions,
     .examples = kExamples,

@@ -7,6 +7,7 @@
 #include "cli/files.h"
 #include "cli/slurm/reference.h"
 #include "common/auth/signature.h"
+#include "common/job/verdict_text.h"
 #include "common/net/keys.h"
 #include "config/config.h"
 #include "config/reference.h"
@@ -23,10 +24,29 @@ namespace {
 
 struct NoOptions {};
 
+constexpr std::size_t kDeepest = 3;  // words of a command with its sub-commands
+
 // Finds one of our commands, or one under Slurm's names.
 const Command* any_command(std::string_view name) {
   const Command* command = find_command(all_commands(), name);
   return command != nullptr ? command : find_command(slurm::slurm_commands(), name);
+}
+
+struct Named {
+  const Command* command;
+  std::string program;  // "gctl why"
+};
+
+// The command that these words name: a command, and sub-commands of it.
+Result<Named> named_command(const std::vector<std::string>& words) {
+  Named out{any_command(words.front()), words.front()};
+  for (std::size_t i = 1; out.command != nullptr && i < words.size(); ++i) {
+    out.program += " " + words[i];
+    out.command = find_command(out.command->sub, words[i]);
+  }
+  if (out.command == nullptr)
+    return fail(ErrorCode::usage, fmt::format("there is no command '{}'", out.program));
+  return out;
 }
 
 // ---- version, help
@@ -41,7 +61,7 @@ Result<int> run_version(const Invocation& in) {
 
 Result<int> run_help(const Invocation& in) {
   NoOptions none;
-  const auto operands = in.parse(&none, 0, 1);
+  const auto operands = in.parse(&none, 0, kDeepest);
   if (!operands) return tl::unexpected(operands.error());
   if (!*operands) return 0;
   if ((*operands)->empty()) {
@@ -50,10 +70,9 @@ Result<int> run_help(const Invocation& in) {
       fmt::print("  {:<10} {}\n", command->name, command->summary);
     return 0;
   }
-  const Command* command = any_command((*operands)->front());
-  if (command == nullptr)
-    return fail(ErrorCode::usage, fmt::format("there is no command '{}'", (*operands)->front()));
-  fmt::print("{}", help_text(*command, command->name));
+  const auto named = named_command(**operands);
+  if (!named) return tl::unexpected(named.error());
+  fmt::print("{}", help_text(*named->command, named->program));
   return 0;
 }
 
@@ -61,13 +80,12 @@ Result<int> run_help(const Invocation& in) {
 
 Result<int> run_man(const Invocation& in) {
   NoOptions none;
-  const auto operands = in.parse(&none, 1, 1);
+  const auto operands = in.parse(&none, 1, kDeepest);
   if (!operands) return tl::unexpected(operands.error());
   if (!*operands) return 0;
-  const Command* command = any_command((*operands)->front());
-  if (command == nullptr)
-    return fail(ErrorCode::usage, fmt::format("there is no command '{}'", (*operands)->front()));
-  fmt::print("{}", man_page(*command));
+  const auto named = named_command(**operands);
+  if (!named) return tl::unexpected(named.error());
+  fmt::print("{}", man_page(*named->command, named->program));
   return 0;
 }
 
@@ -136,8 +154,9 @@ Result<int> run_config_check(const Invocation& in) {
   const std::string path = (*operands)->empty() ? default_config_path() : (*operands)->front();
   const auto config = load_config(path);
   if (!config) return tl::unexpected(config.error());
-  fmt::print("{}: {} nodes, {} partitions: good\n", path, config->nodes.size(),
-             config->partitions.size());
+  fmt::print("{}: {}, {}: good\n", path,
+             counted(static_cast<std::int64_t>(config->nodes.size()), "node"),
+             counted(static_cast<std::int64_t>(config->partitions.size()), "partition"));
   return 0;
 }
 
@@ -183,29 +202,52 @@ Result<int> run_config_reference(const Invocation& in) {
   return 0;
 }
 
+constexpr Example kConfigCheckExamples[] = {
+    {"gantry config check", "Is /etc/gantry/gantry.yaml sound?"},
+    {"gantry config check new.yaml", "Is this one?"}};
 const Command kConfigCheck{.name = "check",
                            .summary = "Read a gantry.yaml and say what is wrong with it",
                            .operands = "[FILE]",
+                           .examples = kConfigCheckExamples,
                            .run = run_config_check};
+constexpr Example kConfigShowExamples[] = {
+    {"gantry config show", "Every option with its value, defaults too"}};
 const Command kConfigShow{.name = "show",
                           .summary = "Every option of a gantry.yaml with its value",
                           .operands = "[FILE]",
+                          .examples = kConfigShowExamples,
                           .run = run_config_show};
+constexpr Example kConfigClientExamples[] = {
+    {"gantry config client > client.conf", "What a machine needs from which jobs are submitted"}};
 const Command kConfigClient{.name = "client",
                             .summary = "Write the client.conf that belongs to a gantry.yaml",
                             .operands = "[FILE]",
+                            .examples = kConfigClientExamples,
                             .run = run_config_client};
+constexpr Example kConfigReferenceExamples[] = {
+    {"gantry config reference > config.md", "The page docs/config.md"}};
 const Command kConfigReference{.name = "reference",
                                .summary = "The reference page of all options (Markdown)",
+                               .examples = kConfigReferenceExamples,
                                .run = run_config_reference};
 constexpr const Command* kConfigSub[] = {&kConfigCheck, &kConfigShow, &kConfigClient,
                                          &kConfigReference};
 
-const Command kVersionCommand{.name = "version", .summary = "Show the version", .run = run_version};
+constexpr Example kVersionCommandExamples[] = {{"gantry version", "The version of this program"}};
+const Command kVersionCommand{.name = "version",
+                              .summary = "Show the version",
+                              .examples = kVersionCommandExamples,
+                              .run = run_version};
+constexpr Example kHelpExamples[] = {{"gantry help", "All commands"},
+                                     {"gantry help gctl why", "The help of a sub-command"}};
 const Command kHelp{.name = "help",
                     .summary = "List the commands, or show one's help",
-                    .operands = "[COMMAND]",
+                    .operands = "[COMMAND [COMMAND...]]",
+                    .examples = kHelpExamples,
                     .run = run_help};
+constexpr Example kKeygenExamples[] = {
+    {"gantry keygen ~/.config/gantry/key", "A key for a user who has no munge"},
+    {"gantry keygen --node /etc/gantry/node.key", "A key for a node"}};
 const Command kKeygen{
     .name = "keygen",
     .summary = "Make a key and print its public part",
@@ -215,25 +257,47 @@ const Command kKeygen{
         "prints the public key, for `gctl key add USER KEY` or, with --node, `gctl "
         "enroll NODE KEY`.",
     .options = kKeygenOptions,
+    .examples = kKeygenExamples,
     .run = run_keygen};
-const Command kConfig{
-    .name = "config", .summary = "Check and show gantry.yaml", .run = nullptr, .sub = kConfigSub};
+constexpr Example kConfigExamples[] = {{"gantry config check", "Is gantry.yaml sound?"}};
+const Command kConfig{.name = "config",
+                      .summary = "Check and show gantry.yaml",
+                      .examples = kConfigExamples,
+                      .run = nullptr,
+                      .sub = kConfigSub};
+constexpr Example kManExamples[] = {
+    {"gantry man gbatch | man -l -", "Read the manual page of gbatch"},
+    {"gantry man gctl why | man -l -", "That of a sub-command"}};
 const Command kMan{.name = "man",
                    .summary = "Print the manual page of a command (roff)",
-                   .operands = "COMMAND",
+                   .operands = "COMMAND [COMMAND...]",
+                   .examples = kManExamples,
                    .run = run_man};
-const Command kCompletion{
-    .name = "completion", .summary = "Print the bash completion script", .run = run_completion};
+constexpr Example kCompletionExamples[] = {
+    {"source <(gantry completion)", "Completion in this shell"}};
+const Command kCompletion{.name = "completion",
+                          .summary = "Print the bash completion script",
+                          .examples = kCompletionExamples,
+                          .run = run_completion};
 
+constexpr Example kSlurmOptionsExamples[] = {
+    {"gantry slurm options > slurm-options.md", "The page docs/slurm-options.md"}};
 const Command kSlurmOptions{.name = "options",
                             .summary = "The reference page of their options (Markdown)",
+                            .examples = kSlurmOptionsExamples,
                             .run = run_slurm_options};
+constexpr Example kSlurmCompletionExamples[] = {
+    {"source <(gantry slurm completion)", "Completion of sbatch and the others in this shell"}};
 const Command kSlurmCompletion{.name = "completion",
                                .summary = "Print their bash completion script",
+                               .examples = kSlurmCompletionExamples,
                                .run = run_slurm_completion};
 constexpr const Command* kSlurmSub[] = {&kSlurmOptions, &kSlurmCompletion};
+constexpr Example kSlurmNamesExamples[] = {
+    {"source <(gantry slurm completion)", "Completion of sbatch and the others in this shell"}};
 const Command kSlurmNames{.name = "slurm",
                           .summary = "About the commands under Slurm's names",
+                          .examples = kSlurmNamesExamples,
                           .run = nullptr,
                           .sub = kSlurmSub};
 

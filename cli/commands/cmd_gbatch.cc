@@ -15,6 +15,7 @@
 #include "cli/submit/script.h"
 #include "cli/submit/submit.h"
 #include "cli/submit/wait_job.h"
+#include "cli/submit/warnings.h"
 #include "common/text/text.h"
 
 namespace gantry::cli {
@@ -189,6 +190,10 @@ Result<int> run(const Invocation& invocation) {
   if (request->verbose)
     fmt::print(stderr, "{}\n", codec::to_json(message.spec, codec::JsonStyle::pretty));
 
+  if (!request->quiet) {
+    print_warnings(invocation.program(), script_warnings(message.script, source.shown));
+    print_warnings(invocation.program(), folder_warnings(message.spec));
+  }
   std::optional<Session> session;
   const auto reply = submit_job(invocation.program(), message, session);
   if (!reply)

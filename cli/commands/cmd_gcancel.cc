@@ -1,7 +1,9 @@
 // gcancel: ends jobs or sends them a signal.
 #include <fmt/core.h>
 
+#include "cli/columns/ended_jobs.h"
 #include "cli/columns/job_words.h"
+#include "cli/columns/known_names.h"
 #include "cli/command.h"
 #include "cli/session.h"
 #include "cli/submit/job_filter.h"
@@ -78,7 +80,7 @@ constexpr Option kOptions[] = {
      .set = call<add_given<&proto::JobFilter::partitions>>},
     {.name = "quiet",
      .letter = 'Q',
-     .help = "No complaint about jobs that could not be cancelled",
+     .help = "No complaint about jobs that could not be cancelled or do not exist",
      .set = put<&Request::quiet>},
     {.name = "reservation",
      .letter = 'R',
@@ -104,10 +106,7 @@ constexpr Option kOptions[] = {
      .value = "USER",
      .help = "Jobs of this user",
      .set = call<add_given<&proto::JobFilter::users>>},
-    {.name = "verbose",
-     .letter = 'v',
-     .help = "Say what was done, also for jobs that had ended",
-     .set = put<&Request::verbose>},
+    {.name = "verbose", .letter = 'v', .help = "Say what was done", .set = put<&Request::verbose>},
     {.name = "clusters", .letter = 'M', .refused = "there is one cluster"},
     {.name = "ctld", .refused = "every cancel goes to the controller"},
     {.name = "hurry", .letter = 'H', .refused = "there is no staging to skip"},
@@ -125,8 +124,10 @@ constexpr Example kExamples[] = {
     {"gcancel -s USR1 -b 12", "Send SIGUSR1 to the batch shell of job 12"},
 };
 constexpr ExitDoc kExits[] = {
-    {"0", "done; also when a job had ended or never existed"},
-    {"1", "a job belongs to someone else, an id is malformed, or no answer"},
+    {"0", "done; also when a job had ended already"},
+    {"1",
+     "a job, user or partition does not exist, a job belongs to someone else, an id is "
+     "malformed, or no answer"},
     {"2", "the command line is wrong"}};
 
 Result<int> run(const Invocation& invocation) {
@@ -149,20 +150,23 @@ Result<int> run(const Invocation& invocation) {
       filter.partitions.empty() && filter.accounts.empty() && filter.nodes.empty() &&
       filter.states.empty())
     return fail(ErrorCode::usage, "No job identification provided");
-  const auto reply = ask<proto::JobsDone>(invocation.program(), r.cancel);
+  auto session = Session::open(invocation.program());
+  if (!session) return tl::unexpected(session.error());
+  const auto reply = session->call<proto::JobsDone>(r.cancel);
   if (!reply) return tl::unexpected(reply.error());
-  if (r.verbose) {
+  if (r.verbose)
     fmt::print(stderr, "{}: {} {} {}\n", invocation.program(), reply->changed,
                reply->changed == 1 ? "job" : "jobs", r.cancel.signal ? "signalled" : "cancelled");
-    for (const proto::JobRef& ref : reply->not_active)
-      fmt::print(stderr, "{}: job {} has ended or never existed\n", invocation.program(),
-                 format_job_ref(ref));
-  }
+  NotReached missed;
+  if (!r.quiet) missed = tell_not_reached(invocation.program(), *session, reply->not_active);
   for (const auto& refused : reply->refused)
     if (!r.quiet)
       fmt::print(stderr, "{}: error: Kill job error on job id {}: {}\n", invocation.program(),
                  format_job_ref(refused.job), refused.error.message);
-  return reply->refused.empty() ? 0 : 1;
+  if (reply->changed == 0 && reply->refused.empty())
+    if (auto known = check_names(*session, filter, {}); !known)
+      return tl::unexpected(known.error());
+  return reply->refused.empty() && missed.unknown == 0 ? 0 : 1;
 }
 
 }  // namespace

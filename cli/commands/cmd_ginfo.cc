@@ -4,6 +4,7 @@
 #include "cli/columns/gpu_columns.h"
 #include "cli/columns/gpu_layout.h"
 #include "cli/columns/job_words.h"
+#include "cli/columns/known_names.h"
 #include "cli/columns/node_columns.h"
 #include "cli/columns/node_members.h"
 #include "cli/command.h"
@@ -219,11 +220,18 @@ void print_drift(const Query& q, const std::vector<proto::NodeRow>& nodes) {
                wanted, d.found);
 }
 
+Result<void> check_partitions(Session& session, const Query& q) {
+  proto::JobFilter named;
+  named.partitions = q.partitions;
+  return check_names(session, named, {});
+}
+
 Result<int> print_gpus(Session& session, const Query& q) {
   const auto columns = gpu_columns();
   const auto layout = parse_format(q.format.empty() ? kGpuFormat : std::string_view(q.format),
                                    infos(columns), q.format.empty());
   if (!layout) return tl::unexpected(layout.error());
+  if (auto known = check_partitions(session, q); !known) return tl::unexpected(known.error());
   auto nodes = session.call<proto::ListNodesReply>(proto::ListNodes{q.nodes, q.partitions, true});
   if (!nodes) return tl::unexpected(nodes.error());
   std::erase_if(nodes->nodes, [&](const proto::NodeRow& node) { return !wanted(q, node); });
@@ -263,10 +271,12 @@ Result<int> run(const Invocation& invocation) {
   auto session = Session::open(invocation.program());
   if (!session) return tl::unexpected(session.error());
   if (q.stats) return print_stats(*session, q.json);
+  if (auto known = check_partitions(*session, q); !known) return tl::unexpected(known.error());
 
   auto partitions = session->call<proto::ListPartitionsReply>(proto::ListPartitions{});
   if (!partitions) return tl::unexpected(partitions.error());
-  auto nodes = session->call<proto::ListNodesReply>(proto::ListNodes{q.nodes, q.partitions, false});
+  auto nodes =
+      session->call<proto::ListNodesReply>(proto::ListNodes{q.nodes, q.partitions, q.json});
   if (!nodes) return tl::unexpected(nodes.error());
   std::erase_if(partitions->partitions, [&](const proto::PartitionRow& p) {
     return !q.partitions.empty() &&

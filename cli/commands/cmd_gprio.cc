@@ -1,6 +1,7 @@
 // gprio: shows the terms that order waiting jobs, as the scheduler compares them.
 #include <fmt/core.h>
 
+#include "cli/columns/known_names.h"
 #include "cli/columns/tenant_columns.h"
 #include "cli/command.h"
 #include "cli/session.h"
@@ -85,8 +86,9 @@ constexpr Example kExamples[] = {
     {"gprio -n 20", "Who is next"},
     {"gprio -j 12,13", "Why 12 goes before 13: the first field in which they differ"},
 };
-constexpr ExitDoc kExits[] = {
-    {"0", "fine"}, {"1", "no answer"}, {"2", "the command line is wrong"}};
+constexpr ExitDoc kExits[] = {{"0", "fine"},
+                              {"1", "a user or a partition does not exist, or no answer"},
+                              {"2", "the command line is wrong"}};
 
 Result<int> run(const Invocation& in) {
   Query q;
@@ -108,13 +110,18 @@ Result<int> run(const Invocation& in) {
     reply->rows.resize(q.most);
     reply->more = true;
   }
+  NamesSeen seen;
+  for (const proto::PriorityRow& row : reply->rows) {
+    seen.users.insert(row.user);
+    seen.partitions.insert(row.partition);
+  }
   if (q.json)
     fmt::print("{}\n", codec::to_json(*reply));
   else
     for (const proto::PriorityRow& row : reply->rows) add_row(table, columns, row);
-  if (q.json) {  // so that the table's destructor writes nothing
-    table.flush();
-  }
+  table.flush();
+  if (auto known = check_names(*session, q.filter(), seen); !known)
+    return tl::unexpected(known.error());
   return 0;
 }
 

@@ -7,6 +7,7 @@
 
 #include "cli/columns/job_columns.h"
 #include "cli/columns/job_words.h"
+#include "cli/columns/known_names.h"
 #include "cli/command.h"
 #include "cli/session.h"
 #include "cli/submit/job_filter.h"
@@ -174,9 +175,10 @@ constexpr Example kExamples[] = {
     {"gqueue --cost -t R", "What running jobs cost"},
     {"gqueue --watch", "The queue, live"},
 };
-constexpr ExitDoc kExits[] = {{"0", "fine, also when no job is listed"},
-                              {"1", "the one job asked for does not exist, or no answer"},
-                              {"2", "the command line is wrong"}};
+constexpr ExitDoc kExits[] = {
+    {"0", "fine, also when no job is listed"},
+    {"1", "the one job asked for, a user or a partition does not exist, or no answer"},
+    {"2", "the command line is wrong"}};
 
 proto::ListJobs request_of(const Query& q) {
   proto::ListJobs list = q.list;
@@ -243,10 +245,12 @@ Result<void> print_table(const Query& q, Session& session, const Layout& layout,
   style.colour = wants_colour(out);
   TableWriter table(layout, style, out);
   Result<void> refused;
+  NamesSeen seen;
   std::size_t left_out = 0;
   auto done = for_pages(session, request_of(q), [&](proto::ListJobsReply& page) {
     split_arrays(q, page);
     for (const proto::JobRow& row : page.rows) {
+      seen.add(row);
       if (table.rows() < most_rows)
         add_row(table, job_columns(), JobView{&row, page.now});
       else
@@ -258,21 +262,26 @@ Result<void> print_table(const Query& q, Session& session, const Layout& layout,
   if (!refused) return refused;
   table.flush();
   if (left_out > 0) fmt::print(out, "... and {} more\n", left_out);
-  return {};
+  return check_names(session, q.list.filter, seen);
 }
 
 Result<void> print_json(const Query& q, Session& session) {
   proto::ListJobsReply all;
   Result<void> refused;
+  NamesSeen seen;
   auto done = for_pages(session, request_of(q), [&](proto::ListJobsReply& page) {
     split_arrays(q, page);
     if (refused) refused = check_known(q, page);
     all.now = page.now;
     all.unknown = page.unknown;
-    for (proto::JobRow& row : page.rows) all.rows.push_back(std::move(row));
+    for (proto::JobRow& row : page.rows) {
+      seen.add(row);
+      all.rows.push_back(std::move(row));
+    }
   });
   if (!done) return done;
   if (!refused) return refused;
+  if (auto known = check_names(session, q.list.filter, seen); !known) return known;
   fmt::print("{}\n", codec::to_json(all, codec::JsonStyle::pretty));
   return {};
 }
@@ -298,14 +307,18 @@ Result<void> watch_live(const Query& q, Session& session, const Layout& layout) 
 // Prints a line for every job that appears, changes or goes, until none is left.
 Result<void> watch_lines(const Query& q, Session& session) {
   std::map<std::string, std::string> before;
+  NamesSeen seen;
   while (true) {
     std::map<std::string, std::string> now;
     auto done = for_pages(session, request_of(q), [&](proto::ListJobsReply& page) {
       split_arrays(q, page);
-      for (const proto::JobRow& row : page.rows)
+      for (const proto::JobRow& row : page.rows) {
+        seen.add(row);
         now[shown_id(row)] = fmt::format("{} {}", words_of(row).state, where_or_why(row));
+      }
     });
     if (!done) return done;
+    if (auto known = check_names(session, q.list.filter, seen); !known) return known;
     const std::string time = format_time(system_now());
     for (const auto& [id, text] : now)
       if (const auto old = before.find(id); old == before.end() || old->second != text)

@@ -7,6 +7,7 @@
 
 #include "cli/bill/focus.h"
 #include "cli/bill/invoice.h"
+#include "cli/columns/known_names.h"
 #include "cli/command.h"
 #include "cli/files.h"
 #include "cli/session.h"
@@ -23,6 +24,7 @@ struct ReportQuery {
   std::vector<std::string> tenants, projects, users;
   std::string invoice;  // name of the file to write
   bool csv = false;
+  bool exact = false;
   bool focus = false;
   bool json = false;
   bool metrics = false;
@@ -44,13 +46,17 @@ constexpr Option kReportOptions[] = {
              "label:KEY, what the tenant's label of that key is; period and tenant unless given",
      .set = put<&ReportQuery::by>},
     {.name = "csv", .help = "As CSV, with the exact amounts", .set = put<&ReportQuery::csv>},
+    {.name = "exact",
+     .help = "With --invoice: amounts to the millionth, without separators",
+     .set = put<&ReportQuery::exact>},
     {.name = "focus",
      .help = "As CSV with the columns of FOCUS 1.0, for tools that read clouds' bills",
      .set = put<&ReportQuery::focus>},
     {.name = "invoice",
      .arg = Arg::required,
      .value = "FILE",
-     .help = "An invoice of one tenant (-t) and period, as FILE.html or FILE.pdf",
+     .help = "An invoice of one tenant (-t) and period (last-month unless given, because a bill is "
+             "of what is over), as FILE.html or FILE.pdf",
      .set = put<&ReportQuery::invoice>},
     {.name = "json", .help = "As JSON, money in millionths", .set = put<&ReportQuery::json>},
     {.name = "metrics",
@@ -306,6 +312,21 @@ Result<int> run_focus(const Invocation& in, const ReportQuery& query,
   return 0;
 }
 
+// A tenant or user that is asked for and that nobody knows is an error: an empty report would say
+// that nothing was held.
+Result<void> check_known(Session& session, const ReportQuery& query,
+                         const proto::LedgerReply& reply) {
+  std::set<std::string> tenants, users;
+  for (const proto::LedgerRow& row : reply.rows) {
+    tenants.insert(row.tenant);
+    users.insert(row.user);
+  }
+  if (reply.rows.empty() || !tenants.contains(""))
+    if (auto known = check_tenants(session, query.tenants, tenants); !known) return known;
+  if (reply.rows.empty() || !users.contains("")) return check_users(query.users, users);
+  return {};
+}
+
 Result<void> check_by(std::vector<std::string>& by) {
   if (by.empty()) by = {"period", "tenant"};
   for (std::size_t i = 0; i < by.size(); ++i) {
@@ -352,19 +373,27 @@ Result<int> run_invoice(const Invocation& in, const ReportQuery& query,
     return fail(ErrorCode::usage, "an invoice is of one tenant (-t TENANT) and one period");
   proto::QueryLedger of;
   of.first = of.last = periods.empty() ? "last-month" : periods.front();
-  of.by = {"period", "project", "user", "item"};
+  of.by = {"period", "project", "user", "item", "label:cost-center"};
   of.tenants = query.tenants;
-  const auto reply = ask<proto::LedgerReply>(in.program(), of);
+  auto session = Session::open(in.program());
+  if (!session) return tl::unexpected(session.error());
+  const auto reply = session->call<proto::LedgerReply>(of);
   if (!reply) return tl::unexpected(reply.error());
-  if (reply->rows.empty())
+  if (reply->rows.empty()) {
+    if (auto known = check_tenants(*session, query.tenants, {}); !known)
+      return tl::unexpected(known.error());
     return fail(ErrorCode::not_found,
-                fmt::format("{} held nothing in {} that you may see", query.tenants[0], of.first));
-  const Invoice invoice = make_invoice(query.tenants[0], reply->rows[0].period, *reply);
+                fmt::format("{} held nothing in {} that you may see{}", query.tenants[0], of.first,
+                            periods.empty() ? "; name another period for its invoice" : ""));
+  }
+  Invoice invoice =
+      make_invoice(query.tenants[0], reply->rows[0].period, session->config().cluster, *reply);
+  invoice.exact = query.exact;
   const std::string text = pdf ? invoice_pdf(invoice) : invoice_page(invoice);
   if (auto done = write_file(query.invoice, text, kPrivateFile); !done)
     return tl::unexpected(done.error());
   fmt::print("{}: invoice {}, {} {}\n", query.invoice, invoice.number,
-             format_money(invoice.cost - invoice.credit, 2), invoice.currency);
+             shown_amount(invoice, invoice.cost - invoice.credit), invoice.currency);
   return 0;
 }
 
@@ -375,6 +404,8 @@ Result<int> run_report(const Invocation& in) {
   if (!*operands) return 0;
   if (query.csv + query.focus + query.json + query.metrics + !query.invoice.empty() > 1)
     return fail(ErrorCode::usage, "use one of --csv, --focus, --invoice, --json and --metrics");
+  if (query.exact && query.invoice.empty())
+    return fail(ErrorCode::usage, "--exact is for --invoice; --csv is always exact");
   if (query.focus) return run_focus(in, query, **operands);
   if (!query.invoice.empty()) return run_invoice(in, query, **operands);
   if (query.metrics) {
@@ -394,12 +425,17 @@ Result<int> run_report(const Invocation& in) {
   ask_for.tenants = query.tenants;
   ask_for.projects = query.projects;
   ask_for.users = query.users;
-  const auto reply = ask<proto::LedgerReply>(in.program(), ask_for);
+  auto session = Session::open(in.program());
+  if (!session) return tl::unexpected(session.error());
+  const auto reply = session->call<proto::LedgerReply>(ask_for);
   if (!reply) return tl::unexpected(reply.error());
   if (query.json)
     fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
   else
     print_report(query, *reply);
+  std::fflush(stdout);
+  if (auto known = check_known(*session, query, *reply); !known)
+    return tl::unexpected(known.error());
   return 0;
 }
 
@@ -427,7 +463,8 @@ const Command kGreport{
     .operands = "[PERIOD [PERIOD]]",
     .description =
         "From the first PERIOD to the second: months as 2026-11, ISO weeks as 2026-W47, or "
-        "this-month, last-month, this-week, last-week; this month unless given. Months and weeks "
+        "this-month, last-month, this-week, last-week; this month unless given, and last month for "
+        "--invoice. Months and weeks "
         "end at midnight in the tenant's time zone. Jobs that run are counted up to now.\n\n"
         "What counts is what was held, from the start of a job until its nodes let go: hours of "
         "GPUs by model (a slice counts as its part of one), of cores, and of GiB of memory. WAIT "

@@ -1,6 +1,7 @@
 // gshare: shows the fair-share tree, and who is served first in it.
 #include <fmt/core.h>
 
+#include "cli/columns/known_names.h"
 #include "cli/columns/tenant_columns.h"
 #include "cli/command.h"
 #include "cli/session.h"
@@ -43,8 +44,9 @@ constexpr Example kExamples[] = {
     {"gshare", "The whole tree that one may see"},
     {"gshare -p fraud", "One tenant, its projects and their users"},
 };
-constexpr ExitDoc kExits[] = {
-    {"0", "fine"}, {"1", "no answer"}, {"2", "the command line is wrong"}};
+constexpr ExitDoc kExits[] = {{"0", "fine"},
+                              {"1", "a tenant does not exist, or no answer"},
+                              {"2", "the command line is wrong"}};
 
 Result<int> run(const Invocation& in) {
   Query q;
@@ -55,8 +57,14 @@ Result<int> run(const Invocation& in) {
   const auto layout = parse_format(q.format.empty() ? kShareFormat : std::string_view(q.format),
                                    infos(columns), q.format.empty());
   if (!layout) return tl::unexpected(layout.error());
-  const auto reply = ask<proto::ShareTreeReply>(in.program(), proto::ShareTree{q.tenants});
+  auto session = Session::open(in.program());
+  if (!session) return tl::unexpected(session.error());
+  const auto reply = session->call<proto::ShareTreeReply>(proto::ShareTree{q.tenants});
   if (!reply) return tl::unexpected(reply.error());
+  std::set<std::string> seen;
+  for (const proto::ShareRow& row : reply->rows) seen.insert(row.tenant);
+  if (auto known = check_tenants(*session, q.tenants, seen); !known)
+    return tl::unexpected(known.error());
   if (q.json) {
     fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
     return 0;

@@ -463,14 +463,13 @@ Result<int> run_status(const Invocation& in) {
 
 constexpr Example kUpExamples[] = {
     {"gantry up", "Start a cluster, or the one that was stopped here"},
-    {"gantry up --nodes 4 --cpus 1 --memory 1G --oversubscribe",
-     "Four small nodes on a small machine"},
+    {"gantry up --nodes 4 --cpus 1 --memory 1G --oversubscribe", "Four nodes on a small machine"},
+    {"gantry status", "Which daemons run"},
     {"gantry down --cancel", "Cancel all jobs and stop it"},
 };
 constexpr ExitDoc kUpExits[] = {
     {"0", "all nodes are up"}, {"1", "it did not start"}, {"2", "the command line is wrong"}};
-constexpr ExitDoc kStatusExits[] = {{"0", "every daemon runs"},
-                                    {"1", "some do not, or there is no cluster"}};
+constexpr ExitDoc kStatusExits[] = {{"0", "every daemon runs"}, {"1", "not every one does"}};
 
 }  // namespace
 
@@ -478,9 +477,9 @@ const Command kUp{.name = "up",
                   .summary = "Start a whole cluster on this machine",
                   .description =
                       "Makes keys and a gantry.yaml in a directory of its own, starts a controller "
-                      "and node daemons, and waits until all nodes are up. As an ordinary user the "
-                      "containers are rootless; it says which layers of isolation are then off. A "
-                      "daemon that crashes is started again.",
+                      "and node daemons, and waits until all nodes are up. An ordinary user's "
+                      "containers are rootless; it says which layers of isolation are off then. "
+                      "A daemon that crashes is started again.",
                   .options = kUpOptions,
                   .examples = kUpExamples,
                   .exits = kUpExits,
@@ -488,10 +487,12 @@ const Command kUp{.name = "up",
 const Command kDown{.name = "down",
                     .summary = "Stop the cluster that `gantry up` started",
                     .options = kDownOptions,
+                    .examples = kUpExamples,
                     .run = run_down};
 const Command kStatus{.name = "status",
                       .summary = "Show the daemons of that cluster",
                       .options = kStatusOptions,
+                      .examples = kUpExamples,
                       .exits = kStatusExits,
                       .run = run_status};
 

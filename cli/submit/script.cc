@@ -93,7 +93,7 @@ Result<void> check_script(std::string_view script) {
   if (script.find("\r\n") != std::string_view::npos)
     return refuse(
         "Batch script contains DOS line breaks (\\r\\n) instead of expected UNIX line breaks "
-        "(\\n)");
+        "(\\n); this changes them: sed -i 's/\\r$//' FILE");
   return {};
 }
 

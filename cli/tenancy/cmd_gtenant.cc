@@ -13,8 +13,8 @@ constexpr const Command* kSub[] = {
     &kTenantMeter,  &kTenantRequest, &kTenantImport};
 
 constexpr Example kExamples[] = {
-    {"gtenant create fraud --gpus 64 --cpus 512 --memory 4Ti --borrow 128 --lend 32 --cohort "
-     "ml-platform --cost-center cc-1042 --admin alice",
+    {"gtenant create fraud --gpus 64 --cpus 512 --memory 4Ti --borrow 128 --lend 32 "
+     "--cost-center cc-1042 --admin alice",
      "A new tenant, in one step"},
     {"gtenant apply -f tenants/", "Documents and manifests of a folder"},
     {"gtenant quota fraud", "What it holds, owns and may borrow"},

@@ -232,14 +232,20 @@ const Command kTenantApply{
     .options = kApplyOptions,
     .examples = kApplyExamples,
     .run = run_change<FileOptions, change_of, false>};
+constexpr Example kTenantDiffExamples[] = {{"gtenant diff -f tenants/", "What apply would change"}};
 const Command kTenantDiff{.name = "diff",
                           .summary = "Show what apply would change",
                           .options = kDiffOptions,
+                          .examples = kTenantDiffExamples,
                           .exits = kDiffExits,
                           .run = run_change<FileOptions, change_of, true>};
+constexpr Example kTenantCheckExamples[] = {
+    {"gtenant check -f tenants/", "Are the files sound with what the cluster has?"},
+    {"gtenant check --offline -f tenants/", "Without a controller, in a repository's tests"}};
 const Command kTenantCheck{.name = "check",
                            .summary = "Check files, and say what to know before applying them",
                            .options = kCheckOptions,
+                           .examples = kTenantCheckExamples,
                            .run = run_check};
 const Command kTenantDelete{.name = "delete",
                             .summary = "Remove documents",
@@ -248,12 +254,15 @@ const Command kTenantDelete{.name = "delete",
                             .options = kDeleteOptions,
                             .examples = kDeleteExamples,
                             .run = run_delete};
+constexpr Example kTenantRollbackExamples[] = {
+    {"gtenant rollback 41", "As it was at revision 41 (gtenant history)"}};
 const Command kTenantRollback{
     .name = "rollback",
     .summary = "Make the documents what they were at a revision",
     .operands = "REVISION",
     .description = "It becomes a new revision; the history keeps what was between.",
     .options = kPlanOptions,
+    .examples = kTenantRollbackExamples,
     .run = run_rollback};
 
 }  // namespace gantry::cli

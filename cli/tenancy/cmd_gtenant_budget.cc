@@ -50,7 +50,7 @@ std::int64_t percent_of(Row r) {
 Colour colour_of(Row r) {
   if (r.period.empty()) return Colour::none;
   if (left_of(r) <= Money{} || r.spent >= r.amount) return Colour::red;
-  return r.forecast > r.amount ? Colour::yellow : Colour::none;
+  return !r.little_history && r.forecast > r.amount ? Colour::yellow : Colour::none;
 }
 
 void put_sum(O o, Row r, Money sum) {
@@ -70,7 +70,13 @@ constexpr Column<proto::BudgetRow> kColumns[] = {
     {'s', "Spent", "SPENT", 10, true, [](O o, Row r) { put_sum(o, r, r.spent); }, colour_of},
     {'r', "Reserved", "RESERVED", 10, true, [](O o, Row r) { put_sum(o, r, r.reserved); }},
     {'l', "Left", "LEFT", 10, true, [](O o, Row r) { put_sum(o, r, left_of(r)); }},
-    {'f', "Forecast", "FORECAST", 10, true, [](O o, Row r) { put_sum(o, r, r.forecast); }},
+    {'f', "Forecast", "FORECAST", 10, true,
+     [](O o, Row r) {
+       if (r.little_history && !r.period.empty())
+         o += "too early";
+       else
+         put_sum(o, r, r.forecast);
+     }},
     {'u', "Use", "USE", 5, true,
      [](O o, Row r) { o += r.period.empty() ? "-" : fmt::format("{}%", percent_of(r)); }},
     {'w', "Waiting", "WAITING", 7, true, [](O o, Row r) { o += std::to_string(r.waiting); }},
@@ -135,7 +141,9 @@ const Command kBudgetList{
     .description =
         "SPENT is up to now, RESERVED what jobs that run may still cost up to their time limits, "
         "LEFT what new ones may cost. FORECAST is what will be spent at the end of the period at "
-        "the pace of the last seven days. WAITING counts jobs that wait for the budget.\n\n"
+        "the pace of the last seven days; before charges of three days are known it is too early "
+        "for "
+        "one. WAITING counts jobs that wait for the budget.\n\n"
         "Fields of -o: %n name, %t whose, %p period, %a amount, %s spent, %r reserved, %l left, %f "
         "forecast, %u part that is spent, %w waiting jobs, %A what happens at the limit, %i of the "
         "amount: increases in force, %e end of the period.",

@@ -172,6 +172,8 @@ constexpr ExitDoc kPriceDiffExits[] = {{"0", "nothing would change"},
                                        {"2", "the command line is wrong"},
                                        {"3", "something would change"}};
 
+constexpr Example kPriceApplyExamples[] = {
+    {"gtenant price apply -f prices.yaml", "Shows what changes, and asks"}};
 const Command kPriceApply{
     .name = "apply",
     .summary = "Create and change price books from files",
@@ -179,14 +181,21 @@ const Command kPriceApply{
         "Shows what would change, asks, and applies all of it or nothing. What was charged until "
         "then stays as it is; jobs that run are charged the new prices from then on.",
     .options = kPriceApplyOptions,
+    .examples = kPriceApplyExamples,
     .run = run_change<PriceOptions, price_change, false>};
+constexpr Example kPriceListExamples[] = {
+    {"gtenant price list", "The books, and which one is in force"}};
 const Command kPriceList{.name = "list",
                          .summary = "List the prices, by the date from which they count",
                          .options = kPriceListOptions,
+                         .examples = kPriceListExamples,
                          .run = run_price_list};
+constexpr Example kPriceDiffExamples[] = {
+    {"gtenant price diff -f prices.yaml", "What apply would change"}};
 const Command kPriceDiff{.name = "diff",
                          .summary = "Show what price apply would change",
                          .options = kPriceDiffOptions,
+                         .examples = kPriceDiffExamples,
                          .exits = kPriceDiffExits,
                          .run = run_change<PriceOptions, price_change, true>};
 constexpr const Command* kPriceSub[] = {&kPriceApply, &kPriceList, &kPriceDiff};

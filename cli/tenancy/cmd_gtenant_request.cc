@@ -255,30 +255,44 @@ const Command kRequestAsk{.name = "ask",
                           .options = kAskOptions,
                           .examples = kRequestExamples,
                           .run = run_ask};
+constexpr Example kRequestListExamples[] = {
+    {"gtenant request list", "Those that are open or in force"}};
 const Command kRequestList{.name = "list",
                            .summary = "List requests that are open or in force",
                            .operands = "[TENANT...]",
                            .options = kRequestListOptions,
+                           .examples = kRequestListExamples,
                            .run = run_request_list};
+constexpr Example kRequestApproveExamples[] = {
+    {"gtenant request approve 7", "From now on the budget or quota is larger"}};
 const Command kRequestApprove{.name = "approve",
                               .summary = "Grant a request (platform admins)",
                               .operands = "NUMBER",
                               .options = kDecideOptions,
+                              .examples = kRequestApproveExamples,
                               .run = run_approve};
+constexpr Example kRequestDenyExamples[] = {
+    {"gtenant request deny 7 -m 'next quarter'", "With a reason for who asked"}};
 const Command kRequestDeny{.name = "deny",
                            .summary = "Refuse a request (platform admins)",
                            .operands = "NUMBER",
                            .options = kDecideOptions,
+                           .examples = kRequestDenyExamples,
                            .run = run_deny};
+constexpr Example kRequestWithdrawExamples[] = {{"gtenant request withdraw 7", "Of one's own"}};
 const Command kRequestWithdraw{.name = "withdraw",
                                .summary = "Take back a request that is not decided",
                                .operands = "NUMBER",
                                .options = kDecideOptions,
+                               .examples = kRequestWithdrawExamples,
                                .run = run_withdraw};
+constexpr Example kRequestEndExamples[] = {
+    {"gtenant request end 7", "Take an approved increase back before its time"}};
 const Command kRequestEnd{.name = "end",
                           .summary = "End what was approved, now (platform admins)",
                           .operands = "NUMBER",
                           .options = kDecideOptions,
+                          .examples = kRequestEndExamples,
                           .run = run_end};
 constexpr const Command* kRequestSub[] = {&kRequestAsk,  &kRequestList,     &kRequestApprove,
                                           &kRequestDeny, &kRequestWithdraw, &kRequestEnd};

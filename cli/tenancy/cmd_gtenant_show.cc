@@ -185,6 +185,9 @@ Result<int> run_history(const Invocation& in) {
   }
   const auto reply = ask<proto::TenancyHistoryReply>(in.program(), history);
   if (!reply) return tl::unexpected(reply.error());
+  if (reply->revisions.empty() && !history.name.empty())
+    return fail(ErrorCode::not_found,
+                fmt::format("there never was a {} {}", history.kind, history.name));
   if (options.json) {
     fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
     return 0;
@@ -226,14 +229,21 @@ const Command kTenantGet{.name = "get",
                          .options = kGetOptions,
                          .examples = kGetExamples,
                          .run = run_get};
+constexpr Example kTenantExportExamples[] = {
+    {"gtenant export > tenants.yaml", "Everything in one file, as apply reads it"}};
 const Command kTenantExport{.name = "export",
                             .summary = "Print all documents, as apply reads them",
                             .options = kExportOptions,
+                            .examples = kTenantExportExamples,
                             .run = run_export};
+constexpr Example kTenantHistoryExamples[] = {
+    {"gtenant history --limit 10", "The last ten changes"},
+    {"gtenant history tenant fraud", "Those of one tenant"}};
 const Command kTenantHistory{.name = "history",
                              .summary = "Who changed what, when, and why",
                              .operands = "[KIND [NAME]]",
                              .options = kHistoryOptions,
+                             .examples = kTenantHistoryExamples,
                              .run = run_history};
 
 }  // namespace gantry::cli

@@ -110,6 +110,8 @@ constexpr Example kQuotaExamples[] = {
 
 }  // namespace
 
+constexpr Example kTenantListExamples[] = {{"gtenant list", "All tenants that you may see"},
+                                           {"gtenant list fraud", "One"}};
 const Command kTenantList{
     .name = "list",
     .summary = "List tenants with what they use",
@@ -119,6 +121,7 @@ const Command kTenantList{
         "Fields of -o: %n name, %c cohort, %q queued and %r running jobs with their limits, %g "
         "GPUs, %p cores, %m memory, %d scratch, %s state.",
     .options = kUseOptions,
+    .examples = kTenantListExamples,
     .run = run_list};
 const Command kTenantQuota{
     .name = "quota",

@@ -43,16 +43,30 @@ std::string cohort_quota(const Verdict& v) {
                      amount_words(cell.resource, std::max<std::int64_t>(v.b, 0)), cell.holders);
 }
 
-}  // namespace
+std::string resources(const Verdict& v) {
+  if (!v.subject.empty())
+    return fmt::format("its component {} needs {}; {} free for it beside the others", v.subject,
+                       counted(v.b, "node"), v.a == 0 ? "none is" : fmt::format("{} are", v.a));
+  std::string out = fmt::format("it needs {}; ", counted(v.b, "node"));
+  if (v.a <= 0) return out + "none is free";
+  if (v.a < v.b)
+    return out + fmt::format("{} free", v.a == 1 ? "only 1 is" : fmt::format("{} are", v.a));
+  return out + fmt::format("{} room, but not for all of its tasks together",
+                           v.a == 1 ? "1 has" : fmt::format("{} have", v.a));
+}
 
-std::string describe_tenancy_reason(const Verdict& v) {
+// The reasons that concern tenants and plans; "" for others.
+std::string tenancy_reason(const Verdict& v) {
   switch (v.reason) {
     case Reason::tenant_quota: return tenant_quota(v);
     case Reason::cohort_quota: return cohort_quota(v);
     case Reason::tenant_jobs:
-      return fmt::format("{} jobs of its tenant run, the limit is {}", v.a, v.b);
+      return fmt::format("{} of its tenant {}, the limit is {}", counted(v.a, "job"),
+                         v.a == 1 ? "runs" : "run", v.b);
     case Reason::reclaiming:
-      return fmt::format("{} jobs leave for it; they are gone by {}", v.a, format_time({v.b}));
+      return fmt::format("{} for it, and {} gone by {}",
+                         v.a == 1 ? "1 job leaves" : fmt::format("{} jobs leave", v.a),
+                         v.a == 1 ? "is" : "are", format_time({v.b}));
     case Reason::planned:
       if (v.subject.empty()) return "it would delay the planned start of a job of others";
       return fmt::format("it would delay the planned start of job {}", v.subject);
@@ -84,6 +98,81 @@ std::string describe_tenancy_reason(const Verdict& v) {
           "GPU {} of {} is emptied for its slices{}", v.b, v.subject,
           v.a > 0 ? "; by the limits it is free at " + format_time({v.a}) : std::string());
     default: return {};
+  }
+}
+
+// Limits and what the job itself asked for.
+std::string own_reason(const Verdict& v, Instant now) {
+  switch (v.reason) {
+    case Reason::begin_time:
+      return fmt::format("it begins at {}, in {}", format_time({v.a}),
+                         format_duration(Instant{v.a} - now));
+    case Reason::array_task_limit:
+      return fmt::format("{} of its array {}, and its limit is {}", counted(v.a, "task"),
+                         v.a == 1 ? "runs" : "run", v.b);
+    case Reason::licenses:
+      return fmt::format("it asks for {} of {}, of which {} free", counted(v.b, "licence"),
+                         v.subject,
+                         v.a == 0   ? "none is"
+                         : v.a == 1 ? "1 is"
+                                    : fmt::format("{} are", v.a));
+    case Reason::partition_down:
+      return fmt::format("partition {} is down: an operator lets no job start there", v.subject);
+    case Reason::partition_node_limit:
+      return fmt::format("it asks for {}; its partition allows {}", counted(v.a, "node"), v.b);
+    case Reason::partition_time_limit:
+      return fmt::format("it asks for {}; its partition allows {}", format_duration(minutes(v.a)),
+                         format_duration(minutes(v.b)));
+    case Reason::deadline: return "it can no longer end before its deadline";
+    case Reason::maintenance:
+      if (v.a <= now.us) return "nodes that it needs are set aside for " + v.subject;
+      return tenancy_reason(v);
+    default: return tenancy_reason(v);
+  }
+}
+
+}  // namespace
+
+std::string counted(std::int64_t count, std::string_view thing) {
+  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
+}
+
+std::string as_sentence(std::string clause) {
+  if (clause.empty()) return clause;
+  char& first = clause.front();
+  if (first >= 'a' && first <= 'z') first = static_cast<char>(first - 'a' + 'A');
+  if (clause.back() != '.') clause += '.';
+  return clause;
+}
+
+std::string describe_verdict(const Verdict& v, Instant now) {
+  switch (v.reason) {
+    case Reason::none: return "the scheduler has not looked at it yet";
+    case Reason::priority:
+      if (v.a <= 0) return "other jobs stand in front of it";
+      return fmt::format("{} in front of it",
+                         v.a == 1 ? "1 job stands" : fmt::format("{} jobs stand", v.a));
+    case Reason::resources: return resources(v);
+    case Reason::dependency: return "it waits for " + v.subject;
+    case Reason::never_satisfied:
+      return fmt::format("its dependency {} can never be met; cancel it", v.subject);
+    case Reason::held_user: return "its owner holds it; `gctl release` lets it go";
+    case Reason::held_admin:
+      return fmt::format("an administrator holds it{}{}; an operator can let it go (gctl release)",
+                         v.subject.empty() ? "" : ": ", v.subject);
+    case Reason::nodes_unavailable:
+      return "nodes that it needs are not available" +
+             (v.subject.empty() ? std::string() : ": " + v.subject);
+    case Reason::requeued: return "its start failed; it waits until " + format_time({v.a});
+    case Reason::bad_constraints:
+      return v.subject.empty() ? "no node of its partition has what it asks for at present"
+                               : "no node of its partition has at present: " + v.subject;
+    case Reason::launch_failed_held:
+      return fmt::format(
+          "it is held because it was requeued too often: {}; `gctl release` tries "
+          "it again",
+          v.subject);
+    default: return own_reason(v, now);
   }
 }
 

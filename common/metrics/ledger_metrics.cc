@@ -121,7 +121,7 @@ std::string budget_metrics(const proto::BudgetList& budgets) {
     amount.add(labels, format_money(row.amount, 6));
     spent.add(labels, format_money(row.spent, 6));
     reserved.add(labels, format_money(row.reserved, 6));
-    forecast.add(labels, format_money(row.forecast, 6));
+    if (!row.little_history) forecast.add(labels, format_money(row.forecast, 6));
     waiting.add(labels, std::to_string(row.waiting));
   }
   std::string out;

@@ -88,6 +88,7 @@ struct PriceBook {
   CreditPart preempted = CreditPart::none;
   CreditPart node_failure = CreditPart::lost;
   CreditPart launch_failure = CreditPart::all;
+  std::string issuer;  // who writes the invoices: name and address; "" = what another book says
   friend bool operator==(const PriceBook&, const PriceBook&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -109,6 +110,7 @@ struct PriceBook {
     v(16, "meters", s.meters);
     v(17, "overhead", s.overhead);
     v(18, "platform_cost", s.platform_cost);
+    v(19, "issuer", s.issuer);
   }
 };
 

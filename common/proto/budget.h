@@ -40,6 +40,9 @@ struct BudgetRow {
   Money forecast;        // spent at the end of the period, if it goes on as in the last seven days
   std::uint64_t waiting = 0;         // jobs that wait because of this budget
   std::vector<PeriodSpent> earlier;  // oldest first
+  // Less than kForecastNeeds of charges are known: `forecast` is then what is spent, and no
+  // forecast.
+  bool little_history = false;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "budget", s.budget);
@@ -53,6 +56,7 @@ struct BudgetRow {
     v(9, "forecast", s.forecast);
     v(10, "waiting", s.waiting);
     v(11, "earlier", s.earlier);
+    v(12, "little_history", s.little_history);
   }
 };
 

@@ -76,6 +76,8 @@ struct HistoryRow {
   std::string priority_class;   // "" = the tenant's default one
   std::string wckey;            // given to sbatch
   std::string licenses;         // "NAME:N,..."
+  // Patterns of the output files as the job gave them; "" = the default, or joined to std_out.
+  std::string std_out, std_err;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "row", s.row);
@@ -91,6 +93,8 @@ struct HistoryRow {
     v(11, "priority_class", s.priority_class);
     v(12, "wckey", s.wckey);
     v(13, "licenses", s.licenses);
+    v(18, "std_out", s.std_out);
+    v(19, "std_err", s.std_err);
   }
 };
 

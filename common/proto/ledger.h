@@ -105,6 +105,8 @@ struct LedgerReply {
   std::string zone;             // where months end, except for tenants with a zone of their own
   Instant now{};
   std::vector<Recovery> recovery;  // by month; for operators, if the platform's cost is known
+  std::string issuer;              // of invoices; "" = no price book says
+  std::string tenant_zone;         // where months end for the one tenant asked for; "" = several
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "rows", s.rows);
@@ -112,6 +114,8 @@ struct LedgerReply {
     v(3, "zone", s.zone);
     v(4, "now", s.now);
     v(5, "recovery", s.recovery);
+    v(6, "issuer", s.issuer);
+    v(7, "tenant_zone", s.tenant_zone);
   }
 };
 

@@ -152,6 +152,8 @@ std::vector<Field> fields_of(PriceBook& b) {
            "Of all books: where months end and hours of the day are, by name or as a rule; UTC."},
           {"tenant_time_zones", &b.tenant_zones, Form::plain,
            "By tenant, where its months end and its hours are, if elsewhere."},
+          {"issuer", &b.issuer, Form::plain,
+           "Of all books: who writes the invoices, as name and address; the cluster unless given."},
           {"gpu", &b.gpu, Form::plain,
            "Per GPU and hour by model, `MODEL:PROFILE` per MIG slice, `MODEL:shared` per share of "
            "a GPU's time, and the `default` of unknown models. Slices and shares without a price "

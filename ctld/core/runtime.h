@@ -15,6 +15,7 @@
 #include "ctld/core/core.h"
 #include "ctld/core/elapsed.h"
 #include "ctld/core/job_marks.h"
+#include "ctld/core/run_habits.h"
 #include "ctld/core/state/state.h"
 #include "ctld/core/verdicts.h"
 #include "ctld/sched/tenant/quota.h"
@@ -157,6 +158,7 @@ struct Runtime {
   std::set<std::pair<Instant, JobId>> job_timers;
   std::set<std::pair<Instant, NodeId>> node_timers;
   std::map<JobId, sched::Expected> expected;
+  RunHabits habits;                       // of users, for texts
   std::optional<sched::QuotaTree> quota;  // quota in use by placed jobs
   sched::FitMemo fits;
   std::vector<sched::PartitionChanged> partition_views;  // by PartitionId, for check_fits

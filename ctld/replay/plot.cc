@@ -29,10 +29,10 @@ std::string words(double x, double y, std::string_view what, std::string_view mo
   return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", x, y, more, escaped(what));
 }
 
-// The mean use of each tenant in each column of time.
-std::vector<std::vector<double>> columns_of(const Outcome& o) {
+// The mean use of each tenant in each column of time, over `length` from the begin.
+std::vector<std::vector<double>> columns_of(const Outcome& o, Duration length) {
   std::vector<std::vector<double>> out(o.tenants.size(), std::vector<double>(kColumns, 0));
-  const double span = std::max(1.0, static_cast<double>((o.end - o.begin).us));
+  const double span = std::max(1.0, static_cast<double>(length.us));
   const double width = span / static_cast<double>(kColumns);
   std::vector<std::int64_t> used(o.tenants.size(), 0);
   std::vector<double> since(o.tenants.size(), 0);
@@ -82,8 +82,9 @@ std::string frame(double y) {
       kLeft, y, kWidth, kHeight);
 }
 
-std::string use_plot(const Outcome& o, double y, Resource unit) {
-  const auto columns = columns_of(o);
+// All sides are drawn over one time axis, the longest one, so that they can be compared.
+std::string use_plot(const Outcome& o, double y, Resource unit, Duration length) {
+  const auto columns = columns_of(o, length);
   const auto total = static_cast<double>(o.total);
   std::string out =
       words(kLeft, y - 10, fmt::format("{}s in use by tenant: {}", unit_name(unit), o.label),
@@ -123,7 +124,7 @@ std::string use_plot(const Outcome& o, double y, Resource unit) {
   for (const double part : {0.0, 0.5, 1.0})
     out += words(kLeft - 6, y + kHeight * (1 - part) + 4, fmt::format("{:.0f}", total * part),
                  "text-anchor=\"end\"");
-  return out + frame(y) + time_axis(y + kHeight, static_cast<double>((o.end - o.begin).us) / 1e6);
+  return out + frame(y) + time_axis(y + kHeight, static_cast<double>(length.us) / 1e6);
 }
 
 // Draws which part of the jobs waited at most how long; time is in logarithmic steps from 1 s.
@@ -189,8 +190,10 @@ std::string to_svg(const std::vector<Outcome>& sides, const Trace& trace, const 
                            unit_name(cluster.unit)),
                "font-size=\"15\"");
   double y = kTop + 16;
+  Duration longest{};
+  for (const Outcome& o : sides) longest = std::max(longest, o.end - o.begin);
   for (const Outcome& o : sides) {
-    out += use_plot(o, y, cluster.unit);
+    out += use_plot(o, y, cluster.unit, longest);
     y += kHeight + kGap;
   }
   out += wait_plot(sides, trace, y);

@@ -36,6 +36,13 @@ TEST_CASE("bash completes options, sub-commands and names") {
   fake.answer<proto::ListNodes>(proto::ListNodesReply{sample_nodes(), kNow});
   fake.answer<proto::ListPartitions>(proto::ListPartitionsReply{sample_partitions()});
   fake.answer<proto::TenantUsage>(sample_tenants());
+  fake.on<proto::ListJobs>([](const proto::ListJobs& list) {
+    proto::ListJobsReply reply;
+    reply.rows = sample_jobs();
+    if (list.filter.states.size() != 1)  // without those that have ended
+      std::erase_if(reply.rows, [](const auto& row) { return row.phase == Phase::ended; });
+    return reply;
+  });
   const auto environment = fake.environment();
   CHECK(offered({}, "gbatch --part", 1) == Words{"--partition"});
   CHECK(offered({}, "gbatch --ntasks", 1) == Words{"--ntasks", "--ntasks-per-node"});
@@ -53,4 +60,12 @@ TEST_CASE("bash completes options, sub-commands and names") {
   CHECK(offered({}, "gtenant price ap", 2) == Words{"apply"});
   CHECK(offered({}, "gtenant price diff --file", 3) == Words{"--filename"});
   CHECK(offered({}, "gcancel -s US", 2) == Words{"USR1", "USR2"});
+  CHECK(offered(environment, "gcancel 1", 1) == Words{"12", "13_3", "13_[4-9%2]", "15"});
+  CHECK(offered(environment, "gctl hold 15", 2) == Words{"15"});
+  CHECK(offered(environment, "gctl logs 11", 2) == Words{"11"});  // it has ended
+  CHECK(offered(environment, "gctl show job 11", 3) == Words{"11"});
+  CHECK(offered(environment, "gctl why 13_3", 2) == Words{"13_3"});
+  CHECK(offered(environment, "gqueue -j 12", 2) == Words{"12"});
+  CHECK(offered({}, "gctl update jo", 2) == Words{"job"});
+  CHECK(offered(environment, "gctl update job 12", 3) == Words{"12"});
 }

@@ -2,11 +2,13 @@
 // in golden/. GANTRY_UPDATE_GOLDEN=1 writes these files anew, and the reviewer reads the
 // difference.
 #include <doctest/doctest.h>
+#include <fmt/core.h>
 
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
 
+#include "cli/command.h"
 #include "tests/cli/fake_controller.h"
 #include "tests/cli/samples.h"
 #include "tests/golden/golden.h"
@@ -170,11 +172,38 @@ TEST_CASE("every command has help with examples, a manual page, a version and co
   CHECK(script.out.find("complete -F _gantry_complete gbatch") != std::string::npos);
 }
 
+namespace {
+
+// The commands below this one that run and have no example in their help.
+void without_example(const cli::Command& command, const std::string& name, std::string& out) {
+  if (command.run != nullptr && command.examples.empty()) out += name + "\n";
+  for (const cli::Command* sub : command.sub)
+    without_example(*sub, fmt::format("{} {}", name, sub->name), out);
+}
+
+}  // namespace
+
+TEST_CASE("the help of every command and sub-command has an example, and a page of its own") {
+  std::string without;
+  for (const cli::Command* command : cli::all_commands())
+    without_example(*command, std::string(command->name), without);
+  CHECK(without == "");
+  const Run why = run_program({{"gantry", "man", "gctl", "why"}, {}, {}, {}});
+  CHECK(why.out.starts_with(".TH GCTL-WHY 1 "));
+  CHECK(why.out.find("\\fBgctl why\\fR") != std::string::npos);
+  CHECK(run_program({{"gantry", "help", "gtenant", "price", "apply"}, {}, {}, {}})
+            .out.starts_with("Usage: gtenant price apply"));
+  const Run none = run_program({{"gantry", "man", "gctl", "sing"}, {}, {}, {}});
+  CHECK(none.status == 2);
+  CHECK(none.err == "gantry man: there is no command 'gctl sing'\n");
+}
+
 TEST_CASE("gcancel sends its filter and signal, and prints what was refused") {
   FakeController fake;
   proto::JobsDone done;
   done.changed = 1;
   done.not_active.push_back({JobId{77}, {}});
+  fake.answer<proto::QueryHistory>(proto::HistoryReply{{sample_history()[1]}, false, kNow, {}, {}});
   fake.answer<proto::CancelJobs>(done);
   CHECK(fake.run({"gcancel", "12", "13_[1-4,9]", "77"}).status == 0);
   const auto cancel = fake.last<proto::CancelJobs>();
@@ -188,7 +217,10 @@ TEST_CASE("gcancel sends its filter and signal, and prints what was refused") {
   CHECK(fake.last<proto::CancelJobs>().all_mine);
   CHECK(fake.last<proto::CancelJobs>().filter.states == std::vector<std::string>{"PD"});
   const Run verbose = fake.run({"gcancel", "-v", "12"});
-  CHECK(verbose.err == "gcancel: 1 job cancelled\ngcancel: job 77 has ended or never existed\n");
+  CHECK(verbose.err ==
+        "gcancel: 1 job cancelled\ngcancel: job 11 ended at 2026-01-31T08:42:00, by signal 9 "
+        "(OUT_OF_MEMORY): killed on n01: used 64M of its 64M\n");
+  done.not_active.clear();
   done.refused.push_back({{JobId{12}, {}}, {3, "job 12 belongs to bob"}});
   fake.answer<proto::CancelJobs>(done);
   const Run refused = fake.run({"gcancel", "12"});

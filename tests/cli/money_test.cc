@@ -358,7 +358,11 @@ TEST_CASE("an invoice has a number, adds up, and is identical when it is made ag
   for (proto::LedgerRow& row : reply.rows) {
     row.project = "research <&>";
     row.user = "ann";
+    row.label = "CC-4711";
   }
+  reply.issuer = "Research Computing, Building 7";
+  reply.tenant_zone = "Europe/Berlin";
+  reply.rows[0].cost.micros += 1'234'000'000;
   fake.answer<proto::QueryLedger>(reply);
   const auto slurp = [](const std::string& path) {
     std::ostringstream text;
@@ -369,18 +373,29 @@ TEST_CASE("an invoice has a number, adds up, and is identical when it is made ag
   const Run run = fake.run({"greport", "2026-11", "-t", "fraud", "--invoice", page});
   CHECK(run.status == 0);
   CHECK(run.out.starts_with(page + ": invoice fraud-2026-11-"));
-  CHECK(run.out.ends_with(", 32.65 EUR\n"));
+  CHECK(run.out.ends_with(", 1,266.65 EUR\n"));
+  CHECK(fake.last<proto::QueryLedger>().by.back() == "label:cost-center");
   const std::string text = slurp(page);
-  CHECK(text.find("<td>gpu a100</td><td class=n>12.500 GPU-hours</td><td class=n>2.5000</td>"
-                  "<td class=n>31.250000</td><td class=n>1.000001</td>") != std::string::npos);
+  CHECK(text.find("<td class=n>31.25</td><td class=n>1.00</td>") != std::string::npos);
+  for (const char* part :
+       {"<tr><td>From</td><td>Research Computing, Building 7</td></tr>",
+        "<tr><td>To</td><td>fraud</td></tr>", "<tr><td>Cost centre</td><td>CC-4711</td></tr>",
+        "<tr><td>Period</td><td>2026-11, 2026-11-01 to 2026-11-30</td></tr>",
+        "<tr><td>Time zone</td><td>Europe/Berlin</td></tr>"})
+    CHECK_MESSAGE(text.find(part) != std::string::npos, part);
   CHECK(text.find("research &lt;&amp;&gt;") != std::string::npos);
-  CHECK(text.find("Exact: cost 33.650000, credit 1.000001.") != std::string::npos);
+  CHECK(text.find("<td class=n>1,267.65</td>") != std::string::npos);
+  CHECK(fake.run({"greport", "2026-11", "-t", "fraud", "--exact", "--invoice", page}).status == 0);
+  CHECK(slurp(page).find("<td class=n>1267.650000</td>") != std::string::npos);
+  CHECK(slurp(page).find("<td class=n>1.000001</td>") != std::string::npos);
+  CHECK(fake.run({"greport", "--exact"}).status == 2);
   const std::string paper = files.path() + "/a.pdf";
   CHECK(fake.run({"greport", "2026-11", "-t", "fraud", "--invoice", paper}).status == 0);
   const std::string pdf = slurp(paper);
   CHECK(pdf.starts_with("%PDF-1.4\n"));
   CHECK(pdf.ends_with("%%EOF\n"));
-  CHECK(pdf.find("(33.650000) Tj") != std::string::npos);
+  CHECK(pdf.find("(1,267.65) Tj") != std::string::npos);
+  CHECK(pdf.find("(Cost centre CC-4711) Tj") != std::string::npos);
   // The table of objects gives the byte at which each object begins.
   const std::size_t table = std::stoul(pdf.substr(pdf.find("startxref\n") + 10));
   CHECK(pdf.substr(table, 4) == "xref");
@@ -394,6 +409,10 @@ TEST_CASE("an invoice has a number, adds up, and is identical when it is made ag
   CHECK(fake.run({"greport", "-t", "a,b", "--invoice", page}).status == 2);
   CHECK(fake.run({"greport", "-t", "fraud", "--csv", "--invoice", page}).status == 2);
   fake.answer<proto::QueryLedger>(proto::LedgerReply{});
+  proto::ListPartitionsReply partitions;
+  partitions.partitions.resize(1);
+  partitions.partitions[0].name = "fraud";
+  fake.answer<proto::ListPartitions>(partitions);
   const Run nothing = fake.run({"greport", "-t", "fraud", "--invoice", page});
   CHECK(nothing.status == 1);
   CHECK(nothing.err.find("fraud held nothing in last-month") != std::string::npos);

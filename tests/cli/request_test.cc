@@ -6,6 +6,7 @@
 #include "cli/submit/dependency.h"
 #include "cli/submit/job_options.h"
 #include "cli/submit/job_refs.h"
+#include "common/job/verdict_text.h"
 #include "common/text/text.h"
 
 using namespace gantry;
@@ -278,7 +279,7 @@ TEST_CASE("each state has its Slurm word, and each reason a name without blanks 
   CHECK_FALSE(check_states({"sleeping"}));
   for (const auto& [reason, name] : enum_names(Reason{})) {
     Verdict verdict{reason, 1, 2, "x"};
-    CHECK_FALSE(explained(verdict, {}).empty());
+    CHECK_FALSE(describe_verdict(verdict, {}).empty());
     // programs that read a listing split its lines at blanks
     CHECK(name.find(' ') == std::string_view::npos);
   }

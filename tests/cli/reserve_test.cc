@@ -173,8 +173,8 @@ TEST_CASE("gctl why says which changes would let a job start sooner") {
   const Run run = fake.run({"gctl", "why", "12"});
   CHECK(
       run.out.starts_with("job 12 is PENDING\n"
-                          "  its tenant would use 4 cores, and may use 3 cores\n"
-                          "  its priority is 10000\n"
+                          "  Its tenant would use 4 cores, and may use 3 cores.\n"
+                          "  Its priority is 10000.\n"
                           "  it would start sooner with\n"
                           "    --gpus-per-node=2: at once (2 GPUs on each node instead of 4)\n"
                           "    --time=1:00:00: at "));

@@ -155,10 +155,10 @@ bool World::money_command(const std::string& verb, const Words& w) {
 void World::print(const proto::BudgetList& m) {
   if (m.rows.empty()) line("no budget");
   for (const proto::BudgetRow& r : m.rows) {
-    std::string text =
-        fmt::format("{} {}: {} spent, {} reserved, of {}; forecast {}; until {}", r.budget.name,
-                    r.period, format_money(r.spent), format_money(r.reserved),
-                    format_money(r.amount), format_money(r.forecast, 2), time_text(r.to));
+    std::string text = fmt::format(
+        "{} {}: {} spent, {} reserved, of {}; forecast {}; until {}", r.budget.name, r.period,
+        format_money(r.spent), format_money(r.reserved), format_money(r.amount),
+        r.little_history ? "none yet" : format_money(r.forecast, 2), time_text(r.to));
     if (r.waiting > 0) text += fmt::format("; {} wait", r.waiting);
     for (const proto::PeriodSpent& p : r.earlier)
       text += fmt::format("; {} in {}", format_money(p.spent), p.period);

@@ -202,10 +202,10 @@ def case_what_its_owner_has_to_mend_fails_at_once(c):
     closed = "/etc/gantry-test-output"
     for options, cause in (
             (("-o", closed), f"output file {closed}: Permission denied"),
-            (("-o", f"{missing}/out"), f"output file {missing}/out: No such file or directory"),
+            (("-o", f"{missing}/out"), f"the folder {missing} does not exist"),
             (("-i", missing), f"input file {missing}: No such file or directory"),
             (("-D", missing, "-o", "/dev/null"),
-             f"working directory {missing}: No such file or directory"),
+             f"working directory {missing} does not exist"),
             (("--container-image", f"oci:{missing}:t"), f"image {missing}: No such file"),
             (("--container-mounts", f"{missing}:/mnt"), f"{missing}: No such file"),
             (("--container-image", "/root"), "image /root: ")):
@@ -213,7 +213,7 @@ def case_what_its_owner_has_to_mend_fails_at_once(c):
         entry = c.ended(job, "failed")
         contains(entry["cause"], cause)
         equal((entry["row"]["restarts"], entry["row"]["started"]), (0, None), f"{options}")
-        contains(c.as_user(["gctl", "why", job]).stdout, "is FAILED on node")
+        contains(c.as_user(["gctl", "why", job]).stdout, "(FAILED): node")
         contains(c.as_user(["gctl", "why", job]).stdout, cause)
         contains(c.as_user(["gacct", "-n", "-j", job, "-o", "State,Cause%200"]).stdout, cause)
         contains(c.as_user(["gqueue", "-h", "-t", "all", "-j", job, "-o", "%T %r"]).stdout,

@@ -26,7 +26,9 @@ TEST_CASE("exit codes and signals are reported exactly") {
   missing.script = "#!/no/such/shell\n";
   record = node.run(missing);
   CHECK(record.exit == ExitStatus{127, 0});
-  CHECK(has(record.message, "No such file"));
+  CHECK(record.message ==
+        "/no/such/shell does not exist on n1 (the first line of the script names it)");
+  CHECK(has(node.output(), "/no/such/shell does not exist on n1"));
   for (const auto& left : remains(node)) FAIL_CHECK(left);
 }
 
@@ -175,8 +177,9 @@ TEST_CASE("a job that exceeds its memory is reported as out of memory, with the 
   CHECK(record.oom_kills >= 1);
   CHECK(record.usage.memory_peak_bytes >= 60 << 20);
   CHECK(record.usage.memory_peak_bytes <= 64 << 20);
-  CHECK(has(record.message, "node n1: exceeded its memory limit of 67108864 bytes (peak "));
-  CHECK(has(node.output(), "exceeded its memory limit"));
+  CHECK(has(record.message, "node n1: memory limit of 64M reached, and "));
+  CHECK(has(record.message, "ask for more with --mem"));
+  CHECK(has(node.output(), "memory limit of 64M reached"));
 }
 
 TEST_CASE("a job that asked for one core can use only that core") {

@@ -68,8 +68,9 @@ TEST_CASE("a file that cannot be opened fails the start with the reason") {
     CHECK_FALSE(record.started.has_value());
     return record.message;
   };
-  CHECK(cause("no/such/dir/out") ==
-        "node n1: output file " + node.home() + "/no/such/dir/out: No such file or directory");
+  CHECK(cause("no/such/dir/out") == "node n1: output file " + node.home() +
+                                        "/no/such/dir/out: the folder " + node.home() +
+                                        "/no/such/dir does not exist");
   CHECK(cause(node.dir() + "/of-root").find("Permission denied") != std::string::npos);
   CHECK(cause("/etc/gantry-test-out").find("Permission denied") != std::string::npos);
   CHECK(cause("/proc/self/fd/1").find("Too many levels") != std::string::npos);
@@ -83,6 +84,6 @@ TEST_CASE("a file that cannot be opened fails the start with the reason") {
   request.std_out = "/dev/null";
   const auto record = node.run(request);
   CHECK(record.cause == ExitCause::refused);
-  CHECK(record.message == "node n1: working directory /no/such/place: No such file or directory");
+  CHECK(record.message == "node n1: working directory /no/such/place does not exist");
   for (const auto& left : remains(node)) FAIL_CHECK(left);
 }

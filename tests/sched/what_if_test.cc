@@ -106,6 +106,25 @@ TEST_CASE("the answers know a reservation ahead, and that a job can never start"
   CHECK_FALSE(start_if(never.replica, kNow, Policy{}, JobId{77}, never.key));
 }
 
+TEST_CASE("a shorter limit is a usual one, and a change has to gain something") {
+  ClassKey key;
+  const auto limits = [&](Duration limit) {
+    key.time_limit = limit;
+    std::string out;
+    for (const Variant& v : variants_of(key)) out += v.options + " ";
+    return out;
+  };
+  CHECK(limits(minutes(75)) == "--time=0:30:00 --time=0:05:00 ");
+  CHECK(limits(hours(30)) == "--time=12:00:00 --time=3:00:00 ");
+  CHECK(limits(minutes(2)) == "--time=0:01:00 ");
+  CHECK(limits(minutes(1)).empty());
+  CHECK(is_worth_it(kNow, std::nullopt, kNow + hours(5)));
+  CHECK(is_worth_it(kNow, kNow + hours(1), kNow));
+  CHECK_FALSE(is_worth_it(kNow, kNow + hours(1), kNow + hours(1)));
+  CHECK_FALSE(is_worth_it(kNow, kNow + hours(10), kNow + hours(10) - minutes(20)));
+  CHECK_FALSE(is_worth_it(kNow, kNow + seconds(90), kNow + seconds(60)));
+}
+
 TEST_CASE("asking what would happen changes nothing") {
   std::size_t asked = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {

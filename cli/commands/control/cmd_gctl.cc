@@ -2,10 +2,11 @@
 #include <fmt/core.h>
 
 #include <cstdlib>
-#include <ctime>
 
 #include "cli/cluster/reconfigure.h"
+#include "cli/columns/ended_jobs.h"
 #include "cli/command.h"
+#include "cli/commands/control/gctl_logs.h"
 #include "cli/commands/control/gctl_maintenance.h"
 #include "cli/commands/control/gctl_mig.h"
 #include "cli/commands/control/gctl_reserve.h"
@@ -15,6 +16,7 @@
 #include "cli/commands/control/gctl_why.h"
 #include "cli/session.h"
 #include "cli/submit/job_refs.h"
+#include "common/job/verdict_text.h"
 #include "common/proto/job_text.h"
 #include "common/text/text.h"
 
@@ -31,14 +33,14 @@ Result<int> change_jobs(const Invocation& in, Request request,
   auto refs = job_refs_of(operands);
   if (!refs) return tl::unexpected(refs.error());
   request.jobs = std::move(*refs);
-  const auto done = ask<proto::JobsDone>(in.program(), request);
+  auto session = Session::open(in.program());
+  if (!session) return tl::unexpected(session.error());
+  const auto done = session->call<proto::JobsDone>(request);
   if (!done) return tl::unexpected(done.error());
   for (const auto& refused : done->refused)
     fmt::print(stderr, "{}: error: job {}: {}\n", in.program(), format_job_ref(refused.job),
                refused.error.message);
-  for (const proto::JobRef& ref : done->not_active)
-    fmt::print(stderr, "{}: error: Invalid job id specified for job {}\n", in.program(),
-               format_job_ref(ref));
+  tell_not_reached(in.program(), *session, done->not_active);
   return done->refused.empty() && done->not_active.empty() ? 0 : 1;
 }
 
@@ -85,58 +87,12 @@ Result<int> run_ping(const Invocation& in) {
   const Duration took = system_now() - before;
   fmt::print("cluster {} (gantry {}) is up since {}; answered in {} us\n", reply->cluster,
              reply->version, format_time(reply->started), took.us);
-  fmt::print("{} of {} nodes are up; {} jobs wait, {} run\n", reply->nodes_up, reply->nodes,
-             reply->jobs_queued, reply->jobs_active);
+  fmt::print("{} of {} up; {} {}, {} {}\n", reply->nodes_up,
+             counted(static_cast<std::int64_t>(reply->nodes), "node"),
+             counted(static_cast<std::int64_t>(reply->jobs_queued), "job"),
+             reply->jobs_queued == 1 ? "waits" : "wait", reply->jobs_active,
+             reply->jobs_active == 1 ? "runs" : "run");
   return 0;
-}
-
-// ---- logs
-
-struct Logs {
-  bool follow = false;
-  bool std_err = false;
-};
-constexpr Option kLogOptions[] = {
-    {.name = "follow",
-     .letter = 'f',
-     .help = "Go on as the output grows, until the job has ended",
-     .set = put<&Logs::follow>},
-    {.name = "stderr",
-     .letter = 'e',
-     .help = "Standard error instead of output",
-     .set = put<&Logs::std_err>},
-};
-
-Result<int> run_logs(const Invocation& in) {
-  Logs logs;
-  const auto operands = in.parse(&logs, 1, 1);
-  if (!operands) return tl::unexpected(operands.error());
-  if (!*operands) return 0;
-  const auto ref = parse_job_ref((*operands)->front());
-  if (!ref)
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("Invalid job id {}", (*operands)->front()));
-  auto session = Session::open(in.program());
-  if (!session) return tl::unexpected(session.error());
-  proto::ReadLog read;
-  read.job = *ref;
-  read.std_err = logs.std_err;
-  while (true) {
-    const auto chunk = session->call<proto::LogChunk>(read);
-    if (!chunk) {
-      // A job that has not started has no output yet, so --follow waits.
-      const bool later = logs.follow && chunk.error().code == ErrorCode::wrong_state;
-      if (!later) return tl::unexpected(chunk.error());
-    } else {
-      std::fwrite(chunk->data.data(), 1, chunk->data.size(), stdout);
-      if (std::fflush(stdout) != 0) return 1;  // nobody reads the output any more
-      read.offset = chunk->offset + chunk->data.size();
-      if (chunk->data.empty() && (!logs.follow || chunk->job_ended)) return 0;
-      if (!chunk->data.empty()) continue;
-    }
-    const timespec pause{0, 500'000'000};
-    ::nanosleep(&pause, nullptr);
-  }
 }
 
 // ---- reconfigure, token
@@ -235,6 +191,9 @@ Result<int> run_key(const Invocation& in) {
   return 0;
 }
 
+constexpr Example kCheckpointedExamples[] = {
+    {"gctl checkpointed 12", "Job 12 has saved its work now"},
+    {"gctl checkpointed", "Inside a job: this job has"}};
 const Command kCheckpointed{
     .name = "checkpointed",
     .summary = "Say that running jobs have saved their work up to now",
@@ -244,15 +203,23 @@ const Command kCheckpointed{
         "what was done before the newest checkpoint is not lost. Inside a job it is "
         "said of the job itself. A job that writes a file need not say it: see "
         "--checkpoint-file of gbatch.",
+    .examples = kCheckpointedExamples,
     .run = run_checkpointed};
+constexpr Example kHoldExamples[] = {{"gctl hold 12", "Job 12 waits until it is released"},
+                                     {"gctl hold 15_[4-9]", "So do some tasks of an array"}};
 const Command kHold{.name = "hold",
                     .summary = "Keep jobs in the queue",
                     .operands = "JOB...",
+                    .examples = kHoldExamples,
                     .run = run_change<proto::HoldJobs>};
+constexpr Example kReleaseExamples[] = {{"gctl release 12", "Job 12 may start again"}};
 const Command kRelease{.name = "release",
                        .summary = "Let held jobs go",
                        .operands = "JOB...",
+                       .examples = kReleaseExamples,
                        .run = run_change<proto::ReleaseJobs>};
+constexpr Example kSuspendExamples[] = {
+    {"gctl suspend 12", "Job 12 stands still, and keeps its cores and memory"}};
 const Command kSuspend{
     .name = "suspend",
     .summary = "Stop running jobs where they are (operators)",
@@ -260,23 +227,31 @@ const Command kSuspend{
     .description =
         "They keep all that they hold. Time limit, cost and fair share stand still until "
         "they are let go on with `gctl unsuspend`.",
+    .examples = kSuspendExamples,
     .run = run_change<proto::SuspendJobs>};
+constexpr Example kUnsuspendExamples[] = {{"gctl unsuspend 12", "Job 12 goes on"}};
 const Command kUnsuspend{.name = "unsuspend",
                          .summary = "Let suspended jobs go on (operators)",
                          .operands = "JOB...",
+                         .examples = kUnsuspendExamples,
                          .run = run_change<proto::ResumeJobs>};
+constexpr Example kRequeueExamples[] = {
+    {"gctl requeue 12", "Job 12 ends and waits again, as after a preemption"},
+    {"gctl requeue --hold 12", "It waits until it is released"}};
 const Command kRequeue{.name = "requeue",
                        .summary = "End running jobs and put them back into the queue",
                        .operands = "JOB...",
                        .options = kRequeueOptions,
+                       .examples = kRequeueExamples,
                        .run = run_change<proto::RequeueJobs>};
-const Command kPing{
-    .name = "ping", .summary = "Ask whether the controller is well", .run = run_ping};
-const Command kLogs{.name = "logs",
-                    .summary = "Print the output of a job",
-                    .operands = "JOB",
-                    .options = kLogOptions,
-                    .run = run_logs};
+constexpr Example kPingExamples[] = {
+    {"gctl ping", "Is there an answer, and since when is the controller up"}};
+const Command kPing{.name = "ping",
+                    .summary = "Ask whether the controller is well",
+                    .examples = kPingExamples,
+                    .run = run_ping};
+constexpr Example kReconfigureExamples[] = {
+    {"gctl reconfigure", "Take over what was changed in gantry.yaml"}};
 const Command kReconfigure{
     .name = "reconfigure",
     .summary = "Have the controller and the nodes read gantry.yaml again (administrators)",
@@ -285,6 +260,7 @@ const Command kReconfigure{
         "is not sound, or that it cannot start with, changes nothing and is complained about here. "
         "cluster, controller.host, port, state_dir and secret_key_file take a restart. SIGHUP to "
         "gantry-ctld does the same.",
+    .examples = kReconfigureExamples,
     .run = run_reconfigure};
 constexpr Example kTokenExamples[] = {
     {"export $(gctl token -t 8:00:00)", "Commands of this shell show the token for eight hours"},
@@ -299,22 +275,38 @@ const Command kToken{
     .options = kTokenOptions,
     .examples = kTokenExamples,
     .run = run_token};
+constexpr Example kEnrollExamples[] = {{"gctl enroll gpu07 \"$(cat gpu07.pub)\"",
+                                        "The key that `gantry keygen --node` printed on gpu07"}};
 const Command kEnroll{.name = "enroll",
                       .summary = "Accept a node by its public key",
                       .operands = "NODE KEY",
+                      .examples = kEnrollExamples,
                       .run = run_enroll};
+constexpr Example kKeyAddExamples[] = {
+    {"gctl key add alice \"$(cat alice.pub)\"", "The key that `gantry keygen` printed for alice"}};
 const Command kKeyAdd{.name = "add",
                       .summary = "Let a key speak for a user",
                       .operands = "USER KEY",
+                      .examples = kKeyAddExamples,
                       .run = run_key<false>};
-const Command kKeyRemove{
-    .name = "remove", .summary = "Forget a key", .operands = "USER KEY", .run = run_key<true>};
+constexpr Example kKeyRemoveExamples[] = {{"gctl key remove alice \"$(cat alice.pub)\"",
+                                           "Commands that show this key are refused from now on"}};
+const Command kKeyRemove{.name = "remove",
+                         .summary = "Forget a key",
+                         .operands = "USER KEY",
+                         .examples = kKeyRemoveExamples,
+                         .run = run_key<true>};
 constexpr const Command* kKeySub[] = {&kKeyAdd, &kKeyRemove};
-const Command kKey{
-    .name = "key", .summary = "Add and remove keys of users", .run = nullptr, .sub = kKeySub};
+constexpr Example kKeyExamples[] = {
+    {"gctl key add alice \"$(cat alice.pub)\"", "Let this key speak for alice"}};
+const Command kKey{.name = "key",
+                   .summary = "Add and remove keys of users",
+                   .examples = kKeyExamples,
+                   .run = nullptr,
+                   .sub = kKeySub};
 
 constexpr const Command* kSub[] = {
-    &kGctlShow,         &kGctlWhy,         &kLogs,      &kHold,        &kRelease,
+    &kGctlShow,         &kGctlWhy,         &kGctlLogs,  &kHold,        &kRelease,
     &kRequeue,          &kSuspend,         &kUnsuspend, &kGctlUpdate,  &kCheckpointed,
     &kGctlDrain,        &kGctlResume,      &kGctlClose, &kGctlDead,    &kGctlReserve,
     &kGctlReservations, &kGctlUnreserve,   &kEnroll,    &kKey,         &kPing,

@@ -323,6 +323,8 @@ const Command kGctlReserve{
     .options = kReserveOptions,
     .examples = kReserveExamples,
     .run = run_reserve};
+constexpr Example kGctlReservationsExamples[] = {
+    {"gctl reservations", "All of them, with nodes and times"}};
 const Command kGctlReservations{
     .name = "reservations",
     .summary = "List reservations and maintenance windows",
@@ -331,10 +333,14 @@ const Command kGctlReservations{
         "Fields of -o: %n name, %s state, %S start, %E end, %d duration, %D number and %N list of "
         "nodes, %T tenants, %u users, %q queued and %r running jobs, %b who made it, %c comment.",
     .options = kListOptions,
+    .examples = kGctlReservationsExamples,
     .run = run_list};
+constexpr Example kGctlUnreserveExamples[] = {
+    {"gctl unreserve course", "Give the nodes of reservation course back"}};
 const Command kGctlUnreserve{.name = "unreserve",
                              .summary = "Remove reservations before their end; jobs there go on",
                              .operands = "NAME...",
+                             .examples = kGctlUnreserveExamples,
                              .run = run_unreserve};
 
 }  // namespace gantry::cli

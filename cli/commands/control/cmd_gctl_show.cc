@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 
+#include "cli/columns/ended_jobs.h"
 #include "cli/columns/show_records.h"
 #include "cli/commands/control/gctl_show.h"
 #include "cli/session.h"
@@ -39,6 +40,24 @@ bool print_json(const Show& show, const Reply& reply) {
   return show.json;
 }
 
+// Shows a job that the queue no longer has, from accounting.
+Result<void> show_ended(Session& session, const Show& show, const proto::JobRef& ref) {
+  const auto ended = ended_jobs(session, ref);
+  if (!ended) return tl::unexpected(ended.error());
+  if (ended->empty()) return tl::unexpected(no_such_job(ref));
+  if (show.script)
+    return fail(ErrorCode::not_found, fmt::format("{}; its script is not kept any more",
+                                                  ended_words(ended->front().row, "")));
+  if (show.json) {
+    fmt::print("{}\n", codec::to_json(proto::HistoryReply{*ended, false, system_now(), {}, {}},
+                                      codec::JsonStyle::pretty));
+    return {};
+  }
+  RecordWriter out(show.oneline, stdout);
+  for (const proto::HistoryRow& row : *ended) write_ended_job(out, row, system_now());
+  return {};
+}
+
 Result<int> run_job(const Invocation& in) {
   Show show;
   const auto operands = in.parse(&show, 1, kAnyOperands);
@@ -50,10 +69,13 @@ Result<int> run_job(const Invocation& in) {
   if (!session) return tl::unexpected(session.error());
   for (const proto::JobRef& ref : *refs) {
     const auto reply = session->call<proto::ShowJobReply>(proto::ShowJob{ref, show.script});
+    const bool gone = reply ? reply->jobs.empty() : reply.error().code == ErrorCode::not_found;
+    if (gone) {
+      if (auto shown = show_ended(*session, show, ref); !shown)
+        return tl::unexpected(shown.error());
+      continue;
+    }
     if (!reply) return tl::unexpected(reply.error());
-    if (reply->jobs.empty())
-      return fail(ErrorCode::not_found,
-                  "Invalid job id specified: there is no job " + format_job_ref(ref));
     if (show.script) {
       std::fwrite(reply->jobs[0].script.data(), 1, reply->jobs[0].script.size(), stdout);
       continue;
@@ -76,6 +98,7 @@ Result<int> run_node(const Invocation& in) {
     if (!names) return tl::unexpected(names.error());
     list.nodes = std::move(*names);
   }
+  list.gpus = show.json;
   const auto reply = ask<proto::ListNodesReply>(in.program(), list);
   if (!reply) return tl::unexpected(reply.error());
   if (reply->nodes.empty() && !list.nodes.empty())
@@ -172,36 +195,56 @@ Result<int> run_hostlist(const Invocation& in) {
   return 0;
 }
 
+constexpr Example kJobExamples[] = {{"gctl show job 12", "Everything about job 12, ended or not"},
+                                    {"gctl show job --script 12", "The script that was submitted"}};
 const Command kJob{.name = "job",
                    .summary = "Everything about jobs",
                    .operands = "JOB...",
                    .options = kJobOptions,
+                   .examples = kJobExamples,
                    .run = run_job};
+constexpr Example kNodeExamples[] = {
+    {"gctl show node gpu[01-04]", "Four nodes"},
+    {"gctl show node --json", "All nodes with their GPUs, for programs"}};
 const Command kNode{.name = "node",
                     .summary = "Everything about nodes",
                     .operands = "[NODES]",
                     .options = kRecordOptions,
+                    .examples = kNodeExamples,
                     .run = run_node};
+constexpr Example kPartitionExamples[] = {
+    {"gctl show partition batch", "Limits, nodes and who may use it"}};
 const Command kPartition{.name = "partition",
                          .summary = "Everything about partitions",
                          .operands = "[PARTITION]",
                          .options = kRecordOptions,
+                         .examples = kPartitionExamples,
                          .run = run_partition};
+constexpr Example kShowConfigExamples[] = {{"gctl show config", "Every option that is in force"}};
 const Command kShowConfig{.name = "config",
                           .summary = "The controller's options with their values",
                           .options = kJsonOptions,
+                          .examples = kShowConfigExamples,
                           .run = run_config};
+constexpr Example kStatsExamples[] = {
+    {"gctl show stats", "What the controller has counted since it started"}};
 const Command kStats{.name = "stats",
                      .summary = "Counters of the controller",
                      .options = kJsonOptions,
+                     .examples = kStatsExamples,
                      .run = run_stats};
+constexpr Example kHostnamesExamples[] = {
+    {"gctl show hostnames n[01-03]", "n01, n02 and n03, a line each"}};
 const Command kHostnames{.name = "hostnames",
                          .summary = "The names in a host list, one per line",
                          .operands = "[NODES]",
+                         .examples = kHostnamesExamples,
                          .run = run_hostnames};
+constexpr Example kHostlistExamples[] = {{"gctl show hostlist n01,n02,n03", "n[01-03]"}};
 const Command kHostlist{.name = "hostlist",
                         .summary = "A host list in its shortest form",
                         .operands = "[NODES]",
+                        .examples = kHostlistExamples,
                         .run = run_hostlist};
 
 constexpr const Command* kSub[] = {&kJob,   &kNode,      &kPartition, &kShowConfig,
@@ -209,8 +252,11 @@ constexpr const Command* kSub[] = {&kJob,   &kNode,      &kPartition, &kShowConf
 
 }  // namespace
 
+constexpr Example kGctlShowExamples[] = {{"gctl show job 12", "A job"},
+                                         {"gctl show node gpu01", "A node"}};
 const Command kGctlShow{.name = "show",
                         .summary = "Show a job, node, partition, the configuration or counters",
+                        .examples = kGctlShowExamples,
                         .run = nullptr,
                         .sub = kSub};
 

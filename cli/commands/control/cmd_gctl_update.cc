@@ -1,6 +1,7 @@
 // gctl update KIND NAME KEY=VALUE..., and the commands that change the states of nodes.
 #include <fmt/core.h>
 
+#include "cli/columns/ended_jobs.h"
 #include "cli/commands/control/gctl_update.h"
 #include "cli/session.h"
 #include "common/proto/job_text.h"
@@ -84,13 +85,11 @@ Result<void> set_job(proto::UpdateJob& update, const Pair& pair, Instant now) {
   return {};
 }
 
-int report(const Invocation& in, const proto::JobsDone& done) {
+int report(const Invocation& in, Session& session, const proto::JobsDone& done) {
   for (const auto& refused : done.refused)
     fmt::print(stderr, "{}: error: job {}: {}\n", in.program(), format_job_ref(refused.job),
                refused.error.message);
-  for (const proto::JobRef& ref : done.not_active)
-    fmt::print(stderr, "{}: error: Invalid job id specified for job {}\n", in.program(),
-               format_job_ref(ref));
+  tell_not_reached(in.program(), session, done.not_active);
   return done.refused.empty() && done.not_active.empty() ? 0 : 1;
 }
 
@@ -101,9 +100,11 @@ Result<int> update_job(const Invocation& in, const std::string& id, std::span<co
   update.job = *ref;
   for (const Pair& pair : pairs)
     if (auto done = set_job(update, pair, system_now()); !done) return tl::unexpected(done.error());
-  const auto done = ask<proto::JobsDone>(in.program(), update);
+  auto session = Session::open(in.program());
+  if (!session) return tl::unexpected(session.error());
+  const auto done = session->call<proto::JobsDone>(update);
   if (!done) return tl::unexpected(done.error());
-  return report(in, *done);
+  return report(in, *session, *done);
 }
 
 // ---- nodes
@@ -325,17 +326,23 @@ const Command kGctlResume{
     .options = kResumeOptions,
     .examples = kResumeExamples,
     .run = run_action<proto::NodeAction::resume>};
+constexpr Example kGctlCloseExamples[] = {
+    {"gctl close gpu01 -r 'a fan burns'", "Its jobs end now; they are requeued if they may be"}};
 const Command kGctlClose{.name = "close",
                          .summary = "Take nodes out of service and end what runs there",
                          .operands = "[NODES]",
                          .options = kReasonOptions,
+                         .examples = kGctlCloseExamples,
                          .run = run_action<proto::NodeAction::close>};
+constexpr Example kGctlDeadExamples[] = {{"gctl dead gpu01 -r 'taken out of the rack'",
+                                          "What ran there is over, because the machine is off"}};
 const Command kGctlDead{.name = "dead",
                         .summary =
                             "Declare that lost nodes run nothing any more, so that their jobs may "
                             "end or be requeued; never say it of a node that may be alive",
                         .operands = "[NODES]",
                         .options = kReasonOptions,
+                        .examples = kGctlDeadExamples,
                         .run = run_action<proto::NodeAction::dead>};
 
 }  // namespace gantry::cli

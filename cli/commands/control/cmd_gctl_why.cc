@@ -2,10 +2,12 @@
 // answers to "what if".
 #include <fmt/core.h>
 
+#include "cli/columns/ended_jobs.h"
 #include "cli/columns/job_words.h"
 #include "cli/commands/control/gctl_why.h"
 #include "cli/session.h"
 #include "cli/submit/job_refs.h"
+#include "common/job/verdict_text.h"
 #include "common/proto/job_text.h"
 #include "common/text/text.h"
 
@@ -27,16 +29,20 @@ constexpr Option kWhyOptions[] = {
 
 void print_causes(const proto::JobDetail& job, Instant now) {
   const proto::JobRow& row = job.row;
+  if (row.phase == Phase::ended) {
+    fmt::print("{}\n", ended_words(row, job.cause));
+    return;
+  }
   fmt::print("job {} is {}", shown_id(row), words_of(row).state);
   if (row.phase != Phase::queued) {
     if (!row.node_list.empty()) fmt::print(" on {}", row.node_list);
     fmt::print("{}{}\n", job.cause.empty() ? "" : ": ", job.cause);
     return;
   }
-  if (job.why.empty()) fmt::print(": {}", explained(row.verdict, now));
+  if (job.why.empty()) fmt::print(": {}", describe_verdict(row.verdict, now));
   fmt::print("\n");
-  for (const std::string& cause : job.why) fmt::print("  {}\n", cause);
-  if (row.expected_start)
+  for (const std::string& cause : job.why) fmt::print("  {}\n", as_sentence(cause));
+  if (row.expected_start && job.why.empty())
     fmt::print("  expected to start at {}\n", format_time(*row.expected_start));
 }
 
@@ -71,6 +77,20 @@ void ask_sooner(const Invocation& in, Session& session, const proto::JobRow& row
     print_sooner(*reply);
 }
 
+// Says how a job ended that the queue no longer has.
+Result<void> tell_ended(Session& session, const proto::JobRef& ref, bool json) {
+  const auto ended = ended_jobs(session, ref);
+  if (!ended) return tl::unexpected(ended.error());
+  if (ended->empty()) return tl::unexpected(no_such_job(ref));
+  if (json) {
+    fmt::print("{}\n", codec::to_json(proto::HistoryReply{*ended, false, system_now(), {}, {}},
+                                      codec::JsonStyle::pretty));
+    return {};
+  }
+  for (const proto::HistoryRow& row : *ended) fmt::print("{}\n", ended_words(row.row, row.cause));
+  return {};
+}
+
 Result<int> run_why(const Invocation& in) {
   Why why;
   const auto operands = in.parse(&why, 1, kAnyOperands);
@@ -82,9 +102,13 @@ Result<int> run_why(const Invocation& in) {
   if (!session) return tl::unexpected(session.error());
   for (const proto::JobRef& ref : *refs) {
     const auto reply = session->call<proto::ShowJobReply>(proto::ShowJob{ref, false});
+    const bool gone = reply ? reply->jobs.empty() : reply.error().code == ErrorCode::not_found;
+    if (gone) {
+      if (auto told = tell_ended(*session, ref, why.json); !told)
+        return tl::unexpected(told.error());
+      continue;
+    }
     if (!reply) return tl::unexpected(reply.error());
-    if (reply->jobs.empty())
-      return fail(ErrorCode::not_found, "there is no job " + format_job_ref(ref));
     if (why.json) fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
     for (const proto::JobDetail& job : reply->jobs) {
       if (!why.json) print_causes(job, reply->now);
@@ -98,6 +122,7 @@ Result<int> run_why(const Invocation& in) {
 constexpr Example kExamples[] = {
     {"gctl why 12", "What job 12 waits for, and what would make it start sooner"},
     {"gctl why -b 12 13", "The causes only"},
+    {"gctl why 9", "How job 9 ended, however long ago"},
 };
 
 }  // namespace
@@ -111,7 +136,8 @@ const Command kGctlWhy{
         "and changes to it that would make it start sooner (fewer GPUs or nodes, a shorter time "
         "limit, another GPU model), which the planner tries out one by one on its view of the "
         "cluster. They are estimates: they go by the time limits of what runs, and others may "
-        "submit more urgent work.",
+        "submit more urgent work.\n\n"
+        "Of a job that has ended: when, with which exit code, and why, from accounting.",
     .options = kWhyOptions,
     .examples = kExamples,
     .run = run_why};

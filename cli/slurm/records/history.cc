@@ -1,29 +1,14 @@
 #include "cli/slurm/records/history.h"
 
 #include <algorithm>
-#include <map>
-#include <tuple>
 
+#include "cli/columns/history_rows.h"
 #include "cli/columns/job_words.h"
 #include "cli/slurm/records/account_fields.h"
 #include "common/text/text.h"
 
 namespace gantry::cli::slurm {
 namespace {
-
-// True for the rest of an array when all of its tasks already have rows of their own.
-bool is_used_up(const proto::JobRow& row) {
-  return row.array_job.value() != 0 && !row.array_task &&
-         (row.array_tasks.empty() || row.array_tasks.front() == '%');
-}
-
-using Key = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint32_t>;
-
-Key key_of(const proto::JobRow& row, bool each_run) {
-  const std::uint64_t array = row.array_job.value();
-  const std::uint64_t task = row.array_task ? *row.array_task : array != 0 ? UINT64_MAX : 0;
-  return {array != 0 ? array : row.job.value(), task, row.job.value(), each_run ? row.restarts : 0};
-}
 
 // Adds a step "extern" to a job that has started. Slurm shows an allocation, which has no batch
 // step, with this step.
@@ -48,26 +33,12 @@ void add_extern(proto::HistoryRow& job) {
 }  // namespace
 
 Result<History> ask_history(Session& session, proto::QueryHistory query) {
-  std::map<Key, proto::HistoryRow> found;
+  auto reply = history_rows(session, std::move(query));
+  if (!reply) return tl::unexpected(reply.error());
   History history;
-  while (true) {
-    auto page = session.call<proto::HistoryReply>(query);
-    if (!page) return tl::unexpected(page.error());
-    history.now = page->now;
-    for (proto::HistoryRow& job : page->rows) {
-      if (is_used_up(job.row)) continue;
-      const auto [at, added] = found.try_emplace(key_of(job.row, query.duplicates));
-      if (added || at->second.row.restarts <= job.row.restarts) at->second = std::move(job);
-    }
-    if (!page->more) break;
-    if (page->position == query.position)
-      return fail(ErrorCode::malformed, "the controller gave a page of jobs twice");
-    query.position = page->position;
-  }
-  for (auto& [key, job] : found) {
-    add_extern(job);
-    history.jobs.push_back(std::move(job));
-  }
+  history.now = reply->now;
+  history.jobs = std::move(reply->rows);
+  for (proto::HistoryRow& job : history.jobs) add_extern(job);
   return history;
 }
 

@@ -14,6 +14,7 @@
 #include "cli/submit/script.h"
 #include "cli/submit/submit.h"
 #include "cli/submit/wait_job.h"
+#include "cli/submit/warnings.h"
 #include "common/text/text.h"
 
 namespace gantry::cli::slurm {
@@ -69,7 +70,7 @@ Result<void> check_batch_script(std::string_view text) {
   if (text.find("\r\n") != std::string_view::npos)
     return refuse(
         "Batch script contains DOS line breaks (\\r\\n)\ninstead of expected UNIX line breaks "
-        "(\\n).");
+        "(\\n).\nThis changes them: sed -i 's/\\r$//' FILE");
   return {};
 }
 
@@ -231,6 +232,10 @@ Result<int> run_sbatch(const Invocation& call) {
   auto environment = slurm_environment(request);
   if (!environment) return tl::unexpected(environment.error());
 
+  if (!request.quiet) {
+    print_warnings(call.program(), script_warnings(script.text, script.shown));
+    print_warnings(call.program(), folder_warnings(request.spec));
+  }
   std::optional<Session> session;
   const auto reply =
       submit_requests(call, requests, std::move(script), std::move(*environment), session);

@@ -8,6 +8,8 @@
 #include "ctld/core/access/sight.h"
 #include "ctld/core/job/eligible.h"
 #include "ctld/core/job/het.h"
+#include "ctld/core/job/holders.h"
+#include "ctld/core/job/likely.h"
 #include "ctld/core/job/rows.h"
 #include "ctld/core/money/budget_gate.h"
 #include "ctld/core/money/budgets.h"
@@ -61,51 +63,11 @@ std::optional<Verdict> verdict_of_dependencies(const Job& job) {
   return Verdict{Reason::dependency, 0, 0, dependencies_text(job, DependencyStatus::open)};
 }
 
+// What describe_verdict() says, and for windows and reservations what only the controller knows.
 std::string words_of(const Context& ctx, const Job& job, const Verdict& v) {
-  const Partition& partition = ctx.state.partition(class_of(ctx.state, job).partition);
-  switch (v.reason) {
-    case Reason::none: return "it waits for the next scheduling cycle";
-    case Reason::priority: return fmt::format("{} jobs stand in front of it", v.a);
-    case Reason::resources:
-      if (!v.subject.empty())
-        return fmt::format("its component {} asks for {} nodes; {} have room, beside the others",
-                           v.subject, v.b, v.a);
-      return fmt::format(
-          "it is the head of its queue and waits for resources: {} of {} nodes fit now", v.a, v.b);
-    case Reason::dependency: return fmt::format("it waits for {}", v.subject);
-    case Reason::never_satisfied:
-      return fmt::format("its dependency {} can never be met; cancel it", v.subject);
-    case Reason::begin_time: return fmt::format("it may not begin before {}", format_time({v.a}));
-    case Reason::held_user: return "its user holds it (gctl release)";
-    case Reason::held_admin:
-      return v.subject.empty() ? "an administrator holds it"
-                               : fmt::format("an administrator holds it: {}", v.subject);
-    case Reason::array_task_limit:
-      return fmt::format("{} tasks of the array run, its limit is {}", v.a, v.b);
-    case Reason::licenses:
-      return fmt::format("it asks for {} licences of {}, of which {} are free", v.b, v.subject,
-                         v.a);
-    case Reason::partition_down: return fmt::format("partition {} is down", partition.name);
-    case Reason::partition_node_limit:
-      return fmt::format("it asks for {} nodes, partition {} allows {}", v.a, partition.name, v.b);
-    case Reason::partition_time_limit:
-      return fmt::format("it asks for {} minutes, partition {} allows {}", v.a, partition.name,
-                         v.b);
-    case Reason::nodes_unavailable:
-      return fmt::format("nodes that it needs are not available: {}", v.subject);
-    case Reason::requeued:
-      return fmt::format("its start failed; it waits until {}", format_time({v.a}));
-    case Reason::bad_constraints:
-      return v.subject.empty()
-                 ? "no node of the partition has at present what it asks for"
-                 : fmt::format("no node of the partition has at present: {}", v.subject);
-    case Reason::launch_failed_held:
-      return fmt::format("it is held because it was requeued too often: {}", v.subject);
-    case Reason::deadline: return "it can no longer end before its deadline";
-    case Reason::reservation: return reservation_words(ctx, job, v.subject);
-    case Reason::maintenance: return window_words(ctx, v.subject, {v.a});
-    default: return describe_tenancy_reason(v);
-  }
+  if (v.reason == Reason::reservation) return reservation_words(ctx, job, v.subject);
+  if (v.reason == Reason::maintenance) return window_words(ctx, v.subject, {v.a});
+  return describe_verdict(v, ctx.now);
 }
 
 // Says which setting keeps a job within its quota from taking resources back from other tenants.
@@ -131,6 +93,24 @@ void say_nothing_taken(const Context& ctx, const Job& job, const Verdict& v,
   else if (node.reclaim == tenancy::Reclaim::never)
     out.push_back(
         fmt::format("its tenant {} takes nothing back from others (reclaim: never)", node.name));
+}
+
+// Says which nodes the job cannot have now, and why: those that it names, or those of its partition
+// that are out of service.
+void say_nodes(const Holders& holders, const Context& ctx, const Job& job, const Verdict& v,
+               std::vector<std::string>& out) {
+  if (!class_of(ctx.state, job).shape.required_nodes.empty()) return holders.say_named_nodes(out);
+  if (v.reason == Reason::resources || v.reason == Reason::nodes_unavailable ||
+      v.reason == Reason::bad_constraints)
+    holders.say_lost_nodes(out);
+}
+
+// The latest start by limits, and the likely one from what such jobs needed before.
+std::string say_start(const Context& ctx, const Job& job, Instant latest) {
+  std::string out = "by the limits of what runs it starts at " + format_time(latest);
+  if (const auto likely = likely_start(ctx, job))
+    out += ", and by what such jobs needed before at about " + format_time(*likely);
+  return out;
 }
 
 // Says what the budget has spent, set aside and left.
@@ -209,9 +189,13 @@ std::vector<std::string> why(const Context& ctx, const Job& job, const Sight* si
   if (job.phase != Phase::queued) return out;
   const auto seen = [&](const Verdict& v) { return sight == nullptr ? v : sight->verdict(v); };
   const auto say = [&](const Verdict& v) { out.push_back(words_of(ctx, job, seen(v))); };
+  const Holders holders(ctx, job, sight);
   if (auto v = verdict_of_hold(job)) say(*v);
   if (auto v = verdict_of_admission(ctx.state, job)) say(*v);
-  if (auto v = verdict_of_dependencies(job)) say(*v);
+  if (auto v = verdict_of_dependencies(job)) {
+    say(*v);
+    holders.say_dependencies(out);
+  }
   if (job.not_before && *job.not_before > ctx.now)
     say({job.backing_off ? Reason::requeued : Reason::begin_time, job.not_before->us, 0, {}});
   if (job.backing_off && !job.cause.empty()) out.push_back("the last start: " + job.cause);
@@ -219,24 +203,27 @@ std::vector<std::string> why(const Context& ctx, const Job& job, const Sight* si
     const Job& array = job.is_element() ? ctx.state.jobs.at(job.array) : job;
     say({Reason::array_task_limit, array.tasks->active, *array.tasks->max_running, {}});
   }
-  if (auto v = verdict_of_licenses(ctx.state, job)) say(*v);
+  if (auto v = verdict_of_licenses(ctx.state, job)) {
+    say(*v);
+    holders.say_license(v->subject, out);
+  }
   if (auto v = verdict_of_budget(ctx, job)) {
     say(*v);
     say_budget(ctx, v->subject, out);
   }
   const Partition& partition = ctx.state.partition(class_of(ctx.state, job).partition);
-  if (!partition.up()) say({Reason::partition_down, 0, 0, {}});
+  if (!partition.up()) say({Reason::partition_down, 0, 0, partition.name});
   if (const auto sibling = verdict_of_sibling(ctx, job); out.empty() && sibling)
     out.push_back(fmt::format("its component {}: {}", display_id(ctx.state, *sibling->first),
                               words_of(ctx, *sibling->first, seen(sibling->second))));
   if (out.empty()) {
     const Verdict v = verdict_of(ctx, job);
     say(v);
+    say_nodes(holders, ctx, job, v, out);
     say_nothing_taken(ctx, job, v, out);
   }
   if (const auto it = ctx.rt.expected.find(job.id); it != ctx.rt.expected.end())
-    out.push_back(
-        fmt::format("by the limits of what runs it starts at {}", format_time(it->second.start)));
+    out.push_back(say_start(ctx, job, it->second.start));
   if (rank_now(ctx, job).raised)
     out.push_back(fmt::format(
         "it has waited for {}: it goes before all jobs of its class that have not waited as long, "

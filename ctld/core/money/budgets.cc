@@ -16,7 +16,6 @@ using tenancy::Budget;
 using tenancy::BudgetAction;
 using tenancy::BudgetPeriod;
 
-constexpr Duration kLeastPace = hours(24);
 constexpr std::int64_t kDay = 86'400;
 constexpr Duration kLongestBill = hours(24 * 366);  // a longer bill is estimated in proportion
 
@@ -332,6 +331,7 @@ std::map<std::string, BudgetStand> stands_of(const State& state, Instant now) {
     Instant from{};
     std::int64_t day = 0;
     Money spent;
+    std::optional<Instant> first;  // of the charges that are known
   };
   std::map<std::string, BudgetStand> out;
   std::map<std::string, Pace> paces;
@@ -348,6 +348,9 @@ std::map<std::string, BudgetStand> stands_of(const State& state, Instant now) {
     pace.day = account.zone.local_of(pace.from) / kDay;
     for (const DaySpent& d : account.book->days)
       if (d.day >= pace.day) pace.spent += d.spent;
+    if (!account.book->days.empty())
+      pace.first = std::max(account.book->since,
+                            account.zone.instant_of(account.book->days.front().day * kDay));
   }
   for (const JobId id :
        state.budgets.accounts.empty() ? std::vector<JobId>{} : jobs_on_nodes(state)) {
@@ -362,6 +365,7 @@ std::map<std::string, BudgetStand> stands_of(const State& state, Instant now) {
         stand.reserved = std::max(Money{}, stand.reserved - cost);
         Pace& pace = paces[account->budget.name];
         if (piece.day >= pace.day) pace.spent += cost;
+        pace.first = std::min(pace.first.value_or(piece.from), piece.from);
       }
     });
     const Money rate = rate_at(state.ledger.prices, budgets.front()->zone, job.active->bill,
@@ -372,8 +376,10 @@ std::map<std::string, BudgetStand> stands_of(const State& state, Instant now) {
     stand.forecast = stand.spent;
     const Pace& pace = paces[name];
     if (stand.span.name.empty() || pace.from >= now) continue;
-    // The first minutes of a period say little about its pace, so they count as a whole day.
-    const std::int64_t seen = std::max((now - pace.from).us, kLeastPace.us);
+    const Instant since = pace.first.value_or(state.budgets.accounts.at(name).book->since);
+    stand.little_history = now - since < kForecastNeeds;
+    if (stand.little_history) continue;
+    const std::int64_t seen = (now - std::max(pace.from, since)).us;
     const __int128 more = static_cast<__int128>(std::max<std::int64_t>(0, pace.spent.micros)) *
                           (stand.span.to - now).us / seen;
     stand.forecast +=

@@ -72,6 +72,8 @@ struct BudgetStand {
   Money reserved;  // set aside now
   Money forecast;  // expected to be spent at the end of the span
   Money rate;      // cost per hour of running jobs
+  // There is too little history for a forecast; it is then what is spent.
+  bool little_history = false;
 };
 // Figures of all budgets, by name.
 std::map<std::string, BudgetStand> stands_of(const State& state, Instant now);

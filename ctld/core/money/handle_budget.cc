@@ -39,6 +39,7 @@ proto::BudgetRow row_of(const Context& ctx, const BudgetAccount& account,
   row.spent = stand.spent;
   row.reserved = stand.reserved;
   row.forecast = stand.forecast;
+  row.little_history = stand.little_history;
   if (const auto it = ctx.rt.gated.find(account.budget.name); it != ctx.rt.gated.end())
     row.waiting = it->second.size();
   for (const auto& [period, spent] : account.book->spent)

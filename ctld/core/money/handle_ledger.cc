@@ -260,7 +260,9 @@ void handle(Context& ctx, const ClientRequest& from, proto::QueryLedger&& m) {
   report.add_running(ctx.now);
   auto rows = report.take();
   if (!rows) return refuse(ctx, from, rows.error());
-  proto::LedgerReply reply{std::move(*rows), prices.currency, prices.zone_name, ctx.now, {}};
+  proto::LedgerReply reply{
+      std::move(*rows), prices.currency, prices.zone_name, ctx.now, {}, prices.issuer, {}};
+  if (m.tenants.size() == 1) reply.tenant_zone = prices.zone_name_of(m.tenants.front());
   const bool costs = std::any_of(prices.books.begin(), prices.books.end(),
                                  [](const auto& b) { return b.book.platform_cost > Money{}; });
   const bool months = m.first.find('W') == std::string::npos;

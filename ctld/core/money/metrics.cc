@@ -81,6 +81,7 @@ proto::BudgetList budgets_now(const State& state, Instant now,
     row.spent = stand.spent;
     row.reserved = stand.reserved;
     row.forecast = stand.forecast;
+    row.little_history = stand.little_history;
   }
   return out;
 }

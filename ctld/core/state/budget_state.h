@@ -16,8 +16,10 @@
 
 namespace gantry::core {
 
-inline constexpr std::size_t kPeriodsKept = 24;      // for each budget
-inline constexpr std::int64_t kForecastDays = 7;     // the forecast assumes the pace of these days
+inline constexpr std::size_t kPeriodsKept = 24;   // for each budget
+inline constexpr std::int64_t kForecastDays = 7;  // the forecast assumes the pace of these days
+// A forecast needs charges from this long ago at least: a pace of hours says nothing of a month.
+inline constexpr Duration kForecastNeeds = hours(72);
 inline constexpr std::size_t kIncreasesKept = 2000;  // all open ones, and the newest of the others
 
 struct DaySpent {

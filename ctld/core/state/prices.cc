@@ -70,6 +70,11 @@ const TimeZone& PriceTable::zone_of(const std::string& tenant) const {
   return it == tenant_zones.end() ? zone : it->second;
 }
 
+const std::string& PriceTable::zone_name_of(const std::string& tenant) const {
+  const auto it = tenant_zone_names.find(tenant);
+  return it == tenant_zone_names.end() ? zone_name : it->second;
+}
+
 const PriceBook* PriceTable::at(Instant t) const {
   const PriceBook* out = nullptr;
   for (const Book& book : books)
@@ -92,8 +97,11 @@ PriceTable compile_prices(const Documents& documents) {
       out.zone = zone_of(book.zone);
       out.zone_name = book.zone.name;
     }
-    for (const auto& [tenant, zone] : book.tenant_zones)
+    for (const auto& [tenant, zone] : book.tenant_zones) {
       out.tenant_zones.insert_or_assign(tenant, zone_of(zone));
+      out.tenant_zone_names.insert_or_assign(tenant, zone.name);
+    }
+    if (out.issuer.empty()) out.issuer = book.issuer;
     out.books.push_back({Instant{INT64_MIN}, book});
   }
   for (PriceTable::Book& book : out.books)  // dates are in the cluster's time zone

@@ -25,11 +25,14 @@ struct PriceTable {
   std::string zone_name = "UTC";
   TimeZone zone;
   std::map<std::string, TimeZone> tenant_zones;
+  std::map<std::string, std::string> tenant_zone_names;
+  std::string issuer;  // of invoices; "" = no book says
   // With budgets, time is also cut at every day, and where fixed budgets begin and end.
   bool by_day = false;
   std::vector<Instant> edges;  // sorted
 
   [[nodiscard]] const TimeZone& zone_of(const std::string& tenant) const;
+  [[nodiscard]] const std::string& zone_name_of(const std::string& tenant) const;
   // The book in force at `t`; nullptr: none yet.
   [[nodiscard]] const tenancy::PriceBook* at(Instant t) const;
 };

@@ -115,7 +115,7 @@ struct SpecHead {
 // JobSpec.
 struct SpecTail {
   struct Spec {
-    std::string comment, work_dir, submit_line, priority_class;
+    std::string comment, work_dir, std_out, std_err, submit_line, priority_class;
     std::vector<std::string> older_given;
     MailRequest mail;
     std::string wckey;
@@ -130,6 +130,8 @@ struct SpecTail {
     static void fields(Self& s, V&& v) {
       v(5, "comment", s.comment);
       v(20, "work_dir", s.work_dir);
+      v(22, "std_out", s.std_out);
+      v(23, "std_err", s.std_err);
       v(28, "submit_line", s.submit_line);
       v(30, "given", s.older_given);
       v(31, "priority_class", s.priority_class);

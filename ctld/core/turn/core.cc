@@ -17,6 +17,7 @@
 #include "ctld/core/apply/configure.h"
 #include "ctld/core/apply/load.h"
 #include "ctld/core/handlers.h"
+#include "ctld/core/job/likely.h"
 #include "ctld/core/money/budget_gate.h"
 #include "ctld/core/money/ledger.h"
 #include "ctld/core/money/posted.h"
@@ -175,6 +176,8 @@ Result<void> Core::start(Instant now) {
     return true;
   });
   settle(ctx);
+  for (const auto& [at, id] : state_->ended)
+    if (const Job* job = state_->jobs.find(id); job != nullptr) note_run(ctx, *job);
   for (const auto& [id, one] : state_->triggers.all) watch_idle(ctx, one);
   p_->turn.changes.clear();  // they are in full_view()
   p_->rt.running = true;

@@ -6,6 +6,7 @@
 
 #include "ctld/core/job/eligible.h"
 #include "ctld/core/job/het.h"
+#include "ctld/core/job/likely.h"
 #include "ctld/core/job/submit/dependency.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/state/moves.h"
@@ -198,7 +199,10 @@ bool draw_consequences(Context& ctx, JobId id) {
       return follow_siblings(ctx, id);
     case Phase::starting:
     case Phase::running: return decide_end(ctx, job) || follow_siblings(ctx, id);
-    case Phase::finishing: return close_attempt(ctx, job);
+    case Phase::finishing:
+      if (!close_attempt(ctx, job)) return false;
+      note_run(ctx, job);
+      return true;
     case Phase::ended:
     case Phase::suspended: return false;
   }

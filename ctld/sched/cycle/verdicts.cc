@@ -102,7 +102,7 @@ Verdict Verdicts::of_head(const LineTurn& turn, const OfGroup& of_group) {
   if (auto plans = of_plans(turn)) return *plans;
   if (!turn.reserved && !book_.may_reserve(turn)) return of_waiting(turn, turn.head_job);
   if (const auto quota = quota_everywhere(c)) return of_quota(*quota);
-  return {Reason::resources, fitting(c), c.demand.min_nodes, ""};
+  return {Reason::resources, usable(c), c.demand.min_nodes, ""};
 }
 
 // The verdict by the quota, the tenant's number of jobs or the reservation that the job names.
@@ -169,9 +169,20 @@ std::uint32_t Verdicts::fitting(JobClass& c) {
   return count;
 }
 
+// Like fitting(), but a node that the job names and that does not fit cannot be replaced by others.
+std::uint32_t Verdicts::usable(JobClass& c) {
+  const auto missing = static_cast<std::uint32_t>(
+      std::count_if(c.required.begin(), c.required.end(), [&](std::uint32_t n) {
+        return !d_.view.grid.available(n) ||
+               tasks_fitting(c.demand, d_.view.grid.room(n), d_.view.grid.free(n)) == 0;
+      }));
+  if (missing == 0) return fitting(c);
+  return std::min(fitting(c), c.demand.min_nodes - std::min(missing, c.demand.min_nodes));
+}
+
 // True if the job would fit now if nothing were reserved.
 bool Verdicts::has_room(JobClass& c) {
-  if (c.demand.min_nodes == c.demand.max_nodes) return fitting(c) >= c.demand.min_nodes;
+  if (c.demand.min_nodes == c.demand.max_nodes) return usable(c) >= c.demand.min_nodes;
   std::vector<Candidate> all;
   const Bits& nodes = d_.view.eligible.nodes_of(c);
   for (std::size_t w = 0; w < nodes.words(); ++w)

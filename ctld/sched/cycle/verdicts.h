@@ -56,6 +56,7 @@ class Verdicts {
   [[nodiscard]] const std::string& borrowers(const QuotaCell& cell);
   [[nodiscard]] std::optional<Verdict> of_plans(const LineTurn& turn);
   [[nodiscard]] std::uint32_t fitting(JobClass& c);
+  [[nodiscard]] std::uint32_t usable(JobClass& c);
   [[nodiscard]] bool has_room(JobClass& c);
   [[nodiscard]] DemandNotes* notes(JobClass& c);  // null: no other class asks the same
 

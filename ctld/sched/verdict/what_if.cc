@@ -27,10 +27,24 @@ std::string limit_text(Duration limit) {
   return fmt::format("{}-{:02}:{:02}:00", minutes / (24 * 60), minutes / 60 % 24, minutes % 60);
 }
 
+// The longest of the usual time limits that is not above `most`; zero if there is none. Nobody
+// would ask for 37 minutes.
+Duration usual_limit(Duration most) {
+  constexpr std::int64_t kUsual[] = {1,   2,   5,   10,  15,  20,   30,   60,   90,    120,
+                                     180, 240, 360, 480, 720, 1440, 2880, 4320, 10080, 20160};
+  std::int64_t found = 0;
+  for (const std::int64_t m : kUsual)
+    if (minutes(m) <= most) found = m;
+  return minutes(found);
+}
+
 void shorter(const ClassKey& key, std::vector<Variant>& out) {
+  Duration last{};
   const auto add = [&](Duration limit) {
-    limit = minutes(limit.seconds() / 60);
-    if (limit < minutes(1) || (key.time_limit && limit >= *key.time_limit)) return;
+    limit = usual_limit(limit);
+    if (limit < minutes(1) || limit == last) return;
+    if (key.time_limit && limit >= *key.time_limit) return;
+    last = limit;
     Variant v{key, {}, fmt::format("--time={}", limit_text(limit))};
     v.key.time_limit = limit;
     v.change = fmt::format("a time limit of {} instead of {}", limit_text(limit),
@@ -110,6 +124,12 @@ std::optional<ClassKey> key_of(const Replica& replica, JobId job) {
   if (!slot) return std::nullopt;
   const Line& line = replica.queue().line(replica.queue()[*slot].line);
   return replica.queue().job_class(line.class_index).key;
+}
+
+bool is_worth_it(Instant now, const std::optional<Instant>& without, Instant with) {
+  if (!without) return true;
+  const Duration wait = *without - now, gained = *without - with;
+  return gained >= minutes(1) && gained.us >= wait.us / 10;
 }
 
 std::vector<Variant> variants_of(const ClassKey& key) {

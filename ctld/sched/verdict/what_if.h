@@ -25,6 +25,10 @@ std::optional<ClassKey> key_of(const Replica& replica, JobId job);
 inline constexpr std::size_t kMostVariants = 8;
 std::vector<Variant> variants_of(const ClassKey& key);
 
+// Whether a start at `with` instead of `without` (not set: it is not known when) is worth a change
+// of the job: it must be earlier by a minute at least, and by a tenth of the wait.
+bool is_worth_it(Instant now, const std::optional<Instant>& without, Instant with);
+
 // When the job would start with this key; `now` = at once. nullopt: never, or too far back in the
 // queue to say.
 inline constexpr std::uint32_t kJobsEstimated = 500;

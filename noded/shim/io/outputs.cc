@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+
 #include "noded/shim/as_user.h"
 
 namespace gantry::runtime {
@@ -31,12 +33,20 @@ WantedFile output_file(const LaunchRequest& request, const std::string& path) {
   return {"output file ", path, flags};
 }
 
+std::string folder_of(const std::string& path) {
+  return path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
+}
+
 // One process of the user opens all files, in this order.
 Result<std::vector<Fd>> open_files(const Owner& owner, const std::vector<WantedFile>& wanted) {
   auto done = as_user(owner, [&](const AsUser& user) -> Result<FromUser> {
     FromUser out;
     for (const WantedFile& one : wanted) {
       auto fd = user.open_file(one.path, one.flags, kOutputMode);
+      // A file that would be made is missing only if its folder is.
+      if (!fd && fd.error().code == ErrorCode::not_found && (one.flags & O_CREAT) != 0)
+        return fail(ErrorCode::not_found, one.what + one.path + ": the folder " +
+                                              folder_of(one.path) + " does not exist");
       if (!fd) return fail(fd.error().code, one.what + fd.error().message);
       out.files.push_back(std::move(*fd));
     }

@@ -5,10 +5,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 #include "common/codec/codec.h"
 #include "noded/machine/cgroup.h"
 #include "noded/shim/environment.h"
 #include "noded/shim/fence.h"
+#include "noded/shim/process/script_failure.h"
 #include "noded/shim/task.h"
 
 namespace gantry::runtime {
@@ -96,7 +99,10 @@ Result<void> run_process_job(Shim& shim, Signals& signals, const StandardFiles& 
   say_running(shim, pid, began);
   const int status = await_exit(shim, pid, signals, files);
   kill_cgroup(shim.setup.cgroups, job_cgroup(request.key), seconds(5));
-  if (!started->front().error.empty())
+  constexpr int kNotFound = 127;  // the exit code of a task whose program does not exist
+  if (!started->front().error.empty() && WIFEXITED(status) && WEXITSTATUS(status) == kNotFound)
+    record.message = script_failure(shim, ENOENT);
+  else if (!started->front().error.empty())
     record.message = on_node(shim, "the batch script cannot be run: " + started->front().error);
   record.exit =
       WIFSIGNALED(status) ? ExitStatus{0, WTERMSIG(status)} : ExitStatus{WEXITSTATUS(status), 0};

@@ -124,6 +124,8 @@ Result<std::string> working_directory(const std::string& root, const LaunchReque
                              {{root_fd.get()}});
   if (first) return choices[first->facts];
   if (may_be_another && first.error().code != ErrorCode::runtime_failed) return "/";
+  if (first.error().code == ErrorCode::not_found)
+    return fail(ErrorCode::not_found, "working directory " + choices[0] + " does not exist");
   return fail(first.error().code, "working directory " + first.error().message);
 }
 

@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "common/codec/codec.h"
+#include "common/text/text.h"
 #include "noded/machine/cgroup.h"
 #include "noded/runtime/beginning.h"
 #include "noded/shim/environment.h"
@@ -18,6 +19,7 @@
 #include "noded/shim/hooks.h"
 #include "noded/shim/process/container.h"
 #include "noded/shim/process/process_job.h"
+#include "noded/shim/process/script_failure.h"
 #include "noded/shim/rootfs/image.h"
 #include "noded/shim/rootfs/scratch.h"
 
@@ -187,24 +189,26 @@ Result<Container> launch(Job& job, ImageUse& image) {
 
 // Writes why the job ended into the record and into the job's own output.
 void explain(Job& job, const std::string& why) {
-  job.record.message = on_node(job.shim, why);
+  job.record.message = why;
   const std::string line = "gantry: error: job " +
-                           std::to_string(job.shim.request.key.job.value()) + " on " +
+                           std::to_string(job.shim.request.key.job.value()) + ": " +
                            job.record.message + "\n";
   say_in_output(job.shim.request, job.files, line);
 }
 
 void explain_scratch(Job& job, const ScratchLimit& scratch) {
-  if (const std::string why = scratch.complaint(); !why.empty()) explain(job, why);
+  if (const std::string why = scratch.complaint(); !why.empty())
+    explain(job, on_node(job.shim, why));
 }
 
 void explain_memory(Job& job) {
   auto& record = job.record;
   if (record.oom_kills == 0) return;
   record.cause = ExitCause::out_of_memory;
-  explain(job, "exceeded its memory limit of " + std::to_string(job.shim.request.memory) +
-                   " bytes (peak " + std::to_string(record.usage.memory_peak_bytes) + "); " +
-                   std::to_string(record.oom_kills) + " process(es) killed");
+  explain(job, on_node(job.shim, "memory limit of " + format_memory(job.shim.request.memory) +
+                                     " reached, and " + std::to_string(record.oom_kills) +
+                                     (record.oom_kills == 1 ? " process was" : " processes were") +
+                                     " ended for it; ask for more with --mem"));
 }
 
 void clean_up(Job& job) {
@@ -261,9 +265,7 @@ int run_job(Shim& shim, Signals& signals) {
       job.began = watch.run();
       job.record.exit = exit_of(*container);
       explain_scratch(job, watch.scratch());
-      if (container->exec_error)
-        job.record.message =
-            on_node(shim, errno_text("the batch script cannot be run", *container->exec_error));
+      if (container->exec_error) explain(job, script_failure(shim, *container->exec_error));
     } else {
       outcome = tl::unexpected(container.error());
     }
