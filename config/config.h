@@ -47,14 +47,18 @@ struct PartitionConfig {
   std::vector<std::string> nodes;  // names, expanded
   bool is_default = false;
   bool up = true;
+  bool accepts_jobs = true;
   std::uint32_t priority = 0;            // higher is considered first
   std::optional<Duration> default_time;  // unset = max_time
   std::optional<Duration> max_time;      // unset = unlimited
   std::optional<std::uint32_t> max_nodes;
+  std::uint32_t min_nodes = 1;
   std::optional<std::int64_t> default_memory_per_cpu;  // bytes; unset = equal part of the node
   bool allow_host_network = false;
   bool host_network_by_default = false;  // for jobs that do not say whether they want it
   bool exclusive_nodes = false;          // every job gets whole nodes
+  bool admins_only = false;              // administrators alone submit to it
+  bool reservation_only = false;         // every job has to name a reservation
   // These lists say who may use the partition; an empty list sets no condition. For accounts, and
   // for qos, at most one of the two lists may be set.
   std::vector<std::string> allow_accounts, deny_accounts;  // tenants and projects

@@ -15,6 +15,7 @@
 #include "config/gres.h"
 #include "config/nearest.h"
 #include "config/options.h"
+#include "config/partitions.h"
 #include "config/yaml_tree.h"
 
 namespace gantry {
@@ -241,8 +242,7 @@ class Loader {
       batch.nodes = {"all"};
       batch.is_default = true;
     }
-    std::vector<std::string_view> names;
-    for (const auto& [name, path] : node_paths_) names.push_back(name);
+    const std::vector<std::string_view> names = node_names(config);
     std::set<std::string> seen;
     std::optional<std::size_t> default_index;
     for (std::size_t i = 0; i < config.partitions.size(); ++i) {
@@ -250,29 +250,9 @@ class Loader {
       const std::string path = fmt::format("partitions[{}]", i);
       if (!seen.insert(partition.name).second)
         return error_about(path + ".name", fmt::format("`{}` exists already", partition.name));
-      if (partition.host_network_by_default && !partition.allow_host_network)
-        return error_about(path + ".host_network_by_default",
-                           "needs `allow_host_network: true`, as jobs could not ask for it");
-      if (!partition.allow_accounts.empty() && !partition.deny_accounts.empty())
-        return error_about(path + ".deny_accounts", "is of no use beside allow_accounts");
-      if (!partition.allow_qos.empty() && !partition.deny_qos.empty())
-        return error_about(path + ".deny_qos", "is of no use beside allow_qos");
-      if (partition.nodes == std::vector<std::string>{"all"} && !node_paths_.contains("all")) {
-        partition.nodes.clear();
-        for (const NodeConfig& node : config.nodes) partition.nodes.push_back(node.name);
-      }
       if (partition.nodes.empty()) return error_about(path + ".nodes", "names no node");
-      std::set<std::string> members;
-      for (const std::string& node : partition.nodes) {
-        if (!node_paths_.contains(node))
-          return error_about(path + ".nodes", fmt::format("there is no node `{}`{}", node,
-                                                          did_you_mean(node, names)));
-        if (!members.insert(node).second)
-          return error_about(path + ".nodes", fmt::format("names `{}` twice", node));
-      }
-      if (partition.default_time && partition.max_time &&
-          *partition.default_time > *partition.max_time)
-        return error_about(path + ".default_time", "is longer than max_time");
+      if (const auto fault = check_partition(partition, config, names))
+        return error_about(fmt::format("{}.{}", path, fault->option), fault->what);
       if (partition.is_default) {
         if (default_index)
           return error_about(path + ".default",

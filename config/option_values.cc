@@ -211,10 +211,14 @@ struct SetText {
   Result<void> operator()(std::uint16_t* out) const { return number(*out); }
   Result<void> operator()(std::uint32_t* out) const { return number(*out); }
   Result<void> operator()(std::int64_t* out) const { return number(*out); }
-  Result<void> operator()(std::optional<std::uint32_t>* out) const {
-    return number(out->emplace());
+  template <class T>
+  Result<void> number_or_none(std::optional<T>& out) const {
+    if (text != "none") return number(out.emplace());
+    out.reset();
+    return {};
   }
-  Result<void> operator()(std::optional<std::int64_t>* out) const { return number(out->emplace()); }
+  Result<void> operator()(std::optional<std::uint32_t>* out) const { return number_or_none(*out); }
+  Result<void> operator()(std::optional<std::int64_t>* out) const { return number_or_none(*out); }
   Result<void> operator()(Duration* out) const {
     const auto value = parse_length(text);
     if (!value) return tl::unexpected(value.error());
@@ -348,8 +352,12 @@ struct TypeName {
   std::string operator()(const std::uint16_t*) const { return number(); }
   std::string operator()(const std::uint32_t*) const { return number(); }
   std::string operator()(const std::int64_t*) const { return number(); }
-  std::string operator()(const std::optional<std::uint32_t>*) const { return number(); }
-  std::string operator()(const std::optional<std::int64_t>*) const { return number(); }
+  std::string operator()(const std::optional<std::uint32_t>*) const {
+    return number() + ", or none";
+  }
+  std::string operator()(const std::optional<std::int64_t>*) const {
+    return number() + ", or none";
+  }
   std::string operator()(const Duration*) const { return ranged("duration", show_microseconds); }
   std::string operator()(const std::optional<Duration>*) const {
     return ranged("duration", show_microseconds) + ", or unlimited";

@@ -38,9 +38,17 @@ void Daemon::start(JobSockets& sockets) {
 }
 
 void Daemon::stop() {
+  leave({});
+}
+
+void Daemon::make_way() {
+  leave({.makes_way = true});
+}
+
+void Daemon::leave(Stop how) {
   if (stopping_) return;
   stopping_ = true;
-  core_->step(clock_.now(), Stop{});
+  core_->step(clock_.now(), how);
   finish_turn();
   farewell_ = loop_.after(kFarewell, [this] { loop_.stop(); });
 }

@@ -44,6 +44,9 @@ class Daemon {
   void start(JobSockets& sockets);
   // Says goodbye to the controller and then stops the loop. Jobs run on.
   void stop();
+  // The same without a goodbye, for a daemon that follows at once: to the controller the node stays
+  // as it is until that one registers.
+  void make_way();
   void gpus_changed(const GpuInventory& now);
   // Takes an event that an action brings between two turns.
   void take(Input&& event) { events_.push_back(std::move(event)); }
@@ -58,6 +61,7 @@ class Daemon {
   std::function<void()> on_reread;
 
  private:
+  void leave(Stop how);
   bool receive_one();
   void finish_turn();
   void act(Action&& action);

@@ -224,7 +224,7 @@ Result<bool> run(const Start& start, const Options& options, std::optional<Start
       return;
     }
     next = std::move(*again);
-    daemon->stop();
+    daemon->make_way();
   };
   const auto stop = [&] {
     ended = true;

@@ -14,8 +14,13 @@ std::string marked_name(const proto::PartitionRow& p) {
 std::string plain_name(const proto::PartitionRow& p) {
   return p.name;
 }
-std::string up_or_down(const proto::PartitionRow& p) {
-  return p.up ? "up" : "down";
+std::string availability_of(const proto::PartitionRow& p) {
+  if (p.accepts_jobs) return p.up ? "up" : "down";
+  return p.up ? "drain" : "inact";
+}
+std::string_view partition_state(const proto::PartitionRow& p) {
+  if (p.accepts_jobs) return p.up ? "UP" : "DOWN";
+  return p.up ? "DRAIN" : "INACTIVE";
 }
 std::string longest_time(const proto::PartitionRow& p) {
   return p.max_time ? format_duration(*p.max_time) : "infinite";
@@ -24,7 +29,7 @@ std::string usual_time(const proto::PartitionRow& p) {
   return p.default_time ? format_duration(*p.default_time) : "n/a";
 }
 std::string job_sizes(const proto::PartitionRow& p) {
-  return p.max_nodes ? fmt::format("1-{}", *p.max_nodes) : "1-infinite";
+  return fmt::format("{}-{}", p.min_nodes, p.max_nodes ? std::to_string(*p.max_nodes) : "infinite");
 }
 std::string tier_of(const proto::PartitionRow& p) {
   return std::to_string(p.priority);

@@ -22,7 +22,8 @@ struct NodeGroup {
 // Values of a partition, and of one node.
 std::string marked_name(const proto::PartitionRow& p);  // the default partition has a *
 std::string plain_name(const proto::PartitionRow& p);
-std::string up_or_down(const proto::PartitionRow& p);
+std::string availability_of(const proto::PartitionRow& p);       // up, down, drain, inact
+std::string_view partition_state(const proto::PartitionRow& p);  // UP, DOWN, DRAIN, INACTIVE
 std::string longest_time(const proto::PartitionRow& p);
 std::string usual_time(const proto::PartitionRow& p);
 std::string job_sizes(const proto::PartitionRow& p);  // "1-4", "1-infinite"
@@ -71,7 +72,7 @@ struct NodeValue {
   void (*put)(std::string& out, const NodeGroup& g);
 };
 inline constexpr NodeValue kNodeValues[] = {
-    {'a', "Available", "AVAIL", put_partition<up_or_down>},
+    {'a', "Available", "AVAIL", put_partition<availability_of>},
     {'Y', "Cores", "CORES", put_node<cores_of_socket>},
     {'c', "CPUs", "CPUS", put_node<cpu_number>},
     {'C', "CPUsState", "CPUS(A/I/O/T)", put_cpu_counts},

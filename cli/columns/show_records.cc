@@ -1,5 +1,7 @@
 #include "cli/columns/show_records.h"
 
+#include "cli/columns/node_values.h"
+
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
@@ -286,6 +288,10 @@ void write_node(RecordWriter& out, const proto::NodeRow& node) {
     out.field("Reason",
               fmt::format("{} [{}@{}]", node.reason, node.reason_by, time_or(node.since, "?")));
   }
+  if (!node.comment.empty()) {
+    out.line();
+    out.field("Comment", node.comment);
+  }
   out.record();
 }
 
@@ -293,11 +299,11 @@ void write_partition(RecordWriter& out, const proto::PartitionRow& p, NodeMember
   std::int64_t cpus = 0;
   for (const proto::NodeRow* node : members.of(p)) cpus += node->total[Resource::cpu] / 1000;
   out.field("PartitionName", p.name).line();
-  out.field("Default", p.is_default ? "YES" : "NO").field("State", p.up ? "UP" : "DOWN");
+  out.field("Default", p.is_default ? "YES" : "NO").field("State", partition_state(p));
   out.field("PriorityTier", p.priority).line();
   out.field("DefaultTime", p.default_time ? format_duration_long(*p.default_time) : "NONE");
   out.field("MaxTime", p.max_time ? format_duration_long(*p.max_time) : "UNLIMITED");
-  out.field("MinNodes", "1");
+  out.field("MinNodes", p.min_nodes);
   out.field("MaxNodes", p.max_nodes ? std::to_string(*p.max_nodes) : "UNLIMITED").line();
   out.field("Nodes", compress_hostlist(p.nodes)).line();
   out.field("TotalCPUs", std::to_string(cpus)).field("TotalNodes", p.nodes.size());
@@ -313,6 +319,15 @@ void write_partition(RecordWriter& out, const proto::PartitionRow& p, NodeMember
   list("AllowGroups", p.allow_groups);
   list("AllowQos", p.allow_qos);
   list("DenyQos", p.deny_qos);
+  if (p.exclusive_nodes) out.field("ExclusiveNodes", "YES");
+  if (p.admins_only) out.field("AdminsOnly", "YES");
+  if (p.reservation_only) out.field("ReservationOnly", "YES");
+  if (p.changed) {
+    out.line();
+    out.field("SetByCommand",
+              p.set_options.empty() ? "(all)" : fmt::format("{}", fmt::join(p.set_options, ",")));
+    out.field("By", fmt::format("{}@{}", p.changed_by, time_or(p.changed, "?")));
+  }
   out.record();
 }
 

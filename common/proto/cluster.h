@@ -1,4 +1,4 @@
-// Nodes and partitions: requests from clients to ctld.
+// Nodes: requests from clients to ctld. Partitions are in partitions.h, which is included.
 #pragma once
 
 #include <map>
@@ -8,6 +8,7 @@
 
 #include "common/job/job_state.h"
 #include "common/proto/gpu_rows.h"
+#include "common/proto/partitions.h"
 #include "common/proto/session.h"
 #include "common/resources/gpu.h"
 #include "common/resources/resources.h"
@@ -44,6 +45,7 @@ struct NodeRow {
   bool maintenance = false;              // this reservation is a maintenance window
   std::vector<GpuTopRow> top;            // with ListNodes::gpus
   std::vector<DrainedGpu> drained_gpus;  // with ListNodes::gpus
+  std::string comment{};                 // an operator's
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "name", s.name);
@@ -75,6 +77,7 @@ struct NodeRow {
     v(27, "maintenance", s.maintenance);
     v(28, "top", s.top);
     v(29, "drained_gpus", s.drained_gpus);
+    v(30, "comment", s.comment);
   }
 };
 
@@ -126,23 +129,29 @@ struct ListNodesReply {
 
 // What an operator can want of a node. `dead` declares that a lost node runs nothing any more: its
 // jobs end as node_fail (or are requeued). Never declare it for a node that may still be alive.
-enum class NodeAction : std::uint8_t { drain = 1, resume = 2, close = 3, dead = 4 };
+// `keep` leaves the state as it is, and changes what else the request says.
+enum class NodeAction : std::uint8_t { drain = 1, resume = 2, close = 3, dead = 4, keep = 5 };
 constexpr auto enum_names(NodeAction) {
   using enum NodeAction;
-  return std::array<std::pair<NodeAction, std::string_view>, 4>{
-      {{drain, "drain"}, {resume, "resume"}, {close, "close"}, {dead, "dead"}}};
+  return std::array<std::pair<NodeAction, std::string_view>, 5>{
+      {{drain, "drain"}, {resume, "resume"}, {close, "close"}, {dead, "dead"}, {keep, "keep"}}};
 }
 
 struct UpdateNodes {  // admin; answered by Ok; all or nothing
   std::vector<std::string> nodes;
   NodeAction action = NodeAction::drain;
-  std::string reason;  // required for drain, close and dead
+  std::string reason;  // required for drain, close and dead; with keep "" = as it is
   // For drain and resume: only these GPUs of each node, by number or UUID (the UUID of a slice
   // stands for its whole GPU).
   std::vector<std::string> gpus{};
   // Instead of nodes: all nodes in these domains of the topology, by NAME or LEVEL:NAME. The
   // domain's name is put before the reason.
   std::vector<std::string> domains{};
+  // The words that jobs ask for with --constraint, in the place of those of gantry.yaml, over
+  // restarts too. With file_features those of gantry.yaml count again.
+  std::optional<std::vector<std::string>> features{};
+  bool file_features = false;
+  std::optional<std::string> comment{};  // "" takes it away
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "nodes", s.nodes);
@@ -150,95 +159,9 @@ struct UpdateNodes {  // admin; answered by Ok; all or nothing
     v(3, "reason", s.reason);
     v(4, "gpus", s.gpus);
     v(5, "domains", s.domains);
-  }
-};
-
-struct PartitionRow {
-  std::string name;
-  bool is_default = false;
-  bool up = true;
-  std::vector<std::string> nodes;
-  std::uint32_t priority = 0;
-  std::optional<Duration> default_time;  // unset = max_time
-  std::optional<Duration> max_time;      // unset = unlimited
-  std::optional<std::uint32_t> max_nodes;
-  std::int64_t default_memory_per_cpu = 0;  // bytes; 0 = an equal part of the node's memory
-  bool allow_host_network = false;
-  std::vector<std::string> allow_accounts, deny_accounts, allow_groups, allow_qos, deny_qos;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "is_default", s.is_default);
-    v(3, "up", s.up);
-    v(4, "nodes", s.nodes);
-    v(5, "priority", s.priority);
-    v(6, "default_time", s.default_time);
-    v(7, "max_time", s.max_time);
-    v(8, "max_nodes", s.max_nodes);
-    v(9, "default_memory_per_cpu", s.default_memory_per_cpu);
-    v(10, "allow_host_network", s.allow_host_network);
-    v(11, "allow_accounts", s.allow_accounts);
-    v(12, "deny_accounts", s.deny_accounts);
-    v(13, "allow_groups", s.allow_groups);
-    v(14, "allow_qos", s.allow_qos);
-    v(15, "deny_qos", s.deny_qos);
-  }
-};
-
-struct ListPartitions {
-  std::optional<std::uint32_t> from{};  // as in ListNodes
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "from", s.from);
-  }
-};
-
-struct PartitionPage {
-  static constexpr bool kLeftOutUnset = true;
-  std::optional<std::uint32_t> next;   // `from` of the next page; unset = the last
-  std::vector<std::uint32_t> places;   // of each row in configuration order
-  std::vector<std::string> hosts;      // host lists, each once
-  std::vector<std::uint32_t> list_of;  // of each row; its `nodes` are empty
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "next", s.next);
-    v(2, "places", s.places);
-    v(3, "hosts", s.hosts);
-    v(4, "list_of", s.list_of);
-  }
-};
-
-struct LicenseRow {
-  std::string name;
-  std::uint32_t total = 0;
-  std::uint32_t used = 0;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "total", s.total);
-    v(3, "used", s.used);
-  }
-};
-
-struct ListPartitionsReply {
-  std::vector<PartitionRow> partitions;
-  std::vector<LicenseRow> licenses{};  // licences of the cluster, by name; in the first page
-  std::optional<PartitionPage> page{};
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "partitions", s.partitions);
-    v(2, "licenses", s.licenses);
-    v(3, "page", s.page);
-  }
-};
-
-struct UpdatePartition {  // admin
-  std::string name;
-  bool up = true;  // down: jobs may be submitted, none starts
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "up", s.up);
+    v(6, "features", s.features);
+    v(7, "file_features", s.file_features);
+    v(8, "comment", s.comment);
   }
 };
 

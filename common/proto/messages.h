@@ -13,6 +13,7 @@
 #include "common/proto/node_order.h"
 #include "common/proto/node_relay.h"
 #include "common/proto/node_report.h"
+#include "common/proto/partitions.h"
 #include "common/proto/reservation.h"
 #include "common/proto/session.h"
 #include "common/proto/step_attach.h"

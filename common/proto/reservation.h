@@ -9,7 +9,8 @@
 
 namespace gantry::proto {
 
-// Makes a reservation; for operators. Answered by ListReservationsReply with the new reservation.
+// Makes a reservation, or puts another in its place; for operators. Answered by
+// ListReservationsReply with the new reservation.
 struct MakeReservation {
   std::string name;                // "" = the controller gives one
   std::vector<std::string> nodes;  // either these nodes,
@@ -23,6 +24,9 @@ struct MakeReservation {
   bool ignore_jobs = false;        // allowed even if jobs may still run there when it begins
   std::vector<std::string> tenants, users;  // who may name it
   std::string comment;
+  // There is one of this name, and this is what it becomes; all that is said is said anew. If it
+  // has begun, its start stays.
+  bool replaces = false;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "name", s.name);
@@ -38,6 +42,7 @@ struct MakeReservation {
     v(11, "tenants", s.tenants);
     v(12, "users", s.users);
     v(13, "comment", s.comment);
+    v(14, "replaces", s.replaces);
   }
 };
 

@@ -36,12 +36,14 @@ void handle(Context&, const ClientRequest&, proto::ReadLog&&);
 void handle(Context&, const ClientRequest&, proto::ListNodes&&);
 void handle(Context&, const ClientRequest&, proto::UpdateNodes&&);
 void handle(Context&, const ClientRequest&, proto::ListPartitions&&);
-void handle(Context&, const ClientRequest&, proto::UpdatePartition&&);
 void handle(Context&, const ClientRequest&, proto::ShowConfig&&);
 void handle(Context&, const ClientRequest&, proto::EnrollNode&&);
 void handle(Context&, const ClientRequest&, proto::RegisterKey&&);
 void handle(Context&, const ClientRequest&, proto::ShowStats&&);
 void handle(Context&, const ClientRequest&, proto::Ping&&);
+// handle_partition.cc
+void handle(Context&, const ClientRequest&, proto::UpdatePartition&&);
+void handle(Context&, const ClientRequest&, proto::ChangePartition&&);
 // handle_step.cc
 void handle(Context&, const ClientRequest&, proto::StepCreate&&);
 void handle(Context&, const ClientRequest&, proto::StepDone&&);

@@ -1,5 +1,5 @@
 // Recorder: the one way from a handler to State. It journals an event and applies it at once, so
-// nothing changes without being in the journal. The two exceptions below change no facts; they only
+// nothing changes without being in the journal. The exceptions below change no facts; they only
 // recompute what follows from documents and configuration.
 #pragma once
 
@@ -13,8 +13,14 @@ class Recorder {
  public:
   // All references must outlive the Recorder. `last_seq` is the newest event's number; it goes on
   // from it.
-  Recorder(MutableState& state, const Config& config, Turn& turn, EventSeq& last_seq)
-      : state_(state), config_(config), turn_(turn), last_seq_(last_seq) {}
+  // `config` is that of gantry.yaml; set_partitions() and set_features() change it.
+  Recorder(MutableState& state, Config& config, Turn& turn, EventSeq& last_seq)
+      : state_(state),
+        config_(config),
+        file_partitions_(config.partitions),
+        file_nodes_(config.nodes),
+        turn_(turn),
+        last_seq_(last_seq) {}
 
   void record(Instant now, Event event);
   // `spec` is the job's encoded StoredSpec; it is stored in the same transaction.
@@ -25,10 +31,18 @@ class Recorder {
   void set_tenancy(CompiledTenancy compiled);
   // The same for one partition that has just been declared.
   void fill_part(PartitionId part);
+  // Makes Config and State say which partitions are in force (partition/in_force.h). Tenants'
+  // queues and parts are of no use until set_tenancy() has made them anew.
+  void set_partitions();
+  [[nodiscard]] bool in_file(const std::string& partition) const;
+  // Makes Config say which features nodes have, by gantry.yaml and by operators.
+  void set_features();
 
  private:
   MutableState& state_;
-  const Config& config_;
+  Config& config_;
+  std::vector<PartitionConfig> file_partitions_;  // as in gantry.yaml
+  std::vector<NodeConfig> file_nodes_;            // the same
   Turn& turn_;
   EventSeq& last_seq_;
 };

@@ -49,9 +49,10 @@ void Core::step(Instant now, Input input) {
                  [&](LinkUp&) { s.link_up(now); },
                  [&](LinkDown&) { s.link_down(); },
                  [&](Wake&) {},
-                 [&](Stop&) {
+                 [&](Stop& i) {
                    s.remember_job();
-                   if (s.registered()) s.turn.messages.emplace_back(proto::Goodbye{s.link.session});
+                   if (s.registered() && !i.makes_way)
+                     s.turn.messages.emplace_back(proto::Goodbye{s.link.session});
                    s.stopped = true;
                    s.link_down();
                  },

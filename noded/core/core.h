@@ -49,7 +49,10 @@ struct LinkUp {};  // the transport (re)connected: register
 // The transport says that it is down; the core also notices silence without this.
 struct LinkDown {};
 struct Wake {};  // the time of Turn::wake has come
-struct Stop {};  // the daemon stops on purpose; its jobs run on
+struct Stop {    // the daemon stops on purpose; its jobs run on
+  // Another daemon follows at once. The controller is not told, so that nobody sees the node down.
+  bool makes_way = false;
+};
 
 // Events of the runtime. An unknown key is ignored.
 struct Held {  // the attempt is prepared and waits for Release

@@ -157,6 +157,8 @@ NodeRecord of_node() {
   r.facts.boot_id = "boot";
   r.facts.cpus = 4;
   r.drained_gpus = {{"GPU-1", "hot", "bob", Instant{4'000'002}}};
+  r.features_set = {"fast"};
+  r.comment = "by the window";
   return r;
 }
 
@@ -204,7 +206,13 @@ TEST_CASE("each field of a record survives load and fold, byte for byte") {
   const std::string array_key = store::ordered_key(5), element_key = store::ordered_key(6);
   const Bytes array = codec::encode(of_array()), element = codec::encode(of_element());
   const Bytes node = codec::encode(of_node());
-  const Bytes partition = codec::encode(PartitionRecord{PartitionId(1), false});
+  const Bytes partition = codec::encode(PartitionRecord{PartitionId(1),
+                                                        false,
+                                                        false,
+                                                        PartitionOrigin::command,
+                                                        {{"max_time", "1h"}},
+                                                        "root",
+                                                        Instant{5}});
   MutableState state;
   Loader loader(state);
   REQUIRE(loader.record(store::Table::node, "n1", node));

@@ -216,6 +216,7 @@ void World::command(const std::string& verb, const Words& w) {
   if (verb == "why" || verb == "show") return show(w);
   if (verb == "history") return history();
   if (verb == "nodes") return list_nodes();
+  if (verb == "parts") return list_partitions();
   if (verb == "node" || verb == "part") return nodes_command(w);
   if (verb == "step" || verb == "stepdone" || verb == "stepsignal" || verb == "stepattach")
     return step_command(w);
@@ -353,10 +354,9 @@ void World::update(const Words& w) {
   ask(w.plain.at(1), std::move(m));
 }
 
-void World::nodes_command(const Words& w) {  // node drain n1|rack=r1 reason="..." | part down main
+void World::nodes_command(const Words& w) {  // node drain n1|rack=r1 reason="..."
   const std::string& what = w.plain.at(1);
-  if (w.plain[0] == "part")
-    return ask("admin", proto::UpdatePartition{w.plain.at(2), what == "up"});
+  if (w.plain[0] == "part") return partition_command(w);
   proto::UpdateNodes m;
   if (w.plain.size() > 2) m.nodes = hosts(w.plain.at(2));
   if (w.find("rack")) m.domains = {*w.find("rack")};

@@ -71,6 +71,8 @@ class World {
   void cancel(const Words& w);
   void update(const Words& w);
   void nodes_command(const Words& w);
+  void partition_command(const Words& w);
+  void list_partitions();
   void place(const Words& w);
   void plan();
   void step_command(const Words& w);

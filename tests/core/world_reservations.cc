@@ -47,6 +47,7 @@ void World::reserve(const Words& w) {
   m.tenants = names_of(w, "tenants");
   m.users = names_of(w, "users");
   if (w.find("comment")) m.comment = *w.find("comment");
+  m.replaces = w.find("replaces") != nullptr;
   ask(w.plain.at(1), std::move(m));
 }
 

@@ -72,6 +72,57 @@ def case_a_new_value_counts_and_jobs_go_on(c):
     equal(most_time(c), "infinite")
 
 
+def case_nodes_are_never_seen_down(c):
+    """While the daemons start anew, a listing shows the nodes as they were."""
+    wait_for("the nodes", lambda: ok(c, "sinfo", "-h", "-o", "%t").strip() == "idle")
+    for _ in range(3):
+        equal(reconfigure(c).returncode, 0)
+        end = time.monotonic() + 1.5
+        while time.monotonic() < end:
+            equal(ok(c, "sinfo", "-h", "-N", "-o", "%t").split(), ["idle", "idle"])
+    contains(c.root(["gctl", "ping"]).stdout, "2 of 2 nodes are up")
+
+
+def case_partitions_of_commands_last(c):
+    def shown(name):
+        return ok(c, "sinfo", "-h", "-p", name, "-o", "%P %l %D %a").strip()
+
+    made = c.root(["slurm/scontrol", "create", "PartitionName=night", "Nodes=ALL", "MaxTime=30"])
+    equal((made.returncode, made.stdout, made.stderr), (0, "", ""))
+    equal(shown("night"), "night 30:00 2 up")
+    contains(slurm(c, "sbatch", "-p", "night", "-t", "60", "--wrap=true").stderr,
+             "Requested time limit is invalid")
+    job = ok(c, "sbatch", "--parsable", MEM, "-p", "night", "-t", "5", "--wrap=true").strip()
+    c.ended(int(job), "completed", code=0)
+    equal(c.root(["gctl", "partition", "update", "night", "max_time=2h"]).returncode, 0)
+    before = change(c, r"default: true", "default: true, max_time: 2h")
+    try:
+        equal(reconfigure(c).returncode, 0)
+        equal(shown("night"), "night 2:00:00 2 up")
+    finally:
+        put(c, before)
+        reconfigure(c)
+    held = ok(c, "sbatch", "--parsable", "--hold", "-p", "night", "-t", "5", "--wrap=true").strip()
+    refused = c.root(["slurm/scontrol", "delete", "PartitionName=night"])
+    equal(refused.returncode, 1)
+    contains(refused.stderr, "delete_partition PartitionName=night: Partition is in use")
+    ok(c, "scancel", held)
+    equal(slurm(c, "scontrol", "delete", "PartitionName=night").returncode, 1, "no administrator")
+    equal(c.root(["slurm/scontrol", "delete", "PartitionName=night"]).returncode, 0)
+    contains(slurm(c, "scontrol", "show", "part", "night").stdout, "Partition night not found")
+
+
+def case_an_ended_job_runs_again(c):
+    job = ok(c, "sbatch", "--parsable", MEM, "-o", "%j.out", "--open-mode=append",
+             "--wrap=echo run $SLURM_RESTART_COUNT").strip()
+    c.ended(int(job), "completed", code=0)
+    ok(c, "scontrol", "requeue", job)
+    wait_for("two runs", lambda: c.output(job) == "run\nrun 1\n")
+    contains(ok(c, "scontrol", "show", "job", job), "Restarts=1")
+    wait_for("two ends", lambda: ok(c, "sacct", "-n", "-X", "-D", "-j", job, "-o", "state").split()
+             == ["COMPLETED", "COMPLETED"])
+
+
 def case_an_unsound_file_changes_nothing(c):
     since = c.root(["gctl", "ping"]).stdout.split("; answered")[0]
     before = change(c, r"default: true", "default: true, max_tyme: 2h")

@@ -149,7 +149,7 @@ class Player {
   [[nodiscard]] std::optional<Input> parse_event(const Line& line, const std::string& verb) const {
     if (verb == "link")
       return line.has("up") ? std::optional<Input>(LinkUp{}) : std::optional<Input>(LinkDown{});
-    if (verb == "stop") return Stop{};
+    if (verb == "stop") return Stop{line.has("makes-way")};
     if (verb == "wake") return Wake{};
     if (verb == "not-remembered") return NotRemembered{};
     if (verb == "running") return Running{parse_key(line.words.at(1)), now_};

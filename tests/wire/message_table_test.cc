@@ -64,12 +64,12 @@ TEST_CASE("the controller takes exactly these messages from each kind of sender"
   const Names client = taken_from(Sender::client);
   CHECK(client.size() ==
         2 + std::variant_size_v<core::ClientMessage> + std::variant_size_v<core::ShellMessage>);
-  CHECK(
-      taken_from(Sender::job) ==
-      without(client, {"Authenticate", "MakeToken", "RegisterKey", "EnrollNode", "Reconfigure",
-                       "ApplyTenancy", "AskIncrease", "DecideIncrease", "ImportMeter", "ListMeters",
-                       "MakeReservation", "RemoveReservation", "UpdateNodes", "UpdatePartition",
-                       "SuspendJobs", "ResumeJobs", "PlanMigModes", "SetTrigger"}));
+  CHECK(taken_from(Sender::job) ==
+        without(client,
+                {"Authenticate", "MakeToken", "RegisterKey", "EnrollNode", "Reconfigure",
+                 "ApplyTenancy", "AskIncrease", "DecideIncrease", "ImportMeter", "ListMeters",
+                 "MakeReservation", "RemoveReservation", "UpdateNodes", "UpdatePartition",
+                 "SuspendJobs", "ResumeJobs", "PlanMigModes", "SetTrigger", "ChangePartition"}));
 }
 
 TEST_CASE("a node takes steps from clients and jobs, and orders only from the controller") {

@@ -9,6 +9,7 @@
 #include "cli/commands/control/gctl_logs.h"
 #include "cli/commands/control/gctl_maintenance.h"
 #include "cli/commands/control/gctl_mig.h"
+#include "cli/commands/control/gctl_partition.h"
 #include "cli/commands/control/gctl_reserve.h"
 #include "cli/commands/control/gctl_show.h"
 #include "cli/commands/control/gctl_top.h"
@@ -310,7 +311,8 @@ constexpr const Command* kSub[] = {
     &kRequeue,          &kSuspend,         &kUnsuspend, &kGctlUpdate,  &kCheckpointed,
     &kGctlDrain,        &kGctlResume,      &kGctlClose, &kGctlDead,    &kGctlReserve,
     &kGctlReservations, &kGctlUnreserve,   &kEnroll,    &kKey,         &kPing,
-    &kGctlTop,          &kGctlMaintenance, &kGctlMig,   &kReconfigure, &kToken};
+    &kGctlTop,          &kGctlMaintenance, &kGctlMig,   &kReconfigure, &kToken,
+    &kGctlPartition};
 
 constexpr Example kExamples[] = {
     {"gctl show job 12", "Everything about a job"},

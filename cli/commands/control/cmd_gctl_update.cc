@@ -6,6 +6,7 @@
 #include "cli/session.h"
 #include "common/proto/job_text.h"
 #include "common/text/hostlist.h"
+#include "common/text/split.h"
 #include "common/text/text.h"
 #include "config/nearest.h"
 
@@ -116,7 +117,9 @@ Result<std::vector<std::string>> names_of(const std::string& list) {
 }
 
 Result<int> change_nodes(const Invocation& in, const proto::UpdateNodes& update) {
-  if (update.action != proto::NodeAction::resume && update.reason.empty())
+  const bool owes_reason =
+      update.action != proto::NodeAction::resume && update.action != proto::NodeAction::keep;
+  if (owes_reason && update.reason.empty())
     return fail(ErrorCode::usage, "a reason is needed, for those who come later");
   const auto ok = ask<proto::Ok>(in.program(), update);
   if (!ok) return tl::unexpected(ok.error());
@@ -125,12 +128,18 @@ Result<int> change_nodes(const Invocation& in, const proto::UpdateNodes& update)
 
 Result<int> update_node(const Invocation& in, const std::string& list,
                         std::span<const Pair> pairs) {
+  proto::UpdateNodes update;
   std::optional<proto::NodeAction> action;
-  std::string reason;
   for (const Pair& pair : pairs) {
     const std::string value = lower(pair.value);
     if (pair.key == "reason") {
-      reason = pair.value;
+      update.reason = pair.value;
+    } else if (pair.key == "features" && value == "@file") {
+      update.file_features = true;
+    } else if (pair.key == "features") {
+      update.features = split_list(pair.value);
+    } else if (pair.key == "comment") {
+      update.comment = pair.value;
     } else if (pair.key == "state") {
       if (value == "drain")
         action = proto::NodeAction::drain;
@@ -147,13 +156,16 @@ Result<int> update_node(const Invocation& in, const std::string& list,
     } else {
       return fail(
           ErrorCode::usage,
-          fmt::format("\"{}\" of a node cannot be changed; there are state and reason", pair.key));
+          fmt::format("\"{}\" of a node cannot be changed; there are state, reason, features and "
+                      "comment",
+                      pair.key));
     }
   }
-  if (!action) return fail(ErrorCode::usage, "state=... is missing");
+  update.action = action.value_or(proto::NodeAction::keep);
   auto names = names_of(list);
   if (!names) return tl::unexpected(names.error());
-  return change_nodes(in, {std::move(*names), *action, reason});
+  update.nodes = std::move(*names);
+  return change_nodes(in, update);
 }
 
 // ---- partitions
@@ -167,8 +179,10 @@ Result<int> update_partition(const Invocation& in, const std::string& name,
     if (pair.key != "state")
       return fail(
           ErrorCode::usage,
-          fmt::format("\"{}\" of a partition is set in gantry.yaml; only state can be changed",
-                      pair.key));
+          fmt::format(
+              "here only the state of a partition changes; for \"{}\" there is gctl partition "
+              "update",
+              pair.key));
     if (value != "up" && value != "down")
       return wrong(fmt::format("\"{}\" is not up or down", pair.value));
     update.up = value == "up";
@@ -301,7 +315,8 @@ const Command kGctlUpdate{
         "Of a job: time, nice, priority, partition, account, reservation, name, "
         "comment, begin, arraytaskthrottle. In another tenant's partition a job gets a project "
         "there, unless one of the same name is there. Of a "
-        "node: state=drain|resume|close, reason. Of a partition: state=up|down.",
+        "node: state=drain|resume|close, reason, comment, features (`@file`: those of gantry.yaml "
+        "again). Of a partition: state=up|down; all else is gctl partition's.",
     .examples = kExamples,
     .run = run_update};
 const Command kGctlDrain{.name = "drain",

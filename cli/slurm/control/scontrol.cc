@@ -107,11 +107,11 @@ constexpr Verb kVerbs[] = {
     {"requeue", 7, control_requeue, "put running or ended jobs back into the queue"},
     {"requeuehold", 8, control_requeuehold, "the same, and hold them"},
     {"update", 1, control_update, "change a job, node or partition: KEY=VALUE..."},
-    {"create", 2, control_create, "create a reservation: KEY=VALUE..."},
-    {"delete", 3, control_delete, "delete ReservationName=NAME"},
+    {"create", 2, control_create, "create a partition or reservation: KEY=VALUE..."},
+    {"delete", 3, control_delete, "delete PartitionName=NAME or ReservationName=NAME"},
     {"ping", 2, control_ping, "whether the controller answers"},
     {"wait_job", 4, control_wait_job, "wait until a job has its nodes"},
-    {"write", 2, control_write, "write batch_script JOB [FILE|-]"},
+    {"write", 2, control_write, "write batch_script JOB [FILE|-]; write config [FILE]"},
     {"completing", 3, control_completing, "jobs that are ending"},
     {"notify", 1, control_notify, "notify JOB TEXT...: a line in the job's standard error"},
     {"listpids", 2, control_listpids, "listpids [JOB[.STEP] [NODE]]: processes on this machine"},
@@ -161,16 +161,21 @@ int run_verb(const Control& c, Arguments words) {
   return verb->run(c, words);
 }
 
-// Reads lines of words from standard input until the input ends or a line says exit.
+// Reads lines of words from standard input until the input ends or a line says exit. The line !!
+// stands for the one before it.
 int run_interactive(const Control& c) {
   int status = 0;
-  std::string line;
+  std::string line, before;  // `before` is what !! says again
   while (true) {
     fmt::print("scontrol: ");
     std::fflush(stdout);
     line.clear();
     int ch = 0;
     while ((ch = std::getchar()) != EOF && ch != '\n') line += static_cast<char>(ch);
+    if (line == "!!")
+      line = before;
+    else
+      before = line;
     Arguments words;
     std::string_view rest = line;
     while (!rest.empty()) {
@@ -219,6 +224,7 @@ constexpr Example kScontrolExamples[] = {
     {"scontrol show job 12", "Everything about a job"},
     {"scontrol show hostnames 'n[01-03]'", "The names in a host list, one a line"},
     {"scontrol update NodeName=n01 State=DRAIN Reason='new memory'", "Give a node no new jobs"},
+    {"scontrol create PartitionName=night Nodes=n[01-03] MaxTime=8:00:00", "A new partition"},
     {"scontrol requeue $SLURM_JOB_ID", "In a job: start again from the queue"},
 };
 constexpr ExitDoc kScontrolExits[] = {{"0", "done"}, {"1", "refused, not found, or no answer"}};

@@ -42,6 +42,10 @@ int control_reconfigure(const Control& c, const Arguments& args);
 int control_token(const Control& c, const Arguments& args);
 int control_top(const Control& c, const Arguments& args);
 
+// One key, or "" for all. The file gets the time as an ending; "" is beside gantry.yaml.
+int show_config(const Control& c, const std::string& word);
+int write_config(const Control& c, const std::string& file);
+
 // Checks that there are at least `least` arguments; else prints "too few arguments for
 // keyword:hold".
 bool has_arguments(const Arguments& args, std::string_view keyword, std::size_t least = 1);
@@ -56,6 +60,22 @@ struct KeyValue {
   std::string value;
 };
 KeyValue key_value(const std::string& word);
+
+// The words of create, update and delete for partitions. `word` is how the command line names it.
+int create_partition(const Control& c, const Arguments& args);
+int update_partition(const Control& c, const Arguments& args);
+int delete_partition(const Control& c, const std::string& name, const std::string& word);
+
+// Both print which KEY=VALUE is refused, and return 1.
+int key_not_supported(const std::string& pair);
+int key_value_refused(const std::string& pair, const Error& error);
+
+// The words of create and update for reservations.
+int create_reservation(const Control& c, const Arguments& args);
+int update_reservation(const Control& c, const Arguments& args);
+
+// The words of `update NodeName=`.
+int update_nodes(const Control& c, const Arguments& args);
 
 // Sets one KEY=VALUE of `update JobId=`. Returns false if the key cannot be changed.
 Result<bool> set_job_key(const Control& c, proto::UpdateJob& update, const KeyValue& pair);

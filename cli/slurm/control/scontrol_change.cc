@@ -8,8 +8,6 @@
 #include "cli/slurm/format.h"
 #include "cli/submit/job_refs.h"
 #include "common/proto/job_text.h"
-#include "common/proto/reservation.h"
-#include "common/text/hostlist.h"
 #include "common/text/text.h"
 
 namespace gantry::cli::slurm {
@@ -73,16 +71,25 @@ int change_jobs(const Control& c, const Arguments& args, std::string_view keywor
   return report_done(c, ask<proto::JobsDone>(c.program, message), call);
 }
 
-int not_supported(const std::string& pair) {
-  fmt::print(stderr, "Update of this parameter is not supported: {}\nRequest aborted\n", pair);
-  return 1;
-}
-int bad_value(const std::string& pair, const Error& error) {
-  fmt::print(stderr, "Invalid value: {}\n{}\nRequest aborted\n", pair, error.message);
-  return 1;
+// "arraytaskthrottle 2" is "arraytaskthrottle=2", and "nice" alone is "nice=100".
+Arguments joined(const Arguments& args) {
+  Arguments out;
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    const bool alone = args[i].find('=') == std::string::npos;
+    if (alone && lower_case(args[i]) == "nice") {
+      out.emplace_back("nice=100");
+    } else if (alone && i + 1 < args.size()) {
+      out.push_back(args[i] + "=" + args[i + 1]);
+      ++i;
+    } else {
+      out.push_back(args[i]);
+    }
+  }
+  return out;
 }
 
-int update_jobs(const Control& c, const Arguments& args) {
+int update_jobs(const Control& c, const Arguments& given) {
+  const Arguments args = joined(given);
   const KeyValue first = key_value(args[0]);
   std::vector<proto::JobRef> refs;
   if (!add_job_refs(refs, first.value)) {
@@ -95,8 +102,8 @@ int update_jobs(const Control& c, const Arguments& args) {
     update.job = ref;
     for (std::size_t i = 1; i < args.size(); ++i) {
       const auto known = set_job_key(c, update, key_value(args[i]));
-      if (!known) return bad_value(args[i], known.error());
-      if (!*known) return not_supported(args[i]);
+      if (!known) return key_value_refused(args[i], known.error());
+      if (!*known) return key_not_supported(args[i]);
     }
     const int one = report_done(c, ask<proto::JobsDone>(c.program, update), {});
     status = std::max(status, one);
@@ -104,106 +111,16 @@ int update_jobs(const Control& c, const Arguments& args) {
   return status;
 }
 
-int update_nodes(const Control& c, const Arguments& args) {
-  proto::UpdateNodes update;
-  auto names = expand_hostlist(key_value(args[0]).value);
-  if (!names) return bad_value(args[0], names.error());
-  update.nodes = std::move(*names);
-  std::optional<proto::NodeAction> action;
-  for (std::size_t i = 1; i < args.size(); ++i) {
-    const KeyValue pair = key_value(args[i]);
-    const std::string state = lower_case(pair.value);
-    if (pair.key == "reason")
-      update.reason = pair.value;
-    else if (pair.key == "state" && state == "drain")
-      action = proto::NodeAction::drain;
-    else if (pair.key == "state" && (state == "resume" || state == "undrain" || state == "idle"))
-      action = proto::NodeAction::resume;
-    else if (pair.key == "state")
-      return bad_value(args[i], {ErrorCode::invalid_argument,
-                                 "there are DRAIN, RESUME, UNDRAIN and IDLE; for a node that is "
-                                 "gone, gctl close and gctl dead"});
-    else
-      return not_supported(args[i]);
-  }
-  if (!action) return not_supported(args.back());
-  if (*action == proto::NodeAction::drain && update.reason.empty()) {
-    fmt::print(stderr,
-               "You must specify a reason when DOWNING or DRAINING a node. Request denied\n");
-    return 1;
-  }
-  update.action = *action;
-  const auto ok = ask<proto::Ok>(c.program, update);
-  return ok ? 0 : control_error("slurm_update error", ok.error());
-}
-
-int update_partition(const Control& c, const Arguments& args) {
-  proto::UpdatePartition update;
-  update.name = key_value(args[0]).value;
-  if (args.size() < 2) return not_supported(args[0]);
-  for (std::size_t i = 1; i < args.size(); ++i) {
-    const KeyValue pair = key_value(args[i]);
-    const std::string state = lower_case(pair.value);
-    if (pair.key != "state") return not_supported(args[i]);
-    if (state != "up" && state != "down")
-      return bad_value(args[i], {ErrorCode::invalid_argument, "there are UP and DOWN"});
-    update.up = state == "up";
-  }
-  const auto ok = ask<proto::Ok>(c.program, update);
-  return ok ? 0 : control_error("slurm_update error", ok.error());
-}
-
-Result<bool> set_reservation_key(proto::MakeReservation& make, const KeyValue& pair) {
-  const auto when = [&](std::optional<Instant>& out) -> Result<bool> {
-    const auto t = parse_time(pair.value, system_now());
-    if (!t) return tl::unexpected(t.error());
-    out = *t;
-    return true;
-  };
-  const std::string& key = pair.key;
-  if (key == "starttime") return when(make.start);
-  if (key == "endtime") return when(make.end);
-  if (key == "duration") {
-    const auto length = parse_duration(pair.value);
-    if (!length) return tl::unexpected(length.error());
-    if (!*length) return fail(ErrorCode::invalid_argument, "a reservation has an end");
-    make.length = **length;
-  } else if (key == "reservationname" || key == "reservation") {
-    make.name = pair.value;
-  } else if (key == "nodes") {
-    auto names = expand_hostlist(pair.value);
-    if (!names) return tl::unexpected(names.error());
-    make.nodes = std::move(*names);
-  } else if (key == "nodecnt" || key == "nodecount") {
-    const auto n = parse_integer("NodeCnt", pair.value, 1, 65'536);
-    if (!n) return tl::unexpected(n.error());
-    make.count = static_cast<std::uint32_t>(*n);
-  } else if (key == "users" || key == "user") {
-    make.users = split_list(pair.value);
-  } else if (key == "accounts" || key == "account") {
-    make.tenants = split_list(pair.value);
-  } else if (key == "partitionname" || key == "partition") {
-    make.partition = pair.value;
-  } else if (key == "features") {
-    make.constraint = pair.value;
-  } else if (key == "comment") {
-    make.comment = pair.value;
-  } else if (key == "flags") {
-    for (const std::string& flag : split_list(upper_case(pair.value))) {
-      if (flag == "MAINT")
-        make.maintenance = true;
-      else if (flag == "IGNORE_JOBS")
-        make.ignore_jobs = true;
-      else if (flag != "SPEC_NODES")
-        return fail(ErrorCode::invalid_argument, "flags are MAINT, IGNORE_JOBS and SPEC_NODES");
-    }
-  } else {
-    return false;
-  }
-  return true;
-}
-
 }  // namespace
+
+int key_not_supported(const std::string& pair) {
+  fmt::print(stderr, "Update of this parameter is not supported: {}\nRequest aborted\n", pair);
+  return 1;
+}
+int key_value_refused(const std::string& pair, const Error& error) {
+  fmt::print(stderr, "Invalid value: {}\n{}\nRequest aborted\n", pair, error.message);
+  return 1;
+}
 
 int control_hold(const Control& c, const Arguments& args) {
   return change_jobs(c, args, "hold", "slurm_suspend error", proto::HoldJobs{});
@@ -258,12 +175,21 @@ int control_update(const Control& c, const Arguments& args) {
                                     {"job", update_jobs},
                                     {"nodename", update_nodes},
                                     {"node", update_nodes},
+                                    {"reservationname", update_reservation},
+                                    {"reservation", update_reservation},
                                     {"partitionname", update_partition},
                                     {"partition", update_partition}};
   for (const Kind& kind : kKinds)
     for (std::size_t i = 0; i < args.size(); ++i) {
-      if (key_value(args[i]).key != kind.key) continue;
+      // "jobid 12" is "jobid=12".
+      const bool alone = lower_case(args[i]) == kind.key && i + 1 < args.size();
+      if (!alone && key_value(args[i]).key != kind.key) continue;
       Arguments ordered = args;
+      const auto at = ordered.begin() + static_cast<std::ptrdiff_t>(i);
+      if (alone) {
+        *at += "=" + args[i + 1];
+        ordered.erase(at + 1);
+      }
       std::rotate(ordered.begin(), ordered.begin() + static_cast<std::ptrdiff_t>(i),
                   ordered.begin() + static_cast<std::ptrdiff_t>(i) + 1);
       return kind.update(c, ordered);
@@ -283,30 +209,17 @@ int too_few_words(std::string_view keyword) {
 
 int control_create(const Control& c, const Arguments& args) {
   if (args.empty()) return too_few_words("create");
-  proto::MakeReservation make;
-  bool reservation = false;
-  for (const std::string& arg : args) {
-    if (lower_case(arg) == "reservation" || lower_case(arg) == "res") {
-      reservation = true;
-      continue;
-    }
-    const KeyValue pair = key_value(arg);
-    reservation = reservation || pair.key == "reservationname" || pair.key == "reservation";
-    const auto known = set_reservation_key(make, pair);
-    if (!known) return bad_value(arg, known.error());
-    if (!*known) return not_supported(arg);
-  }
-  if (!reservation) {
-    fmt::print(stderr,
-               "scontrol: error: only reservations are created; partitions are in "
-               "gantry.yaml, tenants in gtenant\n");
-    return 1;
-  }
-  const auto made = ask<proto::ListReservationsReply>(c.program, make);
-  if (!made) return control_error("Error creating the reservation", made.error());
-  for (const proto::ReservationRow& row : made->reservations)
-    fmt::print("Reservation created: {}\n", row.name);
-  return 0;
+  // The first word that names a kind decides. A reservation has a key partition= too.
+  const auto names = [&](std::string_view kind) {
+    return std::any_of(args.begin(), args.end(), [&](const std::string& arg) {
+      const std::string word = lower_case(arg.substr(0, arg.find('=')));
+      return word.size() >= 3 && kind.starts_with(word);
+    });
+  };
+  if (!names("reservationname") && names("partitionname")) return create_partition(c, args);
+  if (names("reservationname")) return create_reservation(c, args);
+  fmt::print(stderr, "scontrol: error: Invalid creation entity: {}\n", args[0]);
+  return 1;
 }
 
 int control_delete(const Control& c, const Arguments& args) {
@@ -320,12 +233,16 @@ int control_delete(const Control& c, const Arguments& args) {
                "'delete <ENTITY> <ID>'\n");
     return 1;
   }
-  if (pair.key != "reservationname" && pair.key != "reservation") {
-    fmt::print(stderr, "scontrol: error: only reservations are deleted: ReservationName=NAME\n");
+  const auto is = [&](std::string_view kind) {
+    return pair.key.size() >= 3 && kind.starts_with(pair.key);
+  };
+  if (is("partitionname")) return delete_partition(c, pair.value, args[0]);
+  if (!is("reservationname")) {
+    fmt::print(stderr, "Invalid deletion entity: {}\n", args[0]);
     return 1;
   }
   const auto ok = ask<proto::Ok>(c.program, proto::RemoveReservation{pair.value});
-  return ok ? 0 : control_error("slurm_delete_reservation error", ok.error());
+  return ok ? 0 : control_error("delete_reservation " + args[0], ok.error());
 }
 
 int control_wait_job(const Control& c, const Arguments& args) {
@@ -354,8 +271,11 @@ int control_wait_job(const Control& c, const Arguments& args) {
 }
 
 int control_write(const Control& c, const Arguments& args) {
+  if (!args.empty() && lower_case(args[0]) == "config")
+    return write_config(c, args.size() > 1 ? args[1] : "");
   if (args.size() < 2 || lower_case(args[0]) != "batch_script") {
-    fmt::print(stderr, "scontrol: error: write batch_script JOB [FILE|-]\n");
+    fmt::print(stderr,
+               "scontrol: error: write batch_script JOB [FILE|-], or write config [FILE]\n");
     return 1;
   }
   std::vector<proto::JobRef> refs;

@@ -105,7 +105,7 @@ Result<bool> set_job_key(const Control& c, proto::UpdateJob& update, const KeyVa
   } else if (key == "priority") {
     done = put_integer(update.priority, pair, 0, UINT32_MAX);
   } else if (key == "arraytaskthrottle") {
-    done = put_integer(update.array_max_running, pair, 1, 1'000'000);
+    done = put_integer(update.array_max_running, pair, 0, 1'000'000);  // 0 = no limit
   } else if (key == "partition") {
     update.partition = pair.value;
   } else if (key == "account") {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "cli/columns/job_words.h"
+#include "cli/columns/node_values.h"
 #include "cli/columns/show_records.h"
 #include "cli/slurm/frame.h"
 #include "cli/slurm/records/account_fields.h"
@@ -215,6 +216,10 @@ void slurm_node(RecordWriter& out, const proto::NodeRow& node) {
     out.field("Reason", fmt::format("{} [{}@{}]", node.reason, node.reason_by,
                                     shown_time(node.since, "Unknown")));
   }
+  if (!node.comment.empty()) {
+    out.line();
+    out.field("Comment", node.comment);
+  }
   if (!node.reservation.empty()) {
     out.line();
     out.field("ReservationName", node.reservation);
@@ -251,13 +256,19 @@ void slurm_partition(RecordWriter& out, const proto::PartitionRow& p, NodeMember
   out.field("Hidden", "NO").line();
   out.field("MaxNodes", p.max_nodes ? std::to_string(*p.max_nodes) : "UNLIMITED");
   out.field("MaxTime", p.max_time ? format_duration_long(*p.max_time) : "UNLIMITED");
-  out.field("MinNodes", "0").field("LLN", "NO").field("MaxCPUsPerNode", "UNLIMITED").line();
+  // Slurm's least is 0, and 1 means the same.
+  out.field("MinNodes", p.min_nodes <= 1 ? 0 : p.min_nodes)
+      .field("LLN", "NO")
+      .field("MaxCPUsPerNode", "UNLIMITED")
+      .line();
   out.field("Nodes", compress_hostlist(p.nodes)).line();
   out.field("PriorityJobFactor", std::max(p.priority, 1u));
   out.field("PriorityTier", std::max(p.priority, 1u));
-  out.field("RootOnly", "NO").field("ReqResv", "NO").field("OverSubscribe", "NO").line();
+  out.field("RootOnly", p.admins_only ? "YES" : "NO");
+  out.field("ReqResv", p.reservation_only ? "YES" : "NO");
+  out.field("OverSubscribe", p.exclusive_nodes ? "EXCLUSIVE" : "NO").line();
   out.field("OverTimeLimit", "NONE").field("PreemptMode", "REQUEUE").line();
-  out.field("State", p.up ? "UP" : "DOWN").field("TotalCPUs", std::to_string(cpus));
+  out.field("State", partition_state(p)).field("TotalCPUs", std::to_string(cpus));
   out.field("TotalNodes", p.nodes.size()).field("SelectTypeParameters", "NONE").line();
   out.field("JobDefaults", "").line();
   if (p.default_memory_per_cpu == 0)

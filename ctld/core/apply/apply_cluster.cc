@@ -34,8 +34,10 @@ void apply_event(MutableState& state, Instant, const event::PartitionDeclared& e
   state.partition_ids[e.name] = e.partition;
   if (!partition.tenant.empty()) {
     state.parts_of_tenants[partition.tenant].push_back(e.partition);
-    if (const Partition* whole = state.partition_named(partition.name))
+    if (const Partition* whole = state.partition_named(partition.name)) {
       partition.up_set = whole->up_set;
+      partition.accepts_jobs_set = whole->accepts_jobs_set;
+    }
   }
   state.unfolded.partitions.push_back(e.partition);
 }
@@ -78,6 +80,14 @@ void apply_event(MutableState& state, Instant at, const event::NodeIntentChanged
   touch(state, node);
 }
 
+void apply_event(MutableState& state, Instant, const event::NodeNoted& e) {
+  Node& node = state.node(e.node);
+  if (e.file_features) node.features_set.reset();
+  if (e.features) node.features_set = e.features;
+  if (e.comment) node.comment = *e.comment;
+  touch(state, node);
+}
+
 namespace {
 
 auto drained_at(Node& node, const std::string& uuid) {
@@ -114,13 +124,40 @@ void apply_event(MutableState& state, Instant, const event::NodeEnrolled& e) {
   touch(state, node);
 }
 
-void apply_event(MutableState& state, Instant, const event::PartitionUpChanged& e) {
-  const std::string name = state.partition(e.partition).name;
-  for (Partition& p : state.partitions) {  // also the parts that tenants have in it
+namespace {
+
+// The partition, and the parts that tenants have in it.
+template <class Change>
+void change_partitions(MutableState& state, PartitionId partition, Change change) {
+  const std::string name = state.partition(partition).name;
+  for (Partition& p : state.partitions) {
     if (p.name != name) continue;
-    p.up_set = e.up;
+    change(p);
     state.unfolded.partitions.push_back(p.id);
   }
+}
+
+}  // namespace
+
+void apply_event(MutableState& state, Instant, const event::PartitionUpChanged& e) {
+  change_partitions(state, e.partition, [&](Partition& p) {
+    p.up_set = e.up;
+    if (e.accepts_jobs) p.accepts_jobs_set = e.accepts_jobs;
+  });
+}
+
+void apply_event(MutableState& state, Instant at, const event::PartitionSet& e) {
+  change_partitions(state, e.partition, [&](Partition& p) {
+    if (e.reset) p.up_set = p.accepts_jobs_set = std::nullopt;
+    if (e.up) p.up_set = e.up;
+    if (e.accepts_jobs) p.accepts_jobs_set = e.accepts_jobs;
+  });
+  Partition& partition = state.partition(e.partition);
+  partition.origin = e.origin;
+  partition.values = e.values;
+  const bool file_alone = e.origin == PartitionOrigin::file && e.values.empty();
+  partition.changed_by = file_alone ? std::string() : e.by;
+  partition.changed = file_alone ? std::nullopt : std::optional(at);
 }
 
 void apply_event(MutableState& state, Instant, const event::KeyRegistered& e) {

@@ -9,6 +9,7 @@
 #include "ctld/core/notify/triggers.h"
 #include "ctld/core/resources/index.h"
 #include "ctld/core/state/history_row.h"
+#include "ctld/core/state/moves.h"
 #include "ctld/core/tenancy/shares.h"
 
 namespace gantry::core {
@@ -118,7 +119,10 @@ void apply_event(MutableState& state, Instant at, const event::JobUpdated& e) {
     job->backing_off = false;
     job->eligible = std::max(at, *e.begin);
   }
-  if (e.max_running && job->tasks) job->tasks->max_running = e.max_running;
+  if (e.max_running && job->tasks) {
+    job->tasks->max_running = e.max_running;
+    if (*e.max_running == 0) job->tasks->max_running.reset();  // no limit
+  }
   if (e.name) {
     unindex_ended(state, *job);  // from the lists under its old name
     state.names.drop(job->name);
@@ -189,15 +193,43 @@ void apply_event(MutableState& state, Instant at, const event::TaskSplit& e) {
   touch(state, job);
 }
 
+namespace {
+
+// The entry of a job to forget is at or near the front: after a restart, jobs that ended in one
+// turn are in id order.
+void take_from_ended(MutableState& state, JobId id) {
+  const auto at = std::find_if(state.ended.begin(), state.ended.end(),
+                               [&](const auto& entry) { return entry.second == id; });
+  GANTRY_ASSERT(at != state.ended.end(), "a job that has ended");
+  state.ended.erase(at);
+}
+
+}  // namespace
+
+void apply_event(MutableState& state, Instant at, const event::JobRevived& e) {
+  JobEdit job(state, e.job);
+  job->phase = must_move(Trigger::revive, job->phase);
+  GANTRY_ASSERT(!job->is_array() && !job->is_element(), "a job of its own");
+  take_from_ended(state, e.job);
+  state.same_name[name_key(job->uid, job->name)].add(e.job);
+  job->active.reset();
+  job->started.reset();
+  job->ended.reset();
+  job->outcome.reset();
+  job->exit = {};
+  if (job->backing_off) job->not_before.reset();
+  job->backing_off = false;
+  job->launch_failures = 0;
+  ++job->restarts;
+  job->eligible = std::max(at, job->not_before.value_or(at));
+  job->hold = e.hold;
+  job->cause = e.cause;
+}
+
 void apply_event(MutableState& state, Instant, const event::JobsForgotten& e) {
   for (const JobId id : e.jobs) {
     Job& job = state.jobs.at(id);
-    // The entry is at or near the front: after a restart, jobs that ended in one turn are in id
-    // order.
-    const auto at = std::find_if(state.ended.begin(), state.ended.end(),
-                                 [&](const auto& entry) { return entry.second == id; });
-    GANTRY_ASSERT(at != state.ended.end(), "only ended jobs are forgotten");
-    state.ended.erase(at);
+    take_from_ended(state, id);
     if (!job.fold_due) state.unfolded.jobs.push_back(id);
     unindex_job(state, job);
     state.jobs.remove(id);

@@ -197,16 +197,17 @@ std::string records_text(const State& state) {
   std::string out =
       fmt::format("epoch {} last job {}\n", state.epoch.value(), state.last_job.value());
   for (const Node& n : state.nodes)
-    out += fmt::format("node {} {} {} {} \"{}\" by \"{}\" boot {} key {}\n", n.id.value(), n.name,
-                       enum_name(n.health), enum_name(n.intent), n.reason, n.reason_by,
-                       n.facts.boot_id, n.public_key);
+    out += fmt::format("node {} {} {} {} \"{}\" by \"{}\" boot {} key {} comment \"{}\" {}\n",
+                       n.id.value(), n.name, enum_name(n.health), enum_name(n.intent), n.reason,
+                       n.reason_by, n.facts.boot_id, n.public_key, n.comment,
+                       n.features_set ? fmt::format("features {}", fmt::join(*n.features_set, ","))
+                                      : std::string());
   for (const Node& n : state.nodes)
     for (const proto::DrainedGpu& d : n.drained_gpus)
       out += fmt::format("drained {} {} \"{}\" by \"{}\" since {}\n", n.name, d.uuid, d.reason,
                          d.by, d.since.us);
   for (const Partition& p : state.partitions)
-    out += fmt::format("partition {} {} {}\n", p.id.value(), p.key(),
-                       p.up_set ? (*p.up_set ? "up" : "down") : "");
+    out += fmt::format("partition {} {}\n", p.key(), codec::to_json<PartitionRecord>(p));
   out += tenancy_text(state.tenancy);
   out += budgets_text(state.budgets);
   for (const auto& [key, sum] : state.ledger.sums)

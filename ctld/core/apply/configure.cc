@@ -23,15 +23,6 @@ void configure(MutableState& state, const Config& config) {
     std::sort(node.cpus.begin(), node.cpus.end());
     state.node_order.push_back(node.id);
   }
-  for (const PartitionConfig& c : config.partitions) {
-    Partition& partition = state.partition(state.partition_ids.at(c.name));
-    partition.declared = &c;
-    for (const std::string& name : c.nodes)
-      if (const auto it = state.node_ids.find(name); it != state.node_ids.end())
-        partition.nodes.push_back(it->second);
-    state.partition_order.push_back(partition.id);
-    if (c.is_default) state.default_partition = partition.id;
-  }
 }
 
 }  // namespace gantry::core

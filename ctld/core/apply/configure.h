@@ -1,5 +1,5 @@
-// Sets those parts of nodes and partitions that are not durable from the configuration, at every
-// start.
+// Sets those parts of nodes that are not durable from the configuration, at every start; for
+// partitions see partition/in_force.h.
 #pragma once
 
 #include "config/config.h"

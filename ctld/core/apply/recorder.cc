@@ -1,12 +1,14 @@
 // Journals events and applies them; see recorder.h.
 #include "ctld/core/recorder.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/codec/codec.h"
 #include "ctld/core/apply.h"
 #include "ctld/core/notify/letters.h"
 #include "ctld/core/notify/usage_events.h"
+#include "ctld/core/partition/in_force.h"
 #include "ctld/core/tenancy/queues.h"
 
 namespace gantry::core {
@@ -36,6 +38,25 @@ void Recorder::set_tenancy(CompiledTenancy compiled) {
 
 void Recorder::fill_part(PartitionId part) {
   core::fill_part(state_, state_.partition(part));
+}
+
+void Recorder::set_partitions() {
+  config_.partitions = partitions_in_force(file_partitions_, config_, state_);
+  configure_partitions(state_, config_);
+}
+
+void Recorder::set_features() {
+  for (std::size_t i = 0; i < config_.nodes.size(); ++i) {  // in place: State has their addresses
+    NodeConfig& node = config_.nodes[i];
+    const Node* known = state_.node_named(node.name);
+    node.features =
+        known != nullptr && known->features_set ? *known->features_set : file_nodes_[i].features;
+  }
+}
+
+bool Recorder::in_file(const std::string& partition) const {
+  return std::any_of(file_partitions_.begin(), file_partitions_.end(),
+                     [&](const PartitionConfig& p) { return p.name == partition; });
 }
 
 }  // namespace gantry::core

@@ -1,6 +1,8 @@
 // Events of the controller and its cluster; see events.h.
 #pragma once
 
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -81,6 +83,19 @@ struct NodeIntentChanged {
   }
 };
 
+struct NodeNoted {  // what an operator said of a node besides its state
+  NodeId node{};
+  std::optional<std::vector<std::string>> features;  // sorted; unset: as they are
+  bool file_features = false;                        // those of gantry.yaml count again
+  std::optional<std::string> comment;                // unset: as it is
+  GANTRY_EVENT(77, "node_noted") {
+    v(1, "node", s.node);
+    v(2, "features", s.features);
+    v(3, "file_features", s.file_features);
+    v(4, "comment", s.comment);
+  }
+};
+
 struct GpuDrained {
   NodeId node{};
   std::string uuid;
@@ -115,9 +130,32 @@ struct NodeEnrolled {
 struct PartitionUpChanged {
   PartitionId partition{};
   bool up = true;
+  std::optional<bool> accepts_jobs;  // unset: as it is
   GANTRY_EVENT(8, "partition_up") {
     v(1, "partition", s.partition);
     v(2, "up", s.up);
+    v(3, "accepts_jobs", s.accepts_jobs);
+  }
+};
+
+// All that commands say of a partition from now on, except for whether it is up and accepts jobs:
+// only what is set of these two is changed, and with `reset` both are as configured again.
+struct PartitionSet {
+  PartitionId partition{};
+  PartitionOrigin origin = PartitionOrigin::file;
+  std::map<std::string, std::string> values;
+  std::optional<bool> up;
+  std::optional<bool> accepts_jobs;
+  bool reset = false;
+  std::string by;
+  GANTRY_EVENT(78, "partition_set") {
+    v(1, "partition", s.partition);
+    v(2, "origin", s.origin);
+    v(3, "values", s.values);
+    v(4, "up", s.up);
+    v(5, "accepts_jobs", s.accepts_jobs);
+    v(6, "reset", s.reset);
+    v(7, "by", s.by);
   }
 };
 

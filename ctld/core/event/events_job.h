@@ -129,4 +129,16 @@ struct TaskSplit {  // a pending task becomes an element, a job of its own
   }
 };
 
+// A job that has ended waits once more, under its id. What its earlier runs cost stays charged.
+struct JobRevived {
+  JobId job{};
+  Hold hold = Hold::none;
+  std::string cause;
+  GANTRY_EVENT(79, "job_revived") {
+    v(1, "job", s.job);
+    v(2, "hold", s.hold);
+    v(3, "cause", s.cause);
+  }
+};
+
 }  // namespace gantry::core::event

@@ -39,8 +39,6 @@ Result<void> check_ranks(const Context& ctx, const Identity& who, const Job& job
   if (m.array_max_running && !job.is_array())
     return fail(ErrorCode::wrong_state, fmt::format("job {} is no array, or no task of it waits",
                                                     display_id(ctx.state, job)));
-  if (m.array_max_running == 0u)
-    return fail(ErrorCode::invalid_argument, "an array's limit of running tasks must be 1 or more");
   return {};
 }
 
@@ -101,7 +99,9 @@ Result<const Partition*> queue_for(Context& ctx, const Identity& who, const Job&
 
 // Checks the rules that are different in another queue.
 Result<void> check_arrival(Context& ctx, const Job& job, const Partition& queue,
-                           const proto::UpdateJob& m) {
+                           const Identity& who, const proto::UpdateJob& m) {
+  const std::string& window = m.reservation ? *m.reservation : class_of(ctx.state, job).reservation;
+  if (auto r = check_open(who, queue, !window.empty()); !r) return r;
   if (auto r = check_partition_fit(ctx, queue, class_of(ctx.state, job).shape); !r) return r;
   if (auto r = check_moved(ctx, job, queue); !r) return r;
   if (auto r = check_sharing(ctx.state, queue, class_of(ctx.state, job).shape); !r) return r;
@@ -207,7 +207,7 @@ Result<event::JobUpdated> changes(Context& ctx, const Identity& who, const Job& 
   if (!queue) return tl::unexpected(queue.error());
   if (*queue != nullptr) {
     partition = *queue;
-    if (auto r = check_arrival(ctx, job, *partition, m); !r) return tl::unexpected(r.error());
+    if (auto r = check_arrival(ctx, job, *partition, who, m); !r) return tl::unexpected(r.error());
     e.partition = partition->id;
   } else {
     partition = &ctx.state.partition(class_of(ctx.state, job).partition);

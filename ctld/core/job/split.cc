@@ -96,8 +96,8 @@ void change_jobs(Context& ctx, const ClientRequest& from, const std::vector<prot
   for (const Selected& s : jobs_named) {
     const Job& job = ctx.state.jobs.at(s.job);
     if (!has_row(job)) continue;
-    if (s.implied && !next_phase(trigger, job.phase)) continue;
-    if (job.phase == Phase::ended) {
+    if (s.implied && (job.phase == Phase::ended || !next_phase(trigger, job.phase))) continue;
+    if (job.phase == Phase::ended && !next_phase(trigger, job.phase)) {
       done.not_active.push_back(ref_of(ctx.state, job));
       continue;
     }

@@ -1,4 +1,4 @@
-// Handlers about nodes, partitions, keys and the controller itself.
+// Handlers about nodes, keys and the controller itself.
 #include <algorithm>
 
 #include <fmt/core.h>
@@ -12,11 +12,13 @@
 #include "ctld/core/node/racks.h"
 #include "ctld/core/resources/gpus.h"
 #include "ctld/core/settle.h"
+#include "ctld/core/tenancy/tenants.h"
 
 namespace gantry::core {
 namespace {
 
-constexpr std::size_t kMaxOptions = 2000;  // in one page of ShowConfig
+constexpr std::size_t kMaxOptions = 2000;   // in one page of ShowConfig
+constexpr std::size_t kMostFeatures = 256;  // of one node, by an operator
 
 // The nodes that an UpdateNodes is about, with the reason for them: one Target for the nodes that
 // it names, or one for each domain of the topology.
@@ -35,7 +37,9 @@ Result<std::vector<Target>> targets_of(const State& state, const proto::UpdateNo
   for (const std::string& name : m.domains) {
     auto domain = domain_nodes(state, name);
     if (!domain) return tl::unexpected(domain.error());
-    out.push_back({std::move(domain->nodes), fmt::format("{}: {}", domain->title, m.reason)});
+    out.push_back({std::move(domain->nodes), m.reason.empty()
+                                                 ? std::string()
+                                                 : fmt::format("{}: {}", domain->title, m.reason)});
   }
   return out;
 }
@@ -44,6 +48,9 @@ void update_node(Context& ctx, const Node& node, proto::NodeAction action,
                  const std::string& reason, const std::string& by) {
   const NodeId id = node.id;
   switch (action) {
+    case proto::NodeAction::keep:
+      if (!reason.empty()) ctx.record(event::NodeIntentChanged{id, node.intent, reason, by});
+      return;
     case proto::NodeAction::resume:
       ctx.record(event::NodeIntentChanged{id, NodeIntent::open, {}, {}});
       return;
@@ -65,6 +72,39 @@ void update_node(Context& ctx, const Node& node, proto::NodeAction action,
   }
 }
 
+// Checks what the request says besides the state, and brings it into the form of the event.
+Result<void> check_notes(proto::UpdateNodes& m) {
+  if (m.features && m.file_features)
+    return fail(ErrorCode::invalid_argument, "features are either given or those of gantry.yaml");
+  const bool notes = m.features || m.file_features || m.comment;
+  if (m.action == proto::NodeAction::keep && !notes && m.reason.empty())
+    return fail(ErrorCode::invalid_argument, "say what of the nodes is to change");
+  if (notes && !m.gpus.empty())
+    return fail(ErrorCode::invalid_argument, "features and comments are of nodes, not of GPUs");
+  if (m.comment)
+    if (auto r = check_text("the comment", *m.comment, kMaxCommentBytes); !r) return r;
+  if (!m.features) return {};
+  NodeConfig named;
+  std::vector<config::Option> options = config::options_of(named);
+  const auto option = std::find_if(options.begin(), options.end(),
+                                   [](const config::Option& o) { return o.name == "features"; });
+  if (auto r = config::set_option(*option, *m.features); !r)
+    return fail(ErrorCode::invalid_argument, "features: " + r.error().message);
+  std::sort(named.features.begin(), named.features.end());
+  named.features.erase(std::unique(named.features.begin(), named.features.end()),
+                       named.features.end());
+  if (named.features.size() > kMostFeatures)
+    return fail(ErrorCode::limit_exceeded,
+                fmt::format("a node has at most {} features", kMostFeatures));
+  m.features = std::move(named.features);
+  return {};
+}
+
+void note_node(Context& ctx, NodeId id, const proto::UpdateNodes& m) {
+  if (m.features || m.file_features || m.comment)
+    ctx.record(event::NodeNoted{id, m.features, m.file_features, m.comment});
+}
+
 }  // namespace
 
 void handle(Context& ctx, const ClientRequest& from, proto::UpdateNodes&& m) {
@@ -75,8 +115,11 @@ void handle(Context& ctx, const ClientRequest& from, proto::UpdateNodes&& m) {
          m.nodes.empty() ? "name at least one node" : "name nodes or racks, not both at once"});
   if (!m.gpus.empty() && !m.domains.empty())
     return refuse(ctx, from, {ErrorCode::invalid_argument, "name the nodes of the GPUs"});
+  if (auto r = check_notes(m); !r) return refuse(ctx, from, r.error());
   if (!m.gpus.empty()) return update_gpus(ctx, from, m);
-  if (m.action != proto::NodeAction::resume && m.reason.empty())
+  const bool owes_reason =
+      m.action != proto::NodeAction::resume && m.action != proto::NodeAction::keep;
+  if (owes_reason && m.reason.empty())
     return refuse(
         ctx, from,
         {ErrorCode::invalid_argument, fmt::format("give a reason for {}", enum_name(m.action))});
@@ -95,24 +138,15 @@ void handle(Context& ctx, const ClientRequest& from, proto::UpdateNodes&& m) {
             {ErrorCode::wrong_state, fmt::format("node {} answers: it is not dead", node.name)});
     }
   for (const Target& some : *all)
-    for (const NodeId id : some.nodes)
+    for (const NodeId id : some.nodes) {
       update_node(ctx, ctx.state.node(id), m.action, some.reason, from.who.owner.user);
-  ctx.reply(from, proto::Ok{});
-}
-
-void handle(Context& ctx, const ClientRequest& from, proto::UpdatePartition&& m) {
-  const Partition* partition = ctx.state.partition_named(m.name);
-  if (partition == nullptr || partition->declared == nullptr)
-    return refuse(ctx, from,
-                  {ErrorCode::not_found, fmt::format("there is no partition \"{}\"", m.name)});
-  if (partition->up() != m.up) {
-    ctx.record(event::PartitionUpChanged{partition->id, m.up});
-    for (const Partition& p : ctx.state.partitions) {  // also the parts that tenants have in it
-      if (p.name != m.name) continue;
-      ctx.rt.partition_views[p.id.value()] = partition_view(ctx.state, p);
-      ctx.turn.changes.emplace_back(ctx.rt.partition_views[p.id.value()]);
+      note_node(ctx, id, m);
     }
-    ctx.turn.schedule = true;
+  if (m.features || m.file_features) {
+    ctx.note(fmt::format("features of nodes are changed by {}", from.who.owner.user));
+    ctx.recorder.set_features();
+    ctx.rt.config_values = describe(ctx.config);
+    compile_tenancy(ctx);  // pools and flavors go by features, and the scheduler is told
   }
   ctx.reply(from, proto::Ok{});
 }

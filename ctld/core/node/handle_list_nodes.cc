@@ -60,6 +60,7 @@ proto::NodeRow node_row(const Context& ctx, const Sight& sight, const AdvanceRes
   row.reason = node.reason;
   row.reason_by = node.reason_by;
   row.since = node.since;
+  row.comment = node.comment;
   if (node.declared != nullptr) {
     row.features = node.declared->features;
     row.total.set<Resource::cpu>(thousandths_of(Cores{std::ssize(node.cpus)}));
@@ -138,6 +139,14 @@ proto::PartitionRow partition_row(const Sight& sight, const Partition& p) {
   row.allow_groups = c.allow_groups;
   row.allow_qos = c.allow_qos;
   row.deny_qos = c.deny_qos;
+  row.accepts_jobs = p.accepts_jobs();
+  row.exclusive_nodes = c.exclusive_nodes;
+  row.min_nodes = c.min_nodes;
+  row.admins_only = c.admins_only;
+  row.reservation_only = c.reservation_only;
+  for (const auto& [name, text] : p.values) row.set_options.push_back(name);
+  row.changed_by = p.changed_by;
+  row.changed = p.changed;
   return row;
 }
 

@@ -49,14 +49,23 @@ Result<std::string> name_for(const Context& ctx, const Identity& who, const std:
   return asked;
 }
 
+// The reservation that the request changes; null for a new one.
+const AdvanceReservation* changed_by(const State& state, const proto::MakeReservation& m) {
+  const auto it = state.tenancy.reservations.find(m.name);
+  return !m.replaces || it == state.tenancy.reservations.end() ? nullptr : &it->second;
+}
+
 Result<void> set_times(const Context& ctx, const proto::MakeReservation& m, AdvanceReservation& r) {
   if (m.end.has_value() == m.length.has_value())
     return bad("a reservation has either an end or a duration");
   if (auto ok = check_instant(ctx, "the start", m.start); !ok) return ok;
-  r.from = m.start.value_or(ctx.now);
-  if (r.from < ctx.now - kPast)
-    return bad(fmt::format("the start {} has passed", format_time(r.from)));
-  r.from = std::max(r.from, ctx.now);
+  const AdvanceReservation* old = changed_by(ctx.state, m);
+  r.from = m.start.value_or(old != nullptr ? old->from : ctx.now);
+  if (const bool stays = old != nullptr && r.from == old->from; !stays) {
+    if (r.from < ctx.now - kPast)
+      return bad(fmt::format("the start {} has passed", format_time(r.from)));
+    r.from = std::max(r.from, ctx.now);
+  }
   if (m.length && (m.length->us <= 0 || *m.length > hours(24 * kMaxDurationDays)))
     return bad(
         fmt::format("the duration must be above zero, and at most {} days", kMaxDurationDays));
@@ -65,6 +74,7 @@ Result<void> set_times(const Context& ctx, const proto::MakeReservation& m, Adva
   if (r.until <= r.from)
     return bad(fmt::format("the end {} must come after the start {}", format_time(r.until),
                            format_time(r.from)));
+  if (r.until <= ctx.now) return bad(fmt::format("the end {} has passed", format_time(r.until)));
   return {};
 }
 
@@ -91,7 +101,9 @@ Result<void> set_people(const Context& ctx, proto::MakeReservation& m, AdvanceRe
     const auto& most = tenant->effective.counts.reservations;
     std::uint64_t has = 0;
     for (const auto& [other, one] : tenancy.reservations)
-      has += std::binary_search(one.tenants.begin(), one.tenants.end(), name) ? 1 : 0;
+      has += other != r.name && std::binary_search(one.tenants.begin(), one.tenants.end(), name)
+                 ? 1
+                 : 0;
     if (most && has + 1 > *most)
       return fail(ErrorCode::limit_exceeded,
                   fmt::format("tenant {} would have {} reservations; its limit is {}", name,
@@ -107,7 +119,7 @@ Result<void> set_people(const Context& ctx, proto::MakeReservation& m, AdvanceRe
 const AdvanceReservation* overlapping(const State& state, NodeId node,
                                       const AdvanceReservation& r) {
   for (const auto& [name, other] : state.tenancy.reservations)
-    if (other.from < r.until && r.from < other.until &&
+    if (name != r.name && other.from < r.until && r.from < other.until &&
         std::find(other.nodes.begin(), other.nodes.end(), node) != other.nodes.end())
       return &other;
   return nullptr;
@@ -180,8 +192,14 @@ Result<void> take_count(const Context& ctx, const proto::MakeReservation& m,
 Result<std::string> check_jobs(const Context& ctx, const proto::MakeReservation& m,
                                const AdvanceReservation& r) {
   std::set<JobId> jobs;
+  const AdvanceReservation* old = changed_by(ctx.state, m);
+  const auto had = [&](NodeId node) {  // what runs there was looked at when it got the node
+    return old != nullptr && r.from >= old->from &&
+           std::find(old->nodes.begin(), old->nodes.end(), node) != old->nodes.end();
+  };
   for (const NodeId node : r.nodes)
-    for (const JobId id : jobs_beyond(ctx.state, node, r.from)) jobs.insert(id);
+    for (const JobId id : had(node) ? std::vector<JobId>() : jobs_beyond(ctx.state, node, r.from))
+      jobs.insert(id);
   if (jobs.empty()) return std::string();
   std::vector<std::string> names;
   for (const JobId id : jobs) {
@@ -201,17 +219,20 @@ Result<std::string> check_jobs(const Context& ctx, const proto::MakeReservation&
 Result<AdvanceReservation> reservation_of(const Context& ctx, const Identity& who,
                                           proto::MakeReservation& m) {
   AdvanceReservation r;
-  if (ctx.state.tenancy.reservations.size() >= kMaxReservations)
+  const AdvanceReservation* old = changed_by(ctx.state, m);
+  if (m.replaces && old == nullptr)
+    return fail(ErrorCode::not_found, fmt::format("there is no reservation \"{}\"", m.name));
+  if (old == nullptr && ctx.state.tenancy.reservations.size() >= kMaxReservations)
     return fail(
         ErrorCode::limit_exceeded,
         fmt::format("there are {} reservations, the most that there can be", kMaxReservations));
   if (m.nodes.empty() == (m.count == 0))
     return bad("a reservation has either nodes by name or a number of nodes");
-  auto name = name_for(ctx, who, m.name);
+  auto name = old != nullptr ? Result<std::string>(m.name) : name_for(ctx, who, m.name);
   if (!name) return tl::unexpected(name.error());
   r.name = std::move(*name);
-  r.by = who.owner.user;
-  r.made = ctx.now;
+  r.by = old != nullptr ? old->by : who.owner.user;
+  r.made = old != nullptr ? old->made : ctx.now;
   if (auto ok = check_text("the comment", m.comment, kMaxCommentBytes); !ok)
     return tl::unexpected(ok.error());
   r.comment = m.comment;
@@ -276,7 +297,8 @@ void handle(Context& ctx, const ClientRequest& from, proto::MakeReservation&& m)
   const auto warning = check_jobs(ctx, m, *made);
   if (!warning) return refuse(ctx, from, warning.error());
   const std::string name = made->name;
-  ctx.note(fmt::format("reservation {} was made by {}", name, made->by));
+  ctx.note(fmt::format("reservation {} was {} by {}", name, m.replaces ? "changed" : "made",
+                       from.who.owner.user));
   ctx.record(event::ReservationSet{std::move(*made)});
   look_at_waiting(ctx, name);
   const AdvanceReservation& r = ctx.state.tenancy.reservations.at(name);

@@ -115,8 +115,10 @@ struct Teller {
       tell(job, wanted, "Ended, " + rest);
   }
 
-  void operator()(const event::JobRequeued& e) {
-    const Job& job = state.jobs.at(e.job);
+  void operator()(const event::JobRequeued& e) { requeued(state.jobs.at(e.job)); }
+  void operator()(const event::JobRevived& e) { requeued(state.jobs.at(e.job)); }
+
+  void requeued(const Job& job) {
     const Wanted wanted = wanted_of(state, job);
     if (!wanted.events.requeue) return;
     if (job.is_element() && !wanted.events.array_tasks) return;

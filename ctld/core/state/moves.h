@@ -33,6 +33,7 @@ enum class Trigger : std::uint8_t {
   end_allocation,
   suspend,
   resume,  // a client's: illegal = error
+  revive,  // the controller's
 };
 enum class Source : std::uint8_t { us, node, client };
 
@@ -47,10 +48,10 @@ struct TriggerRow {
 
 inline constexpr std::optional<Phase> kIllegal = std::nullopt;
 
-inline constexpr std::array<TriggerRow, 19> kMoves = [] {
+inline constexpr std::array<TriggerRow, 20> kMoves = [] {
   using enum Phase;
   constexpr auto no = kIllegal;
-  return std::array<TriggerRow, 19>{{
+  return std::array<TriggerRow, 20>{{
       {Trigger::place,
        "place",
        Source::us,
@@ -99,7 +100,7 @@ inline constexpr std::array<TriggerRow, 19> kMoves = [] {
        "requeue",
        Source::client,
        "gctl requeue",
-       {no, finishing, finishing, finishing, no}},
+       {no, finishing, finishing, finishing, queued}},
       {Trigger::update,
        "update",
        Source::client,
@@ -118,6 +119,11 @@ inline constexpr std::array<TriggerRow, 19> kMoves = [] {
        {ended, finishing, finishing, finishing, no}},
       {Trigger::suspend, "suspend", Source::client, "scontrol suspend", {no, no, running, no, no}},
       {Trigger::resume, "resume", Source::client, "scontrol resume", {no, no, running, no, no}},
+      {Trigger::revive,
+       "revive",
+       Source::us,
+       "gctl requeue of a job that has ended",
+       {no, no, no, no, queued}},
   }};
 }();
 

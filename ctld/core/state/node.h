@@ -2,9 +2,12 @@
 // the name, so placements in the journal mean the same after the configuration was reordered.
 #pragma once
 
+#include <array>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/job/job_state.h"
@@ -60,7 +63,9 @@ struct NodeRecord {
   std::string reason_by;
   std::optional<Instant> since;
   NodeFacts facts;
-  std::vector<proto::DrainedGpu> drained_gpus;  // by UUID, ascending
+  std::vector<proto::DrainedGpu> drained_gpus;           // by UUID, ascending
+  std::optional<std::vector<std::string>> features_set;  // set by an operator; unset = configured
+  std::string comment;                                   // an operator's
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "id", s.id);
@@ -71,6 +76,8 @@ struct NodeRecord {
     v(6, "since", s.since);
     v(7, "facts", s.facts);
     v(8, "drained_gpus", s.drained_gpus);
+    v(9, "features_set", s.features_set);
+    v(10, "comment", s.comment);
   }
 };
 
@@ -100,14 +107,34 @@ struct Node : NodeRecord {
   bool fold_due = false;        // the node is in Unfolded
 };
 
-// A partition as it is stored, by its key.
+// Who says that there is a partition. file: gantry.yaml; command: an administrator made it by a
+// command; removed: it is in gantry.yaml, and a command took it away.
+enum class PartitionOrigin : std::uint8_t { file = 0, command = 1, removed = 2 };
+constexpr auto enum_names(PartitionOrigin) {
+  using enum PartitionOrigin;
+  return std::array<std::pair<PartitionOrigin, std::string_view>, 3>{
+      {{file, "file"}, {command, "command"}, {removed, "removed"}}};
+}
+
+// A partition as it is stored, by its key. What commands said of it goes before gantry.yaml.
 struct PartitionRecord {
   PartitionId id{};
-  std::optional<bool> up_set;  // set by an operator; unset = as configured
+  std::optional<bool> up_set;            // set by an operator; unset = as configured
+  std::optional<bool> accepts_jobs_set;  // the same
+  PartitionOrigin origin = PartitionOrigin::file;
+  // Other options that commands set, by name, as config/partitions.h reads them.
+  std::map<std::string, std::string> values;
+  std::string changed_by;          // who said one of the last two things; "" = nobody
+  std::optional<Instant> changed;  // and when
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "id", s.id);
     v(2, "up_set", s.up_set);
+    v(3, "accepts_jobs_set", s.accepts_jobs_set);
+    v(4, "origin", s.origin);
+    v(5, "values", s.values);
+    v(6, "changed_by", s.changed_by);
+    v(7, "changed", s.changed);
   }
 };
 
@@ -120,6 +147,9 @@ struct Partition : PartitionRecord {
   const PartitionConfig* declared = nullptr;  // null if it is no longer configured
   std::vector<NodeId> nodes;                  // in configuration order
   [[nodiscard]] bool up() const { return declared != nullptr && up_set.value_or(declared->up); }
+  [[nodiscard]] bool accepts_jobs() const {
+    return declared != nullptr && accepts_jobs_set.value_or(declared->accepts_jobs);
+  }
   // The payer for jobs of this queue: the tenant, or the partition in a cluster without tenants.
   [[nodiscard]] const std::string& payer() const { return tenant.empty() ? name : tenant; }
   // The unique key, in the store and in State::partition_ids, for example "batch" or "batch/fraud".

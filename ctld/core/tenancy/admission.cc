@@ -63,6 +63,19 @@ Result<void> check_groups(const Identity& who, const PartitionConfig& p) {
 
 }  // namespace
 
+Result<void> check_open(const Identity& who, const Partition& queue, bool reserved) {
+  if (!queue.accepts_jobs())
+    return fail(ErrorCode::wrong_state,
+                fmt::format("partition {} accepts no jobs now", queue.name));
+  if (queue.declared->admins_only && !is_admin(who))
+    return fail(ErrorCode::permission_denied,
+                fmt::format("partition {} is for administrators alone", queue.name));
+  if (queue.declared->reservation_only && !reserved)
+    return fail(ErrorCode::permission_denied,
+                fmt::format("partition {} takes only jobs that name a reservation", queue.name));
+  return {};
+}
+
 Result<void> check_admission(const State& state, const Identity& who, const Partition& queue,
                              const Applicant& job) {
   const PartitionConfig& p = *queue.declared;

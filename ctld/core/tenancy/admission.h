@@ -17,6 +17,10 @@ struct Applicant {
   std::string priority_class;  // its qos
 };
 
+// Refuses a job for a queue that accepts none now, or not of this user, or not without a
+// reservation. Jobs that wait in it already are not asked.
+Result<void> check_open(const Identity& who, const Partition& queue, bool reserved);
+
 // Refuses a job that `who` may not send or move to this queue.
 Result<void> check_admission(const State& state, const Identity& who, const Partition& queue,
                              const Applicant& job);

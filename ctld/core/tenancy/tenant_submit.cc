@@ -443,4 +443,11 @@ Result<void> check_moved(const Context& ctx, const Job& job, const Partition& qu
   return check_counts(ctx, come, tenant->effective);
 }
 
+Result<void> check_return(const Context& ctx, const Job& job) {
+  const CompiledTenant* tenant = tenant_of(ctx.state, job);
+  if (tenant == nullptr) return {};
+  return check_counts(ctx, {job.uid, std::string(ctx.state.names.text(job.user))},
+                      tenant->effective);
+}
+
 }  // namespace gantry::core

@@ -46,9 +46,10 @@ Result<void> check_tenant(Context& ctx, const Identity& who, const Partition& pa
 
 // check_reshaped(): the tenant's maxima and quota for a queued job with a new shape, whose range of
 // nodes is capped. check_moved(): maxima, quota and counts for a waiting job that goes into another
-// queue.
+// queue. check_return(): counts for a job that has ended and waits again.
 Result<void> check_reshaped(const Context& ctx, const Partition& queue, JobShape& shape);
 Result<void> check_moved(const Context& ctx, const Job& job, const Partition& queue);
+Result<void> check_return(const Context& ctx, const Job& job);
 
 // The quota that the whole job would use in its tenant, as far as the request says it. Parts and
 // slices of GPUs count by their weight; for a slice it is a lower bound.

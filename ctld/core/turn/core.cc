@@ -23,6 +23,7 @@
 #include "ctld/core/money/posted.h"
 #include "ctld/core/notify/triggers.h"
 #include "ctld/core/notify/usage_events.h"
+#include "ctld/core/partition/in_force.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/state/record.h"
 #include "ctld/core/state/spec_owner.h"
@@ -155,8 +156,11 @@ Result<void> Core::start(Instant now) {
         event::OvertimeSet{p_->config.controller.kill_wait, p_->config.controller.start_timeout});
   declare(ctx);
   configure(*state_, p_->config);
+  p_->recorder.set_partitions();
+  p_->recorder.set_features();
   compile_tenancy(ctx);
   for (const std::string& one : unknown_in_lists(*state_, p_->config)) ctx.note(one);
+  for (const std::string& one : said_beside_the_file(*state_)) ctx.note(one);
   ctx.rt.links.resize(state_->nodes.size());
   for (NodeLink& link : ctx.rt.links) link.last_seen = ctx.now;
   make_views(ctx);

@@ -79,6 +79,10 @@ void Book::take(Instant at, const core::Event& any, const std::map<JobId, Accoun
     }
     jobs_.at(e->job).leaving = false;
   }
+  if (const auto* e = std::get_if<event::JobRevived>(&any)) {
+    jobs_.at(e->job).leaving = false;
+    std::erase(returned_, e->job);
+  }
 }
 
 // ---- documents

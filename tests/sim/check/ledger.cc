@@ -106,6 +106,7 @@ void Ledger::take(Instant at, const core::Event& any) {
   if (const auto* e = std::get_if<event::NodeExited>(&any)) exited(at, *e);
   if (const auto* e = std::get_if<event::JobEnded>(&any)) ended(at, *e);
   if (const auto* e = std::get_if<event::JobRequeued>(&any)) requeued(*e);
+  if (const auto* e = std::get_if<event::JobRevived>(&any)) revived(*e);
   if (const auto* e = std::get_if<event::JobsForgotten>(&any))
     for (const JobId id : e->jobs) {
       move(account(id), Trigger::forget);
@@ -364,6 +365,20 @@ void Ledger::requeued(const event::JobRequeued& e) {
   job.started.reset();
   job.ended.reset();
   job.ending = false;
+  ++job.restarts;
+}
+
+void Ledger::revived(const event::JobRevived& e) {
+  Account& job = account(e.job);
+  move(job, Trigger::revive);
+  if (!job.indexes.empty() || job.array != JobId{})
+    broken(fmt::format("{} is a task or an array, and waits again", e.job.value()));
+  job.nodes.clear();
+  job.started.reset();
+  job.ended.reset();
+  job.outcome.reset();
+  job.exit = {};
+  job.final = job.ending = false;
   ++job.restarts;
 }
 

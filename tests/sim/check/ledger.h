@@ -109,6 +109,7 @@ class Ledger {
   void check_times(Instant at, const core::event::NodeExited& e, Account& job);
   void ended(Instant at, const core::event::JobEnded& e);
   void requeued(const core::event::JobRequeued& e);
+  void revived(const core::event::JobRevived& e);
   void compare(const core::Job& job, const Account& account) const;
   Account& account(JobId id);
   [[noreturn]] void broken(const std::string& promise) const {

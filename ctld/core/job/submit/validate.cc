@@ -10,6 +10,7 @@
 #include "common/text/printable.h"
 #include "common/text/text.h"
 #include "ctld/core/access/authorise.h"
+#include "ctld/core/job/submit/node_range.h"
 #include "ctld/core/resources/licenses.h"
 #include "ctld/core/tenancy/admission.h"
 #include "ctld/core/tenancy/queues.h"
@@ -398,11 +399,7 @@ Result<std::optional<Duration>> check_time_limit(const Partition& partition,
 }
 
 Result<void> check_partition_fit(Context& ctx, const Partition& partition, const JobShape& shape) {
-  const auto& most = partition.declared->max_nodes;
-  if (most && shape.min_nodes > *most)
-    return fail(ErrorCode::limit_exceeded,
-                fmt::format("{} nodes are above the {} that partition {} allows for a job",
-                            shape.min_nodes, *most, partition.name));
+  if (auto r = check_node_range(partition, shape); !r) return r;
   const std::size_t id = partition.id.value();
   const sched::TenancyPtr& view = ctx.state.tenancy.compiled.view;
   return ctx.rt.fits.check(shape, ctx.rt.partition_views.at(id), ctx.rt.partition_nodes.at(id),
@@ -416,12 +413,6 @@ void tidy_nodes(JobShape& shape) {
     std::sort(list->begin(), list->end());
     list->erase(std::unique(list->begin(), list->end()), list->end());
   }
-}
-
-// Lowers the upper end of a range of nodes to what the partition allows.
-void cap_nodes(const Partition& partition, JobShape& shape) {
-  const auto& most = partition.declared->max_nodes;
-  if (most && shape.min_nodes <= *most) shape.max_nodes = std::min(shape.max_nodes, *most);
 }
 }  // namespace
 
@@ -466,6 +457,8 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
   if (auto r = check_tenant(ctx, who, *partition, spec, submit.test_only,
                             static_cast<std::uint64_t>(with_it));
       !r)
+    return tl::unexpected(r.error());
+  if (auto r = check_open(who, *partition, !spec.reservation.empty()); !r)
     return tl::unexpected(r.error());
   if (auto r = check_admission(ctx.state, who, *partition, {spec.account, spec.priority_class}); !r)
     return tl::unexpected(r.error());

@@ -1,0 +1,103 @@
+// gctl partition create|update|delete|reset NAME [OPTION=VALUE...]
+#include "cli/commands/control/gctl_partition.h"
+
+#include <fmt/core.h>
+
+#include <map>
+#include <span>
+
+#include "cli/session.h"
+#include "common/proto/partitions.h"
+
+namespace gantry::cli {
+namespace {
+
+using proto::PartitionAction;
+
+struct NoOptions {};
+
+Result<std::map<std::string, std::string>> read_values(std::span<const std::string> words) {
+  std::map<std::string, std::string> values;
+  for (const std::string& word : words) {
+    const std::size_t equals = word.find('=');
+    if (equals == std::string::npos || equals == 0)
+      return fail(ErrorCode::usage, fmt::format("\"{}\" is not OPTION=VALUE", word));
+    const std::string name = word.substr(0, equals);
+    if (!values.emplace(name, word.substr(equals + 1)).second)
+      return fail(ErrorCode::usage, fmt::format("{} is given twice", name));
+  }
+  return values;
+}
+
+template <PartitionAction Action>
+Result<int> run_partition(const Invocation& in) {
+  constexpr bool kTakesValues =
+      Action == PartitionAction::create || Action == PartitionAction::update;
+  NoOptions none;
+  const std::size_t least = Action == PartitionAction::update ? 2 : 1;
+  const auto operands = in.parse(&none, least, kTakesValues ? kAnyOperands : 1);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  auto values = read_values(std::span(**operands).subspan(1));
+  if (!values) return tl::unexpected(values.error());
+  proto::ChangePartition change{(*operands)->front(), Action, std::move(*values)};
+  const auto ok = ask<proto::Ok>(in.program(), change);
+  if (!ok) return tl::unexpected(ok.error());
+  return 0;
+}
+
+constexpr Example kCreateExamples[] = {
+    {"gctl partition create night nodes=n[01-03] max_time=8h allow_groups=physics,staff",
+     "A partition that only two groups may use"},
+};
+constexpr Example kUpdateExamples[] = {
+    {"gctl partition update night max_time=12h default=yes", "A longer limit; the default now"},
+};
+constexpr Example kResetExamples[] = {
+    {"gctl partition reset night", "What gantry.yaml says of it counts again"},
+};
+
+const Command kCreate{
+    .name = "create",
+    .summary = "Make a partition",
+    .operands = "NAME [OPTION=VALUE...]",
+    .description =
+        "Options and values are those of a partition in gantry.yaml (docs/config.md); the items of "
+        "a list are separated by commas, and an empty value is an empty list.",
+    .examples = kCreateExamples,
+    .run = run_partition<PartitionAction::create>};
+const Command kUpdate{.name = "update",
+                      .summary = "Change options of a partition",
+                      .operands = "NAME OPTION=VALUE...",
+                      .description =
+                          "Jobs that wait or run in it stay as they were accepted. `none` takes a "
+                          "number away, `unlimited` a length of time.",
+                      .examples = kUpdateExamples,
+                      .run = run_partition<PartitionAction::update>};
+const Command kDelete{.name = "delete",
+                      .summary = "Take a partition away in which no job waits or runs",
+                      .operands = "NAME",
+                      .run = run_partition<PartitionAction::remove>};
+const Command kReset{.name = "reset",
+                     .summary = "Forget what commands said of a partition",
+                     .operands = "NAME",
+                     .description =
+                         "It is as in gantry.yaml again, its state too; one that is not there, and "
+                         "in which no job waits or runs, is gone.",
+                     .examples = kResetExamples,
+                     .run = run_partition<PartitionAction::reset>};
+constexpr const Command* kSub[] = {&kCreate, &kUpdate, &kDelete, &kReset};
+
+}  // namespace
+
+const Command kGctlPartition{
+    .name = "partition",
+    .summary = "Make, change and delete partitions (administrators)",
+    .description =
+        "A change is in force at once and lasts, over restarts of the controller too. It goes "
+        "before gantry.yaml, option by option, until it is reset; what no command has set follows "
+        "the file.",
+    .run = nullptr,
+    .sub = kSub};
+
+}  // namespace gantry::cli

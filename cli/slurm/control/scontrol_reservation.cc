@@ -1,0 +1,186 @@
+// scontrol create and update of reservations.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "cli/session.h"
+#include "cli/slurm/control/scontrol.h"
+#include "cli/slurm/format.h"
+#include "common/proto/job_text.h"
+#include "common/proto/reservation.h"
+#include "common/text/hostlist.h"
+#include "common/text/split.h"
+#include "common/text/text.h"
+
+namespace gantry::cli::slurm {
+namespace {
+
+using proto::MakeReservation;
+
+// "a,b" in the place of what was, or "+a,-b" (and KEY+=a, KEY-=b) added to it and taken away.
+void change_names(std::vector<std::string>& list, char how, const std::string& text) {
+  const std::vector<std::string> words = split_list(text);
+  const bool by_sign = !words.empty() && (words[0][0] == '+' || words[0][0] == '-');
+  if (how == '=' && !by_sign) list.clear();
+  for (const std::string& word : words) {
+    const bool has_sign = word[0] == '+' || word[0] == '-';
+    const bool away = has_sign ? word[0] == '-' : how == '-';
+    const std::string name = has_sign ? word.substr(1) : word;
+    std::erase(list, name);
+    if (!away && !name.empty()) list.push_back(name);
+  }
+}
+
+// SPEC_NODES says that nodes are named, which they are; it changes nothing in Slurm either.
+Result<bool> change_reservation_flags(MakeReservation& make, char how, const std::string& text) {
+  std::vector<std::string> flags;
+  if (make.maintenance) flags.emplace_back("MAINT");
+  if (make.ignore_jobs) flags.emplace_back("IGNORE_JOBS");
+  change_names(flags, how, upper_case(text));
+  make.maintenance = make.ignore_jobs = false;
+  for (const std::string& flag : flags) {
+    if (flag == "MAINT")
+      make.maintenance = true;
+    else if (flag == "IGNORE_JOBS")
+      make.ignore_jobs = true;
+    else if (flag != "SPEC_NODES")
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("there is no flag {} here; flags are MAINT, IGNORE_JOBS and "
+                              "SPEC_NODES",
+                              flag));
+  }
+  return true;
+}
+
+Result<bool> set_reservation_time(std::optional<Instant>& out, const std::string& text) {
+  const auto t = parse_time(text, system_now());
+  if (!t) return tl::unexpected(t.error());
+  out = *t;
+  return true;
+}
+
+// A length in the place of the old one; "+30" and "-30" change it.
+Result<bool> set_reservation_length(MakeReservation& make, const std::string& text) {
+  const bool relative = text.starts_with('+') || text.starts_with('-');
+  const auto length = parse_duration(relative ? std::string_view(text).substr(1) : text);
+  if (!length) return tl::unexpected(length.error());
+  if (!*length) return fail(ErrorCode::invalid_argument, "a reservation has an end");
+  if (!relative) {
+    make.length = **length;
+    make.end.reset();
+    return true;
+  }
+  if (!make.replaces || !make.end)
+    return fail(ErrorCode::invalid_argument, "there is no length yet that could change");
+  make.end = text[0] == '+' ? *make.end + **length : *make.end - **length;
+  return true;
+}
+
+Result<bool> set_reservation_nodes(MakeReservation& make, char how, const std::string& text) {
+  if (upper_case(text) == "ALL")
+    return fail(ErrorCode::invalid_argument, "name the nodes, or say how many with NodeCnt");
+  auto names = expand_hostlist(text);
+  if (!names) return tl::unexpected(names.error());
+  if (how == '=') make.nodes.clear();
+  for (const std::string& name : *names) {
+    std::erase(make.nodes, name);
+    if (how != '-') make.nodes.push_back(name);
+  }
+  make.count = 0;
+  return true;
+}
+
+// Returns false if the key is none that a reservation has here. `how` is '=', '+' or '-'.
+Result<bool> set_reservation_key(MakeReservation& make, const std::string& key, char how,
+                                 const std::string& value) {
+  if (key == "starttime") return set_reservation_time(make.start, value);
+  if (key == "endtime") {
+    make.length.reset();
+    return set_reservation_time(make.end, value);
+  }
+  if (key == "duration") return set_reservation_length(make, value);
+  if (key == "nodes") return set_reservation_nodes(make, how, value);
+  if (key == "flags") return change_reservation_flags(make, how, value);
+  if (key == "reservationname" || key == "reservation") {
+    make.name = value;
+  } else if (key == "nodecnt" || key == "nodecount") {
+    const auto n = parse_integer("NodeCnt", value, 1, 65'536);
+    if (!n) return tl::unexpected(n.error());
+    make.count = static_cast<std::uint32_t>(*n);
+    make.nodes.clear();
+  } else if (key == "users" || key == "user") {
+    change_names(make.users, how, value);
+  } else if (key == "accounts" || key == "account") {
+    change_names(make.tenants, how, value);
+  } else if (key == "partitionname" || key == "partition") {
+    make.partition = value;
+  } else if (key == "features") {
+    make.constraint = value;
+  } else if (key == "comment") {
+    make.comment = value;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// Sets what the words say; returns 1 if one is refused, which is told.
+int read_reservation_words(MakeReservation& make, const Arguments& args) {
+  for (const std::string& arg : args) {
+    const std::string word = lower_case(arg);
+    if (std::string_view("reservation").starts_with(word) && word.size() >= 3) continue;
+    KeyValue pair = key_value(arg);
+    char how = '=';
+    if (!pair.key.empty() && (pair.key.back() == '+' || pair.key.back() == '-')) {
+      how = pair.key.back();
+      pair.key.pop_back();
+    }
+    const auto known = set_reservation_key(make, pair.key, how, pair.value);
+    if (!known) return key_value_refused(arg, known.error());
+    if (!*known) return key_not_supported(arg);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int create_reservation(const Control& c, const Arguments& args) {
+  MakeReservation make;
+  if (read_reservation_words(make, args) != 0) return 1;
+  const auto made = ask<proto::ListReservationsReply>(c.program, make);
+  if (!made) return control_error("Error creating the reservation", made.error());
+  for (const proto::ReservationRow& row : made->reservations)
+    fmt::print("Reservation created: {}\n", row.name);
+  return 0;
+}
+
+int update_reservation(const Control& c, const Arguments& args) {
+  if (args.size() < 2) {
+    fmt::print(stderr, "scontrol: error: No changes specified\n");
+    return 1;
+  }
+  proto::ListReservations list;
+  list.names = {key_value(args[0]).value};
+  const auto reply = ask<proto::ListReservationsReply>(c.program, list);
+  if (!reply) return control_error("Error updating the reservation", reply.error());
+  if (reply->reservations.empty()) return key_not_supported(args[0]);
+  const proto::ReservationRow& now = reply->reservations.front();
+  MakeReservation make;
+  make.replaces = true;
+  make.name = now.name;
+  if (auto names = expand_hostlist(now.node_list)) make.nodes = std::move(*names);
+  make.start = now.start;
+  make.end = now.end;
+  make.maintenance = now.maintenance;
+  make.tenants = now.tenants;
+  make.users = now.users;
+  make.comment = now.comment;
+  if (read_reservation_words(make, args) != 0) return 1;
+  if (make.length && make.end) make.end.reset();
+  const auto made = ask<proto::ListReservationsReply>(c.program, make);
+  if (!made) return control_error("Error updating the reservation", made.error());
+  fmt::print("Reservation updated.\n");
+  return 0;
+}
+
+}  // namespace gantry::cli::slurm
