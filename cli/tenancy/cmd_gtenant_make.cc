@@ -224,6 +224,13 @@ std::string only_cohort(const std::vector<tenancy::Document>& documents) {
   return found;
 }
 
+// Without any, tenants are in one cohort together (controller.one_cohort).
+bool has_cohorts(const std::vector<tenancy::Document>& documents) {
+  return std::any_of(documents.begin(), documents.end(), [](const tenancy::Document& d) {
+    return std::holds_alternative<tenancy::Cohort>(d);
+  });
+}
+
 Result<tenancy::ReadDocument> make(const MakeOptions& o, const std::string& name,
                                    const proto::TenancyDocuments& present) {
   tenancy::ReadDocument made;
@@ -231,8 +238,10 @@ Result<tenancy::ReadDocument> make(const MakeOptions& o, const std::string& name
   tenancy::Tenant tenant = o.tenant;
   tenant.name = name;
   if (tenant.cohort.empty()) tenant.cohort = only_cohort(present.documents);
-  if (tenant.cohort.empty() && !(o.borrow.empty() && o.lend.empty()))
-    return fail(ErrorCode::usage, "--borrow and --lend need --cohort: where to borrow and lend");
+  if (tenant.cohort.empty() && !(o.borrow.empty() && o.lend.empty()) &&
+      has_cohorts(present.documents))
+    return fail(ErrorCode::usage,
+                "--borrow and --lend need --cohort, because there are several to choose from");
   if (o.gpus.empty() && !(o.borrow.empty() && o.lend.empty()))
     return fail(ErrorCode::usage, "--borrow and --lend need --gpus: what is its own");
   add_grants(tenant, o);
