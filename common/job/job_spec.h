@@ -17,6 +17,7 @@
 #include "common/job/job_shape.h"
 #include "common/job/mail.h"
 #include "common/job/placement.h"
+#include "common/job/process_limits.h"
 #include "common/resources/resources.h"
 #include "common/time/time.h"
 #include "common/types.h"
@@ -131,6 +132,14 @@ constexpr auto enum_names(NetworkMode) {
       {{NetworkMode::loopback, "none"}, {NetworkMode::host, "host"}}};
 }
 
+// What CUDA_VISIBLE_DEVICES has of whole GPUs: their UUIDs, or their numbers as the CUDA runtime of
+// the job counts them, which sees no other GPUs. Slices and parts of GPUs always have UUIDs.
+enum class GpuNames : std::uint8_t { uuid = 0, index = 1 };
+constexpr auto enum_names(GpuNames) {
+  return std::array<std::pair<GpuNames, std::string_view>, 2>{
+      {{GpuNames::uuid, "uuid"}, {GpuNames::index, "index"}}};
+}
+
 inline constexpr std::uint32_t kMaxHetParts = 128;  // as in Slurm
 
 // One component of a heterogeneous job: a job of its own that starts together with the others.
@@ -195,6 +204,9 @@ struct JobSpec {
   std::string submit_dir;   // where the command ran, if --chdir named another; "" = work_dir
   std::string script_path;  // the file of the script, absolute; "" = standard input or --wrap
   GivenOptions given;
+  std::optional<Duration> time_min;  // the limit may be lowered to this for an earlier start
+  ProcessLimits limits;
+  GpuNames gpu_names = GpuNames::uuid;
   void from_older_form();  // called by whoever decodes; see older_given.h
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -239,6 +251,9 @@ struct JobSpec {
     v(39, "submit_dir", s.submit_dir);
     v(40, "script_path", s.script_path);
     v(41, "given_options", s.given);
+    v(42, "time_min", s.time_min);
+    v(43, "limits", s.limits);
+    v(44, "gpu_names", s.gpu_names);
   }
 };
 

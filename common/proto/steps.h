@@ -31,6 +31,10 @@ struct StepShape {
   bool overlap = false;               // may share cores with other steps
   bool exclusive = false;             // only cores that no other step has; without them: busy
   bool cyclic = false;                // tasks are numbered round the nodes, not node by node
+  bool overcommit = false;            // more tasks than cores: they share all that there are
+  // Tasks are dealt and numbered round the nodes, so many at a time; 0 = as `cyclic` says.
+  std::uint32_t plane = 0;
+  std::vector<std::string> hosts;  // the node of each task, by its rank; none = they are dealt
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "nodes", s.nodes);
@@ -41,6 +45,9 @@ struct StepShape {
     v(6, "overlap", s.overlap);
     v(7, "exclusive", s.exclusive);
     v(8, "cyclic", s.cyclic);
+    v(9, "overcommit", s.overcommit);
+    v(10, "plane", s.plane);
+    v(11, "hosts", s.hosts);
   }
 };
 
@@ -170,7 +177,12 @@ struct LaunchStep {  // client to node
   StepMpi mpi = StepMpi::none;
   std::optional<HetStep> het{};
   CoreOrder core_order = CoreOrder::block;
-  std::optional<GpuBind> gpu_bind{};  // unset: of an older client SLURM_GPU_BIND says it
+  std::optional<GpuBind> gpu_bind{};        // unset: of an older client SLURM_GPU_BIND says it
+  OpenMode open_mode = OpenMode::truncate;  // of std_out and std_err
+  // The numbers of nodes and tasks in the variables stay as `environment` has them.
+  bool keep_sizes = false;
+  ProcessLimits limits;
+  bool meeting_point = true;  // the tasks get MASTER_ADDR and MASTER_PORT
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "permission", s.permission);
@@ -190,6 +202,10 @@ struct LaunchStep {  // client to node
     v(15, "het", s.het);
     v(16, "core_order", s.core_order);
     v(17, "gpu_bind", s.gpu_bind);
+    v(18, "open_mode", s.open_mode);
+    v(19, "keep_sizes", s.keep_sizes);
+    v(20, "limits", s.limits);
+    v(21, "meeting_point", s.meeting_point);
   }
 };
 

@@ -28,6 +28,7 @@ std::string limit_text(Duration limit) {
 }
 
 void shorter(const ClassKey& key, std::vector<Variant>& out) {
+  if (key.time_min) return;  // every plan tries a shorter limit already
   const auto add = [&](Duration limit) {
     limit = minutes(limit.seconds() / 60);
     if (limit < minutes(1) || (key.time_limit && limit >= *key.time_limit)) return;
