@@ -14,6 +14,7 @@
 #include "common/fields.h"
 #include "common/job/distribution.h"
 #include "common/job/given_options.h"
+#include "common/job/job_modes.h"
 #include "common/job/job_shape.h"
 #include "common/job/mail.h"
 #include "common/job/placement.h"
@@ -118,26 +119,6 @@ enum class JobKind : std::uint8_t {
 constexpr auto enum_names(JobKind) {
   return std::array<std::pair<JobKind, std::string_view>, 2>{
       {{JobKind::batch, "batch"}, {JobKind::allocation, "allocation"}}};
-}
-
-enum class OpenMode : std::uint8_t { truncate = 0, append = 1 };
-constexpr auto enum_names(OpenMode) {
-  return std::array<std::pair<OpenMode, std::string_view>, 2>{
-      {{OpenMode::truncate, "truncate"}, {OpenMode::append, "append"}}};
-}
-
-enum class NetworkMode : std::uint8_t { loopback = 0, host = 1 };
-constexpr auto enum_names(NetworkMode) {
-  return std::array<std::pair<NetworkMode, std::string_view>, 2>{
-      {{NetworkMode::loopback, "none"}, {NetworkMode::host, "host"}}};
-}
-
-// What CUDA_VISIBLE_DEVICES has of whole GPUs: their UUIDs, or their numbers as the CUDA runtime of
-// the job counts them, which sees no other GPUs. Slices and parts of GPUs always have UUIDs.
-enum class GpuNames : std::uint8_t { uuid = 0, index = 1 };
-constexpr auto enum_names(GpuNames) {
-  return std::array<std::pair<GpuNames, std::string_view>, 2>{
-      {{GpuNames::uuid, "uuid"}, {GpuNames::index, "index"}}};
 }
 
 inline constexpr std::uint32_t kMaxHetParts = 128;  // as in Slurm

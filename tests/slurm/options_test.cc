@@ -146,7 +146,6 @@ std::vector<Shown> job_options(const std::string& nodes) {
       {"priority", {"--priority=9"}, "\"priority\":9"},
       {"profile", {"--profile=none"}, "="},
       {"propagate", {"--propagate=STACK"}, "\"soft\":[{\"name\":\"STACK\""},
-      {"propagate", {"--propagate=NONE"}, "!\"soft\":[{"},
       {"qos", {"-q", "urgent"}, "\"priority_class\":\"urgent\""},
       {"signal", {"--signal=B:USR2@30"}, "\"batch_shell_only\":true"},
       {"time", {"-t", "5"}, "\"time_limit\":300000000"},
@@ -291,7 +290,6 @@ TEST_CASE("options of srun") {
       static_cast<std::uint16_t>(ErrorCode::limit_exceeded), "enough for a test"});
   const std::string launchers = "@slurm_steps_test.py case_srun_of_launchers";
   const std::string beside = "@slurm_clients_test.py case_srun_beside";
-  const std::string around = "@slurm_tasks_test.py case_around_tasks";
   const std::string words = "@slurm_tasks_test.py case_words_of_srun";
   check_options(bench,
                 joined<std::vector<Shown>>(
@@ -324,8 +322,8 @@ TEST_CASE("options of srun") {
                         {"quit-on-interrupt", {}, beside},
                         {"relative", {}, "@slurm_clients_test.py case_srun_words"},
                         {"slurmd-debug", {"--slurmd-debug=debug"}, "="},
-                        {"task-epilog", {}, around},
-                        {"task-prolog", {}, around},
+                        {"task-epilog", {}, "@slurm_tasks_test.py case_around_tasks"},
+                        {"task-prolog", {}, "@slurm_tasks_test.py case_around_tasks"},
                         {"test-only", {"--test-only"}, "\"test_only\":true"},
                         {"threads", {}, words},
                         {"unbuffered", {}, launchers},

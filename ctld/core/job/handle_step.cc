@@ -257,6 +257,17 @@ Result<StepPlan> plan_step(const Context& ctx, const Job& job, proto::StepShape 
   return plan;
 }
 
+Result<void> check_request(const proto::StepCreate& message) {
+  if (auto r = check_text("the step's name", message.name, kMaxNameBytes); !r) return r;
+  if (message.shape.hosts.size() > kMaxStepTasks)
+    return fail(ErrorCode::limit_exceeded, fmt::format("{} tasks in a step; at most {} are allowed",
+                                                       message.shape.hosts.size(), kMaxStepTasks));
+  if (message.shape.nodelist.size() <= kMaxJobNodes) return {};
+  return fail(ErrorCode::limit_exceeded,
+              fmt::format("the step names {} nodes; at most {} may be named",
+                          message.shape.nodelist.size(), kMaxJobNodes));
+}
+
 }  // namespace
 
 void handle(Context& ctx, const ClientRequest& from, proto::StepCreate&& message) {
@@ -275,18 +286,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::StepCreate&& message
         {ErrorCode::permission_denied,
          fmt::format("only the owner of job {} may start steps in it: they run as that user",
                      display_id(ctx.state, job))});
-  if (auto r = check_text("the step's name", message.name, kMaxNameBytes); !r)
-    return refuse(ctx, from, r.error());
-  if (message.shape.hosts.size() > kMaxStepTasks)
-    return refuse(
-        ctx, from,
-        {ErrorCode::limit_exceeded, fmt::format("{} tasks in a step; at most {} are allowed",
-                                                message.shape.hosts.size(), kMaxStepTasks)});
-  if (message.shape.nodelist.size() > kMaxJobNodes)
-    return refuse(
-        ctx, from,
-        {ErrorCode::limit_exceeded, fmt::format("the step names {} nodes; at most {} may be named",
-                                                message.shape.nodelist.size(), kMaxJobNodes)});
+  if (auto r = check_request(message); !r) return refuse(ctx, from, r.error());
   if (job.active->steps.size() >= ctx.config.controller.max_job_steps)
     return refuse(ctx, from,
                   {ErrorCode::limit_exceeded,
