@@ -74,6 +74,8 @@ runtime::LaunchRequest launch_request(const proto::Launch& launch,
   r.std_out = spec.std_out;
   r.std_err = spec.std_err;
   r.open_mode = spec.open_mode;
+  r.limits = spec.limits;
+  r.gpu_names = spec.gpu_names;
   r.container = spec.container;
   r.network = spec.network.value_or(NetworkMode::loopback);
   r.hosts = hosts_of(launch, options);

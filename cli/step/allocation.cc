@@ -68,6 +68,8 @@ Result<Allocation> Allocation::ask(const Invocation& invocation,
                                            : session.call<proto::SubmitReply>(all);
   if (!submitted) return tl::unexpected(submitted.error());
   Allocation allocation(invocation.program(), submitted->job);
+  for (const std::string& warning : submitted->warnings)
+    fmt::print(stderr, "{}: warning: {}\n", invocation.program(), warning);
 
   proto::WaitJobs wait;
   wait.jobs.push_back({submitted->job, {}});
@@ -95,6 +97,9 @@ Result<Allocation> Allocation::ask(const Invocation& invocation,
       allocation.end(session, {1, 0});
       return fail(ErrorCode::unavailable, "Requested nodes are busy");
     }
+    // Slurm's salloc says it in one line more than its srun.
+    if (!announced && !most && invocation.program() == "salloc")
+      fmt::print(stderr, "salloc: Pending job allocation {}\n", submitted->job.value());
     if (!announced && !most)
       fmt::print(stderr, "{}: job {} queued and waiting for resources\n", allocation.program_,
                  submitted->job.value());

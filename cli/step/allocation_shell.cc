@@ -63,6 +63,8 @@ Result<void> set_component_geometry(Session& session, JobId leader) {
     for (const char* name : {"JOB_NUM_NODES", "NNODES"})
       set(name + behind, std::to_string(job.row.nodes));
     for (const char* name : {"NTASKS", "NPROCS"}) set(name + behind, std::to_string(job.row.tasks));
+    if (job.spec.given.cpus_per_task)
+      set("CPUS_PER_TASK" + behind, std::to_string(job.spec.shape.cpus_per_task));
     set("JOB_NAME" + behind, job.row.name);
     set("JOB_PARTITION" + behind, job.row.partition);
     set_geometry(job, behind);
@@ -97,9 +99,17 @@ void set_allocation_environment(const proto::JobRow& row, const JobRequest& requ
     set("MEM_PER_CPU", std::to_string(*shape.memory_per_cpu >> 20));
   else if (row.memory_per_node > 0)
     set("MEM_PER_NODE", std::to_string(row.memory_per_node >> 20));
+  if (shape.overcommit) set("OVERCOMMIT", "1");
+  if (request.spec.distribution) {
+    Distribution distribution = *request.spec.distribution;
+    if (distribution.plane > 0) set("DIST_PLANESIZE", std::to_string(distribution.plane));
+    distribution.plane = 0;
+    set("DISTRIBUTION", format_distribution(distribution));
+  }
   const GivenOptions& given = request.spec.given;
   if (given.tasks || given.tasks_per_node)
     for (const char* name : {"NTASKS", "NPROCS"}) set(name, std::to_string(shape.tasks));
+  if (given.cpus_per_gpu) set("CPUS_PER_GPU", std::to_string(*given.cpus_per_gpu));
   if (given.cpus_per_task) set("CPUS_PER_TASK", std::to_string(shape.cpus_per_task));
   if (given.tasks_per_node) set("NTASKS_PER_NODE", std::to_string(*shape.tasks_per_node));
   for (const auto& [name, value] : task_gpu_variables(request.gpus, ""))

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -288,9 +289,18 @@ Result<StepDoor> StepDoor::open(const proto::StepPermission& permission) {
 }
 
 Result<void> StepDoor::launch(const proto::StepPermission& permission,
-                              proto::LaunchStep launch) const {
-  return job_socket_ ? launch_through_node(*job_socket_, permission, std::move(launch))
-                     : launch_on_nodes(permission, std::move(launch));
+                              const proto::LaunchStep& launch, std::size_t at_a_time) const {
+  const std::size_t count = permission.nodes.size();
+  const std::size_t most = at_a_time == 0 ? std::max<std::size_t>(count, 1) : at_a_time;
+  for (std::size_t first = 0; first < count; first += most) {
+    proto::StepPermission some = permission;  // says only whom to ask; each gets the whole one
+    const auto begin = permission.nodes.begin() + static_cast<std::ptrdiff_t>(first);
+    some.nodes.assign(begin, begin + static_cast<std::ptrdiff_t>(std::min(most, count - first)));
+    auto launched = job_socket_ ? launch_through_node(*job_socket_, some, launch)
+                                : launch_on_nodes(some, launch);
+    if (!launched) return launched;
+  }
+  return {};
 }
 
 Result<std::vector<std::size_t>> StepDoor::attach(const proto::StepPermission& permission,

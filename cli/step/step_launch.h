@@ -53,9 +53,10 @@ class StepDoor {
   [[nodiscard]] const Bytes& key() const { return key_; }
   [[nodiscard]] StreamSource& source() const { return *source_; }
 
-  // Does launch_on_nodes() or attach_on_nodes(), or their counterparts through the job's socket.
+  // Does launch_on_nodes() or attach_on_nodes(), or their counterparts through the job's socket; at
+  // most so many nodes are asked at a time (0 = all).
   [[nodiscard]] Result<void> launch(const proto::StepPermission& permission,
-                                    proto::LaunchStep launch) const;
+                                    const proto::LaunchStep& launch, std::size_t at_a_time) const;
   [[nodiscard]] Result<std::vector<std::size_t>> attach(const proto::StepPermission& permission,
                                                         proto::AttachStep attach) const;
 

@@ -36,6 +36,11 @@ struct StepOptions : JobRequest {
   Manner manner = Manner::gantry;
   // Output of this task only; not set: of all.
   std::optional<std::uint32_t> only_output, only_error;
+  std::uint32_t at_a_time = 0;  // nodes that are asked at a time to start their tasks; 0 = all
+  bool keep_sizes = false;      // the tasks keep the numbers of nodes and tasks of our environment
+  bool meeting_point = false;   // under Slurm's names: the tasks get MASTER_ADDR and MASTER_PORT
+  std::vector<std::string>
+      hosts;  // the node of each task of a step, by rank; none = they are dealt
   // Seconds from the end of the first task until the others are ended; 0 = never.
   std::uint32_t patience_s = 0;
 };

@@ -42,8 +42,11 @@ proto::StepShape step_shape(const StepOptions& options, const std::string& group
   const JobRequest& r = options;
   proto::StepShape shape;
   shape.overlap = options.overlap;
+  shape.overcommit = r.spec.shape.overcommit;
   shape.exclusive = options.exact && !options.overlap;
   shape.cyclic = r.spec.distribution && r.spec.distribution->nodes == NodeOrder::cyclic;
+  if (r.spec.distribution) shape.plane = r.spec.distribution->plane;
+  shape.hosts = options.hosts;
   shape.nodelist = r.spec.shape.required_nodes;
   shape.tasks_per_node = r.spec.shape.tasks_per_node;
   if (r.nodes) shape.nodes = r.nodes->first;
@@ -202,6 +205,10 @@ proto::StepPermission joined(const std::vector<Made>& steps) {
   return all;
 }
 
+bool has_meeting_point(const StepOptions& options) {
+  return options.manner == Manner::gantry || options.meeting_point;
+}
+
 proto::LaunchStep launch_of(StepPart& part, const Made& made) {
   proto::LaunchStep launch;
   launch.permission = made.granted.permission;
@@ -217,6 +224,10 @@ proto::LaunchStep launch_of(StepPart& part, const Made& made) {
   launch.work_dir = part.options.spec.work_dir;
   launch.std_out = part.options.std_out;
   launch.std_err = part.options.std_err;
+  launch.open_mode = part.options.spec.open_mode;
+  launch.limits = part.options.spec.limits;
+  launch.keep_sizes = part.options.keep_sizes;
+  launch.meeting_point = has_meeting_point(part.options);
   launch.job_name = part.options.spec.name;
   launch.mpi = part.options.mpi;
   if (part.options.spec.distribution) launch.core_order = part.options.spec.distribution->cores;
@@ -236,7 +247,8 @@ void number_through(std::vector<proto::LaunchStep>& launches, const std::vector<
     launches[i].het = het;
     het.first_rank += steps[i].permission.tasks;
     het.first_node += static_cast<std::uint32_t>(steps[i].permission.nodes.size());
-    launches[i].environment.merge(meeting_point(steps.front().permission));
+    if (launches[i].meeting_point)
+      launches[i].environment.merge(meeting_point(steps.front().permission));
   }
 }
 
@@ -271,7 +283,8 @@ Result<StepResult> run_made(std::vector<StepPart>& parts, const std::vector<Made
     set_terminal(launches.front(), command, options);
   StepStreams streams(command.program, all, door->key(), options);
   for (std::size_t i = 0; i < launches.size(); ++i) {
-    const auto launched = door->launch(steps[i].permission, std::move(launches[i]));
+    const auto launched =
+        door->launch(steps[i].permission, std::move(launches[i]), options.at_a_time);
     if (!launched) return tl::unexpected(launched.error());
   }
   return streams.run(door->source());

@@ -92,9 +92,10 @@ Result<void> take_other(std::string_view item, GpuWish& wish) {
   if (name.empty())
     return invalid(fmt::format("\"{}\" names no resource; write gpu:2 or NAME:2", item));
   const auto n = parse_integer("the number of " + name,
-                               colon == std::string_view::npos ? "1" : item.substr(colon + 1), 1,
+                               colon == std::string_view::npos ? "1" : item.substr(colon + 1), 0,
                                kMostGresCount);
   if (!n) return tl::unexpected(n.error());
+  if (*n == 0) return {};  // none of it, whether or not there is such a resource
   for (const GresCount& g : wish.others)
     if (g.name == name) return invalid(fmt::format("{} is asked twice", name));
   wish.others.push_back({name, static_cast<std::uint32_t>(*n)});

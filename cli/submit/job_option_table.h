@@ -20,7 +20,9 @@ inline constexpr SubmitOption kJobOptionTable[] = {
                 .arg = Arg::required,
                 .value = "TIME",
                 .help = "Not before this time: 2026-01-31T08:00, 16:00, now+2hours, tomorrow",
-                .set = call<job::set_begin>}},
+                .set = call<job::set_begin>},
+     .slurm = {.help = "Not before this time: 2026-01-31T08:00, 16:00, now+2hours, tomorrow, noon, "
+                       "fika, teatime, midnight, noon-tomorrow"}},
     {.option = {.name = "chdir",
                 .letter = 'D',
                 .arg = Arg::required,
@@ -80,7 +82,10 @@ inline constexpr SubmitOption kJobOptionTable[] = {
                 .help = "End the job unless it can be done by then; gbatch says at once whether "
                         "that is expected",
                 .set = call<job::set_deadline>},
-     .slurm = {.help = "End the job unless it can be done by then"}},
+     .slurm = {.help =
+                   "End the job unless it can be done by then; without --time its limit is what "
+                   "is left until then",
+               .set = call<job::set_deadline_or_past>}},
     {.option =
          {.name = "dependency",
           .letter = 'd',
@@ -162,7 +167,9 @@ inline constexpr SubmitOption kJobOptionTable[] = {
                 .help = "Queue to submit to",
                 .set = call<job::spec_word<&JobSpec::partition>>,
                 .env = "PARTITION"},
-     .slurm = {.value = "NAME", .help = "Partition (queue) to submit to"}},
+     .slurm = {.value = "NAME,...",
+               .help = "Partition (queue) to submit to; of several the first in which the job can "
+                       "start now, else where it would start first"}},
     {.option = {.name = "priority",
                 .arg = Arg::required,
                 .value = "N",

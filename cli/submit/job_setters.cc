@@ -48,13 +48,30 @@ Result<void> check_text(std::string_view text) {
   return {};
 }
 
+namespace {
+
+// "12", or with k (1024) or m (1024 * 1024), as Slurm counts nodes.
+Result<std::uint32_t> count_nodes(std::string_view text) {
+  const char last = text.empty() ? ' ' : text.back();
+  const std::uint32_t each = last == 'k' || last == 'K'   ? 1024
+                             : last == 'm' || last == 'M' ? 1024 * 1024
+                                                          : 1;
+  if (each > 1) text.remove_suffix(1);
+  const auto n =
+      parse_integer("the number of nodes", text, 1, std::max<std::int64_t>(kMaxCount / each, 1));
+  if (!n) return tl::unexpected(n.error());
+  return static_cast<std::uint32_t>(*n) * each;
+}
+
+}  // namespace
+
 Result<void> set_nodes(R& r, std::string_view text) {
   const std::size_t dash = text.find('-');
-  const auto low = count(text.substr(0, dash), "the number of nodes");
+  const auto low = count_nodes(text.substr(0, dash));
   if (!low) return tl::unexpected(low.error());
   std::uint32_t most = *low;
   if (dash != std::string_view::npos) {
-    const auto high = count(text.substr(dash + 1), "the number of nodes");
+    const auto high = count_nodes(text.substr(dash + 1));
     if (!high) return tl::unexpected(high.error());
     most = *high;
   }
@@ -72,6 +89,16 @@ Result<void> set_cpus(R& r, std::string_view text) {
   const auto n = count(text, "the number of cores per task");
   if (!n) return tl::unexpected(n.error());
   r.spec.shape.cpus_per_task = *n;
+  return {};
+}
+Result<void> set_overcommit(R& r, std::string_view) {
+  r.spec.shape.overcommit = true;
+  return {};
+}
+Result<void> set_min_cpus(R& r, std::string_view text) {
+  const auto n = count(text, "the least number of cores on each node");
+  if (!n) return tl::unexpected(n.error());
+  r.spec.shape.min_cpus_per_node = *n;
   return {};
 }
 Result<void> set_tasks_per_node(R& r, std::string_view text) {
@@ -95,6 +122,12 @@ Result<void> set_gpus_in_all(R& r, std::string_view text) {
 }
 Result<void> set_gpus_per_task(R& r, std::string_view text) {
   return set_gpus<&GpuWish::per_task>(r, text);
+}
+Result<void> set_gpu_names(R& r, std::string_view text) {
+  if (text != "uuid" && text != "index")
+    return invalid(fmt::format("\"{}\" is not uuid or index", text));
+  r.spec.gpu_names = text == "uuid" ? GpuNames::uuid : GpuNames::index;
+  return {};
 }
 Result<void> set_gres(R& r, std::string_view text) {
   return parse_gres(text, r.gpus);
@@ -185,11 +218,15 @@ Result<void> set_begin(R& r, std::string_view text) {
   r.spec.begin = *t;
   return {};
 }
-Result<void> set_deadline(R& r, std::string_view text) {
+Result<void> set_deadline_or_past(R& r, std::string_view text) {
   const auto t = parse_time(text, r.now);
   if (!t) return tl::unexpected(t.error());
-  if (*t <= r.now) return invalid(fmt::format("\"{}\" is in the past", text));
   r.spec.deadline = *t;
+  return {};
+}
+Result<void> set_deadline(R& r, std::string_view text) {
+  if (auto done = set_deadline_or_past(r, text); !done) return done;
+  if (*r.spec.deadline <= r.now) return invalid(fmt::format("\"{}\" is in the past", text));
   return {};
 }
 Result<void> set_array(R& r, std::string_view text) {

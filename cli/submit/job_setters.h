@@ -10,10 +10,13 @@ namespace gantry::cli::job {
 Result<void> set_nodes(JobRequest& r, std::string_view text);
 Result<void> set_tasks(JobRequest& r, std::string_view text);
 Result<void> set_cpus(JobRequest& r, std::string_view text);
+Result<void> set_overcommit(JobRequest& r, std::string_view text);
+Result<void> set_min_cpus(JobRequest& r, std::string_view text);
 Result<void> set_tasks_per_node(JobRequest& r, std::string_view text);
 Result<void> set_gpus_per_node(JobRequest& r, std::string_view text);
 Result<void> set_gpus_in_all(JobRequest& r, std::string_view text);
 Result<void> set_gpus_per_task(JobRequest& r, std::string_view text);
+Result<void> set_gpu_names(JobRequest& r, std::string_view text);
 Result<void> set_gres(JobRequest& r, std::string_view text);
 Result<void> set_licenses(JobRequest& r, std::string_view text);
 Result<void> set_mem_per_gpu(JobRequest& r, std::string_view text);
@@ -25,6 +28,8 @@ Result<void> set_time(JobRequest& r, std::string_view text);
 Result<void> set_time_or_none(JobRequest& r, std::string_view text);  // 0: no limit
 Result<void> set_begin(JobRequest& r, std::string_view text);
 Result<void> set_deadline(JobRequest& r, std::string_view text);
+// The controller refuses one in the past.
+Result<void> set_deadline_or_past(JobRequest& r, std::string_view text);
 Result<void> set_array(JobRequest& r, std::string_view text);
 Result<void> set_dependency(JobRequest& r, std::string_view text);
 Result<void> set_kill_on_invalid(JobRequest& r, std::string_view text);

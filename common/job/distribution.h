@@ -16,12 +16,17 @@ namespace gantry {
 
 // In which order tasks are numbered over the nodes.
 enum class NodeOrder : std::uint8_t {
-  block = 0,   // node by node
-  cyclic = 1,  // round the nodes
+  block = 0,      // node by node
+  cyclic = 1,     // round the nodes
+  plane = 2,      // round the nodes, in blocks of Distribution::plane tasks
+  arbitrary = 3,  // a list of hosts names the node of each task
 };
 constexpr auto enum_names(NodeOrder) {
-  return std::array<std::pair<NodeOrder, std::string_view>, 2>{
-      {{NodeOrder::block, "block"}, {NodeOrder::cyclic, "cyclic"}}};
+  return std::array<std::pair<NodeOrder, std::string_view>, 4>{
+      {{NodeOrder::block, "block"},
+       {NodeOrder::cyclic, "cyclic"},
+       {NodeOrder::plane, "plane"},
+       {NodeOrder::arbitrary, "arbitrary"}}};
 }
 
 // In which order a node's tasks get the step's cores there.
@@ -39,15 +44,18 @@ constexpr auto enum_names(CoreOrder) {
 struct Distribution {
   NodeOrder nodes = NodeOrder::block;
   CoreOrder cores = CoreOrder::block;
+  std::uint32_t plane = 0;  // tasks in a block of NodeOrder::plane; above 0 with it alone
   friend bool operator==(const Distribution&, const Distribution&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "nodes", s.nodes);
     v(2, "cores", s.cores);
+    v(3, "plane", s.plane);
   }
 };
 
-// "cyclic", "block:fcyclic", "*:cyclic:block": nodes, sockets, and cores within a socket. Unset: it
+// "cyclic", "block:fcyclic", "*:cyclic:block", "plane=4", "arbitrary": nodes, sockets, and cores
+// within a socket. Unset: it
 // asks for nothing but what is usual, as "*". invalid_argument: a word that is not kept.
 Result<std::optional<Distribution>> parse_distribution(std::string_view text);
 std::string format_distribution(const Distribution& distribution);  // "cyclic", "block:fcyclic"

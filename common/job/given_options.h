@@ -3,6 +3,9 @@
 // asked.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 namespace gantry {
 
 struct GivenOptions {
@@ -13,6 +16,7 @@ struct GivenOptions {
   bool gpus = false;
   bool gpus_per_node = false;
   bool gpus_per_task = false;  // also by --tres-per-task
+  std::optional<std::uint32_t> cpus_per_gpu;
   friend bool operator==(const GivenOptions&, const GivenOptions&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -23,6 +27,7 @@ struct GivenOptions {
     v(5, "gpus", s.gpus);
     v(6, "gpus_per_node", s.gpus_per_node);
     v(7, "gpus_per_task", s.gpus_per_task);
+    v(8, "cpus_per_gpu", s.cpus_per_gpu);
   }
 };
 

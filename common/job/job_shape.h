@@ -1,6 +1,7 @@
 // JobShape: the part of a job's request that decides where and how it fits. See job_spec.h.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -25,6 +26,16 @@ constexpr auto enum_names(NodeSharing) {
   using enum NodeSharing;
   return std::array<std::pair<NodeSharing, std::string_view>, 3>{
       {{any, "any"}, {same_user, "user"}, {same_tenant, "tenant"}}};
+}
+
+// Which nodes a job wants of those that would do. next_to_each_other: they follow each other in the
+// order of the configuration, without one between them. as_many_as_may_be: its tasks are spread
+// over as many nodes as it may have.
+enum class NodeLayout : std::uint8_t { any = 0, next_to_each_other = 1, as_many_as_may_be = 2 };
+constexpr auto enum_names(NodeLayout) {
+  using enum NodeLayout;
+  return std::array<std::pair<NodeLayout, std::string_view>, 3>{
+      {{any, "any"}, {next_to_each_other, "contiguous"}, {as_many_as_may_be, "spread"}}};
 }
 
 // The part of a request that decides where and how a job fits. Jobs with equal shapes form one
@@ -58,6 +69,21 @@ struct JobShape {
   std::uint32_t gpu_shards = 0;     // as the user asked; the controller turns it into a gpu_share
   std::vector<GresCount> gres;      // other resources, on each node; sorted by name, each once
   std::vector<GresCount> licenses;  // of the cluster, for the whole job; sorted as `gres`
+  // The tasks on a node share its cores, which are cpus_per_task however many tasks there are.
+  bool overcommit = false;
+  std::uint32_t min_cpus_per_node = 0;  // cores on each node at least
+  NodeLayout node_layout = NodeLayout::any;
+  bool all_gpus = false;  // of exclusive nodes: all their whole GPUs
+  // Cores that this many tasks take on one node, or all tasks on the least number of nodes.
+  [[nodiscard]] std::uint64_t cores_on_node(std::uint64_t tasks_here) const {
+    return std::max<std::uint64_t>(min_cpus_per_node,
+                                   (overcommit ? 1 : tasks_here) * cpus_per_task);
+  }
+  [[nodiscard]] std::uint64_t least_cores() const {
+    const std::uint64_t nodes = std::max(min_nodes, 1u);
+    const std::uint64_t all = overcommit ? nodes : std::max<std::uint64_t>(tasks, nodes);
+    return std::max(all * cpus_per_task, nodes * min_cpus_per_node);
+  }
   friend bool operator==(const JobShape&, const JobShape&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -87,6 +113,10 @@ struct JobShape {
     v(24, "gpu_shards", s.gpu_shards);
     v(25, "gres", s.gres);
     v(26, "licenses", s.licenses);
+    v(27, "overcommit", s.overcommit);
+    v(28, "min_cpus_per_node", s.min_cpus_per_node);
+    v(29, "node_layout", s.node_layout);
+    v(30, "all_gpus", s.all_gpus);
   }
 };
 

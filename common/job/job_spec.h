@@ -14,9 +14,11 @@
 #include "common/fields.h"
 #include "common/job/distribution.h"
 #include "common/job/given_options.h"
+#include "common/job/job_modes.h"
 #include "common/job/job_shape.h"
 #include "common/job/mail.h"
 #include "common/job/placement.h"
+#include "common/job/process_limits.h"
 #include "common/resources/resources.h"
 #include "common/time/time.h"
 #include "common/types.h"
@@ -119,18 +121,6 @@ constexpr auto enum_names(JobKind) {
       {{JobKind::batch, "batch"}, {JobKind::allocation, "allocation"}}};
 }
 
-enum class OpenMode : std::uint8_t { truncate = 0, append = 1 };
-constexpr auto enum_names(OpenMode) {
-  return std::array<std::pair<OpenMode, std::string_view>, 2>{
-      {{OpenMode::truncate, "truncate"}, {OpenMode::append, "append"}}};
-}
-
-enum class NetworkMode : std::uint8_t { loopback = 0, host = 1 };
-constexpr auto enum_names(NetworkMode) {
-  return std::array<std::pair<NetworkMode, std::string_view>, 2>{
-      {{NetworkMode::loopback, "none"}, {NetworkMode::host, "host"}}};
-}
-
 inline constexpr std::uint32_t kMaxHetParts = 128;  // as in Slurm
 
 // One component of a heterogeneous job: a job of its own that starts together with the others.
@@ -195,6 +185,9 @@ struct JobSpec {
   std::string submit_dir;   // where the command ran, if --chdir named another; "" = work_dir
   std::string script_path;  // the file of the script, absolute; "" = standard input or --wrap
   GivenOptions given;
+  std::optional<Duration> time_min;  // the limit may be lowered to this for an earlier start
+  ProcessLimits limits;
+  GpuNames gpu_names = GpuNames::uuid;
   void from_older_form();  // called by whoever decodes; see older_given.h
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -239,6 +232,9 @@ struct JobSpec {
     v(39, "submit_dir", s.submit_dir);
     v(40, "script_path", s.script_path);
     v(41, "given_options", s.given);
+    v(42, "time_min", s.time_min);
+    v(43, "limits", s.limits);
+    v(44, "gpu_names", s.gpu_names);
   }
 };
 

@@ -50,11 +50,13 @@ Result<void> check_mail_addresses(const std::vector<std::string>& addresses);
 struct MailRequest {
   std::optional<MailEvents> events;  // unset: --mail-type was not given; "NONE" is none at all
   std::vector<std::string> to;       // none = who submitted the job
+  bool if_possible = false;  // where no mail is sent, the job is warned of instead of refused
   friend bool operator==(const MailRequest&, const MailRequest&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "events", s.events);
     v(2, "to", s.to);
+    v(3, "if_possible", s.if_possible);
   }
 };
 

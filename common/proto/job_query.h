@@ -156,6 +156,7 @@ struct JobDetail {
   std::uint32_t preemptions = 0;
   std::optional<Instant> suspended_since;  // phase suspended
   std::vector<OpenDependency> waits_for;   // dependencies of a queued job that are not met
+  std::vector<std::string> gpu_models;     // of the GPUs of each of `placement`; "" = not known
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "row", s.row);
@@ -171,6 +172,7 @@ struct JobDetail {
     v(11, "preemptions", s.preemptions);
     v(12, "suspended_since", s.suspended_since);
     v(13, "waits_for", s.waits_for);
+    v(14, "gpu_models", s.gpu_models);
   }
 };
 

@@ -16,33 +16,12 @@
 #include "common/job/job_spec.h"
 #include "common/job/job_state.h"
 #include "common/proto/node_report.h"
+#include "common/proto/step_shape.h"
 
 namespace gantry::proto {
 
 // The context with which ctld signs a StepPermission (common/auth/signature.h).
 inline constexpr std::string_view kStepPermissionContext = "gantry step permission v1";
-
-struct StepShape {
-  std::uint32_t nodes = 0;  // 0 = as many as needed
-  std::uint32_t tasks = 0;  // 0 = the job's
-  std::optional<std::uint32_t> tasks_per_node;
-  std::uint32_t cpus_per_task = 0;    // 0 = the job's
-  std::vector<std::string> nodelist;  // -w
-  bool overlap = false;               // may share cores with other steps
-  bool exclusive = false;             // only cores that no other step has; without them: busy
-  bool cyclic = false;                // tasks are numbered round the nodes, not node by node
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "nodes", s.nodes);
-    v(2, "tasks", s.tasks);
-    v(3, "tasks_per_node", s.tasks_per_node);
-    v(4, "cpus_per_task", s.cpus_per_task);
-    v(5, "nodelist", s.nodelist);
-    v(6, "overlap", s.overlap);
-    v(7, "exclusive", s.exclusive);
-    v(8, "cyclic", s.cyclic);
-  }
-};
 
 struct StepCreate {  // client to ctld
   JobId job{};
@@ -170,7 +149,12 @@ struct LaunchStep {  // client to node
   StepMpi mpi = StepMpi::none;
   std::optional<HetStep> het{};
   CoreOrder core_order = CoreOrder::block;
-  std::optional<GpuBind> gpu_bind{};  // unset: of an older client SLURM_GPU_BIND says it
+  std::optional<GpuBind> gpu_bind{};        // unset: of an older client SLURM_GPU_BIND says it
+  OpenMode open_mode = OpenMode::truncate;  // of std_out and std_err
+  // The numbers of nodes and tasks in the variables stay as `environment` has them.
+  bool keep_sizes = false;
+  ProcessLimits limits;
+  bool meeting_point = true;  // the tasks get MASTER_ADDR and MASTER_PORT
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "permission", s.permission);
@@ -190,6 +174,10 @@ struct LaunchStep {  // client to node
     v(15, "het", s.het);
     v(16, "core_order", s.core_order);
     v(17, "gpu_bind", s.gpu_bind);
+    v(18, "open_mode", s.open_mode);
+    v(19, "keep_sizes", s.keep_sizes);
+    v(20, "limits", s.limits);
+    v(21, "meeting_point", s.meeting_point);
   }
 };
 

@@ -197,6 +197,7 @@ std::optional<Instant> named_time(std::string_view text, Instant now, TimeSense 
   }
   if (text == "midnight") return on_the_wall({}, now, sense);
   if (text == "noon") return on_the_wall({.hour = 12}, now, sense);
+  if (text == "fika") return on_the_wall({.hour = 15}, now, sense);
   if (text == "teatime") return on_the_wall({.hour = 16}, now, sense);
   if (text == "now") return now;
   if (text.starts_with("now"))
@@ -221,6 +222,84 @@ std::optional<Instant> dated_time(std::string_view text, Instant now) {
   parts.tm_sec = clock->second;
   return from_local(parts);
 }
+
+// A day and a time of day in any order, with "-", "T" or blanks between them: "noon-tomorrow",
+// "06/15-10:30", "tomorrow 3:00 pm". Each of them may be left out.
+class DayAndTime {
+ public:
+  DayAndTime(std::string_view text, Instant now) : rest_(text), today_(local(now)) {}
+
+  std::optional<Instant> read(Instant now, TimeSense sense) {
+    while (skip(), !rest_.empty())
+      if (!(word() || clock() || day())) return std::nullopt;
+    if (!date_ && !clock_) return std::nullopt;
+    if (!date_) return on_the_wall(*clock_, now, sense);
+    std::tm parts = today_;
+    parts.tm_year = static_cast<int>(date_->year - 1900);
+    parts.tm_mon = static_cast<int>(date_->month - 1);
+    parts.tm_mday = static_cast<int>(date_->day);
+    const Clock at = clock_.value_or(Clock{});
+    parts.tm_hour = at.hour;
+    parts.tm_min = at.minute;
+    parts.tm_sec = at.second;
+    return from_local(parts);
+  }
+
+ private:
+  static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+  void skip() {
+    while (!rest_.empty() && (rest_[0] == ' ' || rest_[0] == '-' ||
+                              (rest_[0] == 't' && rest_.size() > 1 && is_digit(rest_[1]))))
+      rest_.remove_prefix(1);
+  }
+  bool take(std::string_view name) {
+    if (!rest_.starts_with(name)) return false;
+    rest_.remove_prefix(name.size());
+    return true;
+  }
+  bool word() {
+    constexpr std::pair<std::string_view, int> kHours[] = {
+        {"midnight", 0}, {"noon", 12}, {"fika", 15}, {"teatime", 16}};
+    for (const auto& [name, hour] : kHours)
+      if (!clock_ && take(name)) return clock_ = Clock{.hour = hour}, true;
+    const bool tomorrow = rest_.starts_with("tomorrow");
+    if (date_ || !(take("today") || take("tomorrow"))) return false;
+    std::tm parts = today_;
+    parts.tm_mday += tomorrow ? 1 : 0;
+    parts.tm_hour = 12;
+    parts = local(from_local(parts));
+    date_ = Date{parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday};
+    return true;
+  }
+  // "10:30", "10:30:15" or "3:00 pm", which ends where no character of a clock follows.
+  bool clock() {
+    std::size_t end = std::min(rest_.find_first_not_of("0123456789:"), rest_.size());
+    if (clock_ || rest_.substr(0, end).find(':') == std::string_view::npos) return false;
+    const std::size_t letters = std::min(rest_.find_first_not_of(' ', end), rest_.size());
+    const std::string_view half = rest_.substr(letters, 2);
+    if (half == "am" || half == "pm") end = letters + 2;
+    clock_ = clock_of(rest_.substr(0, end));
+    rest_.remove_prefix(end);
+    return clock_.has_value();
+  }
+  // "2030-06-15", "06/15[/30]" or "0615[30]".
+  bool day() {
+    std::size_t end = std::min(rest_.find_first_not_of("0123456789/"), rest_.size());
+    // The month has two digits at most, so that "0615-10:30" is a day and a time.
+    const std::size_t second = end == 4 ? rest_.find('-', 5) : std::string_view::npos;
+    if (second <= 7 && rest_[4] == '-')
+      end = std::min(rest_.find_first_not_of("0123456789", second + 1), rest_.size());
+    if (date_ || end == 0) return false;
+    date_ = date_of(rest_.substr(0, end), today_);
+    rest_.remove_prefix(end);
+    return date_.has_value();
+  }
+
+  std::string_view rest_;
+  const std::tm today_;
+  std::optional<Date> date_;
+  std::optional<Clock> clock_;
+};
 
 }  // namespace
 
@@ -261,13 +340,15 @@ std::string format_time_limit(const std::optional<Duration>& limit) {
 }
 
 Result<Instant> parse_time(std::string_view text, Instant now, TimeSense sense) {
-  const std::string lower = to_lower(text);
+  std::string lower = to_lower(text);
+  if (lower.starts_with("now")) std::erase(lower, ' ');
   if (const std::optional<Instant> t = named_time(lower, now, sense)) return *t;
   if (const std::optional<Clock> c = clock_of(lower)) return on_the_wall(*c, now, sense);
   if (const std::optional<Instant> t = dated_time(lower, now)) return *t;
+  if (const auto t = DayAndTime(lower, now).read(now, sense)) return *t;
   return fail(ErrorCode::invalid_argument,
               fmt::format("\"{}\" is not a time: write YYYY-MM-DDTHH:MM[:SS], HH:MM, now+1hour, "
-                          "tomorrow, midnight or noon",
+                          "tomorrow, midnight, noon, fika or teatime, or a day and a time",
                           text));
 }
 

@@ -85,6 +85,12 @@ struct ClassKey {
   std::uint32_t priority_class = 0;    // index into Tenancy::classes
   std::string reservation;             // its name; "" = none
   std::optional<HetPart> het{};        // a job with one is alone in its class
+  // The limit may be lowered to this, if the job can start earlier so. Plans are made with the
+  // least limit; a job that starts gets the longest for which its place is free.
+  std::optional<Duration> time_min{};
+  [[nodiscard]] std::optional<Duration> least_limit() const {
+    return time_min && (!time_limit || *time_min < *time_limit) ? time_min : time_limit;
+  }
   friend bool operator==(const ClassKey&, const ClassKey&) = default;
 };
 

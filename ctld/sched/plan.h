@@ -14,6 +14,8 @@ namespace gantry::sched {
 struct Start {
   JobId job;                      // of an array: the array's id, once for each element to start
   std::vector<NodeGrant> grants;  // in rank order
+  // The limit that the job gets; set only for a job that allows a lower one (ClassKey::time_min).
+  std::optional<std::optional<Duration>> limit{};
 };
 
 enum class PreemptWhy : std::uint8_t {

@@ -12,12 +12,12 @@ namespace {
 constexpr std::string_view kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
 
 // A variable describes a job or a step if its name is SLURM_ or GANTRY_, followed by one of these.
-constexpr std::array<std::string_view, 26> kJobWords{
+constexpr std::array<std::string_view, 27> kJobWords{
     "JOB_",          "JOBID",        "ARRAY_",       "STEP",        "NTASKS",   "NPROCS",
     "NNODES",        "NODELIST",     "NODEID",       "NODENAME",    "PROCID",   "LOCALID",
     "GTIDS",         "TASK",         "CPUS_",        "MEM_PER_",    "RESTART_", "SUBMIT_",
     "TOPOLOGY",      "CLUSTER_NAME", "DISTRIBUTION", "CHECKPOINT_", "SHARDS_",  "GPUS",
-    "TRES_PER_TASK", "HET_"};
+    "TRES_PER_TASK", "HET_",         "OVERCOMMIT"};
 
 bool describes_a_job(std::string_view name) {
   if (name.starts_with("SLURMD_")) return true;
@@ -48,6 +48,12 @@ class Variables {
  private:
   std::map<std::string, std::string>& out_;
 };
+
+void set_distribution(Variables& v, Distribution distribution) {
+  if (distribution.plane > 0) v.set("DIST_PLANESIZE", distribution.plane);
+  distribution.plane = 0;
+  v.set("DISTRIBUTION", format_distribution(distribution));
+}
 
 void add_geometry(Variables& v, const proto::Launch& launch, const NodePlacement& here) {
   std::vector<std::string> names;
@@ -84,15 +90,16 @@ void add_geometry(Variables& v, const proto::Launch& launch, const NodePlacement
     v.set("GPUS_PER_TASK", shape.gpus_per_node / here.tasks);
     v.set("TRES_PER_TASK", fmt::format("gres/gpu={}", shape.gpus_per_node / here.tasks));
   }
+  if (shape.overcommit) v.set("OVERCOMMIT", std::uint64_t{1});
   if (shape.gpu_shards > 0) v.set("SHARDS_ON_NODE", shape.gpu_shards);
   if (!shape.licenses.empty()) v.set("JOB_LICENSES", to_string(shape.licenses));
-  if (launch.spec.distribution)
-    v.set("DISTRIBUTION", format_distribution(*launch.spec.distribution));
+  if (launch.spec.distribution) set_distribution(v, *launch.spec.distribution);
   if (given.tasks || given.tasks_per_node) {
     v.set("NTASKS", all_tasks);
     v.set("NPROCS", all_tasks);
   }
   if (given.tasks_per_node && shape.tasks_per_node) v.set("NTASKS_PER_NODE", *shape.tasks_per_node);
+  if (given.cpus_per_gpu) v.set("CPUS_PER_GPU", *given.cpus_per_gpu);
   if (given.cpus_per_task) v.set("CPUS_PER_TASK", shape.cpus_per_task);
   if (shape.memory_per_cpu)
     v.set("MEM_PER_CPU", static_cast<std::uint64_t>(*shape.memory_per_cpu >> 20));
@@ -119,6 +126,7 @@ void add_job(Variables& v, const proto::Launch& launch, const EnvironmentFacts& 
   v.set("SUBMIT_HOST", spec.submit_host);
   v.set("CLUSTER_NAME", facts.cluster);
   v.set("TOPOLOGY_ADDR", facts.node);
+  v.set("TOPOLOGY_ADDR_PATTERN", std::string("node"));
   v.plain("SLURMD_NODENAME", facts.node);
   v.plain("GANTRY_NODENAME", facts.node);
   v.set("JOB_START_TIME", static_cast<std::uint64_t>(launch.placed_at.us / 1'000'000));

@@ -51,15 +51,19 @@ Result<StepEnvironment> step_environment(const proto::StepPermission& permission
   set(shared, "STEP_NUM_NODES", names.size());
   set(shared, "STEP_NUM_TASKS", tasks);
   set(shared, "STEP_TASKS_PER_NODE", compress_counts(counts));
-  set(shared, "NTASKS", tasks);
-  set(shared, "NPROCS", tasks);
-  set(shared, "NNODES", names.size());
+  const auto set_size = [&](const std::string& name, std::uint64_t value) {
+    if (!launch.keep_sizes || !shared.contains("SLURM_" + name)) set(shared, name, value);
+  };
+  set_size("NTASKS", tasks);
+  set_size("NPROCS", tasks);
+  set_size("NNODES", names.size());
   set(shared, "TASKS_PER_NODE", compress_counts(counts));
   set(shared, "NODEID", all.first_node + out.node_index);
   if (shared.contains("SLURM_CPUS_PER_TASK") || permission.cpus_per_task > 1)
     set(shared, "CPUS_PER_TASK", permission.cpus_per_task);
   if (!here->cpus.empty()) set(shared, "CPUS_ON_NODE", here->cpus.size());
   set(shared, "TOPOLOGY_ADDR", node);
+  set(shared, "TOPOLOGY_ADDR_PATTERN", std::string("node"));
   std::string ranks;
   for (std::uint32_t i = 0; i < here->tasks; ++i) {
     const std::uint32_t rank = all.first_rank + here->rank(i);
@@ -80,7 +84,8 @@ Result<StepEnvironment> step_environment(const proto::StepPermission& permission
   shared["SLURMD_NODENAME"] = node;
   shared["GANTRY_NODENAME"] = node;
   shared["HOSTNAME"] = node;
-  shared.merge(meeting_point(permission));  // does not replace what the user has set
+  // What the user has set is not replaced.
+  if (launch.meeting_point) shared.merge(meeting_point(permission));
   return out;
 }
 

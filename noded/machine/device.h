@@ -97,11 +97,14 @@ struct LaunchGpu {  // what was done to a GPU or slice before the job got it
 struct VisibleGpu {  // a GPU or slice that a job sees
   std::string uuid;
   std::int32_t numa = -1;  // the NUMA node of its GPU; -1 = not known
+  std::string shown{};     // its name in CUDA_VISIBLE_DEVICES; "" = the UUID
+  [[nodiscard]] const std::string& name() const { return shown.empty() ? uuid : shown; }
   friend bool operator==(const VisibleGpu&, const VisibleGpu&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "uuid", s.uuid);
     v(2, "numa", s.numa);
+    v(3, "shown", s.shown);
   }
 };
 

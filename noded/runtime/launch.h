@@ -69,7 +69,9 @@ struct LaunchRequest {
   std::map<std::string, std::string> stated;
   std::string checkpoint_file;           // as the job and this node see it; "" = none
   std::vector<VisibleGpu> visible_gpus;  // in the order of CUDA_VISIBLE_DEVICES
-  void from_older_form();                // an older order has these two only in variables
+  ProcessLimits limits;                  // with which the job's programs begin
+  GpuNames gpu_names = GpuNames::uuid;
+  void from_older_form();  // an older order has these two only in variables
 
   // Sets the variable for the job and for programs that run as root.
   void state(const std::string& name, const std::string& value) {
@@ -114,6 +116,8 @@ struct LaunchRequest {
     v(34, "stated", s.stated);
     v(35, "checkpoint_file", s.checkpoint_file);
     v(36, "visible_gpus", s.visible_gpus);
+    v(37, "limits", s.limits);
+    v(38, "gpu_names", s.gpu_names);
   }
 };
 
@@ -139,10 +143,12 @@ struct StepRequest {
   std::optional<proto::TerminalSize>
       terminal;  // for rank 0; the others then read and write nothing
   proto::StepMpi mpi = proto::StepMpi::none;
-  std::vector<std::string> nodes;         // mpi: nodes of the whole step, in the order of ranks
-  std::vector<std::uint32_t> node_tasks;  // mpi: how many tasks each of them has
-  std::string node;                       // this one
-  std::optional<GpuBind> gpu_bind;        // unset: an older client sends it as SLURM_GPU_BIND
+  std::vector<std::string> nodes;           // mpi: nodes of the whole step, in the order of ranks
+  std::vector<std::uint32_t> node_tasks;    // mpi: how many tasks each of them has
+  std::string node;                         // this one
+  std::optional<GpuBind> gpu_bind;          // unset: an older client sends it as SLURM_GPU_BIND
+  OpenMode open_mode = OpenMode::truncate;  // of std_out and std_err
+  ProcessLimits limits;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "key", s.key);
@@ -168,6 +174,8 @@ struct StepRequest {
     v(21, "ranks", s.ranks);
     v(22, "node", s.node);
     v(23, "gpu_bind", s.gpu_bind);
+    v(24, "open_mode", s.open_mode);
+    v(25, "limits", s.limits);
   }
   [[nodiscard]] std::uint32_t rank(std::uint32_t task) const {
     return task < ranks.size() ? ranks[task] : first_rank + task;

@@ -63,6 +63,17 @@ void limit(__rlimit_resource_t resource, rlim_t soft, rlim_t hard) {
   ::setrlimit(resource, &wanted);
 }
 
+// The soft limits that are asked for, as far as the hard limits allow. It allocates nothing.
+void lower_limits(const ProcessLimits& asked) {
+  for (const SoftLimit& wanted : asked.soft) {
+    const auto resource = static_cast<__rlimit_resource_t>(resource_of(wanted.name));
+    rlimit own{};
+    if (::getrlimit(resource, &own) != 0) continue;
+    own.rlim_cur = std::min<rlim_t>(wanted.value.value_or(RLIM_INFINITY), own.rlim_max);
+    ::setrlimit(resource, &own);
+  }
+}
+
 bool set_ids(const TaskPlace& place) {
   if (!place.rootless) {
     std::vector<gid_t> groups;
@@ -139,12 +150,13 @@ bool take_terminal(const proto::TerminalSize& size) {
   limit(RLIMIT_NOFILE, 65536, 1048576);
   limit(RLIMIT_CORE, 0, RLIM_INFINITY);
   limit(RLIMIT_STACK, 8u << 20, RLIM_INFINITY);
+  if (task.limits != nullptr) lower_limits(*task.limits);
   if (!place.rootless)
     for (int c = 0; c <= kMaxCapability; ++c) ::prctl(PR_CAPBSET_DROP, c, 0, 0, 0);
   if (!set_ids(place)) give_up("user ids", 126);
   if (!drop_capabilities()) give_up("capabilities", 126);
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) give_up("no_new_privs", 126);
-  ::umask(022);
+  ::umask(task.limits != nullptr ? task.limits->umask.value_or(022) : 022);
   if (task.terminal && !take_terminal(*task.terminal)) give_up("terminal", 126);
   if (::chdir(place.cwd.c_str()) != 0) give_up("working directory", 126);
   for (int s = 1; s < NSIG; ++s) ::signal(s, SIG_DFL);

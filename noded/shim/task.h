@@ -31,6 +31,7 @@ struct TaskSpec {
   // terminal's other side is passed to the shim over `extra` (a SEQPACKET), which the program does
   // not get.
   std::optional<proto::TerminalSize> terminal;
+  const ProcessLimits* limits = nullptr;  // asked for; nullptr = the node's own
 };
 
 struct TaskPlace {

@@ -232,6 +232,7 @@ Result<void> StepService::act(const proto::LaunchStep& launch) {
   if (launch.argv.empty()) return fail(ErrorCode::invalid_argument, "a step needs a command");
   if (launch.gpu_bind)
     if (auto r = check_gpu_bind(*launch.gpu_bind); !r) return r;
+  if (auto r = check_limits(launch.limits); !r) return r;
   std::erase_if(launched_, [&](const auto& entry) { return !runtime_->owner_of(entry.first); });
   if (!launched_.insert({permission->key, permission->step}).second)
     return fail(ErrorCode::already_exists, "this step has been launched here already");
@@ -252,11 +253,15 @@ Result<void> StepService::act(const proto::LaunchStep& launch) {
   request.node_index = environment->node_index;
   request.cpus = order_cores(launch.core_order, runtime::cpus_here(here.cpus, options_.shared_cpus),
                              options_.socket_of, request.task_env.size());
-  request.bind_tasks = !here.cpus.empty();
+  // With overcommit there may be fewer cores than the tasks would have: then all share all.
+  request.bind_tasks =
+      !here.cpus.empty() && here.cpus.size() >= std::size_t{here.tasks} * permission->cpus_per_task;
   request.node = options_.node;
   request.gpu_bind = launch.gpu_bind;
   request.std_out = launch.std_out;
   request.std_err = launch.std_err;
+  request.open_mode = launch.open_mode;
+  request.limits = launch.limits;
   request.io_address = launch.io_address;
   request.io_key = launch.io_key;
   request.io_ticket = launch.io_ticket;

@@ -237,7 +237,7 @@ TEST_CASE("a value that our clients never send is refused with one sentence") {
   CHECK(refusal([](JobSpec& s) {
           s.older_given = {"distribution=plane", "mem", "foo"};
           s.from_older_form();
-        }) == "\"plane\": over the nodes there are block and cyclic");
+        }) == "\"plane\": a plane has a number of tasks: plane=4");
   // a path may be in Latin-1
   CHECK(refusal([](JobSpec& s) { s.submit_dir = "/home/M\xfcller"; }).empty());
 }

@@ -82,6 +82,14 @@ proto::SubmitJob World::submit_message(const std::string& user, const Words& w) 
   text("most_nodes", [&](const std::string& v) { s.shape.max_nodes = std::stoul(v); });
   text("tasks", [&](const std::string& v) { s.shape.tasks = std::stoul(v); });
   text("cpus", [&](const std::string& v) { s.shape.cpus_per_task = std::stoul(v); });
+  text("tasks_per_node", [&](const std::string& v) { s.shape.tasks_per_node = std::stoul(v); });
+  text("overcommit", [&](const std::string&) { s.shape.overcommit = true; });
+  text("node_cpus", [&](const std::string& v) { s.shape.min_cpus_per_node = std::stoul(v); });
+  text("layout", [&](const std::string& v) {
+    for (const auto& [value, name] : enum_names(NodeLayout{}))
+      if (name == v) s.shape.node_layout = value;
+  });
+  text("least_time", [&](const std::string& v) { s.time_min = parse_length(v); });
   text("mem", [&](const std::string& v) { s.shape.memory_per_node = *parse_memory(v); });
   text("time", [&](const std::string& v) {
     if (v == "unlimited")

@@ -53,7 +53,7 @@ echo == nodes; srun -n1 : sh -c '{nodes}' | sort -u
 echo == own; srun --het-group=1 sh -c '{nodes}' | sort -u
 echo == names; echo $SLURM_JOB_NAME_HET_GROUP_1 $SLURM_JOB_QOS_HET_GROUP_1
 echo == input; echo word | srun --het-group=0,1 cat
-echo == meet; srun --het-group=0,1 sh -c 'echo $MASTER_ADDR $MASTER_PORT' | sort -u | wc -l
+echo == meet; srun --meeting-point --het-group=0,1 sh -c 'echo $MASTER_ADDR $MASTER_PORT' | sort -u | wc -l
 echo == files; srun --het-group=0,1 -o groups_%t.txt sh -c 'echo task $SLURM_PROCID'
 """)
     equal(said.get("both"), "0: 0/4 0 0/3\n1: 1/4 1 0/3\n2: 2/4 0 1/3\n3: 3/4 0 2/3\n", out)

@@ -187,7 +187,8 @@ def case_pytorch_style(c):
     path = f"{c.out}/rank.py"
     with open(path, "w", encoding="utf-8") as f:
         f.write(RANK)
-    out = batch_output(c, "torch", f"srun python3 {path}\n", "-N", "2", "--ntasks-per-node=2")
+    out = batch_output(c, "torch", f"srun --meeting-point python3 {path}\n", "-N", "2",
+                       "--ntasks-per-node=2")
     equal(sorted(out.split("\n")[:-1]), ["0 0 4", "1 1 4", "2 0 4", "3 1 4"])
 
 

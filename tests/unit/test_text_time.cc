@@ -83,6 +83,24 @@ TEST_CASE("points of time are read in all their forms") {
   CHECK(at("0412") == "2026-04-12T00:00:00");
   CHECK(at("041227") == "2027-04-12T00:00:00");
   CHECK(at("4/12/27") == "2027-04-12T00:00:00");
+  CHECK(at("fika") == "2026-03-10T15:00:00");
+  CHECK(at("now + 2 hours") == "2026-03-10T16:30:00");
+}
+
+TEST_CASE("a day and a time of day stand in any order") {
+  set_zone("UTC");
+  CHECK(at("noon-tomorrow") == "2026-03-11T12:00:00");
+  CHECK(at("tomorrow 3:00 pm") == "2026-03-11T15:00:00");
+  CHECK(at("tomorrowT08:15") == "2026-03-11T08:15:00");
+  CHECK(at("06/15-10:30") == "2026-06-15T10:30:00");
+  CHECK(at("0615-10:30:05") == "2026-06-15T10:30:05");
+  CHECK(at("06/15/27 teatime") == "2027-06-15T16:00:00");
+  CHECK(at("2027-06-15 midnight") == "2027-06-15T00:00:00");
+  CHECK(at("10:30 2027-06-15") == "2027-06-15T10:30:00");
+  for (const char* bad : {"noon-noon", "today-tomorrow", "noon+1hour", "0615-0616", "tomorrow-"}) {
+    CAPTURE(bad);
+    CHECK(parse_time(bad, kNow).has_value() == (std::string_view(bad) == "tomorrow-"));
+  }
 }
 
 TEST_CASE("malformed points of time are refused") {

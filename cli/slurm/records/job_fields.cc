@@ -163,8 +163,8 @@ constexpr Field<QueueRow> kQueueFields[] = {
      .header = "MIN_CPUS",
      .put =
          [](Text o, Q v) {
-           put_number(o, std::uint64_t{spec(v).shape.cpus_per_task} *
-                             spec(v).shape.tasks_per_node.value_or(1));
+           const JobShape& shape = spec(v).shape;
+           put_number(o, shape.cores_on_node(shape.tasks_per_node.value_or(1)));
          },
      .more = true},
     {.letter = 'm',

@@ -99,7 +99,8 @@ void add_sizes(Tree& tree, const QueueRow& v) {
     tree.add_set("memory_per_cpu", *shape.memory_per_cpu >> 20).add_unset("memory_per_node");
   else
     tree.add_unset("memory_per_cpu").add_set("memory_per_node", row.memory_per_node >> 20);
-  tree.add_set("minimum_cpus_per_node", shape.cpus_per_task);
+  tree.add_set("minimum_cpus_per_node",
+               static_cast<std::uint32_t>(shape.cores_on_node(shape.tasks_per_node.value_or(1))));
   tree.add_set("minimum_tmp_disk_per_node", shape.scratch_per_node >> 20);
   const std::string tres = tres_text(row, memory_in_all(detail(v)));
   tree.add("tres_req_str", tres).add("tres_alloc_str", row.node_list.empty() ? "" : tres);

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 
 #include "cli/columns/job_words.h"
 #include "cli/columns/node_values.h"
@@ -25,15 +26,38 @@ std::string cpu_list(const NodePlacement& place) {
 }
 
 // Text like "gpu:a100:2(IDX:0-1)".
-std::string gres_of(const proto::JobDetail& job, const NodePlacement& place) {
+// "h100:" in front of a number of GPUs; "" if their model is not known. `at` is a place of the job.
+std::string model_of(const proto::JobDetail& job, std::size_t at) {
+  std::string model = at < job.gpu_models.size() ? job.gpu_models[at] : "";
+  const auto& asked = job.spec.shape.gpu_models;
+  if (model.empty() && asked.size() == 1) model = asked[0];
+  return model.empty() ? model : model + ":";
+}
+
+std::string gres_of(const proto::JobDetail& job, std::size_t at) {
+  const NodePlacement& place = job.placement[at];
   if (place.gpus.empty()) return {};
   std::vector<std::uint32_t> indexes;
   for (const GpuGrant& grant : place.gpus) indexes.push_back(grant.gpu);
   std::sort(indexes.begin(), indexes.end());
   indexes.erase(std::unique(indexes.begin(), indexes.end()), indexes.end());
-  const auto& models = job.spec.shape.gpu_models;
-  return fmt::format("gpu:{}{}(IDX:{})", models.size() == 1 ? models[0] + ":" : "",
-                     place.gpus.size(), format_index_ranges(compress_indexes(indexes)));
+  return fmt::format("gpu:{}{}(IDX:{})", model_of(job, at), place.gpus.size(),
+                     format_index_ranges(compress_indexes(indexes)));
+}
+
+// What the job has on all its nodes: "gpu:h100:6". Slices and parts of GPUs are shown as asked for.
+std::string gres_in_all(const proto::JobDetail& job) {
+  const JobShape& shape = job.spec.shape;
+  const std::string asked = tres_per_node(job.spec);
+  if (job.placement.empty() || !shape.gpu_slice.empty() || shape.gpu_share > 0)
+    return asked.starts_with("gres:") ? asked.substr(5) : asked;
+  std::map<std::string, std::size_t> by_model;
+  for (std::size_t i = 0; i < job.placement.size(); ++i)
+    if (!job.placement[i].gpus.empty()) by_model[model_of(job, i)] += job.placement[i].gpus.size();
+  std::string out;
+  for (const auto& [model, count] : by_model)
+    out += fmt::format("{}gpu:{}{}", out.empty() ? "" : ",", model, count);
+  return out;
 }
 
 void job_names(RecordWriter& out, const proto::JobDetail& job) {
@@ -71,7 +95,7 @@ void job_times(RecordWriter& out, const proto::JobDetail& job, Instant now) {
   const proto::JobRow& row = job.row;
   out.field("RunTime", format_duration_long(run_time(row, now)));
   out.field("TimeLimit", row.time_limit ? format_duration_long(*row.time_limit) : "UNLIMITED");
-  out.field("TimeMin", "N/A").line();
+  out.field("TimeMin", job.spec.time_min ? format_duration_long(*job.spec.time_min) : "N/A").line();
   out.field("SubmitTime", shown_time(row.submitted));
   out.field("EligibleTime", shown_time(row.eligible)).line();
   out.field("AccrueTime", shown_time(row.eligible)).line();
@@ -113,16 +137,14 @@ void job_place(RecordWriter& out, const proto::JobDetail& job, int details) {
   out.field("NtasksPerN:B:S:C", fmt::format("{}:0:*:*", shape.tasks_per_node.value_or(0)));
   out.field("CoreSpec", "*").line();
   if (details > 0) {
-    const std::string gres = tres_per_node(job.spec);
-    out.field("JOB_GRES", gres.starts_with("gres:") ? gres.substr(5) : gres).line();
-    for (const NodePlacement& place : job.placement) {
+    out.field("JOB_GRES", gres_in_all(job)).line();
+    for (std::size_t i = 0; i < job.placement.size(); ++i) {
+      const NodePlacement& place = job.placement[i];
       out.field("  Nodes", place.node).field("CPU_IDs", cpu_list(place));
-      out.field("Mem", std::to_string(place.memory >> 20))
-          .field("GRES", gres_of(job, place))
-          .line();
+      out.field("Mem", std::to_string(place.memory >> 20)).field("GRES", gres_of(job, i)).line();
     }
   }
-  out.field("MinCPUsNode", shape.cpus_per_task);
+  out.field("MinCPUsNode", shape.cores_on_node(shape.tasks_per_node.value_or(1)));
   if (shape.memory_per_cpu)
     out.field("MinMemoryCPU", format_memory(*shape.memory_per_cpu));
   else
@@ -131,7 +153,8 @@ void job_place(RecordWriter& out, const proto::JobDetail& job, int details) {
             shape.scratch_per_node == 0 ? "0" : format_memory(shape.scratch_per_node));
   out.line();
   out.field("Features", shape.constraint).field("DelayBoot", "00:00:00").line();
-  out.field("OverSubscribe", shape.exclusive ? "NO" : "OK").field("Contiguous", "0");
+  out.field("OverSubscribe", shape.exclusive ? "NO" : "OK")
+      .field("Contiguous", shape.node_layout == NodeLayout::next_to_each_other ? "1" : "0");
   out.field("Licenses", to_string(shape.licenses)).field("Network", "").line();
 }
 

@@ -27,14 +27,14 @@ std::string for_shell(const std::string& word, const std::string& task, std::uin
 
 void add_case(std::string& script, std::string_view pattern, const std::vector<std::string>& words,
               const std::string& task, std::uint64_t offset) {
-  script += fmt::format("{}) exec", pattern);
+  script += fmt::format("{}) set --", pattern);
   for (std::size_t i = 1; i < words.size(); ++i) script += " " + for_shell(words[i], task, offset);
   script += ";;\n";
 }
 
 }  // namespace
 
-Result<std::vector<std::string>> multi_prog_command(std::string_view text) {
+Result<std::string> multi_prog_script(std::string_view text) {
   std::string script = "case \"$SLURM_PROCID\" in\n";
   std::string rest;
   int number = 0;
@@ -67,7 +67,7 @@ Result<std::vector<std::string>> multi_prog_command(std::string_view text) {
   if (named == 0 && rest.empty()) return wrong("it names no task");
   if (rest.empty())
     rest = "*) echo \"srun: error: task $SLURM_PROCID has no program\" >&2; exit 1;;\n";
-  return std::vector<std::string>{"/bin/sh", "-c", script + rest + "esac\n"};
+  return script + rest + "esac\n";
 }
 
 }  // namespace gantry::cli::slurm

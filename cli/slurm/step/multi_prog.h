@@ -3,15 +3,14 @@
 
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "common/result.h"
 
 namespace gantry::cli::slurm {
 
 // Reads lines "TASKS PROGRAM [ARGUMENT...]", where TASKS is 0, 1-3, 0,2 or *. %t stands for the
-// task's number and %o for its place within TASKS; # begins a comment. The result is a command that
-// chooses its program by SLURM_PROCID.
-Result<std::vector<std::string>> multi_prog_command(std::string_view text);
+// task's number and %o for its place within TASKS; # begins a comment. The result is a script of
+// the shell that puts the program of the task, by its SLURM_PROCID, into "$@".
+Result<std::string> multi_prog_script(std::string_view text);
 
 }  // namespace gantry::cli::slurm

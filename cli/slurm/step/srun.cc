@@ -2,7 +2,6 @@
 // job. Outside it asks for an allocation, runs the step there, and gives the allocation back.
 #include <fcntl.h>
 #include <fmt/core.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,11 +10,10 @@
 #include <cstring>
 
 #include "cli/client_config.h"
-#include "cli/files.h"
 #include "cli/random_id.h"
 #include "cli/slurm/frame.h"
-#include "cli/slurm/step/multi_prog.h"
 #include "cli/slurm/step/srun_parts.h"
+#include "cli/slurm/step/srun_program.h"
 #include "cli/slurm/step/srun_table.h"
 #include "cli/step/allocation.h"
 #include "cli/step/allocation_shell.h"
@@ -97,9 +95,13 @@ constexpr std::string_view kSrunPrefixes[] = {"SLURM_"};
 
 // Options of jobs that mean something for a step too.
 constexpr std::string_view kStepWords[] = {
-    "chdir",    "clusters", "cpus-per-task", "distribution",    "exclusive",        "export",
-    "gpu-bind", "hint",     "job-name",      "nodelist",        "nodefile",         "nodes",
-    "no-kill",  "ntasks",   "oversubscribe", "ntasks-per-node", "threads-per-core", "profile"};
+    "chdir",      "clusters",  "cpus-per-task", "distribution",    "exclusive",        "export",
+    "gpu-bind",   "hint",      "job-name",      "nodelist",        "nodefile",         "nodes",
+    "no-kill",    "ntasks",    "oversubscribe", "ntasks-per-node", "threads-per-core", "profile",
+    "overcommit", "propagate", "cpus-per-gpu",  "gpus-per-task"};
+
+// Options of jobs that variables inside a job set, too, as the job has set them there.
+constexpr std::string_view kVariables[] = {"cpus-per-gpu", "distribution", "overcommit"};
 
 bool is_one_of(std::span<const Option> table, const Option* option) {
   return std::any_of(table.begin(), table.end(),
@@ -188,6 +190,24 @@ void widen_launchers(SrunRequest& r) {
   r.spec.given.cpus_per_task = true;
 }
 
+// --cpus-per-gpu in a job: a task has so many cores for each GPU that it sees, those of
+// --gpus-per-task, or its part of the job's GPUs here.
+void settle_cpus_per_gpu(SrunRequest& r, const std::string& group) {
+  if (!r.cpus_per_gpu || r.spec.given.cpus_per_task) return;
+  const auto said = [&](const char* name) { return number_of_env((name + group).c_str()); };
+  std::uint32_t gpus = r.gpus.per_task ? *r.gpus.per_task / 1000 : 0;
+  if (gpus == 0) gpus = said("SLURM_GPUS_PER_TASK").value_or(0);
+  if (gpus == 0) {
+    const std::uint32_t nodes = r.nodes ? r.nodes->first : said("SLURM_JOB_NUM_NODES").value_or(1);
+    const std::uint32_t tasks = r.tasks ? *r.tasks : said("SLURM_NTASKS").value_or(nodes);
+    const std::uint32_t here = r.spec.shape.tasks_per_node.value_or((tasks + nodes - 1) / nodes);
+    gpus = said("SLURM_GPUS_ON_NODE").value_or(0) / std::max(here, 1u);
+  }
+  if (gpus == 0) return;
+  r.spec.shape.cpus_per_task = *r.cpus_per_gpu * gpus;
+  r.spec.given.cpus_per_task = true;
+}
+
 // The environment of a step. --export says what of our environment is passed on; the job's own
 // variables always are.
 std::map<std::string, std::string> step_environment_of(const SrunRequest& r) {
@@ -220,7 +240,9 @@ bool read_srun_options(const Invocation& call, const Parsed& parsed, SrunRequest
   // options.
   if (inside)
     std::erase_if(given, [](const Given& one) {
-      return !is_one_of(kSrunOptions, one.option) && one.option->name != "distribution";
+      return !is_one_of(kSrunOptions, one.option) &&
+             std::find(std::begin(kVariables), std::end(kVariables), one.option->name) ==
+                 std::end(kVariables);
     });
   given.insert(given.end(), typed.begin(), typed.end());
   if (!apply(call, given, static_cast<JobRequest*>(&r), status)) return false;
@@ -248,6 +270,7 @@ bool read_srun_options(const Invocation& call, const Parsed& parsed, SrunRequest
              "job's on a node only with --ntasks-per-node=1");
     return false;
   }
+  if (inside) settle_cpus_per_gpu(r, group);
   if (inside && group.empty()) widen_launchers(r);
   return true;
 }
@@ -290,21 +313,6 @@ int test_srun(const Invocation& call, const SrunRequest& r, Session& session) {
   }
   say_start(call.program(), *reply, r.now);
   return 0;
-}
-
-// The command to run: the operands, or the command that the file of --multi-prog describes.
-std::optional<std::vector<std::string>> program_of(const Invocation& call, const SrunRequest& r,
-                                                   const std::vector<std::string>& operands) {
-  if (!r.multi_prog) return operands;
-  const auto text = read_small_file(operands[0]);
-  if (!text || !*text) {
-    complain(call, fmt::format("Could not open multi_prog config file {}", operands[0]));
-    return std::nullopt;
-  }
-  auto command = multi_prog_command(**text);
-  if (command) return std::move(*command);
-  complain(call, command.error().message);
-  return std::nullopt;
 }
 
 // One part of the command line in one component of the job.
@@ -358,26 +366,6 @@ std::optional<std::vector<SrunPart>> read_parts(const Invocation& call,
   return parts_agree(call, parts) ? std::optional(std::move(parts)) : std::nullopt;
 }
 
-// Runs a program of --prolog or --epilog, with the step's command as arguments. Its exit status is
-// ignored.
-void run_beside(const Invocation& call, const std::string& program, const SrunPart& part) {
-  if (program.empty()) return;
-  std::vector<const char*> argv{program.c_str()};
-  for (const std::string& word : part.argv) argv.push_back(word.c_str());
-  argv.push_back(nullptr);
-  std::fflush(stdout);
-  const pid_t pid = ::fork();
-  if (pid == 0) {
-    ::execvp(argv[0], const_cast<char**>(argv.data()));
-    ::_exit(127);
-  }
-  int status = 0;
-  while (pid > 0 && ::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (pid < 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 127))
-    complain(call, fmt::format("{} could not be run", program));
-}
-
 Result<int> run_parts(const Invocation& call, const std::vector<SrunPart>& parts, JobId job,
                       Session& session) {
   std::vector<std::optional<std::uint32_t>> groups;
@@ -401,9 +389,9 @@ Result<int> run_parts(const Invocation& call, const std::vector<SrunPart>& parts
   }
   const SrunRequest& first = parts.front().request;
   if (first.verbose) say_job(call, job);
-  run_beside(call, first.prolog, parts.front());
+  run_beside(call, first.prolog, parts.front().argv);
   auto done = run_step(std::move(steps), session);
-  run_beside(call, first.epilog, parts.front());
+  run_beside(call, first.epilog, parts.front().argv);
   return done;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cli/slurm/frame.h"
+#include "cli/slurm/step/task_script.h"
 #include "cli/slurm/submit/job_options.h"
 
 namespace gantry::cli::slurm {
@@ -14,6 +15,7 @@ struct SrunRequest : SlurmRequest {
   bool unbound = false;               // --cpu-bind=none
   std::string prolog, epilog;         // programs to run on this host; "" = none
   std::vector<std::uint32_t> groups;  // --het-group; empty: not given
+  AroundTask around;
 };
 
 namespace srun {
@@ -24,12 +26,22 @@ Result<void> set_wait(SrunRequest& r, std::string_view text);
 Result<void> set_relative(SrunRequest& r, std::string_view text);
 Result<void> set_cpu_bind(SrunRequest& r, std::string_view text);
 Result<void> set_mpi(SrunRequest& r, std::string_view text);
+// A name with a slash is a path from here; another name is looked up in PATH, where the task runs.
+std::string absolute_program(std::string_view text);
 template <std::string SrunRequest::*Program>
 Result<void> set_beside(SrunRequest& r, std::string_view text) {
   r.*Program = text == "none" ? "" : text;
   return {};
 }
-Result<void> set_het_group(SrunRequest& r, std::string_view text);  // in srun_parts.cc
+template <std::string AroundTask::*Program>
+Result<void> set_around(SrunRequest& r, std::string_view text) {
+  r.around.*Program = text == "none" ? "" : absolute_program(text);
+  return {};
+}
+Result<void> set_stopped(SrunRequest& r, std::string_view text);
+Result<void> set_threads(SrunRequest& r, std::string_view text);
+Result<void> set_node_words(SrunRequest& r, std::string_view text);  // --slurmd-debug
+Result<void> set_het_group(SrunRequest& r, std::string_view text);   // in srun_parts.cc
 }  // namespace srun
 
 inline constexpr Option kOnlySrunOptions[] = {
@@ -39,6 +51,10 @@ inline constexpr Option kOnlySrunOptions[] = {
      .help = "Tasks are bound to their own cores, which is always so; none, where a task has all "
              "of the job's cores on its node (--ntasks-per-node=1)",
      .set = call<srun::set_cpu_bind>},
+    {.name = "debugger-test",
+     .help = "Each task says where it is, as a debugger would be told, and stops itself before its "
+             "program (it goes on with SIGCONT)",
+     .set = call<srun::set_stopped>},
     {.name = "disable-status",
      .letter = 'X',
      .help = "Ctrl-C goes to the tasks at once, which is always so",
@@ -76,6 +92,10 @@ inline constexpr Option kOnlySrunOptions[] = {
      .help = "End all tasks when one ends with an exit code other than 0",
      .set = call<srun::set_kill>,
      .env = "KILL_BAD_EXIT"},
+    {.name = "meeting-point",
+     .help = "Give the tasks MASTER_ADDR and MASTER_PORT, the address at which PyTorch's launchers "
+             "meet: the step's first node and a free port (ours)",
+     .set = put<&StepOptions::meeting_point>},
     {.name = "mpi",
      .arg = Arg::required,
      .value = "none|pmix|pmi2|list",
@@ -87,6 +107,16 @@ inline constexpr Option kOnlySrunOptions[] = {
     {.name = "multi-prog",
      .help = "The operand is a file that says which tasks run which program",
      .set = put<&SrunRequest::multi_prog>},
+    {.name = "open-mode",
+     .arg = Arg::required,
+     .value = "append|truncate",
+     .help = "What becomes of files of --output and --error that exist (default truncate)",
+     .set = call<job::set_open_mode>,
+     .env = "OPEN_MODE"},
+    {.name = "preserve-env",
+     .letter = 'E',
+     .help = "The tasks keep the numbers of nodes and tasks that srun's own environment has",
+     .set = put<&StepOptions::keep_sizes>},
     {.name = "prolog",
      .arg = Arg::required,
      .value = "PROGRAM|none",
@@ -108,6 +138,33 @@ inline constexpr Option kOnlySrunOptions[] = {
      .value = "N",
      .help = "On nodes of the job from the Nth on, counted from 0",
      .set = call<srun::set_relative>},
+    {.name = "slurmd-debug",
+     .arg = Arg::required,
+     .value = "LEVEL",
+     .help = "How much the node's daemon tells: errors, which are always told and the only thing "
+             "that it tells; quiet to debug5, or 0 to 9",
+     .set = call<srun::set_node_words>,
+     .env = "SLURMD_DEBUG"},
+    {.name = "task-epilog",
+     .arg = Arg::required,
+     .value = "PROGRAM|none",
+     .help = "Each task runs this behind its program, for at most 5 seconds",
+     .set = call<srun::set_around<&AroundTask::epilog>>,
+     .env = "TASK_EPILOG"},
+    {.name = "task-prolog",
+     .arg = Arg::required,
+     .value = "PROGRAM|none",
+     .help = "Each task runs this before its program; lines \"export NAME=VALUE\", \"unset NAME\" "
+             "and \"print TEXT\" of its output are carried out",
+     .set = call<srun::set_around<&AroundTask::prolog>>,
+     .env = "TASK_PROLOG"},
+    {.name = "threads",
+     .letter = 'T',
+     .arg = Arg::required,
+     .value = "N",
+     .help = "Nodes that are asked at a time to start their tasks (default: all)",
+     .set = call<srun::set_threads>,
+     .env = "THREADS"},
     {.name = "test-only",
      .help = "Check the job and say when it could start; run nothing",
      .set = put<&JobRequest::test_only>},
@@ -130,21 +187,14 @@ inline constexpr Option kOnlySrunOptions[] = {
     {.name = "external-launcher", .refused = "use --overlap with --ntasks-per-node=1"},
     {.name = "interactive", .refused = "use salloc"},
     {.name = "no-allocate", .letter = 'Z', .refused = "tasks run within a job"},
-    {.name = "open-mode", .refused = "files are truncated; redirect srun's own output to append"},
-    {.name = "preserve-env",
-     .letter = 'E',
-     .refused = "say how many nodes and tasks with -N and -n"},
     {.name = "send-libs", .refused = "there is no --bcast"},
-    {.name = "slurmd-debug", .refused = "gantry-noded has --log-level"},
-    {.name = "task-epilog", .refused = "write a script around the program"},
-    {.name = "task-prolog", .refused = "write a script around the program"},
-    {.name = "threads", .letter = 'T', .refused = "all nodes are asked at once"},
     {.name = "treewidth", .refused = "all nodes are asked at once"},
 };
 
 inline constexpr auto kSrunOptions =
     in_order(Family::slurm,
              {"cpu-bind",
+              "debugger-test",
               "disable-status",
               "epilog",
               "error",
@@ -156,16 +206,23 @@ inline constexpr auto kSrunOptions =
               "jobid",
               "kill-on-bad-exit",
               "label",
+              "meeting-point",
               "mpi",
               "multi-prog",
+              "open-mode",
               "output",
               "overlap",
+              "preserve-env",
               "prolog",
               "pty",
               "quiet",
               "verbose",
               "quit-on-interrupt",
               "relative",
+              "slurmd-debug",
+              "task-epilog",
+              "task-prolog",
+              "threads",
               "test-only",
               "unbuffered",
               "wait",
@@ -176,13 +233,7 @@ inline constexpr auto kSrunOptions =
               "external-launcher",
               "interactive",
               "no-allocate",
-              "open-mode",
-              "preserve-env",
               "send-libs",
-              "slurmd-debug",
-              "task-epilog",
-              "task-prolog",
-              "threads",
               "treewidth"},
              join(kOnlySrunOptions, kOnlySlurmOptions), kStepOptionTable, kJobOptionTable);
 

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <map>
 
 #include "cli/files.h"
 #include "cli/step/step_run.h"
@@ -32,6 +33,11 @@ Result<void> wrong(std::string message) {
 bool was_given(std::span<const Given> given, std::string_view name) {
   return std::any_of(given.begin(), given.end(),
                      [&](const Given& g) { return g.option->name == name; });
+}
+
+bool typed(std::span<const Given> given, std::string_view name) {
+  return std::any_of(given.begin(), given.end(),
+                     [&](const Given& g) { return g.option->name == name && g.place.empty(); });
 }
 
 // Adds entries NAME=VALUE\0... to `out`; names that are already there keep their values.
@@ -156,6 +162,26 @@ Result<void> get_user_env(SlurmRequest& r, std::string_view text) {
   r.get_user_env = true;
   return {};
 }
+Result<void> propagate(SlurmRequest& r, std::string_view text) {
+  if (auto names = parse_limit_names(text); !names) return tl::unexpected(names.error());
+  r.propagate = text.empty() ? "ALL" : text;
+  return {};
+}
+Result<void> time_min(SlurmRequest& r, std::string_view text) {
+  const auto limit = parse_duration(text);
+  if (!limit) return tl::unexpected(limit.error());
+  if (!*limit || (*limit)->us == 0) return wrong("it must be more than 0, and not unlimited");
+  r.spec.time_min = *limit;
+  return {};
+}
+Result<void> contiguous(SlurmRequest& r, std::string_view) {
+  r.spec.shape.node_layout = NodeLayout::next_to_each_other;
+  return {};
+}
+Result<void> spread_job(SlurmRequest& r, std::string_view) {
+  r.spec.shape.node_layout = NodeLayout::as_many_as_may_be;
+  return {};
+}
 Result<void> tres_per_task(SlurmRequest& r, std::string_view text) {
   for (const std::string& item : split_list(text)) {
     const std::size_t at = item.find_first_of("=:", item.find('/') == std::string::npos ? 0 : 5);
@@ -178,7 +204,10 @@ Result<void> qos(SlurmRequest& r, std::string_view text) {
 // Says how tasks are spread over the nodes, and over the sockets of a node. Within a socket a task
 // gets cores that lie beside each other.
 Result<void> distribution(SlurmRequest& r, std::string_view text) {
-  const auto asked = parse_distribution(text);
+  // A job has the size of a plane in a variable of its own.
+  const char* plane = text == "plane" ? std::getenv("SLURM_DIST_PLANESIZE") : nullptr;
+  const auto asked =
+      parse_distribution(plane == nullptr ? std::string(text) : fmt::format("plane={}", plane));
   if (!asked) return tl::unexpected(asked.error());
   r.spec.distribution = *asked;
   return {};
@@ -250,8 +279,64 @@ Result<void> settle_tasks_per_gpu(SlurmRequest& r) {
 
 }  // namespace
 
+Result<void> name_hosts(SlurmRequest& r, std::span<const Given> given) {
+  const auto& distribution = r.spec.distribution;
+  if (!distribution || distribution->nodes != NodeOrder::arbitrary) return {};
+  std::string list;
+  for (const Given& g : given)
+    if (g.option->name == "nodelist") list = g.value;
+  if (list.empty()) {
+    const char* name = std::getenv("SLURM_HOSTFILE");
+    if (name == nullptr && !typed(given, "distribution")) {  // a variable of the job around us
+      r.spec.distribution.reset();
+      return {};
+    }
+    if (name == nullptr)
+      return fail(
+          ErrorCode::usage,
+          "-m arbitrary needs the node of each task: --nodelist, or a file of SLURM_HOSTFILE");
+    const auto file = read_small_file(name);
+    if (!file) return tl::unexpected(file.error());
+    if (!*file) return wrong(fmt::format("SLURM_HOSTFILE: there is no {}", name));
+    for (const char c : **file) list += c == '\n' || c == ' ' || c == '\t' ? ',' : c;
+  }
+  std::map<std::string, std::uint32_t> tasks;
+  std::uint32_t most = 0;
+  for (const std::string& word : split_list(list)) {
+    // A host may be given with a number of tasks: n1*2.
+    const std::size_t star = std::min(word.find('*'), word.size());
+    const auto names = expand_hostlist(word.substr(0, star));
+    if (!names) return tl::unexpected(names.error());
+    const auto count = parse_integer("tasks on a node",
+                                     star < word.size() ? word.substr(star + 1) : "1", 1, 65'536);
+    if (!count) return tl::unexpected(count.error());
+    for (const std::string& host : *names)
+      for (std::int64_t i = 0; i < *count; ++i)
+        if (!r.tasks || r.hosts.size() < *r.tasks) {
+          r.hosts.push_back(host);
+          most = std::max(most, ++tasks[host]);
+        }
+  }
+  if (r.tasks && r.hosts.size() < *r.tasks)
+    return fail(ErrorCode::usage,
+                fmt::format("-m arbitrary: {} tasks, and the list names nodes for {}", *r.tasks,
+                            r.hosts.size()));
+  r.tasks = static_cast<std::uint32_t>(r.hosts.size());
+  r.nodes = {static_cast<std::uint32_t>(tasks.size()), static_cast<std::uint32_t>(tasks.size())};
+  JobShape& shape = r.spec.shape;
+  shape.required_nodes.clear();
+  for (const auto& [host, count] : tasks) shape.required_nodes.push_back(host);
+  shape.min_cpus_per_node =
+      std::max(shape.min_cpus_per_node, shape.overcommit ? 0 : most * shape.cpus_per_task);
+  return {};
+}
+
 Result<void> before_finish(const Invocation& call, SlurmRequest& r, std::span<const Given> given) {
+  if (auto done = name_hosts(r, given); !done) return done;
   if (auto done = settle_tasks_per_gpu(r); !done) return done;
+  if (r.spec.begin && r.spec.deadline && *r.spec.deadline < *r.spec.begin)
+    return fail(ErrorCode::usage, "Incompatible begin and deadline time specification");
+  r.spec.limits = own_limits(*parse_limit_names(r.propagate));
   if (r.tasks && r.nodes && *r.tasks < r.nodes->first) {
     fmt::print(stderr, "{}: Warning: can't run {} processes on {} nodes, setting nnodes to {}\n",
                call.program(), *r.tasks, r.nodes->first, *r.tasks);
@@ -264,6 +349,10 @@ Result<void> before_finish(const Invocation& call, SlurmRequest& r, std::span<co
   r.spec.given.gres = was_given(given, "gres");
   r.spec.given.gpus = was_given(given, "gpus");
   r.spec.given.gpus_per_node = was_given(given, "gpus-per-node");
+  r.spec.given.cpus_per_gpu = r.cpus_per_gpu;
+  for (const Given& g : given)
+    if (g.option->name == "export") r.export_rule = g.value;
+  r.spec.shape.all_gpus = r.spec.shape.exclusive && was_given(given, "exclusive");
   r.spec.given.gpus_per_task = by_tres || was_given(given, "gpus-per-task");
   return {};
 }
@@ -304,6 +393,10 @@ Result<std::map<std::string, std::string>> slurm_environment(const SlurmRequest&
     add_entries(*text, out);
   }
   for (auto& [name, value] : task_gpu_variables(r.gpus, r.gpu_bind)) out[name] = value;
+  if (r.spec.open_mode == OpenMode::append) out.try_emplace("SLURM_OPEN_MODE", "a");
+  // Steps of the job go by the same rule, unless they say another. All is their rule anyway.
+  if (!r.export_rule.empty() && r.export_rule != "ALL")
+    out.try_emplace("SLURM_EXPORT_ENV", r.export_rule);
   return out;
 }
 

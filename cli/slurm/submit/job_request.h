@@ -13,17 +13,26 @@ namespace gantry::cli::slurm {
 
 // Derives from our own request, so that the setters of our own options work on it unchanged.
 struct SlurmRequest : StepOptions {
+  SlurmRequest() {
+    spec.gpu_names = GpuNames::index;
+    spec.mail.if_possible = true;
+  }
   std::optional<std::string> clusters;  // -M
   std::string export_file;              // --export-file
   std::optional<std::uint32_t> cpus_per_gpu, tasks_per_gpu;
   bool get_user_env = false;
+  std::string propagate = "ALL";  // --propagate
+  std::string export_rule;        // --export as it was given; "" = not given
 };
 
-// Call it before finish_request(). It applies --ntasks-per-gpu, and remembers which options asked
-// for GPUs, because clients look for that. If there are more nodes than tasks it takes fewer nodes,
-// with the warning of Slurm: each node has at least one task.
+// Call it before finish_request(). It applies --ntasks-per-gpu and --propagate, and remembers which
+// options asked for GPUs, because clients look for that. If there are more nodes than tasks it
+// takes fewer nodes, with the warning of Slurm: each node has at least one task.
 Result<void> before_finish(const Invocation& call, SlurmRequest& request,
                            std::span<const Given> given);
+// `-m arbitrary`: the nodes of the tasks, one by one, as --nodelist or the file that SLURM_HOSTFILE
+// names lists them. The request gets these nodes, and as many cores on each as most tasks need.
+Result<void> name_hosts(SlurmRequest& request, std::span<const Given> given);
 // Call it after finish_request(). It applies --cpus-per-gpu and Slurm's default names of output
 // files.
 Result<void> after_finish(SlurmRequest& request);
@@ -43,6 +52,10 @@ Result<void> cpus_per_gpu(SlurmRequest& r, std::string_view text);
 Result<void> tasks_per_gpu(SlurmRequest& r, std::string_view text);
 Result<void> immediate(SlurmRequest& r, std::string_view text);  // srun, salloc
 Result<void> get_user_env(SlurmRequest& r, std::string_view text);
+Result<void> propagate(SlurmRequest& r, std::string_view text);
+Result<void> time_min(SlurmRequest& r, std::string_view text);
+Result<void> contiguous(SlurmRequest& r, std::string_view text);
+Result<void> spread_job(SlurmRequest& r, std::string_view text);
 Result<void> tres_per_task(SlurmRequest& r, std::string_view text);
 Result<void> qos(SlurmRequest& r, std::string_view text);
 Result<void> distribution(SlurmRequest& r, std::string_view text);

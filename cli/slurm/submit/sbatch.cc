@@ -103,9 +103,9 @@ const std::string* value_of(const std::vector<Given>& given, std::string_view na
 
 // Options that only the first component may have, because it runs the script.
 constexpr std::string_view kOfTheScript[] = {
-    "array",   "clusters",  "dependency", "error",     "export", "export-file", "get-user-env",
-    "input",   "licenses",  "no-requeue", "open-mode", "output", "parsable",    "quiet",
-    "requeue", "test-only", "verbose",    "wait",      "wrap"};
+    "array",        "clusters", "dependency", "error",      "export",    "export-file",
+    "get-user-env", "input",    "licenses",   "no-requeue", "open-mode", "output",
+    "parsable",     "quiet",    "requeue",    "test-only",  "verbose",   "wait"};
 
 bool is_of_the_script(const Given& given) {
   return std::find(std::begin(kOfTheScript), std::end(kOfTheScript), given.option->name) !=
@@ -163,7 +163,10 @@ std::optional<std::vector<std::vector<Given>>> read_directives(const Invocation&
 // status of sbatch.
 std::vector<SlurmRequest> build_batch_requests(const Invocation& call, std::vector<Parsed> parsed,
                                                Script& script, int& status) {
-  const std::string* wrap = value_of(parsed.front().given, "wrap");
+  // Any component may bring the command, which the first one runs.
+  const std::string* wrap = nullptr;
+  for (const Parsed& part : parsed)
+    if (const std::string* own = value_of(part.given, "wrap")) wrap = own;
   const std::vector<std::string> operands = std::move(parsed.back().operands);
   auto found = find_batch_script(wrap, operands);
   if (!found) {

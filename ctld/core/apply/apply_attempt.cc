@@ -246,6 +246,8 @@ void apply_event(MutableState& state, Instant at, const event::StepCreated& e) {
   step.cores = e.cores;
   step.node_tasks = e.node_tasks;
   step.cyclic = e.cyclic;
+  step.block = e.block;
+  step.ranks = e.ranks;
   step.started = at;
   if (active.steps.size() >= kMaxStepsKept) active.steps.erase(active.steps.begin());
   active.steps.push_back(std::move(step));

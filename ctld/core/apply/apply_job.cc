@@ -76,6 +76,7 @@ bool asks_for_more(const sched::ClassKey& before, const sched::ClassKey& now) {
   lower(less.max_nodes, now.shape.max_nodes);
   lower(less.tasks, now.shape.tasks);
   lower(less.cpus_per_task, now.shape.cpus_per_task);
+  lower(less.min_cpus_per_node, now.shape.min_cpus_per_node);
   lower(less.scratch_per_node, now.shape.scratch_per_node);
   lower(less.gpus_per_node, now.shape.gpus_per_node);
   for (const auto memory : {&JobShape::memory_per_node, &JobShape::memory_per_cpu})

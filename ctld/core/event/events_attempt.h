@@ -169,6 +169,9 @@ struct StepCreated {
   std::vector<std::vector<std::uint16_t>> cores;  // by node; none with --overlap
   std::vector<std::uint32_t> node_tasks;          // by node
   bool cyclic = false;                            // tasks are numbered round-robin over the nodes
+  std::uint32_t block = 0;                        // the same, so many at a time; 0 = not
+  std::vector<std::vector<std::uint32_t>>
+      ranks;  // by node, if the step named the node of each task
   GANTRY_EVENT(39, "step_created") {
     v(1, "job", s.job);
     v(2, "step", s.step);
@@ -179,6 +182,8 @@ struct StepCreated {
     v(7, "cores", s.cores);
     v(8, "node_tasks", s.node_tasks);
     v(9, "cyclic", s.cyclic);
+    v(10, "block", s.block);
+    v(11, "ranks", s.ranks);
   }
 };
 

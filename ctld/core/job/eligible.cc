@@ -55,7 +55,7 @@ std::optional<std::uint32_t> array_room(const State& state, const Job& job) {
 
 std::optional<Instant> latest_start(const State& state, const Job& job) {
   if (!job.deadline || (job.is_array() && job.tasks->pending.empty())) return std::nullopt;
-  return *job.deadline - time_limit_of(state, job).value_or(Duration{});
+  return *job.deadline - class_of(state, job).least_limit().value_or(Duration{});
 }
 
 namespace {

@@ -18,6 +18,13 @@
 namespace gantry::core {
 namespace {
 
+// The model of the GPUs of a grant, which are all of one kind.
+std::string gpu_model_of(const Node& node, const std::vector<GpuGrant>& grants) {
+  for (const GpuDevice& gpu : node.facts.gpus.gpus)
+    if (!grants.empty() && gpu.index == grants.front().gpu) return gpu.model;
+  return {};
+}
+
 constexpr std::uint32_t kMaxRows = 1000;     // in one ListJobsReply: a few ms of the loop
 constexpr std::size_t kPageBytes = 1 << 20;  // of long fields; the last row may exceed it
 constexpr std::size_t kMaxShown = 1000;      // jobs in one ShowJobReply
@@ -74,10 +81,12 @@ proto::JobDetail detail_of(const Context& ctx, const Sight& sight, const Job& jo
     detail.usage = job.active->usage;
     detail.checkpoint = job.active->checkpoint;
     detail.suspended_since = job.active->suspended;
-    for (const NodeRun& run : job.active->nodes)
-      detail.placement.push_back({ctx.state.node(run.grant.node).name, run.grant.cpus,
-                                  run.grant.memory, run.grant.scratch, run.grant.tasks,
-                                  run.grant.devices, run.grant.gres});
+    for (const NodeRun& run : job.active->nodes) {
+      const Node& node = ctx.state.node(run.grant.node);
+      detail.placement.push_back({node.name, run.grant.cpus, run.grant.memory, run.grant.scratch,
+                                  run.grant.tasks, run.grant.devices, run.grant.gres});
+      detail.gpu_models.push_back(gpu_model_of(node, run.grant.devices));
+    }
   }
   if (job.dependencies && job.phase == Phase::queued)
     for (const DependencyState& d : job.dependencies->list)

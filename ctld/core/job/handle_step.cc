@@ -42,10 +42,11 @@ Result<const Job*> usable(const Context& ctx, const Identity& who, JobId id, Tri
   return job;
 }
 
-// The number of tasks that fit on this many cores.
+// The number of tasks that fit on this many cores. With overcommit tasks share cores.
 std::uint32_t room_in(std::size_t cores, const proto::StepShape& shape,
                       std::uint32_t cpus_per_task) {
-  const auto tasks = static_cast<std::uint32_t>(cores) / cpus_per_task;
+  const auto tasks = shape.overcommit ? (cores > 0 ? kMaxStepTasks : 0)
+                                      : static_cast<std::uint32_t>(cores) / cpus_per_task;
   return std::min(tasks, shape.tasks_per_node.value_or(tasks));
 }
 
@@ -107,15 +108,16 @@ Result<std::vector<const NodeRun*>> nodes_of(const Context& ctx, const Job& job,
 
 using Counts = std::vector<std::uint32_t>;  // number of tasks by node
 
-// Deals the tasks to the nodes in turn, so that 8 tasks on 3 nodes are 3, 3, 2. Needs room for all.
-Counts deal(std::uint32_t tasks, const Counts& room) {
+// Deals the tasks to the nodes in turn, `block` at a time, so that 8 tasks on 3 nodes are 3, 3, 2
+// with a block of 1. Needs room for all.
+Counts deal(std::uint32_t tasks, const Counts& room, std::uint32_t block) {
   Counts out(room.size(), 0);
   for (std::uint32_t left = tasks; left > 0;)
-    for (std::size_t i = 0; i < room.size() && left > 0; ++i)
-      if (out[i] < room[i]) {
-        ++out[i];
-        --left;
-      }
+    for (std::size_t i = 0; i < room.size() && left > 0; ++i) {
+      const std::uint32_t some = std::min({block, left, room[i] - out[i]});
+      out[i] += some;
+      left -= some;
+    }
   return out;
 }
 
@@ -127,18 +129,19 @@ Result<Counts> layout(const Job& job, const std::vector<const NodeRun*>& nodes, 
     room.push_back(room_in(run->grant.cpus.size(), shape, cpus_per_task));
     if (shape.exclusive) free.push_back(room_in(free_cores(job, *run), shape, cpus_per_task));
   }
-  const auto in_all = std::accumulate(room.begin(), room.end(), std::uint32_t{0});
+  const auto in_all = std::accumulate(room.begin(), room.end(), std::uint64_t{0});
   if (tasks > in_all)
     return fail(
         ErrorCode::never_fits,
         fmt::format("{} tasks of {} cores do not fit the step's nodes, which have room for {}",
                     tasks, cpus_per_task, in_all));
-  if (!shape.exclusive) return deal(tasks, room);
-  const auto free_in_all = std::accumulate(free.begin(), free.end(), std::uint32_t{0});
+  const std::uint32_t block = std::max(shape.plane, 1u);
+  if (!shape.exclusive) return deal(tasks, room, block);
+  const auto free_in_all = std::accumulate(free.begin(), free.end(), std::uint64_t{0});
   const auto full = [](std::uint32_t tasks_free) { return tasks_free == 0; };
   if (tasks > free_in_all || (shape.nodes > 0 && std::any_of(free.begin(), free.end(), full)))
     return Counts{};
-  return deal(tasks, free);
+  return deal(tasks, free, block);
 }
 
 // The cores that the fewest other steps use; with overlap simply the first ones.
@@ -167,32 +170,71 @@ proto::StepNode step_node(const Node& node, std::vector<std::uint16_t> cores, st
   return out;
 }
 
-// Numbers the tasks round-robin over the nodes that still have tasks left.
-void number_cyclic(std::vector<proto::StepNode>& nodes) {
+// Numbers the tasks round-robin over the nodes that still have tasks left, `block` at a time.
+void number_in_turn(std::vector<proto::StepNode>& nodes, std::uint32_t block) {
   std::uint32_t rank = 0;
   for (bool more = true; more;) {
     more = false;
-    for (proto::StepNode& node : nodes) {
-      if (node.ranks.size() == node.tasks) continue;
-      node.ranks.push_back(rank++);
-      more = true;
-    }
+    for (proto::StepNode& node : nodes)
+      for (std::uint32_t i = 0; i < block && node.ranks.size() < node.tasks; ++i) {
+        node.ranks.push_back(rank++);
+        more = true;
+      }
   }
   for (proto::StepNode& node : nodes) node.first_rank = node.ranks.front();
 }
 
+// Numbers the tasks of a step that are not numbered yet as the step asks for it.
+void number(std::vector<proto::StepNode>& nodes, bool cyclic, std::uint32_t block) {
+  const bool numbered = !nodes.empty() && !nodes.front().ranks.empty();
+  if (!numbered && (cyclic || block > 0)) number_in_turn(nodes, std::max(block, 1u));
+}
+
 struct StepPlan {
-  std::vector<const NodeRun*> nodes;  // empty: the step has to wait for other steps
-  std::vector<std::uint32_t> tasks;   // by node, each above 0
+  std::vector<const NodeRun*> nodes;              // empty: the step has to wait for other steps
+  std::vector<std::uint32_t> tasks;               // by node, each above 0
+  std::vector<std::vector<std::uint32_t>> ranks;  // by node; empty: numbered as the shape says
   std::uint32_t total = 0;
   std::uint32_t cpus_per_task = 1;
 };
 
-Result<StepPlan> plan_step(const Context& ctx, const Job& job, const proto::StepShape& shape) {
+// The plan of a step that names the node of each of its tasks.
+Result<StepPlan> plan_by_hosts(const Context& ctx, const Job& job, const proto::StepShape& shape,
+                               StepPlan plan) {
+  std::map<std::string, std::vector<std::uint32_t>> by_name;
+  for (std::uint32_t rank = 0; rank < shape.hosts.size(); ++rank)
+    by_name[shape.hosts[rank]].push_back(rank);
+  plan.total = static_cast<std::uint32_t>(shape.hosts.size());
+  for (const NodeRun& run : job.active->nodes) {
+    const auto here = by_name.find(ctx.state.node(run.grant.node).name);
+    if (here == by_name.end()) continue;
+    const std::uint32_t room = room_in(run.grant.cpus.size(), shape, plan.cpus_per_task);
+    if (here->second.size() > room)
+      return fail(ErrorCode::never_fits,
+                  fmt::format("{} tasks of {} cores do not fit the step's node {}, which has room "
+                              "for {}",
+                              here->second.size(), plan.cpus_per_task, here->first, room));
+    if (shape.exclusive &&
+        room_in(free_cores(job, run), shape, plan.cpus_per_task) < here->second.size())
+      return StepPlan{};
+    plan.nodes.push_back(&run);
+    plan.tasks.push_back(static_cast<std::uint32_t>(here->second.size()));
+    plan.ranks.push_back(std::move(here->second));
+    by_name.erase(here);
+  }
+  if (by_name.empty()) return plan;
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("node {} is not one of job {}'s", by_name.begin()->first,
+                          display_id(ctx.state, job)));
+}
+
+Result<StepPlan> plan_step(const Context& ctx, const Job& job, proto::StepShape shape) {
   const JobShape& whole = class_of(ctx.state, job).shape;
+  shape.overcommit = shape.overcommit || whole.overcommit;
   StepPlan plan;
   plan.cpus_per_task =
       shape.cpus_per_task > 0 ? shape.cpus_per_task : std::max(1u, whole.cpus_per_task);
+  if (!shape.hosts.empty()) return plan_by_hosts(ctx, job, shape, std::move(plan));
   auto nodes = nodes_of(ctx, job, shape, plan.cpus_per_task);
   if (!nodes) return tl::unexpected(nodes.error());
   plan.total = shape.tasks;
@@ -215,6 +257,17 @@ Result<StepPlan> plan_step(const Context& ctx, const Job& job, const proto::Step
   return plan;
 }
 
+Result<void> check_request(const proto::StepCreate& message) {
+  if (auto r = check_text("the step's name", message.name, kMaxNameBytes); !r) return r;
+  if (message.shape.hosts.size() > kMaxStepTasks)
+    return fail(ErrorCode::limit_exceeded, fmt::format("{} tasks in a step; at most {} are allowed",
+                                                       message.shape.hosts.size(), kMaxStepTasks));
+  if (message.shape.nodelist.size() <= kMaxJobNodes) return {};
+  return fail(ErrorCode::limit_exceeded,
+              fmt::format("the step names {} nodes; at most {} may be named",
+                          message.shape.nodelist.size(), kMaxJobNodes));
+}
+
 }  // namespace
 
 void handle(Context& ctx, const ClientRequest& from, proto::StepCreate&& message) {
@@ -233,13 +286,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::StepCreate&& message
         {ErrorCode::permission_denied,
          fmt::format("only the owner of job {} may start steps in it: they run as that user",
                      display_id(ctx.state, job))});
-  if (auto r = check_text("the step's name", message.name, kMaxNameBytes); !r)
-    return refuse(ctx, from, r.error());
-  if (message.shape.nodelist.size() > kMaxJobNodes)
-    return refuse(
-        ctx, from,
-        {ErrorCode::limit_exceeded, fmt::format("the step names {} nodes; at most {} may be named",
-                                                message.shape.nodelist.size(), kMaxJobNodes)});
+  if (auto r = check_request(message); !r) return refuse(ctx, from, r.error());
   if (job.active->steps.size() >= ctx.config.controller.max_job_steps)
     return refuse(ctx, from,
                   {ErrorCode::limit_exceeded,
@@ -281,8 +328,15 @@ void handle(Context& ctx, const ClientRequest& from, proto::StepCreate&& message
     rank += plan->tasks[i];
   }
   made.node_tasks = plan->tasks;
-  made.cyclic = message.shape.cyclic && permission.nodes.size() > 1;
-  if (made.cyclic) number_cyclic(permission.nodes);
+  const bool several = permission.nodes.size() > 1;
+  if (several) made.block = message.shape.plane;
+  made.cyclic = message.shape.cyclic && several && made.block == 0;
+  for (std::size_t i = 0; several && i < plan->ranks.size(); ++i) {
+    permission.nodes[i].ranks = plan->ranks[i];
+    permission.nodes[i].first_rank = plan->ranks[i].front();
+  }
+  if (several) made.ranks = plan->ranks;
+  number(permission.nodes, made.cyclic, made.block);
   ctx.record(std::move(made));
   ctx.reply(from, proto::StepGranted{codec::encode(permission), {}, false});
 }
@@ -372,7 +426,11 @@ void handle(Context& ctx, const ClientRequest& from, proto::StepAttach&& message
         step_node(ctx.state.node(step->nodes[i]), {}, rank, step->node_tasks[i]));
     rank += step->node_tasks[i];
   }
-  if (step->cyclic) number_cyclic(permission.nodes);
+  for (std::size_t i = 0; i < step->ranks.size(); ++i) {
+    permission.nodes[i].ranks = step->ranks[i];
+    permission.nodes[i].first_rank = step->ranks[i].front();
+  }
+  number(permission.nodes, step->cyclic, step->block);
   ctx.reply(from, proto::StepGranted{codec::encode(permission), {}, false, true});
 }
 

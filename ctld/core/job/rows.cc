@@ -21,7 +21,7 @@ void requested(const State& state, const Job& job, proto::JobRow& row) {
   const JobShape& shape = class_of(state, job).shape;
   row.nodes = shape.min_nodes;
   row.tasks = std::max(shape.tasks, shape.min_nodes);
-  row.cpus = row.tasks * shape.cpus_per_task;
+  row.cpus = static_cast<std::uint32_t>(shape.least_cores());
   row.gpus = row.nodes * shape.gpus_per_node;
   row.gpu_parts = row.nodes * shape.gpu_share;
   if (shape.memory_per_node)

@@ -111,7 +111,8 @@ void fill_job(MutableState& state, Job& job, const SpecHead& head, PartitionId p
   job.deadline = spec.deadline;
   job.warn = spec.warn_signal;
   job.has_image = !spec.container.image.empty();
-  sched::ClassKey key{partition, spec.shape, time_limit, 0, spec.reservation, spec.het};
+  sched::ClassKey key{partition,        spec.shape, time_limit,   0,
+                      spec.reservation, spec.het,   spec.time_min};
   const auto& classes = state.tenancy.class_names;
   if (const auto it = std::find(classes.begin(), classes.end(), spec.priority_class);
       it != classes.end())

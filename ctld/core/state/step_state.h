@@ -25,6 +25,9 @@ struct StepState {
   std::vector<std::vector<std::uint16_t>> cores;  // by node; the step's own while it runs
   std::vector<std::uint32_t> node_tasks;          // by node
   bool cyclic = false;                            // tasks are numbered round-robin over the nodes
+  std::uint32_t block = 0;                        // the same, so many at a time; 0 = not
+  std::vector<std::vector<std::uint32_t>>
+      ranks;  // by node, if the step named the node of each task
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "id", s.id);
@@ -39,6 +42,8 @@ struct StepState {
     v(10, "cores", s.cores);
     v(11, "node_tasks", s.node_tasks);
     v(12, "cyclic", s.cyclic);
+    v(13, "block", s.block);
+    v(14, "ranks", s.ranks);
   }
 };
 

@@ -62,6 +62,7 @@ struct SpecHead {
     std::string priority_class;
     std::string reservation;
     std::optional<HetPart> het;
+    std::optional<Duration> time_min;
     template <class Self, class V>
     static void fields(Self& s, V&& v) {
       v(1, "kind", s.kind);
@@ -81,6 +82,7 @@ struct SpecHead {
       v(31, "priority_class", s.priority_class);
       v(33, "reservation", s.reservation);
       v(35, "het", s.het);
+      v(42, "time_min", s.time_min);
     }
   };
   struct Who {

@@ -18,7 +18,7 @@ double age_factor(const Context& ctx, const Job& job) {
 
 double size_factor(const Context& ctx, const Job& job) {
   const JobShape& s = class_of(ctx.state, job).shape;
-  const double cores = static_cast<double>(std::max(s.tasks, s.min_nodes)) * s.cpus_per_task;
+  const double cores = static_cast<double>(s.least_cores());
   return ctx.rt.weights.cores > 0 ? std::min(1.0, cores / ctx.rt.weights.cores) : 0;
 }
 

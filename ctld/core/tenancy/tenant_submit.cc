@@ -36,7 +36,9 @@ Wanted wanted_of(const JobShape& s, const Partition& partition) {
   const Times nodes{s.min_nodes};
   const std::int64_t tasks_on_node = (tasks + s.min_nodes - 1) / s.min_nodes;
   Wanted w;
-  const Cores cores{tasks * s.cpus_per_task}, cores_on_node{tasks_on_node * s.cpus_per_task};
+  const Cores cores{static_cast<std::int64_t>(s.least_cores())},
+      cores_on_node{
+          static_cast<std::int64_t>(s.cores_on_node(static_cast<std::uint64_t>(tasks_on_node)))};
   w.job.set<Resource::cpu>(thousandths_of(cores));
   w.node.set<Resource::cpu>(thousandths_of(cores_on_node));
   const auto* declared = partition.declared;

@@ -124,6 +124,21 @@ void place(Context& ctx, JobId id, std::vector<sched::NodeGrant>&& grants, bool 
   ctx.turn.changes.emplace_back(placed_view(ctx.state, job));
 }
 
+// Gives the limit to a job that allows a lower one: what its place is free for, and no more than
+// its deadline leaves.
+void lower_limit(Context& ctx, JobId id, const sched::Start& start) {
+  if (!start.limit) return;
+  const Job& job = ctx.state.jobs.at(id);
+  std::optional<Duration> limit = *start.limit;
+  if (job.deadline)
+    limit = std::min(limit.value_or(*job.deadline - ctx.now), *job.deadline - ctx.now);
+  if (limit == time_limit_of(ctx.state, job) || !limit) return;
+  event::JobUpdated lower;
+  lower.job = id;
+  lower.time_limit = limit;
+  ctx.record(std::move(lower));
+}
+
 void apply_start(Context& ctx, sched::Start&& start) {
   const Job* job = ctx.state.jobs.find(start.job);
   if (job == nullptr) return drop(ctx, start.job, "it is gone");
@@ -142,12 +157,16 @@ void apply_start(Context& ctx, sched::Start&& start) {
     return;
   }
   drop_claim(ctx, start.job, job->is_array());
-  if (!job->is_array()) return place(ctx, start.job, std::move(start.grants), exclusive);
+  if (!job->is_array()) {
+    lower_limit(ctx, start.job, start);
+    return place(ctx, start.job, std::move(start.grants), exclusive);
+  }
   const JobId array = start.job;
   const std::uint32_t ordinal =
       job->dependencies ? ready_tasks(*job).front() : job->tasks->pending.front();
   const JobId element(ctx.state.last_job.value() + 1);
   ctx.record(event::TaskSplit{array, ordinal, element});
+  lower_limit(ctx, element, start);
   place(ctx, element, std::move(start.grants), exclusive);
 }
 
@@ -212,7 +231,10 @@ void apply_together(Context& ctx, std::span<sched::Start> starts) {
       ++ctx.rt.stats.plan_drops;
       return;
     }
-  for (sched::Start& start : starts) place(ctx, start.job, std::move(start.grants), alone(start));
+  for (sched::Start& start : starts) {
+    lower_limit(ctx, start.job, start);
+    place(ctx, start.job, std::move(start.grants), alone(start));
+  }
 }
 
 // The number of starts from here on that belong together; components stand side by side in a plan.

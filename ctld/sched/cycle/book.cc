@@ -182,7 +182,8 @@ std::vector<Reservation> ReservationBook::break_in_way(JobId but, const std::vec
           d_.view.queue.job_class(d_.view.queue.line(d_.view.queue[*slot].line).class_index);
       std::erase_if(at->second, [&](Reservation& p) {
         if (p.claimed || p.aged || p.start >= until ||
-            Timeline::end_of(p.start, c.key.time_limit) <= from || !share_a_node(p.shares, shares))
+            Timeline::end_of(p.start, c.key.least_limit()) <= from ||
+            !share_a_node(p.shares, shares))
           return false;
         lift(p);
         broken.push_back(std::move(p));

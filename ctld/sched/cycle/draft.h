@@ -56,7 +56,7 @@ struct Draft {
   }
   // The end of the class's next job if it started now; Timeline::kNever without a limit.
   [[nodiscard]] Instant end_of(const JobClass& c) const {
-    return Timeline::end_of(now, c.key.time_limit);
+    return Timeline::end_of(now, c.key.least_limit());
   }
   PartitionProgress& partition(std::uint32_t id) { return partitions[id]; }
 

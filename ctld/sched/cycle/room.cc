@@ -77,7 +77,7 @@ bool RoomMaker::claim(LineTurn& turn, const Taking& taking, Instant free_by) {
   std::vector<Reservation> broken;
   if (taking.guaranteed)
     broken =
-        book_.break_in_way(id, set.shares, free_by, Timeline::end_of(free_by, c.key.time_limit));
+        book_.break_in_way(id, set.shares, free_by, Timeline::end_of(free_by, c.key.least_limit()));
   kept = book_.of(turn);
   Reservation reservation = kept != nullptr ? *kept : Reservation{};
   reservation.job = id;

@@ -59,7 +59,7 @@ std::uint32_t SearchSpace::request_of(JobClass& c, const NodeChoice& choice) {
       const std::uint32_t nodes =
           d_.left.requests.nodes_of(at.node_set, d_.view.eligible.nodes_of(at));
       c.requests.push_back(
-          d_.left.requests.number_of(nodes, c.demand, c.key.time_limit, {at.flavor, c.least}));
+          d_.left.requests.number_of(nodes, c.demand, c.key.least_limit(), {at.flavor, c.least}));
     }
   }
   // If some job limits who may run beside it, a node is not the same for all jobs.

@@ -181,7 +181,7 @@ void SlicePlan::ask(MigView& view) {
       for (std::uint32_t part = 0; !shares && part < c.demand.min_nodes; ++part)
         view.jobs.push_back({planned_id(d_.job(turn, next[i]).job, part),
                              want_of.at(turn.class_index) + part, std::max(1u, shape.gpus_per_node),
-                             c.key.time_limit});
+                             c.key.least_limit()});
       next[i] = d_.jobs(turn).next(next[i]);
     }
 }

@@ -19,6 +19,10 @@ class Starter {
   void start(LineTurn& turn, const std::vector<Share>& shares);
 
  private:
+  // The longest limit for which the place is free, of a job that allows a lower one than it asks
+  // for; else the job's limit.
+  [[nodiscard]] std::optional<Duration> limit_for(const JobClass& c,
+                                                  const std::vector<Share>& shares) const;
   Draft& d_;
   Trial& trial_;
   PlanQuota& quota_;

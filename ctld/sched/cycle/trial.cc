@@ -19,11 +19,13 @@ Trial::~Trial() {
 }
 
 std::vector<NodeGrant> Trial::take(const Waiting& w, const JobClass& c,
-                                   const std::vector<Share>& shares) {
+                                   const std::vector<Share>& shares,
+                                   std::optional<Duration> limit) {
   View& v = d_.view;
-  auto grants = make_grants(v.grid, c, shares, d_.end_of(c));
+  const Instant end = Timeline::end_of(d_.now, limit);
+  auto grants = make_grants(v.grid, c, shares, end);
   std::optional<Instant> until;
-  if (c.key.time_limit) until = d_.end_of(c);
+  if (limit) until = end;
   const std::uint32_t user = v.queue.line(w.line).share;
   const JobShape& shape = c.key.shape;
   for (const NodeGrant& g : grants) {

@@ -34,9 +34,10 @@ class Trial {
     Instant by;
   };
 
-  // The job holds its nodes from now on, which must be free; returns what exactly it holds.
-  std::vector<NodeGrant> take(const Waiting& w, const JobClass& c,
-                              const std::vector<Share>& shares);
+  // The job holds its nodes from now on, which must be free, for the limit; returns what exactly it
+  // holds.
+  std::vector<NodeGrant> take(const Waiting& w, const JobClass& c, const std::vector<Share>& shares,
+                              std::optional<Duration> limit);
   // In this plan the running job counts as gone by `by`, and cannot be the victim of another job.
   void ask_to_leave(JobId victim, Instant by);
   void take_back_asking();  // for the last one

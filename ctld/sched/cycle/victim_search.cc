@@ -34,7 +34,7 @@ bool VictimSearch::may_ask(const LineTurn& turn) {
 }
 
 std::optional<Taking> VictimSearch::find(const LineTurn& turn) {
-  const auto limit = d_.cls(turn).key.time_limit;
+  const auto limit = d_.cls(turn).key.least_limit();
   const auto alike = asker(turn);
   if (alike && alike_in_vain_.knows(*alike, limit)) {
     in_vain_.insert(turn.class_index);
@@ -60,7 +60,7 @@ std::optional<Taking> VictimSearch::search(const LineTurn& turn) {
   Duration grace{};
   for (const ClassView& v : classes)
     if (v.preemptible) grace = std::max(grace, v.grace);
-  const Instant until = Timeline::end_of(d_.now + grace + kKillTime, c.key.time_limit);
+  const Instant until = Timeline::end_of(d_.now + grace + kKillTime, c.key.least_limit());
   std::optional<std::vector<HeldQuota>> claimed;  // most searches ask nobody, and need none
   std::optional<Taking> best;
   for (const NodeChoice& choice : d_.view.eligible.flavors_of(c)) {
@@ -124,7 +124,7 @@ std::vector<HeldRoom> VictimSearch::room_of_others(JobId but, bool guaranteed, I
         d_.view.queue.job_class(d_.view.queue.line(d_.view.queue[*slot].line).class_index);
     for (const Reservation& p : of_job)
       if ((!guaranteed || p.claimed || p.aged) && p.start < until &&
-          from < Timeline::end_of(p.start, c.key.time_limit))
+          from < Timeline::end_of(p.start, c.key.least_limit()))
         for (const Share& s : p.shares)
           held.push_back({s.node, need_for(c.demand, d_.view.grid.room(s.node), s.tasks)});
   }

@@ -69,11 +69,16 @@ void Eligible::set_least(JobClass& cls) const {
     if (!smallest) smallest = s.size;
     smallest->cpus = std::min(smallest->cpus, s.size.cpus);
     smallest->memory = std::min(smallest->memory, s.size.memory);
+    smallest->gpus = std::min(smallest->gpus, s.size.gpus);
   }
   if (!smallest) return;
-  std::int64_t cpus = std::int64_t{d.tasks} * d.cpus_per_task;
+  std::int64_t cpus = d.least_cores();
   if (d.exclusive) cpus = std::max(cpus, std::int64_t{smallest->cpus} * d.min_nodes);
   cls.least.set<Resource::cpu>(thousandths_of(Cores{cpus}));
+  if (d.all_gpus) {
+    const std::int64_t gpus = std::max<std::int64_t>(smallest->gpus, d.gpus);
+    cls.least.set<Resource::gpu>(thousandths_of(Gpus{gpus}) * Times{d.min_nodes});
+  }
   if (d.memory_rule == MemoryRule::whole_node)
     cls.least.set<Resource::memory>(ByteCount{smallest->memory} * Times{d.min_nodes});
   if (d.memory_rule == MemoryRule::even_part)

@@ -23,7 +23,7 @@ GpuNeed need_of(const JobClass& cls) {
   const Demand& d = cls.demand;
   const std::uint32_t tasks = (d.tasks + d.min_nodes - 1) / d.min_nodes;
   GpuNeed need;
-  need.cpus = static_cast<std::int32_t>(tasks * d.cpus_per_task);
+  need.cpus = static_cast<std::int32_t>(d.cores_for(tasks));
   if (d.memory_rule == MemoryRule::per_node) need.memory = whole_gib(d.memory);
   if (d.memory_rule == MemoryRule::per_cpu) need.memory = whole_gib(d.memory * need.cpus);
   need.gpus = d.gpus;

@@ -19,7 +19,7 @@ class NodeSearch {
         allowed_(allowed),
         cls_(cls),
         d_(cls.demand),
-        until_(Timeline::end_of(timeline.now(), cls.key.time_limit)),
+        until_(Timeline::end_of(timeline.now(), cls.key.least_limit())),
         hopeful_(hopeful),
         neighbours_(neighbours) {}
 
@@ -72,7 +72,7 @@ class NodeSearch {
   // For a job on one node. A job without GPUs looks first at nodes without idle GPUs. Nodes of
   // pools that are filled from the emptiest node on are left out.
   [[nodiscard]] std::optional<std::uint32_t> by_score(GpuScores& scores) {
-    const std::int64_t cpus = std::int64_t{d_.tasks} * d_.cpus_per_task;
+    const std::int64_t cpus = d_.cores_for(d_.tasks);
     if (cpus > grid_.sets().most_cpus()) return std::nullopt;
     const auto low = static_cast<std::int32_t>(cpus);
     const bool wants = d_.gpus > 0 || d_.gpu_share > DevicePart{};
@@ -386,17 +386,16 @@ std::optional<std::vector<Share>> on_one_node(NodeSearch& search, const JobClass
   // Takes the first node that fits, or one of its family on which fewer GPUs stay idle.
   std::int32_t fewest = 0;
   std::uint32_t family = 0, looked = 0;
-  search.by_preference(std::int64_t{d.tasks} * d.cpus_per_task, d.tasks,
-                       [&](std::uint32_t n, std::uint32_t) {
-                         const std::int32_t left = search.gpus_left(n);
-                         if (place && search.family(n) != family) return true;
-                         if (!place || left < fewest) {
-                           place = {{n, d.tasks}};
-                           fewest = left;
-                           family = search.family(n);
-                         }
-                         return fewest == 0 || ++looked == kMostLooked;
-                       });
+  search.by_preference(d.cores_for(d.tasks), d.tasks, [&](std::uint32_t n, std::uint32_t) {
+    const std::int32_t left = search.gpus_left(n);
+    if (place && search.family(n) != family) return true;
+    if (!place || left < fewest) {
+      place = {{n, d.tasks}};
+      fewest = left;
+      family = search.family(n);
+    }
+    return fewest == 0 || ++looked == kMostLooked;
+  });
   return place;
 }
 
@@ -410,7 +409,7 @@ std::vector<Candidate> candidates(const NodeSearch& search, const JobClass& cls,
     found.push_back({n, fits, true});
   }
   if (found.size() >= enough) return found;
-  search.by_preference(std::int64_t{least} * cls.demand.cpus_per_task, least,
+  search.by_preference(cls.demand.cores_for(least), least,
                        [&](std::uint32_t n, std::uint32_t fits) {
                          if (std::binary_search(cls.required.begin(), cls.required.end(), n))
                            return false;
@@ -437,7 +436,8 @@ std::optional<std::vector<Share>> find_place(const Grid& grid, const Timeline& t
   if (d.max_nodes > 1) hopeful = nullptr;
   NodeSearch search(grid, timeline, hopeful != nullptr ? *hopeful : allowed, cls, hopeful,
                     neighbours);
-  if (d.min_nodes == 1 && cls.required.size() <= 1) {
+  const bool one_by_choice = d.node_layout != NodeLayout::as_many_as_may_be || d.max_nodes == 1;
+  if (d.min_nodes == 1 && cls.required.size() <= 1 && one_by_choice) {
     if (auto place = on_one_node(search, cls, grid, scores)) return place;
     if (d.max_nodes == 1) return std::nullopt;
   }
@@ -454,6 +454,8 @@ std::optional<std::vector<Share>> find_place(const Grid& grid, const Timeline& t
       if (place || least == 1) return place;
     }
   }
+  if (d.node_layout != NodeLayout::any)  // any node may be one of those that it needs
+    return choose_nodes(d, candidates(search, cls, 1, grid.size() + 1), required);
   if (share <= d.most_per_node) {
     const auto even = candidates(search, cls, share, d.min_nodes);
     if (even.size() >= d.min_nodes)

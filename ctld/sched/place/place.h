@@ -48,7 +48,7 @@ bool has_devices(const Grid& grid, const JobClass& cls, std::uint32_t n, Instant
 // The request of a class that asks for slices of GPUs.
 inline MigAsk ask_of(const JobClass& cls, Instant end) {
   const JobShape& shape = cls.key.shape;
-  return {shape.gpu_slice, cls.key.time_limit ? end : kMigNever, cls.index, cls.key.partition,
+  return {shape.gpu_slice, cls.key.least_limit() ? end : kMigNever, cls.index, cls.key.partition,
           DevicePart{shape.gpu_share}};
 }
 inline std::uint32_t slices_for(const JobClass& cls) {  // 1 if it asks for a part

@@ -69,15 +69,15 @@ std::optional<Verdict> explain_place(const Grid& grid, const Bits& allowed, cons
 std::uint32_t count_fitting(const Grid& grid, const Bits& allowed, const JobClass& cls) {
   const Demand& d = cls.demand;
   std::uint32_t count = 0;
-  if (d.cpus_per_task > static_cast<std::uint32_t>(grid.sets().most_cpus())) return 0;
+  const std::int64_t cores = d.cores_for(1);
+  if (cores > grid.sets().most_cpus()) return 0;
   const std::uint32_t least = (d.tasks + d.max_nodes - 1) / d.max_nodes;
   for (std::size_t w = 0; w < grid.sets().words(); ++w)
-    any_in_word(
-        grid.sets().at_least(static_cast<std::int32_t>(d.cpus_per_task), w) & allowed.word(w), w,
-        [&](std::uint32_t n) {
-          count += tasks_fitting(d, grid.room(n), grid.free(n)) >= least ? 1 : 0;
-          return false;
-        });
+    any_in_word(grid.sets().at_least(static_cast<std::int32_t>(cores), w) & allowed.word(w), w,
+                [&](std::uint32_t n) {
+                  count += tasks_fitting(d, grid.room(n), grid.free(n)) >= least ? 1 : 0;
+                  return false;
+                });
   return count;
 }
 

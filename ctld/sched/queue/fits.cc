@@ -58,9 +58,14 @@ Result<void> check_required(const JobShape& shape, const PartitionChanged& parti
   return {};
 }
 
+// The cores that the job takes on a node with one of its tasks.
+std::uint64_t cores_of_one(const Demand& d) {
+  return static_cast<std::uint64_t>(d.cores_for(1));
+}
+
 // "2 cores, 50G of memory, 1 GPU": what one task takes on a node.
 std::string one_node(const Demand& d) {
-  std::string text = count(d.cpus_per_task, "core");
+  std::string text = count(cores_of_one(d), "core");
   if (d.memory > 0) {
     const bool per_cpu = d.memory_rule == MemoryRule::per_cpu;
     text += fmt::format(", {} of memory{}", format_memory(d.memory), per_cpu ? " per core" : "");
@@ -76,9 +81,10 @@ std::string one_node(const Demand& d) {
 Result<void> check_one_node(const Demand& d, const PartitionChanged& partition,
                             const Nodes& nodes) {
   const auto cpus = [](const NodeChanged& n) { return static_cast<std::uint32_t>(n.cpus.size()); };
-  if (const auto most = largest(nodes, cpus); most < d.cpus_per_task)
-    return never(fmt::format("one task needs {}, but the largest node of partition {} has {}",
-                             count(d.cpus_per_task, "core"), partition.name, most));
+  if (const auto most = largest(nodes, cpus); most < cores_of_one(d))
+    return never(fmt::format("one {} needs {}, but the largest node of partition {} has {}",
+                             d.least_cpus > d.cpus_per_task ? "node of the job" : "task",
+                             count(cores_of_one(d), "core"), partition.name, most));
   if (const auto most = largest(nodes, gpus_of); most < d.gpus)
     return never(fmt::format("{} per node asked, but the nodes of partition {} have at most {}",
                              count(d.gpus, "GPU"), partition.name, most));
@@ -86,7 +92,7 @@ Result<void> check_one_node(const Demand& d, const PartitionChanged& partition,
   std::int64_t asked = 0;
   if (d.memory_rule == MemoryRule::per_node) asked = d.memory;
   if (d.memory_rule == MemoryRule::per_cpu &&
-      __builtin_mul_overflow(d.memory, std::int64_t{d.cpus_per_task}, &asked))
+      __builtin_mul_overflow(d.memory, d.cores_for(1), &asked))
     asked = std::numeric_limits<std::int64_t>::max();
   if (memory < asked)
     return never(
@@ -231,7 +237,8 @@ std::vector<Candidate> candidates_of(const JobShape& shape, const Demand& demand
     Room size = room_of(*nodes[i]);
     size.gpus = static_cast<std::int32_t>(gpus_of(*nodes[i]));
     if (const std::uint32_t fits = tasks_fitting(demand, size, size); fits > 0)
-      candidates.push_back({i, fits, contains(shape.required_nodes, nodes[i]->name)});
+      candidates.push_back(
+          {nodes[i]->node.value(), fits, contains(shape.required_nodes, nodes[i]->name)});
   }
   return candidates;
 }
@@ -260,6 +267,11 @@ Result<void> check_together(const JobShape& shape, const Demand& demand,
     return never(fmt::format("{} asked; partition {} has {} with what the job asks of one node: {}",
                              count(demand.min_nodes, "node"), partition.name, candidates.size(),
                              one_node(demand)));
+  if (demand.node_layout == NodeLayout::next_to_each_other)
+    return never(
+        fmt::format("{} that follow each other asked, but partition {} has no such nodes with room "
+                    "for {}",
+                    count(demand.min_nodes, "node"), partition.name, tasks_asked));
   if (tasks < demand.tasks)
     return never(
         fmt::format("{} asked; all nodes of partition {} that may be used hold {} together",

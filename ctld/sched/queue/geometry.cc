@@ -32,6 +32,8 @@ Demand demand_of(const JobShape& shape, const PartitionChanged& partition) {
   d.tasks = std::max(shape.tasks, d.min_nodes);
   d.most_per_node = std::clamp(shape.tasks_per_node.value_or(d.tasks), 1u, d.tasks);
   d.cpus_per_task = std::max(shape.cpus_per_task, 1u);
+  d.least_cpus = shape.min_cpus_per_node;
+  d.overcommit = shape.overcommit;
   if (shape.memory_per_node) {
     d.memory_rule = *shape.memory_per_node == 0 ? MemoryRule::whole_node : MemoryRule::per_node;
     d.memory = *shape.memory_per_node;
@@ -60,9 +62,11 @@ Demand demand_of(const JobShape& shape, const PartitionChanged& partition) {
       d.gres[0] = std::numeric_limits<std::int16_t>::max();
   }
   d.exclusive = shape.exclusive || partition.exclusive_nodes;
+  d.all_gpus = d.exclusive && shape.all_gpus && shape.gpu_slice.empty() && shape.gpu_share == 0;
+  d.node_layout = shape.node_layout;
   d.particular = shape.topology != TopologyWish::none || !shape.anti_affinity.empty() ||
-                 shape.sharing != NodeSharing::any || !shape.gpu_slice.empty() ||
-                 shape.gpu_share > 0;
+                 shape.node_layout != NodeLayout::any || shape.sharing != NodeSharing::any ||
+                 !shape.gpu_slice.empty() || shape.gpu_share > 0;
   return d;
 }
 
@@ -86,12 +90,17 @@ bool no_less(const GresAmounts& more, const GresAmounts& less) {
 }  // namespace
 
 std::uint32_t tasks_fitting(const Demand& d, const Room& size, const Room& free) {
-  if (free.cpus < static_cast<std::int64_t>(d.cpus_per_task) || free.scratch < d.scratch ||
+  if (free.cpus < d.cores_for(1) || free.scratch < d.scratch ||
       free.gpus < static_cast<std::int64_t>(d.gpus) || free.slices < d.slices ||
       !enough_devices(d, free))
     return 0;
   if (d.exclusive && free.cpus != size.cpus) return 0;
-  std::int64_t fits = std::min<std::int64_t>(d.most_per_node, free.cpus / d.cpus_per_task);
+  std::int64_t fits = d.most_per_node;
+  const auto limit_cores = [&](std::int64_t cores) {
+    if (cores < d.cores_for(1)) fits = 0;
+    if (!d.overcommit) fits = std::min(fits, cores / d.cpus_per_task);
+  };
+  limit_cores(free.cpus);
   switch (d.memory_rule) {
     case MemoryRule::per_node:
       if (free.memory < d.memory) return 0;
@@ -100,12 +109,12 @@ std::uint32_t tasks_fitting(const Demand& d, const Room& size, const Room& free)
       if (free.memory < size.memory) return 0;
       break;
     case MemoryRule::per_cpu:
-      if (d.memory > 0) fits = std::min(fits, free.memory / d.memory / d.cpus_per_task);
+      if (d.memory > 0) limit_cores(free.memory / d.memory);
       break;
     case MemoryRule::even_part:
       if (d.exclusive) break;  // the node is empty
       if (const std::int64_t part = size.memory / size.cpus; part > 0)
-        fits = std::min(fits, free.memory / part / d.cpus_per_task);
+        limit_cores(free.memory / part);
       break;
   }
   return fits > 0 ? static_cast<std::uint32_t>(fits) : 0;
@@ -113,7 +122,7 @@ std::uint32_t tasks_fitting(const Demand& d, const Room& size, const Room& free)
 
 bool holds(const Demand& d, const Room& size, const Room& free, std::uint32_t tasks) {
   if (tasks > d.most_per_node || (d.exclusive && free.cpus != size.cpus)) return false;
-  if (free.cpus < static_cast<std::int64_t>(tasks) * d.cpus_per_task) return false;
+  if (free.cpus < d.cores_for(tasks)) return false;
   const Room need = need_for(d, size, tasks);
   return free.cpus >= need.cpus && free.memory >= need.memory && free.scratch >= need.scratch &&
          free.gpus >= need.gpus && free.slices >= need.slices && enough_devices(d, free);
@@ -122,19 +131,21 @@ bool holds(const Demand& d, const Room& size, const Room& free, std::uint32_t ta
 bool asks_no_less(const Demand& more, const Demand& less) {
   return !less.particular && more.min_nodes >= less.min_nodes && more.max_nodes <= less.max_nodes &&
          more.tasks >= less.tasks && more.cpus_per_task >= less.cpus_per_task &&
+         more.least_cpus >= less.least_cpus && more.overcommit <= less.overcommit &&
          (less.most_per_node >= more.most_per_node || less.most_per_node >= less.tasks) &&
          more.memory_rule == less.memory_rule && more.memory >= less.memory &&
          more.scratch >= less.scratch && more.gpus >= less.gpus && more.slices >= less.slices &&
          more.gpu_share >= less.gpu_share && no_less(more.gres, less.gres) &&
-         more.exclusive >= less.exclusive;
+         more.exclusive >= less.exclusive && more.all_gpus >= less.all_gpus;
 }
 
 Room need_for(const Demand& d, const Room& size, std::uint32_t tasks) {
-  const std::int64_t asked = static_cast<std::int64_t>(tasks) * d.cpus_per_task;
+  const std::int64_t asked = d.cores_for(tasks);
   Room need{0,
             d.scratch,
             static_cast<std::int32_t>(d.exclusive ? size.cpus : asked),
-            static_cast<std::int32_t>(d.gpus),
+            d.all_gpus ? std::max(size.gpus, static_cast<std::int32_t>(d.gpus))
+                       : static_cast<std::int32_t>(d.gpus),
             d.slices.narrow<std::int32_t>(),
             thousandths_of_gpu(d.gpu_share).narrow<std::int32_t>(),
             d.gres};
@@ -179,12 +190,61 @@ std::uint64_t sum_fits(std::span<const Candidate> chosen) {
                          [](std::uint64_t sum, const Candidate& c) { return sum + c.fits; });
 }
 
+namespace {
+
+// The fewest nodes that do and follow each other; the first ones of several.
+std::optional<std::vector<Share>> choose_row(const Demand& d, std::vector<Candidate> all,
+                                             std::uint32_t required) {
+  std::sort(all.begin(), all.end(),
+            [](const Candidate& a, const Candidate& b) { return a.node < b.node; });
+  const auto row_at = [&](std::size_t first, std::size_t count) -> bool {
+    std::uint32_t named = 0;
+    for (std::size_t i = first; i < first + count; ++i) {
+      if (i > first && all[i].node != all[i - 1].node + 1) return false;
+      named += all[i].required ? 1 : 0;
+    }
+    return named == required && sum_fits({all.data() + first, count}) >= d.tasks;
+  };
+  for (std::size_t count = d.min_nodes; count <= std::min<std::size_t>(d.max_nodes, all.size());
+       ++count)
+    for (std::size_t first = 0; first + count <= all.size(); ++first)
+      if (row_at(first, count)) {
+        const auto begin = all.begin() + static_cast<std::ptrdiff_t>(first);
+        return deal(d.tasks, {begin, begin + static_cast<std::ptrdiff_t>(count)});
+      }
+  return std::nullopt;
+}
+
+// As many nodes as the job may have and has tasks for; the required ones, then by preference. The
+// emptiest nodes take part if the others cannot hold all tasks.
+std::optional<std::vector<Share>> choose_widely(const Demand& d, std::vector<Candidate> must,
+                                                std::vector<Candidate> others) {
+  const std::size_t most = std::min(d.max_nodes, d.tasks);
+  const auto take = [&]() -> std::optional<std::vector<Share>> {
+    std::vector<Candidate> chosen = must;
+    for (std::size_t i = 0; i < others.size() && chosen.size() < most; ++i)
+      chosen.push_back(others[i]);
+    if (chosen.size() < d.min_nodes || sum_fits(chosen) < d.tasks) return std::nullopt;
+    return deal(d.tasks, std::move(chosen));
+  };
+  if (auto shares = take()) return shares;
+  std::stable_sort(others.begin(), others.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.fits > b.fits; });
+  return take();
+}
+
+}  // namespace
+
 std::optional<std::vector<Share>> choose_nodes(const Demand& d,
                                                std::span<const Candidate> candidates,
                                                std::uint32_t required) {
   std::vector<Candidate> must, others;
   for (const Candidate& c : candidates) (c.required ? must : others).push_back(c);
   if (must.size() < required || candidates.size() < d.min_nodes) return std::nullopt;
+  if (d.node_layout == NodeLayout::next_to_each_other)
+    return choose_row(d, {candidates.begin(), candidates.end()}, required);
+  if (d.node_layout == NodeLayout::as_many_as_may_be)
+    return choose_widely(d, std::move(must), std::move(others));
 
   // Takes the fewest nodes that do: those with the most room first; between equals preference
   // decides.
@@ -229,8 +289,11 @@ std::size_t hash_of(const ClassKey& key) {
   const JobShape& s = key.shape;
   mix(key.partition.value());
   mix(key.time_limit ? static_cast<std::uint64_t>(key.time_limit->us) + 1 : 0);
+  mix(key.time_min ? static_cast<std::uint64_t>(key.time_min->us) + 1 : 0);
   mix((std::uint64_t{s.min_nodes} << 32) | s.max_nodes);
   mix((std::uint64_t{s.tasks} << 32) | s.cpus_per_task);
+  mix((std::uint64_t{s.min_cpus_per_node} << 8) | (static_cast<std::uint64_t>(s.node_layout) << 2) |
+      (s.all_gpus ? 2 : 0) | (s.overcommit ? 1 : 0));
   mix(s.tasks_per_node ? std::uint64_t{*s.tasks_per_node} + 1 : 0);
   mix(s.memory_per_node ? static_cast<std::uint64_t>(*s.memory_per_node) + 1 : 0);
   mix(s.memory_per_cpu ? static_cast<std::uint64_t>(*s.memory_per_cpu) + 1 : 0);

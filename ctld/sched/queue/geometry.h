@@ -8,9 +8,12 @@
 //   Slurm does: 8 tasks on 3 nodes are 3, 3, 2.
 // - Memory of a node is memory_per_node (0 = all of the node), or memory_per_cpu times cores, or
 //   the partition's default per core, or else the cores' equal part of the node's memory.
+// - With overcommit the tasks on a node share the cores of one task. A job may also ask for a least
+//   number of cores on each node.
 // - An exclusive job needs nodes without any other job and takes all their cores.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -74,6 +77,8 @@ struct Demand {
   std::uint32_t tasks = 1;          // >= min_nodes
   std::uint32_t most_per_node = 1;  // tasks
   std::uint32_t cpus_per_task = 1;
+  std::uint32_t least_cpus = 0;  // cores on each node at least
+  bool overcommit = false;       // a node's tasks share cpus_per_task cores
   MemoryRule memory_rule = MemoryRule::even_part;
   std::int64_t memory = 0;    // bytes, per node or per core
   std::int64_t scratch = 0;   // bytes per node
@@ -82,9 +87,20 @@ struct Demand {
   DevicePart gpu_share{};     // of one GPU per node; 0 = none
   GresAmounts gres{};         // per node; an unknown name counts as more than any node has
   bool exclusive = false;
+  bool all_gpus = false;  // if exclusive: the job holds all whole GPUs of its nodes
+  NodeLayout node_layout = NodeLayout::any;
   // The job has wishes about topology, neighbours, slices or parts of GPUs: its failure says
   // nothing about other jobs.
   bool particular = false;
+  // The cores that so many tasks take on one node, whole nodes apart.
+  [[nodiscard]] std::int64_t cores_for(std::int64_t tasks_here) const {
+    return std::max<std::int64_t>(least_cpus, (overcommit ? 1 : tasks_here) * cpus_per_task);
+  }
+  // The least number of cores that the whole job takes.
+  [[nodiscard]] std::int64_t least_cores() const {
+    return std::max(std::int64_t{overcommit ? min_nodes : tasks} * cpus_per_task,
+                    std::int64_t{min_nodes} * least_cpus);
+  }
 };
 Demand demand_of(const JobShape& shape, const PartitionChanged& partition);
 

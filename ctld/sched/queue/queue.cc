@@ -80,7 +80,7 @@ std::uint32_t share_of(const JobQueued& change) {
 
 Resources least_of(const Demand& d) {
   Resources least;
-  const std::int64_t cpus = std::int64_t{d.tasks} * d.cpus_per_task;
+  const std::int64_t cpus = d.least_cores();
   const Times nodes{d.min_nodes};
   least.set<Resource::cpu>(thousandths_of(Cores{cpus}));
   least.set<Resource::gpu>(thousandths_of(Gpus{d.gpus}) * nodes);

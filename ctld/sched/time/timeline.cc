@@ -170,7 +170,7 @@ std::optional<Slot> Timeline::earliest(const JobClass& cls, const Bits& allowed,
 }
 
 void Timeline::reserve(const JobClass& cls, const Slot& slot, JobId job) {
-  const Instant until = end_of(slot.start, cls.key.time_limit);
+  const Instant until = end_of(slot.start, cls.key.least_limit());
   for (std::size_t i = 0; i < slot.shares.size(); ++i) {
     const auto [node, tasks] = slot.shares[i];
     const Room need = need_for(cls.demand, grid_.room(node), tasks);
@@ -182,13 +182,13 @@ void Timeline::reserve(const JobClass& cls, const Slot& slot, JobId job) {
       at = points.insert(at, {slot.start, spare_at(ahead, slot.start, slot.room[i])});
     for (; at != points.end() && at->at < until; ++at) take_off(*at, need);
     ahead.reservations.push_back({job, slot.start, until, need, tasks});
-    if (cls.key.time_limit) freed_.push_back({until, node, true, {}});
+    if (cls.key.least_limit()) freed_.push_back({until, node, true, {}});
   }
 }
 
 bool Timeline::keep(const JobClass& cls, JobId job, Instant start,
                     const std::vector<Share>& shares) {
-  const Instant until = end_of(start, cls.key.time_limit);
+  const Instant until = end_of(start, cls.key.least_limit());
   Slot slot{start, shares, {}};
   for (const Share& share : shares) {
     slot.room.push_back(room_at(share.node, start));

@@ -185,7 +185,7 @@ class Walk {
     return allowed_.test(n) && in_.grid.available(n);
   }
   [[nodiscard]] Instant until(Instant start) const {
-    return Timeline::end_of(start, cls_.key.time_limit);
+    return Timeline::end_of(start, cls_.key.least_limit());
   }
 
   // `skipping`: the walk goes to a time, and does not stop where a node gets room on the way.

@@ -206,7 +206,7 @@ class Modes {
         for (std::uint32_t part = 0; part < std::min(c.demand.min_nodes, kMostParts); ++part) {
           real_.push_back(job.job);
           view_.jobs.push_back({JobId{real_.size()}, asks.want + part,
-                                std::max(1u, c.key.shape.gpus_per_node), c.key.time_limit});
+                                std::max(1u, c.key.shape.gpus_per_node), c.key.least_limit()});
         }
         if (++asks.elements < job.startable) continue;
         asks.elements = 0;

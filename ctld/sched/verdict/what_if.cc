@@ -39,6 +39,7 @@ Duration usual_limit(Duration most) {
 }
 
 void shorter(const ClassKey& key, std::vector<Variant>& out) {
+  if (key.time_min) return;  // every plan tries a shorter limit already
   Duration last{};
   const auto add = [&](Duration limit) {
     limit = usual_limit(limit);

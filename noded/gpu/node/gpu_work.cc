@@ -282,6 +282,30 @@ Result<void> GpuWork::add_cdi(const std::vector<HandedDevice>& devices,
   return {};
 }
 
+namespace {
+
+// Puts numbers into CUDA_VISIBLE_DEVICES. The job cannot open the other GPUs of the node, so that
+// the CUDA runtime numbers those of the job from 0 on, in the order of their PCI addresses, which
+// is that of the node's indexes. A slice has no number, and for the daemon that serves parts of a
+// GPU other numbers may count.
+void number_gpus(const std::vector<GpuGrant>& grants, std::vector<std::uint32_t> indices,
+                 runtime::LaunchRequest& request) {
+  const bool whole = std::all_of(grants.begin(), grants.end(),
+                                 [](const GpuGrant& g) { return !g.profile && !g.part(); });
+  if (!whole || indices.size() != request.visible_gpus.size()) return;
+  std::vector<std::uint32_t> sorted = indices;
+  std::sort(sorted.begin(), sorted.end());
+  std::string list;
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    const auto at = std::lower_bound(sorted.begin(), sorted.end(), indices[i]) - sorted.begin();
+    request.visible_gpus[i].shown = std::to_string(at);
+    list += (i > 0 ? "," : "") + request.visible_gpus[i].shown;
+  }
+  request.env["CUDA_VISIBLE_DEVICES"] = std::move(list);
+}
+
+}  // namespace
+
 Result<GpuPrepared> GpuWork::prepare(const AttemptKey& key, const std::vector<GpuGrant>& grants,
                                      runtime::LaunchRequest request) {
   if (found_.inventory.gpus.empty())
@@ -305,6 +329,7 @@ Result<GpuPrepared> GpuWork::prepare(const AttemptKey& key, const std::vector<Gp
   }
   const std::string list = fmt::format("{}", fmt::join(uuids, ","));
   request.env["CUDA_VISIBLE_DEVICES"] = list;
+  if (request.gpu_names == GpuNames::index) number_gpus(grants, indices, request);
   request.env["NVIDIA_VISIBLE_DEVICES"] = list;
   request.env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
   request.state("GANTRY_GPU_NUMA", fmt::format("{}", fmt::join(numa, ",")));

@@ -27,9 +27,9 @@ struct WantedFile {
 
 // Output files are always opened for appending: the script, its children and a notice of the shim
 // may write to the same file.
-WantedFile output_file(const LaunchRequest& request, const std::string& path) {
+WantedFile output_file(const std::string& path, OpenMode mode) {
   int flags = O_WRONLY | O_CREAT | O_APPEND;
-  if (request.open_mode == OpenMode::truncate) flags |= O_TRUNC;
+  if (mode == OpenMode::truncate) flags |= O_TRUNC;
   return {"output file ", path, flags};
 }
 
@@ -37,9 +37,11 @@ std::string folder_of(const std::string& path) {
   return path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
 }
 
-// One process of the user opens all files, in this order.
-Result<std::vector<Fd>> open_files(const Owner& owner, const std::vector<WantedFile>& wanted) {
-  auto done = as_user(owner, [&](const AsUser& user) -> Result<FromUser> {
+// One process of the user opens all files, in this order; the umask is changed in it alone.
+Result<std::vector<Fd>> open_files(const LaunchRequest& request,
+                                   const std::vector<WantedFile>& wanted) {
+  auto done = as_user(request.owner, [&](const AsUser& user) -> Result<FromUser> {
+    if (request.limits.umask) ::umask(*request.limits.umask);
     FromUser out;
     for (const WantedFile& one : wanted) {
       auto fd = user.open_file(one.path, one.flags, kOutputMode);
@@ -74,8 +76,8 @@ std::string absolute_path(const std::string& work_dir, const std::string& path) 
   return path.starts_with('/') ? path : work_dir + "/" + path;
 }
 
-Result<Fd> open_output(const LaunchRequest& request, const std::string& path) {
-  auto files = open_files(request.owner, {output_file(request, path)});
+Result<Fd> open_output(const LaunchRequest& request, const std::string& path, OpenMode mode) {
+  auto files = open_files(request, {output_file(path, mode)});
   if (!files) return tl::unexpected(files.error());
   return std::move(files->front());
 }
@@ -87,11 +89,11 @@ Result<StandardFiles> open_standard_files(const NodeSetup& setup, const LaunchRe
   const auto in = file_of(setup, request, request.std_in, "/dev/null");
   for (const auto* one : {&out, &err, &in})
     if (!*one) return tl::unexpected(one->error());
-  std::vector<WantedFile> wanted{output_file(request, *out)};
+  std::vector<WantedFile> wanted{output_file(*out, request.open_mode)};
   const bool apart = !request.std_err.empty() && *err != *out;
-  if (apart) wanted.push_back(output_file(request, *err));
+  if (apart) wanted.push_back(output_file(*err, request.open_mode));
   wanted.push_back({"input file ", *in, O_RDONLY});
-  auto opened = open_files(request.owner, wanted);
+  auto opened = open_files(request, wanted);
   if (!opened) return tl::unexpected(opened.error());
   StandardFiles files;
   files.out = std::move(opened->front());

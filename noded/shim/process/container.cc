@@ -62,6 +62,16 @@ bool inherits_limits(const Shim& shim) {
   return shim.setup.runtime == RuntimeKind::runc && !shim.setup.rootless;
 }
 
+// The limits that do not hinder runc itself, which has them too: it reserves much address space,
+// writes files, and starts threads.
+ProcessLimits limits_beside_runc(ProcessLimits limits) {
+  std::erase_if(limits.soft, [](const SoftLimit& limit) {
+    return limit.name != LimitName::core && limit.name != LimitName::open_files &&
+           limit.name != LimitName::locked_memory;
+  });
+  return limits;
+}
+
 Result<void> write_bundle(const Shim& shim, const std::string& bundle, const Root& root,
                           const std::vector<std::string>& env, const std::string& user_namespace) {
   OciInput input;
@@ -204,7 +214,7 @@ Result<Container> start_container(const Shim& shim, const Root& root, const Stan
     spec.cgroup_directory = directory.get();
   }
   if (inherits_limits(shim))
-    for (const JobLimit& limit : job_limits())
+    for (const JobLimit& limit : job_limits(limits_beside_runc(shim.request.limits)))
       spec.limits.push_back({limit.resource, limit.hard, limit.soft});
   const auto pid = spawn(spec);
   if (!pid) return tl::unexpected(pid.error());

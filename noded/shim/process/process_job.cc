@@ -71,6 +71,7 @@ Result<void> run_process_job(Shim& shim, Signals& signals, const StandardFiles& 
   TaskSpec task;
   task.env = std::move(*env);
   task.cpus = request.cpus;
+  task.limits = &request.limits;
   if (request.kind == LaunchKind::holder) {
     task.argv = {"/bin/sleep", "infinity"};
   } else {

@@ -119,7 +119,7 @@ Result<void> bind_gpus(const LaunchRequest& job, const StepRequest& step, std::u
   if (!own) return tl::unexpected(own.error());
   std::string& visible = env["CUDA_VISIBLE_DEVICES"];
   visible.clear();
-  for (const std::size_t gpu : *own) visible += (visible.empty() ? "" : ",") + all.at(gpu).uuid;
+  for (const std::size_t gpu : *own) visible += (visible.empty() ? "" : ",") + all.at(gpu).name();
   return {};
 }
 
@@ -169,7 +169,7 @@ Result<int> StepTasks::output_of(std::uint32_t index, const std::string& pattern
   const auto name = expand_pattern(pattern, values);
   if (!name) return tl::unexpected(name.error());
   const auto& dir = request_.work_dir.empty() ? shim_.request.work_dir : request_.work_dir;
-  auto fd = open_output(shim_.request, absolute_path(dir, *name));
+  auto fd = open_output(shim_.request, absolute_path(dir, *name), request_.open_mode);
   if (!fd) return tl::unexpected(fd.error());
   given.push_back(std::move(*fd));
   return given.back().get();
@@ -201,10 +201,20 @@ void StepTasks::take_terminal() {
   tasks_.front().streams.push_back({Fd(::fcntl(terminal_.get(), F_DUPFD_CLOEXEC, 3)), 1});
 }
 
+namespace {
+
+// A step that asks for no limits has those of its job.
+const ProcessLimits& limits_of_step(const LaunchRequest& job, const StepRequest& step) {
+  return step.limits == ProcessLimits{} ? job.limits : step.limits;
+}
+
+}  // namespace
+
 Result<TaskSpec> StepTasks::prepare(std::uint32_t index, std::vector<Fd>& given) {
   TaskSpec spec;
   spec.argv = request_.argv;
   spec.cpus = cpus_of(index);
+  spec.limits = &limits_of_step(shim_.request, request_);
   auto env = environment_of(shim_.request, request_, index, spec.cpus);
   if (!env) return tl::unexpected(env.error());
   spec.env = std::move(*env);

@@ -34,10 +34,10 @@ void texts(Writer& w, std::string_view name, const Range& values) {
   w.EndArray();
 }
 
-void limits(Writer& w) {
+void limits(Writer& w, const ProcessLimits& asked) {
   key(w, "rlimits");
   w.StartArray();
-  for (const JobLimit& limit : job_limits()) {
+  for (const JobLimit& limit : job_limits(asked)) {
     w.StartObject();
     pair(w, "type", limit.name);
     key(w, "soft");
@@ -67,6 +67,10 @@ void process(Writer& w, const NodeSetup& setup, const LaunchRequest& request,
   w.Uint(request.owner.uid.value());
   key(w, "gid");
   w.Uint(request.owner.gid.value());
+  if (request.limits.umask) {
+    key(w, "umask");
+    w.Uint(*request.limits.umask);
+  }
   if (!setup.rootless && !(request.owner.groups.empty() && request.device_gids.empty())) {
     key(w, "additionalGids");
     w.StartArray();
@@ -89,7 +93,7 @@ void process(Writer& w, const NodeSetup& setup, const LaunchRequest& request,
   for (const char* set : {"bounding", "effective", "inheritable", "permitted", "ambient"})
     texts(w, set, std::array<std::string_view, 0>{});
   w.EndObject();
-  if (!setup.rootless && !input.has_limits) limits(w);
+  if (!setup.rootless && !input.has_limits) limits(w, request.limits);
   key(w, "oomScoreAdj");
   w.Int(score_of_oom());
   w.EndObject();
@@ -298,7 +302,28 @@ IdMappings mappings_of(const NodeSetup& setup, const LaunchRequest& request) {
           keep_mapping(std::move(gids), setup.subid_base)};
 }
 
-std::vector<JobLimit> job_limits() {
+namespace {
+
+// The name of the limit in an OCI configuration; "" = a job cannot ask for it there.
+std::string_view oci_name(LimitName name) {
+  switch (name) {
+    case LimitName::address_space: return "RLIMIT_AS";
+    case LimitName::core: return "RLIMIT_CORE";
+    case LimitName::cpu_seconds: return "RLIMIT_CPU";
+    case LimitName::data: return "RLIMIT_DATA";
+    case LimitName::file_size: return "RLIMIT_FSIZE";
+    case LimitName::locked_memory: return "RLIMIT_MEMLOCK";
+    case LimitName::open_files: return "RLIMIT_NOFILE";
+    case LimitName::processes: return "RLIMIT_NPROC";
+    case LimitName::resident_set: return "RLIMIT_RSS";
+    case LimitName::stack: return "RLIMIT_STACK";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<JobLimit> job_limits(const ProcessLimits& asked) {
   constexpr std::uint64_t kMax = RLIM_INFINITY;
   std::vector<JobLimit> wanted{{"RLIMIT_NOFILE", RLIMIT_NOFILE, kJobFiles, 1048576},
                                {"RLIMIT_SIGPENDING", RLIMIT_SIGPENDING, 16384, 16384},
@@ -306,6 +331,15 @@ std::vector<JobLimit> job_limits() {
                                {"RLIMIT_CORE", RLIMIT_CORE, 0, kMax},
                                {"RLIMIT_MEMLOCK", RLIMIT_MEMLOCK, kMax, kMax},
                                {"RLIMIT_STACK", RLIMIT_STACK, 8u << 20, kMax}};
+  for (const SoftLimit& limit : asked.soft) {
+    const std::string_view name = oci_name(limit.name);
+    if (name.empty()) continue;
+    auto it = std::find_if(wanted.begin(), wanted.end(),
+                           [&](const JobLimit& w) { return w.name == name; });
+    if (it == wanted.end())
+      it = wanted.insert(wanted.end(), JobLimit{name, resource_of(limit.name), kMax, kMax});
+    it->soft = limit.value.value_or(kMax);
+  }
   for (JobLimit& limit : wanted) {
     rlimit own{};
     if (::getrlimit(static_cast<__rlimit_resource_t>(limit.resource), &own) == 0)

@@ -41,7 +41,8 @@ struct JobLimit {
   int resource;  // RLIMIT_*
   std::uint64_t soft, hard;
 };
-std::vector<JobLimit> job_limits();
+// The node's own limits, with the soft limits that the job asks for.
+std::vector<JobLimit> job_limits(const ProcessLimits& asked);
 
 std::string write_oci_config(const NodeSetup& setup, const LaunchRequest& request,
                              const OciInput& input);

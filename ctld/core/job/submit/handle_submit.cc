@@ -9,6 +9,7 @@
 #include "common/assert.h"
 #include "common/codec/codec.h"
 #include "common/text/hostlist.h"
+#include "common/text/split.h"
 #include "common/text/text.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/handlers.h"
@@ -56,7 +57,7 @@ Hold hold_at_submit(const Identity& who, const JobSpec& spec) {
 }
 
 std::uint32_t cores_of(const JobSpec& spec) {
-  return std::max(spec.shape.tasks, spec.shape.min_nodes) * spec.shape.cpus_per_task;
+  return static_cast<std::uint32_t>(spec.shape.least_cores());
 }
 
 void put_cost(const Context& ctx, const Identity& who, const Partition& partition,
@@ -69,6 +70,49 @@ void put_cost(const Context& ctx, const Identity& who, const Partition& partitio
   reply.cost_expected = cost->expected;
   reply.cost_most = cost->most;
   warn_of_budgets(ctx, partition, spec, who.owner.user, *cost, reply.warnings);
+}
+
+void warn_of_mail(const Context& ctx, const JobSpec& spec, proto::SubmitReply& reply) {
+  std::string warning = mail_warning(ctx, spec);
+  if (!warning.empty()) reply.warnings.push_back(std::move(warning));
+}
+
+constexpr std::size_t kMostQueuesNamed = 32;  // in one submit
+
+// Of several partitions that a submit names, the job goes to the first in which it can start now,
+// else to the one in which it would start the earliest by the limits of running jobs. Partitions
+// that do not take such a job are left out, if one does.
+Result<void> choose_partition(Context& ctx, const Identity& who, proto::SubmitJob& submit,
+                              std::span<const Resolved> beside = {}) {
+  const std::vector<std::string> names = split_list(submit.spec.partition);
+  if (submit.spec.partition.find(',') == std::string::npos) return {};
+  if (names.empty() || names.size() > kMostQueuesNamed)
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("a submit names 1 to {} partitions, not {}", kMostQueuesNamed, names.size()));
+  std::optional<Error> first;
+  std::optional<std::pair<bool, Instant>> earliest;  // unknown start, start
+  std::string chosen;
+  for (const std::string& name : names) {
+    proto::SubmitJob trial = submit;
+    trial.spec.partition = name;
+    trial.test_only = true;
+    const auto resolved = validate(ctx, who, trial, beside);
+    if (!resolved) {
+      if (resolved.error().code == ErrorCode::not_found) return tl::unexpected(resolved.error());
+      if (!first) first = resolved.error();
+      continue;
+    }
+    const Partition& partition = ctx.state.partition(resolved->partition);
+    const auto found = partition.up() ? forecast(ctx, partition, trial.spec.shape) : std::nullopt;
+    const std::pair at{!found, found ? found->start : Instant{}};
+    if (earliest && *earliest <= at) continue;
+    earliest = at;
+    chosen = name;
+  }
+  if (!earliest) return tl::unexpected(*first);
+  submit.spec.partition = chosen;
+  return {};
 }
 
 // Answers a test of the start from a forecast, because there is no plan for it.
@@ -236,6 +280,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::SubmitJob&& submit) 
     }
   }
   if (auto r = queue_has_room(ctx, 1); !r) return refuse(ctx, from, r.error());
+  if (auto r = choose_partition(ctx, from.who, submit); !r) return refuse(ctx, from, r.error());
   const auto resolved = validate(ctx, from.who, submit);
   if (!resolved) return refuse(ctx, from, resolved.error());
   if (!submit.test_only)
@@ -249,6 +294,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::SubmitJob&& submit) 
   const Partition& partition = ctx.state.partition(resolved->partition);
   if (!partition.up())
     reply.warnings.push_back(fmt::format("partition {} is down: the job waits", partition.name));
+  warn_of_mail(ctx, submit.spec, reply);
   if (auto r =
           check_budgets(ctx, partition, submit.spec, from.who.owner.user, resolved->time_limit);
       !r)
@@ -280,6 +326,8 @@ void handle(Context& ctx, const ClientRequest& from, proto::SubmitTogether&& mes
   std::vector<DependencyStart> dependencies;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     JobSpec& spec = parts[i].spec;
+    if (auto r = choose_partition(ctx, from.who, parts[i], resolved); !r)
+      return refuse_part(i, r.error());
     const auto one = validate(ctx, from.who, parts[i], resolved);
     if (!one) return refuse_part(i, one.error());
     auto waits = resolve_dependencies(ctx, from.who, spec);
@@ -289,6 +337,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::SubmitTogether&& mes
       return refuse_part(i, r.error());
     if (!partition.up())
       reply.warnings.push_back(fmt::format("partition {} is down: the job waits", partition.name));
+    if (i == 0) warn_of_mail(ctx, spec, reply);
     resolved.push_back(*one);
     dependencies.push_back(std::move(*waits));
   }

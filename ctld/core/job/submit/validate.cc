@@ -106,10 +106,9 @@ Result<void> check_words(JobSpec& spec) {
 Result<void> check_mail(const Context& ctx, const JobSpec& spec) {
   if (!spec.mail.to.empty())
     if (auto r = check_mail_addresses(spec.mail.to); !r) return r;
-  const bool wanted = spec.mail.events && spec.mail.events->any();
-  if (!wanted || !ctx.config.controller.mail_program.empty()) return {};
-  return fail(ErrorCode::unsupported,
-              "--mail-type: no mail is sent here, as controller.mail_program is not set");
+  std::string warning = mail_warning(ctx, spec);
+  if (warning.empty() || spec.mail.if_possible) return {};
+  return fail(ErrorCode::unsupported, std::move(warning));
 }
 
 Result<void> check_paths(const JobSpec& spec) {
@@ -220,6 +219,10 @@ Result<void> check_shape(const JobShape& s) {
     return r;
   if (auto r = check_number("the number of tasks", s.tasks, 1, kMaxJobTasks); !r) return r;
   if (auto r = check_number("cores per task", s.cpus_per_task, 1, kMaxCpusPerTask); !r) return r;
+  if (auto r = check_number("the least number of cores on a node", s.min_cpus_per_node, 0,
+                            kMaxCpusPerTask);
+      !r)
+    return r;
   if (s.tasks_per_node)
     if (auto r = check_number("tasks per node", *s.tasks_per_node, 1, kMaxJobTasks); !r) return r;
   if (s.memory_per_node && s.memory_per_cpu)
@@ -317,22 +320,6 @@ Result<void> check_policy(const Context& ctx, const Identity& who, const JobSpec
   return {};
 }
 
-Result<void> check_times(const Context& ctx, const JobSpec& spec, std::optional<Duration> limit) {
-  if (auto r = check_instant(ctx, "the begin time", spec.begin); !r) return r;
-  if (auto r = check_instant(ctx, "the deadline", spec.deadline); !r) return r;
-  if (!spec.deadline) return {};
-  Instant begin = std::max(ctx.now, spec.begin.value_or(ctx.now));
-  const auto& reservations = ctx.state.tenancy.reservations;
-  if (const auto r = reservations.find(spec.reservation); r != reservations.end())
-    begin = std::max(begin, r->second.from);
-  const Instant end = begin + limit.value_or(Duration{1});
-  if (end <= *spec.deadline) return {};
-  return bad(
-      fmt::format("the job cannot end before its deadline {}: with its time limit it ends at {} "
-                  "if it starts as early as it may",
-                  format_time(*spec.deadline), format_time(end)));
-}
-
 }  // namespace
 
 Result<void> check_host_network(const State& state, const Partition& partition) {
@@ -360,10 +347,10 @@ Result<void> check_sharing(const State& state, const Partition& partition, const
                           tenant->effective.name, enum_name(shape.sharing)));
 }
 
-Result<void> check_instant(const Context& ctx, std::string_view what, std::optional<Instant> t) {
-  const Instant most = ctx.now + hours(24 * kMaxDurationDays);
-  if (!t || (t->us >= 0 && *t <= most)) return {};
-  return bad(fmt::format("{} must be before {}", what, format_time(most)));
+std::string mail_warning(const Context& ctx, const JobSpec& spec) {
+  const bool wanted = spec.mail.events && spec.mail.events->any();
+  if (!wanted || !ctx.config.controller.mail_program.empty()) return {};
+  return "--mail-type: no mail is sent here, as controller.mail_program is not set";
 }
 
 Result<void> check_text(std::string_view what, std::string_view text, std::size_t most) {
@@ -371,31 +358,6 @@ Result<void> check_text(std::string_view what, std::string_view text, std::size_
     return fail(ErrorCode::limit_exceeded,
                 fmt::format("{} has {} bytes; at most {} are allowed", what, text.size(), most));
   return check_printable(what, text);
-}
-
-Result<std::optional<Duration>> check_time_limit(const Partition& partition,
-                                                 std::optional<Duration> asked, bool unlimited) {
-  const std::optional<Duration>& most = partition.declared->max_time;
-  if (unlimited) {
-    if (most)
-      return fail(ErrorCode::limit_exceeded,
-                  fmt::format("partition {} allows at most {}, not an unlimited time",
-                              partition.name, format_duration(*most)));
-    return std::optional<Duration>{};
-  }
-  if (!asked) {
-    const auto& usual = partition.declared->default_time;
-    return usual ? usual : most;
-  }
-  if (asked->us <= 0) return bad("the time limit must be above zero");
-  if (*asked > hours(24 * kMaxDurationDays))
-    return fail(ErrorCode::limit_exceeded,
-                fmt::format("a time limit is at most {} days, or UNLIMITED", kMaxDurationDays));
-  if (most && *asked > *most)
-    return fail(ErrorCode::limit_exceeded,
-                fmt::format("a time limit of {} is above the {} that partition {} allows",
-                            format_duration(*asked), format_duration(*most), partition.name));
-  return asked;
 }
 
 Result<void> check_partition_fit(Context& ctx, const Partition& partition, const JobShape& shape) {
@@ -438,6 +400,7 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
   if (auto r = check_words(spec); !r) return tl::unexpected(r.error());
   if (auto r = check_paths(spec); !r) return tl::unexpected(r.error());
   if (auto r = check_mail(ctx, spec); !r) return tl::unexpected(r.error());
+  if (auto r = check_limits(spec.limits); !r) return tl::unexpected(r.error());
   if (auto r = check_shape(spec.shape); !r) return tl::unexpected(r.error());
   if (spec.array && spec.kind == JobKind::allocation)
     return bad("an allocation cannot be an array");
@@ -475,6 +438,7 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
   if (auto r = check_nodes(ctx, *partition, spec.shape); !r) return tl::unexpected(r.error());
   auto limit = check_time_limit(*partition, spec.time_limit, spec.unlimited_time);
   if (!limit) return tl::unexpected(limit.error());
+  if (auto r = check_time_min(*limit, spec); !r) return tl::unexpected(r.error());
   // The reservation is checked before the deadline, which counts from the start of the reservation.
   if (!spec.reservation.empty())
     if (auto r = check_reservation(ctx, who, *partition, spec.shape, *limit, spec.reservation); !r)

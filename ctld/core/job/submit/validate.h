@@ -50,8 +50,14 @@ Result<void> check_host_network(const State& state, const Partition& partition);
 // Whether the job's tenant may keep the jobs of others off nodes of which it pays only a part.
 Result<void> check_sharing(const State& state, const Partition& partition, const JobShape& shape);
 Result<void> check_partition_fit(Context& ctx, const Partition& partition, const JobShape& shape);
+Result<void> check_times(const Context& ctx, const JobSpec& spec, std::optional<Duration> limit);
+// Checks the least time limit. A job with a deadline that names no limit gets the time that its
+// deadline leaves: its limit is lowered as far as that needs.
+Result<void> check_time_min(std::optional<Duration> limit, JobSpec& spec);
 // Refuses a time more than kMaxDurationDays from now, because arithmetic on it could overflow.
 Result<void> check_instant(const Context& ctx, std::string_view what, std::optional<Instant> t);
+// The warning for a job that wants mail on a cluster that sends none; "" = it gets what it wants.
+std::string mail_warning(const Context& ctx, const JobSpec& spec);
 Result<void> check_text(std::string_view what, std::string_view text, std::size_t most);
 
 }  // namespace gantry::core

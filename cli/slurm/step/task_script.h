@@ -1,0 +1,24 @@
+// What each task of a step does beside its program: --task-prolog, --task-epilog, --debugger-test
+// and --multi-prog. They make a script of the shell, which the task executes in its container, as
+// the job's user and with the task's environment.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace gantry::cli::slurm {
+
+struct AroundTask {
+  // Programs on the node that run before and behind the task's; "" = none. Of what the prolog
+  // prints, "export NAME=VALUE" and "unset NAME" change the task's environment, and the rest of
+  // "print TEXT" is output of the task. The epilog is ended after 5 seconds.
+  std::string prolog, epilog;
+  bool stopped = false;  // the task says where it is, and stops itself before its program
+};
+
+// The command for the tasks: `argv` itself if there is nothing beside it. `choose` is a script that
+// puts the task's program into "$@" (multi_prog.h); "" = it is `argv`.
+std::vector<std::string> task_command(const AroundTask& around, const std::string& choose,
+                                      std::vector<std::string> argv);
+
+}  // namespace gantry::cli::slurm

@@ -1,0 +1,42 @@
+// What a step asks for: how many tasks, on which nodes of its job, with which cores.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/fields.h"
+
+namespace gantry::proto {
+
+struct StepShape {
+  std::uint32_t nodes = 0;  // 0 = as many as needed
+  std::uint32_t tasks = 0;  // 0 = the job's
+  std::optional<std::uint32_t> tasks_per_node;
+  std::uint32_t cpus_per_task = 0;    // 0 = the job's
+  std::vector<std::string> nodelist;  // -w
+  bool overlap = false;               // may share cores with other steps
+  bool exclusive = false;             // only cores that no other step has; without them: busy
+  bool cyclic = false;                // tasks are numbered round the nodes, not node by node
+  bool overcommit = false;            // more tasks than cores: they share all that there are
+  // Tasks are dealt and numbered round the nodes, so many at a time; 0 = as `cyclic` says.
+  std::uint32_t plane = 0;
+  std::vector<std::string> hosts;  // the node of each task, by its rank; none = they are dealt
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "nodes", s.nodes);
+    v(2, "tasks", s.tasks);
+    v(3, "tasks_per_node", s.tasks_per_node);
+    v(4, "cpus_per_task", s.cpus_per_task);
+    v(5, "nodelist", s.nodelist);
+    v(6, "overlap", s.overlap);
+    v(7, "exclusive", s.exclusive);
+    v(8, "cyclic", s.cyclic);
+    v(9, "overcommit", s.overcommit);
+    v(10, "plane", s.plane);
+    v(11, "hosts", s.hosts);
+  }
+};
+
+}  // namespace gantry::proto
