@@ -16,6 +16,7 @@
 #include "common/job/job_spec.h"
 #include "common/job/job_state.h"
 #include "common/proto/node_report.h"
+#include "common/proto/step_launch.h"
 
 namespace gantry::proto {
 
@@ -31,6 +32,14 @@ struct StepShape {
   bool overlap = false;               // may share cores with other steps
   bool exclusive = false;             // only cores that no other step has; without them: busy
   bool cyclic = false;                // tasks are numbered round the nodes, not node by node
+  std::vector<std::string> excluded;  // -x
+  std::int64_t memory_per_node = 0;   // bytes for the step on each node; 0 = what the job has
+  std::int64_t memory_per_cpu = 0;    // bytes for each core of the step; 0 = the same
+  // GPUs of the step alone, out of the job's; all unset: its tasks see all of the job's.
+  std::optional<std::uint32_t> gpus, gpus_per_node, gpus_per_task;
+  std::string gpu_model;   // "" = any; "a100|h100": one of them
+  Duration time_limit{};   // 0 = the job's
+  bool all_cores = false;  // a launcher's step: the tasks share all cores of the job on their node
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "nodes", s.nodes);
@@ -41,6 +50,15 @@ struct StepShape {
     v(6, "overlap", s.overlap);
     v(7, "exclusive", s.exclusive);
     v(8, "cyclic", s.cyclic);
+    v(12, "excluded", s.excluded);
+    v(13, "memory_per_node", s.memory_per_node);
+    v(14, "memory_per_cpu", s.memory_per_cpu);
+    v(15, "gpus", s.gpus);
+    v(16, "gpus_per_node", s.gpus_per_node);
+    v(17, "gpus_per_task", s.gpus_per_task);
+    v(18, "time_limit", s.time_limit);
+    v(19, "all_cores", s.all_cores);
+    v(20, "gpu_model", s.gpu_model);
   }
 };
 
@@ -48,11 +66,15 @@ struct StepCreate {  // client to ctld
   JobId job{};
   StepShape shape;
   std::string name;
+  // For a component of a heterogeneous job: the number of the step in the first component, which
+  // this one is a part of.
+  std::optional<StepId> part_of{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "job", s.job);
     v(2, "shape", s.shape);
     v(3, "name", s.name);
+    v(6, "part_of", s.part_of);
   }
 };
 
@@ -64,6 +86,9 @@ struct StepNode {
   std::uint32_t first_rank = 0;
   std::uint32_t tasks = 0;
   std::vector<std::uint32_t> ranks{};  // rising; empty: first_rank .. first_rank + tasks - 1
+  // Places in CUDA_VISIBLE_DEVICES of the job there; unset: the step has all of the job's GPUs.
+  std::optional<std::vector<std::uint16_t>> gpus{};
+  std::int64_t memory = 0;  // bytes for the step there; 0 = what the job has
   [[nodiscard]] std::uint32_t rank(std::uint32_t task) const {
     return task < ranks.size() ? ranks[task] : first_rank + task;
   }
@@ -76,6 +101,8 @@ struct StepNode {
     v(5, "first_rank", s.first_rank);
     v(6, "tasks", s.tasks);
     v(7, "ranks", s.ranks);
+    v(8, "gpus", s.gpus);
+    v(9, "memory", s.memory);
   }
 };
 
@@ -91,6 +118,7 @@ struct StepPermission {
   Epoch epoch{};
   Duration kill_wait{};   // from SIGTERM to SIGKILL, when the job is ended
   bool may_type = false;  // for an attached reader: what it sends is input of the step
+  Duration time_limit{};  // of the step itself; 0 = none
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "key", s.key);
@@ -104,6 +132,7 @@ struct StepPermission {
     v(9, "epoch", s.epoch);
     v(10, "kill_wait", s.kill_wait);
     v(11, "may_type", s.may_type);
+    v(14, "time_limit", s.time_limit);
   }
 };
 
@@ -118,78 +147,6 @@ struct StepGranted {    // ctld to client
     v(2, "signature", s.signature);
     v(3, "busy", s.busy);
     v(4, "attach", s.attach);
-  }
-};
-
-// The size of the terminal window for task 0, in characters.
-struct TerminalSize {
-  std::uint16_t rows = 0;
-  std::uint16_t columns = 0;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "rows", s.rows);
-    v(2, "columns", s.columns);
-  }
-};
-
-// The interface by which the tasks of a step find each other, besides their environment.
-enum class StepMpi : std::uint8_t { none = 0, pmix = 1, pmi2 = 2 };
-constexpr auto enum_names(StepMpi) {
-  return std::array<std::pair<StepMpi, std::string_view>, 3>{
-      {{StepMpi::none, "none"}, {StepMpi::pmix, "pmix"}, {StepMpi::pmi2, "pmi2"}}};
-}
-
-// One of several steps, in components of a heterogeneous job, that their tasks see as one step.
-struct HetStep {
-  std::uint32_t first_rank = 0, first_node = 0;  // position of this step within all of them
-  std::vector<std::string> nodes;                // nodes of all of them
-  std::vector<std::uint32_t> tasks;              // tasks on each of `nodes`
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "first_rank", s.first_rank);
-    v(2, "first_node", s.first_node);
-    v(3, "nodes", s.nodes);
-    v(4, "tasks", s.tasks);
-  }
-};
-
-struct LaunchStep {  // client to node
-  Bytes permission;
-  Bytes signature;
-  std::string node;  // which of the permission's nodes this is for
-  std::vector<std::string> argv;
-  std::map<std::string, std::string> environment;
-  std::string work_dir;
-  std::string io_address;  // host:port to dial
-  Bytes io_key;            // 32 random bytes, made by grun for this step
-  std::string std_out;     // "" = to grun; else pattern of a file on the node
-  std::string std_err;
-  Bytes io_ticket;  // says in the open which step the stream is for
-  std::string job_name;
-  std::optional<TerminalSize> terminal;  // for task 0; the other tasks then have no standard files
-  StepMpi mpi = StepMpi::none;
-  std::optional<HetStep> het{};
-  CoreOrder core_order = CoreOrder::block;
-  std::optional<GpuBind> gpu_bind{};  // unset: of an older client SLURM_GPU_BIND says it
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "permission", s.permission);
-    v(2, "signature", s.signature);
-    v(3, "node", s.node);
-    v(4, "argv", s.argv);
-    v(5, "environment", s.environment);
-    v(6, "work_dir", s.work_dir);
-    v(7, "io_address", s.io_address);
-    v(8, "io_key", s.io_key);
-    v(9, "std_out", s.std_out);
-    v(10, "std_err", s.std_err);
-    v(11, "io_ticket", s.io_ticket);
-    v(12, "job_name", s.job_name);
-    v(13, "terminal", s.terminal);
-    v(14, "mpi", s.mpi);
-    v(15, "het", s.het);
-    v(16, "core_order", s.core_order);
-    v(17, "gpu_bind", s.gpu_bind);
   }
 };
 
@@ -215,7 +172,8 @@ struct StepDone {  // client to ctld, when the last task has ended; for accounti
   ExitStatus exit;  // largest of the tasks
   Instant started{};
   Instant ended{};
-  Usage usage;  // summed over the nodes, as they reported
+  Usage usage;             // summed over the nodes, as they reported
+  bool timed_out = false;  // its own time limit has ended it
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "key", s.key);
@@ -224,6 +182,7 @@ struct StepDone {  // client to ctld, when the last task has ended; for accounti
     v(4, "started", s.started);
     v(5, "ended", s.ended);
     v(6, "usage", s.usage);
+    v(7, "timed_out", s.timed_out);
   }
 };
 

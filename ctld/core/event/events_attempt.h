@@ -169,6 +169,9 @@ struct StepCreated {
   std::vector<std::vector<std::uint16_t>> cores;  // by node; none with --overlap
   std::vector<std::uint32_t> node_tasks;          // by node
   bool cyclic = false;                            // tasks are numbered round-robin over the nodes
+  std::vector<std::vector<std::uint16_t>> gpus;   // by node; none if it asked for none of its own
+  std::vector<std::int64_t> memory;               // by node; none if it asked for none of its own
+  Duration time_limit{};                          // 0 = none of its own
   GANTRY_EVENT(39, "step_created") {
     v(1, "job", s.job);
     v(2, "step", s.step);
@@ -179,6 +182,9 @@ struct StepCreated {
     v(7, "cores", s.cores);
     v(8, "node_tasks", s.node_tasks);
     v(9, "cyclic", s.cyclic);
+    v(12, "gpus", s.gpus);
+    v(13, "memory", s.memory);
+    v(14, "time_limit", s.time_limit);
   }
 };
 
@@ -189,6 +195,7 @@ struct StepEnded {
   Instant started{};
   Instant ended{};
   Usage usage;
+  bool timed_out = false;
   GANTRY_EVENT(40, "step_ended") {
     v(1, "job", s.job);
     v(2, "step", s.step);
@@ -196,6 +203,7 @@ struct StepEnded {
     v(4, "started", s.started);
     v(5, "ended", s.ended);
     v(6, "usage", s.usage);
+    v(7, "timed_out", s.timed_out);
   }
 };
 

@@ -18,6 +18,7 @@
 #include "ctld/core/access/select.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/reported.h"
+#include "ctld/core/job/step_claims.h"
 #include "ctld/core/job/submit/validate.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/state/moves.h"
@@ -28,6 +29,7 @@ namespace {
 
 constexpr Duration kPermissionLife = minutes(10);  // time in which the step has to be launched
 constexpr std::uint32_t kMaxStepTasks = 65'536;
+constexpr Duration kLongestStep = hours(24 * 3'650);
 
 // The placed job, if the asker may change it.
 Result<const Job*> usable(const Context& ctx, const Identity& who, JobId id, Trigger trigger) {
@@ -95,8 +97,15 @@ Result<std::vector<const NodeRun*>> nodes_of(const Context& ctx, const Job& job,
                   fmt::format("node {} is not one of job {}'s", name, display_id(ctx.state, job)));
     named.insert(node->id);
   }
+  std::set<NodeId> excluded;
+  for (const std::string& name : shape.excluded)
+    if (const Node* node = ctx.state.node_named(name)) excluded.insert(node->id);
   for (const NodeRun& run : job.active->nodes)
-    if (named.empty() || named.contains(run.grant.node)) out.push_back(&run);
+    if ((named.empty() || named.contains(run.grant.node)) && !excluded.contains(run.grant.node))
+      out.push_back(&run);
+  if (out.empty())
+    return fail(ErrorCode::never_fits,
+                fmt::format("all nodes of job {} are excluded", display_id(ctx.state, job)));
   if (shape.nodes > out.size())
     return fail(ErrorCode::invalid_argument,
                 fmt::format("the step asks for {} nodes, job {} has {}", shape.nodes,
@@ -186,13 +195,16 @@ struct StepPlan {
   std::vector<std::uint32_t> tasks;   // by node, each above 0
   std::uint32_t total = 0;
   std::uint32_t cpus_per_task = 1;
+  StepClaims claims;
+  [[nodiscard]] bool busy() const { return nodes.empty() || claims.busy; }
 };
 
 Result<StepPlan> plan_step(const Context& ctx, const Job& job, const proto::StepShape& shape) {
   const JobShape& whole = class_of(ctx.state, job).shape;
   StepPlan plan;
-  plan.cpus_per_task =
-      shape.cpus_per_task > 0 ? shape.cpus_per_task : std::max(1u, whole.cpus_per_task);
+  if (!shape.all_cores)
+    plan.cpus_per_task =
+        shape.cpus_per_task > 0 ? shape.cpus_per_task : std::max(1u, whole.cpus_per_task);
   auto nodes = nodes_of(ctx, job, shape, plan.cpus_per_task);
   if (!nodes) return tl::unexpected(nodes.error());
   plan.total = shape.tasks;
@@ -212,7 +224,48 @@ Result<StepPlan> plan_step(const Context& ctx, const Job& job, const proto::Step
     plan.nodes.push_back((*nodes)[i]);
     plan.tasks.push_back((*tasks)[i]);
   }
+  auto claims = claims_of(ctx.state, job, shape, plan.nodes, plan.tasks, plan.cpus_per_task);
+  if (!claims) return tl::unexpected(claims.error());
+  plan.claims = std::move(*claims);
   return plan;
+}
+
+Result<void> check_step(const Context& ctx, const Identity& who, const Job& job,
+                        const proto::StepCreate& message) {
+  // A step runs as the job's owner, so to change a job, as a tenant's admin may, is not enough.
+  if (job.uid != who.owner.uid && !is_admin(who))
+    return fail(ErrorCode::permission_denied,
+                fmt::format("only the owner of job {} may start steps in it: they run as that user",
+                            display_id(ctx.state, job)));
+  if (auto r = check_text("the step's name", message.name, kMaxNameBytes); !r) return r;
+  if (auto r = check_text("the GPUs' model", message.shape.gpu_model, kMaxNameBytes); !r) return r;
+  const std::size_t named = std::max(message.shape.nodelist.size(), message.shape.excluded.size());
+  if (named > kMaxJobNodes)
+    return fail(
+        ErrorCode::limit_exceeded,
+        fmt::format("the step names {} nodes; at most {} may be named", named, kMaxJobNodes));
+  if (job.active->steps.size() >= ctx.config.controller.max_job_steps)
+    return fail(ErrorCode::limit_exceeded,
+                fmt::format("job {} has had {} steps; controller.max_job_steps allows no more",
+                            display_id(ctx.state, job), job.active->steps.size()));
+  return {};
+}
+
+// Steps of a heterogeneous job are numbered through all of its components, and a step over several
+// of them has one number.
+StepId number_of_step(const State& state, const Job& job, std::optional<StepId> part_of) {
+  StepId next = job.active->next_step;
+  const auto& het = class_of(state, job).het;
+  if (!het) return next;
+  for (std::uint32_t i = 0; i < het->size; ++i) {
+    const Job* other = state.jobs.find(het->member(i));
+    if (other == nullptr || !other->active || other == &job) continue;
+    if (part_of && *part_of >= job.active->next_step &&
+        StepId(part_of->value() + 1) == other->active->next_step)
+      return *part_of;
+    next = std::max(next, other->active->next_step);
+  }
+  return next;
 }
 
 }  // namespace
@@ -226,36 +279,18 @@ void handle(Context& ctx, const ClientRequest& from, proto::StepCreate&& message
   const auto found = usable(ctx, from.who, message.job, Trigger::step);
   if (!found) return refuse(ctx, from, found.error());
   const Job& job = **found;
-  // A step runs as the job's owner, so to change a job, as a tenant's admin may, is not enough.
-  if (job.uid != from.who.owner.uid && !is_admin(from.who))
-    return refuse(
-        ctx, from,
-        {ErrorCode::permission_denied,
-         fmt::format("only the owner of job {} may start steps in it: they run as that user",
-                     display_id(ctx.state, job))});
-  if (auto r = check_text("the step's name", message.name, kMaxNameBytes); !r)
-    return refuse(ctx, from, r.error());
-  if (message.shape.nodelist.size() > kMaxJobNodes)
-    return refuse(
-        ctx, from,
-        {ErrorCode::limit_exceeded, fmt::format("the step names {} nodes; at most {} may be named",
-                                                message.shape.nodelist.size(), kMaxJobNodes)});
-  if (job.active->steps.size() >= ctx.config.controller.max_job_steps)
-    return refuse(ctx, from,
-                  {ErrorCode::limit_exceeded,
-                   fmt::format("job {} has had {} steps; controller.max_job_steps allows no more",
-                               display_id(ctx.state, job), job.active->steps.size())});
+  if (auto r = check_step(ctx, from.who, job, message); !r) return refuse(ctx, from, r.error());
   // The client asks again, as in Slurm, until the job goes on.
   if (job.active->suspended) return ctx.reply(from, proto::StepGranted{{}, {}, true});
   const auto plan = plan_step(ctx, job, message.shape);
   if (!plan) return refuse(ctx, from, plan.error());
-  if (plan->nodes.empty()) return ctx.reply(from, proto::StepGranted{{}, {}, true});
+  if (plan->busy()) return ctx.reply(from, proto::StepGranted{{}, {}, true});
   auto stored = codec::decode<StoredSpec>(spec_bytes(ctx.state, job));
   GANTRY_ASSERT(stored.has_value(), "a spec that was read once");
 
   proto::StepPermission permission;
   permission.key = {job.id, job.attempt};
-  permission.step = job.active->next_step;
+  permission.step = number_of_step(ctx.state, job, message.part_of);
   permission.owner = std::move(stored->owner);
   permission.tasks = plan->total;
   permission.cpus_per_task = plan->cpus_per_task;
@@ -268,17 +303,26 @@ void handle(Context& ctx, const ClientRequest& from, proto::StepCreate&& message
   made.step = permission.step;
   made.name = std::move(message.name);
   made.tasks = plan->total;
+  made.time_limit = permission.time_limit =
+      std::clamp(message.shape.time_limit, Duration{}, kLongestStep);
   std::uint32_t rank = 0;
   for (std::size_t i = 0; i < plan->nodes.size(); ++i) {
     const NodeRun& run = *plan->nodes[i];
-    const std::size_t count = std::size_t{plan->tasks[i]} * plan->cpus_per_task;
+    const std::size_t count = message.shape.all_cores
+                                  ? run.grant.cpus.size()
+                                  : std::size_t{plan->tasks[i]} * plan->cpus_per_task;
     permission.nodes.push_back(step_node(ctx.state.node(run.grant.node),
                                          step_cores(job, run, count, message.shape.overlap), rank,
                                          plan->tasks[i]));
+    plan->claims.put(i, permission.nodes.back());
     if (!message.shape.overlap) made.cores.push_back(permission.nodes.back().cpus);
     made.cpus += static_cast<std::uint32_t>(permission.nodes.back().cpus.size());
     made.nodes.push_back(run.grant.node);
     rank += plan->tasks[i];
+  }
+  if (!message.shape.overlap) {
+    made.gpus = plan->claims.gpus;
+    made.memory = plan->claims.memory;
   }
   made.node_tasks = plan->tasks;
   made.cyclic = message.shape.cyclic && permission.nodes.size() > 1;
@@ -299,7 +343,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::StepDone&& message) 
   if (open && std::any_of(job->active->steps.begin(), job->active->steps.end(), known)) {
     hold_to_possible(message, job->started.value_or(ctx.now), ctx.now);
     ctx.record(event::StepEnded{message.key.job, message.step, message.exit, message.started,
-                                message.ended, std::move(message.usage)});
+                                message.ended, std::move(message.usage), message.timed_out});
   }
   ctx.reply(from, proto::Ok{});
 }

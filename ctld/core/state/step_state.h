@@ -25,6 +25,12 @@ struct StepState {
   std::vector<std::vector<std::uint16_t>> cores;  // by node; the step's own while it runs
   std::vector<std::uint32_t> node_tasks;          // by node
   bool cyclic = false;                            // tasks are numbered round-robin over the nodes
+  // What it has of the job for itself, by node: places of GPUs in the grant's devices, and bytes.
+  // Empty: it asked for none of its own. With --overlap others may have the same.
+  std::vector<std::vector<std::uint16_t>> gpus;
+  std::vector<std::int64_t> memory;
+  Duration time_limit{};   // 0 = none of its own
+  bool timed_out = false;  // which has ended it
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "id", s.id);
@@ -39,6 +45,10 @@ struct StepState {
     v(10, "cores", s.cores);
     v(11, "node_tasks", s.node_tasks);
     v(12, "cyclic", s.cyclic);
+    v(15, "gpus", s.gpus);
+    v(16, "memory", s.memory);
+    v(17, "time_limit", s.time_limit);
+    v(18, "timed_out", s.timed_out);
   }
 };
 
