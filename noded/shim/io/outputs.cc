@@ -3,6 +3,10 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <ctime>
+
+#include "noded/runtime/job_dir.h"
 #include "noded/shim/as_user.h"
 
 namespace gantry::runtime {
@@ -25,18 +29,43 @@ struct WantedFile {
 
 // Output files are always opened for appending: the script, its children and a notice of the shim
 // may write to the same file.
-WantedFile output_file(const LaunchRequest& request, const std::string& path) {
+WantedFile output_file(const std::string& path, OpenMode mode) {
   int flags = O_WRONLY | O_CREAT | O_APPEND;
-  if (request.open_mode == OpenMode::truncate) flags |= O_TRUNC;
+  if (mode == OpenMode::truncate) flags |= O_TRUNC;
   return {"output file ", path, flags};
 }
 
-// One process of the user opens all files, in this order.
-Result<std::vector<Fd>> open_files(const Owner& owner, const std::vector<WantedFile>& wanted) {
+// Some clients make the folder of the output files only when the submission has returned, so a
+// missing folder is awaited for a while. All of this happens in the process of the user.
+constexpr Duration kFolderPatience = seconds(5);
+constexpr std::int64_t kShortestNap = 5'000, kLongestNap = 100'000;  // microseconds
+
+Result<Fd> open_one(const AsUser& user, const WantedFile& one, Duration patience) {
+  const Instant end = timer_clock() + patience;
+  const std::string folder = one.path.substr(0, one.path.rfind('/'));
+  for (std::int64_t nap = kShortestNap;; nap = std::min(nap * 2, kLongestNap)) {
+    auto fd = user.open_file(one.path, one.flags, kOutputMode);
+    const bool missing = !fd && fd.error().code == ErrorCode::not_found && !folder.empty();
+    if (!missing || (one.flags & O_CREAT) == 0) return fd;
+    // If the folder is there, it was made just now, or a link leads to where nothing is.
+    if (user.open(folder, O_PATH | O_DIRECTORY))
+      return user.open_file(one.path, one.flags, kOutputMode);
+    if (timer_clock() >= end)
+      return fail(ErrorCode::not_found, fd.error().message + ": there is no folder " + folder);
+    const timespec pause{0, nap * 1'000};
+    // tidy-allow(sleep): file systems of other machines tell of no new folder
+    ::nanosleep(&pause, nullptr);
+  }
+}
+
+// One process of the user opens all files, in this order. `patience` is for missing folders of
+// output files.
+Result<std::vector<Fd>> open_files(const Owner& owner, const std::vector<WantedFile>& wanted,
+                                   Duration patience) {
   auto done = as_user(owner, [&](const AsUser& user) -> Result<FromUser> {
     FromUser out;
     for (const WantedFile& one : wanted) {
-      auto fd = user.open_file(one.path, one.flags, kOutputMode);
+      auto fd = open_one(user, one, patience);
       if (!fd) return fail(fd.error().code, one.what + fd.error().message);
       out.files.push_back(std::move(*fd));
     }
@@ -64,8 +93,8 @@ std::string absolute_path(const std::string& work_dir, const std::string& path) 
   return path.starts_with('/') ? path : work_dir + "/" + path;
 }
 
-Result<Fd> open_output(const LaunchRequest& request, const std::string& path) {
-  auto files = open_files(request.owner, {output_file(request, path)});
+Result<Fd> open_output(const LaunchRequest& request, const std::string& path, OpenMode mode) {
+  auto files = open_files(request.owner, {output_file(path, mode)}, Duration{});
   if (!files) return tl::unexpected(files.error());
   return std::move(files->front());
 }
@@ -77,11 +106,11 @@ Result<StandardFiles> open_standard_files(const NodeSetup& setup, const LaunchRe
   const auto in = file_of(setup, request, request.std_in, "/dev/null");
   for (const auto* one : {&out, &err, &in})
     if (!*one) return tl::unexpected(one->error());
-  std::vector<WantedFile> wanted{output_file(request, *out)};
+  std::vector<WantedFile> wanted{output_file(*out, request.open_mode)};
   const bool apart = !request.std_err.empty() && *err != *out;
-  if (apart) wanted.push_back(output_file(request, *err));
+  if (apart) wanted.push_back(output_file(*err, request.open_mode));
   wanted.push_back({"input file ", *in, O_RDONLY});
-  auto opened = open_files(request.owner, wanted);
+  auto opened = open_files(request.owner, wanted, kFolderPatience);
   if (!opened) return tl::unexpected(opened.error());
   StandardFiles files;
   files.out = std::move(opened->front());
