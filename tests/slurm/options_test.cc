@@ -288,7 +288,7 @@ TEST_CASE("options of srun") {
                     job_options(files.file("nodes", "n7\n")),
                     {
                         {"cpu-bind", {}, launchers},
-                        {"disable-status", {"-X"}, "="},
+                        {"disable-status", {}, "@slurm_step_words_test.py case_interrupts"},
                         {"epilog", {}, beside},
                         {"error", {}, launchers},
                         {"exact", {}, "@slurm_steps_test.py case_exclusive_steps"},
@@ -302,6 +302,7 @@ TEST_CASE("options of srun") {
                         {"label", {}, "@slurm_steps_test.py case_srun_outside"},
                         {"mpi", {"--mpi=list"}, "\tnone\n\tpmi2\n\tpmix\n"},
                         {"multi-prog", {}, "@slurm_steps_test.py case_multi_prog"},
+                        {"open-mode", {}, "@slurm_step_words_test.py case_files_of_a_step"},
                         {"output", {}, launchers},
                         {"overlap", {}, launchers},
                         {"prolog", {}, beside},

@@ -19,6 +19,7 @@ struct SrunRequest : SlurmRequest {
 namespace srun {
 Result<void> set_jobid(SrunRequest& r, std::string_view text);
 Result<void> set_input(SrunRequest& r, std::string_view text);
+Result<void> set_open_mode(SrunRequest& r, std::string_view text);
 Result<void> set_kill(SrunRequest& r, std::string_view text);
 Result<void> set_wait(SrunRequest& r, std::string_view text);
 Result<void> set_relative(SrunRequest& r, std::string_view text);
@@ -41,8 +42,8 @@ inline constexpr Option kOnlySrunOptions[] = {
      .set = call<srun::set_cpu_bind>},
     {.name = "disable-status",
      .letter = 'X',
-     .help = "Ctrl-C goes to the tasks at once, which is always so",
-     .set = always,
+     .help = "Ctrl-C goes to the tasks at once; without this the first one says how they are",
+     .set = put<&StepOptions::disable_status>,
      .env = "DISABLE_STATUS"},
     {.name = "epilog",
      .arg = Arg::required,
@@ -60,8 +61,9 @@ inline constexpr Option kOnlySrunOptions[] = {
     {.name = "input",
      .letter = 'i',
      .arg = Arg::required,
-     .value = "FILE|0|none",
-     .help = "What task 0 reads (default: our standard input)",
+     .value = "FILE|N|all|none",
+     .help = "What the tasks read: a file; or our standard input, by task N, all of them (default) "
+             "or none",
      .set = call<srun::set_input>,
      .env = "STDINMODE"},
     {.name = "jobid",
@@ -87,6 +89,12 @@ inline constexpr Option kOnlySrunOptions[] = {
     {.name = "multi-prog",
      .help = "The operand is a file that says which tasks run which program",
      .set = put<&SrunRequest::multi_prog>},
+    {.name = "open-mode",
+     .arg = Arg::required,
+     .value = "append|truncate",
+     .help = "What becomes of output files that exist (default truncate)",
+     .set = call<srun::set_open_mode>,
+     .env = "OPEN_MODE"},
     {.name = "prolog",
      .arg = Arg::required,
      .value = "PROGRAM|none",
@@ -130,7 +138,6 @@ inline constexpr Option kOnlySrunOptions[] = {
     {.name = "external-launcher", .refused = "use --overlap with --ntasks-per-node=1"},
     {.name = "interactive", .refused = "use salloc"},
     {.name = "no-allocate", .letter = 'Z', .refused = "tasks run within a job"},
-    {.name = "open-mode", .refused = "files are truncated; redirect srun's own output to append"},
     {.name = "preserve-env",
      .letter = 'E',
      .refused = "say how many nodes and tasks with -N and -n"},
@@ -158,6 +165,7 @@ inline constexpr auto kSrunOptions =
               "label",
               "mpi",
               "multi-prog",
+              "open-mode",
               "output",
               "overlap",
               "prolog",
@@ -176,7 +184,6 @@ inline constexpr auto kSrunOptions =
               "external-launcher",
               "interactive",
               "no-allocate",
-              "open-mode",
               "preserve-env",
               "send-libs",
               "slurmd-debug",
