@@ -472,7 +472,10 @@ const Command kSrun{
         "Slurm's srun, over grun. Inside a job, or with --jobid, COMMAND is started as a step: as "
         "many tasks as asked for, else as the job has, in block order over its nodes. Outside of a "
         "job an allocation is asked for first and given back at the end. Output of all tasks "
-        "appears here as it comes; standard input goes to task 0; signals go to all tasks.\n\n"
+        "appears here as it comes; standard input and signals go to all tasks.\n\n"
+        "Inside a job --mem, --time, --gres, --exclude and the like are those of the step, out of "
+        "what the job has. Options that choose an allocation, as --partition, --account, --qos and "
+        "--constraint, mean nothing there.\n\n"
         "In a heterogeneous job tasks are started in its first component, or in those that "
         "--het-group names, as one step with ranks that go through all of them. Commands with a : "
         "between them are for one component each; outside of a job they ask for such a job.",
