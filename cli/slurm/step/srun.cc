@@ -179,7 +179,7 @@ bool read_srun_options(const Invocation& call, const Parsed& parsed, SrunRequest
   // options.
   if (inside)
     std::erase_if(given, [](const Given& one) {
-      return !is_of_srun(*one.option) && one.option->name != "distribution";
+      return !is_srun_option(*one.option) && one.option->name != "distribution";
     });
   given.insert(given.end(), typed.begin(), typed.end());
   if (!apply(call, given, static_cast<JobRequest*>(&r), status)) return false;

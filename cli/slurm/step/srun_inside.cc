@@ -57,7 +57,7 @@ bool is_all_memory(const Given& given) {
 
 }  // namespace
 
-bool is_of_srun(const Option& option) {
+bool is_srun_option(const Option& option) {
   return std::any_of(kSrunOptions.begin(), kSrunOptions.end(),
                      [&](const Option& o) { return o.name == option.name; });
 }
@@ -71,7 +71,7 @@ bool keep_step_options(const Invocation& call, std::vector<Given>& given, bool& 
                fmt::format("--exclusive={} is for allocations; a step has --exclusive", one.value));
       return false;
     }
-    if (names(kStepWords, name) || names(kOnlyForJobs, name) || is_of_srun(*one.option) ||
+    if (names(kStepWords, name) || names(kOnlyForJobs, name) || is_srun_option(*one.option) ||
         !one.option->refused.empty())
       continue;
     complain(call, fmt::format("{} asks for an allocation; a step inside a job has the job's",

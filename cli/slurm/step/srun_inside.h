@@ -9,7 +9,7 @@
 namespace gantry::cli::slurm {
 
 // Is it one of srun's own options, and not one that describes a job?
-bool is_of_srun(const Option& option);
+bool is_srun_option(const Option& option);
 
 // Removes the options that mean nothing more for a step, as in Slurm, and those that say what a
 // step has anyway. `exclusive` becomes true for --exclusive: the step waits for cores of its own.
