@@ -137,6 +137,10 @@ Result<ClientConfig> parse_client_config(std::string_view text, const std::strin
   return config;
 }
 
+bool is_inside_job() {
+  return !environment(net::kJobSocketVariable).empty();
+}
+
 Result<ClientConfig> find_client_config() {
   if (std::string socket = environment(net::kJobSocketVariable); !socket.empty()) {
     ClientConfig config;

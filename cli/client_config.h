@@ -43,6 +43,7 @@ struct ClientConfig {
 // user); /etc/gantry/client.conf; /var/lib/gantry/local/client.conf (`gantry up` of root).
 Result<ClientConfig> find_client_config();
 std::vector<std::string> client_config_paths();
+bool is_inside_job();  // is $GANTRY_JOB_SOCKET used?
 
 Result<ClientConfig> parse_client_config(std::string_view text, const std::string& path);
 

@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::size_t kLivePage = 250;  // rows collected on the loop at a time: a few milliseconds
 
-Result<acct::LiveRows> live_rows(const core::State& state, const core::Identity& who,
-                                 proto::JobFilter filter, const acct::HistoryQuery& query,
-                                 Instant now) {
+Result<acct::LiveRows> live_rows(const core::State& state, const core::Runtime& rt,
+                                 const core::Identity& who, proto::JobFilter filter,
+                                 const acct::HistoryQuery& query, Instant now) {
   acct::LiveRows live;
   if (query.position().phase != acct::PagePosition::Phase::live) return live;
   // The job may have been in the state at any time of the window; query.matches() checks that.
@@ -27,6 +27,7 @@ Result<acct::LiveRows> live_rows(const core::State& state, const core::Identity&
     if (!core::has_row(job)) return true;
     proto::HistoryRow row = core::history_row(state, job, now);
     if (!query.matches(row)) return true;
+    core::put_live_usage(rt, job, row);
     if (live.rows.size() == most) {
       live.more = true;
       return false;
@@ -59,7 +60,8 @@ void Server::query_history(const Asked& asked, const proto::QueryHistory& messag
   if (!query) return refuse(asked.session, asked.request, query.error());
   const auto answered = question(history_questions_, who);
   if (!answered) return refuse(asked.session, asked.request, answered.error());
-  auto live = live_rows(core_->state(), who, message.filter, *query, clock_.now());
+  auto live =
+      live_rows(core_->state(), core_->runtime(), who, message.filter, *query, clock_.now());
   const auto done = [this, id = asked.session.id, request = asked.request, answered = *answered,
                      currency =
                          core_->state().ledger.prices.currency](Result<proto::HistoryReply> reply) {

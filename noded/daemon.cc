@@ -148,6 +148,7 @@ void Daemon::send(Report&& report) {
     beat->checkpoints = parts_.runtime->checkpoints(beat->sent);
     beat->asleep = parts_.runtime->asleep();
     beat->gpus = parts_.runtime->gpu_activity();
+    beat->usage = parts_.runtime->usage();
     beat->trouble = parts_.runtime->trouble();
     if (beat->trouble != trouble_) {
       trouble_ = beat->trouble;

@@ -56,6 +56,9 @@ class RealRuntime final : public AttemptRuntime {
   [[nodiscard]] std::vector<proto::AttemptSleep> asleep() const override {
     return runtime_->asleep();
   }
+  [[nodiscard]] std::vector<proto::AttemptUsage> usage() const override {
+    return runtime_->usage();
+  }
   [[nodiscard]] std::vector<proto::GpuActivity> gpu_activity() const override {
     if (options_.gpus == nullptr) return {};
     return options_.gpus->activity();

@@ -36,6 +36,8 @@ class AttemptRuntime {
   [[nodiscard]] virtual std::string trouble() const { return {}; }
   // The running attempts during which the machine has slept, and for how long.
   [[nodiscard]] virtual std::vector<proto::AttemptSleep> asleep() const { return {}; }
+  // What running attempts have used until now, and their steps.
+  [[nodiscard]] virtual std::vector<proto::AttemptUsage> usage() const { return {}; }
   // The activity of running attempts on their GPUs.
   [[nodiscard]] virtual std::vector<proto::GpuActivity> gpu_activity() const { return {}; }
 };

@@ -59,6 +59,8 @@ constexpr Row kRows[] = {
     {ErrorCode::never_fits, "licences of", "Invalid license specification"},
     {ErrorCode::never_fits, "has the features", "Invalid feature specification"},
     {ErrorCode::never_fits, "has the resource", "Invalid generic resource (gres) specification"},
+    {ErrorCode::never_fits, "of memory on node", "Memory required by task is not available"},
+    {ErrorCode::never_fits, "GPUs on node", "Invalid generic resource (gres) specification"},
     {ErrorCode::never_fits, "do not fit the step's", "More processors requested than permitted"},
     {ErrorCode::never_fits, "", kConfiguration},
     {ErrorCode::invalid_argument, "is not one of job", kConfiguration},

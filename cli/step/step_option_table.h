@@ -22,8 +22,8 @@ inline constexpr SubmitOption kStepOptionTable[] = {
           .help = "Standard error of the tasks, on their nodes: %j job, %s step, %t task, %N node "
                   "(default: here)",
           .set = put<&StepOptions::std_err>},
-     .slurm = {.help = "Standard error of the tasks, on their nodes: %j job, %s step, %t task, %N "
-                       "node, %n its number (default: here)",
+     .slurm = {.help = "Standard error of the tasks: a file, with %j job, %s step, %t task, %N "
+                       "node, %n its number; none; or task N's here (default: all here)",
                .env = "STDERRMODE"}},
     {.option = {.name = "exact",
                 .help = "Only cores that no other step has: wait for them",
@@ -43,7 +43,9 @@ inline constexpr SubmitOption kStepOptionTable[] = {
                 .value = "FILE",
                 .help = "Standard output of the tasks, on their nodes (default: here)",
                 .set = put<&StepOptions::std_out>},
-     .slurm = {.env = "STDOUTMODE"}},
+     .slurm = {.help = "Standard output of the tasks: a file; none; or task N's here (default: all "
+                       "here)",
+               .env = "STDOUTMODE"}},
     {.option = {.name = "overlap",
                 .help = "Share cores with other steps of the job, even if others are free",
                 .set = put<&StepOptions::overlap>},

@@ -11,7 +11,8 @@
 
 namespace gantry::cli {
 
-enum class StepInput : std::uint8_t { first_task, none };
+// Who reads our standard input.
+enum class StepInput : std::uint8_t { first_task, none, all_tasks, one_task };
 
 // launcher: this process owns the step, and the step ends with it. attached: this process only
 // watches a step.
@@ -29,8 +30,15 @@ struct StepOptions : JobRequest {
   std::optional<JobId> job_id;     // --jobid
   std::string std_out, std_err;    // file name patterns on the nodes; "" = output comes here
   bool quit_on_interrupt = false;  // the first Ctrl-C ends the step
+  bool disable_status = false;     // the first Ctrl-C goes to the tasks and says nothing of them
   StepInput input = StepInput::first_task;
-  std::string gpu_bind;     // as parse_gpu_bind() takes it; "" = not given
+  std::uint32_t input_rank = 0;         // of one_task
+  std::optional<OpenMode> open_mode{};  // of output files; not set: of files on nodes the job's
+  std::string gpu_bind;                 // as parse_gpu_bind() takes it; "" = not given
+  // The step is one of a job that runs already: memory, GPUs, time limit and waiting time are its
+  // own. Otherwise they are those of the job that is asked for.
+  bool inside = false;
+  bool all_cores = false;   // as in StepShape
   bool unbuffered = false;  // outputs of several tasks are not collected into whole lines
   StepRole role = StepRole::launcher;
   Manner manner = Manner::gantry;

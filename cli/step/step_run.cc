@@ -35,6 +35,24 @@ std::optional<JobId> surrounding_job(const StepOptions& options) {
 
 namespace {
 
+// What a step inside a job asks for beside its size.
+void put_own(proto::StepShape& shape, const StepOptions& options) {
+  constexpr std::uint32_t kOne = 1000;  // GpuWish counts in thousandths
+  const auto whole = [](const std::optional<std::uint32_t>& thousandths) {
+    return thousandths ? std::optional(*thousandths / kOne) : std::nullopt;
+  };
+  const JobRequest& r = options;
+  shape.all_cores = options.all_cores;
+  shape.excluded = r.spec.shape.excluded_nodes;
+  shape.memory_per_node = r.spec.shape.memory_per_node.value_or(0);
+  shape.memory_per_cpu = r.spec.shape.memory_per_cpu.value_or(0);
+  shape.gpus = whole(r.gpus.in_all);
+  shape.gpus_per_node = whole(r.gpus.per_node);
+  shape.gpus_per_task = whole(r.gpus.per_task);
+  shape.gpu_model = r.gpus.model;
+  shape.time_limit = r.spec.time_limit.value_or(Duration{});
+}
+
 // The sizes of the step: those given as options, else those of the job from its environment
 // (Slurm's rule).
 proto::StepShape step_shape(const StepOptions& options, const std::string& group) {
@@ -61,19 +79,26 @@ proto::StepShape step_shape(const StepOptions& options, const std::string& group
     shape.cpus_per_task = r.spec.shape.cpus_per_task;
   else
     shape.cpus_per_task = said("SLURM_CPUS_PER_TASK").value_or(0);
+  if (options.inside) put_own(shape, options);
   return shape;
 }
 
 constexpr Duration kFirstPause = milliseconds(50);
 constexpr Duration kLongestPause = seconds(1);
+constexpr Duration kAtOnce = seconds(1);  // --immediate without a time: the step does not wait
 
 // A step that wants cores of its own asks again until it gets them. The controller remembers
 // nothing of a step that it has refused, so it cannot call back, and a step that is given up leaves
 // nothing behind.
 Result<proto::StepGranted> await_cores(const proto::StepCreate& create, const std::string& program,
-                                       bool quiet, Session& session,
+                                       const StepOptions& options, Session& session,
                                        Result<proto::StepGranted> granted) {
-  if (!quiet)
+  const auto most = options.inside ? options.most_wait : std::nullopt;
+  const Instant begin = system_now();
+  const auto too_long = [&] { return most && system_now() - begin >= *most; };
+  const auto busy = [] { return fail(ErrorCode::unavailable, "Requested nodes are busy"); };
+  if (most && *most <= kAtOnce) return busy();
+  if (!options.quiet)
     fmt::print(stderr,
                "{}: Job {} step creation temporarily disabled, retrying (Requested nodes are "
                "busy)\n",
@@ -83,13 +108,14 @@ Result<proto::StepGranted> await_cores(const proto::StepCreate& create, const st
     const timespec nap{pause.us / 1'000'000, pause.us % 1'000'000 * 1'000};
     // tidy-allow(sleep): no event tells a waiting step that another step has ended
     ::nanosleep(&nap, nullptr);
+    if (too_long()) return busy();
     granted = session.call<proto::StepGranted>(create);
   }
   return granted;
 }
 
 Result<proto::StepGranted> create_step(const proto::StepCreate& create, const std::string& program,
-                                       bool quiet, Session& session) {
+                                       const StepOptions& options, Session& session) {
   auto granted = session.call<proto::StepGranted>(create);
   if (!granted && granted.error().code == ErrorCode::wrong_state) {
     // A script may ask before the controller has heard that the job has started.
@@ -100,8 +126,8 @@ Result<proto::StepGranted> create_step(const proto::StepCreate& create, const st
     granted = session.call<proto::StepGranted>(create);
   }
   if (!granted || !granted->busy) return granted;
-  granted = await_cores(create, program, quiet, session, std::move(granted));
-  if (granted && !quiet) {
+  granted = await_cores(create, program, options, session, std::move(granted));
+  if (granted && !options.quiet) {
     const auto permission = codec::decode<proto::StepPermission>(granted->permission);
     if (permission)
       fmt::print(stderr, "{}: Step created for StepId={}.{}\n", program, create.job.value(),
@@ -141,14 +167,16 @@ struct Made {
   proto::StepPermission permission;
 };
 
-Result<Made> make_step(const StepPart& part, Session& session) {
+// `part_of`: the step of another component that this one is a part of.
+Result<Made> make_step(const StepPart& part, std::optional<StepId> part_of, Session& session) {
   proto::StepCreate create;
   create.job = part.job;
+  create.part_of = part_of;
   create.shape = step_shape(part.options, part.group);
   const std::string& first = part.command.argv[0];
   const std::string& name = part.options.spec.name;
   create.name = name.empty() ? first.substr(first.rfind('/') + 1) : name;
-  auto granted = create_step(create, part.command.program, part.options.quiet, session);
+  auto granted = create_step(create, part.command.program, part.options, session);
   if (!granted) return tl::unexpected(granted.error());
   auto permission = codec::decode<proto::StepPermission>(granted->permission);
   if (!permission) return tl::unexpected(permission.error());
@@ -164,12 +192,13 @@ Result<void> tell_end(const proto::StepPermission& permission, Instant started, 
   done.ended = system_now();
   done.exit = end.largest;
   done.usage = end.usage;
+  done.timed_out = end.timed_out;
   const auto told = session.call<proto::Ok>(done);
   if (!told && told.error().code != ErrorCode::not_found) return tl::unexpected(told.error());
   return {};
 }
 
-constexpr StepEnd kNotStarted{{1, 0}, {}};
+constexpr StepEnd kNotStarted{{1, 0}, {}, false};
 
 // Asks for the steps in the order of their jobs, so that two callers that want cores of their own
 // never wait for each other.
@@ -179,14 +208,16 @@ Result<std::vector<Made>> make_steps(const std::vector<StepPart>& parts, Session
   std::sort(order.begin(), order.end(),
             [&](std::size_t a, std::size_t b) { return parts[a].job < parts[b].job; });
   std::vector<Made> out(parts.size());
+  std::optional<StepId> number;
   for (std::size_t n = 0; n < order.size(); ++n) {
-    auto made = make_step(parts[order[n]], session);
+    auto made = make_step(parts[order[n]], number, session);
     if (!made) {
       for (std::size_t i = 0; i < n; ++i)
         (void)tell_end(out[order[i]].permission, system_now(), kNotStarted, session);
       return tl::unexpected(made.error());
     }
     out[order[n]] = std::move(*made);
+    number = out[order[n]].permission.step;
   }
   return out;
 }
@@ -222,9 +253,11 @@ proto::LaunchStep launch_of(StepPart& part, const Made& made) {
   if (const auto how = launch.environment.find(kGpuBindVariable); how != launch.environment.end())
     if (auto bind = parse_gpu_bind(how->second)) launch.gpu_bind = std::move(*bind);
   launch.work_dir = part.options.spec.work_dir;
-  launch.std_out = part.options.std_out;
-  launch.std_err = part.options.std_err;
-  launch.open_mode = part.options.spec.open_mode;
+  if (!StepFiles::are_here(part.options)) {
+    launch.std_out = part.options.std_out;
+    launch.std_err = part.options.std_err;
+  }
+  launch.open_mode = part.options.open_mode;
   launch.limits = part.options.spec.limits;
   launch.keep_sizes = part.options.keep_sizes;
   launch.meeting_point = has_meeting_point(part.options);
@@ -232,6 +265,13 @@ proto::LaunchStep launch_of(StepPart& part, const Made& made) {
   launch.mpi = part.options.mpi;
   if (part.options.spec.distribution) launch.core_order = part.options.spec.distribution->cores;
   return launch;
+}
+
+void put_input(proto::LaunchStep& launch, const StepOptions& options) {
+  if (options.input == StepInput::all_tasks) launch.input = proto::StepInputTo::all_tasks;
+  if (options.input != StepInput::one_task) return;
+  launch.input = proto::StepInputTo::one_task;
+  launch.input_rank = options.input_rank;
 }
 
 // Tells the tasks of each part about the tasks of all parts. They meet on the node of the first
@@ -268,12 +308,21 @@ void say_where(const std::string& program, const std::vector<Made>& steps) {
 Result<StepResult> run_made(std::vector<StepPart>& parts, const std::vector<Made>& steps,
                             const proto::StepPermission& all) {
   if (parts.front().options.verbose) say_where(parts.front().command.program, steps);
+  StepFiles files;
+  std::uint32_t first_rank = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    parts[i].options.label = parts.front().options.label;
+    const auto opened = files.open(parts[i].options, steps[i].permission, first_rank);
+    if (!opened) return tl::unexpected(opened.error());
+    first_rank += steps[i].permission.tasks;
+  }
   const auto door = StepDoor::open(all);
   if (!door) return tl::unexpected(door.error());
   std::vector<proto::LaunchStep> launches;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     proto::LaunchStep& launch = launches.emplace_back(launch_of(parts[i], steps[i]));
     door->tell(launch);
+    put_input(launch, parts.front().options);
   }
   const StepCommand& command = parts.front().command;
   StepOptions& options = parts.front().options;
@@ -281,7 +330,7 @@ Result<StepResult> run_made(std::vector<StepPart>& parts, const std::vector<Made
     number_through(launches, steps, all);
   else
     set_terminal(launches.front(), command, options);
-  StepStreams streams(command.program, all, door->key(), options);
+  StepStreams streams(command.program, all, door->key(), options, &files);
   for (std::size_t i = 0; i < launches.size(); ++i) {
     const auto launched =
         door->launch(steps[i].permission, std::move(launches[i]), options.at_a_time);

@@ -21,17 +21,8 @@
 namespace gantry::cli {
 namespace {
 
-constexpr std::int64_t kSecondInterrupt = 1'000'000;  // microseconds
-constexpr std::size_t kMaxPendingInput = 1 << 20;     // bytes queued for the first task
-constexpr std::size_t kMaxOutputLine = 64 << 10;      // bytes; a longer one is written in parts
-constexpr std::int64_t kStreamPatience = 15'000'000;  // microseconds, for a node's shim to dial
-constexpr std::size_t kMaxPeerBacklog = 256u << 20;   // bytes queued for one node's PMI server
-
-std::int64_t monotonic_us() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return std::int64_t{now.tv_sec} * 1'000'000 + now.tv_nsec / 1'000;
-}
+constexpr std::size_t kMaxOutputLine = 64 << 10;     // bytes; a longer one is written in parts
+constexpr std::size_t kMaxPeerBacklog = 256u << 20;  // bytes queued for one node's PMI server
 
 void write_fully(int fd, std::string_view data) {
   while (!data.empty()) {
@@ -85,6 +76,7 @@ int shell_status(ExitStatus status) {
 
 void StepEnd::add(const StepEnd& other) {
   if (shell_status(other.largest) > shell_status(largest)) largest = other.largest;
+  timed_out = timed_out || other.timed_out;
   usage.cpu_user_us += other.usage.cpu_user_us;
   usage.cpu_system_us += other.usage.cpu_system_us;
   usage.io_read_bytes += other.usage.io_read_bytes;
@@ -93,14 +85,16 @@ void StepEnd::add(const StepEnd& other) {
 }
 
 StepStreams::StepStreams(std::string program, const proto::StepPermission& permission, Bytes key,
-                         const StepOptions& options)
+                         const StepOptions& options, const StepFiles* files)
     : program_(std::move(program)),
       permission_(permission),
       key_(std::move(key)),
       options_(options),
-      input_open_(options.input == StepInput::first_task) {
+      files_(files),
+      input_open_(options.input != StepInput::none) {
   result_.nodes.resize(permission.nodes.size());
   heard_.resize(permission.nodes.size());
+  tasks_.resize(permission.tasks, TaskState::unknown);
 }
 
 StepStreams::~StepStreams() {
@@ -130,16 +124,11 @@ Result<StepResult> StepStreams::run(StreamSource& source) {
     std::vector<pollfd> fds;
     fds.push_back({signals.fd(), POLLIN, 0});
     fds.push_back({all_here() ? -1 : source.descriptor(), POLLIN, 0});
-    std::size_t queued = 0;
     for (const auto& stream : streams_) {
-      if (stream->first_rank == 0) queued = std::max(queued, stream->crypt.output().size());
       const short events = stream->crypt.output().empty() ? POLLIN : POLLIN | POLLOUT;
       fds.push_back({stream->closed ? -1 : stream->fd, events, 0});
     }
-    const bool has_first = std::any_of(streams_.begin(), streams_.end(), [](const auto& s) {
-      return !s->node.empty() && s->first_rank == 0 && !s->closed;
-    });
-    const bool want_input = input_open_ && has_first && queued < kMaxPendingInput;
+    const bool want_input = wants_input();
     fds.push_back({want_input ? STDIN_FILENO : -1, POLLIN, 0});
     const int patience = endings_.due_us() ? static_cast<int>(StepEndings::kMoment / 1'000) : -1;
     const int left = milliseconds_left();
@@ -148,7 +137,7 @@ Result<StepResult> StepStreams::run(StreamSource& source) {
       return fail(ErrorCode::io_error, fmt::format("poll: {}", std::strerror(errno)));
 
     if (const auto due = endings_.due_us(); due && monotonic_us() >= *due) say_endings();
-    if (milliseconds_left() == 0) attached() ? give_up_absent() : end_for_lateness();
+    if (milliseconds_left() == 0) attached() ? give_up_absent() : end_in_time();
     if (fds[0].revents != 0)
       while (const auto signal = signals.next()) on_signal(*signal);
     const std::size_t known = streams_.size();
@@ -238,13 +227,16 @@ void StepStreams::handle(Stream& stream, const proto::StepFrame& frame) {
     pass_on(stream, *peer);
   } else if (const auto* abort = std::get_if<proto::StepAbort>(&frame.body)) {
     aborted(stream, *abort);
+  } else if (const auto* notice = std::get_if<proto::StepNotice>(&frame.body)) {
+    say(notice->of_shim ? notice->text : fmt::format("{}: {}", program_, notice->text));
+    if (notice->ends) say_aborted();
   } else if (const auto* skipped = std::get_if<proto::StepSkipped>(&frame.body)) {
     say(fmt::format("{}: error: {}: {} bytes of output were not read in time and are lost here",
                     program_, stream.node, skipped->bytes));
   } else if (const auto* done = std::get_if<proto::StepNodeDone>(&frame.body)) {
     if (done->out_of_memory)
       say(fmt::format("{}: error: {}: the step ran out of its memory", program_, stream.node));
-    result_.nodes[stream.index].add({{}, done->usage});
+    result_.nodes[stream.index].add({{}, done->usage, done->timed_out});
     if (!stream.done) ++nodes_done_;
     stream.done = true;
   }
@@ -266,7 +258,10 @@ void StepStreams::greet(Stream& stream, const proto::StepHello& hello) {
   }
   if (killing_) send(stream, {proto::StepSignal{SIGKILL}});
   for (const auto& frame : std::exchange(early_[stream.index], {})) send(stream, frame);
-  if (options_.input == StepInput::none && hello.first_rank == 0)
+  for_tasks(stream, [&](std::uint32_t rank) {
+    if (rank < tasks_.size()) tasks_[rank] = TaskState::running;
+  });
+  if (options_.input == StepInput::none && reads_input(stream))
     send(stream, {proto::TaskInput{{}, true}});
   if (!options_.terminal || hello.first_rank != 0) return;
   raw_.emplace();  // only now: until here Ctrl-C ends this process
@@ -337,7 +332,7 @@ void StepStreams::send_window() {
 void StepStreams::output(const proto::TaskOutput& output) {
   const auto& only = output.std_err ? options_.only_error : options_.only_output;
   if (only && *only != output.rank) return;
-  const int fd = output.std_err ? STDERR_FILENO : STDOUT_FILENO;
+  const int fd = fd_of(output.rank, output.std_err);
   if (!options_.label && (permission_.tasks == 1 || options_.unbuffered || options_.terminal)) {
     write_fully(fd, output.data);
     return;
@@ -363,27 +358,15 @@ std::string StepStreams::labelled(std::uint32_t rank, std::string_view line) con
   return options_.label ? fmt::format("{}: {}\n", rank, line) : fmt::format("{}\n", line);
 }
 
+int StepStreams::fd_of(std::uint32_t rank, bool std_err) const {
+  const int file = files_ != nullptr ? files_->fd_of(rank, std_err) : -1;
+  return file >= 0 ? file : std_err ? STDERR_FILENO : STDOUT_FILENO;
+}
+
 void StepStreams::flush_lines() {
   for (auto& [key, line] : lines_)
     if (!line.text.empty())
-      write_fully(key.second ? STDERR_FILENO : STDOUT_FILENO, labelled(key.first, line.text));
-}
-
-// When the remaining tasks are ended; if attached, when nodes without a stream are given up.
-std::optional<std::int64_t> StepStreams::deadline_us() const {
-  if (attached())
-    return std::find(heard_.begin(), heard_.end(), false) == heard_.end()
-               ? std::nullopt
-               : std::optional(begun_us_ + kStreamPatience);
-  if (first_end_us_ == 0 || killing_ || options_.patience_s == 0) return std::nullopt;
-  return first_end_us_ + std::int64_t{options_.patience_s} * 1'000'000;
-}
-
-int StepStreams::milliseconds_left() const {
-  const auto end = deadline_us();
-  if (!end) return -1;
-  return static_cast<int>(
-      std::clamp<std::int64_t>((*end - monotonic_us() + 999) / 1'000, 0, 60'000));
+      write_fully(fd_of(key.first, key.second), labelled(key.first, line.text));
 }
 
 void StepStreams::give_up_absent() {
@@ -397,8 +380,8 @@ void StepStreams::give_up_absent() {
 
 void StepStreams::end_for_lateness() {
   say(fmt::format("{}: First task exited {}s ago", program_, options_.patience_s));
-  say(fmt::format("{}: Terminating StepId={}.{}", program_, permission_.key.job.value(),
-                  permission_.step.value()));
+  if (options_.manner == Manner::slurm) say_status();
+  say(fmt::format("{}: Terminating {}", program_, step_name()));
   end_all();
 }
 
@@ -409,6 +392,10 @@ void StepStreams::task_exit(const Stream& stream, const proto::TaskExit& exit) {
                     exit.status.code));
     return worst(stream, {exit.status.code, 0});
   }
+  if (exit.rank < tasks_.size())
+    tasks_[exit.rank] = !exit.message.empty()         ? TaskState::failed
+                        : exit.status == ExitStatus{} ? TaskState::exited
+                                                      : TaskState::abnormal;
   if (first_end_us_ == 0) first_end_us_ = monotonic_us();
   worst(stream, exit.status);
   if (exit.status == ExitStatus{} && exit.message.empty()) return;
@@ -421,52 +408,7 @@ void StepStreams::task_exit(const Stream& stream, const proto::TaskExit& exit) {
 }
 
 void StepStreams::worst(const Stream& stream, ExitStatus status) {
-  result_.nodes[stream.index].add({status, {}});
-}
-
-void StepStreams::read_input() {
-  char buffer[proto::kMaxTaskData];
-  const ssize_t n = ::read(STDIN_FILENO, buffer, sizeof buffer);
-  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  proto::TaskInput input;
-  if (n > 0) input.data.assign(buffer, static_cast<std::size_t>(n));
-  input.end = n <= 0;
-  if (input.end) input_open_ = false;
-  if (input.end && attached()) return;
-  for (const auto& stream : streams_)
-    if (!stream->node.empty() && stream->first_rank == 0 && !stream->closed)
-      send(*stream, {std::move(input)});
-}
-
-void StepStreams::on_signal(int signal) {
-  if (signal == SIGWINCH) return send_window();
-  if (attached()) {
-    detached_ = signal;
-    return;
-  }
-  if (signal == SIGTERM && !aborting_ && options_.manner == Manner::slurm) {
-    // Slurm's text; the two seconds are for the news of the end to arrive.
-    aborting_ = true;
-    say(fmt::format("{}: Job step aborted: Waiting up to {} seconds for job step to finish.",
-                    program_, permission_.kill_wait.us / 1'000'000 + 2));
-  }
-  if (signal != SIGINT) return signal_tasks(signal);
-  const std::int64_t now = monotonic_us();
-  const bool again = interrupted_us_ != 0 && now - interrupted_us_ < kSecondInterrupt;
-  if (again || options_.quit_on_interrupt) {
-    say(fmt::format("{}: ending the step", program_));
-    killing_ = true;
-    signal_tasks(SIGKILL);
-    return;
-  }
-  interrupted_us_ = now;
-  say(fmt::format("{}: interrupt (one more within 1 sec to end the step)", program_));
-  signal_tasks(SIGINT);
-}
-
-void StepStreams::signal_tasks(int signal) {
-  for (const auto& stream : streams_)
-    if (!stream->node.empty() && !stream->done) send(*stream, {proto::StepSignal{signal}});
+  result_.nodes[stream.index].add({status, {}, false});
 }
 
 void StepStreams::send(Stream& stream, const proto::StepFrame& frame) {

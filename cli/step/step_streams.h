@@ -21,6 +21,7 @@
 
 #include "cli/step/raw_terminal.h"
 #include "cli/step/step_endings.h"
+#include "cli/step/step_files.h"
 #include "cli/step/step_options.h"
 #include "common/net/secure_stream.h"
 #include "common/proto/step_io.h"
@@ -41,10 +42,13 @@ class StreamSource {
   virtual Result<std::optional<int>> take() = 0;
 };
 
+std::int64_t monotonic_us();  // a clock that nobody sets
+
 // How the tasks of one node, or of several nodes, have ended.
 struct StepEnd {
   ExitStatus largest;  // as in shells: a signal is 128 + its number
   Usage usage;
+  bool timed_out = false;  // the step's own time limit has ended them
   void add(const StepEnd& other);
 };
 
@@ -57,8 +61,9 @@ struct StepResult {
 // has all of their nodes, and ranks count through all of them.
 class StepStreams {
  public:
+  // `files`: where output goes that has files here; nullptr: all of it to our own output.
   StepStreams(std::string program, const proto::StepPermission& permission, Bytes key,
-              const StepOptions& options);
+              const StepOptions& options, const StepFiles* files = nullptr);
   ~StepStreams();
   StepStreams(const StepStreams&) = delete;
   StepStreams& operator=(const StepStreams&) = delete;
@@ -85,6 +90,24 @@ class StepStreams {
   struct Line {  // unfinished line of one task and stream
     std::string text;
   };
+  enum class TaskState : std::uint8_t { unknown, failed, running, abnormal, exited };
+
+  // step_signals.cc
+  void on_signal(int signal);
+  void on_interrupt();
+  void signal_tasks(int signal);
+  void force_end();    // ends the step and says so
+  void say_aborted();  // that the end of the step is awaited; once
+  void say_status();   // which tasks run and which have ended
+  [[nodiscard]] std::string step_name() const;
+  [[nodiscard]] std::optional<std::int64_t> deadline_us() const;
+  [[nodiscard]] int milliseconds_left() const;
+  void end_in_time();  // when the deadline has come
+
+  // step_input.cc
+  void read_input();
+  [[nodiscard]] bool reads_input(const Stream& stream) const;  // do tasks there read it?
+  [[nodiscard]] bool wants_input() const;
 
   // step_strangers.cc
   Result<void> accept(StreamSource& source);
@@ -106,14 +129,15 @@ class StepStreams {
   void output(const proto::TaskOutput& output);
   void say_endings();
   void task_exit(const Stream& stream, const proto::TaskExit& exit);
-  void read_input();
+  [[nodiscard]] int fd_of(std::uint32_t rank, bool std_err) const;
+  template <class What>
+  void for_tasks(const Stream& stream, What&& what) const {
+    const proto::StepNode& node = permission_.nodes[stream.index];
+    for (std::uint32_t i = 0; i < node.tasks; ++i) what(node.rank(i));
+  }
   [[nodiscard]] bool attached() const { return options_.role == StepRole::attached; }
-  [[nodiscard]] std::optional<std::int64_t> deadline_us() const;
-  [[nodiscard]] int milliseconds_left() const;
   void end_for_lateness();
   void give_up_absent();
-  void signal_tasks(int signal);
-  void on_signal(int signal);
   void flush_lines();
   [[nodiscard]] std::string labelled(std::uint32_t rank, std::string_view line) const;
   void send(Stream& stream, const proto::StepFrame& frame);
@@ -125,6 +149,7 @@ class StepStreams {
   const proto::StepPermission& permission_;
   Bytes key_;
   const StepOptions& options_;
+  const StepFiles* files_;
   std::vector<std::unique_ptr<Stream>> streams_;
   std::map<std::pair<std::uint32_t, bool>, Line> lines_;
   StepEndings endings_;
@@ -134,7 +159,10 @@ class StepStreams {
   std::size_t nodes_done_ = 0;
   bool input_open_ = true;
   bool killing_ = false;
-  bool aborting_ = false;  // SIGTERM has come
+  bool aborting_ = false;           // the user knows that the end is awaited
+  std::int64_t terminated_us_ = 0;  // when SIGTERM has come; 0 = not yet
+  std::vector<TaskState> tasks_;    // by rank
+  std::int64_t abort_said_us_ = 0;  // when the user heard last that the end is awaited
   std::int64_t interrupted_us_ = 0;
   std::int64_t first_end_us_ = 0;  // time of a task's first end; 0 = none yet
   std::int64_t begun_us_ = 0;      // time when run() began

@@ -46,6 +46,7 @@ struct StepRow {
   std::uint32_t cpus = 0;
   std::string node_list;
   Usage usage;
+  std::optional<Duration> time_limit;  // the step's own
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "step", s.step);
@@ -59,6 +60,7 @@ struct StepRow {
     v(9, "cpus", s.cpus);
     v(10, "node_list", s.node_list);
     v(11, "usage", s.usage);
+    v(14, "time_limit", s.time_limit);
   }
 };
 

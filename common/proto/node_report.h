@@ -100,6 +100,28 @@ struct GpuActivity {
   }
 };
 
+// What a running attempt has used on the node until now, and each of its steps there.
+struct StepUsage {
+  StepId step{};
+  Usage usage;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "step", s.step);
+    v(2, "usage", s.usage);
+  }
+};
+struct AttemptUsage {
+  AttemptKey key;
+  Usage usage;  // of all its processes, those of steps too
+  std::vector<StepUsage> steps;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "key", s.key);
+    v(2, "usage", s.usage);
+    v(3, "steps", s.steps);
+  }
+};
+
 struct Heartbeat {
   std::uint64_t session = 0;
   double load = 0;
@@ -109,6 +131,7 @@ struct Heartbeat {
   std::vector<GpuActivity> gpus{};
   std::string trouble{};               // why no job may start here, for people; "" = no trouble
   std::vector<AttemptSleep> asleep{};  // running attempts during which the machine has slept
+  std::vector<AttemptUsage> usage{};   // of running attempts
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "session", s.session);
@@ -119,6 +142,7 @@ struct Heartbeat {
     v(6, "gpus", s.gpus);
     v(7, "trouble", s.trouble);
     v(8, "asleep", s.asleep);
+    v(12, "usage", s.usage);
   }
 };
 

@@ -73,10 +73,12 @@ struct StepNodeDone {
   static constexpr std::string_view kName = "done";
   Usage usage;
   bool out_of_memory = false;
+  bool timed_out = false;  // the step's own time limit has ended its tasks
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "usage", s.usage);
     v(2, "out_of_memory", s.out_of_memory);
+    v(3, "timed_out", s.timed_out);
   }
 };
 
@@ -155,9 +157,23 @@ struct StepSkipped {  // tells an attached reader that is too slow which output 
   }
 };
 
+struct StepNotice {  // a line for the user, from the step's shim or by scontrol notify
+  static constexpr int kKind = 11;
+  static constexpr std::string_view kName = "notice";
+  std::string text;      // without a newline
+  bool of_shim = false;  // the line is complete; otherwise the client puts its own name in front
+  bool ends = false;     // the step's tasks are being ended
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "text", s.text);
+    v(2, "of_shim", s.of_shim);
+    v(3, "ends", s.ends);
+  }
+};
+
 struct StepFrame {
   std::variant<StepHello, TaskOutput, TaskExit, StepNodeDone, TaskInput, StepSignal, StepWindow,
-               StepPeer, StepAbort, StepSkipped>
+               StepPeer, StepAbort, StepSkipped, StepNotice>
       body;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {

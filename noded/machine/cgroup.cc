@@ -59,9 +59,15 @@ bool is_shared(const CgroupLayout& layout, const CgroupMount& mount) {
          mount.controllers[0] == "devices";
 }
 
-bool is_step_controller(const CgroupMount& mount) {
-  for (const auto& c : mount.controllers)
+// In a hierarchy of memory where directories do not count for those above them, a step's own
+// directory would let its processes out of the job's limit.
+bool is_step_controller(const CgroupMount& mount, const std::string& name) {
+  for (const auto& c : mount.controllers) {
     if (c == "freezer" || c == "cpuacct") return true;
+    if (c != "memory") continue;
+    const std::string job = mount.path + "/" + name.substr(0, name.rfind('/'));
+    return read_number(job + "/memory.use_hierarchy") == 1;
+  }
   return false;
 }
 
@@ -189,11 +195,32 @@ Result<void> create_cgroup(const CgroupLayout& layout, const std::string& name,
   return {};
 }
 
-Result<void> create_step_cgroup(const CgroupLayout& layout, const std::string& name) {
+Result<void> create_step_cgroup(const CgroupLayout& layout, const std::string& name,
+                                std::int64_t memory) {
   for (const auto& mount : layout.mounts)
-    if (layout.version == 2 || is_step_controller(mount))
+    if (layout.version == 2 || is_step_controller(mount, name))
       if (auto r = make(mount.path + "/" + name); !r) return r;
-  return {};
+  if (memory <= 0 || !counts_memory(layout, name)) return {};
+  CgroupLimits limits;
+  limits.memory = memory;
+  return limit_memory(layout, name, limits);
+}
+
+bool counts_memory(const CgroupLayout& layout, const std::string& name) {
+  const auto* mount = layout.with("memory");
+  if (mount == nullptr) return false;
+  const char* file = layout.version == 1 ? "/memory.max_usage_in_bytes" : "/memory.peak";
+  return ::access((mount->path + "/" + name + file).c_str(), R_OK) == 0;
+}
+
+std::int64_t resident_bytes(const CgroupLayout& layout, const std::string& name) {
+  std::int64_t pages = 0;
+  for (const int pid : cgroup_processes(layout, name)) {
+    const auto text = read_file("/proc/" + std::to_string(pid) + "/statm");  // "SIZE RESIDENT ..."
+    const auto words = split(text.value_or(""), ' ');
+    if (words.size() > 1) pages += number(words[1]);
+  }
+  return pages * ::sysconf(_SC_PAGESIZE);
 }
 
 std::vector<Fd> open_cgroup_entries(const CgroupLayout& layout, const std::string& name) {

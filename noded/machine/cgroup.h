@@ -2,7 +2,7 @@
 // v1 or hybrid machine, or in the only one of v2. All functions are idempotent.
 //
 //   <mount>/<root>/<node>/job_<id>.<attempt>             limits; the batch script's processes
-//   <mount>/<root>/<node>/job_<id>.<attempt>/step_<n>    a step's processes (v1: freezer, cpuacct)
+//   <mount>/<root>/<node>/job_<id>.<attempt>/step_<n>    a step's (v1: freezer, cpuacct, memory)
 //
 // Gantry writes the limits itself, before any process enters, so it tells the OCI runtime to leave
 // cgroups alone. For devices see device_filter.h.
@@ -37,7 +37,14 @@ CgroupLayout discover_cgroups(const std::string& root, const std::string& node,
 // `name` is the path below the node's directory: "job_7.1" or "job_7.1/step_0".
 Result<void> create_cgroup(const CgroupLayout& layout, const std::string& name,
                            const CgroupLimits& limits);
-Result<void> create_step_cgroup(const CgroupLayout& layout, const std::string& name);
+// `memory` is the limit in bytes of the step alone, 0 = none. With v2 the kernel counts memory for
+// whole jobs only, and so keeps no limit of a step; see counts_memory().
+Result<void> create_step_cgroup(const CgroupLayout& layout, const std::string& name,
+                                std::int64_t memory);
+// Does the kernel count the memory of `name`, and keep its limit?
+bool counts_memory(const CgroupLayout& layout, const std::string& name);
+// The memory that the processes in `name` have now, in bytes; what they share counts for each.
+std::int64_t resident_bytes(const CgroupLayout& layout, const std::string& name);
 
 // Opens a file in every hierarchy through which a child with one thread enters `name`: between fork
 // and exec it writes "0" into each of them.

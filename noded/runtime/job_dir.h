@@ -4,9 +4,12 @@
 //   run/             bound at /run/gantry: script                   holds "PID START_TIME"
 //   running.msgpack  RunningRecord                 exit.msgpack     ExitRecord, durable
 //   notice           text for the job's stderr     runtime.log      what crun or runc complained
-//   hosts            bound at /etc/hosts
+//   hosts            bound at /etc/hosts            steps.oom      a byte for each process of a
+//   step
+//                                                                  that was killed for memory
 //   steps/<n>/       launch.msgpack (StepRequest), shim.lock, exit.msgpack;
-//                    attach.<m>: StepAttachment, until the shim has taken it
+//                    attach.<m>: StepAttachment, until the shim has taken it;
+//                    notice.<m>: a line for who started the step, in the same way
 #pragma once
 
 #include <csignal>
@@ -24,8 +27,10 @@ inline constexpr const char* kRunningFile = "running.msgpack";
 inline constexpr const char* kExitFile = "exit.msgpack";
 inline constexpr const char* kLockFile = "shim.lock";
 inline constexpr const char* kNoticeFile = "notice";
+inline constexpr const char* kOomFile = "steps.oom";
 inline constexpr const char* kHostsFile = "hosts";
 inline constexpr const char* kAttachPrefix = "attach.";
+inline constexpr const char* kStepNoticePrefix = "notice.";
 inline constexpr const char* kRuntimeLog = "runtime.log";
 inline constexpr const char* kSetupFile = "setup.msgpack";
 inline constexpr const char* kSeccompBpf = "seccomp.bpf";        // raw filter

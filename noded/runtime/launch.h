@@ -143,11 +143,17 @@ struct StepRequest {
   std::optional<proto::TerminalSize>
       terminal;  // for rank 0; the others then read and write nothing
   proto::StepMpi mpi = proto::StepMpi::none;
-  std::vector<std::string> nodes;           // mpi: nodes of the whole step, in the order of ranks
-  std::vector<std::uint32_t> node_tasks;    // mpi: how many tasks each of them has
-  std::string node;                         // this one
-  std::optional<GpuBind> gpu_bind;          // unset: an older client sends it as SLURM_GPU_BIND
-  OpenMode open_mode = OpenMode::truncate;  // of std_out and std_err
+  std::vector<std::string> nodes;         // mpi: nodes of the whole step, in the order of ranks
+  std::vector<std::uint32_t> node_tasks;  // mpi: how many tasks each of them has
+  std::string node;                       // this one
+  std::optional<GpuBind> gpu_bind;        // unset: an older client sends it as SLURM_GPU_BIND
+  proto::StepInputTo input = proto::StepInputTo::first_task;
+  std::uint32_t input_rank = 0;
+  std::optional<OpenMode> open_mode;               // of std_out and std_err; unset: the job's
+  std::optional<std::vector<std::uint16_t>> gpus;  // places in visible_gpus; unset: all
+  std::int64_t memory = 0;                         // limit of all tasks here; 0 = the job's
+  Duration time_limit{};                           // 0 = the job's
+  Duration kill_wait{};                            // from SIGTERM to SIGKILL
   ProcessLimits limits;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -174,8 +180,14 @@ struct StepRequest {
     v(21, "ranks", s.ranks);
     v(22, "node", s.node);
     v(23, "gpu_bind", s.gpu_bind);
-    v(24, "open_mode", s.open_mode);
     v(25, "limits", s.limits);
+    v(26, "input", s.input);
+    v(27, "input_rank", s.input_rank);
+    v(28, "open_mode", s.open_mode);
+    v(29, "gpus", s.gpus);
+    v(30, "memory", s.memory);
+    v(31, "time_limit", s.time_limit);
+    v(32, "kill_wait", s.kill_wait);
   }
   [[nodiscard]] std::uint32_t rank(std::uint32_t task) const {
     return task < ranks.size() ? ranks[task] : first_rank + task;

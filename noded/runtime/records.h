@@ -30,6 +30,7 @@ struct ExitRecord {
   // The time from start to end without the time that the machine slept, by a clock that nobody
   // sets.
   std::optional<Duration> ran{};
+  bool timed_out = false;  // steps: their own time limit has ended them
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "key", s.key);
@@ -43,6 +44,7 @@ struct ExitRecord {
     v(9, "tasks", s.tasks);
     v(10, "unheard", s.unheard);
     v(11, "ran", s.ran);
+    v(12, "timed_out", s.timed_out);
   }
 };
 

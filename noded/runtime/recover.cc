@@ -42,6 +42,7 @@ void Runtime::State::recover_steps(const AttemptKey& key, OneJob& job) {
       kill_cgroup(setup.cgroups, step_cgroup(key, step_of(name)), kPatience);
       continue;
     }
+    entry.running = true;
     watch(key, step_of(name), entry.shim);
     job.steps.insert_or_assign(step_of(name), std::move(entry));
   }

@@ -214,7 +214,12 @@ Result<void> Runtime::begin_step(const StepRequest& request) {
     return tl::unexpected(shim.error());
   }
   s.watch(request.key, request.step, *shim);
-  job->second.steps.insert_or_assign(request.step, OneStep{std::move(*shim)});
+  OneStep one{std::move(*shim), false, {}};
+  if (const auto early = job->second.early.find(request.step); early != job->second.early.end()) {
+    one.early = std::move(early->second);
+    job->second.early.erase(early);
+  }
+  job->second.steps.insert_or_assign(request.step, std::move(one));
   return {};
 }
 
@@ -250,6 +255,26 @@ Result<Usage> Runtime::usage(const AttemptKey& key) const {
   return read_usage(state_->setup.cgroups, job_cgroup(key));
 }
 
+std::vector<proto::AttemptUsage> Runtime::usage() const {
+  const auto& s = *state_;
+  std::vector<proto::AttemptUsage> out;
+  if (s.setup.cgroups.version == 0) return out;
+  for (const auto& [key, job] : s.jobs) {
+    if (job.ended || !job.said_running) continue;
+    proto::AttemptUsage& one = out.emplace_back();
+    one.key = key;
+    one.usage = read_usage(s.setup.cgroups, job_cgroup(key));
+    for (const auto& [step, ignored] : job.steps) {
+      const std::string cgroup = step_cgroup(key, step);
+      Usage usage = read_usage(s.setup.cgroups, cgroup);
+      if (!counts_memory(s.setup.cgroups, cgroup))
+        usage.memory_peak_bytes = resident_bytes(s.setup.cgroups, cgroup);
+      one.steps.push_back({step, std::move(usage)});
+    }
+  }
+  return out;
+}
+
 // ---- events
 
 void Runtime::State::look(const AttemptKey& key, OneJob& job, std::vector<RuntimeEvent>& events) {
@@ -281,11 +306,21 @@ void Runtime::State::take_notes(std::vector<RuntimeEvent>& events) {
     if (!note) continue;
     const auto job = jobs.find(note->key);
     if (job == jobs.end()) continue;
+    if (note->step && note->kind == NoteKind::running)
+      step_runs(note->key, job->second, *note->step);
     if (note->step)
       look_at_step(note->key, job->second, *note->step, false, events);
     else
       look(note->key, job->second, events);
   }
+}
+
+void Runtime::State::step_runs(const AttemptKey& key, OneJob& job, StepId step) {
+  const auto it = job.steps.find(step);
+  if (it == job.steps.end()) return;
+  it->second.running = true;
+  for (const int number : std::exchange(it->second.early, {}))
+    signal_cgroup(setup.cgroups, step_cgroup(key, step), number);
 }
 
 void Runtime::State::look_at_step(const AttemptKey& key, OneJob& job, StepId step, bool gone,

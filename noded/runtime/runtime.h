@@ -68,6 +68,8 @@ class Runtime {
   // when nothing is wrong. It costs two calls of stat().
   [[nodiscard]] std::string trouble() const;
   // The running attempts during which the machine has slept, and for how long.
+  // What running attempts have used until now, and their steps; for heartbeats.
+  [[nodiscard]] std::vector<proto::AttemptUsage> usage() const;
   [[nodiscard]] std::vector<proto::AttemptSleep> asleep() const;
   [[nodiscard]] const ProbeReport& probe() const;
   [[nodiscard]] int fd() const;  // readable: call poll()

@@ -17,6 +17,7 @@ namespace gantry::runtime {
 namespace {
 
 constexpr int kPatientKills = 3;
+constexpr std::size_t kMostEarly = 64;  // signals kept for a step that does not run yet
 
 tl::unexpected<Error> not_here(const AttemptKey& key, const NodeSetup& setup) {
   return fail(ErrorCode::not_found, "job " + job_name(key) + " does not run on node " + setup.node);
@@ -69,7 +70,27 @@ Result<void> Runtime::notice(const AttemptKey& key, const std::string& text) {
   const Fd fd(::open(s.dir(key).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (auto r = write_whole(fd.get(), kNoticeFile, text + "\n", Durability::none); !r) return r;
   signal_shim(it->second.shim, SIGUSR2);
+  // An allocation has no output of its own: its user sees what the steps say.
+  if (it->second.kind == LaunchKind::holder)
+    for (const auto& [step, one] : it->second.steps) s.tell_step(key, step, one, text);
   return {};
+}
+
+bool Runtime::State::keep_if_early(const AttemptKey& key, StepId step, OneStep& one, int number) {
+  if (one.running || one.early.size() >= kMostEarly) return false;
+  if (!cgroup_processes(setup.cgroups, step_cgroup(key, step)).empty()) return false;
+  one.early.push_back(number);
+  return true;
+}
+
+void Runtime::State::tell_step(const AttemptKey& key, StepId step, const OneStep& one,
+                               const std::string& text) {
+  const Fd fd(
+      ::open(step_dir(setup.state_dir, key, step).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const std::string name =
+      kStepNoticePrefix + std::to_string(::getpid()) + "." + std::to_string(++attachments);
+  if (fd && write_whole(fd.get(), name.c_str(), text, Durability::none))
+    signal_shim(one.shim, kAttachSignal);
 }
 
 Result<void> Runtime::signal(const AttemptKey& key, int number, proto::SignalScope scope) {
@@ -98,6 +119,7 @@ Result<void> Runtime::signal(const AttemptKey& key, int number, proto::SignalSco
     case proto::SignalScope::steps:
       for (const auto& step : list_dir(job_dir(s.setup.state_dir, key) + "/steps"))
         signal_cgroup(s.setup.cgroups, job_cgroup(key) + "/step_" + step, number, spared);
+      for (auto& [step, one] : it->second.steps) s.keep_if_early(key, step, one, number);
       break;
     case proto::SignalScope::full:
       if (s.setup.cgroups.version != 0)
@@ -135,8 +157,16 @@ Result<void> Runtime::kill(const AttemptKey& key) {
 Result<void> Runtime::signal_step(const AttemptKey& key, StepId step, int number) {
   auto& s = *state_;
   const auto it = s.jobs.find(key);
-  if (it == s.jobs.end() || !it->second.steps.contains(step)) return not_here(key, s.setup);
-  signal_cgroup(s.setup.cgroups, step_cgroup(key, step), number);
+  if (it == s.jobs.end() || it->second.ended) return not_here(key, s.setup);
+  const auto one = it->second.steps.find(step);
+  // The controller signals no step that has ended: srun may be on its way here with this one.
+  if (one == it->second.steps.end()) {
+    auto& early = it->second.early[step];
+    if (early.size() < kMostEarly) early.push_back(number);
+    return {};
+  }
+  if (!s.keep_if_early(key, step, one->second, number))
+    signal_cgroup(s.setup.cgroups, step_cgroup(key, step), number);
   return {};
 }
 
@@ -167,8 +197,9 @@ Result<void> Runtime::kill_step(const AttemptKey& key, StepId step) {
     it->second.cancelled.insert(step);
     return {};
   }
-  kill_cgroup(s.setup.cgroups, step_cgroup(key, step), Duration{});
+  // The shim hears of it first, so that it can say why the tasks end.
   signal_shim(found->second.shim, is_stopped(found->second.shim) ? SIGKILL : SIGTERM);
+  kill_cgroup(s.setup.cgroups, step_cgroup(key, step), Duration{});
   return {};
 }
 

@@ -21,6 +21,8 @@ namespace gantry::runtime {
 
 struct OneStep {
   ShimProcess shim;
+  bool running = false;    // it is known that its tasks have been started
+  std::vector<int> early;  // signals that have come before; its tasks get them when they run
 };
 
 // A shim that is about to end. When it has ended it is reaped, and then its directory is removed.
@@ -47,6 +49,7 @@ struct OneJob {
   std::size_t most_steps = 0;  // most steps at the same time
   // Steps that kill_step() cancelled before they came; they must not begin.
   std::set<StepId> cancelled;
+  std::map<StepId, std::vector<int>> early;  // signals for steps that have not come yet
 };
 
 // How many steps may run at once. There is a limit because each step has a shim, which runs as root
@@ -90,6 +93,10 @@ struct Runtime::State {
   void look(const AttemptKey& key, OneJob& job, std::vector<RuntimeEvent>& events);
   void shim_exited(const AttemptKey& key, std::optional<StepId> step,
                    std::vector<RuntimeEvent>& events);
+  void tell_step(const AttemptKey& key, StepId step, const OneStep& one, const std::string& text);
+  void step_runs(const AttemptKey& key, OneJob& job, StepId step);
+  // Keeps the signal for a step whose tasks do not run yet; false: they run, or have ended.
+  bool keep_if_early(const AttemptKey& key, StepId step, OneStep& one, int number);
   void look_at_step(const AttemptKey& key, OneJob& job, StepId step, bool gone,
                     std::vector<RuntimeEvent>& events);
   void bury(std::vector<RuntimeEvent>& events);

@@ -266,6 +266,13 @@ Result<void> StepService::act(const proto::LaunchStep& launch) {
   request.io_key = launch.io_key;
   request.io_ticket = launch.io_ticket;
   request.terminal = launch.terminal;
+  request.input = launch.input;
+  request.input_rank = launch.input_rank;
+  request.open_mode = launch.open_mode;
+  request.gpus = here.gpus;
+  request.memory = here.memory;
+  request.time_limit = permission->time_limit;
+  request.kill_wait = permission->kill_wait;
   request.mpi = launch.mpi;
   if (launch.mpi != proto::StepMpi::none)
     for (const proto::StepNode& node : permission->nodes) {

@@ -80,6 +80,37 @@ def case_gpus_per_task(c):
           [all_of[node][g] for node in ("node1", "node2") for g in (1, 0)])
 
 
+def case_gpus_of_a_step(c):
+    """A step has as many of its job's GPUs as it asks for; steps side by side have different
+    ones."""
+    start(c)
+    lines = ["", "--gres=gpu:1", "--gpus-per-node=1", "--gpus=2", "--gpus-per-task=1 -n2 -N2",
+             "--gres=none"]
+    _, seen = steps(c, "own", ("-N", "2", "-n", "4", "--ntasks-per-node=2", "--gpus-per-node=2"),
+                    lines)
+    all_of = held(c, seen[0])
+    for line, rows in zip(lines[1:5], seen[1:5]):
+        equal({row[1]: row[3] for row in rows}, {n: g[0] for n, g in all_of.items()}, line)
+    equal({len(row) for row in seen[5]}, {3}, "no GPU is seen")
+    job = ok(c, "sbatch", "--parsable", MEM, "-o", f"{c.out}/beside.out", "-N1", "-n2",
+             "--gpus-per-node=2", script(c, "beside.sh", f"""
+for i in 1 2; do srun -n1 --exact --gres=gpu:1 -o beside_$i.out sh -c 'echo $CUDA_VISIBLE_DEVICES \\
+  $SLURM_STEP_GPUS; while [ ! -e beside.go ]; do sleep 0.05; done' & done
+until [ -s beside_1.out ] && [ -s beside_2.out ]; do sleep 0.05; done
+srun -n1 --overlap --gres=gpu:3 true; echo much $?
+srun -n1 --overlap --gres=gpu:1 --immediate true; echo overlaps $?
+srun -n1 --gres=gpu:1 --immediate true; echo busy $?
+touch beside.go; wait
+""")).strip()
+    wait_for(f"the end of job {job}", lambda: state(c, job) not in
+             ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING"))
+    out = text(f"{c.out}/beside.out")
+    contains(out, "Invalid generic resource (gres) specification\nmuch 1\noverlaps 0\n")
+    contains(out, "Requested nodes are busy\nbusy 1\n")
+    both = [text(f"{c.out}/beside_{i}.out").split() for i in (1, 2)]
+    assert both[0][0] != both[1][0] and both[0][1] != both[1][1], both
+
+
 def case_a_gpu_that_is_not_there(c):
     """Each node reports the missing GPU, and the step fails."""
     start(c)

@@ -53,6 +53,10 @@ echo == nodes; srun -n1 : sh -c '{nodes}' | sort -u
 echo == own; srun --het-group=1 sh -c '{nodes}' | sort -u
 echo == names; echo $SLURM_JOB_NAME_HET_GROUP_1 $SLURM_JOB_QOS_HET_GROUP_1
 echo == input; echo word | srun --het-group=0,1 cat
+echo == order; srun -l --het-group=1 sh -c 'echo theirs $SLURM_PROCID' : \
+  --het-group=0 sh -c 'echo mine $SLURM_PROCID' | sort
+echo == outputs; srun --het-group=1 -o ones.txt sh -c 'echo one $SLURM_PROCID' : \
+  --het-group=0 -o twos.txt sh -c 'echo two $SLURM_PROCID'; sort ones.txt; sort twos.txt
 echo == meet; srun --meeting-point --het-group=0,1 sh -c 'echo $MASTER_ADDR $MASTER_PORT' | sort -u | wc -l
 echo == files; srun --het-group=0,1 -o groups_%t.txt sh -c 'echo task $SLURM_PROCID'
 """)
@@ -69,13 +73,27 @@ echo == files; srun --het-group=0,1 -o groups_%t.txt sh -c 'echo task $SLURM_PRO
     equal(said["nodes"], f"{every} 3 2,1(x2) {every} 3 3 1(x3)\n")
     equal(said["own"], f"{lists[1]} 2 1(x2) {lists[1]} 2 2 1(x2)\n")
     equal(said["names"], "groups.sh normal\n")
-    equal(said["input"], "word\n")
+    equal(said["input"], "word\n" * 4)
+    equal(said["order"], "0: mine 0\n1: mine 1\n2: theirs 2\n3: theirs 3\n")
+    equal(said["outputs"], "one 2\none 3\ntwo 0\ntwo 1\n")
     equal(said["meet"].strip(), "1")
     equal([text(f"{c.out}/groups_{i}.txt") for i in range(4)], [f"task {i}\n" for i in range(4)])
     steps = ok(c, "sacct", "-n", "-P", "-j", job, "-o", "JobID,State").splitlines()
     contains(steps, f"{job}+0.0|COMPLETED")
     contains(steps, f"{job}+1.0|COMPLETED")
     equal([steps.count(f"{job}+{i}.extern|COMPLETED") for i in range(2)], [1, 1])
+
+
+def case_step_numbers(c):
+    """Steps are numbered through all components; a step over several has one number."""
+    job, said, out = sections(c, "numbers", """
+echo == numbers; srun -n1 sh -c 'echo $SLURM_STEP_ID'; srun -n1 : -n1 sh -c 'echo $SLURM_STEP_ID'
+srun --het-group=1 -n1 sh -c 'echo $SLURM_STEP_ID'; srun -n1 sh -c 'echo $SLURM_STEP_ID'
+""")
+    equal(said.get("numbers"), "0\n1\n1\n2\n3\n", out)
+    steps = ok(c, "sacct", "-n", "-P", "-j", job, "-o", "JobID").split()
+    equal([s for s in steps if re.search(r"\.\d+$", s)],
+          [f"{job}+0.0", f"{job}+0.1", f"{job}+0.3", f"{job}+1.1", f"{job}+1.2"])
 
 
 def case_ends(c):

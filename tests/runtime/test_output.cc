@@ -55,6 +55,20 @@ TEST_CASE("the input file is the job's standard input") {
   CHECK(node.output() == "hello\nend\n");
 }
 
+TEST_CASE("a folder of the output that is made a little later is awaited") {
+  if (!can_run()) return;
+  Node node;
+  auto request = node.job("echo there");
+  request.std_out = "late/out";
+  REQUIRE(node.runtime().begin(request));
+  ::usleep(50'000);
+  const std::string folder = node.home() + "/late";
+  REQUIRE(::mkdir(folder.c_str(), 0777) == 0);
+  REQUIRE(::chmod(folder.c_str(), 0777) == 0);
+  CHECK(node.wait_end(request.key).exit == ExitStatus{});
+  CHECK(node.read(folder + "/out") == "there\n");
+}
+
 TEST_CASE("a file that cannot be opened fails the start with the reason") {
   if (!can_run()) return;
   Node node;

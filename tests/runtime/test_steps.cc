@@ -112,6 +112,62 @@ TEST_CASE("signals reach the tasks of a step, and its end ends all of its proces
   CHECK(node.runtime().usage(job.key).has_value());
 }
 
+TEST_CASE("a signal for a step whose tasks do not run yet is delivered when they run") {
+  if (!can_run()) return;
+  Node node;
+  const auto job = holder(node);
+  auto step = step_of(job, 0, "", 2);
+  step.argv = {"sleep", "1000"};
+  REQUIRE(node.runtime().signal_step(job.key, StepId{0}, SIGUSR1));  // srun is on its way here
+  REQUIRE(node.runtime().begin_step(step));
+  CHECK(node.wait_step(job.key, StepId{0}).exit == ExitStatus{0, SIGUSR1});
+  step.step = StepId{1};
+  REQUIRE(node.runtime().begin_step(step));
+  REQUIRE(node.runtime().signal(job.key, SIGUSR2, proto::SignalScope::steps));
+  CHECK(node.wait_step(job.key, StepId{1}).exit == ExitStatus{0, SIGUSR2});
+  CHECK_FALSE(node.runtime().signal_step({JobId{99}, Attempt{1}}, StepId{0}, SIGUSR1));
+  REQUIRE(node.runtime().kill(job.key));
+  node.wait_end(job.key);
+}
+
+TEST_CASE("a step has a time limit and a memory limit of its own, and its usage is told") {
+  if (!can_run()) return;
+  Node node;
+  auto job = node.job("");
+  job.kind = LaunchKind::holder;
+  job.cpus = {0};
+  job.memory = 256 << 20;
+  REQUIRE(node.runtime().begin(job));
+  REQUIRE(node.wait_for(job.key, EventKind::running));
+  auto step = step_of(job, 0, "trap '' TERM; sleep 1000", 1);
+  step.time_limit = milliseconds(200);
+  step.kill_wait = milliseconds(200);
+  REQUIRE(node.runtime().begin_step(step));
+  const auto late = node.wait_step(job.key, StepId{0});
+  CHECK(late.timed_out);
+  CHECK(late.exit == ExitStatus{0, SIGKILL});
+  CHECK(late.usage.memory_peak_bytes > 0);
+
+  step = step_of(job, 1, "dd if=/dev/zero of=/dev/null bs=100M count=1", 1);
+  step.memory = 30 << 20;
+  REQUIRE(node.runtime().begin_step(step));
+  const auto large = node.wait_step(job.key, StepId{1});
+  CHECK((large.exit == ExitStatus{0, SIGKILL} || large.exit == ExitStatus{137, 0}));
+  CHECK(large.cause == ExitCause::out_of_memory);
+
+  step = step_of(job, 2, "echo begun; while :; do :; done", 1);
+  REQUIRE(node.runtime().begin_step(step));
+  for (int i = 0; i < 3000 && !has(node.read(node.home() + "/step-2-0"), "begun"); ++i)
+    ::usleep(10'000);
+  const auto told = node.runtime().usage();
+  REQUIRE(told.size() == 1);
+  REQUIRE(told[0].steps.size() == 1);
+  CHECK(told[0].steps[0].step == StepId{2});
+  CHECK(told[0].steps[0].usage.memory_peak_bytes > 0);
+  REQUIRE(node.runtime().kill(job.key));
+  CHECK(node.wait_end(job.key).oom_kills == 0);  // the limit was the step's
+}
+
 TEST_CASE("the number of steps at a time is limited, as each has a process of root") {
   if (!can_run()) return;
   Node node;

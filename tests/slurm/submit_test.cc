@@ -48,6 +48,46 @@ TEST_CASE("sbatch prints exactly one line, and none with -Q") {
   CHECK(out({"/dev/stdin"}) == "Submitted batch job 42\n");
 }
 
+TEST_CASE("srun inside a job asks for a step with what its options say, or gives up") {
+  FakeController fake;
+  fake.answer<proto::StepCreate>(
+      proto::ErrorReply{static_cast<std::uint16_t>(ErrorCode::never_fits),
+                        "the step asks for 2G of memory on node n1, where job 12 has 1G"});
+  const auto asked = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), {"slurm/srun", "--jobid=12"});
+    options.emplace_back("true");
+    const Run run = fake.run(options, "");
+    CHECK(run.status == 1);
+    CHECK(run.err.ends_with(
+        "srun: error: Unable to create step for job 12: Memory required by task is not "
+        "available\n"));
+    return fake.last<proto::StepCreate>().shape;
+  };
+  const proto::StepShape own =
+      asked({"--mem=2G", "-t", "90", "-x", "n[1-2]", "--gres=gpu:a100:2", "--gpus-per-task=1"});
+  CHECK(own.memory_per_node == std::int64_t{2} << 30);
+  CHECK(own.time_limit == minutes(90));
+  CHECK(own.excluded == std::vector<std::string>{"n1", "n2"});
+  CHECK(own.gpus_per_node == 2u);
+  CHECK(own.gpus_per_task == 1u);
+  CHECK(own.gpu_model == "a100");
+  CHECK_FALSE(own.gpus.has_value());
+  const proto::StepShape other = asked({"--mem-per-cpu=1G", "--gpus=4", "--ntasks-per-node=1"});
+  CHECK(other.memory_per_cpu == std::int64_t{1} << 30);
+  CHECK(other.gpus == 4u);
+  CHECK(other.all_cores);
+  const proto::StepShape plain =
+      asked({"-p", "x", "-A", "y", "--qos=z", "-C", "f", "--comment=c", "--signal=USR1",
+             "--mem-bind=local", "--propagate=ALL", "--mem=0", "--reservation=r"});
+  CHECK(plain.memory_per_node == 0);
+  CHECK(plain.time_limit == Duration{});
+  CHECK_FALSE(plain.gpus_per_node.has_value());
+  fake.answer<proto::StepCreate>(proto::StepGranted{{}, {}, true});
+  const Run busy = fake.run({"slurm/srun", "--jobid=12", "--immediate", "true"}, "");
+  CHECK(busy.status == 1);
+  CHECK(busy.err == "srun: error: Unable to create step for job 12: Requested nodes are busy\n");
+}
+
 TEST_CASE("with more nodes than tasks, sbatch warns and asks for one node for each task") {
   FakeController fake;
   accept_job(fake);

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <tuple>
 
+#include "cli/client_config.h"
 #include "cli/session.h"
 #include "cli/slurm/control/scontrol.h"
 #include "cli/slurm/records/job_fields.h"
@@ -41,22 +43,35 @@ std::string_view behind(std::string_view path, std::string_view before) {
   return path.substr(0, path.find('/'));
 }
 
+// The job in whose container we run: all processes that we see there are its own.
+std::optional<JobId> job_around_us() {
+  const char* job = std::getenv("SLURM_JOB_ID");
+  if (!is_inside_job() || job == nullptr) return std::nullopt;
+  const auto id = parse_integer("job", job, 1, INT64_MAX);
+  return id ? std::optional(JobId(static_cast<std::uint64_t>(*id))) : std::nullopt;
+}
+
 // The job that a process belongs to. `cgroups` has a line for every hierarchy, and only some of the
-// lines contain the step.
+// lines contain the step. Inside a container the paths begin with the job's own directory.
 std::optional<JobProcess> process_of(std::int64_t pid, const std::string& cgroups) {
   JobProcess out{pid, "", {}, "batch"};
   std::istringstream lines(cgroups);
   for (std::string line; std::getline(lines, line);) {
     const std::string_view path = std::string_view(line).substr(line.rfind(':') + 1);
+    if (const std::string_view step = behind(path, "/step_"); !step.empty()) out.step = step;
     const std::string_view job = behind(path, "/job_");
     const auto id = parse_integer("job", job.substr(0, job.find('.')), 1, INT64_MAX);
     if (job.find('.') == std::string_view::npos || !id) continue;
     out.job = JobId(static_cast<std::uint64_t>(*id));
     const std::string_view above = path.substr(0, path.find("/job_"));
     out.node = above.substr(above.rfind('/') + 1);
-    if (const std::string_view step = behind(path, "/step_"); !step.empty()) out.step = step;
   }
-  if (out.job.value() == 0) return std::nullopt;
+  if (out.job.value() != 0) return out;
+  const auto around = job_around_us();
+  if (!around) return std::nullopt;
+  out.job = *around;
+  const char* node = std::getenv("SLURMD_NODENAME");
+  out.node = node == nullptr ? "" : node;
   return out;
 }
 

@@ -62,11 +62,13 @@ constexpr Field<AccountRow> kStepFields[] = {
      .name = "UserID",
      .header = "USER",
      .put = [](Out o, StepOf v) { put_number(o, v.job->row.uid.value()); }},
-    // A step has neither a limit nor devices of its own; it uses the job's.
     {.letter = 'l',
      .name = "TimeLimit",
      .header = "TIME_LIMIT",
-     .put = [](Out o, StepOf) { o += "UNLIMITED"; }},
+     .put =
+         [](Out o, StepOf v) {
+           o += v.step->time_limit ? format_duration(*v.step->time_limit) : "UNLIMITED";
+         }},
     {.letter = 'b',
      .name = "tres-per-node",
      .header = "TRES_PER_NODE",

@@ -12,6 +12,7 @@
 #include "cli/client_config.h"
 #include "cli/random_id.h"
 #include "cli/slurm/frame.h"
+#include "cli/slurm/step/srun_inside.h"
 #include "cli/slurm/step/srun_parts.h"
 #include "cli/slurm/step/srun_program.h"
 #include "cli/slurm/step/srun_table.h"
@@ -40,12 +41,24 @@ Result<void> set_jobid(SrunRequest& r, std::string_view text) {
   return {};
 }
 Result<void> set_input(SrunRequest& r, std::string_view text) {
-  if (text == "all") return wrong_value("\"all\": standard input goes to task 0, or to none");
-  const bool is_number = text.find_first_not_of("0123456789") == std::string_view::npos;
-  if (is_number && text != "0")
-    return wrong_value(fmt::format("\"{}\": standard input goes to task 0, or to none", text));
-  r.input = text == "none" ? StepInput::none : StepInput::first_task;
-  r.input_file = is_number || text == "none" ? "" : std::string(text);
+  r.input_file.clear();
+  r.input = text == "none" ? StepInput::none : StepInput::all_tasks;
+  if (text == "none" || text == "all") return {};
+  if (text.empty()) return wrong_value("\"\": give a file, a task's number, all or none");
+  if (text.find_first_not_of("0123456789") != std::string_view::npos) {
+    r.input_file = text;
+    return {};
+  }
+  const auto rank = parse_integer("the task that reads standard input", text, 0, 65'535);
+  if (!rank) return tl::unexpected(rank.error());
+  r.input = StepInput::one_task;
+  r.input_rank = static_cast<std::uint32_t>(*rank);
+  return {};
+}
+Result<void> set_open_mode(SrunRequest& r, std::string_view text) {
+  if (text != "append" && text != "a" && text != "truncate" && text != "t")
+    return wrong_value(fmt::format("\"{}\" is not append or truncate", text));
+  r.open_mode = text.starts_with('a') ? OpenMode::append : OpenMode::truncate;
   return {};
 }
 Result<void> set_kill(SrunRequest& r, std::string_view text) {
@@ -93,50 +106,24 @@ namespace {
 constexpr auto kSrunAll = join(kSrunOptions, kSlurmJobOptions, kSlurmRefused);
 constexpr std::string_view kSrunPrefixes[] = {"SLURM_"};
 
-// Options of jobs that mean something for a step too.
-constexpr std::string_view kStepWords[] = {
-    "chdir",      "clusters",  "cpus-per-task", "distribution",    "exclusive",        "export",
-    "gpu-bind",   "hint",      "job-name",      "nodelist",        "nodefile",         "nodes",
-    "no-kill",    "ntasks",    "oversubscribe", "ntasks-per-node", "threads-per-core", "profile",
-    "overcommit", "propagate", "cpus-per-gpu",  "gpus-per-task"};
-
 // Options of jobs that variables inside a job set, too, as the job has set them there.
 constexpr std::string_view kVariables[] = {"cpus-per-gpu", "distribution", "overcommit"};
 
-bool is_one_of(std::span<const Option> table, const Option* option) {
-  return std::any_of(table.begin(), table.end(),
-                     [&](const Option& o) { return o.name == option->name; });
+// The words that -o and -e take in place of a file: none, all, or the number of one task, whose
+// output comes here.
+void choose_output(std::string& pattern, std::optional<std::uint32_t>& only) {
+  if (pattern == "none") pattern = "/dev/null";
+  if (pattern == "all") pattern.clear();
+  if (pattern.empty() || pattern.find_first_not_of("0123456789") != std::string::npos) return;
+  const auto rank = parse_integer("the task", pattern, 0, 65'535);
+  if (!rank) return;
+  only = static_cast<std::uint32_t>(*rank);
+  pattern.clear();
 }
 
-// Inside a job, an option that only an allocation could follow is refused instead of ignored. For a
-// step, --exclusive means that it waits for cores of its own.
-bool keep_step_options(const Invocation& call, std::vector<Given>& given, bool& exclusive) {
-  for (const Given& one : given) {
-    const std::string_view name = one.option->name;
-    const bool step =
-        std::find(std::begin(kStepWords), std::end(kStepWords), name) != std::end(kStepWords);
-    const bool all_memory = name == "mem" && one.value == "0";
-    exclusive = exclusive || name == "exclusive";
-    if (name == "exclusive" && !one.value.empty()) {
-      complain(call,
-               fmt::format("--exclusive={} is for allocations; a step has --exclusive", one.value));
-      return false;
-    }
-    if (name == "immediate") {
-      complain(call,
-               "--immediate is for allocations; a step has --overlap, or waits for its cores");
-      return false;
-    }
-    if (step || all_memory || is_one_of(kSrunOptions, one.option) || !one.option->refused.empty())
-      continue;
-    complain(call, fmt::format("{} asks for an allocation; a step inside a job has the job's",
-                               shown_name(*one.option)));
-    return false;
-  }
-  std::erase_if(given, [](const Given& one) {
-    return one.option->name == "exclusive" || (one.option->name == "mem" && one.value == "0");
-  });
-  return true;
+void choose_outputs(SrunRequest& r) {
+  choose_output(r.std_out, r.only_output);
+  choose_output(r.std_err, r.only_error);
 }
 
 bool reads_stdin_from(const Invocation& call, const std::string& file) {
@@ -157,37 +144,6 @@ bool options_agree(const Invocation& call, const SrunRequest& r, bool exclusive)
   if (exclusive && r.overlap) wrong = "--exclusive and --overlap exclude each other";
   if (wrong != nullptr) complain(call, wrong);
   return wrong == nullptr;
-}
-
-// Applies -r: the step uses the job's nodes from the Nth on.
-bool set_relative_nodes(const Invocation& call, SrunRequest& r, const std::string& group) {
-  if (!r.relative) return true;
-  const char* list = std::getenv(("SLURM_JOB_NODELIST" + group).c_str());
-  auto names = expand_hostlist(list == nullptr ? "" : list);
-  const std::size_t wanted = r.nodes ? r.nodes->first : 1;
-  if (!names || *r.relative + wanted > names->size()) {
-    const auto job = number_of_env("SLURM_JOB_ID");
-    complain(call, fmt::format("Unable to create step for job {}: Invalid node count for "
-                               "--relative",
-                               job.value_or(0)));
-    return false;
-  }
-  const auto first = names->begin() + *r.relative;
-  const auto last = r.nodes ? first + static_cast<std::ptrdiff_t>(wanted) : names->end();
-  r.spec.shape.required_nodes.assign(first, last);
-  return true;
-}
-
-// A launcher's daemon has all cores of its node, as Slurm gives them to a step that asks for none.
-// A component's launchers have to say how many.
-void widen_launchers(SrunRequest& r) {
-  JobShape& shape = r.spec.shape;
-  const bool sized = r.spec.given.cpus_per_task;
-  const auto cores = number_of_env("SLURM_CPUS_ON_NODE");
-  if (sized || r.exact || r.overlap || !shape.tasks_per_node || !cores) return;
-  if (number_of_env("SLURM_CPUS_PER_TASK")) return;
-  shape.cpus_per_task = std::max(1u, *cores / *shape.tasks_per_node);
-  r.spec.given.cpus_per_task = true;
 }
 
 // --cpus-per-gpu in a job: a task has so many cores for each GPU that it sees, those of
@@ -231,6 +187,8 @@ bool read_srun_options(const Invocation& call, const Parsed& parsed, SrunRequest
                        const std::string& group, int& status) {
   r.now = system_now();
   r.manner = Manner::slurm;
+  r.inside = inside;
+  r.input = StepInput::all_tasks;
   status = 1;
   std::vector<Given> typed = parsed.given;
   bool exclusive = false;
@@ -240,14 +198,15 @@ bool read_srun_options(const Invocation& call, const Parsed& parsed, SrunRequest
   // options.
   if (inside)
     std::erase_if(given, [](const Given& one) {
-      return !is_one_of(kSrunOptions, one.option) &&
-             std::find(std::begin(kVariables), std::end(kVariables), one.option->name) ==
-                 std::end(kVariables);
+      return !is_srun_option(*one.option) && std::find(std::begin(kVariables), std::end(kVariables),
+                                                       one.option->name) == std::end(kVariables);
     });
   given.insert(given.end(), typed.begin(), typed.end());
   if (!apply(call, given, static_cast<JobRequest*>(&r), status)) return false;
   list_options(call, given);
   if (!options_agree(call, r, exclusive)) return false;
+  choose_outputs(r);
+  if (r.terminal) r.input = StepInput::first_task;
   r.exact = r.exact || exclusive;
   const bool exported = std::any_of(typed.begin(), typed.end(),
                                     [](const Given& g) { return g.option->name == "export"; });
@@ -258,8 +217,12 @@ bool read_srun_options(const Invocation& call, const Parsed& parsed, SrunRequest
     }
   if (inside && !set_relative_nodes(call, r, group)) return false;
   auto done = before_finish(call, r, given);
+  // The GPUs of a step are chosen from its job's, so they need not be the same on each node.
+  const GpuWish of_step = inside ? std::exchange(r.gpus, {}) : GpuWish{};
   if (done) done = finish_request(r, given);
   if (done && !inside) done = after_finish(r);
+  if (done && inside) done = check_step_gpus(of_step);
+  if (inside) r.gpus = of_step;
   if (!done) {
     complain(call, done.error().message);
     return false;
@@ -287,6 +250,10 @@ int allocation_error(const Invocation& call, const Error& error) {
 }
 
 int step_error(const Invocation& call, JobId job, const Error& error) {
+  if (error.message.starts_with("Could not open ")) {
+    complain(call, error.message);
+    return 1;
+  }
   unsigned asked = 0, held = 0;
   if (std::sscanf(error.message.c_str(), "the step asks for %u nodes, job %*s has %u", &asked,
                   &held) == 2) {
@@ -336,6 +303,26 @@ bool parts_agree(const Invocation& call, const std::vector<SrunPart>& parts) {
   return wrong == nullptr;
 }
 
+// Ranks count through the components in their own order, whatever the order of the command line is.
+// What concerns srun itself stands in the first part that was typed.
+void order_by_component(std::vector<SrunPart>& parts) {
+  const StepOptions typed = parts.front().request;
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const SrunPart& a, const SrunPart& b) { return a.group < b.group; });
+  StepOptions& first = parts.front().request;
+  StepOptions merged = typed;
+  static_cast<JobRequest&>(merged) = first;
+  merged.quiet = typed.quiet;
+  merged.verbose = typed.verbose;
+  merged.overlap = first.overlap;
+  merged.exact = first.exact;
+  merged.all_cores = first.all_cores;
+  merged.std_out = first.std_out;
+  merged.std_err = first.std_err;
+  merged.gpu_bind = first.gpu_bind;
+  first = merged;
+}
+
 // Returns nullopt if the command line is wrong; `status` is then the exit status of srun.
 std::optional<std::vector<SrunPart>> read_parts(const Invocation& call,
                                                 const std::vector<Parsed>& typed, bool inside,
@@ -363,7 +350,9 @@ std::optional<std::vector<SrunPart>> read_parts(const Invocation& call,
       if (!argv) return std::nullopt;
       parts.back().argv = std::move(*argv);
     }
-  return parts_agree(call, parts) ? std::optional(std::move(parts)) : std::nullopt;
+  if (!parts_agree(call, parts)) return std::nullopt;
+  order_by_component(parts);
+  return parts;
 }
 
 Result<int> run_parts(const Invocation& call, const std::vector<SrunPart>& parts, JobId job,
@@ -469,7 +458,10 @@ const Command kSrun{
         "Slurm's srun, over grun. Inside a job, or with --jobid, COMMAND is started as a step: as "
         "many tasks as asked for, else as the job has, in block order over its nodes. Outside of a "
         "job an allocation is asked for first and given back at the end. Output of all tasks "
-        "appears here as it comes; standard input goes to task 0; signals go to all tasks.\n\n"
+        "appears here as it comes; standard input and signals go to all tasks.\n\n"
+        "Inside a job --mem, --time, --gres, --exclude and the like are those of the step, out of "
+        "what the job has. Options that choose an allocation, as --partition, --account, --qos and "
+        "--constraint, mean nothing there.\n\n"
         "In a heterogeneous job tasks are started in its first component, or in those that "
         "--het-group names, as one step with ranks that go through all of them. Commands with a : "
         "between them are for one component each; outside of a job they ask for such a job.",

@@ -21,6 +21,7 @@ struct SrunRequest : SlurmRequest {
 namespace srun {
 Result<void> set_jobid(SrunRequest& r, std::string_view text);
 Result<void> set_input(SrunRequest& r, std::string_view text);
+Result<void> set_open_mode(SrunRequest& r, std::string_view text);
 Result<void> set_kill(SrunRequest& r, std::string_view text);
 Result<void> set_wait(SrunRequest& r, std::string_view text);
 Result<void> set_relative(SrunRequest& r, std::string_view text);
@@ -57,8 +58,8 @@ inline constexpr Option kOnlySrunOptions[] = {
      .set = call<srun::set_stopped>},
     {.name = "disable-status",
      .letter = 'X',
-     .help = "Ctrl-C goes to the tasks at once, which is always so",
-     .set = always,
+     .help = "Ctrl-C goes to the tasks at once; without this the first one says how they are",
+     .set = put<&StepOptions::disable_status>,
      .env = "DISABLE_STATUS"},
     {.name = "epilog",
      .arg = Arg::required,
@@ -76,8 +77,9 @@ inline constexpr Option kOnlySrunOptions[] = {
     {.name = "input",
      .letter = 'i',
      .arg = Arg::required,
-     .value = "FILE|0|none",
-     .help = "What task 0 reads (default: our standard input)",
+     .value = "FILE|N|all|none",
+     .help = "What the tasks read: a file; or our standard input, by task N, all of them (default) "
+             "or none",
      .set = call<srun::set_input>,
      .env = "STDINMODE"},
     {.name = "jobid",
@@ -110,8 +112,8 @@ inline constexpr Option kOnlySrunOptions[] = {
     {.name = "open-mode",
      .arg = Arg::required,
      .value = "append|truncate",
-     .help = "What becomes of files of --output and --error that exist (default truncate)",
-     .set = call<job::set_open_mode>,
+     .help = "What becomes of output files that exist (default truncate)",
+     .set = call<srun::set_open_mode>,
      .env = "OPEN_MODE"},
     {.name = "preserve-env",
      .letter = 'E',

@@ -235,7 +235,8 @@ void apply_event(MutableState& state, Instant at, const event::JobRequeued& e) {
 void apply_event(MutableState& state, Instant at, const event::StepCreated& e) {
   JobEdit job(state, e.job);
   Active& active = *job->active;
-  GANTRY_ASSERT(e.step == active.next_step, "steps are numbered in order");
+  // Components of a heterogeneous job share their numbers, so one of them may miss some.
+  GANTRY_ASSERT(e.step >= active.next_step, "steps are numbered in order");
   active.next_step = StepId(e.step.value() + 1);
   StepState step;
   step.id = e.step;
@@ -248,6 +249,9 @@ void apply_event(MutableState& state, Instant at, const event::StepCreated& e) {
   step.cyclic = e.cyclic;
   step.block = e.block;
   step.ranks = e.ranks;
+  step.gpus = e.gpus;
+  step.memory = e.memory;
+  step.time_limit = e.time_limit;
   step.started = at;
   if (active.steps.size() >= kMaxStepsKept) active.steps.erase(active.steps.begin());
   active.steps.push_back(std::move(step));
@@ -261,6 +265,7 @@ void apply_event(MutableState& state, Instant, const event::StepEnded& e) {
     step.started = e.started;
     step.ended = e.ended;
     step.usage = e.usage;
+    step.timed_out = e.timed_out;
   }
 }
 

@@ -171,7 +171,10 @@ struct StepCreated {
   bool cyclic = false;                            // tasks are numbered round-robin over the nodes
   std::uint32_t block = 0;                        // the same, so many at a time; 0 = not
   std::vector<std::vector<std::uint32_t>>
-      ranks;  // by node, if the step named the node of each task
+      ranks;                                     // by node, if the step named the node of each task
+  std::vector<std::vector<std::uint16_t>> gpus;  // by node; none if it asked for none of its own
+  std::vector<std::int64_t> memory;              // by node; none if it asked for none of its own
+  Duration time_limit{};                         // 0 = none of its own
   GANTRY_EVENT(39, "step_created") {
     v(1, "job", s.job);
     v(2, "step", s.step);
@@ -184,6 +187,9 @@ struct StepCreated {
     v(9, "cyclic", s.cyclic);
     v(10, "block", s.block);
     v(11, "ranks", s.ranks);
+    v(12, "gpus", s.gpus);
+    v(13, "memory", s.memory);
+    v(14, "time_limit", s.time_limit);
   }
 };
 
@@ -194,6 +200,7 @@ struct StepEnded {
   Instant started{};
   Instant ended{};
   Usage usage;
+  bool timed_out = false;
   GANTRY_EVENT(40, "step_ended") {
     v(1, "job", s.job);
     v(2, "step", s.step);
@@ -201,6 +208,7 @@ struct StepEnded {
     v(4, "started", s.started);
     v(5, "ended", s.ended);
     v(6, "usage", s.usage);
+    v(7, "timed_out", s.timed_out);
   }
 };
 

@@ -18,6 +18,8 @@
 #include "ctld/core/access/select.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/reported.h"
+#include "ctld/core/job/step_check.h"
+#include "ctld/core/job/step_claims.h"
 #include "ctld/core/job/submit/validate.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/state/moves.h"
@@ -27,7 +29,7 @@ namespace gantry::core {
 namespace {
 
 constexpr Duration kPermissionLife = minutes(10);  // time in which the step has to be launched
-constexpr std::uint32_t kMaxStepTasks = 65'536;
+constexpr Duration kLongestStep = hours(24 * 3'650);
 
 // The placed job, if the asker may change it.
 Result<const Job*> usable(const Context& ctx, const Identity& who, JobId id, Trigger trigger) {
@@ -96,8 +98,15 @@ Result<std::vector<const NodeRun*>> nodes_of(const Context& ctx, const Job& job,
                   fmt::format("node {} is not one of job {}'s", name, display_id(ctx.state, job)));
     named.insert(node->id);
   }
+  std::set<NodeId> excluded;
+  for (const std::string& name : shape.excluded)
+    if (const Node* node = ctx.state.node_named(name)) excluded.insert(node->id);
   for (const NodeRun& run : job.active->nodes)
-    if (named.empty() || named.contains(run.grant.node)) out.push_back(&run);
+    if ((named.empty() || named.contains(run.grant.node)) && !excluded.contains(run.grant.node))
+      out.push_back(&run);
+  if (out.empty())
+    return fail(ErrorCode::never_fits,
+                fmt::format("all nodes of job {} are excluded", display_id(ctx.state, job)));
   if (shape.nodes > out.size())
     return fail(ErrorCode::invalid_argument,
                 fmt::format("the step asks for {} nodes, job {} has {}", shape.nodes,
@@ -196,7 +205,18 @@ struct StepPlan {
   std::vector<std::vector<std::uint32_t>> ranks;  // by node; empty: numbered as the shape says
   std::uint32_t total = 0;
   std::uint32_t cpus_per_task = 1;
+  StepClaims claims;
+  [[nodiscard]] bool busy() const { return nodes.empty() || claims.busy; }
 };
+
+// Adds what the step has of its job for itself.
+Result<StepPlan> with_claims(const State& state, const Job& job, const proto::StepShape& shape,
+                             StepPlan plan) {
+  auto claims = claims_of(state, job, shape, plan.nodes, plan.tasks, plan.cpus_per_task);
+  if (!claims) return tl::unexpected(claims.error());
+  plan.claims = std::move(*claims);
+  return plan;
+}
 
 // The plan of a step that names the node of each of its tasks.
 Result<StepPlan> plan_by_hosts(const Context& ctx, const Job& job, const proto::StepShape& shape,
@@ -232,9 +252,13 @@ Result<StepPlan> plan_step(const Context& ctx, const Job& job, proto::StepShape 
   const JobShape& whole = class_of(ctx.state, job).shape;
   shape.overcommit = shape.overcommit || whole.overcommit;
   StepPlan plan;
-  plan.cpus_per_task =
-      shape.cpus_per_task > 0 ? shape.cpus_per_task : std::max(1u, whole.cpus_per_task);
-  if (!shape.hosts.empty()) return plan_by_hosts(ctx, job, shape, std::move(plan));
+  if (!shape.all_cores)
+    plan.cpus_per_task =
+        shape.cpus_per_task > 0 ? shape.cpus_per_task : std::max(1u, whole.cpus_per_task);
+  if (!shape.hosts.empty()) {
+    auto by_hosts = plan_by_hosts(ctx, job, shape, std::move(plan));
+    return by_hosts ? with_claims(ctx.state, job, shape, std::move(*by_hosts)) : by_hosts;
+  }
   auto nodes = nodes_of(ctx, job, shape, plan.cpus_per_task);
   if (!nodes) return tl::unexpected(nodes.error());
   plan.total = shape.tasks;
@@ -254,18 +278,7 @@ Result<StepPlan> plan_step(const Context& ctx, const Job& job, proto::StepShape 
     plan.nodes.push_back((*nodes)[i]);
     plan.tasks.push_back((*tasks)[i]);
   }
-  return plan;
-}
-
-Result<void> check_request(const proto::StepCreate& message) {
-  if (auto r = check_text("the step's name", message.name, kMaxNameBytes); !r) return r;
-  if (message.shape.hosts.size() > kMaxStepTasks)
-    return fail(ErrorCode::limit_exceeded, fmt::format("{} tasks in a step; at most {} are allowed",
-                                                       message.shape.hosts.size(), kMaxStepTasks));
-  if (message.shape.nodelist.size() <= kMaxJobNodes) return {};
-  return fail(ErrorCode::limit_exceeded,
-              fmt::format("the step names {} nodes; at most {} may be named",
-                          message.shape.nodelist.size(), kMaxJobNodes));
+  return with_claims(ctx.state, job, shape, std::move(plan));
 }
 
 }  // namespace
@@ -279,30 +292,18 @@ void handle(Context& ctx, const ClientRequest& from, proto::StepCreate&& message
   const auto found = usable(ctx, from.who, message.job, Trigger::step);
   if (!found) return refuse(ctx, from, found.error());
   const Job& job = **found;
-  // A step runs as the job's owner, so to change a job, as a tenant's admin may, is not enough.
-  if (job.uid != from.who.owner.uid && !is_admin(from.who))
-    return refuse(
-        ctx, from,
-        {ErrorCode::permission_denied,
-         fmt::format("only the owner of job {} may start steps in it: they run as that user",
-                     display_id(ctx.state, job))});
-  if (auto r = check_request(message); !r) return refuse(ctx, from, r.error());
-  if (job.active->steps.size() >= ctx.config.controller.max_job_steps)
-    return refuse(ctx, from,
-                  {ErrorCode::limit_exceeded,
-                   fmt::format("job {} has had {} steps; controller.max_job_steps allows no more",
-                               display_id(ctx.state, job), job.active->steps.size())});
+  if (auto r = check_step(ctx, from.who, job, message); !r) return refuse(ctx, from, r.error());
   // The client asks again, as in Slurm, until the job goes on.
   if (job.active->suspended) return ctx.reply(from, proto::StepGranted{{}, {}, true});
   const auto plan = plan_step(ctx, job, message.shape);
   if (!plan) return refuse(ctx, from, plan.error());
-  if (plan->nodes.empty()) return ctx.reply(from, proto::StepGranted{{}, {}, true});
+  if (plan->busy()) return ctx.reply(from, proto::StepGranted{{}, {}, true});
   auto stored = codec::decode<StoredSpec>(spec_bytes(ctx.state, job));
   GANTRY_ASSERT(stored.has_value(), "a spec that was read once");
 
   proto::StepPermission permission;
   permission.key = {job.id, job.attempt};
-  permission.step = job.active->next_step;
+  permission.step = number_of_step(ctx.state, job, message.part_of);
   permission.owner = std::move(stored->owner);
   permission.tasks = plan->total;
   permission.cpus_per_task = plan->cpus_per_task;
@@ -315,17 +316,26 @@ void handle(Context& ctx, const ClientRequest& from, proto::StepCreate&& message
   made.step = permission.step;
   made.name = std::move(message.name);
   made.tasks = plan->total;
+  made.time_limit = permission.time_limit =
+      std::clamp(message.shape.time_limit, Duration{}, kLongestStep);
   std::uint32_t rank = 0;
   for (std::size_t i = 0; i < plan->nodes.size(); ++i) {
     const NodeRun& run = *plan->nodes[i];
-    const std::size_t count = std::size_t{plan->tasks[i]} * plan->cpus_per_task;
+    const std::size_t count = message.shape.all_cores
+                                  ? run.grant.cpus.size()
+                                  : std::size_t{plan->tasks[i]} * plan->cpus_per_task;
     permission.nodes.push_back(step_node(ctx.state.node(run.grant.node),
                                          step_cores(job, run, count, message.shape.overlap), rank,
                                          plan->tasks[i]));
+    plan->claims.put(i, permission.nodes.back());
     if (!message.shape.overlap) made.cores.push_back(permission.nodes.back().cpus);
     made.cpus += static_cast<std::uint32_t>(permission.nodes.back().cpus.size());
     made.nodes.push_back(run.grant.node);
     rank += plan->tasks[i];
+  }
+  if (!message.shape.overlap) {
+    made.gpus = plan->claims.gpus;
+    made.memory = plan->claims.memory;
   }
   made.node_tasks = plan->tasks;
   const bool several = permission.nodes.size() > 1;
@@ -353,7 +363,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::StepDone&& message) 
   if (open && std::any_of(job->active->steps.begin(), job->active->steps.end(), known)) {
     hold_to_possible(message, job->started.value_or(ctx.now), ctx.now);
     ctx.record(event::StepEnded{message.key.job, message.step, message.exit, message.started,
-                                message.ended, std::move(message.usage)});
+                                message.ended, std::move(message.usage), message.timed_out});
   }
   ctx.reply(from, proto::Ok{});
 }

@@ -8,6 +8,7 @@
 #include "common/text/text.h"
 #include "ctld/core/job/explain.h"
 #include "ctld/core/money/ledger.h"
+#include "ctld/core/runtime.h"
 #include "ctld/core/state/history_row.h"
 #include "ctld/core/state/record.h"
 #include "ctld/core/task_list.h"
@@ -168,6 +169,8 @@ proto::HistoryRow history_row(const State& state, const Job& job, Instant now) {
     row.running = !step.ended && !job.ended;
     const bool clean = step.ended && step.exit == ExitStatus{};
     row.outcome = clean ? Outcome::completed : step.ended ? Outcome::failed : Outcome::cancelled;
+    if (step.timed_out) row.outcome = Outcome::timeout;
+    if (step.time_limit > Duration{}) row.time_limit = step.time_limit;
     row.exit = step.exit;
     row.started = step.started;
     row.ended = step.ended ? step.ended : job.ended;
@@ -178,6 +181,36 @@ proto::HistoryRow history_row(const State& state, const Job& job, Instant now) {
     out.steps.push_back(std::move(row));
   }
   return out;
+}
+
+namespace {
+
+void add(Usage& sum, const Usage& more) {
+  sum.cpu_user_us += more.cpu_user_us;
+  sum.cpu_system_us += more.cpu_system_us;
+  sum.memory_peak_bytes = std::max(sum.memory_peak_bytes, more.memory_peak_bytes);
+  sum.io_read_bytes += more.io_read_bytes;
+  sum.io_write_bytes += more.io_write_bytes;
+}
+
+}  // namespace
+
+void put_live_usage(const Runtime& rt, const Job& job, proto::HistoryRow& row) {
+  if (!job.started || !job.placed() || row.steps.empty()) return;
+  const proto::AttemptKey key{job.id, job.attempt};
+  for (const NodeRun& run : job.active->nodes) {
+    const auto& said = rt.links.at(run.grant.node.value()).usage;
+    const auto one = std::lower_bound(
+        said.begin(), said.end(), key,
+        [](const proto::AttemptUsage& a, const proto::AttemptKey& k) { return a.key < k; });
+    if (run.state == RunState::released || one == said.end() || one->key != key) continue;
+    add(row.usage, one->usage);
+    add(row.steps.front().usage, one->usage);
+    for (proto::StepRow& step : row.steps)
+      for (const proto::StepUsage& now : one->steps)
+        if (step.running && step.step == std::to_string(now.step.value()))
+          add(step.usage, now.usage);
+  }
 }
 
 store::HistoryEntry history_of(const State& state, const Job& job) {

@@ -79,6 +79,21 @@ std::vector<proto::GpuActivity> of_own_jobs(const Node& node,
   return said;
 }
 
+constexpr std::size_t kMostStepsTold = 4096;  // of one attempt
+
+std::vector<proto::AttemptUsage> usage_of_own_jobs(const Node& node,
+                                                   std::vector<proto::AttemptUsage> said) {
+  std::erase_if(said, [&](const proto::AttemptUsage& one) {
+    return !std::binary_search(node.jobs.begin(), node.jobs.end(), one.key.job);
+  });
+  for (proto::AttemptUsage& one : said)
+    if (one.steps.size() > kMostStepsTold) one.steps.resize(kMostStepsTold);
+  std::sort(
+      said.begin(), said.end(),
+      [](const proto::AttemptUsage& a, const proto::AttemptUsage& b) { return a.key < b.key; });
+  return said;
+}
+
 }  // namespace
 
 void handle(Context& ctx, NodeId node, proto::Heartbeat&& beat) {
@@ -97,6 +112,7 @@ void handle(Context& ctx, NodeId node, proto::Heartbeat&& beat) {
   link.load = beat.load;
   link.free_memory = beat.free_memory;
   link.gpus = of_own_jobs(ctx.state.node(node), std::move(beat.gpus));
+  link.usage = usage_of_own_jobs(ctx.state.node(node), std::move(beat.usage));
   note_checkpoints(ctx, node, beat.checkpoints, beat.sent);
   look_at_idle_gpus(ctx, node);
   drain_on_trouble(ctx, node, std::move(beat.trouble));

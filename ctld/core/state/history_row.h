@@ -11,6 +11,10 @@ namespace gantry::core {
 // The accounting row of any known job, ended or not, with its cost up to `now`.
 proto::HistoryRow history_row(const State& state, const Job& job, Instant now);
 
+// Adds what the nodes of a running job have told of its usage last; see runtime.h.
+struct Runtime;
+void put_live_usage(const Runtime& rt, const Job& job, proto::HistoryRow& row);
+
 store::HistoryEntry history_of(const State& state, const Job& job);
 store::HistoryEntry history_of_tasks(const State& state, const Job& array, const OrdinalSet& tasks,
                                      Instant end, Outcome outcome, const std::string& cause);

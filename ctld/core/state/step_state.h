@@ -28,6 +28,12 @@ struct StepState {
   std::uint32_t block = 0;                        // the same, so many at a time; 0 = not
   std::vector<std::vector<std::uint32_t>>
       ranks;  // by node, if the step named the node of each task
+  // What it has of the job for itself, by node: places of GPUs in the grant's devices, and bytes.
+  // Empty: it asked for none of its own. With --overlap others may have the same.
+  std::vector<std::vector<std::uint16_t>> gpus;
+  std::vector<std::int64_t> memory;
+  Duration time_limit{};   // 0 = none of its own
+  bool timed_out = false;  // which has ended it
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "id", s.id);
@@ -44,6 +50,10 @@ struct StepState {
     v(12, "cyclic", s.cyclic);
     v(13, "block", s.block);
     v(14, "ranks", s.ranks);
+    v(15, "gpus", s.gpus);
+    v(16, "memory", s.memory);
+    v(17, "time_limit", s.time_limit);
+    v(18, "timed_out", s.timed_out);
   }
 };
 

@@ -4,7 +4,9 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <ctime>
 
+#include "noded/runtime/job_dir.h"
 #include "noded/shim/as_user.h"
 
 namespace gantry::runtime {
@@ -37,18 +39,39 @@ std::string folder_of(const std::string& path) {
   return path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
 }
 
+// Some clients make the folder of the output files only when the submission has returned, so a
+// missing folder is awaited for a while. All of this happens in the process of the user.
+constexpr Duration kFolderPatience = seconds(5);
+constexpr std::int64_t kShortestNap = 5'000, kLongestNap = 100'000;  // microseconds
+
+Result<Fd> open_one(const AsUser& user, const WantedFile& one, Duration patience) {
+  const Instant end = timer_clock() + patience;
+  const std::string folder = folder_of(one.path);
+  for (std::int64_t nap = kShortestNap;; nap = std::min(nap * 2, kLongestNap)) {
+    auto fd = user.open_file(one.path, one.flags, kOutputMode);
+    // A file that would be made is missing only if its folder is.
+    const bool missing = !fd && fd.error().code == ErrorCode::not_found;
+    if (!missing || (one.flags & O_CREAT) == 0) return fd;
+    // If the folder is there, it was made just now, or a link leads to where nothing is.
+    if (user.open(folder, O_PATH | O_DIRECTORY))
+      return user.open_file(one.path, one.flags, kOutputMode);
+    if (timer_clock() >= end)
+      return fail(ErrorCode::not_found, one.path + ": the folder " + folder + " does not exist");
+    const timespec pause{0, nap * 1'000};
+    // tidy-allow(sleep): file systems of other machines tell of no new folder
+    ::nanosleep(&pause, nullptr);
+  }
+}
+
 // One process of the user opens all files, in this order; the umask is changed in it alone.
+// `patience` is for missing folders of output files.
 Result<std::vector<Fd>> open_files(const LaunchRequest& request,
-                                   const std::vector<WantedFile>& wanted) {
+                                   const std::vector<WantedFile>& wanted, Duration patience) {
   auto done = as_user(request.owner, [&](const AsUser& user) -> Result<FromUser> {
     if (request.limits.umask) ::umask(*request.limits.umask);
     FromUser out;
     for (const WantedFile& one : wanted) {
-      auto fd = user.open_file(one.path, one.flags, kOutputMode);
-      // A file that would be made is missing only if its folder is.
-      if (!fd && fd.error().code == ErrorCode::not_found && (one.flags & O_CREAT) != 0)
-        return fail(ErrorCode::not_found, one.what + one.path + ": the folder " +
-                                              folder_of(one.path) + " does not exist");
+      auto fd = open_one(user, one, patience);
       if (!fd) return fail(fd.error().code, one.what + fd.error().message);
       out.files.push_back(std::move(*fd));
     }
@@ -77,7 +100,7 @@ std::string absolute_path(const std::string& work_dir, const std::string& path) 
 }
 
 Result<Fd> open_output(const LaunchRequest& request, const std::string& path, OpenMode mode) {
-  auto files = open_files(request, {output_file(path, mode)});
+  auto files = open_files(request, {output_file(path, mode)}, Duration{});
   if (!files) return tl::unexpected(files.error());
   return std::move(files->front());
 }
@@ -93,7 +116,7 @@ Result<StandardFiles> open_standard_files(const NodeSetup& setup, const LaunchRe
   const bool apart = !request.std_err.empty() && *err != *out;
   if (apart) wanted.push_back(output_file(*err, request.open_mode));
   wanted.push_back({"input file ", *in, O_RDONLY});
-  auto opened = open_files(request, wanted);
+  auto opened = open_files(request, wanted, kFolderPatience);
   if (!opened) return tl::unexpected(opened.error());
   StandardFiles files;
   files.out = std::move(opened->front());

@@ -23,7 +23,8 @@ PatternValues pattern_values(const NodeSetup& setup, const LaunchRequest& reques
 std::string absolute_path(const std::string& work_dir, const std::string& path);
 
 Result<StandardFiles> open_standard_files(const NodeSetup& setup, const LaunchRequest& request);
-// A file that does not exist yet gets the rights that the job's umask leaves.
+// Opens a file for output of a step's task. A file that does not exist yet gets the rights that the
+// job's umask leaves.
 Result<Fd> open_output(const LaunchRequest& request, const std::string& path, OpenMode mode);
 
 // Writes, as the user, what Gantry has to tell the user there: a notice, or why the job ended.

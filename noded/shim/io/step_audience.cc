@@ -18,10 +18,13 @@ constexpr Duration kLongestEnd = minutes(1);  // waits no longer than this in al
 
 void StepAudience::look_for_attachments() {
   for (const std::string& name : list_dir(dir_)) {
-    if (!name.starts_with(kAttachPrefix) || name.ends_with(".tmp")) continue;
+    const bool is_notice = name.starts_with(kStepNoticePrefix);
+    if ((!is_notice && !name.starts_with(kAttachPrefix)) || name.ends_with(".tmp")) continue;
     const std::string path = dir_ + "/" + name;
     const auto bytes = read_file(path);
     ::unlink(path.c_str());
+    if (is_notice && bytes) pass_notice(*bytes);
+    if (is_notice) continue;
     const auto attachment =
         bytes ? codec::decode<StepAttachment>(*bytes) : tl::unexpected(bytes.error());
     if (!attachment || attached_.size() >= kMostAttached) continue;
@@ -30,6 +33,16 @@ void StepAudience::look_for_attachments() {
     for (const auto& [task, exit] : exits_) (*io)->exited(task, exit.status, exit.message);
     attached_.push_back(std::move(*io));
   }
+}
+
+// What is for the error output of a job begins with the name of Slurm's shim. The news that the job
+// is being ended stays as it is; a message is the client's to name.
+void StepAudience::pass_notice(std::string_view text) {
+  constexpr std::string_view kName = "slurmstepd: error: ", kEnd = "*** JOB ";
+  const bool named = text.starts_with(kName);
+  if (named && text.substr(kName.size()).starts_with(kEnd)) return notice(text, Notice::end);
+  if (named) text.remove_prefix(kName.size());
+  notice(text, Notice::message);
 }
 
 void StepAudience::add_watched(std::vector<pollfd>& watched) const {

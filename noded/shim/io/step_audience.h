@@ -43,6 +43,7 @@ class StepAudience final : public StepIo {
                std::string_view message) override {
     grun_->aborted(rank, status, message);
   }
+  void notice(std::string_view text, Notice kind) override { grun_->notice(text, kind); }
   [[nodiscard]] bool full() const override { return grun_->full(); }
   [[nodiscard]] int fd() const override { return grun_->fd(); }
   [[nodiscard]] short events() const override { return grun_->events(); }
@@ -52,6 +53,7 @@ class StepAudience final : public StepIo {
   void finish(const ExitRecord& record) override;
 
  private:
+  void pass_notice(std::string_view text);
   struct Exit {
     ExitStatus status;
     std::string message;

@@ -14,6 +14,7 @@ class NoStepIo : public StepIo {
   void exited(std::uint32_t, ExitStatus, std::string_view) override {}
   void peer(std::uint32_t, std::string_view) override {}
   void aborted(std::uint32_t, std::optional<std::int32_t>, std::string_view) override {}
+  void notice(std::string_view, Notice) override {}
   [[nodiscard]] bool full() const override { return false; }
   [[nodiscard]] int fd() const override { return -1; }
   [[nodiscard]] short events() const override { return 0; }

@@ -42,6 +42,10 @@ class StepIo {
   virtual void peer(std::uint32_t node, std::string_view bytes) = 0;
   virtual void aborted(std::uint32_t rank, std::optional<std::int32_t> status,
                        std::string_view message) = 0;
+  // A line for the user: somebody's message, which gets the client's name in front; a word of the
+  // shim; or the shim's word that the tasks are being ended.
+  enum class Notice : std::uint8_t { message, word, end };
+  virtual void notice(std::string_view text, Notice kind) = 0;
   // Is so much queued already that the shim must stop reading from the tasks, so that they wait?
   [[nodiscard]] virtual bool full() const = 0;
   [[nodiscard]] virtual int fd() const = 0;  // -1 = nothing to poll

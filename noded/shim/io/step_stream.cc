@@ -112,6 +112,9 @@ class StreamIo : public StepIo {
                std::string_view message) override {
     send({proto::StepAbort{rank, status, std::string(message)}});
   }
+  void notice(std::string_view text, Notice kind) override {
+    send({proto::StepNotice{std::string(text), kind != Notice::message, kind == Notice::end}});
+  }
   [[nodiscard]] bool full() const override {
     return !lost_ && stream_.unsent() > kMaxStreamBacklog;
   }
@@ -130,7 +133,7 @@ class StreamIo : public StepIo {
 
   void finish(const ExitRecord& record) override {
     if (lost_) return;
-    send({proto::StepNodeDone{record.usage, record.cause == ExitCause::out_of_memory}});
+    send({done_of(record)});
     stream_.finish();
     const Duration end = since_boot() + kLongestFinish;
     while (!lost_ && !stream_.output().empty()) {
@@ -146,6 +149,9 @@ class StreamIo : public StepIo {
   }
 
  protected:
+  static proto::StepNodeDone done_of(const ExitRecord& record) {
+    return {record.usage, record.cause == ExitCause::out_of_memory, record.timed_out};
+  }
   // Handles a frame from the other side.
   virtual void take(const proto::StepFrame& frame, StepControl& control) {
     if (const auto* input = std::get_if<proto::TaskInput>(&frame.body)) {
@@ -238,6 +244,7 @@ class AttachedIo final : public StreamIo {
     StreamIo::output(task, stream, bytes);
   }
   void peer(std::uint32_t, std::string_view) override {}
+  void notice(std::string_view, Notice) override {}  // for who started the step
   [[nodiscard]] bool full() const override { return false; }
   void ready(short events, StepControl& control) override {
     StreamIo::ready(events, control);
@@ -246,7 +253,7 @@ class AttachedIo final : public StreamIo {
   void finish(const ExitRecord& record) override {
     if (lost_) return;
     if (skipped_ > 0) send({proto::StepSkipped{std::exchange(skipped_, 0)}});
-    send({proto::StepNodeDone{record.usage, record.cause == ExitCause::out_of_memory}});
+    send({done_of(record)});
     stream_.finish();
     write();
   }

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -15,13 +16,12 @@
 #include <cstdlib>
 
 #include "common/codec/codec.h"
-#include "common/job/gpu_bind.h"
 #include "noded/machine/cgroup.h"
 #include "noded/machine/files.h"
-#include "noded/machine/numa.h"
 #include "noded/machine/passing.h"
 #include "noded/shim/io/outputs.h"
 #include "noded/shim/process/last_output.h"
+#include "noded/shim/process/task_environment.h"
 
 namespace gantry::runtime {
 namespace {
@@ -68,80 +68,6 @@ Result<Fd> container_when_running(const Shim& shim) {
   return container_of(shim);
 }
 
-// The devices are those of this node, whatever the environment of srun says: that one may come from
-// another node, or from outside of the job. The program reads these variables; nothing of ours goes
-// by them.
-void put_gpus(const LaunchRequest& job, std::map<std::string, std::string>& env) {
-  constexpr std::array<std::string_view, 9> kNames{
-      "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",
-      "GPU_DEVICE_ORDINAL",   "SLURM_JOB_GPUS",         "GANTRY_JOB_GPUS",
-      "SLURM_GPUS_ON_NODE",   "GANTRY_GPUS_ON_NODE",    "GANTRY_GPU_NUMA"};
-  const auto is_ours = [&](std::string_view name) {
-    return name.starts_with("CUDA_MPS_") ||
-           std::find(kNames.begin(), kNames.end(), name) != kNames.end();
-  };
-  for (const auto& [name, value] : job.env)
-    if (is_ours(name)) env[name] = value;
-  const auto held = job.env.find("SLURM_JOB_GPUS");
-  if (held != job.env.end()) env["SLURM_STEP_GPUS"] = env["GANTRY_STEP_GPUS"] = held->second;
-}
-
-// Distance of each GPU from these cores; empty: not known.
-std::vector<std::uint32_t> distances(const LaunchRequest& job,
-                                     const std::vector<std::uint16_t>& cpus) {
-  std::vector<std::uint32_t> out;
-  if (cpus.empty()) return out;
-  const NumaMap numa = NumaMap::read();
-  for (const VisibleGpu& gpu : job.visible_gpus) out.push_back(numa.distance(cpus, gpu.numa));
-  return out;
-}
-
-// A client of an older release sends the binding only as a variable. A client of today does so,
-// too, if the variable cannot be read; that matters only on nodes with GPUs.
-Result<GpuBind> gpu_bind_of(const StepRequest& step) {
-  if (step.gpu_bind) return *step.gpu_bind;
-  const auto variable = step.env.find(kGpuBindVariable);
-  return variable == step.env.end() ? GpuBind{} : parse_gpu_bind(variable->second);
-}
-
-// Applies --gpu-bind to this task, which has these cores.
-Result<void> bind_gpus(const LaunchRequest& job, const StepRequest& step, std::uint32_t index,
-                       const std::vector<std::uint16_t>& cpus,
-                       std::map<std::string, std::string>& env) {
-  const auto& all = job.visible_gpus;
-  if (all.empty()) return {};
-  const auto bind = gpu_bind_of(step);
-  if (!bind) return tl::unexpected(bind.error());
-  if (bind->kind == GpuBind::Kind::none) return {};
-  const auto own = gpus_of_task(
-      *bind, index, all.size(),
-      bind->kind == GpuBind::Kind::closest ? distances(job, cpus) : std::vector<std::uint32_t>());
-  if (!own) return tl::unexpected(own.error());
-  std::string& visible = env["CUDA_VISIBLE_DEVICES"];
-  visible.clear();
-  for (const std::size_t gpu : *own) visible += (visible.empty() ? "" : ",") + all.at(gpu).name();
-  return {};
-}
-
-Result<std::vector<std::string>> environment_of(const LaunchRequest& job, const StepRequest& step,
-                                                std::uint32_t index,
-                                                const std::vector<std::uint16_t>& cpus) {
-  std::map<std::string, std::string> all{{"PATH", "/usr/local/bin:/usr/bin:/bin"},
-                                         {"HOME", job.owner.home},
-                                         {"USER", job.owner.user},
-                                         {"LOGNAME", job.owner.user},
-                                         {"SHELL", job.owner.shell}};
-  for (const auto& [name, value] : step.env) all[name] = value;
-  for (const auto& [name, value] : step.task_env[index]) all[name] = value;
-  put_gpus(job, all);
-  if (auto bound = bind_gpus(job, step, index, cpus, all); !bound)
-    return tl::unexpected(bound.error());
-  all["TMPDIR"] = "/tmp";
-  std::vector<std::string> out;
-  for (const auto& [name, value] : all) out.push_back(name + "=" + value);
-  return out;
-}
-
 }  // namespace
 
 std::vector<std::uint16_t> StepTasks::cpus_of(std::uint32_t index) const {
@@ -169,7 +95,8 @@ Result<int> StepTasks::output_of(std::uint32_t index, const std::string& pattern
   const auto name = expand_pattern(pattern, values);
   if (!name) return tl::unexpected(name.error());
   const auto& dir = request_.work_dir.empty() ? shim_.request.work_dir : request_.work_dir;
-  auto fd = open_output(shim_.request, absolute_path(dir, *name), request_.open_mode);
+  auto fd = open_output(shim_.request, absolute_path(dir, *name),
+                        request_.open_mode.value_or(shim_.request.open_mode));
   if (!fd) return tl::unexpected(fd.error());
   given.push_back(std::move(*fd));
   return given.back().get();
@@ -197,7 +124,7 @@ void StepTasks::take_terminal() {
   terminal_socket_.reset();
   if (!terminal_) return;
   ::fcntl(terminal_.get(), F_SETFL, ::fcntl(terminal_.get(), F_GETFL) | O_NONBLOCK);
-  input_.reset(::fcntl(terminal_.get(), F_DUPFD_CLOEXEC, 3));
+  tasks_.front().input.reset(::fcntl(terminal_.get(), F_DUPFD_CLOEXEC, 3));
   tasks_.front().streams.push_back({Fd(::fcntl(terminal_.get(), F_DUPFD_CLOEXEC, 3)), 1});
 }
 
@@ -215,7 +142,7 @@ Result<TaskSpec> StepTasks::prepare(std::uint32_t index, std::vector<Fd>& given)
   spec.argv = request_.argv;
   spec.cpus = cpus_of(index);
   spec.limits = &limits_of_step(shim_.request, request_);
-  auto env = environment_of(shim_.request, request_, index, spec.cpus);
+  auto env = task_environment(shim_.request, request_, index, spec.cpus);
   if (!env) return tl::unexpected(env.error());
   spec.env = std::move(*env);
   if (mpi_) {  // in front, because the first variable of a name counts
@@ -227,11 +154,11 @@ Result<TaskSpec> StepTasks::prepare(std::uint32_t index, std::vector<Fd>& given)
     if (auto done = give_terminal(index, spec, given); !done) return tl::unexpected(done.error());
     return spec;
   }
-  if (request_.rank(index) == 0 && !request_.io_address.empty()) {
+  if (reads_input(index)) {
     auto pipe = make_pipe();
     if (!pipe) return tl::unexpected(pipe.error());
     ::fcntl(pipe->writer.get(), F_SETFL, O_NONBLOCK);
-    input_ = std::move(pipe->writer);
+    tasks_[index].input = std::move(pipe->writer);
     given.push_back(std::move(pipe->reader));
   } else {
     given.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -265,7 +192,7 @@ Result<void> StepTasks::start(Signals& signals) {
     place.seccomp_bpf = read_file(shim_.setup.state_dir + "/" + kSeccompBpf).value_or("");
   }
   const auto cgroup_name = step_cgroup(request_.key, request_.step);
-  if (auto r = create_step_cgroup(shim_.setup.cgroups, cgroup_name); !r) return r;
+  if (auto r = create_step_cgroup(shim_.setup.cgroups, cgroup_name, request_.memory); !r) return r;
   const auto cgroup = open_cgroup_entries(shim_.setup.cgroups, cgroup_name);
   place.cgroup = &cgroup;
   place.owner = &shim_.request.owner;
@@ -317,8 +244,10 @@ bool StepTasks::running() const {
 void StepTasks::collect_exits() {
   for (;;) {
     int status = 0;
-    const pid_t pid = ::waitpid(-1, &status, WNOHANG);
+    rusage used{};
+    const pid_t pid = ::wait4(-1, &status, WNOHANG, &used);
     if (pid <= 0) return;
+    add_usage(used);
     for (std::uint32_t i = 0; i < tasks_.size(); ++i) {
       if (tasks_[i].pid != pid || tasks_[i].status) continue;
       tasks_[i].status = WIFSIGNALED(status) ? ExitStatus{0, WTERMSIG(status)}
@@ -328,6 +257,14 @@ void StepTasks::collect_exits() {
       io_.exited(i, *tasks_[i].status, tasks_[i].error);
     }
   }
+}
+
+void StepTasks::add_usage(const rusage& used) {
+  const auto us = [](const timeval& t) { return std::int64_t{t.tv_sec} * 1'000'000 + t.tv_usec; };
+  usage_.cpu_user_us += us(used.ru_utime);
+  usage_.cpu_system_us += us(used.ru_stime);
+  usage_.memory_peak_bytes =
+      std::max<std::int64_t>(usage_.memory_peak_bytes, std::int64_t{used.ru_maxrss} * 1024);
 }
 
 // Returns the number of bytes read; 0 = nothing more for now, or closed.
@@ -360,8 +297,24 @@ void StepTasks::drain() {
     for (auto& stream : tasks_[i].streams) read_to_end(i, stream);
 }
 
+bool StepTasks::reads_input(std::uint32_t index) const {
+  if (request_.io_address.empty()) return false;
+  switch (request_.input) {
+    case proto::StepInputTo::all_tasks: return true;
+    case proto::StepInputTo::one_task: return request_.rank(index) == request_.input_rank;
+    case proto::StepInputTo::first_task: break;
+  }
+  return request_.rank(index) == 0;
+}
+
+bool StepTasks::input_full() const {
+  return std::any_of(tasks_.begin(), tasks_.end(),
+                     [](const Task& t) { return t.pending_input.size() > kMaxInput; });
+}
+
 void StepTasks::input(std::string_view bytes) {
-  if (input_) pending_input_.append(bytes);
+  for (Task& task : tasks_)
+    if (task.input) task.pending_input.append(bytes);
   write_input();
 }
 
@@ -371,22 +324,27 @@ void StepTasks::close_input() {
 }
 
 void StepTasks::write_input() {
-  while (input_ && !pending_input_.empty()) {
-    const ssize_t n = ::write(input_.get(), pending_input_.data(), pending_input_.size());
+  for (Task& task : tasks_) write_input(task);
+}
+
+void StepTasks::write_input(Task& task) {
+  while (task.input && !task.pending_input.empty()) {
+    const ssize_t n =
+        ::write(task.input.get(), task.pending_input.data(), task.pending_input.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN) return;
-    if (n < 0) {  // task 0 does not read any more
-      input_.reset();
-      pending_input_.clear();
+    if (n < 0) {  // the task does not read any more
+      task.input.reset();
+      task.pending_input.clear();
       return;
     }
-    pending_input_.erase(0, static_cast<std::size_t>(n));
+    task.pending_input.erase(0, static_cast<std::size_t>(n));
   }
   if (!close_input_) return;
   // Sends the end of file as a terminal does it; the terminal's other side stays open for the
   // output.
-  if (terminal_ && input_) (void)!::write(input_.get(), "\004", 1);
-  input_.reset();
+  if (terminal_ && task.input) (void)!::write(task.input.get(), "\004", 1);
+  task.input.reset();
 }
 
 void StepTasks::window(const proto::TerminalSize& size) {
@@ -414,7 +372,8 @@ void StepTasks::signal(int number) {
 
 std::vector<StepTasks::Wanted> StepTasks::wanted() const {
   std::vector<Wanted> out;
-  if (input_ && !pending_input_.empty()) out.push_back({input_.get(), POLLOUT});
+  for (const auto& task : tasks_)
+    if (task.input && !task.pending_input.empty()) out.push_back({task.input.get(), POLLOUT});
   if (io_.full()) return out;
   if (mpi_ && mpi_->fd() >= 0) out.push_back({mpi_->fd(), mpi_->events()});
   for (const auto& task : tasks_)

@@ -10,6 +10,8 @@
 #include "noded/shim/process/step_mpi.h"
 #include "noded/shim/task.h"
 
+struct rusage;
+
 namespace gantry::runtime {
 
 class StepTasks {
@@ -28,7 +30,7 @@ class StepTasks {
   void drain();                        // reads what ended tasks left in their pipes
   void input(std::string_view bytes);
   void close_input();
-  [[nodiscard]] bool input_full() const { return pending_input_.size() > kMaxInput; }
+  [[nodiscard]] bool input_full() const;
   void signal(int number);
   void window(const proto::TerminalSize& size);
   void peer(std::uint32_t node, std::string_view bytes);
@@ -43,6 +45,8 @@ class StepTasks {
   };
   [[nodiscard]] std::vector<Wanted> wanted() const;
   [[nodiscard]] std::vector<ExitStatus> statuses() const;
+  // What the tasks that have ended and their children used, as the kernel counts it for processes.
+  [[nodiscard]] const Usage& usage() const { return usage_; }
 
  private:
   static constexpr std::size_t kMaxInput = 256 << 10;
@@ -56,6 +60,8 @@ class StepTasks {
     std::vector<Stream> streams;
     std::optional<ExitStatus> status;
     std::string error;
+    Fd input;  // empty: it reads nothing, or does not read any more
+    std::string pending_input{};
   };
 
   Result<void> start_in(const TaskPlace& place);
@@ -67,6 +73,9 @@ class StepTasks {
   std::size_t read_stream(std::uint32_t index, Stream& stream);
   // Reads no further than what the task itself wrote.
   void read_to_end(std::uint32_t index, Stream& stream);
+  [[nodiscard]] bool reads_input(std::uint32_t index) const;
+  void write_input(Task& task);
+  void add_usage(const rusage& used);
   [[nodiscard]] std::vector<std::uint16_t> cpus_of(std::uint32_t index) const;
 
   const Shim& shim_;
@@ -75,10 +84,9 @@ class StepTasks {
   std::vector<Task> tasks_;
   std::unique_ptr<MpiServer> mpi_;
   Fd terminal_socket_;  // where task 0 passes its terminal's other side
-  Fd terminal_;  // the other side of the terminal; input_ and the output stream are copies of it
-  Fd input_;
+  Fd terminal_;  // the other side of the terminal; task 0's input and output are copies of it
   bool close_input_ = false;
-  std::string pending_input_;
+  Usage usage_;
 };
 
 }  // namespace gantry::runtime

@@ -211,12 +211,17 @@ void explain_memory(Job& job) {
                                      " ended for it; ask for more with --mem"));
 }
 
+std::uint32_t kills_in_steps(const Shim& shim) {
+  const auto marks = read_file(shim.dir + "/" + kOomFile);
+  return static_cast<std::uint32_t>(marks.value_or("").size());
+}
+
 void clean_up(Job& job) {
   const auto& setup = job.shim.setup;
   const auto name = job_cgroup(job.shim.request.key);
   if (setup.cgroups.version != 0) {
     job.record.usage = read_usage(setup.cgroups, name);
-    job.record.oom_kills = read_oom_kills(setup.cgroups, name);
+    job.record.oom_kills = read_oom_kills(setup.cgroups, name) + kills_in_steps(job.shim);
     explain_memory(job);
     // This is the common case: no process is left in it.
     if (!remove_cgroup(setup.cgroups, name, Duration{})) {

@@ -14,6 +14,7 @@
 #include "noded/runtime/beginning.h"
 #include "noded/shim/io/step_audience.h"
 #include "noded/shim/process/step_tasks.h"
+#include "noded/shim/run/step_bounds.h"
 #include "noded/shim/shim.h"
 
 namespace gantry::runtime {
@@ -35,19 +36,24 @@ class Control : public StepControl {
   StepTasks& tasks_;
 };
 
-void run_tasks(StepTasks& tasks, StepAudience& io, Signals& signals, Control& control) {
+void run_tasks(StepTasks& tasks, StepAudience& io, StepBounds& bounds, Signals& signals,
+               Control& control) {
   bool killed = false;
   while (tasks.running()) {
     io.look_at_input(control);
     std::vector<pollfd> watched{{signals.fd(), POLLIN, 0}, {io.fd(), io.events(), 0}};
     io.add_watched(watched);
     for (const auto& w : tasks.wanted()) watched.push_back({w.fd, w.events, 0});
-    ::poll(watched.data(), watched.size(), -1);
+    ::poll(watched.data(), watched.size(), bounds.pause());
+    bounds.look(tasks, io);
     bool reap = false, attach = false;
     for (int s = signals.next(); s != 0; s = signals.next()) {
       reap = reap || s == SIGCHLD;
       attach = attach || s == kAttachSignal;
-      if (s == SIGTERM) tasks.signal(SIGKILL);
+      if (s == SIGTERM) {
+        bounds.say_cancelled(io);
+        tasks.signal(SIGKILL);
+      }
     }
     if (watched[1].revents != 0) io.ready(watched[1].revents, control);
     io.serve(watched.data() + 2, control);
@@ -73,6 +79,35 @@ ExitStatus worst(const std::vector<ExitStatus>& all) {
   return out;
 }
 
+// What the step used. Where no cgroup tells it, the kernel's count of the tasks does.
+Usage usage_of(const Shim& shim, const std::string& cgroup, const StepTasks& tasks,
+               const StepBounds& bounds) {
+  Usage usage = read_usage(shim.setup.cgroups, cgroup);
+  const Usage& counted = tasks.usage();
+  if (usage.cpu_user_us + usage.cpu_system_us == 0) {
+    usage.cpu_user_us = counted.cpu_user_us;
+    usage.cpu_system_us = counted.cpu_system_us;
+  }
+  usage.memory_peak_bytes =
+      std::max({usage.memory_peak_bytes, counted.memory_peak_bytes, bounds.peak()});
+  return usage;
+}
+
+// Notes processes of the step that the kernel has ended for memory. The step's directory goes, and
+// its count with it. If the limit was the job's, the job's shim has to know (job_run.cc).
+void note_oom_kills(const Shim& shim, const StepRequest& request, const std::string& cgroup,
+                    ExitRecord& record) {
+  if (!counts_memory(shim.setup.cgroups, cgroup)) return;
+  record.oom_kills = read_oom_kills(shim.setup.cgroups, cgroup);
+  if (record.oom_kills == 0) return;
+  record.cause = ExitCause::out_of_memory;
+  if (request.memory > 0) return;
+  const Fd kills(
+      ::openat(shim.dir_fd.get(), kOomFile, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  const std::string marks(record.oom_kills, '.');
+  (void)!::write(kills.get(), marks.data(), marks.size());
+}
+
 Result<StepRequest> read_request(const std::string& dir) {
   const auto bytes = read_file(dir + "/" + kLaunchFile);
   if (!bytes) return tl::unexpected(bytes.error());
@@ -94,11 +129,13 @@ int run_step(Shim& shim, StepId step, Signals& signals) {
   std::optional<StepAudience> io;
   std::optional<StepTasks> tasks;
   std::optional<Control> control;
+  std::optional<StepBounds> bounds;
   std::optional<Beginning> began;
   if (grun) {
     io.emplace(shim, *request, dir, std::move(*grun));
     tasks.emplace(shim, *request, *io);
     control.emplace(*tasks);
+    bounds.emplace(shim, *request);
     outcome = tasks->start(signals);
     if (outcome) {
       began = Beginning::now();
@@ -107,12 +144,15 @@ int run_step(Shim& shim, StepId step, Signals& signals) {
       io->started(static_cast<std::uint32_t>(request->task_env.size()));
       // Attachments may have come before the shim could take the signal.
       io->look_for_attachments();
-      run_tasks(*tasks, *io, signals, *control);
+      bounds->begin();
+      run_tasks(*tasks, *io, *bounds, signals, *control);
       io->look_for_attachments();  // readers who attach this late are at least told how it ended
       tasks->end_mpi();
       record.tasks = tasks->statuses();
       record.exit = worst(record.tasks);
       record.unheard = io->lost();
+      record.timed_out = bounds->timed_out();
+      if (bounds->out_of_memory()) record.cause = ExitCause::out_of_memory;
     }
   }
   if (!outcome) {
@@ -125,7 +165,10 @@ int run_step(Shim& shim, StepId step, Signals& signals) {
   }
   const auto cgroup = step_cgroup(shim.request.key, step);
   kill_cgroup(shim.setup.cgroups, cgroup, kKillPatience);
-  record.usage = read_usage(shim.setup.cgroups, cgroup);
+  if (tasks) {
+    record.usage = usage_of(shim, cgroup, *tasks, *bounds);
+    note_oom_kills(shim, *request, cgroup, record);
+  }
   remove_cgroup(shim.setup.cgroups, cgroup, kKillPatience);
   record.ended = began ? began->at + began->ran() : wall_clock();
   if (io) io->finish(record);

@@ -1,0 +1,30 @@
+// srun inside a job: which options of jobs a step may have, and what follows from the job.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/slurm/step/srun_table.h"
+
+namespace gantry::cli::slurm {
+
+// Is it one of srun's own options, and not one that describes a job?
+bool is_srun_option(const Option& option);
+
+// Removes the options that mean nothing more for a step, as in Slurm, and those that say what a
+// step has anyway. `exclusive` becomes true for --exclusive: the step waits for cores of its own.
+// Returns false if an option is for allocations only, which is already reported.
+bool keep_step_options(const Invocation& call, std::vector<Given>& given, bool& exclusive);
+
+// A step has whole GPUs of its job, and no other resources of its own.
+Result<void> check_step_gpus(const GpuWish& wish);
+
+// Applies -r: the step uses the job's nodes from the Nth on. `group` is the suffix of the variables
+// that describe the component. Returns false, after a message, if there are too few.
+bool set_relative_nodes(const Invocation& call, SrunRequest& r, const std::string& group);
+
+// The daemon of a launcher shares all cores of its node with the others there, as Slurm gives them
+// to a step that asks for none. A component's launchers have to say how many.
+void widen_launchers(SrunRequest& r);
+
+}  // namespace gantry::cli::slurm

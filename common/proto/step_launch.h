@@ -1,0 +1,111 @@
+// LaunchStep: what grun hands to each node of a step (steps.h): the permission, the program, and
+// how its tasks are started.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/job/gpu_bind.h"
+#include "common/job/job_spec.h"
+#include "common/job/process_limits.h"
+#include "common/types.h"
+
+namespace gantry::proto {
+
+// The size of the terminal window for task 0, in characters.
+struct TerminalSize {
+  std::uint16_t rows = 0;
+  std::uint16_t columns = 0;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "rows", s.rows);
+    v(2, "columns", s.columns);
+  }
+};
+
+// The interface by which the tasks of a step find each other, besides their environment.
+enum class StepMpi : std::uint8_t { none = 0, pmix = 1, pmi2 = 2 };
+constexpr auto enum_names(StepMpi) {
+  return std::array<std::pair<StepMpi, std::string_view>, 3>{
+      {{StepMpi::none, "none"}, {StepMpi::pmix, "pmix"}, {StepMpi::pmi2, "pmi2"}}};
+}
+
+// Which tasks read the client's standard input.
+enum class StepInputTo : std::uint8_t { first_task = 0, all_tasks = 1, one_task = 2 };
+constexpr auto enum_names(StepInputTo) {
+  return std::array<std::pair<StepInputTo, std::string_view>, 3>{
+      {{StepInputTo::first_task, "first_task"},
+       {StepInputTo::all_tasks, "all_tasks"},
+       {StepInputTo::one_task, "one_task"}}};
+}
+
+// One of several steps, in components of a heterogeneous job, that their tasks see as one step.
+struct HetStep {
+  std::uint32_t first_rank = 0, first_node = 0;  // position of this step within all of them
+  std::vector<std::string> nodes;                // nodes of all of them
+  std::vector<std::uint32_t> tasks;              // tasks on each of `nodes`
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "first_rank", s.first_rank);
+    v(2, "first_node", s.first_node);
+    v(3, "nodes", s.nodes);
+    v(4, "tasks", s.tasks);
+  }
+};
+
+struct LaunchStep {  // client to node
+  Bytes permission;
+  Bytes signature;
+  std::string node;  // which of the permission's nodes this is for
+  std::vector<std::string> argv;
+  std::map<std::string, std::string> environment;
+  std::string work_dir;
+  std::string io_address;  // host:port to dial
+  Bytes io_key;            // 32 random bytes, made by grun for this step
+  std::string std_out;     // "" = to grun; else pattern of a file on the node
+  std::string std_err;
+  Bytes io_ticket;  // says in the open which step the stream is for
+  std::string job_name;
+  std::optional<TerminalSize> terminal;  // for task 0; the other tasks then have no standard files
+  StepMpi mpi = StepMpi::none;
+  std::optional<HetStep> het{};
+  CoreOrder core_order = CoreOrder::block;
+  std::optional<GpuBind> gpu_bind{};  // unset: of an older client SLURM_GPU_BIND says it
+  // The numbers of nodes and tasks in the variables stay as `environment` has them.
+  bool keep_sizes = false;
+  ProcessLimits limits;
+  bool meeting_point = true;  // the tasks get MASTER_ADDR and MASTER_PORT
+  StepInputTo input = StepInputTo::first_task;
+  std::uint32_t input_rank = 0;         // of one_task: its rank
+  std::optional<OpenMode> open_mode{};  // of std_out and std_err; unset: the job's
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "permission", s.permission);
+    v(2, "signature", s.signature);
+    v(3, "node", s.node);
+    v(4, "argv", s.argv);
+    v(5, "environment", s.environment);
+    v(6, "work_dir", s.work_dir);
+    v(7, "io_address", s.io_address);
+    v(8, "io_key", s.io_key);
+    v(9, "std_out", s.std_out);
+    v(10, "std_err", s.std_err);
+    v(11, "io_ticket", s.io_ticket);
+    v(12, "job_name", s.job_name);
+    v(13, "terminal", s.terminal);
+    v(14, "mpi", s.mpi);
+    v(15, "het", s.het);
+    v(16, "core_order", s.core_order);
+    v(17, "gpu_bind", s.gpu_bind);
+    v(19, "keep_sizes", s.keep_sizes);
+    v(20, "limits", s.limits);
+    v(21, "meeting_point", s.meeting_point);
+    v(22, "input", s.input);
+    v(23, "input_rank", s.input_rank);
+    v(24, "open_mode", s.open_mode);
+  }
+};
+
+}  // namespace gantry::proto

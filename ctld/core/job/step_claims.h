@@ -1,0 +1,29 @@
+// What a step takes of its job's GPUs and memory for itself. A step that asks for none of its own
+// sees all of the job's. Those of steps that run at the same time are different ones, unless a step
+// overlaps with others; a step for which there are not enough has to wait.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "common/proto/steps.h"
+#include "common/result.h"
+#include "ctld/core/state/state.h"
+
+namespace gantry::core {
+
+struct StepClaims {
+  // By node of the step, as in StepState. Empty: it asks for none of its own.
+  std::vector<std::vector<std::uint16_t>> gpus;
+  std::vector<std::int64_t> memory;
+  bool busy = false;  // other steps have what it asks for
+  void put(std::size_t node, proto::StepNode& out) const;
+};
+
+// `nodes` and `tasks` are those of the step, in rank order. never_fits: the job itself has too
+// little.
+Result<StepClaims> claims_of(const State& state, const Job& job, const proto::StepShape& shape,
+                             const std::vector<const NodeRun*>& nodes,
+                             const std::vector<std::uint32_t>& tasks, std::uint32_t cpus_per_task);
+
+}  // namespace gantry::core

@@ -1,0 +1,125 @@
+#include "noded/shim/process/task_environment.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "common/job/gpu_bind.h"
+#include "noded/machine/files.h"
+#include "noded/machine/numa.h"
+
+namespace gantry::runtime {
+namespace {
+
+// The devices are those of this node, whatever the environment of srun says: that one may come from
+// another node, or from outside of the job. The program reads these variables; nothing of ours goes
+// by them.
+void put_gpus(const LaunchRequest& job, std::map<std::string, std::string>& env) {
+  constexpr std::array<std::string_view, 9> kNames{
+      "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",
+      "GPU_DEVICE_ORDINAL",   "SLURM_JOB_GPUS",         "GANTRY_JOB_GPUS",
+      "SLURM_GPUS_ON_NODE",   "GANTRY_GPUS_ON_NODE",    "GANTRY_GPU_NUMA"};
+  const auto is_ours = [&](std::string_view name) {
+    return name.starts_with("CUDA_MPS_") ||
+           std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+  };
+  for (const auto& [name, value] : job.env)
+    if (is_ours(name)) env[name] = value;
+  const auto held = job.env.find("SLURM_JOB_GPUS");
+  if (held != job.env.end()) env["SLURM_STEP_GPUS"] = env["GANTRY_STEP_GPUS"] = held->second;
+}
+
+// Distance of each GPU from these cores; empty: not known.
+std::vector<std::uint32_t> distances(const std::vector<VisibleGpu>& gpus,
+                                     const std::vector<std::uint16_t>& cpus) {
+  std::vector<std::uint32_t> out;
+  if (cpus.empty()) return out;
+  const NumaMap numa = NumaMap::read();
+  for (const VisibleGpu& gpu : gpus) out.push_back(numa.distance(cpus, gpu.numa));
+  return out;
+}
+
+// A client of an older release sends the binding only as a variable. A client of today does so,
+// too, if the variable cannot be read; that matters only on nodes with GPUs.
+Result<GpuBind> gpu_bind_of(const StepRequest& step) {
+  if (step.gpu_bind) return *step.gpu_bind;
+  const auto variable = step.env.find(kGpuBindVariable);
+  return variable == step.env.end() ? GpuBind{} : parse_gpu_bind(variable->second);
+}
+
+// The job's GPUs that the step has.
+std::vector<VisibleGpu> gpus_of(const LaunchRequest& job, const StepRequest& step) {
+  if (!step.gpus) return job.visible_gpus;
+  std::vector<VisibleGpu> out;
+  for (const std::uint16_t place : *step.gpus)
+    if (place < job.visible_gpus.size()) out.push_back(job.visible_gpus[place]);
+  return out;
+}
+
+std::string joined(const std::vector<VisibleGpu>& gpus, std::string (*name)(const VisibleGpu&)) {
+  std::string out;
+  for (const VisibleGpu& gpu : gpus) out += (out.empty() ? "" : ",") + name(gpu);
+  return out;
+}
+
+// The variables of a step that has only some of the job's GPUs.
+void put_own_gpus(const LaunchRequest& job, const StepRequest& step,
+                  std::map<std::string, std::string>& env) {
+  if (!step.gpus || job.visible_gpus.empty()) return;
+  const std::vector<VisibleGpu> own = gpus_of(job, step);
+  env["CUDA_VISIBLE_DEVICES"] = joined(own, [](const VisibleGpu& gpu) { return gpu.name(); });
+  env["NVIDIA_VISIBLE_DEVICES"] = joined(own, [](const VisibleGpu& gpu) { return gpu.uuid; });
+  env["SLURM_GPUS_ON_NODE"] = env["GANTRY_GPUS_ON_NODE"] = std::to_string(own.size());
+  // The numbers of the job's GPUs stand in the order of its devices; slices of one GPU share one.
+  const auto held = job.env.find("SLURM_JOB_GPUS");
+  const std::vector<std::string> all =
+      held == job.env.end() ? std::vector<std::string>() : split(held->second, ',');
+  if (all.size() != job.visible_gpus.size()) return;
+  std::string numbers;
+  for (const std::uint16_t place : *step.gpus)
+    if (place < all.size()) numbers += (numbers.empty() ? "" : ",") + all[place];
+  env["SLURM_STEP_GPUS"] = env["GANTRY_STEP_GPUS"] = env["GPU_DEVICE_ORDINAL"] = numbers;
+}
+
+// Applies --gpu-bind to this task, which has these cores.
+Result<void> bind_gpus(const LaunchRequest& job, const StepRequest& step, std::uint32_t index,
+                       const std::vector<std::uint16_t>& cpus,
+                       std::map<std::string, std::string>& env) {
+  const std::vector<VisibleGpu> all = gpus_of(job, step);
+  if (all.empty()) return {};
+  const auto bind = gpu_bind_of(step);
+  if (!bind) return tl::unexpected(bind.error());
+  if (bind->kind == GpuBind::Kind::none) return {};
+  const auto own = gpus_of_task(
+      *bind, index, all.size(),
+      bind->kind == GpuBind::Kind::closest ? distances(all, cpus) : std::vector<std::uint32_t>());
+  if (!own) return tl::unexpected(own.error());
+  std::string& visible = env["CUDA_VISIBLE_DEVICES"];
+  visible.clear();
+  for (const std::size_t gpu : *own) visible += (visible.empty() ? "" : ",") + all.at(gpu).name();
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> task_environment(const LaunchRequest& job, const StepRequest& step,
+                                                  std::uint32_t index,
+                                                  const std::vector<std::uint16_t>& cpus) {
+  std::map<std::string, std::string> all{{"PATH", "/usr/local/bin:/usr/bin:/bin"},
+                                         {"HOME", job.owner.home},
+                                         {"USER", job.owner.user},
+                                         {"LOGNAME", job.owner.user},
+                                         {"SHELL", job.owner.shell}};
+  for (const auto& [name, value] : step.env) all[name] = value;
+  for (const auto& [name, value] : step.task_env[index]) all[name] = value;
+  put_gpus(job, all);
+  put_own_gpus(job, step, all);
+  if (auto bound = bind_gpus(job, step, index, cpus, all); !bound)
+    return tl::unexpected(bound.error());
+  all["TMPDIR"] = "/tmp";
+  std::vector<std::string> out;
+  for (const auto& [name, value] : all) out.push_back(name + "=" + value);
+  return out;
+}
+
+}  // namespace gantry::runtime

@@ -1,0 +1,42 @@
+// The bounds of a step's tasks on this node: its own time limit, and its memory where the kernel
+// counts none for steps (v2). What goes beyond them is ended; who started the step is told.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "noded/shim/io/step_io.h"
+#include "noded/shim/process/step_tasks.h"
+
+namespace gantry::runtime {
+
+class StepBounds {
+ public:
+  StepBounds(const Shim& shim, const StepRequest& request) : shim_(shim), request_(request) {}
+
+  void begin();  // the tasks run from now on
+  // Milliseconds until look() has something to do; -1 = never.
+  [[nodiscard]] int pause() const;
+  void look(StepTasks& tasks, StepIo& io);
+  void say_cancelled(StepIo& io) const;  // by an order of the node
+
+  [[nodiscard]] bool timed_out() const { return timed_out_; }
+  [[nodiscard]] bool out_of_memory() const { return out_of_memory_; }
+  [[nodiscard]] std::int64_t peak() const { return peak_; }  // bytes; 0 = not looked at
+
+ private:
+  void look_at_memory(StepIo& io);
+  void look_at_time(StepTasks& tasks, StepIo& io);
+  void end_all() const;
+  void say(StepIo& io, const std::string& what) const;
+
+  const Shim& shim_;
+  const StepRequest& request_;
+  std::optional<Instant> end_;     // of the time, by timer_clock(); then of the patience
+  std::optional<Instant> sample_;  // when the memory is looked at next
+  std::int64_t peak_ = 0;
+  bool timed_out_ = false;
+  bool out_of_memory_ = false;
+};
+
+}  // namespace gantry::runtime
