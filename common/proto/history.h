@@ -76,6 +76,9 @@ struct HistoryRow {
   std::string priority_class;   // "" = the tenant's default one
   std::string wckey;            // given to sbatch
   std::string licenses;         // "NAME:N,..."
+  // A run that was ended so that the job would start again, and not the job's end. Its outcome is
+  // node_fail, preempted, or cancelled for every other cause. Only with `duplicates`.
+  bool requeued = false;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "row", s.row);
@@ -91,6 +94,7 @@ struct HistoryRow {
     v(11, "priority_class", s.priority_class);
     v(12, "wckey", s.wckey);
     v(13, "licenses", s.licenses);
+    v(24, "requeued", s.requeued);
   }
 };
 

@@ -13,6 +13,8 @@ namespace gantry::cli::slurm {
 
 // Derives from our own request, so that the setters of our own options work on it unchanged.
 struct SlurmRequest : StepOptions {
+  // As in Slurm a job whose dependency can never be met waits on, unless it asks for its end.
+  SlurmRequest() { spec.cancel_on_invalid_dependency = false; }
   std::optional<std::string> clusters;  // -M
   std::string export_file;              // --export-file
   std::optional<std::uint32_t> cpus_per_gpu, tasks_per_gpu;
