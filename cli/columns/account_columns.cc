@@ -244,8 +244,12 @@ constexpr Column<AccountView> kColumns[] = {
     {.name = "Eligible",
      .header = "Eligible",
      .width = 19,
-     .put = [](O o,
-               V v) { o += format_time(v.step != nullptr ? v.step->started : row(v).eligible); }},
+     .put =
+         [](O o, V v) {
+           const auto t =
+               v.step != nullptr ? std::optional(v.step->started) : eligible_since(row(v));
+           o += t ? format_time(*t) : "Unknown";
+         }},
     {.name = "Start",
      .header = "Start",
      .width = 19,

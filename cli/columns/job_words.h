@@ -17,6 +17,10 @@ struct JobWords {
   std::string_view compact;  // "R"
 };
 JobWords words_of(Phase phase, const std::optional<Outcome>& outcome);
+// Not set: it is held, or waits for other jobs.
+inline std::optional<Instant> eligible_since(const proto::JobRow& row) {
+  return row.eligible == Instant{} ? std::nullopt : std::optional(row.eligible);
+}
 inline JobWords words_of(const proto::JobRow& row) {
   return words_of(row.phase, row.outcome);
 }

@@ -218,7 +218,7 @@ void write_job(RecordWriter& out, const proto::JobDetail& job, Instant now) {
   out.field("TimeLimit", row.time_limit ? format_duration_long(*row.time_limit) : "UNLIMITED")
       .line();
   out.field("SubmitTime", format_time(row.submitted))
-      .field("EligibleTime", format_time(row.eligible))
+      .field("EligibleTime", eligible_since(row) ? format_time(row.eligible) : "Unknown")
       .line();
   out.field("StartTime", time_or(row.started ? row.started : row.expected_start, "Unknown"));
   out.field("EndTime", time_or(expected_end_of(row), "Unknown"))

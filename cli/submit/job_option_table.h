@@ -120,7 +120,8 @@ inline constexpr SubmitOption kJobOptionTable[] = {
                 .arg = Arg::required,
                 .value = "yes|no",
                 .help = "Whether a dependency that can never be met cancels the job (default yes)",
-                .set = call<job::set_kill_on_invalid>}},
+                .set = call<job::set_kill_on_invalid>},
+     .slurm = {.help = "Whether a dependency that can never be met cancels the job (default no)"}},
     {.option =
          {.name = "mail-type",
           .arg = Arg::required,

@@ -80,6 +80,9 @@ struct HistoryRow {
   std::string licenses;         // "NAME:N,..."
   // Patterns of the output files as the job gave them; "" = the default, or joined to std_out.
   std::string std_out, std_err;
+  // A run that was ended so that the job would start again, and not the job's end. Its outcome is
+  // node_fail, preempted, or cancelled for every other cause. Only with `duplicates`.
+  bool requeued = false;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "row", s.row);
@@ -97,6 +100,7 @@ struct HistoryRow {
     v(13, "licenses", s.licenses);
     v(18, "std_out", s.std_out);
     v(19, "std_err", s.std_err);
+    v(24, "requeued", s.requeued);
   }
 };
 

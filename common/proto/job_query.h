@@ -30,14 +30,13 @@ struct JobRow {
   std::optional<Outcome> outcome;  // set when the job has ended, or is about to end
   Verdict verdict;                 // set when queued
   Instant submitted{};
-  Instant eligible{};
+  Instant eligible{};  // zero: it is held, or waits for other jobs
   std::optional<Instant> started;
   std::optional<Instant> ended;
   std::optional<Instant> expected_start;  // queued, when the planner knows
   std::optional<Duration> time_limit;     // unset = unlimited
   std::uint32_t nodes = 0;
-  std::uint32_t cpus = 0;
-  std::uint32_t tasks = 0;
+  std::uint32_t cpus = 0, tasks = 0;
   std::int64_t memory_per_node = 0;  // bytes; 0 = partition default
   std::string node_list;             // hostlist, once placed
   std::int64_t priority = 0;
@@ -52,6 +51,8 @@ struct JobRow {
   std::uint32_t gpu_parts = 0;     // over all nodes: thousandths of GPUs in parts
   Duration suspended{};            // of this attempt, so far
   std::optional<HetPart> het;      // set for a component of a heterogeneous job
+  bool has_array_id = false;       // the last task split off: in Slurm it has the array's id
+  [[nodiscard]] JobId slurm_id() const { return has_array_id ? array_job : job; }
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "job", s.job);
@@ -89,6 +90,7 @@ struct JobRow {
     v(33, "suspended", s.suspended);
     v(34, "het", s.het);
     v(35, "tenant", s.tenant);
+    v(46, "has_array_id", s.has_array_id);
   }
 };
 
@@ -156,6 +158,7 @@ struct JobDetail {
   std::uint32_t preemptions = 0;
   std::optional<Instant> suspended_since;  // phase suspended
   std::vector<OpenDependency> waits_for;   // dependencies of a queued job that are not met
+  ExitStatus worst_step;                   // of this attempt's steps that have ended
   std::vector<std::string> gpu_models;     // of the GPUs of each of `placement`; "" = not known
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -173,6 +176,7 @@ struct JobDetail {
     v(12, "suspended_since", s.suspended_since);
     v(13, "waits_for", s.waits_for);
     v(14, "gpu_models", s.gpu_models);
+    v(24, "worst_step", s.worst_step);
   }
 };
 

@@ -93,13 +93,16 @@ struct UserShare {
 struct Project {  // an account in Slurm's words
   std::string name;
   std::uint32_t shares = 1;
-  std::vector<UserShare> users;  // users that are not named have one share each
+  std::vector<UserShare> users;           // users that are not named have one share each
+  std::string description{}, organization{};  // for people
   friend bool operator==(const Project&, const Project&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "name", s.name);
     v(2, "shares", s.shares);
     v(3, "users", s.users);
+    v(4, "description", s.description);
+    v(5, "organization", s.organization);
   }
 };
 
@@ -213,6 +216,10 @@ struct Tenant {
   // Whether it has a queue of its own; not set = yes. Without one, its jobs go to the partitions of
   // gantry.yaml, as those of a Slurm account.
   std::optional<bool> own_queue;
+  std::string organization;  // for people
+  // By user, the project (or the tenant itself, by its name) that pays for the jobs that name no
+  // account. A user who belongs to several tenants has one in at most one of them.
+  std::map<std::string, std::string> default_accounts;
   friend bool operator==(const Tenant&, const Tenant&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -234,6 +241,8 @@ struct Tenant {
     v(16, "description", s.description);
     v(17, "idle_gpus", s.idle_gpus);
     v(32, "own_queue", s.own_queue);
+    v(49, "organization", s.organization);
+    v(50, "default_accounts", s.default_accounts);
   }
 };
 

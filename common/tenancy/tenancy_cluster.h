@@ -165,8 +165,23 @@ struct Manifest {
   }
 };
 
+// Another cluster that operators want to see beside this one in `sacctmgr list cluster`. It keeps
+// its own jobs and accounts; nothing here goes by this document.
+struct OtherCluster {
+  static constexpr std::string_view kName = "Cluster";
+  static constexpr int kKind = 11;
+  std::string name;
+  std::string description;
+  friend bool operator==(const OtherCluster&, const OtherCluster&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "name", s.name);
+    v(2, "description", s.description);
+  }
+};
+
 using Document = std::variant<Tenant, Cohort, Tier, PriorityClass, Flavor, NodePool, Topology,
-                              PriceBook, Budget, Manifest>;
+                              PriceBook, Budget, Manifest, OtherCluster>;
 
 std::string_view kind_of(const Document& document);  // "Tenant", ...
 const std::string& name_of(const Document& document);

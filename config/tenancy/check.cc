@@ -33,6 +33,9 @@ class Checker : private References {
       if (!names.insert(name_of(document)).second) return problem("name", "is there twice");
       if (const auto* cohort = std::get_if<Cohort>(&document))
         parents_[cohort->name] = cohort->parent;
+      if (const auto* tenant = std::get_if<Tenant>(&document))
+        for (const auto& [user, account] : tenant->default_accounts)
+          default_tenants_.emplace(user, tenant->name);
     }
     for (const Document& document : documents_) {
       current_ = &document;
@@ -134,6 +137,10 @@ class Checker : private References {
       const std::string path = "projects." + p.name;
       if (!config::is_word(p.name)) return problem("projects", not_a_name(p.name));
       if (!projects.insert(p.name).second) return problem(path, "is there twice");
+      if (std::max(p.description.size(), p.organization.size()) > kMostProjectText)
+        return problem(path,
+                       fmt::format("has a description or an organization of more than {} bytes",
+                                   kMostProjectText));
       std::set<std::string> users;
       if (p.shares > kMostShares) return problem(path + ".shares", "is above 1000000");
       for (const UserShare& u : p.users)
@@ -142,6 +149,28 @@ class Checker : private References {
                          fmt::format("\"{}\" is not the name of a user, is there twice, or has "
                                      "more than 1000000 shares",
                                      u.user));
+    }
+    return std::nullopt;
+  }
+
+  [[nodiscard]] Found check_default_accounts(const Tenant& t) const {
+    if (t.default_accounts.size() > kMostGrants)
+      return problem("default_accounts", fmt::format("has {} users; a tenant may have {}",
+                                                     t.default_accounts.size(), kMostGrants));
+    for (const auto& [user, account] : t.default_accounts) {
+      const std::string path = "default_accounts." + user;
+      if (!is_account_name(user))
+        return problem(path, fmt::format("\"{}\" is not the name of a user", user));
+      const bool known =
+          account == t.name || std::any_of(t.projects.begin(), t.projects.end(),
+                                           [&](const Project& p) { return p.name == account; });
+      if (!known)
+        return problem(
+            path, fmt::format("`{}` is neither a project of the tenant nor the tenant", account));
+      if (const std::string& first = default_tenants_.at(user); first != t.name)
+        return problem(path, fmt::format("tenant `{}` has a default account of the same user, who "
+                                         "can have one",
+                                         first));
     }
     return std::nullopt;
   }
@@ -169,6 +198,7 @@ class Checker : private References {
   [[nodiscard]] Found check(const Tenant& t) const {
     if (Found found = refer(Cohort::kName, t.cohort, "cohort")) return found;
     if (Found found = refer(Tier::kName, t.tier, "tier")) return found;
+    if (Found found = check_default_accounts(t)) return found;
     return check_shared(t);
   }
 
@@ -261,6 +291,7 @@ class Checker : private References {
     return std::nullopt;
   }
 
+  [[nodiscard]] Found check(const OtherCluster&) const { return std::nullopt; }
   [[nodiscard]] Found check(const PriceBook& b) const { return check_price_book(*this, b); }
   [[nodiscard]] Found check(const Budget& b) const { return check_budget(*this, b); }
 
@@ -319,6 +350,8 @@ class Checker : private References {
 
   const std::function<bool(const Document&)>& blame_;
   std::map<std::string, std::string> parents_;  // parents of cohorts
+  std::map<std::string, std::string>
+      default_tenants_;  // by user: the first that has a default account
 };
 
 }  // namespace

@@ -28,6 +28,7 @@ inline constexpr std::size_t kMostCohortLevels = 8;
 // Limits for what a tenant's own admins may add to it.
 inline constexpr std::size_t kMostGrants = 5'000;
 inline constexpr std::size_t kMostProjects = 1'000;
+inline constexpr std::size_t kMostProjectText = 1'000;  // bytes of a description
 // Users named in all projects of a tenant together.
 inline constexpr std::size_t kMostProjectUsers = 20'000;
 inline constexpr std::size_t kMostTenantClasses = 100;

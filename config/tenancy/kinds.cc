@@ -30,7 +30,8 @@ std::vector<Field> shared_fields(Tenant& t) {
       {"node_pools", &t.node_pools, Form::words,
        "Pools its jobs may use, besides its own; all shared nodes unless given."},
       {"projects", &t.projects, Form::plain,
-       "Accounts: `shares` of the tenant, and `users` with their shares, if it is theirs only."},
+       "Accounts: `shares` of the tenant, and `users` with their shares, if it is theirs only. "
+       "`description` and `organization` are for people."},
       {"roles", &t.grants, Form::plain,
        "By role (`viewer`, `user`, `tenant-admin`, `operator`, `admin`), the `users` and `groups` "
        "of the operating system that have it."},
@@ -77,7 +78,11 @@ std::vector<Field> fields_of(Tenant& t) {
   std::vector<Field> fields{
       {"name", &t.name, Form::word, "Of the tenant and of its queue: `gbatch -p NAME`."},
       {"cohort", &t.cohort, Form::word, "Where it borrows and lends; nowhere unless given."},
-      {"tier", &t.tier, Form::word, "Gives it what it does not say itself."}};
+      {"tier", &t.tier, Form::word, "Gives it what it does not say itself."},
+      {"organization", &t.organization, Form::plain, "For people: the organization that it is of."},
+      {"default_accounts", &t.default_accounts, Form::plain,
+       "By user, the project, or the tenant by its name, that pays for jobs that name no account. "
+       "A user has one in one tenant."}};
   for (Field& field : shared_fields(t)) fields.push_back(field);
   return fields;
 }
@@ -210,6 +215,11 @@ std::vector<Field> fields_of(Manifest& m) {
   return {{"name", &m.name, Form::plain, "KIND/NAMESPACE/NAME of the object."},
           {"text", &m.text, Form::plain, "The object."},
           {"user_domain", &m.user_domain, Form::plain, "`--user-domain` when it was applied."}};
+}
+
+std::vector<Field> fields_of(OtherCluster& c) {
+  return {{"name", &c.name, Form::word, "Of the other cluster."},
+          {"description", &c.description, Form::plain, "For people."}};
 }
 
 std::vector<Field> fields_of(Document& document) {

@@ -304,9 +304,15 @@ Result<void> read_projects(const Value& value, std::vector<Project>& out) {
           if (!shares) return tl::unexpected(shares.error());
           project.users.push_back({user.key, *shares});
         }
+      } else if (key.key == "description" || key.key == "organization") {
+        auto text = key.value.text();
+        if (!text) return tl::unexpected(text.error());
+        (key.key == "description" ? project.description : project.organization) = std::move(*text);
       } else {
         return key.wrong(entry.value.path(),
-                         fmt::format("unknown key `{}`; a project has shares and users", key.key));
+                         fmt::format("unknown key `{}`; a project has shares, users, description "
+                                     "and organization",
+                                     key.key));
       }
     }
   }

@@ -47,6 +47,10 @@ std::string_view summary_of(std::string_view kind) {
   if (kind == Manifest::kName)
     return "An object of Kubernetes or Kueue that was applied, as `gtenant apply` keeps it to know "
            "what it gave to whom. Not to be written by hand.";
+  if (kind == OtherCluster::kName)
+    return "Another cluster, for `sacctmgr list cluster`. It keeps its own jobs and accounts; this "
+           "one "
+           "is listed without a document.";
   return "Where nodes stand.";
 }
 

@@ -163,6 +163,8 @@ Yaml Write::operator()(const std::vector<Project>* v) const {
   for (const Project& project : *v) {
     Yaml& section = child(out, project.name);
     add(section, "shares", scalar(std::to_string(project.shares)));
+    if (!project.description.empty()) add(section, "description", scalar(project.description));
+    if (!project.organization.empty()) add(section, "organization", scalar(project.organization));
     if (project.users.empty()) continue;
     Yaml users = map();
     for (const UserShare& u : project.users) add(users, u.user, scalar(std::to_string(u.shares)));

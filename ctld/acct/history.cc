@@ -220,6 +220,7 @@ bool HistoryQuery::matches(const proto::HistoryRow& row) const {
 
 bool HistoryQuery::matches_apart_from_jobs(const proto::HistoryRow& full) const {
   const proto::JobRow& row = full.row;
+  if (full.requeued && !duplicates_) return false;
   if (only_ && row.uid != *only_ &&
       !also_.contains(row.tenant.empty() ? row.partition : row.tenant))
     return false;

@@ -87,6 +87,7 @@ ArrayRecord every_field_of_tasks() {
   t.max_running = 4;
   t.never_started = 5;
   t.last_history = Instant{2'000'001};
+  t.last_split = JobId{12};
   t.worst = Outcome::timeout;
   t.worst_exit = {4, 2};
   return t;

@@ -232,6 +232,8 @@ void World::queue(const Words& w) {
     std::string text = fmt::format("{:<14} {:<8} {:<6} {:<3} {:>8} {:>5} {}", row_id(row), row.name,
                                    row.user, public_state(row.phase, row.outcome).code,
                                    format_duration(time), row.cpus, where);
+    if (w.find("accounts")) text += " of " + row.account;
+    if (w.find("slurm")) text += fmt::format(" (as job {} of Slurm)", row.slurm_id().value());
     line(text);
   }
 }
@@ -267,9 +269,9 @@ void World::history() {
   const auto page = store_.read_history(scan);
   for (const store::HistoryEntry& entry : page->entries) {
     const auto h = codec::decode<proto::HistoryRow>(entry.data);
-    line(fmt::format("{} {} {} {} {} {}", time_text(entry.end), row_id(h->row), h->row.user,
+    line(fmt::format("{} {} {} {} {} {}{}", time_text(entry.end), row_id(h->row), h->row.user,
                      public_state(h->row.phase, h->row.outcome).name, exit_text(h->row.exit),
-                     h->cause));
+                     h->cause, h->requeued ? " (it starts again)" : ""));
     std::string waits;
     for (const WaitPart& part : h->waits)
       waits += fmt::format(" {} {}", enum_name(part.reason), format_duration(part.length));

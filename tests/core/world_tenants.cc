@@ -87,6 +87,11 @@ tenancy::Tenant tenant_of(const Words& w) {
         for (const std::string& user : split(parts[2], '+')) project.users.push_back({user, 1});
       t.projects.push_back(std::move(project));
     }
+  if (w.find("default"))  // default=alice:proj
+    for (const std::string& text : split(*w.find("default"), ',')) {
+      const auto parts = split(text, ':');
+      t.default_accounts[parts.at(0)] = parts.at(1);
+    }
   if (w.find("own_classes"))
     for (const std::string& text : split(*w.find("own_classes"), ',')) {
       const auto parts = split(text, ':');

@@ -420,7 +420,9 @@ void OldStore::check_end() {
   for (;;) {
     const auto page = disk_.store.read_history(scan);
     if (!page) broken(page.error().message);
-    for (const store::HistoryEntry& entry : page->entries) ++rows[entry.job];
+    for (const store::HistoryEntry& entry : page->entries)
+      if (const auto row = codec::decode<proto::HistoryRow>(entry.data); row && !row->requeued)
+        ++rows[entry.job];
     if (!page->resume) break;
     scan.resume = page->resume;
   }

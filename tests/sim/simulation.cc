@@ -269,6 +269,7 @@ void Simulation::check_history() {
     for (const store::HistoryEntry& entry : page->entries) {
       auto row = codec::decode<proto::HistoryRow>(entry.data);
       if (!row) broken(row.error().message);
+      if (row->requeued) continue;  // a run, and not the job's end
       rows[entry.job].push_back(std::move(*row));
     }
     if (!page->resume) break;

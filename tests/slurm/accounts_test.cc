@@ -65,6 +65,40 @@ TEST_CASE("a user has a role in the tenant and a share in the project") {
   CHECK_FALSE(accounts.remove_user("alice", "").has_value());
 }
 
+TEST_CASE("a user has one default account, which an association has to be with") {
+  Accounts accounts(fraud_only());
+  CHECK(*accounts.add_account("risk", {"root", {}, {}}));
+  CHECK(*accounts.add_user("zoe", "risk", {}));
+  CHECK(accounts.default_account_of("zoe") == "risk");  // the first one
+  CHECK(*accounts.add_user("zoe", "research", {}));
+  CHECK(accounts.default_account_of("zoe") == "risk");
+  Accounts::Settings other;
+  other.default_account = "research";
+  REQUIRE(accounts.modify_user("zoe", "", other));
+  CHECK(accounts.default_account_of("zoe") == "research");
+  other.default_account = "retraining";
+  CHECK_FALSE(accounts.modify_user("zoe", "", other).has_value());
+  REQUIRE(accounts.remove_user("zoe", "research"));
+  CHECK(accounts.default_account_of("zoe").empty());
+  // Alice had an association before, and no default account was chosen.
+  CHECK(*accounts.add_user("alice", "risk", {}));
+  CHECK(accounts.default_account_of("alice").empty());
+}
+
+TEST_CASE("accounts have a description and an organization") {
+  Accounts accounts(fraud_only());
+  Accounts::Settings texts;
+  texts.description = "Models";
+  texts.organization = "Bank";
+  REQUIRE(accounts.modify_account("fraud", texts));
+  REQUIRE(accounts.modify_account("research", texts));
+  const tenancy::Tenant fraud = only_tenant(accounts.changes());
+  CHECK(fraud.description == "Models");
+  CHECK(fraud.organization == "Bank");
+  CHECK(fraud.projects[1].description == "Models");
+  CHECK(fraud.projects[1].organization == "Bank");
+}
+
 TEST_CASE("removing an account removes the project from its tenant, or the whole tenant") {
   Accounts accounts(fraud_only());
   REQUIRE(accounts.modify_account("research", {"", {}, 8}));
@@ -116,7 +150,10 @@ TEST_CASE("loading a dump from Slurm names the settings that have no counterpart
   CHECK(physics.quota[0].resource == Resource::gpu);
   CHECK(physics.quota[0].nominal == 8 * kGpuUnit);
   CHECK(physics.quota[0].borrow == 0);
-  CHECK(physics.projects == std::vector<tenancy::Project>{{"optics", 2, {{"bob", 4}}}});
+  CHECK(physics.organization == "p");
+  CHECK(physics.projects == std::vector<tenancy::Project>{{"optics", 2, {{"bob", 4}}, "", "p"}});
+  CHECK(physics.default_accounts ==
+        std::map<std::string, std::string>{{"ann", "physics"}, {"bob", "optics"}});
   CHECK(physics.grants.size() == 2);
   const auto bad = load_dump("Nonsense\n", accounts, ignored);
   REQUIRE_FALSE(bad);

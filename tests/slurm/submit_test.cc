@@ -287,6 +287,13 @@ TEST_CASE("scancel sends what its options and operands mean") {
     return fake.last<proto::CancelJobs>();
   };
   CHECK(cancel({"12", "13_[1-4,9]", "77"}).filter.jobs.size() == 3);
+  // Beside a signal or a condition a job that is over is an error.
+  const Run over = fake.run({"slurm/scancel", "-s", "USR1", "77"});
+  CHECK(over.status == 1);
+  CHECK(over.err == "scancel: error: Kill job error on job id 77: Invalid job id specified\n");
+  CHECK(fake.run({"slurm/scancel", "-Q", "-s", "USR1", "77"}).err.empty());
+  done.not_active.clear();
+  fake.answer<proto::CancelJobs>(done);
   CHECK(cancel({"12", "--signal", "SIGUSR2"}).signal == 12);
   CHECK(cancel({"12", "-s", "15", "--full"}).scope == proto::SignalScope::full);
   CHECK(cancel({"-b", "-s", "USR1", "12"}).scope == proto::SignalScope::batch_shell);

@@ -141,6 +141,19 @@ TEST_CASE("a tenant has limited numbers of grants, projects, users and classes")
   CHECK(said(t) == "Tenant a: classes: has 101 classes; a tenant may have 100");
 }
 
+TEST_CASE("a user has one default account, which is the tenant or a project of it") {
+  const std::string project = "projects: {p: {shares: 2, description: P}}\n";
+  CHECK(checked(doc("Tenant", "a", project + "default_accounts: {ann: p, bob: a}\n") +
+                doc("Cluster", "elsewhere")) == "good");
+  CHECK(checked(doc("Tenant", "a", project + "default_accounts: {ann: q}\n")) ==
+        "Tenant a: default_accounts.ann: `q` is neither a project of the tenant nor the tenant");
+  CHECK(
+      checked(doc("Tenant", "a", "default_accounts: {ann: a}\n") +
+              doc("Tenant", "b", "default_accounts: {ann: b}\n")) ==
+      "Tenant b: default_accounts.ann: tenant `a` has a default account of the same user, who can "
+      "have one");
+}
+
 TEST_CASE("a node has only one owning tenant, and the domains of a topology nest") {
   CHECK(checked(doc("Tenant", "a") + doc("Tenant", "b") +
                 doc("NodePool", "p", "nodes: n[1-4]\ntenant: a\n") +

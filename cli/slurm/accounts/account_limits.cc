@@ -80,16 +80,16 @@ Result<bool> set_limit_quota(tenancy::Tenant& tenant, const std::string& value) 
   return true;
 }
 
-Result<bool> set_limit_per_job(tenancy::Tenant& tenant, const std::string& value) {
+Result<bool> set_limit_most(std::optional<Resources>& limit, const std::string& value) {
   const auto items = parse_limit_tres(value);
   if (!items) return tl::unexpected(items.error());
-  Resources most = tenant.jobs.max_per_job.value_or(Resources{});
+  Resources most = limit.value_or(Resources{});
   for (const TresItem& item : *items) {
     if (!item.flavor.empty())
       return fail(ErrorCode::unsupported, "a job's maximum is of gres/gpu, whatever the model");
     most.row(item.resource) = item.amount.value_or(0);
   }
-  tenant.jobs.max_per_job = most == Resources{} ? std::nullopt : std::optional<Resources>(most);
+  limit = most == Resources{} ? std::nullopt : std::optional<Resources>(most);
   return true;
 }
 
@@ -113,17 +113,30 @@ Result<bool> set_limit_wall(tenancy::Tenant& tenant, const std::string& value) {
   return true;
 }
 
+// A plain number of memory is of MB, as in Slurm; -1 takes the limit away.
+std::string megabytes(const std::string& value) {
+  const bool plain = value.find_first_not_of("0123456789") == std::string::npos;
+  return plain ? value + "M" : value;
+}
+
 }  // namespace
 
 Result<bool> set_limit(tenancy::Tenant& tenant, const std::string& key, const std::string& value) {
-  if (key == "grptres") return set_limit_quota(tenant, value);
-  if (key == "maxtres" || key == "maxtresperjob") return set_limit_per_job(tenant, value);
-  if (key == "grpjobs") return set_limit_count(tenant.counts.running_jobs, value);
-  if (key == "grpsubmit" || key == "grpsubmitjobs")
-    return set_limit_count(tenant.counts.queued_jobs, value);
-  if (key == "maxsubmit" || key == "maxsubmitjobs")
-    return set_limit_count(tenant.counts.queued_jobs_per_user, value);
-  if (key == "maxwall" || key == "maxwalldurationperjob") return set_limit_wall(tenant, value);
+  // As in Slurm a key may be cut; `least` letters are enough.
+  const auto is = [&](std::string_view name, std::size_t least) {
+    return key.size() >= least && name.starts_with(key);
+  };
+  if (is("grpcpus", 6)) return set_limit_quota(tenant, "cpu=" + value);
+  if (is("grpmemory", 4)) return set_limit_quota(tenant, "mem=" + megabytes(value));
+  if (is("grptres", 7)) return set_limit_quota(tenant, value);
+  if (is("maxcpusperjob", 7)) return set_limit_most(tenant.jobs.max_per_job, "cpu=" + value);
+  if (is("maxtresperjob", 7)) return set_limit_most(tenant.jobs.max_per_job, value);
+  if (is("maxtrespernode", 11)) return set_limit_most(tenant.jobs.max_per_node, value);
+  if (is("grpjobs", 4)) return set_limit_count(tenant.counts.running_jobs, value);
+  if (is("grpsubmitjobs", 4)) return set_limit_count(tenant.counts.queued_jobs, value);
+  if (is("maxsubmitjobs", 4)) return set_limit_count(tenant.counts.queued_jobs_per_user, value);
+  if (is("maxnodesperjob", 4)) return set_limit_count(tenant.jobs.max_nodes, value);
+  if (is("maxwalldurationperjob", 4)) return set_limit_wall(tenant, value);
   return false;
 }
 
@@ -140,6 +153,16 @@ std::string group_tres(const tenancy::Tenant& tenant) {
       case Resource::scratch: out += fmt::format("fs/disk={}", format_memory(line.nominal)); break;
     }
   }
+  return out;
+}
+
+std::string most_tres(const std::optional<Resources>& most) {
+  std::string out;
+  const auto add = [&](std::string item) { out += (out.empty() ? "" : ",") + std::move(item); };
+  if (!most) return out;
+  if (const auto n = (*most)[Resource::cpu]; n != 0) add(fmt::format("cpu={}", n / kCoreUnit));
+  if (const auto n = (*most)[Resource::memory]; n != 0) add("mem=" + format_memory(n));
+  if (const auto n = (*most)[Resource::gpu]; n != 0) add(fmt::format("gres/gpu={}", n / kGpuUnit));
   return out;
 }
 

@@ -18,4 +18,7 @@ Result<bool> set_limit(tenancy::Tenant& tenant, const std::string& key, const st
 // The tenant's own quota over all flavors: "cpu=100,gres/gpu=8"; "" if it has none.
 std::string group_tres(const tenancy::Tenant& tenant);
 
+// The most that a job, or a node of it, may have: "cpu=4,mem=8G"; "" if there is no such limit.
+std::string most_tres(const std::optional<Resources>& most);
+
 }  // namespace gantry::cli::slurm

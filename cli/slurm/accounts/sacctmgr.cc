@@ -101,11 +101,13 @@ constexpr ExitDoc kSacctmgrExits[] = {{"0", "fine"}, {"1", "refused, no answer, 
 }  // namespace
 
 std::vector<CommandWord> sacctmgr_words() {
-  return {{"list", "account, association, cluster, configuration, qos, tres or user; also as show"},
-          {"add account", "NAME Parent= Description= Fairshare= and limits"},
-          {"add cluster", "NAME: a cluster besides this one, which is there by itself"},
+  return {{"list",
+           "account, association, cluster, configuration, event, qos, reservation, transaction, "
+           "tres or user; also as show"},
+          {"add account", "NAME Parent= Description= Organization= Fairshare= and limits"},
+          {"add cluster", "NAME Description=: another one, to be listed; this is there by itself"},
           {"add qos", "NAME Description= Priority= GraceTime= Preempt= PreemptMode="},
-          {"add user", "NAME Account= Fairshare="},
+          {"add user", "NAME Account= DefaultAccount= Fairshare="},
           {"modify", "ENTITY where CONDITION... set KEY=VALUE..."},
           {"delete", "ENTITY where CONDITION...; also as remove"},
           {"dump", "CLUSTER File=: accounts and users as a file"},
@@ -121,8 +123,10 @@ const Command kSacctmgr{
     .description =
         "Slurm's sacctmgr, over gtenant: tenants and their projects are accounts, who may submit "
         "to a tenant has an association with each of its projects, priority classes are QOS. "
-        "Entities are users, accounts, associations, clusters, qos and tres; conditions are names, "
-        "user=, account=, cluster=, withassoc and format=.\n\n"
+        "Entities are users, accounts, associations, clusters, qos and tres, transactions (changes "
+        "of "
+        "the documents), events (nodes that are down or drained now) and reservations; conditions "
+        "are names, user=, account=, cluster=, withassoc and format=.\n\n"
         "add, modify and delete change accounts, users and QOS: an account below root is a tenant, "
         "one below a tenant its project, and a user may charge every project of a tenant that one "
         "has a share in. A QOS has Description, Priority, GraceTime, Preempt, PreemptMode and "

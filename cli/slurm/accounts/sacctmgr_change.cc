@@ -6,6 +6,7 @@
 
 #include "cli/slurm/accounts/account_limits.h"
 #include "cli/slurm/format.h"
+#include "cli/slurm/frame.h"
 #include "common/text/text.h"
 
 namespace gantry::cli::slurm {
@@ -42,6 +43,19 @@ Result<void> check_no_limits(const std::string& name, const Accounts::Settings& 
   return fail(ErrorCode::unsupported,
               fmt::format("{}: {}: {} a tenant's, the account below root", name, key,
                           settings.limits.empty() ? "it is" : "a limit is"));
+}
+
+// True for a limit of Slurm that a tenant has not.
+bool is_limit_of_slurm(const std::string& key) {
+  static constexpr std::pair<std::string_view, std::size_t> kLimits[] = {
+      {"grpcpumins", 7},      {"grpcpurunmins", 7},    {"grpjobsaccrue", 8},
+      {"grpnodes", 4},        {"grptresmins", 8},      {"grptresrunmins", 8},
+      {"grpwall", 4},         {"maxcpuminsperjob", 7}, {"maxcpurunminsperuser", 8},
+      {"maxjobs", 4},         {"maxjobsaccrue", 8},    {"maxtresminsperjob", 8},
+      {"minpriothreshold", 4}};
+  return std::any_of(std::begin(kLimits), std::end(kLimits), [&](const auto& limit) {
+    return key.size() >= limit.second && limit.first.starts_with(key);
+  });
 }
 
 void set_share(tenancy::Project& project, const std::string& user, std::uint32_t shares) {
@@ -121,6 +135,7 @@ Result<bool> Accounts::add_account(const std::string& name, const Settings& sett
     tenant.own_queue = false;
     tenant.jobs.host_network = true;
     tenant.description = settings.description.value_or("");
+    tenant.organization = settings.organization.value_or("");
     if (settings.fairshare)
       tenant.weight = thousandths_of(Times{*settings.fairshare}).narrow<std::uint32_t>().value();
     if (auto put = put_limits(tenant, settings); !put) return tl::unexpected(put.error());
@@ -135,13 +150,13 @@ Result<bool> Accounts::add_account(const std::string& name, const Settings& sett
                 fmt::format("account {} is a project: accounts have two levels, tenants below root "
                             "and projects below them",
                             settings.parent));
-  if (settings.description)
-    return fail(ErrorCode::unsupported,
-                fmt::format("account {}: a project has no description of its own", name));
   if (const auto none = check_no_limits("account " + name, settings); !none)
     return tl::unexpected(none.error());
-  parent->tenant->projects.push_back(
-      {name, settings.fairshare.value_or(1), {{kNoUser, 0}}});  // kept until users are added
+  parent->tenant->projects.push_back({name,
+                                      settings.fairshare.value_or(1),
+                                      {{kNoUser, 0}},  // kept until users are added
+                                      settings.description.value_or(""),
+                                      settings.organization.value_or("")});
   return true;
 }
 
@@ -152,10 +167,13 @@ Result<bool> Accounts::add_user(const std::string& name, const std::string& acco
   if (const auto none = check_no_limits("user " + name, settings); !none)
     return tl::unexpected(none.error());
   bool changed = false;
+  // The first association of a user is with the default account, unless another one is given.
+  const bool first = places_of(name, "").empty() && default_account_of(name).empty();
   if (!may_submit(*place->tenant, name)) {
     place->tenant->grants.push_back({tenancy::Role::user, name, ""});
     changed = true;
   }
+  if (first) place->tenant->default_accounts[name] = account;
   if (place->project == nullptr && settings.fairshare)
     return fail(ErrorCode::unsupported,
                 fmt::format("fairshare of user {}: a user's shares are of a project, and {} is a "
@@ -179,6 +197,7 @@ Result<void> Accounts::modify_account(const std::string& name, const Settings& s
                             name));
   if (place->project == nullptr) {
     if (settings.description) place->tenant->description = *settings.description;
+    if (settings.organization) place->tenant->organization = *settings.organization;
     if (settings.fairshare)
       place->tenant->weight =
           thousandths_of(Times{*settings.fairshare}).narrow<std::uint32_t>().value();
@@ -187,9 +206,8 @@ Result<void> Accounts::modify_account(const std::string& name, const Settings& s
   }
   if (const auto none = check_no_limits("account " + name, settings); !none)
     return tl::unexpected(none.error());
-  if (settings.description)
-    return fail(ErrorCode::unsupported,
-                fmt::format("account {}: a project has no description of its own", name));
+  if (settings.description) place->project->description = *settings.description;
+  if (settings.organization) place->project->organization = *settings.organization;
   if (settings.fairshare) place->project->shares = *settings.fairshare;
   return {};
 }
@@ -209,11 +227,44 @@ std::vector<Accounts::Place> Accounts::places_of(const std::string& user,
   return out;
 }
 
+std::vector<std::string> Accounts::accounts_of(const std::string& user) {
+  std::vector<std::string> out;
+  for (const Place& place : places_of(user, "")) {
+    // A tenant with projects has its users in them.
+    if (place.project != nullptr)
+      out.push_back(place.project->name);
+    else if (place.tenant->projects.empty())
+      out.push_back(place.tenant->name);
+  }
+  return out;
+}
+
+std::string Accounts::default_account_of(const std::string& user) const {
+  for (const auto& [name, tenant] : now_)
+    if (const auto it = tenant.default_accounts.find(user); it != tenant.default_accounts.end())
+      return it->second;
+  return "";
+}
+
+Result<void> Accounts::put_default_account(const std::string& user, const std::string& account) {
+  const auto places = places_of(user, account);
+  if (places.empty())
+    return fail(ErrorCode::not_found,
+                fmt::format(" Can't modify because these users aren't associated with new default "
+                            "account '{}'...\n  U = {:<9} C = {:<10}",
+                            account, user, cluster_name()));
+  for (auto& [name, tenant] : now_) tenant.default_accounts.erase(user);
+  places.front().tenant->default_accounts[user] = account;
+  return {};
+}
+
 Result<void> Accounts::modify_user(const std::string& name, const std::string& account,
                                    const Settings& settings) {
   if (const auto none = check_no_limits("user " + name, settings); !none)
     return tl::unexpected(none.error());
-  bool changed = false;
+  if (!settings.default_account.empty())
+    if (auto put = put_default_account(name, settings.default_account); !put) return put;
+  bool changed = !settings.default_account.empty() && !settings.fairshare;
   for (const Place& place : places_of(name, account))
     if (place.project != nullptr && has_share(*place.project, name) && settings.fairshare) {
       set_share(*place.project, name, *settings.fairshare);
@@ -231,6 +282,8 @@ Result<void> Accounts::remove_account(const std::string& name) {
     now_.erase(name);
     return {};
   }
+  std::erase_if(place->tenant->default_accounts,
+                [&](const auto& entry) { return entry.second == name; });
   std::erase_if(place->tenant->projects,
                 [&](const tenancy::Project& project) { return project.name == name; });
   return {};
@@ -248,6 +301,7 @@ Result<void> Accounts::remove_user(const std::string& name, const std::string& a
     if (place.project == nullptr) {
       std::erase_if(place.tenant->grants,
                     [&](const tenancy::Grant& grant) { return grant.user == name; });
+      place.tenant->default_accounts.erase(name);
       continue;
     }
     auto& users = place.project->users;
@@ -259,6 +313,9 @@ Result<void> Accounts::remove_user(const std::string& name, const std::string& a
                               account));
     }
     std::erase_if(users, [&](const tenancy::UserShare& share) { return share.user == name; });
+    if (const auto it = place.tenant->default_accounts.find(name);
+        it != place.tenant->default_accounts.end() && it->second == place.project->name)
+      place.tenant->default_accounts.erase(it);
     if (users.empty()) users.push_back({kNoUser, 0});
   }
   return {};
@@ -305,10 +362,15 @@ Result<void> read_setting(const std::string& key, const std::string& value,
     settings.qos = std::move(*list);
   } else if (is("defaultqos", 8)) {
     settings.default_qos = value == "-1" ? "" : value;
-  } else if (!is("organization", 1) && !is("cluster", 1) && !is("defaultaccount", 8)) {
+  } else if (is("organization", 1)) {
+    settings.organization = value;
+  } else if (is("defaultaccount", 8)) {
+    settings.default_account = value;
+  } else if (!is("cluster", 1)) {
     tenancy::Tenant scratch;
     const auto limit = set_limit(scratch, word, value);
     if (!limit) return tl::unexpected(limit.error());
+    if (!*limit && value == "-1" && is_limit_of_slurm(word)) return {};  // there is none to remove
     if (!*limit)
       return fail(ErrorCode::unsupported,
                   fmt::format("{} has no counterpart here: limits are a tenant's quota, see "

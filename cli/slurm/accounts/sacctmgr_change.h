@@ -30,6 +30,8 @@ class Accounts {
     std::vector<std::pair<std::string, std::string>> limits = {};  // for tenants; already checked
     std::optional<NameList> qos = {};                              // for tenants
     std::optional<std::string> default_qos = {};  // for tenants; "" = the cluster's default
+    std::optional<std::string> organization = {};
+    std::string default_account = {};  // for users; "" = not given
   };
   // Checks that a new tenant could have the QOS and DefaultQOS of the settings.
   [[nodiscard]] Result<void> check_qos(const Settings& settings) const;
@@ -48,6 +50,13 @@ class Accounts {
                            const Settings& settings);
   Result<void> remove_account(const std::string& name);
   Result<void> remove_user(const std::string& name, const std::string& account);
+
+  // The accounts with which the user has an association.
+  [[nodiscard]] std::vector<std::string> accounts_of(const std::string& user);
+  // Makes an account of the user the one that pays for jobs that name none.
+  Result<void> put_default_account(const std::string& user, const std::string& account);
+  // The account that pays for jobs of the user that name none; "" = it has not been set.
+  [[nodiscard]] std::string default_account_of(const std::string& user) const;
 
   // The text of sacctmgr's dump file: clusters, accounts and users below their parents.
   [[nodiscard]] std::string dump(const std::string& cluster) const;

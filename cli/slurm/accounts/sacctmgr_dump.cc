@@ -22,6 +22,21 @@ std::string dumped_qos(const tenancy::Tenant& tenant) {
   return out;
 }
 
+// The account that pays for jobs of the user that name none, as far as the tenant's document says
+// it.
+std::string dumped_default(const tenancy::Tenant& tenant, const std::string& user) {
+  if (const auto it = tenant.default_accounts.find(user); it != tenant.default_accounts.end())
+    return it->second;
+  for (const tenancy::Project& project : tenant.projects)
+    for (const tenancy::UserShare& share : project.users)
+      if (share.user == user) return project.name;
+  return tenant.name;
+}
+
+const std::string& or_else(const std::string& text, const std::string& other) {
+  return text.empty() ? other : text;
+}
+
 }  // namespace
 
 std::string Accounts::dump(const std::string& cluster) const {
@@ -29,27 +44,32 @@ std::string Accounts::dump(const std::string& cluster) const {
       fmt::format("Cluster - '{}':Fairshare=1:QOS='normal'\nParent - 'root'\n", cluster);
   for (const auto& [name, tenant] : now_)
     out += fmt::format("Account - '{}':Description='{}':Organization='{}':Fairshare={}{}\n", name,
-                       tenant.description, name,
+                       tenant.description, or_else(tenant.organization, name),
                        times_in(Thousandths{tenant.weight.value_or(1000)}).value(),
                        dumped_qos(tenant));
   for (const auto& [name, tenant] : now_) {
     out += fmt::format("Parent - '{}'\n", name);
+    const auto default_of = [&, &t = tenant](const std::string& user) {
+      const std::string chosen = default_account_of(user);
+      return chosen.empty() ? dumped_default(t, user) : chosen;
+    };
     std::set<std::string> users;
     for (const tenancy::Grant& grant : tenant.grants)
       if (!grant.user.empty() && grant.role >= tenancy::Role::user) users.insert(grant.user);
     for (const std::string& user : users)
-      out += fmt::format("User - '{}':DefaultAccount='{}':Fairshare=1\n", user, name);
+      out += fmt::format("User - '{}':DefaultAccount='{}':Fairshare=1\n", user, default_of(user));
     for (const tenancy::Project& project : tenant.projects)
       if (project.name != name)
         out += fmt::format("Account - '{}':Description='{}':Organization='{}':Fairshare={}\n",
-                           project.name, project.name, name, project.shares);
+                           project.name, or_else(project.description, project.name),
+                           or_else(project.organization, name), project.shares);
     for (const tenancy::Project& project : tenant.projects) {
       if (project.name == name || project.users.empty()) continue;
       if (project.users.front().user == kNoUser) continue;
       out += fmt::format("Parent - '{}'\n", project.name);
       for (const tenancy::UserShare& share : project.users)
         out += fmt::format("User - '{}':DefaultAccount='{}':Fairshare={}\n", share.user,
-                           project.name, share.shares);
+                           default_of(share.user), share.shares);
     }
   }
   return out;
@@ -132,7 +152,10 @@ Result<void> take_dump_line(const DumpLine& line, const std::string& parent, Acc
   settings.parent = parent;
   const bool below_root = parent.empty() || parent == "root";
   if (line.kind == "account") {
-    if (!below_root) settings.description.reset();
+    // What a dump says where nothing was given is not kept.
+    if (!below_root && settings.description == line.name) settings.description.reset();
+    if (settings.organization == line.name || settings.organization == parent)
+      settings.organization.reset();
     if (const std::string tenant = below_root ? "" : accounts.tenant_above(parent);
         !tenant.empty()) {
       ignored.push_back(
@@ -162,6 +185,8 @@ Result<void> take_dump_line(const DumpLine& line, const std::string& parent, Acc
                                     settings.fairshare.value_or(1), parent));
     added = accounts.add_user(line.name, parent, {});
   }
+  if (added && settings.default_account == parent)
+    if (auto put = accounts.put_default_account(line.name, parent); !put) return put;
   return added ? Result<void>() : tl::unexpected(added.error());
 }
 

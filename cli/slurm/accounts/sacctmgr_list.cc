@@ -9,11 +9,14 @@
 #include <pwd.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "cli/session.h"
 #include "cli/slurm/accounts/account_limits.h"
+#include "cli/slurm/accounts/sacctmgr_fields.h"
 #include "cli/slurm/accounts/sacctmgr_qos.h"
+#include "cli/slurm/accounts/sacctmgr_show.h"
 #include "cli/slurm/format.h"
 #include "cli/slurm/frame.h"
 #include "common/proto/tenancy.h"
@@ -22,99 +25,12 @@
 namespace gantry::cli::slurm {
 namespace {
 
-// An entry is one line of a listing. All kinds of listings use this struct; a member for which a
-// listing has no column is empty.
-struct Entry {
-  std::string cluster, account, parent, user, name, description, qos, default_account, admin;
-  std::string type, host, port;
-  std::string grp_tres, grp_jobs, grp_submit, max_submit, max_wall;  // for an account below root
-  std::uint32_t shares = 1;
-  std::int64_t priority = 0;
-  Duration grace{}, exempt{};
-  std::string preempt, default_qos;
-};
-
-using E = const Entry&;
-using Out = std::string&;
-constexpr Field<Entry> kEntryFields[] = {
-    {.name = "Account", .put = [](Out o, E v) { o += v.account; }, .width = 10},
-    {.name = "AdminLevel", .header = "Admin", .put = [](Out o, E v) { o += v.admin; }, .width = 9},
-    {.name = "Admin", .put = [](Out o, E v) { o += v.admin; }, .width = 9},
-    {.name = "Cluster", .put = [](Out o, E v) { o += v.cluster; }, .width = 10},
-    {.name = "ControlHost", .put = [](Out o, E v) { o += v.host; }, .width = 15},
-    {.name = "ControlPort", .put = [](Out o, E v) { o += v.port; }, .width = 12},
-    {.name = "DefaultAccount",
-     .header = "Def Acct",
-     .put = [](Out o, E v) { o += v.default_account; },
-     .width = 10},
-    {.name = "DefAcct",
-     .header = "Def Acct",
-     .put = [](Out o, E v) { o += v.default_account; },
-     .width = 10},
-    {.name = "DefaultQOS",
-     .header = "Def QOS",
-     .put = [](Out o, E v) { o += v.default_qos; },
-     .width = 9},
-    {.name = "Description",
-     .header = "Descr",
-     .put = [](Out o, E v) { o += v.description; },
-     .width = 20},
-    {.name = "Descr", .put = [](Out o, E v) { o += v.description; }, .width = 20},
-    {.name = "Fairshare",
-     .header = "Share",
-     .put = [](Out o, E v) { o += std::to_string(v.shares); },
-     .width = 9},
-    {.name = "Share", .put = [](Out o, E v) { o += std::to_string(v.shares); }, .width = 9},
-    {.name = "Flags", .put = [](Out, E) {}, .width = 20},
-    {.name = "GraceTime",
-     .put = [](Out o, E v) { o += format_duration_long(v.grace); },
-     .width = 10},
-    {.name = "GrpJobs", .put = [](Out o, E v) { o += v.grp_jobs; }, .width = 7},
-    {.name = "GrpSubmit", .put = [](Out o, E v) { o += v.grp_submit; }, .width = 9},
-    {.name = "GrpTRES", .put = [](Out o, E v) { o += v.grp_tres; }, .width = 13},
-    {.name = "ID", .put = [](Out, E) {}, .width = 6},
-    {.name = "MaxJobs", .put = [](Out, E) {}, .width = 7},
-    {.name = "MaxSubmit", .put = [](Out o, E v) { o += v.max_submit; }, .width = 9},
-    {.name = "MaxTRES", .put = [](Out, E) {}, .width = 13},
-    {.name = "MaxWall", .put = [](Out o, E v) { o += v.max_wall; }, .width = 11},
-    {.name = "Name", .put = [](Out o, E v) { o += v.name; }, .width = 16},
-    {.name = "Organization",
-     .header = "Org",
-     .put = [](Out o, E v) { o += v.parent; },
-     .width = 20},
-    {.name = "Org", .put = [](Out o, E v) { o += v.parent; }, .width = 20},
-    {.name = "ParentName",
-     .header = "Par Name",
-     .put = [](Out o, E v) { o += v.parent; },
-     .width = 10},
-    {.name = "Partition", .put = [](Out, E) {}, .width = 10},
-    {.name = "Preempt", .put = [](Out o, E v) { o += v.preempt; }, .width = 10},
-    {.name = "PreemptExemptTime",
-     .put =
-         [](Out o, E v) {
-           if (v.exempt.us > 0) o += format_duration_long(v.exempt);
-         },
-     .width = 19},
-    {.name = "PreemptMode", .put = [](Out o, E v) { o += v.type; }, .width = 11},
-    {.name = "Priority", .put = [](Out o, E v) { o += std::to_string(v.priority); }, .width = 10},
-    {.name = "QOS", .put = [](Out o, E v) { o += v.qos; }, .width = 20},
-    {.name = "RPC", .put = [](Out o, E) { o += "11008"; }, .width = 5},
-    {.name = "Type", .put = [](Out o, E v) { o += v.type; }, .width = 8},
-    {.name = "UsageFactor", .put = [](Out o, E) { o += "1.000000"; }, .width = 11},
-    {.name = "User", .put = [](Out o, E v) { o += v.user; }, .width = 10},
-    {.name = "Problem", .put = [](Out, E) {}, .width = 40},
-    {.name = "Server", .put = [](Out, E) {}, .width = 10},
-    {.name = "Count", .put = [](Out, E) {}, .width = 6},
-    {.name = "Allocated", .header = "% Allocated", .put = [](Out, E) {}, .width = 11},
-    {.name = "ServerType", .put = [](Out, E) {}, .width = 10},
-    {.name = "WCKey", .put = [](Out, E) {}, .width = 10},
-};
-
 // The user restricts a listing by names and by conditions of the form KEY=VALUE.
 struct Conditions {
-  std::vector<std::string> names, users, accounts;
+  std::vector<std::string> names, users, accounts, clusters, parents;
   std::string format;
   bool with_associations = false;
+  bool without_limits = false;  // wopl: the associations alone
 };
 
 bool member_of(const std::string& user, const std::string& group) {
@@ -159,8 +75,11 @@ bool administers(const tenancy::Tenant& tenant, const std::string& user) {
 
 // The project that is charged for a job of the user that names no project: the first one that names
 // the user, else the first one that is open to all.
-std::string default_project(const std::vector<tenancy::Project>& projects,
+std::string default_project(const tenancy::Tenant& tenant,
+                            const std::vector<tenancy::Project>& projects,
                             const std::string& user) {
+  if (const auto it = tenant.default_accounts.find(user); it != tenant.default_accounts.end())
+    return it->second;
   for (const tenancy::Project& project : projects)
     if (names_user(project, user)) return project.name;
   for (const tenancy::Project& project : projects)
@@ -176,6 +95,9 @@ Entry with_limits(Entry entry, const tenancy::Tenant& tenant) {
   entry.grp_jobs = number(tenant.counts.running_jobs);
   entry.grp_submit = number(tenant.counts.queued_jobs);
   entry.max_submit = number(tenant.counts.queued_jobs_per_user);
+  entry.max_tres = most_tres(tenant.jobs.max_per_job);
+  entry.max_tres_node = most_tres(tenant.jobs.max_per_node);
+  entry.max_nodes = number(tenant.jobs.max_nodes);
   if (tenant.jobs.max_time) entry.max_wall = format_duration_long(*tenant.jobs.max_time);
   return entry;
 }
@@ -184,56 +106,130 @@ Entry qos_entry(const QosBook& book, const tenancy::PriorityClass& cls) {
   Entry entry;
   entry.name = cls.name;
   entry.description = cls.description;
-  entry.priority = cls.value;
-  entry.grace = cls.grace;
-  entry.exempt = cls.min_run_time;
+  entry.priority = std::to_string(cls.value);
+  entry.grace = format_duration_long(cls.grace);
+  if (cls.min_run_time.us > 0) entry.exempt = format_duration_long(cls.min_run_time);
+  entry.usage_factor = "1.000000";
   entry.preempt = fmt::format("{}", fmt::join(book.victims_of(cls), ","));
   entry.type = cls.preemptible ? enum_name(cls.victim_mode) : "off";
   return entry;
 }
 
 struct Tenants {
-  std::vector<Entry> accounts, associations, qos;
+  std::vector<Entry> accounts, associations, qos;  // associations: of accounts and of users
 };
+
+// The rows of one account and its users.
+void add_account(const tenancy::Tenant& tenant, const std::vector<tenancy::Project>& projects,
+                 const tenancy::Project& project, const Entry& account, const Conditions& c,
+                 Tenants& out) {
+  out.associations.push_back(account);
+  for (const std::string& user : users_of(tenant, c)) {
+    if (!project.users.empty() && !names_user(project, user) && !administers(tenant, user))
+      continue;
+    Entry one = account;
+    one.user = user;
+    one.default_account = default_project(tenant, projects, user);
+    one.admin = "None";
+    for (const tenancy::Grant& grant : tenant.grants)
+      if (grant.user == user && grant.role == tenancy::Role::operator_role) one.admin = "Operator";
+    for (const tenancy::Grant& grant : tenant.grants)
+      if (grant.user == user && grant.role == tenancy::Role::admin) one.admin = "Administrator";
+    one.shares = "1";
+    for (const tenancy::UserShare& share : project.users)
+      if (share.user == user) one.shares = std::to_string(share.shares);
+    out.associations.push_back(std::move(one));
+  }
+}
+
+void add_tenant(const tenancy::Tenant& tenant, const QosBook& book, const Conditions& c,
+                const std::string& cluster, Tenants& out) {
+  const auto or_else = [](const std::string& text, const std::string& other) {
+    return text.empty() ? other : text;
+  };
+  Entry entry;
+  entry.cluster = cluster;
+  entry.account = entry.name = tenant.name;
+  entry.parent = "root";
+  entry.description = or_else(tenant.description, tenant.name);
+  entry.organization = or_else(tenant.organization, tenant.name);
+  entry.qos = fmt::format("{}", fmt::join(book.allowed_to(tenant), ","));
+  entry.default_qos = book.default_of(tenant);
+  entry.shares = std::to_string(times_in(Thousandths{tenant.weight.value_or(1000)}).value());
+  const Entry limited = with_limits(entry, tenant);
+  out.accounts.push_back(limited);
+  std::vector<tenancy::Project> projects = tenant.projects;
+  if (projects.empty()) projects.push_back({tenant.name, 1, {}, {}, {}});
+  const auto own = std::find_if(projects.begin(), projects.end(),
+                                [&](const tenancy::Project& p) { return p.name == tenant.name; });
+  if (own != projects.end())
+    add_account(tenant, projects, *own, limited, c, out);
+  else
+    out.associations.push_back(limited);
+  for (const tenancy::Project& project : projects) {
+    if (project.name == tenant.name) continue;
+    Entry account = entry;
+    account.account = account.name = project.name;
+    account.parent = tenant.name;
+    account.shares = std::to_string(project.shares);
+    account.description = or_else(project.description, project.name);
+    account.organization = or_else(project.organization, tenant.name);
+    out.accounts.push_back(account);
+    add_account(tenant, projects, project, account, c, out);
+  }
+}
+
+// The account "root" is above all others. Its only user administers the cluster.
+void add_root(const QosBook& book, const std::string& cluster, Tenants& out) {
+  Entry root;
+  root.cluster = cluster;
+  root.account = root.name = "root";
+  root.description = "default root account";
+  root.organization = "root";
+  root.shares = "1";
+  root.qos = book.default_of({});
+  out.accounts.push_back(root);
+  out.associations.push_back(root);
+  root.user = root.default_account = "root";
+  root.admin = "Administrator";
+  out.associations.push_back(root);
+}
+
+// Numbers the associations as the nested sets of Slurm: the numbers of what is below an account lie
+// between its two. The rows come account by account, each followed by its users.
+void number_associations(std::vector<Entry>& rows) {
+  std::size_t next = 1;
+  std::vector<Entry*> open;
+  const auto close_until = [&](const auto& done) {
+    while (!open.empty() && !done(*open.back())) {
+      open.back()->right = std::to_string(next++);
+      open.pop_back();
+    }
+  };
+  std::size_t id = 1;
+  for (Entry& row : rows) {
+    row.id = std::to_string(id++);
+    if (row.user.empty())
+      close_until([&](const Entry& above) { return above.account == row.parent; });
+    row.left = std::to_string(next++);
+    if (row.user.empty())
+      open.push_back(&row);
+    else
+      row.right = std::to_string(next++);
+  }
+  close_until([](const Entry&) { return false; });
+}
 
 Tenants read_tenants(const proto::TenancyDocuments& documents, const Conditions& c,
                      const std::string& cluster) {
   Tenants out;
   const QosBook book(documents);
   for (const auto& [name, cls] : book.all()) out.qos.push_back(qos_entry(book, cls));
-  for (const tenancy::Document& document : documents.documents) {
-    const auto* tenant = std::get_if<tenancy::Tenant>(&document);
-    if (tenant == nullptr) continue;
-    Entry entry;
-    entry.cluster = cluster;
-    entry.account = entry.name = tenant->name;
-    entry.parent = "root";
-    entry.description = tenant->description.empty() ? tenant->name : tenant->description;
-    entry.qos = fmt::format("{}", fmt::join(book.allowed_to(*tenant), ","));
-    entry.default_qos = book.default_of(*tenant);
-    out.accounts.push_back(with_limits(entry, *tenant));
-    std::vector<tenancy::Project> projects = tenant->projects;
-    if (projects.empty()) projects.push_back({tenant->name, 1, {}});
-    for (const tenancy::Project& project : projects) {
-      Entry account = entry;
-      account.account = account.name = project.name;
-      account.parent = project.name == tenant->name ? "root" : tenant->name;
-      account.shares = project.shares;
-      if (project.name != tenant->name) out.accounts.push_back(account);
-      for (const std::string& user : users_of(*tenant, c)) {
-        if (!project.users.empty() && !names_user(project, user) && !administers(*tenant, user))
-          continue;
-        Entry one = account;
-        one.user = user;
-        one.default_account = default_project(projects, user);
-        one.admin = "None";
-        one.shares = 1;
-        for (const tenancy::UserShare& share : project.users)
-          if (share.user == user) one.shares = share.shares;
-        out.associations.push_back(one);
-      }
-    }
-  }
+  add_root(book, cluster, out);
+  for (const tenancy::Document& document : documents.documents)
+    if (const auto* tenant = std::get_if<tenancy::Tenant>(&document))
+      add_tenant(*tenant, book, c, cluster, out);
+  number_associations(out.associations);
   return out;
 }
 
@@ -243,26 +239,34 @@ bool has_word(const std::vector<std::string>& list, const std::string& word) {
 
 std::vector<Entry> users_from(const std::vector<Entry>& associations, const Conditions& c) {
   std::vector<Entry> out;
-  std::set<std::string> seen;
+  std::map<std::string, std::size_t> seen;  // by user: the place of the row
   for (const Entry& one : associations) {
-    if (!has_word(c.names, one.user)) continue;
-    if (!c.with_associations && !seen.insert(one.user).second) continue;
-    out.push_back(one);
+    if (one.user.empty() || !has_word(c.names, one.user)) continue;
+    const auto [at, fresh] = seen.try_emplace(one.user, out.size());
+    if (fresh || c.with_associations) {
+      out.push_back(one);
+      continue;
+    }
+    // The row of a user has the highest of the roles that the tenants' documents give.
+    if (one.admin == "Administrator" || out[at->second].admin == "None")
+      out[at->second].admin = one.admin;
   }
   return out;
 }
 
-std::vector<Entry> cluster_entry(const std::string& cluster) {
+Entry cluster_entry(const std::string& cluster) {
   Entry entry;
   entry.cluster = entry.name = cluster;
   entry.qos = "normal";
+  entry.shares = "1";
+  entry.rpc = "11008";
   if (const auto config = find_client_config()) {
     const std::string& address = config->address;
     const std::size_t begin = address.find("//") == std::string::npos ? 0 : address.find("//") + 2;
     entry.host = address.substr(begin, address.rfind(':') - begin);
     entry.port = address.substr(address.rfind(':') + 1);
   }
-  return {entry};
+  return entry;
 }
 
 std::vector<Entry> tres_entries() {
@@ -275,29 +279,9 @@ std::vector<Entry> tres_entries() {
                                    {"gres", "gpu"}}) {
     out.emplace_back().type = type;
     out.back().name = name;
+    out.back().id = std::to_string(out.size());
   }
   return out;
-}
-
-// Prints what a client of Slurm asks about the accounting: the keys of `show config` that are true
-// of this cluster, whose controller keeps the accounting itself.
-int show_accounting_config() {
-  const auto config = find_client_config();
-  fmt::print("Configuration data as of {}\n", format_time(system_now()));
-  const auto line = [](std::string_view key, std::string_view value) {
-    fmt::print("{:<22} = {}\n", key, value);
-  };
-  const Entry cluster = cluster_entry(cluster_name()).front();
-  line("AccountingStorageHost", cluster.host);
-  line("AccountingStoragePort", cluster.port);
-  line("AccountingStorageType", "accounting_storage/slurmdbd");
-  line("AccountingStorageUser", "N/A");
-  line("AuthType", "auth/munge");
-  line("ClusterName", cluster.cluster);
-  line("SLURM_CONF", config ? config->path : "(null)");
-  line("SLURM_VERSION", kSlurmVersion.substr(6));
-  line("TrackWCKey", "No");
-  return 0;
 }
 
 struct Listing {
@@ -306,23 +290,40 @@ struct Listing {
   std::string_view format;
   std::string_view with_associations;  // format with associations; "" = the same format
 };
+constexpr std::string_view kAssociationLimits =
+    "Share,Priority,GrpJobs,GrpTRES,GrpSubmit,GrpWall,GrpTRESMins,MaxJobs,MaxTRES,MaxTRESPerNode,"
+    "MaxSubmit,MaxWall,MaxTRESMins,QOS,DefaultQOS,GrpTRESRunMins";
 constexpr Listing kListings[] = {
     {"users", 1, "User,DefaultAccount,AdminLevel",
-     "User,DefaultAccount,AdminLevel,Cluster,Account,Partition,Share,Priority,MaxJobs,MaxTRES,"
-     "MaxSubmit,MaxWall,QOS,DefaultQOS"},
-    {"accounts", 2, "Account,Descr,Org", "Account,Descr,Org,Cluster,ParentName,User,Share,QOS"},
-    {"associations", 2,
-     "Cluster,Account,User,Partition,Share,Priority,MaxJobs,MaxTRES,MaxSubmit,MaxWall,QOS,"
-     "DefaultQOS",
+     "User,DefaultAccount,AdminLevel,Cluster,Account,Partition,Share,Priority,MaxJobs,MaxNodes,"
+     "MaxTRES,MaxSubmit,MaxWall,MaxTRESMins,QOS,DefaultQOS"},
+    {"accounts", 2, "Account,Descr,Org",
+     "Account,Descr,Org,Cluster,ParentName,User,Share,Priority,GrpJobs,GrpTRES,GrpSubmit,GrpWall,"
+     "GrpTRESMins,MaxJobs,MaxNodes,MaxTRES,MaxSubmit,MaxWall,MaxTRESMins,QOS,DefaultQOS"},
+    {"associations", 2, "Cluster,Account,User,Partition", ""},
+    {"clusters", 2,
+     "Cluster,ControlHost,ControlPort,RPC,Share,GrpJobs,GrpTRES,GrpSubmit,MaxJobs,MaxTRES,"
+     "MaxSubmit,"
+     "MaxWall,QOS,DefaultQOS",
      ""},
-    {"clusters", 2, "Cluster,ControlHost,ControlPort,RPC,Share,QOS,DefaultQOS", ""},
-    {"qos", 1, "Name,Priority,GraceTime,Preempt,PreemptExemptTime,PreemptMode,UsageFactor", ""},
-    {"tres", 1, "Type,Name,ID", ""},
+    {"qos", 1,
+     "Name,Priority,GraceTime,Preempt,PreemptExemptTime,PreemptMode,Flags%40,UsageThres,"
+     "UsageFactor,"
+     "GrpTRES,GrpTRESMins,GrpTRESRunMins,GrpJobs,GrpSubmit,GrpWall,MaxTRES,MaxTRESPerNode,"
+     "MaxTRESMins,MaxWall,MaxTRESPU,MaxJobsPU,MaxSubmitPU,MaxTRESPA,MaxJobsPA,MaxSubmitPA,MinTRES",
+     ""},
+    {"tres", 2, "Type,Name%15,ID", ""},
+    {"events", 1, "Cluster,NodeName,Start,End,State,Reason,User", ""},
+    {"reservations", 4, "Cluster,Name%15,TRES%30,TimeStart,TimeEnd,UnusedWall", ""},
+    {"transactions", 1, "Time,Action,Actor,Where,Info", ""},
+    {"txn", 2, "Time,Action,Actor,Where,Info", ""},
     // These are always empty: documents are checked before they are applied, licences are of
-    // gantry.yaml, and keys of work are free text that nobody has to register.
+    // gantry.yaml, keys of work are free text that nobody has to register, and there are no
+    // federations.
+    {"federation", 1, "Name%10,Cluster,ID,Flags,State", ""},
     {"problems", 1, "Cluster,Account,User,Problem", ""},
-    {"resources", 4, "Name,Server,Type,Count,Allocated,ServerType", ""},
-    {"wckeys", 1, "WCKey,Cluster,User", ""},
+    {"resource", 4, "Name,Server,Type,Count,Allocated,ServerType", ""},
+    {"wckeys", 1, "Name,Cluster,User", ""},
 };
 const Listing* find_listing(const std::string& word) {
   const std::string wanted = lower_case(word);
@@ -340,7 +341,17 @@ bool read_conditions(std::string_view listing, const std::vector<std::string>& w
     const std::size_t equals = word.find('=');
     const std::string key = lower_case(word.substr(0, equals));
     const std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
-    if (key == "where" || key == "withcoordinator" || key == "withcoord") continue;
+    // Details that other listings of Slurm leave out are always there, or do not exist.
+    if (key == "where" || key == "withcoordinator" || key == "withcoord" ||
+        key.starts_with("withd") || key.starts_with("withsub") || key.starts_with("withrawq") ||
+        key.starts_with("wopi") || key.starts_with("withoutparenti") || key.starts_with("tree") ||
+        key.starts_with("onlydef"))
+      continue;
+    if (key.starts_with("wopl") || key.starts_with("withoutparentl") || key == "wolimits" ||
+        key == "withoutlimits") {
+      c.without_limits = true;
+      continue;
+    }
     if (key == "withassoc" || key == "withassocs")
       c.with_associations = true;
     else if (equals == std::string::npos)
@@ -353,7 +364,11 @@ bool read_conditions(std::string_view listing, const std::vector<std::string>& w
       add(c.accounts, value);
     else if (key.starts_with("name") || (listing == "qos" && key.starts_with("qos")))
       add(c.names, value);
-    else if (!key.starts_with("cluster")) {
+    else if (key.starts_with("cluster"))
+      add(c.clusters, value);
+    else if (key.starts_with("parent"))
+      add(c.parents, value);
+    else {
       fmt::print(stderr, " Unknown condition: {}\n", word);
       return false;
     }
@@ -373,26 +388,54 @@ void print_entries(const SacctmgrCall& options, Layout layout, const std::vector
     layout.after = " ";
   }
   TableWriter table(std::move(layout), style, stdout);
-  for (const Entry& entry : entries) put_row<Entry>(table, kEntryFields, entry);
+  for (const Entry& entry : entries) put_row<Entry>(table, entry_fields(), entry);
 }
 
-// Replaces shortened field names by whole ones: "name,prio%10". As in Slurm, three letters are
-// enough.
-std::string with_whole_names(std::string_view format) {
-  std::string out;
-  for (const std::string& item : split_list(format)) {
-    const std::size_t end = std::min(item.find('%'), item.size());
-    const std::string word = lower_case(item.substr(0, end));
-    std::string_view name = std::string_view(item).substr(0, end);
-    const auto begins = [&](const Field<Entry>& f) { return lower_case(f.name).starts_with(word); };
-    const auto is = [&](const Field<Entry>& f) { return lower_case(f.name) == word; };
-    const auto last = std::end(kEntryFields);
-    if (std::find_if(kEntryFields, last, is) == last && word.size() >= 3)
-      if (const auto* field = std::find_if(kEntryFields, last, begins); field != last)
-        name = field->name;
-    out += (out.empty() ? "" : ",") + std::string(name) + item.substr(end);
-  }
+std::vector<Entry> clusters_from(const proto::TenancyDocuments& documents, const Conditions& c) {
+  std::vector<Entry> out{cluster_entry(cluster_name())};
+  for (const tenancy::Document& document : documents.documents)
+    if (const auto* other = std::get_if<tenancy::OtherCluster>(&document)) {
+      Entry& entry = out.emplace_back();
+      entry.cluster = entry.name = other->name;
+      entry.description = other->description;
+      entry.port = entry.rpc = "0";
+      entry.shares = "1";
+    }
+  std::erase_if(out, [&](const Entry& one) {
+    return !has_word(c.names, one.name) || !has_word(c.clusters, one.name);
+  });
   return out;
+}
+
+// The rows of one listing.
+Result<std::vector<Entry>> entries_of(const Invocation& call, std::string_view listing,
+                                      const Conditions& c) {
+  if (listing == "problems" || listing == "resource" || listing == "wckeys" ||
+      listing == "federation")
+    return std::vector<Entry>{};
+  if (listing == "tres") return tres_entries();
+  if (listing == "events") return node_events(call.program(), cluster_name());
+  if (listing == "reservations") return reservation_entries(call.program(), cluster_name());
+  if (listing == "transactions" || listing == "txn") return transactions(call.program());
+  const auto documents = ask<proto::TenancyDocuments>(call.program(), proto::GetTenancy{});
+  if (!documents) return tl::unexpected(documents.error());
+  if (listing == "clusters") return clusters_from(*documents, c);
+  Tenants all = read_tenants(*documents, c, cluster_name());
+  std::erase_if(all.associations, [&](const Entry& one) {
+    return !has_word(c.users, one.user) || !has_word(c.accounts, one.account) ||
+           !has_word(c.clusters, one.cluster) || !has_word(c.parents, one.parent);
+  });
+  if (listing == "users") return users_from(all.associations, c);
+  if (listing == "associations") return std::move(all.associations);
+  std::vector<Entry> entries = listing == "qos"      ? all.qos
+                               : c.with_associations ? all.associations
+                                                     : all.accounts;
+  std::erase_if(entries, [&](const Entry& one) {
+    return !has_word(c.names, one.name) || !has_word(c.accounts, one.name) ||
+           (listing == "accounts" &&
+            (!has_word(c.clusters, one.cluster) || !has_word(c.parents, one.parent)));
+  });
+  return entries;
 }
 
 }  // namespace
@@ -401,11 +444,15 @@ Result<int> list_entities(const Invocation& call, const SacctmgrCall& options,
                           const std::vector<std::string>& words) {
   const std::string asked = words.empty() ? "" : lower_case(words.front());
   if (asked.size() >= 3 && std::string_view("configuration").starts_with(asked))
-    return show_accounting_config();
+    return show_accounting_config(cluster_entry(cluster_name()));
   if (asked.size() >= 2 && std::string_view("runawayjobs").starts_with(asked)) {
     // A job has an end as soon as its nodes say so or are lost, so no job runs for ever.
     fmt::print("Runaway Jobs: No runaway jobs found on cluster {}\n", cluster_name());
     return 0;
+  }
+  if (!asked.empty() && std::string_view("stats").starts_with(asked)) {
+    complain(call, "show stats is not supported: the controller keeps the accounting; use sdiag");
+    return 1;
   }
   const Listing* found = words.empty() ? nullptr : find_listing(words.front());
   if (found == nullptr) {
@@ -421,34 +468,17 @@ Result<int> list_entities(const Invocation& call, const SacctmgrCall& options,
   std::string_view format = listing.format;
   if (c.with_associations && !listing.with_associations.empty()) format = listing.with_associations;
   if (!c.format.empty()) format = c.format;
-  std::vector<std::string> unknown;
-  const Layout layout =
-      list_layout(with_whole_names(format), names_of<Entry>(kEntryFields), unknown);
-  if (!unknown.empty()) {
-    fmt::print(stderr, " Unknown field '{}'\n", unknown.front());
+  std::string all_fields(format);
+  if (listing.name == "associations" && c.format.empty() && !c.without_limits)
+    all_fields += fmt::format(",{}", kAssociationLimits);
+  const auto layout = entry_layout(all_fields);
+  if (!layout) {
+    fmt::print(stderr, "{}\n", layout.error().message);
     return 1;
   }
-  const std::string cluster = cluster_name();
-  if (listing.name == "problems" || listing.name == "resources" || listing.name == "wckeys")
-    return print_entries(options, layout, {}), 0;
-  if (listing.name == "clusters") return print_entries(options, layout, cluster_entry(cluster)), 0;
-  if (listing.name == "tres") return print_entries(options, layout, tres_entries()), 0;
-  const auto documents = ask<proto::TenancyDocuments>(call.program(), proto::GetTenancy{});
-  if (!documents) return tl::unexpected(documents.error());
-  Tenants all = read_tenants(*documents, c, cluster);
-  std::erase_if(all.associations, [&](const Entry& one) {
-    return !has_word(c.users, one.user) || !has_word(c.accounts, one.account);
-  });
-  std::vector<Entry> entries;
-  if (listing.name == "users") entries = users_from(all.associations, c);
-  if (listing.name == "associations") entries = all.associations;
-  if (listing.name == "qos") entries = all.qos;
-  if (listing.name == "accounts") entries = all.accounts;
-  if (listing.name == "accounts" || listing.name == "qos")
-    std::erase_if(entries, [&](const Entry& one) {
-      return !has_word(c.names, one.name) || !has_word(c.accounts, one.name);
-    });
-  print_entries(options, layout, entries);
+  const auto entries = entries_of(call, listing.name, c);
+  if (!entries) return tl::unexpected(entries.error());
+  print_entries(options, *layout, *entries);
   return 0;
 }
 

@@ -9,6 +9,8 @@
 
 #include <cstdio>
 
+#include <algorithm>
+
 #include "cli/files.h"
 #include "cli/session.h"
 #include "cli/slurm/accounts/sacctmgr_change.h"
@@ -73,8 +75,10 @@ Result<ChangeWords> read_change_words(ChangedEntity entity, const std::vector<st
   if (out.names.empty())
     return fail(ErrorCode::usage, fmt::format(" Need name of {} to act on.",
                                               entity == ChangedEntity::user ? "user" : "account"));
+  if (!out.settings.default_account.empty() && adding && entity == ChangedEntity::user)
+    out.accounts.push_back(out.settings.default_account);
   if (verb == "add" && entity == ChangedEntity::user && out.accounts.empty())
-    return fail(ErrorCode::usage, " Need an account to add a user to: account=NAME");
+    return fail(ErrorCode::usage, " Need name of account to add user to.");
   if (verb == "modify" && !out.has_settings)
     return fail(ErrorCode::usage, " You didn't give me anything to set");
   return out;
@@ -92,10 +96,9 @@ std::vector<std::string> accounts_or_all(const ChangeWords& words) {
 }
 
 std::string settings_text(const Accounts::Settings& settings) {
-  return fmt::format(
-      " Settings\n  Description     = {}\n  Organization    = Parent/Account Name\n"
-      " Associations\n",
-      settings.description.value_or("Account Name"));
+  return fmt::format(" Settings\n  Description     = {}\n  Organization    = {}\n Associations\n",
+                     settings.description.value_or("Account Name"),
+                     settings.organization.value_or("Parent/Account Name"));
 }
 
 Error account_is_missing(const std::string& account) {
@@ -133,22 +136,64 @@ Result<AccountChange> add_users(const ChangeWords& words, Accounts& accounts) {
           fmt::format("  U = {:<9.9} A = {:<10.10} C = {:<10.10}\n", name, account, cluster);
     }
     if (!known) act.names.push_back(name);
+    if (!words.settings.default_account.empty())
+      if (const auto put = accounts.put_default_account(name, words.settings.default_account); !put)
+        return tl::unexpected(put.error());
   }
+  if (const std::string& account = words.settings.default_account; !account.empty())
+    act.details = fmt::format(" Settings =\n  Default Account = {}\n{}", account, act.details);
   if (act.names.empty()) act.title.clear();  // known users get more associations
   return act;
+}
+
+// What Slurm calls a change: of the user or account itself, of the associations, or of both.
+struct ChangedParts {
+  bool itself = false, associations = false;
+};
+ChangedParts parts_of(const Accounts::Settings& s) {
+  return {s.description || s.organization || !s.default_account.empty(),
+          s.fairshare || !s.limits.empty() || s.qos || s.default_qos || !s.parent.empty()};
+}
+
+// The texts that follow the names of what was modified.
+std::string modified_text(ChangedEntity entity, const ChangeWords& words,
+                          const std::vector<std::string>& names, Accounts& accounts) {
+  const bool users = entity == ChangedEntity::user;
+  const ChangedParts parts = parts_of(words.settings);
+  const std::string cluster = cluster_name();
+  std::string out;
+  if (parts.itself) {
+    out += users ? " Modified users...\n" : " Modified accounts...\n";
+    for (const std::string& name : names) out += fmt::format("  {}\n", name);
+  }
+  if (!parts.associations) return out;
+  out += users ? " Modified user associations...\n" : " Modified account associations...\n";
+  for (const std::string& name : names) {
+    if (!users) {
+      const std::string above = accounts.tenant_above(name);
+      out +=
+          fmt::format("  C = {:<10} A = {} of {}\n", cluster, name, above.empty() ? "root" : above);
+      continue;
+    }
+    for (const std::string& account : accounts.accounts_of(name))
+      if (words.accounts.empty() ||
+          std::find(words.accounts.begin(), words.accounts.end(), account) != words.accounts.end())
+        out += fmt::format("  C = {:<10} A = {:<20} U = {:<9}\n", cluster, account, name);
+  }
+  return out;
 }
 
 // Names that do not exist are passed over, as in Slurm; the caller says so if nothing is left.
 Result<AccountChange> modify_entities(ChangedEntity entity, const ChangeWords& words,
                                       Accounts& accounts) {
-  AccountChange act{entity == ChangedEntity::user ? " Modified users..." : " Modified accounts...",
-                    {}};
+  AccountChange act{"", {}};
+  std::vector<std::string> modified;
   for (const std::string& name : words.names) {
     if (entity == ChangedEntity::account) {
       if (!accounts.has_account(name)) continue;
       if (const auto done = accounts.modify_account(name, words.settings); !done)
         return tl::unexpected(done.error());
-      act.names.push_back(name);
+      modified.push_back(name);
       continue;
     }
     bool changed = false;
@@ -158,8 +203,9 @@ Result<AccountChange> modify_entities(ChangedEntity entity, const ChangeWords& w
         return tl::unexpected(done.error());
       changed = true;
     }
-    if (changed) act.names.push_back(name);
+    if (changed) modified.push_back(name);
   }
+  if (!modified.empty()) act.details = modified_text(entity, words, modified, accounts);
   return act;
 }
 
@@ -284,39 +330,6 @@ Result<AccountChange> change_with(std::string_view verb, const ChangePlan& plan,
   return remove_entities(plan.entity, plan.words, accounts);
 }
 
-bool is_cluster(const std::vector<std::string>& words) {
-  const std::string word = words.empty() ? "" : lower_case(words.front());
-  return word.size() >= 2 && std::string_view("clusters").starts_with(word);
-}
-
-// The cluster itself is listed. Others have accounting of their own and are not registered here, so
-// there is nothing to delete of them.
-Result<int> change_clusters(std::string_view verb, const std::vector<std::string>& words) {
-  const std::string own = cluster_name();
-  std::vector<std::string> names;
-  for (std::size_t i = 1; i < words.size(); ++i) {
-    const std::size_t equals = words[i].find('=');
-    const std::string key = lower_case(words[i].substr(0, equals));
-    if (equals == std::string::npos ? key != "where" && key != "set"
-                                    : key.starts_with("name") || key.starts_with("cluster"))
-      add_words_of(names, equals == std::string::npos ? words[i] : words[i].substr(equals + 1));
-  }
-  for (const std::string& name : names) {
-    if (verb == "add" && name == own)
-      return say_refusal({ErrorCode::wrong_state,
-                          fmt::format(" This cluster {} already exists.  Not adding.", name)});
-    if (verb == "add" || name == own)
-      return say_refusal(
-          {ErrorCode::unsupported,
-           fmt::format(" cluster {}: the accounting is of this cluster ({}) only, which is always "
-                       "there; each cluster keeps its own",
-                       name, own)});
-  }
-  if (names.empty()) return say_refusal({ErrorCode::usage, " Need name of cluster."});
-  fmt::print(" Nothing {}\n", verb == "delete" ? "deleted" : "modified");
-  return 1;
-}
-
 }  // namespace
 
 bool person_agrees(const std::string& question) {
@@ -349,7 +362,8 @@ int say_refusal(const Error& error) {
 
 Result<int> change_accounts(const Invocation& call, std::string_view verb,
                             const std::vector<std::string>& words, bool immediate) {
-  if (verb != "dump" && verb != "load" && is_cluster(words)) return change_clusters(verb, words);
+  if (verb != "dump" && verb != "load" && names_clusters(words))
+    return change_clusters(call, verb, words, immediate);
   if (verb != "dump" && verb != "load" && entity_of(words) == ChangedEntity::qos)
     return change_qos(call, verb, words, immediate);
   const auto plan = read_plan(verb, words);

@@ -19,6 +19,14 @@ Result<int> change_accounts(const Invocation& call, std::string_view verb,
 Result<int> change_qos(const Invocation& call, std::string_view verb,
                        const std::vector<std::string>& words, bool immediate);
 
+// True if the words begin with "cluster".
+bool names_clusters(const std::vector<std::string>& words);
+
+// Runs `add cluster`, `modify cluster` or `delete cluster`. Other clusters are documents that say
+// no more than that they exist. Returns the exit status.
+Result<int> change_clusters(const Invocation& call, std::string_view verb,
+                            const std::vector<std::string>& words, bool immediate);
+
 // Asks Slurm's question. The user has 30 seconds to answer; no answer means No.
 bool person_agrees(const std::string& question = "Would you like to commit changes?");
 

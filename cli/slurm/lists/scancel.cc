@@ -337,9 +337,44 @@ void say_none(const Invocation& call, const ScancelRequest& r) {
   complain(call, "No active jobs match ALL job filters, including: " + conditions);
 }
 
+// True if anything but ids of jobs was given. Then a job that is named has to wait or run; ids
+// alone may be of jobs that are over.
+bool is_choosy(const ScancelRequest& r) {
+  ScancelRequest rest = r;
+  rest.filter().jobs.clear();
+  return r.cancel.signal || r.batch || r.interactive || !names_no_job(rest);
+}
+
+// Complains about a named job that neither waits nor runs.
+void say_gone(const ScancelRequest& r, const proto::JobRef& ref) {
+  if (!r.quiet)
+    fmt::print(stderr, "scancel: error: Kill job error on job id {}: Invalid job id specified\n",
+               format_job_ref(ref));
+}
+
+// Complains about the named jobs that neither wait nor run; returns the exit status.
+Result<int> check_named(Session& session, const ScancelRequest& r) {
+  if (r.cancel.filter.jobs.empty()) return 0;
+  QueueQuestion question;
+  question.list.filter.jobs = r.cancel.filter.jobs;
+  question.list.filter.states = {"PENDING", "CONFIGURING", "RUNNING", "SUSPENDED", "COMPLETING"};
+  const auto rows = ask_queue(session, question, cluster_name());
+  if (!rows) return tl::unexpected(rows.error());
+  int status = 0;
+  for (const proto::JobRef& ref : r.cancel.filter.jobs) {
+    if (std::any_of(rows->begin(), rows->end(), [&](const QueueRow& row) {
+          return row.row.job == ref.job || row.row.array_job == ref.job;
+        }))
+      continue;
+    say_gone(r, ref);
+    status = 1;
+  }
+  return status;
+}
+
 // Applies --qos, --wckey and --interactive: replaces the filter by the list of the remaining jobs.
-// Returns false if no job remains.
-Result<bool> choose_jobs(ScancelRequest& r) {
+// Returns false if no job remains. Sets `status` to 1 if a job that is named is over.
+Result<bool> choose_jobs(ScancelRequest& r, int& status) {
   auto session = Session::open("scancel");
   if (!session) return tl::unexpected(session.error());
   QueueQuestion question;
@@ -349,17 +384,11 @@ Result<bool> choose_jobs(ScancelRequest& r) {
     question.list.filter.states = {"PENDING", "CONFIGURING", "RUNNING", "SUSPENDED"};
   question.qos = r.qos;
   question.details = !r.qos.empty() || !r.wckeys.empty();
+  const auto gone = check_named(*session, r);
+  if (!gone) return tl::unexpected(gone.error());
+  status = std::max(status, *gone);
   const auto rows = ask_queue(*session, question, cluster_name());
   if (!rows) return tl::unexpected(rows.error());
-  // With -i, a job that is named and does not wait or run is complained about.
-  for (const proto::JobRef& ref : r.filter().jobs) {
-    const bool there = std::any_of(rows->begin(), rows->end(), [&](const QueueRow& row) {
-      return row.row.job == ref.job || row.row.array_job == ref.job;
-    });
-    if (!there && r.interactive && !r.quiet)
-      fmt::print(stderr, "scancel: error: Kill job error on job id {}: Invalid job id specified\n",
-                 format_job_ref(ref));
-  }
   std::vector<proto::JobRef> chosen;
   for (const QueueRow& row : *rows) {
     if (!has_wckey(row, r.wckeys) ||
@@ -401,31 +430,31 @@ Result<int> run_scancel(const Invocation& call) {
     }
   std::string named;
   if (!check_clusters(call, r.clusters, named, status)) return status;
-  const int steps = signal_steps(call, r);
-  if (only_steps(r)) return steps;
+  status = signal_steps(call, r);
+  if (only_steps(r)) return status;
+  const ScancelRequest asked = r;
   if (!leaves_choice(r)) {
-    const ScancelRequest asked = r;
-    const auto left = choose_jobs(r);
+    const auto left = choose_jobs(r, status);
     if (!left) return scancel_error(left.error());
     if (!*left) {
       say_none(call, asked);
-      return steps;
+      return status;
     }
   }
   settle_signal(r);
   const auto reply = ask<proto::JobsDone>("scancel", r.cancel);
   if (!reply) return scancel_error(reply.error());
-  if (r.verbose && !r.quiet) {
+  if (r.verbose && !r.quiet)
     for (const proto::JobRef& ref : r.filter().jobs) say_signal(r, "job", format_job_ref(ref));
-    for (const proto::JobRef& ref : reply->not_active)
-      fmt::print(stderr, "scancel: error: Kill job error on job id {}: Invalid job id specified\n",
-                 format_job_ref(ref));
+  for (const proto::JobRef& ref : reply->not_active) {
+    if (is_choosy(asked) || r.verbose) say_gone(r, ref);
+    if (is_choosy(asked)) status = 1;
   }
   for (const auto& refused : reply->refused)
     if (!r.quiet)
       complain(call, fmt::format("Kill job error on job id {}: {}", format_job_ref(refused.job),
                                  words_for(to_error(refused.error)).text));
-  return reply->refused.empty() ? steps : 1;
+  return reply->refused.empty() ? status : 1;
 }
 
 constexpr Example kScancelExamples[] = {
@@ -435,8 +464,10 @@ constexpr Example kScancelExamples[] = {
     {"scancel -s USR1 -b 12", "Send SIGUSR1 to the batch shell of job 12"},
 };
 constexpr ExitDoc kScancelExits[] = {
-    {"0", "done; also when a job had ended or never existed"},
-    {"1", "a job belongs to someone else, the command line is wrong, or no answer"}};
+    {"0", "done; also when a job that is named by its id alone had ended or never existed"},
+    {"1",
+     "a job belongs to someone else; one that is named beside a signal or a condition neither "
+     "waits nor runs; the command line is wrong, or no answer"}};
 
 }  // namespace
 

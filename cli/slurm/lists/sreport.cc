@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "cli/slurm/format.h"
@@ -62,7 +63,17 @@ constexpr Option kSreportOptions[] = {
 struct UseLine {
   std::string cluster, account, login;
   std::int64_t used = 0;  // in the unit asked for
+  // For the sizes of jobs: the same by kSizes, and the account's part of the whole.
+  std::array<std::int64_t, 5> by_size{};
+  double part = 0;
 };
+// A job with fewer cores than this, and not fewer than the size before it, is counted there.
+constexpr std::array<std::uint32_t, 4> kSizes{50, 250, 500, 1000};
+
+template <std::size_t Size>
+void put_by_size(std::string& out, const UseLine& line) {
+  out += std::to_string(line.by_size[Size]);
+}
 using U = const UseLine&;
 using Out = std::string&;
 constexpr Field<UseLine> kUseFields[] = {
@@ -80,6 +91,15 @@ constexpr Field<UseLine> kUseFields[] = {
     {.name = "TresName", .header = "TRES Name", .put = [](Out o, U) { o += "cpu"; }, .width = 14},
     {.name = "Used", .put = [](Out o, U v) { o += std::to_string(v.used); }, .width = 8},
     {.name = "Energy", .put = [](Out o, U) { o += "0"; }, .width = 8},
+    {.name = "0-49 CPUs", .put = put_by_size<0>, .width = 13},
+    {.name = "50-249 CPUs", .put = put_by_size<1>, .width = 13},
+    {.name = "250-499 CPUs", .put = put_by_size<2>, .width = 13},
+    {.name = "500-999 CPUs", .put = put_by_size<3>, .width = 13},
+    {.name = ">= 1000 CPUs", .put = put_by_size<4>, .width = 13},
+    {.name = "Part",
+     .header = "% of cluster",
+     .put = [](Out o, U v) { o += fmt::format("{:.2f}%", v.part); },
+     .width = 12},
 };
 
 struct Report {
@@ -91,6 +111,8 @@ constexpr Report kReports[] = {
      "Cluster,Account%15,Login,Proper,Used,Energy", true},
     {"cluster", "userutilizationbyaccount", "Cluster/User/Account Utilization",
      "Cluster,Login,Proper,Account,Used,Energy", false},
+    {"job", "sizesbyaccount", "Job Sizes",
+     "Cluster,Account,0-49 CPUs,50-249 CPUs,250-499 CPUs,500-999 CPUs,>= 1000 CPUs,Part", true},
     {"user", "topusage", "Top Users", "Cluster,Login,Proper,Account,Used,Energy", false},
 };
 
@@ -144,6 +166,36 @@ std::vector<UseLine> uses_of(const History& history, const Span& span, std::stri
   return out;
 }
 
+// The same by account and size of the job.
+std::vector<UseLine> sizes_of(const History& history, const Span& span, std::string_view unit,
+                              const std::string& cluster) {
+  std::map<std::string, UseLine> accounts;
+  std::int64_t whole = 0;
+  for (const proto::HistoryRow& job : history.jobs) {
+    if (!job.row.started) continue;
+    const Instant begin = std::max(*job.row.started, span.start);
+    const Instant end = std::min(job.row.ended.value_or(history.now), span.end);
+    if (begin >= end) continue;
+    const std::int64_t seconds = (end - begin).seconds() * job.row.cpus;
+    const auto* size = std::upper_bound(kSizes.begin(), kSizes.end(), job.row.cpus);
+    UseLine& line = accounts[job.row.account];
+    line.by_size[static_cast<std::size_t>(size - kSizes.begin())] += seconds;
+    line.used += seconds;
+    whole += seconds;
+  }
+  const std::int64_t divisor = unit == "seconds" ? 1 : unit == "minutes" ? 60 : 3600;
+  std::vector<UseLine> out;
+  for (auto& [account, line] : accounts) {
+    line.cluster = cluster;
+    line.account = account.empty() ? "root" : account;
+    line.part =
+        whole == 0 ? 0 : 100.0 * static_cast<double>(line.used) / static_cast<double>(whole);
+    for (std::int64_t& n : line.by_size) n /= divisor;
+    out.push_back(std::move(line));
+  }
+  return out;
+}
+
 Result<int> run_report(const SreportCall& c, const Report& report, const Span& span) {
   std::vector<std::string> unknown;
   Layout layout = list_layout(span.format.empty() ? report.format : std::string_view(span.format),
@@ -162,7 +214,8 @@ Result<int> run_report(const SreportCall& c, const Report& report, const Span& s
   if (!session) return tl::unexpected(session.error());
   const auto history = ask_history(*session, query);
   if (!history) return tl::unexpected(history.error());
-  std::vector<UseLine> lines = uses_of(*history, span, c.unit, cluster_name());
+  const auto lines_of = report.type == "job" ? sizes_of : uses_of;
+  std::vector<UseLine> lines = lines_of(*history, span, c.unit, cluster_name());
   if (report.name == "topusage") {
     std::stable_sort(lines.begin(), lines.end(),
                      [](const UseLine& a, const UseLine& b) { return a.used > b.used; });
@@ -183,10 +236,10 @@ Result<int> run_report(const SreportCall& c, const Report& report, const Span& s
   }
   if (style.header) {
     const std::string rule(80, '-');
-    fmt::print("{0}\n{1} {2} - {3} ({4} secs)\nUsage reported in CPU {5}{6}\n{0}\n", rule,
-               report.title, format_time(span.start), format_time(span.end),
-               (span.end - span.start).seconds(), upper_case(c.unit.substr(0, 1)),
-               c.unit.substr(1));
+    fmt::print("{0}\n{1} {2} - {3} ({4} secs)\n{5} {6}{7}\n{0}\n", rule, report.title,
+               format_time(span.start), format_time(span.end), (span.end - span.start).seconds(),
+               report.type == "job" ? "Time reported in" : "Usage reported in CPU",
+               upper_case(c.unit.substr(0, 1)), c.unit.substr(1));
     std::fflush(stdout);
   }
   TableWriter table(std::move(layout), style, stdout);
@@ -215,7 +268,7 @@ Result<int> run_sreport(const Invocation& call) {
   if (operands->empty()) {
     complain(call,
              "a report is missing: cluster AccountUtilizationByUser, cluster "
-             "UserUtilizationByAccount or user TopUsage");
+             "UserUtilizationByAccount, job SizesByAccount or user TopUsage");
     return 1;
   }
   const std::string type = lower_case((*operands)[0]);
@@ -273,8 +326,9 @@ const Command kSreport{
     .summary = "Report what accounts and users have used",
     .operands = "TYPE REPORT [CONDITION...]",
     .description =
-        "Slurm's sreport: cluster AccountUtilizationByUser, cluster UserUtilizationByAccount and "
-        "user TopUsage, in time of cores, with start=, end=, users=, accounts=, topcount= and "
+        "Slurm's sreport: cluster AccountUtilizationByUser, cluster UserUtilizationByAccount, job "
+        "SizesByAccount and user TopUsage, in time of cores, with start=, end=, users=, accounts=, "
+        "topcount= and "
         "format=. Without a time it is about yesterday. greport has costs, GPUs and months.",
     .options = kSreportOptions,
     .examples = kSreportExamples,

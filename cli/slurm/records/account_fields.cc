@@ -40,7 +40,8 @@ void put_core_seconds(Out o, A v) {
 ExitStatus derived_exit(const proto::HistoryRow& job) {
   ExitStatus worst;
   for (const proto::StepRow& step : job.steps)
-    if (step.step != "batch" && step.step != "extern" && step.exit.code > worst.code)
+    if (step.step != "batch" && step.step != "extern" &&
+        std::pair(step.exit.code, step.exit.signal) > std::pair(worst.code, worst.signal))
       worst = step.exit;
   return worst;
 }
@@ -160,8 +161,12 @@ constexpr Field<AccountRow> kAccountFields[] = {
      .put = [](Out o, A v) { o += std::to_string(elapsed_of(v).seconds()); },
      .width = 10},
     {.name = "Eligible",
-     .put = [](Out o,
-               A v) { o += shown_time(v.step != nullptr ? v.step->started : v.job->row.eligible); },
+     .put =
+         [](Out o, A v) {
+           o += shown_time(
+               v.step != nullptr ? std::optional(v.step->started) : eligible_since(v.job->row),
+               "Unknown");
+         },
      .width = 19},
     {.name = "End",
      .put =
@@ -176,7 +181,13 @@ constexpr Field<AccountRow> kAccountFields[] = {
     {.name = "GID", .put = put_gid, .width = 6},
     {.name = "Group", .put = put_group, .width = 9},
     shared_line("JobID"),
-    shared_line("JobIDRaw"),
+    {.name = "JobIDRaw",
+     .put =
+         [](Out o, A v) {
+           put_number(o, v.job->row.slurm_id().value());
+           if (v.step != nullptr) o += "." + v.step->step;
+         },
+     .width = -12},
     shared_line("JobName"),
     {.name = "Layout",
      .put =

@@ -32,7 +32,7 @@ Tree sacct_time_tree(const AccountRow& v) {
 
 Tree sacct_step_tree(const AccountRow& v) {
   Tree id = Tree::object();
-  id.add("id", std::to_string(v.job->row.job.value()) + "." + v.step->step);
+  id.add("id", std::to_string(v.job->row.slurm_id().value()) + "." + v.step->step);
   id.add("name", v.step->name);
   Tree tree = Tree::object();
   tree.add("step", std::move(id)).add("state", Tree::words({state_with_canceller(v)}));
@@ -101,7 +101,8 @@ Tree sacct_job_tree(const AccountRow& v) {
   het.add("job_id", row.het ? static_cast<std::int64_t>(row.het->leader.value()) : 0);
   row.het ? het.add_set("job_offset", row.het->offset) : het.add_unset("job_offset");
   tree.add("het", std::move(het));
-  tree.add("group", std::move(group)).add("job_id", static_cast<std::int64_t>(row.job.value()));
+  tree.add("group", std::move(group))
+      .add("job_id", static_cast<std::int64_t>(row.slurm_id().value()));
   tree.add("name", row.name).add("nodes", row.node_list.empty() ? "None assigned" : row.node_list);
   tree.add("partition", row.partition)
       .add_set("priority", row.priority)

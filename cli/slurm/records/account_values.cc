@@ -43,6 +43,7 @@ std::string state_with_canceller(const AccountRow& v) {
   // Slurm's accounting has neither CONFIGURING nor COMPLETING: a job that has nodes is RUNNING
   // until it ends.
   const Phase phase = v.job->row.phase;
+  if (v.job->requeued && v.job->row.outcome == Outcome::cancelled) return "REQUEUED";
   const bool between = phase == Phase::starting || phase == Phase::finishing;
   const std::string_view text =
       between ? words_of(Phase::running, std::nullopt).state : words_of(v.job->row).state;

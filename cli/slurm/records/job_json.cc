@@ -72,7 +72,7 @@ void add_names(Tree& tree, const QueueRow& v) {
   tree.add_set("het_job_id", row.het ? static_cast<std::int64_t>(row.het->leader.value()) : 0);
   tree.add("het_job_id_set", het_id_set(row));
   row.het ? tree.add_set("het_job_offset", row.het->offset) : tree.add_unset("het_job_offset");
-  tree.add("job_id", static_cast<std::int64_t>(row.job.value()));
+  tree.add("job_id", static_cast<std::int64_t>(row.slurm_id().value()));
   tree.add("name", row.name).add("nodes", row.node_list).add("partition", row.partition);
   tree.add("qos", job.priority_class).add("reservation", "").add("resv_name", row.reservation);
   tree.add("user_id", std::int64_t{row.uid.value()}).add("user_name", row.user);

@@ -97,7 +97,7 @@ std::string sort_text(const QueueRow& row, char letter) {
                            : padded(static_cast<std::int64_t>(id)) +
                                  padded(task < 0 ? INT64_C(1) << 40 : task);
     }
-    case 'A': return padded(static_cast<std::int64_t>(row.row.job.value()));
+    case 'A': return padded(static_cast<std::int64_t>(row.row.slurm_id().value()));
     case 'C': return padded(row.row.cpus);
     case 'D': return padded(row.row.nodes);
     case 'U': return padded(row.row.uid.value());

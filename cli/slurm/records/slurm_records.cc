@@ -60,10 +60,10 @@ std::string gres_in_all(const proto::JobDetail& job) {
   return out;
 }
 
-void job_names(RecordWriter& out, const proto::JobDetail& job) {
+void job_names(RecordWriter& out, const proto::JobDetail& job, int details) {
   const proto::JobRow& row = job.row;
   const JobSpec& spec = job.spec;
-  out.field("JobId", row.job.value());
+  out.field("JobId", row.slurm_id().value());
   if (row.het) {
     out.field("HetJobId", row.het->leader.value()).field("HetJobOffset", row.het->offset);
   }
@@ -89,6 +89,7 @@ void job_names(RecordWriter& out, const proto::JobDetail& job) {
   out.field("Requeue", spec.requeue ? "1" : "0").field("Restarts", row.restarts);
   out.field("BatchFlag", spec.kind == JobKind::batch ? "1" : "0").field("Reboot", "0");
   out.field("ExitCode", exit_text(row.exit)).line();
+  if (details > 0) out.field("DerivedExitCode", exit_text(job.worst_step)).line();
 }
 
 void job_times(RecordWriter& out, const proto::JobDetail& job, Instant now) {
@@ -97,8 +98,8 @@ void job_times(RecordWriter& out, const proto::JobDetail& job, Instant now) {
   out.field("TimeLimit", row.time_limit ? format_duration_long(*row.time_limit) : "UNLIMITED");
   out.field("TimeMin", job.spec.time_min ? format_duration_long(*job.spec.time_min) : "N/A").line();
   out.field("SubmitTime", shown_time(row.submitted));
-  out.field("EligibleTime", shown_time(row.eligible)).line();
-  out.field("AccrueTime", shown_time(row.eligible)).line();
+  out.field("EligibleTime", shown_time(eligible_since(row), "Unknown")).line();
+  out.field("AccrueTime", shown_time(eligible_since(row), "Unknown")).line();
   out.field("StartTime", shown_time(row.started ? row.started : row.expected_start, "Unknown"));
   out.field("EndTime", shown_time(expected_end(row), "Unknown"));
   out.field("Deadline", shown_time(job.spec.deadline, "N/A")).line();
@@ -194,7 +195,7 @@ void job_files(RecordWriter& out, const proto::JobDetail& job) {
 }  // namespace
 
 void slurm_job(RecordWriter& out, const proto::JobDetail& job, Instant now, int details) {
-  job_names(out, job);
+  job_names(out, job, details);
   job_times(out, job, now);
   job_place(out, job, details);
   job_files(out, job);

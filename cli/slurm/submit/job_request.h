@@ -14,6 +14,8 @@ namespace gantry::cli::slurm {
 // Derives from our own request, so that the setters of our own options work on it unchanged.
 struct SlurmRequest : StepOptions {
   SlurmRequest() {
+    // As in Slurm a job whose dependency can never be met waits on, unless it asks for its end.
+    spec.cancel_on_invalid_dependency = false;
     spec.gpu_names = GpuNames::index;
     spec.mail.if_possible = true;
   }

@@ -212,11 +212,26 @@ void apply_event(MutableState& state, Instant at, const event::JobEnded& e) {
   if (!job->is_array()) state.unfolded.history.push_back(history_of(state, *job));
 }
 
+namespace {
+
+// The outcome that the history has for a run after which the job starts again.
+Outcome outcome_of_run(RequeueWhy why) {
+  switch (why) {
+    case RequeueWhy::node_failure: return Outcome::node_fail;
+    case RequeueWhy::preempted: return Outcome::preempted;
+    default: return Outcome::cancelled;
+  }
+}
+
+}  // namespace
+
 void apply_event(MutableState& state, Instant at, const event::JobRequeued& e) {
   JobEdit job(state, e.job);
   job->phase = must_move(Trigger::requeued, job->phase);
   GANTRY_ASSERT(job->active && job->active->all_released(), "no node holds it any more");
   settle_bill(state, *job, at, own_doing(*job) ? EndedBy::itself : ended_by(e.why));
+  if (job->started)
+    state.unfolded.history.push_back(history_of_run(state, *job, at, outcome_of_run(e.why)));
   job->active.reset();
   job->started.reset();
   ++job->restarts;

@@ -179,6 +179,7 @@ void apply_event(MutableState& state, Instant at, const event::TaskSplit& e) {
     JobEdit array(state, e.array);
     GANTRY_ASSERT(array->tasks && array->tasks->pending.contains(e.ordinal), "a pending task");
     array->tasks->pending.erase(e.ordinal);
+    if (array->tasks->pending.empty()) array->tasks->last_split = e.job;
   }
   const Job& array = state.jobs.at(e.array);
   Job& job = state.jobs.add(e.job);

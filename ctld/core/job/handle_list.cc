@@ -81,6 +81,10 @@ proto::JobDetail detail_of(const Context& ctx, const Sight& sight, const Job& jo
     detail.usage = job.active->usage;
     detail.checkpoint = job.active->checkpoint;
     detail.suspended_since = job.active->suspended;
+    for (const StepState& step : job.active->steps)
+      if (step.ended && std::pair(step.exit.code, step.exit.signal) >
+                            std::pair(detail.worst_step.code, detail.worst_step.signal))
+        detail.worst_step = step.exit;
     for (const NodeRun& run : job.active->nodes) {
       const Node& node = ctx.state.node(run.grant.node);
       detail.placement.push_back({node.name, run.grant.cpus, run.grant.memory, run.grant.scratch,

@@ -6,6 +6,7 @@
 #include "common/proto/job_text.h"
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
+#include "ctld/core/job/eligible.h"
 #include "ctld/core/job/explain.h"
 #include "ctld/core/money/ledger.h"
 #include "ctld/core/runtime.h"
@@ -83,6 +84,7 @@ proto::JobRow plain_row(const State& state, const Job& job) {
   if (job.is_element()) {
     row.array_job = job.array;
     row.array_task = job.task;
+    row.has_array_id = state.jobs.at(job.array).tasks->last_split == job.id;
   } else if (job.is_array()) {
     row.array_job = job.id;
     ArraySpec rest{job.tasks->indexes.ranges_of(job.tasks->pending), job.tasks->max_running};
@@ -99,7 +101,8 @@ proto::JobRow plain_row(const State& state, const Job& job) {
   row.outcome = job.outcome;
   if (!row.outcome && job.active && job.active->finish) row.outcome = job.active->finish->outcome;
   row.submitted = job.submitted;
-  row.eligible = job.eligible;
+  if (job.started || (job.hold == Hold::none && dependency_gate(job) == Gate::open))
+    row.eligible = job.eligible;
   row.started = job.started;
   row.ended = job.ended;
   row.time_limit = time_limit_of(state, job);
@@ -244,6 +247,23 @@ std::string task_list(const ArrayIndexes& indexes, const OrdinalSet& tasks) {
 }
 
 }  // namespace
+
+store::HistoryEntry history_of_run(const State& state, const Job& job, Instant end,
+                                   Outcome outcome) {
+  proto::HistoryRow out = history_row(state, job, end);
+  out.requeued = true;
+  out.row.phase = Phase::ended;
+  out.row.outcome = outcome;
+  out.row.ended = end;
+  for (proto::StepRow& step : out.steps) {
+    if (!step.ended || step.running) step.outcome = Outcome::cancelled;
+    step.ended = step.ended.value_or(end);
+    step.running = false;
+  }
+  store::HistoryEntry entry{end, job.id, std::nullopt, codec::encode(out)};
+  if (job.is_element()) entry.array = job.array;
+  return entry;
+}
 
 store::HistoryEntry history_of_tasks(const State& state, const Job& array, const OrdinalSet& tasks,
                                      Instant end, Outcome outcome, const std::string& cause) {

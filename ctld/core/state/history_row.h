@@ -16,6 +16,9 @@ struct Runtime;
 void put_live_usage(const Runtime& rt, const Job& job, proto::HistoryRow& row);
 
 store::HistoryEntry history_of(const State& state, const Job& job);
+// The row of a run that is over and will be followed by another.
+store::HistoryEntry history_of_run(const State& state, const Job& job, Instant end,
+                                   Outcome outcome);
 store::HistoryEntry history_of_tasks(const State& state, const Job& array, const OrdinalSet& tasks,
                                      Instant end, Outcome outcome, const std::string& cause);
 

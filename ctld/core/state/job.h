@@ -39,6 +39,7 @@ struct ArrayFacts {
   Instant last_history{};              // of cancelled tasks' rows; no two rows have one time
   Outcome worst = Outcome::completed;  // of the tasks that ended
   ExitStatus worst_exit;
+  JobId last_split{};  // the element that was split off last, when no task was left; 0 = none yet
 };
 
 // An array's tasks. A task is pending, or it is an element (a job of its own), or it is done. A

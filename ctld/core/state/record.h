@@ -35,6 +35,7 @@ struct ArrayRecord : ArrayFacts {
     v(8, "last_history", s.last_history);
     v(9, "worst", s.worst);
     v(10, "worst_exit", s.worst_exit);
+    v(11, "last_split", s.last_split);
   }
 };
 

@@ -277,6 +277,9 @@ Result<std::string> choose_tenant(const State& state, const Identity& who, const
                 fmt::format("{} may not submit to tenant {}", who.owner.user, wish.account));
   }
   if (mine.empty()) return no_tenant(state, who);
+  if (wish.account.empty())
+    for (const std::string& name : mine)
+      if (tenants.at(name).effective.default_accounts.contains(who.owner.user)) return name;
   // Any tenant's admin can give anybody a role there. So with several roles, the only tenant in
   // which the user has had jobs is taken, and a new role alone does not change a user's tenant.
   if (mine.size() > 1 && wish.account.empty()) {
@@ -349,6 +352,13 @@ bool names_user(const tenancy::Project& project, const std::string& user) {
                      [&](const auto& one) { return one.user == user; });
 }
 
+bool may_charge(const Payer& payer, const tenancy::Tenant& tenant, const std::string& project) {
+  return std::any_of(tenant.projects.begin(), tenant.projects.end(), [&](const auto& p) {
+    return p.name == project &&
+           (p.users.empty() || payer.all_projects || names_user(p, payer.user));
+  });
+}
+
 }  // namespace
 
 Payer payer_of(const State& state, const Identity& who, const std::string& user,
@@ -361,7 +371,12 @@ Result<std::string> project_of(const Payer& payer, const tenancy::Tenant& tenant
   const bool whole = named == tenant.name &&
                      std::none_of(tenant.projects.begin(), tenant.projects.end(),
                                   [&](const tenancy::Project& p) { return p.name == named; });
-  const std::string account = whole ? std::string() : named;
+  std::string account = whole ? std::string() : named;
+  if (named.empty())
+    if (const auto by_default = tenant.default_accounts.find(payer.user);
+        by_default != tenant.default_accounts.end() && by_default->second != tenant.name &&
+        may_charge(payer, tenant, by_default->second))
+      account = by_default->second;
   if (tenant.projects.empty()) {
     if (account.empty()) return tenant.name;
     return fail(ErrorCode::not_found,
