@@ -424,6 +424,7 @@ void World::step_command(const Words& w) {  // step alice 1 tasks=4 | stepdone a
     m.key = key;
     m.step = StepId(std::stoul(*w.find("step")));
     m.exit.code = w.find("code") ? std::stoi(*w.find("code")) : 0;
+    m.timed_out = w.find("late") != nullptr;
     m.started = m.ended = now_;
     return ask(w.plain.at(1), m);
   }
@@ -440,6 +441,16 @@ void World::step_command(const Words& w) {  // step alice 1 tasks=4 | stepdone a
   if (w.find("exclusive")) m.shape.exclusive = true;
   if (w.find("cpus")) m.shape.cpus_per_task = std::stoul(*w.find("cpus"));
   if (w.find("on")) m.shape.nodelist = hosts(*w.find("on"));
+  if (w.find("not")) m.shape.excluded = hosts(*w.find("not"));
+  if (w.find("each")) m.shape.tasks_per_node = std::stoul(*w.find("each"));
+  if (w.find("all_cores")) m.shape.all_cores = true;
+  if (w.find("mem")) m.shape.memory_per_node = *parse_memory(*w.find("mem"));
+  if (w.find("cpumem")) m.shape.memory_per_cpu = *parse_memory(*w.find("cpumem"));
+  if (w.find("gpus")) m.shape.gpus = std::stoul(*w.find("gpus"));
+  if (w.find("nodegpus")) m.shape.gpus_per_node = std::stoul(*w.find("nodegpus"));
+  if (w.find("taskgpus")) m.shape.gpus_per_task = std::stoul(*w.find("taskgpus"));
+  if (w.find("model")) m.shape.gpu_model = *w.find("model");
+  if (w.find("time")) m.shape.time_limit = parse_length(*w.find("time"));
   ask(w.plain.at(1), std::move(m));
 }
 

@@ -108,15 +108,19 @@ void World::print(const Reply& reply) {
           [&](const proto::StepGranted& m) {
             if (m.busy) return line("busy");
             const auto p = codec::decode<proto::StepPermission>(m.permission);
-            line(fmt::format("{}step {} of {}: {} tasks{}", m.attach ? "attached to " : "",
-                             p->step.value(), shown(p->key.job), p->tasks,
-                             m.attach && !p->may_type ? ", to read only" : ""));
+            line(fmt::format(
+                "{}step {} of {}: {} tasks{}{}", m.attach ? "attached to " : "", p->step.value(),
+                shown(p->key.job), p->tasks, m.attach && !p->may_type ? ", to read only" : "",
+                p->time_limit > Duration{} ? fmt::format(", for {}", format_duration(p->time_limit))
+                                           : ""));
             for (const auto& n : p->nodes)
-              line(fmt::format("  {} ranks {} cpus {}", n.node,
+              line(fmt::format("  {} ranks {} cpus {}{}{}", n.node,
                                n.ranks.empty()
                                    ? fmt::format("{}-{}", n.first_rank, n.first_rank + n.tasks - 1)
                                    : fmt::format("{}", fmt::join(n.ranks, ",")),
-                               cpus_text(n.cpus)));
+                               cpus_text(n.cpus),
+                               n.gpus ? fmt::format(" gpus [{}]", fmt::join(*n.gpus, ",")) : "",
+                               n.memory > 0 ? " mem " + format_memory(n.memory) : ""));
           },
           [&](const proto::TriggerList& m) {
             for (const proto::Trigger& t : m.triggers) {

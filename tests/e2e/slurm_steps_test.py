@@ -199,7 +199,7 @@ srun -n1 bash -c 'kill -KILL $$'; echo code $?
 srun -n2 --kill-on-bad-exit bash -c '[ $SLURM_PROCID = 1 ] && exit 9; sleep 60'; echo code $?
 srun -n2 --wait=1 bash -c '[ $SLURM_PROCID = 0 ] && exit 0; sleep 60'; echo late $?
 srun -n1 --no-such; echo bad $?
-srun -n1 -p x true; echo refused $?
+srun -n1 --hold true; echo refused $?
 srun -n1 --mpi=openmpi true; echo refused $?
 srun --mpi=list
 true
@@ -397,7 +397,7 @@ def case_cyclic(c):
     equal(batch_output(c, "cyclic2", ask % "", *size, "-m", "cyclic"), wanted)
     equal(batch_output(c, "block", ask % "-m block", *size, "-m", "cyclic"),
           "0: node1 0 0,1\n1: node1 1 0,1\n2: node2 0 2,3\n3: node2 1 2,3\n")
-    equal(batch_output(c, "first", "echo in | srun -m cyclic cat\n", *size), "in\n")
+    equal(batch_output(c, "first", "echo in | srun -m cyclic --input=0 cat\n", *size), "in\n")
 
 
 def case_salloc(c):
