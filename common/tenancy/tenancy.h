@@ -93,7 +93,7 @@ struct UserShare {
 struct Project {  // an account in Slurm's words
   std::string name;
   std::uint32_t shares = 1;
-  std::vector<UserShare> users;           // users that are not named have one share each
+  std::vector<UserShare> users;               // users that are not named have one share each
   std::string description{}, organization{};  // for people
   friend bool operator==(const Project&, const Project&) = default;
   template <class Self, class V>
