@@ -20,11 +20,9 @@ struct JobRow {
   JobId array_job{};                        // 0 = no array
   std::optional<std::uint32_t> array_task;  // element
   std::string array_tasks;                  // pending rest: "3-9,12%4"
-  std::string name;
-  std::string user;
+  std::string name, user;
   Uid uid{};
-  std::string account;
-  std::string partition;
+  std::string account, partition;
   std::string tenant;  // whose job it is; "" = no tenant's
   Phase phase = Phase::queued;
   std::optional<Outcome> outcome;  // set when the job has ended, or is about to end

@@ -296,8 +296,8 @@ TEST_CASE("options of srun") {
                     job_options(files.file("nodes", "n7\n")),
                     {
                         {"cpu-bind", {}, launchers},
-                         {"debugger-test", {}, words},
-                         {"disable-status", {}, "@slurm_step_words_test.py case_interrupts"},
+                        {"debugger-test", {}, words},
+                        {"disable-status", {}, "@slurm_step_words_test.py case_interrupts"},
                         {"epilog", {}, beside},
                         {"error", {}, launchers},
                         {"exact", {}, "@slurm_steps_test.py case_exclusive_steps"},
