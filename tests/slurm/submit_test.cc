@@ -1,6 +1,7 @@
 // sbatch, scancel and scontrol: how they read options, directives and variables, and how they
 // report refusals.
 #include <doctest/doctest.h>
+#include <csignal>
 
 #include "tests/cli/fake_controller.h"
 #include "tests/cli/samples.h"
