@@ -195,7 +195,7 @@ TEST_CASE("the help of every command and sub-command has an example, and a page 
             .out.starts_with("Usage: gtenant price apply"));
   const Run none = run_program({{"gantry", "man", "gctl", "sing"}, {}, {}, {}});
   CHECK(none.status == 2);
-  CHECK(none.err == "gantry man: there is no command 'gctl sing'\n");
+  CHECK(none.err.starts_with("gantry man: there is no command 'gctl sing'\n"));
 }
 
 TEST_CASE("gcancel sends its filter and signal, and prints what was refused") {

@@ -1,4 +1,5 @@
 """Calls Gantry by Slurm's command names, for the tests beside this module."""
+import os
 import re
 
 from cluster import text, wait_for
@@ -23,6 +24,7 @@ def script(c, name, body):
     path = f"{c.out}/{name}"
     with open(path, "w", encoding="utf-8") as f:
         f.write("#!/bin/bash\n" + body)
+    os.chmod(path, 0o755)
     return path
 
 

@@ -54,7 +54,7 @@ srun -n1 --task-epilog={epilog} sh -c 'kill -KILL $$'; echo code $?
 srun -n1 --task-epilog={slow} true 2>&1; echo code $?
 SLURM_TASK_PROLOG=/bin/false srun -n1 echo never 2>&1; echo code $?
 """, "-n2", "-N1")
-    equal(out.split("code 3\n")[0], "<from the prolog><>\n<from the prolog><>\n"
+    equal(out.split("srun: error: node1: task 0: Exited")[0], "<from the prolog><>\n<from the prolog><>\n"
           "HEADER of 0 in prolog_task\nHEADER of 1 in prolog_task\n"
           "behind 0 in epilog_task\nbehind 1 in epilog_task\nbehind 0 in epilog_task\n", out)
     contains(out, "code 137\n")
@@ -88,11 +88,12 @@ wait
 def case_limits(c):
     """Soft limits and the umask go with the job, within the hard limits of its node."""
     show = "ulimit -n; ulimit -c; umask"
+    body = script(c, "limits.sh", f"{show}; srun -n1 sh -c '{show}'\n")
     def submit(*options):
         out = f"{c.out}/limits.out"
         if os.path.exists(out):
             os.unlink(out)
-        run_to_end(c, "-o", out, *options, script(c, "limits.sh", f"{show}; srun -n1 sh -c '{show}'\n"))
+        run_to_end(c, "-o", out, *options, body)
         return text(out).split(), oct(os.stat(out).st_mode & 0o777)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     before = os.umask(0o027)

@@ -53,6 +53,9 @@ constexpr Example kCreateExamples[] = {
 constexpr Example kUpdateExamples[] = {
     {"gctl partition update night max_time=12h default=yes", "A longer limit; the default now"},
 };
+constexpr Example kDeleteExamples[] = {
+    {"gctl partition delete night", "Jobs cannot be submitted to it any more"},
+};
 constexpr Example kResetExamples[] = {
     {"gctl partition reset night", "What gantry.yaml says of it counts again"},
 };
@@ -77,6 +80,7 @@ const Command kUpdate{.name = "update",
 const Command kDelete{.name = "delete",
                       .summary = "Take a partition away in which no job waits or runs",
                       .operands = "NAME",
+                      .examples = kDeleteExamples,
                       .run = run_partition<PartitionAction::remove>};
 const Command kReset{.name = "reset",
                      .summary = "Forget what commands said of a partition",

@@ -273,7 +273,7 @@ TEST_CASE("reservations of lower rank are lifted before a job of higher rank is 
     former.look_from({0, 501});
     CHECK(book.first_of(job) == nullptr);
     CHECK_FALSE(d.view.timeline.reserved_in(0, kNow + seconds(60), kNow + seconds(61), JobId{}));
-    if (taken) trial.take(s.waiting(job), s.class_of(job), {{0, 1}});
+    if (taken) trial.take(s.waiting(job), s.class_of(job), {{0, 1}}, std::nullopt);
     former.keep_from({0, 500});
     // If its room was taken meanwhile the reservation is dropped. Jobs that were skipped may then
     // start, so the plan ends.

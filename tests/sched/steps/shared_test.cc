@@ -20,7 +20,7 @@ TEST_CASE("a trial is undone completely") {
   const View& v = s.replica.view();
   {
     Trial trial(d);
-    const auto grants = trial.take(s.waiting(job), c, {{0, 1}});
+    const auto grants = trial.take(s.waiting(job), c, {{0, 1}}, std::nullopt);
     CHECK(grants.at(0).cpus == std::vector<std::uint16_t>{2, 3});
     CHECK(v.grid.free(0).cpus == 0);
     CHECK(trial.taken().size() == 1);
@@ -37,7 +37,7 @@ TEST_CASE("a trial is undone completely") {
   CHECK(s.replica.audit() == "");
   CHECK(d.left.memory.touched(0));  // the next plan looks at the nodes that changed
   d.left.memory.forget_changes();
-  { (void)Trial(d).take(s.waiting(job), c, {{2, 1}}); }
+  { (void)Trial(d).take(s.waiting(job), c, {{2, 1}}, std::nullopt); }
   // the next plan also looks at nodes on which no job was asked to leave
   CHECK(d.left.memory.touched(2));
 }
