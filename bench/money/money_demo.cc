@@ -288,7 +288,8 @@ int main(int argc, char** argv) {
              demo.terminated());
   Money sum;
   for (const core::Team& team : core::kTeams) {
-    const cli::Invoice invoice = cli::make_invoice(team.name, "2026-10", demo.bill({team.name}));
+    const cli::Invoice invoice =
+        cli::make_invoice(team.name, "2026-10", "demo", demo.bill({team.name}));
     core::write(fmt::format("{}/{}-2026-10.html", dir, team.name), cli::invoice_page(invoice));
     core::write(fmt::format("{}/{}-2026-10.pdf", dir, team.name), cli::invoice_pdf(invoice));
     sum += invoice.cost - invoice.credit;

@@ -387,7 +387,8 @@ TEST_CASE("JSON has the names of fields, enum values and kinds, and null for emp
   update.nodes = {"n1"};
   update.reason = "fan";
   CHECK(codec::to_json(update) ==
-        R"({"nodes":["n1"],"action":"drain","reason":"fan","gpus":[],"domains":[]})");
+        R"({"nodes":["n1"],"action":"drain","reason":"fan","gpus":[],"domains":[],)"
+        R"("features":null,"file_features":false,"comment":null})");
   Everything e;
   e.shape = Square{4};
   const std::string text = codec::to_json(e);
