@@ -26,7 +26,8 @@ def steps(c, name, options, lines, wanted="COMPLETED"):
     """Runs one batch job with a step for each line; returns its output, and for each step the words
     of each rank."""
     body = "".join(f"echo 'step:{line}'\nsrun {line} {SHOW} | sort\n" for line in lines)
-    job = ok(c, "sbatch", "--parsable", MEM, "-o", f"{c.out}/{name}.out", *options,
+    job = ok(c, "sbatch", "--parsable", MEM, "-o", f"{c.out}/{name}.out", "--gpu-names=uuid",
+             *options,
              script(c, f"{name}.sh", "set -o pipefail -e\n" + body)).strip()
     wait_for(f"the end of job {job}", lambda: state(c, job) not in
              ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING"))

@@ -139,7 +139,7 @@ def case_cancel(c):
     c.as_user(["gcancel", stubborn])
     c.ended(stubborn, "cancelled", patience=30)
     equal(c.as_user(["gcancel", stubborn]).returncode, 0, "gcancel of an ended job")
-    equal(c.as_user(["gcancel", "999999"]).returncode, 0, "gcancel of no job")
+    equal(c.as_user(["gcancel", "999999"]).returncode, 1, "gcancel of no job")
     equal(c.as_user(["gcancel", "x7"]).returncode, 1, "gcancel of a malformed id")
 
 
@@ -229,7 +229,7 @@ def case_only_own_jobs(c):
     done = c.as_user(["gcancel", mine], user=other)
     equal((done.returncode, done.stderr), (
         1, f"gcancel: error: Kill job error on job id {mine}: Access/permission denied\n"))
-    equal(c.as_user(["gcancel", "--me", mine], user=other).returncode, 0, "gcancel --me")
+    equal(c.as_user(["gcancel", "--me", mine], user=other).returncode, 1, "gcancel --me")
     for command in (["gctl", "release", mine], ["gctl", "requeue", mine],
                     ["gctl", "update", "job", mine, "nice=5"], ["gctl", "show", "job", mine]):
         done = c.as_user(command, user=other)

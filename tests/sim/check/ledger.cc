@@ -132,6 +132,9 @@ void Ledger::submitted(const event::JobSubmitted& e) {
   job.id = e.job;
   job.spec = std::move(*stored);
   job.begin = job.spec.spec.begin;
+  for (const Dependency& d : job.spec.spec.dependencies)
+    if (const auto other = jobs_.find(d.job); other != jobs_.end())
+      job.before[d.job] = other->second.ends.size() - (other->second.phase == Phase::ended ? 1 : 0);
   if (job.spec.spec.array) {
     for (const IndexRange& r : job.spec.spec.array->ranges)
       for (std::uint32_t i = r.first; i <= r.last; i += r.step) job.indexes.push_back(i);
@@ -160,6 +163,7 @@ void Ledger::split(const event::TaskSplit& e) {
   job.ordinal = e.ordinal;
   job.spec = array.spec;
   job.begin = array.begin;
+  job.before = array.before;
   ++known_;
 }
 
@@ -187,11 +191,19 @@ void Ledger::may_start(Instant at, const Account& job) {
       continue;
     const auto other = jobs_.find(d.job);
     if (other == jobs_.end()) continue;  // the job was unknown at the submit
-    const bool open = other->second.phase != Phase::ended;
-    const bool good = other->second.outcome == Outcome::completed;
     const bool array = !other->second.indexes.empty();
-    if (open || (!array && d.kind == DependencyKind::after_ok && !good) ||
-        (!array && d.kind == DependencyKind::after_notok && good))
+    const std::vector<Outcome>& ends = other->second.ends;
+    const auto since = job.before.find(d.job);
+    const std::size_t first = since == job.before.end() ? 0 : since->second;
+    const bool met =
+        std::any_of(ends.begin() + static_cast<std::ptrdiff_t>(std::min(first, ends.size())),
+                    ends.end(), [&](Outcome end) {
+                      const bool good = end == Outcome::completed;
+                      return array || (d.kind == DependencyKind::after_ok      ? good
+                                       : d.kind == DependencyKind::after_notok ? !good
+                                                                               : true);
+                    });
+    if (!met)
       broken(fmt::format("job {} starts although it is {} job {}", job.id.value(),
                          enum_name(d.kind), d.job.value()));
   }
@@ -328,6 +340,7 @@ void Ledger::ended(Instant at, const event::JobEnded& e) {
   move(job, Trigger::end);
   if (!job.ended) job.ended = at;
   job.outcome = e.outcome;
+  job.ends.push_back(e.outcome);
   job.exit = e.exit;
   if (!job.indexes.empty()) {
     if (job.split.size() + job.cancelled.size() != job.indexes.size())

@@ -48,6 +48,10 @@ struct Account {  // of one job, array or separate task of an array
   std::optional<Instant> started, ended;
   std::optional<Instant> begin;  // not before this time; as submitted, or as last changed
   std::optional<Outcome> outcome;
+  std::vector<Outcome> ends;  // of every time that it ended: it may have been put back
+  // Of each job that it depends on, how many ends do not count, because they were before the
+  // submit.
+  std::map<JobId, std::size_t> before;
   ExitStatus exit;
   std::uint32_t restarts = 0;
   // If the job is a victim, no node may kill it between `chosen` and `spared_until` (world's
