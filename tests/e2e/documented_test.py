@@ -177,6 +177,7 @@ EXAMPLE_NAMES = [
 NOT_AN_EXAMPLE = [
     (r"gqueue --watch", "does not end"),
     (r"gctl logs -f", "does not end"),
+    (r"gtenant events -f", "does not end"),
     (r"--invoice", "nothing was charged last month: money_test"),
     (r"^watch ", "does not end"),
 ]

@@ -234,7 +234,7 @@ def case_6_a_job_waits_for_its_budget(c):
     job = int(said.stdout.split()[-1])
     wait_for("the reason", lambda: "(Budget)" in c.queue_line(job, "%R") or
              "Budget" in c.queue_line(job, "%r"))
-    contains(run(c, "gctl", "why", str(job)), "budget fraud-month has ")
+    contains(run(c, "gctl", "why", str(job)), "Budget fraud-month has ")
     contains(run(c, "gtenant", "budget", "list"), "fraud-month")
     contains(run(c, "gtenant", "request", "ask", "fraud", "--budget", "fraud-month", "--amount",
                  "500"), "asked")
