@@ -80,7 +80,7 @@ def case_nodes_are_never_seen_down(c):
         end = time.monotonic() + 1.5
         while time.monotonic() < end:
             equal(ok(c, "sinfo", "-h", "-N", "-o", "%t").split(), ["idle", "idle"])
-    contains(c.root(["gctl", "ping"]).stdout, "2 of 2 nodes are up")
+    contains(c.root(["gctl", "ping"]).stdout, "2 of 2 nodes up")
 
 
 def case_partitions_of_commands_last(c):

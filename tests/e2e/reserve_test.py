@@ -38,7 +38,7 @@ def case_a_reservation_holds_its_nodes(c):
     contains(c.as_user(["gbatch", "--reservation=ci", "-t", "90", "--wrap=true"], user=member).stderr,
              "needs a time limit of")
     outside = c.submit("-w", first, "-t", "5", "--wrap=true", user=other)
-    wait_for("the words", lambda: "reservation ci has" in
+    wait_for("the words", lambda: "eservation ci has" in
              c.root(["gctl", "why", str(outside)]).stdout)
     contains(c.as_user(["gctl", "why", str(outside)], user=other).stdout, "a reservation of others")
     contains(c.as_user(["gqueue", "--why"], user=other).stdout, "a reservation of others")

@@ -81,6 +81,7 @@ def case_mail(c):
     done = slurm(c, "sbatch", MEM, "--mail-type=END", "-o", "/dev/null", "--wrap=true")
     equal(done.returncode, 0, done.stderr)
     contains(done.stderr, "no mail is sent here")
+    in_state(c, done.stdout.split()[-1], "COMPLETED")
     ok(c, "sbatch", MEM, "--mail-type=NONE", "-o", "/dev/null", "--wrap=true")
     box, program = f"{c.out}/letters", f"{c.top}/sendmail"
     with open(program, "w", encoding="utf-8") as f:

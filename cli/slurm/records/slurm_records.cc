@@ -330,7 +330,8 @@ void slurm_reservation(RecordWriter& out, const proto::ReservationRow& row) {
 void slurm_step(RecordWriter& out, const proto::HistoryRow& job, const proto::StepRow& step) {
   out.field("StepId", fmt::format("{}.{}", shown_id(job.row), step.step));
   out.field("UserId", job.row.uid.value()).field("StartTime", shown_time(step.started));
-  out.field("TimeLimit", "UNLIMITED").line();
+  const std::string limit = step.time_limit ? format_duration_long(*step.time_limit) : "UNLIMITED";
+  out.field("TimeLimit", limit).line();
   out.field("State", step_state(job, step));
   AccountRow row;
   row.job = &job;

@@ -219,8 +219,9 @@ Result<void> check_shape(const JobShape& s) {
     return r;
   if (auto r = check_number("the number of tasks", s.tasks, 1, kMaxJobTasks); !r) return r;
   if (auto r = check_number("cores per task", s.cpus_per_task, 1, kMaxCpusPerTask); !r) return r;
+  // A number that no node has is no mistake of form: the job is told that it fits nowhere.
   if (auto r = check_number("the least number of cores on a node", s.min_cpus_per_node, 0,
-                            kMaxCpusPerTask);
+                            100 * kMaxCpusPerTask);
       !r)
     return r;
   if (s.tasks_per_node)
