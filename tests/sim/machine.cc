@@ -244,8 +244,11 @@ void Machine::act(Instant, node::Action&& action, std::vector<node::Input>& even
   } else if (const auto* a = std::get_if<node::Kill>(&action)) {
     if (Attempt* attempt = attempt_of(a->key)) kill(*attempt);
   } else if (const auto* a = std::get_if<node::Forget>(&action)) {
+    // A launch that was only written down, by a daemon that died, has no shim that could write
+    // more.
     const Attempt* attempt = attempt_of(a->key);
-    if (attempt != nullptr && attempt->stage == Stage::ended) attempts_.erase(a->key);
+    if (attempt != nullptr && (attempt->stage == Stage::ended || attempt->stage == Stage::recorded))
+      attempts_.erase(a->key);
   }
 }
 

@@ -104,7 +104,9 @@ void Simulation::mend() {
 }
 
 void Simulation::operate() {
-  queue_.after(seconds(30), [this] { operate(); });
+  // The controller works in periods of whole seconds; with one of 30 s this could come within one
+  // of its turns each time, and never see it settled.
+  queue_.after(milliseconds(30'013), [this] { operate(); });
   if (!controller_.runs()) return;
   const core::State& state = controller_.core().state();
   for (const core::Partition& p : state.partitions)
