@@ -108,8 +108,8 @@ std::string_view operand_kind(const Command& command) {
   return kind_of(text);
 }
 
-// What stands behind the sub-command's name. Those that only read know jobs that have ended as
-// well.
+// Returns the shell code that completes the words behind a sub-command's name. Commands that only
+// read complete ended jobs as well.
 std::string operands_of(const Command& command) {
   if (command.operands.starts_with("job|node|partition"))
     return "  case \"$1\" in\n"

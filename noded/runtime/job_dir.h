@@ -4,9 +4,8 @@
 //   run/             bound at /run/gantry: script                   holds "PID START_TIME"
 //   running.msgpack  RunningRecord                 exit.msgpack     ExitRecord, durable
 //   notice           text for the job's stderr     runtime.log      what crun or runc complained
-//   hosts            bound at /etc/hosts            steps.oom      a byte for each process of a
-//   step
-//                                                                  that was killed for memory
+//   hosts            bound at /etc/hosts           steps.oom        a byte for each process of a
+//                                                                  step that memory has ended
 //   steps/<n>/       launch.msgpack (StepRequest), shim.lock, exit.msgpack;
 //                    attach.<m>: StepAttachment, until the shim has taken it;
 //                    notice.<m>: a line for who started the step, in the same way

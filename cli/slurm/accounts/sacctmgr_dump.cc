@@ -152,7 +152,7 @@ Result<void> take_dump_line(const DumpLine& line, const std::string& parent, Acc
   settings.parent = parent;
   const bool below_root = parent.empty() || parent == "root";
   if (line.kind == "account") {
-    // What a dump says where nothing was given is not kept.
+    // A dump fills in a value where none was given; such a value is not kept.
     if (!below_root && settings.description == line.name) settings.description.reset();
     if (settings.organization == line.name || settings.organization == parent)
       settings.organization.reset();

@@ -1,5 +1,5 @@
-// What sacctmgr shows that is not of the tenants' present documents: the accounting's
-// configuration, changes of the documents, nodes that are down, and reservations.
+// The listings of sacctmgr that are not made from the tenants' present documents: the configuration
+// of accounting, changes of the documents, nodes that are down, and reservations.
 #pragma once
 
 #include <string>

@@ -146,7 +146,7 @@ Result<AccountChange> add_users(const ChangeWords& words, Accounts& accounts) {
   return act;
 }
 
-// What Slurm calls a change: of the user or account itself, of the associations, or of both.
+// Slurm tells changes apart: of the user or account itself, of its associations, or of both.
 struct ChangedParts {
   bool itself = false, associations = false;
 };

@@ -42,7 +42,8 @@ int control_reconfigure(const Control& c, const Arguments& args);
 int control_token(const Control& c, const Arguments& args);
 int control_top(const Control& c, const Arguments& args);
 
-// One key, or "" for all. The file gets the time as an ending; "" is beside gantry.yaml.
+// show_config() prints the key that `word` names, or with "" all keys. write_config() adds the time
+// to the name of the file; with "" the file lies beside gantry.yaml.
 int show_config(const Control& c, const std::string& word);
 int write_config(const Control& c, const std::string& file);
 

@@ -43,7 +43,7 @@ std::int64_t seconds_in(const std::string& text) {
   return static_cast<std::int64_t>(sum);
 }
 
-// What the controller says of itself.
+// The answers of the controller from which the configuration is shown.
 struct ConfigTold {
   proto::PingReply ping;
   std::map<std::string, std::string> values;  // options, by name; not all for everybody

@@ -44,8 +44,8 @@ StepId number_of_step(const State& state, const Job& job, std::optional<StepId> 
   for (std::uint32_t i = 0; i < het->size; ++i) {
     const Job* other = state.jobs.find(het->member(i));
     if (other == nullptr || !other->active || other == &job) continue;
-    if (part_of && *part_of >= job.active->next_step &&
-        StepId(part_of->value() + 1) == other->active->next_step)
+    if (part_of && *part_of >= job.active->next_step && other->active->next_step > StepId{} &&
+        *part_of == StepId(other->active->next_step.value() - 1))
       return *part_of;
     next = std::max(next, other->active->next_step);
   }

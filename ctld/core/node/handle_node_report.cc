@@ -86,8 +86,11 @@ std::vector<proto::AttemptUsage> usage_of_own_jobs(const Node& node,
   std::erase_if(said, [&](const proto::AttemptUsage& one) {
     return !std::binary_search(node.jobs.begin(), node.jobs.end(), one.key.job);
   });
-  for (proto::AttemptUsage& one : said)
+  for (proto::AttemptUsage& one : said) {
     if (one.steps.size() > kMostStepsTold) one.steps.resize(kMostStepsTold);
+    one.usage = held_to_possible(one.usage);
+    for (proto::StepUsage& step : one.steps) step.usage = held_to_possible(step.usage);
+  }
   std::sort(
       said.begin(), said.end(),
       [](const proto::AttemptUsage& a, const proto::AttemptUsage& b) { return a.key < b.key; });
