@@ -431,6 +431,8 @@ void World::step_command(const Words& w) {  // step alice 1 tasks=4 | stepdone a
   proto::StepCreate m;
   m.job = key.job;
   m.name = "hello";
+  if (w.find("part_of"))
+    m.part_of = StepId(static_cast<std::uint32_t>(std::stoul(*w.find("part_of"))));
   if (w.find("tasks")) m.shape.tasks = std::stoul(*w.find("tasks"));
   if (w.find("nodes")) m.shape.nodes = std::stoul(*w.find("nodes"));
   if (w.find("overlap")) m.shape.overlap = true;
