@@ -186,7 +186,7 @@ void Server::end_of_turn() {
     fatal(done.error());
     return;
   }
-  if (!kept(gate_.keep_ahead(core_->state().last_job))) return;
+  if (!kept(gate_.turn_taken(core_->state()))) return;
   if (usage_ && !turn.usage.empty()) {
     if (auto done = usage_->append(turn.usage); !done) {
       fatal(done.error());

@@ -64,7 +64,9 @@ Result<void> Gate::started(const core::State& state, EventSeq last, Instant now)
   return doors_.save(mark_);
 }
 
-Result<void> Gate::keep_ahead(JobId last) {
+Result<void> Gate::turn_taken(const core::State& state) {
+  hold_returned(state);
+  const JobId last = state.last_job;
   if (last <= mark_.job) return {};
   mark_.job = JobId(last.value() + kJobBlock);
   return doors_.save(mark_);
@@ -77,8 +79,10 @@ Result<void> Gate::note_events(EventSeq last, Instant now) {
   return doors_.save(mark_);
 }
 
-// A job that waits here, and that the node has been told to start, must not start a second time. A
-// node cannot run more jobs than it has cores, so whoever has its key cannot hold more than that.
+// A job that waits here, and that the node has been told to start, must not start a second time.
+// The same holds for a job that is placed here in an older attempt and then goes back to the queue,
+// because that attempt never started. A node cannot run more jobs than it has cores, so whoever has
+// its key cannot hold more than that.
 void Gate::hold_listed(const core::State& state, const std::string& node,
                        const proto::NodeRegister& message) {
   const core::Node* known = state.node_named(node);
@@ -87,16 +91,37 @@ void Gate::hold_listed(const core::State& state, const std::string& node,
   proto::HoldJobs order;
   for (const proto::AttemptStatus& status : message.attempts) {
     const core::Job* job = state.jobs.find(status.key.job);
-    if (job == nullptr || job->phase != Phase::queued || job->hold != core::Hold::none ||
+    if (job == nullptr || job->phase == Phase::ended || job->hold != core::Hold::none ||
         status.key.attempt <= job->attempt || held.size() >= known->facts.cpus)
       continue;
-    if (held.insert(job->id).second) order.jobs.push_back({job->id, {}, {}});
+    if (!held.insert(job->id).second) continue;
+    if (job->phase == Phase::queued)
+      order.jobs.push_back({job->id, {}, {}});
+    else
+      placed_.insert_or_assign(job->id, status.key.attempt);
   }
   if (order.jobs.empty()) return;
   doors_.say(
       LogLevel::error,
       fmt::format("{} jobs that wait are held, because node {} says that it has started them",
                   order.jobs.size(), node));
+  doors_.order(order_of_ours(std::move(order)));
+}
+
+void Gate::hold_returned(const core::State& state) {
+  proto::HoldJobs order;
+  std::erase_if(placed_, [&](const auto& claimed) {
+    const core::Job* job = state.jobs.find(claimed.first);
+    if (job == nullptr || job->phase == Phase::ended || job->attempt >= claimed.second) return true;
+    if (job->phase != Phase::queued) return false;
+    if (job->hold == core::Hold::none) order.jobs.push_back({job->id, {}, {}});
+    return true;
+  });
+  if (order.jobs.empty()) return;
+  doors_.say(LogLevel::error,
+             fmt::format("{} jobs that went back to the queue are held, because a node says that "
+                         "it has started them since",
+                         order.jobs.size()));
   doors_.order(order_of_ours(std::move(order)));
 }
 

@@ -47,8 +47,10 @@ class Gate {
   // Holds the waiting jobs after an old store was accepted, because they may have run since.
   void hold_waiting(const core::State& state);
   Result<void> started(const core::State& state, EventSeq last, Instant now);
-  // Saves a higher mark; must be called before ids above the mark are sent to anybody.
-  Result<void> keep_ahead(JobId last);
+  // Must be called after each turn of the core, before its orders and replies are sent: saves a
+  // higher mark before ids above it are sent to anybody, and holds jobs that went back to the queue
+  // although a node claims to have had a newer attempt of them.
+  Result<void> turn_taken(const core::State& state);
   Result<void> note_events(EventSeq last, Instant now);
 
   // Returns false if the core must not get this message; the core may have been given orders
@@ -68,6 +70,7 @@ class Gate {
   [[nodiscard]] proto::NodeRegister proving(const proto::NodeRegister& message) const;
   void hold_listed(const core::State& state, const std::string& node,
                    const proto::NodeRegister& message);
+  void hold_returned(const core::State& state);
   Result<void> note_claim(const core::State& state, const std::string& node,
                           const proto::NodeRegister& message, const std::string& why);
   Result<void> stranger_ended(const core::State& state, const std::string& node,
@@ -81,7 +84,10 @@ class Gate {
   Instant noted_{};                            // when events were last noted
   std::set<std::string> heard_us_;             // nodes that may have been told our epoch
   std::map<std::string, std::string> claims_;  // by node: what it knows that the store does not
-  std::map<std::string, std::set<JobId>> held_for_;  // by node: waiting jobs that it claims to have
+  // By node: jobs of which it claims a newer attempt, and which are held or are in `placed_`.
+  std::map<std::string, std::set<JobId>> held_for_;
+  // Jobs of which a node claims this attempt, and whose older attempt is still placed here.
+  std::map<JobId, Attempt> placed_;
   // Strangers of the present registration that have ended.
   std::vector<proto::AttemptStatus> ended_;
 };

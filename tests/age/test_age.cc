@@ -264,3 +264,39 @@ TEST_CASE("waiting jobs that a node claims to have started are held, as many as 
   CHECK(old.job(3).hold == core::Hold::admin);
   CHECK(old.job(4).hold == core::Hold::none);  // the node has two cores
 }
+
+TEST_CASE("a job whose older attempt never started is held if a node claims a newer attempt") {
+  Directory directory;
+  Controller old(directory.path);
+  old.place(1, true);
+  old.place(2, true);
+  Gate::Doors doors;
+  doors.save = [](const HighWater&) { return Result<void>{}; };
+  doors.say = [](LogLevel, const std::string&) {};
+  doors.order = [&](core::ClientRequest request) { old.core.step(old.now, std::move(request)); };
+  Gate gate({}, Strangers(), 3, "the store", std::move(doors));
+  proto::NodeRegister message = registration(9);
+  message.attempts.push_back({{JobId(1), Attempt(2)}, proto::AttemptPhase::exited});
+  core::NodeMessage any = std::move(message);
+  REQUIRE(gate.admit(old.core.state(), "n1", any));
+  CHECK(old.job(1).phase == Phase::starting);
+  CHECK(old.job(1).hold == core::Hold::none);
+
+  core::Identity admin;
+  admin.role = proto::Role::admin;
+  for (const std::uint64_t id : {1, 2}) {
+    old.core.step(old.now, core::ClientRequest{core::ConnectionId(1), 10 + id, admin,
+                                               proto::RequeueJobs{{{JobId(id), {}, {}}}}});
+    proto::ExitReport never;
+    never.key = {JobId(id), Attempt(1)};
+    never.cause = proto::ExitCause::ordered;
+    old.core.step(old.now, core::FromNode{"n1", std::move(never)});
+    old.turn();
+    REQUIRE(gate.turn_taken(old.core.state()));
+    old.turn();
+  }
+  CHECK(old.job(1).phase == Phase::queued);
+  CHECK(old.job(1).hold == core::Hold::admin);
+  CHECK(old.job(2).phase == Phase::queued);
+  CHECK(old.job(2).hold == core::Hold::none);
+}

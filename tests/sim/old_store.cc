@@ -124,8 +124,7 @@ void OldStore::turn() {
   if (!std::exchange(stepped_, false)) return;
   core::Turn turn = core_->take_turn();
   if (const auto done = disk_.store.append(turn.append); !done) broken(done.error().message);
-  if (const auto done = gate_->keep_ahead(core_->state().last_job); !done)
-    broken(done.error().message);
+  if (const auto done = gate_->turn_taken(core_->state()); !done) broken(done.error().message);
   for (const sched::Change& change : turn.changes) replica_->apply(change);
   if (const std::string wrong = core_->audit(); !wrong.empty()) broken("core: " + wrong);
   for (const core::Reply& reply : turn.replies) replied(reply.message);
@@ -229,6 +228,7 @@ void OldStore::replied(const core::ReplyMessage& reply) {
   const bool told = told_.contains(made->job) && gate_->claims() == 0;
   if (again && (!put_back_ || accepted_ || told))
     broken(fmt::format("job id {} is given twice", made->job.value()));
+  if (again) truth_.runs_anew(made->job);  // this is another job under the id of a lost one
   given_.push_back(made->job);
 }
 
