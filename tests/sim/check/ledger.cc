@@ -392,6 +392,7 @@ void Ledger::revived(const event::JobRevived& e) {
   job.outcome.reset();
   job.exit = {};
   job.final = job.ending = false;
+  job.revived = queue_.now();
   ++job.restarts;
 }
 
@@ -424,7 +425,9 @@ void Ledger::cancelled(const proto::CancelJobs& asked, const proto::JobsDone& do
   for (const proto::JobRef& ref : asked.filter.jobs) {
     if (named(done.not_active, ref.job) || refused(ref) || !jobs_.contains(ref.job)) continue;
     Account& job = account(ref.job);
-    if (ref.tasks.empty() && !ref.component && !job.ending) job.final = true;
+    // In the turn of its cancel the job may have been put back, after which it starts again.
+    const bool again = job.revived == queue_.now() && job.phase != Phase::ended;
+    if (ref.tasks.empty() && !ref.component && !job.ending && !again) job.final = true;
     if (const auto& het = job.spec.spec.het; het && het->offset == 0)
       for (std::uint32_t i = 0; i < het->size; ++i)
         if (Account& part = account(het->member(i));

@@ -58,6 +58,7 @@ struct Account {  // of one job, array or separate task of an array
   // clock).
   Instant chosen{};
   std::optional<Instant> spared_until;
+  std::optional<Instant> revived;      // when it was last put back after its end (world's clock)
   bool final = false;                  // a cancel of it was acknowledged
   bool ending = false;                 // it ends by itself, so a cancel changes nothing any more
   core::StoredSpec spec;               // a separate task has the spec of its array
