@@ -21,6 +21,7 @@ gpu        | bench_gpu                   | what GPUs cost a node daemon
 mig        | bench_mig                   | plans of MIG slices
 slices     | bench_slices                | the placement of slices
 money      | bench_money                 | the ledger, with each job and to read
+network    | bench_network               | what the network of a job costs its node
 finished   | bench_finished              | accounting of ten million jobs
 TABLE
 }

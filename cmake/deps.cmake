@@ -15,6 +15,8 @@ gantry_dep(munge munge)
 gantry_dep(seccomp libseccomp)
 gantry_dep(spdlog spdlog)
 gantry_dep(yaml yaml-cpp)
+gantry_dep(nl libnl-3.0)
+gantry_dep(nftables libnftables)
 
 # deps::NAME for headers without a library: HEADER must exist; DEFINITIONS go to who uses it.
 function(gantry_header_dep name header)

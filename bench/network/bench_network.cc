@@ -1,0 +1,117 @@
+// What a job's network costs a node: how long it takes to attach an attempt and to remove it, with
+// few and with many jobs on the node, and beside that the programs ip and nft for a link and a
+// rule.
+//
+//   bench_network [ROUNDS]
+#include <fmt/core.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <vector>
+
+#include "noded/network/fabric.h"
+#include "noded/network/space.h"
+
+using namespace gantry;
+using namespace gantry::network;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+[[noreturn]] void give_up(const std::string& why) {
+  fmt::print(stderr, "bench_network: {}\n", why);
+  std::exit(1);
+}
+
+template <class T>
+T need(Result<T> result) {
+  if (!result) give_up(result.error().message);
+  if constexpr (!std::is_void_v<T>) return std::move(*result);
+}
+
+double milliseconds(Clock::duration d) {
+  return std::chrono::duration<double, std::milli>(d).count();
+}
+
+struct Row {
+  std::vector<double> times;
+  void print(const std::string& name) {
+    std::sort(times.begin(), times.end());
+    fmt::print("{:<44} {:>8.2f} {:>8.2f}\n", name, times[times.size() / 2],
+               times[times.size() * 9 / 10]);
+  }
+};
+
+// A job on this node and three others.
+JobNetwork job_of(std::uint64_t id) {
+  JobNetwork out;
+  out.key = {JobId(id), Attempt(1)};
+  const auto slot = static_cast<std::uint32_t>(id % kMostSlots);
+  out.part = {1, JobId(id), slot};
+  for (std::uint32_t node = 2; node <= 4; ++node)
+    out.peers.push_back({{node, JobId(id), slot}, {fmt::format("127.0.1.{}", node), 4791}});
+  return out;
+}
+
+void measure(Fabric& fabric, std::uint64_t others, int rounds) {
+  for (std::uint64_t id = 1; id <= others; ++id) need(fabric.attach(job_of(id)));
+  Row attach, detach;
+  for (int i = 0; i < rounds; ++i) {
+    const JobNetwork job = job_of(100'000 + static_cast<std::uint64_t>(i));
+    const auto began = Clock::now();
+    need(fabric.attach(job));
+    const auto there = Clock::now();
+    need(fabric.detach(job.key));
+    attach.times.push_back(milliseconds(there - began));
+    detach.times.push_back(milliseconds(Clock::now() - there));
+  }
+  attach.print(fmt::format("attach, beside {} jobs", others));
+  detach.print(fmt::format("remove, beside {} jobs", others));
+  for (std::uint64_t id = 1; id <= others; ++id) need(fabric.detach({JobId(id), Attempt(1)}));
+}
+
+// The floor that a script reaches: one link with one address and one element of a set.
+void measure_programs(const std::string& node, int rounds) {
+  Row row;
+  const std::string in = "nsenter --net=" + node + " ";
+  for (int i = 0; i < rounds; ++i) {
+    const auto began = Clock::now();
+    for (const char* command :
+         {"ip link add benchlink type veth peer name benchpeer", "ip link set benchlink up",
+          "ip address add fd00::1/128 dev benchlink",
+          "nft add element inet gantry pairs6 '{ fd00::1 . fd00::2 }'"})
+      if (std::system((in + command).c_str()) != 0) give_up(std::string(command) + " fails");
+    row.times.push_back(milliseconds(Clock::now() - began));
+    if (std::system((in + "ip link del benchlink").c_str()) != 0) give_up("ip fails");
+  }
+  row.print("a link and a rule by ip and nft");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int rounds = argc > 1 ? std::max(1, std::atoi(argv[1])) : 100;
+  if (::geteuid() != 0) give_up("network namespaces need root");
+  std::string directory = "/tmp/gantry-network.XXXXXX";
+  if (::mkdtemp(directory.data()) == nullptr) give_up("no directory can be made in /tmp");
+  FabricOptions options;
+  options.directory = directory;
+  options.blocks = need(read_blocks("fd00:9:9::/48", "100.64.0.0/10"));
+  options.node = 1;
+  options.underlay = {"127.0.0.1", 4791};
+  options.vni = 78;
+  {
+    const auto fabric = need(Fabric::open(options, {}));
+    fmt::print("{:<44} {:>8} {:>8}\n", "milliseconds", "median", "p90");
+    for (const std::uint64_t others : {0, 50, 200}) measure(*fabric, others, rounds);
+    measure_programs(directory + "/node", std::min(rounds, 30));
+  }
+  need(Fabric::remove(directory));
+  std::filesystem::remove_all(directory);
+  return 0;
+}

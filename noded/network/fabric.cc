@@ -1,0 +1,253 @@
+#include "noded/network/fabric.h"
+
+#include <fmt/core.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "noded/network/space.h"
+
+namespace gantry::network {
+namespace {
+
+constexpr const char* kNodeFile = "node";
+constexpr const char* kNodesLink = "nodes";
+constexpr const char* kJobEnd = "eth0";
+// VXLAN adds 50 bytes to a packet over IPv4 and 70 over IPv6. Networks of 1,500 bytes are what can
+// be relied on; the machine's route may take more, which nobody here is told.
+constexpr std::uint32_t kMtu = 1500 - 70;
+
+constexpr const char* kForwarding[] = {"ipv4/ip_forward", "ipv6/conf/all/forwarding"};
+
+// Locally administered MAC addresses; they are never seen outside of the links that we make.
+constexpr Mac kJobMac{0x02, 'g', 'n', 't', 0, 2};
+constexpr Mac kNodeMac{0x02, 'g', 'n', 't', 0, 1};
+
+Mac mac_of(std::uint32_t node) {
+  return {0x02, 'n', 0, 0, static_cast<std::uint8_t>(node >> 8), static_cast<std::uint8_t>(node)};
+}
+
+// fe80::1 is the gateway of every job; fe80::1:N is node N on the link of the nodes.
+constexpr Ip6 kGateway{{0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
+
+Ip6 link_address(std::uint32_t node) {
+  Ip6 out = kGateway;
+  out.bytes[13] = 1;
+  out.bytes[14] = static_cast<std::uint8_t>(node >> 8);
+  out.bytes[15] = static_cast<std::uint8_t>(node);
+  return out;
+}
+
+// Names of links have at most 15 bytes.
+std::string link_of(const proto::AttemptKey& key) {
+  return fmt::format("{}{:x}.{:x}", kJobLinks, key.job.value() & 0xff'ffff'ffff,
+                     key.attempt.value() & 0xff);
+}
+
+std::string name_of(const proto::AttemptKey& key) {
+  return fmt::format("{}.{}", key.job.value(), key.attempt.value());
+}
+
+Member member_of(const JobNetwork& job) {
+  Member out{link_of(job.key), job.part, {}};
+  for (const Peer& peer : job.peers) out.peers.push_back(peer.part);
+  return out;
+}
+
+}  // namespace
+
+Fabric::Fabric(FabricOptions options) : options_(std::move(options)), rules_(options_.blocks) {}
+
+std::string Fabric::space_file(const proto::AttemptKey& key) const {
+  return options_.directory + "/" + name_of(key);
+}
+
+Result<std::unique_ptr<Fabric>> Fabric::open(FabricOptions options,
+                                             const std::vector<JobNetwork>& attempts) {
+  std::unique_ptr<Fabric> out(new Fabric(std::move(options)));
+  if (auto r = out->open_node(); !r) return tl::unexpected(r.error());
+  if (auto r = out->remove_others(attempts); !r) return tl::unexpected(r.error());
+  for (const JobNetwork& job : attempts) {
+    for (const Peer& peer : job.peers)
+      if (auto r = out->set_way_to(peer); !r) return tl::unexpected(r.error());
+    (void)out->rules_.add(job.key, member_of(job));
+  }
+  if (auto r = out->filter_->run(out->rules_.whole()); !r) return tl::unexpected(r.error());
+  return out;
+}
+
+Result<void> Fabric::remove(const std::string& directory) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, error))
+    if (auto r = release_space(entry.path()); !r) return r;
+  return {};
+}
+
+Result<void> Fabric::open_node() {
+  const std::string file = options_.directory + "/" + kNodeFile;
+  auto space = open_space(file);
+  const bool fresh = !space;
+  if (fresh) {
+    if (auto r = release_space(file); !r) return r;
+    space = make_space(file);
+  }
+  if (!space) return tl::unexpected(space.error());
+  space_ = std::move(*space);
+  if (auto r = inside(space_,
+                      [this]() -> Result<void> {
+                        auto links = Netlink::open();
+                        if (!links) return tl::unexpected(links.error());
+                        links_ = std::make_unique<Netlink>(std::move(*links));
+                        auto filter = Filter::open();
+                        if (!filter) return tl::unexpected(filter.error());
+                        filter_ = std::make_unique<Filter>(std::move(*filter));
+                        // The rules come before forwarding, so that nothing ever passes without.
+                        if (auto done = filter_->run(rules_.whole()); !done) return done;
+                        for (const char* name : kForwarding)
+                          if (auto done = set_sysctl(name, "1"); !done) return done;
+                        return {};
+                      });
+      !r)
+    return r;
+  if (auto r = links_->add_address("lo", node_address6(options_.blocks, options_.node)); !r)
+    return r;
+  return connect_nodes();
+}
+
+// The link to the other nodes. It is made anew each time, since the machine's address may be
+// another one than before.
+Result<void> Fabric::connect_nodes() {
+  if (links_->index_of(kNodesLink))
+    if (auto r = links_->remove_link(kNodesLink); !r) return r;
+  auto outside = Netlink::open();
+  if (!outside) return tl::unexpected(outside.error());
+  Netlink::Vxlan vxlan;
+  vxlan.name = kNodesLink;
+  vxlan.vni = options_.vni;
+  vxlan.local = options_.underlay;
+  vxlan.mac = mac_of(options_.node);
+  vxlan.space = space_.get();
+  vxlan.mtu = kMtu;
+  if (auto r = outside->make_vxlan(vxlan); !r) return r;
+  if (auto r = links_->add_address(kNodesLink, link_address(options_.node)); !r) return r;
+  if (auto r = links_->set_up(kNodesLink); !r) return r;
+  // What has no other way goes to the rules, which refuse it; without a route the kernel would
+  // refuse it, but only once in a second, and nobody would count it.
+  if (auto r = links_->add_route(kNodesLink, Ip6{}, 0, std::nullopt); !r) return r;
+  return links_->add_route(kNodesLink, Ip4{}, 0, std::nullopt);
+}
+
+Result<void> Fabric::remove_others(const std::vector<JobNetwork>& attempts) {
+  std::vector<std::string> files, links;
+  for (const JobNetwork& job : attempts) {
+    files.push_back(name_of(job.key));
+    links.push_back(link_of(job.key));
+  }
+  const auto there = links_->links();
+  if (!there) return tl::unexpected(there.error());
+  for (const std::string& link : *there)
+    if (link.starts_with(kJobLinks) && std::find(links.begin(), links.end(), link) == links.end())
+      if (auto r = links_->remove_link(link); !r) return r;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(options_.directory, error)) {
+    const std::string name = entry.path().filename();
+    if (name == kNodeFile || std::find(files.begin(), files.end(), name) != files.end()) continue;
+    if (auto r = release_space(entry.path()); !r) return r;
+  }
+  return {};
+}
+
+Result<void> Fabric::set_way_to(const Peer& peer) {
+  const std::uint32_t node = peer.part.node;
+  if (node == options_.node || peer.underlay.address.empty()) return {};
+  const auto known = ways_.find(node);
+  if (known != ways_.end() && known->second == peer.underlay) return {};
+  if (auto r = links_->add_remote(kNodesLink, mac_of(node), peer.underlay); !r) return r;
+  if (auto r = links_->add_neighbour(kNodesLink, link_address(node), mac_of(node)); !r) return r;
+  if (auto r = links_->add_route(kNodesLink, node_prefix(options_.blocks, node), kNodePrefixBits,
+                                 link_address(node));
+      !r)
+    return r;
+  if (const auto block = node_block(options_.blocks, node))
+    if (auto r = links_->add_route(kNodesLink, *block, kNodeBlockBits, link_address(node)); !r)
+      return r;
+  ways_.insert_or_assign(node, peer.underlay);
+  return {};
+}
+
+// If the kernel refuses a change, it does not have the rules that we believe it to have. Then it
+// gets all of them.
+Result<void> Fabric::change(const std::string& rules) {
+  if (filter_->run(rules)) return {};
+  return filter_->run(rules_.whole());
+}
+
+Result<void> Fabric::attach(const JobNetwork& job) {
+  if (auto r = detach(job.key); !r) return r;
+  const std::string link = link_of(job.key);
+  if (links_->index_of(link))
+    if (auto r = links_->remove_link(link); !r) return r;
+  auto done = connect(job);
+  if (!done) (void)detach(job.key);
+  return done;
+}
+
+Result<void> Fabric::connect(const JobNetwork& job) {
+  const std::string link = link_of(job.key);
+  const auto space = make_space(space_file(job.key));
+  if (!space) return tl::unexpected(space.error());
+  for (const Peer& peer : job.peers)
+    if (auto r = set_way_to(peer); !r) return r;
+  // The rules hold before there is anything that they could let pass.
+  if (auto r = change(rules_.add(job.key, member_of(job))); !r) return r;
+  Netlink::Veth veth;
+  veth.name = link;
+  veth.peer_name = kJobEnd;
+  veth.mac = kNodeMac;
+  veth.peer_mac = kJobMac;
+  veth.peer_space = space->get();
+  veth.mtu = kMtu;
+  if (auto r = links_->make_veth(veth); !r) return r;
+  const Ip6 six = address6(options_.blocks, job.part);
+  if (auto r = links_->add_neighbour(link, six, kJobMac); !r) return r;
+  if (auto r = links_->add_route(link, six, 128, std::nullopt); !r) return r;
+  if (const auto four = address4(options_.blocks, job.part)) {
+    // The job is one address on its link in both families, and is found by the IPv6 one.
+    if (auto r = links_->add_route(link, *four, 32, six); !r) return r;
+  }
+  if (job.bits_per_second > 0)
+    if (auto r = links_->limit_rate(link, job.bits_per_second); !r) return r;
+  return settle_job(*space, job);
+}
+
+// Inside the job's namespace, which the job itself cannot change: it has no capability there.
+Result<void> Fabric::settle_job(const Fd& space, const JobNetwork& job) {
+  return inside(space, [&]() -> Result<void> {
+    auto opened = Netlink::open();
+    if (!opened) return tl::unexpected(opened.error());
+    Netlink& links = *opened;
+    if (auto r = set_sysctl(fmt::format("ipv6/conf/{}/accept_ra", kJobEnd), "0"); !r) return r;
+    if (auto r = links.set_up(kJobEnd); !r) return r;
+    if (auto r = links.add_address(kJobEnd, address6(options_.blocks, job.part)); !r) return r;
+    if (auto r = links.add_neighbour(kJobEnd, kGateway, kNodeMac); !r) return r;
+    if (auto r = links.add_route(kJobEnd, Ip6{}, 0, kGateway); !r) return r;
+    if (const auto four = address4(options_.blocks, job.part)) {
+      if (auto r = links.add_address(kJobEnd, *four); !r) return r;
+      if (auto r = links.add_route(kJobEnd, Ip4{}, 0, kGateway); !r) return r;
+    }
+    if (job.bits_per_second > 0) return links.limit_rate(kJobEnd, job.bits_per_second);
+    return {};
+  });
+}
+
+// The link goes with the job's namespace, in the kernel's own time: to remove it here would wait
+// for every processor, 20 ms and more.
+Result<void> Fabric::detach(const proto::AttemptKey& key) {
+  if (auto r = change(rules_.remove(key)); !r) return r;
+  return release_space(space_file(key));
+}
+
+}  // namespace gantry::network

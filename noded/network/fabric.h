@@ -1,0 +1,92 @@
+// The network of the jobs on one node: a namespace of the node with a link to each job and one to
+// the other nodes, and a namespace for each attempt.
+//
+//   job's namespace            node's namespace                     other nodes
+//   eth0 ──────────────────── j7.1 ┐
+//   address/128, address/32        ├─ forward: rules.h ── nodes ── VXLAN, UDP port of the machine
+//   eth0 ──────────────────── j8.1 ┘
+//
+// Nothing on a link is asked for by ARP or neighbour discovery, because both ends know each other
+// for good; so a job can neither answer in another's name nor flood anybody with questions. There
+// is no bridge. The machine's own namespace gets nothing but the UDP socket of the VXLAN link: no
+// route, no rule and no forwarding.
+//
+// All that a Fabric makes is bound to files in its directory and outlives its process: the next
+// Fabric of the directory adopts what its list of attempts names, and removes the rest. Root only.
+// Calls take milliseconds and are made by one thread.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/fd.h"
+#include "noded/network/filter.h"
+#include "noded/network/netlink.h"
+#include "noded/network/rules.h"
+
+namespace gantry::network {
+
+struct FabricOptions {
+  std::string directory;  // absolute, exists, writable for root only
+  Blocks blocks;
+  std::uint32_t node = 0;
+  Underlay underlay;      // where other nodes reach this one
+  std::uint32_t vni = 0;  // of the cluster, below 2^24
+};
+
+// Where a part on another node is to be found. Components on this node have no underlay.
+struct Peer {
+  Part part;
+  Underlay underlay;
+};
+
+struct JobNetwork {
+  proto::AttemptKey key;
+  Part part;  // part.node is this node
+  std::vector<Peer> peers;
+  std::uint64_t bits_per_second = 0;  // in each direction; 0 = no limit
+};
+
+class Fabric {
+ public:
+  // Makes the node's namespace, or adopts that of an earlier Fabric together with the attempts that
+  // are listed here.
+  static Result<std::unique_ptr<Fabric>> open(FabricOptions options,
+                                              const std::vector<JobNetwork>& attempts);
+
+  // Removes all that Fabrics have made in this directory; no attempt may run there any more.
+  static Result<void> remove(const std::string& directory);
+
+  // When it returns, the attempt has a namespace with its addresses, and the rules of its parts
+  // hold on this node. Nothing is left of an attempt whose network could not be made.
+  Result<void> attach(const JobNetwork& job);
+  // Nothing is left of it afterwards; it may never have been there. What fails is tried again by
+  // the next detach() and by the next open().
+  Result<void> detach(const proto::AttemptKey& key);
+
+  // The file that holds the attempt's namespace.
+  [[nodiscard]] std::string space_file(const proto::AttemptKey& key) const;
+  // The rules in force with their counters, as nftables' JSON.
+  Result<std::string> rules() { return filter_->list(std::string(kTable)); }
+
+ private:
+  explicit Fabric(FabricOptions options);
+  Result<void> open_node();
+  Result<void> connect_nodes();
+  Result<void> remove_others(const std::vector<JobNetwork>& attempts);
+  Result<void> set_way_to(const Peer& peer);
+  Result<void> change(const std::string& rules);
+  Result<void> connect(const JobNetwork& job);
+  Result<void> settle_job(const Fd& space, const JobNetwork& job);
+
+  FabricOptions options_;
+  Fd space_;
+  std::unique_ptr<Netlink> links_;
+  std::unique_ptr<Filter> filter_;
+  RuleBook rules_;
+  std::map<std::uint32_t, Underlay> ways_;  // by node: where it is reached
+};
+
+}  // namespace gantry::network

@@ -1,0 +1,94 @@
+// Links, addresses, routes and neighbours of one network namespace, by rtnetlink (libnl). A Netlink
+// belongs to the namespace in which its thread was when it was opened, wherever the thread is
+// later.
+//
+// Every call waits for the kernel's answer. An error's sentence names what was to be done.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "noded/network/address.h"
+
+struct nl_sock;
+struct nl_msg;
+
+namespace gantry::network {
+
+using Mac = std::array<std::uint8_t, 6>;
+
+// An address of the network that carries the nodes' packets.
+struct Underlay {
+  std::string address;  // numeric, IPv4 or IPv6
+  std::uint16_t port = 0;
+  friend bool operator==(const Underlay&, const Underlay&) = default;
+};
+
+class Netlink {
+ public:
+  static Result<Netlink> open();
+
+  // One end of the pair is made here, the other one in the namespace of the descriptor.
+  struct Veth {
+    std::string name, peer_name;
+    Mac mac{}, peer_mac{};
+    int peer_space = -1;
+    std::uint32_t mtu = 0;
+    std::string alias;
+  };
+  Result<void> make_veth(const Veth& veth);
+
+  // The link is made in the namespace of the descriptor; its packets leave from here, where its UDP
+  // port is. It learns nothing: it sends where add_remote() says.
+  struct Vxlan {
+    std::string name;
+    std::uint32_t vni = 0;
+    Underlay local;
+    Mac mac{};
+    int space = -1;
+    std::uint32_t mtu = 0;
+  };
+  Result<void> make_vxlan(const Vxlan& vxlan);
+  // What is sent to this MAC address leaves for that node.
+  Result<void> add_remote(const std::string& link, const Mac& mac, const Underlay& node);
+
+  Result<void> remove_link(const std::string& link);
+  [[nodiscard]] Result<std::vector<std::string>> links() const;
+  [[nodiscard]] Result<std::uint32_t> index_of(const std::string& link) const;
+  Result<void> set_up(const std::string& link);
+
+  // Addresses of one host. No duplicates are looked for.
+  Result<void> add_address(const std::string& link, const Ip6& address);
+  Result<void> add_address(const std::string& link, const Ip4& address);
+  // The neighbour is known for good, so nobody asks for it and nobody can answer.
+  Result<void> add_neighbour(const std::string& link, const Ip6& address, const Mac& mac);
+
+  // A route by this link. Without `via` the destination is at the link itself. A gateway's address
+  // is taken as it is, on the link; an IPv4 route has an IPv6 gateway too (RFC 5549).
+  Result<void> add_route(const std::string& link, const Ip6& to, int bits,
+                         const std::optional<Ip6>& via);
+  Result<void> add_route(const std::string& link, const Ip4& to, int bits,
+                         const std::optional<Ip6>& via);
+
+  // Holds what leaves by the link to this rate, by a token bucket. Bits per second.
+  Result<void> limit_rate(const std::string& link, std::uint64_t bits_per_second);
+
+ private:
+  struct CloseSocket {
+    void operator()(nl_sock* socket) const;
+  };
+  explicit Netlink(nl_sock* socket) : socket_(socket) {}
+  Result<void> send(nl_msg* message, const std::string& what);
+  Result<void> add_route(std::uint32_t link, int family, const void* to, std::size_t bytes,
+                         int bits, const std::optional<Ip6>& via, const std::string& what);
+  Result<void> add_address(const std::string& link, int family, const void* address,
+                           std::size_t bytes, const std::string& what);
+
+  std::unique_ptr<nl_sock, CloseSocket> socket_;
+};
+
+}  // namespace gantry::network

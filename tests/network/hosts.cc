@@ -1,0 +1,82 @@
+#include "tests/network/hosts.h"
+
+#include <doctest/doctest.h>
+#include <fmt/core.h>
+#include <stdlib.h>
+
+#include <filesystem>
+
+namespace gantry::network::test {
+
+bool run_in(const std::string& file, const std::string& command) {
+  return std::system(("nsenter --net=" + file + " " + command).c_str()) == 0;
+}
+
+Hosts::Hosts(std::uint32_t count) : top_("/tmp/gantry-network.XXXXXX") {
+  REQUIRE(::mkdtemp(top_.data()) != nullptr);
+  blocks_ = *read_blocks("fd00:9:9::/48", "100.64.0.0/10");
+  const std::string wire = top_ + "/wire";
+  auto made = make_space(wire);
+  REQUIRE_MESSAGE(made, (made ? "" : made.error().message));
+  wire_ = std::move(*made);
+  REQUIRE(run_in(wire, "ip link add switch type bridge"));
+  REQUIRE(run_in(wire, "ip link set switch up"));
+  for (std::uint32_t n = 1; n <= count; ++n) {
+    Host host;
+    host.node = n;
+    host.directory = fmt::format("{}/node{}", top_, n);
+    host.underlay = {fmt::format("10.9.0.{}", n), 4791};
+    REQUIRE(std::filesystem::create_directory(host.directory));
+    const std::string file = fmt::format("{}/host{}", top_, n);
+    host.space = std::move(*make_space(file));
+    Netlink::Veth cable;
+    cable.name = "cable";
+    cable.peer_name = fmt::format("port{}", n);
+    cable.mac = {2, 'c', 0, 0, 0, static_cast<std::uint8_t>(n)};
+    cable.peer_mac = {2, 'p', 0, 0, 0, static_cast<std::uint8_t>(n)};
+    cable.peer_space = wire_.get();
+    cable.mtu = 1500;
+    REQUIRE(
+        inside(host.space, [&]() -> Result<void> { return Netlink::open()->make_veth(cable); }));
+    REQUIRE(run_in(wire, fmt::format("ip link set port{} up master switch", n)));
+    REQUIRE(run_in(file, fmt::format("ip address add {}/24 dev cable", host.underlay.address)));
+    hosts_.push_back(std::move(host));
+  }
+}
+
+Hosts::~Hosts() {
+  for (Host& host : hosts_) {
+    host.fabric.reset();
+    (void)Fabric::remove(host.directory);
+  }
+  for (Host& host : hosts_) (void)release_space(fmt::format("{}/host{}", top_, host.node));
+  (void)release_space(top_ + "/wire");
+  std::filesystem::remove_all(top_);
+}
+
+void Hosts::open(Host& host, const std::vector<JobNetwork>& attempts) {
+  host.fabric.reset();
+  const auto opened = inside(host.space, [&]() -> Result<void> {
+    auto fabric = Fabric::open({host.directory, blocks_, host.node, host.underlay, 77}, attempts);
+    if (!fabric) return tl::unexpected(fabric.error());
+    host.fabric = std::move(*fabric);
+    return {};
+  });
+  REQUIRE_MESSAGE(opened, (opened ? "" : opened.error().message));
+}
+
+JobNetwork Hosts::job(std::uint64_t id, const std::vector<std::uint32_t>& nodes,
+                      std::uint32_t here) const {
+  JobNetwork out;
+  out.key = {JobId(id), Attempt(1)};
+  for (const std::uint32_t node : nodes) {
+    const Part part{node, JobId(id), static_cast<std::uint32_t>(id % kMostSlots)};
+    if (node == here)
+      out.part = part;
+    else
+      out.peers.push_back({part, hosts_[node - 1].underlay});
+  }
+  return out;
+}
+
+}  // namespace gantry::network::test
