@@ -73,11 +73,12 @@ function(gantry_use_shared_pch target)
     target_precompile_headers(${target} REUSE_FROM ${GANTRY_SHARED_PCH})
   else()
     target_precompile_headers(${target} PRIVATE <cmake/pch.h> ${GANTRY_SHARED_PCH_HEADER})
-    # Made without -fpch-preprocess: else ccache would see the old precompiled header in place of
-    # the changed headers, and answer with the old one.
+    # While it is made, the old one may lie there, and ccache's preprocessor would read that and not
+    # the changed headers: ccache would then answer with what was once made in its presence. A
+    # precompiled header is read only as the first file, so another header goes before it.
     set_source_files_properties(
       ${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/${target}.dir/cmake_pch.hxx.cxx
-      PROPERTIES COMPILE_OPTIONS -fno-pch-preprocess)
+      PROPERTIES COMPILE_OPTIONS "-include;${CMAKE_SOURCE_DIR}/cmake/pch.h")
   endif()
   target_compile_options(${target} PRIVATE -fpch-preprocess)  # for ccache
 endfunction()

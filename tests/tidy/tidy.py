@@ -365,15 +365,34 @@ def check_folders(files):
             yield f"{folder}:1: [test-folder] has tests but no CMakeLists.txt"
 
 
+def declared_tests(files):
+    """The names of all tests that the files for CMake declare."""
+    names = set()
+    for file in files:
+        if Path(file.path).name == "CMakeLists.txt":
+            names.update(re.findall(r"(?:\bgantry_test\(|\badd_test\(NAME )(\w+)", file.text))
+            names.update(f"e2e_{n}" for n in re.findall(r"\bgantry_e2e_test\((\w+)", file.text))
+    return names
+
+
 def check_documents(files, root):
-    """A path that a document names in backticks, from a top folder on, must exist."""
+    """A path that a document names in backticks or above a change, from a top folder on, must
+    exist, and so must a test that it runs by name."""
+    tests = declared_tests(files)
     for file in files:
         if file.suffix != ".md":
             continue
+        change = False
         for number, line in enumerate(file.lines, 1):
-            for path in re.findall(r"`([\w-]+/[\w./-]+)`", line):
+            change = line == "```diff" or (change and line != "```")
+            head = change and line[:1].isalnum()
+            for path in re.findall(r"[\w-]+/[\w./-]+" if head else r"`([\w-]+/[\w./-]+)`", line):
                 if path.split("/")[0] in FOLDERS and not (root / path).exists():
                     yield f"{file.path}:{number}: [document] there is no {path}"
+            parts = (run.split("|") for run in re.findall(r"test -R '?([\w|]+)", line))
+            for part in sum(parts, []):
+                if not any(part in name for name in tests):
+                    yield f"{file.path}:{number}: [document] no test is named {part}"
 
 
 def check(root):
