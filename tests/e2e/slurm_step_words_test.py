@@ -64,6 +64,15 @@ srun -n1 --mem-per-cpu=90M python3 -c 'x = b"x" * (60 << 20)'; echo large $?
     assert 60 << 10 < int(rss[:-1]) <= 100 << 10, rss
 
 
+def case_commands_in_a_step(c):
+    """Commands in a step of srun's own allocation reach the controller, and srun in a step starts another."""
+    out = ok(c, "srun", MEM, "-n1", "sh", "-c", "squeue -h -o 'here %i' -j $SLURM_JOB_ID")
+    assert re.fullmatch(r"here \d+\n", out), out
+    out = ok(c, "srun", MEM, "-n1", "srun", "--overlap", "-n1", "printenv", "SLURM_STEP_ID",
+             "SLURM_SRUN_COMM_HOST")
+    assert re.fullmatch(r"1\n[\w.]+\n", out), out
+
+
 def case_time_limit_of_a_step(c):
     """A step's own time limit ends it with TIMEOUT, and the job goes on."""
     job, out = batch_output(c, "late", """

@@ -76,7 +76,7 @@ const std::vector<Mistake>& submit_mistakes() {
       {{sbatch, "--ntasks-per-gpu=2", "--wrap=x"}, 1, "sbatch: error: --ntasks-per-gpu needs "},
       {{sbatch, "--switches=2"}, 255, "sbatch: error: Invalid --switches specification"},
       {{sbatch, "--switches=1@x"}, 255, "sbatch: error: Invalid --switches specification"},
-      {{sbatch, "--ntasks-per-core=2"}, 255, "sbatch: error: Invalid --ntasks-per-core"},
+      {{sbatch, "--ntasks-per-core=0"}, 255, "sbatch: error: Invalid --ntasks-per-core"},
       {{sbatch, "-M", "nope"},
        1,
        "sbatch: error: 'nope' can't be reached now, or it is an invalid"},
