@@ -77,6 +77,23 @@ TEST_CASE("of two numbers of GPUs the third one follows") {
   CHECK(std::tuple(tasks.tasks, tasks.gpus_per_node) == std::tuple(2u, 4u));
 }
 
+TEST_CASE("a component has the times and the account of the one before it, not its size") {
+  FakeController fake;
+  fake.answer<proto::SubmitTogether>(proto::ErrorReply{
+      static_cast<std::uint16_t>(ErrorCode::limit_exceeded), "enough for a test"});
+  fake.run({"slurm/sbatch", "-t5", "-A", "vision", "--mem=2G", "-N2", ":", "-n1", ":", "-t7",
+            "--mem-per-cpu=1G"},
+           kNothing);
+  const auto& parts = fake.last<proto::SubmitTogether>().parts;
+  REQUIRE(parts.size() == 3);
+  CHECK(parts[1].spec.time_limit == minutes(5));
+  CHECK(parts[1].spec.account == "vision");
+  CHECK(parts[1].spec.shape.memory_per_node == std::int64_t{2} << 30);
+  CHECK(parts[1].spec.shape.min_nodes == 1);
+  CHECK(parts[2].spec.time_limit == minutes(7));
+  CHECK_FALSE(parts[2].spec.shape.memory_per_node.has_value());
+}
+
 TEST_CASE("options that ask for what all nodes have are taken, and refused beyond that") {
   CHECK(refusal({"-B", "2:4"}) == "Invalid --extra-node-info specification");
   CHECK(refusal({"--acctg-freq=60"}) == "Invalid --acctg-freq specification");

@@ -328,6 +328,10 @@ Result<void> settle_tasks_per_gpu(SlurmRequest& r) {
 }  // namespace
 
 Result<void> name_hosts(SlurmRequest& r, std::span<const Given> given) {
+  // srun takes a file of hosts for -m arbitrary, as Slurm's does.
+  if (r.manner == Manner::slurm && std::getenv("SLURM_HOSTFILE") != nullptr &&
+      !was_given(given, "nodelist"))
+    r.spec.distribution = Distribution{NodeOrder::arbitrary};
   const auto& distribution = r.spec.distribution;
   if (!distribution || distribution->nodes != NodeOrder::arbitrary) return {};
   std::string list;
