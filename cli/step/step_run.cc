@@ -267,6 +267,16 @@ proto::LaunchStep launch_of(StepPart& part, const Made& made) {
   return launch;
 }
 
+// Where the tasks' streams go to, as Slurm's tasks are told it.
+void tell_address(proto::LaunchStep& launch) {
+  const std::size_t colon = launch.io_address.rfind(':');
+  const std::size_t begin = launch.io_address.find("//");
+  if (colon == std::string::npos || begin == std::string::npos || begin + 2 > colon) return;
+  launch.environment["SLURM_SRUN_COMM_HOST"] =
+      launch.io_address.substr(begin + 2, colon - begin - 2);
+  launch.environment["SLURM_SRUN_COMM_PORT"] = launch.io_address.substr(colon + 1);
+}
+
 void put_input(proto::LaunchStep& launch, const StepOptions& options) {
   if (options.input == StepInput::all_tasks) launch.input = proto::StepInputTo::all_tasks;
   if (options.input != StepInput::one_task) return;
@@ -322,6 +332,7 @@ Result<StepResult> run_made(std::vector<StepPart>& parts, const std::vector<Made
   for (std::size_t i = 0; i < parts.size(); ++i) {
     proto::LaunchStep& launch = launches.emplace_back(launch_of(parts[i], steps[i]));
     door->tell(launch);
+    if (parts.front().options.manner == Manner::slurm) tell_address(launch);
     put_input(launch, parts.front().options);
   }
   const StepCommand& command = parts.front().command;

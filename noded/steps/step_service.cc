@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "common/codec/codec.h"
+#include "common/net/job_socket_client.h"
 #include "common/net/listen.h"
 #include "common/proto/message_table.h"
 #include "noded/core/core_order.h"
@@ -257,6 +258,7 @@ Result<void> StepService::act(const proto::LaunchStep& launch) {
   request.bind_tasks =
       !here.cpus.empty() && here.cpus.size() >= std::size_t{here.tasks} * permission->cpus_per_task;
   request.node = options_.node;
+  if (options_.job_socket) request.env[net::kJobSocketVariable] = options_.job_socket(request.key);
   request.gpu_bind = launch.gpu_bind;
   request.std_out = launch.std_out;
   request.std_err = launch.std_err;

@@ -62,6 +62,8 @@ struct StepServiceOptions {
   net::KeyPair keys;                         // the node's
   std::vector<std::uint16_t> shared_cpus{};  // see RealRuntimeOptions
   std::map<std::uint16_t, std::uint32_t> socket_of{};  // sockets of the machine's CPUs
+  // The job's socket as programs of the job see it; unset: jobs have none.
+  std::function<std::string(const proto::AttemptKey&)> job_socket{};
 };
 
 class StepService {

@@ -4,6 +4,7 @@ containers. See slurm_steps_test.py.
 
 usage: slurm_step_words_test.py BIN_DIR [-k CASE] [--keep]
 """
+import glob
 import os
 import re
 import signal
@@ -62,6 +63,35 @@ srun -n1 --mem-per-cpu=90M python3 -c 'x = b"x" * (60 << 20)'; echo large $?
     contains(out, "large 0\n")
     rss = accounted(c, f"{job}.1", "MaxRSS")
     assert 60 << 10 < int(rss[:-1]) <= 100 << 10, rss
+
+
+def case_commands_in_a_step(c):
+    """Commands in a step of srun's own allocation reach the controller, and srun in a step starts another."""
+    out = ok(c, "srun", MEM, "-n1", "sh", "-c", "squeue -h -o 'here %i' -j $SLURM_JOB_ID")
+    assert re.fullmatch(r"here \d+\n", out), out
+    out = ok(c, "srun", MEM, "-n1", "srun", "--overlap", "-n1", "printenv", "SLURM_STEP_ID",
+             "SLURM_SRUN_COMM_HOST")
+    assert re.fullmatch(r"1\n[\w.]+\n", out), out
+
+
+def case_allocations_of_srun(c):
+    """-c alone starts as many tasks as fit; no file is made; an allocation that ends first can end its command."""
+    before = sorted(glob.glob(f"{c.out}/slurm-*.out"))
+    out = ok(c, "srun", MEM, "-N1", "--exclusive", "-c1", "printenv", "SLURM_PROCID")
+    equal(sorted(out.split()), ["0", "1"])
+    equal(sorted(glob.glob(f"{c.out}/slurm-*.out")), before, "files of allocations")
+    shell = c.popen(["slurm/salloc", MEM, "-n1", "--kill-command=TERM", "sh", "-c",
+                     "echo job $SLURM_JOB_ID; sleep 300"])
+    said = ""
+    while not re.search(r"^job \d+$", said, re.M):
+        line = shell.stdout.readline()
+        assert line, said
+        said += line
+    job = re.search(r"^job (\d+)$", said, re.M).group(1)
+    ok(c, "scancel", job)
+    rest = shell.communicate(timeout=30)[0]
+    contains(rest, f"salloc: Job allocation {job} has been revoked.\n")
+    equal(shell.returncode, 128 + signal.SIGTERM)
 
 
 def case_time_limit_of_a_step(c):

@@ -100,7 +100,8 @@ void job_times(RecordWriter& out, const proto::JobDetail& job, Instant now) {
   out.field("SubmitTime", shown_time(row.submitted));
   out.field("EligibleTime", shown_time(eligible_since(row), "Unknown")).line();
   out.field("AccrueTime", shown_time(eligible_since(row), "Unknown")).line();
-  out.field("StartTime", shown_time(row.started ? row.started : row.expected_start, "Unknown"));
+  const auto ahead = row.expected_start ? row.expected_start : job.spec.begin;
+  out.field("StartTime", shown_time(row.started ? row.started : ahead, "Unknown"));
   out.field("EndTime", shown_time(expected_end(row), "Unknown"));
   out.field("Deadline", shown_time(job.spec.deadline, "N/A")).line();
   out.field("SuspendTime", shown_time(job.suspended_since, "None"));

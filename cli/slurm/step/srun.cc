@@ -16,6 +16,7 @@
 #include "cli/slurm/step/srun_parts.h"
 #include "cli/slurm/step/srun_program.h"
 #include "cli/slurm/step/srun_table.h"
+#include "cli/slurm/submit/components.h"
 #include "cli/step/allocation.h"
 #include "cli/step/allocation_shell.h"
 #include "cli/step/step_run.h"
@@ -181,6 +182,14 @@ std::map<std::string, std::string> step_environment_of(const SrunRequest& r) {
   return out;
 }
 
+// Outside of a job SLURM_NTASKS and SLURM_NPROCS say what -n would. Inside they are the job's.
+void add_task_count(std::vector<Given>& given) {
+  const auto is_tasks = [](const Option& option) { return option.name == "ntasks"; };
+  for (const char* name : {"SLURM_NPROCS", "SLURM_NTASKS"})
+    if (const char* text = std::getenv(name); text != nullptr && *text != 0)
+      given.push_back({&*std::find_if(kSrunAll.begin(), kSrunAll.end(), is_tasks), text, name});
+}
+
 // Reads the options of one part. `group` is the suffix of the variables that describe the job or
 // its component.
 bool read_srun_options(const Invocation& call, const Parsed& parsed, SrunRequest& r, bool inside,
@@ -201,6 +210,7 @@ bool read_srun_options(const Invocation& call, const Parsed& parsed, SrunRequest
       return !is_srun_option(*one.option) && std::find(std::begin(kVariables), std::end(kVariables),
                                                        one.option->name) == std::end(kVariables);
     });
+  if (!inside) add_task_count(given);
   given.insert(given.end(), typed.begin(), typed.end());
   if (!apply(call, given, static_cast<JobRequest*>(&r), status)) return false;
   list_options(call, given);
@@ -351,11 +361,19 @@ std::optional<std::vector<SrunPart>> read_parts(const Invocation& call,
       parts.back().argv = std::move(*argv);
     }
   if (!parts_agree(call, parts)) return std::nullopt;
+  // As in Slurm a part writes where the first one does, unless it says otherwise.
+  for (SrunPart& part : parts) {
+    const SrunRequest& first = parts.front().request;
+    if (part.request.std_out.empty() && !part.request.only_output)
+      part.request.std_out = first.std_out;
+    if (part.request.std_err.empty() && !part.request.only_error)
+      part.request.std_err = first.std_err;
+  }
   order_by_component(parts);
   return parts;
 }
 
-Result<int> run_parts(const Invocation& call, const std::vector<SrunPart>& parts, JobId job,
+Result<int> run_parts(const Invocation& call, std::vector<SrunPart>& parts, JobId job,
                       Session& session) {
   std::vector<std::optional<std::uint32_t>> groups;
   for (const SrunPart& part : parts) groups.push_back(part.group);
@@ -368,7 +386,8 @@ Result<int> run_parts(const Invocation& call, const std::vector<SrunPart>& parts
   std::vector<StepPart> steps;
   const auto nodes = nodes_of_components(groups);
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    const SrunRequest& r = parts[i].request;
+    SrunRequest& r = parts[i].request;
+    fill_with_tasks(r, behind_names(parts[i].group));
     auto environment = step_environment_of(r);
     for (const auto& [name, value] : nodes) environment[name] = value;
     steps.push_back({{call.program(), parts[i].argv, std::move(environment)},
@@ -407,8 +426,10 @@ Result<int> run_with_allocation(const Invocation& call, std::vector<SrunPart>& p
 
 Result<int> run_srun(const Invocation& call) {
   int status = 0;
-  const auto typed = parse_parts(call, status);
+  auto typed = parse_parts(call, status);
   if (!typed) return status;
+  for (std::size_t i = 1; i < typed->size(); ++i)
+    inherit_options((*typed)[i - 1].given, (*typed)[i].given);
   const auto& options = typed->front().given;
   const bool inside = number_of_env("SLURM_JOB_ID") ||
                       std::any_of(options.begin(), options.end(),

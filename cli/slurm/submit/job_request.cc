@@ -15,6 +15,7 @@
 #include <map>
 
 #include "cli/files.h"
+#include "cli/slurm/submit/gpu_rules.h"
 #include "cli/step/step_run.h"
 #include "cli/submit/job_setters.h"
 #include "common/text/hostlist.h"
@@ -24,6 +25,7 @@ namespace gantry::cli::slurm {
 namespace {
 
 constexpr int kLoginSeconds = 8;  // seconds for a login shell to print its environment, as in Slurm
+constexpr std::int64_t kSampleSeconds = 30;  // Slurm's JobAcctGatherFrequency
 constexpr std::size_t kMaxLoginBytes = 1u << 20;
 
 Result<void> wrong(std::string message) {
@@ -228,6 +230,52 @@ Result<void> off(SlurmRequest&, std::string_view text) {
   if (text == "off" || text == "no") return {};
   return wrong("a job that loses a node ends, or is requeued: it can only be off");
 }
+Result<void> gpus_per_socket(SlurmRequest& r, std::string_view text) {
+  const auto n = parse_integer("the number of GPUs of a socket", text, 1, 64);
+  if (!n) return tl::unexpected(n.error());
+  r.gpus_per_socket = static_cast<std::uint32_t>(*n);
+  return {};
+}
+Result<void> sockets_per_node(SlurmRequest& r, std::string_view text) {
+  if (text != "1")
+    return wrong(fmt::format(
+        "\"{}\": nodes are not chosen by their sockets, so that it can only be 1", text));
+  r.sockets_per_node = 1;
+  return {};
+}
+Result<void> tasks_per_core(SlurmRequest&, std::string_view text) {
+  const auto n = parse_integer("the greatest number of tasks on a core", text, 1, 1024);
+  if (!n) return tl::unexpected(n.error());
+  return {};
+}
+Result<void> node_info(SlurmRequest&, std::string_view text) {
+  const auto parts = split(text, ':');
+  const bool plain = std::all_of(parts.begin(), parts.end(),
+                                 [](const auto& part) { return part == "1" || part == "*"; });
+  if (plain && parts.size() <= 3) return {};
+  return wrong(
+      fmt::format("\"{}\": nodes are not chosen by their sockets, so that each number can "
+                  "only be 1 or *",
+                  text));
+}
+Result<void> acctg_freq(SlurmRequest&, std::string_view text) {
+  for (const std::string& item : split_list(text)) {
+    const std::size_t equals = item.find('=');
+    const std::string_view kind = std::string_view(item).substr(0, std::min(equals, item.size()));
+    const bool named = equals != std::string::npos;
+    if (named && kind != "task" && kind != "energy" && kind != "network" && kind != "filesystem")
+      return wrong(fmt::format("\"{}\" is not task, energy, network or filesystem", kind));
+    const auto n = parse_integer("seconds between two samples",
+                                 named ? item.substr(equals + 1) : item, 0, 86'400);
+    if (!n) return tl::unexpected(n.error());
+    if ((!named || kind == "task") && (*n == 0 || *n > kSampleSeconds))
+      return fail(ErrorCode::usage,
+                  fmt::format("Invalid accounting frequency requested: {} s, and at most {} s lie "
+                              "between two samples",
+                              *n, kSampleSeconds));
+  }
+  return {};
+}
 
 // Reads 1[@TIME]. A job cannot choose how long it waits for a single switch: the switch is
 // preferred, or required if TIME is unlimited.
@@ -280,6 +328,10 @@ Result<void> settle_tasks_per_gpu(SlurmRequest& r) {
 }  // namespace
 
 Result<void> name_hosts(SlurmRequest& r, std::span<const Given> given) {
+  // srun takes a file of hosts for -m arbitrary, as Slurm's does.
+  if (r.manner == Manner::slurm && std::getenv("SLURM_HOSTFILE") != nullptr &&
+      !was_given(given, "nodelist"))
+    r.spec.distribution = Distribution{NodeOrder::arbitrary};
   const auto& distribution = r.spec.distribution;
   if (!distribution || distribution->nodes != NodeOrder::arbitrary) return {};
   std::string list;
@@ -331,8 +383,44 @@ Result<void> name_hosts(SlurmRequest& r, std::span<const Given> given) {
   return {};
 }
 
+namespace {
+
+// As in Slurm --hint gives way to options that say the same in another way. Where both come from
+// the command line, or both from variables, -v says so.
+void settle_hint(const Invocation& call, const SlurmRequest& r, std::span<const Given> given) {
+  const auto rival = [&](const Given& g) {
+    const std::string_view name = g.option->name;
+    return name == "ntasks-per-core" || name == "threads-per-core" || name == "extra-node-info" ||
+           (name == "cpu-bind" && g.value != "verbose" && g.value != "v");
+  };
+  bool hint[2] = {}, others[2] = {};  // typed, of variables or directives
+  for (const Given& g : given) {
+    const bool far = !g.place.empty();
+    hint[far] = hint[far] || g.option->name == "hint";
+    others[far] = others[far] || rival(g);
+  }
+  if (!r.verbose && verbosity_of(given) == 0) return;
+  if (hint[0] && others[0])
+    fmt::print(stderr,
+               "{}: Following options are mutually exclusive with --hint: --ntasks-per-core, "
+               "--threads-per-core, -B and --cpu-bind (other then --cpu-bind=verbose). Ignoring "
+               "--hint.\n",
+               call.program());
+  else if (!hint[0] && !others[0] && hint[1] && others[1])
+    fmt::print(stderr,
+               "{}: Following options are mutually exclusive with --hint: --ntasks-per-core, "
+               "--threads-per-core, -B and --cpu-bind, but more than one set by environment "
+               "variables. Ignoring SLURM_HINT.\n",
+               call.program());
+}
+
+}  // namespace
+
 Result<void> before_finish(const Invocation& call, SlurmRequest& r, std::span<const Given> given) {
+  settle_hint(call, r, given);
   if (auto done = name_hosts(r, given); !done) return done;
+  if (!r.inside)
+    if (auto done = settle_gpus(call, r, given); !done) return done;
   if (auto done = settle_tasks_per_gpu(r); !done) return done;
   if (r.spec.begin && r.spec.deadline && *r.spec.deadline < *r.spec.begin)
     return fail(ErrorCode::usage, "Incompatible begin and deadline time specification");
@@ -373,6 +461,8 @@ Result<void> after_finish(SlurmRequest& r) {
                               cores, shape.gpus_per_node, tasks));
     shape.cpus_per_task = cores / tasks;
   }
+  for (std::string* file : {&spec.std_in, &spec.std_out, &spec.std_err})
+    if (*file == "none") *file = "/dev/null";
   if (spec.std_out.empty()) spec.std_out = spec.array ? "slurm-%A_%a.out" : "slurm-%j.out";
   return {};
 }

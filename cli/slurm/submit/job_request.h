@@ -21,7 +21,7 @@ struct SlurmRequest : StepOptions {
   }
   std::optional<std::string> clusters;  // -M
   std::string export_file;              // --export-file
-  std::optional<std::uint32_t> cpus_per_gpu, tasks_per_gpu;
+  std::optional<std::uint32_t> cpus_per_gpu, tasks_per_gpu, gpus_per_socket, sockets_per_node;
   bool get_user_env = false;
   std::string propagate = "ALL";  // --propagate
   std::string export_rule;        // --export as it was given; "" = not given
@@ -65,6 +65,11 @@ Result<void> hint(SlurmRequest& r, std::string_view text);
 Result<void> one(SlurmRequest& r, std::string_view text);   // only 1, which is what Gantry does
 Result<void> none(SlurmRequest& r, std::string_view text);  // only "none"
 Result<void> off(SlurmRequest& r, std::string_view text);   // only "off" or "no"
+Result<void> gpus_per_socket(SlurmRequest& r, std::string_view text);
+Result<void> sockets_per_node(SlurmRequest& r, std::string_view text);
+Result<void> tasks_per_core(SlurmRequest& r, std::string_view text);
+Result<void> node_info(SlurmRequest& r, std::string_view text);
+Result<void> acctg_freq(SlurmRequest& r, std::string_view text);
 Result<void> switches(SlurmRequest& r, std::string_view text);
 }  // namespace set
 
