@@ -222,8 +222,8 @@ std::vector<Field> fields_of(OtherCluster& c) {
       {"name", &c.name, Form::word, "Of the other cluster."},
       {"description", &c.description, Form::plain, "For people."},
       {"accounting", &c.accounting, Form::plain,
-       "Its accounts and users with their limits, as `sacctmgr` was told of them, one row each: "
-       "`account=a|parent=root|MaxJobs=5`."}};
+       "Its accounts and users with their limits, as `sacctmgr` was told of them: rows of "
+       "KEY=VALUE, parted by bars."}};
 }
 
 std::vector<Field> fields_of(Document& document) {

@@ -53,7 +53,7 @@ TEST_CASE("limits of another cluster's accounts are kept, and inherited below") 
   CHECK(value(association(others, "east", "a"), "MaxTRES") == "cpu=100,node=3");
   CHECK(value(association(others, "east", "b", "ann"), "MaxTRES") == "cpu=100,node=5");
   CHECK(value(association(others, "east", "b", "ann"), "MaxWall") == "01:00:00");
-  CHECK(amount_of(value(association(others, "east", "b", "ann"), "GrpTRES"), "mem") == "200");
+  CHECK(tres_amount(value(association(others, "east", "b", "ann"), "GrpTRES"), "mem") == "200");
   REQUIRE(others.modify_account("east", "b", Settings{{"maxnodes", "-1"}}));
   CHECK(value(association(others, "east", "b", "ann"), "MaxTRES") == "cpu=100,node=3");
   CHECK(value(association(others, "east", "b"), "GrpTRES").empty());  // not inherited

@@ -10,11 +10,11 @@
 namespace gantry::cli::slurm {
 namespace {
 
-void add_names(std::vector<std::string>& out, std::string_view text) {
+void put_names(std::vector<std::string>& out, std::string_view text) {
   for (std::string& word : split_list(text)) out.push_back(std::move(word));
 }
 
-std::string without_quotes(const std::string& text) {
+std::string unquoted(const std::string& text) {
   if (text.size() >= 2 && (text.front() == '"' || text.front() == '\'') &&
       text.back() == text.front())
     return text.substr(1, text.size() - 2);
@@ -33,19 +33,18 @@ class Reader {
   Result<void> read(const std::string& word) {
     const std::size_t equals = word.find('=');
     const std::string key = lower_case(word.substr(0, equals));
-    const std::string value =
-        equals == std::string::npos ? "" : without_quotes(word.substr(equals + 1));
+    const std::string value = equals == std::string::npos ? "" : unquoted(word.substr(equals + 1));
     const bool condition = adding_ || !setting_;
     if (key == "where" || key == "set")
       setting_ = key == "set";
     else if (equals == std::string::npos && condition)
-      add_names(words_.names, word);
+      put_names(words_.names, word);
     else if (condition && is_name_key(entity_, key))
-      add_names(words_.names, value);
+      put_names(words_.names, value);
     else if (condition && entity_ != ChangedEntity::account && key.starts_with("acc"))
-      add_names(words_.accounts, value);
+      put_names(words_.accounts, value);
     else if (condition && key.size() >= 1 && std::string_view("clusters").starts_with(key))
-      add_names(words_.clusters, value);
+      put_names(words_.clusters, value);
     else if (equals == std::string::npos || (!adding_ && !setting_))
       return fail(ErrorCode::usage, fmt::format(" Unknown condition: {}", word));
     else

@@ -16,7 +16,7 @@ struct Scope {
   bool here = true;
   std::vector<std::string> others;
 };
-Result<Scope> scope_of(const ChangeWords& words, const OtherAccounts& others) {
+Result<Scope> clusters_meant(const ChangeWords& words, const OtherAccounts& others) {
   Scope out{cluster_name(), true, {}};
   out.here = words.means_cluster(out.own);
   for (const std::string& name : words.clusters)
@@ -322,7 +322,7 @@ Result<AccountChange> change_coordinators(bool adding, const ChangeWords& words,
 
 Result<AccountChange> change_entities(std::string_view verb, ChangedEntity entity,
                                       const ChangeWords& words, AllAccounts all) {
-  const auto scope = scope_of(words, all.others);
+  const auto scope = clusters_meant(words, all.others);
   if (!scope) return tl::unexpected(scope.error());
   const bool users = entity == ChangedEntity::user;
   if (entity == ChangedEntity::coordinator) {

@@ -11,9 +11,9 @@
 namespace gantry::cli::slurm {
 namespace {
 
-const std::string kRoot = "root";
+constexpr const char* kRoot = "root";
 
-std::string value_of(const OtherRow& row, const std::string& key) {
+std::string row_value(const OtherRow& row, const std::string& key) {
   const auto it = row.find(key);
   return it == row.end() ? std::string() : it->second;
 }
@@ -98,14 +98,14 @@ void OtherAccounts::describe_cluster(const std::string& name, const std::string&
 OtherRow* OtherAccounts::find(const std::string& cluster, const std::string& account,
                               const std::string& user) {
   for (OtherRow& row : now_.at(cluster).rows)
-    if (value_of(row, "account") == account && value_of(row, "user") == user) return &row;
+    if (row_value(row, "account") == account && row_value(row, "user") == user) return &row;
   return nullptr;
 }
 
 const OtherRow* OtherAccounts::find(const std::string& cluster, const std::string& account,
                                     const std::string& user) const {
   for (const OtherRow& row : now_.at(cluster).rows)
-    if (value_of(row, "account") == account && value_of(row, "user") == user) return &row;
+    if (row_value(row, "account") == account && row_value(row, "user") == user) return &row;
   return nullptr;
 }
 
@@ -127,15 +127,15 @@ bool OtherAccounts::has_user(const std::string& cluster, const std::string& user
 
 std::string OtherAccounts::parent_of(const std::string& cluster, const std::string& account) const {
   const OtherRow* row = find(cluster, account, "");
-  return row == nullptr ? std::string() : value_of(*row, "parent");
+  return row == nullptr ? std::string() : row_value(*row, "parent");
 }
 
 std::vector<std::string> OtherAccounts::accounts_of(const std::string& cluster,
                                                     const std::string& user) const {
   std::vector<std::string> out;
   for (const OtherRow& row : now_.at(cluster).rows)
-    if (value_of(row, "user") == user && row.contains("account"))
-      out.push_back(value_of(row, "account"));
+    if (row_value(row, "user") == user && row.contains("account"))
+      out.push_back(row_value(row, "account"));
   return out;
 }
 
@@ -146,7 +146,7 @@ Result<bool> OtherAccounts::add_account(const std::string& cluster, const std::s
       {"account", account}, {"parent", kRoot}, {"Description", account}, {"Organization", account}};
   for (const RawSetting& setting : settings)
     if (const auto put = put_setting(row, setting, qos_); !put) return tl::unexpected(put.error());
-  if (const std::string parent = value_of(row, "parent"); !has_account(cluster, parent))
+  if (const std::string parent = row_value(row, "parent"); !has_account(cluster, parent))
     return tl::unexpected(no_account_on(parent, cluster));
   now_.at(cluster).rows.push_back(std::move(row));
   return true;
@@ -191,11 +191,11 @@ Result<void> OtherAccounts::modify_account(const std::string& cluster, const std
   OtherRow changed = *row;
   for (const RawSetting& setting : settings)
     if (const auto put = put_setting(changed, setting, qos_); !put) return put;
-  std::string parent = value_of(changed, "parent");
+  std::string parent = row_value(changed, "parent");
   std::swap(changed["parent"], (*row)["parent"]);  // moved below, with a check
   *row = changed;
   if (row->at("parent").empty()) row->erase("parent");
-  if (parent == value_of(*row, "parent")) return {};
+  if (parent == row_value(*row, "parent")) return {};
   return move(cluster, account, parent);
 }
 
@@ -206,7 +206,7 @@ Result<void> OtherAccounts::modify_user(const std::string& cluster, const std::s
     if (is_user_key(setting)) {
       OtherRow& who = person(cluster, user);
       if (const auto put = put_setting(who, setting, qos_); !put) return put;
-      if (!has_user(cluster, user, value_of(who, "DefaultAccount")))
+      if (!has_user(cluster, user, row_value(who, "DefaultAccount")))
         return fail(ErrorCode::not_found,
                     fmt::format(" Can't modify because these users aren't associated with new "
                                 "default account '{}'...\n  U = {:<9} C = {:<10}",
@@ -229,29 +229,30 @@ void OtherAccounts::remove_account(const std::string& cluster, const std::string
   for (std::size_t before = 0; before != gone.size();) {
     before = gone.size();
     for (const OtherRow& row : rows)
-      if (gone.contains(value_of(row, "parent"))) gone.insert(value_of(row, "account"));
+      if (gone.contains(row_value(row, "parent"))) gone.insert(row_value(row, "account"));
   }
-  std::erase_if(rows, [&](const OtherRow& row) { return gone.contains(value_of(row, "account")); });
+  std::erase_if(rows,
+                [&](const OtherRow& row) { return gone.contains(row_value(row, "account")); });
   std::erase_if(rows, [&](const OtherRow& row) {
-    return !row.contains("account") && accounts_of(cluster, value_of(row, "user")).empty();
+    return !row.contains("account") && accounts_of(cluster, row_value(row, "user")).empty();
   });
   for (OtherRow& row : rows)
-    if (gone.contains(value_of(row, "DefaultAccount")))
-      row["DefaultAccount"] = accounts_of(cluster, value_of(row, "user")).front();
+    if (gone.contains(row_value(row, "DefaultAccount")))
+      row["DefaultAccount"] = accounts_of(cluster, row_value(row, "user")).front();
 }
 
 Result<void> OtherAccounts::remove_user(const std::string& cluster, const std::string& user,
                                         const std::string& account) {
   const std::vector<std::string> all = accounts_of(cluster, user);
   if (!account.empty() && all.size() > 1 &&
-      value_of(person(cluster, user), "DefaultAccount") == account)
+      row_value(person(cluster, user), "DefaultAccount") == account)
     return fail(ErrorCode::wrong_state,
                 fmt::format(" Error with request: You can not remove the default account of a "
                             "user\n  C = {:<10} A = {:<10} U = {:<9}",
                             cluster, account, user));
   const bool whole = account.empty() || all.size() == 1;
   std::erase_if(now_.at(cluster).rows, [&](const OtherRow& row) {
-    return value_of(row, "user") == user && (whole || value_of(row, "account") == account);
+    return row_value(row, "user") == user && (whole || row_value(row, "account") == account);
   });
   return {};
 }
@@ -263,7 +264,7 @@ bool OtherAccounts::put_coordinator(const std::string& account, const std::strin
     OtherRow* row = find(name, account, "");
     if (row == nullptr) continue;
     found = true;
-    std::vector<std::string> names = split_list(value_of(*row, "Coordinators"));
+    std::vector<std::string> names = split_list(row_value(*row, "Coordinators"));
     std::erase(names, user);
     if (coordinates) names.push_back(user);
     if (names.empty())
@@ -278,9 +279,9 @@ std::string OtherAccounts::coordinated_by(const std::string& user) const {
   std::set<std::string> out;
   for (const auto& [name, cluster] : now_)
     for (const OtherRow& row : cluster.rows) {
-      const auto names = split_list(value_of(row, "Coordinators"));
+      const auto names = split_list(row_value(row, "Coordinators"));
       if (std::find(names.begin(), names.end(), user) != names.end())
-        out.insert(value_of(row, "account"));
+        out.insert(row_value(row, "account"));
     }
   return fmt::format("{}", fmt::join(out, ","));
 }
@@ -290,28 +291,28 @@ void OtherAccounts::list_below(const std::string& cluster, const OtherRow& accou
                                std::vector<OtherAssociation>& out) const {
   OtherAssociation one;
   one.cluster = cluster;
-  one.account = value_of(account, "account");
-  one.parent = value_of(account, "parent");
-  one.description = value_of(account, "Description");
-  one.organization = value_of(account, "Organization");
+  one.account = row_value(account, "account");
+  one.parent = row_value(account, "parent");
+  one.description = row_value(account, "Description");
+  one.organization = row_value(account, "Organization");
   one.values = inherited(account, above, qos_);
   one.left = next++;
   const std::size_t place = out.size();
   out.push_back(one);
   std::map<std::string, const OtherRow*> users, accounts;
   for (const OtherRow& row : now_.at(cluster).rows) {
-    if (row.contains("user") && value_of(row, "account") == one.account)
-      users[value_of(row, "user")] = &row;
-    if (!row.contains("user") && value_of(row, "parent") == one.account)
-      accounts[value_of(row, "account")] = &row;
+    if (row.contains("user") && row_value(row, "account") == one.account)
+      users[row_value(row, "user")] = &row;
+    if (!row.contains("user") && row_value(row, "parent") == one.account)
+      accounts[row_value(row, "account")] = &row;
   }
   for (const auto& [name, row] : users) {
     OtherAssociation user = one;
     user.user = name;
     user.values = inherited(*row, one.values, qos_);
     if (const OtherRow* who = find(cluster, "", name)) {
-      user.admin = value_of(*who, "AdminLevel");
-      user.default_account = value_of(*who, "DefaultAccount");
+      user.admin = row_value(*who, "AdminLevel");
+      user.default_account = row_value(*who, "DefaultAccount");
     }
     user.coordinated = coordinated_by(name);
     user.left = next++;

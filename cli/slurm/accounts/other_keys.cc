@@ -18,58 +18,58 @@ namespace {
 constexpr std::int64_t kMostOfLimit = 1'000'000'000'000;
 constexpr std::size_t kMostText = 1024;
 
-enum class Form : std::uint8_t { text, word, count, part, tres, wall, share, qos, default_qos };
+enum class KeyForm : std::uint8_t { text, word, count, part, tres, wall, share, qos, default_qos };
 
 struct AssociationKey {
   std::string_view name;
   std::size_t least;  // letters that are enough
-  Form form;
-  std::string_view list = {}, resource = {};  // of Form::part: the list, and the resource in it
+  KeyForm form;
+  std::string_view list = {}, resource = {};  // of KeyForm::part: the list, and the resource in it
   bool inherited = false;
 };
 // In the order in which Slurm looks for them.
-constexpr AssociationKey kKeys[] = {
-    {"AdminLevel", 2, Form::word},
-    {"DefaultAccount", 8, Form::text},
-    {"DefaultQOS", 8, Form::default_qos, {}, {}, true},
-    {"Description", 3, Form::text},
-    {"FairShare", 1, Form::share},
-    {"Shares", 2, Form::share},
-    {"GrpCPUMins", 7, Form::part, "GrpTRESMins", "cpu"},
-    {"GrpCPURunMins", 7, Form::part, "GrpTRESRunMins", "cpu"},
-    {"GrpCPUs", 7, Form::part, "GrpTRES", "cpu"},
-    {"GrpJobs", 4, Form::count},
-    {"GrpJobsAccrue", 8, Form::count},
-    {"GrpMemory", 4, Form::part, "GrpTRES", "mem"},
-    {"GrpNodes", 4, Form::part, "GrpTRES", "node"},
-    {"GrpSubmitJobs", 4, Form::count},
-    {"GrpTRES", 7, Form::tres},
-    {"GrpTRESMins", 8, Form::tres},
-    {"GrpTRESRunMins", 8, Form::tres},
-    {"GrpWall", 4, Form::wall},
-    {"MaxCPUMinsPerJob", 7, Form::part, "MaxTRESMins", "cpu"},
-    {"MaxCPUsPerJob", 7, Form::part, "MaxTRES", "cpu"},
-    {"MaxJobs", 4, Form::count, {}, {}, true},
-    {"MaxJobsAccrue", 8, Form::count, {}, {}, true},
-    {"MaxNodesPerJob", 4, Form::part, "MaxTRES", "node"},
-    {"MaxSubmitJobs", 4, Form::count, {}, {}, true},
-    {"MaxTRES", 7, Form::tres, {}, {}, true},
-    {"MaxTRESPerJob", 8, Form::tres, "MaxTRES"},
-    {"MaxTRESPerNode", 11, Form::tres, {}, {}, true},
-    {"MaxTRESMins", 8, Form::tres, {}, {}, true},
-    {"MaxTRESMinsPerJob", 12, Form::tres, "MaxTRESMins"},
-    {"MaxWall", 4, Form::wall, {}, {}, true},
-    {"MaxWallDurationPerJob", 8, Form::wall, "MaxWall"},
-    {"MinPrioThreshold", 4, Form::count, {}, {}, true},
-    {"Organization", 1, Form::text},
-    {"Parent", 3, Form::word},
-    {"Priority", 3, Form::count, {}, {}, true},
-    {"QOS", 1, Form::qos, {}, {}, true},
-    {"QosLevel", 4, Form::qos, "QOS"},
+constexpr AssociationKey kAssociationKeys[] = {
+    {"AdminLevel", 2, KeyForm::word},
+    {"DefaultAccount", 8, KeyForm::text},
+    {"DefaultQOS", 8, KeyForm::default_qos, {}, {}, true},
+    {"Description", 3, KeyForm::text},
+    {"FairShare", 1, KeyForm::share},
+    {"Shares", 2, KeyForm::share},
+    {"GrpCPUMins", 7, KeyForm::part, "GrpTRESMins", "cpu"},
+    {"GrpCPURunMins", 7, KeyForm::part, "GrpTRESRunMins", "cpu"},
+    {"GrpCPUs", 7, KeyForm::part, "GrpTRES", "cpu"},
+    {"GrpJobs", 4, KeyForm::count},
+    {"GrpJobsAccrue", 8, KeyForm::count},
+    {"GrpMemory", 4, KeyForm::part, "GrpTRES", "mem"},
+    {"GrpNodes", 4, KeyForm::part, "GrpTRES", "node"},
+    {"GrpSubmitJobs", 4, KeyForm::count},
+    {"GrpTRES", 7, KeyForm::tres},
+    {"GrpTRESMins", 8, KeyForm::tres},
+    {"GrpTRESRunMins", 8, KeyForm::tres},
+    {"GrpWall", 4, KeyForm::wall},
+    {"MaxCPUMinsPerJob", 7, KeyForm::part, "MaxTRESMins", "cpu"},
+    {"MaxCPUsPerJob", 7, KeyForm::part, "MaxTRES", "cpu"},
+    {"MaxJobs", 4, KeyForm::count, {}, {}, true},
+    {"MaxJobsAccrue", 8, KeyForm::count, {}, {}, true},
+    {"MaxNodesPerJob", 4, KeyForm::part, "MaxTRES", "node"},
+    {"MaxSubmitJobs", 4, KeyForm::count, {}, {}, true},
+    {"MaxTRES", 7, KeyForm::tres, {}, {}, true},
+    {"MaxTRESPerJob", 8, KeyForm::tres, "MaxTRES"},
+    {"MaxTRESPerNode", 11, KeyForm::tres, {}, {}, true},
+    {"MaxTRESMins", 8, KeyForm::tres, {}, {}, true},
+    {"MaxTRESMinsPerJob", 12, KeyForm::tres, "MaxTRESMins"},
+    {"MaxWall", 4, KeyForm::wall, {}, {}, true},
+    {"MaxWallDurationPerJob", 8, KeyForm::wall, "MaxWall"},
+    {"MinPrioThreshold", 4, KeyForm::count, {}, {}, true},
+    {"Organization", 1, KeyForm::text},
+    {"Parent", 3, KeyForm::word},
+    {"Priority", 3, KeyForm::count, {}, {}, true},
+    {"QOS", 1, KeyForm::qos, {}, {}, true},
+    {"QosLevel", 4, KeyForm::qos, "QOS"},
 };
 
 const AssociationKey* find_key(std::string_view word) {
-  for (const AssociationKey& key : kKeys)
+  for (const AssociationKey& key : kAssociationKeys)
     if (word.size() >= key.least && lower_case(key.name).starts_with(word)) return &key;
   return nullptr;
 }
@@ -100,9 +100,9 @@ std::size_t rank_of(std::string_view resource) {
                                   kOrder.begin());
 }
 
-using TresItem = std::pair<std::string, std::string>;
-std::vector<TresItem> tres_items(std::string_view list) {
-  std::vector<TresItem> out;
+using TresAmount = std::pair<std::string, std::string>;
+std::vector<TresAmount> tres_items(std::string_view list) {
+  std::vector<TresAmount> out;
   for (const std::string& item : split_list(list)) {
     const std::size_t equals = item.rfind('=');
     out.emplace_back(item.substr(0, equals),
@@ -111,8 +111,8 @@ std::vector<TresItem> tres_items(std::string_view list) {
   return out;
 }
 
-std::string joined_tres(std::vector<TresItem> items) {
-  std::sort(items.begin(), items.end(), [](const TresItem& a, const TresItem& b) {
+std::string joined_tres(std::vector<TresAmount> items) {
+  std::sort(items.begin(), items.end(), [](const TresAmount& a, const TresAmount& b) {
     return std::pair(rank_of(a.first), a.first) < std::pair(rank_of(b.first), b.first);
   });
   std::string out;
@@ -122,10 +122,10 @@ std::string joined_tres(std::vector<TresItem> items) {
 }
 
 // The items of `change` replace those of `list`; one of -1 is taken out.
-std::string merged_tres(std::string_view list, const std::vector<TresItem>& change) {
-  std::vector<TresItem> out = tres_items(list);
-  for (const TresItem& item : change) {
-    std::erase_if(out, [&](const TresItem& old) { return old.first == item.first; });
+std::string merged_tres(std::string_view list, const std::vector<TresAmount>& change) {
+  std::vector<TresAmount> out = tres_items(list);
+  for (const TresAmount& item : change) {
+    std::erase_if(out, [&](const TresAmount& old) { return old.first == item.first; });
     if (item.second != "-1") out.push_back(item);
   }
   return joined_tres(std::move(out));
@@ -135,13 +135,13 @@ bool known_resource(std::string_view name) {
   return rank_of(name) < 6 || name.starts_with("gres/") || name.starts_with("license/");
 }
 
-Result<void> put_tres(OtherRow& row, const AssociationKey& key, const std::string& value) {
+Result<void> put_tres_list(OtherRow& row, const AssociationKey& key, const std::string& value) {
   const std::string name(key.list.empty() ? key.name : key.list);
   if (value.empty() || value == "-1") {
     row.erase(name);
     return {};
   }
-  std::vector<TresItem> items = tres_items(value);
+  std::vector<TresAmount> items = tres_items(value);
   for (auto& [resource, amount] : items) {
     if (!known_resource(resource)) return bad(key, value);
     if (resource == "mem" && amount != "-1") {
@@ -215,7 +215,7 @@ Result<void> put_admin_level(OtherRow& row, const AssociationKey& key, const std
 }
 
 Result<void> put_number(OtherRow& row, const AssociationKey& key, const std::string& value) {
-  const bool share = key.form == Form::share;
+  const bool share = key.form == KeyForm::share;
   const std::string name(share ? "FairShare" : key.name);
   if (value.empty() || value == "-1") {
     row.erase(name);
@@ -227,7 +227,7 @@ Result<void> put_number(OtherRow& row, const AssociationKey& key, const std::str
   return {};
 }
 
-Result<void> put_text(OtherRow& row, const AssociationKey& key, const std::string& value) {
+Result<void> put_free_text(OtherRow& row, const AssociationKey& key, const std::string& value) {
   if (value.size() > kMostText || value.find_first_of("|\n") != std::string::npos)
     return bad(key, value);
   put_or_erase(row, key.name == "Parent" ? "parent" : key.name, value);
@@ -249,26 +249,26 @@ std::optional<SettingSubject> subject_of(const RawSetting& setting) {
 Result<void> put_setting(OtherRow& row, const RawSetting& setting, const QosBook& qos) {
   const auto [word, sign] = without_sign(setting.key);
   const AssociationKey* key = find_key(word);
-  const bool is_list = key != nullptr && key->form == Form::qos;
+  const bool is_list = key != nullptr && key->form == KeyForm::qos;
   if (key == nullptr || (sign != '=' && !is_list))
     return fail(ErrorCode::usage,
                 fmt::format(" Unknown option: {}={}", setting.key, setting.value));
   switch (key->form) {
-    case Form::text: return put_text(row, *key, setting.value);
-    case Form::word:
+    case KeyForm::text: return put_free_text(row, *key, setting.value);
+    case KeyForm::word:
       if (key->name == "AdminLevel") return put_admin_level(row, *key, setting.value);
-      return put_text(row, *key, setting.value);
-    case Form::count:
-    case Form::share: return put_number(row, *key, setting.value);
-    case Form::part: {
+      return put_free_text(row, *key, setting.value);
+    case KeyForm::count:
+    case KeyForm::share: return put_number(row, *key, setting.value);
+    case KeyForm::part: {
       const std::string amount = setting.value.empty() ? "-1" : setting.value;
-      return put_tres(row, {key->name, 0, Form::tres, key->list},
-                      fmt::format("{}={}", key->resource, amount));
+      return put_tres_list(row, {key->name, 0, KeyForm::tres, key->list},
+                           fmt::format("{}={}", key->resource, amount));
     }
-    case Form::tres: return put_tres(row, *key, setting.value);
-    case Form::wall: return put_wall(row, *key, setting.value);
-    case Form::qos: return put_qos_list(row, setting.value, sign, qos);
-    case Form::default_qos:
+    case KeyForm::tres: return put_tres_list(row, *key, setting.value);
+    case KeyForm::wall: return put_wall(row, *key, setting.value);
+    case KeyForm::qos: return put_qos_list(row, setting.value, sign, qos);
+    case KeyForm::default_qos:
       if (setting.value != "-1" && !setting.value.empty())
         if (const auto known = qos.check_known({setting.value}); !known) return known;
       put_or_erase(row, "DefaultQOS", setting.value == "-1" ? "" : setting.value);
@@ -283,12 +283,12 @@ OtherRow inherited(const OtherRow& row, const OtherRow& above, const QosBook& qo
     const auto it = from.find(std::string(key));
     return it == from.end() ? std::string() : it->second;
   };
-  for (const AssociationKey& key : kKeys) {
+  for (const AssociationKey& key : kAssociationKeys) {
     if (!key.inherited) continue;
     const std::string own = value(row, key.name), higher = value(above, key.name);
-    if (key.form == Form::tres)
+    if (key.form == KeyForm::tres)
       put_or_erase(out, key.name, merged_tres(higher, tres_items(own)));
-    else if (key.form == Form::qos) {
+    else if (key.form == KeyForm::qos) {
       std::vector<std::string> list = is_change(own) ? applied(own, split_list(higher))
                                                      : split_list(own.empty() ? higher : own);
       std::erase_if(list, [&](const std::string& name) { return !qos.check_known({name}); });
@@ -299,7 +299,7 @@ OtherRow inherited(const OtherRow& row, const OtherRow& above, const QosBook& qo
   return out;
 }
 
-std::string amount_of(std::string_view tres, std::string_view resource) {
+std::string tres_amount(std::string_view tres, std::string_view resource) {
   for (const auto& [name, amount] : tres_items(tres)) {
     if (name != resource) continue;
     if (name != "mem") return amount;

@@ -36,6 +36,6 @@ Result<void> put_setting(OtherRow& row, const RawSetting& setting, const QosBook
 OtherRow inherited(const OtherRow& row, const OtherRow& above, const QosBook& qos);
 
 // The amount of one resource in a list such as "cpu=2,mem=200M"; memory in MB; "" if it has none.
-std::string amount_of(std::string_view tres, std::string_view resource);
+std::string tres_amount(std::string_view tres, std::string_view resource);
 
 }  // namespace gantry::cli::slurm

@@ -33,7 +33,7 @@ Entry entry_of(const OtherAssociation& one) {
   out.max_submit = value("MaxSubmitJobs");
   out.max_tres = value("MaxTRES");
   out.max_tres_node = value("MaxTRESPerNode");
-  out.max_nodes = amount_of(out.max_tres, "node");
+  out.max_nodes = tres_amount(out.max_tres, "node");
   out.max_wall = value("MaxWall");
   out.limits = one.values;
   out.left = std::to_string(one.left);

@@ -30,11 +30,11 @@ void put_limit(Out o, E v) {
 // The amount of one resource in a list: a field of Slurm from the time before these lists.
 template <std::string Entry::*List, const char* Resource>
 void put_amount(Out o, E v) {
-  o += amount_of(v.*List, Resource);
+  o += tres_amount(v.*List, Resource);
 }
 template <const char* Key>
 void put_cpus_of(Out o, E v) {
-  if (const auto it = v.limits.find(Key); it != v.limits.end()) o += amount_of(it->second, "cpu");
+  if (const auto it = v.limits.find(Key); it != v.limits.end()) o += tres_amount(it->second, "cpu");
 }
 constexpr char kCpu[] = "cpu", kMem[] = "mem", kNode[] = "node";
 constexpr char kGrpTresMins[] = "GrpTRESMins", kGrpTresRunMins[] = "GrpTRESRunMins";

@@ -72,7 +72,7 @@ int change_jobs(const Control& c, const Arguments& args, std::string_view keywor
 }
 
 // "arraytaskthrottle 2" is "arraytaskthrottle=2", and "nice" alone is "nice=100".
-Arguments joined(const Arguments& args) {
+Arguments with_values(const Arguments& args) {
   Arguments out;
   for (std::size_t i = 0; i < args.size(); ++i) {
     const bool alone = args[i].find('=') == std::string::npos;
@@ -123,7 +123,7 @@ std::optional<Arguments> with_ids_of(const Control& c, const Arguments& given) {
 }
 
 int update_jobs(const Control& c, const Arguments& given) {
-  const Arguments args = joined(given);
+  const Arguments args = with_values(given);
   const KeyValue first = key_value(args[0]);
   std::vector<proto::JobRef> refs;
   if (first.key == "jobname" || first.key == "name") {

@@ -19,7 +19,7 @@
 namespace gantry::cli::slurm {
 namespace {
 
-std::string controller_host(const ClientConfig& config) {
+std::string host_of_controller(const ClientConfig& config) {
   const std::string& address = config.address;
   const std::size_t begin = address.find("//") == std::string::npos ? 0 : address.find("//") + 2;
   return address.substr(begin, address.rfind(':') - begin);
@@ -243,7 +243,7 @@ int show_daemons(const Control& c, const std::string&) {
   if (!session) return control_error("slurm_load_node error", session.error());
   const auto nodes = session->call<proto::ListNodesReply>(proto::ListNodes{});
   if (!nodes) return control_error("slurm_load_node error", nodes.error());
-  const std::string controller = controller_host(session->config());
+  const std::string controller = host_of_controller(session->config());
   const auto is_here = [&](const std::string& host) {
     return host == "localhost" || host.starts_with("127.") || host == "[::1]" ||
            host.substr(0, host.find('.')) == here;
@@ -337,7 +337,7 @@ int control_ping(const Control& c, const Arguments&) {
   const auto reply = session ? session->call<proto::PingReply>(proto::Ping{})
                              : Result<proto::PingReply>(tl::unexpected(session.error()));
   std::string host = here.data();
-  if (session) host = controller_host(session->config());
+  if (session) host = host_of_controller(session->config());
   fmt::print("Slurmctld(primary) at {} is {}\n", host, reply ? "UP" : "DOWN");
   if (reply) return 0;
   fmt::print(
