@@ -108,9 +108,29 @@ std::string_view operand_kind(const Command& command) {
   return kind_of(text);
 }
 
+// What completes the words of scontrol: the word before says what comes next.
+constexpr std::string_view kScontrolOperands =
+    R"bash(  local verbs="show hold release requeue requeuehold suspend resume update create delete"
+  verbs+=" ping wait_job notify top write listpids pidinfo completing reconfigure token"
+  local things="job node partition config reservation step hostnames hostlist licenses"
+  case "${1,,}" in
+    show) _gantry_reply "words:$things slurmd daemons" "$2" ;;
+    update|create|delete)
+      _gantry_reply "words:JobId= NodeName= PartitionName= ReservationName=" "$2" ;;
+    job|jobs|jobid) _gantry_reply ended "$2" ;;
+    hold|uhold|holdu|release|requeue|requeuehold|suspend|resume|notify|top|wait_job|listpids)
+      _gantry_reply job "$2" ;;
+    node|nodes|nodename) _gantry_reply nodes "$2" ;;
+    partition|partitions|partitionname) _gantry_reply partition "$2" ;;
+    scontrol|-*) _gantry_reply "words:$verbs" "$2" ;;
+    *) COMPREPLY=() ;;
+  esac
+)bash";
+
 // Returns the shell code that completes the words behind a sub-command's name. Commands that only
 // read complete ended jobs as well.
 std::string operands_of(const Command& command) {
+  if (command.name == "scontrol") return std::string(kScontrolOperands);
   if (command.operands.starts_with("job|node|partition"))
     return "  case \"$1\" in\n"
            "    update) _gantry_reply \"words:job node partition\" \"$2\" ;;\n"

@@ -6,6 +6,7 @@
 
 #include "cli/columns/history_rows.h"
 #include "cli/columns/job_words.h"
+#include "common/job/verdict_text.h"
 #include "common/proto/job_text.h"
 #include "common/text/text.h"
 
@@ -52,8 +53,9 @@ NotReached tell_not_reached(std::string_view program, Session& session,
     for (std::size_t i = 0; i < std::min(kMostTold, known->size()); ++i)
       fmt::print(stderr, "{}: {}\n", program, ended_words((*known)[i].row, (*known)[i].cause));
     if (known->size() > kMostTold)
-      fmt::print(stderr, "{}: ... and {} more tasks: gacct -j {}\n", program,
-                 known->size() - kMostTold, ref.job.value());
+      fmt::print(stderr, "{}: ... and {} more: gacct -j {}\n", program,
+                 counted(static_cast<std::int64_t>(known->size() - kMostTold), "task"),
+                 ref.job.value());
   }
   return out;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "common/job/verdict_text.h"
 #include "common/resources/mig_draw.h"
 #include "common/text/text.h"
 
@@ -178,11 +179,9 @@ std::vector<Drift> drift_of(const std::vector<NodeRow>& nodes) {
     const std::int64_t declared = node.total[Resource::gpu] / kGpuUnit;
     const auto found = static_cast<std::int64_t>(node.gpus.gpus.size());
     if (!node.gpus.why_none.empty() && found == 0 && declared > 0)
-      out.push_back(
-          {node.name, "", fmt::format("{} GPUs", declared), "none: " + node.gpus.why_none});
+      out.push_back({node.name, "", counted(declared, "GPU"), "none: " + node.gpus.why_none});
     else if (found > 0 && found != declared)
-      out.push_back(
-          {node.name, "", fmt::format("{} GPUs", declared), fmt::format("{} GPUs", found)});
+      out.push_back({node.name, "", counted(declared, "GPU"), counted(found, "GPU")});
     if (!node.gpus.driver.empty() && node.gpus.driver != driver)
       out.push_back({node.name, "", "driver " + driver, "driver " + node.gpus.driver});
     if (!node.gpus.driver.empty() && node.gpus.cuda != cuda)

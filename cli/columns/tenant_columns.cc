@@ -111,6 +111,11 @@ constexpr Column<QuotaRow> kQuotaColumns[] = {
      [](O o, Quota q) {
        if (q.first) o += q.whose->name + (q.whose->is_cohort ? " (cohort)" : "");
      }},
+    {'R', "ResourceOf", "RESOURCE", 8, false,
+     [](O o, Quota q) {
+       o += word_of(q.cell->resource);
+       if (!q.cell->flavor.empty()) o += ":" + q.cell->flavor;
+     }},
     {'r', "Resource", "RESOURCE", 8, false, [](O o, Quota q) { o += word_of(q.cell->resource); }},
     {'f', "Flavor", "FLAVOR", 8, false,
      [](O o, Quota q) { o += q.cell->flavor.empty() ? "all" : q.cell->flavor; }},
@@ -129,8 +134,7 @@ constexpr Column<QuotaRow> kQuotaColumns[] = {
        put_cell(o, q, q.cell->lent);
        if (q.cell->lend) o += "/" + amount(q.cell->resource, *q.cell->lend);
      }},
-    {'a', "Available", "AVAILABLE", 9, true,
-     [](O o, Quota q) { put_cell(o, q, q.cell->available); }},
+    {'a', "Available", "FREE", 6, true, [](O o, Quota q) { put_cell(o, q, q.cell->available); }},
     {'p', "Use", "USE", 5, false, put_share, colour_of},
 };
 

@@ -18,13 +18,16 @@ struct QuotaRow {  // one cell of one tenant or cohort
   bool bars = false;   // draw bars, because a person watches
 };
 std::span<const Column<QuotaRow>> quota_columns();
-inline constexpr std::string_view kQuotaFormat = "%n %r %f %.6u %.7o %.8b %.6l %.5L %.9a %p";
+// The default tables fit a terminal of 80 columns; bars are drawn where there is room for them.
+inline constexpr std::string_view kQuotaFormat = "%n %R %.6u %.7o %.8b %.6l %.5L %.6a %p";
+inline constexpr int kColumnsForBars = 105;
 
 std::span<const Column<proto::ShareRow>> share_columns();
 inline constexpr std::string_view kShareFormat = "%n %.6s %.6S %.6u %.6U %.7f %.7b %.5k %.6q %.7r";
 
 std::span<const Column<proto::PriorityRow>> priority_columns();
-inline constexpr std::string_view kPriorityFormat =
+inline constexpr std::string_view kPriorityFormat = "%.5o %.8i %u %P %.6r %v %.7F %.8p";
+inline constexpr std::string_view kPriorityLongFormat =
     "%.5o %.8i %u %P %c %.6r %b %v %.7f %.7F %.8p %t";
 inline constexpr std::string_view kPriorityTermsFormat = "%.5o %.8i %u %P %c %.8p %w";
 

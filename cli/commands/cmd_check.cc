@@ -5,6 +5,7 @@
 #include "cli/cluster/cluster_check.h"
 #include "cli/command.h"
 #include "cli/session.h"
+#include "common/job/verdict_text.h"
 
 namespace gantry::cli {
 namespace {
@@ -29,7 +30,8 @@ Result<int> run(const Invocation& in) {
   for (const std::string& line : wrong) fmt::print("{}\n", line);
   std::size_t gpus = 0;
   for (const proto::NodeRow& node : nodes->nodes) gpus += node.gpus.gpus.size();
-  fmt::print("{} nodes, {} GPUs: {}\n", nodes->nodes.size(), gpus,
+  fmt::print("{}, {}: {}\n", counted(static_cast<std::int64_t>(nodes->nodes.size()), "node"),
+             counted(static_cast<std::int64_t>(gpus), "GPU"),
              wrong.empty() ? "good" : fmt::format("{} not as they should be", wrong.size()));
   return wrong.empty() ? 0 : 1;
 }

@@ -37,6 +37,8 @@ struct Query {
   bool parsable2 = false;  // -P
   bool jobs_only = false;  // -X
   bool help_format = false;
+  bool efficiency = false;
+  bool long_form = false;
   bool json = false;
   bool bytes = false;
 
@@ -80,11 +82,13 @@ Result<void> set_brief(Query& q, std::string_view) {
   return {};
 }
 Result<void> set_long(Query& q, std::string_view) {
-  q.fields = kAccountLongFields;
+  q.fields = q.efficiency ? kAccountAllEfficiencyFields : kAccountLongFields;
+  q.long_form = true;
   return {};
 }
 Result<void> set_efficiency(Query& q, std::string_view) {
-  q.fields = kAccountEfficiencyFields;
+  q.fields = q.long_form ? kAccountAllEfficiencyFields : kAccountEfficiencyFields;
+  q.efficiency = true;
   q.history.series = q.jobs_only = true;
   return {};
 }
@@ -125,8 +129,8 @@ constexpr Option kOptions[] = {
      .help = "Every run of a requeued job, not only the last",
      .set = call<set_duplicates>},
     {.name = "efficiency",
-     .help = "What jobs used of the cores, memory and GPUs that they had; with --json also the "
-             "series of each GPU",
+     .help = "What jobs used of the cores, memory and GPUs that they had; with -l also power, "
+             "energy and idle time, with --json the series of each GPU",
      .set = call<set_efficiency>},
     {.name = "endtime",
      .letter = 'E',

@@ -32,6 +32,10 @@ Result<void> set_most(Query& q, std::string_view text) {
   return {};
 }
 
+Result<void> set_long(Query& q, std::string_view) {
+  q.format = kPriorityLongFormat;
+  return {};
+}
 Result<void> set_terms(Query& q, std::string_view) {
   q.format = kPriorityTermsFormat;
   return {};
@@ -57,6 +61,10 @@ constexpr Option kOptions[] = {
      .help = "These jobs",
      .set = call<add_jobs>},
     {.name = "json", .help = "As JSON, a page on each line", .set = put<&Query::json>},
+    {.name = "long",
+     .letter = 'l',
+     .help = "All fields that are compared, which are wider than 80 columns",
+     .set = call<set_long>},
     {.name = "most",
      .letter = 'n',
      .arg = Arg::required,
@@ -84,7 +92,7 @@ constexpr Option kOptions[] = {
 
 constexpr Example kExamples[] = {
     {"gprio -n 20", "Who is next"},
-    {"gprio -j 12,13", "Why 12 goes before 13: the first field in which they differ"},
+    {"gprio -l -j 12,13", "Why 12 goes before 13: the first field in which they differ"},
 };
 constexpr ExitDoc kExits[] = {{"0", "fine"},
                               {"1", "a user or a partition does not exist, or no answer"},
@@ -136,7 +144,9 @@ const Command kGprio{
         "partition; the RANK (the value of the priority class, raised by waiting); whether the "
         "job would borrow; the SHARE values from the top of the cohorts down to the tenant (low "
         "first); the fair-share levels of project and user inside the tenant (high first); the "
-        "job's own priority; since when it waits.\n\n"
+        "job's own priority; since when it waits. Without -l the class, what would be borrowed, "
+        "the "
+        "project's level and the time are left out.\n\n"
         "Fields of -o: %o place, %i job, %u user, %a account, %P partition, %d its priority, %c "
         "class, %r rank (+ what waiting added), %b borrows and at which levels, %v share values, "
         "%f level of the project, %F of the user, %p priority, %w its weighted terms, %t since.\n\n"

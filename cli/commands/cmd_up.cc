@@ -12,6 +12,7 @@
 #include "cli/session.h"
 #include "cli/slurm/reference.h"
 #include "cli/terminal.h"
+#include "common/job/verdict_text.h"
 #include "common/text/text.h"
 
 namespace gantry::cli {
@@ -232,8 +233,9 @@ Result<proto::ListNodesReply> wait_until_up(const LocalCluster& cluster,
 void print_next(const LocalCluster& cluster, const Config& config,
                 const proto::ListNodesReply& nodes) {
   const NodeConfig& first = config.nodes.front();
-  fmt::print("Cluster {} is up: {} nodes with {} cores and {} of memory each.\n", config.cluster,
-             config.nodes.size(), first.cpus, format_memory(first.memory));
+  fmt::print("Cluster {} is up: {} with {} and {} of memory each.\n", config.cluster,
+             counted(static_cast<std::int64_t>(config.nodes.size()), "node"),
+             counted(first.cpus, "core"), format_memory(first.memory));
   std::set<std::string> runtimes;
   std::set<std::string> off;
   for (const proto::NodeRow& node : nodes.nodes) {
@@ -354,9 +356,7 @@ Result<void> settle_jobs(const LocalCluster& cluster, const Down& down) {
   if (!down.cancel)
     return fail(
         ErrorCode::wrong_state,
-        fmt::format("{} jobs wait or run; end them with --cancel, or leave them as they are "
-                    "with --leave",
-                    *jobs));
+        fmt::format("{} not over yet: --cancel ends, --leave keeps them", counted(*jobs, "job")));
   proto::CancelJobs cancel;
   cancel.filter.states = {"PENDING", "CONFIGURING", "RUNNING", "SUSPENDED", "COMPLETING"};
   const auto done = session->call<proto::JobsDone>(cancel);
@@ -364,7 +364,7 @@ Result<void> settle_jobs(const LocalCluster& cluster, const Down& down) {
   Progress progress;
   const Instant deadline = system_now() + kCancelTimeout;
   while (*jobs > 0 && system_now() < deadline) {
-    progress.say(fmt::format("waiting for {} jobs to end", *jobs));
+    progress.say(fmt::format("waiting for {} to end", counted(*jobs, "job")));
     pause();
     jobs = count_jobs(*session);
     if (!jobs) return tl::unexpected(jobs.error());
@@ -372,7 +372,7 @@ Result<void> settle_jobs(const LocalCluster& cluster, const Down& down) {
   progress.end();
   if (*jobs > 0)
     return fail(ErrorCode::timed_out,
-                fmt::format("{} jobs did not end; nothing was stopped", *jobs));
+                fmt::format("{} did not end; nothing was stopped", counted(*jobs, "job")));
   return {};
 }
 
@@ -441,9 +441,10 @@ Result<int> run_status(const Invocation& in) {
     if (auto session = Session::open("gantry", *client)) {
       if (const auto nodes = session->call<proto::ListNodesReply>(proto::ListNodes{}))
         for (const proto::NodeRow& node : nodes->nodes)
-          states[node.name] = fmt::format("{}, {} jobs", node_state(node), node.jobs);
+          states[node.name] = fmt::format("{}, {}", node_state(node), counted(node.jobs, "job"));
       if (const auto ping = session->call<proto::PingReply>(proto::Ping{}))
-        states["ctld"] = fmt::format("{} jobs wait, {} run", ping->jobs_queued, ping->jobs_active);
+        states["ctld"] =
+            fmt::format("jobs: {} waiting, {} running", ping->jobs_queued, ping->jobs_active);
     } else {
       states["ctld"] = session.error().message;
     }

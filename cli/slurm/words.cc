@@ -91,6 +91,8 @@ constexpr Row kRows[] = {
      "Operation not permitted on individual component of heterogeneous job"},
     {ErrorCode::wrong_state, ": hold is not possible", "Job is no longer pending execution"},
     {ErrorCode::wrong_state, ": release is not possible", "Job is no longer pending execution"},
+    {ErrorCode::wrong_state, "was submitted with --no-requeue",
+     "Requested operation is presently disabled"},
     {ErrorCode::wrong_state, "is not suspended",
      "Requested operation not supported on this job state"},
 };

@@ -68,8 +68,13 @@ Result<Allocation> Allocation::ask(const Invocation& invocation,
                                            : session.call<proto::SubmitReply>(all);
   if (!submitted) return tl::unexpected(submitted.error());
   Allocation allocation(invocation.program(), submitted->job);
+  // Slurm's srun and salloc say the first of these in Slurm's words.
+  const bool of_slurm = invocation.program() == "srun" || invocation.program() == "salloc";
   for (const std::string& warning : submitted->warnings)
-    fmt::print(stderr, "{}: warning: {}\n", invocation.program(), warning);
+    if (of_slurm && warning.ends_with(" is down: the job waits"))
+      fmt::print(stderr, "{}: Partition in DOWN state\n", invocation.program());
+    else
+      fmt::print(stderr, "{}: warning: {}\n", invocation.program(), warning);
 
   proto::WaitJobs wait;
   wait.jobs.push_back({submitted->job, {}});

@@ -17,6 +17,15 @@ struct BudgetOptions {
   bool json = false;
 };
 
+constexpr std::string_view kBudgetFormat = "%n %t %.8a %.8s %.8l %.9f %.4u";
+constexpr std::string_view kBudgetLongFormat =
+    "%n %t %p %.10a %.10s %.10r %.10l %.10f %.5u %.7w %A";
+
+Result<void> set_long(BudgetOptions& options, std::string_view) {
+  options.format = kBudgetLongFormat;
+  return {};
+}
+
 constexpr Option kBudgetOptions[] = {
     {.name = "format",
      .letter = 'o',
@@ -25,6 +34,10 @@ constexpr Option kBudgetOptions[] = {
      .help = "Fields as %[[.]WIDTH]LETTER with any text around them",
      .set = put<&BudgetOptions::format>},
     {.name = "json", .help = "As JSON", .set = put<&BudgetOptions::json>},
+    {.name = "long",
+     .letter = 'l',
+     .help = "Also the period, what is set aside, who waits, and what happens at the limit",
+     .set = call<set_long>},
     {.name = "noheader", .letter = 'h', .help = "No header", .set = put<&BudgetOptions::no_header>},
 };
 
@@ -89,8 +102,6 @@ constexpr Column<proto::BudgetRow> kColumns[] = {
     {'e', "Ends", "ENDS", 19, false,
      [](O o, Row r) { o += r.period.empty() ? "-" : format_time(r.to); }},
 };
-constexpr std::string_view kBudgetFormat = "%n %t %p %.10a %.10s %.10r %.10l %.10f %.5u %.7w %A";
-
 Result<int> run_budget_list(const Invocation& in) {
   BudgetOptions options;
   const auto operands = in.parse(&options, 0, kAnyOperands);
@@ -130,7 +141,7 @@ Result<int> run_budget_list(const Invocation& in) {
 
 constexpr Example kBudgetExamples[] = {
     {"gtenant budget list", "Every budget that you may see"},
-    {"gtenant budget list fraud", "Those of a tenant"},
+    {"gtenant budget list -l fraud", "Those of a tenant, with what is set aside and who waits"},
     {"gtenant budget list -h -o '%n %l'", "What each has left, for scripts"},
 };
 
@@ -139,11 +150,12 @@ const Command kBudgetList{
     .summary = "List budgets with what is spent, set aside, left and forecast",
     .operands = "[BUDGET|TENANT...]",
     .description =
-        "SPENT is up to now, RESERVED what jobs that run may still cost up to their time limits, "
+        "SPENT is up to now, RESERVED (with -l) what jobs that run may still cost up to their time "
+        "limits, "
         "LEFT what new ones may cost. FORECAST is what will be spent at the end of the period at "
         "the pace of the last seven days; before charges of three days are known it is too early "
         "for "
-        "one. WAITING counts jobs that wait for the budget.\n\n"
+        "one. With -l, WAITING counts jobs that wait for the budget.\n\n"
         "Fields of -o: %n name, %t whose, %p period, %a amount, %s spent, %r reserved, %l left, %f "
         "forecast, %u part that is spent, %w waiting jobs, %A what happens at the limit, %i of the "
         "amount: increases in force, %e end of the period.",

@@ -45,7 +45,10 @@ void print_event(const EventOptions& options, const proto::QuotaAlert& a) {
   if (!a.budget.empty()) {
     fmt::print("{} {} has spent {} of {} of budget {} for {}: {} % reached{}\n", format_time(a.at),
                a.tenant, format_money(a.spent, 2), format_money(a.amount, 2), a.budget, a.period,
-               a.percent, a.ended > 0 ? fmt::format(", {} jobs are ended", a.ended) : "");
+               a.percent,
+               a.ended == 0   ? ""
+               : a.ended == 1 ? ", 1 job is ended"
+                              : fmt::format(", {} jobs are ended", a.ended));
     return;
   }
   if (!a.job.empty()) {

@@ -14,6 +14,7 @@
 #include "cli/table.h"
 #include "cli/tenancy/cmd_gtenant.h"
 #include "cli/terminal.h"
+#include "common/job/verdict_text.h"
 #include "common/text/text.h"
 #include "config/tenancy/amounts.h"
 
@@ -129,8 +130,9 @@ class MeterFile {
   Result<void> row(std::string_view line) {
     const std::vector<std::string> cells = cells_of(line);
     if (cells.size() != columns_.size())
-      return wrong(
-          fmt::format("has {} cells, and there are {} columns", cells.size(), columns_.size()));
+      return wrong(fmt::format("has {}; columns: {}",
+                               counted(static_cast<std::int64_t>(cells.size()), "cell"),
+                               columns_.size()));
     proto::MeterLine out;
     out.line = number_;
     for (std::size_t i = 0; i < cells.size(); ++i) {
@@ -208,8 +210,8 @@ Result<int> run_import(const Invocation& in) {
     return 0;
   }
   for (const proto::PostedBatch& batch : reply->batches) {
-    const std::string sum =
-        fmt::format("{} lines, {} {}", batch.lines, format_money(batch.cost), reply->currency);
+    const std::string sum = fmt::format("{}, {} {}", counted(batch.lines, "line"),
+                                        format_money(batch.cost), reply->currency);
     if (reply->again)
       fmt::print("{}: imported already at {} by {}, {}: nothing was charged\n", batch.name,
                  format_time(batch.at), batch.by, sum);

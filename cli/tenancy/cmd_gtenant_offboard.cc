@@ -10,6 +10,7 @@
 #include "cli/files.h"
 #include "cli/tenancy/cmd_gtenant.h"
 #include "cli/tenancy/tenancy_plan.h"
+#include "common/job/verdict_text.h"
 #include "common/text/text.h"
 #include "config/tenancy/check.h"
 #include "config/tenancy/write.h"
@@ -65,7 +66,7 @@ Result<proto::TenantUse> use_of(Session& session, const std::string& name) {
 }
 
 std::string jobs_text(const proto::TenantUse& use) {
-  return fmt::format("{} queued and {} running jobs", use.queued, use.running);
+  return fmt::format("{} queued and {} running", counted(use.queued, "job"), use.running);
 }
 
 // From now on no job is accepted; jobs that are already there stay.

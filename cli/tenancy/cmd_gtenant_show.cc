@@ -105,8 +105,8 @@ Result<int> run_export(const Invocation& in) {
     if (auto done = write_file(path, tenancy::to_text(document), kPrivateFile); !done)
       return tl::unexpected(done.error());
   }
-  fmt::print("{} documents of revision {} are in {}\n", reply->documents.size(), reply->revision,
-             options.folder);
+  fmt::print("{} has the documents of revision {}: {}\n", options.folder, reply->revision,
+             reply->documents.size());
   return 0;
 }
 

@@ -91,7 +91,8 @@ Result<int> run_quota(const Invocation& in) {
   const auto add = [](TableWriter& table, const proto::TenantUse& row, const UseOptions& options) {
     bool first = true;
     for (const proto::QuotaUse& cell : row.cells) {
-      QuotaRow line{&row, &cell, first || !options.format.empty(), is_terminal(stdout)};
+      QuotaRow line{&row, &cell, first || !options.format.empty(),
+                    is_terminal(stdout) && terminal_width(stdout) >= kColumnsForBars};
       add_row(table, quota_columns(), line);
       first = false;
     }

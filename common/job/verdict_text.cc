@@ -46,7 +46,10 @@ std::string cohort_quota(const Verdict& v) {
 std::string resources(const Verdict& v) {
   if (!v.subject.empty())
     return fmt::format("its component {} needs {}; {} free for it beside the others", v.subject,
-                       counted(v.b, "node"), v.a == 0 ? "none is" : fmt::format("{} are", v.a));
+                       counted(v.b, "node"),
+                       v.a == 0   ? "none is"
+                       : v.a == 1 ? "1 is"
+                                  : fmt::format("{} are", v.a));
   std::string out = fmt::format("it needs {}; ", counted(v.b, "node"));
   if (v.a <= 0) return out + "none is free";
   if (v.a < v.b)
@@ -71,7 +74,8 @@ std::string tenancy_reason(const Verdict& v) {
       if (v.subject.empty()) return "it would delay the planned start of a job of others";
       return fmt::format("it would delay the planned start of job {}", v.subject);
     case Reason::topology:
-      return fmt::format("no {} has {} nodes free for it; the best has {}", v.subject, v.b, v.a);
+      return fmt::format("no {} has {} free for it; the best has {}", v.subject,
+                         counted(v.b, "node"), v.a);
     case Reason::anti_affinity:
       return fmt::format("jobs that it keeps away from are everywhere: {}", v.subject);
     case Reason::reservation:

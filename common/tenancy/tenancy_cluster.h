@@ -166,17 +166,21 @@ struct Manifest {
 };
 
 // Another cluster that operators want to see beside this one in `sacctmgr list cluster`. It keeps
-// its own jobs and accounts; nothing here goes by this document.
+// its own jobs; nothing here goes by this document.
 struct OtherCluster {
   static constexpr std::string_view kName = "Cluster";
   static constexpr int kKind = 11;
   std::string name;
   std::string description;
+  // Its accounts and users with their limits, as sacctmgr was told of them: one row each, a row is
+  // KEY=VALUE|KEY=VALUE with the keys of Slurm's associations.
+  std::vector<std::string> accounting{};
   friend bool operator==(const OtherCluster&, const OtherCluster&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "name", s.name);
     v(2, "description", s.description);
+    v(3, "accounting", s.accounting);
   }
 };
 

@@ -291,7 +291,17 @@ class Checker : private References {
     return std::nullopt;
   }
 
-  [[nodiscard]] Found check(const OtherCluster&) const { return std::nullopt; }
+  [[nodiscard]] Found check(const OtherCluster& c) const {
+    constexpr std::size_t kMostRows = 100'000, kMostRow = 8192;
+    if (c.accounting.size() > kMostRows)
+      return problem("accounting", fmt::format("has more than {} rows", kMostRows));
+    for (const std::string& row : c.accounting)
+      if (row.empty() || row.size() > kMostRow || row.find('=') == std::string::npos)
+        return problem("accounting", fmt::format("has the row '{:.80}', which is not of the form "
+                                                 "KEY=VALUE|KEY=VALUE with at most {} bytes",
+                                                 row, kMostRow));
+    return std::nullopt;
+  }
   [[nodiscard]] Found check(const PriceBook& b) const { return check_price_book(*this, b); }
   [[nodiscard]] Found check(const Budget& b) const { return check_budget(*this, b); }
 

@@ -48,9 +48,8 @@ std::string_view summary_of(std::string_view kind) {
     return "An object of Kubernetes or Kueue that was applied, as `gtenant apply` keeps it to know "
            "what it gave to whom. Not to be written by hand.";
   if (kind == OtherCluster::kName)
-    return "Another cluster, for `sacctmgr list cluster`. It keeps its own jobs and accounts; this "
-           "one "
-           "is listed without a document.";
+    return "Another cluster, for `sacctmgr list cluster`. Its jobs, and what its limits mean, are "
+           "its own matter; this one is listed without a document.";
   return "Where nodes stand.";
 }
 

@@ -47,7 +47,8 @@ void Gate::hold_waiting(const core::State& state) {
     return true;
   });
   doors_.say(LogLevel::warning,
-             fmt::format("an old store was accepted: {} jobs that wait are held", waiting.size()));
+             fmt::format("an old store was accepted; jobs that wait and are held now: {}",
+                         waiting.size()));
   for (std::size_t i = 0; i < waiting.size(); i += kHoldAtOnce) {
     const auto from = waiting.begin() + static_cast<std::ptrdiff_t>(i);
     const std::size_t count = std::min(kHoldAtOnce, waiting.size() - i);
@@ -101,10 +102,9 @@ void Gate::hold_listed(const core::State& state, const std::string& node,
       placed_.insert_or_assign(job->id, status.key.attempt);
   }
   if (order.jobs.empty()) return;
-  doors_.say(
-      LogLevel::error,
-      fmt::format("{} jobs that wait are held, because node {} says that it has started them",
-                  order.jobs.size(), node));
+  doors_.say(LogLevel::error,
+             fmt::format("node {} says that it has started jobs that wait here; they are held: {}",
+                         node, order.jobs.size()));
   doors_.order(order_of_ours(std::move(order)));
 }
 

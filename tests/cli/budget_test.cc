@@ -64,6 +64,10 @@ TEST_CASE("gtenant budget list shows what is left, and names a budget that does 
   const Run run = fake.run({"gtenant", "budget", "list"});
   CHECK(run.status == 0);
   CHECK(run.out ==
+        "BUDGET      OF                       AMOUNT    SPENT     LEFT  FORECAST  USE\n"
+        "fraud-month fraud                    150.00    75.00    62.66    160.50  50%\n"
+        "grant       fraud/retraining alice   150.00        -        -         -    -\n");
+  CHECK(fake.run({"gtenant", "budget", "list", "-l"}).out ==
         "BUDGET      OF                     PERIOD      AMOUNT      SPENT   RESERVED       LEFT   "
         "FORECAST   USE WAITING AT LIMIT\n"
         "fraud-month fraud                  2026-11     150.00      75.00      12.34      62.66   "

@@ -13,10 +13,10 @@ namespace {
 
 // Returns what bash offers to complete the last of the words.
 std::vector<std::string> offered(const std::map<std::string, std::string>& environment,
-                                 const std::string& words, int at) {
-  const std::string script = "PATH=" GANTRY_BIN_DIR
-                             ":$PATH; source <(gantry completion); COMP_WORDS=(" +
-                             words + "); COMP_CWORD=" + std::to_string(at) +
+                                 const std::string& words, int at,
+                                 const std::string& of = "completion") {
+  const std::string script = "PATH=" GANTRY_BIN_DIR ":$PATH; source <(gantry " + of +
+                             "); COMP_WORDS=(" + words + "); COMP_CWORD=" + std::to_string(at) +
                              "; _gantry_complete; printf '%s\\n' \"${COMPREPLY[@]}\"";
   const Run run = run_program({{"/bin/bash", "-c", script}, environment, {}, "/tmp"});
   CHECK(run.err.empty());
@@ -68,4 +68,16 @@ TEST_CASE("bash completes options, sub-commands and names") {
   CHECK(offered(environment, "gqueue -j 12", 2) == Words{"12"});
   CHECK(offered({}, "gctl update jo", 2) == Words{"job"});
   CHECK(offered(environment, "gctl update job 12", 3) == Words{"12"});
+  const auto of_slurm = [&](const std::string& words, int at) {
+    return offered(environment, words, at, "slurm completion");
+  };
+  CHECK(of_slurm("scancel 1", 1) == Words{"12", "13_3", "13_[4-9%2]", "15"});
+  CHECK(of_slurm("squeue -j 12", 2) == Words{"12"});
+  CHECK(of_slurm("sacct -j 12", 2) == Words{"12"});
+  CHECK(of_slurm("scontrol requeueh", 1) == Words{"requeuehold"});
+  CHECK(of_slurm("scontrol hold 15", 2) == Words{"15"});
+  CHECK(of_slurm("scontrol show part", 2) == Words{"partition"});
+  CHECK(of_slurm("scontrol show job 11", 3) == Words{"11"});  // it has ended
+  CHECK(of_slurm("scontrol update JobId = 12", 4) == Words{"12"});
+  CHECK(of_slurm("scontrol update PartitionName = de", 4) == Words{"debug"});
 }

@@ -110,6 +110,7 @@ TEST_CASE("each command prints what its golden file holds") {
         "Partition,Priority,Restarts,Reason,Reservation,Waited,WaitedFor,Cause,User,UID,Group,"
         "Comment,SubmitLine,WorkDir"}},
       {"gacct_efficiency", {"gacct", "--efficiency"}},
+      {"gacct_efficiency_long", {"gacct", "-l", "--efficiency"}},
       {"gacct_scrub", {"gacct", "-nPX", "-o", "JobID,GPUScrub"}},
       {"gacct_helpformat", {"gacct", "--helpformat"}},
       {"gacct_json", {"gacct", "--json"}},
@@ -133,6 +134,7 @@ TEST_CASE("each command prints what its golden file holds") {
       {"gshare", {"gshare"}},
       {"gshare_tenants", {"gshare", "-t", "-o", "%n|%s|%S|%u|%U|%R|%f|%b|%k|%q|%r"}},
       {"gprio", {"gprio"}},
+      {"gprio_long", {"gprio", "-l"}},
       {"gprio_fields", {"gprio", "-ho", "%o|%i|%u|%a|%P|%d|%c|%r|%b|%v|%f|%F|%p|%t"}},
       {"gprio_json", {"gprio", "--json", "-j", "12"}},
       {"help_gtenant", {"gtenant", "--help"}},
@@ -152,6 +154,28 @@ TEST_CASE("each command prints what its golden file holds") {
   CHECK(filter.users == std::vector<std::string>{"alice", "bob"});
   CHECK(filter.nodes == std::vector<std::string>{"n01", "n02"});
   CHECK(filter.states.size() == 5);
+}
+
+TEST_CASE("tables fit a terminal of 80 columns unless more is asked for") {
+  FakeController fake;
+  fill(fake);
+  for (const std::vector<std::string>& argv :
+       std::vector<std::vector<std::string>>{{"gacct"},
+                                             {"gacct", "--efficiency"},
+                                             {"ginfo"},
+                                             {"ginfo", "-l"},
+                                             {"ginfo", "-N", "-l"},
+                                             {"gprio"},
+                                             {"gshare"},
+                                             {"gtenant", "list"},
+                                             {"gtenant", "quota"}}) {
+    CAPTURE(argv.back());
+    std::istringstream lines(fake.run(argv).out);
+    for (std::string line; std::getline(lines, line);) {
+      CAPTURE(line);
+      CHECK(line.size() <= 80);
+    }
+  }
 }
 
 TEST_CASE("every command has help with examples, a manual page, a version and completion") {

@@ -21,7 +21,8 @@ import cluster
 
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 OURS = set("""gantry gbatch gqueue gcancel ginfo gacct grun galloc gctl gtenant gshare gprio greport
-              sbatch squeue sinfo sacct scancel scontrol salloc srun""".split())
+              sbatch squeue sinfo sacct scancel scontrol salloc srun sprio sshare sreport sdiag sstat
+              sacctmgr strigger sattach sbcast""".split())
 OF_ADMINS = ("gtenant", "gantry", "gctl reserve", "gctl drain", "gctl top", "greport", "gctl mig")
 ASKS = ("gtenant apply", "gtenant price apply", "gtenant create", "gtenant rollback")
 
@@ -211,6 +212,100 @@ def case_examples_in_help_are_accepted(c):
             if done.returncode != 0:
                 wrong.append(f"{example}: {line}: status {done.returncode}: {done.stderr.strip()}")
     wrong += [f"NOT_AN_EXAMPLE: {what}" for i, (what, _) in enumerate(NOT_AN_EXAMPLE)
+              if i not in used]
+    assert not wrong, "\n".join(wrong)
+
+
+# Listings under Slurm's names; their examples ask the cluster too.
+SLURM_READERS = """squeue sinfo sacct sprio sshare sreport sdiag""".split()
+SLURM_NAMES = [(r"(-j) [\d,.a-z]+", r"\1 {job}"), (r"\b(gpu|n)\[?\d+(-\d+)?\]?", "node1")]
+SLURM_NOT_HERE = [(r"^(sinfo|squeue|sacct|sdiag) .*(-i|--iterate)\b", "does not end")]
+
+
+def case_examples_of_listings_under_slurms_names(c):
+    job = c.submit("--wrap=echo hello", "-A", "readers", "-o", f"{c.out}/listed.out")
+    c.ended(job, "completed")
+    wrong = []
+    for name in SLURM_READERS:
+        for example in examples_of(c, f"slurm/{name}"):
+            if any(re.search(what, example) for what, _ in SLURM_NOT_HERE):
+                continue
+            line = re.sub(r"\s*[|>].*", "", example).replace("$USER", c.user)
+            for what, instead in SLURM_NAMES:
+                line = re.sub(what, instead, line)
+            done = c.root(shlex.split("slurm/" + line.replace("{job}", str(job))), cwd=c.out,
+                          stdin=subprocess.DEVNULL)
+            if done.returncode != 0:
+                wrong.append(f"{example}: {line}: status {done.returncode}: {done.stderr.strip()}")
+    assert not wrong, "\n".join(wrong)
+
+
+# The commands that change something, in an order in which their examples make sense, each with the
+# job that stands for its job 12: one that waits, one that runs, or one that is suspended.
+CHANGERS = [("gctl_hold", "held"), ("gctl_release", "held"), ("gctl_requeue", "running"),
+            ("gctl_suspend", "running"), ("gctl_unsuspend", "suspended"), ("gctl_update", "held"),
+            ("gctl_partition_create", ""), ("gctl_partition_update", ""),
+            ("gctl_partition_reset", ""), ("gctl_partition_create", ""),
+            ("gctl_partition_delete", ""), ("gctl_drain", ""), ("gctl_resume", ""),
+            ("gctl_close", ""), ("gctl_resume", ""), ("gctl_reserve", ""), ("gctl_unreserve", ""),
+            ("gctl_reconfigure", ""), ("gcancel", "held"), ("gtenant_check", ""),
+            ("gantry_config_check", ""), ("gantry_config_show", ""), ("gantry_help", ""),
+            ("gantry_version", "")]
+CHANGER_NAMES = [
+    (r"\b(gpu|n)\[?\d+(-\d+)?\]?", "node1"),
+    (r"\b1[0-9](_\[?[\d-]+\]?)?( 1\d_\[?[\d-]+\]?)*$", "{job}"),
+    (r" job 12 ", " job {job} "),
+    (r"gcancel 12 .*", "gcancel {job}"),
+    (r"(gctl requeue --hold|gcancel -s USR1 -b) 12", r"\1 {job}"),
+    (r"allow_groups=\S+", "allow_groups=root"),
+    (r"--start 2026-\S+", "--start tomorrow"),
+    (r"--count 4", "--count 1"),
+    (r"--users eva,ben", "--users root"),
+    (r"-f tenants/", "-f fraud.yaml"),
+]
+CHANGER_NOT_HERE = [
+    (r"--gpu 3|--rack", "there are no GPUs and racks here: the demo of GPUs"),
+    (r"^gbatch --reservation", "its reservation begins tomorrow: reserve_test"),
+    (r"reserve --maintenance", "the nodes are needed: reserve_test"),
+    (r"gcancel --me", "cancels what the other examples need"),
+    (r"config check", "asks for the site's own file: config_test"),
+]
+
+
+def job_for(c, kind):
+    if not kind:
+        return ""
+    options = ["-A", "readers", "-t", "10:00"]
+    if kind == "held":
+        return c.submit("--hold", "--wrap=true", *options)
+    job = c.submit("--wrap=sleep 300", *options)
+    c.running(job)
+    if kind == "suspended":
+        c.root(["gctl", "suspend", str(job)], check=True)
+    return job
+
+
+def case_examples_of_commands_that_change_something(c):
+    wrong, used = [], set()
+    for name, kind in CHANGERS:
+        examples = examples_of(c, name)
+        assert examples, f"{name.replace('_', ' ')} has no example in its help"
+        for example in examples:
+            why = [i for i, (what, _) in enumerate(CHANGER_NOT_HERE) if re.search(what, example)]
+            if why:
+                used.update(why)
+                continue
+            line = example
+            for what, instead in CHANGER_NAMES:
+                line = re.sub(what, instead, line)
+            job = job_for(c, kind) if "{job}" in line else ""
+            done = c.root(shlex.split(line.replace("{job}", str(job))), cwd=c.out,
+                          stdin=subprocess.DEVNULL)
+            if done.returncode != 0:
+                wrong.append(f"{example}: {line}: status {done.returncode}: {done.stderr.strip()}")
+            if job:
+                c.root(["gcancel", str(job)])
+    wrong += [f"CHANGER_NOT_HERE: {what}" for i, (what, _) in enumerate(CHANGER_NOT_HERE)
               if i not in used]
     assert not wrong, "\n".join(wrong)
 

@@ -228,3 +228,104 @@ TEST_CASE("!! says the line before again") {
   CHECK(fake.run({"slurm/scontrol"}, "version\n!!\nquit\n").out ==
         "scontrol: slurm 25.05.0\nscontrol: slurm 25.05.0\nscontrol: \n");
 }
+
+TEST_CASE("scontrol create reservation asks for what Slurm's asks, and knows all nodes") {
+  FakeController fake;
+  fake.answer<proto::ListNodes>(proto::ListNodesReply{sample_nodes(), kNow});
+  fake.answer<proto::MakeReservation>(proto::ListReservationsReply{});
+  const auto refusal = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"create", "reservation"});
+    const Run run = scontrol(fake, std::move(words));
+    CHECK(run.status == 1);
+    return run.err;
+  };
+  CHECK(refusal({"Duration=5", "Nodes=n01", "Users=root"}) ==
+        "scontrol: error: A start time must be given.  No reservation created.\n");
+  CHECK(refusal({"StartTime=now", "Nodes=n01", "Users=root"}) ==
+        "scontrol: error: An end time or duration must be given.  No reservation created.\n");
+  CHECK(refusal({"StartTime=now", "Duration=5", "Users=root"}) ==
+        "scontrol: error: CoreCnt, Nodes, NodeCnt, BurstBuffer, Licenses or Watts must be "
+        "specified.  No reservation created.\n");
+  CHECK(refusal({"StartTime=now", "Duration=5", "Nodes=ALL"}) ==
+        "scontrol: error: Either Users/Groups and/or Accounts must be specified.  No reservation "
+        "created.\n");
+  CHECK(scontrol(fake, {"create", "reservation", "StartTime=now", "Duration=5", "Nodes=ALL",
+                        "Users=root", "Flags=MAINT"})
+            .status == 0);
+  CHECK(fake.last<proto::MakeReservation>().nodes.size() == sample_nodes().size());
+  CHECK(scontrol(fake, {"create", "reservation", "StartTime=now", "Duration=5",
+                        "PartitionName=debug", "Users=root"})
+            .status == 0);
+  CHECK(fake.last<proto::ListNodes>().partitions == std::vector<std::string>{"debug"});
+  CHECK(fake.last<proto::MakeReservation>().partition.empty());
+}
+
+TEST_CASE("scontrol update JobName= means the jobs of that name, and of one user with UserID=") {
+  FakeController fake;
+  fake.answer<proto::UpdateJob>(proto::JobsDone{});
+  proto::ListJobsReply reply;
+  reply.rows = sample_jobs();
+  reply.rows.resize(1);
+  reply.rows[0].user = "alice";
+  reply.rows[0].uid = Uid{1001};
+  fake.answer<proto::ListJobs>(reply);
+  const auto update = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"update", "JobName=train"});
+    return scontrol(fake, std::move(words));
+  };
+  CHECK(update({"UserID=1001", "Nice=3"}).status == 0);
+  CHECK(fake.last<proto::ListJobs>().filter.names == std::vector<std::string>{"train"});
+  CHECK(fake.last<proto::UpdateJob>().job.job == reply.rows[0].job);
+  CHECK(fake.last<proto::UpdateJob>().nice == 3);
+  CHECK(update({"UserID=alice", "Nice=4"}).status == 0);
+  const Run other = update({"UserID=1", "Nice=4"});
+  CHECK(other.status == 1);
+  CHECK(other.err == "scontrol: error: No jobs with user ID 1 and name 'train'\n");
+  fake.answer<proto::ListJobs>(proto::ListJobsReply{});
+  CHECK(update({"Nice=4"}).err == "scontrol: error: No jobs with name 'train'\n");
+}
+
+TEST_CASE("scontrol requeue of a job that has ended lets it begin two minutes later") {
+  FakeController fake;
+  proto::ShowJobReply shown;
+  shown.now = kNow;
+  shown.jobs.emplace_back().row.phase = Phase::ended;
+  fake.answer<proto::ShowJob>(shown);
+  fake.answer<proto::RequeueJobs>(proto::JobsDone{});
+  fake.answer<proto::UpdateJob>(proto::JobsDone{});
+  fake.answer<proto::ReleaseJobs>(proto::JobsDone{});
+  CHECK(scontrol(fake, {"requeue", "12"}).status == 0);
+  CHECK(fake.last<proto::RequeueJobs>().hold);
+  CHECK(fake.last<proto::UpdateJob>().begin == kNow + seconds(121));
+  CHECK(fake.last<proto::ReleaseJobs>().jobs.size() == 1);
+  shown.jobs[0].row.phase = Phase::running;
+  fake.answer<proto::ShowJob>(shown);
+  CHECK(scontrol(fake, {"requeue", "12"}).status == 0);
+  CHECK_FALSE(fake.last<proto::RequeueJobs>().hold);
+  // Of a job that is refused nothing more is asked.
+  shown.jobs[0].row.phase = Phase::ended;
+  fake.answer<proto::ShowJob>(shown);
+  proto::JobsDone refused;
+  refused.refused.push_back({{JobId(12), {}},
+                             {static_cast<std::uint16_t>(ErrorCode::wrong_state),
+                              "job 12 was submitted with --no-requeue"}});
+  fake.answer<proto::RequeueJobs>(refused);
+  const std::size_t before = fake.count(proto::number_of<proto::ReleaseJobs>);
+  const Run run = scontrol(fake, {"requeue", "12"});
+  CHECK(run.status == 1);
+  CHECK(run.err.starts_with("Requested operation is presently disabled for job 12\n"));
+  CHECK(fake.count(proto::number_of<proto::ReleaseJobs>) == before);
+}
+
+TEST_CASE("scontrol show -v says from when a listing is; show daemons what belongs here") {
+  FakeController fake;
+  fake.answer<proto::ListNodes>(proto::ListNodesReply{sample_nodes(), kNow});
+  fake.answer<proto::ListPartitions>(proto::ListPartitionsReply{sample_partitions()});
+  const Run run = scontrol(fake, {"-v", "show", "partition"});
+  CHECK(run.status == 0);
+  CHECK(run.out.starts_with("last_update_time="));
+  CHECK(run.out.find(", records=2\n") != std::string::npos);
+  CHECK_FALSE(scontrol(fake, {"-Q", "show", "partition"}).out.starts_with("last_update_time="));
+  // The controller of this test listens on this machine, and none of the nodes is here.
+  CHECK(scontrol(fake, {"show", "daemons"}).out == "slurmctld \n");
+}

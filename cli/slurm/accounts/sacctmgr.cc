@@ -95,6 +95,8 @@ constexpr Example kSacctmgrExamples[] = {
     {"sacctmgr -i add qos high Priority=800 Preempt=normal,best-effort",
      "A priority class that takes from lower ones"},
     {"sacctmgr -i modify account fraud set QOS+=high", "Let its jobs say -q high"},
+    {"sacctmgr -i add cluster east MaxJobs=50", "Another cluster, with a limit of its users"},
+    {"sacctmgr -i add account risk cluster=east MaxTRES=cpu=8", "An account of that cluster"},
 };
 constexpr ExitDoc kSacctmgrExits[] = {{"0", "fine"}, {"1", "refused, no answer, or wrong words"}};
 
@@ -104,10 +106,11 @@ std::vector<CommandWord> sacctmgr_words() {
   return {{"list",
            "account, association, cluster, configuration, event, qos, reservation, transaction, "
            "tres or user; also as show"},
-          {"add account", "NAME Parent= Description= Organization= Fairshare= and limits"},
-          {"add cluster", "NAME Description=: another one, to be listed; this is there by itself"},
+          {"add account", "NAME Cluster= Parent= Description= Organization= Fairshare= and limits"},
+          {"add cluster", "NAME Description= and limits: another one; this is there by itself"},
+          {"add coordinator", "NAME Account=: an admin of the account's tenant"},
           {"add qos", "NAME Description= Priority= GraceTime= Preempt= PreemptMode="},
-          {"add user", "NAME Account= DefaultAccount= Fairshare="},
+          {"add user", "NAME Account= Cluster= DefaultAccount= AdminLevel= Fairshare="},
           {"modify", "ENTITY where CONDITION... set KEY=VALUE..."},
           {"delete", "ENTITY where CONDITION...; also as remove"},
           {"dump", "CLUSTER File=: accounts and users as a file"},
@@ -132,7 +135,11 @@ const Command kSacctmgr{
         "has a share in. A QOS has Description, Priority, GraceTime, Preempt, PreemptMode and "
         "PreemptExemptTime; QOS and DefaultQOS of an account below root say which its jobs may "
         "name. dump writes accounts and users to a file, load reads one of ours or of Slurm's and "
-        "names what has no counterpart. What else a tenant has is in documents: gtenant apply.",
+        "names what has no counterpart. What else a tenant has is in documents: gtenant apply.\n\n"
+        "add cluster registers another cluster. Its accounts and users have all limits of Slurm's "
+        "associations; they are kept in its document, inherited and listed, and nothing of this "
+        "cluster goes by them. Without cluster= a command means all clusters that are known. "
+        "AdminLevel is the role operator or admin in the document of the user's tenant.",
     .options = kSacctmgrOptions,
     .examples = kSacctmgrExamples,
     .exits = kSacctmgrExits,

@@ -27,6 +27,11 @@ bool has_share(const tenancy::Project& project, const std::string& user) {
                      [&](const tenancy::UserShare& share) { return share.user == user; });
 }
 
+bool has_user_share(const tenancy::Tenant& tenant, const std::string& user) {
+  return std::any_of(tenant.projects.begin(), tenant.projects.end(),
+                     [&](const tenancy::Project& project) { return has_share(project, user); });
+}
+
 Result<void> put_limits(tenancy::Tenant& tenant, const Accounts::Settings& settings) {
   for (const auto& [key, value] : settings.limits)
     if (const auto set = set_limit(tenant, key, value); !set) return tl::unexpected(set.error());
@@ -258,13 +263,55 @@ Result<void> Accounts::put_default_account(const std::string& user, const std::s
   return {};
 }
 
+Result<void> Accounts::put_admin_level(const std::string& user, tenancy::Role level) {
+  const auto places = places_of(user, "");
+  if (places.empty())
+    return fail(ErrorCode::not_found,
+                fmt::format("user {} has no association: a role stands in the document of a tenant "
+                            "that the user belongs to",
+                            user));
+  for (auto& [name, tenant] : now_) {
+    const bool member = may_submit(tenant, user);
+    std::erase_if(tenant.grants, [&](const tenancy::Grant& grant) {
+      return grant.user == user && grant.role >= tenancy::Role::operator_role;
+    });
+    if (member && !may_submit(tenant, user))
+      tenant.grants.push_back({tenancy::Role::user, user, ""});  // the user stays a member
+  }
+  auto& grants = places.front().tenant->grants;
+  if (level >= tenancy::Role::operator_role) grants.push_back({level, user, ""});
+  return {};
+}
+
+Result<void> Accounts::put_coordinator(const std::string& account, const std::string& user,
+                                       bool coordinates) {
+  const auto place = find(account);
+  if (!place) return tl::unexpected(place.error());
+  if (place->project != nullptr)
+    return fail(ErrorCode::unsupported,
+                fmt::format(" account {} is a project: its coordinators are those of {}, the "
+                            "account below root",
+                            account, place->tenant->name));
+  auto& grants = place->tenant->grants;
+  std::erase_if(grants, [&](const tenancy::Grant& grant) {
+    return grant.user == user && grant.role == tenancy::Role::tenant_admin;
+  });
+  if (coordinates)
+    grants.push_back({tenancy::Role::tenant_admin, user, ""});
+  else if (!may_submit(*place->tenant, user) && has_user_share(*place->tenant, user))
+    grants.push_back({tenancy::Role::user, user, ""});  // still a user of its projects
+  return {};
+}
+
 Result<void> Accounts::modify_user(const std::string& name, const std::string& account,
                                    const Settings& settings) {
   if (const auto none = check_no_limits("user " + name, settings); !none)
     return tl::unexpected(none.error());
   if (!settings.default_account.empty())
     if (auto put = put_default_account(name, settings.default_account); !put) return put;
-  bool changed = !settings.default_account.empty() && !settings.fairshare;
+  if (settings.admin_level)
+    if (auto put = put_admin_level(name, *settings.admin_level); !put) return put;
+  bool changed = (!settings.default_account.empty() || settings.admin_level) && !settings.fairshare;
   for (const Place& place : places_of(name, account))
     if (place.project != nullptr && has_share(*place.project, name) && settings.fairshare) {
       set_share(*place.project, name, *settings.fairshare);
@@ -366,6 +413,17 @@ Result<void> read_setting(const std::string& key, const std::string& value,
     settings.organization = value;
   } else if (is("defaultaccount", 8)) {
     settings.default_account = value;
+  } else if (is("adminlevel", 2)) {
+    const std::string level = lower_case(value);
+    if (level.empty() || (!std::string_view("none").starts_with(level) &&
+                          !std::string_view("operator").starts_with(level) &&
+                          !std::string_view("administrator").starts_with(level)))
+      return fail(ErrorCode::usage, fmt::format(" Invalid value for AdminLevel ({}): it is None, "
+                                                "Operator or Administrator",
+                                                value));
+    settings.admin_level = level.front() == 'n'   ? tenancy::Role::user
+                           : level.front() == 'o' ? tenancy::Role::operator_role
+                                                  : tenancy::Role::admin;
   } else if (!is("cluster", 1)) {
     tenancy::Tenant scratch;
     const auto limit = set_limit(scratch, word, value);

@@ -32,6 +32,8 @@ class Accounts {
     std::optional<std::string> default_qos = {};  // for tenants; "" = the cluster's default
     std::optional<std::string> organization = {};
     std::string default_account = {};  // for users; "" = not given
+    // For users: operator_role, admin, or user for none.
+    std::optional<tenancy::Role> admin_level = {};
   };
   // Checks that a new tenant could have the QOS and DefaultQOS of the settings.
   [[nodiscard]] Result<void> check_qos(const Settings& settings) const;
@@ -55,6 +57,11 @@ class Accounts {
   [[nodiscard]] std::vector<std::string> accounts_of(const std::string& user);
   // Makes an account of the user the one that pays for jobs that name none.
   Result<void> put_default_account(const std::string& user, const std::string& account);
+  // Gives the user a role in the cluster, in the document of a tenant that the user belongs to.
+  Result<void> put_admin_level(const std::string& user, tenancy::Role level);
+  // A coordinator of an account below root is an admin of the tenant.
+  Result<void> put_coordinator(const std::string& account, const std::string& user,
+                               bool coordinates);
   // The account that pays for jobs of the user that name none; "" = it has not been set.
   [[nodiscard]] std::string default_account_of(const std::string& user) const;
 

@@ -1,10 +1,12 @@
 // sacctmgr add, modify and delete cluster. This cluster is always there. Others can be registered,
-// as documents, so that they are listed; each keeps its own accounting, limits included.
+// as documents, with their accounts, users and limits: each cluster keeps its own accounting, so
+// nothing here goes by them.
 #include <fmt/core.h>
 
 #include <algorithm>
 
 #include "cli/session.h"
+#include "cli/slurm/accounts/other_accounts.h"
 #include "cli/slurm/accounts/sacctmgr_verbs.h"
 #include "cli/slurm/format.h"
 #include "cli/slurm/frame.h"
@@ -16,29 +18,32 @@ namespace {
 
 struct ClusterWords {
   std::vector<std::string> names;
-  std::string description;
-  bool has_settings = false;
+  std::optional<std::string> description;
+  std::vector<RawSetting> settings;  // of the account root
+  [[nodiscard]] bool has_settings() const { return description || !settings.empty(); }
 };
 
 Result<ClusterWords> read_cluster_words(std::string_view verb,
                                         const std::vector<std::string>& words) {
   ClusterWords out;
+  bool setting = false;
   for (std::size_t i = 1; i < words.size(); ++i) {
     const std::size_t equals = words[i].find('=');
     const std::string key = lower_case(words[i].substr(0, equals));
-    if (equals == std::string::npos && (key == "where" || key == "set")) continue;
-    const std::string value = equals == std::string::npos ? words[i] : words[i].substr(equals + 1);
-    if (equals == std::string::npos || key.starts_with("name") || key.starts_with("cluster")) {
+    const bool bare = equals == std::string::npos;
+    if (bare && (key == "where" || key == "set")) {
+      setting = key == "set";
+      continue;
+    }
+    const std::string value = bare ? words[i] : words[i].substr(equals + 1);
+    if (bare || key.starts_with("name") || key.starts_with("cluster")) {
       for (std::string& name : split_list(value)) out.names.push_back(std::move(name));
+    } else if (verb != "add" && !setting) {
+      return fail(ErrorCode::usage, fmt::format(" Unknown condition: {}", words[i]));
     } else if (key.starts_with("desc")) {
       out.description = value;
-      out.has_settings = true;
     } else {
-      return fail(
-          ErrorCode::unsupported,
-          fmt::format(" {}: limits and shares of all accounts together do not exist here; a "
-                      "tenant, the account below root, has them",
-                      words[i].substr(0, equals)));
+      out.settings.push_back({key, value});
     }
   }
   if (out.names.empty())
@@ -49,43 +54,44 @@ Result<ClusterWords> read_cluster_words(std::string_view verb,
 
 class Clusters {
  public:
-  explicit Clusters(const proto::TenancyDocuments& documents) {
+  explicit Clusters(const proto::TenancyDocuments& documents) : others_(documents) {
     changes_.base_revision = documents.revision;
     changes_.comment = "sacctmgr";
-    for (const tenancy::Document& document : documents.documents)
-      if (const auto* one = std::get_if<tenancy::OtherCluster>(&document))
-        known_.push_back(one->name);
-  }
-
-  [[nodiscard]] bool knows(const std::string& name) const {
-    return name == own_ || std::find(known_.begin(), known_.end(), name) != known_.end();
   }
 
   // Each returns the text that says what will be done; "" if there is nothing to do.
-  std::string add(const ClusterWords& words) {
+  Result<std::string> add(const ClusterWords& words) {
     std::string text;
     for (const std::string& name : words.names) {
-      if (knows(name)) {
+      if (name == own_ || others_.has_cluster(name)) {
         fmt::print(" This cluster {} already exists.  Not adding.\n", name);
         continue;
       }
-      changes_.documents.emplace_back(tenancy::OtherCluster{name, words.description});
+      others_.add_cluster(name, words.description.value_or(""));
+      if (const auto set = others_.set_cluster(name, words.settings); !set)
+        return tl::unexpected(set.error());
       text += fmt::format("  Name           = {}\n", name);
     }
     if (text.empty()) return "";
-    if (words.has_settings)
-      text += fmt::format(" Setting\n  Description    = {}\n", words.description);
-    return " Adding Cluster(s)\n" + text;
+    return " Adding Cluster(s)\n" + text + settings_text(words);
   }
 
-  std::string modify(const ClusterWords& words) {
+  Result<std::string> modify(const ClusterWords& words) {
     std::string text;
     for (const std::string& name : words.names) {
-      if (name == own_ || !knows(name)) continue;
-      changes_.documents.emplace_back(tenancy::OtherCluster{name, words.description});
+      if (name == own_)
+        return fail(ErrorCode::unsupported,
+                    fmt::format(" cluster {}: it is this cluster, in which limits and shares of "
+                                "all accounts together do not exist; a tenant, the account below "
+                                "root, has them",
+                                name));
+      if (!others_.has_cluster(name)) continue;
+      if (words.description) others_.describe_cluster(name, *words.description);
+      if (const auto set = others_.set_cluster(name, words.settings); !set)
+        return tl::unexpected(set.error());
       text += fmt::format("  {}\n", name);
     }
-    return text.empty() ? "" : " Setting\n Modified cluster...\n" + text;
+    return text.empty() ? "" : settings_text(words) + " Modified cluster...\n" + text;
   }
 
   Result<std::string> remove(const ClusterWords& words) {
@@ -95,18 +101,31 @@ class Clusters {
         return fail(
             ErrorCode::unsupported,
             fmt::format(" cluster {}: it is this cluster, whose accounting is always there", name));
-      if (!knows(name)) continue;
-      changes_.removals.push_back({std::string(tenancy::OtherCluster::kName), name});
+      if (!others_.has_cluster(name)) continue;
+      others_.remove_cluster(name);
       text += fmt::format("  {}\n", name);
     }
     return text.empty() ? "" : " Deleting clusters...\n" + text;
   }
 
-  [[nodiscard]] const proto::ApplyTenancy& changes() const { return changes_; }
+  [[nodiscard]] proto::ApplyTenancy changes() const {
+    proto::ApplyTenancy out = changes_;
+    others_.add_changes(out);
+    return out;
+  }
 
  private:
+  static std::string settings_text(const ClusterWords& words) {
+    if (!words.has_settings()) return "";
+    std::string out = " Setting\n Default Limits =\n";
+    if (words.description) out += fmt::format("  Description    = {}\n", *words.description);
+    for (const RawSetting& setting : words.settings)
+      out += fmt::format("  {:<14} = {}\n", setting.key, setting.value);
+    return out;
+  }
+
   std::string own_ = cluster_name();
-  std::vector<std::string> known_;
+  OtherAccounts others_;
   proto::ApplyTenancy changes_;
 };
 
@@ -121,7 +140,7 @@ Result<int> change_clusters(const Invocation& call, std::string_view verb,
                             const std::vector<std::string>& words, bool immediate) {
   const auto read = read_cluster_words(verb, words);
   if (!read) return say_refusal(read.error());
-  if (verb == "modify" && !read->has_settings)
+  if (verb == "modify" && !read->has_settings())
     return say_refusal({ErrorCode::usage, " You didn't give me anything to set"});
   auto session = Session::open(call.program());
   if (!session) return tl::unexpected(session.error());

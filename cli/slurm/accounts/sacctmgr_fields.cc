@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "cli/slurm/accounts/other_keys.h"
 #include "common/text/split.h"
 #include "common/text/text.h"
 
@@ -21,6 +22,26 @@ void put(Out o, E v) {
 }
 void put_nothing(Out, E) {}
 
+// A limit that only associations of other clusters have.
+template <const char* Key>
+void put_limit(Out o, E v) {
+  if (const auto it = v.limits.find(Key); it != v.limits.end()) o += it->second;
+}
+// The amount of one resource in a list: a field of Slurm from the time before these lists.
+template <std::string Entry::*List, const char* Resource>
+void put_amount(Out o, E v) {
+  o += tres_amount(v.*List, Resource);
+}
+template <const char* Key>
+void put_cpus_of(Out o, E v) {
+  if (const auto it = v.limits.find(Key); it != v.limits.end()) o += tres_amount(it->second, "cpu");
+}
+constexpr char kCpu[] = "cpu", kMem[] = "mem", kNode[] = "node";
+constexpr char kGrpTresMins[] = "GrpTRESMins", kGrpTresRunMins[] = "GrpTRESRunMins";
+constexpr char kGrpJobsAccrue[] = "GrpJobsAccrue", kGrpWall[] = "GrpWall";
+constexpr char kMaxTresMins[] = "MaxTRESMins", kMaxJobs[] = "MaxJobs";
+constexpr char kMaxJobsAccrue[] = "MaxJobsAccrue";
+
 constexpr Field<Entry> kEntryFields[] = {
     {.name = "Account", .put = put<&Entry::account>, .width = 10},
     {.name = "Acct", .header = "Account", .put = put<&Entry::account>, .width = 10},
@@ -30,7 +51,10 @@ constexpr Field<Entry> kEntryFields[] = {
     {.name = "TRES", .put = put<&Entry::tres>, .width = 20},
     {.name = "ClusterNodes", .header = "Cluster Nodes", .put = put<&Entry::nodes>, .width = 20},
     {.name = "Clusters", .header = "Cluster", .put = put<&Entry::cluster>, .width = 10},
-    {.name = "Coordinators", .header = "Coord Accounts", .put = put_nothing, .width = 20},
+    {.name = "Coordinators",
+     .header = "Coord Accounts",
+     .put = put<&Entry::coordinated>,
+     .width = 20},
     {.name = "ControlHost", .put = put<&Entry::host>, .width = 15},
     {.name = "ControlPort", .put = put<&Entry::port>, .width = 12},
     {.name = "Count", .put = put_nothing, .width = 6},
@@ -44,26 +68,45 @@ constexpr Field<Entry> kEntryFields[] = {
     {.name = "Event", .put = put<&Entry::type>, .width = 7},
     {.name = "Flags", .put = put_nothing, .width = 20},
     {.name = "GraceTime", .put = put<&Entry::grace>, .width = 10},
+    {.name = "GrpCPUMins", .put = put_cpus_of<kGrpTresMins>, .width = 11},
+    {.name = "GrpCPURunMins", .put = put_cpus_of<kGrpTresRunMins>, .width = 13},
+    {.name = "GrpCPUs", .put = put_amount<&Entry::grp_tres, kCpu>, .width = 8},
     {.name = "GrpTRES", .put = put<&Entry::grp_tres>, .width = 13},
-    {.name = "GrpTRESMins", .put = put_nothing, .width = 13},
-    {.name = "GrpTRESRunMins", .put = put_nothing, .width = 13},
+    {.name = "GrpTRESMins", .put = put_limit<kGrpTresMins>, .width = 13},
+    {.name = "GrpTRESRunMins", .put = put_limit<kGrpTresRunMins>, .width = 13},
     {.name = "GrpJobs", .put = put<&Entry::grp_jobs>, .width = 7},
-    {.name = "GrpJobsAccrue", .put = put_nothing, .width = 13},
+    {.name = "GrpJobsAccrue", .put = put_limit<kGrpJobsAccrue>, .width = 13},
+    {.name = "GrpMemory",
+     .header = "GrpMem",
+     .put = put_amount<&Entry::grp_tres, kMem>,
+     .width = 7},
+    {.name = "GrpNodes", .put = put_amount<&Entry::grp_tres, kNode>, .width = 8},
     {.name = "GrpSubmitJobs", .header = "GrpSubmit", .put = put<&Entry::grp_submit>, .width = 9},
-    {.name = "GrpWall", .put = put_nothing, .width = 11},
+    {.name = "GrpWall", .put = put_limit<kGrpWall>, .width = 11},
     {.name = "ID", .put = put<&Entry::id>, .width = 6},
     {.name = "Info", .put = put<&Entry::info>, .width = 20},
     {.name = "LFT", .put = put<&Entry::left>, .width = 6},
     {.name = "ServerType", .put = put_nothing, .width = 10},
+    {.name = "MaxCPUMinsPerJob",
+     .header = "MaxCPUMins",
+     .put = put_cpus_of<kMaxTresMins>,
+     .width = 11},
+    {.name = "MaxCPUsPerJob",
+     .header = "MaxCPUs",
+     .put = put_amount<&Entry::max_tres, kCpu>,
+     .width = 8},
     {.name = "MaxTRESPerJob", .header = "MaxTRES", .put = put<&Entry::max_tres>, .width = 13},
     {.name = "MaxTRESPerNode", .put = put<&Entry::max_tres_node>, .width = 14},
-    {.name = "MaxTRESMinsPerJob", .header = "MaxTRESMins", .put = put_nothing, .width = 13},
+    {.name = "MaxTRESMinsPerJob",
+     .header = "MaxTRESMins",
+     .put = put_limit<kMaxTresMins>,
+     .width = 13},
     {.name = "MaxTRESPerAccount", .header = "MaxTRESPA", .put = put_nothing, .width = 13},
     {.name = "MaxTRESPA", .put = put_nothing, .width = 13},
     {.name = "MaxTRESPerUser", .header = "MaxTRESPU", .put = put_nothing, .width = 13},
     {.name = "MaxTRESPU", .put = put_nothing, .width = 13},
-    {.name = "MaxJobs", .put = put_nothing, .width = 7},
-    {.name = "MaxJobsAccrue", .put = put_nothing, .width = 13},
+    {.name = "MaxJobs", .put = put_limit<kMaxJobs>, .width = 7},
+    {.name = "MaxJobsAccrue", .put = put_limit<kMaxJobsAccrue>, .width = 13},
     {.name = "MaxJobsPerAccount", .header = "MaxJobsPA", .put = put_nothing, .width = 9},
     {.name = "MaxJobsPA", .put = put_nothing, .width = 9},
     {.name = "MaxJobsPerUser", .header = "MaxJobsPU", .put = put_nothing, .width = 9},

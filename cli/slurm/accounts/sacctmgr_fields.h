@@ -1,6 +1,7 @@
 // The fields of sacctmgr's listings, in Slurm's order, names and widths.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,6 +20,8 @@ struct Entry {
   // Limits, of an account below root.
   std::string grp_tres, grp_jobs, grp_submit, max_submit, max_tres, max_tres_node, max_nodes;
   std::string max_wall;
+  std::map<std::string, std::string> limits;  // of an association of another cluster, by key
+  std::string coordinated;                    // the accounts that a user coordinates
   std::string shares, priority, grace, exempt, preempt, default_qos, id, left, right;
   std::string time, action, actor, where, info;        // of a transaction
   std::string start, end, nodes, state, reason, tres;  // of an event or a reservation

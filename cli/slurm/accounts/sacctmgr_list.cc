@@ -14,6 +14,7 @@
 
 #include "cli/session.h"
 #include "cli/slurm/accounts/account_limits.h"
+#include "cli/slurm/accounts/other_listing.h"
 #include "cli/slurm/accounts/sacctmgr_fields.h"
 #include "cli/slurm/accounts/sacctmgr_qos.h"
 #include "cli/slurm/accounts/sacctmgr_show.h"
@@ -135,6 +136,10 @@ void add_account(const tenancy::Tenant& tenant, const std::vector<tenancy::Proje
       if (grant.user == user && grant.role == tenancy::Role::operator_role) one.admin = "Operator";
     for (const tenancy::Grant& grant : tenant.grants)
       if (grant.user == user && grant.role == tenancy::Role::admin) one.admin = "Administrator";
+    if (std::any_of(tenant.grants.begin(), tenant.grants.end(), [&](const tenancy::Grant& grant) {
+          return grant.user == user && grant.role == tenancy::Role::tenant_admin;
+        }))
+      one.coordinated = tenant.name;
     one.shares = "1";
     for (const tenancy::UserShare& share : project.users)
       if (share.user == user) one.shares = std::to_string(share.shares);
@@ -230,6 +235,10 @@ Tenants read_tenants(const proto::TenancyDocuments& documents, const Conditions&
     if (const auto* tenant = std::get_if<tenancy::Tenant>(&document))
       add_tenant(*tenant, book, c, cluster, out);
   number_associations(out.associations);
+  for (Entry& other : other_associations(documents)) {
+    other.id = std::to_string(out.associations.size() + 1);
+    out.associations.push_back(std::move(other));
+  }
   return out;
 }
 
@@ -342,10 +351,9 @@ bool read_conditions(std::string_view listing, const std::vector<std::string>& w
     const std::string key = lower_case(word.substr(0, equals));
     const std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
     // Details that other listings of Slurm leave out are always there, or do not exist.
-    if (key == "where" || key == "withcoordinator" || key == "withcoord" ||
-        key.starts_with("withd") || key.starts_with("withsub") || key.starts_with("withrawq") ||
-        key.starts_with("wopi") || key.starts_with("withoutparenti") || key.starts_with("tree") ||
-        key.starts_with("onlydef"))
+    if (key == "where" || key.starts_with("withcoor") || key.starts_with("withd") ||
+        key.starts_with("withsub") || key.starts_with("withrawq") || key.starts_with("wopi") ||
+        key.starts_with("withoutparenti") || key.starts_with("tree") || key.starts_with("onlydef"))
       continue;
     if (key.starts_with("wopl") || key.starts_with("withoutparentl") || key == "wolimits" ||
         key == "withoutlimits") {
@@ -360,7 +368,7 @@ bool read_conditions(std::string_view listing, const std::vector<std::string>& w
       c.format += (c.format.empty() ? "" : ",") + value;
     else if (key.starts_with("user"))
       add(c.users, value);
-    else if (key.starts_with("account"))
+    else if (key.starts_with("acc"))
       add(c.accounts, value);
     else if (key.starts_with("name") || (listing == "qos" && key.starts_with("qos")))
       add(c.names, value);
@@ -393,14 +401,7 @@ void print_entries(const SacctmgrCall& options, Layout layout, const std::vector
 
 std::vector<Entry> clusters_from(const proto::TenancyDocuments& documents, const Conditions& c) {
   std::vector<Entry> out{cluster_entry(cluster_name())};
-  for (const tenancy::Document& document : documents.documents)
-    if (const auto* other = std::get_if<tenancy::OtherCluster>(&document)) {
-      Entry& entry = out.emplace_back();
-      entry.cluster = entry.name = other->name;
-      entry.description = other->description;
-      entry.port = entry.rpc = "0";
-      entry.shares = "1";
-    }
+  for (Entry& other : other_cluster_rows(documents)) out.push_back(std::move(other));
   std::erase_if(out, [&](const Entry& one) {
     return !has_word(c.names, one.name) || !has_word(c.clusters, one.name);
   });
@@ -427,6 +428,9 @@ Result<std::vector<Entry>> entries_of(const Invocation& call, std::string_view l
   });
   if (listing == "users") return users_from(all.associations, c);
   if (listing == "associations") return std::move(all.associations);
+  if (listing == "accounts" && !c.with_associations)
+    for (Entry& other : other_account_rows(all.associations, all.accounts))
+      all.accounts.push_back(std::move(other));
   std::vector<Entry> entries = listing == "qos"      ? all.qos
                                : c.with_associations ? all.associations
                                                      : all.accounts;

@@ -14,6 +14,7 @@ struct Control {
   int details = 0;  // -d, -dd
   bool oneline = false;
   bool quiet = false;
+  bool verbose = false;
   bool json = false;
   bool yaml = false;
 };

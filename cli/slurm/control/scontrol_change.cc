@@ -72,7 +72,7 @@ int change_jobs(const Control& c, const Arguments& args, std::string_view keywor
 }
 
 // "arraytaskthrottle 2" is "arraytaskthrottle=2", and "nice" alone is "nice=100".
-Arguments joined(const Arguments& args) {
+Arguments with_values(const Arguments& args) {
   Arguments out;
   for (std::size_t i = 0; i < args.size(); ++i) {
     const bool alone = args[i].find('=') == std::string::npos;
@@ -88,10 +88,48 @@ Arguments joined(const Arguments& args) {
   return out;
 }
 
+// update JobName=NAME [UserID=USER] KEY=VALUE...: without a job's id, all jobs of the name that
+// have not ended. Returns the words with their ids in front; nothing if an error was printed.
+std::optional<Arguments> with_ids_of(const Control& c, const Arguments& given) {
+  Arguments rest;
+  std::string name;
+  std::optional<std::string> user;
+  for (const std::string& word : given) {
+    const KeyValue pair = key_value(word);
+    if (pair.key == "jobname" || pair.key == "name")
+      name = pair.value;
+    else if (pair.key == "userid" || pair.key == "user")
+      user = pair.value;
+    else
+      rest.push_back(word);
+  }
+  proto::ListJobs list;
+  list.filter.names = {name};
+  const auto reply = ask<proto::ListJobsReply>(c.program, list);
+  if (!reply) return control_error("slurm_load_jobs error", reply.error()), std::nullopt;
+  std::string ids;
+  for (const proto::JobRow& row : reply->rows)
+    if (!user || row.user == *user || std::to_string(row.uid.value()) == *user)
+      ids += fmt::format("{}{}", ids.empty() ? "jobid=" : ",", row.job.value());
+  if (ids.empty()) {
+    if (user)
+      fmt::print(stderr, "scontrol: error: No jobs with user ID {} and name '{}'\n", *user, name);
+    else
+      fmt::print(stderr, "scontrol: error: No jobs with name '{}'\n", name);
+    return std::nullopt;
+  }
+  rest.insert(rest.begin(), ids);
+  return rest;
+}
+
 int update_jobs(const Control& c, const Arguments& given) {
-  const Arguments args = joined(given);
+  const Arguments args = with_values(given);
   const KeyValue first = key_value(args[0]);
   std::vector<proto::JobRef> refs;
+  if (first.key == "jobname" || first.key == "name") {
+    const auto named = with_ids_of(c, args);
+    return named ? update_jobs(c, *named) : 1;
+  }
   if (!add_job_refs(refs, first.value)) {
     fmt::print(stderr, "Invalid job id specified for job {}\n", first.value);
     return 1;
@@ -152,8 +190,44 @@ int control_notify(const Control& c, const Arguments& args) {
 int control_top(const Control& c, const Arguments& args) {
   return change_jobs(c, args, "top", "slurm_top_job error", proto::TopJobs{});
 }
+// In Slurm a job that has ended and is requeued begins two minutes later, the lifetime of the
+// credentials of its last run. It is held until that time is set.
 int control_requeue(const Control& c, const Arguments& args) {
-  return change_jobs(c, args, "requeue", {}, proto::RequeueJobs{});
+  constexpr Duration kDelay = seconds(121);
+  if (!has_arguments(args, "requeue")) return 1;
+  const auto refs = control_jobs(c, args);
+  if (!refs) return 1;
+  proto::RequeueJobs active;
+  std::vector<proto::JobRef> ended;
+  Instant now = system_now();
+  for (const proto::JobRef& ref : *refs) {
+    const auto shown = ask<proto::ShowJobReply>(c.program, proto::ShowJob{ref, false});
+    const bool over =
+        shown && shown->jobs.size() == 1 && shown->jobs.front().row.phase == Phase::ended;
+    (over ? ended : active.jobs).push_back(ref);
+    if (over) now = shown->now;
+  }
+  int status = 0;
+  if (!active.jobs.empty()) status = report_done(c, ask<proto::JobsDone>(c.program, active), {});
+  for (const proto::JobRef& ref : ended) {
+    proto::RequeueJobs one;
+    one.hold = true;
+    one.jobs = {ref};
+    const auto done = ask<proto::JobsDone>(c.program, one);
+    if (const int failed = report_done(c, done, {}); failed != 0) {
+      status = failed;
+      continue;
+    }
+    proto::UpdateJob later;
+    later.job = ref;
+    later.begin = now + kDelay;
+    const int set = report_done(c, ask<proto::JobsDone>(c.program, later), {});
+    proto::ReleaseJobs release;
+    release.jobs = {ref};
+    const int freed = report_done(c, ask<proto::JobsDone>(c.program, release), {});
+    status = std::max({status, set, freed});
+  }
+  return status;
 }
 int control_requeuehold(const Control& c, const Arguments& args) {
   proto::RequeueJobs message;
@@ -178,7 +252,9 @@ int control_update(const Control& c, const Arguments& args) {
                                     {"reservationname", update_reservation},
                                     {"reservation", update_reservation},
                                     {"partitionname", update_partition},
-                                    {"partition", update_partition}};
+                                    {"partition", update_partition},
+                                    {"jobname", update_jobs},
+                                    {"name", update_jobs}};
   for (const Kind& kind : kKinds)
     for (std::size_t i = 0; i < args.size(); ++i) {
       // "jobid 12" is "jobid=12".

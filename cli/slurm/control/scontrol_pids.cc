@@ -162,10 +162,10 @@ int control_pidinfo(const Control& c, const Arguments& args) {
   const auto shown = ask<proto::ShowJobReply>(c.program, proto::ShowJob{{process->job, {}}, false});
   if (!shown) return control_error("slurm_get_end_time error", shown.error());
   const auto end = shown->jobs.empty() ? std::nullopt : expected_end(shown->jobs.front().row);
-  fmt::print("Slurm job id {} ends at {}\n", process->job.value(),
+  fmt::print("Slurm JobId={} ends at {}\n", process->job.value(),
              end ? long_time(*end) : std::string("Unknown"));
   if (end)
-    fmt::print("slurm_get_rem_time is {}\n",
+    fmt::print("Job remaining time is {} seconds\n",
                std::max<std::int64_t>(0, (*end - shown->now).seconds()));
   return 0;
 }

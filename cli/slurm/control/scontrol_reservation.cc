@@ -17,6 +17,8 @@ namespace {
 
 using proto::MakeReservation;
 
+constexpr std::string_view kAllNodes = "ALL";  // of the partition that is named, or of the cluster
+
 // "a,b" in the place of what was, or "+a,-b" (and KEY+=a, KEY-=b) added to it and taken away.
 void change_names(std::vector<std::string>& list, char how, const std::string& text) {
   const std::vector<std::string> words = split_list(text);
@@ -77,8 +79,11 @@ Result<bool> set_reservation_length(MakeReservation& make, const std::string& te
 }
 
 Result<bool> set_reservation_nodes(MakeReservation& make, char how, const std::string& text) {
-  if (upper_case(text) == "ALL")
-    return fail(ErrorCode::invalid_argument, "name the nodes, or say how many with NodeCnt");
+  if (upper_case(text) == "ALL" && how == '=') {
+    make.nodes = {std::string(kAllNodes)};
+    make.count = 0;
+    return true;
+  }
   auto names = expand_hostlist(text);
   if (!names) return tl::unexpected(names.error());
   if (how == '=') make.nodes.clear();
@@ -142,11 +147,43 @@ int read_reservation_words(MakeReservation& make, const Arguments& args) {
   return 0;
 }
 
+// What Slurm's scontrol asks for before it asks the controller. Returns "" if nothing is missing.
+std::string_view missing_word(const MakeReservation& make) {
+  if (!make.start) return "A start time must be given.";
+  if (!make.end && !make.length) return "An end time or duration must be given.";
+  if (make.nodes.empty() && make.count == 0)
+    return "CoreCnt, Nodes, NodeCnt, BurstBuffer, Licenses or Watts must be specified.";
+  if (make.users.empty() && make.tenants.empty())
+    return "Either Users/Groups and/or Accounts must be specified.";
+  return "";
+}
+
+// Puts the names of nodes in the place of Nodes=ALL; 1 if an error was printed.
+int name_all_nodes(const Control& c, MakeReservation& make, std::string_view prefix) {
+  if (make.nodes != std::vector<std::string>{std::string(kAllNodes)}) return 0;
+  proto::ListNodes list;
+  if (!make.partition.empty()) list.partitions = {make.partition};
+  const auto reply = ask<proto::ListNodesReply>(c.program, list);
+  if (!reply) return control_error(prefix, reply.error());
+  make.nodes.clear();
+  for (const proto::NodeRow& node : reply->nodes) make.nodes.push_back(node.name);
+  make.partition.clear();
+  return 0;
+}
+
 }  // namespace
 
 int create_reservation(const Control& c, const Arguments& args) {
   MakeReservation make;
   if (read_reservation_words(make, args) != 0) return 1;
+  // A partition without nodes is the whole partition.
+  if (make.nodes.empty() && make.count == 0 && !make.partition.empty())
+    make.nodes = {std::string(kAllNodes)};
+  if (const std::string_view missing = missing_word(make); !missing.empty()) {
+    fmt::print(stderr, "scontrol: error: {}  No reservation created.\n", missing);
+    return 1;
+  }
+  if (name_all_nodes(c, make, "Error creating the reservation") != 0) return 1;
   const auto made = ask<proto::ListReservationsReply>(c.program, make);
   if (!made) return control_error("Error creating the reservation", made.error());
   for (const proto::ReservationRow& row : made->reservations)
@@ -177,6 +214,7 @@ int update_reservation(const Control& c, const Arguments& args) {
   make.comment = now.comment;
   if (read_reservation_words(make, args) != 0) return 1;
   if (make.length && make.end) make.end.reset();
+  if (name_all_nodes(c, make, "Error updating the reservation") != 0) return 1;
   const auto made = ask<proto::ListReservationsReply>(c.program, make);
   if (!made) return control_error("Error updating the reservation", made.error());
   fmt::print("Reservation updated.\n");

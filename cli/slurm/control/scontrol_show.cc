@@ -19,8 +19,21 @@
 namespace gantry::cli::slurm {
 namespace {
 
+std::string host_of_controller(const ClientConfig& config) {
+  const std::string& address = config.address;
+  const std::size_t begin = address.find("//") == std::string::npos ? 0 : address.find("//") + 2;
+  return address.substr(begin, address.rfind(':') - begin);
+}
+
 int jobs_error(const Error& error) {
   return control_error("slurm_load_jobs error", error);
+}
+
+// With -v a listing says first from when it is, and how many records it has. Every listing is from
+// the moment at which it was asked for.
+void say_update_time(const Control& c, std::size_t records) {
+  if (c.verbose && !c.quiet)
+    fmt::print("last_update_time={}, records={}\n", format_time(system_now()), records);
 }
 
 // The jobs that a word names, or all jobs of the controller.
@@ -45,6 +58,7 @@ int show_job(const Control& c, const std::string& word) {
     print_document(c.json ? Shape::json : Shape::yaml, "scontrol", {{"jobs", jobs_tree(*rows)}});
     return 0;
   }
+  say_update_time(c, rows->size());
   if (rows->empty() && !c.quiet) fmt::print("No jobs in the system\n");
   RecordWriter out(c.oneline, stdout);
   for (const QueueRow& row : *rows)
@@ -79,6 +93,7 @@ int show_node(const Control& c, const std::string& word) {
     wanted.push_back(at == reply->nodes.end() ? nullptr : &*at);
   }
   int status = 0;
+  if (!c.json && !c.yaml) say_update_time(c, wanted.size());
   Tree nodes = Tree::list();
   RecordWriter out(c.oneline, stdout);
   for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -109,6 +124,7 @@ int show_partition(const Control& c, const std::string& word) {
     fmt::print("Partition {} not found\n", word);
     return 1;
   }
+  say_update_time(c, reply->partitions.size());
   RecordWriter out(c.oneline, stdout);
   NodeMembers members(nodes->nodes);
   for (const proto::PartitionRow& p : reply->partitions) slurm_partition(out, p, members);
@@ -127,6 +143,7 @@ int show_reservation(const Control& c, const std::string& word) {
       fmt::print("Reservation {} not found\n", word);
     return word.empty() ? 0 : 1;
   }
+  say_update_time(c, reply->reservations.size());
   RecordWriter out(c.oneline, stdout);
   for (const proto::ReservationRow& row : reply->reservations) slurm_reservation(out, row);
   return 0;
@@ -217,6 +234,31 @@ int show_licenses(const Control& c, const std::string& word) {
     fmt::print("License {} not found\n", word);
   return word.empty() ? 0 : 1;
 }
+// Which daemons of the cluster belong on this machine, by their names in Slurm.
+int show_daemons(const Control& c, const std::string&) {
+  std::array<char, 256> name{};
+  (void)::gethostname(name.data(), name.size() - 1);
+  const std::string here = std::string(name.data()).substr(0, std::string(name.data()).find('.'));
+  auto session = Session::open(c.program);
+  if (!session) return control_error("slurm_load_node error", session.error());
+  const auto nodes = session->call<proto::ListNodesReply>(proto::ListNodes{});
+  if (!nodes) return control_error("slurm_load_node error", nodes.error());
+  const std::string controller = host_of_controller(session->config());
+  const auto is_here = [&](const std::string& host) {
+    return host == "localhost" || host.starts_with("127.") || host == "[::1]" ||
+           host.substr(0, host.find('.')) == here;
+  };
+  const bool local = is_here(controller);
+  // Several nodes on the controller's own machine are a cluster for trying things.
+  const bool node =
+      std::any_of(nodes->nodes.begin(), nodes->nodes.end(), [&](const proto::NodeRow& row) {
+        const std::string host = row.address.substr(0, row.address.rfind(':'));
+        return is_here(row.name) || is_here(host) || (local && host == controller);
+      });
+  fmt::print("{}{}\n", local ? "slurmctld " : "", node ? "slurmd" : "");
+  return 0;
+}
+
 int show_topology(const Control&, const std::string&) {
   fmt::print(stderr, "scontrol: error: No topology information available\n");
   return 0;
@@ -234,6 +276,7 @@ constexpr Entity kEntities[] = {
     {"partitions", 1, show_partition},
     {"partitionname", 10, show_partition},
     {"config", 3, show_config},
+    {"daemons", 1, show_daemons},
     {"hostnames", 5, show_hostnames},
     {"hostlist", 5, show_hostlist},
     {"hostlistsorted", 9, show_hostlistsorted},
@@ -267,7 +310,6 @@ int control_show(const Control& c, const Arguments& args) {
       {"assoc_mgr", "use sshare, sacctmgr, and gtenant show"},
       {"burstbuffer", "there are no burst buffers"},
       {"bbstat", "there are no burst buffers"},
-      {"daemons", "one controller, and a gantry-noded on each node"},
       {"dwstat", "there are no burst buffers"},
       {"federation", "there is one cluster"},
       {"frontend", "there are no front ends"}};
@@ -295,11 +337,7 @@ int control_ping(const Control& c, const Arguments&) {
   const auto reply = session ? session->call<proto::PingReply>(proto::Ping{})
                              : Result<proto::PingReply>(tl::unexpected(session.error()));
   std::string host = here.data();
-  if (session) {
-    const std::string& address = session->config().address;
-    const std::size_t begin = address.find("//") == std::string::npos ? 0 : address.find("//") + 2;
-    host = address.substr(begin, address.rfind(':') - begin);
-  }
+  if (session) host = host_of_controller(session->config());
   fmt::print("Slurmctld(primary) at {} is {}\n", host, reply ? "UP" : "DOWN");
   if (reply) return 0;
   fmt::print(

@@ -1,0 +1,340 @@
+#include "cli/slurm/accounts/entity_changes.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "cli/slurm/frame.h"
+
+namespace gantry::cli::slurm {
+namespace {
+
+// The clusters that the words mean: whether this one is among them, and which others.
+struct Scope {
+  std::string own;  // the name of this cluster
+  bool here = true;
+  std::vector<std::string> others;
+};
+Result<Scope> clusters_meant(const ChangeWords& words, const OtherAccounts& others) {
+  Scope out{cluster_name(), true, {}};
+  out.here = words.means_cluster(out.own);
+  for (const std::string& name : words.clusters)
+    if (name != out.own && !others.has_cluster(name))
+      return fail(ErrorCode::not_found,
+                  fmt::format(" This cluster '{}' doesn't exist.\n"
+                              "        Contact your admin to add it to accounting.",
+                              name));
+  for (const std::string& name : others.clusters())
+    if (words.means_cluster(name)) out.others.push_back(name);
+  return out;
+}
+
+// The accounts that a user's change is about; "" stands for all accounts of the user.
+std::vector<std::string> accounts_or_all(const ChangeWords& words) {
+  return words.accounts.empty() ? std::vector<std::string>{""} : words.accounts;
+}
+
+std::string text_of_setting(const ChangeWords& words, std::string_view key,
+                            const std::string& fallback) {
+  for (const RawSetting& setting : words.settings)
+    if (setting.key.size() >= 3 && key.starts_with(setting.key)) return setting.value;
+  return fallback;
+}
+
+Error account_is_missing(const std::string& account) {
+  return {ErrorCode::not_found, fmt::format(" This account '{}' doesn't exist.\n"
+                                            "        Contact your admin to add this account.\n"
+                                            " No associations or wckeys created.",
+                                            account)};
+}
+
+Result<AccountChange> add_accounts(const ChangeWords& words, const Scope& scope, AllAccounts all) {
+  AccountChange act{
+      " Adding Account(s)",
+      {},
+      fmt::format(" Settings\n  Description     = {}\n  Organization    = {}\n Associations\n",
+                  text_of_setting(words, "description", "Account Name"),
+                  text_of_setting(words, "organization", "Parent/Account Name"))};
+  for (const std::string& name : words.names) {
+    bool fresh = false;
+    if (scope.here) {
+      const auto settings = words.own_settings();
+      if (!settings) return tl::unexpected(settings.error());
+      const auto added = all.own.add_account(name, *settings);
+      if (!added) return tl::unexpected(added.error());
+      fresh = *added;
+      if (fresh) act.details += fmt::format("  A = {:<10.10} C = {:<10.10}\n", name, scope.own);
+    }
+    for (const std::string& cluster : scope.others) {
+      const auto added = all.others.add_account(cluster, name, words.settings);
+      if (!added) return tl::unexpected(added.error());
+      fresh = fresh || *added;
+      if (*added) act.details += fmt::format("  A = {:<10.10} C = {:<10.10}\n", name, cluster);
+    }
+    if (fresh) act.names.push_back(name);
+  }
+  return act;
+}
+
+// An association of a user is made in each cluster that has the account.
+Result<void> check_accounts_exist(const ChangeWords& words, const Scope& scope, AllAccounts all) {
+  for (const std::string& account : words.accounts) {
+    bool found = scope.here && all.own.has_account(account);
+    for (const std::string& cluster : scope.others)
+      found = found || all.others.has_account(cluster, account);
+    if (!found) return tl::unexpected(account_is_missing(account));
+  }
+  return {};
+}
+
+Result<void> add_own_user(const std::string& name, const ChangeWords& words, const Scope& scope,
+                          AllAccounts all, AccountChange& act) {
+  for (const std::string& account : words.accounts) {
+    if (!all.own.has_account(account)) continue;
+    const auto settings = words.own_settings();
+    if (!settings) return tl::unexpected(settings.error());
+    const auto added = all.own.add_user(name, account, *settings);
+    if (!added) return tl::unexpected(added.error());
+    if (settings->admin_level)
+      if (const auto put = all.own.put_admin_level(name, *settings->admin_level); !put) return put;
+    if (*added)
+      act.details +=
+          fmt::format("  U = {:<9.9} A = {:<10.10} C = {:<10.10}\n", name, account, scope.own);
+  }
+  const std::string by_default = words.default_account();
+  if (!by_default.empty() && all.own.has_account(by_default))
+    return all.own.put_default_account(name, by_default);
+  return {};
+}
+
+Result<AccountChange> add_users(const ChangeWords& words, const Scope& scope, AllAccounts all) {
+  AccountChange act{" Adding User(s)", {}, " Associations =\n"};
+  if (const auto exist = check_accounts_exist(words, scope, all); !exist)
+    return tl::unexpected(exist.error());
+  for (const std::string& name : words.names) {
+    bool known = all.own.has_user(name, "");
+    for (const std::string& cluster : all.others.clusters())
+      known = known || all.others.has_user(cluster, name, "");
+    if (scope.here)
+      if (const auto added = add_own_user(name, words, scope, all, act); !added)
+        return tl::unexpected(added.error());
+    for (const std::string& cluster : scope.others)
+      for (const std::string& account : words.accounts) {
+        if (!all.others.has_account(cluster, account)) continue;
+        const auto added = all.others.add_user(cluster, name, account, words.settings);
+        if (!added) return tl::unexpected(added.error());
+        if (*added)
+          act.details +=
+              fmt::format("  U = {:<9.9} A = {:<10.10} C = {:<10.10}\n", name, account, cluster);
+      }
+    if (!known) act.names.push_back(name);
+  }
+  if (const std::string account = words.default_account(); !account.empty())
+    act.details = fmt::format(" Settings =\n  Default Account = {}\n{}", account, act.details);
+  if (act.names.empty()) act.title.clear();  // known users get more associations
+  return act;
+}
+
+// Slurm tells changes apart: of the user or account itself, of its associations, or of both.
+struct ChangedParts {
+  bool itself = false, associations = false;
+};
+ChangedParts parts_of(const ChangeWords& words) {
+  ChangedParts out;
+  for (const RawSetting& setting : words.settings) {
+    const auto subject = subject_of(setting);
+    out.itself = out.itself || subject == SettingSubject::itself;
+    out.associations = out.associations || subject != SettingSubject::itself;
+  }
+  return out;
+}
+
+struct Modified {
+  std::vector<std::string> names;
+  std::string associations;  // their lines
+};
+
+std::string modified_text(bool users, const ChangeWords& words, const Modified& modified) {
+  const ChangedParts parts = parts_of(words);
+  std::string out;
+  if (parts.itself) {
+    out += users ? " Modified users...\n" : " Modified accounts...\n";
+    for (const std::string& name : modified.names) out += fmt::format("  {}\n", name);
+  }
+  if (parts.associations)
+    out += (users ? " Modified user associations...\n" : " Modified account associations...\n") +
+           modified.associations;
+  return out;
+}
+
+Result<AccountChange> modify_accounts(const ChangeWords& words, const Scope& scope,
+                                      AllAccounts all) {
+  Modified modified;
+  for (const std::string& name : words.names) {
+    bool found = false;
+    if (scope.here && all.own.has_account(name)) {
+      const auto settings = words.own_settings();
+      if (!settings) return tl::unexpected(settings.error());
+      if (const auto done = all.own.modify_account(name, *settings); !done)
+        return tl::unexpected(done.error());
+      const std::string above = all.own.tenant_above(name);
+      modified.associations += fmt::format("  C = {:<10} A = {} of {}\n", scope.own, name,
+                                           above.empty() ? "root" : above);
+      found = true;
+    }
+    for (const std::string& cluster : scope.others) {
+      if (!all.others.has_account(cluster, name)) continue;
+      if (const auto done = all.others.modify_account(cluster, name, words.settings); !done)
+        return tl::unexpected(done.error());
+      modified.associations += fmt::format("  C = {:<10} A = {} of {}\n", cluster, name,
+                                           all.others.parent_of(cluster, name));
+      found = true;
+    }
+    if (found) modified.names.push_back(name);
+  }
+  AccountChange act{"", {}};
+  if (!modified.names.empty()) act.details = modified_text(false, words, modified);
+  return act;
+}
+
+Result<bool> modify_own_user(const std::string& name, const ChangeWords& words, const Scope& scope,
+                             AllAccounts all, Modified& modified) {
+  bool changed = false;
+  for (const std::string& account : accounts_or_all(words)) {
+    if (!all.own.has_user(name, account)) continue;
+    const auto settings = words.own_settings();
+    if (!settings) return tl::unexpected(settings.error());
+    if (const auto done = all.own.modify_user(name, account, *settings); !done)
+      return tl::unexpected(done.error());
+    changed = true;
+  }
+  if (!changed) return false;
+  for (const std::string& account : all.own.accounts_of(name))
+    if (words.accounts.empty() ||
+        std::find(words.accounts.begin(), words.accounts.end(), account) != words.accounts.end())
+      modified.associations +=
+          fmt::format("  C = {:<10} A = {:<20} U = {:<9}\n", scope.own, account, name);
+  return true;
+}
+
+Result<AccountChange> modify_users(const ChangeWords& words, const Scope& scope, AllAccounts all) {
+  Modified modified;
+  for (const std::string& name : words.names) {
+    bool found = false;
+    if (scope.here) {
+      const auto changed = modify_own_user(name, words, scope, all, modified);
+      if (!changed) return tl::unexpected(changed.error());
+      found = *changed;
+    }
+    for (const std::string& cluster : scope.others)
+      for (const std::string& account : accounts_or_all(words)) {
+        if (!all.others.has_user(cluster, name, account)) continue;
+        if (const auto done = all.others.modify_user(cluster, name, account, words.settings); !done)
+          return tl::unexpected(done.error());
+        for (const std::string& one : all.others.accounts_of(cluster, name))
+          if (account.empty() || one == account)
+            modified.associations +=
+                fmt::format("  C = {:<10} A = {:<20} U = {:<9}\n", cluster, one, name);
+        found = true;
+      }
+    if (found) modified.names.push_back(name);
+  }
+  AccountChange act{"", {}};
+  if (!modified.names.empty()) act.details = modified_text(true, words, modified);
+  return act;
+}
+
+Result<AccountChange> remove_accounts(const ChangeWords& words, const Scope& scope,
+                                      AllAccounts all) {
+  AccountChange act{
+      words.clusters.empty() ? " Deleting accounts..." : " Deleting account associations...", {}};
+  for (const std::string& name : words.names) {
+    bool found = false;
+    if (scope.here && all.own.has_account(name)) {
+      if (const auto done = all.own.remove_account(name); !done)
+        return tl::unexpected(done.error());
+      found = true;
+      if (!words.clusters.empty())
+        act.names.push_back(fmt::format("C = {:<10} A = {}", scope.own, name));
+    }
+    for (const std::string& cluster : scope.others) {
+      if (!all.others.has_account(cluster, name)) continue;
+      all.others.remove_account(cluster, name);
+      found = true;
+      if (!words.clusters.empty())
+        act.names.push_back(fmt::format("C = {:<10} A = {}", cluster, name));
+    }
+    if (found && words.clusters.empty()) act.names.push_back(name);
+  }
+  return act;
+}
+
+Result<AccountChange> remove_users(const ChangeWords& words, const Scope& scope, AllAccounts all) {
+  const bool whole = words.accounts.empty() && words.clusters.empty();
+  AccountChange act{whole ? " Deleting users..." : " Deleting user associations...", {}};
+  const auto say = [&](const std::string& cluster, const std::string& account,
+                       const std::string& name) {
+    std::string line = whole ? name
+                       : account.empty()
+                           ? fmt::format("C = {:<10} U = {:<9}", cluster, name)
+                           : fmt::format("C = {:<10} A = {:<20} U = {:<9}", cluster, account, name);
+    if (std::find(act.names.begin(), act.names.end(), line) == act.names.end())
+      act.names.push_back(std::move(line));
+  };
+  for (const std::string& name : words.names)
+    for (const std::string& account : accounts_or_all(words)) {
+      if (scope.here && all.own.has_user(name, account)) {
+        if (const auto done = all.own.remove_user(name, account); !done)
+          return tl::unexpected(done.error());
+        say(scope.own, account, name);
+      }
+      for (const std::string& cluster : scope.others) {
+        if (!all.others.has_user(cluster, name, account)) continue;
+        if (const auto done = all.others.remove_user(cluster, name, account); !done)
+          return tl::unexpected(done.error());
+        say(cluster, account, name);
+      }
+    }
+  return act;
+}
+
+// A coordinator of an account below root is an admin of its tenant here.
+Result<AccountChange> change_coordinators(bool adding, const ChangeWords& words, AllAccounts all) {
+  AccountChange act{adding ? " Adding Coordinator User(s)" : " Deleting coordinators...",
+                    words.names, adding ? " To Account(s) and all sub-accounts\n" : ""};
+  for (const std::string& account : words.accounts) {
+    bool found = false;
+    for (const std::string& name : words.names) {
+      found = all.others.put_coordinator(account, name, adding) || found;
+      if (!all.own.has_account(account)) continue;
+      found = true;
+      if (const auto put = all.own.put_coordinator(account, name, adding); !put)
+        return tl::unexpected(put.error());
+    }
+    if (!found) return tl::unexpected(account_is_missing(account));
+    act.details += fmt::format("  {}\n", account);
+  }
+  return act;
+}
+
+}  // namespace
+
+Result<AccountChange> change_entities(std::string_view verb, ChangedEntity entity,
+                                      const ChangeWords& words, AllAccounts all) {
+  const auto scope = clusters_meant(words, all.others);
+  if (!scope) return tl::unexpected(scope.error());
+  const bool users = entity == ChangedEntity::user;
+  if (entity == ChangedEntity::coordinator) {
+    if (verb == "modify")
+      return fail(ErrorCode::usage, " Coordinators are added and deleted, not modified.");
+    return change_coordinators(verb == "add", words, all);
+  }
+  if (verb == "add")
+    return users ? add_users(words, *scope, all) : add_accounts(words, *scope, all);
+  if (verb == "modify")
+    return users ? modify_users(words, *scope, all) : modify_accounts(words, *scope, all);
+  return users ? remove_users(words, *scope, all) : remove_accounts(words, *scope, all);
+}
+
+}  // namespace gantry::cli::slurm

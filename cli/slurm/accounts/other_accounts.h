@@ -1,0 +1,88 @@
+// Accounts and users of other clusters, as sacctmgr keeps them in the documents of those clusters
+// (kind Cluster). Nothing of this cluster goes by them: they are added, changed, listed and
+// removed.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cli/slurm/accounts/other_keys.h"
+#include "cli/slurm/accounts/sacctmgr_qos.h"
+#include "common/proto/tenancy.h"
+#include "common/result.h"
+
+namespace gantry::cli::slurm {
+
+// An association as it is listed.
+struct OtherAssociation {
+  std::string cluster, account, parent, user;
+  OtherRow values;                        // limits of the accounts above included
+  std::string default_account, admin;     // of a user
+  std::string description, organization;  // of the account
+  std::string coordinated;                // the accounts that the user coordinates
+  std::size_t left = 0, right = 0;        // numbers of Slurm's nested sets
+};
+
+class OtherAccounts {
+ public:
+  explicit OtherAccounts(const proto::TenancyDocuments& documents);
+
+  [[nodiscard]] bool has_cluster(const std::string& name) const { return now_.contains(name); }
+  [[nodiscard]] std::vector<std::string> clusters() const;
+  void add_cluster(const std::string& name, const std::string& description);
+  Result<void> set_cluster(const std::string& name, const std::vector<RawSetting>& settings);
+  void describe_cluster(const std::string& name, const std::string& description);
+  void remove_cluster(const std::string& name) { now_.erase(name); }
+
+  // All of these name a cluster that exists. The Result<bool> is true if something changed.
+  [[nodiscard]] bool has_account(const std::string& cluster, const std::string& account) const;
+  // `account` may be "": any account.
+  [[nodiscard]] bool has_user(const std::string& cluster, const std::string& user,
+                              const std::string& account) const;
+  Result<bool> add_account(const std::string& cluster, const std::string& account,
+                           const std::vector<RawSetting>& settings);
+  Result<bool> add_user(const std::string& cluster, const std::string& user,
+                        const std::string& account, const std::vector<RawSetting>& settings);
+  Result<void> modify_account(const std::string& cluster, const std::string& account,
+                              const std::vector<RawSetting>& settings);
+  Result<void> modify_user(const std::string& cluster, const std::string& user,
+                           const std::string& account, const std::vector<RawSetting>& settings);
+  void remove_account(const std::string& cluster, const std::string& account);
+  Result<void> remove_user(const std::string& cluster, const std::string& user,
+                           const std::string& account);
+  // False if no cluster has the account.
+  bool put_coordinator(const std::string& account, const std::string& user, bool coordinates);
+
+  // The account above an account; "" for root.
+  [[nodiscard]] std::string parent_of(const std::string& cluster, const std::string& account) const;
+  // The accounts with which the user has an association.
+  [[nodiscard]] std::vector<std::string> accounts_of(const std::string& cluster,
+                                                     const std::string& user) const;
+
+  // The associations of a cluster: each account, then its users, then the accounts below it.
+  [[nodiscard]] std::vector<OtherAssociation> associations(const std::string& cluster) const;
+  // Adds what differs from the documents that the constructor got.
+  void add_changes(proto::ApplyTenancy& out) const;
+
+ private:
+  struct Cluster {
+    std::string description;
+    std::vector<OtherRow> rows;
+  };
+  OtherRow* find(const std::string& cluster, const std::string& account, const std::string& user);
+  [[nodiscard]] const OtherRow* find(const std::string& cluster, const std::string& account,
+                                     const std::string& user) const;
+  OtherRow& person(const std::string& cluster, const std::string& user);
+  Result<void> move(const std::string& cluster, const std::string& account,
+                    const std::string& parent);
+  [[nodiscard]] std::string coordinated_by(const std::string& user) const;
+  void list_below(const std::string& cluster, const OtherRow& account, const OtherRow& above,
+                  std::size_t& next, std::vector<OtherAssociation>& out) const;
+
+  QosBook qos_;
+  std::map<std::string, tenancy::OtherCluster> before_;
+  std::map<std::string, Cluster> now_;
+};
+
+}  // namespace gantry::cli::slurm
