@@ -76,6 +76,7 @@ struct ControllerConfig {
   std::string secret_key_file = "/etc/gantry/ctld.key";  // 0600
   std::vector<std::string> admins{"root"};               // login names
   bool allow_munge = true;
+  bool job_networks = false;            // see options.cc
   Duration heartbeat = seconds(5);      // time between two reports of a node
   Duration node_timeout = seconds(30);  // silence after which a node is lost
   LostNodePolicy lost_node_policy = LostNodePolicy::wait;

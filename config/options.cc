@@ -59,6 +59,12 @@ std::vector<Option> options_of(ControllerConfig& c) {
        "The controller's secret key, mode 0600."},
       {"admins", &c.admins, form(Form::word), "Login names with the role of platform admin."},
       {"allow_munge", &c.allow_munge, {}, "Whether a munge credential proves who a client is."},
+      {"job_networks",
+       &c.job_networks,
+       {},
+       "Whether each job has a network of its own: an address on each of its nodes, over which its "
+       "parts reach each other and nothing else. Otherwise jobs have loopback only. The nodes' "
+       "daemons have to be root; nodes reach each other by UDP at the port of their address."},
       {"heartbeat", &c.heartbeat, between(kSecond / 10, 600 * kSecond), "How often nodes report."},
       {"node_timeout", &c.node_timeout, between(kSecond / 2, kDay),
        "Silence after which a node is lost: it gets no new work. At least twice heartbeat."},

@@ -113,6 +113,15 @@ std::unique_ptr<Gpus> open_gpus(const Start& start, loop::Loop& loop, const Logg
   return gpus;
 }
 
+// Returns null if jobs have no networks here: the cluster has none, or this daemon is not root.
+std::unique_ptr<JobNetworks> open_networks(const Start& start, loop::Loop& loop,
+                                           const Logger& log) {
+  const NodeSettings& s = start.settings;
+  if (!s.config.controller.job_networks || s.runs_nothing || ::geteuid() != 0) return nullptr;
+  return std::make_unique<JobNetworks>(
+      JobNetworks::Options{s.config.noded.run_dir + "/network", s.config.cluster}, loop, log);
+}
+
 // Returns an empty list if each CPU of the node is one of the machine's.
 std::vector<std::uint16_t> shared_cpus(const Start& start) {
   std::vector<std::uint16_t> cpus;
@@ -181,11 +190,13 @@ Result<bool> run(const Start& start, const Options& options, std::optional<Start
   std::unique_ptr<Gres> gres;
   if (!start.settings.node.gres.empty() && !start.settings.runs_nothing)
     gres = std::make_unique<Gres>(start.settings.config.noded, start.settings.node, log);
+  const std::unique_ptr<JobNetworks> networks = open_networks(start, loop, log);
   RealRuntimeOptions real{start.settings.config.cluster,
                           start.settings.node.name,
                           start.settings.config.noded,
                           gpus.get(),
                           gres.get(),
+                          networks.get(),
                           shared_cpus(start),
                           numeric_addresses(start.settings.config),
                           {}};
@@ -247,6 +258,7 @@ Result<bool> run(const Start& start, const Options& options, std::optional<Start
                                    {"controller", start.link.endpoint}});
   before.reset();
   loop.run();
+  if (networks && !next) networks->leave();
   log.info(next ? "node daemon starts anew" : "node daemon stopped; its jobs run on");
   if (const auto failure = daemon->failure()) return tl::unexpected(*failure);
   return next.has_value();

@@ -37,11 +37,18 @@ Recovered::Stage stage_of(runtime::RecoveredAttempt::Stage stage) {
   return Recovered::Stage::ended;
 }
 
-// A job with a network of its own reaches nothing but itself.
+// Names of the job's nodes, with the addresses at which the job reaches them. A job that has
+// loopback alone reaches nothing but itself.
 std::map<std::string, std::string> hosts_of(const proto::Launch& launch,
                                             const RealRuntimeOptions& options) {
-  if (launch.spec.network != NetworkMode::host) return {{options.node, "127.0.0.1"}};
   std::map<std::string, std::string> out;
+  if (launch.network) {
+    for (const proto::NetworkPart& peer : launch.network->peers)
+      out.try_emplace(peer.node, address_of(peer));
+    out[options.node] = address_of(launch.network->own);
+    return out;
+  }
+  if (launch.spec.network != NetworkMode::host) return {{options.node, "127.0.0.1"}};
   const auto add = [&](const std::vector<NodePlacement>& placement) {
     for (const NodePlacement& place : placement)
       if (const auto at = options.addresses.find(place.node); at != options.addresses.end())
@@ -78,6 +85,7 @@ runtime::LaunchRequest launch_request(const proto::Launch& launch,
   r.gpu_names = spec.gpu_names;
   r.container = spec.container;
   r.network = spec.network.value_or(NetworkMode::loopback);
+  r.parts = launch.network;
   r.hosts = hosts_of(launch, options);
   if (batch) {
     r.script = launch.script;
@@ -118,6 +126,7 @@ std::vector<std::string> RealRuntime::layers_off() const {
 
 std::vector<Recovered> RealRuntime::recover() {
   std::vector<Recovered> out;
+  JobNetworks::Running networks;
   for (auto& found : runtime_->recover()) {
     Recovered r;
     r.key = found.key;
@@ -131,6 +140,8 @@ std::vector<Recovered> RealRuntime::recover() {
     if (r.stage != Recovered::Stage::ended && options_.gpus != nullptr)
       options_.gpus->recovered(found.key, found.request);
     if (r.stage != Recovered::Stage::ended) watch_checkpoints(found.request);
+    if (r.stage != Recovered::Stage::ended && found.request.parts)
+      networks.emplace_back(found.key, *found.request.parts);
     log_.info("found an attempt of an earlier daemon",
               {{"job", r.key.job},
                {"attempt", r.key.attempt},
@@ -139,6 +150,7 @@ std::vector<Recovered> RealRuntime::recover() {
                                                               : "not started"}});
     out.push_back(std::move(r));
   }
+  if (options_.networks != nullptr) options_.networks->adopt(std::move(networks));
   return out;
 }
 
@@ -161,6 +173,7 @@ void RealRuntime::act(Instant, Action&& action, std::vector<Input>& events) {
                    checkpoints_.drop(a.key);
                    runtime_->forget(a.key);
                    if (options_.gpus != nullptr) options_.gpus->released(a.key);
+                   if (options_.networks != nullptr) options_.networks->detach(a.key);
                  },
                  [](auto&) {},
              },
@@ -191,12 +204,36 @@ void RealRuntime::begin(const proto::Launch& launch) {
   const NodePlacement& here = launch.placement[launch.node_index];
   if (auto r = prepare_gres(here, request); !r)
     return begin_prepared(key, tl::unexpected(r.error()));
-  if (options_.gpus == nullptr) return begin_prepared(key, request);
   preparing_.insert(key);
+  if (options_.gpus == nullptr) return connect(key, std::move(request));
   options_.gpus->prepare(key, here.gpus, std::move(request),
                          [this, key](Result<runtime::LaunchRequest>&& prepared) {
-                           if (preparing_.erase(key) > 0) begin_prepared(key, prepared);
+                           if (preparing_.contains(key)) connect(key, std::move(prepared));
                          });
+}
+
+// Makes the job's network, if it has one, and begins.
+void RealRuntime::connect(const AttemptKey& key, Result<runtime::LaunchRequest>&& prepared) {
+  if (!prepared || !prepared->parts) {
+    preparing_.erase(key);
+    return begin_prepared(key, prepared);
+  }
+  if (options_.networks == nullptr) {
+    preparing_.erase(key);
+    return begin_prepared(key, fail(ErrorCode::unavailable, "it makes no networks for jobs"));
+  }
+  const proto::JobNetwork parts = *prepared->parts;
+  options_.networks->attach(
+      key, parts,
+      [this, key, request = std::move(*prepared)](Result<JobNetworkPlace>&& place) mutable {
+        if (preparing_.erase(key) == 0) return;  // given up meanwhile
+        if (!place)
+          return begin_prepared(
+              key, fail(place.error().code, "the job's network: " + place.error().message));
+        request.network_space = std::move(place->space);
+        request.network_sys = std::move(place->sys);
+        begin_prepared(key, std::move(request));
+      });
 }
 
 Result<void> RealRuntime::prepare_gres(const NodePlacement& here,
@@ -218,12 +255,13 @@ void RealRuntime::begin_prepared(const AttemptKey& key,
   watch_checkpoints(*request);
 }
 
-// Returns true if its GPUs were still being prepared: then nothing of it has begun, and nothing
-// will.
+// Returns true if its GPUs or its network were still being prepared: then nothing of it has begun,
+// and nothing will.
 bool RealRuntime::give_up(const AttemptKey& key, std::vector<Input>& events) {
   if (preparing_.erase(key) == 0) return false;
-  options_.gpus->released(key);
-  events.emplace_back(BeginFailed{key, "it ended before its GPUs were ready"});
+  if (options_.gpus != nullptr) options_.gpus->released(key);
+  if (options_.networks != nullptr) options_.networks->detach(key);
+  events.emplace_back(BeginFailed{key, "it ended before its devices and its network were ready"});
   return true;
 }
 

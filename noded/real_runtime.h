@@ -11,6 +11,7 @@
 #include "noded/checkpoint_watch.h"
 #include "noded/gpu/node/gpus.h"
 #include "noded/gpu/node/gres.h"
+#include "noded/job_networks.h"
 #include "noded/net/job_sockets.h"
 #include "noded/runtime/runtime.h"
 #include "noded/seam.h"
@@ -23,6 +24,7 @@ struct RealRuntimeOptions {
   NodedConfig config;
   Gpus* gpus = nullptr;  // nullptr in tests
   const Gres* gres = nullptr;
+  JobNetworks* networks = nullptr;  // nullptr in tests
   // Set if the node has more CPUs than its machine: CPU n of the node is one of these. Empty: CPU n
   // is CPU n.
   std::vector<std::uint16_t> shared_cpus;
@@ -73,6 +75,7 @@ class RealRuntime final : public AttemptRuntime {
  private:
   void begin(const proto::Launch& launch);
   Result<void> prepare_gres(const NodePlacement& here, runtime::LaunchRequest& request) const;
+  void connect(const AttemptKey& key, Result<runtime::LaunchRequest>&& prepared);
   void begin_prepared(const AttemptKey& key, const Result<runtime::LaunchRequest>& request);
   bool give_up(const AttemptKey& key, std::vector<Input>& events);
   void end(const AttemptKey& key, Exit exit, std::vector<Input>& events);
@@ -86,7 +89,7 @@ class RealRuntime final : public AttemptRuntime {
   RealRuntimeOptions options_;
   JobSockets& sockets_;
   CheckpointWatch checkpoints_;
-  // Attempts whose GPUs are being prepared; nothing of them is on disk yet.
+  // Attempts whose GPUs or whose network are being prepared; nothing of them is on disk yet.
   std::set<AttemptKey> preparing_;
   const Logger& log_;
 };

@@ -109,7 +109,7 @@ int main(int argc, char** argv) {
     const auto fabric = need(Fabric::open(options, {}));
     fmt::print("{:<44} {:>8} {:>8}\n", "milliseconds", "median", "p90");
     for (const std::uint64_t others : {0, 50, 200}) measure(*fabric, others, rounds);
-    measure_programs(directory + "/node", std::min(rounds, 30));
+    measure_programs(directory + "/node/net", std::min(rounds, 30));
   }
   need(Fabric::remove(directory));
   std::filesystem::remove_all(directory);

@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 #include <pwd.h>
 #include <sched.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -250,9 +251,9 @@ Result<void> LocalCluster::create(const ClusterRequest& r, const Machine& machin
   std::string yaml = fmt::format(
       "{}\ncluster: {}\n\ncontroller:\n  host: 127.0.0.1\n  port: {}\n  state_dir: {}\n"
       "  public_key_file: {}\n  secret_key_file: {}\n  admins: [{}]\n  allow_munge: {}\n"
-      "  heartbeat: 1s\n  node_timeout: 10s\n  kill_wait: 5s\n",
+      "  heartbeat: 1s\n  node_timeout: 10s\n  kill_wait: 5s\n  job_networks: {}\n",
       kMark, r.name, port, path("ctld"), path("ctld.pub"), path("ctld.key"), user_of(::geteuid()),
-      munge);
+      munge, r.job_networks);
   yaml += fmt::format(
       "\nnoded:\n  runtimes: [{}]\n  image_cache_dir: {}\n  cgroup_root: gantry-{:08x}\n"
       "  allow_root_jobs: {}\n\nnodes:\n",
@@ -326,6 +327,21 @@ void remove_cgroups(const Config& config) {
   }
 }
 
+// Releases what is mounted below the directory: the networks of jobs that were running when their
+// node daemon ended.
+void unmount_below(const std::string& directory) {
+  std::ifstream mounts("/proc/self/mountinfo");
+  std::vector<std::string> found;
+  for (std::string line; std::getline(mounts, line);) {
+    std::istringstream words(line);
+    std::string at;
+    for (int i = 0; i < 5; ++i) words >> at;  // the fifth field is the mount point
+    if (at.starts_with(directory + "/")) found.push_back(at);
+  }
+  for (auto at = found.rbegin(); at != found.rend(); ++at)
+    ::umount2(at->c_str(), MNT_DETACH | UMOUNT_NOFOLLOW);
+}
+
 }  // namespace
 
 Result<void> LocalCluster::remove() const {
@@ -333,6 +349,7 @@ Result<void> LocalCluster::remove() const {
     return fail(ErrorCode::not_found,
                 fmt::format("{} holds no cluster made by `gantry up`", directory_));
   if (const auto known = config()) remove_cgroups(*known);
+  unmount_below(directory_);
   std::error_code error;
   std::filesystem::remove_all(directory_, error);
   if (error)

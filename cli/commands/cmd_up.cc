@@ -119,6 +119,13 @@ Result<void> set_restarts(Up& up, std::string_view text) {
   up.restarts = static_cast<unsigned>(*n);
   return {};
 }
+Result<void> set_job_networks(Up& up, std::string_view) {
+  if (::geteuid() != 0)
+    return fail(ErrorCode::permission_denied, "networks of jobs need a cluster of root");
+  up.request.job_networks = true;
+  up.sized = true;
+  return {};
+}
 Result<void> set_root_jobs(Up& up, std::string_view) {
   up.request.root_jobs = true;
   up.sized = true;
@@ -131,6 +138,9 @@ constexpr Option kUpOptions[] = {
      .value = "N",
      .help = "Cores of each node (default: an equal share)",
      .set = call<set_cpus>},
+    {.name = "job-networks",
+     .help = "Give each job a network of its own, over which its nodes reach each other (root)",
+     .set = call<set_job_networks>},
     {.name = "memory",
      .arg = Arg::required,
      .value = "SIZE",

@@ -137,8 +137,9 @@ inline constexpr SubmitOption kJobOptionTable[] = {
                 .set = call<job::set_mail_user>}},
     {.option = {.name = "network",
                 .arg = Arg::required,
-                .value = "none|host",
-                .help = "none: loopback only (default); host: where the partition allows it",
+                .value = "job|none|host",
+                .help = "job: the job's parts reach each other (default where there is one); none: "
+                        "loopback only; host: where the partition allows it",
                 .set = call<job::set_network>,
                 .env = "NETWORK"}},
     {.option = {.name = "nice",

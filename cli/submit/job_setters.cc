@@ -393,8 +393,10 @@ Result<void> set_network(R& r, std::string_view text) {
     r.spec.network = NetworkMode::loopback;
   else if (text == "host")
     r.spec.network = NetworkMode::host;
+  else if (text == "job")
+    r.spec.network = NetworkMode::job;
   else
-    return invalid(fmt::format("\"{}\" is not none or host", text));
+    return invalid(fmt::format("\"{}\" is not job, none or host", text));
   return {};
 }
 Result<void> set_mounts(R& r, std::string_view text) {

@@ -15,10 +15,12 @@ constexpr auto enum_names(OpenMode) {
       {{OpenMode::truncate, "truncate"}, {OpenMode::append, "append"}}};
 }
 
-enum class NetworkMode : std::uint8_t { loopback = 0, host = 1 };
+// loopback: the job reaches nothing but itself on each node. job: it has an address on each node,
+// and its parts reach each other.
+enum class NetworkMode : std::uint8_t { loopback = 0, host = 1, job = 2 };
 constexpr auto enum_names(NetworkMode) {
-  return std::array<std::pair<NetworkMode, std::string_view>, 2>{
-      {{NetworkMode::loopback, "none"}, {NetworkMode::host, "host"}}};
+  return std::array<std::pair<NetworkMode, std::string_view>, 3>{
+      {{NetworkMode::loopback, "none"}, {NetworkMode::host, "host"}, {NetworkMode::job, "job"}}};
 }
 
 // What CUDA_VISIBLE_DEVICES has of whole GPUs: their UUIDs, or their numbers as the CUDA runtime of

@@ -14,6 +14,7 @@
 
 #include "common/job/job_spec.h"
 #include "common/job/older_given.h"
+#include "common/proto/job_network.h"
 #include "common/proto/job_change.h"
 #include "common/proto/node_report.h"
 
@@ -121,6 +122,7 @@ struct Launch {
   Instant placed_at{};
   std::vector<HetGroup> het{};  // for the node that runs the script: all components, by offset
   std::string tenant;           // who pays; jobs of one tenant may share GPUs
+  std::optional<JobNetwork> network{};  // set if the job has a network of its own
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "stamp", s.stamp);
@@ -145,6 +147,7 @@ struct Launch {
     v(20, "placed_at", s.placed_at);
     v(21, "het", s.het);
     v(22, "tenant", s.tenant);
+    v(23, "network", s.network);
   }
 };
 

@@ -119,6 +119,8 @@ struct NodeGrant {  // concrete: the node needs no policy to carry it out
   std::uint32_t tasks = 0;
   std::vector<GpuGrant> devices;  // one for each GPU or slice
   std::vector<GresGrant> gres{};  // by name
+  // The job's place among the node's IPv4 addresses; the core gives it, not the plan.
+  std::optional<std::uint32_t> slot{};
   friend bool operator==(const NodeGrant&, const NodeGrant&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {  // as stored in the core's events
@@ -130,6 +132,7 @@ struct NodeGrant {  // concrete: the node needs no policy to carry it out
     v(6, "tasks", s.tasks);
     v(7, "devices", s.devices);
     v(8, "gres", s.gres);
+    v(9, "slot", s.slot);
   }
 };
 

@@ -1,11 +1,13 @@
 #include "noded/network/fabric.h"
 
 #include <fmt/core.h>
-#include <net/if.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 #include "noded/network/space.h"
@@ -13,8 +15,10 @@
 namespace gantry::network {
 namespace {
 
-constexpr const char* kNodeFile = "node";
+constexpr const char* kNodeDir = "node";
 constexpr const char* kNodesLink = "nodes";
+constexpr const char* kSpaceFile = "net";  // in the directory of an attempt
+constexpr const char* kSysDir = "sys";
 constexpr const char* kJobEnd = "eth0";
 // VXLAN adds 50 bytes to a packet over IPv4 and 70 over IPv6. Networks of 1,500 bytes are what can
 // be relied on; the machine's route may take more, which nobody here is told.
@@ -51,6 +55,24 @@ std::string name_of(const proto::AttemptKey& key) {
   return fmt::format("{}.{}", key.job.value(), key.attempt.value());
 }
 
+Result<void> make_directory(const std::string& directory) {
+  if (::mkdir(directory.c_str(), 0711) == 0) return {};
+  return fail(ErrorCode::unavailable,
+              fmt::format("{} cannot be made: {}", directory, std::strerror(errno)));
+}
+
+// Removes the directory of an attempt or of the node.
+Result<void> release_directory(const std::string& directory) {
+  while (::umount2((directory + "/" + kSysDir).c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) == 0) {
+  }
+  ::rmdir((directory + "/" + kSysDir).c_str());
+  if (auto r = release_space(directory + "/" + kSpaceFile); !r) return r;
+  if (::rmdir(directory.c_str()) != 0 && errno != ENOENT)
+    return fail(ErrorCode::unavailable,
+                fmt::format("{} cannot be removed: {}", directory, std::strerror(errno)));
+  return {};
+}
+
 Member member_of(const JobNetwork& job) {
   Member out{link_of(job.key), job.part, {}};
   for (const Peer& peer : job.peers) out.peers.push_back(peer.part);
@@ -62,7 +84,11 @@ Member member_of(const JobNetwork& job) {
 Fabric::Fabric(FabricOptions options) : options_(std::move(options)), rules_(options_.blocks) {}
 
 std::string Fabric::space_file(const proto::AttemptKey& key) const {
-  return options_.directory + "/" + name_of(key);
+  return options_.directory + "/" + name_of(key) + "/" + kSpaceFile;
+}
+
+std::string Fabric::sys_dir(const proto::AttemptKey& key) const {
+  return options_.directory + "/" + name_of(key) + "/" + kSysDir;
 }
 
 Result<std::unique_ptr<Fabric>> Fabric::open(FabricOptions options,
@@ -82,16 +108,17 @@ Result<std::unique_ptr<Fabric>> Fabric::open(FabricOptions options,
 Result<void> Fabric::remove(const std::string& directory) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(directory, error))
-    if (auto r = release_space(entry.path()); !r) return r;
+    if (auto r = release_directory(entry.path()); !r) return r;
   return {};
 }
 
 Result<void> Fabric::open_node() {
-  const std::string file = options_.directory + "/" + kNodeFile;
+  const std::string directory = options_.directory + "/" + kNodeDir;
+  const std::string file = directory + "/" + kSpaceFile;
   auto space = open_space(file);
-  const bool fresh = !space;
-  if (fresh) {
-    if (auto r = release_space(file); !r) return r;
+  if (!space) {
+    if (auto r = release_directory(directory); !r) return r;
+    if (auto r = make_directory(directory); !r) return r;
     space = make_space(file);
   }
   if (!space) return tl::unexpected(space.error());
@@ -154,8 +181,8 @@ Result<void> Fabric::remove_others(const std::vector<JobNetwork>& attempts) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(options_.directory, error)) {
     const std::string name = entry.path().filename();
-    if (name == kNodeFile || std::find(files.begin(), files.end(), name) != files.end()) continue;
-    if (auto r = release_space(entry.path()); !r) return r;
+    if (name == kNodeDir || std::find(files.begin(), files.end(), name) != files.end()) continue;
+    if (auto r = release_directory(entry.path()); !r) return r;
   }
   return {};
 }
@@ -197,6 +224,8 @@ Result<void> Fabric::attach(const JobNetwork& job) {
 
 Result<void> Fabric::connect(const JobNetwork& job) {
   const std::string link = link_of(job.key);
+  if (auto r = make_directory(options_.directory + "/" + name_of(job.key)); !r) return r;
+  if (auto r = make_directory(sys_dir(job.key)); !r) return r;
   const auto space = make_space(space_file(job.key));
   if (!space) return tl::unexpected(space.error());
   for (const Peer& peer : job.peers)
@@ -238,7 +267,12 @@ Result<void> Fabric::settle_job(const Fd& space, const JobNetwork& job) {
       if (auto r = links.add_address(kJobEnd, *four); !r) return r;
       if (auto r = links.add_route(kJobEnd, Ip4{}, 0, kGateway); !r) return r;
     }
-    if (job.bits_per_second > 0) return links.limit_rate(kJobEnd, job.bits_per_second);
+    if (job.bits_per_second > 0)
+      if (auto r = links.limit_rate(kJobEnd, job.bits_per_second); !r) return r;
+    if (::mount("sysfs", sys_dir(job.key).c_str(), "sysfs",
+                MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0)
+      return fail(ErrorCode::unavailable, fmt::format("no sysfs can be mounted at {}: {}",
+                                                      sys_dir(job.key), std::strerror(errno)));
     return {};
   });
 }
@@ -247,7 +281,7 @@ Result<void> Fabric::settle_job(const Fd& space, const JobNetwork& job) {
 // for every processor, 20 ms and more.
 Result<void> Fabric::detach(const proto::AttemptKey& key) {
   if (auto r = change(rules_.remove(key)); !r) return r;
-  return release_space(space_file(key));
+  return release_directory(options_.directory + "/" + name_of(key));
 }
 
 }  // namespace gantry::network

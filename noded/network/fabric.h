@@ -66,8 +66,11 @@ class Fabric {
   // the next detach() and by the next open().
   Result<void> detach(const proto::AttemptKey& key);
 
-  // The file that holds the attempt's namespace.
+  // The file that holds the attempt's namespace, and a read-only sysfs that shows the links of this
+  // namespace: a container may not mount one of a namespace that is not its own.
   [[nodiscard]] std::string space_file(const proto::AttemptKey& key) const;
+  [[nodiscard]] std::string sys_dir(const proto::AttemptKey& key) const;
+  [[nodiscard]] std::size_t attempts() const { return rules_.members().size(); }
   // The rules in force with their counters, as nftables' JSON.
   Result<std::string> rules() { return filter_->list(std::string(kTable)); }
 

@@ -10,6 +10,7 @@
 
 #include "common/job/job_spec.h"
 #include "common/job/job_state.h"
+#include "common/proto/job_network.h"
 #include "common/proto/node_report.h"
 #include "common/proto/steps.h"
 #include "noded/machine/device.h"
@@ -71,6 +72,8 @@ struct LaunchRequest {
   std::vector<VisibleGpu> visible_gpus;  // in the order of CUDA_VISIBLE_DEVICES
   ProcessLimits limits;                  // with which the job's programs begin
   GpuNames gpu_names = GpuNames::uuid;
+  std::optional<proto::JobNetwork> parts;  // set: the job has a network of its own
+  std::string network_space, network_sys;  // its namespace, and a sysfs that shows it; paths
   void from_older_form();  // an older order has these two only in variables
 
   // Sets the variable for the job and for programs that run as root.
@@ -118,6 +121,9 @@ struct LaunchRequest {
     v(36, "visible_gpus", s.visible_gpus);
     v(37, "limits", s.limits);
     v(38, "gpu_names", s.gpu_names);
+    v(39, "parts", s.parts);
+    v(40, "network_space", s.network_space);
+    v(41, "network_sys", s.network_sys);
   }
 };
 

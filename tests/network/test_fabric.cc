@@ -236,7 +236,7 @@ TEST_CASE("a job reaches no machine, no daemon, no metadata and no neighbour on 
   std::vector<Fd> listening;  // on everything of both machines and of the nodes' namespaces
   for (std::uint32_t n : {1U, 2U})
     for (const std::string& file :
-         {fmt::format("{}/host{}", hosts.top(), n), hosts[n].directory + "/node"}) {
+         {fmt::format("{}/host{}", hosts.top(), n), hosts[n].directory + "/node/net"}) {
       const auto space = open_space(file);
       REQUIRE(inside(*space, [&]() -> Result<void> {
         listening.push_back(listener("::", SOCK_STREAM));
@@ -303,11 +303,11 @@ TEST_CASE("a daemon that was killed adopts its jobs, and leaves nothing of those
   const Inside far = look_inside(hosts, hosts.job(1, {1, 2}, 2));
   hosts.open(hosts[1], {hosts.job(1, {1, 2}, 1)});
   CHECK(reached(one.space, {far.six, far.four}, std::chrono::seconds(3)).size() == 2);
-  CHECK_FALSE(open_space(hosts[1].directory + "/2.1"));
-  CHECK(run_in(hosts[1].directory + "/node", "ip -o link show j1.1 > /dev/null"));
-  CHECK_FALSE(run_in(hosts[1].directory + "/node", "ip -o link show j2.1 > /dev/null 2>&1"));
+  CHECK_FALSE(open_space(hosts[1].directory + "/2.1/net"));
+  CHECK(run_in(hosts[1].directory + "/node/net", "ip -o link show j1.1 > /dev/null"));
+  CHECK_FALSE(run_in(hosts[1].directory + "/node/net", "ip -o link show j2.1 > /dev/null 2>&1"));
   REQUIRE(hosts[1].fabric->detach({JobId(1), Attempt(1)}));
-  CHECK_FALSE(open_space(hosts[1].directory + "/1.1"));
+  CHECK_FALSE(open_space(hosts[1].directory + "/1.1/net"));
   CHECK(reached(one.space, {far.six, far.four}, std::chrono::milliseconds(300)).empty());
   REQUIRE(hosts[1].fabric->detach({JobId(1), Attempt(1)}));
 }
@@ -319,7 +319,7 @@ TEST_CASE("a job that could not be attached leaves nothing, and may be attached 
   JobNetwork job = hosts.job(1, {1}, 1);
   job.peers.push_back({{2, JobId(1), 1}, {"not an address", 1}});
   CHECK_FALSE(hosts[1].fabric->attach(job));
-  CHECK_FALSE(open_space(hosts[1].directory + "/1.1"));
+  CHECK_FALSE(open_space(hosts[1].directory + "/1.1/net"));
   job.peers.clear();
   CHECK(hosts[1].fabric->attach(job));
 }

@@ -52,6 +52,29 @@ NodePlacement placement_of(const State& state, const sched::NodeGrant& grant) {
           grant.gres};
 }
 
+proto::NetworkPart part_of(const State& state, JobId job, const sched::NodeGrant& grant) {
+  const Node& node = state.node(grant.node);
+  return {node.name, grant.node.value(), job, grant.slot, node.facts.address};
+}
+
+// Tells the node of all other parts of the job, also of other components: they are placed together.
+void fill_network(const State& state, const Job& job, std::uint32_t index, proto::Launch& launch) {
+  if (launch.spec.network != NetworkMode::job) return;
+  proto::JobNetwork& network = launch.network.emplace();
+  const auto& het = class_of(state, job).het;
+  for (std::uint32_t i = 0; i < (het ? het->size : 1); ++i) {
+    const Job* part = het ? state.jobs.find(het->member(i)) : &job;
+    if (part == nullptr || !part->placed()) continue;
+    for (std::uint32_t n = 0; n < part->active->nodes.size(); ++n) {
+      auto there = part_of(state, part->id, part->active->nodes[n].grant);
+      if (part->id == job.id && n == index)
+        network.own = std::move(there);
+      else
+        network.peers.push_back(std::move(there));
+    }
+  }
+}
+
 void fill_array(const State& state, const Job& job, proto::Launch& launch) {
   if (!job.is_element()) return;
   const ArrayIndexes& indexes = state.jobs.at(job.array).tasks->indexes;
@@ -106,6 +129,7 @@ void send_launch(Context& ctx, const Job& job, std::uint32_t index) {
   for (const NodeRun& run : active.nodes)
     launch.placement.push_back(placement_of(ctx.state, run.grant));
   launch.node_index = index;
+  fill_network(ctx.state, job, index, launch);
   const Partition& queue = ctx.state.partition(class_of(ctx.state, job).partition);
   launch.partition = queue.name;
   launch.tenant = queue.payer();

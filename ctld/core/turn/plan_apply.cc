@@ -23,6 +23,9 @@
 namespace gantry::core {
 namespace {
 
+// IPv4 addresses of one node, see noded/network/address.h.
+constexpr std::size_t kMostSlots = 1'024;
+
 // Why the pool of the node excludes the job, or nothing. Documents may have changed since the plan.
 std::optional<std::string> pool_objection(const Context& ctx, const Node& node,
                                           const Partition& partition, const JobShape& shape) {
@@ -101,11 +104,29 @@ void drop(Context& ctx, JobId job, const std::string& why) {
   ctx.turn.schedule = true;
 }
 
+// The smallest number below kMostSlots that no other job on the node has as its slot; nothing if
+// there is none.
+std::optional<std::uint32_t> free_slot(const State& state, const Node& node) {
+  std::vector<bool> taken(kMostSlots);
+  for (const JobId id : node.jobs) {
+    const Job* job = state.jobs.find(id);
+    if (job == nullptr || !job->placed()) continue;
+    for (const NodeRun& run : job->active->nodes)
+      if (run.grant.node == node.id && run.grant.slot) taken.at(*run.grant.slot) = true;
+  }
+  const auto free = std::find(taken.begin(), taken.end(), false);
+  if (free == taken.end()) return std::nullopt;
+  return static_cast<std::uint32_t>(free - taken.begin());
+}
+
 // Places the job. The scheduler does not have the job under its old id any more.
 void place(Context& ctx, JobId id, std::vector<sched::NodeGrant>&& grants, bool exclusive) {
   const Attempt attempt(ctx.state.jobs.at(id).attempt.value() + 1);
   const double charge = charge_of(ctx.state, grants);
   auto waits = waits_of(ctx, ctx.state.jobs.at(id));
+  if (ctx.config.controller.job_networks)
+    for (sched::NodeGrant& grant : grants)
+      grant.slot = free_slot(ctx.state, ctx.state.node(grant.node));
   ctx.rt.waits_since.erase(id);
   Holding holding = holding_of(ctx.state, grants, exclusive);
   ctx.record(event::JobPlaced{id, attempt, std::move(grants), exclusive, charge, std::move(waits),

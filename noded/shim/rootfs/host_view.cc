@@ -154,8 +154,12 @@ void show_hosts(const NodeSetup& setup, const LaunchRequest& request, const std:
   std::string padded = *text;
   std::replace_if(
       padded.begin(), padded.end(), [](char c) { return c == '\t' || c == '\n'; }, ' ');
+  std::string own;
   for (const auto& [name, address] : request.hosts)
-    if (padded.find(" " + name + " ") == std::string::npos) *text += address + " " + name + "\n";
+    if (request.parts || padded.find(" " + name + " ") == std::string::npos)
+      own += address + " " + name + "\n";
+  // In a network of its own the job reaches its nodes at other addresses than the machine does.
+  *text = request.parts ? own + *text : *text + own;
   const std::string dir = job_dir(setup.state_dir, request.key);
   const Fd dir_fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!dir_fd || !write_small(dir_fd.get(), kHostsFile, *text, 0644)) return;

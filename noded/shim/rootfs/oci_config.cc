@@ -167,6 +167,9 @@ void mounts(Writer& w, const NodeSetup& setup, const LaunchRequest& request) {
   mount(w, "/dev/mqueue", "mqueue", "mqueue", {"nosuid", "noexec", "nodev"});
   if (request.network == NetworkMode::loopback)
     mount(w, "/sys", "sysfs", "sysfs", {"nosuid", "noexec", "nodev", "ro"});
+  else if (!request.network_sys.empty())
+    mount(w, "/sys", "none", request.network_sys,
+          {"bind", "nosuid", "noexec", "nodev", "ro", "rprivate"});
   else  // a new sysfs would need a network namespace of its own
     mount(w, "/sys", "none", "/sys", {"rbind", "nosuid", "noexec", "nodev", "ro", "rprivate"});
   for (const LaunchDevice& d : request.devices)
@@ -206,6 +209,7 @@ void namespaces(Writer& w, const NodeSetup& setup, const LaunchRequest& request,
   };
   for (const char* type : {"pid", "mount", "ipc", "uts", "cgroup"}) add(type);
   if (request.network == NetworkMode::loopback) add("network");
+  if (!request.network_space.empty()) add("network", request.network_space);
   if (!setup.user_namespace) return w.EndArray(), void();
   add("user", user_namespace);
   w.EndArray();

@@ -310,6 +310,10 @@ Result<void> check_policy(const Context& ctx, const Identity& who, const JobSpec
     return fail(ErrorCode::permission_denied, "only an administrator may set a priority");
   if (spec.network == NetworkMode::host)
     if (auto r = check_host_network(ctx.state, partition); !r) return r;
+  if (spec.network == NetworkMode::job && !ctx.config.controller.job_networks)
+    return fail(ErrorCode::invalid_argument,
+                "this cluster gives jobs no network of their own (controller.job_networks of "
+                "gantry.yaml); --network takes none, or host where the partition allows it");
   if (auto r = check_sharing(ctx.state, partition, spec.shape); !r) return r;
   if (spec.warn_signal) {
     if (auto r = check_number("the warning signal", spec.warn_signal->signal, 1, 64); !r) return r;
@@ -428,8 +432,9 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
     return tl::unexpected(r.error());
   if (partition->declared->exclusive_nodes) spec.shape.exclusive = true;
   if (!spec.network)
-    spec.network =
-        partition->declared->host_network_by_default ? NetworkMode::host : NetworkMode::loopback;
+    spec.network = partition->declared->host_network_by_default ? NetworkMode::host
+                   : ctx.config.controller.job_networks         ? NetworkMode::job
+                                                                : NetworkMode::loopback;
   if (!spec.shape.anti_affinity.empty())  // so that no user keeps jobs of others away
     spec.shape.anti_affinity = fmt::format("{}/{}", who.owner.user, spec.shape.anti_affinity);
 
