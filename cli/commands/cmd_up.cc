@@ -9,6 +9,7 @@
 #include "cli/cluster/local_cluster.h"
 #include "cli/columns/job_words.h"
 #include "cli/command.h"
+#include "cli/commands/progress.h"
 #include "cli/session.h"
 #include "cli/slurm/reference.h"
 #include "cli/terminal.h"
@@ -31,28 +32,6 @@ void pause() {
   const timespec time{0, kLook.us * 1'000};
   ::nanosleep(&time, nullptr);
 }
-
-// Shows progress: on a terminal as one line that changes, elsewhere as a new line at each change.
-class Progress {
- public:
-  void say(const std::string& text) {
-    if (text == last_) return;
-    if (live_)
-      fmt::print(stderr, "\r\033[K{}", text);
-    else
-      fmt::print(stderr, "{}\n", text);
-    std::fflush(stderr);
-    last_ = text;
-  }
-  void end() {
-    if (live_ && !last_.empty()) fmt::print(stderr, "\r\033[K");
-    last_.clear();
-  }
-
- private:
-  bool live_ = is_terminal(stderr);
-  std::string last_;
-};
 
 // ---- up
 struct Up {

@@ -2,9 +2,8 @@
 //
 // A node registers and gets a session. Every order carries (epoch, session, seq). The node refuses
 // an epoch below the highest that it has seen (that controller was replaced), and ignores an order
-// of another session or with a seq that is not above the last one. So a late or repeated message
-// does no harm. To repeat what was not confirmed, ctld looks at its state; it keeps no queue of
-// orders.
+// of another session or with a seq that is not above the last one, so a late or repeated message
+// does no harm. What was not confirmed is repeated from ctld's state; there is no queue of orders.
 #pragma once
 
 #include <map>
@@ -14,8 +13,8 @@
 
 #include "common/job/job_spec.h"
 #include "common/job/older_given.h"
-#include "common/proto/job_network.h"
 #include "common/proto/job_change.h"
+#include "common/proto/job_network.h"
 #include "common/proto/node_report.h"
 
 namespace gantry::proto {
