@@ -82,7 +82,6 @@ Result<Allocation> Allocation::ask(const Invocation& invocation,
   const auto asked = session.send(wait);
   if (!asked) return tl::unexpected(asked.error());
   // Slurm always queues components first, and with --immediate alone it says nothing.
-  const bool of_slurm = invocation.program() == "salloc" || invocation.program() == "srun";
   const bool quiet = parts.front()->quiet;
   bool announced = of_slurm && !quiet && parts.size() > 1 && allocation.say_queued();
   Duration patience = kPatience;
