@@ -157,15 +157,16 @@ struct Modified {
 
 std::string modified_text(bool users, const ChangeWords& words, const Modified& modified) {
   const ChangedParts parts = parts_of(words);
-  std::string out;
+  std::string itself, associations;
   if (parts.itself) {
-    out += users ? " Modified users...\n" : " Modified accounts...\n";
-    for (const std::string& name : modified.names) out += fmt::format("  {}\n", name);
+    itself = users ? " Modified users...\n" : " Modified accounts...\n";
+    for (const std::string& name : modified.names) itself += fmt::format("  {}\n", name);
   }
   if (parts.associations)
-    out += (users ? " Modified user associations...\n" : " Modified account associations...\n") +
-           modified.associations;
-  return out;
+    associations =
+        (users ? " Modified user associations...\n" : " Modified account associations...\n") +
+        modified.associations;
+  return users ? associations + itself : itself + associations;
 }
 
 Result<AccountChange> modify_accounts(const ChangeWords& words, const Scope& scope,

@@ -261,6 +261,10 @@ std::vector<Entry> users_from(const std::vector<Entry>& associations, const Cond
     if (one.admin == "Administrator" || out[at->second].admin == "None")
       out[at->second].admin = one.admin;
   }
+  // The associations of a user stand together.
+  std::stable_sort(out.begin(), out.end(), [&](const Entry& a, const Entry& b) {
+    return seen.at(a.user) < seen.at(b.user);
+  });
   return out;
 }
 
