@@ -25,7 +25,7 @@ inline constexpr std::string_view kAccountLongFields =
     "Elapsed,Timelimit,TotalCPU,MaxRSS,MaxDiskRead,MaxDiskWrite,NodeList%-20";
 // The first is what fits 80 columns, the second has all that is measured.
 inline constexpr std::string_view kAccountEfficiencyFields =
-    "JobID%11,State,Elapsed,CPUEff,MemEff,AllocGPUS,GPUEff,GPUMemEff";
+    "JobID,State,Elapsed,CPUEff,MemEff,AllocGPUS,GPUEff,GPUMemEff";
 inline constexpr std::string_view kAccountAllEfficiencyFields =
     "JobID,JobName,State,Elapsed,CPUEff,MemEff,AllocGPUS,GPUEff,GPUMem,GPUMemEff,GPUPower,"
     "GPUEnergy,"

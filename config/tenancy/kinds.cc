@@ -218,12 +218,11 @@ std::vector<Field> fields_of(Manifest& m) {
 }
 
 std::vector<Field> fields_of(OtherCluster& c) {
-  return {
-      {"name", &c.name, Form::word, "Of the other cluster."},
-      {"description", &c.description, Form::plain, "For people."},
-      {"accounting", &c.accounting, Form::plain,
-       "Its accounts and users with their limits, as `sacctmgr` was told of them: rows of "
-       "KEY=VALUE, parted by bars."}};
+  return {{"name", &c.name, Form::word, "Of the other cluster."},
+          {"description", &c.description, Form::plain, "For people."},
+          {"accounting", &c.accounting, Form::plain,
+           "Its accounts and users with their limits, as `sacctmgr` was told of them: rows of "
+           "KEY=VALUE, parted by bars."}};
 }
 
 std::vector<Field> fields_of(Document& document) {

@@ -242,7 +242,7 @@ TEST_CASE("gtenant meter reads CSV, and names the line that is wrong") {
        {std::pair("tenant,meter,date\n", ":1: column amount is missing"),
         std::pair("tenant,meter,date,amount,colour\n", ":1: there is no column \"colour\""),
         std::pair("tenant,meter,date,amount,tenant\n", ":1: column tenant is there twice"),
-        std::pair("tenant,meter,date,amount\na,b,2026-11-30\n", ":2: has 3 cells, and there are 4"),
+        std::pair("tenant,meter,date,amount\na,b,2026-11-30\n", ":2: has 3 cells; columns: 4"),
         std::pair("tenant,meter,date,amount\na,b,2026-11-30,1.2345\n", ":2: amount: "),
         std::pair("tenant,meter,date,amount\na,,2026-11-30,1\n", ":2: meter is missing"),
         std::pair("", ": has no lines")}) {

@@ -289,7 +289,7 @@ TEST_CASE(
   const Run later =
       fake.run({"gtenant", "offboard", "fraud", "--no-wait", "--yes", "--archive", folder.path()});
   CHECK(later.status == 0);
-  CHECK(later.out.find("run this again when its jobs have ended (2 queued and 0 running jobs)") !=
+  CHECK(later.out.find("run this again when its jobs have ended (2 jobs queued and 0 running)") !=
         std::string::npos);
   CHECK(std::get<tenancy::Tenant>(store.documents[0]).counts.queued_jobs == 0u);
 

@@ -4,6 +4,7 @@
 #include "cli/slurm/accounts/change_words.h"
 #include "cli/slurm/accounts/other_accounts.h"
 #include "cli/slurm/accounts/other_listing.h"
+#include "tests/cli/fake_controller.h"
 
 namespace gantry::cli::slurm {
 namespace {
@@ -202,6 +203,65 @@ TEST_CASE("words of add and modify: names, clusters, conditions and settings") {
   CHECK_FALSE(read(ChangedEntity::user, "add", {"ann"}).has_value());
   CHECK_FALSE(read(ChangedEntity::account, "modify", {"a", "MaxJobs=5"}).has_value());
   CHECK_FALSE(read(ChangedEntity::coordinator, "add", {"ann"}).has_value());
+}
+
+TEST_CASE("an account of this cluster takes only limits that count here") {
+  test::FakeController fake;
+  proto::TenancyDocuments documents = no_documents();
+  tenancy::Tenant x;
+  x.name = "x";
+  documents.documents = {
+      x, tenancy::OtherCluster{"east", "", {"account=root", "account=x|parent=root"}}};
+  fake.answer<proto::GetTenancy>(documents);
+  fake.answer<proto::ApplyTenancy>(proto::TenancyPlanned{});
+  const auto sacctmgr = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"slurm/sacctmgr", "-i"});
+    return fake.run(words);
+  };
+  const auto refusal = [&](std::vector<std::string> words) {
+    const test::Run run = sacctmgr(std::move(words));
+    CHECK(run.status == 1);
+    return run.err;
+  };
+  CHECK(refusal({"modify", "account", "x", "set", "GrpWall=60"})
+            .starts_with(" grpwall has no counterpart here"));
+  CHECK(refusal({"add", "account", "y", "GrpTRESMins=cpu=1"})
+            .starts_with(" grptresmins has no counterpart here"));
+  CHECK(refusal({"modify", "account", "x", "set", "GrpTRES=license/a=1"})
+            .starts_with(" license/a=1: quota is of cpu, mem, gres/gpu and gres/gpu:MODEL"));
+  CHECK(refusal({"modify", "account", "x", "set", "GrpTRES=cpu=many"})
+            .starts_with(" cpu must be a whole number from 0 to 1000000000, not \"many\""));
+  CHECK(refusal({"add", "account", "y", "cluster=nope"}).starts_with(" This cluster 'nope'"));
+  // Of the other cluster it takes all of them.
+  const test::Run run =
+      sacctmgr({"modify", "account", "set", "GrpWall=60", "where", "name=x", "cluster=east"});
+  CHECK(run.status == 0);
+  CHECK(run.out == " Modified account associations...\n  C = east       A = x of root\n");
+  const auto changes = fake.last<proto::ApplyTenancy>();
+  REQUIRE(changes.documents.size() == 1);
+  CHECK(std::get<tenancy::OtherCluster>(changes.documents[0]).accounting ==
+        std::vector<std::string>{"GrpWall=01:00:00|account=x|parent=root", "account=root"});
+}
+
+TEST_CASE("AdminLevel and coordinators of this cluster are roles in the tenant's document") {
+  proto::TenancyDocuments documents = no_documents();
+  tenancy::Tenant x;
+  x.name = "x";
+  x.grants = {{tenancy::Role::user, "ann", ""}};
+  documents.documents = {x};
+  Accounts accounts(documents);
+  const auto grants = [&] {
+    return std::get<tenancy::Tenant>(accounts.changes().documents.at(0)).grants;
+  };
+  REQUIRE(accounts.put_admin_level("ann", tenancy::Role::operator_role));
+  CHECK(grants().back() == tenancy::Grant{tenancy::Role::operator_role, "ann", ""});
+  REQUIRE(accounts.put_coordinator("x", "ann", true));
+  CHECK(grants().back() == tenancy::Grant{tenancy::Role::tenant_admin, "ann", ""});
+  REQUIRE(accounts.put_coordinator("x", "ann", false));
+  REQUIRE(accounts.put_admin_level("ann", tenancy::Role::user));
+  CHECK(accounts.changes().documents.empty());  // as it was
+  CHECK_FALSE(accounts.put_admin_level("bob", tenancy::Role::admin).has_value());
+  CHECK_FALSE(accounts.put_coordinator("nope", "ann", true).has_value());
 }
 
 }  // namespace

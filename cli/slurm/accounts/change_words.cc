@@ -14,13 +14,6 @@ void put_names(std::vector<std::string>& out, std::string_view text) {
   for (std::string& word : split_list(text)) out.push_back(std::move(word));
 }
 
-std::string unquoted(const std::string& text) {
-  if (text.size() >= 2 && (text.front() == '"' || text.front() == '\'') &&
-      text.back() == text.front())
-    return text.substr(1, text.size() - 2);
-  return text;
-}
-
 bool is_name_key(ChangedEntity entity, const std::string& key) {
   if (key.starts_with("name")) return true;
   return key.starts_with(entity == ChangedEntity::account ? "acc" : "user");
@@ -60,6 +53,13 @@ class Reader {
 };
 
 }  // namespace
+
+std::string unquoted(const std::string& text) {
+  if (text.size() >= 2 && (text.front() == '"' || text.front() == '\'') &&
+      text.back() == text.front())
+    return text.substr(1, text.size() - 2);
+  return text;
+}
 
 std::optional<ChangedEntity> entity_of(const std::vector<std::string>& words) {
   const std::string word = words.empty() ? "" : lower_case(words.front());

@@ -11,6 +11,9 @@
 
 namespace gantry::cli::slurm {
 
+// The text without the quotes around it, with which a shell script may have passed them on.
+std::string unquoted(const std::string& text);
+
 enum class ChangedEntity : std::uint8_t { account, user, qos, coordinator };
 // nullopt: the first word names none of them.
 std::optional<ChangedEntity> entity_of(const std::vector<std::string>& words);

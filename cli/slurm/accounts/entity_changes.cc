@@ -157,15 +157,16 @@ struct Modified {
 
 std::string modified_text(bool users, const ChangeWords& words, const Modified& modified) {
   const ChangedParts parts = parts_of(words);
-  std::string out;
+  std::string itself, associations;
   if (parts.itself) {
-    out += users ? " Modified users...\n" : " Modified accounts...\n";
-    for (const std::string& name : modified.names) out += fmt::format("  {}\n", name);
+    itself = users ? " Modified users...\n" : " Modified accounts...\n";
+    for (const std::string& name : modified.names) itself += fmt::format("  {}\n", name);
   }
   if (parts.associations)
-    out += (users ? " Modified user associations...\n" : " Modified account associations...\n") +
-           modified.associations;
-  return out;
+    associations =
+        (users ? " Modified user associations...\n" : " Modified account associations...\n") +
+        modified.associations;
+  return users ? associations + itself : itself + associations;
 }
 
 Result<AccountChange> modify_accounts(const ChangeWords& words, const Scope& scope,
@@ -282,20 +283,27 @@ Result<AccountChange> remove_users(const ChangeWords& words, const Scope& scope,
     if (std::find(act.names.begin(), act.names.end(), line) == act.names.end())
       act.names.push_back(std::move(line));
   };
-  for (const std::string& name : words.names)
+  for (const std::string& name : words.names) {
     for (const std::string& account : accounts_or_all(words)) {
-      if (scope.here && all.own.has_user(name, account)) {
-        if (const auto done = all.own.remove_user(name, account); !done)
-          return tl::unexpected(done.error());
-        say(scope.own, account, name);
-      }
-      for (const std::string& cluster : scope.others) {
+      if (!scope.here || !all.own.has_user(name, account)) continue;
+      if (const auto done = all.own.remove_user(name, account); !done)
+        return tl::unexpected(done.error());
+      say(scope.own, account, name);
+    }
+    for (const std::string& cluster : scope.others) {
+      // The default account comes last: it may go with all the others.
+      std::vector<std::string> accounts = accounts_or_all(words);
+      const std::string last = all.others.default_account_of(cluster, name);
+      std::stable_partition(accounts.begin(), accounts.end(),
+                            [&](const std::string& account) { return account != last; });
+      for (const std::string& account : accounts) {
         if (!all.others.has_user(cluster, name, account)) continue;
         if (const auto done = all.others.remove_user(cluster, name, account); !done)
           return tl::unexpected(done.error());
         say(cluster, account, name);
       }
     }
+  }
   return act;
 }
 

@@ -125,6 +125,12 @@ bool OtherAccounts::has_user(const std::string& cluster, const std::string& user
   return !accounts_of(cluster, user).empty();
 }
 
+std::string OtherAccounts::default_account_of(const std::string& cluster,
+                                              const std::string& user) const {
+  const OtherRow* who = find(cluster, "", user);
+  return who == nullptr ? std::string() : row_value(*who, "DefaultAccount");
+}
+
 std::string OtherAccounts::parent_of(const std::string& cluster, const std::string& account) const {
   const OtherRow* row = find(cluster, account, "");
   return row == nullptr ? std::string() : row_value(*row, "parent");

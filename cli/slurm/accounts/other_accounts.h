@@ -54,6 +54,9 @@ class OtherAccounts {
   // False if no cluster has the account.
   bool put_coordinator(const std::string& account, const std::string& user, bool coordinates);
 
+  // "" = the cluster does not know the user.
+  [[nodiscard]] std::string default_account_of(const std::string& cluster,
+                                               const std::string& user) const;
   // The account above an account; "" for root.
   [[nodiscard]] std::string parent_of(const std::string& cluster, const std::string& account) const;
   // The accounts with which the user has an association.

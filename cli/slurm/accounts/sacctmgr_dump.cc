@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "cli/slurm/accounts/sacctmgr_change.h"
 #include "cli/slurm/format.h"
@@ -146,8 +147,10 @@ void drop_limits(const DumpLine& line, Accounts::Settings& settings,
 Result<void> take_dump_line(const DumpLine& line, const std::string& parent, Accounts& accounts,
                             std::vector<std::string>& ignored) {
   Accounts::Settings settings;
+  // A file gives nobody a role in the cluster: whoever loads it says so with modify user.
   for (const auto& [key, value] : line.settings)
-    if (const auto read = read_setting(key, value, settings); !read)
+    if (const auto read = read_setting(key, value, settings);
+        !read || std::exchange(settings.admin_level, std::nullopt))
       ignored.push_back(fmt::format("{} {}: {}={}", line.kind, line.name, key, value));
   settings.parent = parent;
   const bool below_root = parent.empty() || parent == "root";

@@ -14,6 +14,7 @@
 
 #include "cli/session.h"
 #include "cli/slurm/accounts/account_limits.h"
+#include "cli/slurm/accounts/change_words.h"
 #include "cli/slurm/accounts/other_listing.h"
 #include "cli/slurm/accounts/sacctmgr_fields.h"
 #include "cli/slurm/accounts/sacctmgr_qos.h"
@@ -260,6 +261,10 @@ std::vector<Entry> users_from(const std::vector<Entry>& associations, const Cond
     if (one.admin == "Administrator" || out[at->second].admin == "None")
       out[at->second].admin = one.admin;
   }
+  // The associations of a user stand together.
+  std::stable_sort(out.begin(), out.end(), [&](const Entry& a, const Entry& b) {
+    return seen.at(a.user) < seen.at(b.user);
+  });
   return out;
 }
 
@@ -349,7 +354,7 @@ bool read_conditions(std::string_view listing, const std::vector<std::string>& w
   for (const std::string& word : words) {
     const std::size_t equals = word.find('=');
     const std::string key = lower_case(word.substr(0, equals));
-    const std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
+    const std::string value = equals == std::string::npos ? "" : unquoted(word.substr(equals + 1));
     // Details that other listings of Slurm leave out are always there, or do not exist.
     if (key == "where" || key.starts_with("withcoor") || key.starts_with("withd") ||
         key.starts_with("withsub") || key.starts_with("withrawq") || key.starts_with("wopi") ||
