@@ -8,6 +8,7 @@ here=$(dirname "$(readlink -f "$0")")
 benches() {
   cat <<'TABLE'
 system     | programs bench_load bench_bare | daemons under load: submits, listings, tenants, containers
+beside     | programs                    | sbatch beside a real Slurm, if there is one ($GANTRY_SLURM_ROOT)
 steps      | programs bench_poll         | srun: starts, throughput, clients that poll
 store      | bench_store                 | the store beside the bare disk
 sched      | bench_sched                 | plans of 100,000 jobs on 10,000 nodes
@@ -66,6 +67,9 @@ for name in "${names[@]}"; do
   printf '== %s\n' "$name" >&2
   case $name in
     system) python3 "$here/system/run.py" "$build" --out "$out" ;;
+    beside)
+      python3 "$here/system/beside_slurm.py" "$build" \
+        ${GANTRY_SLURM_ROOT:+--slurm-root "$GANTRY_SLURM_ROOT"} | tee "$out" ;;
     steps) python3 "$here/steps/run.py" "$build" --out "$out" ;;
     store) "$build/bin/bench_store" --dir "$build" | tee "$out" ;;
     trace) { "$build/bin/bench_trace"; "$here/trace/tenants.sh" "$build"; } | tee "$out" ;;

@@ -51,13 +51,16 @@ Result<void> set_value(ClientConfig& config, std::string_view key, std::string_v
                   fmt::format("\"{}\" is not any, key or munge", value));
   } else if (key == "key_file") {
     config.key_file = value;
-    if (const std::size_t at = config.key_file.find("%u"); at != std::string::npos)
-      config.key_file.replace(at, 2, login_name());
   } else if (key == "munge_socket") {
     config.munge_socket = value;
+  } else if (key == "socket") {
+    if (value != "none" && !value.starts_with('/'))
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("\"{}\" is neither the path of a socket nor none", value));
+    config.socket = value;
   } else {
-    static constexpr std::string_view kKeys[] = {"cluster", "controller", "public_key",
-                                                 "auth",    "key_file",   "munge_socket"};
+    static constexpr std::string_view kKeys[] = {"cluster",  "controller",   "public_key", "auth",
+                                                 "key_file", "munge_socket", "socket"};
     return fail(ErrorCode::invalid_argument,
                 fmt::format("unknown key{}", did_you_mean(key, kKeys)));
   }
@@ -134,7 +137,19 @@ Result<ClientConfig> parse_client_config(std::string_view text, const std::strin
   if (config.auth == Auth::key && config.key_file.empty())
     return fail(ErrorCode::invalid_argument,
                 fmt::format("{}: auth = key needs `key_file = ...`", path));
+  if (config.socket == "none" || config.auth == Auth::key)
+    config.socket.clear();
+  else if (config.socket.empty() && config.key_file.empty())
+    config.socket = kUsualSocket;
   return config;
+}
+
+// Looking up the name takes a part of a millisecond, so it is done only if a key is needed.
+std::string key_path(const ClientConfig& config) {
+  std::string path = config.key_file;
+  if (const std::size_t at = path.find("%u"); at != std::string::npos)
+    path.replace(at, 2, login_name());
+  return path;
 }
 
 bool is_inside_job() {
@@ -167,12 +182,14 @@ Result<ClientConfig> find_client_config() {
 }
 
 std::string client_config_text(const std::string& cluster, const std::string& address,
-                               const net::PublicKey& server_key, const std::string& key_file) {
+                               const net::PublicKey& server_key, const std::string& key_file,
+                               const std::string& socket) {
   std::string text = fmt::format(
       "# Where Gantry's commands find the controller, and how they show who you are.\n"
       "cluster = {}\ncontroller = {}\npublic_key = {}\nauth = any\n",
       cluster, address, net::to_z85(server_key));
   if (!key_file.empty()) text += fmt::format("key_file = {}\n", key_file);
+  if (!socket.empty()) text += fmt::format("socket = {}\n", socket);
   return text;
 }
 

@@ -9,6 +9,7 @@
 //   auth = any           # any: the key file if it can be read, else munge; or key, munge
 //   key_file = /home/%u/.config/gantry/user.key      # %u is the login name
 //   munge_socket = /run/munge/munge.socket.2
+//   socket = /run/gantry/cli.sock   # of a login node's daemon, to be asked first; or none
 #pragma once
 
 #include <string>
@@ -31,10 +32,18 @@ struct ClientConfig {
   std::string address;  // tcp://HOST:PORT or ipc:///PATH
   net::PublicKey server_key;
   Auth auth = Auth::any;
-  std::string key_file;      // %u already replaced
+  std::string key_file;      // may have %u for the login name, see key_path()
   std::string munge_socket;  // "" = munge's default socket
+  std::string socket;        // of a login node's daemon; "" = none
   std::string token;         // used with Auth::token
 };
+
+// The socket of a login node's daemon, where client.conf names none. It is used only if there is no
+// key_file: a key may be another user's, and the socket knows only the kernel's.
+inline constexpr const char* kUsualSocket = "/run/gantry/cli.sock";
+
+// The path of the key file for the user of this process.
+std::string key_path(const ClientConfig& config);
 
 // Finds the configuration. Inside a job $GANTRY_JOB_SOCKET is used
 // (common/net/job_socket_client.h). Elsewhere the first of these files that exists is used:
@@ -47,9 +56,11 @@ bool is_inside_job();  // is $GANTRY_JOB_SOCKET used?
 
 Result<ClientConfig> parse_client_config(std::string_view text, const std::string& path);
 
-// The text of a file that parse_client_config can read. `address` is HOST:PORT.
+// The text of a file that parse_client_config can read. `address` is HOST:PORT; key_file and socket
+// are left out if they are "".
 std::string client_config_text(const std::string& cluster, const std::string& address,
-                               const net::PublicKey& server_key, const std::string& key_file);
+                               const net::PublicKey& server_key, const std::string& key_file,
+                               const std::string& socket = {});
 
 std::string state_home();  // $XDG_STATE_HOME, else ~/.local/state; "" if the user has no home
 std::string login_name();  // name of the effective uid; the number if it has no name

@@ -55,32 +55,42 @@ Result<Session> Session::open(std::string_view program) {
   return open(program, *config);
 }
 
+namespace {
+
+tl::unexpected<Error> unreachable(const ClientConfig& config, const Error& error) {
+  return fail(error.code,
+              fmt::format("cannot reach the controller at {}: {}", config.address, error.message));
+}
+
+}  // namespace
+
 Result<Session> Session::open(std::string_view program, const ClientConfig& config) {
-  const auto unreachable = [&](const Error& error) {
-    return fail(error.code, fmt::format("cannot reach the controller at {}: {}", config.address,
-                                        error.message));
-  };
   if (config.auth == Auth::none) {
     auto link = net::JobSocketClient::connect(config.address, kConnectTimeout);
-    if (!link) return unreachable(link.error());
-    return Session(config, std::move(*link));
+    if (!link) return unreachable(config, link.error());
+    return Session(config, std::move(*link), program);
   }
+  if (auto session = open_socket(program, config)) return std::move(*session);
+  return open_encrypted(program, config);
+}
+
+Result<Session> Session::open_encrypted(std::string_view program, const ClientConfig& config) {
   net::ClientOptions options;
   options.address = config.address;
   options.server_key = config.server_key;
   options.timeout = kConnectTimeout;
   auto link = net::Client::start(options);
-  if (!link) return unreachable(link.error());
-  Session session(config, std::move(*link));
+  if (!link) return unreachable(config, link.error());
+  Session session(config, std::move(*link), program);
   // The credential is made while the controller works on its side of the handshake.
   const auto& started = std::get<net::Client>(session.link_);
   proto::Authenticate authenticate;
   auto bytes = session.credential(authenticate.method, started.session_key());
   if (auto done = std::get<net::Client>(session.link_).finish(); !done)
-    return unreachable(done.error());
+    return unreachable(config, done.error());
   if (!bytes) return tl::unexpected(bytes.error());
   authenticate.credential = std::move(*bytes);
-  session.introduce(program, authenticate);
+  session.introduce(authenticate);
   return session;
 }
 
@@ -90,9 +100,10 @@ Result<Bytes> Session::credential(proto::AuthMethod& method,
     method = proto::AuthMethod::token;
     return Bytes(config_.token);
   }
-  const bool may_use_key = config_.auth != Auth::munge && !config_.key_file.empty();
-  if (may_use_key && (config_.auth == Auth::key || ::access(config_.key_file.c_str(), R_OK) == 0)) {
-    const auto key = auth::load_signing_key(config_.key_file);
+  const std::string key_file = key_path(config_);
+  const bool may_use_key = config_.auth != Auth::munge && !key_file.empty();
+  if (may_use_key && (config_.auth == Auth::key || ::access(key_file.c_str(), R_OK) == 0)) {
+    const auto key = auth::load_signing_key(key_file);
     if (!key) return tl::unexpected(key.error());
     method = proto::AuthMethod::key;
     return auth::make_key_credential(*key, session_key, system_now());
@@ -100,15 +111,15 @@ Result<Bytes> Session::credential(proto::AuthMethod& method,
   method = proto::AuthMethod::munge;
   auto credential = auth::munge_encode(session_key, {.socket = config_.munge_socket});
   if (!credential && may_use_key)
-    return fail(credential.error().code, fmt::format("{}; and there is no key in {}",
-                                                     credential.error().message, config_.key_file));
+    return fail(credential.error().code,
+                fmt::format("{}; and there is no key in {}", credential.error().message, key_file));
   return credential;
 }
 
 // Hello and the credential are queued, so that they leave in one packet with the first request.
 // The introduction and the credential are sent together with the first request, and the command
 // does not wait for replies to them: if one is refused, the answer to the request says so.
-void Session::introduce(std::string_view program, const proto::Authenticate& authenticate) {
+void Session::introduce(const proto::Authenticate& authenticate) {
   auto& client = std::get<net::Client>(link_);
   const auto queue = [&]<class T>(const T& message) {
     const net::MessageHeader header{
@@ -116,13 +127,15 @@ void Session::introduce(std::string_view program, const proto::Authenticate& aut
     client.queue(net::HeaderBytes(header).view(), codec::encode(message));
   };
   proto::Hello hello;
-  hello.program = fmt::format("{} {}", program, kVersion);
+  hello.program = fmt::format("{} {}", program_, kVersion);
   queue(hello);
   queue(authenticate);
   introduction_ = last_request_;
 }
 
 Result<std::uint64_t> Session::send_raw(std::uint16_t type, const Bytes& body) {
+  if (needs_encryption(type))
+    if (auto done = go_around(); !done) return tl::unexpected(done.error());
   const std::uint64_t request = ++last_request_;
   const net::MessageHeader header{proto::kProtocolVersion, type, request};
   Result<void> sent;
@@ -132,11 +145,14 @@ Result<std::uint64_t> Session::send_raw(std::uint16_t type, const Bytes& body) {
   } else {
     sent = std::get<net::JobSocketClient>(link_).send(header, body, kCallTimeout);
   }
-  if (!sent) return tl::unexpected(sent.error());
+  // What an answer says, or its absence, is seen when it is waited for.
+  if (socket_) note_sent(type, request, body);
+  if (!sent && !socket_) return tl::unexpected(sent.error());
   return request;
 }
 
 Result<net::StreamMessage> Session::receive_message(Duration timeout) {
+  if (socket_) return receive_over_socket(timeout);
   if (auto* socket = std::get_if<net::JobSocketClient>(&link_)) return socket->receive(timeout);
   auto& client = std::get<net::Client>(link_);
   if (client.queued_bytes() > 0)

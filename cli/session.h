@@ -1,14 +1,17 @@
 // A command's conversation with the controller: it connects, proves who the user is, and asks.
 //
-// Outside of a job the connection uses CURVE. Inside a job it uses the job's own socket, and the
-// job's node vouches for the user. Hello and the credential travel in one packet with the first
-// request, so a command costs the handshake and one round trip. Replies come in any order; each is
-// matched to its request.
+// Inside a job the connection uses the job's own socket, and the job's node vouches for the user.
+// On a login node it uses the socket of the node's daemon (session_socket.cc), where the kernel
+// says who the user is. Everywhere else, and where that socket is not there or refuses, it uses
+// CURVE: Hello and the credential travel in one packet with the first request, so a command costs
+// the handshake and one round trip. Replies come in any order; each is matched to its request.
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "cli/client_config.h"
 #include "cli/pages.h"
@@ -116,7 +119,8 @@ class Session {
 
  private:
   using Link = std::variant<net::Client, net::JobSocketClient>;
-  Session(ClientConfig config, Link link) : config_(std::move(config)), link_(std::move(link)) {}
+  Session(ClientConfig config, Link link, std::string_view program)
+      : config_(std::move(config)), link_(std::move(link)), program_(program) {}
 
   struct Frame {
     std::uint16_t type = 0;
@@ -145,17 +149,41 @@ class Session {
     return whole;
   }
 
-  void introduce(std::string_view program, const proto::Authenticate& authenticate);
+  static Result<Session> open_encrypted(std::string_view program, const ClientConfig& config);
+  void introduce(const proto::Authenticate& authenticate);
   Result<Bytes> credential(proto::AuthMethod& method, const net::PublicKey& session_key) const;
   Result<std::uint64_t> send_raw(std::uint16_t type, const Bytes& body);
   Result<Bytes> receive_raw(std::uint64_t request, std::uint16_t type, Duration timeout);
   Result<net::StreamMessage> receive_message(Duration timeout);
   Result<void> receive_one(Duration timeout);
 
+  // session_socket.cc: the socket of a login node's daemon, and the way around it
+  struct Sent {
+    std::uint16_t type = 0;
+    std::uint64_t request = 0;
+    Bytes body;
+  };
+  // What is known of the other end while it may turn out to be of no use.
+  struct OverSocket {
+    Instant opened{};
+    bool lives = false;         // has said something
+    bool heard = false;         // has answered a request: the controller takes our word
+    std::size_t waiting = 0;    // requests without an answer
+    std::vector<Sent> unheard;  // requests that were sent before it was heard
+  };
+  static std::optional<Session> open_socket(std::string_view program, const ClientConfig& config);
+  [[nodiscard]] bool needs_encryption(std::uint16_t type) const;
+  void note_sent(std::uint16_t type, std::uint64_t request, const Bytes& body);
+  Result<void> go_around();
+  Result<net::StreamMessage> receive_over_socket(Duration timeout);
+
   ClientConfig config_;
   Link link_;
+  std::string program_;
+  std::optional<OverSocket> socket_;
+  // Ids up to introduction_ are Hello and Authenticate, or SocketHello.
+  std::uint64_t introduction_ = 0;
   std::uint64_t last_request_ = 0;
-  std::uint64_t introduction_ = 0;          // ids up to this one are Hello and Authenticate
   std::map<std::uint64_t, Frame> arrived_;  // replies that no caller has asked for yet
 };
 

@@ -39,6 +39,7 @@ class Loader {
     if (done) done = check_nodes(config);
     if (done) done = check_partitions(config);
     if (done) done = check_controller(config.controller);
+    if (done) done = check_login_nodes(config);
     if (!done) return tl::unexpected(done.error());
     return config;
   }
@@ -276,6 +277,21 @@ class Loader {
       return error_about("controller.fence_after", "is not longer than node_timeout");
     if (c.store_map_max < c.store_map)
       return error_about("controller.store_map_max", "is less than store_map");
+    return {};
+  }
+
+  Result<void> check_login_nodes(const Config& config) const {
+    for (const std::string& name : config.controller.login_nodes) {
+      const auto node = std::find_if(config.nodes.begin(), config.nodes.end(),
+                                     [&](const NodeConfig& n) { return n.name == name; });
+      if (node == config.nodes.end())
+        return error_about("controller.login_nodes", fmt::format("there is no node `{}`", name));
+      if (node->address.empty())
+        return error_about("controller.login_nodes",
+                           fmt::format("node `{}` has no address: it is needed to know the machine "
+                                       "from others that show its key",
+                                       name));
+    }
     return {};
   }
 

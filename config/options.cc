@@ -26,8 +26,8 @@ constexpr Rule form(Form f) {
 bool for_users(const Option& option) {
   static constexpr std::string_view kOfJobs[] = {"image_dirs", "writable_paths"};
   static constexpr std::string_view kInternal[] = {
-      "admins",      "metrics_host", "metrics_port", "usage_webhook", "listen_host",
-      "listen_port", "gpu_library",  "cuda_library", "mps_control",   "runtimes"};
+      "admins",      "metrics_host", "metrics_port", "usage_webhook", "listen_host", "listen_port",
+      "gpu_library", "cuda_library", "mps_control",  "runtimes",      "login_nodes"};
   const auto among = [&](const auto& list) {
     return std::find(std::begin(list), std::end(list), option.name) != std::end(list);
   };
@@ -65,6 +65,13 @@ std::vector<Option> options_of(ControllerConfig& c) {
        "Whether each job has a network of its own: an address on each of its nodes, over which its "
        "parts reach each other and nothing else. Otherwise jobs have loopback only. The nodes' "
        "daemons have to be root; nodes reach each other by UDP at the port of their address."},
+      {"login_nodes", &c.login_nodes, form(Form::node_names),
+       "Nodes whose daemon may say who a user of its machine is, as the kernel tells it. Commands "
+       "there ask by the socket cli.sock in noded.run_dir, without a credential and an encrypted "
+       "connection of their own. Whoever has the key of such a node, and connects from its "
+       "address, can act for each ordinary user, so name no compute nodes. Each needs an address. "
+       "A node on the controller's own machine may also speak for operators and root; what lasts "
+       "needs a credential all the same."},
       {"heartbeat", &c.heartbeat, between(kSecond / 10, 600 * kSecond), "How often nodes report."},
       {"node_timeout", &c.node_timeout, between(kSecond / 2, kDay),
        "Silence after which a node is lost: it gets no new work. At least twice heartbeat."},

@@ -51,6 +51,17 @@ std::string reference_page() {
               "A list; one entry per queue. Left out altogether, all nodes are in one partition "
               "`batch`.",
               PartitionConfig{});
+  page +=
+      "\n## client.conf\n\n"
+      "One `key = value` per line: `cluster`; `controller`, as HOST:PORT; `public_key` of the "
+      "controller; `auth`, how a command shows who the user is: `any` (the key file if it can be "
+      "read, else munge), `key` or `munge`; `key_file`, in which `%u` is the login name; "
+      "`munge_socket`; and `socket`, the socket of a login node's daemon "
+      "(`controller.login_nodes`), "
+      "which is asked first and for which nothing is shown. Without `socket` it is "
+      "`/run/gantry/cli.sock` if there is no `key_file`; `none` = it is not asked. A daemon that "
+      "runs neither as root nor as the owner of `client.conf` is not asked, and where none answers "
+      "or it refuses, the command goes to the controller itself.\n";
   return page;
 }
 

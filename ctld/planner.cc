@@ -3,7 +3,6 @@
 #include "ctld/planner.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "ctld/sched/verdict/mig_modes.h"
@@ -38,21 +37,19 @@ Planner::~Planner() {
 void Planner::advance(std::vector<sched::Change> changes) {
   if (changes.empty()) return;
   std::unique_lock lock(mutex_);
-  if (changes_.empty()) {
-    changes_ = std::move(changes);
-  } else {
-    changes_.insert(changes_.end(), std::make_move_iterator(changes.begin()),
-                    std::make_move_iterator(changes.end()));
-  }
-  const bool many = changes_.size() >= kMany;
+  changes_waiting_ += changes.size();
+  changes_.push_back(std::move(changes));
+  const bool many = changes_waiting_ >= kMany;
   lock.unlock();
   if (many) wake_.notify_one();
 }
 
+// The thread is woken only if it has something to do: waking it costs more than a small plan.
 void Planner::request(Instant now) {
   {
     const std::lock_guard lock(mutex_);
     wanted_ = now;
+    if (!may_plan()) return;  // plan_applied() will wake it
   }
   wake_.notify_one();
 }
@@ -105,6 +102,7 @@ void Planner::plan_applied() {
   {
     const std::lock_guard lock(mutex_);
     handed_over_ = false;
+    if (!may_plan() && !may_answer()) return;
   }
   wake_.notify_one();
 }
@@ -113,15 +111,17 @@ void Planner::work() {
   sched::Replica replica;
   Instant estimated{};
   for (;;) {
-    std::vector<sched::Change> changes;
+    std::vector<std::vector<sched::Change>> changes;
     std::optional<Question> question;
     std::optional<Instant> now;
     {
       std::unique_lock lock(mutex_);
-      wake_.wait(
-          lock, [this] { return stop_ || may_plan() || may_answer() || changes_.size() >= kMany; });
+      wake_.wait(lock, [this] {
+        return stop_ || may_plan() || may_answer() || changes_waiting_ >= kMany;
+      });
       if (stop_) return;
       changes.swap(changes_);
+      changes_waiting_ = 0;
       if (may_plan()) {
         now = std::exchange(wanted_, std::nullopt);
         handed_over_ = true;
@@ -130,7 +130,10 @@ void Planner::work() {
         questions_.pop_front();
       }
     }
-    for (const sched::Change& change : changes) replica.apply(change);
+    for (std::vector<sched::Change>& some : changes) {
+      for (const sched::Change& change : some) replica.apply(change);
+      some = {};  // its memory serves the next ones
+    }
     if (question) (*question)(replica);
     if (!now) continue;
     sched::Policy policy = policy_;

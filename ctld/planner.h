@@ -61,7 +61,9 @@ class Planner {
   std::function<void(sched::Plan)> done_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::vector<sched::Change> changes_;
+  // As they came: changes are large, so they are not moved into one vector.
+  std::vector<std::vector<sched::Change>> changes_;
+  std::size_t changes_waiting_ = 0;
   std::optional<Instant> wanted_;
   std::deque<Question> questions_;
   bool handed_over_ = false;  // the loop has a plan that it has not applied yet

@@ -116,6 +116,9 @@ Result<bool> Server::run() {
 
 Result<void> Server::start() {
   started_ = clock_.now();
+  std::vector<std::string> problems;
+  login_nodes_ = rpc::LoginNodes::from(config_, problems);
+  for (const std::string& problem : problems) log_.write(LogLevel::warning, problem);
   if (auto done = core_->start(started_); !done) return done;
   stepped_ = true;
   if (auto done = open_exports(); !done) return done;

@@ -27,6 +27,7 @@
 #include "ctld/core/core.h"
 #include "ctld/planner.h"
 #include "ctld/rpc/identity.h"
+#include "ctld/rpc/login_nodes.h"
 #include "ctld/rpc/refusals.h"
 #include "ctld/rpc/sessions.h"
 #include "ctld/rpc/user_limits.h"
@@ -53,7 +54,8 @@ inline constexpr Duration kFoldPeriod = seconds(1);
 // which a waiting submit hardly notices; the events of a whole second would take 50 ms.
 inline constexpr std::size_t kFoldEvents = 2'000;
 
-// First number of relayed sessions.
+// First numbers of sessions that are relayed for users, and of those that are for jobs.
+inline constexpr std::uint64_t kFirstUserChannel = std::uint64_t{1} << 61;
 inline constexpr std::uint64_t kFirstChannel = std::uint64_t{1} << 62;
 // Limits for connections that have not proved an identity.
 inline constexpr std::size_t kMostStrangers = 4'096;
@@ -111,7 +113,7 @@ class Server {
   bool receive_one();
   void from_node(const std::string& node, const net::MessageHeader& header,
                  net::Incoming& incoming);
-  void relayed(const std::string& node, const proto::NodeRelay& relay);
+  bool carried(const std::string& node, std::uint16_t type, const net::Incoming& incoming);
   void from_client(rpc::Session& session, const net::MessageHeader& header, std::string_view body);
   void answer(rpc::Session& session, const net::MessageHeader& header, std::string_view body);
   void hello(const rpc::Session& session, std::uint64_t request, std::string_view body);
@@ -135,6 +137,12 @@ class Server {
   void refuse(const rpc::Session& session, std::uint64_t request, const Error& error);
   void send_to(const rpc::Session& session, std::uint16_t type, std::uint64_t request,
                const Bytes& body);
+
+  // server_relays.cc: what nodes carry for others
+  void relayed(const std::string& node, const proto::NodeRelay& relay);
+  void relayed(const std::string& node, net::PeerId peer, const proto::UserRelay& relay);
+  Result<void> believe(rpc::Session& session, net::PeerId peer, Uid uid);
+  void users_gone(const std::string& node, const proto::UsersGone& gone);
   Result<void> send_relayed(const std::string& node, const proto::RelayReply& reply);
 
   // server_sessions.cc: who they are, and how much they may ask
@@ -188,7 +196,9 @@ class Server {
   Instant started_{};
   rpc::IdentityCheck identities_;
   rpc::SessionTable sessions_{1};
+  rpc::SessionTable user_channels_{kFirstUserChannel};
   rpc::SessionTable channels_{kFirstChannel};
+  rpc::LoginNodes login_nodes_;
   rpc::UserLimits limits_;
   rpc::UserQuestions history_questions_{kMostHistoryQuestions};
   rpc::UserQuestions planner_questions_{kMostPlannerQuestions};
@@ -227,7 +237,7 @@ class Server {
   };
   std::vector<Greeting> greetings_;
   std::vector<net::PeerId> leaving_;  // cut off; to be closed after this turn's replies
-  LogLimit bad_input_;
+  LogLimit bad_input_, disbelieved_;
   loop::Watch queue_, turn_, wake_, fold_, look_, term_, intr_, hup_, leave_;
 };
 

@@ -22,7 +22,8 @@ constexpr bool of_sessions(const proto::MessageRow& m) {
 }
 // from_client() and from_node() handle these messages themselves.
 static_assert(std::is_same_v<proto::MessagesWhere<of_sessions>,
-                             std::variant<proto::Hello, proto::Authenticate, proto::NodeRelay>>);
+                             std::variant<proto::Hello, proto::Authenticate, proto::NodeRelay,
+                                          proto::UserRelay, proto::UsersGone>>);
 
 bool version_accepted(std::uint16_t protocol) {
   return protocol >= proto::kOldestProtocol && protocol <= proto::kProtocolVersion;
@@ -78,16 +79,7 @@ void Server::from_node(const std::string& node, const net::MessageHeader& header
                {{"node", node}, {"error", sent.error().message}});
     return;
   }
-  if (header.type == number<proto::NodeRelay>) {
-    const auto relay = codec::decode<proto::NodeRelay>(incoming.body);
-    if (relay) {
-      relayed(node, *relay);
-      return;
-    }
-    log_.write(LogLevel::warning, "ignored a relay that cannot be read",
-               {{"node", node}, {"error", relay.error().message}});
-    return;
-  }
+  if (carried(node, header.type, incoming)) return;
   auto message = rpc::decode_node(header.type, incoming.body);
   if (!message) {
     log_.write(LogLevel::warning, "ignored a message of a node",
@@ -97,26 +89,23 @@ void Server::from_node(const std::string& node, const net::MessageHeader& header
   if (admit(node, *message)) step(core::FromNode{node, std::move(*message)});
 }
 
-void Server::relayed(const std::string& node, const proto::NodeRelay& relay) {
-  if (relay.type == proto::kRelayClosed) {
-    if (const rpc::Session* session = channels_.find_channel(node, relay.channel))
-      forget_session(session->id);
-    (void)send_relayed(node, {relay.channel, proto::kRelayClosed, 0, {}});
-    return;
-  }
-  std::optional<core::ConnectionId> dropped;
-  const Duration began = loop_time();
-  rpc::Session& session = channels_.of_channel(node, relay.channel, dropped);
-  forget_session(dropped);
-  auto who = core_->inside_identity(node, relay.key);
-  if (!who) {
-    refuse(session, relay.request, who.error());
-    return;
-  }
-  session.identity = std::move(*who);
-  session.identity->groups = identities_.groups_of(session.identity->owner, clock_.now());
-  limits_.took(session.identity->owner.uid, loop_time() - began);  // finding out who asks
-  from_client(session, {proto::kProtocolVersion, relay.type, relay.request}, relay.body);
+// Returns true if the message is one that a node carries for others.
+bool Server::carried(const std::string& node, std::uint16_t type, const net::Incoming& incoming) {
+  const auto take = [&]<class T>(std::type_identity<T>, const auto& handle) {
+    if (type != number<T>) return false;
+    if (const auto message = codec::decode<T>(incoming.body))
+      handle(*message);
+    else
+      log_.write(LogLevel::warning, "ignored a relay that cannot be read",
+                 {{"node", node}, {"error", message.error().message}});
+    return true;
+  };
+  return take(std::type_identity<proto::NodeRelay>{},
+              [&](const proto::NodeRelay& m) { relayed(node, m); }) ||
+         take(std::type_identity<proto::UserRelay>{},
+              [&](const proto::UserRelay& m) { relayed(node, incoming.peer, m); }) ||
+         take(std::type_identity<proto::UsersGone>{},
+              [&](const proto::UsersGone& m) { users_gone(node, m); });
 }
 
 void Server::from_client(rpc::Session& session, const net::MessageHeader& header,
@@ -142,6 +131,10 @@ void Server::answer(rpc::Session& session, const net::MessageHeader& header,
   switch (proto::find_message(header.type)->taker) {
     case proto::Taker::sessions:
       if (header.type == number<proto::Hello>) return hello(session, header.request, body);
+      // Only a connection of its own proves somebody; a relayed one has its identity from a node.
+      if (session.relayed())
+        return refuse(session, header.request,
+                      {ErrorCode::permission_denied, "a node has said who this is"});
       return authenticate(session, header.request, body);
     case proto::Taker::shell: return answer_here(session, header, body);
     default: break;
@@ -219,18 +212,6 @@ void Server::send_to(const rpc::Session& session, std::uint16_t type, std::uint6
   }
   const auto sent = send_relayed(session.node, {session.channel, type, request, body});
   if (!sent) too_large(sent.error());
-}
-
-// The error invalid_argument means that the reply is too large. If the node cannot be reached, the
-// reply is dropped without an error.
-Result<void> Server::send_relayed(const std::string& node, const proto::RelayReply& reply) {
-  const auto link = links_.find(node);
-  if (link == links_.end()) return {};
-  const net::HeaderBytes header({proto::kProtocolVersion, number<proto::RelayReply>, 0});
-  const auto sent = router_.send(link->second.peer, header.view(), codec::encode(reply));
-  if (sent || sent.error().code == ErrorCode::invalid_argument) return sent;
-  links_.erase(link);
-  return {};
 }
 
 }  // namespace gantry::ctld

@@ -23,7 +23,8 @@ constexpr std::size_t kMostPeers = 12'288;
 }  // namespace
 
 rpc::Session* Server::find_session(core::ConnectionId id) {
-  return id.value() < kFirstChannel ? sessions_.find(id) : channels_.find(id);
+  if (id.value() < kFirstUserChannel) return sessions_.find(id);
+  return id.value() < kFirstChannel ? user_channels_.find(id) : channels_.find(id);
 }
 
 void Server::forget_session(std::optional<core::ConnectionId> dropped) {
@@ -31,15 +32,23 @@ void Server::forget_session(std::optional<core::ConnectionId> dropped) {
   rpc::Session* session = find_session(*dropped);
   if (session == nullptr) return;
   if (session->counted) limits_.disconnected(*session->counted);
-  if (session->relayed())
-    channels_.drop(*dropped);
-  else
+  if (!session->relayed())
     sessions_.drop(*dropped);
+  else if (session->of_user)
+    user_channels_.drop(*dropped);
+  else
+    channels_.drop(*dropped);
   step(core::ConnectionClosed{*dropped});
 }
 
 void Server::peer_closed(net::PeerId peer) {
-  if (const rpc::Session* session = sessions_.find_peer(peer)) forget_session(session->id);
+  const rpc::Session* session = sessions_.find_peer(peer);
+  if (session == nullptr) return;
+  const core::ConnectionId id = session->id;
+  // A login node closes the connections that it relays when it sees that its own has ended.
+  if (session->standing == net::Standing::node && user_channels_.size() > 0)
+    for (const core::ConnectionId user : user_channels_.relayed_over(peer)) forget_session(user);
+  forget_session(id);
 }
 
 bool Server::unlimited(const core::Identity& who) const {
@@ -166,12 +175,14 @@ std::string Server::metrics_of_sessions() const {
       "# TYPE gantry_sessions gauge\n"
       "gantry_sessions{{from=\"peer\"}} {}\n"
       "gantry_sessions{{from=\"job\"}} {}\n"
+      "gantry_sessions{{from=\"login node\"}} {}\n"
       "# HELP gantry_refused_total Credentials that were refused, and what was beyond a user's "
       "limits.\n"
       "# TYPE gantry_refused_total counter\n"
       "gantry_refused_total{{what=\"credential\"}} {}\n"
       "gantry_refused_total{{what=\"limit\"}} {}\n",
-      sessions_.size(), channels_.size(), refused_credentials_, limits_.refused());
+      sessions_.size(), channels_.size(), user_channels_.size(), refused_credentials_,
+      limits_.refused());
 }
 
 }  // namespace gantry::ctld

@@ -23,8 +23,9 @@ Daemon::Daemon(loop::Loop& loop, const Logger& log, Parts parts)
 
 Daemon::~Daemon() = default;
 
-void Daemon::start(JobSockets& sockets) {
+void Daemon::start(JobSockets& sockets, UserSocket* users) {
   sockets_ = &sockets;
+  users_ = users;
   auto recovered = parts_.runtime->recover();
   if (parts_.gpus) parts_.facts.gpus = parts_.gpus();
   core_ = std::make_unique<Core>(parts_.facts, parts_.memory.memory(), std::move(recovered),
@@ -34,7 +35,24 @@ void Daemon::start(JobSockets& sockets) {
   if (const int fd = parts_.runtime->descriptor(); fd >= 0)
     poll_ = loop_.on_readable(fd, [this] { parts_.runtime->poll(clock_.now(), events_); });
   turn_ = loop_.at_end_of_turn([this] { finish_turn(); });
+  if (users_ != nullptr) watch_link();
   finish_turn();
+}
+
+// A command whose connection to the controller ends is told so at once, also if it asked by way of
+// this daemon.
+void Daemon::watch_link() {
+  const auto source = parts_.link.watch_link();
+  if (!source) {
+    log_.warning("the end of the link is noticed late", {{"why", source.error().message}});
+    return;
+  }
+  link_ = loop_.add_queue(**source, [this] {
+    if (!parts_.link.link_ended()) return false;
+    link_lives_ = false;
+    users_->link_is_lost();
+    return true;
+  });
 }
 
 void Daemon::stop() {
@@ -56,6 +74,7 @@ void Daemon::leave(Stop how) {
 bool Daemon::receive_one() {
   auto message = parts_.link.receive();
   if (!message) return false;
+  link_lives_ = true;
   if (stopping_) return true;
   auto decoded = message->frames == net::kFrames
                      ? decode_order(message->header, message->body)
@@ -72,7 +91,12 @@ bool Daemon::receive_one() {
                      on_permission_key(accept->permission_key);
                    core_->step(clock_.now(), FromController{std::move(order)});
                  },
-                 [&](proto::RelayReply& reply) { sockets_->reply(reply); },
+                 [&](proto::RelayReply& reply) {
+                   if (!UserSocket::is_user_channel(reply.channel))
+                     sockets_->reply(reply);
+                   else if (users_ != nullptr)
+                     users_->reply(reply);
+                 },
                  [&](proto::RereadConfig&) {
                    if (on_reread) on_reread();
                  },
@@ -104,6 +128,7 @@ void Daemon::finish_turn() {
   if (core_->registered() != was_registered_) {
     was_registered_ = !was_registered_;
     if (was_registered_) sockets_->link_is_new();
+    if (users_ != nullptr && !was_registered_) users_->link_is_lost();
     log_.info(was_registered_ ? "registered with the controller" : "no session with the controller",
               {{"node", parts_.facts.node}, {"attempts", core_->attempts().size()}});
   }
@@ -168,11 +193,15 @@ void Daemon::gpus_changed(const GpuInventory& now) {
   events_.emplace_back(GpusChanged{now});
 }
 
-bool Daemon::relay(proto::NodeRelay&& relay) {
+template <class Relayed>
+bool Daemon::pass_on(const Relayed& relayed) {
   if (!core_ || !core_->registered() || stopping_) return false;
-  const ToWire wire = encode_relay(relay);
+  const ToWire wire = encode_relay(relayed);
   return parts_.link.send(wire.header.view(), wire.body).has_value();
 }
+template bool Daemon::pass_on(const proto::NodeRelay&);
+template bool Daemon::pass_on(const proto::UserRelay&);
+template bool Daemon::pass_on(const proto::UsersGone&);
 
 void Daemon::set_timer(std::optional<Instant> wake) {
   if (!wake || (armed_ && *armed_ <= *wake)) return;  // an early wake-up does no harm

@@ -19,6 +19,7 @@
 #include "noded/log_reader.h"
 #include "noded/memory_file.h"
 #include "noded/net/job_sockets.h"
+#include "noded/net/user_socket.h"
 #include "noded/seam.h"
 
 namespace gantry::node {
@@ -41,7 +42,8 @@ class Daemon {
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
 
-  void start(JobSockets& sockets);
+  // `users` is null unless this is a login node.
+  void start(JobSockets& sockets, UserSocket* users);
   // Says goodbye to the controller and then stops the loop. Jobs run on.
   void stop();
   // The same without a goodbye, for a daemon that follows at once: to the controller the node stays
@@ -51,7 +53,9 @@ class Daemon {
   // Takes an event that an action brings between two turns.
   void take(Input&& event) { events_.push_back(std::move(event)); }
   // Returns false if there is no session with the controller now.
-  bool relay(proto::NodeRelay&& relay);
+  bool relay(const proto::NodeRelay& relay) { return pass_on(relay); }
+  bool relay(const proto::UserRelay& relay) { return link_lives_ && pass_on(relay); }
+  bool relay(const proto::UsersGone& gone) { return pass_on(gone); }
 
   [[nodiscard]] std::optional<Error> failure() const { return failure_; }
 
@@ -63,6 +67,9 @@ class Daemon {
  private:
   void leave(Stop how);
   bool receive_one();
+  void watch_link();
+  template <class Relayed>
+  bool pass_on(const Relayed& relayed);
   void finish_turn();
   void act(Action&& action);
   void send(Report&& report);
@@ -78,15 +85,17 @@ class Daemon {
   std::unique_ptr<Core> core_;
   LogReader logs_;
   JobSockets* sockets_ = nullptr;
+  UserSocket* users_ = nullptr;
   std::vector<Input> events_;  // events that actions brought, for the core
   bool stopping_ = false;
   std::optional<Error> failure_;
   std::optional<Instant> armed_;
   bool was_registered_ = false;
+  bool link_lives_ = false;  // the controller has said something over the present connection
   bool job_kept_ = true, contact_kept_ = true;
   std::string trouble_;  // as it was last logged
   LogLimit bad_message_, full_queue_;
-  loop::Watch timer_, queue_, turn_, poll_, farewell_;
+  loop::Watch timer_, queue_, turn_, poll_, farewell_, link_;
 };
 
 }  // namespace gantry::node

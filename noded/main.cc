@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 
@@ -167,6 +168,27 @@ Result<std::unique_ptr<StepService>> open_steps(const Start& start, AttemptRunti
                            loop, log, std::move(runtime), sockets);
 }
 
+// Returns null if this is no login node. Without the socket commands go to the controller
+// themselves, so it is no error if it cannot be made.
+std::unique_ptr<UserSocket> open_user_socket(const Start& start, loop::Loop& loop,
+                                             const Logger& log, std::uint64_t first_channel,
+                                             UserSocket::Hooks hooks) {
+  const Config& config = start.settings.config;
+  const auto& named = config.controller.login_nodes;
+  if (std::find(named.begin(), named.end(), start.settings.node.name) == named.end())
+    return nullptr;
+  auto socket =
+      std::make_unique<UserSocket>(loop, log,
+                                   UserSocket::Options{net::to_z85(start.link.server_key),
+                                                       config.noded.cgroup_root, first_channel},
+                                   std::move(hooks));
+  if (const auto done = socket->open(config.noded.run_dir); !done) {
+    log.error("commands cannot ask through this node", {{"why", done.error().message}});
+    return nullptr;
+  }
+  return socket;
+}
+
 // Returns true if the configuration is to be read again and is valid; `next` then has it. `before`
 // is released once the daemon runs.
 Result<bool> run(const Start& start, const Options& options, std::optional<Start>& before,
@@ -179,13 +201,17 @@ Result<bool> run(const Start& start, const Options& options, std::optional<Start
   loop::Loop loop;
   std::unique_ptr<Daemon> daemon;
   JobSockets::Hooks hooks;
-  hooks.relay = [&](proto::NodeRelay&& relay) { return daemon && daemon->relay(std::move(relay)); };
+  hooks.relay = [&](proto::NodeRelay&& relay) { return daemon && daemon->relay(relay); };
   const auto first_channel = static_cast<std::uint64_t>(runtime::wall_clock().us);
   std::unique_ptr<StepService> steps;
   hooks.local = [&](JobConnection& connection, net::StreamMessage& message) {
     return steps && steps->local(connection, message);
   };
   JobSockets sockets(loop, log, first_channel, std::move(hooks));
+  UserSocket::Hooks user_hooks;
+  user_hooks.relay = [&](const proto::UserRelay& relay) { return daemon && daemon->relay(relay); };
+  user_hooks.gone = [&](const proto::UsersGone& gone) { return daemon && daemon->relay(gone); };
+  const auto users = open_user_socket(start, loop, log, first_channel, std::move(user_hooks));
   const std::unique_ptr<Gpus> gpus = open_gpus(start, loop, log);
   std::unique_ptr<Gres> gres;
   if (!start.settings.node.gres.empty() && !start.settings.runs_nothing)
@@ -251,7 +277,7 @@ Result<bool> run(const Start& start, const Options& options, std::optional<Start
     if (const auto again = log.reopen(); !again)
       log.error("the log file could not be reopened", {{"why", again.error().message}});
   });
-  daemon->start(sockets);
+  daemon->start(sockets, users.get());
   if (gpus) gpus->watch([&](const GpuInventory& now) { daemon->gpus_changed(now); });
   log.info("node daemon started", {{"node", start.settings.node.name},
                                    {"version", kVersion},

@@ -67,4 +67,11 @@ ToWire encode_relay(const proto::NodeRelay& relay) {
   return encode(relay);
 }
 
+ToWire encode_relay(const proto::UserRelay& relay) {
+  return encode(relay);
+}
+ToWire encode_relay(const proto::UsersGone& gone) {
+  return encode(gone);
+}
+
 }  // namespace gantry::node

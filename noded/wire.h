@@ -24,5 +24,7 @@ struct ToWire {
 };
 ToWire encode_report(const Report& report);
 ToWire encode_relay(const proto::NodeRelay& relay);
+ToWire encode_relay(const proto::UserRelay& relay);
+ToWire encode_relay(const proto::UsersGone& gone);
 
 }  // namespace gantry::node

@@ -251,9 +251,10 @@ Result<void> LocalCluster::create(const ClusterRequest& r, const Machine& machin
   std::string yaml = fmt::format(
       "{}\ncluster: {}\n\ncontroller:\n  host: 127.0.0.1\n  port: {}\n  state_dir: {}\n"
       "  public_key_file: {}\n  secret_key_file: {}\n  admins: [{}]\n  allow_munge: {}\n"
-      "  heartbeat: 1s\n  node_timeout: 10s\n  kill_wait: 5s\n  job_networks: {}\n",
+      "  job_networks: {}\n  login_nodes: [{}]\n  heartbeat: 1s\n  node_timeout: 10s\n"
+      "  kill_wait: 5s\n",
       kMark, r.name, port, path("ctld"), path("ctld.pub"), path("ctld.key"), user_of(::geteuid()),
-      munge, r.job_networks);
+      munge, r.job_networks, node_name(0));
   yaml += fmt::format(
       "\nnoded:\n  runtimes: [{}]\n  image_cache_dir: {}\n  cgroup_root: gantry-{:08x}\n"
       "  allow_root_jobs: {}\n\nnodes:\n",
@@ -273,7 +274,8 @@ Result<void> LocalCluster::create(const ClusterRequest& r, const Machine& machin
   yaml += "\npartitions:\n  - {name: batch, nodes: all, default: true, allow_host_network: true}\n";
   const std::string address = fmt::format("127.0.0.1:{}", port);
   const std::string client =
-      client_config_text(r.name, address, pair.public_key, path("users/%u.key"));
+      client_config_text(r.name, address, pair.public_key, path("users/%u.key"),
+                         path("nodes/" + node_name(0) + "/run/cli.sock"));
   if (auto saved = write_file(path("client.conf"), client, 0644); !saved) return saved;
   return write_file(path("gantry.yaml"), yaml, 0644);  // last: with it the cluster exists
 }

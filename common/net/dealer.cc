@@ -11,6 +11,8 @@
 namespace gantry::net {
 namespace {
 
+constexpr const char* kLinkEvents = "inproc://link";
+
 int as_ms(Duration d) {
   return static_cast<int>(std::clamp<std::int64_t>(d.us / 1000, 1, 3'600'000));
 }
@@ -18,8 +20,36 @@ int as_ms(Duration d) {
 }  // namespace
 
 struct Dealer::Impl {
+  // The events of the connection, which ZeroMQ sends to a socket of their own.
+  class LinkEvents final : public loop::QueueSource {
+   public:
+    Result<void> open(void* context, void* watched) {
+      if (zmq_socket_monitor(watched, kLinkEvents, ZMQ_EVENT_DISCONNECTED) != 0)
+        return fail(ErrorCode::internal, "cannot watch a ZeroMQ socket: " + zmq_error());
+      socket_.reset(zmq_socket(context, ZMQ_PAIR));
+      if (!socket_ || zmq_connect(socket_.get(), kLinkEvents) != 0)
+        return fail(ErrorCode::internal, "cannot watch a ZeroMQ socket: " + zmq_error());
+      return {};
+    }
+    [[nodiscard]] bool is_open() const { return socket_ != nullptr; }
+    // Each event is two frames; the only kind that is asked for is the end of a connection.
+    bool take() {
+      ZmqFrame frame;
+      if (!socket_ || !frame.receive(socket_.get())) return false;
+      while (frame.more() && frame.receive(socket_.get())) {
+      }
+      return true;
+    }
+    [[nodiscard]] int descriptor() const override { return zmq_descriptor(socket_.get()); }
+    [[nodiscard]] bool readable() override { return zmq_readable(socket_.get()); }
+
+   private:
+    ZmqSocket socket_;
+  };
+
   ZmqContext context;
   ZmqSocket socket;
+  LinkEvents events;
 };
 
 Dealer::Dealer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -81,6 +111,17 @@ Result<void> Dealer::send(std::string_view header, std::string_view body) {
     return fail(ErrorCode::limit_exceeded, "too many messages wait for the controller");
   send_frame(socket, body, false);
   return {};
+}
+
+Result<loop::QueueSource*> Dealer::watch_link() {
+  if (!impl_->events.is_open())
+    if (auto open = impl_->events.open(impl_->context.get(), impl_->socket.get()); !open)
+      return tl::unexpected(open.error());
+  return &impl_->events;
+}
+
+bool Dealer::link_ended() {
+  return impl_->events.take();
 }
 
 int Dealer::descriptor() const {

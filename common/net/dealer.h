@@ -42,6 +42,12 @@ class Dealer final : public loop::QueueSource {
   // invalid_argument means that a frame is larger than kMaxFrameBytes.
   Result<void> send(std::string_view header, std::string_view body);
 
+  // From the first call on, tells when the connection ends: give the source to Loop::add_queue()
+  // and call link_ended() until it is false.
+  Result<loop::QueueSource*> watch_link();
+  // Returns true for each end of a connection that was not told yet.
+  bool link_ended();
+
   [[nodiscard]] int descriptor() const override;
   [[nodiscard]] bool readable() override;
 

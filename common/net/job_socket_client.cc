@@ -1,5 +1,9 @@
 #include "common/net/job_socket_client.h"
 
+#include <sys/socket.h>
+
+#include <utility>
+
 namespace gantry::net {
 
 Result<JobSocketClient> JobSocketClient::connect(const std::string& path, Duration timeout) {
@@ -8,9 +12,16 @@ Result<JobSocketClient> JobSocketClient::connect(const std::string& path, Durati
   return JobSocketClient(std::move(*socket));
 }
 
+std::optional<Uid> JobSocketClient::listener() const {
+  ucred who{};
+  socklen_t size = sizeof who;
+  if (::getsockopt(socket_.fd(), SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) return std::nullopt;
+  return Uid{who.uid};
+}
+
 Result<void> JobSocketClient::send(const MessageHeader& header, std::string_view body,
                                    Duration timeout) {
-  Bytes out;
+  Bytes out = std::exchange(queued_, {});
   append_frame(out, header, body);
   const Deadline deadline(timeout);
   std::string_view rest = out;

@@ -1,7 +1,9 @@
-// A command's connection to the controller from inside a job. It uses the job's own unix socket, on
-// which the node daemon listens, and which it relays to the controller. $GANTRY_JOB_SOCKET (set in
-// every job's environment) names the socket. If it is set, a command uses it and needs no key and
-// no Authenticate: the node vouches for the job, and the kernel for the user.
+// A command's connection to the controller by a unix socket on which the node daemon listens, and
+// which it relays to the controller. A command needs no key and no Authenticate there: the node
+// vouches for the job or the user, and the kernel tells the node who that is.
+//
+// Inside a job $GANTRY_JOB_SOCKET (set in every job's environment) names the job's own socket. On
+// a login node all users have one (cli/session.cc).
 //
 // Messages and headers are the same as over ZeroMQ, framed as in stream_frame.h. Calls block, each
 // with its own time limit. After an error other than timed_out the connection cannot be used any
@@ -25,6 +27,12 @@ class JobSocketClient {
  public:
   static Result<JobSocketClient> connect(const std::string& path, Duration timeout);
 
+  // The user whose daemon listens there; nullopt if the kernel does not say.
+  [[nodiscard]] std::optional<Uid> listener() const;
+  // Queues a message, which is sent with the next send().
+  void queue(const MessageHeader& header, std::string_view body) {
+    append_frame(queued_, header, body);
+  }
   Result<void> send(const MessageHeader& header, std::string_view body, Duration timeout);
   Result<StreamMessage> receive(Duration timeout);
   // When the descriptor is readable, receive(0) may return something. Call receive() until
@@ -35,6 +43,7 @@ class JobSocketClient {
   explicit JobSocketClient(Socket socket) : socket_(std::move(socket)) {}
   Socket socket_;
   StreamFrames frames_;
+  Bytes queued_;
 };
 
 }  // namespace gantry::net

@@ -109,6 +109,12 @@ constexpr std::optional<MessageRow> find_message(std::uint16_t number) {
 template <class T>
 inline constexpr MessageRow kRowOf = *find_message(static_cast<std::uint16_t>(number_of<T>));
 
+// True for what only a user may send who has shown a credential: the word of a login node
+// (UserRelay) is not enough for what lasts, or for a token, which may last longer than this word.
+constexpr bool needs_credential(const MessageRow& row) {
+  return row.lasts || row.type == MessageType::MakeToken;
+}
+
 constexpr Place place_of(Taker taker) {
   if (taker == Taker::noded) return Place::node;
   return taker == Taker::asker ? Place::asker : Place::controller;

@@ -1,4 +1,5 @@
-// Messages that a node carries for others: requests from inside jobs, and output files.
+// Messages that a node carries for others: requests from inside jobs, requests of the users of its
+// machine, and output files.
 #pragma once
 
 #include <map>
@@ -44,6 +45,36 @@ struct RelayReply {
     v(2, "type", s.type);
     v(3, "request", s.request);
     v(4, "body", s.body);
+  }
+};
+
+// A client's message that came over the unix socket of a login node (controller.login_nodes). The
+// node says which user sent it, because the kernel told it. Answered by RelayReply.
+struct UserRelay {
+  Uid uid{};
+  std::uint64_t channel = 0;  // the node's number for the connection
+  std::uint16_t type = 0;     // message number of body
+  std::uint64_t request = 0;
+  Bytes body;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "uid", s.uid);
+    v(2, "channel", s.channel);
+    v(3, "type", s.type);
+    v(4, "request", s.request);
+    v(5, "body", s.body);
+  }
+};
+
+// Connections to that socket have closed: ctld forgets them and answers nothing that was asked on
+// them before. If `answer` is set, it says so for each with a RelayReply of type kRelayClosed.
+struct UsersGone {
+  std::vector<std::uint64_t> channels;
+  bool answer = false;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "channels", s.channels);
+    v(2, "answer", s.answer);
   }
 };
 

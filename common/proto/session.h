@@ -28,6 +28,16 @@ struct Hello {
   }
 };
 
+// First message on the unix socket of a login node. The node refuses a client that means another
+// controller than its own; otherwise it answers only if nothing else was answered for a while (Ok).
+struct SocketHello {
+  std::string controller;  // the public key of the client's controller, Z85
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "controller", s.controller);
+  }
+};
+
 struct HelloReply {
   std::uint16_t protocol = 0;
   std::string cluster;

@@ -41,6 +41,7 @@ struct Identity {  // established by the shell's authentication
   std::vector<std::string> groups;          // names of the operating system's groups
   std::optional<Instant> token_ends;        // the token that identified the user is valid until
                                             // then
+  bool by_login_node = false;               // a login node says who it is; see needs_credential()
 };
 
 constexpr bool asked_of_core(const proto::MessageRow& m) {

@@ -64,6 +64,17 @@ Result<IdentityCheck::Proof> IdentityCheck::check(const proto::Authenticate& req
   return proof;
 }
 
+Result<core::Identity> IdentityCheck::at_login_node(Uid uid, Instant now) {
+  auto owner = users_.find(uid, now);
+  if (!owner) return fail(ErrorCode::unauthenticated, owner.error().message);
+  core::Identity who;
+  who.role = role_of(owner->user);
+  who.groups = groups_.of(*owner, now);
+  who.owner = std::move(*owner);
+  who.by_login_node = true;
+  return who;
+}
+
 std::vector<std::string> IdentityCheck::groups_of(const Owner& owner, Instant now) {
   const auto found = users_.find(owner.uid, now);
   if (!found || found->user != owner.user) return {};

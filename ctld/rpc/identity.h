@@ -30,6 +30,9 @@ class IdentityCheck {
   // The error unauthenticated says why the credential is not valid for this session.
   Result<Proof> check(const proto::Authenticate& request, const net::PublicKey& session,
                       Instant now);
+  // The identity of a user of whom a login node says that it asks. The error unauthenticated means
+  // that the user database does not have the user.
+  Result<core::Identity> at_login_node(Uid uid, Instant now);
   // The names of the groups that the owner of a job is in now, as this host's user database has
   // them; none if it has another user or none with this uid.
   std::vector<std::string> groups_of(const Owner& owner, Instant now);

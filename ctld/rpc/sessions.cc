@@ -60,6 +60,13 @@ Session* SessionTable::find_channel(const std::string& node, std::uint64_t chann
   return find_name(name_of(node, channel));
 }
 
+std::vector<core::ConnectionId> SessionTable::relayed_over(net::PeerId peer) const {
+  std::vector<core::ConnectionId> out;
+  for (const Session& session : order_)
+    if (session.relayed() && session.peer == peer) out.push_back(session.id);
+  return out;
+}
+
 Session* SessionTable::find(core::ConnectionId id) {
   const auto it = by_id_.find(id);
   if (it == by_id_.end()) return nullptr;

@@ -1,16 +1,18 @@
-// Sessions: who is at the other end of each connection. A connection is a peer of the router, or a
-// channel that a node relays from inside a job.
+// Sessions: who is at the other end of each connection. A connection is a peer of the router, a
+// channel that a node relays from inside a job, or one that a login node relays for a user of its
+// machine.
 //
 // A session is a connection together with the key that it has proved, and ends with the connection:
 // the owner drops it then, and no later connection has its number. If there are still too many
-// sessions, the ones idle longest are removed; their next message has to authenticate again. Peers
-// and channels have a table each, so that jobs cannot push out clients.
+// sessions, the ones idle longest are removed; their next message has to authenticate again. Peers,
+// channels of jobs and channels of users have a table each, so that jobs cannot push out clients.
 #pragma once
 
 #include <list>
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "common/net/keys.h"
 #include "common/net/router.h"
@@ -22,7 +24,7 @@ inline constexpr std::size_t kMaxSessions = 65'536;
 
 struct Session {
   core::ConnectionId id;
-  net::PeerId peer{};  // of the router; unused when relayed
+  net::PeerId peer{};  // of the router; of a user: the node's; unused for jobs
   net::PublicKey key;
   std::string z85;                                   // the key as text, made once
   net::Standing standing = net::Standing::stranger;  // what the router knows about it
@@ -35,10 +37,11 @@ struct Session {
   bool cut_off = false;                // its further messages are ignored
   std::string node;                    // relayed: the node that relays it
   std::uint64_t channel = 0;           // relayed: the node's number of the connection
+  bool of_user = false;                // relayed: of a user of the node's machine, and no job
   [[nodiscard]] bool relayed() const { return !node.empty(); }
   // Connections of nodes are recognised earlier (Server::receive_one).
   [[nodiscard]] proto::Sender sender() const {
-    if (relayed()) return proto::Sender::job;
+    if (relayed() && !of_user) return proto::Sender::job;
     return identity ? proto::Sender::client : proto::Sender::stranger;
   }
 };
@@ -60,6 +63,8 @@ class SessionTable {
   Session* find(core::ConnectionId id);
   Session* find_peer(net::PeerId peer);
   Session* find_channel(const std::string& node, std::uint64_t channel);
+  // The sessions that a node relays over this connection of its own.
+  [[nodiscard]] std::vector<core::ConnectionId> relayed_over(net::PeerId peer) const;
   void drop(core::ConnectionId id);
   [[nodiscard]] std::size_t size() const { return by_id_.size(); }
 

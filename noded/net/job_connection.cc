@@ -49,7 +49,7 @@ void JobConnection::on_readable() {
     frames_.feed({buffer, *got});
     taken += *got;
   }
-  while (!closing_) {
+  while (!closing_ && !(over && handlers_.only_while_open)) {
     auto message = frames_.next();
     if (!message) {
       refuse(0, message.error().code, message.error().message);
@@ -61,7 +61,7 @@ void JobConnection::on_readable() {
   }
   if (!closing_ && !count()) {
     refuse(0, ErrorCode::limit_exceeded,
-           fmt::format("the connections of this job hold more than {} bytes of unfinished messages",
+           fmt::format("these connections hold more than {} bytes of unfinished messages",
                        kMostHeldOfJob));
     over = true;
   }

@@ -35,6 +35,7 @@ class JobConnection {
   struct Handlers {
     std::function<void(JobConnection&, net::StreamMessage&&)> message;
     std::function<void(std::uint64_t channel)> closed;  // destroys the connection; is called last
+    bool only_while_open = false;  // messages of a peer that has closed are not handled
   };
   // `budget` outlives the connection.
   JobConnection(loop::Loop& loop, net::Socket socket, proto::AttemptKey key, std::uint64_t channel,

@@ -1,13 +1,11 @@
 #include "noded/net/job_sockets.h"
 
-#include <fcntl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "common/net/listen.h"
 #include "common/proto/message_table.h"
+#include "noded/net/unix_socket.h"
 
 namespace gantry::node {
 
@@ -23,39 +21,6 @@ struct JobSockets::Listener {
   loop::Watch watch;
 };
 
-namespace {
-
-// The path of a unix socket has at most 107 bytes, and a state directory's path is easily longer.
-// So the name is given relative to the directory's descriptor.
-Result<net::Socket> listen_in(int directory) {
-  const auto failed = [](const char* what) {
-    return fail(ErrorCode::io_error,
-                fmt::format("{} for a job's socket: {}", what, std::strerror(errno)));
-  };
-  net::Socket socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (socket.fd() < 0) return failed("socket");
-  ::unlinkat(directory, kJobSocketName, 0);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const std::string path = fmt::format("/proc/self/fd/{}/{}", directory, kJobSocketName);
-  std::memcpy(address.sun_path, path.data(), path.size());
-  if (::bind(socket.fd(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    return failed("bind");
-  // Every user may connect; only connections of the job's own user are kept.
-  if (::fchmodat(directory, kJobSocketName, 0666, 0) != 0) return failed("chmod");
-  if (::listen(socket.fd(), 64) != 0) return failed("listen");
-  return socket;
-}
-
-std::optional<Uid> uid_of_peer(int fd) {
-  ucred who{};
-  socklen_t size = sizeof who;
-  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) return std::nullopt;
-  return Uid{who.uid};
-}
-
-}  // namespace
-
 JobSockets::JobSockets(loop::Loop& loop, const Logger& log, std::uint64_t first_channel,
                        Hooks hooks)
     : loop_(loop), log_(log), hooks_(std::move(hooks)), next_channel_(first_channel) {}
@@ -67,11 +32,10 @@ Result<void> JobSockets::open(const proto::AttemptKey& key, Uid owner,
   auto listener = std::make_unique<Listener>();
   listener->key = key;
   listener->owner = owner;
-  listener->directory =
-      net::Socket(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-  if (listener->directory.fd() < 0)
-    return fail(ErrorCode::io_error, fmt::format("{}: {}", directory, std::strerror(errno)));
-  auto socket = listen_in(listener->directory.fd());
+  auto opened = open_directory(directory);
+  if (!opened) return tl::unexpected(opened.error());
+  listener->directory = std::move(*opened);
+  auto socket = listen_in(listener->directory.fd(), kJobSocketName, "a job's socket");
   if (!socket) return tl::unexpected(socket.error());
   listener->socket = std::move(*socket);
   Listener& kept = *listener;
@@ -98,7 +62,8 @@ void JobSockets::accept(Listener& listener) {
         ::accept4(listener.socket.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (socket.fd() < 0) return;
     if (!net::leaves_room(socket.fd())) continue;
-    if (uid_of_peer(socket.fd()) != listener.owner) {
+    const auto peer = peer_of(socket.fd());
+    if (!peer || peer->uid != listener.owner) {
       log_.warning("refused a connection to a job's socket by another user",
                    {{"job", listener.key.job}});
       continue;

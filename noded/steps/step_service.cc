@@ -24,9 +24,10 @@ template <class T>
 constexpr std::uint16_t number = static_cast<std::uint16_t>(proto::number_of<T>);
 
 constexpr bool asked_of_node(const proto::MessageRow& m) {
-  return m.taker == proto::Taker::noded && m.from.has(proto::Sender::client);
+  return m.taker == proto::Taker::noded && m.from.has(proto::Sender::client) &&
+         m.kind != proto::MessageKind::session;
 }
-// receive_one() names these types itself.
+// receive_one() names these types itself; SocketHello belongs to net/user_socket.cc.
 static_assert(std::is_same_v<proto::MessagesWhere<asked_of_node>,
                              std::variant<proto::LaunchStep, proto::AttachStep>>);
 
@@ -108,8 +109,10 @@ bool StepService::receive_one() {
     result = std::move(sent);
   } else if (header->type == number<proto::LaunchStep>) {
     result = act_for<proto::LaunchStep>(router_.address_of(incoming->peer), incoming->body);
-  } else {
+  } else if (header->type == number<proto::AttachStep>) {
     result = act_for<proto::AttachStep>(router_.address_of(incoming->peer), incoming->body);
+  } else {
+    result = fail(ErrorCode::unsupported, "only steps are started and attached to here");
   }
   const Answer answer = answer_of(result);
   const net::HeaderBytes out({proto::kProtocolVersion, answer.type, header ? header->request : 0});

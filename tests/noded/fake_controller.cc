@@ -109,7 +109,8 @@ void remove_cgroups() {
 
 }  // namespace
 
-NodeUnderTest::NodeUnderTest(const FakeController& controller, const std::string& runtime) {
+NodeUnderTest::NodeUnderTest(const FakeController& controller, const std::string& runtime,
+                             const std::string& login_nodes) {
   char name[] = "/tmp/gantry-node-test-XXXXXX";
   REQUIRE(::mkdtemp(name) != nullptr);
   dir_ = name;
@@ -119,10 +120,10 @@ NodeUnderTest::NodeUnderTest(const FakeController& controller, const std::string
   std::ofstream(dir_ + "/gantry.yaml")
       << "cluster: test\n"
       << "controller: {host: 127.0.0.1, port: " << controller.port()
-      << ", public_key_file: " << dir_ << "/ctld.pub}\n"
+      << ", public_key_file: " << dir_ << "/ctld.pub, login_nodes: [" << login_nodes << "]}\n"
       << "noded: {runtimes: [" << runtime
       << "], allow_root_jobs: true, cgroup_root: " << cgroup_root() << "}\n"
-      << "nodes:\n  - {name: n1, cpus: 1, memory: 256M}\n"
+      << "nodes:\n  - {name: n1, cpus: 1, memory: 256M, address: '127.0.0.1:1'}\n"
       << "partitions:\n  - {name: all, nodes: n1, default: true}\n";
 }
 

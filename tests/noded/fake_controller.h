@@ -64,6 +64,7 @@ class FakeController {
       if (s.type == static_cast<std::uint16_t>(proto::number_of<T>)) return false;
     return true;
   }
+  void stop() { router_.reset(); }  // its connections end
   void forget_seen() { seen_.clear(); }
   template <class T>
   void forget_seen_of() {
@@ -101,7 +102,9 @@ class FakeController {
 // A gantry-noded with its own directory, configuration and keys.
 class NodeUnderTest {
  public:
-  NodeUnderTest(const FakeController& controller, const std::string& runtime);
+  // `login_nodes` is the list of controller.login_nodes: "n1" makes the node one.
+  NodeUnderTest(const FakeController& controller, const std::string& runtime,
+                const std::string& login_nodes = "");
   ~NodeUnderTest();
   void start();
   void stop(int signal);  // sends the signal and waits for the end

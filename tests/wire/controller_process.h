@@ -57,7 +57,8 @@ class Controller {
   using NodeKeys = std::map<std::string, net::PublicKey>;
 
   // `more` holds options for the section `controller:`, each as "name: value, ". `nodes` is a host
-  // list. `enrolled` are nodes whose keys are known. `rest` holds more sections.
+  // list, or the entries of the section `nodes:`. `enrolled` are nodes whose keys are known. `rest`
+  // holds more sections.
   explicit Controller(const std::string& more = "", const std::string& nodes = "n1",
                       const NodeKeys& enrolled = {}, const std::string& rest = "")
       : keys_(net::generate_key_pair()), port_(free_port()) {
@@ -77,8 +78,9 @@ class Controller {
     std::ofstream(directory_ + "/gantry.yaml") << fmt::format(
         "controller: {{{2}port: {1}, state_dir: {0}/state, secret_key_file: {0}/key, "
         "public_key_file: {0}/pub, allow_munge: false}}\n"
-        "nodes: [{{name: '{3}', cpus: 1, memory: 1G}}]\n{4}",
-        directory_, port_, more, nodes, rest);
+        "nodes: [{5}]\n{4}",
+        directory_, port_, more, "", rest,
+        nodes.starts_with('{') ? nodes : fmt::format("{{name: '{}', cpus: 1, memory: 1G}}", nodes));
     pid_ = ::fork();
     REQUIRE(pid_ >= 0);
     if (pid_ == 0) {

@@ -59,7 +59,7 @@ TEST_CASE("the controller takes exactly these messages from each kind of sender"
   CHECK(taken_from(Sender::stranger) == Names{"Hello", "Authenticate", "Ping"});
   CHECK(taken_from(Sender::node) == Names{"NodeRegister", "Heartbeat", "LaunchReady", "Started",
                                           "ExitReport", "Goodbye", "NodeRelay", "FetchLogReply",
-                                          "GpuReport", "Frozen"});
+                                          "GpuReport", "Frozen", "UserRelay", "UsersGone"});
   CHECK(taken_from(Sender::controller).empty());
   const Names client = taken_from(Sender::client);
   CHECK(client.size() ==
@@ -81,7 +81,7 @@ TEST_CASE("a node takes steps from clients and jobs, and orders only from the co
   };
   CHECK(taken(Sender::stranger).empty());
   CHECK(taken(Sender::node).empty());
-  CHECK(taken(Sender::client) == Names{"LaunchStep", "AttachStep"});
+  CHECK(taken(Sender::client) == Names{"LaunchStep", "AttachStep", "SocketHello"});
   CHECK(taken(Sender::job) == Names{"LaunchStep", "AttachStep", "StepListen"});
   for (const std::string& name : taken(Sender::controller))
     CHECK_FALSE(taken_from(Sender::client).contains(name));

@@ -2,6 +2,7 @@
 // message reaches its core.
 #include <doctest/doctest.h>
 
+#include "ctld/rpc/login_nodes.h"
 #include "ctld/rpc/refusals.h"
 #include "ctld/rpc/sessions.h"
 #include "ctld/rpc/token_rules.h"
@@ -33,6 +34,59 @@ TEST_CASE("each connection has one session, and an idle session makes room for a
   CHECK(table.find(first) == nullptr);
   // This is a new session that has no user yet.
   CHECK(table.of_peer(net::PeerId{1}, key, dropped).id.value() == 103);
+}
+
+TEST_CASE("a login node is believed from its own address only, and on this machine of everybody") {
+  LoginNodes nodes;
+  nodes.add("login1", {"10.0.0.7", "fd00::7"});
+  nodes.add("here", {"127.0.0.1"});
+  CHECK(nodes.check("login1", "10.0.0.7") == Word::of_users);
+  CHECK(nodes.check("login1", "fd00::7") == Word::of_users);
+  CHECK(nodes.check("here", "127.0.0.1") == Word::of_everybody);
+  // A stolen key on another machine, also on the controller's.
+  CHECK(nodes.check("login1", "10.0.0.8").error().message ==
+        "10.0.0.8 shows the key of login node login1 but is not its address");
+  CHECK(nodes.check("login1", "127.0.0.1").error().code == ErrorCode::unauthenticated);
+  CHECK(nodes.check("login1", "").error().code == ErrorCode::unauthenticated);
+  // The key of a node that is not named.
+  CHECK(nodes.check("gpu1", "10.0.0.7").error().message ==
+        "node gpu1 does not say who a user is (controller.login_nodes): prove it yourself");
+  CHECK(LoginNodes().check("", "").error().code == ErrorCode::unauthenticated);
+}
+
+TEST_CASE("the addresses of login nodes are looked up, and a node without one is not believed") {
+  Config config;
+  const auto add = [&](const std::string& name, const std::string& address) {
+    NodeConfig& node = config.nodes.emplace_back();
+    node.name = name;
+    node.address = address;
+  };
+  add("a", "127.0.0.1:6871");
+  add("b", "no-such-host.invalid:6871");
+  add("c", "[::1]:6871");
+  config.controller.login_nodes = {"a", "b", "c"};
+  std::vector<std::string> problems;
+  const LoginNodes nodes = LoginNodes::from(config, problems);
+  CHECK(nodes.check("a", "127.0.0.1") == Word::of_everybody);
+  CHECK(nodes.check("c", "::1") == Word::of_everybody);
+  CHECK_FALSE(nodes.check("b", "127.0.0.1"));
+  REQUIRE(problems.size() == 1);
+  CHECK(problems[0] == "login node b is not believed: no-such-host.invalid has no address");
+}
+
+TEST_CASE("the sessions that a node relays are found by the node's own connection") {
+  SessionTable table(1);
+  std::optional<core::ConnectionId> dropped;
+  std::vector<core::ConnectionId> ids;
+  for (const std::uint64_t channel : {7, 8, 9}) {
+    Session& session = table.of_channel("a", channel, dropped);
+    session.peer = net::PeerId{channel == 9 ? 21U : 20U};
+    ids.push_back(session.id);
+  }
+  const net::PublicKey key = net::generate_key_pair().public_key;
+  (void)table.of_peer(net::PeerId{20}, key, dropped);
+  CHECK(table.relayed_over(net::PeerId{20}) == std::vector{ids[0], ids[1]});
+  CHECK(table.relayed_over(net::PeerId{22}).empty());
 }
 
 TEST_CASE("a user may make ten seconds' worth of requests at once, then the rate per second") {

@@ -38,6 +38,10 @@ Result<void> check(const State& state, const Identity& who, const Message& messa
     return fail(ErrorCode::permission_denied,
                 "a token makes nothing that holds when the token does no more: ask with a munge "
                 "credential or a registered key");
+  if (who.by_login_node && proto::needs_credential(row))
+    return fail(ErrorCode::unauthenticated,
+                "a login node's word is not enough for this: ask with a munge credential or a "
+                "registered key");
   switch (row.right) {
     case proto::Right::everybody: return {};
     case proto::Right::operators:
