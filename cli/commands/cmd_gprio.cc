@@ -104,8 +104,9 @@ Result<int> run(const Invocation& in) {
   if (!operands) return tl::unexpected(operands.error());
   if (!*operands) return 0;
   const auto columns = priority_columns();
-  const auto layout = parse_format(q.format.empty() ? kPriorityFormat : std::string_view(q.format),
-                                   infos(columns), q.format.empty());
+  const auto layout =
+      parse_format(q.format.empty() ? kPriorityFormat : std::string_view(q.format), infos(columns),
+                   q.format.empty() || q.format == kPriorityLongFormat);
   if (!layout) return tl::unexpected(layout.error());
   auto session = Session::open(in.program());
   if (!session) return tl::unexpected(session.error());

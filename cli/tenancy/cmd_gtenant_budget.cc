@@ -108,8 +108,9 @@ Result<int> run_budget_list(const Invocation& in) {
   if (!operands) return tl::unexpected(operands.error());
   if (!*operands) return 0;
   const std::span<const Column<proto::BudgetRow>> columns(kColumns);
-  auto layout = parse_format(options.format.empty() ? kBudgetFormat : options.format,
-                             infos(columns), options.format.empty());
+  auto layout =
+      parse_format(options.format.empty() ? kBudgetFormat : options.format, infos(columns),
+                   options.format.empty() || options.format == kBudgetLongFormat);
   if (!layout) return tl::unexpected(layout.error());
   const auto reply = ask<proto::BudgetList>(in.program(), proto::ListBudgets{**operands});
   if (!reply) return tl::unexpected(reply.error());

@@ -19,6 +19,9 @@
 namespace gantry::network {
 namespace {
 
+// IFLA_VXLAN_LOCALBYPASS of Linux 6.3, which the headers of Debian 12 do not have.
+constexpr int kVxlanLocalBypass = 31;
+
 constexpr int kCreate = NLM_F_CREATE | NLM_F_EXCL, kReplace = NLM_F_CREATE | NLM_F_REPLACE;
 
 // A message of one type with its fixed header; send() frees it.
@@ -133,6 +136,9 @@ Result<void> Netlink::make_vxlan(const Vxlan& vxlan) {
     put(m, local.size() == 4 ? IFLA_VXLAN_LOCAL : IFLA_VXLAN_LOCAL6, local.data(), local.size());
     ::nla_put_u16(m, IFLA_VXLAN_PORT, htons(vxlan.local.port));
     ::nla_put_u8(m, IFLA_VXLAN_LEARNING, 0);
+    // Otherwise a packet for a node of this machine is handed over as it is, together with the way
+    // on which it was sent out, and so it is sent out again until its time to live is over.
+    ::nla_put_u8(m, kVxlanLocalBypass, 0);
   }
   return send(m, fmt::format("the link {} by VXLAN could not be made", vxlan.name));
 }

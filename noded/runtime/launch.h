@@ -74,7 +74,7 @@ struct LaunchRequest {
   GpuNames gpu_names = GpuNames::uuid;
   std::optional<proto::JobNetwork> parts;  // set: the job has a network of its own
   std::string network_space, network_sys;  // its namespace, and a sysfs that shows it; paths
-  void from_older_form();  // an older order has these two only in variables
+  void from_older_form();                  // an older order has these two only in variables
 
   // Sets the variable for the job and for programs that run as root.
   void state(const std::string& name, const std::string& value) {

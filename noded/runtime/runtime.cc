@@ -146,6 +146,7 @@ namespace {
 OneJob new_job(const LaunchRequest& request) {
   OneJob job;
   job.owner = request.owner;
+  job.has_network = request.parts.has_value();
   job.kind = request.kind;
   job.most_steps = most_steps(request);
   return job;
@@ -246,6 +247,11 @@ std::optional<Owner> Runtime::owner_of(const AttemptKey& key) const {
   const auto it = state_->jobs.find(key);
   if (it == state_->jobs.end()) return std::nullopt;
   return it->second.owner;
+}
+
+bool Runtime::has_network(const AttemptKey& key) const {
+  const auto it = state_->jobs.find(key);
+  return it != state_->jobs.end() && it->second.has_network;
 }
 
 Result<Usage> Runtime::usage(const AttemptKey& key) const {

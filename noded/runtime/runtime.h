@@ -100,6 +100,7 @@ class Runtime {
 
   [[nodiscard]] Result<Usage> usage(const AttemptKey& key) const;
   [[nodiscard]] std::optional<Owner> owner_of(const AttemptKey& key) const;
+  [[nodiscard]] bool has_network(const AttemptKey& key) const;  // of its own
   // Host path of the directory that the job sees, read-only, as /run/gantry. Exists from begin().
   [[nodiscard]] std::string run_dir(const AttemptKey& key) const;
 

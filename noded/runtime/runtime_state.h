@@ -36,6 +36,7 @@ struct Leaving {
 struct OneJob {
   ShimProcess shim;
   Owner owner;
+  bool has_network = false;  // of its own
   LaunchKind kind = LaunchKind::batch;
   bool said_held = false;
   bool said_running = false;

@@ -49,6 +49,9 @@ class ContainerSteps final : public StepRuntime {
   [[nodiscard]] std::optional<Owner> owner_of(const proto::AttemptKey& key) const override {
     return runtime_.owner_of(key);
   }
+  [[nodiscard]] bool has_network(const proto::AttemptKey& key) const override {
+    return runtime_.has_network(key);
+  }
   Result<void> begin_step(const runtime::StepRequest& request) override {
     return runtime_.begin_step(request);
   }
@@ -223,6 +226,9 @@ Result<void> StepService::act(const proto::LaunchStep& launch) {
   if (!permission) return tl::unexpected(permission.error());
   auto environment = step_environment(*permission, launch, options_.node);
   if (!environment) return tl::unexpected(environment.error());
+  // The address of the first node's machine is of no use in a network of the job's own.
+  if (launch.meeting_point && runtime_->has_network(permission->key))
+    environment->shared["MASTER_ADDR"] = permission->nodes.front().node;
   if (launch.node != options_.node)
     return fail(ErrorCode::invalid_argument,
                 fmt::format("this is node {}, not {}", options_.node, launch.node));

@@ -49,6 +49,11 @@ class StepRuntime {
   virtual ~StepRuntime() = default;
   // The owner of an attempt that runs here.
   [[nodiscard]] virtual std::optional<Owner> owner_of(const proto::AttemptKey& key) const = 0;
+  // Whether the attempt reaches its nodes in a network of its own, by their names.
+  [[nodiscard]] virtual bool has_network(const proto::AttemptKey& key) const {
+    (void)key;
+    return false;
+  }
   virtual Result<void> begin_step(const runtime::StepRequest& request) = 0;
   virtual Result<void> attach_step(const runtime::StepAttachment& attachment) = 0;
 };
