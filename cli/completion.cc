@@ -92,7 +92,8 @@ std::string option_words(const Command& command) {
 std::string option_cases(const Command& command) {
   std::string text;
   for (const Option& option : command.options) {
-    if (!option.refused.empty() || option.arg != Arg::required) continue;
+    if (!option.refused.empty() || option.arg == Arg::none) continue;
+    if (option.arg == Arg::optional && kind_of(option.value) == "none") continue;
     std::string names;
     if (!option.name.empty()) names = fmt::format("--{}", option.name);
     if (option.letter != 0) names += fmt::format("{}-{}", names.empty() ? "" : "|", option.letter);
