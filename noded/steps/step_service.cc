@@ -43,6 +43,12 @@ Answer answer_of(const Result<void>& result) {
                                           result.error().message})};
 }
 
+// The address of the first node's machine is of no use in a network of the job's own.
+void meet_by_name(const proto::LaunchStep& launch, const proto::StepPermission& permission,
+                  StepEnvironment& environment) {
+  if (launch.meeting_point) environment.shared["MASTER_ADDR"] = permission.nodes.front().node;
+}
+
 class ContainerSteps final : public StepRuntime {
  public:
   explicit ContainerSteps(runtime::Runtime& runtime) : runtime_(runtime) {}
@@ -226,9 +232,7 @@ Result<void> StepService::act(const proto::LaunchStep& launch) {
   if (!permission) return tl::unexpected(permission.error());
   auto environment = step_environment(*permission, launch, options_.node);
   if (!environment) return tl::unexpected(environment.error());
-  // The address of the first node's machine is of no use in a network of the job's own.
-  if (launch.meeting_point && runtime_->has_network(permission->key))
-    environment->shared["MASTER_ADDR"] = permission->nodes.front().node;
+  if (runtime_->has_network(permission->key)) meet_by_name(launch, *permission, *environment);
   if (launch.node != options_.node)
     return fail(ErrorCode::invalid_argument,
                 fmt::format("this is node {}, not {}", options_.node, launch.node));
