@@ -117,6 +117,9 @@ def case_an_ended_job_runs_again(c):
              "--wrap=echo run $SLURM_RESTART_COUNT").strip()
     c.ended(int(job), "completed", code=0)
     ok(c, "scontrol", "requeue", job)
+    # As with Slurm it begins two minutes later, unless somebody says otherwise.
+    contains(ok(c, "squeue", "-h", "-j", job, "-o", "%T %r"), "PENDING BeginTime")
+    ok(c, "scontrol", "update", f"JobId={job}", "StartTime=now")
     wait_for("two runs", lambda: c.output(job) == "run\nrun 1\n")
     contains(ok(c, "scontrol", "show", "job", job), "Restarts=1")
     wait_for("two ends", lambda: ok(c, "sacct", "-n", "-X", "-D", "-j", job, "-o", "state").split()

@@ -123,7 +123,9 @@ NodeUnderTest::NodeUnderTest(const FakeController& controller, const std::string
       << ", public_key_file: " << dir_ << "/ctld.pub, login_nodes: [" << login_nodes << "]}\n"
       << "noded: {runtimes: [" << runtime
       << "], allow_root_jobs: true, cgroup_root: " << cgroup_root() << "}\n"
-      << "nodes:\n  - {name: n1, cpus: 1, memory: 256M, address: '127.0.0.1:1'}\n"
+      << "nodes:\n  - {name: n1, cpus: 1, memory: 256M"
+      // a login node needs an address, which the other tests must not have: nobody listens there
+      << (login_nodes.empty() ? "" : ", address: '127.0.0.1:1'") << "}\n"
       << "partitions:\n  - {name: all, nodes: n1, default: true}\n";
 }
 

@@ -272,7 +272,12 @@ void handle(Context& ctx, const ClientRequest& from, proto::UpdateJob&& m) {
     auto e = changes(ctx, from.who, job, mine);
     if (!e) return tl::unexpected(e.error());
     const std::string old_name(ctx.state.names.text(job.name));
+    const auto share = job.share;
     ctx.record(std::move(*e));
+    // The scheduler is told again of a job when its place in the queue changes. Another account
+    // leaves it there, but counts from now on against other jobs.
+    if (ctx.state.jobs.at(id).share != share && ctx.rt.marks.at(id).told.startable != 0)
+      ctx.rt.marks.edit(id).told.since = Instant{};
     if (m.name) {
       settle_named(ctx, job.uid, old_name);
       settle_named(ctx, job.uid, *m.name);
