@@ -153,11 +153,12 @@ def case_another_controllers_key(c):
 def case_a_job_by_the_path(c):
     """The directory is not in the container, and a process of a job is refused where it is."""
     run = os.path.dirname(socket_of(c))
-    script = f"python3 -c '{CLIENT}' {{}} {key_of(c)} '[[{PING}, 9, \"80\"]]'\n"
-    hidden = c.submit(script=script.format(socket_of(c)))
+    def script(path):
+        return f"python3 -c '{CLIENT}' {path} {key_of(c)} '[[{PING}, 9, \"80\"]]'\n"
+    hidden = c.submit(script=script(socket_of(c)))
     c.ended(hidden)
     contains(c.output(hidden), "failed FileNotFoundError", "what the job saw")
-    mounted = c.submit(f"--container-mounts={run}:/mnt", script=script.format("/mnt/cli.sock"))
+    mounted = c.submit(f"--container-mounts={run}:/mnt", script=script("/mnt/cli.sock"))
     entry = c.ended(mounted)
     said = c.output(mounted)
     if entry["row"]["started"] is not None:  # a site may refuse the mount instead

@@ -248,7 +248,7 @@ CHANGERS = [("gctl_hold", "held"), ("gctl_release", "held"), ("gctl_requeue", "r
             ("gctl_partition_reset", ""), ("gctl_partition_create", ""),
             ("gctl_partition_delete", ""), ("gctl_drain", ""), ("gctl_resume", ""),
             ("gctl_close", ""), ("gctl_resume", ""), ("gctl_reserve", ""), ("gctl_unreserve", ""),
-            ("gctl_reconfigure", ""), ("gcancel", "held"), ("gtenant_check", ""),
+            ("gctl_reconfigure", ""), ("gcancel", "running"), ("gtenant_check", ""),
             ("gantry_config_check", ""), ("gantry_config_show", ""), ("gantry_help", ""),
             ("gantry_version", "")]
 CHANGER_NAMES = [
@@ -268,7 +268,7 @@ CHANGER_NOT_HERE = [
     (r"^gbatch --reservation", "its reservation begins tomorrow: reserve_test"),
     (r"reserve --maintenance", "the nodes are needed: reserve_test"),
     (r"gcancel --me", "cancels what the other examples need"),
-    (r"config check", "asks for the site's own file: config_test"),
+    (r"config (check|show)", "asks for the site's own file: config_test"),
 ]
 
 

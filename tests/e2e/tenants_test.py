@@ -4,12 +4,15 @@ refuses, roles, history, rollback, a killed controller, offboarding.
 
 usage: tenants_test.py BIN_DIR [-k CASE] [--keep]
 """
+import fcntl
 import glob
 import json
 import os
 import pty
+import struct
 import subprocess
 import sys
+import termios
 
 import cluster
 from cluster import contains, equal, wait_for
@@ -127,7 +130,7 @@ def case_onboarding_quota_and_offboarding(c):
     gtenant(c, "delete", "tenant", "team", "--yes", status=1)
     folder = f"{c.top}/archive"
     contains(gtenant(c, "offboard", "team", "--no-wait", "--yes", "--archive", folder),
-             "run this again when its jobs have ended (1 queued and 1 running jobs)")
+             "run this again when its jobs have ended (1 job queued and 1 running)")
     closed = c.as_user(["gbatch", "-p", "team", "--wrap=true"], user=member)
     equal(closed.returncode, 1, "a submit to a queue that is closed")
     contains(closed.stderr, "its limit is 0")
@@ -170,8 +173,10 @@ def case_a_person_at_a_terminal(c):
     """The bars of gtenant quota, and the question before a plan is applied."""
     gtenant(c, "create", "bars", "--cpus", "2", "--yes")
 
-    def at_terminal(words, answer=""):
+    def at_terminal(words, answer="", columns=120):
         ours, theirs = pty.openpty()
+        # the bars have room from 105 columns on
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         os.write(ours, answer.encode())
         with subprocess.Popen([f"{c.bin}/gtenant", *words], env=dict(c.env, NO_COLOR="1"),
                               stdin=theirs, stdout=theirs, stderr=theirs) as process:
@@ -187,6 +192,8 @@ def case_a_person_at_a_terminal(c):
         return status, said.decode()
 
     contains(at_terminal(["quota", "bars"])[1], "[....................] 0%")
+    narrow = at_terminal(["quota", "bars"], columns=80)[1]
+    equal("[...." in narrow, False, narrow)
     status, said = at_terminal(["delete", "tenant", "bars"], "n\n")
     equal(status, 0, said)
     contains(said, "nothing was applied")
