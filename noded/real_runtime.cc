@@ -222,6 +222,12 @@ void RealRuntime::connect(const AttemptKey& key, Result<runtime::LaunchRequest>&
     preparing_.erase(key);
     return begin_prepared(key, fail(ErrorCode::unavailable, "it makes no networks for jobs"));
   }
+  if (runtime_->probe().runtime.starts_with("runc")) {
+    preparing_.erase(key);
+    return begin_prepared(key, fail(ErrorCode::unsupported,
+                                    "networks of jobs need crun: runc enters no network namespace "
+                                    "but one of the container's own user namespace"));
+  }
   const proto::JobNetwork parts = *prepared->parts;
   options_.networks->attach(
       key, parts,
