@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import signal
 import struct
 import subprocess
@@ -154,7 +155,8 @@ def case_a_job_by_the_path(c):
     """The directory is not in the container, and a process of a job is refused where it is."""
     run = os.path.dirname(socket_of(c))
     def script(path):
-        return f"python3 -c '{CLIENT}' {path} {key_of(c)} '[[{PING}, 9, \"80\"]]'\n"
+        words = [CLIENT, path, key_of(c), f'[[{PING}, 9, "80"]]']
+        return "python3 -c " + " ".join(shlex.quote(word) for word in words) + "\n"
     hidden = c.submit(script=script(socket_of(c)))
     c.ended(hidden)
     contains(c.output(hidden), "failed FileNotFoundError", "what the job saw")

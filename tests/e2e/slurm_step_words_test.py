@@ -274,7 +274,7 @@ srun -n1 sh -c 'scontrol listpids $SLURM_JOB_ID.$SLURM_STEP_ID; scontrol pidinfo
 """)
     mine = re.search(r"^mine (\d+)$", out, re.M).group(1)
     assert re.search(rf"^{mine} +\d+ +0 +0 +0 *$", out, re.M), out
-    assert re.search(r"^Slurm job id \d+ ends at ", out, re.M), out
+    assert re.search(r"^Slurm JobId=\d+ ends at ", out, re.M), out
 
 
 if __name__ == "__main__":
