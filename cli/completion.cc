@@ -109,7 +109,7 @@ std::string_view operand_kind(const Command& command) {
   return kind_of(text);
 }
 
-// What completes the words of scontrol: the word before says what comes next.
+// The script completes the words of scontrol by this: the word before says what comes next.
 constexpr std::string_view kScontrolOperands =
     R"bash(  local verbs="show hold release requeue requeuehold suspend resume update create delete"
   verbs+=" ping wait_job notify top write listpids pidinfo completing reconfigure token"

@@ -145,7 +145,7 @@ Result<std::uint64_t> Session::send_raw(std::uint16_t type, const Bytes& body) {
   } else {
     sent = std::get<net::JobSocketClient>(link_).send(header, body, kCallTimeout);
   }
-  // What an answer says, or its absence, is seen when it is waited for.
+  // Whoever waits for the answer sees what it says, or that there is none.
   if (socket_) note_sent(type, request, body);
   if (!sent && !socket_) return tl::unexpected(sent.error());
   return request;

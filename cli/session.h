@@ -163,7 +163,7 @@ class Session {
     std::uint64_t request = 0;
     Bytes body;
   };
-  // What is known of the other end while it may turn out to be of no use.
+  // This is known of the other end as long as the socket may turn out to be of no use.
   struct OverSocket {
     Instant opened{};
     bool lives = false;         // has said something

@@ -67,7 +67,7 @@ std::optional<Session> Session::open_socket(std::string_view program, const Clie
   return session;
 }
 
-// What a login node's word is not enough for is asked over CURVE, unless answers are still to come.
+// Requests that need more than a login node's word go over CURVE, unless answers are still to come.
 bool Session::needs_encryption(std::uint16_t type) const {
   if (!socket_ || socket_->waiting > 0) return false;
   const auto row = proto::find_message(type);

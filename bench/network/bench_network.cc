@@ -1,4 +1,4 @@
-// What a job's network costs a node: how long it takes to attach an attempt and to remove it, with
+// Measures what a job's network costs a node: the time to attach an attempt and to remove it, with
 // few and with many jobs on the node, and beside that the programs ip and nft for a link and a
 // rule.
 //

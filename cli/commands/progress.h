@@ -1,4 +1,4 @@
-// One line of progress while something starts or stops.
+// Shows how far something is that starts or stops.
 #pragma once
 
 #include <fmt/core.h>

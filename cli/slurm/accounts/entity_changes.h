@@ -1,5 +1,5 @@
-// What sacctmgr add, modify and delete do with accounts, users and coordinators, in this cluster
-// and in the others that are known.
+// sacctmgr add, modify and delete of accounts, users and coordinators, in this cluster and in the
+// others that are known.
 #pragma once
 
 #include <string>

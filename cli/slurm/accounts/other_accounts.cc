@@ -109,7 +109,7 @@ const OtherRow* OtherAccounts::find(const std::string& cluster, const std::strin
   return nullptr;
 }
 
-// What the cluster knows of a user apart from the associations.
+// The cluster knows this of a user apart from the associations.
 OtherRow& OtherAccounts::person(const std::string& cluster, const std::string& user) {
   if (OtherRow* row = find(cluster, "", user)) return *row;
   return now_.at(cluster).rows.emplace_back(OtherRow{{"user", user}, {"AdminLevel", "None"}});

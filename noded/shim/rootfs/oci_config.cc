@@ -165,11 +165,11 @@ void mounts(Writer& w, const NodeSetup& setup, const LaunchRequest& request) {
       "size=" + std::to_string(request.memory > 0 ? request.memory / 2 : std::int64_t{64} << 20);
   mount(w, "/dev/shm", "tmpfs", "shm", {"nosuid", "noexec", "nodev", "mode=1777", size});
   mount(w, "/dev/mqueue", "mqueue", "mqueue", {"nosuid", "noexec", "nodev"});
-  if (request.network == NetworkMode::loopback)
-    mount(w, "/sys", "sysfs", "sysfs", {"nosuid", "noexec", "nodev", "ro"});
-  else if (!request.network_sys.empty())
+  if (!request.network_sys.empty())
     mount(w, "/sys", "none", request.network_sys,
           {"bind", "nosuid", "noexec", "nodev", "ro", "rprivate"});
+  else if (request.network != NetworkMode::host)
+    mount(w, "/sys", "sysfs", "sysfs", {"nosuid", "noexec", "nodev", "ro"});
   else  // a new sysfs would need a network namespace of its own
     mount(w, "/sys", "none", "/sys", {"rbind", "nosuid", "noexec", "nodev", "ro", "rprivate"});
   for (const LaunchDevice& d : request.devices)
@@ -208,8 +208,9 @@ void namespaces(Writer& w, const NodeSetup& setup, const LaunchRequest& request,
     w.EndObject();
   };
   for (const char* type : {"pid", "mount", "ipc", "uts", "cgroup"}) add(type);
-  if (request.network == NetworkMode::loopback) add("network");
-  if (!request.network_space.empty()) add("network", request.network_space);
+  // Without a path the namespace is a new one, with loopback alone: only the host's network is
+  // shared, and only if the job has asked for it.
+  if (request.network != NetworkMode::host) add("network", request.network_space);
   if (!setup.user_namespace) return w.EndArray(), void();
   add("user", user_namespace);
   w.EndArray();
