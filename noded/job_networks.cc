@@ -84,15 +84,14 @@ struct JobNetworks::Work {
 
   // Opens the fabric, which needs the node's number. The number changes only when the controller
   // has another store, and then no job of the old one may run any more.
-  Result<void> open(const proto::NetworkPart& own,
-                    const std::vector<network::JobNetwork>& running) {
+  Result<void> open(const proto::NetworkPart& own) {
     if (fabric && number == own.number) return {};
     if (fabric && fabric->attempts() > 0)
       return fail(ErrorCode::unavailable,
                   fmt::format("{} has the number {} now, and jobs run here under {}", own.node,
                               own.number, number));
     fabric.reset();
-    if (running.empty())
+    if (earlier.empty())
       if (auto r = network::Fabric::remove(options.directory); !r) return r;
     if (::mkdir(options.directory.c_str(), 0711) != 0 && errno != EEXIST)
       return fail(ErrorCode::unavailable,
@@ -105,15 +104,16 @@ struct JobNetworks::Work {
     o.node = own.number;
     o.underlay = std::move(*underlay);
     o.vni = vni_of(options.cluster);
-    auto opened = network::Fabric::open(std::move(o), running);
+    auto opened = network::Fabric::open(std::move(o), earlier);
     if (!opened) return tl::unexpected(opened.error());
     fabric = std::move(*opened);
     number = own.number;
+    earlier.clear();
     return {};
   }
 
   Result<JobNetworkPlace> attach(const proto::AttemptKey& key, const proto::JobNetwork& given) {
-    if (auto r = open(given.own, {}); !r) return tl::unexpected(r.error());
+    if (auto r = open(given.own); !r) return tl::unexpected(r.error());
     const auto job = job_of(key, given);
     if (!job) return tl::unexpected(job.error());
     if (auto r = fabric->attach(*job); !r) return tl::unexpected(r.error());
@@ -121,26 +121,26 @@ struct JobNetworks::Work {
   }
 
   void adopt(const Running& running) {
-    std::vector<network::JobNetwork> jobs;
     for (const auto& [key, given] : running) {
       auto job = job_of(key, given);
       if (job)
-        jobs.push_back(std::move(*job));
+        earlier.push_back(std::move(*job));
       else
         complain(key, job.error().message);
     }
     const auto done = running.empty() ? network::Fabric::remove(options.directory)
-                                      : open(running.front().second.own, jobs);
+                                      : open(running.front().second.own);
     if (!done) log.error("jobs' networks cannot be taken over", {{"why", done.error().message}});
   }
 
   void detach(const proto::AttemptKey& key) {
+    std::erase_if(earlier, [&](const auto& job) { return job.key == key; });
     if (!fabric) return;
     if (const auto done = fabric->detach(key); !done) complain(key, done.error().message);
   }
 
   void leave() {
-    if (fabric && fabric->attempts() > 0) return;
+    if (!earlier.empty() || (fabric && fabric->attempts() > 0)) return;
     fabric.reset();
     if (const auto done = network::Fabric::remove(options.directory); !done)
       log.warning("jobs' networks are left", {{"why", done.error().message}});
@@ -154,6 +154,8 @@ struct JobNetworks::Work {
   Options options;
   const Logger& log;
   std::unique_ptr<network::Fabric> fabric;
+  // Attempts of earlier daemons which could not be taken over yet; the next open() tries it again.
+  std::vector<network::JobNetwork> earlier;
   std::uint32_t number = 0;
 };
 
