@@ -27,8 +27,11 @@ std::string name_of(const core::ProgramRun& run) {
 }
 
 // Starts a program in "/", with empty standard files, in a session of its own.
-Result<pid_t> start_run(const core::ProgramRun& run) {
-  auto words = words_as_user(run.uid, Privileges::never, {run.program, run.argument});
+Result<pid_t> start_run(const core::ProgramRun& run, const std::string& client_config) {
+  std::vector<std::string> command{run.program, run.argument};
+  if (!client_config.empty())
+    command.insert(command.begin(), {"env", "GANTRY_CONF=" + client_config});
+  auto words = words_as_user(run.uid, Privileges::never, std::move(command));
   if (!words)
     return fail(words.error().code, fmt::format("{}: {}", name_of(run), words.error().message));
   const std::string first = words->front();
@@ -48,7 +51,10 @@ struct Programs::Running {
   bool killed = false;
 };
 
-Programs::Programs(Note note) : note_(std::move(note)), thread_([this] { serve(); }) {}
+Programs::Programs(Note note, std::string client_config)
+    : note_(std::move(note)),
+      client_config_(std::move(client_config)),
+      thread_([this] { serve(); }) {}
 
 Programs::~Programs() {
   {
@@ -95,7 +101,7 @@ void Programs::serve() {
       next = take(running);
     }
     if (next) {
-      if (auto pid = start_run(*next); pid)
+      if (auto pid = start_run(*next, client_config_); pid)
         running.push_back({std::move(*next), *pid, RunClock::now() + kMostRunTime});
       else
         note_(pid.error().message);

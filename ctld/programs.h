@@ -26,7 +26,8 @@ class Programs {
  public:
   using Note = std::function<void(std::string)>;  // called on the thread of this class
 
-  explicit Programs(Note note);
+  // The commands that programs call ask the cluster of `client_config`; "" = the usual file.
+  Programs(Note note, std::string client_config);
   // Programs that wait are dropped; programs that run continue by themselves.
   ~Programs();
   Programs(const Programs&) = delete;
@@ -41,6 +42,7 @@ class Programs {
   std::optional<core::ProgramRun> take(const std::vector<Running>& running);
 
   const Note note_;
+  const std::string client_config_;
   std::mutex mutex_;  // guards everything below
   UserQueue<core::ProgramRun> waiting_{kMostWaitingPrograms, kMostWaitingOfUser};
   bool stopping_ = false;

@@ -1,6 +1,7 @@
 // GET /metrics and /usage. Metrics are made on the loop's thread, usage comes from the file of
 // usage events. The code that feeds that file and the webhook is here too.
 #include <charconv>
+#include <filesystem>
 #include <future>
 
 #include <fmt/core.h>
@@ -36,6 +37,15 @@ std::optional<std::string> wait_for(std::future<std::string>& text,
   return std::nullopt;
 }
 
+// The client.conf that lies beside gantry.yaml, which every command would find by itself only in
+// /etc/gantry; "" if there is none.
+std::string client_config_beside(const std::string& config) {
+  const std::filesystem::path path = std::filesystem::path(config).parent_path() / "client.conf";
+  std::error_code unknown;
+  return std::filesystem::exists(path, unknown) ? std::filesystem::absolute(path).string()
+                                                : std::string();
+}
+
 }  // namespace
 
 Result<void> Server::open_exports() {
@@ -57,9 +67,11 @@ Result<void> Server::open_exports() {
     mailer_ = std::make_unique<Mailer>(c.mail_program, [this](std::string note) {
       loop_.post([this, note = std::move(note)] { log_.write(LogLevel::warning, note); });
     });
-  programs_ = std::make_unique<Programs>([this](std::string note) {
-    loop_.post([this, note = std::move(note)] { log_.write(LogLevel::warning, note); });
-  });
+  programs_ = std::make_unique<Programs>(
+      [this](std::string note) {
+        loop_.post([this, note = std::move(note)] { log_.write(LogLevel::warning, note); });
+      },
+      client_config_beside(config_.path));
   if (c.metrics_port == 0) return {};
   auto listening = http::listen_on(c.metrics_host, c.metrics_port);
   if (!listening) return tl::unexpected(listening.error());

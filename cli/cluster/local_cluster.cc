@@ -8,6 +8,7 @@
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -65,6 +66,16 @@ class FreePorts {
 
   std::uint32_t next_;
 };
+
+// Bytes of scratch disk for each node: an equal share of half of what is free where the nodes keep
+// their state, in whole GiB.
+std::int64_t scratch_of(const std::string& directory, std::uint32_t nodes) {
+  constexpr std::int64_t kGiB = std::int64_t{1} << 30;
+  struct statvfs disk {};
+  if (::statvfs(directory.c_str(), &disk) != 0) return 0;
+  const auto free = static_cast<std::int64_t>(disk.f_bavail * disk.f_frsize);
+  return free / 2 / nodes / kGiB * kGiB;
+}
 
 std::string user_of(uid_t uid) {
   const passwd* entry = ::getpwuid(uid);
@@ -259,6 +270,7 @@ Result<void> LocalCluster::create(const ClusterRequest& r, const Machine& machin
       "\nnoded:\n  runtimes: [{}]\n  image_cache_dir: {}\n  cgroup_root: gantry-{:08x}\n"
       "  allow_root_jobs: {}\n\nnodes:\n",
       runtimes, path("images"), hash, r.root_jobs);
+  const std::int64_t scratch = scratch_of(directory_, r.nodes);
   for (std::uint32_t i = 0; i < r.nodes; ++i) {
     std::vector<std::uint32_t> cpus;
     for (std::uint32_t k = 0; k < r.cpus; ++k)
@@ -267,9 +279,10 @@ Result<void> LocalCluster::create(const ClusterRequest& r, const Machine& machin
                          : machine.cpus[(i * r.cpus + k) % machine.cpus.size()]);
     std::sort(cpus.begin(), cpus.end());
     yaml += fmt::format(
-        "  - {{name: {}, cpus: {}, cpu_ids: '{}', memory: {}, address: '127.0.0.1:{}'}}\n",
+        "  - {{name: {}, cpus: {}, cpu_ids: '{}', memory: {}, scratch: {}, "
+        "address: '127.0.0.1:{}'}}\n",
         node_name(i), r.cpus, format_index_ranges(compress_indexes(cpus)), format_memory(r.memory),
-        ports.take());
+        format_memory(scratch), ports.take());
   }
   yaml += "\npartitions:\n  - {name: batch, nodes: all, default: true, allow_host_network: true}\n";
   const std::string address = fmt::format("127.0.0.1:{}", port);

@@ -61,7 +61,8 @@ Result<int> run(const Invocation& invocation) {
   set_allocation_environment(allocation->row(), request);
   if (const auto known = set_allocation_geometry(*session, allocation->job()); !known)
     fmt::print(stderr, "galloc: {}\n", known.error().message);
-  auto status = run_in_allocation(invocation.program(), Manner::gantry, (*parsed)->operands);
+  auto status = run_in_allocation(invocation.program(), Manner::gantry, (*parsed)->operands,
+                                  AtRevocation{&*session, allocation->job(), {}});
   // The session has been idle as long as the shell ran, so a new one is safer.
   auto again = Session::open(invocation.program());
   allocation->end(again ? *again : *session,

@@ -43,6 +43,7 @@ constexpr Row kRows[] = {
     {ErrorCode::not_found, "is not in this cluster", "Invalid node name specified"},
     {ErrorCode::invalid_argument, "nodes: there is no node", "Invalid node name specified"},
     {ErrorCode::already_exists, " exists already", "Invalid partition name specified"},
+    {ErrorCode::already_exists, "is the same one", "Duplicate event trigger"},
     {ErrorCode::wrong_state, "is in use", "Partition is in use"},
     {ErrorCode::wrong_state, "has ended: ", "Job/step already completing or completed"},
     {ErrorCode::wrong_state, "accepts no jobs",

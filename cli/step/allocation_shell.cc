@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -122,7 +123,12 @@ void set_allocation_environment(const proto::JobRow& row, const JobRequest& requ
 
 namespace {
 
-constexpr Duration kLookAfterCommand = milliseconds(250);
+// Begins what scontrol sends to a job, because it stands in the output of batch jobs.
+constexpr std::string_view kOfANode = "slurmstepd: error: ";
+
+// How often the command is looked after while its allocation is waited for: a twentieth of the time
+// that it has run, within these.
+constexpr Duration kLeastLook = milliseconds(10), kMostLook = milliseconds(250);
 
 // The command leads a process group, and has the terminal if we have it.
 void lead_group(pid_t pid) {
@@ -137,15 +143,26 @@ void lead_group(pid_t pid) {
 bool await_either(const std::string& program, pid_t pid, const AtRevocation& at_end, int& status) {
   proto::WaitJobs wait;
   wait.jobs.push_back({at_end.job, {}});
+  wait.notices = true;
+  const Instant began = system_now();
   auto asked = at_end.session->send(wait);
   while (asked) {
-    const auto reply = at_end.session->receive<proto::WaitReply>(*asked, kLookAfterCommand);
+    const Duration look{std::clamp((system_now() - began).us / 20, kLeastLook.us, kMostLook.us)};
+    const auto reply = at_end.session->receive<proto::WaitReply>(*asked, look);
     if (::waitpid(pid, &status, WNOHANG) == pid) return true;
     if (!reply && reply.error().code == ErrorCode::timed_out) continue;
     if (!reply) return false;  // nobody can tell us of the end any more
+    if (!reply->notice.empty()) {
+      const std::string_view text = reply->notice;
+      fmt::print(stderr, "{}: {}\n", program,
+                 text.substr(text.starts_with(kOfANode) ? kOfANode.size() : 0));
+      asked = at_end.session->send(wait);
+      continue;
+    }
     fmt::print(stderr, "{}: Job allocation {} has been revoked.\n", program, at_end.job.value());
+    if (!at_end.signal) return false;
     ::kill(-pid, SIGCONT);
-    ::kill(-pid, at_end.signal);
+    ::kill(-pid, *at_end.signal);
     return false;
   }
   return false;
@@ -169,7 +186,8 @@ Result<int> run_in_allocation(const std::string& program, Manner manner,
   std::signal(SIGQUIT, SIG_IGN);
   const pid_t pid = ::fork();
   if (pid < 0) return fail(ErrorCode::io_error, fmt::format("fork: {}", std::strerror(errno)));
-  if (at_end) lead_group(pid == 0 ? ::getpid() : pid);
+  const bool leads = at_end && at_end->signal;
+  if (leads) lead_group(pid == 0 ? ::getpid() : pid);
   if (pid == 0) {
     for (const int signal : {SIGINT, SIGQUIT, SIGTTOU}) std::signal(signal, SIG_DFL);
     ::execvp(argv[0], argv.data());
@@ -190,7 +208,7 @@ Result<int> run_in_allocation(const std::string& program, Manner manner,
   const bool ended = at_end && await_either(program, pid, *at_end, status);
   while (!ended && ::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
-  if (at_end) ::tcsetpgrp(STDIN_FILENO, ::getpgrp());
+  if (leads) ::tcsetpgrp(STDIN_FILENO, ::getpgrp());
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 

@@ -25,12 +25,13 @@ Result<void> set_allocation_geometry(Session& session, JobId job);
 // TASKS_PER_NODE or JOB_CPUS_PER_NODE.
 Result<void> set_component_geometry(Session& session, JobId leader);
 
-// What happens to the command when its allocation ends before it: it gets a signal, and so do the
-// programs that it has started.
+// The allocation in which the command runs. What `scontrol notify` tells it, and its end before the
+// command's, are shown. If there is a signal, the command and the programs that it has started get
+// it at that end.
 struct AtRevocation {
   Session* session = nullptr;
   JobId job{};
-  int signal = 0;
+  std::optional<int> signal{};
 };
 
 // Runs the command, or $SHELL if the command is empty. Returns its exit status, or 128 + the signal

@@ -29,6 +29,7 @@ struct StepOptions : JobRequest {
   proto::StepMpi mpi = proto::StepMpi::none;
   std::optional<JobId> job_id;     // --jobid
   std::string std_out, std_err;    // file name patterns on the nodes; "" = output comes here
+  std::string std_in;              // the same of a file that each task reads; "" = see input
   bool quit_on_interrupt = false;  // the first Ctrl-C ends the step
   bool disable_status = false;     // the first Ctrl-C goes to the tasks and says nothing of them
   StepInput input = StepInput::first_task;

@@ -274,6 +274,7 @@ proto::LaunchStep launch_of(StepPart& part, const Made& made) {
     launch.std_out = part.options.std_out;
     launch.std_err = part.options.std_err;
   }
+  launch.std_in = part.options.std_in;
   launch.open_mode = part.options.open_mode;
   launch.limits = part.options.spec.limits;
   launch.keep_sizes = part.options.keep_sizes;

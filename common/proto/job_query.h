@@ -227,24 +227,4 @@ struct WhatIfReply {
   }
 };
 
-// Waits for jobs. The answer comes when every named job (for an array: all tasks) has reached the
-// phase; at once if they have.
-struct WaitJobs {
-  std::vector<JobRef> jobs;
-  bool until_started = false;  // running or ended; otherwise ended
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "jobs", s.jobs);
-    v(2, "until_started", s.until_started);
-  }
-};
-
-struct WaitReply {
-  std::vector<JobRow> rows;  // one per job; an array has one row with the worst exit of its tasks
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "rows", s.rows);
-  }
-};
-
 }  // namespace gantry::proto

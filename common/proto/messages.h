@@ -9,6 +9,7 @@
 #include "common/proto/job_log.h"
 #include "common/proto/job_query.h"
 #include "common/proto/job_submit.h"
+#include "common/proto/job_wait.h"
 #include "common/proto/ledger.h"
 #include "common/proto/node_order.h"
 #include "common/proto/node_relay.h"

@@ -80,6 +80,7 @@ struct LaunchStep {  // client to node
   StepInputTo input = StepInputTo::first_task;
   std::uint32_t input_rank = 0;         // of one_task: its rank
   std::optional<OpenMode> open_mode{};  // of std_out and std_err; unset: the job's
+  std::string std_in;  // pattern of a file on the node that each task reads; "" = see input
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "permission", s.permission);
@@ -105,6 +106,7 @@ struct LaunchStep {  // client to node
     v(22, "input", s.input);
     v(23, "input_rank", s.input_rank);
     v(24, "open_mode", s.open_mode);
+    v(34, "std_in", s.std_in);
   }
 };
 

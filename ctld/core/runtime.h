@@ -58,6 +58,7 @@ struct Wait {
   Uid uid{};
   std::vector<JobId> jobs;
   bool until_started = false;
+  bool notices = false;  // it is answered with what NotifyJobs tells an allocation
   // How many jobs at the front of `jobs` had ended (or started) at the last look.
   std::size_t reached = 0;
 };

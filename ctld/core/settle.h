@@ -50,6 +50,8 @@ void drop_logs(Context& ctx, NodeId node);
 
 // handle_wait.cc
 void answer_waits(Context& ctx, JobId job);
+// Answers those who wait for an allocation, and asked for it, with a line that was sent to it.
+void tell_waits(Context& ctx, JobId job, const std::string& text);
 
 // handle_node_report.cc: a node's part of an attempt is over, whoever found out.
 void release_node(Context& ctx, const Job& job, NodeId node, proto::ExitReport report);

@@ -282,13 +282,14 @@ std::vector<int> cgroup_processes(const CgroupLayout& layout, const std::string&
 
 // Opens a pidfd of each process first, and then reads again which processes are here. A process
 // that was held all the time, and whose number is here, is surely the one that is meant.
-void signal_cgroup(const CgroupLayout& layout, const std::string& name, int number, int spared) {
+void signal_cgroup(const CgroupLayout& layout, const std::string& name, int number,
+                   const std::function<bool(int pid)>& hears) {
   constexpr std::size_t kAtOnce = 256;  // descriptors
   const auto all = cgroup_processes(layout, name);
   for (std::size_t begin = 0; begin < all.size(); begin += kAtOnce) {
     std::vector<std::pair<int, Fd>> held;
     for (std::size_t i = begin; i < std::min(all.size(), begin + kAtOnce); ++i)
-      if (all[i] != spared)
+      if (!hears || hears(all[i]))
         held.emplace_back(all[i], static_cast<int>(::syscall(SYS_pidfd_open, all[i], 0)));
     const auto now = cgroup_processes(layout, name);
     for (const auto& [pid, fd] : held)

@@ -8,6 +8,7 @@
 // cgroups alone. For devices see device_filter.h.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -67,9 +68,11 @@ std::uint32_t read_oom_kills(const CgroupLayout& layout, const std::string& name
 // Processes in `name` and below it.
 std::vector<int> cgroup_processes(const CgroupLayout& layout, const std::string& name);
 
-// Sends a signal to every process in `name` and below it except `spared`. The kernel reuses process
-// numbers; if another process outside got a number meanwhile, it gets no signal.
-void signal_cgroup(const CgroupLayout& layout, const std::string& name, int number, int spared = 0);
+// Sends a signal to the processes in `name` and below it for which `hears` is true; if there is no
+// `hears`, to every one. The kernel reuses process numbers; if another process outside got a number
+// meanwhile, it gets no signal.
+void signal_cgroup(const CgroupLayout& layout, const std::string& name, int number,
+                   const std::function<bool(int pid)>& hears = {});
 
 // Sends SIGKILL to everything in and below `name`, fork bombs included: by cgroup.kill, or by
 // freezing, signalling and thawing until it is empty. False: something is still there after

@@ -3,6 +3,7 @@
 // and outlives a restart or an upgrade of noded. Paths are absolute. Sizes are bytes.
 #pragma once
 
+#include <csignal>
 #include <map>
 #include <optional>
 #include <string>
@@ -127,6 +128,14 @@ struct LaunchRequest {
   }
 };
 
+// True if a signal to a step is for its tasks alone. What a task has started, for example the
+// workers of a data loader, is the task's own affair then, as in Slurm. What interrupts, ends or
+// stops a step concerns every process.
+inline bool is_for_tasks(int number) {
+  return number != SIGINT && number != SIGQUIT && number != SIGTERM && number != SIGKILL &&
+         number != SIGSTOP && number != SIGCONT;
+}
+
 // The tasks of a step on this node, which run inside the container of a running attempt.
 struct StepRequest {
   AttemptKey key;
@@ -143,6 +152,7 @@ struct StepRequest {
   bool bind_tasks = false;  // divide cpus evenly among the tasks
   std::string std_out;      // "" = through StepIo; else pattern of a file on the node
   std::string std_err;
+  std::string std_in;      // pattern of a file on the node that each task reads; "" = see input
   std::string io_address;  // for StepIo: tcp://HOST:PORT to dial, numeric; "" = nobody listens
   Bytes io_key;
   Bytes io_ticket;
@@ -194,6 +204,7 @@ struct StepRequest {
     v(30, "memory", s.memory);
     v(31, "time_limit", s.time_limit);
     v(32, "kill_wait", s.kill_wait);
+    v(44, "std_in", s.std_in);
   }
   [[nodiscard]] std::uint32_t rank(std::uint32_t task) const {
     return task < ranks.size() ? ranks[task] : first_rank + task;

@@ -25,26 +25,28 @@ Result<LaunchRequest> read_request(const std::string& dir) {
   return codec::decode<LaunchRequest>(*bytes);
 }
 
-StepId step_of(const std::string& name) {
-  return StepId{static_cast<std::uint32_t>(std::strtoul(name.c_str(), nullptr, 10))};
-}
-
 }  // namespace
+
+std::vector<StepId> Runtime::State::steps_on_disk(const AttemptKey& key) const {
+  std::vector<StepId> steps;
+  for (const auto& name : list_dir(dir(key) + "/steps"))
+    steps.emplace_back(static_cast<std::uint32_t>(std::strtoul(name.c_str(), nullptr, 10)));
+  return steps;
+}
 
 // Steps whose shim lives are watched. Of all other steps no process may run on.
 void Runtime::State::recover_steps(const AttemptKey& key, OneJob& job) {
-  const std::string steps = dir(key) + "/steps";
-  for (const auto& name : list_dir(steps)) {
-    const std::string path = steps + "/" + name;
+  for (const StepId step : steps_on_disk(key)) {
+    const std::string path = step_dir(setup.state_dir, key, step);
     if (exit_record(path)) continue;
     OneStep entry;
     if (find_shim(path, entry.shim) != ShimState::alive) {
-      kill_cgroup(setup.cgroups, step_cgroup(key, step_of(name)), kPatience);
+      kill_cgroup(setup.cgroups, step_cgroup(key, step), kPatience);
       continue;
     }
     entry.running = true;
-    watch(key, step_of(name), entry.shim);
-    job.steps.insert_or_assign(step_of(name), std::move(entry));
+    watch(key, step, entry.shim);
+    job.steps.insert_or_assign(step, std::move(entry));
   }
 }
 

@@ -325,8 +325,7 @@ void Runtime::State::step_runs(const AttemptKey& key, OneJob& job, StepId step) 
   const auto it = job.steps.find(step);
   if (it == job.steps.end()) return;
   it->second.running = true;
-  for (const int number : std::exchange(it->second.early, {}))
-    signal_cgroup(setup.cgroups, step_cgroup(key, step), number);
+  for (const int number : std::exchange(it->second.early, {})) signal_tasks(key, step, number);
 }
 
 void Runtime::State::look_at_step(const AttemptKey& key, OneJob& job, StepId step, bool gone,

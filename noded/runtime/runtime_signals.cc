@@ -54,7 +54,31 @@ void signal_namespace(int init_pid, int number, int spared) {
   }
 }
 
+// Each task of a step leads a session.
+bool leads_session(int pid) {
+  return ::getsid(pid) == pid;
+}
+
 }  // namespace
+
+void Runtime::State::signal_tasks(const AttemptKey& key, StepId step, int number) const {
+  if (is_for_tasks(number))
+    signal_cgroup(setup.cgroups, step_cgroup(key, step), number, leads_session);
+  else
+    signal_cgroup(setup.cgroups, step_cgroup(key, step), number);
+}
+
+// The processes of steps hear it as far as they are tasks, all others hear it except `spared`.
+void Runtime::State::signal_all(const AttemptKey& key, int number, int spared) const {
+  std::set<int> within;
+  if (is_for_tasks(number))
+    for (const StepId step : steps_on_disk(key))
+      for (const int pid : cgroup_processes(setup.cgroups, step_cgroup(key, step)))
+        within.insert(pid);
+  signal_cgroup(setup.cgroups, job_cgroup(key), number, [&](int pid) {
+    return pid != spared && (!within.contains(pid) || leads_session(pid));
+  });
+}
 
 Result<void> Runtime::release(const AttemptKey& key) {
   const auto it = state_->jobs.find(key);
@@ -117,13 +141,12 @@ Result<void> Runtime::signal(const AttemptKey& key, int number, proto::SignalSco
                   [&](int pid) { return pid_namespace(pid) == pid_namespace(running->init_pid); });
       break;
     case proto::SignalScope::steps:
-      for (const auto& step : list_dir(job_dir(s.setup.state_dir, key) + "/steps"))
-        signal_cgroup(s.setup.cgroups, job_cgroup(key) + "/step_" + step, number, spared);
+      for (const StepId step : s.steps_on_disk(key)) s.signal_tasks(key, step, number);
       for (auto& [step, one] : it->second.steps) s.keep_if_early(key, step, one, number);
       break;
     case proto::SignalScope::full:
       if (s.setup.cgroups.version != 0)
-        signal_cgroup(s.setup.cgroups, job_cgroup(key), number, spared);
+        s.signal_all(key, number, spared);
       else if (there)
         signal_namespace(running->init_pid, number, spared);
       break;
@@ -165,8 +188,7 @@ Result<void> Runtime::signal_step(const AttemptKey& key, StepId step, int number
     if (early.size() < kMostEarly) early.push_back(number);
     return {};
   }
-  if (!s.keep_if_early(key, step, one->second, number))
-    signal_cgroup(s.setup.cgroups, step_cgroup(key, step), number);
+  if (!s.keep_if_early(key, step, one->second, number)) s.signal_tasks(key, step, number);
   return {};
 }
 

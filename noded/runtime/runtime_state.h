@@ -95,6 +95,9 @@ struct Runtime::State {
   void shim_exited(const AttemptKey& key, std::optional<StepId> step,
                    std::vector<RuntimeEvent>& events);
   void tell_step(const AttemptKey& key, StepId step, const OneStep& one, const std::string& text);
+  void signal_tasks(const AttemptKey& key, StepId step, int number) const;
+  void signal_all(const AttemptKey& key, int number, int spared) const;
+  [[nodiscard]] std::vector<StepId> steps_on_disk(const AttemptKey& key) const;
   void step_runs(const AttemptKey& key, OneJob& job, StepId step);
   // Keeps the signal for a step whose tasks do not run yet; false: they run, or have ended.
   bool keep_if_early(const AttemptKey& key, StepId step, OneStep& one, int number);

@@ -275,6 +275,7 @@ Result<void> StepService::act(const proto::LaunchStep& launch) {
   request.gpu_bind = launch.gpu_bind;
   request.std_out = launch.std_out;
   request.std_err = launch.std_err;
+  request.std_in = launch.std_in;
   request.open_mode = launch.open_mode;
   request.limits = launch.limits;
   request.io_address = launch.io_address;

@@ -482,6 +482,7 @@ void World::wait(const Words& w) {
   proto::WaitJobs m;
   for (std::size_t i = 2; i < w.plain.size(); ++i) m.jobs.push_back(*parse_job_ref(w.plain[i]));
   m.until_started = w.find("until") != nullptr;
+  m.notices = w.find("notices") != nullptr;
   ask(w.plain.at(1), std::move(m));
 }
 

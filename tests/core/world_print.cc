@@ -97,6 +97,7 @@ void World::print(const Reply& reply) {
               line(fmt::format("refused {}: {}", format_job_ref(r.job), r.error.message));
           },
           [&](const proto::WaitReply& m) {
+            if (!m.notice.empty()) line(fmt::format("told \"{}\"", m.notice));
             for (const auto& row : m.rows)
               line(fmt::format("waited for {}: {} {}", row_id(row),
                                public_state(row.phase, row.outcome).name, exit_text(row.exit)));

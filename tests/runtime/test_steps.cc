@@ -83,13 +83,14 @@ TEST_CASE("a step shares the job's memory limit, /tmp and processes") {
   CHECK(record.oom_kills >= 1);
 }
 
-TEST_CASE("signals reach the tasks of a step, and its end ends all of its processes") {
+TEST_CASE("signals reach the tasks of a step alone, and its end ends all of its processes") {
   if (!can_run()) return;
   Node node;
   const auto job = holder(node);
   auto step = step_of(job, 0,
-                      "trap 'echo got; exit 7' USR1; (setsid sleep 1000 &) ; echo ready; while :; "
-                      "do sleep 0.02; done",
+                      "trap 'echo got; sleep 0.3; exit 7' USR1; (setsid sleep 1000 &) ; "
+                      "sh -c 'trap \"echo heard\" USR1; while :; do sleep 0.02; done' & "
+                      "echo ready; while :; do sleep 0.02; done",
                       2);
   REQUIRE(node.runtime().begin_step(step));
   for (int i = 0; i < 3000 && !has(node.read(node.home() + "/step-0-1"), "ready"); ++i)
@@ -99,6 +100,7 @@ TEST_CASE("signals reach the tasks of a step, and its end ends all of its proces
   REQUIRE(node.runtime().signal(job.key, SIGUSR1, proto::SignalScope::steps));
   const auto record = node.wait_step(job.key, StepId{0});
   CHECK(record.exit == ExitStatus{7, 0});
+  CHECK(node.read(node.home() + "/step-0-0") == "ready\ngot\n");  // not what a task has started
   // Processes that the tasks left running have ended with the step; the job has not.
   auto look = step_of(job, 1, "ls /proc | grep -c '^[0-9]'", 1);
   REQUIRE(node.runtime().begin_step(look));

@@ -33,6 +33,25 @@ JobShape shape(FakeController& fake, std::vector<std::string> options) {
 
 }  // namespace
 
+TEST_CASE("a limit that goes beyond the deadline ends there") {
+  FakeController fake;
+  const auto limit = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), "slurm/sbatch");
+    fake.run(options, kNothing);
+    return fake.last<proto::SubmitJob>().spec.time_limit;
+  };
+  const auto cut = limit({"--deadline=now+1hour", "-t120"});
+  REQUIRE(cut.has_value());
+  CHECK(*cut == minutes(59));
+  CHECK(limit({"--deadline=now+3hours", "-t120"}) == minutes(120));
+  // With --begin less is left.
+  const auto later = limit({"--deadline=now+1hour", "--begin=now+30minutes", "-t120"});
+  REQUIRE(later.has_value());
+  CHECK(*later == minutes(29));
+  // A least limit says how far the limit may go down.
+  CHECK(limit({"--deadline=now+1hour", "-t120", "--time-min=10"}) == minutes(120));
+}
+
 TEST_CASE("numbers of GPUs that contradict each other are told in Slurm's sentences") {
   const std::string failed = "Failed to validate job spec";
   CHECK(refusal({"--gres=gpu:2", "--gpus=1"}) ==

@@ -346,10 +346,11 @@ bool is_choosy(const ScancelRequest& r) {
 }
 
 // Complains about a named job that neither waits nor runs.
-void say_gone(const ScancelRequest& r, const proto::JobRef& ref) {
+void say_gone(const ScancelRequest& r, const proto::JobRef& ref,
+              std::string_view why = "Invalid job id specified") {
   if (!r.quiet)
-    fmt::print(stderr, "scancel: error: Kill job error on job id {}: Invalid job id specified\n",
-               format_job_ref(ref));
+    fmt::print(stderr, "scancel: error: Kill job error on job id {}: {}\n", format_job_ref(ref),
+               why);
 }
 
 // Complains about the named jobs that neither wait nor run; returns the exit status.
@@ -362,11 +363,17 @@ Result<int> check_named(Session& session, const ScancelRequest& r) {
   if (!rows) return tl::unexpected(rows.error());
   int status = 0;
   for (const proto::JobRef& ref : r.cancel.filter.jobs) {
-    if (std::any_of(rows->begin(), rows->end(), [&](const QueueRow& row) {
-          return row.row.job == ref.job || row.row.array_job == ref.job;
-        }))
-      continue;
-    say_gone(r, ref);
+    const auto is_meant = [&](const QueueRow& row) {
+      return row.row.job == ref.job || row.row.array_job == ref.job;
+    };
+    const auto is_active = [&](const QueueRow& row) {
+      return is_meant(row) && row.row.phase != Phase::finishing;
+    };
+    if (std::any_of(rows->begin(), rows->end(), is_active)) continue;
+    const bool ends = std::any_of(rows->begin(), rows->end(), is_meant);
+    if (ends && !r.interactive) continue;
+    say_gone(r, ref,
+             ends ? "Job/step already completing or completed" : "Invalid job id specified");
     status = 1;
   }
   return status;

@@ -37,6 +37,8 @@ struct SinfoQuery {
   bool responding = false;
   bool json = false;
   bool yaml = false;
+  std::size_t all = 0;     // how often --all or SINFO_ALL was given
+  std::size_t chosen = 0;  // the same of --partition or SINFO_PARTITION
 };
 
 Result<void> set_sinfo_nodes(SinfoQuery& q, std::string_view text) {
@@ -47,6 +49,11 @@ Result<void> set_sinfo_nodes(SinfoQuery& q, std::string_view text) {
 }
 Result<void> set_sinfo_partitions(SinfoQuery& q, std::string_view text) {
   q.partitions = split_list(text);
+  ++q.chosen;
+  return {};
+}
+Result<void> set_sinfo_all(SinfoQuery& q, std::string_view) {
+  ++q.all;
   return {};
 }
 Result<void> set_sinfo_letters(SinfoQuery& q, std::string_view text) {
@@ -161,8 +168,8 @@ Result<void> set_sinfo_shape(SinfoQuery& q, std::string_view) {
 constexpr Option kSinfoOptions[] = {
     {.name = "all",
      .letter = 'a',
-     .help = "Hidden partitions as well, of which there are none",
-     .set = always,
+     .help = "Hidden partitions as well, of which there are none; not together with --partition",
+     .set = call<set_sinfo_all>,
      .env = "ALL"},
     {.name = "clusters",
      .letter = 'M',
@@ -294,6 +301,24 @@ bool outdone_in_sinfo(std::span<const Given> typed, const Given& of_environment)
   if (name == "partition") return was_typed(typed, {"all"});
   return name == "format" &&
          was_typed(typed, {"format", "Format", "summarize", "Node", "list-reasons"});
+}
+
+// A typed option may go with the other one's variable, but two options, or two variables, may not.
+// With a typed --all the partitions of SINFO_PARTITION have not been chosen (outdone_in_sinfo).
+bool chooses_twice(const Invocation& call, const SinfoQuery& q) {
+  const auto is_set = [](const char* name) {
+    const char* value = std::getenv(name);
+    return value != nullptr && *value != 0;
+  };
+  const bool all = is_set("SINFO_ALL"), chosen = is_set("SINFO_PARTITION");
+  const auto refuse = [&](std::string_view a, std::string_view b) {
+    complain(call, fmt::format("Conflicting options, {} and {}, specified. Please choose one or "
+                               "the other.",
+                               a, b));
+    return true;
+  };
+  if (all && chosen) return refuse("SINFO_ALL", "SINFO_PARTITION");
+  return q.all > (all ? 1 : 0) && q.chosen > 0 && refuse("-a", "-p");
 }
 
 bool is_wanted(const SinfoQuery& q, const proto::NodeRow& node) {
@@ -433,6 +458,7 @@ Result<int> run_sinfo(const Invocation& call) {
     return 1;
   }
   std::string named;
+  if (chooses_twice(call, q)) return 1;
   if (!check_clusters(call, q.clusters, named, status)) return status;
   while (true) {
     const int shown = q.reservations ? show_reservations(q) : show_nodes(q, named);

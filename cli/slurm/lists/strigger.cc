@@ -269,6 +269,13 @@ void print_triggers(const StriggerRequest& r, const proto::TriggerList& list) {
   }
 }
 
+void say_cleared(const proto::TriggerFilter& filter) {
+  const std::string what = filter.job   ? fmt::format("triggers for job {}", filter.job->value())
+                           : filter.uid ? fmt::format("triggers for user {}", filter.uid->value())
+                                        : fmt::format("trigger {}", filter.id->value());
+  fmt::print(stderr, "strigger: {} cleared\n", what);
+}
+
 Result<int> run_strigger(const Invocation& call) {
   StriggerRequest r;
   int status = 0;
@@ -304,9 +311,7 @@ Result<int> run_strigger(const Invocation& call) {
   const auto gone = ask<proto::TriggerList>("strigger", proto::ClearTriggers{r.filter});
   if (!gone && r.quiet && gone.error().code == ErrorCode::not_found) return 0;
   if (!gone) return failed("slurm_clear_trigger", gone.error());
-  if (r.verbose)
-    for (const proto::Trigger& t : gone->triggers)
-      fmt::print(stderr, "strigger: trigger {} cleared\n", t.id.value());
+  if (r.verbose) say_cleared(r.filter);
   return 0;
 }
 

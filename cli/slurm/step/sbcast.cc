@@ -212,7 +212,8 @@ bool end_sbcast_copy(const Invocation& call, const SbcastRequest& r,
   const auto it = under_way.find(pid);
   if (it == under_way.end()) return true;  // interrupted by a signal
   const bool good = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-  if (!good) complain(call, fmt::format("{}: the file is not there", it->second));
+  if (!good)
+    complain(call, fmt::format("REQUEST_FILE_BCAST({}): the file is not there", it->second));
   if (good && r.verbose) fmt::print(stderr, "sbcast: {}: done\n", it->second);
   under_way.erase(it);
   return good;

@@ -43,9 +43,15 @@ Result<void> set_jobid(SrunRequest& r, std::string_view text) {
 }
 Result<void> set_input(SrunRequest& r, std::string_view text) {
   r.input_file.clear();
+  r.std_in.clear();
   r.input = text == "none" ? StepInput::none : StepInput::all_tasks;
   if (text == "none" || text == "all") return {};
   if (text.empty()) return wrong_value("\"\": give a file, a task's number, all or none");
+  if (text.find('%') != std::string_view::npos) {  // each task has a file of its own
+    r.std_in = text;
+    r.input = StepInput::none;
+    return {};
+  }
   if (text.find_first_not_of("0123456789") != std::string_view::npos) {
     r.input_file = text;
     return {};
@@ -138,7 +144,8 @@ bool reads_stdin_from(const Invocation& call, const std::string& file) {
 }
 
 bool options_agree(const Invocation& call, const SrunRequest& r, bool exclusive) {
-  const bool files = !r.std_out.empty() || !r.std_err.empty() || !r.input_file.empty();
+  const bool files =
+      !r.std_out.empty() || !r.std_err.empty() || !r.input_file.empty() || !r.std_in.empty();
   const char* wrong = nullptr;
   if (r.terminal && (files || r.label || r.input == StepInput::none))
     wrong = "--pty: a terminal is input and output; leave --input, --output, --error and --label";

@@ -78,8 +78,8 @@ inline constexpr Option kOnlySrunOptions[] = {
      .letter = 'i',
      .arg = Arg::required,
      .value = "FILE|N|all|none",
-     .help = "What the tasks read: a file; or our standard input, by task N, all of them (default) "
-             "or none",
+     .help = "What the tasks read: a file (with %t, %n and the like each its own, on its node); "
+             "or our standard input, by task N, all of them (default) or none",
      .set = call<srun::set_input>,
      .env = "STDINMODE"},
     {.name = "jobid",

@@ -415,6 +415,16 @@ void settle_hint(const Invocation& call, const SlurmRequest& r, std::span<const 
                call.program());
 }
 
+// As in Slurm a limit that goes beyond the deadline ends there, in whole minutes. It stays, to be
+// refused, if not even a minute is left.
+void cut_at_deadline(SlurmRequest& r) {
+  constexpr Duration kMinute = minutes(1), kWay = seconds(1);  // the way to the controller
+  if (!r.spec.deadline || !r.spec.time_limit || r.spec.time_min) return;
+  const Duration left = *r.spec.deadline - std::max(r.now, r.spec.begin.value_or(r.now)) - kWay;
+  if (left >= *r.spec.time_limit || left < kMinute) return;
+  r.spec.time_limit = Duration{left.us / kMinute.us * kMinute.us};
+}
+
 }  // namespace
 
 Result<void> before_finish(const Invocation& call, SlurmRequest& r, std::span<const Given> given) {
@@ -425,6 +435,7 @@ Result<void> before_finish(const Invocation& call, SlurmRequest& r, std::span<co
   if (auto done = settle_tasks_per_gpu(r); !done) return done;
   if (r.spec.begin && r.spec.deadline && *r.spec.deadline < *r.spec.begin)
     return fail(ErrorCode::usage, "Incompatible begin and deadline time specification");
+  cut_at_deadline(r);
   r.spec.limits = own_limits(*parse_limit_names(r.propagate));
   if (r.tasks && r.nodes && *r.tasks < r.nodes->first) {
     fmt::print(stderr, "{}: Warning: can't run {} processes on {} nodes, setting nnodes to {}\n",

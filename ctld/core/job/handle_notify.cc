@@ -1,9 +1,11 @@
-// NotifyJobs: a line in the standard error of running jobs. The core keeps nothing, so the line is
-// lost if the node that should write it is lost.
+// NotifyJobs: a line in the standard error of running jobs, and to whoever waits for an allocation.
+// The core keeps nothing, so the line is lost if the node that should write it is lost, or while
+// salloc has no connection.
 #include <fmt/core.h>
 
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/split.h"
+#include "ctld/core/settle.h"
 
 namespace gantry::core {
 
@@ -18,6 +20,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::NotifyJobs&& message
     if (ctx.link(node).session == 0)
       return fail(ErrorCode::unavailable,
                   fmt::format("node {} is not connected", ctx.state.node(node).name));
+    if (job.kind == JobKind::allocation) tell_waits(ctx, job.id, message.text);
     ctx.send(node, proto::TellAttempt{ctx.stamp(node), {job.id, job.attempt}, message.text});
     return {};
   });

@@ -105,7 +105,8 @@ void handle(Context& ctx, const ClientRequest& from, proto::WaitJobs&& message) 
     return refuse(
         ctx, from,
         {ErrorCode::invalid_argument, fmt::format("name 1 to {} jobs to wait for", kMaxWaitJobs)});
-  Wait wait{from.connection, from.request, from.who.owner.uid, {}, message.until_started};
+  Wait wait{from.connection, from.request, from.who.owner.uid, {}, message.until_started,
+            message.notices};
   for (const proto::JobRef& ref : message.jobs) {
     const Job* job = ctx.state.jobs.find(ref.id());
     if (job == nullptr || !may(May::see, ctx.state, from.who, *job))
@@ -147,6 +148,19 @@ void answer_waits(Context& ctx, JobId job) {
     if (wait == ctx.rt.waits.end() || !reached(ctx.state, job, wait->second.until_started))
       continue;
     if (!try_answer(ctx, wait->second)) continue;
+    unlink(ctx, id, wait->second);
+    ctx.rt.waits.erase(wait);
+  }
+}
+
+void tell_waits(Context& ctx, JobId job, const std::string& text) {
+  const auto it = ctx.rt.waits_of.find(job);
+  if (it == ctx.rt.waits_of.end()) return;
+  for (const std::uint64_t id : std::vector<std::uint64_t>(it->second)) {
+    const auto wait = ctx.rt.waits.find(id);
+    if (wait == ctx.rt.waits.end() || !wait->second.notices) continue;
+    ctx.turn.replies.push_back(
+        {wait->second.connection, wait->second.request, proto::WaitReply{{}, text}});
     unlink(ctx, id, wait->second);
     ctx.rt.waits.erase(wait);
   }

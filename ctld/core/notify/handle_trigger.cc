@@ -96,6 +96,18 @@ Result<void> check_room(const Context& ctx, const Identity& who) {
                           who.owner.user, own, most));
 }
 
+// A trigger that the user has set already would only run its program twice.
+Result<void> check_new(const Context& ctx, const Identity& who, const proto::Trigger& t) {
+  for (const auto& [id, one] : ctx.state.triggers.all) {
+    const proto::Trigger& has = one.trigger;
+    if (has.uid == who.owner.uid && has.on == t.on && has.job == t.job && has.nodes == t.nodes &&
+        has.offset == t.offset && has.program == t.program && has.permanent == t.permanent)
+      return fail(ErrorCode::already_exists,
+                  fmt::format("trigger {} is the same one already", id.value()));
+  }
+  return {};
+}
+
 std::vector<proto::Trigger> matching(const Context& ctx, const Identity& who,
                                      const proto::TriggerFilter& filter) {
   std::vector<proto::Trigger> out;
@@ -122,6 +134,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::SetTrigger&& message
   if (sound) sound = check_who(ctx, from.who);
   if (sound) sound = t.job ? check_job(ctx, from.who, *t.job) : check_nodes(ctx, from.who, t);
   if (sound) sound = check_room(ctx, from.who);
+  if (sound) sound = check_new(ctx, from.who, t);
   if (!sound) return refuse(ctx, from, sound.error());
   t.id = TriggerId(ctx.state.triggers.last.value() + 1);
   t.uid = from.who.owner.uid;

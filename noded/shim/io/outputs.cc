@@ -105,6 +105,12 @@ Result<Fd> open_output(const LaunchRequest& request, const std::string& path, Op
   return std::move(files->front());
 }
 
+Result<Fd> open_input(const LaunchRequest& request, const std::string& path) {
+  auto files = open_files(request, {{"input file ", path, O_RDONLY}}, Duration{});
+  if (!files) return tl::unexpected(files.error());
+  return std::move(files->front());
+}
+
 // What only waits for steps reads and writes nothing, and makes no file of the user's.
 Result<StandardFiles> no_files() {
   StandardFiles files;

@@ -27,6 +27,9 @@ Result<StandardFiles> open_standard_files(const NodeSetup& setup, const LaunchRe
 // job's umask leaves.
 Result<Fd> open_output(const LaunchRequest& request, const std::string& path, OpenMode mode);
 
+// Opens a file that a step's task reads.
+Result<Fd> open_input(const LaunchRequest& request, const std::string& path);
+
 // Writes, as the user, what Gantry has to tell the user there: a notice, or why the job ended.
 void say_in_output(const LaunchRequest& request, const StandardFiles& files, std::string_view text);
 

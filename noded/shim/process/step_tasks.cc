@@ -78,6 +78,36 @@ std::vector<std::uint16_t> StepTasks::cpus_of(std::uint32_t index) const {
   return {first, first + static_cast<std::ptrdiff_t>(share)};
 }
 
+Result<std::string> StepTasks::file_of(std::uint32_t index, const std::string& pattern) const {
+  auto values = pattern_values(shim_.setup, shim_.request);
+  values.step = request_.step;
+  values.task = request_.rank(index);
+  values.node_index = request_.node_index;
+  const auto name = expand_pattern(pattern, values);
+  if (!name) return tl::unexpected(name.error());
+  const auto& dir = request_.work_dir.empty() ? shim_.request.work_dir : request_.work_dir;
+  return absolute_path(dir, *name);
+}
+
+Result<int> StepTasks::input_of(std::uint32_t index, std::vector<Fd>& given) {
+  if (!request_.std_in.empty()) {
+    const auto path = file_of(index, request_.std_in);
+    if (!path) return tl::unexpected(path.error());
+    auto fd = open_input(shim_.request, *path);
+    if (!fd) return tl::unexpected(fd.error());
+    given.push_back(std::move(*fd));
+  } else if (reads_input(index)) {
+    auto pipe = make_pipe();
+    if (!pipe) return tl::unexpected(pipe.error());
+    ::fcntl(pipe->writer.get(), F_SETFL, O_NONBLOCK);
+    tasks_[index].input = std::move(pipe->writer);
+    given.push_back(std::move(pipe->reader));
+  } else {
+    given.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  }
+  return given.back().get();
+}
+
 Result<int> StepTasks::output_of(std::uint32_t index, const std::string& pattern, int number,
                                  Task& task, std::vector<Fd>& given) {
   if (pattern.empty()) {
@@ -88,15 +118,9 @@ Result<int> StepTasks::output_of(std::uint32_t index, const std::string& pattern
     task.streams.push_back({std::move(pipe->reader), number});
     return given.back().get();
   }
-  auto values = pattern_values(shim_.setup, shim_.request);
-  values.step = request_.step;
-  values.task = request_.rank(index);
-  values.node_index = request_.node_index;
-  const auto name = expand_pattern(pattern, values);
-  if (!name) return tl::unexpected(name.error());
-  const auto& dir = request_.work_dir.empty() ? shim_.request.work_dir : request_.work_dir;
-  auto fd = open_output(shim_.request, absolute_path(dir, *name),
-                        request_.open_mode.value_or(shim_.request.open_mode));
+  const auto path = file_of(index, pattern);
+  if (!path) return tl::unexpected(path.error());
+  auto fd = open_output(shim_.request, *path, request_.open_mode.value_or(shim_.request.open_mode));
   if (!fd) return tl::unexpected(fd.error());
   given.push_back(std::move(*fd));
   return given.back().get();
@@ -154,16 +178,9 @@ Result<TaskSpec> StepTasks::prepare(std::uint32_t index, std::vector<Fd>& given)
     if (auto done = give_terminal(index, spec, given); !done) return tl::unexpected(done.error());
     return spec;
   }
-  if (reads_input(index)) {
-    auto pipe = make_pipe();
-    if (!pipe) return tl::unexpected(pipe.error());
-    ::fcntl(pipe->writer.get(), F_SETFL, O_NONBLOCK);
-    tasks_[index].input = std::move(pipe->writer);
-    given.push_back(std::move(pipe->reader));
-  } else {
-    given.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  }
-  spec.in = given.back().get();
+  const auto in = input_of(index, given);
+  if (!in) return tl::unexpected(in.error());
+  spec.in = *in;
   auto& task = tasks_[index];
   const auto out = output_of(index, request_.std_out, 1, task, given);
   if (!out) return tl::unexpected(out.error());
@@ -367,7 +384,7 @@ void StepTasks::end_mpi() {
 void StepTasks::signal(int number) {
   for (const auto& task : tasks_)
     // Each task is a session of its own.
-    if (!task.status && task.pid > 0) ::kill(-task.pid, number);
+    if (!task.status && task.pid > 0) ::kill(is_for_tasks(number) ? task.pid : -task.pid, number);
 }
 
 std::vector<StepTasks::Wanted> StepTasks::wanted() const {

@@ -68,6 +68,9 @@ class StepTasks {
   Result<TaskSpec> prepare(std::uint32_t index, std::vector<Fd>& given);
   Result<void> give_terminal(std::uint32_t index, TaskSpec& spec, std::vector<Fd>& given);
   void take_terminal();
+  // The name that a pattern has for a task here.
+  [[nodiscard]] Result<std::string> file_of(std::uint32_t index, const std::string& pattern) const;
+  Result<int> input_of(std::uint32_t index, std::vector<Fd>& given);
   Result<int> output_of(std::uint32_t index, const std::string& pattern, int number, Task& task,
                         std::vector<Fd>& given);
   std::size_t read_stream(std::uint32_t index, Stream& stream);
