@@ -144,14 +144,17 @@ Result<std::unique_ptr<StepService>> open_steps(const Start& start, AttemptRunti
                                                 loop::Loop& loop, const Logger& log,
                                                 JobSockets& sockets) {
   std::unique_ptr<StepRuntime> runtime;
-  if (auto* containers = dynamic_cast<RealRuntime*>(&attempts))
+  std::function<std::string(const proto::AttemptKey&)> job_socket;
+  if (auto* containers = dynamic_cast<RealRuntime*>(&attempts)) {
     runtime = of_containers(containers->runtime());
-  else
+    job_socket = [containers](const auto& key) { return containers->socket_seen_by_job(key); };
+  } else {
     runtime = std::make_unique<NullSteps>(dynamic_cast<NullRuntime&>(attempts), loop);
+  }
   const NodedConfig& c = start.settings.config.noded;
   return StepService::open({start.settings.node.name, c.listen_host, c.listen_port,
                             directory_of_this_program() + "/gantry-shim", start.link.keys,
-                            shared_cpus(start), sockets_of_cpus(start)},
+                            shared_cpus(start), sockets_of_cpus(start), std::move(job_socket)},
                            loop, log, std::move(runtime), sockets);
 }
 

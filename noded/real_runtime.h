@@ -67,6 +67,8 @@ class RealRuntime final : public AttemptRuntime {
   // Is called when a step ends, which the core does not handle.
   std::function<void(const runtime::RuntimeEvent&)> on_step_ended;
   [[nodiscard]] runtime::Runtime& runtime() { return *runtime_; }
+  // The path of the job's socket, as programs of the job see it.
+  [[nodiscard]] std::string socket_seen_by_job(const AttemptKey& key) const;
 
  private:
   void begin(const proto::Launch& launch);
@@ -78,7 +80,6 @@ class RealRuntime final : public AttemptRuntime {
   void signal(const Signal& action, std::vector<Input>& events);
   void watch_checkpoints(const runtime::LaunchRequest& request);
   void open_socket(const AttemptKey& key, Uid owner);
-  [[nodiscard]] std::string socket_seen_by_job(const AttemptKey& key) const;
   void check(const char* what, const AttemptKey& key, const Result<void>& result);
 
   std::unique_ptr<runtime::Runtime> runtime_;

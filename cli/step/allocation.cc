@@ -76,7 +76,9 @@ Result<Allocation> Allocation::ask(const Invocation& invocation,
   wait.until_started = true;
   const auto asked = session.send(wait);
   if (!asked) return tl::unexpected(asked.error());
-  bool announced = false;
+  // Slurm always queues components first, and with --immediate alone it says nothing.
+  const bool of_slurm = invocation.program() == "salloc" || invocation.program() == "srun";
+  bool announced = of_slurm && parts.size() > 1 && allocation.say_queued();
   Duration patience = kPatience;
   const std::optional<Duration> most = parts.front()->most_wait;
   const Instant begin = system_now();
@@ -97,13 +99,7 @@ Result<Allocation> Allocation::ask(const Invocation& invocation,
       allocation.end(session, {1, 0});
       return fail(ErrorCode::unavailable, "Requested nodes are busy");
     }
-    // Slurm's salloc says it in one line more than its srun.
-    if (!announced && !most && invocation.program() == "salloc")
-      fmt::print(stderr, "salloc: Pending job allocation {}\n", submitted->job.value());
-    if (!announced && !most)
-      fmt::print(stderr, "{}: job {} queued and waiting for resources\n", allocation.program_,
-                 submitted->job.value());
-    announced = !most;
+    if (!announced && (!most || *most > seconds(1))) announced = allocation.say_queued();
     patience = kPollSignals;
   }
   if (allocation.row_.phase == Phase::ended)
@@ -113,6 +109,13 @@ Result<Allocation> Allocation::ask(const Invocation& invocation,
     fmt::print(stderr, "{}: job {} has been allocated resources\n", allocation.program_,
                submitted->job.value());
   return allocation;
+}
+
+// Slurm's salloc says it in one line more than its srun.
+bool Allocation::say_queued() const {
+  if (program_ == "salloc") fmt::print(stderr, "salloc: Pending job allocation {}\n", job_.value());
+  fmt::print(stderr, "{}: job {} queued and waiting for resources\n", program_, job_.value());
+  return true;
 }
 
 void Allocation::end(Session& session, ExitStatus exit) const {

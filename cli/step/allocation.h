@@ -28,6 +28,7 @@ class Allocation {
   void end(Session& session, ExitStatus exit) const;
 
  private:
+  bool say_queued() const;  // always true
   Allocation(std::string program, JobId job) : program_(std::move(program)), job_(job) {}
   std::string program_;
   JobId job_;

@@ -65,6 +65,10 @@ Result<void> set_component_geometry(Session& session, JobId leader) {
     for (const char* name : {"NTASKS", "NPROCS"}) set(name + behind, std::to_string(job.row.tasks));
     if (job.spec.given.cpus_per_task)
       set("CPUS_PER_TASK" + behind, std::to_string(job.spec.shape.cpus_per_task));
+    if (job.spec.shape.memory_per_cpu)
+      set("MEM_PER_CPU" + behind, std::to_string(*job.spec.shape.memory_per_cpu >> 20));
+    else if (job.row.memory_per_node > 0)
+      set("MEM_PER_NODE" + behind, std::to_string(job.row.memory_per_node >> 20));
     set("JOB_NAME" + behind, job.row.name);
     set("JOB_PARTITION" + behind, job.row.partition);
     set_geometry(job, behind);
@@ -101,10 +105,9 @@ void set_allocation_environment(const proto::JobRow& row, const JobRequest& requ
     set("MEM_PER_NODE", std::to_string(row.memory_per_node >> 20));
   if (shape.overcommit) set("OVERCOMMIT", "1");
   if (request.spec.distribution) {
-    Distribution distribution = *request.spec.distribution;
+    const Distribution& distribution = *request.spec.distribution;
     if (distribution.plane > 0) set("DIST_PLANESIZE", std::to_string(distribution.plane));
-    distribution.plane = 0;
-    set("DISTRIBUTION", format_distribution(distribution));
+    set("DISTRIBUTION", distribution_words(distribution));
   }
   const GivenOptions& given = request.spec.given;
   if (given.tasks || given.tasks_per_node)
@@ -116,8 +119,42 @@ void set_allocation_environment(const proto::JobRow& row, const JobRequest& requ
     ::setenv(name.c_str(), value.c_str(), 1);
 }
 
+namespace {
+
+constexpr Duration kLookAfterCommand = milliseconds(250);
+
+// The command leads a process group, and has the terminal if we have it.
+void lead_group(pid_t pid) {
+  ::setpgid(pid, pid);
+  if (::tcgetpgrp(STDIN_FILENO) != ::getpgrp()) return;
+  std::signal(SIGTTOU, SIG_IGN);
+  ::tcsetpgrp(STDIN_FILENO, pid);
+}
+
+// Waits for the end of the command or of its allocation, whichever comes first. Returns true if the
+// command has ended, with its `status`.
+bool await_either(const std::string& program, pid_t pid, const AtRevocation& at_end, int& status) {
+  proto::WaitJobs wait;
+  wait.jobs.push_back({at_end.job, {}});
+  auto asked = at_end.session->send(wait);
+  while (asked) {
+    const auto reply = at_end.session->receive<proto::WaitReply>(*asked, kLookAfterCommand);
+    if (::waitpid(pid, &status, WNOHANG) == pid) return true;
+    if (!reply && reply.error().code == ErrorCode::timed_out) continue;
+    if (!reply) return false;  // nobody can tell us of the end any more
+    fmt::print(stderr, "{}: Job allocation {} has been revoked.\n", program, at_end.job.value());
+    ::kill(-pid, SIGCONT);
+    ::kill(-pid, at_end.signal);
+    return false;
+  }
+  return false;
+}
+
+}  // namespace
+
 Result<int> run_in_allocation(const std::string& program, Manner manner,
-                              std::vector<std::string> command) {
+                              std::vector<std::string> command,
+                              const std::optional<AtRevocation>& at_end) {
   if (command.empty()) {
     const char* shell = std::getenv("SHELL");
     command.emplace_back(shell != nullptr && *shell != 0 ? shell : "/bin/sh");
@@ -131,9 +168,9 @@ Result<int> run_in_allocation(const std::string& program, Manner manner,
   std::signal(SIGQUIT, SIG_IGN);
   const pid_t pid = ::fork();
   if (pid < 0) return fail(ErrorCode::io_error, fmt::format("fork: {}", std::strerror(errno)));
+  if (at_end) lead_group(pid == 0 ? ::getpid() : pid);
   if (pid == 0) {
-    std::signal(SIGINT, SIG_DFL);
-    std::signal(SIGQUIT, SIG_DFL);
+    for (const int signal : {SIGINT, SIGQUIT, SIGTTOU}) std::signal(signal, SIG_DFL);
     ::execvp(argv[0], argv.data());
     const int error = errno;
     if (manner == Manner::slurm) {
@@ -149,8 +186,10 @@ Result<int> run_in_allocation(const std::string& program, Manner manner,
     ::_exit(error == ENOENT ? 127 : 126);
   }
   int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  const bool ended = at_end && await_either(program, pid, *at_end, status);
+  while (!ended && ::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
+  if (at_end) ::tcsetpgrp(STDIN_FILENO, ::getpgrp());
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 

@@ -1,6 +1,7 @@
 // Runs a command, or a shell, on this host while an allocation lasts: for galloc and salloc.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,9 +25,18 @@ Result<void> set_allocation_geometry(Session& session, JobId job);
 // TASKS_PER_NODE or JOB_CPUS_PER_NODE.
 Result<void> set_component_geometry(Session& session, JobId leader);
 
+// What happens to the command when its allocation ends before it: it gets a signal, and so do the
+// programs that it has started.
+struct AtRevocation {
+  Session* session = nullptr;
+  JobId job{};
+  int signal = 0;
+};
+
 // Runs the command, or $SHELL if the command is empty. Returns its exit status, or 128 + the signal
 // that ended it.
 Result<int> run_in_allocation(const std::string& program, Manner manner,
-                              std::vector<std::string> command);
+                              std::vector<std::string> command,
+                              const std::optional<AtRevocation>& at_end = {});
 
 }  // namespace gantry::cli

@@ -64,6 +64,7 @@ proto::StepShape step_shape(const StepOptions& options, const std::string& group
   shape.exclusive = options.exact && !options.overlap;
   shape.cyclic = r.spec.distribution && r.spec.distribution->nodes == NodeOrder::cyclic;
   if (r.spec.distribution) shape.plane = r.spec.distribution->plane;
+  shape.pack = r.spec.distribution && r.spec.distribution->pack;
   shape.hosts = options.hosts;
   shape.nodelist = r.spec.shape.required_nodes;
   shape.tasks_per_node = r.spec.shape.tasks_per_node;
@@ -263,8 +264,26 @@ proto::LaunchStep launch_of(StepPart& part, const Made& made) {
   launch.meeting_point = has_meeting_point(part.options);
   launch.job_name = part.options.spec.name;
   launch.mpi = part.options.mpi;
-  if (part.options.spec.distribution) launch.core_order = part.options.spec.distribution->cores;
+  launch.cpu_bind = part.options.cpu_bind;
+  launch.mem_bind = part.options.mem_bind;
+  if (const auto& distribution = part.options.spec.distribution) {
+    launch.core_order = distribution->cores;
+    launch.environment["SLURM_DISTRIBUTION"] = distribution_words(*distribution);
+    launch.environment.erase("SLURM_DIST_PLANESIZE");
+    if (distribution->plane > 0)
+      launch.environment["SLURM_DIST_PLANESIZE"] = std::to_string(distribution->plane);
+  }
   return launch;
+}
+
+// Where the tasks' streams go to, as Slurm's tasks are told it.
+void tell_address(proto::LaunchStep& launch) {
+  const std::size_t colon = launch.io_address.rfind(':');
+  const std::size_t begin = launch.io_address.find("//");
+  if (colon == std::string::npos || begin == std::string::npos || begin + 2 > colon) return;
+  launch.environment["SLURM_SRUN_COMM_HOST"] =
+      launch.io_address.substr(begin + 2, colon - begin - 2);
+  launch.environment["SLURM_SRUN_COMM_PORT"] = launch.io_address.substr(colon + 1);
 }
 
 void put_input(proto::LaunchStep& launch, const StepOptions& options) {
@@ -322,6 +341,7 @@ Result<StepResult> run_made(std::vector<StepPart>& parts, const std::vector<Made
   for (std::size_t i = 0; i < parts.size(); ++i) {
     proto::LaunchStep& launch = launches.emplace_back(launch_of(parts[i], steps[i]));
     door->tell(launch);
+    if (parts.front().options.manner == Manner::slurm) tell_address(launch);
     put_input(launch, parts.front().options);
   }
   const StepCommand& command = parts.front().command;

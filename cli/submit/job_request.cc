@@ -64,7 +64,8 @@ Result<void> finish_request(JobRequest& r, std::span<const Given> given) {
   if (r.tasks)
     shape.tasks = *r.tasks;
   else
-    shape.tasks = shape.min_nodes * shape.tasks_per_node.value_or(1);
+    shape.tasks = static_cast<std::uint32_t>(std::min<std::uint64_t>(
+        std::uint64_t{shape.min_nodes} * shape.tasks_per_node.value_or(1), UINT32_MAX));
   if (r.tasks && r.nodes && *r.tasks < shape.min_nodes)
     return fail(ErrorCode::invalid_argument,
                 fmt::format("{} tasks cannot use {} nodes; ask for as many tasks as nodes at least",

@@ -57,8 +57,8 @@ Result<std::uint32_t> count_nodes(std::string_view text) {
                              : last == 'm' || last == 'M' ? 1024 * 1024
                                                           : 1;
   if (each > 1) text.remove_suffix(1);
-  const auto n =
-      parse_integer("the number of nodes", text, 1, std::max<std::int64_t>(kMaxCount / each, 1));
+  // How many a job may have is for the controller to say.
+  const auto n = parse_integer("the number of nodes", text, 1, UINT32_MAX / each);
   if (!n) return tl::unexpected(n.error());
   return static_cast<std::uint32_t>(*n) * each;
 }

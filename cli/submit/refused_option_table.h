@@ -13,8 +13,6 @@ inline constexpr std::string_view kNoTopology =
     "cores are given as whole cores per task; use -n, -c and --ntasks-per-node";
 
 inline constexpr SubmitOption kRefusedOptionTable[] = {
-    {.option = {.name = "acctg-freq", .refused = "usage is always sampled"},
-     .families = Families::slurm},
     {.option = {.name = "batch", .refused = "ask for features of all nodes with --constraint"}},
     {.option = {.name = "bb", .refused = "there are no burst buffers"}},
     {.option = {.name = "bbf", .refused = "there are no burst buffers"}},
@@ -39,7 +37,8 @@ inline constexpr SubmitOption kRefusedOptionTable[] = {
                 .refused = "tasks are laid out block by block"},
      .families = Families::gantry},
     {.option = {.name = "extra", .refused = "use --comment"}, .families = Families::slurm},
-    {.option = {.name = "extra-node-info", .letter = 'B', .refused = kNoTopology}},
+    {.option = {.name = "extra-node-info", .letter = 'B', .refused = kNoTopology},
+     .families = Families::gantry},
     {.option = {.name = "get-user-env",
                 .refused = "jobs get a login-like environment with --export=NONE"},
      .families = Families::gantry},
@@ -52,7 +51,8 @@ inline constexpr SubmitOption kRefusedOptionTable[] = {
     {.option = {.name = "hint", .refused = kNoTopology}, .families = Families::gantry},
     {.option = {.name = "mcs-label", .refused = "tenants keep jobs apart"},
      .families = Families::slurm},
-    {.option = {.name = "mem-bind", .refused = "memory binding is left to the kernel"}},
+    {.option = {.name = "mem-bind", .refused = "memory binding is left to the kernel"},
+     .families = Families::gantry},
     {.option = {.name = "no-kill",
                 .letter = 'k',
                 .refused = "a job that loses a node ends, or is requeued"},

@@ -62,6 +62,8 @@ struct StepServiceOptions {
   net::KeyPair keys;                         // the node's
   std::vector<std::uint16_t> shared_cpus{};  // see RealRuntimeOptions
   std::map<std::uint16_t, std::uint32_t> socket_of{};  // sockets of the machine's CPUs
+  // The job's socket as programs of the job see it; unset: jobs have none.
+  std::function<std::string(const proto::AttemptKey&)> job_socket{};
 };
 
 class StepService {
@@ -105,6 +107,7 @@ class StepService {
   Result<proto::StepPermission> check_passed_on(const JobConnection& connection,
                                                 const Message& message) const;
   Result<void> act(const proto::LaunchStep& launch);
+  Result<void> bind_tasks(const proto::LaunchStep& launch, runtime::StepRequest& request) const;
   Result<void> act(const proto::AttachStep& attach);
   template <class Message>
   void act_or_pass_on(JobConnection& connection, net::StreamMessage& message);

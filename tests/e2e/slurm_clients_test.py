@@ -236,7 +236,7 @@ def case_srun_beside(c):
           (1, "srun: error: Unable to allocate resources: Requested nodes are busy\n"))
     busy = slurm(c, "salloc", "-I1", MEM, "true")
     equal(busy.returncode, 1)
-    contains(busy.stderr, "salloc: error: Job submit/allocate failed: Requested nodes are busy\n")
+    contains(busy.stderr, "salloc: error: Unable to allocate resources: Requested nodes are busy\n")
     ok(c, "scancel", full)
     run = c.popen(["slurm/srun", "--quit-on-interrupt", MEM, "bash", "-c",
                    "trap : INT; echo up; sleep 100; sleep 100"])

@@ -64,6 +64,35 @@ srun -n1 --mem-per-cpu=90M python3 -c 'x = b"x" * (60 << 20)'; echo large $?
     assert 60 << 10 < int(rss[:-1]) <= 100 << 10, rss
 
 
+def case_places_of_tasks(c):
+    """--cpu-bind and --mem-bind bind the tasks, and each says to what with verbose."""
+    _, out = batch_output(c, "places", """
+exec 2>&1
+srun -n1 --cpu-bind=verbose,rank true
+SLURM_CPU_BIND=verbose,none srun -n1 true
+srun -n1 --mem-bind=verbose,local true
+srun -n1 head -1 /proc/self/numa_maps
+srun -n1 --mem-bind=none head -1 /proc/self/numa_maps
+srun -n1 --cpu-bind=map_cpu:4000 true; echo foreign $?
+""", MEM, "--mem-bind=map_mem:0")
+    assert re.search(r"^cpu-bind=RANK - \w+, task  0  0 \[\d+\]: mask 0x[1248]0* set$", out, re.M), out
+    assert re.search(r"^cpu-bind=NONE - \w+, task  0  0 \[\d+\]: mask 0x", out, re.M), out
+    contains(out, "mem-bind=LOC - ")
+    assert re.search(r"^\S+ bind:0 ", out, re.M), out
+    assert re.search(r"^\S+ default ", out, re.M), out
+    contains(out, "which the step does not have there")
+    contains(out, "foreign 1\n")
+
+
+def case_commands_in_a_step(c):
+    """Commands in a step of srun's own allocation reach the controller, and srun in a step starts another."""
+    out = ok(c, "srun", MEM, "-n1", "sh", "-c", "squeue -h -o 'here %i' -j $SLURM_JOB_ID")
+    assert re.fullmatch(r"here \d+\n", out), out
+    out = ok(c, "srun", MEM, "-n1", "srun", "--overlap", "-n1", "printenv", "SLURM_STEP_ID",
+             "SLURM_SRUN_COMM_HOST")
+    assert re.fullmatch(r"1\n[\w.]+\n", out), out
+
+
 def case_time_limit_of_a_step(c):
     """A step's own time limit ends it with TIMEOUT, and the job goes on."""
     job, out = batch_output(c, "late", """

@@ -164,7 +164,7 @@ ConfigKeys keys_m_to_p(const ConfigTold& t) {
           {"MaxMemPerNode", "UNLIMITED"},
           {"MaxNodeCount", std::to_string(t.ping.nodes)},
           {"MaxStepCount", t.controller("max_job_steps", "40000")},
-          {"MaxTasksPerNode", "4194304"},
+          {"MaxTasksPerNode", "512"},
           {"MCSPlugin", "mcs/none"},
           {"MCSParameters", "(null)"},
           {"MessageTimeout", fmt::format("{} sec", kCallTimeout.us / 1'000'000)},

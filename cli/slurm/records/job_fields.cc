@@ -219,6 +219,7 @@ constexpr Field<QueueRow> kQueueFields[] = {
          [](Text o, Q v) {
            o += spec(v).shape.exclusive                           ? "NO"
                 : spec(v).shape.sharing == NodeSharing::same_user ? "USER"
+                : spec(v).given.oversubscribe                     ? "YES"
                                                                   : "OK";
          },
      .more = true},

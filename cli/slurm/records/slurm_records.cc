@@ -100,7 +100,8 @@ void job_times(RecordWriter& out, const proto::JobDetail& job, Instant now) {
   out.field("SubmitTime", shown_time(row.submitted));
   out.field("EligibleTime", shown_time(eligible_since(row), "Unknown")).line();
   out.field("AccrueTime", shown_time(eligible_since(row), "Unknown")).line();
-  out.field("StartTime", shown_time(row.started ? row.started : row.expected_start, "Unknown"));
+  const auto ahead = row.expected_start ? row.expected_start : job.spec.begin;
+  out.field("StartTime", shown_time(row.started ? row.started : ahead, "Unknown"));
   out.field("EndTime", shown_time(expected_end(row), "Unknown"));
   out.field("Deadline", shown_time(job.spec.deadline, "N/A")).line();
   out.field("SuspendTime", shown_time(job.suspended_since, "None"));
@@ -111,8 +112,13 @@ void job_times(RecordWriter& out, const proto::JobDetail& job, Instant now) {
   out.field("Scheduler", "Main").line();
 }
 
+std::string number_or_star(std::optional<std::uint32_t> number) {
+  return number ? std::to_string(*number) : "*";
+}
+
 void job_place(RecordWriter& out, const proto::JobDetail& job, int details) {
   const proto::JobRow& row = job.row;
+  const GivenOptions& given = job.spec.given;
   const JobShape& shape = job.spec.shape;
   out.field("Partition", row.partition);
   out.field("AllocNode:Sid", job.spec.submit_host + ":0").line();
@@ -129,13 +135,15 @@ void job_place(RecordWriter& out, const proto::JobDetail& job, int details) {
   }
   out.line();
   out.field("NumNodes", row.nodes).field("NumCPUs", row.cpus).field("NumTasks", row.tasks);
-  out.field("CPUs/Task", shape.cpus_per_task).field("ReqB:S:C:T", "0:0:*:*").line();
+  out.field("CPUs/Task", shape.cpus_per_task);
+  out.field("ReqB:S:C:T", "0:0:*:" + number_or_star(given.threads_per_core)).line();
   const std::string tres = tres_text(row, memory_in_all(job));
   out.field("TRES", tres).line();
   out.field("ReqTRES", tres).line();
   out.field("AllocTRES", row.node_list.empty() ? "" : tres).line();
   out.field("Socks/Node", "*");
-  out.field("NtasksPerN:B:S:C", fmt::format("{}:0:*:*", shape.tasks_per_node.value_or(0)));
+  out.field("NtasksPerN:B:S:C", fmt::format("{}:0:*:{}", shape.tasks_per_node.value_or(0),
+                                            number_or_star(given.tasks_per_core)));
   out.field("CoreSpec", "*").line();
   if (details > 0) {
     out.field("JOB_GRES", gres_in_all(job)).line();
@@ -154,7 +162,9 @@ void job_place(RecordWriter& out, const proto::JobDetail& job, int details) {
             shape.scratch_per_node == 0 ? "0" : format_memory(shape.scratch_per_node));
   out.line();
   out.field("Features", shape.constraint).field("DelayBoot", "00:00:00").line();
-  out.field("OverSubscribe", shape.exclusive ? "NO" : "OK")
+  out.field("OverSubscribe", shape.exclusive       ? "NO"
+                             : given.oversubscribe ? "YES"
+                                                   : "OK")
       .field("Contiguous", shape.node_layout == NodeLayout::next_to_each_other ? "1" : "0");
   out.field("Licenses", to_string(shape.licenses)).field("Network", "").line();
 }

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <set>
+
 #include "common/proto/job_text.h"
 #include "common/text/split.h"
 #include "common/text/text.h"
@@ -32,9 +34,26 @@ void add_case(std::string& script, std::string_view pattern, const std::vector<s
   script += ";;\n";
 }
 
+// A backslash at the end of a line joins it with the next one.
+std::string without_continuations(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool joins = text[i] == '\\' && i + 1 < text.size() && text[i + 1] == '\n';
+    if (joins)
+      ++i;
+    else
+      out += text[i];
+  }
+  return out;
+}
+
 }  // namespace
 
-Result<std::string> multi_prog_script(std::string_view text) {
+Result<std::string> multi_prog_script(std::string_view whole, std::uint32_t tasks_in_all,
+                                      std::string_view file) {
+  const std::string text_of_lines = without_continuations(whole);
+  std::string_view text = text_of_lines;
+  std::set<std::uint64_t> with_program;
   std::string script = "case \"$SLURM_PROCID\" in\n";
   std::string rest;
   int number = 0;
@@ -62,9 +81,15 @@ Result<std::string> multi_prog_script(std::string_view text) {
     std::uint64_t offset = 0;
     for (const IndexRange& range : tasks->ranges)
       for (std::uint64_t task = range.first; task <= range.last; task += range.step)
-        add_case(script, std::to_string(task), *words, std::to_string(task), offset++);
+        if (with_program.insert(task).second)
+          add_case(script, std::to_string(task), *words, std::to_string(task), offset++);
   }
   if (named == 0 && rest.empty()) return wrong("it names no task");
+  for (std::uint32_t task = 0; rest.empty() && task < tasks_in_all; ++task)
+    if (!with_program.contains(task))
+      return fail(
+          ErrorCode::invalid_argument,
+          fmt::format("Configuration file {} invalid, no record for task id {}", file, task));
   if (rest.empty())
     rest = "*) echo \"srun: error: task $SLURM_PROCID has no program\" >&2; exit 1;;\n";
   return script + rest + "esac\n";

@@ -30,21 +30,36 @@ namespace {
 
 constexpr std::size_t kFanOut = 8;  // nodes at a time
 constexpr std::size_t kMostFanOut = 64;
+constexpr std::int64_t kBlock = 8 << 20;  // bytes that are written at a time
+constexpr std::int64_t kMostBlock = 1 << 30;
 
 // The receiving script. $1 destination, $2 bytes, $3 mode, $4 1 = replace an existing file, $5 time
-// of change or "", $6 name
+// of change or "", $6 name, $7 bytes that are written at a time
 constexpr const char* kReceive = R"sh(set -e; umask 077; d=$1
 if [ -d "$d" ]; then d=$d/$6; fi
 if [ "$4" = 0 ] && [ -e "$d" ]; then echo "sbcast: error: $d: File exists" >&2; exit 17; fi
-t=$d.sbcast.$$; trap 'rm -f "$t"' EXIT; cat >"$t"
+t=$d.sbcast.$$; trap 'rm -f "$t"' EXIT; dd bs="$7" iflag=fullblock status=none >"$t"
 [ "$(wc -c <"$t")" -eq "$2" ] || { echo "sbcast: error: $d: it came in part only" >&2; exit 5; }
 chmod "$3" "$t"; [ -z "$5" ] || touch -d "@$5" "$t"; mv -f "$t" "$d")sh";
 
 struct SbcastRequest {
   std::optional<JobId> job;
   std::size_t fan_out = kFanOut;
+  std::int64_t block = kBlock;
   bool force = false, preserve = false, verbose = false;
 };
+
+Result<void> set_sbcast_block(SbcastRequest& r, std::string_view text) {
+  const char last = text.empty() ? ' ' : text.back();
+  const std::int64_t unit = last == 'k' || last == 'K'   ? 1024
+                            : last == 'm' || last == 'M' ? 1 << 20
+                                                         : 1;
+  if (unit > 1) text.remove_suffix(1);
+  const auto n = parse_integer("the block size", text, 1, kMostBlock / unit);
+  if (!n) return tl::unexpected(n.error());
+  r.block = *n * unit;
+  return {};
+}
 
 Result<void> set_sbcast_job(SbcastRequest& r, std::string_view text) {
   const auto id = parse_integer("the job", text, 1, INT64_MAX);
@@ -83,14 +98,20 @@ constexpr Option kSbcastOptions[] = {
      .help = "Keep the time of change; the permissions are kept in any case",
      .set = put<&SbcastRequest::preserve>,
      .env = "PRESERVE"},
+    {.name = "size",
+     .letter = 's',
+     .arg = Arg::required,
+     .value = "BYTES",
+     .help = "Bytes that a node writes at a time, also with k or m behind (default 8m)",
+     .set = call<set_sbcast_block>,
+     .env = "SIZE"},
     {.name = "verbose",
      .letter = 'v',
-     .help = "Say which node has it",
+     .help = "Say what is copied how, and which node has it",
      .set = put<&SbcastRequest::verbose>},
     {.name = "compress", .letter = 'C', .refused = "the streams are not compressed"},
     {.name = "exclude", .refused = "only the file itself is copied"},
     {.name = "send-libs", .refused = "only the file itself is copied"},
-    {.name = "size", .letter = 's', .refused = "a file is one stream, without blocks"},
     {.name = "timeout",
      .letter = 't',
      .refused = "a copy ends when a node is lost, or with Ctrl-C"},
@@ -127,7 +148,7 @@ Result<pid_t> start_sbcast_copy(const std::string& node, const SbcastSource& sou
   for (const std::string& word :
        {std::string("sh"), std::string("-c"), std::string(kReceive), std::string("sbcast"), to,
         std::to_string(source.status.st_size), fmt::format("{:04o}", source.status.st_mode & 0777),
-        std::string(r.force ? "1" : "0"), when, source.name})
+        std::string(r.force ? "1" : "0"), when, source.name, std::to_string(r.block)})
     words.push_back(word);
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
@@ -141,6 +162,26 @@ Result<pid_t> start_sbcast_copy(const std::string& node, const SbcastSource& sou
   if (error != 0)
     return fail(ErrorCode::io_error, fmt::format("cannot start srun: {}", std::strerror(error)));
   return pid;
+}
+
+// The lines that Slurm's sbcast prints with -v.
+void say_request(const SbcastRequest& r, const SbcastSource& source, const std::string& to) {
+  const auto line = [](std::string_view name, const std::string& value) {
+    fmt::print(stderr, "sbcast: {:<10} = {}\n", name, value);
+  };
+  const auto truth = [](bool value) { return std::string(value ? "true" : "false"); };
+  const char* own = std::getenv("SLURM_JOB_ID");
+  fmt::print(stderr, "sbcast: -----------------------------\n");
+  line("block_size", std::to_string(r.block));
+  line("force", truth(r.force));
+  line("fanout", std::to_string(r.fan_out));
+  line("jobid", r.job ? std::to_string(r.job->value()) : own != nullptr ? own : "");
+  line("preserve", truth(r.preserve));
+  line("source", source.path);
+  line("dest", to);
+  line("modes", fmt::format("{:o}", source.status.st_mode & 07777));
+  line("size", std::to_string(source.status.st_size));
+  fmt::print(stderr, "sbcast: -----------------------------\n");
 }
 
 // Waits for one of the copies. Returns false if it failed, which srun or the step has reported.
@@ -179,6 +220,7 @@ Result<int> run_sbcast(const Invocation& call) {
     return refuse(fmt::format("`{}`: Not a regular file", source.path));
   const auto nodes = sbcast_nodes(call, r);
   if (!nodes) return refuse(words_for(nodes.error()).text);
+  if (r.verbose) say_request(r, source, (*operands)[1]);
   std::map<pid_t, std::string> under_way;
   bool good = true;
   for (const std::string& node : *nodes) {
@@ -214,7 +256,6 @@ const Command kSbcast{
     .examples = kSbcastExamples,
     .exits = kSbcastExits,
     .run = run_sbcast,
-    .stop_at_operand = true,
     .env_prefixes = kSbcastPrefixes,
 };
 

@@ -80,10 +80,10 @@ Result<void> set_relative(SrunRequest& r, std::string_view text) {
   return {};
 }
 Result<void> set_cpu_bind(SrunRequest& r, std::string_view text) {
-  r.unbound = text == "none";
-  if (r.unbound || text == "q" || text == "quiet" || text == "cores") return {};
-  return wrong_value(
-      fmt::format("\"{}\": each task is bound to cores of its own: q or cores", text));
+  auto bind = parse_cpu_bind(text);
+  if (!bind) return tl::unexpected(bind.error());
+  r.cpu_bind = std::move(*bind);
+  return {};
 }
 Result<void> set_mpi(SrunRequest& r, std::string_view text) {
   const bool pmix = text == "pmix" || text == "pmix_v4";
@@ -107,7 +107,8 @@ constexpr auto kSrunAll = join(kSrunOptions, kSlurmJobOptions, kSlurmRefused);
 constexpr std::string_view kSrunPrefixes[] = {"SLURM_"};
 
 // Options of jobs that variables inside a job set, too, as the job has set them there.
-constexpr std::string_view kVariables[] = {"cpus-per-gpu", "distribution", "overcommit"};
+constexpr std::string_view kVariables[] = {"cpus-per-gpu", "distribution", "mem-bind",
+                                           "overcommit"};
 
 // The words that -o and -e take in place of a file: none, all, or the number of one task, whose
 // output comes here.
@@ -181,6 +182,14 @@ std::map<std::string, std::string> step_environment_of(const SrunRequest& r) {
   return out;
 }
 
+// Outside of a job SLURM_NTASKS and SLURM_NPROCS say what -n would. Inside they are the job's.
+void add_task_count(std::vector<Given>& given) {
+  const auto is_tasks = [](const Option& option) { return option.name == "ntasks"; };
+  for (const char* name : {"SLURM_NPROCS", "SLURM_NTASKS"})
+    if (const char* text = std::getenv(name); text != nullptr && *text != 0)
+      given.push_back({&*std::find_if(kSrunAll.begin(), kSrunAll.end(), is_tasks), text, name});
+}
+
 // Reads the options of one part. `group` is the suffix of the variables that describe the job or
 // its component.
 bool read_srun_options(const Invocation& call, const Parsed& parsed, SrunRequest& r, bool inside,
@@ -201,6 +210,7 @@ bool read_srun_options(const Invocation& call, const Parsed& parsed, SrunRequest
       return !is_srun_option(*one.option) && std::find(std::begin(kVariables), std::end(kVariables),
                                                        one.option->name) == std::end(kVariables);
     });
+  if (!inside) add_task_count(given);
   given.insert(given.end(), typed.begin(), typed.end());
   if (!apply(call, given, static_cast<JobRequest*>(&r), status)) return false;
   list_options(call, given);
@@ -225,12 +235,6 @@ bool read_srun_options(const Invocation& call, const Parsed& parsed, SrunRequest
   if (inside) r.gpus = of_step;
   if (!done) {
     complain(call, done.error().message);
-    return false;
-  }
-  if (r.unbound && r.spec.shape.tasks_per_node != 1u) {
-    complain(call,
-             "--cpu-bind=none: each task is bound to cores of its own, which are all of the "
-             "job's on a node only with --ntasks-per-node=1");
     return false;
   }
   if (inside) settle_cpus_per_gpu(r, group);
@@ -351,11 +355,19 @@ std::optional<std::vector<SrunPart>> read_parts(const Invocation& call,
       parts.back().argv = std::move(*argv);
     }
   if (!parts_agree(call, parts)) return std::nullopt;
+  // As in Slurm a part writes where the first one does, unless it says otherwise.
+  for (SrunPart& part : parts) {
+    const SrunRequest& first = parts.front().request;
+    if (part.request.std_out.empty() && !part.request.only_output)
+      part.request.std_out = first.std_out;
+    if (part.request.std_err.empty() && !part.request.only_error)
+      part.request.std_err = first.std_err;
+  }
   order_by_component(parts);
   return parts;
 }
 
-Result<int> run_parts(const Invocation& call, const std::vector<SrunPart>& parts, JobId job,
+Result<int> run_parts(const Invocation& call, std::vector<SrunPart>& parts, JobId job,
                       Session& session) {
   std::vector<std::optional<std::uint32_t>> groups;
   for (const SrunPart& part : parts) groups.push_back(part.group);
@@ -368,7 +380,8 @@ Result<int> run_parts(const Invocation& call, const std::vector<SrunPart>& parts
   std::vector<StepPart> steps;
   const auto nodes = nodes_of_components(groups);
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    const SrunRequest& r = parts[i].request;
+    SrunRequest& r = parts[i].request;
+    fill_with_tasks(r, behind_names(parts[i].group));
     auto environment = step_environment_of(r);
     for (const auto& [name, value] : nodes) environment[name] = value;
     steps.push_back({{call.program(), parts[i].argv, std::move(environment)},

@@ -3,17 +3,20 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 
 #include "cli/slurm/frame.h"
 #include "cli/step/step_run.h"
 #include "common/text/hostlist.h"
+#include "common/text/split.h"
 
 namespace gantry::cli::slurm {
 namespace {
 
 // Options of jobs that mean something for a step too.
-constexpr std::string_view kStepWords[] = {"chdir",
+constexpr std::string_view kStepWords[] = {"acctg-freq",
+                                           "chdir",
                                            "clusters",
                                            "cpus-per-gpu",
                                            "cpus-per-task",
@@ -21,6 +24,7 @@ constexpr std::string_view kStepWords[] = {"chdir",
                                            "exclude",
                                            "exclusive",
                                            "export",
+                                           "extra-node-info",
                                            "gpu-bind",
                                            "gpus",
                                            "gpus-per-node",
@@ -30,12 +34,14 @@ constexpr std::string_view kStepWords[] = {"chdir",
                                            "immediate",
                                            "job-name",
                                            "mem",
+                                           "mem-bind",
                                            "mem-per-cpu",
                                            "no-kill",
                                            "nodefile",
                                            "nodelist",
                                            "nodes",
                                            "ntasks",
+                                           "ntasks-per-core",
                                            "ntasks-per-node",
                                            "overcommit",
                                            "oversubscribe",
@@ -45,9 +51,9 @@ constexpr std::string_view kStepWords[] = {"chdir",
                                            "time"};
 
 // Options that a step may have, and that mean nothing more for it: the job's allocation is made.
-constexpr std::string_view kOnlyForJobs[] = {"account",   "comment",     "constraint", "mail-type",
-                                             "mail-user", "mem-bind",    "nice",       "partition",
-                                             "qos",       "reservation", "signal",     "wckey"};
+constexpr std::string_view kOnlyForJobs[] = {"account",     "comment", "constraint", "mail-type",
+                                             "mail-user",   "nice",    "partition",  "qos",
+                                             "reservation", "signal",  "wckey"};
 
 template <class Names>
 bool names(const Names& all, std::string_view name) {
@@ -117,6 +123,21 @@ bool set_relative_nodes(const Invocation& call, SrunRequest& r, const std::strin
   const auto last = r.nodes ? first + static_cast<std::ptrdiff_t>(wanted) : names->end();
   r.spec.shape.required_nodes.assign(first, last);
   return true;
+}
+
+void fill_with_tasks(SrunRequest& r, const std::string& group) {
+  const auto said = [&](const char* name) { return std::getenv((name + group).c_str()); };
+  if (!r.spec.given.cpus_per_task || r.tasks || r.spec.shape.tasks_per_node) return;
+  const char* counts = said("SLURM_JOB_CPUS_PER_NODE");
+  if (said("SLURM_NTASKS") != nullptr || counts == nullptr) return;
+  std::uint32_t tasks = 0, nodes = 0;
+  for (const std::string& item : split_list(counts)) {  // "4(x2)"
+    unsigned cpus = 0, times = 1;
+    if (std::sscanf(item.c_str(), "%u(x%u)", &cpus, &times) < 1) return;
+    for (unsigned i = 0; i < times && (!r.nodes || nodes < r.nodes->first); ++i, ++nodes)
+      tasks += std::max(cpus / r.spec.shape.cpus_per_task, 1u);
+  }
+  if (tasks > 0) r.tasks = tasks;
 }
 
 void widen_launchers(SrunRequest& r) {

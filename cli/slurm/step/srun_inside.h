@@ -23,6 +23,10 @@ Result<void> check_step_gpus(const GpuWish& wish);
 // that describe the component. Returns false, after a message, if there are too few.
 bool set_relative_nodes(const Invocation& call, SrunRequest& r, const std::string& group);
 
+// As in Slurm -c without a number of tasks, of the step or of the job, starts as many tasks as the
+// job's cores allow: on the nodes of -N, else on all. The job's variables must be set.
+void fill_with_tasks(SrunRequest& r, const std::string& group);
+
 // The daemon of a launcher shares all cores of its node with the others there, as Slurm gives them
 // to a step that asks for none. A component's launchers have to say how many.
 void widen_launchers(SrunRequest& r);

@@ -54,7 +54,7 @@ std::optional<std::vector<std::string>> program_of(const Invocation& call, SrunR
       complain(call, fmt::format("Could not open multi_prog config file {}", operands[0]));
       return std::nullopt;
     }
-    auto script = multi_prog_script(**text);
+    auto script = multi_prog_script(**text, r.tasks.value_or(0), operands[0]);
     if (!script) {
       complain(call, script.error().message);
       return std::nullopt;

@@ -12,7 +12,6 @@ struct SrunRequest : SlurmRequest {
   std::string input_file;                 // -i FILE
   bool list_mpi = false;                  // --mpi=list
   bool multi_prog = false;
-  bool unbound = false;               // --cpu-bind=none
   std::string prolog, epilog;         // programs to run on this host; "" = none
   std::vector<std::uint32_t> groups;  // --het-group; empty: not given
   AroundTask around;
@@ -48,10 +47,13 @@ Result<void> set_het_group(SrunRequest& r, std::string_view text);   // in srun_
 inline constexpr Option kOnlySrunOptions[] = {
     {.name = "cpu-bind",
      .arg = Arg::required,
-     .value = "q|cores|none",
-     .help = "Tasks are bound to their own cores, which is always so; none, where a task has all "
-             "of the job's cores on its node (--ntasks-per-node=1)",
-     .set = call<srun::set_cpu_bind>},
+     .value = "[verbose,]HOW",
+     .help = "CPUs of each task: cores or threads (its own cores, the default), sockets or ldoms "
+             "(all of the step's on their sockets or NUMA nodes), none (all of the step's), rank, "
+             "map_cpu:LIST, mask_cpu:LIST (CPUs as the node numbers them); verbose: each task says "
+             "which",
+     .set = call<srun::set_cpu_bind>,
+     .env = "CPU_BIND"},
     {.name = "debugger-test",
      .help = "Each task says where it is, as a debugger would be told, and stops itself before its "
              "program (it goes on with SIGCONT)",

@@ -24,6 +24,7 @@ namespace gantry::cli::slurm {
 namespace {
 
 constexpr int kLoginSeconds = 8;  // seconds for a login shell to print its environment, as in Slurm
+constexpr std::int64_t kSampleSeconds = 30;  // Slurm's JobAcctGatherFrequency
 constexpr std::size_t kMaxLoginBytes = 1u << 20;
 
 Result<void> wrong(std::string message) {
@@ -224,9 +225,60 @@ Result<void> none(SlurmRequest&, std::string_view text) {
   if (text == "none" || text == "NONE" || text == "no") return {};
   return wrong(fmt::format("\"{}\": it can only be none", text));
 }
-Result<void> off(SlurmRequest&, std::string_view text) {
-  if (text == "off" || text == "no") return {};
-  return wrong("a job that loses a node ends, or is requeued: it can only be off");
+Result<void> no_kill(SlurmRequest& r, std::string_view text) {
+  r.spec.no_kill = text != "off" && text != "no";
+  if (text.empty() || text == "off" || text == "no" || text == "1" || text == "yes") return {};
+  return wrong(fmt::format("\"{}\" is not off", text));
+}
+Result<void> oversubscribe(SlurmRequest& r, std::string_view) {
+  r.spec.given.oversubscribe = true;
+  return {};
+}
+Result<void> tasks_per_core(SlurmRequest& r, std::string_view text) {
+  const auto n = parse_integer("the greatest number of tasks on a core", text, 1, 1024);
+  if (!n) return tl::unexpected(n.error());
+  r.spec.given.tasks_per_core = static_cast<std::uint32_t>(*n);
+  return {};
+}
+Result<void> threads_per_core(SlurmRequest& r, std::string_view text) {
+  if (auto done = one(r, text); !done) return done;
+  r.spec.given.threads_per_core = 1;
+  return {};
+}
+Result<void> node_info(SlurmRequest&, std::string_view text) {
+  const auto parts = split(text, ':');
+  const bool plain = std::all_of(parts.begin(), parts.end(),
+                                 [](const auto& part) { return part == "1" || part == "*"; });
+  if (plain && parts.size() <= 3) return {};
+  return wrong(
+      fmt::format("\"{}\": nodes are not chosen by their sockets, so that each number can "
+                  "only be 1 or *",
+                  text));
+}
+Result<void> acctg_freq(SlurmRequest&, std::string_view text) {
+  for (const std::string& item : split_list(text)) {
+    const std::size_t equals = item.find('=');
+    const std::string_view kind = std::string_view(item).substr(0, std::min(equals, item.size()));
+    const bool named = equals != std::string::npos;
+    if (named && kind != "task" && kind != "energy" && kind != "network" && kind != "filesystem")
+      return wrong(fmt::format("\"{}\" is not task, energy, network or filesystem", kind));
+    const auto n = parse_integer("seconds between two samples",
+                                 named ? item.substr(equals + 1) : item, 0, 86'400);
+    if (!n) return tl::unexpected(n.error());
+    if ((!named || kind == "task") && (*n == 0 || *n > kSampleSeconds))
+      return fail(ErrorCode::usage,
+                  fmt::format("Invalid accounting frequency requested: {} s, and at most {} s lie "
+                              "between two samples",
+                              *n, kSampleSeconds));
+  }
+  return {};
+}
+Result<void> mem_bind(SlurmRequest& r, std::string_view text) {
+  auto bind = parse_mem_bind(text);
+  if (!bind) return tl::unexpected(bind.error());
+  r.mem_bind = std::move(*bind);
+  r.mem_bind_text = text;
+  return {};
 }
 
 // Reads 1[@TIME]. A job cannot choose how long it waits for a single switch: the switch is
@@ -331,7 +383,41 @@ Result<void> name_hosts(SlurmRequest& r, std::span<const Given> given) {
   return {};
 }
 
+namespace {
+
+// As in Slurm --hint gives way to options that say the same in another way. Where both come from
+// the command line, or both from variables, -v says so.
+void settle_hint(const Invocation& call, const SlurmRequest& r, std::span<const Given> given) {
+  const auto rival = [&](const Given& g) {
+    const std::string_view name = g.option->name;
+    return name == "ntasks-per-core" || name == "threads-per-core" || name == "extra-node-info" ||
+           (name == "cpu-bind" && g.value != "verbose" && g.value != "v");
+  };
+  bool hint[2] = {}, others[2] = {};  // typed, of variables or directives
+  for (const Given& g : given) {
+    const bool far = !g.place.empty();
+    hint[far] = hint[far] || g.option->name == "hint";
+    others[far] = others[far] || rival(g);
+  }
+  if (!r.verbose && verbosity_of(given) == 0) return;
+  if (hint[0] && others[0])
+    fmt::print(stderr,
+               "{}: Following options are mutually exclusive with --hint: --ntasks-per-core, "
+               "--threads-per-core, -B and --cpu-bind (other then --cpu-bind=verbose). Ignoring "
+               "--hint.\n",
+               call.program());
+  else if (!hint[0] && !others[0] && hint[1] && others[1])
+    fmt::print(stderr,
+               "{}: Following options are mutually exclusive with --hint: --ntasks-per-core, "
+               "--threads-per-core, -B and --cpu-bind, but more than one set by environment "
+               "variables. Ignoring SLURM_HINT.\n",
+               call.program());
+}
+
+}  // namespace
+
 Result<void> before_finish(const Invocation& call, SlurmRequest& r, std::span<const Given> given) {
+  settle_hint(call, r, given);
   if (auto done = name_hosts(r, given); !done) return done;
   if (auto done = settle_tasks_per_gpu(r); !done) return done;
   if (r.spec.begin && r.spec.deadline && *r.spec.deadline < *r.spec.begin)
@@ -373,6 +459,8 @@ Result<void> after_finish(SlurmRequest& r) {
                               cores, shape.gpus_per_node, tasks));
     shape.cpus_per_task = cores / tasks;
   }
+  for (std::string* file : {&spec.std_in, &spec.std_out, &spec.std_err})
+    if (*file == "none") *file = "/dev/null";
   if (spec.std_out.empty()) spec.std_out = spec.array ? "slurm-%A_%a.out" : "slurm-%j.out";
   return {};
 }
@@ -393,6 +481,7 @@ Result<std::map<std::string, std::string>> slurm_environment(const SlurmRequest&
     add_entries(*text, out);
   }
   for (auto& [name, value] : task_gpu_variables(r.gpus, r.gpu_bind)) out[name] = value;
+  if (!r.mem_bind_text.empty()) out["SLURM_MEM_BIND"] = r.mem_bind_text;
   if (r.spec.open_mode == OpenMode::append) out.try_emplace("SLURM_OPEN_MODE", "a");
   // Steps of the job go by the same rule, unless they say another. All is their rule anyway.
   if (!r.export_rule.empty() && r.export_rule != "ALL")

@@ -24,6 +24,7 @@ struct SlurmRequest : StepOptions {
   std::optional<std::uint32_t> cpus_per_gpu, tasks_per_gpu;
   bool get_user_env = false;
   std::string propagate = "ALL";  // --propagate
+  std::string mem_bind_text;      // --mem-bind as it was given; "" = not given
   std::string export_rule;        // --export as it was given; "" = not given
 };
 
@@ -64,7 +65,13 @@ Result<void> distribution(SlurmRequest& r, std::string_view text);
 Result<void> hint(SlurmRequest& r, std::string_view text);
 Result<void> one(SlurmRequest& r, std::string_view text);   // only 1, which is what Gantry does
 Result<void> none(SlurmRequest& r, std::string_view text);  // only "none"
-Result<void> off(SlurmRequest& r, std::string_view text);   // only "off" or "no"
+Result<void> no_kill(SlurmRequest& r, std::string_view text);
+Result<void> oversubscribe(SlurmRequest& r, std::string_view text);
+Result<void> tasks_per_core(SlurmRequest& r, std::string_view text);
+Result<void> threads_per_core(SlurmRequest& r, std::string_view text);
+Result<void> node_info(SlurmRequest& r, std::string_view text);
+Result<void> acctg_freq(SlurmRequest& r, std::string_view text);
+Result<void> mem_bind(SlurmRequest& r, std::string_view text);
 Result<void> switches(SlurmRequest& r, std::string_view text);
 }  // namespace set
 

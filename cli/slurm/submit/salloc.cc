@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 
 #include "cli/slurm/frame.h"
@@ -9,6 +10,7 @@
 #include "cli/step/allocation.h"
 #include "cli/step/allocation_shell.h"
 #include "cli/step/step_run.h"
+#include "common/text/text.h"
 
 namespace gantry::cli::slurm {
 namespace {
@@ -16,7 +18,17 @@ namespace {
 struct SallocRequest : SlurmRequest {
   bool no_shell = false;
   bool bell = false;
+  std::optional<int> kill_command;  // the signal
 };
+
+Result<void> set_kill_command(SallocRequest& r, std::string_view text) {
+  r.kill_command = ::isatty(STDIN_FILENO) == 1 ? SIGHUP : SIGTERM;
+  if (text.empty() || text == "1") return {};  // a variable only says that it is so
+  const auto signal = parse_signal(text);
+  if (!signal) return tl::unexpected(signal.error());
+  r.kill_command = *signal;
+  return {};
+}
 
 Result<void> no_bell(SallocRequest& r, std::string_view) {
   r.bell = false;
@@ -29,6 +41,14 @@ constexpr Option kOnlySallocOptions[] = {
      .set = put<&SallocRequest::bell>,
      .env = "BELL"},
     {.name = "help", .letter = 'h', .help = "Show this help", .set = always},
+    {.name = "kill-command",
+     .letter = 'K',
+     .arg = Arg::optional,
+     .value = "SIGNAL",
+     .help = "If the allocation ends before the command, the command gets this signal (default "
+             "SIGHUP with a terminal, else SIGTERM)",
+     .set = call<set_kill_command>,
+     .env = "KILL_CMD"},
     {.name = "no-bell",
      .help = "No bell when the allocation is there",
      .set = call<no_bell>,
@@ -42,12 +62,12 @@ constexpr Option kOnlySallocOptions[] = {
      .set = always,
      .env = "DEBUG"},
     {.name = "get-user-env", .refused = "the command has this environment"},
-    {.name = "kill-command", .letter = 'K', .refused = "the command sees the end by its own means"},
 };
-constexpr auto kSallocOwn = in_order(Family::slurm,
-                                     {"bell", "help", "immediate", "no-bell", "no-shell", "quiet",
-                                      "verbose", "wait-all-nodes", "get-user-env", "kill-command"},
-                                     join(kOnlySallocOptions, kOnlySlurmOptions), kJobOptionTable);
+constexpr auto kSallocOwn =
+    in_order(Family::slurm,
+             {"bell", "help", "immediate", "kill-command", "no-bell", "no-shell", "quiet",
+              "verbose", "wait-all-nodes", "get-user-env"},
+             join(kOnlySallocOptions, kOnlySlurmOptions), kJobOptionTable);
 constexpr auto kSallocOptions = join(kSallocOwn, kSlurmJobOptions, kSlurmRefused);
 constexpr std::string_view kSallocPrefixes[] = {"SALLOC_"};
 
@@ -93,6 +113,7 @@ void set_environment(const Invocation& call, const Allocation& allocation,
   if (!known) complain(call, known.error().message);
   for (const auto& [name, value] : task_gpu_variables(r.gpus, r.gpu_bind))
     ::setenv(name.c_str(), value.c_str(), 1);
+  if (!r.mem_bind_text.empty()) ::setenv("SLURM_MEM_BIND", r.mem_bind_text.c_str(), 1);
 }
 
 Result<int> run_salloc(const Invocation& call) {
@@ -115,7 +136,9 @@ Result<int> run_salloc(const Invocation& call) {
   const auto refuse = [&](const Error& error) {
     const Words words = words_for(error);
     if (!words.detail.empty()) complain(call, words.detail);
-    complain(call, "Job submit/allocate failed: " + words.text);
+    const bool late = r.most_wait && error.message == "Requested nodes are busy";
+    complain(call, (late ? "Unable to allocate resources: " : "Job submit/allocate failed: ") +
+                       words.text);
     return 1;
   };
   auto session = Session::open(call.program());
@@ -131,7 +154,9 @@ Result<int> run_salloc(const Invocation& call) {
   if (r.bell && ::isatty(STDERR_FILENO) == 1) fmt::print(stderr, "\a");
   if (r.no_shell) return 0;
   set_environment(call, *allocation, requests, *session);
-  const auto done = run_in_allocation(call.program(), Manner::slurm, command);
+  std::optional<AtRevocation> at_end;
+  if (r.kill_command) at_end = AtRevocation{&*session, allocation->job(), *r.kill_command};
+  const auto done = run_in_allocation(call.program(), Manner::slurm, command, at_end);
   // The session has been idle as long as the shell ran, so a new one is safer.
   auto again = Session::open(call.program());
   allocation->end(again ? *again : *session, done ? ExitStatus{*done & 0xff, 0} : ExitStatus{1, 0});

@@ -144,7 +144,7 @@ Result<Counts> layout(const Job& job, const std::vector<const NodeRun*>& nodes, 
         ErrorCode::never_fits,
         fmt::format("{} tasks of {} cores do not fit the step's nodes, which have room for {}",
                     tasks, cpus_per_task, in_all));
-  const std::uint32_t block = std::max(shape.plane, 1u);
+  const std::uint32_t block = shape.pack ? tasks : std::max(shape.plane, 1u);
   if (!shape.exclusive) return deal(tasks, room, block);
   const auto free_in_all = std::accumulate(free.begin(), free.end(), std::uint64_t{0});
   const auto full = [](std::uint32_t tasks_free) { return tasks_free == 0; };

@@ -71,6 +71,7 @@ Result<Fd> container_when_running(const Shim& shim) {
 }  // namespace
 
 std::vector<std::uint16_t> StepTasks::cpus_of(std::uint32_t index) const {
+  if (index < request_.task_cpus.size()) return request_.task_cpus[index];
   const auto& cpus = request_.cpus;
   const std::size_t share = cpus.size() / request_.task_env.size();
   if (!request_.bind_tasks || share == 0) return cpus;
@@ -141,6 +142,9 @@ Result<TaskSpec> StepTasks::prepare(std::uint32_t index, std::vector<Fd>& given)
   TaskSpec spec;
   spec.argv = request_.argv;
   spec.cpus = cpus_of(index);
+  if (index < request_.task_mems.size()) spec.mems = request_.task_mems[index];
+  if (index < request_.task_notes.size()) spec.note = request_.task_notes[index];
+  spec.mems_preferred = request_.mems_preferred;
   spec.limits = &limits_of_step(shim_.request, request_);
   auto env = task_environment(shim_.request, request_, index, spec.cpus);
   if (!env) return tl::unexpected(env.error());

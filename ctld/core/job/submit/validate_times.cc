@@ -36,9 +36,9 @@ Result<void> check_times(const Context& ctx, const JobSpec& spec, std::optional<
   const Instant end = begin + least.value_or(Duration{1});
   if (end <= *spec.deadline) return {};
   return wrong_time(
-      fmt::format("the job cannot end before its deadline {}: with its time limit it ends at {} "
+      fmt::format("the job cannot end before its deadline {}: with its {}time limit it ends at {} "
                   "if it starts as early as it may",
-                  format_time(*spec.deadline), format_time(end)));
+                  format_time(*spec.deadline), spec.time_min ? "least " : "", format_time(end)));
 }
 
 Result<void> check_time_min(std::optional<Duration> limit, JobSpec& spec) {
