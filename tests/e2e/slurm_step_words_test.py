@@ -4,6 +4,7 @@ containers. See slurm_steps_test.py.
 
 usage: slurm_step_words_test.py BIN_DIR [-k CASE] [--keep]
 """
+import glob
 import os
 import re
 import signal

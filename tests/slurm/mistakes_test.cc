@@ -296,7 +296,7 @@ TEST_CASE("srun and salloc refuse wrong uses as Slurm does") {
        "srun: error: Invalid --het-group specification: "},
       {{srun, "--jobid=12", "--het-group=0", "a", ":", "--het-group=0-1", "b"},
        1,
-       "srun: error: --het-group: component 0 is named twice"},
+       "srun: fatal: Duplicate het groups in single srun not supported"},
       {{srun, "a", ":", "-l", "b"}, 1, "srun: error: --label is for the first component: "},
       {{srun, "--pty", "a", ":", "b"}, 1, "srun: error: --pty is not supported over several"},
       {{srun, "--mpi=pmix", "a", ":", "b"}, 1, "srun: error: --mpi=pmix is not supported over"},

@@ -26,7 +26,14 @@ struct SattachRequest : StepOptions {
   std::optional<std::uint32_t> only_input;
   bool filtered = false, error_filtered = false;
   bool layout = false;
+  unsigned level = 0;  // how often -v was given
 };
+
+Result<void> set_verbose(SattachRequest& r, std::string_view) {
+  r.verbose = true;
+  ++r.level;
+  return {};
+}
 
 // The task's number; "-" means all tasks.
 Result<std::optional<std::uint32_t>> task_of(std::string_view text, std::string_view option) {
@@ -94,7 +101,7 @@ constexpr Option kSattachOptions[] = {
     {.name = "verbose",
      .letter = 'v',
      .help = "Say from where output comes",
-     .set = put<&SattachRequest::verbose>},
+     .set = call<set_verbose>},
     {.name = "debugger-test", .refused = "no table of processes is kept for debuggers"},
 };
 
@@ -162,11 +169,13 @@ Result<int> watch_step(const Invocation& call, const SattachRequest& r,
     if (!r.quiet)
       fmt::print(stderr, "sattach: Node {}: no tasks running\n", permission.nodes[node].node);
   }
-  if (r.verbose)
+  if (r.verbose) {
+    if (r.level > 1) fmt::print(stderr, "sattach: verbose           : {}\n", r.level);
     for (std::size_t i = 0; i < permission.nodes.size(); ++i)
       if (std::find(none->begin(), none->end(), i) == none->end())
         fmt::print(stderr, "sattach: Node {}, {} tasks\n", permission.nodes[i].node,
                    permission.nodes[i].tasks);
+  }
   const auto result = streams.run(door->source());
   if (!result) return tl::unexpected(result.error());
   return result->exit_status;

@@ -20,6 +20,9 @@
 #include "cli/session.h"
 #include "cli/slurm/frame.h"
 #include "cli/slurm/submit/job_request.h"
+#include "common/codec/codec.h"
+#include "common/proto/step_attach.h"
+#include "common/proto/steps.h"
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
 
@@ -44,6 +47,7 @@ chmod "$3" "$t"; [ -z "$5" ] || touch -d "@$5" "$t"; mv -f "$t" "$d")sh";
 
 struct SbcastRequest {
   std::optional<JobId> job;
+  std::optional<StepId> step;  // only its nodes
   std::size_t fan_out = kFanOut;
   std::int64_t block = kBlock;
   bool force = false, preserve = false, verbose = false;
@@ -62,8 +66,14 @@ Result<void> set_sbcast_block(SbcastRequest& r, std::string_view text) {
 }
 
 Result<void> set_sbcast_job(SbcastRequest& r, std::string_view text) {
-  const auto id = parse_integer("the job", text, 1, INT64_MAX);
+  const std::size_t dot = text.find('.');
+  const auto id = parse_integer("the job", text.substr(0, dot), 1, INT64_MAX);
   if (!id) return tl::unexpected(id.error());
+  if (dot != std::string_view::npos) {
+    const auto step = parse_integer("the step", text.substr(dot + 1), 0, UINT32_MAX);
+    if (!step) return tl::unexpected(step.error());
+    r.step = StepId(static_cast<std::uint32_t>(*step));
+  }
   r.job = JobId(static_cast<std::uint64_t>(*id));
   return {};
 }
@@ -90,8 +100,8 @@ constexpr Option kSbcastOptions[] = {
     {.name = "jobid",
      .letter = 'j',
      .arg = Arg::required,
-     .value = "JOB",
-     .help = "To the nodes of this job (default: the job around us)",
+     .value = "JOB[.STEP]",
+     .help = "To the nodes of this job, or of a step of it (default: the job around us)",
      .set = call<set_sbcast_job>},
     {.name = "preserve",
      .letter = 'p',
@@ -122,6 +132,16 @@ constexpr std::string_view kSbcastPrefixes[] = {"SBCAST_"};
 // The nodes of the surrounding job come from its environment, those of another job from the
 // controller.
 Result<std::vector<std::string>> sbcast_nodes(const Invocation& call, const SbcastRequest& r) {
+  if (r.step) {
+    const proto::StepAttach ask_for{{*r.job, {}}, *r.step};
+    const auto granted = ask<proto::StepGranted>(call.program(), ask_for);
+    if (!granted) return tl::unexpected(granted.error());
+    const auto permission = codec::decode<proto::StepPermission>(granted->permission);
+    if (!permission) return tl::unexpected(permission.error());
+    std::vector<std::string> nodes;
+    for (const proto::StepNode& node : permission->nodes) nodes.push_back(node.node);
+    return nodes;
+  }
   const char* list = std::getenv("SLURM_JOB_NODELIST");
   if (!r.job && list != nullptr) return expand_hostlist(list);
   proto::ShowJob show;

@@ -16,6 +16,7 @@
 #include "cli/slurm/step/srun_parts.h"
 #include "cli/slurm/step/srun_program.h"
 #include "cli/slurm/step/srun_table.h"
+#include "cli/slurm/submit/components.h"
 #include "cli/step/allocation.h"
 #include "cli/step/allocation_shell.h"
 #include "cli/step/step_run.h"
@@ -420,8 +421,10 @@ Result<int> run_with_allocation(const Invocation& call, std::vector<SrunPart>& p
 
 Result<int> run_srun(const Invocation& call) {
   int status = 0;
-  const auto typed = parse_parts(call, status);
+  auto typed = parse_parts(call, status);
   if (!typed) return status;
+  for (std::size_t i = 1; i < typed->size(); ++i)
+    inherit_options((*typed)[i - 1].given, (*typed)[i].given);
   const auto& options = typed->front().given;
   const bool inside = number_of_env("SLURM_JOB_ID") ||
                       std::any_of(options.begin(), options.end(),

@@ -82,17 +82,20 @@ std::optional<Groups> groups_of(const Invocation& call, const std::vector<Parsed
       return refuse(fmt::format("{} is for the first component: it concerns srun itself",
                                 shown_name(*odd->option)));
     const auto text = group_text(parts[i]);
-    if (text && !inside)
-      return refuse("--het-group names components of a job, and this is not within one");
     SrunRequest said;
     if (text)
       if (auto done = srun::set_het_group(said, *text); !done)
         return refuse("Invalid --het-group specification: " + done.error().message);
+    // A part of a command line that asks for a job becomes the component of its own place.
+    const std::vector<std::uint32_t> own{static_cast<std::uint32_t>(i)};
+    if (text && !inside && said.groups != own)
+      return refuse("--het-group names components of a job, and this is not within one");
+    if (text && !inside && parts.size() == 1) said.groups.clear();
     if (!text && parts.size() > 1) said.groups.push_back(static_cast<std::uint32_t>(i));
     auto& groups = out.emplace_back(said.groups.begin(), said.groups.end());
     for (const std::uint32_t group : said.groups)
       if (!named.insert(group).second)
-        return refuse(fmt::format("--het-group: component {} is named twice", group));
+        return refuse("fatal: Duplicate het groups in single srun not supported");
     if (groups.empty()) groups.emplace_back();
   }
   return out;

@@ -15,6 +15,7 @@
 #include <map>
 
 #include "cli/files.h"
+#include "cli/slurm/submit/gpu_rules.h"
 #include "cli/step/step_run.h"
 #include "cli/submit/job_setters.h"
 #include "common/text/hostlist.h"
@@ -280,6 +281,52 @@ Result<void> mem_bind(SlurmRequest& r, std::string_view text) {
   r.mem_bind_text = text;
   return {};
 }
+Result<void> gpus_per_socket(SlurmRequest& r, std::string_view text) {
+  const auto n = parse_integer("the number of GPUs of a socket", text, 1, 64);
+  if (!n) return tl::unexpected(n.error());
+  r.gpus_per_socket = static_cast<std::uint32_t>(*n);
+  return {};
+}
+Result<void> sockets_per_node(SlurmRequest& r, std::string_view text) {
+  if (text != "1")
+    return wrong(fmt::format(
+        "\"{}\": nodes are not chosen by their sockets, so that it can only be 1", text));
+  r.sockets_per_node = 1;
+  return {};
+}
+Result<void> tasks_per_core(SlurmRequest&, std::string_view text) {
+  const auto n = parse_integer("the greatest number of tasks on a core", text, 1, 1024);
+  if (!n) return tl::unexpected(n.error());
+  return {};
+}
+Result<void> node_info(SlurmRequest&, std::string_view text) {
+  const auto parts = split(text, ':');
+  const bool plain = std::all_of(parts.begin(), parts.end(),
+                                 [](const auto& part) { return part == "1" || part == "*"; });
+  if (plain && parts.size() <= 3) return {};
+  return wrong(
+      fmt::format("\"{}\": nodes are not chosen by their sockets, so that each number can "
+                  "only be 1 or *",
+                  text));
+}
+Result<void> acctg_freq(SlurmRequest&, std::string_view text) {
+  for (const std::string& item : split_list(text)) {
+    const std::size_t equals = item.find('=');
+    const std::string_view kind = std::string_view(item).substr(0, std::min(equals, item.size()));
+    const bool named = equals != std::string::npos;
+    if (named && kind != "task" && kind != "energy" && kind != "network" && kind != "filesystem")
+      return wrong(fmt::format("\"{}\" is not task, energy, network or filesystem", kind));
+    const auto n = parse_integer("seconds between two samples",
+                                 named ? item.substr(equals + 1) : item, 0, 86'400);
+    if (!n) return tl::unexpected(n.error());
+    if ((!named || kind == "task") && (*n == 0 || *n > kSampleSeconds))
+      return fail(ErrorCode::usage,
+                  fmt::format("Invalid accounting frequency requested: {} s, and at most {} s lie "
+                              "between two samples",
+                              *n, kSampleSeconds));
+  }
+  return {};
+}
 
 // Reads 1[@TIME]. A job cannot choose how long it waits for a single switch: the switch is
 // preferred, or required if TIME is unlimited.
@@ -332,6 +379,10 @@ Result<void> settle_tasks_per_gpu(SlurmRequest& r) {
 }  // namespace
 
 Result<void> name_hosts(SlurmRequest& r, std::span<const Given> given) {
+  // srun takes a file of hosts for -m arbitrary, as Slurm's does.
+  if (r.manner == Manner::slurm && std::getenv("SLURM_HOSTFILE") != nullptr &&
+      !was_given(given, "nodelist"))
+    r.spec.distribution = Distribution{NodeOrder::arbitrary};
   const auto& distribution = r.spec.distribution;
   if (!distribution || distribution->nodes != NodeOrder::arbitrary) return {};
   std::string list;
@@ -419,6 +470,8 @@ void settle_hint(const Invocation& call, const SlurmRequest& r, std::span<const 
 Result<void> before_finish(const Invocation& call, SlurmRequest& r, std::span<const Given> given) {
   settle_hint(call, r, given);
   if (auto done = name_hosts(r, given); !done) return done;
+  if (!r.inside)
+    if (auto done = settle_gpus(call, r, given); !done) return done;
   if (auto done = settle_tasks_per_gpu(r); !done) return done;
   if (r.spec.begin && r.spec.deadline && *r.spec.deadline < *r.spec.begin)
     return fail(ErrorCode::usage, "Incompatible begin and deadline time specification");

@@ -21,7 +21,7 @@ struct SlurmRequest : StepOptions {
   }
   std::optional<std::string> clusters;  // -M
   std::string export_file;              // --export-file
-  std::optional<std::uint32_t> cpus_per_gpu, tasks_per_gpu;
+  std::optional<std::uint32_t> cpus_per_gpu, tasks_per_gpu, gpus_per_socket, sockets_per_node;
   bool get_user_env = false;
   std::string propagate = "ALL";  // --propagate
   std::string mem_bind_text;      // --mem-bind as it was given; "" = not given

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "cli/slurm/frame.h"
+#include "cli/slurm/submit/components.h"
 #include "cli/slurm/submit/job_options.h"
 #include "cli/step/allocation.h"
 #include "cli/step/allocation_shell.h"
@@ -93,7 +94,6 @@ std::vector<SallocRequest> read_components(const Invocation& call, const std::ve
   std::vector<SallocRequest> requests(parts.size());
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (!read_salloc_options(call, parts[i], requests[i], status)) return {};
-    if (requests[i].spec.name.empty()) requests[i].spec.name = requests.front().spec.name;
     for (const Given& given : parts[i].given)
       if (i > 0 && (given.option->name == "no-shell" || given.option->name == "clusters")) {
         complain(call, fmt::format("{} is for the first component", shown_name(*given.option)));
@@ -118,15 +118,17 @@ void set_environment(const Invocation& call, const Allocation& allocation,
 
 Result<int> run_salloc(const Invocation& call) {
   int status = 0;
-  const auto parts = parse_components(call, status);
+  auto parts = parse_components(call, status);
   if (!parts) return status;
+  for (std::size_t i = 1; i < parts->size(); ++i)
+    inherit_options((*parts)[i - 1].given, (*parts)[i].given);
   auto requests = read_components(call, *parts, status);
   if (requests.empty()) return status;
   const SallocRequest& r = requests.front();
   const std::vector<std::string>& command = parts->back().operands;
-  for (SallocRequest& request : requests)
-    if (request.spec.name.empty() && !command.empty())
-      request.spec.name = command[0].substr(command[0].rfind('/') + 1);
+  // As in Slurm only the last component is named after the command.
+  std::string& name = requests.back().spec.name;
+  if (name.empty() && !command.empty()) name = command[0].substr(command[0].rfind('/') + 1);
   if (r.no_shell && !command.empty()) {
     complain(call, "--no-shell runs no command; leave it, or the command");
     return 1;

@@ -8,6 +8,7 @@
 
 #include "cli/random_id.h"
 #include "cli/slurm/frame.h"
+#include "cli/slurm/submit/components.h"
 #include "cli/slurm/submit/job_options.h"
 #include "cli/submit/batch_option_table.h"
 #include "cli/submit/job_request.h"
@@ -184,6 +185,10 @@ std::vector<SlurmRequest> build_batch_requests(const Invocation& call, std::vect
   const std::size_t count = std::max(directives.size(), parsed.size());
   directives.resize(count);
   parsed.resize(count);
+  for (std::size_t i = 1; i < count; ++i) {
+    inherit_options(directives[i - 1], directives[i]);
+    inherit_options(parsed[i - 1].given, parsed[i].given);
+  }
   std::vector<SlurmRequest> requests(count);
   for (std::size_t i = 0; i < count; ++i) {
     if (!build_part(call, std::move(directives[i]), parsed[i], i == 0, requests[i], status)) {
@@ -295,7 +300,8 @@ const Command kSbatch{
         "not have are refused by name.\n\n"
         "A heterogeneous job has several components, which start together on nodes of their own: "
         "sbatch OPTIONS : OPTIONS SCRIPT, or a line #SBATCH hetjob between the directives of two. "
-        "The first one runs the script; none inherits the options of another.",
+        "The first one runs the script. A component has the account, the times, the QOS, --mem and "
+        "the like of the one before it, unless it has its own.",
     .options = kSbatchOptions,
     .examples = kSbatchExamples,
     .exits = kSbatchExits,

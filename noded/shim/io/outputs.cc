@@ -105,7 +105,17 @@ Result<Fd> open_output(const LaunchRequest& request, const std::string& path, Op
   return std::move(files->front());
 }
 
+// What only waits for steps reads and writes nothing, and makes no file of the user's.
+Result<StandardFiles> no_files() {
+  StandardFiles files;
+  files.out.reset(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+  files.in.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!files.out || !files.in) return fail_errno(ErrorCode::runtime_failed, "/dev/null");
+  return files;
+}
+
 Result<StandardFiles> open_standard_files(const NodeSetup& setup, const LaunchRequest& request) {
+  if (request.kind == LaunchKind::holder) return no_files();
   const std::string fallback = request.array_task ? "gantry-%A_%a.out" : "gantry-%j.out";
   const auto out = file_of(setup, request, request.std_out, fallback);
   const auto err = file_of(setup, request, request.std_err, request.std_out);

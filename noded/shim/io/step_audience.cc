@@ -30,6 +30,7 @@ void StepAudience::look_for_attachments() {
     if (!attachment || attached_.size() >= kMostAttached) continue;
     auto io = dial_attached(shim_.setup.node, request_, *attachment);
     if (!io) continue;  // the reader waits in vain, and says so
+    for (const Piece& piece : recent_) (*io)->output(piece.task, piece.stream, piece.bytes);
     for (const auto& [task, exit] : exits_) (*io)->exited(task, exit.status, exit.message);
     attached_.push_back(std::move(*io));
   }
@@ -69,6 +70,12 @@ void StepAudience::let_go(StepControl& control) {
 void StepAudience::output(std::uint32_t task, int stream, std::string_view bytes) {
   grun_->output(task, stream, bytes);
   for (const auto& one : attached_) one->output(task, stream, bytes);
+  recent_.push_back({task, stream, std::string(bytes)});
+  recent_bytes_ += bytes.size();
+  while (recent_bytes_ > kRecentBytes) {
+    recent_bytes_ -= recent_.front().bytes.size();
+    recent_.pop_front();
+  }
 }
 
 void StepAudience::exited(std::uint32_t task, ExitStatus status, std::string_view message) {

@@ -1,6 +1,7 @@
 // All readers of a running step: grun, which started it, and others who are attached to it.
 //
-// All of them get what the tasks write. Only grun makes the tasks wait when it does not read, and
+// All of them get what the tasks write, and a reader who comes later what they wrote last, as in
+// Slurm: kRecentBytes of it. Only grun makes the tasks wait when it does not read, and
 // only its loss ends them; attached readers may come and go. An attachment is a file that noded
 // puts into the step's directory (noded/runtime/job_dir.h).
 #pragma once
@@ -8,6 +9,7 @@
 #include <poll.h>
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -19,7 +21,8 @@ namespace gantry::runtime {
 
 class StepAudience final : public StepIo {
  public:
-  static constexpr std::size_t kMostAttached = 16;  // at the same time, on one node
+  static constexpr std::size_t kMostAttached = 16;       // at the same time, on one node
+  static constexpr std::size_t kRecentBytes = 64 << 10;  // of all tasks here together
 
   // `dir` is the step's directory. All arguments outlive this object.
   StepAudience(const Shim& shim, const StepRequest& request, std::string dir,
@@ -54,6 +57,11 @@ class StepAudience final : public StepIo {
 
  private:
   void pass_notice(std::string_view text);
+  struct Piece {
+    std::uint32_t task = 0;
+    int stream = 0;
+    std::string bytes;
+  };
   struct Exit {
     ExitStatus status;
     std::string message;
@@ -65,6 +73,8 @@ class StepAudience final : public StepIo {
   std::unique_ptr<StepIo> grun_;
   std::vector<std::unique_ptr<StepIo>> attached_;
   std::map<std::uint32_t, Exit> exits_;  // by task: for readers who attach later
+  std::deque<Piece> recent_;             // likewise, the oldest first
+  std::size_t recent_bytes_ = 0;
 };
 
 }  // namespace gantry::runtime

@@ -235,8 +235,7 @@ class AttachedIo final : public StreamIo {
       : StreamIo(std::move(fd), std::move(stream), std::move(node), request), may_type_(may_type) {}
 
   void output(std::uint32_t task, int stream, std::string_view bytes) override {
-    if (!stream_.ready()) return;  // the reader sees only what is written from now on
-    if (stream_.output().size() + bytes.size() > kMaxAttachedBacklog || skipped_ > 0) {
+    if (stream_.unsent() + bytes.size() > kMaxAttachedBacklog || skipped_ > 0) {
       skipped_ += bytes.size();
       tell_skipped();
       return;
@@ -262,7 +261,7 @@ class AttachedIo final : public StreamIo {
   // Skipping ends only when half of the queue has gone, so that the reader does not lose every
   // other line.
   void tell_skipped() {
-    if (skipped_ > 0 && stream_.output().size() < kMaxAttachedBacklog / 2)
+    if (skipped_ > 0 && stream_.unsent() < kMaxAttachedBacklog / 2)
       send({proto::StepSkipped{std::exchange(skipped_, 0)}});
   }
   // When an attached reader ends its input, the step's input goes on: only grun can end that.
