@@ -78,7 +78,8 @@ Result<Allocation> Allocation::ask(const Invocation& invocation,
   if (!asked) return tl::unexpected(asked.error());
   // Slurm always queues components first, and with --immediate alone it says nothing.
   const bool of_slurm = invocation.program() == "salloc" || invocation.program() == "srun";
-  bool announced = of_slurm && parts.size() > 1 && allocation.say_queued();
+  const bool quiet = parts.front()->quiet;
+  bool announced = of_slurm && !quiet && parts.size() > 1 && allocation.say_queued();
   Duration patience = kPatience;
   const std::optional<Duration> most = parts.front()->most_wait;
   const Instant begin = system_now();
@@ -99,7 +100,7 @@ Result<Allocation> Allocation::ask(const Invocation& invocation,
       allocation.end(session, {1, 0});
       return fail(ErrorCode::unavailable, "Requested nodes are busy");
     }
-    if (!announced && (!most || *most > seconds(1))) announced = allocation.say_queued();
+    if (!announced && !quiet && (!most || *most > seconds(1))) announced = allocation.say_queued();
     patience = kPollSignals;
   }
   if (allocation.row_.phase == Phase::ended)

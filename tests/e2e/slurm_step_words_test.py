@@ -94,6 +94,26 @@ def case_commands_in_a_step(c):
     assert re.fullmatch(r"1\n[\w.]+\n", out), out
 
 
+def case_allocations_of_srun(c):
+    """-c alone starts as many tasks as fit; no file is made; an allocation that ends first can end its command."""
+    before = sorted(glob.glob(f"{c.out}/slurm-*.out"))
+    out = ok(c, "srun", MEM, "-N1", "--exclusive", "-c1", "printenv", "SLURM_PROCID")
+    equal(sorted(out.split()), ["0", "1"])
+    equal(sorted(glob.glob(f"{c.out}/slurm-*.out")), before, "files of allocations")
+    shell = c.popen(["slurm/salloc", MEM, "-n1", "--kill-command=TERM", "sh", "-c",
+                     "echo job $SLURM_JOB_ID; sleep 300"])
+    said = ""
+    while not re.search(r"^job \d+$", said, re.M):
+        line = shell.stdout.readline()
+        assert line, said
+        said += line
+    job = re.search(r"^job (\d+)$", said, re.M).group(1)
+    ok(c, "scancel", job)
+    rest = shell.communicate(timeout=30)[0]
+    contains(rest, f"salloc: Job allocation {job} has been revoked.\n")
+    equal(shell.returncode, 128 + signal.SIGTERM)
+
+
 def case_time_limit_of_a_step(c):
     """A step's own time limit ends it with TIMEOUT, and the job goes on."""
     job, out = batch_output(c, "late", """
