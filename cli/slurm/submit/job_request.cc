@@ -15,6 +15,7 @@
 #include <map>
 
 #include "cli/files.h"
+#include "cli/slurm/frame.h"
 #include "cli/slurm/submit/gpu_rules.h"
 #include "cli/step/step_run.h"
 #include "cli/submit/job_setters.h"

@@ -67,6 +67,8 @@ Result<void> one(SlurmRequest& r, std::string_view text);   // only 1, which is 
 Result<void> none(SlurmRequest& r, std::string_view text);  // only "none"
 Result<void> no_kill(SlurmRequest& r, std::string_view text);
 Result<void> oversubscribe(SlurmRequest& r, std::string_view text);
+Result<void> gpus_per_socket(SlurmRequest& r, std::string_view text);
+Result<void> sockets_per_node(SlurmRequest& r, std::string_view text);
 Result<void> tasks_per_core(SlurmRequest& r, std::string_view text);
 Result<void> threads_per_core(SlurmRequest& r, std::string_view text);
 Result<void> node_info(SlurmRequest& r, std::string_view text);
