@@ -71,7 +71,10 @@ proto::StepShape step_shape(const StepOptions& options, const std::string& group
   if (r.nodes) shape.nodes = r.nodes->first;
   if (r.tasks) shape.tasks = *r.tasks;
   const bool sized = r.tasks || r.nodes || shape.tasks_per_node;
-  if (!sized) {
+  if (!sized && !shape.nodelist.empty()) {  // on just these
+    shape.nodes = static_cast<std::uint32_t>(shape.nodelist.size());
+    shape.tasks = std::max(said("SLURM_NTASKS").value_or(0), shape.nodes);
+  } else if (!sized) {
     shape.nodes = said("SLURM_JOB_NUM_NODES").value_or(0);
     shape.tasks = said("SLURM_NTASKS").value_or(0);
     shape.tasks_per_node = said("SLURM_NTASKS_PER_NODE");

@@ -347,7 +347,10 @@ echo ended $?
     both.stdin.write("this\n")
     both.stdin.flush()
     script(c, "go", "")
-    said = [before + p.communicate(timeout=60)[0] for before, p in zip(heard, (both, second))]
+    # Not communicate(), which loses what readline() has read ahead.
+    said = [before + p.stdout.read() for before, p in zip(heard, (both, second))]
+    for process in (both, second):
+        process.wait(timeout=60)
     deaf.communicate(timeout=60)
     equal([p.returncode for p in (both, second, deaf)], [3, 3, 3])
     in_state(c, job, "COMPLETED")
