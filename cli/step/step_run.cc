@@ -14,6 +14,7 @@
 #include "common/net/job_socket_client.h"
 #include "common/proto/job_text.h"
 #include "common/proto/meeting_point.h"
+#include "common/text/hostlist.h"
 #include "common/text/text.h"
 
 namespace gantry::cli {
@@ -53,6 +54,15 @@ void put_own(proto::StepShape& shape, const StepOptions& options) {
   shape.time_limit = r.spec.time_limit.value_or(Duration{});
 }
 
+// Are these nodes of the job around us, whose variables have this suffix?
+bool all_of_job(const std::vector<std::string>& nodes, const std::string& group) {
+  const char* list = std::getenv(("SLURM_JOB_NODELIST" + group).c_str());
+  const auto job = expand_hostlist(list == nullptr ? "" : list);
+  return job && std::all_of(nodes.begin(), nodes.end(), [&](const std::string& node) {
+           return std::find(job->begin(), job->end(), node) != job->end();
+         });
+}
+
 // The sizes of the step: those given as options, else those of the job from its environment
 // (Slurm's rule).
 proto::StepShape step_shape(const StepOptions& options, const std::string& group) {
@@ -71,6 +81,10 @@ proto::StepShape step_shape(const StepOptions& options, const std::string& group
   if (r.nodes) shape.nodes = r.nodes->first;
   if (r.tasks) shape.tasks = *r.tasks;
   const bool sized = r.tasks || r.nodes || shape.tasks_per_node;
+  // Slurm's step has as many nodes as the job, unless -N says another number: -w names some of
+  // them.
+  if (!sized && options.manner == Manner::slurm && all_of_job(shape.nodelist, group))
+    shape.nodelist.clear();
   if (!sized && !shape.nodelist.empty()) {  // on just these
     shape.nodes = static_cast<std::uint32_t>(shape.nodelist.size());
     shape.tasks = std::max(said("SLURM_NTASKS").value_or(0), shape.nodes);

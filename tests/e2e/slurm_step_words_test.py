@@ -96,8 +96,9 @@ def case_commands_in_a_step(c):
 
 def case_allocations_of_srun(c):
     """-c alone starts as many tasks as fit; no file is made; an allocation that ends first can end its command."""
-    alone = slurm(c, "salloc", MEM, "-N2", "srun", "-w", "node2", "printenv", "SLURMD_NODENAME")
-    equal(alone.stdout, "node2\n", "-w alone is as many nodes")
+    for options, wanted in ((("-w", "node2"), "node1 node2"), (("-N1", "-w", "node2"), "node2")):
+        named = slurm(c, "salloc", MEM, "-N2", "srun", *options, "printenv", "SLURMD_NODENAME")
+        equal(" ".join(sorted(named.stdout.split())), wanted, "-w alone is no number of nodes")
     before = sorted(glob.glob(f"{c.out}/slurm-*.out"))
     out = ok(c, "srun", MEM, "-N1", "--exclusive", "-c1", "printenv", "SLURM_PROCID")
     equal(sorted(out.split()), ["0", "1"])

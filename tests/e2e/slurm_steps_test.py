@@ -349,10 +349,8 @@ echo ended $?
     script(c, "go", "")
     # Not communicate(), which loses what readline() has read ahead.
     said = [before + p.stdout.read() for before, p in zip(heard, (both, second))]
-    for process in (both, second):
-        process.wait(timeout=60)
     deaf.communicate(timeout=60)
-    equal([p.returncode for p in (both, second, deaf)], [3, 3, 3])
+    equal([p.wait(timeout=60) for p in (both, second, deaf)], [3, 3, 3])
     in_state(c, job, "COMPLETED")
     for line in ("0: heard this\n", "0: wrong of 0\n", "1: wrong of 1\n",
                  "sattach: error: task 1 exited with exit code 3\n"):
