@@ -10,6 +10,7 @@
 #include "common/job/gpu_bind.h"
 #include "common/job/job_spec.h"
 #include "common/job/process_limits.h"
+#include "common/job/task_bind.h"
 #include "common/types.h"
 
 namespace gantry::proto {
@@ -80,6 +81,7 @@ struct LaunchStep {  // client to node
   StepInputTo input = StepInputTo::first_task;
   std::uint32_t input_rank = 0;         // of one_task: its rank
   std::optional<OpenMode> open_mode{};  // of std_out and std_err; unset: the job's
+  TaskBind cpu_bind, mem_bind;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "permission", s.permission);
@@ -105,6 +107,8 @@ struct LaunchStep {  // client to node
     v(22, "input", s.input);
     v(23, "input_rank", s.input_rank);
     v(24, "open_mode", s.open_mode);
+    v(25, "cpu_bind", s.cpu_bind);
+    v(26, "mem_bind", s.mem_bind);
   }
 };
 

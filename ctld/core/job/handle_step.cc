@@ -144,7 +144,7 @@ Result<Counts> layout(const Job& job, const std::vector<const NodeRun*>& nodes, 
         ErrorCode::never_fits,
         fmt::format("{} tasks of {} cores do not fit the step's nodes, which have room for {}",
                     tasks, cpus_per_task, in_all));
-  const std::uint32_t block = std::max(shape.plane, 1u);
+  const std::uint32_t block = shape.pack ? tasks : std::max(shape.plane, 1u);
   if (!shape.exclusive) return deal(tasks, room, block);
   const auto free_in_all = std::accumulate(free.begin(), free.end(), std::uint64_t{0});
   const auto full = [](std::uint32_t tasks_free) { return tasks_free == 0; };
@@ -208,6 +208,15 @@ struct StepPlan {
   StepClaims claims;
   [[nodiscard]] bool busy() const { return nodes.empty() || claims.busy; }
 };
+
+// How many GPUs the tasks of the step may use, on all of its nodes.
+std::uint32_t gpus_seen(const StepPlan& plan) {
+  std::size_t sum = 0;
+  for (std::size_t i = 0; i < plan.nodes.size(); ++i)
+    sum += i < plan.claims.gpus.size() ? plan.claims.gpus[i].size()
+                                       : plan.nodes[i]->grant.devices.size();
+  return static_cast<std::uint32_t>(sum);
+}
 
 // Adds what the step has of its job for itself.
 Result<StepPlan> with_claims(const State& state, const Job& job, const proto::StepShape& shape,
@@ -338,6 +347,8 @@ void handle(Context& ctx, const ClientRequest& from, proto::StepCreate&& message
     made.memory = plan->claims.memory;
   }
   made.node_tasks = plan->tasks;
+  made.gpus_seen = gpus_seen(*plan);
+  made.tres = std::move(message.shape.tres);
   const bool several = permission.nodes.size() > 1;
   if (several) made.block = message.shape.plane;
   made.cyclic = message.shape.cyclic && several && made.block == 0;

@@ -55,17 +55,24 @@ std::vector<std::uint16_t> gpus_on(const State& state, const NodeRun& run,
   return out;
 }
 
+// A step of a job with --gpus-per-node=2 says --gpus-per-node=0 in order to ask in another way, as
+// the job's variables ask for 2 on each node.
+bool counts_by_node(const proto::StepShape& shape) {
+  return shape.gpus_per_node && (*shape.gpus_per_node > 0 || (!shape.gpus && !shape.gpus_per_task));
+}
+
 // How many GPUs the step wants on each node. A number for the whole step is dealt to the nodes in
 // turn, as far as each has some.
 Counts wanted_gpus(const proto::StepShape& shape, const Counts& tasks, const Counts& there) {
   Counts out(tasks.size(), 0);
+  const bool by_node = counts_by_node(shape);
   for (std::size_t i = 0; i < tasks.size(); ++i) {
-    if (shape.gpus_per_node)
+    if (by_node)
       out[i] = *shape.gpus_per_node;
     else if (shape.gpus_per_task && !shape.gpus)
       out[i] = std::min(*shape.gpus_per_task, kMostGpus) * tasks[i];
   }
-  if (shape.gpus_per_node || !shape.gpus) return out;
+  if (by_node || !shape.gpus) return out;
   std::uint32_t left = std::min(*shape.gpus, kMostGpus);
   for (bool more = true; left > 0 && more;) {
     more = false;
