@@ -179,7 +179,7 @@ std::vector<Shown> job_options(const std::string& nodes) {
       {"mem-per-gpu", {"-G2", "--mem-per-gpu=1G"}, "\"memory_per_node\":2147483648"},
       {"mincpus", {"--mincpus=6"}, "\"min_cpus_per_node\":6"},
       {"nodefile", {"-F", nodes}, "\"required_nodes\":[\"n7\"]"},
-      {"nodelist", {"-w", "n3"}, "\"required_nodes\":[\"n3\"]"},
+      {"nodelist", {"-w", "n3,"}, "\"required_nodes\":[\"n3\"]"},
       {"nodes", {"-N", "2-4"}, "\"max_nodes\":4"},
       {"ntasks-per-core", {"--ntasks-per-core=2"}, "\"tasks_per_core\":2"},
       {"ntasks-per-gpu", {"--ntasks-per-gpu=2", "-n", "8", "-N", "2"}, "\"gpus_per_node\":2"},

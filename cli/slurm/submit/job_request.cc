@@ -412,18 +412,13 @@ Result<void> before_finish(const Invocation& call, SlurmRequest& r, std::span<co
 Result<void> after_finish(SlurmRequest& r) {
   JobSpec& spec = r.spec;
   JobShape& shape = spec.shape;
-  if (r.cpus_per_gpu) {
-    if (shape.gpus_per_node == 0)
-      return fail(ErrorCode::invalid_argument, "--cpus-per-gpu needs GPUs: --gpus-per-node or so");
+  // As in Slurm the option, which may come from a variable, means nothing for a job without GPUs.
+  if (r.cpus_per_gpu && shape.gpus_per_node > 0) {
     const std::uint32_t per_node = shape.tasks / std::max(shape.min_nodes, 1u);
     const std::uint32_t tasks = shape.tasks_per_node.value_or(std::max(per_node, 1u));
     const std::uint32_t cores = *r.cpus_per_gpu * shape.gpus_per_node;
-    if (cores % tasks != 0)
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("{} cores for {} GPUs cannot be dealt evenly to {} tasks; use "
-                              "--cpus-per-task",
-                              cores, shape.gpus_per_node, tasks));
-    shape.cpus_per_task = cores / tasks;
+    // Each task has as many cores as another one, so that the job may get a few more.
+    shape.cpus_per_task = (cores + tasks - 1) / tasks;
   }
   for (std::string* file : {&spec.std_in, &spec.std_out, &spec.std_err})
     if (*file == "none") *file = "/dev/null";

@@ -72,13 +72,13 @@ std::uint32_t free_cores(const Job& job, const NodeRun& run) {
   return free;
 }
 
-// Keeps `most` nodes in rank order, preferring those with free cores for a task.
-void keep_nodes(const Job& job, std::vector<const NodeRun*>& nodes, std::size_t most,
-                std::uint32_t cpus_per_task, bool overlap) {
+// Keeps `most` nodes in rank order, preferring those with free cores and GPUs for a task.
+void keep_nodes(const State& state, const Job& job, std::vector<const NodeRun*>& nodes,
+                std::size_t most, std::uint32_t cpus_per_task, const proto::StepShape& shape) {
   if (nodes.size() <= most) return;
-  if (!overlap)
+  if (!shape.overlap)
     std::stable_partition(nodes.begin(), nodes.end(), [&](const NodeRun* run) {
-      return free_cores(job, *run) >= cpus_per_task;
+      return free_cores(job, *run) >= cpus_per_task && has_free_gpus(state, job, *run, shape, most);
     });
   nodes.resize(most);
   std::sort(nodes.begin(), nodes.end());  // nodes lie in one array in rank order
@@ -111,7 +111,7 @@ Result<std::vector<const NodeRun*>> nodes_of(const Context& ctx, const Job& job,
     return fail(ErrorCode::invalid_argument,
                 fmt::format("the step asks for {} nodes, job {} has {}", shape.nodes,
                             display_id(ctx.state, job), out.size()));
-  if (shape.nodes > 0) keep_nodes(job, out, shape.nodes, cpus_per_task, shape.overlap);
+  if (shape.nodes > 0) keep_nodes(ctx.state, job, out, shape.nodes, cpus_per_task, shape);
   return out;
 }
 
@@ -278,7 +278,7 @@ Result<StepPlan> plan_step(const Context& ctx, const Job& job, proto::StepShape 
   if (plan.total > kMaxStepTasks)
     return fail(ErrorCode::limit_exceeded, fmt::format("{} tasks in a step; at most {} are allowed",
                                                        plan.total, kMaxStepTasks));
-  keep_nodes(job, *nodes, std::max(shape.nodes, plan.total), plan.cpus_per_task, shape.overlap);
+  keep_nodes(ctx.state, job, *nodes, std::max(shape.nodes, plan.total), plan.cpus_per_task, shape);
   if (shape.nodes > plan.total) plan.total = shape.nodes;
   auto tasks = layout(job, *nodes, plan.total, shape, plan.cpus_per_task);
   if (!tasks) return tl::unexpected(tasks.error());

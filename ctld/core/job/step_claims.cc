@@ -144,6 +144,22 @@ Result<void> claim_memory(const State& state, const Job& job, const proto::StepS
 
 }  // namespace
 
+bool has_free_gpus(const State& state, const Job& job, const NodeRun& run,
+                   const proto::StepShape& shape, std::size_t nodes) {
+  const auto share = [&](std::uint32_t all) {
+    return (all + nodes - 1) / std::max<std::size_t>(nodes, 1);
+  };
+  const std::size_t wanted = counts_by_node(shape) ? *shape.gpus_per_node
+                             : shape.gpus          ? share(*shape.gpus)
+                                                   : shape.gpus_per_task.value_or(0);
+  if (wanted == 0) return true;
+  const Counts users = users_of_gpus(job, run);
+  const auto all = gpus_on(state, run, shape.gpu_model);
+  const auto free =
+      std::count_if(all.begin(), all.end(), [&](std::uint16_t gpu) { return users[gpu] == 0; });
+  return static_cast<std::size_t>(free) >= wanted;
+}
+
 void StepClaims::put(std::size_t node, proto::StepNode& out) const {
   if (node < gpus.size()) out.gpus = gpus[node];
   if (node < memory.size()) out.memory = memory[node];
