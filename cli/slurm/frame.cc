@@ -81,6 +81,8 @@ constexpr BadValue kBadValues[] = {
     {"gpus", "Invalid generic resource (gres) specification", 1},
     {"gpus-per-node", "Invalid generic resource (gres) specification", 1},
     {"gpus-per-task", "Invalid generic resource (gres) specification", 1},
+    {"gpu-bind", "Invalid --gpu-bind argument: gpu:{}", 255},
+    {"gpu-freq", "Invalid --gpu-freq argument: gpu:{}", 255},
     {"array", "Batch job submission failed: Invalid job array specification", 1},
     {"dependency", "Batch job submission failed: Job dependency problem", 1},
     {"nodelist", "Batch job submission failed: Invalid node name specified", 1},

@@ -106,10 +106,9 @@ void set_allocation_environment(const proto::JobRow& row, const JobRequest& requ
     set("MEM_PER_NODE", std::to_string(row.memory_per_node >> 20));
   if (shape.overcommit) set("OVERCOMMIT", "1");
   if (request.spec.distribution) {
-    Distribution distribution = *request.spec.distribution;
+    const Distribution& distribution = *request.spec.distribution;
     if (distribution.plane > 0) set("DIST_PLANESIZE", std::to_string(distribution.plane));
-    distribution.plane = 0;
-    set("DISTRIBUTION", format_distribution(distribution));
+    set("DISTRIBUTION", distribution_words(distribution));
   }
   const GivenOptions& given = request.spec.given;
   if (given.tasks || given.tasks_per_node)

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/submit/job_request.h"
+#include "common/job/task_bind.h"
 #include "common/proto/steps.h"
 
 namespace gantry::cli {
@@ -35,7 +36,8 @@ struct StepOptions : JobRequest {
   StepInput input = StepInput::first_task;
   std::uint32_t input_rank = 0;         // of one_task
   std::optional<OpenMode> open_mode{};  // of output files; not set: of files on nodes the job's
-  std::string gpu_bind;                 // as parse_gpu_bind() takes it; "" = not given
+  TaskBind cpu_bind, mem_bind;
+  std::string gpu_bind;  // as parse_gpu_bind() takes it; "" = not given
   // The step is one of a job that runs already: memory, GPUs, time limit and waiting time are its
   // own. Otherwise they are those of the job that is asked for.
   bool inside = false;

@@ -52,6 +52,15 @@ void put_own(proto::StepShape& shape, const StepOptions& options) {
   shape.gpus_per_task = whole(r.gpus.per_task);
   shape.gpu_model = r.gpus.model;
   shape.time_limit = r.spec.time_limit.value_or(Duration{});
+  if (!r.gpus.memory_each) return;
+  const std::uint32_t nodes = std::max(shape.nodes, 1u);
+  const std::uint32_t here = number_of_env("SLURM_GPUS_ON_NODE").value_or(0);
+  const auto share = [&](std::uint32_t all) { return (all + nodes - 1) / nodes; };
+  const std::uint32_t gpus = shape.gpus_per_node.value_or(0) > 0 ? *shape.gpus_per_node
+                             : shape.gpus                        ? share(*shape.gpus)
+                             : shape.gpus_per_task ? *shape.gpus_per_task * share(shape.tasks)
+                                                   : here;
+  shape.memory_per_node = *r.gpus.memory_each * gpus;
 }
 
 // Are these nodes of the job around us, whose variables have this suffix?
@@ -74,6 +83,7 @@ proto::StepShape step_shape(const StepOptions& options, const std::string& group
   shape.exclusive = options.exact && !options.overlap;
   shape.cyclic = r.spec.distribution && r.spec.distribution->nodes == NodeOrder::cyclic;
   if (r.spec.distribution) shape.plane = r.spec.distribution->plane;
+  shape.pack = r.spec.distribution && r.spec.distribution->pack;
   shape.hosts = options.hosts;
   shape.nodelist = r.spec.shape.required_nodes;
   shape.tasks_per_node = r.spec.shape.tasks_per_node;
@@ -96,6 +106,7 @@ proto::StepShape step_shape(const StepOptions& options, const std::string& group
     shape.cpus_per_task = r.spec.shape.cpus_per_task;
   else
     shape.cpus_per_task = said("SLURM_CPUS_PER_TASK").value_or(0);
+  shape.tres = r.spec.given.tres;
   if (options.inside) put_own(shape, options);
   return shape;
 }
@@ -281,7 +292,15 @@ proto::LaunchStep launch_of(StepPart& part, const Made& made) {
   launch.meeting_point = has_meeting_point(part.options);
   launch.job_name = part.options.spec.name;
   launch.mpi = part.options.mpi;
-  if (part.options.spec.distribution) launch.core_order = part.options.spec.distribution->cores;
+  launch.cpu_bind = part.options.cpu_bind;
+  launch.mem_bind = part.options.mem_bind;
+  if (const auto& distribution = part.options.spec.distribution) {
+    launch.core_order = distribution->cores;
+    launch.environment["SLURM_DISTRIBUTION"] = distribution_words(*distribution);
+    launch.environment.erase("SLURM_DIST_PLANESIZE");
+    if (distribution->plane > 0)
+      launch.environment["SLURM_DIST_PLANESIZE"] = std::to_string(distribution->plane);
+  }
   return launch;
 }
 

@@ -31,6 +31,8 @@ Result<std::uint32_t> count(std::string_view text, std::string_view what) {
 }
 
 Result<void> set_names(std::vector<std::string>& out, std::string_view text) {
+  // As in Slurm a list may end with a comma, as one cut out of another command's output does.
+  if (text.ends_with(',')) text.remove_suffix(1);
   auto names = expand_hostlist(text);
   if (!names) return tl::unexpected(names.error());
   if (names->empty()) return invalid("names no node");

@@ -45,19 +45,28 @@ struct Distribution {
   NodeOrder nodes = NodeOrder::block;
   CoreOrder cores = CoreOrder::block;
   std::uint32_t plane = 0;  // tasks in a block of NodeOrder::plane; above 0 with it alone
+  // The words as they were asked for, where format_distribution() would have fewer: a level that
+  // is as usual, or how the cores of a socket are dealt. "" = no more words.
+  std::string words{};
+  bool pack = false;  // a step fills its nodes one by one, and does not deal its tasks evenly
   friend bool operator==(const Distribution&, const Distribution&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "nodes", s.nodes);
     v(2, "cores", s.cores);
     v(3, "plane", s.plane);
+    v(4, "words", s.words);
+    v(5, "pack", s.pack);
   }
 };
 
-// "cyclic", "block:fcyclic", "*:cyclic:block", "plane=4", "arbitrary": nodes, sockets, and cores
-// within a socket. Unset: it
-// asks for nothing but what is usual, as "*". invalid_argument: a word that is not kept.
+// "cyclic", "block:fcyclic", "*:cyclic:block", "plane=4", "arbitrary", "block,pack": nodes,
+// sockets, and cores within a socket. As cores are given whole, each order within a socket comes to
+// the same. Of sockets "*" is cyclic, as in Slurm. Unset: it asks for nothing but what is usual, as
+// "*:block". invalid_argument: a word that is not known.
 Result<std::optional<Distribution>> parse_distribution(std::string_view text);
 std::string format_distribution(const Distribution& distribution);  // "cyclic", "block:fcyclic"
+// As SLURM_DISTRIBUTION says it, without the size of a plane: "block:cyclic:cyclic", "plane".
+std::string distribution_words(const Distribution& distribution);
 
 }  // namespace gantry

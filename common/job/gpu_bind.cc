@@ -16,13 +16,18 @@ tl::unexpected<Error> wrong(std::string_view text, std::string_view why) {
   return fail(ErrorCode::invalid_argument, fmt::format("\"{}\": {}", text, why));
 }
 
+tl::unexpected<Error> odd_letter(std::string_view text, char c) {
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("Failed to validate {}, offending character is {}", text, c));
+}
+
 Result<std::uint64_t> parse_mask(std::string_view text) {
   std::string_view digits = text;
   if (digits.starts_with("0x") || digits.starts_with("0X")) digits.remove_prefix(2);
   std::uint64_t mask = 0;
   for (const char c : digits) {
     const auto at = std::string_view("0123456789abcdefABCDEF").find(c);
-    if (at == std::string_view::npos) return wrong(text, "not a mask of GPUs as 0x3");
+    if (at == std::string_view::npos) return odd_letter(text, c);
     mask = mask << 4 | (at < 16 ? at : at - 6);
   }
   if (digits.empty() || digits.size() > 16 || mask == 0)
@@ -49,6 +54,8 @@ Result<GpuBind> parse_sets(std::string_view list, bool masks) {
       if (!mask) return tl::unexpected(mask.error());
       set = *mask;
     } else {
+      for (const char c : item.substr(0, star))
+        if (c < '0' || c > '9') return odd_letter(item.substr(0, star), c);
       const auto n = parse_integer("the number of a GPU", item.substr(0, star), 0, kMostGpus - 1);
       if (!n) return tl::unexpected(n.error());
       set = std::uint64_t{1} << *n;
@@ -64,6 +71,12 @@ Result<GpuBind> parse_sets(std::string_view list, bool masks) {
 }  // namespace
 
 Result<GpuBind> parse_gpu_bind(std::string_view text) {
+  constexpr std::string_view kVerbose = "verbose,";
+  if (text.starts_with(kVerbose)) {
+    auto bind = parse_gpu_bind(text.substr(kVerbose.size()));
+    if (bind) bind->verbose = true;
+    return bind;
+  }
   if (text == "none") return GpuBind{};
   const auto colon = text.find(':');
   const std::string_view word = text.substr(0, colon);

@@ -31,12 +31,14 @@ struct GpuBind {
   std::uint32_t count = 1;
   // Bit g stands for GPU g; after the last set the first follows again.
   std::vector<std::uint64_t> sets;
+  bool verbose = false;  // each task says on its standard error which GPUs it sees
   friend bool operator==(const GpuBind&, const GpuBind&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "kind", s.kind);
     v(2, "count", s.count);
     v(3, "sets", s.sets);
+    v(4, "verbose", s.verbose);
   }
 };
 constexpr auto enum_names(GpuBind::Kind) {
@@ -52,7 +54,8 @@ constexpr auto enum_names(GpuBind::Kind) {
 // came over the wire.
 Result<void> check_gpu_bind(const GpuBind& bind);
 
-// Parses "none", "per_task:2", "single:1", "map_gpu:0,1*2", "mask_gpu:0x3,0xc" or "closest".
+// Parses "none", "per_task:2", "single:1", "map_gpu:0,1*2", "mask_gpu:0x3,0xc" or "closest", each
+// with "verbose," in front if tasks say what they see.
 Result<GpuBind> parse_gpu_bind(std::string_view text);
 
 // The places of the task's GPUs in `gpus`: ascending, except for per_task, where they are in the

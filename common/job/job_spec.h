@@ -188,6 +188,7 @@ struct JobSpec {
   std::optional<Duration> time_min;  // the limit may be lowered to this for an earlier start
   ProcessLimits limits;
   GpuNames gpu_names = GpuNames::uuid;
+  bool no_kill = false;    // it goes on without a node that is lost, unless that runs its script
   void from_older_form();  // called by whoever decodes; see older_given.h
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -235,6 +236,7 @@ struct JobSpec {
     v(42, "time_min", s.time_min);
     v(43, "limits", s.limits);
     v(44, "gpu_names", s.gpu_names);
+    v(45, "no_kill", s.no_kill);
   }
 };
 

@@ -47,6 +47,8 @@ struct StepRow {
   std::string node_list;
   Usage usage;
   std::optional<Duration> time_limit;  // the step's own
+  std::uint32_t gpus = 0;              // GPUs that its tasks may use, on all nodes
+  AskedTres tres;                      // what the step has asked for
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "step", s.step);
@@ -61,6 +63,8 @@ struct StepRow {
     v(10, "node_list", s.node_list);
     v(11, "usage", s.usage);
     v(14, "time_limit", s.time_limit);
+    v(23, "gpus", s.gpus);
+    v(24, "tres", s.tres);
   }
 };
 

@@ -10,6 +10,7 @@
 #include "common/job/gpu_bind.h"
 #include "common/job/job_spec.h"
 #include "common/job/process_limits.h"
+#include "common/job/task_bind.h"
 #include "common/types.h"
 
 namespace gantry::proto {
@@ -81,6 +82,7 @@ struct LaunchStep {  // client to node
   std::uint32_t input_rank = 0;         // of one_task: its rank
   std::optional<OpenMode> open_mode{};  // of std_out and std_err; unset: the job's
   std::string std_in;  // pattern of a file on the node that each task reads; "" = see input
+  TaskBind cpu_bind, mem_bind;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "permission", s.permission);
@@ -106,7 +108,9 @@ struct LaunchStep {  // client to node
     v(22, "input", s.input);
     v(23, "input_rank", s.input_rank);
     v(24, "open_mode", s.open_mode);
-    v(34, "std_in", s.std_in);
+    v(25, "cpu_bind", s.cpu_bind);
+    v(26, "mem_bind", s.mem_bind);
+    v(27, "std_in", s.std_in);
   }
 };
 

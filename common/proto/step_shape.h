@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/fields.h"
+#include "common/job/asked_tres.h"
 #include "common/time/time.h"
 
 namespace gantry::proto {
@@ -31,6 +32,8 @@ struct StepShape {
   std::optional<std::uint32_t> gpus, gpus_per_node, gpus_per_task;
   std::string gpu_model;   // "" = any; "a100|h100": one of them
   Duration time_limit{};   // 0 = the job's
+  bool pack = false;       // its nodes are filled one by one; its tasks are not dealt evenly
+  AskedTres tres;          // for listings
   bool all_cores = false;  // a launcher's step: the tasks share all cores of the job on their node
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -54,6 +57,8 @@ struct StepShape {
     v(18, "time_limit", s.time_limit);
     v(19, "all_cores", s.all_cores);
     v(20, "gpu_model", s.gpu_model);
+    v(21, "pack", s.pack);
+    v(30, "tres", s.tres);
   }
 };
 

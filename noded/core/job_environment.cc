@@ -49,10 +49,9 @@ class Variables {
   std::map<std::string, std::string>& out_;
 };
 
-void set_distribution(Variables& v, Distribution distribution) {
+void set_distribution(Variables& v, const Distribution& distribution) {
   if (distribution.plane > 0) v.set("DIST_PLANESIZE", distribution.plane);
-  distribution.plane = 0;
-  v.set("DISTRIBUTION", format_distribution(distribution));
+  v.set("DISTRIBUTION", distribution_words(distribution));
 }
 
 void add_geometry(Variables& v, const proto::Launch& launch, const NodePlacement& here) {

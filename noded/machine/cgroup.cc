@@ -196,10 +196,15 @@ Result<void> create_cgroup(const CgroupLayout& layout, const std::string& name,
 }
 
 Result<void> create_step_cgroup(const CgroupLayout& layout, const std::string& name,
-                                std::int64_t memory) {
-  for (const auto& mount : layout.mounts)
-    if (layout.version == 2 || is_step_controller(mount, name))
+                                std::int64_t memory, const std::vector<DeviceRule>& closed) {
+  const bool rules = !closed.empty() && has_device_rules(layout);
+  for (const auto& mount : layout.mounts) {
+    const bool of_devices = rules && &mount == layout.with("devices");
+    if (layout.version == 2 || of_devices || is_step_controller(mount, name))
       if (auto r = make(mount.path + "/" + name); !r) return r;
+  }
+  if (rules)
+    if (auto r = close_devices(layout, name, closed); !r) return r;
   if (memory <= 0 || !counts_memory(layout, name)) return {};
   CgroupLimits limits;
   limits.memory = memory;

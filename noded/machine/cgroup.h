@@ -39,9 +39,10 @@ CgroupLayout discover_cgroups(const std::string& root, const std::string& node,
 Result<void> create_cgroup(const CgroupLayout& layout, const std::string& name,
                            const CgroupLimits& limits);
 // `memory` is the limit in bytes of the step alone, 0 = none. With v2 the kernel counts memory for
-// whole jobs only, and so keeps no limit of a step; see counts_memory().
+// whole jobs only, and so keeps no limit of a step; see counts_memory(). `closed`: devices of its
+// job that the step may not open; see has_device_rules().
 Result<void> create_step_cgroup(const CgroupLayout& layout, const std::string& name,
-                                std::int64_t memory);
+                                std::int64_t memory, const std::vector<DeviceRule>& closed);
 // Does the kernel count the memory of `name`, and keep its limit?
 bool counts_memory(const CgroupLayout& layout, const std::string& name);
 // The memory that the processes in `name` have now, in bytes; what they share counts for each.

@@ -98,6 +98,9 @@ struct VisibleGpu {  // a GPU or slice that a job sees
   std::string uuid;
   std::int32_t numa = -1;  // the NUMA node of its GPU; -1 = not known
   std::string shown{};     // its name in CUDA_VISIBLE_DEVICES; "" = the UUID
+  // Of a whole GPU: LaunchDevice::path of the devices that are its alone. Steps that do not have
+  // the GPU cannot open them.
+  std::vector<std::string> files{};
   [[nodiscard]] const std::string& name() const { return shown.empty() ? uuid : shown; }
   friend bool operator==(const VisibleGpu&, const VisibleGpu&) = default;
   template <class Self, class V>
@@ -105,6 +108,7 @@ struct VisibleGpu {  // a GPU or slice that a job sees
     v(1, "uuid", s.uuid);
     v(2, "numa", s.numa);
     v(3, "shown", s.shown);
+    v(4, "files", s.files);
   }
 };
 

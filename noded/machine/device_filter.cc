@@ -108,6 +108,25 @@ std::vector<bpf_insn> program(const std::vector<Device>& allowed) {
   return p;
 }
 
+// The program returns 0 for each of these devices, and 1 for all others, about which the program of
+// the job decides.
+std::vector<bpf_insn> closing_program(const std::vector<DeviceRule>& closed) {
+  constexpr std::uint8_t kLoad = BPF_LDX | BPF_MEM | BPF_W;
+  std::vector<bpf_insn> p{
+      op(kLoad, 4, 1, 4, 0),  // major
+      op(kLoad, 5, 1, 8, 0),  // minor
+      op(BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, 0),
+  };
+  for (const DeviceRule& d : closed) {
+    p.push_back(op(BPF_JMP | BPF_JNE | BPF_K, 4, 0, 2, static_cast<std::int32_t>(d.major)));
+    p.push_back(op(BPF_JMP | BPF_JNE | BPF_K, 5, 0, 1, static_cast<std::int32_t>(d.minor)));
+    p.push_back(op(BPF_JMP | BPF_EXIT, 0, 0, 0, 0));
+  }
+  p.push_back(op(BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, 1));
+  p.push_back(op(BPF_JMP | BPF_EXIT, 0, 0, 0, 0));
+  return p;
+}
+
 long bpf(int command, bpf_attr& attr) {
   return ::syscall(SYS_bpf, command, &attr, sizeof attr);
 }
@@ -143,10 +162,9 @@ void detach(int cgroup, const Programs& programs) {
   }
 }
 
-Result<void> install_v2(const std::string& dir, const std::vector<Device>& allowed) {
+Result<void> install_v2(const std::string& dir, const std::vector<bpf_insn>& code) {
   const Fd cgroup(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!cgroup) return fail_errno(ErrorCode::io_error, dir);
-  const auto code = program(allowed);
   static constexpr char kLicense[] = "Apache-2.0";
   bpf_attr load{};
   load.prog_type = BPF_PROG_TYPE_CGROUP_DEVICE;
@@ -174,7 +192,7 @@ Result<void> install_device_filter(const CgroupLayout& layout) {
     std::vector<Device> allowed(kAllowed.begin(), kAllowed.end());
     for (const std::uint32_t major : layout.device_majors)
       allowed.push_back({static_cast<int>(major), -1});
-    return install_v2(layout.mounts.front().path, allowed);
+    return install_v2(layout.mounts.front().path, program(allowed));
   }
   if (const auto* mount = layout.with("devices"); mount != nullptr)
     return install_v1(*mount, layout.device_majors);
@@ -196,7 +214,27 @@ Result<void> install_job_device_filter(const CgroupLayout& layout, const std::st
     if (d.access.find('w') != std::string::npos) access |= BPF_DEVCG_ACC_WRITE;
     allowed.push_back({static_cast<int>(d.major), static_cast<int>(d.minor), access});
   }
-  return install_v2(layout.mounts.front().path + "/" + name, allowed);
+  return install_v2(layout.mounts.front().path + "/" + name, program(allowed));
+}
+
+Result<void> close_devices(const CgroupLayout& layout, const std::string& name,
+                           const std::vector<DeviceRule>& devices) {
+  if (layout.version == 2)
+    return install_v2(layout.mounts.front().path + "/" + name, closing_program(devices));
+  const auto* mount = layout.with("devices");
+  if (mount == nullptr) return fail(ErrorCode::unsupported, "no devices controller");
+  // The kernel takes a rule from a list only if it is written as it stands there.
+  for (const DeviceRule& d : devices)
+    if (auto r = write_existing(mount->path + "/" + name + "/devices.deny",
+                                fmt::format("c {}:{} rw", d.major, d.minor));
+        !r)
+      return r;
+  return {};
+}
+
+bool has_device_rules(const CgroupLayout& layout) {
+  return !layout.device_majors.empty() &&
+         (layout.version == 2 || (layout.version == 1 && layout.with("devices") != nullptr));
 }
 
 void allow_for_runc(const CgroupLayout& layout) {

@@ -19,10 +19,19 @@ namespace gantry::runtime {
 // of layout.device_majors pass.
 Result<void> install_device_filter(const CgroupLayout& layout);
 
-// Call it for the directory of a job before anything runs in it. Without device_majors it does
-// nothing; with them, an error means that the job must not run.
+// Call it for the directory of a job before
+// anything runs in it. Without device_majors it does nothing; with them, an error means that the
+// job must not run.
 Result<void> install_job_device_filter(const CgroupLayout& layout, const std::string& name,
                                        const std::vector<DeviceRule>& devices);
+
+// Call it for the directory of a step before anything runs in it: its tasks cannot open these
+// devices of the job.
+Result<void> close_devices(const CgroupLayout& layout, const std::string& name,
+                           const std::vector<DeviceRule>& devices);
+
+// Whether jobs and steps can have rules of their own here.
+[[nodiscard]] bool has_device_rules(const CgroupLayout& layout);
 
 // On v1 runc writes a device list of its own for each container, and tun is in it; the kernel
 // refuses that unless the node's list allows tun as well. No container gets a device node of tun.

@@ -20,6 +20,7 @@ std::vector<std::uint16_t> parse_cpu_list(std::string_view text);
 class NumaMap {
  public:
   static NumaMap read(const std::string& base = "/sys/devices/system/node/");
+  [[nodiscard]] const std::map<std::uint16_t, int>& nodes() const { return node_of_; }  // by CPU
   // The distance from a NUMA node to the nearest of these CPUs, from the firmware's table: 10 = the
   // CPUs' own node. kNumaUnknown if either is not known. A node below 0 means that the device does
   // not tell its node; it counts as the CPUs' own.

@@ -171,6 +171,11 @@ struct StepRequest {
   Duration time_limit{};                           // 0 = the job's
   Duration kill_wait{};                            // from SIGTERM to SIGKILL
   ProcessLimits limits;
+  // By task: its CPUs (none: its share of `cpus`, see bind_tasks), the NUMA nodes of its memory
+  // (none: all), and lines for its standard error, in which "{pid}" stands for its number.
+  std::vector<std::vector<std::uint16_t>> task_cpus, task_mems;
+  std::vector<std::string> task_notes;
+  bool mems_preferred = false;  // other memory may be used if theirs is full
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "key", s.key);
@@ -204,7 +209,11 @@ struct StepRequest {
     v(30, "memory", s.memory);
     v(31, "time_limit", s.time_limit);
     v(32, "kill_wait", s.kill_wait);
-    v(44, "std_in", s.std_in);
+    v(33, "task_cpus", s.task_cpus);
+    v(34, "task_mems", s.task_mems);
+    v(35, "task_notes", s.task_notes);
+    v(36, "mems_preferred", s.mems_preferred);
+    v(37, "std_in", s.std_in);
   }
   [[nodiscard]] std::uint32_t rank(std::uint32_t task) const {
     return task < ranks.size() ? ranks[task] : first_rank + task;

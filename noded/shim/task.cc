@@ -6,6 +6,7 @@
 #include <linux/close_range.h>
 #include <linux/filter.h>
 #include <linux/keyctl.h>
+#include <linux/mempolicy.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
@@ -23,6 +24,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include "noded/machine/passing.h"
 
@@ -33,6 +35,7 @@ constexpr int kReportFd = 3;   // number of the pipe for reports in the tasks, u
 constexpr int kProgramFd = 5;  // number of the program's descriptor, until exec
 static_assert(kMoreFd == kProgramFd + 1);
 constexpr int kMaxCapability = 63;
+constexpr std::size_t kMostNumaNodes = 1024;  // as the kernel's own largest number of them
 
 // The report of a child before it executes its program; small enough to be written in one piece.
 struct Report {
@@ -101,6 +104,25 @@ void pin(const std::vector<std::uint16_t>& cpus) {
   ::sched_setaffinity(0, sizeof set, &set);
 }
 
+// A node without NUMA has no such call, and needs none.
+void bind_memory(const std::vector<std::uint16_t>& nodes, bool preferred) {
+  if (nodes.empty()) return;
+  constexpr std::size_t kBits = 8 * sizeof(unsigned long);
+  std::array<unsigned long, kMostNumaNodes / kBits> mask{};
+  for (const auto node : nodes)
+    if (node < kMostNumaNodes) mask[node / kBits] |= 1ul << node % kBits;
+  ::syscall(SYS_set_mempolicy, preferred ? MPOL_PREFERRED : MPOL_BIND, mask.data(),
+            kMostNumaNodes + 1);
+}
+
+void say_place(const std::string& note) {
+  constexpr std::string_view kPid = "{pid}";
+  std::string text = note;
+  for (std::size_t at = text.find(kPid); at != std::string::npos; at = text.find(kPid))
+    text.replace(at, kPid.size(), std::to_string(::getpid()));
+  (void)!::write(STDERR_FILENO, text.data(), text.size());
+}
+
 void place_descriptors(const TaskSpec& task, int pipe) {
   std::vector<int> places{task.in, task.out, task.err, pipe, task.extra, task.program};
   places.insert(places.end(), task.more.begin(), task.more.end());
@@ -147,6 +169,7 @@ bool take_terminal(const proto::TerminalSize& size) {
   ::setsid();
   place_descriptors(task, pipe);
   pin(task.cpus);
+  bind_memory(task.mems, task.mems_preferred);
   limit(RLIMIT_NOFILE, 65536, 1048576);
   limit(RLIMIT_CORE, 0, RLIM_INFINITY);
   limit(RLIMIT_STACK, 8u << 20, RLIM_INFINITY);
@@ -163,6 +186,7 @@ bool take_terminal(const proto::TerminalSize& size) {
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (!task.note.empty()) say_place(task.note);
   if (!filter_calls(place.seccomp_bpf)) give_up("system call filter", 126);
   char pid[16];
   std::snprintf(pid, sizeof pid, "%d", static_cast<int>(::getpid()));

@@ -23,6 +23,9 @@ struct TaskSpec {
   std::vector<std::string> argv;    // argv[0] is looked up in PATH of env
   std::vector<std::string> env;     // "NAME=value"
   std::vector<std::uint16_t> cpus;  // affinity; empty = not changed
+  std::vector<std::uint16_t> mems;  // NUMA nodes of its memory; empty = not changed
+  bool mems_preferred = false;      // others may be used if these are full
+  std::string note;  // written to its standard error before it begins, with its number for "{pid}"
   int in = -1, out = -1, err = -1;  // all three must be given
   int extra = -1;                   // one more descriptor, as kExtraFd; -1 = none
   std::vector<int> more;            // further descriptors, from kMoreFd on

@@ -9,7 +9,9 @@
 #include "common/proto/message_table.h"
 #include "noded/core/core_order.h"
 #include "noded/core/step_environment.h"
+#include "noded/core/task_places.h"
 #include "noded/machine/discover.h"
+#include "noded/machine/numa.h"
 #include "noded/runtime/job_dir.h"
 #include "noded/steps/step_parts.h"
 
@@ -227,6 +229,25 @@ Result<void> StepService::act(const proto::AttachStep& attach) {
   return runtime_->attach_step(attachment);
 }
 
+// What --cpu-bind and --mem-bind say; without them each task has its share of the step's CPUs.
+Result<void> StepService::bind_tasks(const proto::LaunchStep& launch,
+                                     runtime::StepRequest& request) const {
+  if (launch.cpu_bind == TaskBind{} && launch.mem_bind == TaskBind{}) return {};
+  for (const TaskBind* bind : {&launch.cpu_bind, &launch.mem_bind})
+    if (auto r = check_task_bind(*bind); !r) return r;
+  StepHere here{options_.node, request.cpus, request.bind_tasks, {}, options_.socket_of, {}};
+  const runtime::NumaMap numa = runtime::NumaMap::read();
+  for (const auto& [cpu, node] : numa.nodes()) here.numa[cpu] = static_cast<std::uint16_t>(node);
+  for (std::uint32_t i = 0; i < request.task_env.size(); ++i) here.ranks.push_back(request.rank(i));
+  auto places = task_places(launch.cpu_bind, launch.mem_bind, here);
+  if (!places) return tl::unexpected(places.error());
+  request.task_cpus = std::move(places->cpus);
+  request.task_mems = std::move(places->mems);
+  request.task_notes = std::move(places->notes);
+  request.mems_preferred = launch.mem_bind.prefer;
+  return {};
+}
+
 Result<void> StepService::act(const proto::LaunchStep& launch) {
   const auto permission = check(launch);
   if (!permission) return tl::unexpected(permission.error());
@@ -271,6 +292,7 @@ Result<void> StepService::act(const proto::LaunchStep& launch) {
   request.bind_tasks =
       !here.cpus.empty() && here.cpus.size() >= std::size_t{here.tasks} * permission->cpus_per_task;
   request.node = options_.node;
+  if (auto r = bind_tasks(launch, request); !r) return r;
   if (options_.job_socket) request.env[net::kJobSocketVariable] = options_.job_socket(request.key);
   request.gpu_bind = launch.gpu_bind;
   request.std_out = launch.std_out;

@@ -112,6 +112,7 @@ class StepService {
   Result<proto::StepPermission> check_passed_on(const JobConnection& connection,
                                                 const Message& message) const;
   Result<void> act(const proto::LaunchStep& launch);
+  Result<void> bind_tasks(const proto::LaunchStep& launch, runtime::StepRequest& request) const;
   Result<void> act(const proto::AttachStep& attach);
   template <class Message>
   void act_or_pass_on(JobConnection& connection, net::StreamMessage& message);

@@ -108,6 +108,7 @@ TEST_CASE("all fields of a submit come back from the wire, the store and a resta
   Controller controller(config());
   proto::SubmitJob m = submit();
   m.spec = full_spec();
+  m.spec.no_kill = true;  // older records have no such field
   const auto read = codec::decode<proto::SubmitJob>(codec::encode(m));
   REQUIRE(read);
   check_same(read->spec, full_spec());
@@ -116,6 +117,7 @@ TEST_CASE("all fields of a submit come back from the wire, the store and a resta
   check_same(shown(controller, JobId{1}), full_spec());
   controller.restart(config());
   check_same(shown(controller, JobId{1}), full_spec());
+  CHECK(shown(controller, JobId{1}).no_kill);
 }
 
 TEST_CASE("a stored record of the previous release is read into the fields") {

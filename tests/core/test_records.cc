@@ -65,6 +65,9 @@ Active every_field_of_an_attempt() {
   step.id = StepId(2);
   step.name = "step";
   step.nodes = {NodeId(1)};
+  step.gpus_seen = 3;
+  step.tres = {"gres:gpu:3", "gres:gpu:1", "gres:gpu:2",  "gres:gpu:4",
+               "gres:gpu:5", "gres:gpu:6", "gpu:closest", "gpu:low"};
   a.next_step = StepId(3);
   a.waits = {{Reason::priority, seconds(30)}};
   a.bill.plan = "spot";

@@ -119,6 +119,7 @@ proto::SubmitJob World::submit_message(const std::string& user, const Words& w) 
   text("hold", [&](const std::string&) { s.hold = true; });
   text("nice", [&](const std::string& v) { s.nice = std::stoi(v); });
   text("priority", [&](const std::string& v) { s.priority = std::stoul(v); });
+  text("no_kill", [&](const std::string& v) { s.no_kill = v == "yes"; });
   text("requeue", [&](const std::string& v) { s.requeue = v == "yes"; });
   text("signal", [&](const std::string& v) { s.warn_signal = *parse_warn_signal(v); });
   text("dep", [&](const std::string& v) { dependencies(s, v); });

@@ -109,7 +109,53 @@ touch beside.go; wait
     contains(out, "Invalid generic resource (gres) specification\nmuch 1\noverlaps 0\n")
     contains(out, "Requested nodes are busy\nbusy 1\n")
     both = [text(f"{c.out}/beside_{i}.out").split() for i in (1, 2)]
-    assert both[0][0] != both[1][0] and both[0][1] != both[1][1], both
+    equal([both[0][0], both[1][0]], ["0", "0"], "each counts its own")
+    assert both[0][1] != both[1][1], both
+
+
+# Tries to open the GPUs' files that the container has.
+OPEN = """import errno, glob, os
+for path in sorted(glob.glob("/dev/nvidia[0-9]*")):
+    try:
+        os.close(os.open(path, os.O_RDWR))
+    except OSError as e:
+        print(errno.errorcode[e.errno], end=" ")
+print(os.environ["CUDA_VISIBLE_DEVICES"], os.environ["SLURM_GPUS_ON_NODE"])
+"""
+
+
+def case_a_step_opens_its_own_gpus_alone(c):
+    """Tasks of a step cannot open GPUs of the job that their step does not have. Numbers count the
+    step's GPUs, as those of a job count the job's."""
+    start(c)
+    out = f"{c.out}/alone.out"
+    program = script(c, "open.py", OPEN)
+    job = ok(c, "sbatch", "--parsable", MEM, "-o", out, "-N1", "-n2", "--gpus-per-node=2",
+             script(c, "alone.sh", f"""
+srun -n1 python3 {program}
+srun -n1 --gres=gpu:1 python3 {program}
+srun -n1 --gpus=1 --gpus-per-node=0 sh -c 'touch alone.on; while [ ! -e alone.go ]; do sleep 0.05; done' &
+until [ -e alone.on ]; do sleep 0.05; done
+srun -n1 --gres=gpu:1 python3 {program}
+scontrol show step $SLURM_JOB_ID.2 | grep -E 'TRES=|Tres'
+touch alone.go; wait
+srun -n2 --gpu-bind=verbose,map_gpu:1,0 true
+srun -n1 --gpu-freq=low,verbose true
+""")).strip()
+    wait_for(f"the end of job {job}", lambda: state(c, job) not in
+             ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING"))
+    lines = text(out).splitlines()
+    equal(lines[0], "ENXIO ENXIO 0,1 2", "its driver is not there, but nothing is forbidden")
+    for line in lines[1:3]:
+        equal(sorted(line.split()[:2]), ["ENXIO", "EPERM"])
+        equal(line.split()[2:], ["0", "1"])
+    assert lines[1].split()[:2] != lines[2].split()[:2], "another GPU than that of step 2"
+    contains(text(out), "gres/gpu=1")
+    contains(text(out), "TresPerStep=cpu:1,gres:gpu:1\n")
+    for mask, place in (("0x2", 1), ("0x1", 0)):
+        contains(text(out), f"gpu-bind: usable_gres={mask}; bit_alloc=0x3; local_inx=2; "
+                 f"global_list={place}; local_list={place}\n")
+    contains(text(out), "GpuFreq=control_disabled\n")
 
 
 def case_a_gpu_that_is_not_there(c):

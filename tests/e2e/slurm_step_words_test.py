@@ -65,6 +65,73 @@ srun -n1 --mem-per-cpu=90M python3 -c 'x = b"x" * (60 << 20)'; echo large $?
     assert 60 << 10 < int(rss[:-1]) <= 100 << 10, rss
 
 
+def case_places_of_tasks(c):
+    """--cpu-bind and --mem-bind bind the tasks, and each says to what with verbose."""
+    _, out = batch_output(c, "places", """
+exec 2>&1
+srun -n1 --cpu-bind=verbose,rank true
+SLURM_CPU_BIND=verbose,none srun -n1 true
+srun -n1 --mem-bind=verbose,local true
+srun -n1 head -1 /proc/self/numa_maps
+srun -n1 --mem-bind=none head -1 /proc/self/numa_maps
+srun -n1 --cpu-bind=map_cpu:4000 true; echo foreign $?
+""", MEM, "--mem-bind=map_mem:0")
+    assert re.search(r"^cpu-bind=RANK - \w+, task  0  0 \[\d+\]: mask 0x[1248]0* set$", out, re.M), out
+    assert re.search(r"^cpu-bind=NONE - \w+, task  0  0 \[\d+\]: mask 0x", out, re.M), out
+    contains(out, "mem-bind=LOC - ")
+    assert re.search(r"^\S+ bind:0 ", out, re.M), out
+    assert re.search(r"^\S+ default ", out, re.M), out
+    contains(out, "which the step does not have there")
+    contains(out, "foreign 1\n")
+
+
+def case_copied_program(c):
+    """--bcast copies the program into the job's containers, and the tasks run the copy."""
+    say = script(c, "say.sh", 'echo "$0 $(stat -c %a $0)"')
+    _, out = batch_output(c, "bcast", f"""
+srun -n1 --bcast=/tmp/copy {say}
+srun -n1 --bcast {say}
+srun -n1 --bcast=/nowhere/copy {say}; echo nowhere $?
+""")
+    assert re.search(r"^/tmp/copy 7[0-7]{2}$", out, re.M), out
+    assert re.search(r"^/tmp/slurm_bcast_\d+\.\d+ 7[0-7]{2}$", out, re.M), out
+    contains(out, "Step launch aborted.\n")
+    contains(out, "nowhere 1\n")
+
+
+def case_variables_of_bindings(c):
+    """Tasks are told of the bindings and of the distribution that srun was given."""
+    _, out = batch_output(c, "bindings", """
+srun -n1 --cpu-bind=v,rank --mem-bind=map_mem:0 env 2>/dev/null | grep -E '^SLURM_(CPU|MEM)_BIND' | sort
+srun -n1 -m '*:*' env | grep ^SLURM_DISTRIBUTION
+srun -B 1-1:1:1 sh -c 'echo tasks $SLURM_NTASKS'
+""")
+    contains(out, "SLURM_CPU_BIND=verbose,rank\nSLURM_CPU_BIND_LIST=\nSLURM_CPU_BIND_TYPE=rank\n"
+             "SLURM_CPU_BIND_VERBOSE=verbose\nSLURM_MEM_BIND=quiet,map_mem:0\n"
+             "SLURM_MEM_BIND_LIST=0\nSLURM_MEM_BIND_PREFER=\nSLURM_MEM_BIND_TYPE=map_mem:\n"
+             "SLURM_MEM_BIND_VERBOSE=quiet\n")
+    contains(out, "SLURM_DISTRIBUTION=block:cyclic\n")
+    contains(out, "tasks 1\n")
+
+
+def case_affinity(c):
+    """On real cores a task may use just those CPUs that it was bound to."""
+    _, out = batch_output(c, "affinity", """
+show() { srun "$@" sh -c 'grep Cpus_allowed_list /proc/self/status | cut -f2'; }
+echo all $(show -n1 -c2); set -- $(show -n2 -l | sort | cut -d' ' -f2)
+echo each $1 $2
+for cpu in $1 $2; do echo map $(show -n1 -c2 --cpu-bind=map_cpu:$cpu); done
+echo mask $(show -n1 -c2 --cpu-bind=mask_cpu:$(printf %x $((1 << $2))))
+echo rank $(show -n2 --cpu-bind=rank -l | sort | cut -d' ' -f2)
+echo both $(show -n2 --cpu-bind=none | sort -u)
+""", MEM, "-n2", "-N1")
+    each = re.search(r"^each (\d+) (\d+)$", out, re.M)
+    whole = re.search(r"^all (\S+)$", out, re.M)
+    assert each and whole, out
+    one, two = each.groups()
+    contains(out, f"map {one}\nmap {two}\nmask {two}\nrank {one} {two}\nboth {whole[1]}\n")
+
+
 def case_commands_in_a_step(c):
     """Commands in a step of srun's own allocation reach the controller, and srun in a step starts another."""
     out = ok(c, "srun", MEM, "-n1", "sh", "-c", "squeue -h -o 'here %i' -j $SLURM_JOB_ID")

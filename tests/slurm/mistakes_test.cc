@@ -57,7 +57,7 @@ const std::vector<Mistake>& submit_mistakes() {
       {{sbatch, "--get-user-env=x"}, 255, "sbatch: error: Invalid --get-user-env specification"},
       {{sbatch, "-m", "plane=x"}, 255, "sbatch: error: Invalid --distribution specification"},
       {{sbatch, "-m", "block:plane"}, 255, "sbatch: error: Invalid --distribution specification"},
-      {{sbatch, "-m", "*:*:cyclic"}, 255, "sbatch: error: Invalid --distribution specification"},
+      {{sbatch, "-m", "*:*:**"}, 255, "sbatch: error: Invalid --distribution specification"},
       {{sbatch, "--hint=multithread"}, 255, "sbatch: error: Invalid --hint specification"},
       {{sbatch, "-n1", ":", "-N2", "/nonexistent"}, 1, "sbatch: error: Unable to open file /no"},
       {{sbatch, "-n1", ":", "-o", "x"}, 1, "sbatch: error: --output is for the first component"},
@@ -271,10 +271,11 @@ TEST_CASE("srun and salloc refuse wrong uses as Slurm does") {
       {{srun, "-n", "x", "true"}, 1, "srun: error: Invalid numeric value \"x\" for --ntasks."},
       {{srun, "-t", "x", "true"}, 255, "srun: error: Invalid --time specification"},
       {{srun, "--mpi=openmpi", "true"}, 255, "srun: error: Invalid --mpi specification"},
-      {{srun, "--cpu-bind=map_cpu:1", "true"},
+      {{srun, "--cpu-bind=verbose,map_cpu:0x0", "true"},
        255,
-       "srun: error: Invalid --cpu-bind specification"},
-      {{srun, "--cpu-bind=none", "true"}, 1, "srun: error: --cpu-bind=none: each task is bound"},
+       "srun: error: Invalid --cpu-bind specification\nsrun: error: Failed to validate number: "
+       "0x0, "
+       "the offending character is x\n"},
       {{srun, "--wait=x", "true"}, 255, "srun: error: Invalid --wait specification"},
       {{srun, "--jobid=x", "true"}, 255, "srun: error: Invalid --jobid specification"},
       {{srun, "--pty", "--output=x", "true"}, 1, "srun: error: --pty: a terminal is input and"},

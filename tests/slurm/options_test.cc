@@ -1,7 +1,6 @@
-// Each option that a command under a Slurm name honours has a line here. The line shows what the
-// option changes, either in the request to the controller or in the output. If only real daemons
-// can show the effect, the line names an end-to-end test instead. docs/slurm-options.md points to
-// this file.
+// Each option that a command under a Slurm name honours has a line here. It shows what the option
+// changes in the request to the controller or in the output; if only real daemons can show it, it
+// names an end-to-end test. docs/slurm-options.md points to this file.
 #include <doctest/doctest.h>
 
 #include <fstream>
@@ -26,9 +25,8 @@ struct Shown {
   std::string_view option;
   std::vector<std::string> argv;  // after the name of the command
   // A text that the outcome has with the option and lacks without it. If the text begins with '!',
-  // it is the other way round. "=" means that the option changes nothing, because the command
-  // always does what the option asks for. "@FILE CASE" names the end-to-end test that shows the
-  // effect.
+  // it is the other way round. "=" means that the option changes nothing, because the command does
+  // what the option asks for anyway. "@FILE CASE" names the end-to-end test that shows the effect.
   std::string shows;
   std::map<std::string, std::string> more = {};  // environment variables
 };
@@ -139,11 +137,13 @@ std::vector<Shown> job_options(const std::string& nodes) {
       {"mail-user", {"--mail-user=a@b.org"}, "\"to\":[\"a@b.org\"]"},
       {"network", {"--network=host"}, "\"network\":\"host\""},
       {"nice", {"--nice=7"}, "\"nice\":7"},
+      {"no-kill", {"--no-kill"}, "\"no_kill\":true"},
       {"acctg-freq", {"--acctg-freq=task=15,energy=60"}, "="},
       {"extra-node-info", {"-B", "1:*"}, "="},
+      {"gpu-freq", {"--gpu-freq=low,memory=high"}, "\"freq\":\"gpu:low,memory=high\""},
       {"gpus-per-socket", {"--gpus-per-socket=2", "--sockets-per-node=1"}, "\"gpus_per_node\":2"},
       {"sockets-per-node", {"--sockets-per-node=1"}, "="},
-      {"no-kill", {"--no-kill=off"}, "="},
+      {"mem-bind", {}, "@slurm_step_words_test.py case_places_of_tasks"},
       {"ntasks", {"-n", "5"}, "\"tasks\":5"},
       {"ntasks-per-node", {"--ntasks-per-node=6"}, "\"tasks_per_node\":6"},
       {"partition", {"-p", "debug"}, "\"partition\":\"debug\""},
@@ -162,7 +162,6 @@ std::vector<Shown> job_options(const std::string& nodes) {
       {"container-writable", {"--container-writable"}, "\"writable\":true"},
       {"contiguous", {"--contiguous"}, "\"node_layout\":\"contiguous\""},
       {"cpus-per-gpu", {"--gpus-per-node=1", "--cpus-per-gpu=4"}, "\"cpus_per_task\":4"},
-      {"distribution", {"-m", "cyclic:block"}, R"("nodes":"cyclic","cores":"block",)"},
       {"distribution", {"-m", "*:fcyclic"}, R"("nodes":"block","cores":"fcyclic",)"},
       {"exclude", {"-x", "n9"}, "\"excluded_nodes\":[\"n9\"]"},
       {"exclusive", {"--exclusive"}, "\"exclusive\":true"},
@@ -180,16 +179,16 @@ std::vector<Shown> job_options(const std::string& nodes) {
       {"mem-per-gpu", {"-G2", "--mem-per-gpu=1G"}, "\"memory_per_node\":2147483648"},
       {"mincpus", {"--mincpus=6"}, "\"min_cpus_per_node\":6"},
       {"nodefile", {"-F", nodes}, "\"required_nodes\":[\"n7\"]"},
-      {"nodelist", {"-w", "n3"}, "\"required_nodes\":[\"n3\"]"},
+      {"nodelist", {"-w", "n3,"}, "\"required_nodes\":[\"n3\"]"},
       {"nodes", {"-N", "2-4"}, "\"max_nodes\":4"},
-      {"ntasks-per-core", {"--ntasks-per-core=2"}, "="},
+      {"ntasks-per-core", {"--ntasks-per-core=2"}, "\"tasks_per_core\":2"},
       {"ntasks-per-gpu", {"--ntasks-per-gpu=2", "-n", "8", "-N", "2"}, "\"gpus_per_node\":2"},
       {"overcommit", {"-O"}, "\"overcommit\":true"},
-      {"oversubscribe", {"-s"}, "="},
+      {"oversubscribe", {"-s"}, "\"oversubscribe\":true"},
       {"reservation", {"--reservation=course"}, "\"reservation\":\"course\""},
       {"spread-job", {"--spread-job"}, "\"node_layout\":\"spread\""},
       {"switches", {"--switches=1"}, "\"topology_level\":\"switch\""},
-      {"threads-per-core", {"--threads-per-core=1"}, "="},
+      {"threads-per-core", {"--threads-per-core=1"}, "\"threads_per_core\":1"},
       {"tmp", {"--tmp=1G"}, "\"scratch_per_node\":1073741824"},
       {"tres-per-task", {"--tres-per-task=cpu=3"}, "\"cpus_per_task\":3"},
       {"use-min-nodes", {"--use-min-nodes"}, "="},
@@ -295,7 +294,8 @@ TEST_CASE("options of srun") {
                 joined<std::vector<Shown>>(
                     job_options(files.file("nodes", "n7\n")),
                     {
-                        {"cpu-bind", {}, launchers},
+                        {"cpu-bind", {}, "@slurm_step_words_test.py case_places_of_tasks"},
+                        {"bcast", {}, "@slurm_step_words_test.py case_copied_program"},
                         {"debugger-test", {}, words},
                         {"disable-status", {}, "@slurm_step_words_test.py case_interrupts"},
                         {"epilog", {}, beside},

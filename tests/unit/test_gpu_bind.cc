@@ -45,10 +45,19 @@ TEST_CASE("a binding is refused if it is malformed or names a GPU that the job d
   for (const char* how :
        {"", "single", "single:0", "per_task:", "per_task:x", "map_gpu:", "map_gpu:1,,2",
         "map_gpu:64", "map_gpu:1*0", "map_gpu:1*99999999", "mask_gpu:0", "mask_gpu:0xg",
-        "mask_gpu:11112222333344445", "verbose,single:1", "closest:1"}) {
+        "mask_gpu:11112222333344445", "verbose", "verbose,", "closest:1"}) {
     CAPTURE(how);
     CHECK_FALSE(parse_gpu_bind(how));
   }
+}
+
+TEST_CASE("a binding may be verbose, and a wrong number is told in Slurm's words") {
+  CHECK(parse_gpu_bind("verbose,single:2").value() == GpuBind{GpuBind::Kind::single, 2, {}, true});
+  CHECK(parse_gpu_bind("verbose,none")->verbose);
+  CHECK(parse_gpu_bind("map_gpu:NaN").error().message ==
+        "Failed to validate NaN, offending character is N");
+  CHECK(parse_gpu_bind("mask_gpu:0x1,NaN").error().message ==
+        "Failed to validate NaN, offending character is N");
 }
 
 TEST_CASE("a binding from the wire is refused if no text could have given it") {

@@ -66,8 +66,14 @@ int show_job(const Control& c, const std::string& word) {
   return 0;
 }
 
+// Slurm takes a list of nodes that ends with a comma, as words from its own messages do.
+std::string_view without_last_comma(std::string_view list) {
+  while (list.ends_with(',')) list.remove_suffix(1);
+  return list;
+}
+
 int show_node(const Control& c, const std::string& word) {
-  const auto names = expand_hostlist(word);
+  const auto names = expand_hostlist(without_last_comma(word));
   if (!names) {
     fmt::print("Node {} not found\n", word);
     return 1;
@@ -191,7 +197,7 @@ std::optional<std::vector<std::string>> host_names(const std::string& word) {
     }
     text = list;
   }
-  auto names = expand_hostlist(text);
+  auto names = expand_hostlist(without_last_comma(text));
   if (names) return *names;
   fmt::print(stderr, "Invalid hostlist: {}\n", text);
   return std::nullopt;

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "cli/columns/job_values.h"
 #include "cli/columns/job_words.h"
 #include "cli/slurm/frame.h"
 #include "cli/slurm/records/account_fields.h"
@@ -72,7 +73,7 @@ constexpr Field<AccountRow> kStepFields[] = {
     {.letter = 'b',
      .name = "tres-per-node",
      .header = "TRES_PER_NODE",
-     .put = [](Out o, StepOf) { o += "N/A"; }},
+     .put = [](Out o, StepOf v) { text_or(o, v.step->tres.per_node, "N/A"); }},
     {.name = "ArrayJobID",
      .header = "ARRAY_JOB_ID",
      .put =

@@ -61,8 +61,8 @@ std::uint32_t nodes_of(const AccountRow& v) {
 std::string sorted_tres(const AccountRow& v, std::uint32_t cpus, std::int64_t memory) {
   std::string text = v.step == nullptr ? fmt::format("billing={},", cpus) : "";
   text += fmt::format("cpu={}", cpus);
-  if (v.step == nullptr && v.job->row.gpus > 0)
-    text += fmt::format(",gres/gpu={}", v.job->row.gpus);
+  const std::uint32_t gpus = v.step == nullptr ? v.job->row.gpus : v.step->gpus;
+  if (gpus > 0) text += fmt::format(",gres/gpu={}", gpus);
   if (memory > 0) text += ",mem=" + format_memory(memory);
   return text + fmt::format(",node={}", nodes_of(v));
 }

@@ -23,6 +23,7 @@ void add_extern(proto::HistoryRow& job) {
   step.started = *job.row.started;
   step.ended = job.row.ended;
   step.cpus = job.row.cpus;
+  step.gpus = job.row.gpus;
   step.tasks = job.row.nodes;
   step.node_list = job.row.node_list;
   const auto after_batch = std::find_if(job.steps.begin(), job.steps.end(),

@@ -22,6 +22,11 @@ consteval Field<QueueRow> same(std::string_view name) {
   return job_value<Field<QueueRow>, QueueRow>(name);
 }
 
+template <std::string AskedTres::*Word>
+void put_asked_word(Text o, Q v) {
+  text_or(o, spec(v).given.tres.*Word, "N/A");
+}
+
 constexpr Field<QueueRow> kQueueFields[] = {
     same("Account"),
     {.name = "AccrueTime",
@@ -63,7 +68,11 @@ constexpr Field<QueueRow> kQueueFields[] = {
     {.letter = 'O',
      .name = "Contiguous",
      .header = "CONTIGUOUS",
-     .put = [](Text o, Q) { o += "0"; }},
+     .put =
+         [](Text o, Q v) {
+           o += spec(v).shape.node_layout == NodeLayout::next_to_each_other ? "1" : "0";
+         },
+     .more = true},
     {.letter = 'I',
      .name = "Cores",
      .header = "CORES_PER_SOCKET",
@@ -77,7 +86,10 @@ constexpr Field<QueueRow> kQueueFields[] = {
      .header = "CPUS_PER_TASK",
      .put = [](Text o, Q v) { put_number(o, spec(v).shape.cpus_per_task); },
      .more = true},
-    {.name = "cpus-per-tres", .header = "CPUS_PER_TRES", .put = [](Text o, Q) { o += "N/A"; }},
+    {.name = "cpus-per-tres",
+     .header = "CPUS_PER_TRES",
+     .put = put_asked_word<&AskedTres::cpus>,
+     .more = true},
     {.name = "Deadline",
      .header = "DEADLINE",
      .put = [](Text o, Q v) { o += shown_time(spec(v).deadline, "N/A"); },
@@ -157,7 +169,10 @@ constexpr Field<QueueRow> kQueueFields[] = {
          },
      .more = true},
     {.name = "MCSLabel", .header = "MCSLABEL", .put = [](Text o, Q) { o += "N/A"; }},
-    {.name = "mem-per-tres", .header = "MEM_PER_TRES", .put = [](Text o, Q) { o += "N/A"; }},
+    {.name = "mem-per-tres",
+     .header = "MEM_PER_TRES",
+     .put = put_asked_word<&AskedTres::memory>,
+     .more = true},
     {.letter = 'c',
      .name = "MinCpus",
      .header = "MIN_CPUS",
@@ -219,6 +234,7 @@ constexpr Field<QueueRow> kQueueFields[] = {
          [](Text o, Q v) {
            o += spec(v).shape.exclusive                           ? "NO"
                 : spec(v).shape.sharing == NodeSharing::same_user ? "USER"
+                : spec(v).given.oversubscribe                     ? "YES"
                                                                   : "OK";
          },
      .more = true},
@@ -336,8 +352,14 @@ constexpr Field<QueueRow> kQueueFields[] = {
      .header = "TRES_ALLOC",
      .put = [](Text o, Q v) { put_tres(o, v); },
      .more = true},
-    {.name = "tres-bind", .header = "TRES_BIND", .put = [](Text o, Q) { o += "N/A"; }},
-    {.name = "tres-freq", .header = "TRES_FREQ", .put = [](Text o, Q) { o += "N/A"; }},
+    {.name = "tres-bind",
+     .header = "TRES_BIND",
+     .put = put_asked_word<&AskedTres::bind>,
+     .more = true},
+    {.name = "tres-freq",
+     .header = "TRES_FREQ",
+     .put = put_asked_word<&AskedTres::freq>,
+     .more = true},
     {.name = "tres-per-job",
      .header = "TRES_PER_JOB",
      .put = [](Text o,
@@ -352,7 +374,10 @@ constexpr Field<QueueRow> kQueueFields[] = {
      .header = "TRES_PER_NODE",
      .put = [](Text o, Q v) { text_or(o, tres_per_node(spec(v)), "N/A"); },
      .more = true},
-    {.name = "tres-per-socket", .header = "TRES_PER_SOCKET", .put = [](Text o, Q) { o += "N/A"; }},
+    {.name = "tres-per-socket",
+     .header = "TRES_PER_SOCKET",
+     .put = put_asked_word<&AskedTres::per_socket>,
+     .more = true},
     {.name = "tres-per-task",
      .header = "TRES_PER_TASK",
      .put = [](Text o, Q v) { put_gpus_per_task(o, v); },

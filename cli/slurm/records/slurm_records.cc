@@ -112,8 +112,13 @@ void job_times(RecordWriter& out, const proto::JobDetail& job, Instant now) {
   out.field("Scheduler", "Main").line();
 }
 
+std::string number_or_star(std::optional<std::uint32_t> number) {
+  return number ? std::to_string(*number) : "*";
+}
+
 void job_place(RecordWriter& out, const proto::JobDetail& job, int details) {
   const proto::JobRow& row = job.row;
+  const GivenOptions& given = job.spec.given;
   const JobShape& shape = job.spec.shape;
   out.field("Partition", row.partition);
   out.field("AllocNode:Sid", job.spec.submit_host + ":0").line();
@@ -130,13 +135,15 @@ void job_place(RecordWriter& out, const proto::JobDetail& job, int details) {
   }
   out.line();
   out.field("NumNodes", row.nodes).field("NumCPUs", row.cpus).field("NumTasks", row.tasks);
-  out.field("CPUs/Task", shape.cpus_per_task).field("ReqB:S:C:T", "0:0:*:*").line();
+  out.field("CPUs/Task", shape.cpus_per_task);
+  out.field("ReqB:S:C:T", "0:0:*:" + number_or_star(given.threads_per_core)).line();
   const std::string tres = tres_text(row, memory_in_all(job));
   out.field("TRES", tres).line();
   out.field("ReqTRES", tres).line();
   out.field("AllocTRES", row.node_list.empty() ? "" : tres).line();
   out.field("Socks/Node", "*");
-  out.field("NtasksPerN:B:S:C", fmt::format("{}:0:*:*", shape.tasks_per_node.value_or(0)));
+  out.field("NtasksPerN:B:S:C", fmt::format("{}:0:*:{}", shape.tasks_per_node.value_or(0),
+                                            number_or_star(given.tasks_per_core)));
   out.field("CoreSpec", "*").line();
   if (details > 0) {
     out.field("JOB_GRES", gres_in_all(job)).line();
@@ -155,9 +162,30 @@ void job_place(RecordWriter& out, const proto::JobDetail& job, int details) {
             shape.scratch_per_node == 0 ? "0" : format_memory(shape.scratch_per_node));
   out.line();
   out.field("Features", shape.constraint).field("DelayBoot", "00:00:00").line();
-  out.field("OverSubscribe", shape.exclusive ? "NO" : "OK")
+  out.field("OverSubscribe", shape.exclusive       ? "NO"
+                             : given.oversubscribe ? "YES"
+                                                   : "OK")
       .field("Contiguous", shape.node_layout == NodeLayout::next_to_each_other ? "1" : "0");
   out.field("Licenses", to_string(shape.licenses)).field("Network", "").line();
+}
+
+// A line for each thing that was asked for of GPUs.
+void put_asked(RecordWriter& out, const AskedTres& tres, std::string_view whole_name,
+               const std::string& whole) {
+  const std::pair<std::string_view, const std::string&> lines[] = {
+      {"CpusPerTres", tres.cpus},
+      {"MemPerTres", tres.memory},
+      {"TresBind", tres.bind},
+      {"TresFreq", tres.freq},
+      {whole_name, whole},
+      {"TresPerNode", tres.per_node},
+      {"TresPerSocket", tres.per_socket},
+      {"TresPerTask", tres.per_task}};
+  for (const auto& [name, value] : lines) {
+    if (value.empty()) continue;
+    out.line();
+    out.field(name, value);
+  }
 }
 
 void job_files(RecordWriter& out, const proto::JobDetail& job) {
@@ -181,10 +209,9 @@ void job_files(RecordWriter& out, const proto::JobDetail& job) {
     out.field("StdIn", spec.std_in.empty() ? "/dev/null" : path(spec.std_in)).line();
     out.field("StdOut", std_out);
   }
-  if (const std::string gres = tres_per_node(spec); !gres.empty()) {
-    out.line();
-    out.field("TresPerNode", gres);
-  }
+  AskedTres tres = spec.given.tres;
+  if (tres.per_node.empty()) tres.per_node = tres_per_node(spec);
+  put_asked(out, tres, "TresPerJob", tres.per_job);
   if (const MailRequest& mail = spec.mail; mail.events) {
     const std::string to = fmt::format("{}", fmt::join(mail.to, ","));
     out.line();
@@ -347,6 +374,10 @@ void slurm_step(RecordWriter& out, const proto::HistoryRow& job, const proto::St
   out.field("ResvPorts", "").line();
   out.field("CPUFreqReq", "Default").line();
   out.field("SrunHost:Pid", "");
+  const AskedTres& asked = step.tres;
+  std::string whole = fmt::format("cpu:{}", step.cpus);
+  if (!asked.per_job.empty()) whole += "," + asked.per_job;
+  put_asked(out, asked, "TresPerStep", whole);
   out.record();
 }
 

@@ -12,6 +12,8 @@
 #include "cli/client_config.h"
 #include "cli/random_id.h"
 #include "cli/slurm/frame.h"
+#include "cli/slurm/step/srun_bcast.h"
+#include "cli/slurm/step/srun_binding.h"
 #include "cli/slurm/step/srun_inside.h"
 #include "cli/slurm/step/srun_parts.h"
 #include "cli/slurm/step/srun_program.h"
@@ -86,12 +88,6 @@ Result<void> set_relative(SrunRequest& r, std::string_view text) {
   r.relative = static_cast<std::uint32_t>(*n);
   return {};
 }
-Result<void> set_cpu_bind(SrunRequest& r, std::string_view text) {
-  r.unbound = text == "none";
-  if (r.unbound || text == "q" || text == "quiet" || text == "cores") return {};
-  return wrong_value(
-      fmt::format("\"{}\": each task is bound to cores of its own: q or cores", text));
-}
 Result<void> set_mpi(SrunRequest& r, std::string_view text) {
   const bool pmix = text == "pmix" || text == "pmix_v4";
   if (!pmix && text != "pmi2" && text != "none" && text != "list")
@@ -114,7 +110,8 @@ constexpr auto kSrunAll = join(kSrunOptions, kSlurmJobOptions, kSlurmRefused);
 constexpr std::string_view kSrunPrefixes[] = {"SLURM_"};
 
 // Options of jobs that variables inside a job set, too, as the job has set them there.
-constexpr std::string_view kVariables[] = {"cpus-per-gpu", "distribution", "overcommit"};
+constexpr std::string_view kVariables[] = {"cpus-per-gpu", "distribution", "gpu-freq", "mem-bind",
+                                           "overcommit"};
 
 // The words that -o and -e take in place of a file: none, all, or the number of one task, whose
 // output comes here.
@@ -183,6 +180,7 @@ std::map<std::string, std::string> step_environment_of(const SrunRequest& r) {
     out.try_emplace(std::string(text.substr(0, equals)), text.substr(equals + 1));
   }
   for (const char* name : kTokenVariables) out.erase(name);  // secrets, as in job_environment()
+  put_bind_variables(r, out);
   // Tasks are told of -c only if it was given, to the job or here.
   if (r.spec.given.cpus_per_task)
     out["SLURM_CPUS_PER_TASK"] = std::to_string(r.spec.shape.cpus_per_task);
@@ -233,6 +231,7 @@ bool read_srun_options(const Invocation& call, const Parsed& parsed, SrunRequest
       return false;
     }
   if (inside && !set_relative_nodes(call, r, group)) return false;
+  if (inside) take_tasks_of_node_info(r, group);
   auto done = before_finish(call, r, given);
   // The GPUs of a step are chosen from its job's, so they need not be the same on each node.
   const GpuWish of_step = inside ? std::exchange(r.gpus, {}) : GpuWish{};
@@ -242,12 +241,6 @@ bool read_srun_options(const Invocation& call, const Parsed& parsed, SrunRequest
   if (inside) r.gpus = of_step;
   if (!done) {
     complain(call, done.error().message);
-    return false;
-  }
-  if (r.unbound && r.spec.shape.tasks_per_node != 1u) {
-    complain(call,
-             "--cpu-bind=none: each task is bound to cores of its own, which are all of the "
-             "job's on a node only with --ntasks-per-node=1");
     return false;
   }
   if (inside) settle_cpus_per_gpu(r, group);
@@ -395,6 +388,7 @@ Result<int> run_parts(const Invocation& call, std::vector<SrunPart>& parts, JobI
   for (std::size_t i = 0; i < parts.size(); ++i) {
     SrunRequest& r = parts[i].request;
     fill_with_tasks(r, behind_names(parts[i].group));
+    if (!broadcast_program(call, r, (*jobs)[i], parts[i].argv)) return 1;
     auto environment = step_environment_of(r);
     for (const auto& [name, value] : nodes) environment[name] = value;
     steps.push_back({{call.program(), parts[i].argv, std::move(environment)},
@@ -404,6 +398,7 @@ Result<int> run_parts(const Invocation& call, std::vector<SrunPart>& parts, JobI
   }
   const SrunRequest& first = parts.front().request;
   if (first.verbose) say_job(call, job);
+  say_gpu_clocks(first);
   run_beside(call, first.prolog, parts.front().argv);
   auto done = run_step(std::move(steps), session);
   run_beside(call, first.epilog, parts.front().argv);

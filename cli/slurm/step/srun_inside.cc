@@ -26,6 +26,7 @@ constexpr std::string_view kStepWords[] = {"acctg-freq",
                                            "export",
                                            "extra-node-info",
                                            "gpu-bind",
+                                           "gpu-freq",
                                            "gpus",
                                            "gpus-per-node",
                                            "gpus-per-task",
@@ -34,13 +35,16 @@ constexpr std::string_view kStepWords[] = {"acctg-freq",
                                            "immediate",
                                            "job-name",
                                            "mem",
+                                           "mem-bind",
                                            "mem-per-cpu",
+                                           "mem-per-gpu",
                                            "no-kill",
                                            "nodefile",
                                            "nodelist",
                                            "nodes",
                                            "ntasks",
                                            "ntasks-per-core",
+                                           "ntasks-per-gpu",
                                            "ntasks-per-node",
                                            "overcommit",
                                            "oversubscribe",
@@ -50,9 +54,9 @@ constexpr std::string_view kStepWords[] = {"acctg-freq",
                                            "time"};
 
 // Options that a step may have, and that mean nothing more for it: the job's allocation is made.
-constexpr std::string_view kOnlyForJobs[] = {"account",   "comment",     "constraint", "mail-type",
-                                             "mail-user", "mem-bind",    "nice",       "partition",
-                                             "qos",       "reservation", "signal",     "wckey"};
+constexpr std::string_view kOnlyForJobs[] = {"account",     "comment", "constraint", "mail-type",
+                                             "mail-user",   "nice",    "partition",  "qos",
+                                             "reservation", "signal",  "wckey"};
 
 template <class Names>
 bool names(const Names& all, std::string_view name) {

@@ -2,56 +2,21 @@
 #pragma once
 
 #include "cli/slurm/frame.h"
-#include "cli/slurm/step/task_script.h"
+#include "cli/slurm/step/srun_request.h"
 #include "cli/slurm/submit/job_options.h"
 
 namespace gantry::cli::slurm {
 
-struct SrunRequest : SlurmRequest {
-  std::optional<std::uint32_t> relative;  // -r
-  std::string input_file;                 // -i FILE
-  bool list_mpi = false;                  // --mpi=list
-  bool multi_prog = false;
-  bool unbound = false;               // --cpu-bind=none
-  std::string prolog, epilog;         // programs to run on this host; "" = none
-  std::vector<std::uint32_t> groups;  // --het-group; empty: not given
-  AroundTask around;
-};
-
-namespace srun {
-Result<void> set_jobid(SrunRequest& r, std::string_view text);
-Result<void> set_input(SrunRequest& r, std::string_view text);
-Result<void> set_open_mode(SrunRequest& r, std::string_view text);
-Result<void> set_kill(SrunRequest& r, std::string_view text);
-Result<void> set_wait(SrunRequest& r, std::string_view text);
-Result<void> set_relative(SrunRequest& r, std::string_view text);
-Result<void> set_cpu_bind(SrunRequest& r, std::string_view text);
-Result<void> set_mpi(SrunRequest& r, std::string_view text);
-// A name with a slash is a path from here; another name is looked up in PATH, where the task runs.
-std::string absolute_program(std::string_view text);
-template <std::string SrunRequest::*Program>
-Result<void> set_beside(SrunRequest& r, std::string_view text) {
-  r.*Program = text == "none" ? "" : text;
-  return {};
-}
-template <std::string AroundTask::*Program>
-Result<void> set_around(SrunRequest& r, std::string_view text) {
-  r.around.*Program = text == "none" ? "" : absolute_program(text);
-  return {};
-}
-Result<void> set_stopped(SrunRequest& r, std::string_view text);
-Result<void> set_threads(SrunRequest& r, std::string_view text);
-Result<void> set_node_words(SrunRequest& r, std::string_view text);  // --slurmd-debug
-Result<void> set_het_group(SrunRequest& r, std::string_view text);   // in srun_parts.cc
-}  // namespace srun
-
 inline constexpr Option kOnlySrunOptions[] = {
     {.name = "cpu-bind",
      .arg = Arg::required,
-     .value = "q|cores|none",
-     .help = "Tasks are bound to their own cores, which is always so; none, where a task has all "
-             "of the job's cores on its node (--ntasks-per-node=1)",
-     .set = call<srun::set_cpu_bind>},
+     .value = "[verbose,]HOW",
+     .help = "CPUs of each task: cores or threads (its own cores, the default), sockets or ldoms "
+             "(all of the step's on their sockets or NUMA nodes), none (all of the step's), rank, "
+             "map_cpu:LIST, mask_cpu:LIST (CPUs as the node numbers them); verbose: each task says "
+             "which",
+     .set = call<srun::set_cpu_bind>,
+     .env = "CPU_BIND"},
     {.name = "debugger-test",
      .help = "Each task says where it is, as a debugger would be told, and stops itself before its "
              "program (it goes on with SIGCONT)",
@@ -183,13 +148,19 @@ inline constexpr Option kOnlySrunOptions[] = {
      .set = call<srun::set_wait>,
      .env = "WAIT"},
     {.name = "accel-bind", .refused = "a job's tasks see all GPUs that it has on a node"},
-    {.name = "bcast", .refused = "copy files with cp: the nodes see the same directories"},
-    {.name = "bcast-exclude", .refused = "there is no --bcast"},
-    {.name = "compress", .refused = "there is no --bcast"},
+    {.name = "bcast",
+     .arg = Arg::optional,
+     .value = "FILE",
+     .help = "Copy the program to this file of the nodes, as sbcast does, and run it from there "
+             "(default: a file in the job's /tmp)",
+     .set = call<srun::set_bcast>,
+     .env = "BCAST"},
+    {.name = "bcast-exclude", .refused = "only the program itself is copied"},
+    {.name = "compress", .refused = "the streams are not compressed"},
     {.name = "external-launcher", .refused = "use --overlap with --ntasks-per-node=1"},
     {.name = "interactive", .refused = "use salloc"},
     {.name = "no-allocate", .letter = 'Z', .refused = "tasks run within a job"},
-    {.name = "send-libs", .refused = "there is no --bcast"},
+    {.name = "send-libs", .refused = "only the program itself is copied"},
     {.name = "treewidth", .refused = "all nodes are asked at once"},
 };
 

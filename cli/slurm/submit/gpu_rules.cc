@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "common/text/split.h"
+#include "common/text/text.h"
+
 namespace gantry::cli::slurm {
 namespace {
 
@@ -125,6 +128,47 @@ Result<void> settle_gpus(const Invocation& call, SlurmRequest& r, std::span<cons
     return wrong("Failed to validate job spec, --gpus < -N");
   if (gpus.node) wish.per_node = *gpus.node * kOne;
   return {};
+}
+
+namespace {
+
+// "gres:gpu:2" of "2", and of "gpu:2,fpga" with a prefix of "gres:" it is "gres:gpu:2,gres:fpga".
+std::string told(std::string_view prefix, std::string_view value) {
+  std::string out;
+  for (const std::string& item : split_list(value)) {
+    const std::string_view name = item;
+    if (name == "none" || name == "0") continue;
+    out += out.empty() ? "" : ",";
+    out += prefix;
+    out += name.starts_with("gres/") ? name.substr(5) : name;
+  }
+  return out;
+}
+
+std::string megabytes(std::string_view text) {
+  const auto bytes = parse_memory(text);
+  return bytes ? fmt::format("gres:gpu:{}", *bytes >> 20) : "";
+}
+
+}  // namespace
+
+AskedTres asked_tres(std::span<const Given> given) {
+  AskedTres out;
+  std::string gres, by_node;
+  for (const Given& g : given) {
+    const std::string_view name = g.option->name;
+    if (name == "gpus") out.per_job = told("gres:gpu:", g.value);
+    if (name == "gpus-per-node") by_node = told("gres:gpu:", g.value);
+    if (name == "gres") gres = told("gres:", g.value);
+    if (name == "gpus-per-socket") out.per_socket = told("gres:gpu:", g.value);
+    if (name == "gpus-per-task") out.per_task = told("gres:gpu:", g.value);
+    if (name == "cpus-per-gpu") out.cpus = told("gres:gpu:", g.value);
+    if (name == "mem-per-gpu") out.memory = megabytes(g.value);
+    if (name == "gpu-bind") out.bind = "gpu:" + g.value;
+    if (name == "gpu-freq") out.freq = "gpu:" + g.value;
+  }
+  out.per_node = by_node + (by_node.empty() || gres.empty() ? "" : ",") + gres;
+  return out;
 }
 
 }  // namespace gantry::cli::slurm

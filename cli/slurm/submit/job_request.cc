@@ -26,7 +26,6 @@ namespace gantry::cli::slurm {
 namespace {
 
 constexpr int kLoginSeconds = 8;  // seconds for a login shell to print its environment, as in Slurm
-constexpr std::int64_t kSampleSeconds = 30;  // Slurm's JobAcctGatherFrequency
 constexpr std::size_t kMaxLoginBytes = 1u << 20;
 
 Result<void> wrong(std::string message) {
@@ -227,54 +226,16 @@ Result<void> none(SlurmRequest&, std::string_view text) {
   if (text == "none" || text == "NONE" || text == "no") return {};
   return wrong(fmt::format("\"{}\": it can only be none", text));
 }
-Result<void> off(SlurmRequest&, std::string_view text) {
-  if (text == "off" || text == "no") return {};
-  return wrong("a job that loses a node ends, or is requeued: it can only be off");
+Result<void> no_kill(SlurmRequest& r, std::string_view text) {
+  r.spec.no_kill = text != "off" && text != "no";
+  if (text.empty() || text == "off" || text == "no" || text == "1" || text == "yes") return {};
+  return wrong(fmt::format("\"{}\" is not off", text));
 }
-Result<void> gpus_per_socket(SlurmRequest& r, std::string_view text) {
-  const auto n = parse_integer("the number of GPUs of a socket", text, 1, 64);
-  if (!n) return tl::unexpected(n.error());
-  r.gpus_per_socket = static_cast<std::uint32_t>(*n);
-  return {};
-}
-Result<void> sockets_per_node(SlurmRequest& r, std::string_view text) {
-  if (text != "1")
-    return wrong(fmt::format(
-        "\"{}\": nodes are not chosen by their sockets, so that it can only be 1", text));
-  r.sockets_per_node = 1;
-  return {};
-}
-Result<void> tasks_per_core(SlurmRequest&, std::string_view text) {
-  const auto n = parse_integer("the greatest number of tasks on a core", text, 1, 1024);
-  if (!n) return tl::unexpected(n.error());
-  return {};
-}
-Result<void> node_info(SlurmRequest&, std::string_view text) {
-  const auto parts = split(text, ':');
-  const bool plain = std::all_of(parts.begin(), parts.end(),
-                                 [](const auto& part) { return part == "1" || part == "*"; });
-  if (plain && parts.size() <= 3) return {};
-  return wrong(
-      fmt::format("\"{}\": nodes are not chosen by their sockets, so that each number can "
-                  "only be 1 or *",
-                  text));
-}
-Result<void> acctg_freq(SlurmRequest&, std::string_view text) {
-  for (const std::string& item : split_list(text)) {
-    const std::size_t equals = item.find('=');
-    const std::string_view kind = std::string_view(item).substr(0, std::min(equals, item.size()));
-    const bool named = equals != std::string::npos;
-    if (named && kind != "task" && kind != "energy" && kind != "network" && kind != "filesystem")
-      return wrong(fmt::format("\"{}\" is not task, energy, network or filesystem", kind));
-    const auto n = parse_integer("seconds between two samples",
-                                 named ? item.substr(equals + 1) : item, 0, 86'400);
-    if (!n) return tl::unexpected(n.error());
-    if ((!named || kind == "task") && (*n == 0 || *n > kSampleSeconds))
-      return fail(ErrorCode::usage,
-                  fmt::format("Invalid accounting frequency requested: {} s, and at most {} s lie "
-                              "between two samples",
-                              *n, kSampleSeconds));
-  }
+Result<void> mem_bind(SlurmRequest& r, std::string_view text) {
+  auto bind = parse_mem_bind(text);
+  if (!bind) return tl::unexpected(bind.error());
+  r.mem_bind = std::move(*bind);
+  r.mem_bind_text = text;
   return {};
 }
 
@@ -301,7 +262,7 @@ Result<void> switches(SlurmRequest& r, std::string_view text) {
 namespace {
 
 // Applies --ntasks-per-gpu: either the number of GPUs follows from the tasks, or the number of
-// tasks from the GPUs.
+// tasks from the GPUs. As in Slurm each task then sees one GPU, unless --gpu-bind says otherwise.
 Result<void> settle_tasks_per_gpu(SlurmRequest& r) {
   if (!r.tasks_per_gpu) return {};
   constexpr std::uint32_t kOne = 1000;  // GpuWish counts in thousandths
@@ -316,6 +277,7 @@ Result<void> settle_tasks_per_gpu(SlurmRequest& r) {
   if (!r.tasks && !sized)
     return fail(ErrorCode::invalid_argument,
                 "--ntasks-per-gpu needs --ntasks, or GPUs: --gpus, --gpus-per-node or --gres");
+  if (r.gpu_bind.empty()) r.gpu_bind = fmt::format("single:{}", *r.tasks_per_gpu);
   if (r.tasks) {
     gpus.in_all = (*r.tasks + *r.tasks_per_gpu - 1) / *r.tasks_per_gpu * kOne;
     return {};
@@ -446,6 +408,7 @@ Result<void> before_finish(const Invocation& call, SlurmRequest& r, std::span<co
   const bool by_tres = std::any_of(given.begin(), given.end(), [](const Given& g) {
     return g.option->name == "tres-per-task" && g.value.find("gres/gpu") != std::string::npos;
   });
+  r.spec.given.tres = asked_tres(given);
   r.spec.given.gres = was_given(given, "gres");
   r.spec.given.gpus = was_given(given, "gpus");
   r.spec.given.gpus_per_node = was_given(given, "gpus-per-node");
@@ -460,18 +423,13 @@ Result<void> before_finish(const Invocation& call, SlurmRequest& r, std::span<co
 Result<void> after_finish(SlurmRequest& r) {
   JobSpec& spec = r.spec;
   JobShape& shape = spec.shape;
-  if (r.cpus_per_gpu) {
-    if (shape.gpus_per_node == 0)
-      return fail(ErrorCode::invalid_argument, "--cpus-per-gpu needs GPUs: --gpus-per-node or so");
+  // As in Slurm the option, which may come from a variable, means nothing for a job without GPUs.
+  if (r.cpus_per_gpu && shape.gpus_per_node > 0) {
     const std::uint32_t per_node = shape.tasks / std::max(shape.min_nodes, 1u);
     const std::uint32_t tasks = shape.tasks_per_node.value_or(std::max(per_node, 1u));
     const std::uint32_t cores = *r.cpus_per_gpu * shape.gpus_per_node;
-    if (cores % tasks != 0)
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("{} cores for {} GPUs cannot be dealt evenly to {} tasks; use "
-                              "--cpus-per-task",
-                              cores, shape.gpus_per_node, tasks));
-    shape.cpus_per_task = cores / tasks;
+    // Each task has as many cores as another one, so that the job may get a few more.
+    shape.cpus_per_task = (cores + tasks - 1) / tasks;
   }
   for (std::string* file : {&spec.std_in, &spec.std_out, &spec.std_err})
     if (*file == "none") *file = "/dev/null";
@@ -495,6 +453,8 @@ Result<std::map<std::string, std::string>> slurm_environment(const SlurmRequest&
     add_entries(*text, out);
   }
   for (auto& [name, value] : task_gpu_variables(r.gpus, r.gpu_bind)) out[name] = value;
+  if (!r.mem_bind_text.empty()) out["SLURM_MEM_BIND"] = r.mem_bind_text;
+  if (!r.gpu_freq.empty()) out["SLURM_GPU_FREQ"] = r.gpu_freq;
   if (r.spec.open_mode == OpenMode::append) out.try_emplace("SLURM_OPEN_MODE", "a");
   // Steps of the job go by the same rule, unless they say another. All is their rule anyway.
   if (!r.export_rule.empty() && r.export_rule != "ALL")

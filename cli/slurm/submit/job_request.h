@@ -23,8 +23,11 @@ struct SlurmRequest : StepOptions {
   std::string export_file;              // --export-file
   std::optional<std::uint32_t> cpus_per_gpu, tasks_per_gpu, gpus_per_socket, sockets_per_node;
   bool get_user_env = false;
-  std::string propagate = "ALL";  // --propagate
-  std::string export_rule;        // --export as it was given; "" = not given
+  std::string propagate = "ALL";      // --propagate
+  std::string mem_bind_text;          // --mem-bind as it was given; "" = not given
+  std::string gpu_freq;               // --gpu-freq as it was given; "" = not given
+  std::uint32_t threads_of_node = 0;  // -B: sockets times cores times threads; 0 = not given
+  std::string export_rule;            // --export as it was given; "" = not given
 };
 
 // Call it before finish_request(). It applies --ntasks-per-gpu and --propagate, and remembers which
@@ -64,12 +67,16 @@ Result<void> distribution(SlurmRequest& r, std::string_view text);
 Result<void> hint(SlurmRequest& r, std::string_view text);
 Result<void> one(SlurmRequest& r, std::string_view text);   // only 1, which is what Gantry does
 Result<void> none(SlurmRequest& r, std::string_view text);  // only "none"
-Result<void> off(SlurmRequest& r, std::string_view text);   // only "off" or "no"
+Result<void> no_kill(SlurmRequest& r, std::string_view text);
+Result<void> oversubscribe(SlurmRequest& r, std::string_view text);
 Result<void> gpus_per_socket(SlurmRequest& r, std::string_view text);
+Result<void> gpu_freq(SlurmRequest& r, std::string_view text);
 Result<void> sockets_per_node(SlurmRequest& r, std::string_view text);
 Result<void> tasks_per_core(SlurmRequest& r, std::string_view text);
+Result<void> threads_per_core(SlurmRequest& r, std::string_view text);
 Result<void> node_info(SlurmRequest& r, std::string_view text);
 Result<void> acctg_freq(SlurmRequest& r, std::string_view text);
+Result<void> mem_bind(SlurmRequest& r, std::string_view text);
 Result<void> switches(SlurmRequest& r, std::string_view text);
 }  // namespace set
 

@@ -113,6 +113,8 @@ void set_environment(const Invocation& call, const Allocation& allocation,
   if (!known) complain(call, known.error().message);
   for (const auto& [name, value] : task_gpu_variables(r.gpus, r.gpu_bind))
     ::setenv(name.c_str(), value.c_str(), 1);
+  if (!r.mem_bind_text.empty()) ::setenv("SLURM_MEM_BIND", r.mem_bind_text.c_str(), 1);
+  if (!r.gpu_freq.empty()) ::setenv("SLURM_GPU_FREQ", r.gpu_freq.c_str(), 1);
 }
 
 Result<int> run_salloc(const Invocation& call) {

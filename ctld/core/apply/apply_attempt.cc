@@ -267,6 +267,8 @@ void apply_event(MutableState& state, Instant at, const event::StepCreated& e) {
   step.gpus = e.gpus;
   step.memory = e.memory;
   step.time_limit = e.time_limit;
+  step.gpus_seen = e.gpus_seen;
+  step.tres = e.tres;
   step.started = at;
   if (active.steps.size() >= kMaxStepsKept) active.steps.erase(active.steps.begin());
   active.steps.push_back(std::move(step));

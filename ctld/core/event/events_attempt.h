@@ -175,6 +175,8 @@ struct StepCreated {
   std::vector<std::vector<std::uint16_t>> gpus;  // by node; none if it asked for none of its own
   std::vector<std::int64_t> memory;              // by node; none if it asked for none of its own
   Duration time_limit{};                         // 0 = none of its own
+  std::uint32_t gpus_seen = 0;                   // as in StepState
+  AskedTres tres;
   GANTRY_EVENT(39, "step_created") {
     v(1, "job", s.job);
     v(2, "step", s.step);
@@ -190,6 +192,8 @@ struct StepCreated {
     v(12, "gpus", s.gpus);
     v(13, "memory", s.memory);
     v(14, "time_limit", s.time_limit);
+    v(23, "gpus_seen", s.gpus_seen);
+    v(24, "tres", s.tres);
   }
 };
 

@@ -72,13 +72,13 @@ std::uint32_t free_cores(const Job& job, const NodeRun& run) {
   return free;
 }
 
-// Keeps `most` nodes in rank order, preferring those with free cores for a task.
-void keep_nodes(const Job& job, std::vector<const NodeRun*>& nodes, std::size_t most,
-                std::uint32_t cpus_per_task, bool overlap) {
+// Keeps `most` nodes in rank order, preferring those with free cores and GPUs for a task.
+void keep_nodes(const State& state, const Job& job, std::vector<const NodeRun*>& nodes,
+                std::size_t most, std::uint32_t cpus_per_task, const proto::StepShape& shape) {
   if (nodes.size() <= most) return;
-  if (!overlap)
+  if (!shape.overlap)
     std::stable_partition(nodes.begin(), nodes.end(), [&](const NodeRun* run) {
-      return free_cores(job, *run) >= cpus_per_task;
+      return free_cores(job, *run) >= cpus_per_task && has_free_gpus(state, job, *run, shape, most);
     });
   nodes.resize(most);
   std::sort(nodes.begin(), nodes.end());  // nodes lie in one array in rank order
@@ -111,7 +111,7 @@ Result<std::vector<const NodeRun*>> nodes_of(const Context& ctx, const Job& job,
     return fail(ErrorCode::invalid_argument,
                 fmt::format("the step asks for {} nodes, job {} has {}", shape.nodes,
                             display_id(ctx.state, job), out.size()));
-  if (shape.nodes > 0) keep_nodes(job, out, shape.nodes, cpus_per_task, shape.overlap);
+  if (shape.nodes > 0) keep_nodes(ctx.state, job, out, shape.nodes, cpus_per_task, shape);
   return out;
 }
 
@@ -144,7 +144,7 @@ Result<Counts> layout(const Job& job, const std::vector<const NodeRun*>& nodes, 
         ErrorCode::never_fits,
         fmt::format("{} tasks of {} cores do not fit the step's nodes, which have room for {}",
                     tasks, cpus_per_task, in_all));
-  const std::uint32_t block = std::max(shape.plane, 1u);
+  const std::uint32_t block = shape.pack ? tasks : std::max(shape.plane, 1u);
   if (!shape.exclusive) return deal(tasks, room, block);
   const auto free_in_all = std::accumulate(free.begin(), free.end(), std::uint64_t{0});
   const auto full = [](std::uint32_t tasks_free) { return tasks_free == 0; };
@@ -209,6 +209,15 @@ struct StepPlan {
   [[nodiscard]] bool busy() const { return nodes.empty() || claims.busy; }
 };
 
+// How many GPUs the tasks of the step may use, on all of its nodes.
+std::uint32_t gpus_seen(const StepPlan& plan) {
+  std::size_t sum = 0;
+  for (std::size_t i = 0; i < plan.nodes.size(); ++i)
+    sum += i < plan.claims.gpus.size() ? plan.claims.gpus[i].size()
+                                       : plan.nodes[i]->grant.devices.size();
+  return static_cast<std::uint32_t>(sum);
+}
+
 // Adds what the step has of its job for itself.
 Result<StepPlan> with_claims(const State& state, const Job& job, const proto::StepShape& shape,
                              StepPlan plan) {
@@ -269,7 +278,7 @@ Result<StepPlan> plan_step(const Context& ctx, const Job& job, proto::StepShape 
   if (plan.total > kMaxStepTasks)
     return fail(ErrorCode::limit_exceeded, fmt::format("{} tasks in a step; at most {} are allowed",
                                                        plan.total, kMaxStepTasks));
-  keep_nodes(job, *nodes, std::max(shape.nodes, plan.total), plan.cpus_per_task, shape.overlap);
+  keep_nodes(ctx.state, job, *nodes, std::max(shape.nodes, plan.total), plan.cpus_per_task, shape);
   if (shape.nodes > plan.total) plan.total = shape.nodes;
   auto tasks = layout(job, *nodes, plan.total, shape, plan.cpus_per_task);
   if (!tasks) return tl::unexpected(tasks.error());
@@ -338,6 +347,8 @@ void handle(Context& ctx, const ClientRequest& from, proto::StepCreate&& message
     made.memory = plan->claims.memory;
   }
   made.node_tasks = plan->tasks;
+  made.gpus_seen = gpus_seen(*plan);
+  made.tres = std::move(message.shape.tres);
   const bool several = permission.nodes.size() > 1;
   if (several) made.block = message.shape.plane;
   made.cyclic = message.shape.cyclic && several && made.block == 0;

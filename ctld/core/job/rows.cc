@@ -49,6 +49,8 @@ proto::StepRow batch_row(const Job& job, const proto::JobRow& row, const Usage& 
   step.ended = job.ended;
   step.tasks = 1;
   step.cpus = static_cast<std::uint32_t>(job.active->nodes.front().grant.cpus.size());
+  const auto& first = job.active->nodes.front().grant;
+  step.gpus = static_cast<std::uint32_t>(first.devices.size());
   step.node_list = row.node_list;
   step.usage = usage;
   return step;
@@ -179,6 +181,8 @@ proto::HistoryRow history_row(const State& state, const Job& job, Instant now) {
     row.ended = step.ended ? step.ended : job.ended;
     row.tasks = step.tasks;
     row.cpus = step.cpus;
+    row.gpus = step.gpus_seen;
+    row.tres = step.tres;
     row.node_list = step_nodes(state, step.nodes);
     row.usage = step.usage;
     out.steps.push_back(std::move(row));

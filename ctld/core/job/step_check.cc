@@ -22,6 +22,7 @@ Result<void> check_step(const Context& ctx, const Identity& who, const Job& job,
                             display_id(ctx.state, job)));
   if (auto r = check_text("the step's name", message.name, kMaxNameBytes); !r) return r;
   if (auto r = check_text("the GPUs' model", message.shape.gpu_model, kMaxNameBytes); !r) return r;
+  if (auto r = check_tres(message.shape.tres); !r) return r;
   if (message.shape.hosts.size() > kMaxStepTasks)
     return fail(ErrorCode::limit_exceeded, fmt::format("{} tasks in a step; at most {} are allowed",
                                                        message.shape.hosts.size(), kMaxStepTasks));

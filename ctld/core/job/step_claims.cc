@@ -55,17 +55,24 @@ std::vector<std::uint16_t> gpus_on(const State& state, const NodeRun& run,
   return out;
 }
 
+// A step of a job with --gpus-per-node=2 says --gpus-per-node=0 in order to ask in another way, as
+// the job's variables ask for 2 on each node.
+bool counts_by_node(const proto::StepShape& shape) {
+  return shape.gpus_per_node && (*shape.gpus_per_node > 0 || (!shape.gpus && !shape.gpus_per_task));
+}
+
 // How many GPUs the step wants on each node. A number for the whole step is dealt to the nodes in
 // turn, as far as each has some.
 Counts wanted_gpus(const proto::StepShape& shape, const Counts& tasks, const Counts& there) {
   Counts out(tasks.size(), 0);
+  const bool by_node = counts_by_node(shape);
   for (std::size_t i = 0; i < tasks.size(); ++i) {
-    if (shape.gpus_per_node)
+    if (by_node)
       out[i] = *shape.gpus_per_node;
     else if (shape.gpus_per_task && !shape.gpus)
       out[i] = std::min(*shape.gpus_per_task, kMostGpus) * tasks[i];
   }
-  if (shape.gpus_per_node || !shape.gpus) return out;
+  if (by_node || !shape.gpus) return out;
   std::uint32_t left = std::min(*shape.gpus, kMostGpus);
   for (bool more = true; left > 0 && more;) {
     more = false;
@@ -136,6 +143,22 @@ Result<void> claim_memory(const State& state, const Job& job, const proto::StepS
 }
 
 }  // namespace
+
+bool has_free_gpus(const State& state, const Job& job, const NodeRun& run,
+                   const proto::StepShape& shape, std::size_t nodes) {
+  const auto share = [&](std::uint32_t all) {
+    return (all + nodes - 1) / std::max<std::size_t>(nodes, 1);
+  };
+  const std::size_t wanted = counts_by_node(shape) ? *shape.gpus_per_node
+                             : shape.gpus          ? share(*shape.gpus)
+                                                   : shape.gpus_per_task.value_or(0);
+  if (wanted == 0) return true;
+  const Counts users = users_of_gpus(job, run);
+  const auto all = gpus_on(state, run, shape.gpu_model);
+  const auto free =
+      std::count_if(all.begin(), all.end(), [&](std::uint16_t gpu) { return users[gpu] == 0; });
+  return static_cast<std::size_t>(free) >= wanted;
+}
 
 void StepClaims::put(std::size_t node, proto::StepNode& out) const {
   if (node < gpus.size()) out.gpus = gpus[node];

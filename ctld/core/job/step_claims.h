@@ -20,6 +20,11 @@ struct StepClaims {
   void put(std::size_t node, proto::StepNode& out) const;
 };
 
+// Whether other steps leave enough of the job's GPUs on this node for a step that has `nodes` nodes
+// and one task on this one.
+bool has_free_gpus(const State& state, const Job& job, const NodeRun& run,
+                   const proto::StepShape& shape, std::size_t nodes);
+
 // `nodes` and `tasks` are those of the step, in rank order. never_fits: the job itself has too
 // little.
 Result<StepClaims> claims_of(const State& state, const Job& job, const proto::StepShape& shape,

@@ -110,6 +110,7 @@ void fill_job(MutableState& state, Job& job, const SpecHead& head, PartitionId p
   job.priority = spec.priority;
   job.deadline = spec.deadline;
   job.warn = spec.warn_signal;
+  job.no_kill = spec.no_kill;
   job.has_image = !spec.container.image.empty();
   sched::ClassKey key{partition,        spec.shape, time_limit,   0,
                       spec.reservation, spec.het,   spec.time_min};
@@ -156,6 +157,7 @@ void fill_element(MutableState& state, Job& element, const Job& array, std::uint
   element.priority = array.priority;
   element.deadline = array.deadline;
   element.warn = array.warn;
+  element.no_kill = array.no_kill;
   element.has_image = array.has_image;
   element.cls = state.classes.add(class_of(state, array));
 }

@@ -191,6 +191,7 @@ struct JobFacts {
 struct Job : JobFacts {
   JobKind kind = JobKind::batch;
   bool may_requeue = true;
+  bool no_kill = false;      // it goes on without a node that is lost
   bool has_image = false;    // a container image, which may have to be fetched
   bool renamed = false;      // the spec still has the old name
   bool respecified = false;  // account or reservation differ from the spec

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/fields.h"
+#include "common/job/asked_tres.h"
 #include "common/job/job_state.h"
 #include "common/types.h"
 
@@ -32,8 +33,10 @@ struct StepState {
   // Empty: it asked for none of its own. With --overlap others may have the same.
   std::vector<std::vector<std::uint16_t>> gpus;
   std::vector<std::int64_t> memory;
-  Duration time_limit{};   // 0 = none of its own
-  bool timed_out = false;  // which has ended it
+  Duration time_limit{};        // 0 = none of its own
+  bool timed_out = false;       // which has ended it
+  std::uint32_t gpus_seen = 0;  // GPUs that its tasks may use, on all nodes; 0 of older records
+  AskedTres tres;               // for listings
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "id", s.id);
@@ -54,6 +57,8 @@ struct StepState {
     v(16, "memory", s.memory);
     v(17, "time_limit", s.time_limit);
     v(18, "timed_out", s.timed_out);
+    v(27, "gpus_seen", s.gpus_seen);
+    v(28, "tres", s.tres);
   }
 };
 

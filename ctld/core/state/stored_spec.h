@@ -63,6 +63,7 @@ struct SpecHead {
     std::string reservation;
     std::optional<HetPart> het;
     std::optional<Duration> time_min;
+    bool no_kill = false;
     template <class Self, class V>
     static void fields(Self& s, V&& v) {
       v(1, "kind", s.kind);
@@ -83,6 +84,7 @@ struct SpecHead {
       v(33, "reservation", s.reservation);
       v(35, "het", s.het);
       v(42, "time_min", s.time_min);
+      v(45, "no_kill", s.no_kill);
     }
   };
   struct Who {

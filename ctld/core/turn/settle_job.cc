@@ -52,11 +52,20 @@ std::string cause_text(const std::string& node, const NodeRun& run, bool batch_n
   return what.find(node) == std::string::npos ? fmt::format("{}: {}", node, what) : what;
 }
 
+// True if the job goes on without this node: --no-kill, and the node was lost. It needs the node
+// that runs its script, and some node at least.
+bool goes_on_without(const Job& job, const NodeRun& run) {
+  if (!job.no_kill || job.active->all_released()) return false;
+  if (job.kind == JobKind::batch && &run == &job.active->nodes.front()) return false;
+  return run.cause == proto::ExitCause::fenced || run.cause == proto::ExitCause::node_rebooted ||
+         run.cause == proto::ExitCause::shim_lost;
+}
+
 // If the job is not finishing yet, the first node that let go of it decides how it ends.
 bool decide_end(Context& ctx, const Job& job) {
   const auto& nodes = job.active->nodes;
-  const auto gone = std::find_if(nodes.begin(), nodes.end(), [](const NodeRun& run) {
-    return run.state == RunState::released;
+  const auto gone = std::find_if(nodes.begin(), nodes.end(), [&](const NodeRun& run) {
+    return run.state == RunState::released && !goes_on_without(job, run);
   });
   if (gone == nodes.end()) return false;
   const bool batch_node = gone == nodes.begin();

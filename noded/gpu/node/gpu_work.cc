@@ -324,7 +324,13 @@ Result<GpuPrepared> GpuWork::prepare(const AttemptKey& key, const std::vector<Gp
   for (const HandedDevice& device : devices) {
     uuids.push_back(device.uuid);
     numa.push_back(found_.inventory.gpus.at(device.gpu).numa);
-    request.visible_gpus.push_back({device.uuid, numa.back()});
+    runtime::VisibleGpu& visible =
+        request.visible_gpus.emplace_back(runtime::VisibleGpu{device.uuid, numa.back()});
+    // There is one device for each grant.
+    const GpuDevice* whole = grants.at(uuids.size() - 1).profile ? nullptr : find(device.gpu);
+    if (whole != nullptr)
+      if (const auto files = gpu::device_files(numbers_, *whole))
+        for (const gpu::DeviceFile& file : *files) visible.files.push_back(file.path);
     if (indices.empty() || indices.back() != device.gpu) indices.push_back(device.gpu);
   }
   const std::string list = fmt::format("{}", fmt::join(uuids, ","));

@@ -17,6 +17,7 @@
 
 #include "common/codec/codec.h"
 #include "noded/machine/cgroup.h"
+#include "noded/machine/device_filter.h"
 #include "noded/machine/files.h"
 #include "noded/machine/passing.h"
 #include "noded/shim/io/outputs.h"
@@ -71,6 +72,7 @@ Result<Fd> container_when_running(const Shim& shim) {
 }  // namespace
 
 std::vector<std::uint16_t> StepTasks::cpus_of(std::uint32_t index) const {
+  if (index < request_.task_cpus.size()) return request_.task_cpus[index];
   const auto& cpus = request_.cpus;
   const std::size_t share = cpus.size() / request_.task_env.size();
   if (!request_.bind_tasks || share == 0) return cpus;
@@ -165,10 +167,14 @@ Result<TaskSpec> StepTasks::prepare(std::uint32_t index, std::vector<Fd>& given)
   TaskSpec spec;
   spec.argv = request_.argv;
   spec.cpus = cpus_of(index);
+  if (index < request_.task_mems.size()) spec.mems = request_.task_mems[index];
+  if (index < request_.task_notes.size()) spec.note = request_.task_notes[index];
+  spec.mems_preferred = request_.mems_preferred;
   spec.limits = &limits_of_step(shim_.request, request_);
-  auto env = task_environment(shim_.request, request_, index, spec.cpus);
+  auto env = task_environment(shim_.request, request_, gpus_, index, spec.cpus);
   if (!env) return tl::unexpected(env.error());
-  spec.env = std::move(*env);
+  spec.env = std::move(env->variables);
+  spec.note += env->note;
   if (mpi_) {  // in front, because the first variable of a name counts
     spec.env.insert(spec.env.begin(), mpi_->environment(index).begin(),
                     mpi_->environment(index).end());
@@ -209,7 +215,12 @@ Result<void> StepTasks::start(Signals& signals) {
     place.seccomp_bpf = read_file(shim_.setup.state_dir + "/" + kSeccompBpf).value_or("");
   }
   const auto cgroup_name = step_cgroup(request_.key, request_.step);
-  if (auto r = create_step_cgroup(shim_.setup.cgroups, cgroup_name, request_.memory); !r) return r;
+  const bool alone = request_.gpus && has_device_rules(shim_.setup.cgroups);
+  gpus_ = gpus_of_step(shim_.request, request_, alone);
+  if (auto r = create_step_cgroup(shim_.setup.cgroups, cgroup_name, request_.memory,
+                                  devices_closed_to(shim_.request, request_));
+      !r)
+    return r;
   const auto cgroup = open_cgroup_entries(shim_.setup.cgroups, cgroup_name);
   place.cgroup = &cgroup;
   place.owner = &shim_.request.owner;

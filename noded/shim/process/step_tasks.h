@@ -85,6 +85,7 @@ class StepTasks {
   const StepRequest& request_;
   StepIo& io_;
   std::vector<Task> tasks_;
+  std::vector<VisibleGpu> gpus_;  // which the step has, as its tasks name them
   std::unique_ptr<MpiServer> mpi_;
   Fd terminal_socket_;  // where task 0 passes its terminal's other side
   Fd terminal_;  // the other side of the terminal; task 0's input and output are copies of it

@@ -1,8 +1,11 @@
 #include "noded/shim/process/task_environment.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <map>
+#include <string_view>
 
 #include "common/job/gpu_bind.h"
 #include "noded/machine/files.h"
@@ -47,13 +50,20 @@ Result<GpuBind> gpu_bind_of(const StepRequest& step) {
   return variable == step.env.end() ? GpuBind{} : parse_gpu_bind(variable->second);
 }
 
-// The job's GPUs that the step has.
-std::vector<VisibleGpu> gpus_of(const LaunchRequest& job, const StepRequest& step) {
-  if (!step.gpus) return job.visible_gpus;
-  std::vector<VisibleGpu> out;
-  for (const std::uint16_t place : *step.gpus)
-    if (place < job.visible_gpus.size()) out.push_back(job.visible_gpus[place]);
-  return out;
+// Numbers from 0 on instead of places among the job's GPUs, where GPUs have numbers.
+void number_again(std::vector<VisibleGpu>& gpus) {
+  std::vector<int> numbers;
+  for (const VisibleGpu& gpu : gpus) {
+    if (gpu.shown.empty() || gpu.files.empty()) return;
+    numbers.push_back(std::stoi(gpu.shown));
+  }
+  for (std::size_t i = 0; i < gpus.size(); ++i)
+    gpus[i].shown = std::to_string(
+        std::count_if(numbers.begin(), numbers.end(), [&](int n) { return n < numbers[i]; }));
+}
+
+bool has(const StepRequest& step, std::size_t place) {
+  return !step.gpus || std::find(step.gpus->begin(), step.gpus->end(), place) != step.gpus->end();
 }
 
 std::string joined(const std::vector<VisibleGpu>& gpus, std::string (*name)(const VisibleGpu&)) {
@@ -64,9 +74,8 @@ std::string joined(const std::vector<VisibleGpu>& gpus, std::string (*name)(cons
 
 // The variables of a step that has only some of the job's GPUs.
 void put_own_gpus(const LaunchRequest& job, const StepRequest& step,
-                  std::map<std::string, std::string>& env) {
+                  const std::vector<VisibleGpu>& own, std::map<std::string, std::string>& env) {
   if (!step.gpus || job.visible_gpus.empty()) return;
-  const std::vector<VisibleGpu> own = gpus_of(job, step);
   env["CUDA_VISIBLE_DEVICES"] = joined(own, [](const VisibleGpu& gpu) { return gpu.name(); });
   env["NVIDIA_VISIBLE_DEVICES"] = joined(own, [](const VisibleGpu& gpu) { return gpu.uuid; });
   env["SLURM_GPUS_ON_NODE"] = env["GANTRY_GPUS_ON_NODE"] = std::to_string(own.size());
@@ -81,19 +90,35 @@ void put_own_gpus(const LaunchRequest& job, const StepRequest& step,
   env["SLURM_STEP_GPUS"] = env["GANTRY_STEP_GPUS"] = env["GPU_DEVICE_ORDINAL"] = numbers;
 }
 
+// Slurm's line of --gpu-bind=verbose. Masks and lists count the step's GPUs from 0.
+std::string gpu_note(const std::vector<VisibleGpu>& all, const std::vector<std::size_t>& own) {
+  std::uint64_t mask = 0;
+  std::string places, names;
+  for (const std::size_t gpu : own) {
+    mask |= std::uint64_t{1} << gpu % 64;
+    places += (places.empty() ? "" : ",") + std::to_string(gpu);
+    names += (names.empty() ? "" : ",") + all.at(gpu).name();
+  }
+  const std::uint64_t held = all.size() >= 64 ? ~std::uint64_t{0} : (1ull << all.size()) - 1;
+  return fmt::format(
+      "gpu-bind: usable_gres={:#x}; bit_alloc={:#x}; local_inx={}; global_list={}; "
+      "local_list={}\n",
+      mask, held, all.size(), places, names);
+}
+
 // Applies --gpu-bind to this task, which has these cores.
-Result<void> bind_gpus(const LaunchRequest& job, const StepRequest& step, std::uint32_t index,
-                       const std::vector<std::uint16_t>& cpus,
-                       std::map<std::string, std::string>& env) {
-  const std::vector<VisibleGpu> all = gpus_of(job, step);
+Result<void> bind_gpus(const StepRequest& step, const std::vector<VisibleGpu>& all,
+                       std::uint32_t index, const std::vector<std::uint16_t>& cpus,
+                       std::map<std::string, std::string>& env, std::string& note) {
   if (all.empty()) return {};
   const auto bind = gpu_bind_of(step);
   if (!bind) return tl::unexpected(bind.error());
-  if (bind->kind == GpuBind::Kind::none) return {};
   const auto own = gpus_of_task(
       *bind, index, all.size(),
       bind->kind == GpuBind::Kind::closest ? distances(all, cpus) : std::vector<std::uint32_t>());
   if (!own) return tl::unexpected(own.error());
+  if (bind->verbose) note = gpu_note(all, *own);
+  if (bind->kind == GpuBind::Kind::none) return {};
   std::string& visible = env["CUDA_VISIBLE_DEVICES"];
   visible.clear();
   for (const std::size_t gpu : *own) visible += (visible.empty() ? "" : ",") + all.at(gpu).name();
@@ -102,9 +127,30 @@ Result<void> bind_gpus(const LaunchRequest& job, const StepRequest& step, std::u
 
 }  // namespace
 
-Result<std::vector<std::string>> task_environment(const LaunchRequest& job, const StepRequest& step,
-                                                  std::uint32_t index,
-                                                  const std::vector<std::uint16_t>& cpus) {
+std::vector<VisibleGpu> gpus_of_step(const LaunchRequest& job, const StepRequest& step,
+                                     bool alone) {
+  std::vector<VisibleGpu> out;
+  for (std::size_t i = 0; i < job.visible_gpus.size(); ++i)
+    if (has(step, i)) out.push_back(job.visible_gpus[i]);
+  if (alone) number_again(out);
+  return out;
+}
+
+std::vector<DeviceRule> devices_closed_to(const LaunchRequest& job, const StepRequest& step) {
+  std::vector<DeviceRule> out;
+  for (std::size_t i = 0; i < job.visible_gpus.size(); ++i) {
+    if (has(step, i)) continue;
+    const std::vector<std::string>& files = job.visible_gpus[i].files;
+    for (const LaunchDevice& d : job.devices)
+      if (std::find(files.begin(), files.end(), d.path) != files.end())
+        out.push_back({d.major, d.minor, d.access});
+  }
+  return out;
+}
+
+Result<TaskEnvironment> task_environment(const LaunchRequest& job, const StepRequest& step,
+                                         const std::vector<VisibleGpu>& gpus, std::uint32_t index,
+                                         const std::vector<std::uint16_t>& cpus) {
   std::map<std::string, std::string> all{{"PATH", "/usr/local/bin:/usr/bin:/bin"},
                                          {"HOME", job.owner.home},
                                          {"USER", job.owner.user},
@@ -113,12 +159,12 @@ Result<std::vector<std::string>> task_environment(const LaunchRequest& job, cons
   for (const auto& [name, value] : step.env) all[name] = value;
   for (const auto& [name, value] : step.task_env[index]) all[name] = value;
   put_gpus(job, all);
-  put_own_gpus(job, step, all);
-  if (auto bound = bind_gpus(job, step, index, cpus, all); !bound)
+  put_own_gpus(job, step, gpus, all);
+  TaskEnvironment out;
+  if (auto bound = bind_gpus(step, gpus, index, cpus, all, out.note); !bound)
     return tl::unexpected(bound.error());
   all["TMPDIR"] = "/tmp";
-  std::vector<std::string> out;
-  for (const auto& [name, value] : all) out.push_back(name + "=" + value);
+  for (const auto& [name, value] : all) out.variables.push_back(name + "=" + value);
   return out;
 }
 

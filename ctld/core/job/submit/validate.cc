@@ -80,6 +80,18 @@ Result<void> check_environment(const proto::SubmitJob& submit) {
   return {};
 }
 
+}  // namespace
+
+Result<void> check_tres(const AskedTres& tres) {
+  for (const std::string* word : {&tres.per_job, &tres.per_node, &tres.per_socket, &tres.per_task,
+                                  &tres.cpus, &tres.memory, &tres.bind, &tres.freq})
+    if (auto r = check_text("what is told of the GPUs asked for", *word, kMaxTresBytes); !r)
+      return r;
+  return {};
+}
+
+namespace {
+
 Result<void> check_words(JobSpec& spec) {
   if (spec.name.empty()) spec.name = spec.kind == JobKind::batch ? "batch" : "interactive";
   if (auto r = check_text("the job name", spec.name, kMaxNameBytes); !r) return r;
@@ -100,6 +112,7 @@ Result<void> check_words(JobSpec& spec) {
         fmt::format("{} script arguments with {} bytes; at most {} with {} bytes are allowed",
                     spec.script_args.size(), bytes, kMaxScriptArgs, kMaxArgBytes));
   if (auto r = check_text("the wckey", spec.wckey, kMaxWckeyBytes); !r) return r;
+  if (auto r = check_tres(spec.given.tres); !r) return r;
   return check_older_given(spec.older_given);
 }
 

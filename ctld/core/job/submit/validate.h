@@ -18,6 +18,7 @@ inline constexpr std::size_t kMaxAccountBytes = 128;
 inline constexpr std::size_t kMaxWckeyBytes = 256;
 inline constexpr std::size_t kMaxCommentBytes = 1024;
 inline constexpr std::size_t kMaxPathBytes = 4096;
+inline constexpr std::size_t kMaxTresBytes = 256;  // each word of AskedTres
 inline constexpr std::size_t kMaxSubmitLineBytes = 32 * 1024;
 inline constexpr std::size_t kMaxScriptArgs = 4096;
 inline constexpr std::size_t kMaxArgBytes = 128 * 1024;       // all script arguments together
@@ -39,6 +40,9 @@ struct Resolved {
 // `beside`: the earlier components of the same job, which count in what tenants allow.
 Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& submit,
                           std::span<const Resolved> beside = {});
+
+// What is only shown: each word is short, and can be printed.
+Result<void> check_tres(const AskedTres& tres);
 
 // The next functions apply the same rules for `gctl update`.
 Result<std::optional<Duration>> check_time_limit(const Partition& partition,

@@ -1,0 +1,35 @@
+// Where the tasks of a step run on this node: what --cpu-bind and --mem-bind make of the CPUs that
+// the step has here. The function is pure.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/job/task_bind.h"
+#include "common/result.h"
+
+namespace gantry::node {
+
+struct TaskPlaces {
+  std::vector<std::vector<std::uint16_t>> cpus;  // by task
+  std::vector<std::vector<std::uint16_t>> mems;  // by task: NUMA nodes; none = all
+  std::vector<std::string> notes;                // by task, if one is verbose; see StepRequest
+};
+
+struct StepHere {
+  std::string node;
+  std::vector<std::uint16_t> cpus;                 // in the order in which tasks get them
+  bool bind_tasks = false;                         // each task has an even share of `cpus`
+  std::vector<std::uint32_t> ranks;                // of the tasks here
+  std::map<std::uint16_t, std::uint32_t> sockets;  // of the machine's CPUs
+  std::map<std::uint16_t, std::uint16_t> numa;     // NUMA nodes of the machine's CPUs
+};
+
+// The notes are Slurm's lines: "cpu-bind=MAP - n1, task  0  0 [{pid}]: mask 0x1 set".
+// invalid_argument: a task would be bound to a CPU that the step does not have here.
+Result<TaskPlaces> task_places(const TaskBind& cpu, const TaskBind& mem, const StepHere& here);
+
+}  // namespace gantry::node
