@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "common/tenancy/use_limits.h"
 #include "common/text/split.h"
 #include "config/nearest.h"
 #include "config/options.h"
@@ -58,6 +59,8 @@ std::optional<PartitionFault> check_partition(PartitionConfig& partition, const 
     return PartitionFault{"deny_accounts", "is of no use beside allow_accounts"};
   if (!partition.allow_qos.empty() && !partition.deny_qos.empty())
     return PartitionFault{"deny_qos", "is of no use beside allow_qos"};
+  if (const auto weights = tenancy::read_billing_weights(partition.billing_weights); !weights)
+    return PartitionFault{"billing_weights", weights.error().message};
   if (partition.nodes == std::vector<std::string>{"all"} && !there("all")) {
     partition.nodes.clear();
     for (const NodeConfig& node : cluster.nodes) partition.nodes.push_back(node.name);

@@ -104,6 +104,7 @@ JobRecord common_fields() {
   r.partition = PartitionId(1);
   r.time_limit = seconds(60);
   r.nice = -3;
+  r.site_factor = 7;
   r.priority = 12;
   r.restarts = 2;
   r.launch_failures = 3;
