@@ -26,6 +26,10 @@ Result<void> set_one(const std::vector<Option>& options, const std::string& name
                             did_you_mean(name, names)));
   }
   Result<void> done;
+  if (const auto* member = std::get_if<std::string*>(&option->member); member && text.empty()) {
+    (*member)->clear();  // as if the option were left out
+    return {};
+  }
   if (!takes_list(*option)) {
     done = set_option(*option, text);
   } else if (option->rule.form == Form::node_names && !text.empty()) {

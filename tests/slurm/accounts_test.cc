@@ -134,7 +134,7 @@ TEST_CASE("limits of accounts and users are kept in the tenant's document, and d
   Accounts::Settings of_user;
   REQUIRE(read_setting("MaxJobs", "1", of_user));
   REQUIRE(read_setting("Priority", "9", of_user));
-  REQUIRE(accounts.modify_user("ann", "retraining", of_user));
+  REQUIRE(accounts.add_user("ann", "retraining", of_user));
   const tenancy::Tenant fraud = only_tenant(accounts.changes());
   CHECK(fraud.associations ==
         std::map<std::string, std::string>{

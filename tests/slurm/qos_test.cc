@@ -70,7 +70,8 @@ TEST_CASE("words set the properties of a priority class, and may be shortened as
         "  Preempt          = normal,best-effort\n"
         "  PreemptMode      = CANCEL\n"
         "  PreemptExemptTime  = 01:30:00\n"
-        "  Priority       = 900\n");
+        "  Priority       = 900\n"
+        "  UsageFactor    = 1.0\n");
   CHECK(read({"PreemptMode=OFF"}).preemptible == false);
   CHECK(read({"PreemptMode=cluster"}).victim_mode == tenancy::VictimMode::requeue);
   CHECK(read({"Priority=-1"}).priority == 500);

@@ -91,10 +91,11 @@ Result<void> set_preempt_list(QosSettings& s, const QosWord& word) {
 }
 
 Result<void> set_usage_factor(QosSettings& s, const QosWord& word) {
-  s.limits.push_back({"UsageFactor", word.value == "-1" ? "1" : word.value});
+  std::string value = word.value == "-1" ? "1" : word.value;
   tenancy::LimitTexts scratch;
   const auto* name = tenancy::limit_named("UsageFactor");
-  if (!tenancy::set_limit_text(scratch, *name, s.limits.back().second)) return bad_value(word);
+  if (!tenancy::set_limit_text(scratch, *name, value)) return bad_value(word);
+  s.limits.emplace_back("UsageFactor", std::move(value));
   return {};
 }
 

@@ -184,7 +184,9 @@ Result<int> change_accounts(const Invocation& call, std::string_view verb,
   proto::ApplyTenancy changes = accounts.changes();
   others.add_changes(changes);
   const bool resets = verb == "modify" && resets_usage(plan->words);
-  if (changes.documents.empty() && changes.removals.empty() && !resets) {
+  // As in Slurm, a change of what is there already is one.
+  const bool found = verb == "modify" && !act->details.empty();
+  if (changes.documents.empty() && changes.removals.empty() && !resets && !found) {
     fmt::print("{}\n", verb == "add" || verb == "load" ? " Nothing new added."
                        : verb == "delete"              ? " Nothing deleted"
                                                        : " Nothing modified");

@@ -204,11 +204,16 @@ int control_requeue(const Control& c, const Arguments& given) {
   proto::RequeueJobs active;
   std::vector<proto::JobRef> ended;
   Instant now = system_now();
+  if (incomplete) {
+    active.jobs = *refs;
+    auto done = ask<proto::JobsDone>(c.program, active);
+    if (done) done->not_active.clear();
+    return report_done(c, done, {});
+  }
   for (const proto::JobRef& ref : *refs) {
     const auto shown = ask<proto::ShowJobReply>(c.program, proto::ShowJob{ref, false});
     const bool over =
         shown && shown->jobs.size() == 1 && shown->jobs.front().row.phase == Phase::ended;
-    if (over && incomplete) continue;
     (over ? ended : active.jobs).push_back(ref);
     if (over) now = shown->now;
   }

@@ -306,7 +306,10 @@ void slurm_partition(RecordWriter& out, const proto::PartitionRow& p, NodeMember
   if (total[Resource::gpu] > 0)
     tres += fmt::format(",gres/gpu={}", total[Resource::gpu] / kGpuUnit);
   out.field("TRES", tres);
-  if (!p.billing_weights.empty()) out.line().field("TRESBillingWeights", p.billing_weights);
+  if (!p.billing_weights.empty()) {
+    out.line();
+    out.field("TRESBillingWeights", p.billing_weights);
+  }
   out.record();
 }
 

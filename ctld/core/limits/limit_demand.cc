@@ -73,7 +73,8 @@ UseDemand demand_of_submit(const State& state, const Owner& owner, const Partiti
   return out;
 }
 
-UseOfJob use_of(const State& state, const Job& job, const std::vector<sched::NodeGrant>& grants) {
+UseOfJob use_of_job(const State& state, const Job& job,
+                    const std::vector<sched::NodeGrant>& grants) {
   const sched::ClassKey& key = class_of(state, job);
   const Partition& queue = state.partition(key.partition);
   UseOfJob use;

@@ -87,8 +87,9 @@ std::string limit_words(const std::string& subject, LimitKind kind, const std::s
                        name, subject, amount_text(tres, limit));
   };
   const auto jobs = [&](std::string_view whose, std::string_view name) {
-    return fmt::format("{:.0f} {} of {} run, and {} of {} allows {:.0f}", would,
-                       would == 1 ? "job" : "jobs", whose, name, subject, limit);
+    return fmt::format("{:.0f} {} of {} {}, and {} of {} allows {:.0f}", would,
+                       would == 1 ? "job" : "jobs", whose, would == 1 ? "runs" : "run", name,
+                       subject, limit);
   };
   switch (kind) {
     case LimitKind::group: return held("all jobs of " + subject, "GrpTRES");
@@ -98,7 +99,7 @@ std::string limit_words(const std::string& subject, LimitKind kind, const std::s
     case LimitKind::group_running_minutes:
       return fmt::format("running jobs of {} might use {} more, and its GrpTRESRunMins allows {}",
                          subject, minutes_text(tres, would), minutes_text(tres, limit));
-    case LimitKind::group_jobs: return jobs("all", "GrpJobs");
+    case LimitKind::group_jobs: return jobs(subject, "GrpJobs");
     case LimitKind::group_wall:
       return fmt::format("jobs of {} have run for {} in all, and its GrpWall allows {}", subject,
                          wall_text(would), wall_text(limit));

@@ -55,7 +55,8 @@ Result<void> check_use_limits(const Context& ctx, const UseDemand& demand, std::
 std::optional<Duration> longest_wall(const State& state, const UseDemand& demand);
 
 // What a job that gets these grants will count.
-UseOfJob use_of(const State& state, const Job& job, const std::vector<sched::NodeGrant>& grants);
+UseOfJob use_of_job(const State& state, const Job& job,
+                    const std::vector<sched::NodeGrant>& grants);
 
 // The index of the QOS of a partition; unset: it has none.
 std::optional<std::uint32_t> partition_qos(const State& state, const Partition& partition);

@@ -10,6 +10,7 @@
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/eligible.h"
 #include "ctld/core/limits/limit_gate.h"
+#include "ctld/core/limits/limits.h"
 #include "ctld/core/money/budget_gate.h"
 #include "ctld/core/money/ledger.h"
 #include "ctld/core/resources/gpus.h"
@@ -123,7 +124,7 @@ std::optional<std::uint32_t> free_slot(const State& state, const Node& node) {
 // Places the job. The scheduler does not have the job under its old id any more.
 void place(Context& ctx, JobId id, std::vector<sched::NodeGrant>&& grants, bool exclusive) {
   const Attempt attempt(ctx.state.jobs.at(id).attempt.value() + 1);
-  UseOfJob use = use_of(ctx.state, ctx.state.jobs.at(id), grants);
+  UseOfJob use = use_of_job(ctx.state, ctx.state.jobs.at(id), grants);
   const double charge = charge_of(ctx.state, grants) * static_cast<double>(use.factor) /
                         static_cast<double>(tenancy::kUsageFactorUnit);
   auto waits = waits_of(ctx, ctx.state.jobs.at(id));
