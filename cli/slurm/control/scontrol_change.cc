@@ -205,10 +205,15 @@ int control_requeue(const Control& c, const Arguments& given) {
   std::vector<proto::JobRef> ended;
   Instant now = system_now();
   if (incomplete) {
-    active.jobs = *refs;
-    auto done = ask<proto::JobsDone>(c.program, active);
-    if (done) done->not_active.clear();
-    return report_done(c, done, {});
+    proto::ListJobs list;
+    list.filter.jobs = *refs;
+    const auto rows = ask<proto::ListJobsReply>(c.program, list);
+    if (!rows) return control_error("slurm_load_jobs error", rows.error());
+    for (const proto::JobRow& row : rows->rows)
+      if (row.phase != Phase::queued && row.phase != Phase::ended)
+        active.jobs.push_back({row.job, {}});
+    if (active.jobs.empty()) return 0;
+    return report_done(c, ask<proto::JobsDone>(c.program, active), {});
   }
   for (const proto::JobRef& ref : *refs) {
     const auto shown = ask<proto::ShowJobReply>(c.program, proto::ShowJob{ref, false});

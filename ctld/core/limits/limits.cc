@@ -185,10 +185,18 @@ class Judge {
                        [](const LimitSubject& s) { return s.qos && s.limits->deny_on_limit; });
   }
 
-  std::optional<Duration> wall() const {
-    for (const LimitSubject& subject : subjects_)
-      if (subject.limits->wall) return subject.limits->wall;
-    return std::nullopt;
+  // By the longest wall time, and by the minutes that a job may use.
+  std::optional<Duration> wall() {
+    taken_.clear();
+    std::optional<Duration> least;
+    const auto most = [&](Duration d) { least = std::min(least.value_or(d), d); };
+    for (const LimitSubject& s : subjects_) {
+      if (s.limits->wall && takes("wall", s, false)) most(*s.limits->wall);
+      for (const auto& [tres, limit] : s.limits->job_minutes)
+        if (takes("job_minutes", s, false, tres) && asked(tres) > 0)
+          most(minutes(std::max<std::int64_t>(1, limit / asked(tres))));
+    }
+    return least;
   }
 
  private:
