@@ -59,6 +59,8 @@ struct PartitionConfig {
   bool exclusive_nodes = false;          // every job gets whole nodes
   bool admins_only = false;              // administrators alone submit to it
   bool reservation_only = false;         // every job has to name a reservation
+  std::string qos;                       // a priority class whose limits its jobs keep; "" = none
+  std::string billing_weights;  // what its jobs are counted in units of billing; "" = cores
   // These lists say who may use the partition; an empty list sets no condition. For accounts, and
   // for qos, at most one of the two lists may be set.
   std::vector<std::string> allow_accounts, deny_accounts;  // tenants and projects

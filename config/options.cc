@@ -335,6 +335,13 @@ std::vector<Option> options_of(PartitionConfig& c) {
       {"exclusive_nodes", &c.exclusive_nodes, {}, "Every job gets whole nodes."},
       {"admins_only", &c.admins_only, {}, "Administrators alone submit jobs to it."},
       {"reservation_only", &c.reservation_only, {}, "Every job in it has to name a reservation."},
+      {"qos", &c.qos, form(Form::word),
+       "A priority class (QOS) whose limits the jobs in it keep, whatever class they have."},
+      {"billing_weights",
+       &c.billing_weights,
+       {},
+       "What a job in it counts in units of billing, as CPU=1.0,Mem=0.25G,GRES/gpu=2.0; left out = "
+       "one for each core."},
       {"allow_accounts", &c.allow_accounts, form(Form::account),
        "Tenants, projects of one tenant (TENANT/PROJECT) and names of projects (-A) whose jobs may "
        "use it; a tenant stands for all its projects. Left out = all."},

@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "common/tenancy/use_limits.h"
 #include "common/text/split.h"
 #include "config/nearest.h"
 #include "config/options.h"
@@ -25,6 +26,10 @@ Result<void> set_one(const std::vector<Option>& options, const std::string& name
                             did_you_mean(name, names)));
   }
   Result<void> done;
+  if (const auto* member = std::get_if<std::string*>(&option->member); member && text.empty()) {
+    (*member)->clear();  // as if the option were left out
+    return {};
+  }
   if (!takes_list(*option)) {
     done = set_option(*option, text);
   } else if (option->rule.form == Form::node_names && !text.empty()) {
@@ -58,6 +63,8 @@ std::optional<PartitionFault> check_partition(PartitionConfig& partition, const 
     return PartitionFault{"deny_accounts", "is of no use beside allow_accounts"};
   if (!partition.allow_qos.empty() && !partition.deny_qos.empty())
     return PartitionFault{"deny_qos", "is of no use beside allow_qos"};
+  if (const auto weights = tenancy::read_billing_weights(partition.billing_weights); !weights)
+    return PartitionFault{"billing_weights", weights.error().message};
   if (partition.nodes == std::vector<std::string>{"all"} && !there("all")) {
     partition.nodes.clear();
     for (const NodeConfig& node : cluster.nodes) partition.nodes.push_back(node.name);

@@ -70,6 +70,12 @@ Result<void> check_states(const std::vector<std::string>& states) {
   return {};
 }
 
+JobWords words_of(const proto::JobRow& row) {
+  if (row.phase == Phase::queued && row.verdict.reason == Reason::special_exit)
+    return {"SPECIAL_EXIT", "SE"};
+  return words_of(row.phase, row.outcome);
+}
+
 std::string shown_id(const proto::JobRow& row) {
   if (row.het) return fmt::format("{}+{}", row.het->leader.value(), row.het->offset);
   if (row.array_job.value() == 0) return std::to_string(row.job.value());
@@ -114,6 +120,8 @@ std::string raised(int signal) {
 std::string reason_of(const proto::JobRow& row) {
   if (row.phase == Phase::queued) {
     std::string text(enum_name(row.verdict.reason));
+    if (row.verdict.reason == Reason::use_limit)
+      text = row.verdict.subject.substr(0, row.verdict.subject.find(':'));
     if (row.verdict.reason == Reason::nodes_unavailable && !row.verdict.subject.empty())
       text += ", UnavailableNodes:" + row.verdict.subject;
     return text;

@@ -21,9 +21,7 @@ JobWords words_of(Phase phase, const std::optional<Outcome>& outcome);
 inline std::optional<Instant> eligible_since(const proto::JobRow& row) {
   return row.eligible == Instant{} ? std::nullopt : std::optional(row.eligible);
 }
-inline JobWords words_of(const proto::JobRow& row) {
-  return words_of(row.phase, row.outcome);
-}
+JobWords words_of(const proto::JobRow& row);
 
 // Checks a comma list for -t/--states: Slurm's words, long or short, any case, and "all". Words of
 // states that Gantry does not have (SUSPENDED, RESIZING, ...) are allowed and match nothing.

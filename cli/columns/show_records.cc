@@ -322,6 +322,8 @@ void write_partition(RecordWriter& out, const proto::PartitionRow& p, NodeMember
   if (p.exclusive_nodes) out.field("ExclusiveNodes", "YES");
   if (p.admins_only) out.field("AdminsOnly", "YES");
   if (p.reservation_only) out.field("ReservationOnly", "YES");
+  if (!p.qos.empty()) out.field("Qos", p.qos);
+  if (!p.billing_weights.empty()) out.field("BillingWeights", p.billing_weights);
   if (p.changed) {
     out.line();
     out.field("SetByCommand",

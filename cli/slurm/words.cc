@@ -17,7 +17,7 @@ struct Row {
 constexpr std::string_view kNoPartition = "there is no partition \"";
 constexpr std::string_view kConfiguration = "Requested node configuration is not available";
 constexpr std::string_view kLimits =
-    "Job violates accounting policy (job submit limit, user's size and/or time limits)";
+    "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)";
 constexpr std::string_view kTime =
     "Requested time limit is invalid (missing or exceeds some limit)";
 constexpr std::string_view kAccount = "Invalid account or account/partition combination specified";
@@ -65,6 +65,7 @@ constexpr Row kRows[] = {
     {ErrorCode::never_fits, "do not fit the step's", "More processors requested than permitted"},
     {ErrorCode::never_fits, "", kConfiguration},
     {ErrorCode::invalid_argument, "is not one of job", kConfiguration},
+    {ErrorCode::limit_exceeded, "has DenyOnLimit", kLimits},
     {ErrorCode::limit_exceeded, "time limit", kTime},
     {ErrorCode::invalid_argument, "least time limit",
      "Invalid time-min specification (exceeds job's time or other limits)"},

@@ -147,7 +147,7 @@ Result<void> set_licenses(R& r, std::string_view text) {
       if (!n) return tl::unexpected(n.error());
       added.count = static_cast<std::uint32_t>(*n);
     }
-    if (added.name.empty() || added.name.find_first_of("|@ ") != std::string::npos)
+    if (added.name.empty() || added.name.find_first_of("| ") != std::string::npos)
       return invalid(fmt::format("\"{}\" is no licence: NAME or NAME:N", one));
   }
   std::sort(licenses.begin(), licenses.end());

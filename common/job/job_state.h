@@ -100,10 +100,14 @@ enum class Reason : std::uint8_t {
   no_tenant = 30,  // tenants exist, and the partition belongs to none; subject = partition
   account_not_allowed = 31,  // a list of the partition excludes it; subject = partition
   qos_not_allowed = 32,      // a list of the partition excludes its priority class
+  // A limit of use of its QOS, its account or its user; subject = Slurm's name of the reason, ": "
+  // and a clause for people; a = what there would be, b = the limit.
+  use_limit = 33,
+  special_exit = 34,  // held after a requeue that called its end special; subject = who and why
 };
 constexpr auto enum_names(Reason) {
   using enum Reason;
-  return std::array<std::pair<Reason, std::string_view>, 33>{
+  return std::array<std::pair<Reason, std::string_view>, 35>{
       {{none, "None"},
        {priority, "Priority"},
        {resources, "Resources"},
@@ -136,7 +140,9 @@ constexpr auto enum_names(Reason) {
        {licenses, "Licenses"},
        {no_tenant, "InvalidAccount"},
        {account_not_allowed, "AccountNotAllowed"},
-       {qos_not_allowed, "QOSNotAllowed"}}};
+       {qos_not_allowed, "QOSNotAllowed"},
+       {use_limit, "AssociationResourceLimit"},
+       {special_exit, "JobHeldUser"}}};
 }
 
 struct Verdict {

@@ -127,6 +127,12 @@ std::string own_reason(const Verdict& v, Instant now) {
     case Reason::partition_time_limit:
       return fmt::format("it asks for {}; its partition allows {}", format_duration(minutes(v.a)),
                          format_duration(minutes(v.b)));
+    case Reason::special_exit:
+      return "it is held because its end was special" + (v.subject.empty() ? "" : ": " + v.subject);
+    case Reason::use_limit: {
+      const std::size_t colon = v.subject.find(": ");
+      return colon == std::string::npos ? v.subject : v.subject.substr(colon + 2);
+    }
     case Reason::deadline: return "it can no longer end before its deadline";
     case Reason::maintenance:
       if (v.a <= now.us) return "nodes that it needs are set aside for " + v.subject;

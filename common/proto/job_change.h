@@ -149,10 +149,12 @@ struct SignalStep {
 struct RequeueJobs {
   std::vector<JobRef> jobs;
   bool hold = false;
+  bool special_exit = false;  // with hold: it is shown in Slurm's state SPECIAL_EXIT until then
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "jobs", s.jobs);
     v(2, "hold", s.hold);
+    v(3, "special_exit", s.special_exit);
   }
 };
 
@@ -188,10 +190,11 @@ struct UpdateJob {
   std::optional<std::string> comment;
   std::optional<Instant> begin;  // queued only
   std::optional<std::uint32_t> array_max_running;
-  std::optional<std::string> account;      // queued only
-  std::optional<std::string> reservation;  // queued only; "" = removes it
-  std::optional<Reshape> reshape;          // queued only
-  std::optional<bool> requeue;             // queued only; after a node failed or a preemption
+  std::optional<std::string> account;         // queued only
+  std::optional<std::string> reservation;     // queued only; "" = removes it
+  std::optional<Reshape> reshape;             // queued only
+  std::optional<bool> requeue;                // queued only; after a node failed or a preemption
+  std::optional<std::int32_t> site_factor{};  // admin; added to the priority
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "job", s.job);
@@ -207,6 +210,7 @@ struct UpdateJob {
     v(11, "reservation", s.reservation);
     v(12, "reshape", s.reshape);
     v(13, "requeue", s.requeue);
+    v(14, "site_factor", s.site_factor);
   }
 };
 

@@ -20,9 +20,8 @@ struct JobRow {
   JobId array_job{};                        // 0 = no array
   std::optional<std::uint32_t> array_task;  // element
   std::string array_tasks;                  // pending rest: "3-9,12%4"
-  std::string name, user;
+  std::string name, user, account, partition;
   Uid uid{};
-  std::string account, partition;
   std::string tenant;  // whose job it is; "" = no tenant's
   Phase phase = Phase::queued;
   std::optional<Outcome> outcome;  // set when the job has ended, or is about to end
@@ -40,16 +39,16 @@ struct JobRow {
   std::int64_t priority = 0;
   ExitStatus exit;
   std::uint32_t restarts = 0;
-  std::uint32_t gpus = 0;   // over all nodes; whole GPUs, or the slices that are asked for
-  std::string reservation;  // reservation that the job names; "" = none
-  // The cost of all attempts so far, without subtracting credits; not set: no prices.
-  std::optional<Money> cost;
-  Money credit;                    // part of the cost that is credited
-  std::optional<Money> cost_rate;  // per hour, while it holds something
-  std::uint32_t gpu_parts = 0;     // over all nodes: thousandths of GPUs in parts
-  Duration suspended{};            // of this attempt, so far
-  std::optional<HetPart> het;      // set for a component of a heterogeneous job
-  bool has_array_id = false;       // the last task split off: in Slurm it has the array's id
+  std::uint32_t gpus = 0;     // over all nodes; whole GPUs, or the slices that are asked for
+  std::string reservation;    // reservation that the job names; "" = none
+  std::optional<Money> cost;  // of all attempts, without subtracting credits; not set: no prices
+  Money credit;               // part of the cost that is credited
+  std::optional<Money> cost_rate;          // per hour, while it holds something
+  std::optional<std::uint64_t> billing{};  // in units of billing, once placed
+  std::uint32_t gpu_parts = 0;             // over all nodes: thousandths of GPUs in parts
+  Duration suspended{};                    // of this attempt, so far
+  std::optional<HetPart> het;              // set for a component of a heterogeneous job
+  bool has_array_id = false;  // the last task split off: in Slurm it has the array's id
   [[nodiscard]] JobId slurm_id() const { return has_array_id ? array_job : job; }
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -89,6 +88,7 @@ struct JobRow {
     v(34, "het", s.het);
     v(35, "tenant", s.tenant);
     v(46, "has_array_id", s.has_array_id);
+    v(47, "billing", s.billing);
   }
 };
 

@@ -1,4 +1,4 @@
-// Submitting a job: client to ctld, and the answer.
+// Submitting a job, reading its output files, and waiting for it: client to ctld, and the answers.
 #pragma once
 
 #include <map>
@@ -9,6 +9,8 @@
 #include "common/job/job_spec.h"
 #include "common/job/job_state.h"
 #include "common/money/money.h"
+#include "common/proto/job_query.h"
+#include "common/proto/job_ref.h"
 
 namespace gantry::proto {
 
@@ -64,6 +66,60 @@ struct SubmitReply {
     v(8, "cost_per_hour", s.cost_per_hour);
     v(9, "cost_expected", s.cost_expected);
     v(10, "cost_most", s.cost_most);
+  }
+};
+
+// Asks for a part of a job's output file; its node reads it as the job's user.
+struct ReadLog {
+  JobRef job;
+  bool std_err = false;
+  std::uint64_t offset = 0;
+  std::uint32_t max_bytes = 65536;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "job", s.job);
+    v(2, "std_err", s.std_err);
+    v(3, "offset", s.offset);
+    v(4, "max_bytes", s.max_bytes);
+  }
+};
+
+struct LogChunk {
+  Bytes data;
+  std::uint64_t offset = 0;  // of data
+  bool job_ended = false;    // the job has ended, and nothing will be added
+  std::string path;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "data", s.data);
+    v(2, "offset", s.offset);
+    v(3, "job_ended", s.job_ended);
+    v(4, "path", s.path);
+  }
+};
+
+// Waits for jobs. The answer comes when every named job (for an array: all tasks) has reached the
+// phase; at once if they have. With `notices` it also comes, without rows, when NotifyJobs sends a
+// line to one of them that is an allocation; whoever waits then asks again.
+struct WaitJobs {
+  std::vector<JobRef> jobs;
+  bool until_started = false;  // running or ended; otherwise ended
+  bool notices = false;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "jobs", s.jobs);
+    v(2, "until_started", s.until_started);
+    v(3, "notices", s.notices);
+  }
+};
+
+struct WaitReply {
+  std::vector<JobRow> rows;  // one per job; an array has one row with the worst exit of its tasks
+  std::string notice;        // the line of NotifyJobs; then there are no rows
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "rows", s.rows);
+    v(2, "notice", s.notice);
   }
 };
 

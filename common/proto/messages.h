@@ -6,10 +6,8 @@
 #include "common/proto/control.h"
 #include "common/proto/history.h"
 #include "common/proto/job_change.h"
-#include "common/proto/job_log.h"
 #include "common/proto/job_query.h"
 #include "common/proto/job_submit.h"
-#include "common/proto/job_wait.h"
 #include "common/proto/ledger.h"
 #include "common/proto/node_order.h"
 #include "common/proto/node_relay.h"
@@ -23,6 +21,7 @@
 #include "common/proto/tenancy_view.h"
 #include "common/proto/tenant_events.h"
 #include "common/proto/triggers.h"
+#include "common/proto/use.h"
 
 namespace gantry::proto {
 

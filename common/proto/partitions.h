@@ -35,6 +35,7 @@ struct PartitionRow {
   std::vector<std::string> set_options{};
   std::string changed_by{};
   std::optional<Instant> changed{};
+  std::string qos{}, billing_weights{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "name", s.name);
@@ -60,6 +61,8 @@ struct PartitionRow {
     v(21, "set_options", s.set_options);
     v(22, "changed_by", s.changed_by);
     v(23, "changed", s.changed);
+    v(24, "qos", s.qos);
+    v(25, "billing_weights", s.billing_weights);
   }
 };
 

@@ -184,21 +184,20 @@ struct PriorityRow {
   JobId job{};
   JobId array_job{};  // 0 = no array
   std::string array_tasks;
-  std::string user;
-  std::string account;
+  std::string user, account;
   std::string partition;                 // its tenant, where it has one
   std::uint32_t partition_priority = 0;  // higher first
   std::string priority_class;
   std::int32_t class_value = 0;
-  std::int32_t rank = 0;            // class value raised by waiting; higher first
-  std::uint32_t borrow_levels = 0;  // 0 = it would not borrow; bit k: k steps from the root
-  std::vector<std::int64_t>
-      share_values;                     // per level from the root's child to the tenant; low first
-  std::optional<double> project_level;  // Fair Tree; higher first; unset = nothing used
+  std::int32_t rank = 0;                   // class value raised by waiting; higher first
+  std::uint32_t borrow_levels = 0;         // 0 = it would not borrow; bit k: k steps from the root
+  std::vector<std::int64_t> share_values;  // by level from the root's child down; low first
+  std::optional<double> project_level;     // Fair Tree; higher first; unset = nothing used
   std::optional<double> user_level;
   std::int64_t priority = 0;  // the job's priority, with its tenant class and nice; higher first
   Instant since{};            // earlier first
   std::vector<PriorityTerm> terms;  // the terms of `priority`, with the weights in force
+  std::int32_t site_factor = 0;     // part of `priority`
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "place", s.place);
@@ -219,6 +218,7 @@ struct PriorityRow {
     v(16, "priority", s.priority);
     v(17, "since", s.since);
     v(18, "terms", s.terms);
+    v(19, "site_factor", s.site_factor);
   }
 };
 

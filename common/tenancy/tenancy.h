@@ -120,8 +120,7 @@ constexpr auto enum_names(VictimMode) {
       {{requeue, "requeue"}, {suspend, "suspend"}, {cancel, "cancel"}}};
 }
 
-// What a job of the tenant gets if it does not say, and the most that it may ask for; not set = the
-// partition's limits.
+// What its jobs get that do not say, and the most of a job; not set = the partition's limits.
 struct JobLimits {
   std::optional<Duration> default_time, max_time;
   std::optional<std::int64_t> default_memory_per_cpu;  // bytes
@@ -162,8 +161,7 @@ struct CountLimits {  // not set = no limit
   }
 };
 
-// How long the GPUs of a running job may be idle until something is done about it; not set = for
-// ever.
+// How long GPUs of a running job may be idle until something is done; not set = for ever.
 struct IdleGpuLimits {
   std::optional<Duration> note, warn, requeue, cancel;
   friend bool operator==(const IdleGpuLimits&, const IdleGpuLimits&) = default;
@@ -217,9 +215,11 @@ struct Tenant {
   // gantry.yaml, as those of a Slurm account.
   std::optional<bool> own_queue;
   std::string organization;  // for people
-  // By user, the project (or the tenant itself, by its name) that pays for the jobs that name no
-  // account. A user who belongs to several tenants has one in at most one of them.
+  // By user, the project, or the tenant by its name, that pays for jobs that name none.
   std::map<std::string, std::string> default_accounts;
+  // Limits of use (use_limits.h), "KEY=VALUE|KEY=VALUE" by "ACCOUNT" or "ACCOUNT/USER"; an account
+  // is the tenant or a project of it.
+  std::map<std::string, std::string> associations;
   friend bool operator==(const Tenant&, const Tenant&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -243,6 +243,7 @@ struct Tenant {
     v(32, "own_queue", s.own_queue);
     v(49, "organization", s.organization);
     v(50, "default_accounts", s.default_accounts);
+    v(51, "associations", s.associations);
   }
 };
 

@@ -55,6 +55,9 @@ struct PriorityClass {
   std::optional<std::uint32_t> max_preemptions;
   // Each such time of waiting raises the class by one, but never above a preempting class.
   std::optional<Duration> age_step;
+  std::map<std::string, std::string> limits{};  // of use, by Slurm's names; see use_limits.h
+  // The only classes that its jobs may take from, whatever their values are; none = all lower ones.
+  std::vector<std::string> victims{};
   friend bool operator==(const PriorityClass&, const PriorityClass&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -69,6 +72,8 @@ struct PriorityClass {
     v(9, "min_run_time", s.min_run_time);
     v(10, "max_preemptions", s.max_preemptions);
     v(11, "age_step", s.age_step);
+    v(12, "limits", s.limits);
+    v(13, "victims", s.victims);
   }
 };
 
@@ -184,8 +189,29 @@ struct OtherCluster {
   }
 };
 
+// Licences that several clusters share, as `sacctmgr add resource` has them. Jobs name them as
+// NAME@SERVER; this cluster may give out its part.
+struct LicenseResource {
+  static constexpr std::string_view kName = "License";
+  static constexpr int kKind = 12;
+  std::string name;  // "NAME@SERVER"
+  std::optional<std::uint32_t> count;
+  std::string server_type;                     // for people: "flexlm"
+  std::string description;                     // for people
+  std::map<std::string, std::string> percent;  // by cluster, its part: "50"
+  friend bool operator==(const LicenseResource&, const LicenseResource&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "name", s.name);
+    v(2, "count", s.count);
+    v(3, "server_type", s.server_type);
+    v(4, "description", s.description);
+    v(5, "percent", s.percent);
+  }
+};
+
 using Document = std::variant<Tenant, Cohort, Tier, PriorityClass, Flavor, NodePool, Topology,
-                              PriceBook, Budget, Manifest, OtherCluster>;
+                              PriceBook, Budget, Manifest, OtherCluster, LicenseResource>;
 
 std::string_view kind_of(const Document& document);  // "Tenant", ...
 const std::string& name_of(const Document& document);

@@ -50,26 +50,33 @@ class Expander {
   }
 
  private:
-  // Reads one pattern, up to the next comma outside of brackets: "rack[1-2]node[01-04]".
+  // Reads one pattern, up to the next comma outside of brackets: "rack[1-2]node[01-04]". The names
+  // come in Slurm's order: the last bracket changes fastest, then the first one, the second one,
+  // ...
   Result<std::vector<std::string>> one_pattern() {
-    std::vector<std::string> names{""};
+    std::vector<std::string> heads{""}, names{""};  // `names`: from the last bracket on
     const std::size_t start = at_;
     while (at_ < text_.size() && text_[at_] != ',') {
       if (text_[at_] == '[') {
         Result<std::vector<std::string>> parts = bracket();
         if (!parts) return parts;
-        if (names.size() * parts->size() > kMaxHosts) return too_many();
-        names = product(names, *parts);
+        if (heads.size() * names.size() * parts->size() > kMaxHosts) return too_many();
+        std::vector<std::string> all;
+        for (const std::string& name : names)
+          for (const std::string& head : heads) all.push_back(head + name);
+        heads = std::move(all);
+        names = std::move(*parts);
       } else if (is_name_char(text_[at_])) {
         for (std::string& name : names) name += text_[at_];
         ++at_;
       } else {
         return unexpected();
       }
-      if (names.front().size() > kMaxHostName) return wrong("a name is longer than 253 bytes");
+      if (heads.front().size() + names.front().size() > kMaxHostName)
+        return wrong("a name is longer than 253 bytes");
     }
     if (at_ == start) return wrong("a name is missing");
-    return names;
+    return product(heads, names);
   }
 
   // Reads a bracket like "[01-04,07]" and returns the texts that it stands for.

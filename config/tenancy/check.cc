@@ -6,7 +6,10 @@
 #include <map>
 #include <set>
 
+#include "common/resources/gres.h"
+#include "common/tenancy/use_limits.h"
 #include "common/text/hostlist.h"
+#include "common/text/text.h"
 #include "config/nearest.h"
 #include "config/tenancy/check_references.h"
 #include "config/tenancy/read_parts.h"
@@ -28,7 +31,8 @@ class Checker : private References {
     for (const Document& document : documents_) {
       current_ = &document;
       auto& names = names_[std::string(kind_of(document))];
-      if (!config::is_word(name_of(document)) && !std::holds_alternative<Manifest>(document))
+      if (!config::is_word(name_of(document)) && !std::holds_alternative<Manifest>(document) &&
+          !std::holds_alternative<LicenseResource>(document))
         return problem("name", not_a_name(name_of(document)));
       if (!names.insert(name_of(document)).second) return problem("name", "is there twice");
       if (const auto* cohort = std::get_if<Cohort>(&document))
@@ -199,6 +203,7 @@ class Checker : private References {
     if (Found found = refer(Cohort::kName, t.cohort, "cohort")) return found;
     if (Found found = refer(Tier::kName, t.tier, "tier")) return found;
     if (Found found = check_default_accounts(t)) return found;
+    if (Found found = check_associations(t)) return found;
     return check_shared(t);
   }
 
@@ -224,7 +229,8 @@ class Checker : private References {
     if (c.value > kMostValue || c.value < -kMostValue)
       return problem("value", fmt::format("is outside of -{0} to {0}", kMostValue));
     if (c.age_step && c.age_step->us <= 0) return problem("age_step", "must be longer than 0s");
-    return std::nullopt;
+    if (Found found = check_victims(c)) return found;
+    return check_limits("limits", c.limits, true);
   }
 
   [[nodiscard]] Found check(const Flavor& f) const {
@@ -300,6 +306,62 @@ class Checker : private References {
         return problem("accounting", fmt::format("has the row '{:.80}', which is not of the form "
                                                  "KEY=VALUE|KEY=VALUE with at most {} bytes",
                                                  row, kMostRow));
+    return std::nullopt;
+  }
+  [[nodiscard]] Found check(const LicenseResource& r) const {
+    const std::size_t at = r.name.find('@');
+    if (at == std::string::npos || !config::is_word(r.name.substr(0, at)) ||
+        !config::is_word(r.name.substr(at + 1)))
+      return problem("name", "is not NAME@SERVER");
+    if (r.count.value_or(0) > kMostLicenses)
+      return problem("count", fmt::format("is more than {}", kMostLicenses));
+    for (const auto& [cluster, text] : r.percent)
+      if (const auto percent = parse_integer("the part", text, 0, 100); !percent)
+        return problem("percent." + cluster, percent.error().message);
+    return std::nullopt;
+  }
+  // Classes that take from each other in a circle would end each other's jobs for ever.
+  [[nodiscard]] Found check_victims(const PriorityClass& c) const {
+    std::map<std::string, const PriorityClass*> classes;
+    for (const Document& document : documents_)
+      if (const auto* one = std::get_if<PriorityClass>(&document)) classes[one->name] = one;
+    std::set<std::string> seen;
+    std::vector<std::string> open = c.victims;
+    for (const std::string& name : c.victims)
+      if (Found found = refer(PriorityClass::kName, name, "victims")) return found;
+    while (!open.empty()) {
+      const std::string name = std::move(open.back());
+      open.pop_back();
+      if (name == c.name)
+        return problem("victims", "goes in a circle: " + c.name + " would be a victim of itself");
+      if (!seen.insert(name).second) continue;
+      const auto it = classes.find(name);
+      if (it != classes.end())
+        open.insert(open.end(), it->second->victims.begin(), it->second->victims.end());
+    }
+    return std::nullopt;
+  }
+  [[nodiscard]] Found check_limits(const std::string& path, const LimitTexts& texts,
+                                   bool qos) const {
+    for (const auto& [key, text] : texts) {
+      const LimitName* name = limit_named(key);
+      if (name == nullptr || !(qos ? name->qos : name->association))
+        return problem(path, fmt::format("`{}` is no limit of {}", key,
+                                         qos ? "a class" : "an account or a user"));
+    }
+    if (const auto read = read_use_limits(texts); !read) return problem(path, read.error().message);
+    return std::nullopt;
+  }
+  [[nodiscard]] Found check_associations(const Tenant& t) const {
+    for (const auto& [of, row] : t.associations) {
+      const std::string account = of.substr(0, of.find('/'));
+      const bool known =
+          account == t.name || std::any_of(t.projects.begin(), t.projects.end(),
+                                           [&](const Project& p) { return p.name == account; });
+      const std::string path = "associations." + of;
+      if (!known) return problem(path, "is neither the tenant nor a project of it");
+      if (Found found = check_limits(path, read_limit_row(row), false)) return found;
+    }
     return std::nullopt;
   }
   [[nodiscard]] Found check(const PriceBook& b) const { return check_price_book(*this, b); }

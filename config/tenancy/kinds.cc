@@ -82,7 +82,11 @@ std::vector<Field> fields_of(Tenant& t) {
       {"organization", &t.organization, Form::plain, "For people: the organization that it is of."},
       {"default_accounts", &t.default_accounts, Form::plain,
        "By user, the project, or the tenant by its name, that pays for jobs that name no account. "
-       "A user has one in one tenant."}};
+       "A user has one in one tenant."},
+      {"associations", &t.associations, Form::plain,
+       "Limits of use of its accounts and their users, by `ACCOUNT` or `ACCOUNT/USER`, as "
+       "`GrpTRES=node=4|MaxJobs=2`; an account is the tenant or a project of it. The names are "
+       "those of `sacctmgr`."}};
   for (Field& field : shared_fields(t)) fields.push_back(field);
   return fields;
 }
@@ -117,7 +121,13 @@ std::vector<Field> fields_of(PriorityClass& c) {
            "Of one job, then it is no victim any more; no limit unless given."},
           {"age_step", &c.age_step, Form::plain,
            "A job that waits as long counts one higher, again and again, never above a class that "
-           "preempts; no ageing unless given."}};
+           "preempts; no ageing unless given."},
+          {"limits", &c.limits, Form::plain,
+           "What its jobs may use, by the names of `sacctmgr`: `GrpTRES: cpu=8`, `MaxJobsPerUser: "
+           "2`, `Flags: DenyOnLimit`, `UsageFactor: 2`."},
+          {"victims", &c.victims, Form::words,
+           "With `preempts`: the classes that it may take from, and no others, whatever their "
+           "values are; all lower ones unless given."}};
 }
 
 std::vector<Field> fields_of(Flavor& f) {
@@ -223,6 +233,15 @@ std::vector<Field> fields_of(OtherCluster& c) {
           {"accounting", &c.accounting, Form::plain,
            "Its accounts and users with their limits, as `sacctmgr` was told of them: rows of "
            "KEY=VALUE, parted by bars."}};
+}
+
+std::vector<Field> fields_of(LicenseResource& c) {
+  return {{"name", &c.name, Form::plain, "NAME@SERVER, as jobs ask for it."},
+          {"count", &c.count, Form::plain, "How many there are, of all clusters."},
+          {"server_type", &c.server_type, Form::plain, "For people."},
+          {"description", &c.description, Form::plain, "For people."},
+          {"percent", &c.percent, Form::plain,
+           "By cluster, the part in per cent that its jobs may hold at one time."}};
 }
 
 std::vector<Field> fields_of(Document& document) {

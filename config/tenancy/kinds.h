@@ -56,6 +56,7 @@ std::vector<Field> fields_of(PriceBook& book);
 std::vector<Field> fields_of(Budget& budget);
 std::vector<Field> fields_of(Manifest& manifest);
 std::vector<Field> fields_of(OtherCluster& cluster);
+std::vector<Field> fields_of(LicenseResource& license);
 std::vector<Field> fields_of(Document& document);
 
 // An empty document of that kind; nullopt if there is no such kind.

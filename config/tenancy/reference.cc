@@ -47,6 +47,10 @@ std::string_view summary_of(std::string_view kind) {
   if (kind == Manifest::kName)
     return "An object of Kubernetes or Kueue that was applied, as `gtenant apply` keeps it to know "
            "what it gave to whom. Not to be written by hand.";
+  if (kind == LicenseResource::kName)
+    return "Licences that several clusters share, as `sacctmgr add resource` has them. This "
+           "cluster "
+           "gives out its part; nothing counts those of others.";
   if (kind == OtherCluster::kName)
     return "Another cluster, for `sacctmgr list cluster`. Its jobs, and what its limits mean, are "
            "its own matter; this one is listed without a document.";

@@ -57,6 +57,7 @@ void apply_event(MutableState&, Instant, const event::TenancyApplied&);
 void apply_event(MutableState&, Instant, const event::ReservationSet&);
 void apply_event(MutableState&, Instant, const event::ReservationRemoved&);
 void apply_event(MutableState&, Instant, const event::QuotaFilled&);
+void apply_event(MutableState&, Instant, const event::UseReset&);
 void apply_event(MutableState&, Instant, const event::JobCheckpointed&);
 void apply_event(MutableState&, Instant, const event::HalfLifeSet&);
 void apply_event(MutableState&, Instant, const event::GpusIdle&);

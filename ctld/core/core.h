@@ -84,7 +84,7 @@ using ReplyMessage =
                  proto::TenancyDocuments, proto::TenancyHistoryReply, proto::TenantUsageReply,
                  proto::ShareTreeReply, proto::PriorityTuplesReply, proto::ListReservationsReply,
                  proto::TenantEventsReply, proto::LedgerReply, proto::BudgetList,
-                 proto::IncreaseReply, proto::MeterReply, proto::TriggerList>;
+                 proto::IncreaseReply, proto::MeterReply, proto::TriggerList, proto::UseReply>;
 
 // Script and environment of a job, which the shell reads from the store and puts into a message
 // before the message leaves (ctld/core/job/submit/blobs.h). The core knows only their content

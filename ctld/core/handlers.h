@@ -44,6 +44,8 @@ void handle(Context&, const ClientRequest&, proto::Ping&&);
 // handle_partition.cc
 void handle(Context&, const ClientRequest&, proto::UpdatePartition&&);
 void handle(Context&, const ClientRequest&, proto::ChangePartition&&);
+void handle(Context&, const ClientRequest&, proto::ListUse&&);
+void handle(Context&, const ClientRequest&, proto::ResetUse&&);
 // handle_step.cc
 void handle(Context&, const ClientRequest&, proto::StepCreate&&);
 void handle(Context&, const ClientRequest&, proto::StepDone&&);

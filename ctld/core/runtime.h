@@ -104,6 +104,9 @@ struct BudgetNeed {
   Money need;
 };
 
+// Class, user, leaf of the share tree.
+using LimitListKey = std::tuple<ClassId, Uid, std::uint32_t>;
+
 // Jobs are being preempted to make room for this one: what one start of it costs, and for how many
 // starts (tasks of an array) they make room.
 struct BudgetClaim {
@@ -175,6 +178,11 @@ struct Runtime {
   std::unordered_map<JobId, BudgetGate> budget_gates;
   std::map<std::string, std::set<std::pair<Money, JobId>>> gated;  // by budget, by need
   std::unordered_map<ClassId, BudgetNeed> budget_needs;
+  // Jobs that a limit of use keeps from the scheduler, by what they have in common; and of each the
+  // list that it is in. See limits/limit_gate.h.
+  std::map<LimitListKey, std::set<JobId>> limit_lists;
+  std::unordered_map<JobId, LimitListKey> limited;
+  std::optional<Instant> limits_due;
   std::map<JobId, BudgetClaim> budget_claims;  // where a budget holds jobs back
   std::optional<Instant> month_due;            // when shared costs of a month are posted (posted.h)
   std::optional<Instant> budgets_due;          // when a period ends or a threshold may be reached

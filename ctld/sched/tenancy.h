@@ -49,6 +49,8 @@ struct ClassView {  // a priority class
   tenancy::VictimMode victim_mode = tenancy::VictimMode::requeue;
   Duration grace{}, min_run_time{};
   std::optional<std::uint32_t> max_preemptions;
+  // By index: the classes that it takes from, and no others; empty = those of a lower value.
+  std::vector<std::uint32_t> victims{};
 };
 
 struct FlavorView {

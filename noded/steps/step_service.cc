@@ -298,7 +298,6 @@ Result<void> StepService::act(const proto::LaunchStep& launch) {
   request.std_out = launch.std_out;
   request.std_err = launch.std_err;
   request.std_in = launch.std_in;
-  request.open_mode = launch.open_mode;
   request.limits = launch.limits;
   request.io_address = launch.io_address;
   request.io_key = launch.io_key;

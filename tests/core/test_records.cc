@@ -77,6 +77,7 @@ Active every_field_of_an_attempt() {
   a.bill.most = Money{77};
   a.suspended = Instant{1'000'006};
   a.suspended_before = seconds(3);
+  a.use = {{{"cpu", 4}}, 2'000'000, 1, 2};
   return a;
 }
 
@@ -107,6 +108,7 @@ JobRecord common_fields() {
   r.partition = PartitionId(1);
   r.time_limit = seconds(60);
   r.nice = -3;
+  r.site_factor = 7;
   r.priority = 12;
   r.restarts = 2;
   r.launch_failures = 3;

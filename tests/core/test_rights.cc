@@ -102,14 +102,15 @@ TEST_CASE("with a token nobody can make anything that lasts") {
   CHECK(root.refused_always.empty());
   CHECK(root.refused_by_token ==
         std::set<std::string>{"ApplyTenancy", "ChangePartition", "DecideIncrease", "EnrollNode",
-                              "MakeReservation", "RegisterKey", "SetTrigger"});
+                              "MakeReservation", "RegisterKey", "ResetUse", "SetTrigger"});
   const Matrix alice = matrix(controller.state(), kAlice);
   CHECK(alice.refused_by_token ==
         std::set<std::string>{"ApplyTenancy", "DecideIncrease", "RegisterKey", "SetTrigger"});
   CHECK(alice.refused_always ==
         std::set<std::string>{"ChangePartition", "EnrollNode", "ImportMeter", "ListMeters",
                               "MakeReservation", "PlanMigModes", "Reconfigure", "RemoveReservation",
-                              "ResumeJobs", "SuspendJobs", "UpdateNodes", "UpdatePartition"});
+                              "ResetUse", "ResumeJobs", "SuspendJobs", "UpdateNodes",
+                              "UpdatePartition"});
   Identity inside = kRoot;
   inside.inside = proto::AttemptKey{};
   std::set<std::string> to_jobs = alice.refused_always;

@@ -92,6 +92,8 @@ PartitionConfig partition_of(const Words& w, bool is_first) {
   list("allow_groups", p.allow_groups);
   list("allow_qos", p.allow_qos);
   list("deny_qos", p.deny_qos);
+  if (w.find("qos")) p.qos = *w.find("qos");
+  if (w.find("billing")) p.billing_weights = *w.find("billing");
   p.exclusive_nodes = w.find("exclusive") != nullptr;
   return p;
 }

@@ -90,6 +90,7 @@ class World {
   void add_domain(const Words& w);
   void print_changes(const std::vector<proto::DocumentChange>& changes);
   void print(const proto::TenancyPlanned& m);
+  void print(const proto::UseReply& m);
   void print(const proto::TenancyDocuments& m);
   void print(const proto::TenancyHistoryReply& m);
   void print(const proto::TenantUsageReply& m);

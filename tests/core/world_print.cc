@@ -135,6 +135,7 @@ void World::print(const Reply& reply) {
             if (m.triggers.empty()) line("no triggers");
           },
           [&](const proto::TenancyPlanned& m) { print(m); },
+          [&](const proto::UseReply& m) { print(m); },
           [&](const proto::TenancyDocuments& m) { print(m); },
           [&](const proto::TenancyHistoryReply& m) { print(m); },
           [&](const proto::TenantUsageReply& m) { print(m); },

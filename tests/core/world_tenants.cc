@@ -5,6 +5,9 @@
 //   > tenant fraud own_classes=urgent:1000              classes that belong to the tenant
 //   > tenant fraud projects=train:3:alice+bob           the share of a project, then its users
 //   > cohort org parent=all cpu=2
+//   > class low limits=GrpTRES=cpu=2|MaxJobsPerUser=1     limits of use
+//   > reset_use admin qos=low      > reset_use admin account=fraud [user=alice]
+//   > use admin                                         what is used of limits
 //   > class best-effort value=100 grace=10s min_run=1m most=2 age=30s preempts=yes
 //   > domain rack r1 n[1-2]                             part of the topology; wider levels first
 //   > drop Tenant fraud
@@ -19,6 +22,7 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include "common/tenancy/use_limits.h"
 #include "common/text/split.h"
 #include "common/text/text.h"
 #include "world.h"
@@ -87,6 +91,9 @@ tenancy::Tenant tenant_of(const Words& w) {
         for (const std::string& user : split(parts[2], '+')) project.users.push_back({user, 1});
       t.projects.push_back(std::move(project));
     }
+  if (w.find("limits_of"))  // limits_of=fraud/alice:MaxJobs=1|GrpTRES=node=1;fraud:GrpJobs=3
+    for (const std::string& text : split(*w.find("limits_of"), ';'))
+      t.associations[text.substr(0, text.find(':'))] = text.substr(text.find(':') + 1);
   if (w.find("default"))  // default=alice:proj
     for (const std::string& text : split(*w.find("default"), ',')) {
       const auto parts = split(text, ':');
@@ -117,6 +124,8 @@ tenancy::PriorityClass class_of(const Words& w) {
   if (w.find("min_run")) c.min_run_time = parse_length(*w.find("min_run"));
   if (w.find("most")) c.max_preemptions = std::stoul(*w.find("most"));
   if (w.find("age")) c.age_step = parse_length(*w.find("age"));
+  if (w.find("limits")) c.limits = tenancy::read_limit_row(*w.find("limits"));
+  if (w.find("victims")) c.victims = split(*w.find("victims"), ',');
   return c;
 }
 
@@ -148,6 +157,11 @@ bool World::tenants_command(const std::string& verb, const Words& w) {
     return pending_.documents.emplace_back(std::move(pool)), true;
   }
   if (verb == "domain") return add_domain(w), true;
+  if (verb == "reset_use") {
+    const auto word = [&](const char* key) { return w.find(key) ? *w.find(key) : std::string(); };
+    return ask(w.plain.at(1), proto::ResetUse{word("qos"), word("account"), word("user")}), true;
+  }
+  if (verb == "use") return ask(w.plain.at(1), proto::ListUse{}), true;
   if (verb == "drop") return pending_.removals.push_back({w.plain.at(1), w.plain.at(2)}), true;
   if (verb == "apply") {
     proto::ApplyTenancy m = std::exchange(pending_, {});
@@ -210,6 +224,25 @@ void World::print_changes(const std::vector<proto::DocumentChange>& changes) {
     if (change.action == proto::ChangeAction::changed)
       for (const proto::FieldChange& field : change.changes)
         line(fmt::format("    {}: \"{}\" -> \"{}\"", field.path, field.before, field.after));
+  }
+}
+
+// Only what is limited, or used.
+void World::print(const proto::UseReply& m) {
+  for (const proto::UseRow& row : m.rows) {
+    if (row.limits.empty() && row.submitted == 0) continue;
+    std::string text =
+        row.qos.empty() ? fmt::format("account {} {}", row.account, row.user) : "qos " + row.qos;
+    text += fmt::format(" [{}] submitted {} running {} wall {:.1f}m",
+                        tenancy::format_limit_row(row.limits), row.submitted, row.running,
+                        row.wall_minutes);
+    for (const proto::TresUse& use : row.tres)
+      if (use.name == "cpu" || use.name == "node")
+        text += fmt::format(" {} {} used {:.1f}m left {:.1f}m", use.name, use.held,
+                            use.used_minutes, use.running_minutes);
+    line(text);
+    for (const proto::PartOfUse& part : row.users)
+      line(fmt::format("  {} submitted {} running {}", part.name, part.submitted, part.running));
   }
 }
 

@@ -223,6 +223,27 @@ std::vector<Document> draw_prices(Random random) {
   return out;
 }
 
+namespace {
+
+// Limits of use that let every job start one day. Uses a copy of the random source, so that the
+// other documents do not depend on them.
+void draw_limits(Random random, std::vector<Document>& out) {
+  if (!random.chance(300)) return;
+  for (Document& document : out) {
+    const auto some = [&] { return std::to_string(random.between(1, 4)); };
+    if (auto* cls = std::get_if<PriorityClass>(&document)) {
+      if (random.chance(400)) cls->limits["GrpJobs"] = some();
+      if (random.chance(400)) cls->limits["MaxJobsPerUser"] = some();
+      if (random.chance(200)) cls->limits["UsageFactor"] = "0.5";
+    } else if (auto* t = std::get_if<Tenant>(&document)) {
+      if (random.chance(300)) t->associations[t->name] = "GrpJobs=" + some();
+      if (random.chance(300)) t->associations[t->name + "/user1"] = "MaxJobs=" + some();
+    }
+  }
+}
+
+}  // namespace
+
 std::vector<Document> draw_tenants(Random& random, const Settings& settings) {
   std::vector<Document> prices = draw_prices(random);
   std::vector<Document> out = draw_classes(random);
@@ -250,6 +271,7 @@ std::vector<Document> draw_tenants(Random& random, const Settings& settings) {
   const auto count = static_cast<std::size_t>(random.between(2, 6));
   for (std::size_t i = 1; i <= count; ++i)
     out.emplace_back(draw_tenant(random, settings, fmt::format("t{}", i), i, cohorts));
+  draw_limits(random, out);
   return out;
 }
 

@@ -122,6 +122,40 @@ TEST_CASE("a dump that is read again gives the same accounts") {
   CHECK(to.dump("here") == from.dump("here"));
 }
 
+TEST_CASE("limits of accounts and users are kept in the tenant's document, and dumped") {
+  Accounts accounts(fraud_only());
+  Accounts::Settings limits;
+  for (const auto& [key, value] : {std::pair<const char*, const char*>{"GrpTRES", "node=2,cpu=8"},
+                                   {"GrpCPUMins", "60"},
+                                   {"MaxJobs", "3"},
+                                   {"GrpWall", "90"}})
+    REQUIRE(read_setting(key, value, limits));
+  REQUIRE(accounts.modify_account("fraud", limits));
+  Accounts::Settings of_user;
+  REQUIRE(read_setting("MaxJobs", "1", of_user));
+  REQUIRE(read_setting("Priority", "9", of_user));
+  REQUIRE(accounts.add_user("ann", "retraining", of_user));
+  const tenancy::Tenant fraud = only_tenant(accounts.changes());
+  CHECK(fraud.associations ==
+        std::map<std::string, std::string>{
+            {"fraud", "GrpTRES=node=2|GrpTRESMins=cpu=60|GrpWall=01:30:00|MaxJobs=3"},
+            {"retraining/ann", "MaxJobs=1|Priority=9"}});
+  REQUIRE(fraud.quota.size() == 1);  // cores of the whole tenant are its quota
+  CHECK(fraud.quota[0].nominal == 8 * kCoreUnit);
+  Accounts to{proto::TenancyDocuments{}};
+  std::vector<std::string> ignored;
+  REQUIRE(load_dump(accounts.dump("here"), to, ignored));
+  CHECK(ignored.empty());
+  CHECK(only_tenant(to.changes()).associations == fraud.associations);
+  Accounts::Settings none;
+  REQUIRE(read_setting("MaxJobs", "-1", none));
+  REQUIRE(read_setting("Priority", "-1", none));
+  REQUIRE(accounts.modify_user("ann", "retraining", none));
+  CHECK(only_tenant(accounts.changes()).associations.size() == 1);
+  CHECK_FALSE(read_setting("MaxJobs", "many", none).has_value());
+  CHECK_FALSE(read_setting("RawUsage", "5", none).has_value());
+}
+
 TEST_CASE("loading a dump from Slurm names the settings that have no counterpart") {
   Accounts accounts(proto::TenancyDocuments{});
   std::vector<std::string> ignored;
@@ -139,10 +173,9 @@ TEST_CASE("loading a dump from Slurm names the settings that have no counterpart
       "User - 'bob':DefaultAccount='optics':Fairshare=4:MaxJobs=2\n",
       accounts, ignored);
   REQUIRE_MESSAGE(done, done.error().message);
-  CHECK(ignored ==
-        std::vector<std::string>{"cluster old: MaxJobs=50", "user root: AdminLevel=Administrator",
-                                 "user root of the root account",
-                                 "user ann: Fairshare=3 of physics", "user bob: MaxJobs=2"});
+  CHECK(ignored == std::vector<std::string>{
+                       "cluster old: MaxJobs=50", "user root: AdminLevel=Administrator",
+                       "user root of the root account", "user ann: Fairshare=3 of physics"});
   const tenancy::Tenant physics = only_tenant(accounts.changes());
   CHECK(physics.description == "physics: all of it");
   CHECK(physics.weight == 10'000);
@@ -155,6 +188,7 @@ TEST_CASE("loading a dump from Slurm names the settings that have no counterpart
   CHECK(physics.default_accounts ==
         std::map<std::string, std::string>{{"ann", "physics"}, {"bob", "optics"}});
   CHECK(physics.grants.size() == 2);
+  CHECK(physics.associations == std::map<std::string, std::string>{{"optics/bob", "MaxJobs=2"}});
   const auto bad = load_dump("Nonsense\n", accounts, ignored);
   REQUIRE_FALSE(bad);
   CHECK(bad.error().message.starts_with("line 1: "));

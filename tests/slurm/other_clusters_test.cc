@@ -223,12 +223,10 @@ TEST_CASE("an account of this cluster takes only limits that count here") {
     CHECK(run.status == 1);
     return run.err;
   };
-  CHECK(refusal({"modify", "account", "x", "set", "GrpWall=60"})
-            .starts_with(" grpwall has no counterpart here"));
-  CHECK(refusal({"add", "account", "y", "GrpTRESMins=cpu=1"})
-            .starts_with(" grptresmins has no counterpart here"));
-  CHECK(refusal({"modify", "account", "x", "set", "GrpTRES=license/a=1"})
-            .starts_with(" license/a=1: quota is of cpu, mem, gres/gpu and gres/gpu:MODEL"));
+  CHECK(refusal({"modify", "account", "x", "set", "GrpJobsAccrue=60"})
+            .starts_with(" grpjobsaccrue has no counterpart here"));
+  CHECK(refusal({"modify", "account", "x", "set", "GrpTRES=colour=1"})
+            .starts_with(" Bad value for GrpTRES (colour=1): "));
   CHECK(refusal({"modify", "account", "x", "set", "GrpTRES=cpu=many"})
             .starts_with(" cpu must be a whole number from 0 to 1000000000, not \"many\""));
   CHECK(refusal({"add", "account", "y", "cluster=nope"}).starts_with(" This cluster 'nope'"));

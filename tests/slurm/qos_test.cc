@@ -70,7 +70,8 @@ TEST_CASE("words set the properties of a priority class, and may be shortened as
         "  Preempt          = normal,best-effort\n"
         "  PreemptMode      = CANCEL\n"
         "  PreemptExemptTime  = 01:30:00\n"
-        "  Priority       = 900\n");
+        "  Priority       = 900\n"
+        "  UsageFactor    = 1.0\n");
   CHECK(read({"PreemptMode=OFF"}).preemptible == false);
   CHECK(read({"PreemptMode=cluster"}).victim_mode == tenancy::VictimMode::requeue);
   CHECK(read({"Priority=-1"}).priority == 500);
@@ -85,54 +86,16 @@ TEST_CASE("words set the properties of a priority class, and may be shortened as
 }
 
 TEST_CASE("each key of a QOS that has no counterpart is refused by name") {
-  for (const char* key : {"Flags",
-                          "GrpCPUMins",
-                          "GrpCPURunMins",
-                          "GrpCPUs",
-                          "GrpJobs",
-                          "GrpJobsAccrue",
-                          "GrpMemory",
-                          "GrpNodes",
-                          "GrpSubmitJobs",
-                          "GrpTRES",
-                          "GrpTRESMins",
-                          "GrpTRESRunMins",
-                          "GrpWall",
-                          "LimitFactor",
-                          "MaxCPUMinsPerJob",
-                          "MaxCPUsPerJob",
-                          "MaxCPUsPerUser",
-                          "MaxCPUsPU",
-                          "MaxJobsAccruePerAccount",
-                          "MaxJobsAccruePerUser",
-                          "MaxJobsPerAccount",
-                          "MaxJobsPerUser",
-                          "MaxNodesPerJob",
-                          "MaxNodesPerUser",
-                          "MaxSubmitJobsPerAccount",
-                          "MaxSubmitJobsPerUser",
-                          "MaxTRESPerAccount",
-                          "MaxTRESPerJob",
-                          "MaxTRESPerNode",
-                          "MaxTRESPerUser",
-                          "MaxTRESMinsPerJob",
-                          "MaxTRESRunMinsPA",
-                          "MaxTRESRunMinsPU",
-                          "MaxWallDurationPerJob",
-                          "MinCPUsPerJob",
-                          "MinPrioThresh",
-                          "MinTRESPerJob",
-                          "Name",
-                          "RawUsage",
-                          "UsageThreshold"}) {
+  for (const char* key : {"GrpJobsAccrue", "LimitFactor", "MaxJobsAccruePerAccount",
+                          "MaxJobsAccruePerUser", "MaxTRESRunMinsPA", "MaxTRESRunMinsPU",
+                          "MinPrioThresh", "Name", "RawUsage", "UsageThreshold"}) {
     CAPTURE(key);
     CHECK(refused(std::string(key) + "=1").starts_with(" " + std::string(key) + ": "));
   }
-  CHECK(refused("MaxWall=60") ==
-        " MaxWallDurationPerJob: a QOS has no limits; an account has them: modify account NAME set "
-        "MaxWall=...");
-  CHECK(refused("MaxJobs=3").starts_with(" MaxJobsPerUser: "));
-  CHECK(refused("UsageFactor=2").starts_with(" UsageFactor: "));
+  CHECK(refused("MaxJobs=many").starts_with(" Bad value for MaxJobsPerUser (many): "));
+  CHECK(refused("GrpTRES=colour=3").starts_with(" Bad value for GrpTRES (colour=3): "));
+  CHECK(refused("UsageFactor=-2") == " Invalid value for UsageFactor (-2)");
+  CHECK(refused("Flags=Fast").starts_with(" Flags: \"Fast\" is no flag of a QOS here"));
   CHECK(refused("Colour=red") ==
         " Unknown option: Colour=red\n Use keyword 'where' to modify condition");
   CHECK(refused("word").starts_with(" Unknown option: word"));
@@ -168,19 +131,52 @@ TEST_CASE("a new QOS is a priority class with the value of the built-in default"
   CHECK(only_class(other.changes()).grace == seconds(5));
 }
 
-TEST_CASE("Preempt has to name all lower classes that may be preempted") {
+TEST_CASE("limits of use are kept by Slurm's names, TRES one by one") {
+  QosBook book(proto::TenancyDocuments{});
+  REQUIRE(
+      book.add({"a"}, read({"GrpCPUs=80", "GrpNodes=10", "GrpMem=100", "MaxJobs=5",
+                            "MaxSubmitJobs=7", "MaxWall=60", "GrpCPUMin=30", "MaxCPUs=8",
+                            "MaxTRESPerUser=billing=4", "UsageFactor=.5", "flag=denyonlimit"})));
+  using Texts = std::map<std::string, std::string>;
+  CHECK(book.all().at("a").limits == Texts{{"GrpTRES", "cpu=80,mem=100M,node=10"},
+                                           {"MaxJobsPerUser", "5"},
+                                           {"MaxSubmitJobsPerUser", "7"},
+                                           {"MaxWallDurationPerJob", "01:00:00"},
+                                           {"GrpTRESMins", "cpu=30"},
+                                           {"MaxTRESPerJob", "cpu=8"},
+                                           {"MaxTRESPerUser", "billing=4"},
+                                           {"UsageFactor", "0.500000"},
+                                           {"Flags", "DenyOnLimit"}});
+  REQUIRE(book.modify({"a"}, read({"GrpTRES=cpu=-1,gres/gpu:a100=2", "MaxJobs=-1", "MaxWall=-1",
+                                   "UsageFactor=1", "Flags+=NoDecay", "MaxCPUs=-1"})));
+  CHECK(book.all().at("a").limits == Texts{{"GrpTRES", "mem=100M,node=10,gres/gpu:a100=2"},
+                                           {"MaxSubmitJobsPerUser", "7"},
+                                           {"GrpTRESMins", "cpu=30"},
+                                           {"MaxTRESPerUser", "billing=4"},
+                                           {"Flags", "DenyOnLimit,NoDecay"}});
+  REQUIRE(book.modify({"a"}, read({"Flags-=denyonlimit", "GrpTRES=-1"})));
+  CHECK(book.all().at("a").limits.at("Flags") == "NoDecay");
+  CHECK_FALSE(book.all().at("a").limits.contains("GrpTRES"));
+  CHECK(read({"RawUsage=0"}).reset_usage);
+}
+
+TEST_CASE(
+    "Preempt names any QOS; without names that are all lower ones a list of victims is kept") {
   QosBook book(urgent_and_fraud());
   CHECK(book.victims_of(book.all().at("urgent")) == Names{"best-effort", "normal"});
   CHECK(book.victims_of(book.all().at("normal")) == Names{});
-  CHECK(why(book.add({"a"}, read({"Priority=600", "Preempt=normal"}))) ==
-        " Error with request: Preempt: a QOS that takes from others takes from every lower one "
-        "whose PreemptMode is not off; for a that is Preempt=best-effort,normal");
+  REQUIRE(book.add({"a"}, read({"Priority=600", "Preempt=normal"})));
+  CHECK(book.all().at("a").victims == Names{"normal"});
+  REQUIRE(book.modify({"a"}, read({"Preempt+=urgent"})));
+  CHECK(book.victims_of(book.all().at("a")) == Names{"normal", "urgent"});
+  REQUIRE(book.modify({"a"}, read({"Preempt=best-effort,normal"})));
+  CHECK(book.all().at("a").victims.empty());  // just the lower ones
+  REQUIRE(book.modify({"a"}, read({"Preempt="})));
+  CHECK_FALSE(book.all().at("a").preempts);
   QosBook second(urgent_and_fraud());
-  CHECK(why(second.add({"a"}, read({"Priority=600", "Preempt=urgent"}))).find("lower ones only") !=
-        std::string::npos);
   CHECK(why(second.add({"b"}, read({"Preempt=nobody"}))) ==
         " You gave a bad qos 'nobody'. Valid QOS's are "
-        "a,b,best-effort,normal,production-critical,urgent");
+        "b,best-effort,normal,production-critical,urgent");
   QosBook third(urgent_and_fraud());
   REQUIRE(third.modify({"best-effort"}, read({"PreemptMode=off"})));
   CHECK(why(third.modify({"urgent"}, read({"Preempt=best-effort,normal"})))
@@ -264,10 +260,9 @@ TEST_CASE("QOS and DefaultQOS of an account are the classes of its tenant") {
   REQUIRE(others.add_account("risk", account_settings({{"qos", "normal,urgent"}})));
   CHECK(why(others.add_account("x", account_settings({{"defaultqos", "nope"}})))
             .starts_with(" You gave a bad qos 'nope'."));
-  CHECK(why(others.add_account("y", account_settings({{"parent", "risk"}, {"qos", "normal"}}))) ==
-        "account y: QOS: it is a tenant's, the account below root");
-  CHECK(why(others.add_user("ann", "risk", account_settings({{"defaultqos", "normal"}}))) ==
-        "user ann: DefaultQOS: it is a tenant's, the account below root");
+  // Projects and users have their own lists, which go before the tenant's.
+  REQUIRE(others.add_account("y", account_settings({{"parent", "risk"}, {"qos", "normal"}})));
+  REQUIRE(others.add_user("ann", "risk", account_settings({{"qos+", "best-effort"}})));
   Accounts::Settings none;
   CHECK(why(read_setting("fairshare+", "3", none)) ==
         "fairshare: it is one value, which = sets; += is for QOS");

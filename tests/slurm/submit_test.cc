@@ -263,9 +263,11 @@ TEST_CASE("refusals of the controller are reported in Slurm's words") {
         "has 64G\n"
         "sbatch: error: Batch job submission failed: Requested node configuration is not "
         "available\n");
-  CHECK(said(ErrorCode::limit_exceeded, "tenant a would have 9 queued jobs; its limit is 8")
-            .find("Batch job submission failed: Job violates accounting policy (job submit limit, "
-                  "user's size and/or time limits)\n") != std::string::npos);
+  CHECK(
+      said(ErrorCode::limit_exceeded, "tenant a would have 9 queued jobs; its limit is 8")
+          .find(
+              "Batch job submission failed: Job violates accounting/QOS policy (job submit limit, "
+              "user's size and/or time limits)\n") != std::string::npos);
   CHECK(said(ErrorCode::not_found, "node \"n9\" is not in this cluster")
             .ends_with("submission failed: Invalid node name specified\n"));
   CHECK(said(ErrorCode::timed_out, "no answer")

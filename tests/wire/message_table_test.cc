@@ -65,11 +65,11 @@ TEST_CASE("the controller takes exactly these messages from each kind of sender"
   CHECK(client.size() ==
         2 + std::variant_size_v<core::ClientMessage> + std::variant_size_v<core::ShellMessage>);
   CHECK(taken_from(Sender::job) ==
-        without(client,
-                {"Authenticate", "MakeToken", "RegisterKey", "EnrollNode", "Reconfigure",
-                 "ApplyTenancy", "AskIncrease", "DecideIncrease", "ImportMeter", "ListMeters",
-                 "MakeReservation", "RemoveReservation", "UpdateNodes", "UpdatePartition",
-                 "SuspendJobs", "ResumeJobs", "PlanMigModes", "SetTrigger", "ChangePartition"}));
+        without(client, {"Authenticate", "MakeToken",       "RegisterKey",     "EnrollNode",
+                         "Reconfigure",  "ApplyTenancy",    "AskIncrease",     "DecideIncrease",
+                         "ImportMeter",  "ListMeters",      "MakeReservation", "RemoveReservation",
+                         "UpdateNodes",  "UpdatePartition", "SuspendJobs",     "ResumeJobs",
+                         "PlanMigModes", "SetTrigger",      "ChangePartition", "ResetUse"}));
 }
 
 TEST_CASE("a node takes steps from clients and jobs, and orders only from the controller") {

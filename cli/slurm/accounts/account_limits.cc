@@ -5,6 +5,9 @@
 #include <algorithm>
 
 #include "cli/option.h"
+#include "cli/slurm/accounts/limit_keys.h"
+#include "cli/slurm/format.h"
+#include "common/text/split.h"
 #include "common/text/text.h"
 
 namespace gantry::cli::slurm {
@@ -113,31 +116,100 @@ Result<bool> set_limit_wall(tenancy::Tenant& tenant, const std::string& value) {
   return true;
 }
 
-// A plain number of memory is of MB, as in Slurm; -1 takes the limit away.
-std::string megabytes(const std::string& value) {
-  const bool plain = value.find_first_not_of("0123456789") == std::string::npos;
-  return plain ? value + "M" : value;
+std::string name_of(const AccountOfLimit& of) {
+  return of.user.empty() ? of.account : fmt::format("{}/{}", of.account, of.user);
+}
+
+bool is_quota(const std::string& tres) {
+  return tres == "cpu" || tres == "mem" || tres == "gres/gpu" || tres.starts_with("gres/gpu:");
+}
+
+// Parts the TRES of a value: those that the tenant has as quota, and the others.
+struct PartedTres {
+  std::string quota, others;
+};
+PartedTres part_tres(const std::string& value) {
+  PartedTres out;
+  for (const std::string& item : split_list(value)) {
+    std::string& to =
+        is_quota(lower_case(item.substr(0, item.rfind('=')))) ? out.quota : out.others;
+    to += (to.empty() ? "" : ",") + item;
+  }
+  return out;
+}
+
+// What the tenant has in another form than limits of use; returns what is left of the value.
+Result<std::string> set_in_tenant(tenancy::Tenant& tenant, const LimitKey& key,
+                                  const std::string& value) {
+  if (key.limit == "GrpJobs") tenant.counts.running_jobs.reset();
+  if (key.limit == "GrpSubmitJobs") tenant.counts.queued_jobs.reset();
+  if (key.limit == "MaxSubmitJobs") tenant.counts.queued_jobs_per_user.reset();
+  if (key.limit == "MaxWallDurationPerJob") {
+    if (const auto set = set_limit_wall(tenant, value); !set) return tl::unexpected(set.error());
+    return std::string();
+  }
+  PartedTres parts = part_tres(value);
+  if (key.limit == "GrpTRES" && !parts.quota.empty())
+    if (const auto set = set_limit_quota(tenant, lower_case(parts.quota)); !set)
+      return tl::unexpected(set.error());
+  std::optional<Resources>* most = key.limit == "MaxTRESPerJob"    ? &tenant.jobs.max_per_job
+                                   : key.limit == "MaxTRESPerNode" ? &tenant.jobs.max_per_node
+                                                                   : nullptr;
+  if (most != nullptr && !parts.quota.empty())
+    if (const auto set = set_limit_most(*most, lower_case(parts.quota)); !set)
+      return tl::unexpected(set.error());
+  if (most == nullptr && key.limit != "GrpTRES") return value;
+  if (key.limit == "MaxTRESPerJob" && parts.others.starts_with("node=")) {
+    if (const auto set = set_limit_count(tenant.jobs.max_nodes, parts.others.substr(5)); !set)
+      return tl::unexpected(set.error());
+    return std::string();
+  }
+  return parts.others;
 }
 
 }  // namespace
 
-Result<bool> set_limit(tenancy::Tenant& tenant, const std::string& key, const std::string& value) {
-  // As in Slurm a key may be cut; `least` letters are enough.
-  const auto is = [&](std::string_view name, std::size_t least) {
-    return key.size() >= least && name.starts_with(key);
-  };
-  if (is("grpcpus", 6)) return set_limit_quota(tenant, "cpu=" + value);
-  if (is("grpmemory", 4)) return set_limit_quota(tenant, "mem=" + megabytes(value));
-  if (is("grptres", 7)) return set_limit_quota(tenant, value);
-  if (is("maxcpusperjob", 7)) return set_limit_most(tenant.jobs.max_per_job, "cpu=" + value);
-  if (is("maxtresperjob", 7)) return set_limit_most(tenant.jobs.max_per_job, value);
-  if (is("maxtrespernode", 11)) return set_limit_most(tenant.jobs.max_per_node, value);
-  if (is("grpjobs", 4)) return set_limit_count(tenant.counts.running_jobs, value);
-  if (is("grpsubmitjobs", 4)) return set_limit_count(tenant.counts.queued_jobs, value);
-  if (is("maxsubmitjobs", 4)) return set_limit_count(tenant.counts.queued_jobs_per_user, value);
-  if (is("maxnodesperjob", 4)) return set_limit_count(tenant.jobs.max_nodes, value);
-  if (is("maxwalldurationperjob", 4)) return set_limit_wall(tenant, value);
-  return false;
+tenancy::LimitTexts limits_of_use(const tenancy::Tenant& tenant, const AccountOfLimit& of) {
+  const auto it = tenant.associations.find(name_of(of));
+  if (it == tenant.associations.end()) return {};
+  return tenancy::read_limit_row(it->second);
+}
+
+void put_limits_of_use(tenancy::Tenant& tenant, const AccountOfLimit& of,
+                       const tenancy::LimitTexts& texts) {
+  if (texts.empty())
+    tenant.associations.erase(name_of(of));
+  else
+    tenant.associations[name_of(of)] = tenancy::format_limit_row(texts);
+}
+
+void drop_limits_of_use(tenancy::Tenant& tenant, const AccountOfLimit& of) {
+  std::erase_if(tenant.associations, [&](const auto& entry) {
+    const std::size_t slash = entry.first.find('/');
+    const std::string account = entry.first.substr(0, slash);
+    const std::string user = slash == std::string::npos ? "" : entry.first.substr(slash + 1);
+    return (of.account.empty() || of.account == account) && (of.user.empty() || of.user == user);
+  });
+}
+
+Result<bool> set_limit(tenancy::Tenant& tenant, const AccountOfLimit& of, const std::string& key,
+                       const std::string& value) {
+  const LimitKey* limit = association_limit_key(key);
+  if (limit == nullptr) return false;
+  std::string rest = limit_value(*limit, value);
+  if (of.user.empty() && of.account == tenant.name) {
+    auto left = set_in_tenant(tenant, *limit, rest);
+    if (!left) return tl::unexpected(left.error());
+    if (left->empty() && !rest.empty()) return true;
+    rest = std::move(*left);
+  }
+  tenancy::LimitTexts texts = limits_of_use(tenant, of);
+  const auto* name = tenancy::limit_named(limit->limit);
+  if (auto set = tenancy::set_limit_text(texts, *name, rest); !set)
+    return fail(ErrorCode::usage,
+                fmt::format(" Bad value for {} ({}): {}", limit->name, value, set.error().message));
+  put_limits_of_use(tenant, of, texts);
+  return true;
 }
 
 std::string group_tres(const tenancy::Tenant& tenant) {

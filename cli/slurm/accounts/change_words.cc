@@ -36,6 +36,8 @@ class Reader {
       put_names(words_.names, value);
     else if (condition && entity_ != ChangedEntity::account && key.starts_with("acc"))
       put_names(words_.accounts, value);
+    else if (condition && !adding_ && entity_ == ChangedEntity::account && key.starts_with("user"))
+      put_names(words_.users, value);
     else if (condition && key.size() >= 1 && std::string_view("clusters").starts_with(key))
       put_names(words_.clusters, value);
     else if (equals == std::string::npos || (!adding_ && !setting_))

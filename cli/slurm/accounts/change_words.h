@@ -20,6 +20,7 @@ std::optional<ChangedEntity> entity_of(const std::vector<std::string>& words);
 
 struct ChangeWords {
   std::vector<std::string> names, accounts;
+  std::vector<std::string> users;     // of a change of accounts: their associations alone
   std::vector<std::string> clusters;  // none = all that are known
   std::vector<RawSetting> settings;
 

@@ -177,6 +177,16 @@ Result<AccountChange> modify_accounts(const ChangeWords& words, const Scope& sco
     if (scope.here && all.own.has_account(name)) {
       const auto settings = words.own_settings();
       if (!settings) return tl::unexpected(settings.error());
+      for (const std::string& user : words.users) {
+        if (!all.own.has_user(user, name)) continue;
+        if (const auto done = all.own.modify_user(user, name, *settings); !done)
+          return tl::unexpected(done.error());
+        modified.associations +=
+            fmt::format("  C = {:<10} A = {:<20} U = {:<9}\n", scope.own, name, user);
+        found = true;
+      }
+      if (found) modified.names.push_back(name);
+      if (!words.users.empty()) continue;
       if (const auto done = all.own.modify_account(name, *settings); !done)
         return tl::unexpected(done.error());
       const std::string above = all.own.tenant_above(name);

@@ -95,7 +95,7 @@ constexpr Example kSacctmgrExamples[] = {
     {"sacctmgr -i add qos high Priority=800 Preempt=normal,best-effort",
      "A priority class that takes from lower ones"},
     {"sacctmgr -i modify account fraud set QOS+=high", "Let its jobs say -q high"},
-    {"sacctmgr -i add cluster east MaxJobs=50", "Another cluster, with a limit of its users"},
+    {"sacctmgr -i create cluster east MaxJobs=50", "Another cluster, with a limit of its users"},
     {"sacctmgr -i add account risk cluster=east MaxTRES=cpu=8", "An account of that cluster"},
 };
 constexpr ExitDoc kSacctmgrExits[] = {{"0", "fine"}, {"1", "refused, no answer, or wrong words"}};
@@ -104,12 +104,15 @@ constexpr ExitDoc kSacctmgrExits[] = {{"0", "fine"}, {"1", "refused, no answer, 
 
 std::vector<CommandWord> sacctmgr_words() {
   return {{"list",
-           "account, association, cluster, configuration, event, qos, reservation, transaction, "
-           "tres or user; also as show"},
+           "account, association, cluster, configuration, event, qos, reservation, resource, "
+           "transaction, tres or user; also as show"},
           {"add account", "NAME Cluster= Parent= Description= Organization= Fairshare= and limits"},
           {"add cluster", "NAME Description= and limits: another one; this is there by itself"},
           {"add coordinator", "NAME Account=: an admin of the account's tenant"},
-          {"add qos", "NAME Description= Priority= GraceTime= Preempt= PreemptMode="},
+          {"add qos",
+           "NAME Description= Priority= GraceTime= Preempt= PreemptMode= Flags= UsageFactor= and "
+           "limits"},
+          {"add resource", "NAME Server= Count= Cluster= PercentAllowed= ServerType= Description="},
           {"add user", "NAME Account= Cluster= DefaultAccount= AdminLevel= Fairshare="},
           {"modify", "ENTITY where CONDITION... set KEY=VALUE..."},
           {"delete", "ENTITY where CONDITION...; also as remove"},
@@ -132,9 +135,14 @@ const Command kSacctmgr{
         "are names, user=, account=, cluster=, withassoc and format=.\n\n"
         "add, modify and delete change accounts, users and QOS: an account below root is a tenant, "
         "one below a tenant its project, and a user may charge every project of a tenant that one "
-        "has a share in. A QOS has Description, Priority, GraceTime, Preempt, PreemptMode and "
-        "PreemptExemptTime; QOS and DefaultQOS of an account below root say which its jobs may "
-        "name. dump writes accounts and users to a file, load reads one of ours or of Slurm's and "
+        "has a share in. A QOS has Description, Priority, GraceTime, Preempt, PreemptMode, "
+        "PreemptExemptTime, UsageFactor, the flags DenyOnLimit, OverPartQOS and NoDecay, and "
+        "limits "
+        "of use (GrpTRES, MaxJobsPerUser, MaxWall and their like), which accounts and users have "
+        "too; scontrol show assoc_mgr says what is used of them, and RawUsage=0 forgets it. QOS "
+        "and "
+        "DefaultQOS say which QOS jobs may name. add resource has licences that clusters share. "
+        "dump writes accounts and users to a file, load reads one of ours or of Slurm's and "
         "names what has no counterpart. What else a tenant has is in documents: gtenant apply.\n\n"
         "add cluster registers another cluster. Its accounts and users have all limits of Slurm's "
         "associations; they are kept in its document, inherited and listed, and nothing of this "

@@ -1,12 +1,14 @@
 #include "cli/slurm/accounts/sacctmgr_change.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "cli/slurm/accounts/account_limits.h"
 #include "cli/slurm/format.h"
 #include "cli/slurm/frame.h"
+#include "common/text/split.h"
 #include "common/text/text.h"
 
 namespace gantry::cli::slurm {
@@ -32,31 +34,29 @@ bool has_user_share(const tenancy::Tenant& tenant, const std::string& user) {
                      [&](const tenancy::Project& project) { return has_share(project, user); });
 }
 
-Result<void> put_limits(tenancy::Tenant& tenant, const Accounts::Settings& settings) {
-  for (const auto& [key, value] : settings.limits)
-    if (const auto set = set_limit(tenant, key, value); !set) return tl::unexpected(set.error());
+// The QOS of one account or user, which go before those of the account above.
+Result<void> put_own_qos(tenancy::LimitTexts& texts, const std::vector<std::string>& above,
+                         const Accounts::Settings& settings) {
+  if (settings.qos) {
+    const auto it = texts.find("QOS");
+    const std::vector<std::string> now = it == texts.end() ? above : split_list(it->second);
+    const std::string list = fmt::format("{}", fmt::join(settings.qos->applied_to(now), ","));
+    texts.erase("QOS");
+    if (!list.empty()) texts["QOS"] = list;
+  }
+  if (settings.default_qos) {
+    texts.erase("DefaultQOS");
+    if (!settings.default_qos->empty()) texts["DefaultQOS"] = *settings.default_qos;
+  }
   return {};
 }
 
-// Refuses settings that only tenants have, for projects and users.
-Result<void> check_no_limits(const std::string& name, const Accounts::Settings& settings) {
-  const std::string key = !settings.limits.empty() ? settings.limits.front().first
-                          : settings.qos           ? "QOS"
-                          : settings.default_qos   ? "DefaultQOS"
-                                                   : "";
-  if (key.empty()) return {};
-  return fail(ErrorCode::unsupported,
-              fmt::format("{}: {}: {} a tenant's, the account below root", name, key,
-                          settings.limits.empty() ? "it is" : "a limit is"));
-}
-
-// True for a limit of Slurm that a tenant has not.
+// True for a limit of Slurm that nothing here has.
 bool is_limit_of_slurm(const std::string& key) {
   static constexpr std::pair<std::string_view, std::size_t> kLimits[] = {
-      {"grpcpumins", 7},      {"grpcpurunmins", 7},    {"grpjobsaccrue", 8},
-      {"grpnodes", 4},        {"grptresmins", 8},      {"grptresrunmins", 8},
-      {"grpwall", 4},         {"maxcpuminsperjob", 7}, {"maxcpurunminsperuser", 8},
-      {"maxjobs", 4},         {"maxjobsaccrue", 8},    {"maxtresminsperjob", 8},
+      {"grpjobsaccrue", 8},
+      {"maxcpurunminsperuser", 8},
+      {"maxjobsaccrue", 8},
       {"minpriothreshold", 4}};
   return std::any_of(std::begin(kLimits), std::end(kLimits), [&](const auto& limit) {
     return key.size() >= limit.second && limit.first.starts_with(key);
@@ -79,6 +79,24 @@ Accounts::Accounts(const proto::TenancyDocuments& documents)
   for (const tenancy::Document& document : documents.documents)
     if (const auto* tenant = std::get_if<tenancy::Tenant>(&document))
       before_[tenant->name] = now_[tenant->name] = *tenant;
+}
+
+Result<void> Accounts::put_limits(tenancy::Tenant& tenant, const AccountOfLimit& of,
+                                  const Settings& settings) const {
+  for (const auto& [key, value] : settings.limits)
+    if (const auto set = set_limit(tenant, of, key, value); !set)
+      return tl::unexpected(set.error());
+  const bool whole = of.user.empty() && of.account == tenant.name;
+  if (whole || (!settings.qos && !settings.default_qos)) return {};
+  if (settings.default_qos && !settings.default_qos->empty())
+    if (auto known = qos_.check_known({*settings.default_qos}); !known) return known;
+  if (settings.qos)
+    for (const auto* names : {&settings.qos->added, &settings.qos->removed})
+      if (auto known = qos_.check_known(*names); !known) return known;
+  tenancy::LimitTexts texts = limits_of_use(tenant, of);
+  if (auto put = put_own_qos(texts, qos_.allowed_to(tenant), settings); !put) return put;
+  put_limits_of_use(tenant, of, texts);
+  return {};
 }
 
 Result<Accounts::Place> Accounts::find(const std::string& account) {
@@ -143,7 +161,7 @@ Result<bool> Accounts::add_account(const std::string& name, const Settings& sett
     tenant.organization = settings.organization.value_or("");
     if (settings.fairshare)
       tenant.weight = thousandths_of(Times{*settings.fairshare}).narrow<std::uint32_t>().value();
-    if (auto put = put_limits(tenant, settings); !put) return tl::unexpected(put.error());
+    if (auto put = put_limits(tenant, {name}, settings); !put) return tl::unexpected(put.error());
     if (auto put = put_qos(tenant, settings); !put) return tl::unexpected(put.error());
     now_[name] = std::move(tenant);
     return true;
@@ -155,13 +173,13 @@ Result<bool> Accounts::add_account(const std::string& name, const Settings& sett
                 fmt::format("account {} is a project: accounts have two levels, tenants below root "
                             "and projects below them",
                             settings.parent));
-  if (const auto none = check_no_limits("account " + name, settings); !none)
-    return tl::unexpected(none.error());
   parent->tenant->projects.push_back({name,
                                       settings.fairshare.value_or(1),
                                       {{kNoUser, 0}},  // kept until users are added
                                       settings.description.value_or(""),
                                       settings.organization.value_or("")});
+  if (auto put = put_limits(*parent->tenant, {name}, settings); !put)
+    return tl::unexpected(put.error());
   return true;
 }
 
@@ -169,9 +187,10 @@ Result<bool> Accounts::add_user(const std::string& name, const std::string& acco
                                 const Settings& settings) {
   const auto place = find(account);
   if (!place) return tl::unexpected(place.error());
-  if (const auto none = check_no_limits("user " + name, settings); !none)
-    return tl::unexpected(none.error());
-  bool changed = false;
+  const auto before = place->tenant->associations;
+  if (auto put = put_limits(*place->tenant, {account, name}, settings); !put)
+    return tl::unexpected(put.error());
+  bool changed = before != place->tenant->associations;
   // The first association of a user is with the default account, unless another one is given.
   const bool first = places_of(name, "").empty() && default_account_of(name).empty();
   if (!may_submit(*place->tenant, name)) {
@@ -206,11 +225,10 @@ Result<void> Accounts::modify_account(const std::string& name, const Settings& s
     if (settings.fairshare)
       place->tenant->weight =
           thousandths_of(Times{*settings.fairshare}).narrow<std::uint32_t>().value();
-    if (auto put = put_limits(*place->tenant, settings); !put) return put;
+    if (auto put = put_limits(*place->tenant, {name}, settings); !put) return put;
     return put_qos(*place->tenant, settings);
   }
-  if (const auto none = check_no_limits("account " + name, settings); !none)
-    return tl::unexpected(none.error());
+  if (auto put = put_limits(*place->tenant, {name}, settings); !put) return put;
   if (settings.description) place->project->description = *settings.description;
   if (settings.organization) place->project->organization = *settings.organization;
   if (settings.fairshare) place->project->shares = *settings.fairshare;
@@ -305,8 +323,6 @@ Result<void> Accounts::put_coordinator(const std::string& account, const std::st
 
 Result<void> Accounts::modify_user(const std::string& name, const std::string& account,
                                    const Settings& settings) {
-  if (const auto none = check_no_limits("user " + name, settings); !none)
-    return tl::unexpected(none.error());
   if (!settings.default_account.empty())
     if (auto put = put_default_account(name, settings.default_account); !put) return put;
   if (settings.admin_level)
@@ -317,7 +333,15 @@ Result<void> Accounts::modify_user(const std::string& name, const std::string& a
       set_share(*place.project, name, *settings.fairshare);
       changed = true;
     }
-  if (changed) return {};
+  const bool limits = !settings.limits.empty() || settings.qos || settings.default_qos;
+  if (limits)
+    for (const std::string& one : accounts_of(name)) {
+      if (!account.empty() && account != one) continue;
+      const auto place = find(one);
+      if (auto put = put_limits(*place->tenant, {one, name}, settings); !put) return put;
+      changed = true;
+    }
+  if (changed || settings.reset_usage) return {};
   return fail(ErrorCode::not_found,
               fmt::format("user {} has no share in a project that could be set", name));
 }
@@ -333,6 +357,7 @@ Result<void> Accounts::remove_account(const std::string& name) {
                 [&](const auto& entry) { return entry.second == name; });
   std::erase_if(place->tenant->projects,
                 [&](const tenancy::Project& project) { return project.name == name; });
+  drop_limits_of_use(*place->tenant, {name});
   return {};
 }
 
@@ -345,6 +370,7 @@ Result<void> Accounts::remove_user(const std::string& name, const std::string& a
     return fail(ErrorCode::not_found, fmt::format("user {} has no association{}", name,
                                                   account.empty() ? "" : " with " + account));
   for (const Place& place : places) {
+    drop_limits_of_use(*place.tenant, {account, name});
     if (place.project == nullptr) {
       std::erase_if(place.tenant->grants,
                     [&](const tenancy::Grant& grant) { return grant.user == name; });
@@ -426,13 +452,19 @@ Result<void> read_setting(const std::string& key, const std::string& value,
                                                   : tenancy::Role::admin;
   } else if (!is("cluster", 1)) {
     tenancy::Tenant scratch;
-    const auto limit = set_limit(scratch, word, value);
+    if (is("rawusage", 7)) {
+      if (value != "0" && value != "0.0")
+        return fail(ErrorCode::usage, " RawUsage: it can be set to 0 only");
+      settings.reset_usage = true;
+      return {};
+    }
+    const auto limit = set_limit(scratch, {}, word, value);
     if (!limit) return tl::unexpected(limit.error());
     if (!*limit && value == "-1" && is_limit_of_slurm(word)) return {};  // there is none to remove
     if (!*limit)
       return fail(ErrorCode::unsupported,
-                  fmt::format("{} has no counterpart here: limits are a tenant's quota, see "
-                              "gtenant apply",
+                  fmt::format("{} has no counterpart here: limits are those of sacctmgr, and a "
+                              "tenant's quota, see gtenant apply",
                               key));
     settings.limits.emplace_back(word, value);
   }

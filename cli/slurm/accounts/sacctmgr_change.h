@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/slurm/accounts/account_limits.h"
 #include "cli/slurm/accounts/sacctmgr_qos.h"
 #include "common/proto/tenancy.h"
 #include "common/result.h"
@@ -27,13 +28,14 @@ class Accounts {
     std::string parent;  // "" or "root": the account is a tenant
     std::optional<std::string> description;
     std::optional<std::uint32_t> fairshare;
-    std::vector<std::pair<std::string, std::string>> limits = {};  // for tenants; already checked
-    std::optional<NameList> qos = {};                              // for tenants
-    std::optional<std::string> default_qos = {};  // for tenants; "" = the cluster's default
+    std::vector<std::pair<std::string, std::string>> limits = {};  // already checked
+    std::optional<NameList> qos = {};
+    std::optional<std::string> default_qos = {};  // "" = the one of what is above
     std::optional<std::string> organization = {};
     std::string default_account = {};  // for users; "" = not given
     // For users: operator_role, admin, or user for none.
     std::optional<tenancy::Role> admin_level = {};
+    bool reset_usage = false;  // RawUsage=0
   };
   // Checks that a new tenant could have the QOS and DefaultQOS of the settings.
   [[nodiscard]] Result<void> check_qos(const Settings& settings) const;
@@ -77,6 +79,8 @@ class Accounts {
     tenancy::Project* project = nullptr;  // not set: the account is the tenant
   };
   Result<Place> find(const std::string& account);
+  Result<void> put_limits(tenancy::Tenant& tenant, const AccountOfLimit& of,
+                          const Settings& settings) const;
   Result<void> put_qos(tenancy::Tenant& tenant, const Settings& settings) const;
   std::vector<Place> places_of(const std::string& user, const std::string& account);
 

@@ -34,6 +34,14 @@ std::string dumped_default(const tenancy::Tenant& tenant, const std::string& use
   return tenant.name;
 }
 
+// Limits of use, each in quotes, as times have colons.
+std::string dumped_limits(const tenancy::Tenant& tenant, const AccountOfLimit& of) {
+  std::string out;
+  for (const auto& [name, text] : limits_of_use(tenant, of))
+    out += fmt::format(":{}='{}'", name, text);
+  return out;
+}
+
 const std::string& or_else(const std::string& text, const std::string& other) {
   return text.empty() ? other : text;
 }
@@ -44,10 +52,10 @@ std::string Accounts::dump(const std::string& cluster) const {
   std::string out =
       fmt::format("Cluster - '{}':Fairshare=1:QOS='normal'\nParent - 'root'\n", cluster);
   for (const auto& [name, tenant] : now_)
-    out += fmt::format("Account - '{}':Description='{}':Organization='{}':Fairshare={}{}\n", name,
+    out += fmt::format("Account - '{}':Description='{}':Organization='{}':Fairshare={}{}{}\n", name,
                        tenant.description, or_else(tenant.organization, name),
                        times_in(Thousandths{tenant.weight.value_or(1000)}).value(),
-                       dumped_qos(tenant));
+                       dumped_qos(tenant), dumped_limits(tenant, {name}));
   for (const auto& [name, tenant] : now_) {
     out += fmt::format("Parent - '{}'\n", name);
     const auto default_of = [&, &t = tenant](const std::string& user) {
@@ -58,19 +66,22 @@ std::string Accounts::dump(const std::string& cluster) const {
     for (const tenancy::Grant& grant : tenant.grants)
       if (!grant.user.empty() && grant.role >= tenancy::Role::user) users.insert(grant.user);
     for (const std::string& user : users)
-      out += fmt::format("User - '{}':DefaultAccount='{}':Fairshare=1\n", user, default_of(user));
+      out += fmt::format("User - '{}':DefaultAccount='{}':Fairshare=1{}\n", user, default_of(user),
+                         dumped_limits(tenant, {name, user}));
     for (const tenancy::Project& project : tenant.projects)
       if (project.name != name)
-        out += fmt::format("Account - '{}':Description='{}':Organization='{}':Fairshare={}\n",
+        out += fmt::format("Account - '{}':Description='{}':Organization='{}':Fairshare={}{}\n",
                            project.name, or_else(project.description, project.name),
-                           or_else(project.organization, name), project.shares);
+                           or_else(project.organization, name), project.shares,
+                           dumped_limits(tenant, {project.name}));
     for (const tenancy::Project& project : tenant.projects) {
       if (project.name == name || project.users.empty()) continue;
       if (project.users.front().user == kNoUser) continue;
       out += fmt::format("Parent - '{}'\n", project.name);
       for (const tenancy::UserShare& share : project.users)
-        out += fmt::format("User - '{}':DefaultAccount='{}':Fairshare={}\n", share.user,
-                           default_of(share.user), share.shares);
+        out += fmt::format("User - '{}':DefaultAccount='{}':Fairshare={}{}\n", share.user,
+                           default_of(share.user), share.shares,
+                           dumped_limits(tenant, {project.name, share.user}));
     }
   }
   return out;
@@ -134,16 +145,6 @@ void drop_qos(const DumpLine& line, Accounts::Settings& settings,
   settings.default_qos.reset();
 }
 
-// Only tenants have limits. The limits of accounts below a tenant are listed as ignored and
-// dropped.
-void drop_limits(const DumpLine& line, Accounts::Settings& settings,
-                 std::vector<std::string>& ignored) {
-  for (const auto& [key, value] : settings.limits)
-    ignored.push_back(fmt::format("{} {}: {}={}", line.kind, line.name, key, value));
-  settings.limits.clear();
-  drop_qos(line, settings, ignored);
-}
-
 Result<void> take_dump_line(const DumpLine& line, const std::string& parent, Accounts& accounts,
                             std::vector<std::string>& ignored) {
   Accounts::Settings settings;
@@ -166,7 +167,6 @@ Result<void> take_dump_line(const DumpLine& line, const std::string& parent, Acc
                       parent, tenant));
       settings.parent = tenant;
     }
-    if (!below_root) drop_limits(line, settings, ignored);
     // A dump contains only names of QOS, so an account may name QOS that do not exist here; they
     // are dropped too.
     if (!accounts.check_qos(settings)) drop_qos(line, settings, ignored);
@@ -178,15 +178,19 @@ Result<void> take_dump_line(const DumpLine& line, const std::string& parent, Acc
     ignored.push_back(fmt::format("user {} of the root account", line.name));
     return {};
   }
-  drop_limits(line, settings, ignored);
+  if (!accounts.check_qos(settings)) drop_qos(line, settings, ignored);
   Accounts::Settings of_user;
   of_user.fairshare = settings.fairshare;
+  of_user.limits = settings.limits;
+  of_user.qos = settings.qos;
+  of_user.default_qos = settings.default_qos;
   auto added = accounts.add_user(line.name, parent, of_user);
   if (!added && added.error().code == ErrorCode::unsupported) {  // the parent is a tenant
     if (settings.fairshare != 1u)
       ignored.push_back(fmt::format("user {}: Fairshare={} of {}", line.name,
                                     settings.fairshare.value_or(1), parent));
-    added = accounts.add_user(line.name, parent, {});
+    of_user.fairshare.reset();
+    added = accounts.add_user(line.name, parent, of_user);
   }
   if (added && settings.default_account == parent)
     if (auto put = accounts.put_default_account(line.name, parent); !put) return put;

@@ -5,19 +5,16 @@
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
-#include <grp.h>
-#include <pwd.h>
 
 #include <algorithm>
 #include <map>
 #include <set>
 
 #include "cli/session.h"
-#include "cli/slurm/accounts/account_limits.h"
 #include "cli/slurm/accounts/change_words.h"
 #include "cli/slurm/accounts/other_listing.h"
 #include "cli/slurm/accounts/sacctmgr_fields.h"
-#include "cli/slurm/accounts/sacctmgr_qos.h"
+#include "cli/slurm/accounts/sacctmgr_rows.h"
 #include "cli/slurm/accounts/sacctmgr_show.h"
 #include "cli/slurm/format.h"
 #include "cli/slurm/frame.h"
@@ -26,222 +23,6 @@
 
 namespace gantry::cli::slurm {
 namespace {
-
-// The user restricts a listing by names and by conditions of the form KEY=VALUE.
-struct Conditions {
-  std::vector<std::string> names, users, accounts, clusters, parents;
-  std::string format;
-  bool with_associations = false;
-  bool without_limits = false;  // wopl: the associations alone
-};
-
-bool member_of(const std::string& user, const std::string& group) {
-  const passwd* entry = ::getpwnam(user.c_str());
-  const ::group* wanted = ::getgrnam(group.c_str());
-  if (entry == nullptr || wanted == nullptr) return false;
-  const gid_t gid = wanted->gr_gid;
-  int count = 256;
-  std::array<gid_t, 256> groups{};
-  if (::getgrouplist(user.c_str(), entry->pw_gid, groups.data(), &count) < 0) return false;
-  return std::find(groups.begin(), groups.begin() + count, gid) != groups.begin() + count;
-}
-
-// The users that may submit to the tenant: those named in grants, and of groups the members that
-// are listed or asked for.
-std::set<std::string> users_of(const tenancy::Tenant& tenant, const Conditions& c) {
-  std::set<std::string> users;
-  for (const tenancy::Grant& grant : tenant.grants) {
-    if (grant.role < tenancy::Role::user) continue;
-    if (!grant.user.empty()) users.insert(grant.user);
-    if (grant.group.empty()) continue;
-    if (const ::group* group = ::getgrnam(grant.group.c_str()))
-      for (char** member = group->gr_mem; *member != nullptr; ++member) users.insert(*member);
-    for (const auto* list : {&c.users, &c.names})
-      for (const std::string& user : *list)
-        if (member_of(user, grant.group)) users.insert(user);
-  }
-  return users;
-}
-
-bool names_user(const tenancy::Project& project, const std::string& user) {
-  return std::any_of(project.users.begin(), project.users.end(),
-                     [&](const tenancy::UserShare& share) { return share.user == user; });
-}
-
-// True if a grant names the user as an admin of the tenant. Admins belong to every project.
-bool administers(const tenancy::Tenant& tenant, const std::string& user) {
-  return std::any_of(tenant.grants.begin(), tenant.grants.end(), [&](const tenancy::Grant& g) {
-    return g.user == user && g.role >= tenancy::Role::tenant_admin;
-  });
-}
-
-// The project that is charged for a job of the user that names no project: the first one that names
-// the user, else the first one that is open to all.
-std::string default_project(const tenancy::Tenant& tenant,
-                            const std::vector<tenancy::Project>& projects,
-                            const std::string& user) {
-  if (const auto it = tenant.default_accounts.find(user); it != tenant.default_accounts.end())
-    return it->second;
-  for (const tenancy::Project& project : projects)
-    if (names_user(project, user)) return project.name;
-  for (const tenancy::Project& project : projects)
-    if (project.users.empty()) return project.name;
-  return projects.front().name;
-}
-
-Entry with_limits(Entry entry, const tenancy::Tenant& tenant) {
-  const auto number = [](const std::optional<std::uint32_t>& n) {
-    return n ? std::to_string(*n) : std::string();
-  };
-  entry.grp_tres = group_tres(tenant);
-  entry.grp_jobs = number(tenant.counts.running_jobs);
-  entry.grp_submit = number(tenant.counts.queued_jobs);
-  entry.max_submit = number(tenant.counts.queued_jobs_per_user);
-  entry.max_tres = most_tres(tenant.jobs.max_per_job);
-  entry.max_tres_node = most_tres(tenant.jobs.max_per_node);
-  entry.max_nodes = number(tenant.jobs.max_nodes);
-  if (tenant.jobs.max_time) entry.max_wall = format_duration_long(*tenant.jobs.max_time);
-  return entry;
-}
-
-Entry qos_entry(const QosBook& book, const tenancy::PriorityClass& cls) {
-  Entry entry;
-  entry.name = cls.name;
-  entry.description = cls.description;
-  entry.priority = std::to_string(cls.value);
-  entry.grace = format_duration_long(cls.grace);
-  if (cls.min_run_time.us > 0) entry.exempt = format_duration_long(cls.min_run_time);
-  entry.usage_factor = "1.000000";
-  entry.preempt = fmt::format("{}", fmt::join(book.victims_of(cls), ","));
-  entry.type = cls.preemptible ? enum_name(cls.victim_mode) : "off";
-  return entry;
-}
-
-struct Tenants {
-  std::vector<Entry> accounts, associations, qos;  // associations: of accounts and of users
-};
-
-// The rows of one account and its users.
-void add_account(const tenancy::Tenant& tenant, const std::vector<tenancy::Project>& projects,
-                 const tenancy::Project& project, const Entry& account, const Conditions& c,
-                 Tenants& out) {
-  out.associations.push_back(account);
-  for (const std::string& user : users_of(tenant, c)) {
-    if (!project.users.empty() && !names_user(project, user) && !administers(tenant, user))
-      continue;
-    Entry one = account;
-    one.user = user;
-    one.default_account = default_project(tenant, projects, user);
-    one.admin = "None";
-    for (const tenancy::Grant& grant : tenant.grants)
-      if (grant.user == user && grant.role == tenancy::Role::operator_role) one.admin = "Operator";
-    for (const tenancy::Grant& grant : tenant.grants)
-      if (grant.user == user && grant.role == tenancy::Role::admin) one.admin = "Administrator";
-    if (std::any_of(tenant.grants.begin(), tenant.grants.end(), [&](const tenancy::Grant& grant) {
-          return grant.user == user && grant.role == tenancy::Role::tenant_admin;
-        }))
-      one.coordinated = tenant.name;
-    one.shares = "1";
-    for (const tenancy::UserShare& share : project.users)
-      if (share.user == user) one.shares = std::to_string(share.shares);
-    out.associations.push_back(std::move(one));
-  }
-}
-
-void add_tenant(const tenancy::Tenant& tenant, const QosBook& book, const Conditions& c,
-                const std::string& cluster, Tenants& out) {
-  const auto or_else = [](const std::string& text, const std::string& other) {
-    return text.empty() ? other : text;
-  };
-  Entry entry;
-  entry.cluster = cluster;
-  entry.account = entry.name = tenant.name;
-  entry.parent = "root";
-  entry.description = or_else(tenant.description, tenant.name);
-  entry.organization = or_else(tenant.organization, tenant.name);
-  entry.qos = fmt::format("{}", fmt::join(book.allowed_to(tenant), ","));
-  entry.default_qos = book.default_of(tenant);
-  entry.shares = std::to_string(times_in(Thousandths{tenant.weight.value_or(1000)}).value());
-  const Entry limited = with_limits(entry, tenant);
-  out.accounts.push_back(limited);
-  std::vector<tenancy::Project> projects = tenant.projects;
-  if (projects.empty()) projects.push_back({tenant.name, 1, {}, {}, {}});
-  const auto own = std::find_if(projects.begin(), projects.end(),
-                                [&](const tenancy::Project& p) { return p.name == tenant.name; });
-  if (own != projects.end())
-    add_account(tenant, projects, *own, limited, c, out);
-  else
-    out.associations.push_back(limited);
-  for (const tenancy::Project& project : projects) {
-    if (project.name == tenant.name) continue;
-    Entry account = entry;
-    account.account = account.name = project.name;
-    account.parent = tenant.name;
-    account.shares = std::to_string(project.shares);
-    account.description = or_else(project.description, project.name);
-    account.organization = or_else(project.organization, tenant.name);
-    out.accounts.push_back(account);
-    add_account(tenant, projects, project, account, c, out);
-  }
-}
-
-// The account "root" is above all others. Its only user administers the cluster.
-void add_root(const QosBook& book, const std::string& cluster, Tenants& out) {
-  Entry root;
-  root.cluster = cluster;
-  root.account = root.name = "root";
-  root.description = "default root account";
-  root.organization = "root";
-  root.shares = "1";
-  root.qos = book.default_of({});
-  out.accounts.push_back(root);
-  out.associations.push_back(root);
-  root.user = root.default_account = "root";
-  root.admin = "Administrator";
-  out.associations.push_back(root);
-}
-
-// Numbers the associations as the nested sets of Slurm: the numbers of what is below an account lie
-// between its two. The rows come account by account, each followed by its users.
-void number_associations(std::vector<Entry>& rows) {
-  std::size_t next = 1;
-  std::vector<Entry*> open;
-  const auto close_until = [&](const auto& done) {
-    while (!open.empty() && !done(*open.back())) {
-      open.back()->right = std::to_string(next++);
-      open.pop_back();
-    }
-  };
-  std::size_t id = 1;
-  for (Entry& row : rows) {
-    row.id = std::to_string(id++);
-    if (row.user.empty())
-      close_until([&](const Entry& above) { return above.account == row.parent; });
-    row.left = std::to_string(next++);
-    if (row.user.empty())
-      open.push_back(&row);
-    else
-      row.right = std::to_string(next++);
-  }
-  close_until([](const Entry&) { return false; });
-}
-
-Tenants read_tenants(const proto::TenancyDocuments& documents, const Conditions& c,
-                     const std::string& cluster) {
-  Tenants out;
-  const QosBook book(documents);
-  for (const auto& [name, cls] : book.all()) out.qos.push_back(qos_entry(book, cls));
-  add_root(book, cluster, out);
-  for (const tenancy::Document& document : documents.documents)
-    if (const auto* tenant = std::get_if<tenancy::Tenant>(&document))
-      add_tenant(*tenant, book, c, cluster, out);
-  number_associations(out.associations);
-  for (Entry& other : other_associations(documents)) {
-    other.id = std::to_string(out.associations.size() + 1);
-    out.associations.push_back(std::move(other));
-  }
-  return out;
-}
 
 bool has_word(const std::vector<std::string>& list, const std::string& word) {
   return list.empty() || std::find(list.begin(), list.end(), word) != list.end();
@@ -331,12 +112,11 @@ constexpr Listing kListings[] = {
     {"reservations", 4, "Cluster,Name%15,TRES%30,TimeStart,TimeEnd,UnusedWall", ""},
     {"transactions", 1, "Time,Action,Actor,Where,Info", ""},
     {"txn", 2, "Time,Action,Actor,Where,Info", ""},
-    // These are always empty: documents are checked before they are applied, licences are of
-    // gantry.yaml, keys of work are free text that nobody has to register, and there are no
-    // federations.
+    // These are always empty: documents are checked before they are applied, keys of work are free
+    // text that nobody has to register, and there are no federations.
     {"federation", 1, "Name%10,Cluster,ID,Flags,State", ""},
     {"problems", 1, "Cluster,Account,User,Problem", ""},
-    {"resource", 4, "Name,Server,Type,Count,Allocated,ServerType", ""},
+    {"resource", 3, "Name,Server,Type,Count,Allocated,ServerType", ""},
     {"wckeys", 1, "Name,Cluster,User", ""},
 };
 const Listing* find_listing(const std::string& word) {
@@ -363,6 +143,11 @@ bool read_conditions(std::string_view listing, const std::vector<std::string>& w
     if (key.starts_with("wopl") || key.starts_with("withoutparentl") || key == "wolimits" ||
         key == "withoutlimits") {
       c.without_limits = true;
+      continue;
+    }
+    if (listing == "resource" && (key.starts_with("withc") || key.starts_with("server"))) {
+      c.with_clusters = c.with_clusters || key.starts_with("withc");
+      if (key.starts_with("server")) add(c.servers, value);
       continue;
     }
     if (key == "withassoc" || key == "withassocs")
@@ -416,8 +201,7 @@ std::vector<Entry> clusters_from(const proto::TenancyDocuments& documents, const
 // The rows of one listing.
 Result<std::vector<Entry>> entries_of(const Invocation& call, std::string_view listing,
                                       const Conditions& c) {
-  if (listing == "problems" || listing == "resource" || listing == "wckeys" ||
-      listing == "federation")
+  if (listing == "problems" || listing == "wckeys" || listing == "federation")
     return std::vector<Entry>{};
   if (listing == "tres") return tres_entries();
   if (listing == "events") return node_events(call.program(), cluster_name());
@@ -426,6 +210,13 @@ Result<std::vector<Entry>> entries_of(const Invocation& call, std::string_view l
   const auto documents = ask<proto::TenancyDocuments>(call.program(), proto::GetTenancy{});
   if (!documents) return tl::unexpected(documents.error());
   if (listing == "clusters") return clusters_from(*documents, c);
+  if (listing == "resource") {
+    auto rows = resource_entries(*documents, c.with_clusters || !c.clusters.empty(), c.clusters);
+    std::erase_if(rows, [&](const Entry& one) {
+      return !has_word(c.names, one.name) || !has_word(c.servers, one.host);
+    });
+    return rows;
+  }
   Tenants all = read_tenants(*documents, c, cluster_name());
   std::erase_if(all.associations, [&](const Entry& one) {
     return !has_word(c.users, one.user) || !has_word(c.accounts, one.account) ||

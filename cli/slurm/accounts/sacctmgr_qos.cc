@@ -7,6 +7,8 @@
 
 #include "cli/option.h"
 #include "cli/slurm/format.h"
+#include "common/tenancy/use_limits.h"
+#include "common/text/split.h"
 #include "common/text/text.h"
 
 namespace gantry::cli::slurm {
@@ -27,6 +29,19 @@ std::vector<std::string> sorted_once(std::vector<std::string> names) {
 
 std::string joined(const std::vector<std::string>& names) {
   return fmt::format("{}", fmt::join(names, ","));
+}
+
+// Flags are told apart without regard to case.
+void put_flags(const NameList& list, PriorityClass& cls) {
+  const auto canonical = [](const std::vector<std::string>& names) {
+    tenancy::LimitTexts texts;
+    (void)tenancy::set_limit_text(texts, *tenancy::limit_named("Flags"), joined(names));
+    return split_list(texts["Flags"]);
+  };
+  NameList named{list.replaces, canonical(list.added), canonical(list.removed)};
+  const std::string flags = joined(named.applied_to(split_list(cls.limits["Flags"])));
+  cls.limits.erase("Flags");
+  if (!flags.empty()) cls.limits["Flags"] = flags;
 }
 
 Error request_error(const std::string& why) {
@@ -91,6 +106,7 @@ Result<void> QosBook::check_known(const std::vector<std::string>& names) const {
 
 std::vector<std::string> QosBook::victims_of(const PriorityClass& cls) const {
   std::vector<std::string> out;
+  if (cls.preempts && !cls.victims.empty()) return sorted_once(cls.victims);
   for (const auto& [name, other] : now_)
     if (cls.preempts && other.preemptible && other.value < cls.value) out.push_back(name);
   return out;
@@ -126,22 +142,12 @@ Result<void> QosBook::set_preempt(const std::vector<std::string>& names, const N
     PriorityClass& cls = now_.at(name);
     const std::vector<std::string> wanted = list.applied_to(victims_of(cls));
     cls.preempts = !wanted.empty();
-    for (const std::string& victim : wanted) {
-      const PriorityClass& other = now_.at(victim);
-      if (other.value >= cls.value)
-        return tl::unexpected(request_error(
-            fmt::format("Preempt: {} has Priority {} and {} has {}; a QOS takes from lower ones "
-                        "only",
-                        victim, other.value, name, cls.value)));
-      if (!other.preemptible)
+    cls.victims.clear();
+    for (const std::string& victim : wanted)
+      if (!now_.at(victim).preemptible)
         return tl::unexpected(request_error(
             fmt::format("Preempt: {} is not taken from, as its PreemptMode is off", victim)));
-    }
-    if (const auto victims = victims_of(cls); victims != wanted)
-      return tl::unexpected(request_error(
-          fmt::format("Preempt: a QOS that takes from others takes from every lower one whose "
-                      "PreemptMode is not off; for {} that is Preempt={}",
-                      name, joined(victims))));
+    if (victims_of(cls) != wanted) cls.victims = wanted;  // not just all lower ones
   }
   return {};
 }
@@ -172,6 +178,10 @@ Result<std::vector<std::string>> QosBook::modify(const std::vector<std::string>&
     if (settings.exempt) cls.min_run_time = *settings.exempt;
     if (settings.preemptible) cls.preemptible = *settings.preemptible;
     if (settings.victim_mode) cls.victim_mode = *settings.victim_mode;
+    for (const auto& [limit, value] : settings.limits)
+      if (auto set = tenancy::set_limit_text(cls.limits, *tenancy::limit_named(limit), value); !set)
+        return tl::unexpected(request_error(set.error().message));
+    if (settings.flags) put_flags(*settings.flags, cls);
     found.push_back(name);
   }
   if (settings.preempt)
@@ -219,6 +229,8 @@ Result<std::vector<std::string>> QosBook::remove(const std::vector<std::string>&
     if (!now_.contains(name)) continue;
     if (const auto may = check_removal(name, cluster); !may) return tl::unexpected(may.error());
     now_.erase(name);
+    for (auto& [other, cls] : now_)
+      if (std::erase(cls.victims, name) > 0 && cls.victims.empty()) cls.preempts = false;
     found.push_back(name);
   }
   return found;

@@ -1,10 +1,9 @@
 // QOS as sacctmgr sees them: the priority classes of the documents, and the built-in ones.
 //
 // A priority class has these keys of Slurm's QOS: Description, Priority, GraceTime, Preempt,
-// PreemptMode and PreemptExemptTime. All other keys are refused with a sentence that says where the
-// matter is configured. Gantry keeps no list of the QOS that a class may preempt: a class preempts
-// either all lower classes that are preemptible, or none. So a Preempt list must name exactly those
-// classes, and listings show them.
+// PreemptMode, PreemptExemptTime, Flags, UsageFactor and the limits of use (limit_keys.h). All
+// other keys are refused with a sentence that says where the matter is configured. A class preempts
+// all lower classes that are preemptible, or those that a Preempt list names.
 #pragma once
 
 #include <map>
@@ -36,6 +35,10 @@ struct QosSettings {
   std::optional<bool> preemptible;
   std::optional<tenancy::VictimMode> victim_mode;
   std::optional<NameList> preempt;
+  // By the names of use_limits.h, in the order in which they were given.
+  std::vector<std::pair<std::string, std::string>> limits;
+  std::optional<NameList> flags;
+  bool reset_usage = false;
   friend bool operator==(const QosSettings&, const QosSettings&) = default;
 };
 

@@ -11,6 +11,7 @@
 #include "cli/slurm/format.h"
 #include "cli/slurm/frame.h"
 #include "cli/slurm/records/history.h"
+#include "common/proto/use.h"
 #include "common/text/text.h"
 
 namespace gantry::cli::slurm {
@@ -40,6 +41,11 @@ Result<QosPlan> read_qos_plan(std::string_view verb, const std::vector<std::stri
       for (std::string& name : split_list(bare ? words[i] : words[i].substr(equals + 1)))
         if (std::find(plan.names.begin(), plan.names.end(), name) == plan.names.end())
           plan.names.push_back(std::move(name));
+    } else if (!setting && !bare && std::string_view("clusters").starts_with(key)) {
+      // A QOS is of this cluster; another one's name means no QOS that is known here.
+      if (const std::string cluster = words[i].substr(equals + 1); cluster != cluster_name())
+        return fail(ErrorCode::not_found,
+                    fmt::format(" This cluster '{}' has no QOS here.", cluster));
     } else if (!setting) {
       return fail(
           ErrorCode::usage,
@@ -138,6 +144,10 @@ Result<int> change_qos(const Invocation& call, std::string_view verb,
     fmt::print(" Changes Discarded\n");
     return 0;
   }
+  if (plan->settings.reset_usage)
+    for (const std::string& name : *names)
+      if (const auto reset = session->call<proto::Ok>(proto::ResetUse{name, "", ""}); !reset)
+        return say_refusal(reset.error());
   const proto::ApplyTenancy changes = book.changes();
   // The documents already say this.
   if (changes.documents.empty() && changes.removals.empty()) return 0;

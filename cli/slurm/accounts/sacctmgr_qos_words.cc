@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include "cli/slurm/accounts/limit_keys.h"
 #include "cli/slurm/accounts/sacctmgr_qos.h"
 #include "cli/slurm/format.h"
 #include "common/limits.h"
@@ -89,45 +90,40 @@ Result<void> set_preempt_list(QosSettings& s, const QosWord& word) {
   return {};
 }
 
-// Only 1 is accepted, because that is always the factor.
-Result<void> set_usage_factor(QosSettings&, const QosWord& word) {
-  if (word.value == "1" || word.value == "1.0" || word.value == "1.000000") return {};
-  return fail(ErrorCode::unsupported,
-              " UsageFactor: usage counts as much in every QOS; what a kind of node counts is the "
-              "charge of its Flavor, see gtenant apply");
+Result<void> set_usage_factor(QosSettings& s, const QosWord& word) {
+  std::string value = word.value == "-1" ? "1" : word.value;
+  tenancy::LimitTexts scratch;
+  const auto* name = tenancy::limit_named("UsageFactor");
+  if (!tenancy::set_limit_text(scratch, *name, value)) return bad_value(word);
+  s.limits.emplace_back("UsageFactor", std::move(value));
+  return {};
 }
 
-// Refusals of limits of a QOS; each says where Gantry has that limit.
-constexpr std::string_view kGroup =
-    "a QOS has no limits; an account has them, for all its users together: modify account NAME set "
-    "GrpTRES=...";
-constexpr std::string_view kJob =
-    "a QOS has no limits; an account has them: modify account NAME set MaxTRES=...";
-constexpr std::string_view kRunning =
-    "a QOS has no limits; an account has them, for all its users together: modify account NAME set "
-    "GrpJobs=...";
-constexpr std::string_view kQueued =
-    "a QOS has no limits; an account has them, for all its users together: modify account NAME set "
-    "GrpSubmitJobs=...";
-constexpr std::string_view kQueuedOfUser =
-    "a QOS has no limits; an account has them: modify account NAME set MaxSubmitJobs=...";
-constexpr std::string_view kWall =
-    "a QOS has no limits; an account has them: modify account NAME set MaxWall=...";
-constexpr std::string_view kGroupNodes =
-    "nodes are no quota; cores are, of an account: modify account NAME set GrpTRES=cpu=...";
-constexpr std::string_view kNodes = "a QOS has no limits; a tenant has limits.nodes: gtenant apply";
-constexpr std::string_view kPerNode =
-    "a QOS has no limits; a tenant has limits.per_node: gtenant apply";
-constexpr std::string_view kSpent =
-    "what may be used up over time is a budget: gtenant apply with a Budget";
+Result<void> set_flags(QosSettings& s, const QosWord& word) {
+  auto list = parse_name_list(word.value, word.sign);
+  if (!list) return tl::unexpected(list.error());
+  for (const auto* names : {&list->added, &list->removed})
+    for (const std::string& name : *names)
+      if (const auto read = tenancy::read_use_limits({{"Flags", name}}); !read)
+        return fail(ErrorCode::unsupported, fmt::format(" {}", read.error().message));
+  s.flags = std::move(*list);
+  return {};
+}
+
+Result<void> set_raw_usage(QosSettings& s, const QosWord& word) {
+  if (word.value != "0" && word.value != "0.0")
+    return fail(ErrorCode::usage, " RawUsage: it can be set to 0 only");
+  s.reset_usage = true;
+  return {};
+}
+
 constexpr std::string_view kWaiting =
     "how waiting counts is age_step of a PriorityClass: gtenant apply";
-constexpr std::string_view kSmall = "no job is refused for being small; use a partition of its own";
 constexpr std::string_view kFairShare =
-    "usage is an account's and orders its jobs in the fair share: see sshare";
-constexpr std::string_view kFlags =
-    "a QOS has no flags: jobs that could never run within an account's limits are always refused, "
-    "as with DenyOnLimit, and limits.* of a tenant say the rest: gtenant apply";
+    "the fair share orders jobs by what their account has used, and keeps none waiting";
+constexpr std::string_view kRunMinutes =
+    "minutes that running jobs may still use are limited for a whole QOS: GrpTRESRunMins";
+constexpr std::string_view kFactor = "a limit counts the same in every QOS: set it as it shall be";
 constexpr std::string_view kRename =
     "a QOS keeps its name; add one of the new name and delete this one";
 
@@ -140,60 +136,24 @@ struct QosKey {
 constexpr QosKey kQosKeys[] = {
     {"Name", 1, nullptr, kRename},
     {"Description", 1, set_description},
-    {"Flags", 2, nullptr, kFlags},
+    {"Flags", 2, set_flags},
     {"GraceTime", 3, set_grace},
-    {"GrpCPUMins", 7, nullptr, kSpent},
-    {"GrpCPURunMins", 7, nullptr, kSpent},
-    {"GrpCPUs", 7, nullptr, kGroup},
-    {"GrpJobs", 4, nullptr, kRunning},
     {"GrpJobsAccrue", 8, nullptr, kWaiting},
-    {"GrpMemory", 4, nullptr, kGroup},
-    {"GrpNodes", 4, nullptr, kGroupNodes},
-    {"GrpSubmitJobs", 4, nullptr, kQueued},
-    {"GrpTRES", 7, nullptr, kGroup},
-    {"GrpTRESMins", 8, nullptr, kSpent},
-    {"GrpTRESRunMins", 8, nullptr, kSpent},
-    {"GrpWall", 4, nullptr, kSpent},
-    {"LimitFactor", 6, nullptr, kGroup},
-    {"MaxCPUMinsPerJob", 7, nullptr, kWall},
-    {"MaxCPUsPerJob", 7, nullptr, kJob},
-    {"MaxCPUsPerUser", 11, nullptr, kGroup},
-    {"MaxCPUsPU", 9, nullptr, kGroup},
+    {"LimitFactor", 6, nullptr, kFactor},
     {"MaxJobsAccruePerAccount", 17, nullptr, kWaiting},
     {"MaxJobsAccruePA", 15, nullptr, kWaiting},
     {"MaxJobsAccruePerUser", 17, nullptr, kWaiting},
     {"MaxJobsAccruePU", 15, nullptr, kWaiting},
-    {"MaxJobsPerAccount", 11, nullptr, kRunning},
-    {"MaxJobsPA", 9, nullptr, kRunning},
-    {"MaxJobsPerUser", 4, nullptr, kRunning},
-    {"MaxJobsPU", 4, nullptr, kRunning},
-    {"MaxNodesPerJob", 4, nullptr, kNodes},
-    {"MaxNodesPerUser", 8, nullptr, kGroupNodes},
-    {"MaxNodesPU", 8, nullptr, kGroupNodes},
-    {"MaxSubmitJobsPerAccount", 17, nullptr, kQueued},
-    {"MaxSubmitJobsPA", 15, nullptr, kQueued},
-    {"MaxSubmitJobsPerUser", 4, nullptr, kQueuedOfUser},
-    {"MaxSubmitJobsPU", 4, nullptr, kQueuedOfUser},
-    {"MaxTRESPerAccount", 11, nullptr, kGroup},
-    {"MaxTRESPA", 9, nullptr, kGroup},
-    {"MaxTRESPerJob", 7, nullptr, kJob},
-    {"MaxTRESPerNode", 11, nullptr, kPerNode},
-    {"MaxTRESPerUser", 11, nullptr, kGroup},
-    {"MaxTRESPU", 9, nullptr, kGroup},
-    {"MaxTRESMinsPerJob", 8, nullptr, kWall},
-    {"MaxTRESRunMinsPerAccount", 16, nullptr, kSpent},
-    {"MaxTRESRunMinsPA", 16, nullptr, kSpent},
-    {"MaxTRESRunMinsPerUser", 8, nullptr, kSpent},
-    {"MaxTRESRunMinsPU", 8, nullptr, kSpent},
-    {"MaxWallDurationPerJob", 4, nullptr, kWall},
-    {"MinCPUsPerJob", 7, nullptr, kSmall},
+    {"MaxTRESRunMinsPerAccount", 16, nullptr, kRunMinutes},
+    {"MaxTRESRunMinsPA", 16, nullptr, kRunMinutes},
+    {"MaxTRESRunMinsPerUser", 8, nullptr, kRunMinutes},
+    {"MaxTRESRunMinsPU", 8, nullptr, kRunMinutes},
     {"MinPrioThresh", 4, nullptr, kWaiting},
-    {"MinTRESPerJob", 7, nullptr, kSmall},
     {"PreemptMode", 8, set_preempt_mode},
     {"Preempt", 7, set_preempt_list},
     {"PreemptExemptTime", 8, set_exempt},
     {"Priority", 3, set_priority},
-    {"RawUsage", 7, nullptr, kFairShare},
+    {"RawUsage", 7, set_raw_usage},
     {"UsageFactor", 6, set_usage_factor},
     {"UsageThreshold", 6, nullptr, kFairShare},
 };
@@ -221,18 +181,28 @@ Result<void> read_qos_setting(const std::string& word, QosSettings& settings) {
     sign = name.back();
     name.pop_back();
   }
+  const std::string value(without_quotes(equals == std::string::npos
+                                             ? std::string_view()
+                                             : std::string_view(word).substr(equals + 1)));
+  if (const LimitKey* limit = qos_limit_key(name);
+      limit != nullptr && equals != std::string::npos) {
+    tenancy::LimitTexts scratch;
+    if (auto put = put_limit(scratch, *limit, value); !put) return put;
+    settings.limits.emplace_back(limit->limit, limit_value(*limit, value));
+    return {};
+  }
   const QosKey* key = equals == std::string::npos ? nullptr : find_qos_key(name);
   if (key == nullptr)
     return fail(ErrorCode::usage,
                 fmt::format(" Unknown option: {}\n Use keyword 'where' to modify condition", word));
+  if (key->set == nullptr && value == "-1") return {};  // there is none to remove
   if (key->set == nullptr)
     return fail(ErrorCode::unsupported, fmt::format(" {}: {}", key->name, key->why));
-  if (sign != '=' && key->set != set_preempt_list)
+  if (sign != '=' && key->set != set_preempt_list && key->set != set_flags)
     return fail(
         ErrorCode::usage,
         fmt::format(" {}: it is one value, which = sets; {}= is for lists", key->name, sign));
-  return key->set(settings,
-                  {key->name, sign, std::string(without_quotes(word.substr(equals + 1)))});
+  return key->set(settings, {key->name, sign, value});
 }
 
 std::string shown_settings(const QosSettings& s) {
@@ -248,6 +218,7 @@ std::string shown_settings(const QosSettings& s) {
                        *s.preemptible ? upper_case(enum_name(*s.victim_mode)) : "OFF");
   if (s.exempt) out += fmt::format("  PreemptExemptTime  = {}\n", format_duration_long(*s.exempt));
   if (s.priority) out += fmt::format("  Priority       = {}\n", *s.priority);
+  for (const auto& [name, value] : s.limits) out += fmt::format("  {:<14} = {}\n", name, value);
   return out;
 }
 

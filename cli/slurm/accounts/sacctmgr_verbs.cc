@@ -16,6 +16,7 @@
 #include "cli/slurm/accounts/entity_changes.h"
 #include "cli/slurm/format.h"
 #include "cli/slurm/frame.h"
+#include "common/proto/use.h"
 #include "common/text/text.h"
 
 namespace gantry::cli::slurm {
@@ -106,6 +107,29 @@ Result<ChangePlan> read_plan(std::string_view verb, const std::vector<std::strin
   return plan;
 }
 
+bool resets_usage(const ChangeWords& words) {
+  const auto settings = words.own_settings();
+  return settings && settings->reset_usage;
+}
+
+// What the accounts, or the users in them, have used up is forgotten.
+Result<void> reset_usage(Session& session, const ChangePlan& plan) {
+  const bool users = plan.entity == ChangedEntity::user;
+  const auto& accounts = users ? plan.words.accounts : plan.words.names;
+  const auto& names = users ? plan.words.names : plan.words.users;
+  if (accounts.empty())
+    return fail(ErrorCode::usage, " RawUsage: say of which account, with where account=NAME");
+  for (const std::string& account : accounts) {
+    for (const std::string& user : names)
+      if (const auto done = session.call<proto::Ok>(proto::ResetUse{"", account, user}); !done)
+        return tl::unexpected(done.error());
+    if (!names.empty()) continue;
+    if (const auto done = session.call<proto::Ok>(proto::ResetUse{"", account, ""}); !done)
+      return tl::unexpected(done.error());
+  }
+  return {};
+}
+
 }  // namespace
 
 bool person_agrees(const std::string& question) {
@@ -140,6 +164,8 @@ Result<int> change_accounts(const Invocation& call, std::string_view verb,
                             const std::vector<std::string>& words, bool immediate) {
   if (verb != "dump" && verb != "load" && names_clusters(words))
     return change_clusters(call, verb, words, immediate);
+  if (verb != "dump" && verb != "load" && names_resources(words))
+    return change_resources(call, verb, words, immediate);
   if (verb != "dump" && verb != "load" && entity_of(words) == ChangedEntity::qos)
     return change_qos(call, verb, words, immediate);
   const auto plan = read_plan(verb, words);
@@ -157,7 +183,10 @@ Result<int> change_accounts(const Invocation& call, std::string_view verb,
   if (!act) return say_refusal(act.error());
   proto::ApplyTenancy changes = accounts.changes();
   others.add_changes(changes);
-  if (changes.documents.empty() && changes.removals.empty()) {
+  const bool resets = verb == "modify" && resets_usage(plan->words);
+  // As in Slurm, a change of what is there already is one.
+  const bool found = verb == "modify" && !act->details.empty();
+  if (changes.documents.empty() && changes.removals.empty() && !resets && !found) {
     fmt::print("{}\n", verb == "add" || verb == "load" ? " Nothing new added."
                        : verb == "delete"              ? " Nothing deleted"
                                                        : " Nothing modified");
@@ -170,6 +199,9 @@ Result<int> change_accounts(const Invocation& call, std::string_view verb,
     fmt::print(" Changes Discarded\n");
     return 0;
   }
+  if (resets)
+    if (const auto reset = reset_usage(*session, *plan); !reset) return say_refusal(reset.error());
+  if (changes.documents.empty() && changes.removals.empty()) return 0;
   const auto done = session->call<proto::TenancyPlanned>(changes);
   if (!done) return tl::unexpected(done.error());
   for (const std::string& warning : done->warnings) fmt::print(stderr, " {}\n", warning);

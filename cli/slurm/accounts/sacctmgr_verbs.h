@@ -27,6 +27,13 @@ bool names_clusters(const std::vector<std::string>& words);
 Result<int> change_clusters(const Invocation& call, std::string_view verb,
                             const std::vector<std::string>& words, bool immediate);
 
+// True if the words begin with "resource".
+bool names_resources(const std::vector<std::string>& words);
+
+// Runs `add resource`, `modify resource` or `delete resource`. Returns the exit status.
+Result<int> change_resources(const Invocation& call, std::string_view verb,
+                             const std::vector<std::string>& words, bool immediate);
+
 // Asks Slurm's question. The user has 30 seconds to answer; no answer means No.
 bool person_agrees(const std::string& question = "Would you like to commit changes?");
 

@@ -22,6 +22,8 @@ using Arguments = std::vector<std::string>;
 
 // These functions return exit statuses; errors are already printed.
 int control_show(const Control& c, const Arguments& args);
+// `args`: the words behind `show`, of which the first is assoc_mgr.
+int show_assoc_mgr(const Control& c, const Arguments& args);
 int control_show_slurmd(const Control& c, const std::string& node);  // "" = this host's node
 int control_ping(const Control& c, const Arguments& args);
 int control_hold(const Control& c, const Arguments& args);

@@ -192,14 +192,29 @@ int control_top(const Control& c, const Arguments& args) {
 }
 // In Slurm a job that has ended and is requeued begins two minutes later, the lifetime of the
 // credentials of its last run. It is held until that time is set.
-int control_requeue(const Control& c, const Arguments& args) {
+int control_requeue(const Control& c, const Arguments& given) {
   constexpr Duration kDelay = seconds(121);
+  if (!has_arguments(given, "requeue")) return 1;
+  // "incomplete": only those that have not ended, for example of an array.
+  const bool incomplete = lower_case(given[0]) == "incomplete";
+  const Arguments args(given.begin() + (incomplete ? 1 : 0), given.end());
   if (!has_arguments(args, "requeue")) return 1;
   const auto refs = control_jobs(c, args);
   if (!refs) return 1;
   proto::RequeueJobs active;
   std::vector<proto::JobRef> ended;
   Instant now = system_now();
+  if (incomplete) {
+    proto::ListJobs list;
+    list.filter.jobs = *refs;
+    const auto rows = ask<proto::ListJobsReply>(c.program, list);
+    if (!rows) return control_error("slurm_load_jobs error", rows.error());
+    for (const proto::JobRow& row : rows->rows)
+      if (row.phase != Phase::queued && row.phase != Phase::ended)
+        active.jobs.push_back({row.job, {}});
+    if (active.jobs.empty()) return 0;
+    return report_done(c, ask<proto::JobsDone>(c.program, active), {});
+  }
   for (const proto::JobRef& ref : *refs) {
     const auto shown = ask<proto::ShowJobReply>(c.program, proto::ShowJob{ref, false});
     const bool over =
@@ -229,9 +244,22 @@ int control_requeue(const Control& c, const Arguments& args) {
   }
   return status;
 }
-int control_requeuehold(const Control& c, const Arguments& args) {
+int control_requeuehold(const Control& c, const Arguments& given) {
   proto::RequeueJobs message;
   message.hold = true;
+  Arguments args;
+  for (const std::string& word : given) {
+    const KeyValue one = key_value(word);
+    if (one.key == "state" && lower_case(one.value) == "specialexit") {
+      message.special_exit = true;
+    } else if (one.key == "state") {
+      fmt::print(stderr, "invalid state for keyword:requeuehold: {}; it is SpecialExit\n",
+                 one.value);
+      return 1;
+    } else if (lower_case(word) != "incomplete") {
+      args.push_back(word);
+    }
+  }
   return change_jobs(c, args, "requeuehold", {}, message);
 }
 

@@ -78,7 +78,7 @@ struct ConfigTold {
 ConfigKeys keys_a_to_d(const ConfigTold& t) {
   const bool root_jobs = t.option("noded.allow_root_jobs", "false") == "true";
   return {{"AccountingStorageBackupHost", "(null)"},
-          {"AccountingStorageEnforce", "associations,limits,qos"},
+          {"AccountingStorageEnforce", "associations,limits,qos,safe"},
           {"AccountingStorageHost", t.host},
           {"AccountingStorageExternalHost", "(null)"},
           {"AccountingStorageParameters", "(null)"},

@@ -104,6 +104,12 @@ Result<bool> set_job_key(const Control& c, proto::UpdateJob& update, const KeyVa
         put_integer(update.nice, {key, pair.value.empty() ? "100" : pair.value}, -10'000, 10'000);
   } else if (key == "priority") {
     done = put_integer(update.priority, pair, 0, UINT32_MAX);
+  } else if (key == "sitefactor") {
+    constexpr std::int64_t kMostSiteFactor = 2'147'483'645;
+    const auto n = parse_integer("SiteFactor", pair.value, -kMostSiteFactor, kMostSiteFactor);
+    if (!n)
+      return fail(ErrorCode::invalid_argument, "scontrol: error: SiteFactor value out of range");
+    update.site_factor = static_cast<std::int32_t>(*n);
   } else if (key == "arraytaskthrottle") {
     done = put_integer(update.array_max_running, pair, 0, 1'000'000);  // 0 = no limit
   } else if (key == "partition") {

@@ -6,6 +6,7 @@
 #include "cli/session.h"
 #include "cli/slurm/control/scontrol.h"
 #include "cli/slurm/format.h"
+#include "common/tenancy/use_limits.h"
 #include "common/text/text.h"
 
 namespace gantry::cli::slurm {
@@ -79,6 +80,15 @@ Result<std::string> partition_sharing(const std::string& text) {
       "Acceptable OverSubscribe values are NO and EXCLUSIVE: two jobs never have the same core");
 }
 
+Result<std::string> partition_qos_name(const std::string& text) {
+  return upper_case(text) == "N/A" ? std::string() : text;
+}
+Result<std::string> partition_weights(const std::string& text) {
+  if (const auto read = tenancy::read_billing_weights(text); !read)
+    return tl::unexpected(read.error());
+  return text;
+}
+
 // A key that sets one of our options.
 struct PartitionKey {
   std::string_view name;  // in lower case
@@ -115,6 +125,8 @@ constexpr PartitionKey kPartitionKeys[] = {
     {"denyaccounts", 5, "deny_accounts", partition_list},
     {"denyqos", 5, "deny_qos", partition_list},
     {"defmempercpu", 10, "default_memory_per_cpu", partition_megabytes},
+    {"qos", 3, "qos", partition_qos_name},
+    {"tresbillingweights", 1, "billing_weights", partition_weights},
 };
 constexpr FixedPartitionKey kFixedPartitionKeys[] = {
     {"allocnodes", 6, " ALL ", "jobs may be submitted from every host"},
@@ -132,8 +144,6 @@ constexpr FixedPartitionKey kFixedPartitionKeys[] = {
     {"maxmempernode", 10, " 0 UNLIMITED ", "jobs may take all memory of a node"},
     {"overtimelimit", 5, " 0 NONE ", "jobs end at their limit"},
     {"preemptmode", 3, " REQUEUE ", "priority classes have it: sacctmgr modify qos"},
-    {"qos", 3, " N/A ", "use AllowQos"},
-    {"tresbillingweights", 1, " ", "a price book says what jobs cost: gtenant prices"},
 };
 
 struct PartitionStateWord {

@@ -41,6 +41,16 @@ Result<std::vector<QueueRow>> jobs_for(Session& session, const std::string& word
   QueueQuestion question;
   question.list.filter.states = {"all"};
   question.details = true;
+  // As in Slurm, job 0 stands for all jobs, and 0_3 for task 3 of every array.
+  if (word == "0") return jobs_for(session, "");
+  if (word.starts_with("0_")) {
+    auto rows = ask_queue(session, question, cluster_name());
+    if (rows)
+      std::erase_if(*rows, [&](const QueueRow& row) {
+        return !row.row.array_task || std::to_string(*row.row.array_task) != word.substr(2);
+      });
+    return rows;
+  }
   if (!word.empty()) {
     if (!add_job_refs(question.list.filter.jobs, word))
       return fail(ErrorCode::not_found, "there is no job " + word);
@@ -229,9 +239,10 @@ int show_licenses(const Control& c, const std::string& word) {
   for (const proto::LicenseRow& one : reply->licenses) {
     if (!word.empty() && one.name != word) continue;
     any = true;
-    fmt::print("LicenseName={}{}Total={} Used={} Free={} Reserved=0 Remote=no\n", one.name,
+    fmt::print("LicenseName={}{}Total={} Used={} Free={} Reserved=0 Remote={}\n", one.name,
                c.oneline ? " " : "\n    ", one.total, one.used,
-               one.total - std::min(one.total, one.used));
+               one.total - std::min(one.total, one.used),
+               one.name.find('@') == std::string::npos ? "no" : "yes");
   }
   if (any) return 0;
   if (word.empty())
@@ -310,10 +321,11 @@ int control_show(const Control& c, const Arguments& args) {
   if (!has_arguments(args, "show")) return 1;
   const KeyValue first = key_value(args[0]);
   const std::string name = first.key.empty() ? first.value : first.key;
+  if (name.size() >= 2 && std::string_view("assoc_mgr").starts_with(lower_case(name)))
+    return show_assoc_mgr(c, args);
   const Entity* entity = find_entity(name);
   static constexpr std::pair<std::string_view, std::string_view> kRefused[] = {
       {"aliases", "use show nodes"},
-      {"assoc_mgr", "use sshare, sacctmgr, and gtenant show"},
       {"burstbuffer", "there are no burst buffers"},
       {"bbstat", "there are no burst buffers"},
       {"dwstat", "there are no burst buffers"},

@@ -22,7 +22,7 @@ constexpr std::string_view kNodeKeys[] = {
     "boards",     "sockets",      "socketsperboard", "corespersocket", "threadspercore",
     "realmemory", "memspeclimit", "tmpdisk",         "gres",           "feature",
     "features",   "state"};
-constexpr std::string_view kPartitionKeys[] = {
+constexpr std::string_view kImportedPartitionKeys[] = {
     "partitionname", "nodes",        "default",       "maxtime", "defaulttime", "maxnodes",
     "prioritytier",  "defmempercpu", "oversubscribe", "shared",  "state"};
 
@@ -170,7 +170,7 @@ void NodesAndPartitions::take_partition(const ConfLine& line, LeftOut& left_out)
   take(line, partition_defaults_, partition.words);
   if (partition.words.empty()) return;
   partition.name = conf_word(partition.words, "partitionname");
-  leave_others(line.place, partition.words, kPartitionKeys, left_out);
+  leave_others(line.place, partition.words, kImportedPartitionKeys, left_out);
   const auto leave = [&](const char* key, const std::string& value, std::string_view why) {
     left_out.push_back(fmt::format("{}: {}={}: {}", line.place, key, value, why));
   };

@@ -132,7 +132,7 @@ constexpr Field<PrioLine> kPrioFields[] = {
     {.letter = 'S',
      .name = {},
      .header = "SITE",
-     .put = [](Out o, P v) { o += v.weights ? "1" : "0"; }},
+     .put = [](Out o, P v) { o += v.weights ? "1" : std::to_string(v.row->site_factor); }},
     {.letter = 't', .name = {}, .header = "TRES", .put = [](Out, P) {}},
     {.letter = 'T', .name = {}, .header = "TRES", .put = [](Out, P) {}},
     {.letter = 'u',

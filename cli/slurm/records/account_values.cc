@@ -59,7 +59,8 @@ std::uint32_t nodes_of(const AccountRow& v) {
 
 // The resources are sorted by name, as in Slurm's database.
 std::string sorted_tres(const AccountRow& v, std::uint32_t cpus, std::int64_t memory) {
-  std::string text = v.step == nullptr ? fmt::format("billing={},", cpus) : "";
+  std::string text =
+      v.step == nullptr ? fmt::format("billing={},", v.job->row.billing.value_or(cpus)) : "";
   text += fmt::format("cpu={}", cpus);
   const std::uint32_t gpus = v.step == nullptr ? v.job->row.gpus : v.step->gpus;
   if (gpus > 0) text += fmt::format(",gres/gpu={}", gpus);

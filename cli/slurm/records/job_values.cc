@@ -91,7 +91,7 @@ void put_time_left(std::string& out, const QueueRow& v) {
 std::string tres_text(const proto::JobRow& row, std::int64_t memory) {
   std::string text = fmt::format("cpu={}", row.cpus);
   if (memory > 0) text += ",mem=" + format_memory(memory);
-  text += fmt::format(",node={},billing={}", row.nodes, row.cpus);
+  text += fmt::format(",node={},billing={}", row.nodes, row.billing.value_or(row.cpus));
   if (row.gpus > 0) text += fmt::format(",gres/gpu={}", row.gpus);
   return text;
 }

@@ -12,6 +12,11 @@
 namespace gantry::cli::slurm {
 namespace {
 
+// Slurm's least is 1.
+std::string slurm_tier(const proto::PartitionRow& p) {
+  return std::to_string(std::max(p.priority, 1u));
+}
+
 std::int64_t cores_of(const Resources& r) {
   return r[Resource::cpu] / kCoreUnit;
 }
@@ -104,9 +109,12 @@ constexpr Field<NodeGroup> kNodeFields[] = {
     {.letter = 'I',
      .name = "PriorityJobFactor",
      .header = "PRIO_JOB_FACTOR",
-     .put = put_partition<tier_of>},
-    shared_node("PriorityTier"),
-    {.name = "Priority", .header = "PRIORITY", .put = put_partition<tier_of>},
+     .put = put_partition<slurm_tier>},
+    {.letter = 'p',
+     .name = "PriorityTier",
+     .header = "PRIO_TIER",
+     .put = put_partition<slurm_tier>},
+    {.name = "Priority", .header = "PRIORITY", .put = put_partition<slurm_tier>},
     {.letter = 'E', .name = "Reason", .header = "REASON", .put = put_node<reason_of_node>},
     {.letter = 'i',
      .name = "Reservation",

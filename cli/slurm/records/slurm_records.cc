@@ -302,7 +302,7 @@ void slurm_partition(RecordWriter& out, const proto::PartitionRow& p, NodeMember
   else
     out.field("DenyQos", listed(p.deny_qos)).line();
   out.field("AllocNodes", "ALL").field("Default", p.is_default ? "YES" : "NO");
-  out.field("QoS", "N/A").line();
+  out.field("QoS", p.qos.empty() ? "N/A" : p.qos).line();
   out.field("DefaultTime", p.default_time ? format_duration_long(*p.default_time) : "NONE");
   out.field("DisableRootJobs", "NO").field("ExclusiveUser", "NO").field("GraceTime", "0");
   out.field("Hidden", "NO").line();
@@ -333,6 +333,10 @@ void slurm_partition(RecordWriter& out, const proto::PartitionRow& p, NodeMember
   if (total[Resource::gpu] > 0)
     tres += fmt::format(",gres/gpu={}", total[Resource::gpu] / kGpuUnit);
   out.field("TRES", tres);
+  if (!p.billing_weights.empty()) {
+    out.line();
+    out.field("TRESBillingWeights", p.billing_weights);
+  }
   out.record();
 }
 

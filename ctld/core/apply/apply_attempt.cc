@@ -99,6 +99,7 @@ void apply_event(MutableState& state, Instant at, const event::JobPlaced& e) {
   job->active->exclusive = e.exclusive;
   job->active->charge = e.charge;
   job->active->waits = e.waits;
+  job->active->use = e.use;
   for (const sched::NodeGrant& grant : e.grants) {
     job->active->nodes.emplace_back().grant = grant;
     take_grant(state, *job, grant, e.exclusive);

@@ -113,6 +113,7 @@ void apply_event(MutableState& state, Instant at, const event::JobUpdated& e) {
   }
   if (e.partition || e.account) set_share(state, *job);
   if (e.nice) job->nice = *e.nice;
+  if (e.site_factor) job->site_factor = *e.site_factor;
   if (e.priority) job->priority = e.priority;
   if (e.comment) job->comment = std::make_unique<std::string>(*e.comment);
   if (e.begin) {

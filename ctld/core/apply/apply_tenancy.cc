@@ -7,6 +7,7 @@
 #include "ctld/core/money/budgets.h"
 #include "ctld/core/money/ledger.h"
 #include "ctld/core/resources/index.h"
+#include "ctld/core/resources/uses.h"
 
 namespace gantry::core {
 
@@ -38,6 +39,9 @@ void apply_event(MutableState& state, Instant at, const event::TenancyApplied& e
       tenancy.documents.insert_or_assign(key, *change.after);
     else
       tenancy.documents.erase(key);
+    // A QOS that is made again under this name begins anew.
+    if (!change.after && change.kind == tenancy::PriorityClass::kKind)
+      reset_use(state, key_of_use(change.name), at);
     state.unfolded.documents.push_back(key);
   }
   if (prices) {
@@ -63,6 +67,10 @@ void apply_event(MutableState& state, Instant at, const event::JobCheckpointed& 
   GANTRY_ASSERT(job->active != nullptr, "a placed job");
   job->active->checkpoint = e.saved.value_or(at);
   save_bill(state, *job, std::min(at, *job->active->checkpoint));
+}
+
+void apply_event(MutableState& state, Instant at, const event::UseReset& e) {
+  for (const std::string& record : e.records) reset_use(state, record, at);
 }
 
 void apply_event(MutableState& state, Instant, const event::HalfLifeSet& e) {

@@ -13,6 +13,7 @@
 #include "ctld/core/resources/gpus.h"
 #include "ctld/core/resources/gres.h"
 #include "ctld/core/resources/licenses.h"
+#include "ctld/core/resources/uses.h"
 #include "ctld/core/state/record.h"
 
 namespace gantry::core {
@@ -190,6 +191,7 @@ std::string audit(const State& state) {
   if (counters.unended != state.counters.unended) return "the count of jobs is wrong";
   if (ended != state.ended.size()) return "the list of ended jobs is wrong";
   if (auto wrong = audit_licenses(state); !wrong.empty()) return wrong;
+  if (auto wrong = audit_uses(state); !wrong.empty()) return wrong;
   return check_budgets(state);
 }
 
@@ -210,6 +212,8 @@ std::string records_text(const State& state) {
     out += fmt::format("partition {} {}\n", p.key(), codec::to_json<PartitionRecord>(p));
   out += tenancy_text(state.tenancy);
   out += budgets_text(state.budgets);
+  for (const auto& [key, record] : state.used)
+    out += fmt::format("used {} {}\n", key, codec::to_json(record));
   for (const auto& [key, sum] : state.ledger.sums)
     out += fmt::format("sum {} {}\n", key, codec::to_json(sum));
   for (const auto& [key, user] : state.user_keys) out += fmt::format("key {} {}\n", key, user);

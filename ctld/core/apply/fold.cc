@@ -155,6 +155,15 @@ void fold_triggers(MutableState& state, std::vector<store::RecordChange>& out) {
   }
 }
 
+void fold_used(MutableState& state, std::vector<store::RecordChange>& out) {
+  for (std::string& key : take(state.unfolded.used)) {
+    const auto it = state.used.find(key);
+    std::optional<Bytes> value;
+    if (it != state.used.end()) value = codec::encode(it->second);
+    out.push_back({store::Table::use, std::move(key), std::move(value)});
+  }
+}
+
 }  // namespace
 
 JobRecord record_of(const State& state, const Job& job) {
@@ -211,6 +220,7 @@ store::FoldBatch fold(MutableState& state, EventSeq applied) {
   fold_increases(state, out.records);
   fold_posted(state, out.records);
   fold_triggers(state, out.records);
+  fold_used(state, out.records);
   out.history.swap(state.unfolded.history);
   out.spec_deletes = take(state.unfolded.forgotten_specs);
   out.blob_deletes = state.blobs.take_unused();

@@ -155,6 +155,12 @@ Result<void> Loader::record(store::Table table, std::string_view key, std::strin
       index_trigger(state_.triggers, one);
       return {};
     }
+    case store::Table::use: {
+      auto r = codec::decode<UseRecord>(value);
+      if (!r) return broken("record of use", r.error());
+      state_.used.insert_or_assign(std::string(key), std::move(*r));
+      return {};
+    }
     case store::Table::request: return {};  // not used by this release
   }
   return fail(ErrorCode::malformed, "the store has a table that this release does not know");

@@ -9,6 +9,7 @@
 #include "ctld/core/notify/letters.h"
 #include "ctld/core/notify/usage_events.h"
 #include "ctld/core/partition/in_force.h"
+#include "ctld/core/resources/licenses.h"
 #include "ctld/core/tenancy/queues.h"
 
 namespace gantry::core {
@@ -33,6 +34,7 @@ void Recorder::record(Instant now, event::JobSubmitted event, Bytes spec) {
 
 void Recorder::set_tenancy(CompiledTenancy compiled) {
   state_.tenancy.compiled = std::move(compiled);
+  set_shared_licenses(state_, config_.cluster);
   make_queues(state_);
 }
 

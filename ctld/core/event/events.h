@@ -31,7 +31,7 @@ using Event = std::variant<
     event::OvertimeSet, event::IncreaseSet, event::ChargesPosted, event::GpusIdle,
     event::JobSuspended, event::JobResumed, event::NodeFrozen, event::GpuDrained, event::GpuResumed,
     event::NodesLost, event::TriggerSet, event::TriggerCleared, event::TriggerPulled,
-    event::TriggerFired, event::PartitionSet, event::JobRevived, event::NodeNoted>;
+    event::TriggerFired, event::PartitionSet, event::JobRevived, event::NodeNoted, event::UseReset>;
 
 // An event as it stands in the journal.
 struct JournalEvent {

@@ -22,6 +22,7 @@ struct JobPlaced {
   std::string plan{};                         // of the price book; "" = on demand
   std::vector<BillItem> items{};              // lines of the bill
   std::vector<std::vector<HeldPart>> held{};  // what each grant adds to the lines
+  UseOfJob use{};                             // what it counts for limits of use
   GANTRY_EVENT(30, "job_placed") {
     v(1, "job", s.job);
     v(2, "attempt", s.attempt);
@@ -32,6 +33,7 @@ struct JobPlaced {
     v(7, "plan", s.plan);
     v(8, "items", s.items);
     v(9, "held", s.held);
+    v(10, "use", s.use);
   }
 };
 

@@ -63,6 +63,7 @@ struct JobUpdated {  // members that are set have changed
   std::optional<std::string> reservation;
   std::optional<JobShape> shape;
   std::optional<bool> requeue;
+  std::optional<std::int32_t> site_factor{};
   GANTRY_EVENT(23, "job_updated") {
     v(1, "job", s.job);
     v(2, "partition", s.partition);
@@ -78,6 +79,7 @@ struct JobUpdated {  // members that are set have changed
     v(12, "reservation", s.reservation);
     v(13, "shape", s.shape);
     v(14, "requeue", s.requeue);
+    v(15, "site_factor", s.site_factor);
   }
 };
 

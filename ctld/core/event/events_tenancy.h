@@ -53,6 +53,11 @@ struct HalfLifeSet {  // a change of the configuration
   GANTRY_EVENT(54, "half_life_set") { v(1, "half_life", s.half_life); }
 };
 
+struct UseReset {                    // what was used up of limits of use is forgotten
+  std::vector<std::string> records;  // keys of State::used
+  GANTRY_EVENT(80, "use_reset") { v(1, "records", s.records); }
+};
+
 struct QuotaFilled {  // a tenant's use has reached a threshold of what it owns
   proto::QuotaAlert alert;
   GANTRY_EVENT(55, "quota_filled") { v(1, "alert", s.alert); }

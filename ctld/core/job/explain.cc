@@ -11,6 +11,7 @@
 #include "ctld/core/job/holders.h"
 #include "ctld/core/job/likely.h"
 #include "ctld/core/job/rows.h"
+#include "ctld/core/limits/limits.h"
 #include "ctld/core/money/budget_gate.h"
 #include "ctld/core/money/budgets.h"
 #include "ctld/core/resources/licenses.h"
@@ -45,6 +46,7 @@ std::optional<Verdict> verdict_of_hold(const Job& job) {
     case Hold::none: return std::nullopt;
     case Hold::user: return Verdict{Reason::held_user, 0, 0, {}};
     case Hold::admin: return Verdict{Reason::held_admin, 0, 0, job.cause};
+    case Hold::special_exit: return Verdict{Reason::special_exit, 0, 0, job.cause};
     case Hold::launch_failed: return Verdict{Reason::launch_failed_held, 0, 0, job.cause};
   }
   return std::nullopt;
@@ -145,6 +147,7 @@ std::optional<Verdict> verdict_alone(const Context& ctx, const Job& job) {
     return Verdict{Reason::array_task_limit, array.tasks->active, *array.tasks->max_running, {}};
   }
   if (auto v = verdict_of_licenses(ctx.state, job)) return v;
+  if (auto v = verdict_of_limits(ctx.state, job, ctx.now)) return v;
   if (auto v = verdict_of_budget(ctx, job)) return v;
   const Partition& partition = ctx.state.partition(class_of(ctx.state, job).partition);
   if (!partition.up()) return Verdict{Reason::partition_down, 0, 0, partition.name};
@@ -207,6 +210,7 @@ std::vector<std::string> why(const Context& ctx, const Job& job, const Sight* si
     say(*v);
     holders.say_license(v->subject, out);
   }
+  if (auto v = verdict_of_limits(ctx.state, job, ctx.now)) say(*v);
   if (auto v = verdict_of_budget(ctx, job)) {
     say(*v);
     say_budget(ctx, v->subject, out);

@@ -11,7 +11,8 @@
 namespace gantry::core {
 namespace {
 
-Hold hold_of(const Context& ctx, const Identity& who, const Job& job) {
+Hold hold_of(const Context& ctx, const Identity& who, const Job& job, bool special) {
+  if (special) return Hold::special_exit;
   return is_operator(ctx.state, who) && job.uid != who.owner.uid ? Hold::admin : Hold::user;
 }
 
@@ -61,8 +62,9 @@ void handle(Context& ctx, const ClientRequest& from, proto::RequeueJobs&& messag
     if (job.phase == Phase::ended) {
       if (auto r = may_go_on(ctx.state, from.who, job); !r) return r;
       if (auto r = may_revive(ctx, from.who, job); !r) return r;
-      ctx.record(event::JobRevived{job.id, message.hold ? hold_of(ctx, from.who, job) : Hold::none,
-                                   fmt::format("requeued by {}", who_text(from.who))});
+      ctx.record(event::JobRevived{
+          job.id, message.hold ? hold_of(ctx, from.who, job, message.special_exit) : Hold::none,
+          fmt::format("requeued by {}", who_text(from.who))});
       return {};
     }
     if (job.active->finish && job.active->finish->outcome == Outcome::cancelled &&
@@ -75,7 +77,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::RequeueJobs&& messag
     e.outcome = Outcome::cancelled;
     e.cause = fmt::format("requeued by {}", who_text(from.who));
     e.requeue = RequeueWhy::asked;
-    if (message.hold) e.hold = hold_of(ctx, from.who, job);
+    if (message.hold) e.hold = hold_of(ctx, from.who, job, message.special_exit);
     ctx.record(std::move(e));
     return {};
   });

@@ -33,6 +33,8 @@ Result<void> check_ranks(const Context& ctx, const Identity& who, const Job& job
   if (m.nice && (*m.nice < -kMaxNice || *m.nice > kMaxNice))
     return fail(ErrorCode::invalid_argument,
                 fmt::format("nice must be {} to {}, not {}", -kMaxNice, kMaxNice, *m.nice));
+  if (m.site_factor && !is_admin(who))
+    return fail(ErrorCode::permission_denied, "only an administrator may set a site factor");
   if (m.nice && *m.nice < 0 && !is_admin(who))
     return fail(ErrorCode::permission_denied,
                 "only an administrator may give a negative nice value");
@@ -253,6 +255,7 @@ Result<event::JobUpdated> changes(Context& ctx, const Identity& who, const Job& 
   e.reservation = m.reservation;
   e.time_limit = m.time_limit;
   e.nice = m.nice;
+  e.site_factor = m.site_factor;
   e.priority = m.priority;
   e.name = m.name;
   e.comment = m.comment;

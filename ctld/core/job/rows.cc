@@ -121,6 +121,8 @@ proto::JobRow plain_row(const State& state, const Job& job) {
     }
     row.memory_per_node = job.active->nodes.front().grant.memory;
     row.node_list = node_list_of(state, job);
+    if (const auto it = job.active->use.tres.find("billing"); it != job.active->use.tres.end())
+      row.billing = static_cast<std::uint64_t>(it->second);
   }
   row.exit = job.exit;
   row.restarts = job.restarts;

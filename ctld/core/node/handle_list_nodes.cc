@@ -147,6 +147,8 @@ proto::PartitionRow partition_row(const Sight& sight, const Partition& p) {
   for (const auto& [name, text] : p.values) row.set_options.push_back(name);
   row.changed_by = p.changed_by;
   row.changed = p.changed;
+  row.qos = c.qos;
+  row.billing_weights = c.billing_weights;
   return row;
 }
 

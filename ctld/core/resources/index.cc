@@ -8,6 +8,7 @@
 #include "ctld/core/resources/gpus.h"
 #include "ctld/core/resources/gres.h"
 #include "ctld/core/resources/licenses.h"
+#include "ctld/core/resources/uses.h"
 
 namespace gantry::core {
 namespace {
@@ -48,6 +49,7 @@ void count(MutableState& state, const Job& job, std::uint64_t sign) {
   if (job.placed()) c.active += sign;
   count_in_queue(state, job, sign);
   if (job.phase != Phase::ended && !job.is_element()) c.unended += sign;
+  count_use(state, job, sign == 1);
   if (job.phase != Phase::ended)
     state.users[job.uid].unended += sign * (job.is_array() ? job.tasks->pending.count() : 1);
   if (!job.is_element()) return;
@@ -154,6 +156,7 @@ void fill_element(MutableState& state, Job& element, const Job& array, std::uint
   element.class_priority = array.class_priority;
   element.may_requeue = array.may_requeue;
   element.nice = array.nice;
+  element.site_factor = array.site_factor;
   element.priority = array.priority;
   element.deadline = array.deadline;
   element.warn = array.warn;

@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "common/assert.h"
+#include "common/text/text.h"
 
 namespace gantry::core {
 namespace {
@@ -62,6 +63,22 @@ std::optional<Verdict> verdict_of_licenses(const State& state, const Job& job) {
     if (const std::uint32_t left = free_of(state, g.name); left < g.count)
       return Verdict{Reason::licenses, left, g.count, g.name};
   return std::nullopt;
+}
+
+void set_shared_licenses(MutableState& state, const std::string& cluster) {
+  for (auto& [name, license] : state.licenses)
+    if (name.find('@') != std::string::npos) license.total = 0;
+  const auto& documents = state.tenancy.documents;
+  for (auto it = documents.lower_bound({tenancy::LicenseResource::kKind, ""});
+       it != documents.end() && it->first.first == tenancy::LicenseResource::kKind; ++it) {
+    const auto& resource = std::get<tenancy::LicenseResource>(it->second);
+    const auto part = resource.percent.find(cluster);
+    if (part == resource.percent.end()) continue;
+    const std::int64_t percent = parse_integer("the part", part->second, 0, 100).value_or(0);
+    License& license = state.licenses[resource.name];
+    license.total = static_cast<std::uint32_t>(resource.count.value_or(0) * percent / 100);
+    license.most = std::max({license.most, license.total, license.used});
+  }
 }
 
 void take_licenses(MutableState& state, const Job& job) {

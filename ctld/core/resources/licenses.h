@@ -21,6 +21,9 @@ bool licenses_free(const State& state, const JobShape& shape);
 std::uint32_t licensed_starts(const State& state, const Job& job);
 std::optional<Verdict> verdict_of_licenses(const State& state, const Job& job);
 
+// Gives the licences of documents (NAME@SERVER) the number that this cluster may give out.
+void set_shared_licenses(MutableState& state, const std::string& cluster);
+
 // For apply() only. Waiting jobs that may start now, or may not start any more, are touched.
 void take_licenses(MutableState& state, const Job& job);
 void give_licenses(MutableState& state, const Job& job);

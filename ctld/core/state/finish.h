@@ -11,11 +11,20 @@
 
 namespace gantry::core {
 
-enum class Hold : std::uint8_t { none = 0, user = 1, admin = 2, launch_failed = 3 };
+enum class Hold : std::uint8_t {
+  none = 0,
+  user = 1,
+  admin = 2,
+  launch_failed = 3,
+  special_exit = 4
+};
 constexpr auto enum_names(Hold) {
   using enum Hold;
-  return std::array<std::pair<Hold, std::string_view>, 4>{
-      {{none, "none"}, {user, "user"}, {admin, "admin"}, {launch_failed, "launch_failed"}}};
+  return std::array<std::pair<Hold, std::string_view>, 5>{{{none, "none"},
+                                                           {user, "user"},
+                                                           {admin, "admin"},
+                                                           {launch_failed, "launch_failed"},
+                                                           {special_exit, "special_exit"}}};
 }
 
 enum class RequeueWhy : std::uint8_t {

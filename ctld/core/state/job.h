@@ -26,6 +26,7 @@
 #include "ctld/core/state/ordinal_set.h"
 #include "ctld/core/state/owned.h"
 #include "ctld/core/state/step_state.h"
+#include "ctld/core/state/use_state.h"
 #include "ctld/sched/change.h"
 
 namespace gantry::core {
@@ -128,6 +129,7 @@ struct Active {
   Bill bill;
   std::optional<Instant> suspended;  // since then; only while the job is running
   Duration suspended_before{};       // ended suspensions together
+  UseOfJob use;
   [[nodiscard]] Duration suspended_until(Instant now) const {
     return suspended_before + (suspended ? std::max(Duration{}, now - *suspended) : Duration{});
   }
@@ -153,6 +155,7 @@ struct Active {
     v(13, "idle_told", s.idle_told);
     v(14, "suspended", s.suspended);
     v(15, "suspended_before", s.suspended_before);
+    v(16, "use", s.use);
   }
 };
 
@@ -172,6 +175,7 @@ struct JobFacts {
 
   std::optional<std::uint32_t> priority;
   std::int32_t nice = 0;
+  std::int32_t site_factor = 0;         // of an administrator; added to the priority
   std::int32_t class_priority = 0;      // value of the tenant's own class that it names; 0 = none
   std::optional<sched::ShareId> share;  // the leaf of its user, in a tenant's queue
   std::uint32_t ordinal = 0;            // an element's place in its array

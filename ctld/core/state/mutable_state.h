@@ -19,12 +19,14 @@ struct Touched {
   std::vector<NodeId> trigger_nodes;   // nodes that changed, or whose held resources changed
   std::vector<sched::ShareId> shares;  // the scheduler has to hear of these
   std::vector<std::string> budgets;    // there may be more left of these
+  bool uses = false;                   // jobs began or ended to count for limits of use
   void clear() {
     jobs.clear();
     nodes.clear();
     trigger_nodes.clear();
     shares.clear();
     budgets.clear();
+    uses = false;
   }
 };
 
@@ -47,6 +49,7 @@ struct Unfolded {
   std::vector<std::uint64_t> increases;
   std::vector<std::string> posted;
   std::vector<TriggerId> triggers;
+  std::vector<std::string> used;  // records of use
   std::vector<JobId> forgotten_specs;
   std::vector<store::HistoryEntry> history;
 };

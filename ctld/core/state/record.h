@@ -96,6 +96,7 @@ struct JobRecord : JobFacts {
     v(37, "may_requeue", s.may_requeue);
     v(38, "window_named", s.window_named);
     v(39, "asked_more", s.asked_more);
+    v(40, "site_factor", s.site_factor);
   }
 };
 

@@ -127,6 +127,7 @@ struct Tables {  // durable
   LedgerState ledger;
   BudgetState budgets;
   TriggerTable triggers;
+  std::map<std::string, UseRecord> used;  // by key_of_use(); see ctld/core/resources/uses.h
 };
 
 struct Lookups {  // derived: names and classes that many share, and ids by other keys
@@ -152,6 +153,7 @@ struct JobIndexes {  // derived: groups of jobs that have something in common, a
   std::vector<QueueCounts> queues;  // by PartitionId
   std::map<std::string, License> licenses;
   std::map<std::pair<PartitionId, Uid>, std::uint64_t> user_queued;  // no entry for 0
+  UseTable uses;                                                     // no entry for no job
 };
 
 struct Configured {                // from the configuration, by configure() at each start

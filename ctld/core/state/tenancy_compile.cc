@@ -71,6 +71,7 @@ class Compiler {
     add_topology();
     add_cohorts();
     add_tenants();
+    add_limits();
     out_.view = std::make_shared<const sched::Tenancy>(std::move(view_));
     return std::move(out_);
   }
@@ -96,6 +97,28 @@ class Compiler {
                                c.min_run_time, c.max_preemptions});
       out_.classes.push_back(std::move(c));
     }
+    for (std::size_t i = 0; i < class_names_.size(); ++i)
+      for (const std::string& victim : out_.classes[i].victims)
+        for (std::uint32_t v = 0; v < class_names_.size(); ++v)
+          if (class_names_[v] == victim) view_.classes[i].victims.push_back(v);
+  }
+
+  // Documents were checked, so a text that cannot be read is none.
+  void add_limits() {
+    bool some = false;
+    for (const PriorityClass& c : out_.classes) {
+      out_.class_limits.push_back(
+          tenancy::read_use_limits(c.limits).value_or(tenancy::UseLimits{}));
+      out_.use_limited.push_back(!c.limits.empty());
+      some = some || !c.limits.empty();
+    }
+    for (auto& [name, tenant] : out_.tenants)
+      for (const auto& [of, row] : tenant.effective.associations) {
+        const auto limits = tenancy::read_use_limits(tenancy::read_limit_row(row));
+        if (limits) tenant.associations.emplace(of, *limits);
+        some = true;
+      }
+    if (!some) out_.use_limited.clear();
   }
 
   void add_pools() {

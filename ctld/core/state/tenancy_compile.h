@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "common/tenancy/tenancy_cluster.h"
+#include "common/tenancy/use_limits.h"
 #include "ctld/sched/tenancy.h"
 
 namespace gantry::core {
@@ -47,13 +48,18 @@ struct CompiledTenant {
   std::vector<std::uint32_t> nodes;  // indexes into the traits, in the same order
   std::uint32_t default_class = 0;
   std::vector<std::uint32_t> allowed_classes;  // sorted
+  // Limits of its accounts and users, as in Tenant::associations.
+  std::map<std::string, tenancy::UseLimits> associations;
 };
 
 struct CompiledTenancy {
   sched::TenancyPtr view;
   std::vector<CompiledNode> nodes;  // in the order of the traits
   std::map<std::string, CompiledTenant> tenants;
-  std::vector<tenancy::PriorityClass> classes;  // in the order of view->classes
+  std::vector<tenancy::PriorityClass> classes;   // in the order of view->classes
+  std::vector<tenancy::UseLimits> class_limits;  // in the same order
+  // Whether the class has limits of use; empty if neither a class nor an account has some.
+  std::vector<bool> use_limited;
   std::uint32_t default_class = 0;
   std::vector<tenancy::Grant> cluster_grants;  // operators and admins, from all tenants
 };

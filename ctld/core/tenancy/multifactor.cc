@@ -92,7 +92,7 @@ std::int64_t priority_of(const State& state, const Job& job) {
   const std::int64_t base = partition.declared ? partition.declared->priority : 0;
   const std::int64_t own =
       job.priority ? static_cast<std::int64_t>(*job.priority) : kDefaultPriority;
-  return base * kPartitionWeight + own + job.class_priority - job.nice;
+  return base * kPartitionWeight + own + job.class_priority + job.site_factor - job.nice;
 }
 
 std::int64_t own_priority_of(const State& state, const Job& job) {

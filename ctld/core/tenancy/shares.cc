@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/assert.h"
+#include "ctld/core/resources/uses.h"
 #include "ctld/sched/tenant/amount.h"
 #include "ctld/sched/tenant/decay.h"
 
@@ -69,10 +70,12 @@ void set_share(MutableState& state, Job& job) {
 }
 
 void start_charge(MutableState& state, const Job& job, Instant at) {
+  start_use(state, job, at);
   if (job.share) change_rate(state, job, at, job.active->charge, 1);
 }
 
 void end_charge(MutableState& state, const Job& job, Instant at) {
+  end_use(state, job, at);
   if (job.share) change_rate(state, job, at, -job.active->charge, std::uint32_t(-1));
 }
 

@@ -10,6 +10,7 @@
 #include "ctld/core/access/roles.h"
 #include "ctld/core/tenancy/queues.h"
 #include "ctld/core/tenancy/shares.h"
+#include "ctld/core/tenancy/tenant_classes.h"
 #include "ctld/core/tenancy/tenants.h"
 #include "ctld/sched/gpu/mig_node.h"
 
@@ -187,48 +188,14 @@ Result<void> check_amounts(const Context& ctx, const CompiledTenant& tenant,
   return check_quota(ctx, tenant, partition, shape, wanted.job);
 }
 
-Result<void> resolve_class(const State& state, const Identity& who, const CompiledTenant* tenant,
-                           JobSpec& spec) {
-  const auto& classes = state.tenancy.compiled.view->classes;
-  if (spec.priority_class.empty()) {
-    const std::uint32_t index =
-        tenant != nullptr ? tenant->default_class : state.tenancy.compiled.default_class;
-    spec.priority_class = classes.at(index).name;
-    return {};
-  }
-  std::vector<std::string> allowed;
-  for (std::uint32_t i = 0; i < classes.size(); ++i) {
-    // Jobs that still have a removed class rank as in another one; no new job can get it.
-    if (state.tenancy.compiled.classes.at(i).name != classes[i].name) continue;
-    const bool may =
-        is_admin(who) || (tenant != nullptr ? std::binary_search(tenant->allowed_classes.begin(),
-                                                                 tenant->allowed_classes.end(), i)
-                                            : !classes[i].preempts);
-    if (may && classes[i].name == spec.priority_class) return {};
-    if (may) allowed.push_back(classes[i].name);
-  }
-  return fail(ErrorCode::invalid_argument,
-              fmt::format("priority class \"{}\" is not one of those allowed here: {}",
-                          spec.priority_class, fmt::join(allowed, ", ")));
-}
-
-Result<void> resolve_tenant_class(const tenancy::Tenant& tenant, const JobSpec& spec) {
-  if (spec.tenant_class.empty()) return {};
-  std::vector<std::string> names;
-  for (const tenancy::TenantClass& c : tenant.classes) {
-    if (c.name == spec.tenant_class) return {};
-    names.push_back(c.name);
-  }
-  return fail(
-      ErrorCode::not_found,
-      fmt::format("tenant {} has no class \"{}\" of its own{}", tenant.name, spec.tenant_class,
-                  names.empty() ? "" : fmt::format("; it has {}", fmt::join(names, ", "))));
-}
-
 }  // namespace
 
 Resources asked_of_quota(const JobShape& shape, const Partition& queue) {
   return wanted_of(shape, queue).job;
+}
+
+Resources asked_on_node(const JobShape& shape, const Partition& queue) {
+  return wanted_of(shape, queue).node;
 }
 
 namespace {
@@ -409,8 +376,8 @@ Result<std::string> project_of(const Payer& payer, const tenancy::Tenant& tenant
 Result<void> check_tenant(Context& ctx, const Identity& who, const Partition& partition,
                           JobSpec& spec, bool test_only, std::uint64_t beside) {
   const CompiledTenant* tenant = tenant_of(ctx.state, partition);
-  if (auto r = resolve_class(ctx.state, who, tenant, spec); !r) return r;
   if (tenant == nullptr) {
+    if (auto r = resolve_class(ctx.state, who, tenant, spec); !r) return r;
     if (spec.tenant_class.empty()) return {};
     return fail(ErrorCode::invalid_argument,
                 fmt::format("partition {} is no tenant's, so it has no class \"{}\"",
@@ -422,6 +389,7 @@ Result<void> check_tenant(Context& ctx, const Identity& who, const Partition& pa
   auto project = project_of(payer_of(ctx.state, who, who.owner.user, t.name), t, spec.account);
   if (!project) return tl::unexpected(project.error());
   spec.account = std::move(*project);
+  if (auto r = resolve_class(ctx.state, who, tenant, spec); !r) return r;
   if (auto r = resolve_tenant_class(t, spec); !r) return r;
   if (auto r = check_amounts(ctx, *tenant, partition, spec.shape); !r) return r;
   cap_range(t, partition, spec.shape);

@@ -54,5 +54,7 @@ Result<void> check_return(const Context& ctx, const Job& job);
 // The quota that the whole job would use in its tenant, as far as the request says it. Parts and
 // slices of GPUs count by their weight; for a slice it is a lower bound.
 Resources asked_of_quota(const JobShape& shape, const Partition& queue);
+// The same on each of its nodes.
+Resources asked_on_node(const JobShape& shape, const Partition& queue);
 
 }  // namespace gantry::core

@@ -9,6 +9,8 @@
 
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/eligible.h"
+#include "ctld/core/limits/limit_gate.h"
+#include "ctld/core/limits/limits.h"
 #include "ctld/core/money/budget_gate.h"
 #include "ctld/core/money/ledger.h"
 #include "ctld/core/resources/gpus.h"
@@ -122,7 +124,9 @@ std::optional<std::uint32_t> free_slot(const State& state, const Node& node) {
 // Places the job. The scheduler does not have the job under its old id any more.
 void place(Context& ctx, JobId id, std::vector<sched::NodeGrant>&& grants, bool exclusive) {
   const Attempt attempt(ctx.state.jobs.at(id).attempt.value() + 1);
-  const double charge = charge_of(ctx.state, grants);
+  UseOfJob use = use_of_job(ctx.state, ctx.state.jobs.at(id), grants);
+  const double charge = charge_of(ctx.state, grants) * static_cast<double>(use.factor) /
+                        static_cast<double>(tenancy::kUsageFactorUnit);
   auto waits = waits_of(ctx, ctx.state.jobs.at(id));
   if (ctx.config.controller.job_networks)
     for (sched::NodeGrant& grant : grants)
@@ -131,7 +135,7 @@ void place(Context& ctx, JobId id, std::vector<sched::NodeGrant>&& grants, bool 
   Holding holding = holding_of(ctx.state, grants, exclusive);
   ctx.record(event::JobPlaced{id, attempt, std::move(grants), exclusive, charge, std::move(waits),
                               plan_of(ctx.state, ctx.state.jobs.at(id), ctx.now),
-                              std::move(holding.items), std::move(holding.held)});
+                              std::move(holding.items), std::move(holding.held), std::move(use)});
   ++ctx.rt.stats.starts;
   const Job& job = ctx.state.jobs.at(id);
   for (const NodeRun& run : job.active->nodes) use_quota(ctx, job, run.grant);
@@ -164,6 +168,10 @@ void apply_start(Context& ctx, sched::Start&& start) {
   const Job* job = ctx.state.jobs.find(start.job);
   if (job == nullptr) return drop(ctx, start.job, "it is gone");
   if (startable(ctx.state, *job, ctx.now) == 0) return drop(ctx, start.job, "it may not start now");
+  if (refused_by_limit(ctx, *job)) {
+    ++ctx.rt.stats.plan_drops;
+    return;
+  }
   const sched::ClassKey& key = class_of(ctx.state, *job);
   const Partition& partition = ctx.state.partition(key.partition);
   if (!partition.up())
@@ -217,6 +225,7 @@ std::optional<std::string> objection_beside(Context& ctx, const sched::Start& st
                                             std::set<NodeId>& nodes, QuotaTrial& quota) {
   const Job& job = ctx.state.jobs.at(start.job);
   if (startable(ctx.state, job, ctx.now) == 0) return "it may not start now";
+  if (refused_by_limit(ctx, job)) return "a limit of use is reached";
   const sched::ClassKey& key = class_of(ctx.state, job);
   const Partition& partition = ctx.state.partition(key.partition);
   if (!partition.up()) return fmt::format("partition {} is down", partition.name);

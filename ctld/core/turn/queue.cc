@@ -2,6 +2,7 @@
 // with what the scheduler was told last and tells only what has changed.
 #include "ctld/core/job/eligible.h"
 #include "ctld/core/job/rows.h"
+#include "ctld/core/limits/limit_gate.h"
 #include "ctld/core/money/budget_gate.h"
 #include "ctld/core/resources/gpus.h"
 #include "ctld/core/settle.h"
@@ -15,6 +16,10 @@ void sync_queue(Context& ctx, const Job& job) {
   if (want == 0) {
     drop_gate(ctx, job.id);
     drop_claim(ctx, job.id);
+    drop_limit(ctx, job.id);
+  } else if (limited(ctx, job)) {
+    drop_gate(ctx, job.id);
+    want = 0;
   } else if (gated(ctx, job)) {
     want = 0;
   }

@@ -5,6 +5,7 @@
 
 #include "ctld/core/job/het.h"
 #include "ctld/core/job/submit/dependency.h"
+#include "ctld/core/limits/limit_gate.h"
 #include "ctld/core/money/budget_gate.h"
 #include "ctld/core/notify/triggers.h"
 #include "ctld/core/tenancy/tenants.h"
@@ -53,7 +54,7 @@ void settle_touched(Context& ctx) {
 
 void settle(Context& ctx) {
   do settle_touched(ctx);
-  while (open_gates(ctx));
+  while (open_gates(ctx) || open_limits(ctx));
   pull_triggers(ctx);
   fire_triggers(ctx);
   tell_shares(ctx);

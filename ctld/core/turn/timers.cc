@@ -4,6 +4,7 @@
 
 #include "common/text/text.h"
 #include "ctld/core/job/eligible.h"
+#include "ctld/core/limits/limit_gate.h"
 #include "ctld/core/money/budget_gate.h"
 #include "ctld/core/money/posted.h"
 #include "ctld/core/node/attempt_end.h"
@@ -284,6 +285,7 @@ void run_timers(Context& ctx) {
   if (passed(next_reckoning(ctx), ctx.now)) reckon(ctx);
   if (passed(ctx.rt.month_due, ctx.now)) close_months(ctx);
   if (passed(ctx.rt.budgets_due, ctx.now)) look_at_budgets(ctx);
+  if (passed(ctx.rt.limits_due, ctx.now)) look_at_limits(ctx);
   if (passed(plan_due(ctx), ctx.now)) {
     ctx.rt.planned = ctx.now;
     ctx.turn.schedule = true;
@@ -301,6 +303,7 @@ std::optional<Instant> next_wake(const Context& ctx) {
   earliest(next, next_reckoning(ctx));
   earliest(next, ctx.rt.month_due);
   earliest(next, ctx.rt.budgets_due);
+  earliest(next, ctx.rt.limits_due);
   if (!ctx.state.ended.empty())
     earliest(next, ctx.state.ended.front().first + ctx.config.controller.min_job_age);
   return next;

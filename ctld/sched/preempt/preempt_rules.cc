@@ -139,7 +139,15 @@ bool PreemptRules::gives_way(std::uint32_t slot) const {
   const Placement& p = r_.running[slot];
   const std::uint32_t other = tenant_of(p.partition);
   return lower_give_way_ && other != kNoIndex && meet(other).top != kNoIndex &&
-         class_view(p.priority_class).value < class_.value && p.preemptions < kMostByClass;
+         seen_value(p.priority_class) < class_.value && p.preemptions < kMostByClass;
+}
+
+std::int32_t PreemptRules::seen_value(std::uint32_t priority_class) const {
+  const std::int32_t value = class_view(priority_class).value;
+  if (class_.victims.empty()) return value;
+  const bool taken_from = std::find(class_.victims.begin(), class_.victims.end(), priority_class) !=
+                          class_.victims.end();
+  return taken_from ? std::min(value, class_.value - 1) : std::max(value, class_.value);
 }
 
 VictimRule PreemptRules::rule_for_tenant(std::uint32_t other, std::int32_t value) {
@@ -185,7 +193,7 @@ PreemptRules::OfGroup PreemptRules::rule_for(const PlacementGroup& group) {
   OfGroup of_group;
   if (group.leaving || !cls.preemptible) return of_group;
   const std::uint32_t tenant = tenant_of(group.partition);
-  of_group.rule = rule_for_tenant(tenant, cls.value);
+  of_group.rule = rule_for_tenant(tenant, seen_value(group.priority_class));
   if (of_group.rule == VictimRule::none || tenant == kNoIndex || tenant == tenant_) return of_group;
   const std::uint32_t top = meet(tenant).top;
   (void)any_cell(r_.need, contested_, [&](std::uint32_t f, Resource r) {
@@ -204,7 +212,8 @@ std::optional<Suspect> PreemptRules::judge(std::uint32_t slot, const OfGroup& gr
   if (ran < cls.min_run_time.us) return std::nullopt;
   if (rule != VictimRule::reclaim && p.preemptions >= kMostByClass) return std::nullopt;
   if (cls.max_preemptions && p.preemptions >= *cls.max_preemptions) return std::nullopt;
-  Suspect s{slot, 0, p.job, rule, cls.value, 0, 0, tenant_of(p.partition), use_of(p)};
+  const std::int32_t value = seen_value(p.priority_class);
+  Suspect s{slot, 0, p.job, rule, value, 0, 0, tenant_of(p.partition), use_of(p)};
   if (rule == VictimRule::none) return std::nullopt;
   if (s.quota_node != kNoIndex && s.quota_node != tenant_ && !gives_way(slot)) {
     bool exceeds = false;
@@ -216,7 +225,7 @@ std::optional<Suspect> PreemptRules::judge(std::uint32_t slot, const OfGroup& gr
   std::int64_t lost = ran;
   if (p.requeue && p.checkpoint)
     lost = std::clamp<std::int64_t>((r_.now - *p.checkpoint + kRestartTime).us, 0, ran);
-  if (rule == VictimRule::by_share && cls.value == class_.value && lost > r_.balance.us)
+  if (rule == VictimRule::by_share && value == class_.value && lost > r_.balance.us)
     return std::nullopt;
   const std::int64_t gpus = s.use.amount[Resource::gpu];
   const std::int64_t thousandths = gpus > 0 ? gpus : s.use.amount[Resource::cpu];

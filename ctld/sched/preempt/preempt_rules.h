@@ -69,7 +69,7 @@ class PreemptRules {
   [[nodiscard]] std::optional<Suspect> judge(std::uint32_t slot, const OfGroup& group) const;
   [[nodiscard]] PreemptWhy why(const Suspect& s) const;
   [[nodiscard]] std::int32_t value_of(std::uint32_t priority_class) const {
-    return class_view(priority_class).value;
+    return seen_value(priority_class);
   }
   [[nodiscard]] Duration grace_of(std::uint32_t priority_class) const {
     return class_view(priority_class).grace;
@@ -106,6 +106,8 @@ class PreemptRules {
   [[nodiscard]] bool within_own() const;
   [[nodiscard]] bool gives_way(std::uint32_t slot) const;
   [[nodiscard]] VictimRule rule_for_tenant(std::uint32_t other, std::int32_t value);
+  // The value of a class as the job's class sees it: one that it takes from is below its own.
+  [[nodiscard]] std::int32_t seen_value(std::uint32_t priority_class) const;
   [[nodiscard]] std::uint32_t side_of(std::uint32_t other, std::uint32_t top) const;
   [[nodiscard]] std::int64_t value_with_job(std::size_t steps);
   bool take(const Suspect& s, bool rule_b, std::vector<std::uint32_t>& used_b);

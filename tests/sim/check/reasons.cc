@@ -77,6 +77,8 @@ bool kept_by_core(Reason reason) {
     case Reason::held_admin:
     case Reason::array_task_limit:
     case Reason::no_tenant:
+    case Reason::use_limit:
+    case Reason::special_exit:
     case Reason::requeued:
     case Reason::launch_failed_held: return true;
     default: return false;

@@ -11,6 +11,7 @@
 #include "common/text/text.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/job/submit/node_range.h"
+#include "ctld/core/limits/limits.h"
 #include "ctld/core/resources/licenses.h"
 #include "ctld/core/tenancy/admission.h"
 #include "ctld/core/tenancy/queues.h"
@@ -404,6 +405,14 @@ Result<void> check_new_shape(Context& ctx, const Partition& partition, JobShape&
   return check_partition_fit(ctx, partition, shape);
 }
 
+namespace {
+
+std::uint64_t jobs_of(const JobSpec& spec) {
+  return spec.array ? ArrayIndexes(spec.array->ranges).count() : 1;
+}
+
+}  // namespace
+
 Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& submit,
                           std::span<const Resolved> beside) {
   JobSpec& spec = submit.spec;
@@ -457,6 +466,10 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
   if (auto r = check_nodes(ctx, *partition, spec.shape); !r) return tl::unexpected(r.error());
   auto limit = check_time_limit(*partition, spec.time_limit, spec.unlimited_time);
   if (!limit) return tl::unexpected(limit.error());
+  UseDemand use = demand_of_submit(ctx.state, who.owner, *partition, spec, *limit);
+  if (!spec.time_limit && !spec.unlimited_time && !partition->declared->default_time)
+    if (const auto wall = longest_wall(ctx.state, use))
+      use.limit = *limit = std::min(limit->value_or(*wall), *wall);
   if (auto r = check_time_min(*limit, spec); !r) return tl::unexpected(r.error());
   // The reservation is checked before the deadline, which counts from the start of the reservation.
   if (!spec.reservation.empty())
@@ -465,6 +478,9 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
   if (auto r = check_times(ctx, spec, *limit); !r) return tl::unexpected(r.error());
   cap_nodes(*partition, spec.shape);
   if (auto r = check_partition_fit(ctx, *partition, spec.shape); !r)
+    return tl::unexpected(r.error());
+  if (submit.test_only) return Resolved{partition->id, *limit};
+  if (auto r = check_use_limits(ctx, use, jobs_of(spec) + beside.size()); !r)
     return tl::unexpected(r.error());
   return Resolved{partition->id, *limit};
 }

@@ -50,6 +50,7 @@ class Tuples {
     row.priority = priority_now(ctx_, job);
     row.terms = terms_of(ctx_, job);
     row.since = job.eligible;
+    row.site_factor = job.site_factor;
     if (const auto node = quota_node_of(state, key.partition)) borrowing(*node, job, row);
     if (job.share && row.terms.empty()) {  // with weights the fair share is in the sum
       row.project_level = level(*state.tenancy.shares[job.share->value()].parent);

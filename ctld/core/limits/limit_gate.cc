@@ -1,0 +1,98 @@
+#include "ctld/core/limits/limit_gate.h"
+
+#include <vector>
+
+#include "ctld/core/limits/limits.h"
+#include "ctld/core/resources/uses.h"
+#include "ctld/core/settle.h"
+
+namespace gantry::core {
+namespace {
+
+// Jobs of one list that go to the scheduler at one time. A list is looked at again whenever a job
+// starts or ends, so all that may start get there.
+constexpr std::size_t kMostOpened = 64;
+constexpr Duration kLookAgain = seconds(10);  // at use that decays or runs out by itself
+
+// Components of a heterogeneous job start together or not at all.
+bool held_back(const Context& ctx, const Job& job) {
+  if (verdict_of_limits(ctx.state, job, ctx.now)) return true;
+  const auto& het = class_of(ctx.state, job).het;
+  for (std::uint32_t i = 0; het && i < het->size; ++i) {
+    const Job* part = ctx.state.jobs.find(het->member(i));
+    if (part != nullptr && part->phase == Phase::queued && part->id != job.id &&
+        verdict_of_limits(ctx.state, *part, ctx.now))
+      return true;
+  }
+  return false;
+}
+
+LimitListKey list_of(const State& state, const Job& job) {
+  const UseKey key = use_key_of(state, job);
+  return {job.cls, key.uid, key.share ? key.share->value() : UINT32_MAX};
+}
+
+void list_job(Context& ctx, const Job& job) {
+  const LimitListKey key = list_of(ctx.state, job);
+  const auto [at, fresh] = ctx.rt.limited.try_emplace(job.id, key);
+  if (!fresh && at->second == key) return;
+  if (!fresh) {
+    drop_limit(ctx, job.id);
+    ctx.rt.limited.emplace(job.id, key);
+  }
+  ctx.rt.limit_lists[key].insert(job.id);
+  if (!ctx.rt.limits_due) ctx.rt.limits_due = ctx.now + kLookAgain;
+}
+
+}  // namespace
+
+bool limited(Context& ctx, const Job& job) {
+  if (!held_back(ctx, job)) {
+    drop_limit(ctx, job.id);
+    return false;
+  }
+  list_job(ctx, job);
+  return true;
+}
+
+bool refused_by_limit(Context& ctx, const Job& job) {
+  if (!held_back(ctx, job)) return false;
+  sync_queue(ctx, job);
+  ctx.turn.schedule = true;
+  return true;
+}
+
+void drop_limit(Context& ctx, JobId job) {
+  const auto it = ctx.rt.limited.find(job);
+  if (it == ctx.rt.limited.end()) return;
+  const auto list = ctx.rt.limit_lists.find(it->second);
+  list->second.erase(job);
+  if (list->second.empty()) ctx.rt.limit_lists.erase(list);
+  ctx.rt.limited.erase(it);
+}
+
+bool open_limits(Context& ctx) {
+  if (!ctx.touched.uses) return false;
+  ctx.touched.uses = false;
+  bool some = false;
+  for (const auto& [key, jobs] : ctx.rt.limit_lists) {
+    const Job* first = ctx.state.jobs.find(*jobs.begin());
+    if (first != nullptr && held_back(ctx, *first)) continue;
+    std::size_t opened = 0;
+    for (const JobId job : jobs) {
+      if (++opened > kMostOpened) break;
+      ctx.touched.jobs.push_back(job);
+      some = true;
+    }
+  }
+  return some;
+}
+
+void look_at_limits(Context& ctx) {
+  ctx.rt.limits_due.reset();
+  if (ctx.rt.limit_lists.empty()) return;
+  ctx.rt.limits_due = ctx.now + kLookAgain;
+  ctx.touched.uses = true;
+}
+
+}  // namespace gantry::core

@@ -1,0 +1,74 @@
+// What jobs use, for limits of use of QOS and associations (ctld/core/limits): what a placed job
+// counts, what jobs hold and wait for now (derived), and what was used up over time (durable).
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "common/types.h"
+#include "ctld/sched/change.h"
+#include "ctld/sched/tenancy.h"
+
+namespace gantry::core {
+
+// What a placed job counts, as it was when it was placed.
+struct UseOfJob {
+  std::map<std::string, std::int64_t> tres;    // by Slurm's name, with billing
+  std::int64_t factor = 1'000'000;             // usage factor of its QOS, in millionths
+  std::uint32_t qos = 0;                       // index of its priority class
+  std::optional<std::uint32_t> partition_qos;  // the same of its partition
+  friend bool operator==(const UseOfJob&, const UseOfJob&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "tres", s.tres);
+    v(2, "factor", s.factor);
+    v(3, "qos", s.qos);
+    v(4, "partition_qos", s.partition_qos);
+  }
+};
+
+// Jobs that count for the same limits.
+struct UseKey {
+  std::uint32_t qos = 0;  // index of the priority class
+  PartitionId partition{};
+  std::optional<sched::ShareId> share;  // leaf of tenant, account and user; unset: no tenant's
+  Uid uid{};
+  friend auto operator<=>(const UseKey&, const UseKey&) = default;
+};
+
+// The amount of one TRES that running jobs hold. `rate` is its sum weighted with the jobs' usage
+// factors (millionths); `rate_end` is the same sum with each job's weight times the end of its time
+// limit, in seconds since the epoch. So rate_end - rate * now is what they may still use.
+struct HeldTres {
+  std::int64_t amount = 0;
+  __int128 rate = 0, rate_end = 0;
+  friend bool operator==(const HeldTres&, const HeldTres&) = default;
+};
+
+struct UseSum {
+  std::uint64_t submitted = 0;  // waiting and running, array tasks one by one
+  std::uint64_t running = 0;
+  std::map<std::string, HeldTres> held;
+  std::map<NodeId, std::uint32_t> nodes;  // how many of the jobs are on it
+  friend bool operator==(const UseSum&, const UseSum&) = default;
+};
+using UseTable = std::map<UseKey, UseSum>;
+
+// What a QOS or a node of the share tree has used, decayed; seconds of each TRES, times the usage
+// factor. Durable.
+struct UseRecord {
+  std::map<std::string, sched::DecayedUsage> tres;
+  sched::DecayedUsage wall;
+  std::uint32_t running = 0;  // attempts that charge it now
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "tres", s.tres);
+    v(2, "wall", s.wall);
+    v(3, "running", s.running);
+  }
+};
+
+}  // namespace gantry::core

@@ -1,0 +1,15 @@
+// Which priority class a job gets, and whether it may have the one that it names.
+#pragma once
+
+#include "ctld/core/context.h"
+
+namespace gantry::core {
+
+// Fills in or checks the job's priority class (QOS); its account has been resolved. `tenant`: null
+// if the job is no tenant's.
+Result<void> resolve_class(const State& state, const Identity& who, const CompiledTenant* tenant,
+                           JobSpec& spec);
+// Checks the class of the tenant's own that the job names.
+Result<void> resolve_tenant_class(const tenancy::Tenant& tenant, const JobSpec& spec);
+
+}  // namespace gantry::core
