@@ -201,6 +201,7 @@ void Book::placed(Instant at, const event::JobPlaced& e) {
           compiled_->view->flavors[flavor_of(grant.node)].charge[static_cast<std::size_t>(row.id)] *
           static_cast<double>(amount[row.id]);
   }
+  charge *= static_cast<double>(e.use.factor) / 1e6;  // the usage factor of its class
   if (std::abs(charge - e.charge) > 1e-9 * charge)
     broken(fmt::format("job {} is charged {} a second, not {}", e.job.value(), e.charge, charge));
   if (has_tenants() && !tenant_of(job))
