@@ -10,6 +10,7 @@
 #include <cstdio>
 
 #include "common/proto/meeting_point.h"
+#include "common/proto/node_layers.h"
 #include "common/version.h"
 #include "noded/daemon.h"
 #include "noded/facts.h"
@@ -115,12 +116,26 @@ std::unique_ptr<Gpus> open_gpus(const Start& start, loop::Loop& loop, const Logg
 }
 
 // Returns null if jobs have no networks here: the cluster has none, or this daemon is not root.
+// Why this node makes no networks for jobs; "" if it does, or if the cluster has none.
+std::string no_networks(const Start& start, const AttemptRuntime& runtime) {
+  if (!start.settings.config.controller.job_networks) return {};
+  if (::geteuid() != 0) return "the node daemon is not root";
+  if (!runtime.name().starts_with("crun")) return "they need crun, and jobs run by " + runtime.name();
+  return {};
+}
+
 std::unique_ptr<JobNetworks> open_networks(const Start& start, loop::Loop& loop,
                                            const Logger& log) {
   const NodeSettings& s = start.settings;
   if (!s.config.controller.job_networks || s.runs_nothing || ::geteuid() != 0) return nullptr;
-  return std::make_unique<JobNetworks>(
-      JobNetworks::Options{s.config.noded.run_dir + "/network", s.config.cluster}, loop, log);
+  JobNetworks::Options o;
+  o.directory = s.config.noded.run_dir + "/network";
+  o.cluster = s.config.cluster;
+  o.machines = {fmt::format("{}:{}", s.config.controller.host, s.config.controller.port)};
+  for (const NodeConfig& node : s.config.nodes)
+    if (!node.address.empty()) o.machines.push_back(node.address);
+  o.resolvers = s.config.noded.resolvers;
+  return std::make_unique<JobNetworks>(std::move(o), loop, log);
 }
 
 // Returns an empty list if each CPU of the node is one of the machine's.
@@ -245,6 +260,10 @@ Result<bool> run(const Start& start, const Options& options, std::optional<Start
   report.facts.runtime = (*attempt_runtime)->name();
   if (gres) report.facts.gres = gres->counts();
   report.facts.layers_off = (*attempt_runtime)->layers_off();
+  if (const std::string why = no_networks(start, **attempt_runtime); !why.empty()) {
+    report.facts.layers_off.push_back(std::string(proto::kNoJobNetworks) + why);
+    log.warning("isolation layer OFF", {{"layer", report.facts.layers_off.back()}});
+  }
 
   std::function<GpuInventory()> inventory;
   if (gpus) inventory = [&gpus] { return gpus->inventory(); };

@@ -188,6 +188,8 @@ struct JobSpec {
   std::optional<Duration> time_min;  // the limit may be lowered to this for an earlier start
   ProcessLimits limits;
   GpuNames gpu_names = GpuNames::uuid;
+  std::string network_profile;      // with network `job`; "" = the tenant's default
+  std::uint64_t network_rate = 0;   // bits per second each way, of each node; 0 = no limit
   void from_older_form();  // called by whoever decodes; see older_given.h
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -235,6 +237,8 @@ struct JobSpec {
     v(42, "time_min", s.time_min);
     v(43, "limits", s.limits);
     v(44, "gpu_names", s.gpu_names);
+    v(61, "network_profile", s.network_profile);
+    v(62, "network_rate", s.network_rate);
   }
 };
 

@@ -189,6 +189,21 @@ struct TenantClass {
   }
 };
 
+// What the jobs of a tenant may reach. The profiles are NetworkProfiles; kBasicProfile and
+// kOwnProfile exist without a document.
+struct TenantNetwork {
+  std::string default_profile;        // "" = kBasicProfile
+  std::vector<std::string> profiles;  // that jobs may name, beside the default one and kOwnProfile
+  std::vector<std::string> services;  // NetworkServices that are part of its kBasicProfile
+  friend bool operator==(const TenantNetwork&, const TenantNetwork&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "default_profile", s.default_profile);
+    v(2, "profiles", s.profiles);
+    v(3, "services", s.services);
+  }
+};
+
 // A tenant. Its name is also the name of its queue (partition). Empty lists and values that are not
 // set are taken from the tier.
 struct Tenant {
@@ -220,6 +235,7 @@ struct Tenant {
   // By user, the project (or the tenant itself, by its name) that pays for the jobs that name no
   // account. A user who belongs to several tenants has one in at most one of them.
   std::map<std::string, std::string> default_accounts;
+  TenantNetwork network;
   friend bool operator==(const Tenant&, const Tenant&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -243,6 +259,7 @@ struct Tenant {
     v(32, "own_queue", s.own_queue);
     v(49, "organization", s.organization);
     v(50, "default_accounts", s.default_accounts);
+    v(67, "network", s.network);
   }
 };
 

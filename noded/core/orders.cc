@@ -43,6 +43,9 @@ void Core::State::order(Instant now, Order&& order) {
                  [&](proto::Freeze& o) {
                    if (in_order(now, o.stamp)) freeze(o);
                  },
+                 [&](proto::ProbeAttempt& o) {
+                   turn.actions.emplace_back(ProbeNetwork{std::move(o)});
+                 },
                  [&](proto::FetchLog& o) { turn.actions.emplace_back(ReadFile{std::move(o)}); },
              },
              order);
