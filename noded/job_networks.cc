@@ -209,10 +209,8 @@ struct JobNetworks::Work {
     int error = 0;
     if (space)
       (void)network::inside(*space, [&]() -> Result<void> {
-        socket.reset(
-            ::socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-        const bool done =
-            socket && ::connect(socket.get(), found->ai_addr, found->ai_addrlen) == 0;
+        socket.reset(::socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+        const bool done = socket && ::connect(socket.get(), found->ai_addr, found->ai_addrlen) == 0;
         error = done ? 0 : errno;
         return {};
       });

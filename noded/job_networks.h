@@ -14,7 +14,6 @@
 #include "common/log/log.h"
 #include "common/proto/attempt.h"
 #include "common/proto/job_network.h"
-#include "common/proto/network_probe.h"
 #include "noded/gpu/driver_thread.h"
 
 namespace gantry::node {

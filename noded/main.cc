@@ -9,8 +9,8 @@
 #include <array>
 #include <cstdio>
 
+#include "common/proto/job_network.h"
 #include "common/proto/meeting_point.h"
-#include "common/proto/node_layers.h"
 #include "common/version.h"
 #include "noded/daemon.h"
 #include "noded/facts.h"
@@ -116,12 +116,20 @@ std::unique_ptr<Gpus> open_gpus(const Start& start, loop::Loop& loop, const Logg
 }
 
 // Returns null if jobs have no networks here: the cluster has none, or this daemon is not root.
-// Why this node makes no networks for jobs; "" if it does, or if the cluster has none.
-std::string no_networks(const Start& start, const AttemptRuntime& runtime) {
-  if (!start.settings.config.controller.job_networks) return {};
-  if (::geteuid() != 0) return "the node daemon is not root";
-  if (!runtime.name().starts_with("crun")) return "they need crun, and jobs run by " + runtime.name();
-  return {};
+// The runtime's, and the networks of jobs if the cluster has them and this node makes none.
+std::vector<std::string> layers_off(const Start& start, const AttemptRuntime& runtime,
+                                    const Logger& log) {
+  std::vector<std::string> out = runtime.layers_off();
+  if (!start.settings.config.controller.job_networks) return out;
+  std::string why;
+  if (::geteuid() != 0)
+    why = "the node daemon is not root";
+  else if (!runtime.name().starts_with("crun"))
+    why = "they need crun, and jobs run by " + runtime.name();
+  if (why.empty()) return out;
+  out.push_back(std::string(proto::kNoJobNetworks) + why);
+  log.warning("isolation layer OFF", {{"layer", out.back()}});
+  return out;
 }
 
 std::unique_ptr<JobNetworks> open_networks(const Start& start, loop::Loop& loop,
@@ -259,11 +267,7 @@ Result<bool> run(const Start& start, const Options& options, std::optional<Start
     log.warning("less than declared", {{"what", warning}});
   report.facts.runtime = (*attempt_runtime)->name();
   if (gres) report.facts.gres = gres->counts();
-  report.facts.layers_off = (*attempt_runtime)->layers_off();
-  if (const std::string why = no_networks(start, **attempt_runtime); !why.empty()) {
-    report.facts.layers_off.push_back(std::string(proto::kNoJobNetworks) + why);
-    log.warning("isolation layer OFF", {{"layer", report.facts.layers_off.back()}});
-  }
+  report.facts.layers_off = layers_off(start, **attempt_runtime, log);
 
   std::function<GpuInventory()> inventory;
   if (gpus) inventory = [&gpus] { return gpus->inventory(); };

@@ -403,9 +403,10 @@ Result<void> set_net(R& r, std::string_view text) {
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
   if (error != std::errc() || end != number.data() + number.size() || number.empty() ||
       value > 10'000'000'000'000 / unit || value == 0)
-    return invalid(fmt::format("\"{}\" is not a rate of bits per second, such as 500M or 10G (at "
-                               "most 10T)",
-                               text));
+    return invalid(
+        fmt::format("\"{}\" is not a rate of bits per second, such as 500M or 10G (at "
+                    "most 10T)",
+                    text));
   r.spec.network_rate = value * unit;
   return {};
 }

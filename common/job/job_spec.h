@@ -188,9 +188,9 @@ struct JobSpec {
   std::optional<Duration> time_min;  // the limit may be lowered to this for an earlier start
   ProcessLimits limits;
   GpuNames gpu_names = GpuNames::uuid;
-  std::string network_profile;      // with network `job`; "" = the tenant's default
-  std::uint64_t network_rate = 0;   // bits per second each way, of each node; 0 = no limit
-  void from_older_form();  // called by whoever decodes; see older_given.h
+  std::string network_profile;     // with network `job`; "" = the tenant's default
+  std::uint64_t network_rate = 0;  // bits per second each way, of each node; 0 = no limit
+  void from_older_form();          // called by whoever decodes; see older_given.h
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "kind", s.kind);

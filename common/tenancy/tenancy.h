@@ -19,6 +19,7 @@
 
 #include "common/fields.h"
 #include "common/resources/resources.h"
+#include "common/tenancy/tenancy_network.h"
 #include "common/time/time.h"
 
 namespace gantry {
@@ -189,23 +190,7 @@ struct TenantClass {
   }
 };
 
-// What the jobs of a tenant may reach. The profiles are NetworkProfiles; kBasicProfile and
-// kOwnProfile exist without a document.
-struct TenantNetwork {
-  std::string default_profile;        // "" = kBasicProfile
-  std::vector<std::string> profiles;  // that jobs may name, beside the default one and kOwnProfile
-  std::vector<std::string> services;  // NetworkServices that are part of its kBasicProfile
-  friend bool operator==(const TenantNetwork&, const TenantNetwork&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "default_profile", s.default_profile);
-    v(2, "profiles", s.profiles);
-    v(3, "services", s.services);
-  }
-};
-
-// A tenant. Its name is also the name of its queue (partition). Empty lists and values that are not
-// set are taken from the tier.
+// A tenant. Empty lists and values that are not set are taken from the tier.
 struct Tenant {
   static constexpr std::string_view kName = "Tenant";
   static constexpr int kKind = 1;
@@ -228,8 +213,7 @@ struct Tenant {
   std::map<std::string, std::string> labels;  // "cost-center", "team", ...
   std::string description;
   IdleGpuLimits idle_gpus;
-  // Whether it has a queue of its own; not set = yes. Without one, its jobs go to the partitions of
-  // gantry.yaml, as those of a Slurm account.
+  // Not set = yes. Without one, its jobs go to the partitions, as those of a Slurm account.
   std::optional<bool> own_queue;
   std::string organization;  // for people
   // By user, the project (or the tenant itself, by its name) that pays for the jobs that name no

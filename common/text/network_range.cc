@@ -68,11 +68,10 @@ Result<PortRange> parse_ports(std::string_view text) {
   const std::string_view ports = text.substr(slash + 1);
   const auto dash = ports.find('-');
   constexpr std::uint16_t kLow = 1, kHigh = 65535;
-  const bool good =
-      read_number(ports.substr(0, dash), kLow, kHigh, out.first) &&
-      (dash == std::string_view::npos ? (out.last = out.first, true)
-                                      : read_number(ports.substr(dash + 1), out.first, kHigh,
-                                                    out.last));
+  const bool good = read_number(ports.substr(0, dash), kLow, kHigh, out.first) &&
+                    (dash == std::string_view::npos
+                         ? (out.last = out.first, true)
+                         : read_number(ports.substr(dash + 1), out.first, kHigh, out.last));
   if (!good) return bad(fmt::format("\"{}\" has no port or range of ports of 1 to 65535", text));
   return out;
 }
@@ -87,9 +86,10 @@ Result<NetworkRange> parse_network_range(std::string_view text) {
   out.six = address.find(':') != std::string::npos;
   if (address.find('\0') != std::string::npos ||
       ::inet_pton(out.six ? AF_INET6 : AF_INET, address.c_str(), out.address.data()) != 1)
-    return bad(fmt::format("\"{}\" is not an address, such as 10.1.0.0/16 or fd00:8::/32; names "
-                           "of hosts are not looked up",
-                           address));
+    return bad(
+        fmt::format("\"{}\" is not an address, such as 10.1.0.0/16 or fd00:8::/32; names "
+                    "of hosts are not looked up",
+                    address));
   const int most = out.six ? 128 : 32;
   out.bits = most;
   if (slash != std::string_view::npos && !read_number(cidr.substr(slash + 1), 0, most, out.bits))

@@ -40,16 +40,16 @@ struct NetworkRange {
 // No profile opens these: loopback, link-local and multicast addresses, and with them the metadata
 // services of clouds, also those that have other addresses.
 inline constexpr std::string_view kNeverReached[] = {
-    "0.0.0.0/8",       "127.0.0.0/8", "169.254.0.0/16", "100.100.100.200/32", "168.63.129.16/32",
-    "224.0.0.0/4",     "240.0.0.0/4", "::/8",           "fe80::/10",          "ff00::/8",
-    "fd00:ec2::254/128"};
+    "0.0.0.0/8",        "127.0.0.0/8", "169.254.0.0/16",   "100.100.100.200/32",
+    "168.63.129.16/32", "224.0.0.0/4", "240.0.0.0/4",      "::/8",
+    "fe80::/10",        "ff00::/8",    "fd00:ec2::254/128"};
 // What `internet` leaves out besides: private, shared and reserved addresses, and the ways by which
 // an IPv6 address stands for an IPv4 address.
 inline constexpr std::string_view kNotInternet[] = {
-    "10.0.0.0/8",      "100.64.0.0/10",   "172.16.0.0/12", "192.0.0.0/24",  "192.0.2.0/24",
-    "192.88.99.0/24",  "192.168.0.0/16",  "198.18.0.0/15", "198.51.100.0/24",
-    "203.0.113.0/24",  "::/3",            "4000::/2",      "8000::/1",      "2001::/23",
-    "2001:db8::/32",   "2002::/16"};
+    "10.0.0.0/8",      "100.64.0.0/10",  "172.16.0.0/12",  "192.0.0.0/24",
+    "192.0.2.0/24",    "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15",
+    "198.51.100.0/24", "203.0.113.0/24", "::/3",           "4000::/2",
+    "8000::/1",        "2001::/23",      "2001:db8::/32",  "2002::/16"};
 
 // What is left of a range without another one: as few ranges as possible, in no order.
 std::vector<NetworkRange> without(const NetworkRange& range, const NetworkRange& other);

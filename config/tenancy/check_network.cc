@@ -1,3 +1,4 @@
+// Checks of network profiles and services, and of those that a tenant names.
 #include <fmt/core.h>
 
 #include <set>

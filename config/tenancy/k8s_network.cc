@@ -1,6 +1,6 @@
-// NetworkPolicy: what Kubernetes' policies allow, as a NetworkProfile. Everything is denied first in
-// both, so a policy is what it allows. What jobs cannot have (labels of pods, ports by name, ingress
-// from addresses) is an error that names the field.
+// NetworkPolicy: what Kubernetes' policies allow, as a NetworkProfile. Everything is denied first
+// in both, so a policy is what it allows. What jobs cannot have (labels of pods, ports by name,
+// ingress from addresses) is an error that names the field.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -67,8 +67,7 @@ class PolicyReader {
     if (egress && !says_egress) return egress->wrong("`policyTypes` lacks Egress");
     parts_.ingress = parts_.ingress || says_ingress;
     parts_.egress = parts_.egress || says_egress;
-    if (ingress)
-      done = each(*ingress, [&](const Value& rule) { return read_rule(rule, true); });
+    if (ingress) done = each(*ingress, [&](const Value& rule) { return read_rule(rule, true); });
     if (done && egress)
       done = each(*egress, [&](const Value& rule) { return read_rule(rule, false); });
     return done;
@@ -131,11 +130,10 @@ class PolicyReader {
       out.names = values;
       return {};
     };
-    auto done =
-        Keys(value, into_, meta_)
-            .on("matchLabels", labels)
-            .on("matchExpressions", [&](const Value& v) { return each(v, expression); })
-            .run();
+    auto done = Keys(value, into_, meta_)
+                    .on("matchLabels", labels)
+                    .on("matchExpressions", [&](const Value& v) { return each(v, expression); })
+                    .run();
     if (!done) return tl::unexpected(done.error());
     return out;
   }
@@ -226,8 +224,7 @@ class PolicyReader {
       return value.wrong("has none of ipBlock, podSelector and namespaceSelector");
     if (block && (pods || namespaces))
       return value.wrong("has an ipBlock and a selector; the API server refuses that too");
-    if (block && inward)
-      return block->wrong("nobody outside of the cluster can connect to a job");
+    if (block && inward) return block->wrong("nobody outside of the cluster can connect to a job");
     if (block) return read_block(*block, ports);
     // The cluster's DNS stands in some namespace of Kubernetes; here it is the site's.
     if (namespaces && !inward && of_dns(ports)) {
@@ -263,8 +260,7 @@ class PolicyReader {
       const auto text = v.text();
       if (!text) return tl::unexpected(text.error());
       const auto range = parse_network_range(*text);
-      if (!range || text->find('/') == std::string::npos ||
-          text->find(' ') != std::string::npos)
+      if (!range || text->find('/') == std::string::npos || text->find(' ') != std::string::npos)
         return v.wrong(range ? "\"" + *text + "\" is not a CIDR" : range.error().message);
       return *range;
     };

@@ -81,7 +81,7 @@ struct Translation {
   std::string user_domain;
   std::map<std::string, NamespaceParts> namespaces;
   std::map<std::string, ClusterQueueParts> queues;
-  std::map<std::string, NetworkParts> networks;  // by namespace
+  std::map<std::string, NetworkParts> networks;                      // by namespace
   std::map<std::pair<std::string, std::string>, RoleMeaning> roles;  // by namespace ("" = cluster)
   std::vector<Binding> bindings;
   std::vector<ReadDocument> documents;  // documents that need nothing else

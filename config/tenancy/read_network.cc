@@ -11,7 +11,8 @@ namespace gantry::tenancy {
 Result<Peer> parse_peer(std::string_view text) {
   const auto space = text.find(' ');
   Peer out{std::string(text.substr(0, space)), {}};
-  if (!config::is_word(out.tenant)) return fail(ErrorCode::invalid_argument, not_a_name(out.tenant));
+  if (!config::is_word(out.tenant))
+    return fail(ErrorCode::invalid_argument, not_a_name(out.tenant));
   if (space == std::string_view::npos) return out;
   const auto ports = parse_ports(text.substr(space + 1));
   if (!ports) return tl::unexpected(ports.error());

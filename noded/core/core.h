@@ -25,9 +25,9 @@
 
 #include "common/job/job_spec.h"
 #include "common/job/job_state.h"
+#include "common/proto/job_network.h"
 #include "common/proto/node_order.h"
 #include "common/proto/node_relay.h"
-#include "common/proto/network_probe.h"
 #include "common/proto/node_report.h"
 #include "common/time/time.h"
 #include "common/types.h"
@@ -160,9 +160,9 @@ struct ReadFile {  // answered by FileRead
   proto::FetchLog fetch;
 };
 
-using Action = std::variant<RememberEpoch, RememberJob, RememberContact, Begin, Resume, Release,
-                            Signal, Kill, Notice, RepairGpu, Forget, ReadFile, SetFrozen,
-                            ProbeNetwork>;
+using Action =
+    std::variant<RememberEpoch, RememberJob, RememberContact, Begin, Resume, Release, Signal, Kill,
+                 Notice, RepairGpu, Forget, ReadFile, SetFrozen, ProbeNetwork>;
 
 // The core leaves load and free memory in a Heartbeat empty; the shell fills them in.
 using Report = std::variant<proto::NodeRegister, proto::Heartbeat, proto::LaunchReady,

@@ -251,6 +251,7 @@ Result<void> Fabric::connect_nodes() {
   constexpr int kTries = 50;
   auto made = outside->make_vxlan(vxlan);
   for (int i = 0; !made && i < kTries; ++i) {
+    // tidy-allow(sleep): the kernel tells nobody when the port is free; this is not the loop
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     made = outside->make_vxlan(vxlan);
   }

@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "common/fd.h"
-#include "common/proto/network_probe.h"
+#include "common/proto/job_network.h"
 #include "noded/network/filter.h"
 #include "noded/network/netlink.h"
 #include "noded/network/rules.h"
@@ -107,7 +107,8 @@ class Fabric {
   std::unique_ptr<Filter> filter_;
   RuleBook rules_;
   std::map<std::uint32_t, Underlay> ways_;  // by node: where it is reached
-  std::map<proto::AttemptKey, std::string> lacks_;  // why an attempt has no way out that it asked for
+  std::map<proto::AttemptKey, std::string>
+      lacks_;                                // why an attempt has no way out that it asked for
   std::optional<WayOut::Families> way_out_;  // set: there is one
 };
 

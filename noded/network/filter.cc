@@ -34,8 +34,7 @@ Result<void> Filter::run(const std::string& commands) {
 
 Result<std::uint64_t> Filter::packets_of(const std::string& table, const std::string& set,
                                          const std::string& link) {
-  const std::string command =
-      fmt::format("get element {} {} {{ \"{}\" }}", table, set, link);
+  const std::string command = fmt::format("get element {} {} {{ \"{}\" }}", table, set, link);
   const int failed = ::nft_run_cmd_from_buffer(context_.get(), command.c_str());
   const std::string out = ::nft_ctx_get_output_buffer(context_.get());
   const std::string said = ::nft_ctx_get_error_buffer(context_.get());

@@ -205,8 +205,8 @@ int note_traffic(nl_msg* m, void* out) {
     return NL_OK;
   rtnl_link_stats64 stats{};
   std::memcpy(&stats, ::nla_data(attributes[IFLA_STATS64]),
-              std::min<std::size_t>(
-                  sizeof stats, static_cast<std::size_t>(::nla_len(attributes[IFLA_STATS64]))));
+              std::min<std::size_t>(sizeof stats,
+                                    static_cast<std::size_t>(::nla_len(attributes[IFLA_STATS64]))));
   *static_cast<Netlink::Traffic*>(out) = {stats.tx_packets, stats.tx_bytes, stats.rx_packets,
                                           stats.rx_bytes};
   return NL_OK;
@@ -295,7 +295,8 @@ Result<void> Netlink::set_down(const std::string& link) {
   if (!index) return tl::unexpected(index.error());
   ifinfomsg header = link_header(*index);
   header.ifi_change = IFF_UP;
-  return send(message(RTM_NEWLINK, 0, header), fmt::format("the link {} could not be stopped", link));
+  return send(message(RTM_NEWLINK, 0, header),
+              fmt::format("the link {} could not be stopped", link));
 }
 
 Result<void> Netlink::add_address(const std::string& link, int family, const void* address,

@@ -134,9 +134,9 @@ std::string RuleBook::sets_of_ranges() const {
     never += six ? fmt::format(", {}/{}", text_of(blocks_.prefix), kPrefixBits)
                  : fmt::format(", {}/{}", text_of(blocks_.block), kBlockBits);
     for (const auto& [name, elements] : {std::pair{"never", never}, {"nowhere", nowhere}})
-      out += fmt::format(
-          "  set {}{} {{ type {}; flags interval; auto-merge; elements = {{ {} }} }}\n", name,
-          six ? 6 : 4, six ? "ipv6_addr" : "ipv4_addr", elements);
+      out +=
+          fmt::format("  set {}{} {{ type {}; flags interval; auto-merge; elements = {{ {} }} }}\n",
+                      name, six ? 6 : 4, six ? "ipv6_addr" : "ipv4_addr", elements);
   }
   return out;
 }
@@ -197,8 +197,7 @@ std::string RuleBook::chains_of(const proto::AttemptKey& key, const Member& memb
   }
   if (!reach.from.empty()) {
     out += fmt::format("add chain {} in_{}\n", kTable, link);
-    for (const Reach::Group& g : reach.from)
-      rule("in", group("saddr", g) + " counter accept");
+    for (const Reach::Group& g : reach.from) rule("in", group("saddr", g) + " counter accept");
     out += fmt::format("add element {} enter {{ \"{}\" : jump in_{} }}\n", kTable, link, link);
   }
   return out;
@@ -250,9 +249,10 @@ std::string RuleBook::remove(const proto::AttemptKey& key) {
        {std::tuple{"leave", "out", member.reach.leaves() || !member.reach.to.empty()},
         {"enter", "in", !member.reach.from.empty()}})
     if (there)
-      out += fmt::format("delete element {0} {1} {{ \"{3}\" }}\nflush chain {0} {2}_{3}\n"
-                         "delete chain {0} {2}_{3}\n",
-                         kTable, map, chain, member.link);
+      out += fmt::format(
+          "delete element {0} {1} {{ \"{3}\" }}\nflush chain {0} {2}_{3}\n"
+          "delete chain {0} {2}_{3}\n",
+          kTable, map, chain, member.link);
   for (const auto& [element, one] : elements_of(member)) {
     const auto held = elements_.find(element);
     if (held == elements_.end() || --held->second > 0) continue;

@@ -76,9 +76,8 @@ std::string rules_of(std::uint32_t number, const WayOut::Options& options) {
   std::string resolvers;
   for (const NetworkRange& r : options.resolvers)
     for (const char* protocol : {"tcp", "udp"})
-      resolvers +=
-          fmt::format("    {} daddr {} {} dport {} accept\n", r.six ? "ip6" : "ip",
-                      address_text(r), protocol, kResolverPort);
+      resolvers += fmt::format("    {} daddr {} {} dport {} accept\n", r.six ? "ip6" : "ip",
+                               address_text(r), protocol, kResolverPort);
   return fmt::format(
       R"(table {table}
 delete table {table}
@@ -174,8 +173,7 @@ Result<std::uint32_t> have_link(Netlink& machine, const WayOut::Options& options
   return *number;
 }
 
-Result<void> translate(std::uint32_t number, const WayOut::Options& options,
-                       const Fd& node_space) {
+Result<void> translate(std::uint32_t number, const WayOut::Options& options, const Fd& node_space) {
   auto machine = Filter::open();
   if (!machine) return tl::unexpected(machine.error());
   if (auto r = machine->run(rules_of(number, options)); !r) return r;

@@ -2,7 +2,7 @@
 // left of it when documents change meanwhile.
 #include <fmt/core.h>
 
-#include "common/proto/node_layers.h"
+#include "common/proto/job_network.h"
 #include "controller.h"
 #include "ctld/core/tenancy/network.h"
 
@@ -151,8 +151,7 @@ TEST_CASE("what a document may not say of networks is refused with its field") {
   tenancy::Tenant t;
   t.name = "t";
   t.network.profiles = {"wbe"};
-  CHECK(refused(t).find("network.profiles: there is no NetworkProfile `wbe`") !=
-        std::string::npos);
+  CHECK(refused(t).find("network.profiles: there is no NetworkProfile `wbe`") != std::string::npos);
   tenancy::NetworkService s;
   s.name = "s";
   CHECK(refused(s).find("to: is missing") != std::string::npos);

@@ -66,13 +66,12 @@ void Hosts::open(Host& host, const std::vector<JobNetwork>& attempts) {
   REQUIRE_MESSAGE(opened, (opened ? "" : opened.error().message));
 }
 
-JobNetwork Hosts::job(std::uint64_t id, const std::vector<std::uint32_t>& nodes,
-                      std::uint32_t here, std::uint32_t group) const {
+JobNetwork Hosts::job(std::uint64_t id, const std::vector<std::uint32_t>& nodes, std::uint32_t here,
+                      std::uint32_t group) const {
   JobNetwork out;
   out.key = {JobId(id), Attempt(1)};
   for (const std::uint32_t node : nodes) {
-    const Part part{node, JobId(id), static_cast<std::uint32_t>(id % kMostSlots),
-                    group};
+    const Part part{node, JobId(id), static_cast<std::uint32_t>(id % kMostSlots), group};
     if (node == here)
       out.part = part;
     else

@@ -61,7 +61,8 @@ Inside look_inside(Hosts& hosts, const JobNetwork& job) {
 }
 
 std::set<std::string> reached(const Fd& space, const std::vector<std::string>& targets,
-                              std::chrono::milliseconds patience, const char* link, std::uint16_t port) {
+                              std::chrono::milliseconds patience, const char* link,
+                              std::uint16_t port) {
   std::set<std::string> out;
   std::vector<Fd> sockets;
   std::vector<pollfd> watched;

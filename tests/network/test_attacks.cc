@@ -107,8 +107,8 @@ std::vector<std::uint8_t> icmp6(const std::string& source, std::vector<std::uint
   message[2] = static_cast<std::uint8_t>(~sum >> 8);
   message[3] = static_cast<std::uint8_t>(~sum);
   auto out = head(ETH_P_IPV6, from);
-  out.insert(out.end(), {0x60, 0, 0, 0, 0, static_cast<std::uint8_t>(message.size()),
-                         IPPROTO_ICMPV6, 255});
+  out.insert(out.end(),
+             {0x60, 0, 0, 0, 0, static_cast<std::uint8_t>(message.size()), IPPROTO_ICMPV6, 255});
   out.insert(out.end(), addresses.begin(), addresses.end());
   out.insert(out.end(), message.begin(), message.end());
   return out;
@@ -151,8 +151,9 @@ TEST_CASE("router advertisements and floods of ARP and neighbours change nothing
   const auto seen = [&] {
     std::string out;
     for (const std::string& file : {node, victim})
-      out += output_in(file, "sh -c 'ip -6 route; ip route; ip -6 neigh; ip neigh; ip -o -6 "
-                             "address | sed \"s/valid_lft.*//\"'");
+      out += output_in(file,
+                       "sh -c 'ip -6 route; ip route; ip -6 neigh; ip neigh; ip -o -6 "
+                       "address | sed \"s/valid_lft.*//\"'");
     return out;
   };
   const std::string before = seen();
@@ -166,6 +167,7 @@ TEST_CASE("router advertisements and floods of ARP and neighbours change nothing
     frames.send(icmp6(parts[0].six, neighbour("fe80::1", from), from));
     sent += 4;
   }
+  // tidy-allow(sleep): what must not happen cannot be waited for
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   CHECK(seen() == before);
   CHECK(reached(parts[0].space, {parts[1].six, parts[1].four}, std::chrono::seconds(2)).size() ==
@@ -179,7 +181,8 @@ TEST_CASE("a question to a name server leaves no job whose profile has none") {
   Hosts hosts(1);
   const std::string wire = hosts.top() + "/wire";
   REQUIRE(run_in(wire, "ip address add 10.9.0.100/24 dev switch"));
-  REQUIRE(inside(hosts[1].space, []() -> Result<void> { return set_sysctl("ipv4/ip_forward", "1"); }));
+  REQUIRE(
+      inside(hosts[1].space, []() -> Result<void> { return set_sysctl("ipv4/ip_forward", "1"); }));
   hosts.resolvers = {*parse_network_range("10.9.0.100")};
   hosts.open(hosts[1], {});
   Fd server;
@@ -232,9 +235,9 @@ TEST_CASE("a job that connects as soon as it is there reaches its part, and neve
     const Inside there = look_inside(hosts, far);
     REQUIRE(hosts[1].fabric->attach(near));
     const auto space = open_space(hosts[1].fabric->space_file(near.key));
-    const auto got = reached(*space, {i % 2 == 0 ? there.six : there.four,
-                                      i % 2 == 0 ? other.six : other.four},
-                             std::chrono::milliseconds(2000));
+    const auto got =
+        reached(*space, {i % 2 == 0 ? there.six : there.four, i % 2 == 0 ? other.six : other.four},
+                std::chrono::milliseconds(2000));
     const bool own = got.contains(i % 2 == 0 ? there.six : there.four);
     if (!own || got.size() != 1) ++wrong;
     REQUIRE(hosts[1].fabric->detach(near.key));
@@ -255,8 +258,8 @@ TEST_CASE("of a daemon that is killed at any moment no link, rule or namespace i
     const pid_t child = ::fork();
     if (child == 0) {
       (void)inside(host.space, [&]() -> Result<void> {
-        auto fabric = Fabric::open(
-            {host.directory, hosts.blocks(), 1, host.underlay, 77, {}, {}}, {});
+        auto fabric =
+            Fabric::open({host.directory, hosts.blocks(), 1, host.underlay, 77, {}, {}}, {});
         if (!fabric) fmt::print(stderr, "{}\n", fabric.error().message);
         for (std::uint64_t id = 1; fabric; ++id) {
           JobNetwork job = hosts.job(id, {1}, 1);
@@ -268,6 +271,7 @@ TEST_CASE("of a daemon that is killed at any moment no link, rule or namespace i
       });
       ::_exit(1);
     }
+    // tidy-allow(sleep): the kill comes at any moment
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 40'000));
     ::kill(child, SIGKILL);
     int status = 0;

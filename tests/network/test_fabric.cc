@@ -230,7 +230,8 @@ TEST_CASE("a job sends and receives at most at its rate, and nearly at it") {
     for (auto now = began; now - began < std::chrono::seconds(4); now = Clock::now()) {
       pollfd both[]{{sender.get(), POLLOUT, 0}, {receiver.get(), POLLIN, 0}};
       (void)::poll(both, 2, 100);
-      if (both[0].revents != 0) (void)::send(sender.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (both[0].revents != 0)
+        (void)::send(sender.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
       const ssize_t n = ::recv(receiver.get(), bytes.data(), bytes.size(), 0);
       if (n <= 0 || Clock::now() - began < std::chrono::seconds(1)) continue;
       last = Clock::now();
@@ -241,9 +242,8 @@ TEST_CASE("a job sends and receives at most at its rate, and nearly at it") {
     }
     return 8 * counted / std::chrono::duration<double>(last - first).count();
   };
-  for (const auto& [from, to, name] :
-       {std::tuple{&one, &far, std::string("sent")},
-        std::tuple{&far, &one, std::string("received")}}) {
+  for (const auto& [from, to, name] : {std::tuple{&one, &far, std::string("sent")},
+                                       std::tuple{&far, &one, std::string("received")}}) {
     const double bits = rate(*from, *to);
     MESSAGE(name << " " << bits / 1e6 << " Mbit/s");
     // Of 1,430 bytes that the rate counts with their frame, TCP carries 1,370.

@@ -22,10 +22,9 @@ namespace {
 constexpr std::chrono::milliseconds kPatience{1500};
 
 // Addresses of the machine beside the hosts, which answers at each of them at 53, 5000 and 5001.
-constexpr std::array kOutside{"10.9.0.100",         "192.168.7.7",   "1.2.3.4",
-                              "169.254.169.254",    "168.63.129.16", "fd99::100",
-                              "2a00:1::1",          "fd00:ec2::254", "2001:db8::1",
-                              "64:ff9b::a09:64"};
+constexpr std::array kOutside{"10.9.0.100",    "192.168.7.7",    "1.2.3.4",   "169.254.169.254",
+                              "168.63.129.16", "fd99::100",      "2a00:1::1", "fd00:ec2::254",
+                              "2001:db8::1",   "64:ff9b::a09:64"};
 constexpr std::array<std::uint16_t, 3> kPorts{53, kPort, 5001};
 
 std::vector<NetworkRange> ranges(const std::vector<std::string>& texts) {
@@ -109,15 +108,13 @@ TEST_CASE("a profile leads to what it names and nowhere else, by IPv4 and IPv6")
   range.ranges = {"10.9.0.100/32 tcp/5000", "fd99::/64 tcp/5001", "192.168.0.0/16 udp/5000"};
   wide.ranges = {"0.0.0.0/0", "::/0"};
   internet.internet = true;
-  const std::vector<Row> rows{
-      {"own", own, {}},
-      {"dns", dns, {"10.9.0.100 53", "fd99::100 53"}},
-      {"range", range, {"10.9.0.100 5000", "fd99::100 5001"}},
-      {"wide",
-       wide,
-       all_ports({"10.9.0.100", "192.168.7.7", "1.2.3.4", "fd99::100", "2a00:1::1",
-                  "2001:db8::1"})},
-      {"internet", internet, all_ports({"1.2.3.4", "2a00:1::1"})}};
+  const std::vector<Row> rows{{"own", own, {}},
+                              {"dns", dns, {"10.9.0.100 53", "fd99::100 53"}},
+                              {"range", range, {"10.9.0.100 5000", "fd99::100 5001"}},
+                              {"wide", wide,
+                               all_ports({"10.9.0.100", "192.168.7.7", "1.2.3.4", "fd99::100",
+                                          "2a00:1::1", "2001:db8::1"})},
+                              {"internet", internet, all_ports({"1.2.3.4", "2a00:1::1"})}};
   std::uint64_t id = 0;
   std::size_t probes = 0, wrong = 0;
   for (const Row& row : rows) {
@@ -170,8 +167,8 @@ TEST_CASE("jobs of one tenant reach each other where both profiles say so") {
     for (const Inside& to : inside_of) targets.push_back(to.six);
     const auto got = reached(inside_of[from].space, targets, kPatience);
     for (std::size_t to = 0; to < jobs.size(); ++to) {
-      const bool may = from == to || (jobs[from].open && jobs[to].open &&
-                                      jobs[from].group == jobs[to].group);
+      const bool may =
+          from == to || (jobs[from].open && jobs[to].open && jobs[from].group == jobs[to].group);
       if (got.contains(targets[to]) == may) continue;
       ++wrong;
       MESSAGE(jobs[from].id << (may ? " does not reach " : " reaches ") << jobs[to].id);
@@ -237,8 +234,8 @@ TEST_CASE("an address of IPv4 that is given again brings no connection of the jo
   sockaddr_storage who{};
   socklen_t size = sizeof who;
   REQUIRE(::send(client.get(), "hello", 5, 0) == 5);
-  REQUIRE(::recvfrom(server.get(), text.data(), text.size(), 0,
-                     reinterpret_cast<sockaddr*>(&who), &size) == 5);
+  REQUIRE(::recvfrom(server.get(), text.data(), text.size(), 0, reinterpret_cast<sockaddr*>(&who),
+                     &size) == 5);
   const auto answered = [&](const Fd& socket, int seconds) {
     const timeval wait{seconds, 0};
     REQUIRE(::fcntl(socket.get(), F_SETFL, 0) == 0);
@@ -297,8 +294,7 @@ TEST_CASE("a way out stays over a restart of the daemon, and nothing of it is le
   // A daemon that was killed in the middle left a link without its other end, or a table.
   REQUIRE(world.hosts[1].fabric->detach(job.key));
   world.hosts[1].fabric.reset();
-  REQUIRE(inside(world.hosts[1].space,
-                 [&] { return Fabric::remove(world.hosts[1].directory); }));
+  REQUIRE(inside(world.hosts[1].space, [&] { return Fabric::remove(world.hosts[1].directory); }));
   CHECK(run_in(machine, "sh -c 'test $(nft list tables | wc -l) = 0'"));
   CHECK(run_in(machine, "sh -c 'test $(ip -o link | grep -c gantry) = 0'"));
   CHECK(run_in(machine, "sh -c '! ip route | grep -q 169.254'"));

@@ -124,10 +124,11 @@ TEST_CASE("what a profile allows is a chain of the job, which goes with it") {
 }
 
 TEST_CASE("the name servers of jobs are those that another machine can be") {
-  const auto found = resolvers_of("# by hand\nsearch a.b\nnameserver 127.0.0.53\n"
-                                  "nameserver fe80::1%eth0\nnameserver 10.0.0.2\n"
-                                  "nameserver 10.0.0.0/8\nnameserver 2001:db8::53\n"
-                                  "nameserver; drop\n");
+  const auto found = resolvers_of(
+      "# by hand\nsearch a.b\nnameserver 127.0.0.53\n"
+      "nameserver fe80::1%eth0\nnameserver 10.0.0.2\n"
+      "nameserver 10.0.0.0/8\nnameserver 2001:db8::53\n"
+      "nameserver; drop\n");
   REQUIRE(found.size() == 2);
   CHECK(address_text(found[0]) == "10.0.0.2/32");
   CHECK(address_text(found[1]) == "2001:db8::53/128");

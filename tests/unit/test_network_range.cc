@@ -30,12 +30,31 @@ TEST_CASE("a range is read and written in one form") {
 }
 
 TEST_CASE("what is no range is refused, whatever a packet filter would make of it") {
-  for (const char* text :
-       {"", " ", "10.1.0.0/33", "10.1.0.1/16", "10.1.0.0/+8", "10.1.0.0/16 ", "10.1/16", "fd00::/129",
-        "10.1.0.0/16 tcp/0", "10.1.0.0/16 tcp/65536", "10.1.0.0/16 tcp/9-8", "10.1.0.0/16 sctp/1",
-        "10.1.0.0/16 tcp/80; accept", "10.1.0.0/16\naccept", "10.1.0.0/16 tcp/80 accept",
-        "host.example", "@set", "{ 10.1.0.0/16 }", "10.1.0.0-10.2.0.0", "fe80::1%eth0",
-        "10.1.0.0/16 tcp/ 80", "10.1.0.0/16  tcp/80", "10.1.0.0/", "/8", "tcp/80"}) {
+  for (const char* text : {"",
+                           " ",
+                           "10.1.0.0/33",
+                           "10.1.0.1/16",
+                           "10.1.0.0/+8",
+                           "10.1.0.0/16 ",
+                           "10.1/16",
+                           "fd00::/129",
+                           "10.1.0.0/16 tcp/0",
+                           "10.1.0.0/16 tcp/65536",
+                           "10.1.0.0/16 tcp/9-8",
+                           "10.1.0.0/16 sctp/1",
+                           "10.1.0.0/16 tcp/80; accept",
+                           "10.1.0.0/16\naccept",
+                           "10.1.0.0/16 tcp/80 accept",
+                           "host.example",
+                           "@set",
+                           "{ 10.1.0.0/16 }",
+                           "10.1.0.0-10.2.0.0",
+                           "fe80::1%eth0",
+                           "10.1.0.0/16 tcp/ 80",
+                           "10.1.0.0/16  tcp/80",
+                           "10.1.0.0/",
+                           "/8",
+                           "tcp/80"}) {
     CAPTURE(text);
     CHECK_FALSE(is_range(text));
   }
@@ -49,7 +68,8 @@ TEST_CASE("what is left of a range without another one is everything else") {
   CHECK(left.size() == 8);
   for (const char* text : {"9.255.255.255", "11.0.0.0", "0.0.0.1", "255.0.0.1", "128.0.0.0"}) {
     const auto one = *parse_network_range(text);
-    CHECK(std::count_if(left.begin(), left.end(), [&](const auto& r) { return r.holds(one); }) == 1);
+    CHECK(std::count_if(left.begin(), left.end(), [&](const auto& r) { return r.holds(one); }) ==
+          1);
   }
   for (const char* text : {"10.0.0.0", "10.255.255.255", "10.20.0.1"}) {
     const auto one = *parse_network_range(text);

@@ -10,7 +10,7 @@
 #include "cli/session.h"
 #include "cli/submit/job_refs.h"
 #include "common/codec/codec.h"
-#include "common/proto/network_probe.h"
+#include "common/proto/job_network.h"
 #include "common/proto/tenancy.h"
 #include "common/tenancy/tenancy_cluster.h"
 #include "common/text/network_range.h"
@@ -59,7 +59,8 @@ void print_job(const proto::NetworkProbed& found) {
   print_groups("to tenant", found.to_tenants, n.reach.to);
   print_groups("from tenant", found.from_tenants, n.reach.from);
   if (!n.no_way_out.empty()) fmt::print("no way out: {}\n", n.no_way_out);
-  fmt::print("sent {} in {}, received {} in {}; refused {}\n", format_memory_rounded(static_cast<std::int64_t>(n.sent_bytes)),
+  fmt::print("sent {} in {}, received {} in {}; refused {}\n",
+             format_memory_rounded(static_cast<std::int64_t>(n.sent_bytes)),
              counted(static_cast<std::int64_t>(n.sent_packets), "packet"),
              format_memory_rounded(static_cast<std::int64_t>(n.received_bytes)),
              counted(static_cast<std::int64_t>(n.received_packets), "packet"),
@@ -70,8 +71,8 @@ Result<proto::NetworkProbed> probe(const Invocation& in, const NetworkOptions& o
                                    const std::string& job, const std::string& target) {
   const auto refs = job_refs_of({job});
   if (!refs) return tl::unexpected(refs.error());
-  return ask<proto::NetworkProbed>(
-      in.program(), proto::ProbeNetwork{refs->front(), options.node, target});
+  return ask<proto::NetworkProbed>(in.program(),
+                                   proto::ProbeNetwork{refs->front(), options.node, target});
 }
 
 // ---- show
@@ -208,7 +209,8 @@ Result<int> run_probe(const Invocation& in) {
 }
 
 constexpr Example kShowExamples[] = {
-    {"gctl network show 12", "The addresses of job 12, what it reaches, what it sent and was refused"},
+    {"gctl network show 12",
+     "The addresses of job 12, what it reaches, what it sent and was refused"},
     {"gctl network show fraud", "The network profiles that jobs of tenant fraud may have"}};
 const Command kShow{.name = "show",
                     .summary = "What a running job, or the jobs of a tenant, may reach",

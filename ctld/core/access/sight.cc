@@ -112,7 +112,8 @@ bool Sight::network_profile(const std::string& name) const {
     const CompiledTenant* tenant = state_.tenancy.tenant(mine);
     if (tenant == nullptr) return false;
     const tenancy::TenantNetwork& n = tenant->effective.network;
-    return n.default_profile == name || (n.default_profile.empty() && name == tenancy::kBasicProfile) ||
+    return n.default_profile == name ||
+           (n.default_profile.empty() && name == tenancy::kBasicProfile) ||
            std::find(n.profiles.begin(), n.profiles.end(), name) != n.profiles.end();
   });
 }

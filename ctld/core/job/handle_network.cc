@@ -18,9 +18,8 @@ namespace {
 constexpr std::size_t kMostProbes = 1'000, kMostUserProbes = 8, kMostTarget = 300;
 
 Result<void> check_room_to_probe(const Context& ctx, const Identity& who) {
-  const auto own = std::count_if(ctx.rt.probes.begin(), ctx.rt.probes.end(), [&](const auto& e) {
-    return e.second.uid == who.owner.uid;
-  });
+  const auto own = std::count_if(ctx.rt.probes.begin(), ctx.rt.probes.end(),
+                                 [&](const auto& e) { return e.second.uid == who.owner.uid; });
   if (static_cast<std::size_t>(own) >= kMostUserProbes)
     return fail(ErrorCode::too_many,
                 fmt::format("{} waits for {} answers about networks, as many as one user may: try "
@@ -52,15 +51,15 @@ Result<const Job*> running(const State& state, const Identity& who, const proto:
 Result<void> check_target(const std::string& target) {
   if (target.empty()) return {};
   const auto colon = target.rfind(':');
-  const bool whole = colon != std::string::npos && colon > 0 && target.size() <= kMostTarget &&
-                     std::all_of(target.begin(), target.end(),
-                                 [](char c) { return c > ' ' && c < 0x7f; });
+  const bool whole =
+      colon != std::string::npos && colon > 0 && target.size() <= kMostTarget &&
+      std::all_of(target.begin(), target.end(), [](char c) { return c > ' ' && c < 0x7f; });
   if (whole && parse_ports("tcp/" + target.substr(colon + 1)) &&
       target.find('-', colon) == std::string::npos)
     return {};
-  return fail(ErrorCode::invalid_argument,
-              fmt::format("\"{:.80}\" is not HOST:PORT, such as 10.1.0.7:443 or [fd00::1]:443",
-                          target));
+  return fail(
+      ErrorCode::invalid_argument,
+      fmt::format("\"{:.80}\" is not HOST:PORT, such as 10.1.0.7:443 or [fd00::1]:443", target));
 }
 
 proto::ErrorReply no_answer(const Context& ctx, NodeId node) {
@@ -113,9 +112,8 @@ void handle(Context& ctx, NodeId node, proto::AttemptProbed&& answer) {
   const ProbeRequest request = it->second;
   ctx.rt.probes.erase(it);
   if (!answer.error.empty()) {
-    proto::ErrorReply error{
-        static_cast<std::uint16_t>(ErrorCode::unavailable),
-        fmt::format("node {}: {}", ctx.state.node(node).name, answer.error)};
+    proto::ErrorReply error{static_cast<std::uint16_t>(ErrorCode::unavailable),
+                            fmt::format("node {}: {}", ctx.state.node(node).name, answer.error)};
     ctx.turn.replies.push_back({request.connection, request.request, std::move(error)});
     return;
   }

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "common/proto/node_layers.h"
+#include "common/proto/job_network.h"
 
 namespace gantry::core {
 namespace {

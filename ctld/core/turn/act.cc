@@ -55,8 +55,8 @@ NodePlacement placement_of(const State& state, const sched::NodeGrant& grant) {
 
 proto::NetworkPart part_of(const State& state, const Job& job, const sched::NodeGrant& grant) {
   const Node& node = state.node(grant.node);
-  return {node.name, grant.node.value(), job.id, grant.slot, node.facts.address,
-          network_group(state, job)};
+  return {node.name,  grant.node.value(), job.id,
+          grant.slot, node.facts.address, network_group(state, job)};
 }
 
 // Tells the node of all other parts of the job, also of other components: they are placed together.
