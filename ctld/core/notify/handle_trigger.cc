@@ -20,13 +20,13 @@ constexpr Duration kMostOffset = seconds(32'000);  // as in Slurm
 
 using proto::TriggerOn;
 
-tl::unexpected<Error> bad(std::string message) {
+tl::unexpected<Error> not_sound(std::string message) {
   return fail(ErrorCode::invalid_argument, std::move(message));
 }
 
 Result<void> check_program(const std::string& program) {
   if (auto ok = check_text("the program", program, kMaxPathBytes); !ok) return ok;
-  if (!program.starts_with('/')) return bad("the program must be an absolute path");
+  if (!program.starts_with('/')) return not_sound("the program must be an absolute path");
   return {};
 }
 
@@ -36,20 +36,21 @@ bool has(const proto::Trigger& t, TriggerOn on) {
 
 Result<void> check_events(const proto::Trigger& t) {
   if (t.on.empty())
-    return bad("a trigger waits for something: fini, time, down, up, drained, idle, reconfig");
+    return not_sound(
+        "a trigger waits for something: fini, time, down, up, drained, idle, reconfig");
   const bool of_job = has(t, TriggerOn::fini) || has(t, TriggerOn::time);
   const bool of_nodes_only =
       has(t, TriggerOn::drained) || has(t, TriggerOn::idle) || has(t, TriggerOn::reconfig);
-  if (of_job && !t.job) return bad("fini and time are of a job: name one");
-  if (of_job && about_nodes(t)) return bad("a trigger is of a job or of nodes, not of both");
-  if (t.job && !t.nodes.empty()) return bad("name a job or nodes, not both");
+  if (of_job && !t.job) return not_sound("fini and time are of a job: name one");
+  if (of_job && about_nodes(t)) return not_sound("a trigger is of a job or of nodes, not of both");
+  if (t.job && !t.nodes.empty()) return not_sound("name a job or nodes, not both");
   if (has(t, TriggerOn::reconfig) && (t.on.size() > 1 || !t.nodes.empty()))
-    return bad("reconfig is of the controller: it has a trigger of its own, without nodes");
-  if (t.job && of_nodes_only) return bad("of a job's nodes there are down and up");
+    return not_sound("reconfig is of the controller: it has a trigger of its own, without nodes");
+  if (t.job && of_nodes_only) return not_sound("of a job's nodes there are down and up");
   if (t.offset > kMostOffset || t.offset < Duration{} - kMostOffset)
-    return bad(fmt::format("the offset is at most {} s", kMostOffset.us / 1'000'000));
+    return not_sound(fmt::format("the offset is at most {} s", kMostOffset.us / 1'000'000));
   if (t.offset < Duration{} && t.on != std::vector{TriggerOn::time})
-    return bad("only before a job's time limit can a program run: the offset is below 0");
+    return not_sound("only before a job's time limit can a program run: the offset is below 0");
   return {};
 }
 
