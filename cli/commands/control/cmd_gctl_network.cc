@@ -10,6 +10,7 @@
 #include "cli/session.h"
 #include "cli/submit/job_refs.h"
 #include "common/codec/codec.h"
+#include "common/job/verdict_text.h"
 #include "common/proto/job_network.h"
 #include "common/proto/tenancy.h"
 #include "common/tenancy/tenancy_cluster.h"
