@@ -193,7 +193,7 @@ struct JobNetworks::Work {
     std::vector<const proto::NetworkPart*> parts{&job.own};
     for (const proto::NetworkPart& peer : job.peers) parts.push_back(&peer);
     for (const proto::NetworkPart* part : parts)
-      if (part->node == host) {
+      if (part->node == host && part->job != JobId{}) {
         host = address_of(*part);
         break;
       }

@@ -44,7 +44,8 @@ std::map<std::string, std::string> hosts_of(const proto::Launch& launch,
   std::map<std::string, std::string> out;
   if (launch.network) {
     for (const proto::NetworkPart& peer : launch.network->peers)
-      out.try_emplace(peer.node, address_of(peer));
+      if (peer.job != JobId{})  // otherwise it says where a node is that has no part of the job
+        out.try_emplace(peer.node, address_of(peer));
     out[options.node] = address_of(launch.network->own);
     return out;
   }

@@ -59,6 +59,16 @@ proto::NetworkPart part_of(const State& state, const Job& job, const sched::Node
           grant.slot, node.facts.address, network_group(state, job)};
 }
 
+// Jobs of tenants may be on any node, so the node is told where all others are: each has a part of
+// job 0 there, which is no job's and has no address that anybody uses.
+void fill_ways(const State& state, proto::JobNetwork& network) {
+  if (network.reach.to.empty() && network.reach.from.empty()) return;
+  for (const Node& node : state.nodes)
+    if (!node.facts.address.empty() && node.id.value() != network.own.number)
+      network.peers.push_back(
+          {node.name, node.id.value(), JobId{}, std::nullopt, node.facts.address});
+}
+
 // Tells the node of all other parts of the job, also of other components: they are placed together.
 void fill_network(const State& state, const Job& job, std::uint32_t index, proto::Launch& launch) {
   if (launch.spec.network != NetworkMode::job) return;
@@ -77,6 +87,7 @@ void fill_network(const State& state, const Job& job, std::uint32_t index, proto
         network.peers.push_back(std::move(there));
     }
   }
+  fill_ways(state, network);
 }
 
 void fill_array(const State& state, const Job& job, proto::Launch& launch) {
