@@ -1,2 +1,0 @@
-#pragma once
-#include "common/proto/job_network.h"
