@@ -142,6 +142,9 @@ struct NodedConfig {
   std::uint32_t image_files = 2'000'000;
   // Besides home and work_dir, if the root is the host's view.
   std::vector<std::string> writable_paths;
+  // Name servers of jobs whose profile has the resolvers, as addresses; empty = those of the
+  // machine's /etc/resolv.conf.
+  std::vector<std::string> resolvers;
   std::string prolog;  // run as root before and after each job; "" = none
   std::string epilog;
   bool allow_root_jobs = false;

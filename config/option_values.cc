@@ -7,6 +7,7 @@
 
 #include "common/proto/job_text.h"
 #include "common/text/hostlist.h"
+#include "common/text/network_range.h"
 #include "common/text/text.h"
 #include "config/options.h"
 #include "config/values.h"
@@ -160,6 +161,11 @@ Result<void> check_text(Form form, std::string_view text) {
         return wrong(fmt::format("\"{}\" is not HOST:PORT", text));
       return {};
     }
+    case Form::ip_address:
+      if (const auto range = parse_network_range(text);
+          !range || text.find_first_of("/ ") != std::string_view::npos)
+        return wrong(fmt::format("\"{}\" is not an address of IPv4 or IPv6", text));
+      return {};
     case Form::runtime:
       if (text != "crun" && text != "runc" && text != "process" && text != "none" &&
           (text.empty() || text.front() != '/'))
@@ -342,6 +348,7 @@ struct TypeName {
       case Form::path:
       case Form::path_or_none: return "absolute path";
       case Form::address: return "HOST:PORT";
+      case Form::ip_address: return "address";
       case Form::node_names: return "node name or range";
       case Form::word:
       case Form::account: return "name";
@@ -364,6 +371,7 @@ struct TypeName {
   }
   std::string operator()(const std::vector<std::string>*) const {
     switch (option.rule.form) {
+      case Form::ip_address: return "list of addresses";
       case Form::path: return "list of absolute paths";
       case Form::node_names: return "host list";
       case Form::runtime: return "list of runtimes";

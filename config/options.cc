@@ -221,6 +221,9 @@ std::vector<Option> options_of(NodedConfig& c) {
        "Directories that stay writable with a host-view root, besides the user's home and the "
        "job's "
        "working directory."},
+      {"resolvers", &c.resolvers, form(Form::ip_address),
+       "Addresses of the name servers that jobs may ask whose network profile has `resolvers`; "
+       "left out = those of the machine's /etc/resolv.conf that are not its own."},
       {"prolog", &c.prolog, form(Form::path_or_none),
        "Program that runs as root before each job; a failure drains the node."},
       {"epilog", &c.epilog, form(Form::path_or_none), "Program that runs as root after each job."},

@@ -29,6 +29,7 @@ enum class Form : std::uint8_t {
   node_names,  // host list, expanded
   cpu_list,    // "0-3,8"
   address,     // HOST:PORT
+  ip_address,  // IPv4 or IPv6, without a port
   runtime,     // crun, runc, process, none or an absolute path
 };
 

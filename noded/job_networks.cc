@@ -15,6 +15,8 @@
 
 #include "common/proto/meeting_point.h"
 #include "noded/network/fabric.h"
+#include "noded/network/resolvers.h"
+#include "noded/network/space.h"
 
 namespace gantry::node {
 namespace {
@@ -33,7 +35,7 @@ std::uint32_t vni_of(const std::string& cluster) {
 }
 
 network::Part part_of(const proto::NetworkPart& part) {
-  return {part.number, part.job, part.slot};
+  return {part.number, part.job, part.slot, part.group};
 }
 
 // The numeric address and the port of "host:port"; the host may be a name. May ask the resolver.
@@ -56,10 +58,31 @@ Result<network::Underlay> underlay_of(const proto::NetworkPart& part) {
                                             part.address.c_str() + colon + 1, nullptr, 10))};
 }
 
+// All addresses of these machines that are known here. May ask the resolver.
+std::vector<NetworkRange> addresses_of(const std::vector<std::string>& machines) {
+  std::vector<NetworkRange> out;
+  for (const std::string& machine : machines) {
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    addrinfo* found = nullptr;
+    if (::getaddrinfo(host_of(machine).c_str(), nullptr, &hints, &found) != 0) continue;
+    for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+      std::array<char, NI_MAXHOST> text{};
+      ::getnameinfo(one->ai_addr, one->ai_addrlen, text.data(), text.size(), nullptr, 0,
+                    NI_NUMERICHOST);
+      if (const auto range = parse_network_range(text.data())) out.push_back(*range);
+    }
+    ::freeaddrinfo(found);
+  }
+  return out;
+}
+
 Result<network::JobNetwork> job_of(const proto::AttemptKey& key, const proto::JobNetwork& given) {
   network::JobNetwork out;
   out.key = key;
   out.part = part_of(given.own);
+  out.reach = given.reach;
+  out.bits_per_second = given.bits_per_second;
   for (const proto::NetworkPart& peer : given.peers) {
     network::Peer& one = out.peers.emplace_back();
     one.part = part_of(peer);
@@ -104,6 +127,8 @@ struct JobNetworks::Work {
     o.node = own.number;
     o.underlay = std::move(*underlay);
     o.vni = vni_of(options.cluster);
+    o.guarded = addresses_of(options.machines);
+    o.resolvers = network::resolvers_here(options.resolvers);
     auto opened = network::Fabric::open(std::move(o), earlier);
     if (!opened) return tl::unexpected(opened.error());
     fabric = std::move(*opened);
@@ -117,11 +142,18 @@ struct JobNetworks::Work {
     const auto job = job_of(key, given);
     if (!job) return tl::unexpected(job.error());
     if (auto r = fabric->attach(*job); !r) return tl::unexpected(r.error());
-    return JobNetworkPlace{fabric->space_file(key), fabric->sys_dir(key)};
+    orders.insert_or_assign(key, given);
+    JobNetworkPlace out{fabric->space_file(key), fabric->sys_dir(key)};
+    for (const NetworkRange& server : fabric->resolvers_of(key)) {
+      const std::string text = address_text(server);
+      out.resolvers.push_back(text.substr(0, text.find('/')));
+    }
+    return out;
   }
 
   void adopt(const Running& running) {
     for (const auto& [key, given] : running) {
+      orders.insert_or_assign(key, given);
       auto job = job_of(key, given);
       if (job)
         earlier.push_back(std::move(*job));
@@ -133,7 +165,64 @@ struct JobNetworks::Work {
     if (!done) log.error("jobs' networks cannot be taken over", {{"why", done.error().message}});
   }
 
+  // What is known of the attempt, and a socket in its namespace that connects to the target.
+  Result<proto::AttemptNetwork> look(const proto::AttemptKey& key, const std::string& target,
+                                     Fd& socket) {
+    const auto it = orders.find(key);
+    if (!fabric || it == orders.end())
+      return fail(ErrorCode::not_found,
+                  fmt::format("job {} has no network of its own here", key.job.value()));
+    auto out = fabric->look(key);
+    if (!out) return out;
+    out->reach = it->second.reach;
+    if (target.empty()) return out;
+    auto made = connect_from(key, target, it->second);
+    if (made) {
+      socket = std::move(*made);
+    } else {
+      out->result = proto::ProbeResult::failed;
+      out->why = made.error().message;
+    }
+    return out;
+  }
+
+  Result<Fd> connect_from(const proto::AttemptKey& key, const std::string& target,
+                          const proto::JobNetwork& job) {
+    const auto colon = target.rfind(':');
+    std::string host = host_of(target);
+    std::vector<const proto::NetworkPart*> parts{&job.own};
+    for (const proto::NetworkPart& peer : job.peers) parts.push_back(&peer);
+    for (const proto::NetworkPart* part : parts)
+      if (part->node == host && part->job != JobId{}) {
+        host = address_of(*part);
+        break;
+      }
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;  // nobody is asked in the machine's name
+    addrinfo* found = nullptr;
+    if (::getaddrinfo(host.c_str(), target.c_str() + colon + 1, &hints, &found) != 0)
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("\"{}\" is neither an address nor a node of the job", host));
+    auto space = network::open_space(fabric->space_file(key));
+    Fd socket;
+    int error = 0;
+    if (space)
+      (void)network::inside(*space, [&]() -> Result<void> {
+        socket.reset(::socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+        const bool done = socket && ::connect(socket.get(), found->ai_addr, found->ai_addrlen) == 0;
+        error = done ? 0 : errno;
+        return {};
+      });
+    ::freeaddrinfo(found);
+    if (!space) return tl::unexpected(space.error());
+    if (error != 0 && error != EINPROGRESS)
+      return fail(ErrorCode::unavailable, std::strerror(error));
+    return socket;
+  }
+
   void detach(const proto::AttemptKey& key) {
+    orders.erase(key);
     std::erase_if(earlier, [&](const auto& job) { return job.key == key; });
     if (!fabric) return;
     if (const auto done = fabric->detach(key); !done) complain(key, done.error().message);
@@ -157,10 +246,12 @@ struct JobNetworks::Work {
   // Attempts of earlier daemons which could not be taken over yet; the next open() tries it again.
   std::vector<network::JobNetwork> earlier;
   std::uint32_t number = 0;
+  std::map<proto::AttemptKey, proto::JobNetwork> orders;  // of the attempts that have a network
 };
 
 JobNetworks::JobNetworks(Options options, loop::Loop& loop, const Logger& log)
-    : work_(std::make_shared<Work>(std::move(options), log)),
+    : loop_(loop),
+      work_(std::make_shared<Work>(std::move(options), log)),
       outlet_(std::make_shared<gpu::Outlet>(loop)) {}
 
 JobNetworks::~JobNetworks() {
@@ -181,6 +272,50 @@ void JobNetworks::attach(const proto::AttemptKey& key, const proto::JobNetwork& 
 
 void JobNetworks::detach(const proto::AttemptKey& key) {
   thread_.post([work = work_, key] { work->detach(key); });
+}
+
+void JobNetworks::probe(const proto::AttemptKey& key, const std::string& target,
+                        std::function<void(Result<proto::AttemptNetwork>&&)> done) {
+  thread_.post([this, work = work_, outlet = outlet_, key, target, done = std::move(done)] {
+    auto socket = std::make_shared<Fd>();
+    auto network =
+        std::make_shared<Result<proto::AttemptNetwork>>(work->look(key, target, *socket));
+    outlet->post([this, done, socket, network] {
+      if (!*network || !*socket) return done(std::move(*network));
+      try_out({std::move(*socket), std::move(**network), done, {}, {}});
+    });
+  });
+}
+
+// Waits on the loop for the connection to be there or to be refused.
+void JobNetworks::try_out(Trial trial) {
+  constexpr Duration kPatience = seconds(3);
+  const std::uint64_t number = next_trial_++;
+  Trial& one = trials_.emplace(number, std::move(trial)).first->second;
+  one.ready = loop_.on_writable(one.socket.get(), [this, number] {
+    const auto it = trials_.find(number);
+    if (it == trials_.end()) return;
+    int error = 0;
+    socklen_t size = sizeof error;
+    ::getsockopt(it->second.socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+    finish(number, error == 0 ? proto::ProbeResult::open : proto::ProbeResult::refused,
+           error == 0 ? "" : std::strerror(error));
+  });
+  one.limit = loop_.after(kPatience, [this, number] {
+    finish(number, proto::ProbeResult::silent, "nothing answered within 3 seconds");
+  });
+}
+
+void JobNetworks::finish(std::uint64_t number, proto::ProbeResult result, std::string why) {
+  const auto it = trials_.find(number);
+  if (it == trials_.end()) return;
+  Trial trial = std::move(it->second);
+  trials_.erase(it);
+  trial.ready.cancel();
+  trial.limit.cancel();
+  trial.network.result = result;
+  trial.network.why = std::move(why);
+  trial.done(std::move(trial.network));
 }
 
 void JobNetworks::leave() {

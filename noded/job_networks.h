@@ -4,11 +4,13 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "common/fd.h"
 #include "common/log/log.h"
 #include "common/proto/attempt.h"
 #include "common/proto/job_network.h"
@@ -19,6 +21,7 @@ namespace gantry::node {
 // Where a runtime finds the network of one attempt; paths.
 struct JobNetworkPlace {
   std::string space, sys;
+  std::vector<std::string> resolvers{};  // addresses of the name servers that it may ask
 };
 
 class JobNetworks {
@@ -26,6 +29,9 @@ class JobNetworks {
   struct Options {
     std::string directory;  // of the node's and the jobs' namespaces; made if it is not there
     std::string cluster;    // its name; clusters of different names do not hear each other
+    // Machines of the cluster, as HOST or HOST:PORT, which no job reaches by a way out.
+    std::vector<std::string> machines{};
+    std::vector<std::string> resolvers{};  // noded.resolvers
   };
   // Attempts of earlier daemons, which still run.
   using Running = std::vector<std::pair<proto::AttemptKey, proto::JobNetwork>>;
@@ -41,12 +47,28 @@ class JobNetworks {
   void attach(const proto::AttemptKey& key, const proto::JobNetwork& network,
               std::function<void(Result<JobNetworkPlace>&&)> done);
   void detach(const proto::AttemptKey& key);
+  // Says what the attempt's network is and what it has counted, and tries the target ("HOST:PORT",
+  // an address or a node of the job; "" = none) from within; calls `done` on the loop.
+  void probe(const proto::AttemptKey& key, const std::string& target,
+             std::function<void(Result<proto::AttemptNetwork>&&)> done);
   // Removes everything if no attempt has a network, and waits for it, two seconds at most; the last
   // call.
   void leave();
 
  private:
   struct Work;
+  struct Trial {  // a connection that is being tried
+    Fd socket;
+    proto::AttemptNetwork network;
+    std::function<void(Result<proto::AttemptNetwork>&&)> done;
+    loop::Watch ready, limit;
+  };
+  void try_out(Trial trial);
+  void finish(std::uint64_t number, proto::ProbeResult result, std::string why);
+
+  loop::Loop& loop_;
+  std::map<std::uint64_t, Trial> trials_;
+  std::uint64_t next_trial_ = 1;
   std::shared_ptr<Work> work_;
   std::shared_ptr<gpu::Outlet> outlet_;
   gpu::DriverThread thread_;

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdio>
 
+#include "common/proto/job_network.h"
 #include "common/proto/meeting_point.h"
 #include "common/version.h"
 #include "noded/daemon.h"
@@ -115,12 +116,34 @@ std::unique_ptr<Gpus> open_gpus(const Start& start, loop::Loop& loop, const Logg
 }
 
 // Returns null if jobs have no networks here: the cluster has none, or this daemon is not root.
+// The runtime's, and the networks of jobs if the cluster has them and this node makes none.
+std::vector<std::string> layers_off(const Start& start, const AttemptRuntime& runtime,
+                                    const Logger& log) {
+  std::vector<std::string> out = runtime.layers_off();
+  if (!start.settings.config.controller.job_networks) return out;
+  std::string why;
+  if (::geteuid() != 0)
+    why = "the node daemon is not root";
+  else if (!runtime.name().starts_with("crun"))
+    why = "they need crun, and jobs run by " + runtime.name();
+  if (why.empty()) return out;
+  out.push_back(std::string(proto::kNoJobNetworks) + why);
+  log.warning("isolation layer OFF", {{"layer", out.back()}});
+  return out;
+}
+
 std::unique_ptr<JobNetworks> open_networks(const Start& start, loop::Loop& loop,
                                            const Logger& log) {
   const NodeSettings& s = start.settings;
   if (!s.config.controller.job_networks || s.runs_nothing || ::geteuid() != 0) return nullptr;
-  return std::make_unique<JobNetworks>(
-      JobNetworks::Options{s.config.noded.run_dir + "/network", s.config.cluster}, loop, log);
+  JobNetworks::Options o;
+  o.directory = s.config.noded.run_dir + "/network";
+  o.cluster = s.config.cluster;
+  o.machines = {fmt::format("{}:{}", s.config.controller.host, s.config.controller.port)};
+  for (const NodeConfig& node : s.config.nodes)
+    if (!node.address.empty()) o.machines.push_back(node.address);
+  o.resolvers = s.config.noded.resolvers;
+  return std::make_unique<JobNetworks>(std::move(o), loop, log);
 }
 
 // Returns an empty list if each CPU of the node is one of the machine's.
@@ -244,7 +267,7 @@ Result<bool> run(const Start& start, const Options& options, std::optional<Start
     log.warning("less than declared", {{"what", warning}});
   report.facts.runtime = (*attempt_runtime)->name();
   if (gres) report.facts.gres = gres->counts();
-  report.facts.layers_off = (*attempt_runtime)->layers_off();
+  report.facts.layers_off = layers_off(start, **attempt_runtime, log);
 
   std::function<GpuInventory()> inventory;
   if (gpus) inventory = [&gpus] { return gpus->inventory(); };

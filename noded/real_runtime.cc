@@ -44,7 +44,8 @@ std::map<std::string, std::string> hosts_of(const proto::Launch& launch,
   std::map<std::string, std::string> out;
   if (launch.network) {
     for (const proto::NetworkPart& peer : launch.network->peers)
-      out.try_emplace(peer.node, address_of(peer));
+      if (peer.job != JobId{})  // otherwise it says where a node is that has no part of the job
+        out.try_emplace(peer.node, address_of(peer));
     out[options.node] = address_of(launch.network->own);
     return out;
   }
@@ -165,6 +166,7 @@ void RealRuntime::act(Instant, Action&& action, std::vector<Input>& events) {
                  },
                  [&](SetFrozen& a) { check("freeze", a.key, runtime_->freeze(a.key, a.frozen)); },
                  [&](Notice& a) { check("notice", a.key, runtime_->notice(a.key, a.text)); },
+                 [&](ProbeNetwork& a) { probe(a.probe); },
                  [&](RepairGpu& a) {
                    if (options_.gpus != nullptr) options_.gpus->declared_well(a.uuid);
                  },
@@ -238,8 +240,25 @@ void RealRuntime::connect(const AttemptKey& key, Result<runtime::LaunchRequest>&
               key, fail(place.error().code, "the job's network: " + place.error().message));
         request.network_space = std::move(place->space);
         request.network_sys = std::move(place->sys);
+        request.resolvers = std::move(place->resolvers);
         begin_prepared(key, std::move(request));
       });
+}
+
+// Answers later by an event; a node without networks of jobs answers too.
+void RealRuntime::probe(const proto::ProbeAttempt& asked) {
+  const auto answer = [this, ticket = asked.ticket](Result<proto::AttemptNetwork>&& found) {
+    proto::AttemptProbed reply;
+    reply.ticket = ticket;
+    if (found)
+      reply.network = std::move(*found);
+    else
+      reply.error = found.error().message;
+    options_.on_event(NetworkProbed{std::move(reply)});
+  };
+  if (options_.networks == nullptr)
+    return answer(fail(ErrorCode::unavailable, "it makes no networks for jobs"));
+  options_.networks->probe(asked.key, asked.target, answer);
 }
 
 Result<void> RealRuntime::prepare_gres(const NodePlacement& here,

@@ -75,6 +75,7 @@ class RealRuntime final : public AttemptRuntime {
  private:
   void begin(const proto::Launch& launch);
   Result<void> prepare_gres(const NodePlacement& here, runtime::LaunchRequest& request) const;
+  void probe(const proto::ProbeAttempt& asked);
   void connect(const AttemptKey& key, Result<runtime::LaunchRequest>&& prepared);
   void begin_prepared(const AttemptKey& key, const Result<runtime::LaunchRequest>& request);
   bool give_up(const AttemptKey& key, std::vector<Input>& events);

@@ -58,11 +58,23 @@ JobNetwork job_of(std::uint64_t id) {
   return out;
 }
 
-void measure(Fabric& fabric, std::uint64_t others, int rounds) {
-  for (std::uint64_t id = 1; id <= others; ++id) need(fabric.attach(job_of(id)));
+// With a profile: the name servers, a service, and jobs of its tenant.
+JobNetwork reaching(JobNetwork job) {
+  job.part.group = 65536;
+  job.reach.resolvers = true;
+  job.reach.ranges = {"10.1.0.7/32 tcp/443", "10.20.0.0/16 tcp/5432"};
+  job.reach.to = job.reach.from = {{65536, ""}};
+  return job;
+}
+
+void measure(Fabric& fabric, std::uint64_t others, int rounds, bool with_profile) {
+  const auto job_here = [&](std::uint64_t id) {
+    return with_profile ? reaching(job_of(id)) : job_of(id);
+  };
+  for (std::uint64_t id = 1; id <= others; ++id) need(fabric.attach(job_here(id)));
   Row attach, detach;
   for (int i = 0; i < rounds; ++i) {
-    const JobNetwork job = job_of(100'000 + static_cast<std::uint64_t>(i));
+    const JobNetwork job = job_here(100'000 + static_cast<std::uint64_t>(i));
     const auto began = Clock::now();
     need(fabric.attach(job));
     const auto there = Clock::now();
@@ -70,8 +82,9 @@ void measure(Fabric& fabric, std::uint64_t others, int rounds) {
     attach.times.push_back(milliseconds(there - began));
     detach.times.push_back(milliseconds(Clock::now() - there));
   }
-  attach.print(fmt::format("attach, beside {} jobs", others));
-  detach.print(fmt::format("remove, beside {} jobs", others));
+  const std::string_view what = with_profile ? " with a profile" : "";
+  attach.print(fmt::format("attach{}, beside {} jobs", what, others));
+  detach.print(fmt::format("remove{}, beside {} jobs", what, others));
   for (std::uint64_t id = 1; id <= others; ++id) need(fabric.detach({JobId(id), Attempt(1)}));
 }
 
@@ -105,13 +118,22 @@ int main(int argc, char** argv) {
   options.node = 1;
   options.underlay = {"127.0.0.1", 4791};
   options.vni = 78;
-  {
-    const auto fabric = need(Fabric::open(options, {}));
-    fmt::print("{:<44} {:>8} {:>8}\n", "milliseconds", "median", "p90");
-    for (const std::uint64_t others : {0, 50, 200}) measure(*fabric, others, rounds);
-    measure_programs(directory + "/node/net", std::min(rounds, 30));
-  }
-  need(Fabric::remove(directory));
+  options.resolvers = {*parse_network_range("10.0.0.2")};
+  // A namespace stands for the machine, so that nothing of this machine's network is touched.
+  const std::string machine = directory + ".machine";
+  need(inside(need(make_space(machine)), [&]() -> Result<void> {
+    need(set_sysctl("ipv4/ip_forward", "1"));
+    {
+      const auto fabric = need(Fabric::open(options, {}));
+      fmt::print("{:<44} {:>8} {:>8}\n", "milliseconds", "median", "p90");
+      for (const bool with_profile : {false, true})
+        for (const std::uint64_t others : {0, 50, 200})
+          measure(*fabric, others, rounds, with_profile);
+      measure_programs(directory + "/node/net", std::min(rounds, 30));
+    }
+    return Fabric::remove(directory);
+  }));
+  need(release_space(machine));
   std::filesystem::remove_all(directory);
   return 0;
 }

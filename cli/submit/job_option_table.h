@@ -135,11 +135,18 @@ inline constexpr SubmitOption kJobOptionTable[] = {
                 .value = "ADDRESS,...",
                 .help = "Who gets it (default: you)",
                 .set = call<job::set_mail_user>}},
+    {.option = {.name = "net",
+                .arg = Arg::required,
+                .value = "RATE",
+                .help = "Limit what each of the job's nodes sends and receives to this many bits "
+                        "per second, such as 500M or 10G",
+                .set = call<job::set_net>}},
     {.option = {.name = "network",
                 .arg = Arg::required,
-                .value = "job|none|host",
-                .help = "job: the job's parts reach each other (default where there is one); none: "
-                        "loopback only; host: where the partition allows it",
+                .value = "job[,PROFILE]|none|host",
+                .help = "job: the job's parts reach each other (default where there is one), and "
+                        "what the tenant's network profile names; none: loopback only; host: where "
+                        "the partition allows it",
                 .set = call<job::set_network>,
                 .env = "NETWORK"}},
     {.option = {.name = "nice",

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "cli/random_id.h"
 #include "cli/submit/dependency.h"
@@ -390,15 +391,40 @@ Result<void> set_mail_user(R& r, std::string_view text) {
   return {};
 }
 
+// Bits per second, in powers of 1000 as networks are measured.
+Result<void> set_net(R& r, std::string_view text) {
+  constexpr std::string_view kUnits = "KMGT";
+  std::string_view number = text;
+  std::uint64_t unit = 1;
+  const auto at = number.empty() ? std::string_view::npos : kUnits.find(number.back());
+  if (at != std::string_view::npos) {
+    for (std::size_t i = 0; i <= at; ++i) unit *= 1000;
+    number.remove_suffix(1);
+  }
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+  if (error != std::errc() || end != number.data() + number.size() || number.empty() ||
+      value > 10'000'000'000'000 / unit || value == 0)
+    return invalid(
+        fmt::format("\"{}\" is not a rate of bits per second, such as 500M or 10G (at "
+                    "most 10T)",
+                    text));
+  r.spec.network_rate = value * unit;
+  return {};
+}
+
 Result<void> set_network(R& r, std::string_view text) {
+  r.spec.network_profile.clear();
   if (text == "none")
     r.spec.network = NetworkMode::loopback;
   else if (text == "host")
     r.spec.network = NetworkMode::host;
-  else if (text == "job")
+  else if (text == "job" || text.starts_with("job,"))
     r.spec.network = NetworkMode::job;
   else
-    return invalid(fmt::format("\"{}\" is not job, none or host", text));
+    return invalid(fmt::format("\"{}\" is not job, job,PROFILE, none or host", text));
+  if (text == "job,") return invalid("\"job,\" lacks the name of a network profile");
+  if (text.starts_with("job,")) r.spec.network_profile = text.substr(4);
   return {};
 }
 Result<void> set_mounts(R& r, std::string_view text) {

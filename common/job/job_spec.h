@@ -189,7 +189,9 @@ struct JobSpec {
   ProcessLimits limits;
   GpuNames gpu_names = GpuNames::uuid;
   bool no_kill = false;    // it goes on without a node that is lost, unless that runs its script
-  void from_older_form();  // called by whoever decodes; see older_given.h
+  std::string network_profile;     // with network `job`; "" = the tenant's default
+  std::uint64_t network_rate = 0;  // bits per second each way, of each node; 0 = no limit
+  void from_older_form();          // called by whoever decodes; see older_given.h
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "kind", s.kind);
@@ -237,6 +239,8 @@ struct JobSpec {
     v(43, "limits", s.limits);
     v(44, "gpu_names", s.gpu_names);
     v(45, "no_kill", s.no_kill);
+    v(61, "network_profile", s.network_profile);
+    v(62, "network_rate", s.network_rate);
   }
 };
 

@@ -6,6 +6,7 @@
 #include "common/proto/control.h"
 #include "common/proto/history.h"
 #include "common/proto/job_change.h"
+#include "common/proto/job_network.h"
 #include "common/proto/job_query.h"
 #include "common/proto/job_submit.h"
 #include "common/proto/ledger.h"

@@ -19,6 +19,7 @@
 
 #include "common/fields.h"
 #include "common/resources/resources.h"
+#include "common/tenancy/tenancy_network.h"
 #include "common/time/time.h"
 
 namespace gantry {
@@ -187,8 +188,7 @@ struct TenantClass {
   }
 };
 
-// A tenant. Its name is also the name of its queue (partition). Empty lists and values that are not
-// set are taken from the tier.
+// A tenant. Empty lists and values that are not set are taken from the tier.
 struct Tenant {
   static constexpr std::string_view kName = "Tenant";
   static constexpr int kKind = 1;
@@ -211,8 +211,7 @@ struct Tenant {
   std::map<std::string, std::string> labels;  // "cost-center", "team", ...
   std::string description;
   IdleGpuLimits idle_gpus;
-  // Whether it has a queue of its own; not set = yes. Without one, its jobs go to the partitions of
-  // gantry.yaml, as those of a Slurm account.
+  // Not set = yes. Without one, its jobs go to the partitions, as those of a Slurm account.
   std::optional<bool> own_queue;
   std::string organization;  // for people
   // By user, the project, or the tenant by its name, that pays for jobs that name none.
@@ -220,6 +219,7 @@ struct Tenant {
   // Limits of use (use_limits.h), "KEY=VALUE|KEY=VALUE" by "ACCOUNT" or "ACCOUNT/USER"; an account
   // is the tenant or a project of it.
   std::map<std::string, std::string> associations;
+  TenantNetwork network;
   friend bool operator==(const Tenant&, const Tenant&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -244,6 +244,7 @@ struct Tenant {
     v(49, "organization", s.organization);
     v(50, "default_accounts", s.default_accounts);
     v(51, "associations", s.associations);
+    v(67, "network", s.network);
   }
 };
 

@@ -210,8 +210,9 @@ struct LicenseResource {
   }
 };
 
-using Document = std::variant<Tenant, Cohort, Tier, PriorityClass, Flavor, NodePool, Topology,
-                              PriceBook, Budget, Manifest, OtherCluster, LicenseResource>;
+using Document =
+    std::variant<Tenant, Cohort, Tier, PriorityClass, Flavor, NodePool, Topology, PriceBook, Budget,
+                 Manifest, OtherCluster, LicenseResource, NetworkProfile, NetworkService>;
 
 std::string_view kind_of(const Document& document);  // "Tenant", ...
 const std::string& name_of(const Document& document);

@@ -96,6 +96,7 @@ class Checker : private References {
     if (t.jobs.max_nodes == 0u) return problem("limits.nodes", "must be at least 1");
     if (t.weight && Thousandths{*t.weight} > kMostWeight)
       return problem("weight", "is above 1000000");
+    if (Found found = check_tenant_network(*this, t.network)) return found;
     if (Found found = check_counts(t)) return found;
     if (Found found = check_people(t)) return found;
     std::set<std::string> seen;
@@ -366,6 +367,12 @@ class Checker : private References {
   }
   [[nodiscard]] Found check(const PriceBook& b) const { return check_price_book(*this, b); }
   [[nodiscard]] Found check(const Budget& b) const { return check_budget(*this, b); }
+  [[nodiscard]] Found check(const NetworkProfile& p) const {
+    return check_network_profile(*this, p);
+  }
+  [[nodiscard]] Found check(const NetworkService& s) const {
+    return check_network_service(*this, s);
+  }
 
   [[nodiscard]] Found check(const Manifest& m) const {
     constexpr std::size_t kMostName = 600, kMostText = 1 << 20;

@@ -10,6 +10,7 @@
 //   tenants      at most kMostGrants, kMostProjects, kMostProjectUsers, kMostTenantClasses
 //   nodes        a node belongs to at most one tenant; domains of a level are disjoint, and each is
 //                within one domain of the wider level
+//   networks     ranges are well formed, and none is of addresses that no job reaches
 //   prices       price books agree on currency and time zones, each has a date of its own
 #pragma once
 

@@ -38,4 +38,9 @@ class References {
 Found check_price_book(const References& documents, const PriceBook& book);
 Found check_budget(const References& documents, const Budget& budget);
 
+// check_network.cc: profiles of networks, services, and those that a tenant names.
+Found check_network_profile(const References& documents, const NetworkProfile& profile);
+Found check_network_service(const References& documents, const NetworkService& service);
+Found check_tenant_network(const References& documents, const TenantNetwork& network);
+
 }  // namespace gantry::tenancy

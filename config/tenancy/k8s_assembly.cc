@@ -122,11 +122,32 @@ class Assembly {
       if (ns.counts.queued_jobs) tenant.counts.queued_jobs = ns.counts.queued_jobs;
     }
     if (ns.jobs) set_job_limits(tenant.jobs, *ns.jobs);
+    set_network(tenant, read);
     set_queue(tenant, ns, read);
     set_hard(tenant, ns, read);
     if (!config::is_word(name))
       note(ns.place, "Namespace " + name, "metadata.name", not_a_name(name));
     read.document = std::move(tenant);
+  }
+
+  void set_network(Tenant& tenant, ReadDocument& read) {
+    const auto found = parts_.networks.find(tenant.name);
+    if (found == parts_.networks.end()) return;
+    const NetworkParts& network = found->second;
+    tenant.network.default_profile = profile_name(tenant.name);
+    read.places["network.default"] = network.place;
+    if (!network.egress)
+      note(network.place, network.object, "spec.policyTypes",
+           "no policy of the namespace is about egress, which Kubernetes leaves open then; here "
+           "jobs reach the resolvers, and what may reach them");
+    if (!network.ingress)
+      note(network.place, network.object, "spec.policyTypes",
+           "no policy of the namespace is about ingress, which Kubernetes leaves open then; here "
+           "only jobs of the tenant that it may reach itself may reach a job");
+    ReadDocument& profile = parts_.documents.emplace_back();
+    profile.document = profile_of(tenant.name, network);
+    profile.place = network.place;
+    profile.translated = true;
   }
 
   void set_labels(Tenant& tenant, const NamespaceParts& ns, bool fresh) {

@@ -68,10 +68,20 @@ struct Binding {
   std::vector<std::pair<Place, Grant>> subjects;  // users and groups whose role is not known yet
 };
 
+// All NetworkPolicies of a namespace together.
+struct NetworkParts {
+  Place place;  // of the first one
+  std::string object;
+  bool ingress = false, egress = false;  // whether any of them speaks of it
+  bool resolvers = false;
+  std::vector<std::string> to, to_tenants, from_tenants;  // as NetworkProfile's
+};
+
 struct Translation {
   std::string user_domain;
   std::map<std::string, NamespaceParts> namespaces;
   std::map<std::string, ClusterQueueParts> queues;
+  std::map<std::string, NetworkParts> networks;                      // by namespace
   std::map<std::pair<std::string, std::string>, RoleMeaning> roles;  // by namespace ("" = cluster)
   std::vector<Binding> bindings;
   std::vector<ReadDocument> documents;  // documents that need nothing else
@@ -129,6 +139,10 @@ Result<void> read_topology(const Value& root, const Meta& meta, Translation& int
 Result<void> read_role(const Value& root, const Meta& meta, Translation& into);
 Result<void> read_binding(const Value& root, const Meta& meta, Translation& into);
 Result<void> read_network_policy(const Value& root, const Meta& meta, Translation& into);
+
+// The profile that the policies of a namespace are together, and its name.
+NetworkProfile profile_of(const std::string& name_space, const NetworkParts& parts);
+std::string profile_name(const std::string& name_space);
 
 // Reads metadata: names and labels.
 Result<void> read_metadata(const Value& value, Meta& meta, Translation& into);

@@ -164,20 +164,4 @@ Result<void> read_binding(const Value& root, const Meta& meta, Translation& into
   return {};
 }
 
-Result<void> read_network_policy(const Value& root, const Meta& meta, Translation& into) {
-  into.notes.push_back(
-      {meta.place, meta.shown(), "",
-       "network policies are not honoured: a job has its own network without a way "
-       "out, or the host's where its tenant (limits.host_network) and its "
-       "partition allow that"});
-  return object_keys(root, into, meta)
-      .required("spec",
-                [](const Value& value) -> Result<void> {
-                  const auto entries = value.entries();
-                  if (!entries) return tl::unexpected(entries.error());
-                  return {};
-                })
-      .run();
-}
-
 }  // namespace gantry::tenancy

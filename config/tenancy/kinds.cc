@@ -47,6 +47,13 @@ std::vector<Field> shared_fields(Tenant& t) {
       {"limits.host_network", &jobs.host_network, Form::plain,
        "Whether jobs may ask for the network of the host (`--network=host`); in a partition of "
        "gantry.yaml that has to allow it as well. false."},
+      {"network.default", &t.network.default_profile, Form::word,
+       "NetworkProfile of jobs that name none; `basic` unless given."},
+      {"network.profiles", &t.network.profiles, Form::words,
+       "NetworkProfiles that jobs may name (`--network=job,NAME`), besides the default one and "
+       "`own`."},
+      {"network.services", &t.network.services, Form::words,
+       "NetworkServices that are part of its profile `basic`."},
       {"limits.keep_others_off", &jobs.keep_others_off, Form::plain,
        "Whether jobs may ask for `--exclusive=tenant` and `--exclusive=user`, which keep other "
        "jobs "
@@ -244,6 +251,34 @@ std::vector<Field> fields_of(LicenseResource& c) {
            "By cluster, the part in per cent that its jobs may hold at one time."}};
 }
 
+std::vector<Field> fields_of(NetworkProfile& p) {
+  return {
+      {"name", &p.name, Form::word, "Of the profile: `gbatch --network=job,NAME`."},
+      {"description", &p.description, Form::plain, "For people."},
+      {"same_tenant", &p.same_tenant, Form::plain,
+       "The other jobs of the job's tenant whose profile says so too, by IPv6; false."},
+      {"resolvers", &p.resolvers, Form::plain,
+       "The site's name servers, at port 53 (`noded.resolvers` of gantry.yaml); false."},
+      {"internet", &p.internet, Form::plain,
+       "Everything but private and reserved ranges, the cluster, and metadata services; false."},
+      {"services", &p.services, Form::words, "NetworkServices."},
+      {"to", &p.to, Form::ranges,
+       "Ranges of addresses, each with or without ports: `10.1.0.0/16 tcp/443`."},
+      {"to_tenants", &p.to_tenants, Form::peers,
+       "Tenants whose jobs it may connect to, each with or without ports: `data tcp/8080`. The "
+       "profile of such a job has to name this tenant in `from_tenants`. By IPv6."},
+      {"from_tenants", &p.from_tenants, Form::peers,
+       "Tenants whose jobs may connect to this job, each with or without ports."},
+  };
+}
+
+std::vector<Field> fields_of(NetworkService& s) {
+  return {{"name", &s.name, Form::word, "Of the service, for profiles and tenants."},
+          {"description", &s.description, Form::plain, "For people."},
+          {"to", &s.to, Form::ranges,
+           "Its addresses, each with or without ports: `10.1.0.7 tcp/443`."}};
+}
+
 std::vector<Field> fields_of(Document& document) {
   return std::visit([](auto& d) { return fields_of(d); }, document);
 }
@@ -282,7 +317,13 @@ struct TypeName {
   std::string operator()(const std::optional<std::int64_t>*) const { return "amount of memory"; }
   std::string operator()(const Duration*) const { return "duration"; }
   std::string operator()(const std::optional<Duration>*) const { return "duration"; }
-  std::string operator()(const std::vector<std::string>*) const { return "list of names"; }
+  std::string operator()(const std::vector<std::string>*) const {
+    switch (form) {
+      case Form::ranges: return "list of ranges";
+      case Form::peers: return "list of tenants";
+      default: return "list of names";
+    }
+  }
   std::string operator()(const std::map<std::string, std::string>*) const { return "texts"; }
   std::string operator()(const Resources*) const { return "decimals by resource"; }
   std::string operator()(const std::optional<Resources>*) const { return "amounts by resource"; }

@@ -27,6 +27,8 @@ enum class Form : std::uint8_t {
   date,       // local: 2026-12-01 or 2026-12-01T06:00
   sum,        // an amount of money that is no price
   meters,     // prices by name of what is metered
+  ranges,     // of addresses and ports: common/text/network_range.h
+  peers,      // tenants, each with or without ports: "fraud tcp/8080"
 };
 
 using Slot = std::variant<
@@ -57,6 +59,8 @@ std::vector<Field> fields_of(Budget& budget);
 std::vector<Field> fields_of(Manifest& manifest);
 std::vector<Field> fields_of(OtherCluster& cluster);
 std::vector<Field> fields_of(LicenseResource& license);
+std::vector<Field> fields_of(NetworkProfile& profile);
+std::vector<Field> fields_of(NetworkService& service);
 std::vector<Field> fields_of(Document& document);
 
 // An empty document of that kind; nullopt if there is no such kind.

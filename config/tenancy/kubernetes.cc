@@ -86,9 +86,8 @@ std::string manifest_name(const config::Yaml& tree) {
   const std::string version = text(&tree, "apiVersion"), name = text(&tree, "kind");
   const std::size_t slash = version.find('/');
   const std::string group = slash == std::string::npos ? "" : version.substr(0, slash);
-  const auto kind = std::find_if(kKinds.begin(), kKinds.end(), [&](const Kind& k) {
-    return k.kind == name && k.group == group && k.kind != "NetworkPolicy";
-  });
+  const auto kind = std::find_if(kKinds.begin(), kKinds.end(),
+                                 [&](const Kind& k) { return k.kind == name && k.group == group; });
   if (kind == kKinds.end()) return {};
   const config::Yaml* meta = config::find(tree, "metadata");
   std::string space = kind->namespaced ? text(meta, "namespace") : std::string();

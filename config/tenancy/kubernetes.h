@@ -11,6 +11,8 @@
 // - ClusterQueue: quota, cohort, weight and reclaim of the tenant whose LocalQueue names it; if
 //   several tenants do, a Cohort of that name, which they share
 // - Cohort, ResourceFlavor, Topology: a Cohort, a Flavor, the levels of a Topology
+// - NetworkPolicy: all of a namespace together are a NetworkProfile, the tenant's default; what
+//   cannot be kept is an error, because a policy that is kept in part is worse than none
 // - everything else: a note
 //
 // An object describes only a part of a tenant. Parts that no object describes stay unchanged.

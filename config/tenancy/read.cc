@@ -9,6 +9,7 @@
 #include "common/text/hostlist.h"
 #include "config/nearest.h"
 #include "config/tenancy/amounts.h"
+#include "config/tenancy/read_network.h"
 #include "config/tenancy/read_parts.h"
 #include "config/tenancy/read_prices.h"
 #include "config/tenancy/write.h"
@@ -86,6 +87,8 @@ struct Read {
   }
   Result<void> operator()(std::optional<Duration>* out) const { return (*this)(&out->emplace()); }
   Result<void> operator()(std::vector<std::string>* out) const {
+    if (field.form == Form::ranges || field.form == Form::peers)
+      return read_network_words(value, field.form, *out);
     auto names = read_words(value);
     if (!names) return tl::unexpected(names.error());
     *out = std::move(*names);

@@ -54,6 +54,12 @@ std::string_view summary_of(std::string_view kind) {
   if (kind == OtherCluster::kName)
     return "Another cluster, for `sacctmgr list cluster`. Its jobs, and what its limits mean, are "
            "its own matter; this one is listed without a document.";
+  if (kind == NetworkProfile::kName)
+    return "What jobs may reach beside their own parts. `own` (nothing) and `basic` (the "
+           "resolvers and the tenant's services, where the node has a way out) exist without a "
+           "document. [network.md](network.md) explains them.";
+  if (kind == NetworkService::kName)
+    return "A name for addresses outside of the cluster's jobs: an object store, a registry.";
   return "Where nodes stand.";
 }
 

@@ -84,7 +84,8 @@ using ReplyMessage =
                  proto::TenancyDocuments, proto::TenancyHistoryReply, proto::TenantUsageReply,
                  proto::ShareTreeReply, proto::PriorityTuplesReply, proto::ListReservationsReply,
                  proto::TenantEventsReply, proto::LedgerReply, proto::BudgetList,
-                 proto::IncreaseReply, proto::MeterReply, proto::TriggerList, proto::UseReply>;
+                 proto::IncreaseReply, proto::MeterReply, proto::TriggerList, proto::UseReply,
+                 proto::NetworkProbed>;
 
 // Script and environment of a job, which the shell reads from the store and puts into a message
 // before the message leaves (ctld/core/job/submit/blobs.h). The core knows only their content
@@ -105,7 +106,7 @@ struct Reply {
 using OrderMessage =
     std::variant<proto::NodeAccept, proto::RegisterAgain, proto::HeartbeatAck, proto::Launch,
                  proto::Go, proto::Terminate, proto::SignalAttempt, proto::AckExit, proto::FetchLog,
-                 proto::TellAttempt, proto::ResumeGpu, proto::Freeze>;
+                 proto::TellAttempt, proto::ResumeGpu, proto::Freeze, proto::ProbeAttempt>;
 
 struct Order {
   std::string node;

@@ -32,6 +32,7 @@ void handle(Context&, const ClientRequest&, proto::WaitJobs&&);
 void drop_waits(Context&, ConnectionId connection);
 // handle_log.cc
 void handle(Context&, const ClientRequest&, proto::ReadLog&&);
+void handle(Context&, const ClientRequest&, proto::ProbeNetwork&&);
 // handle_cluster.cc
 void handle(Context&, const ClientRequest&, proto::ListNodes&&);
 void handle(Context&, const ClientRequest&, proto::UpdateNodes&&);
@@ -93,6 +94,7 @@ void handle(Context&, NodeId, proto::Frozen&&);
 void handle(Context&, NodeId, proto::ExitReport&&);
 void handle(Context&, NodeId, proto::Goodbye&&);
 void handle(Context&, NodeId, proto::FetchLogReply&&);
+void handle(Context&, NodeId, proto::AttemptProbed&&);
 // Ends the attempts that the node did not list when it registered, once that list is certain.
 void judge_missing(Context&, NodeId);
 

@@ -73,6 +73,14 @@ struct LogRequest {
   NodeId node{};
 };
 
+struct ProbeRequest {  // a ProbeNetwork that waits for its node
+  ConnectionId connection;
+  std::uint64_t request = 0;
+  Uid uid{};
+  JobId job{};
+  NodeId node{};
+};
+
 struct SubmitWindow {
   std::int64_t minute = 0;  // minutes of cluster time since the epoch
   std::uint32_t submits = 0;
@@ -157,6 +165,7 @@ struct Runtime {
 
   std::uint64_t next_ticket = 1;
   std::map<std::uint64_t, LogRequest> logs;
+  std::map<std::uint64_t, ProbeRequest> probes;
 
   JobMarks marks;     // what the scheduler was told of each job, and when its timer is due
   Verdicts verdicts;  // why the jobs of each class wait

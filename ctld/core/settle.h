@@ -47,6 +47,7 @@ void give_up_start(Context& ctx, const Job& job);
 
 // handle_log.cc: ends requests for output that this node will not answer.
 void drop_logs(Context& ctx, NodeId node);
+void drop_probes(Context& ctx, NodeId node);  // the same for questions about networks
 
 // handle_wait.cc
 void answer_waits(Context& ctx, JobId job);

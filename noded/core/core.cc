@@ -61,6 +61,7 @@ void Core::step(Instant now, Input input) {
                  [&](Ended& i) { s.ended(now, i.key, std::move(i.exit)); },
                  [&](BeginFailed& i) { s.begin_failed(now, i); },
                  [&](FileRead& i) { s.turn.messages.emplace_back(std::move(i.reply)); },
+                 [&](NetworkProbed& i) { s.turn.messages.emplace_back(std::move(i.reply)); },
                  [&](GpusChanged& i) {
                    s.facts.gpus = std::move(i.gpus);  // each later registration sends them as well
                    s.link.tell_gpus = kTellGpus;

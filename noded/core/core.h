@@ -25,6 +25,7 @@
 
 #include "common/job/job_spec.h"
 #include "common/job/job_state.h"
+#include "common/proto/job_network.h"
 #include "common/proto/node_order.h"
 #include "common/proto/node_relay.h"
 #include "common/proto/node_report.h"
@@ -40,7 +41,7 @@ using proto::AttemptKey;
 using Order =
     std::variant<proto::NodeAccept, proto::RegisterAgain, proto::HeartbeatAck, proto::Launch,
                  proto::Go, proto::Terminate, proto::SignalAttempt, proto::AckExit, proto::FetchLog,
-                 proto::TellAttempt, proto::ResumeGpu, proto::Freeze>;
+                 proto::TellAttempt, proto::ResumeGpu, proto::Freeze, proto::ProbeAttempt>;
 
 struct FromController {
   Order order;
@@ -82,13 +83,16 @@ struct BeginFailed {  // the attempt never ran, and never will
 struct FileRead {
   proto::FetchLogReply reply;
 };
+struct NetworkProbed {
+  proto::AttemptProbed reply;
+};
 struct GpusChanged {  // sent once after the daemon starts, and again after each change
   GpuInventory gpus;
 };
 struct NotRemembered {};  // the last RememberJob failed; it is asked for again at a heartbeat
 
 using Input = std::variant<FromController, LinkUp, LinkDown, Wake, Stop, Held, Running, Ended,
-                           BeginFailed, FileRead, GpusChanged, NotRemembered>;
+                           BeginFailed, FileRead, NetworkProbed, GpusChanged, NotRemembered>;
 
 // ---- actions
 
@@ -149,17 +153,21 @@ struct RepairGpu {  // an administrator says that this GPU works again
 struct Forget {  // the exit was acknowledged: remove the attempt's directory
   AttemptKey key;
 };
+struct ProbeNetwork {  // answered by NetworkProbed
+  proto::ProbeAttempt probe;
+};
 struct ReadFile {  // answered by FileRead
   proto::FetchLog fetch;
 };
 
-using Action = std::variant<RememberEpoch, RememberJob, RememberContact, Begin, Resume, Release,
-                            Signal, Kill, Notice, RepairGpu, Forget, ReadFile, SetFrozen>;
+using Action =
+    std::variant<RememberEpoch, RememberJob, RememberContact, Begin, Resume, Release, Signal, Kill,
+                 Notice, RepairGpu, Forget, ReadFile, SetFrozen, ProbeNetwork>;
 
 // The core leaves load and free memory in a Heartbeat empty; the shell fills them in.
 using Report = std::variant<proto::NodeRegister, proto::Heartbeat, proto::LaunchReady,
                             proto::Started, proto::ExitReport, proto::Goodbye, proto::FetchLogReply,
-                            proto::GpuReport, proto::Frozen>;
+                            proto::GpuReport, proto::Frozen, proto::AttemptProbed>;
 
 struct Turn {
   std::vector<Action> actions;

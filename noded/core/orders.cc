@@ -9,43 +9,44 @@
 namespace gantry::node {
 
 void Core::State::order(Instant now, Order&& order) {
-  std::visit(Overloaded{
-                 [&](proto::NodeAccept& o) { accept(now, std::move(o)); },
-                 [&](proto::RegisterAgain& o) {
-                   if (!newest_epoch(now, o.epoch)) return;
-                   if (registered()) ask(now);  // otherwise a registration is under way already
-                 },
-                 [&](proto::HeartbeatAck& o) {
-                   if (in_session(now, o.stamp)) contact(o.heard);
-                 },
-                 [&](proto::Launch& o) {
-                   if (in_order(now, o.stamp)) launch(now, std::move(o));
-                 },
-                 [&](proto::Go& o) {
-                   if (in_order(now, o.stamp)) go(now, o.key);
-                 },
-                 [&](proto::Terminate& o) {
-                   if (in_order(now, o.stamp)) terminate(now, o);
-                 },
-                 [&](proto::SignalAttempt& o) {
-                   if (in_order(now, o.stamp)) signal(o);
-                 },
-                 [&](proto::TellAttempt& o) {
-                   if (in_order(now, o.stamp)) tell(std::move(o));
-                 },
-                 [&](proto::ResumeGpu& o) {
-                   if (in_order(now, o.stamp))
-                     turn.actions.emplace_back(RepairGpu{std::move(o.uuid)});
-                 },
-                 [&](proto::AckExit& o) {
-                   if (in_order(now, o.stamp)) acknowledged(o.key);
-                 },
-                 [&](proto::Freeze& o) {
-                   if (in_order(now, o.stamp)) freeze(o);
-                 },
-                 [&](proto::FetchLog& o) { turn.actions.emplace_back(ReadFile{std::move(o)}); },
-             },
-             order);
+  std::visit(
+      Overloaded{
+          [&](proto::NodeAccept& o) { accept(now, std::move(o)); },
+          [&](proto::RegisterAgain& o) {
+            if (!newest_epoch(now, o.epoch)) return;
+            if (registered()) ask(now);  // otherwise a registration is under way already
+          },
+          [&](proto::HeartbeatAck& o) {
+            if (in_session(now, o.stamp)) contact(o.heard);
+          },
+          [&](proto::Launch& o) {
+            if (in_order(now, o.stamp)) launch(now, std::move(o));
+          },
+          [&](proto::Go& o) {
+            if (in_order(now, o.stamp)) go(now, o.key);
+          },
+          [&](proto::Terminate& o) {
+            if (in_order(now, o.stamp)) terminate(now, o);
+          },
+          [&](proto::SignalAttempt& o) {
+            if (in_order(now, o.stamp)) signal(o);
+          },
+          [&](proto::TellAttempt& o) {
+            if (in_order(now, o.stamp)) tell(std::move(o));
+          },
+          [&](proto::ResumeGpu& o) {
+            if (in_order(now, o.stamp)) turn.actions.emplace_back(RepairGpu{std::move(o.uuid)});
+          },
+          [&](proto::AckExit& o) {
+            if (in_order(now, o.stamp)) acknowledged(o.key);
+          },
+          [&](proto::Freeze& o) {
+            if (in_order(now, o.stamp)) freeze(o);
+          },
+          [&](proto::ProbeAttempt& o) { turn.actions.emplace_back(ProbeNetwork{std::move(o)}); },
+          [&](proto::FetchLog& o) { turn.actions.emplace_back(ReadFile{std::move(o)}); },
+      },
+      order);
 }
 
 void Core::State::launch(Instant now, proto::Launch&& launch) {

@@ -10,7 +10,14 @@
 namespace gantry::network {
 namespace {
 
-constexpr std::uint64_t kJobBits = 48;
+constexpr std::uint64_t kJobBits = 40;
+constexpr std::uint32_t kNoTenant = 256;
+
+void put_group(Ip6& out, std::uint32_t group) {
+  out.bytes[8] = static_cast<std::uint8_t>(group >> 16);
+  out.bytes[9] = static_cast<std::uint8_t>(group >> 8);
+  out.bytes[10] = static_cast<std::uint8_t>(group);
+}
 
 struct Cidr {
   std::string address;
@@ -87,9 +94,22 @@ Ip6 node_address6(const Blocks& blocks, std::uint32_t node) {
 
 Ip6 address6(const Blocks& blocks, const Part& part) {
   Ip6 out = node_prefix(blocks, part.node);
-  out.bytes[9] = 1;
+  put_group(out, part.group == 0 ? kNoTenant : part.group);
   for (std::uint64_t i = 0; i < kJobBits / 8; ++i)
     out.bytes[15 - i] = static_cast<std::uint8_t>(part.job.value() >> (8 * i));
+  return out;
+}
+
+Ip6 group_address(const Blocks& blocks, std::uint32_t group) {
+  Ip6 out = blocks.prefix;
+  put_group(out, group);
+  return out;
+}
+
+Ip6 group_mask() {
+  Ip6 out;
+  std::fill_n(out.bytes.begin(), kPrefixBits / 8, std::uint8_t{0xff});
+  put_group(out, kMostGroups - 1);
   return out;
 }
 

@@ -1,8 +1,11 @@
 // The addresses of jobs. Each job has one IPv6 address on each of its nodes, and an IPv4 address
 // beside it where the blocks have room for one:
 //
-//   IPv6   PREFIX (48 bits) : NODE (16) : 0001 (16) : JOB (48)    never given to another job
+//   IPv6   PREFIX (48 bits) : NODE (16) : GROUP (24) : JOB (40)   never given to another job
 //   IPv4   BLOCK (10 bits)  . NODE (12) . SLOT (10)               a slot is free after its job
+//
+// GROUP is a number of the job's tenant, from 65,536 on, or 256 for a job without one; so a node
+// knows whose job it is that a packet comes from, without a word from anybody.
 //
 // So every node can compute the addresses of all parts of a job from the numbers of their nodes,
 // the job's id and the slots that the controller gave, and nobody has to announce an address.
@@ -37,7 +40,7 @@ std::string text_of(const Ip4& address);
 inline constexpr int kPrefixBits = 48, kNodePrefixBits = 64;  // IPv6: of the cluster, of a node
 inline constexpr int kBlockBits = 10, kNodeBlockBits = 22;    // IPv4: of the cluster, of a node
 inline constexpr std::uint32_t kMostNodes6 = 1U << 16, kMostNodes4 = 1U << 12;
-inline constexpr std::uint32_t kMostSlots = 1U << 10;
+inline constexpr std::uint32_t kMostSlots = 1U << 10, kMostGroups = 1U << 24;
 
 // The address blocks of a cluster.
 struct Blocks {
@@ -57,6 +60,7 @@ struct Part {
   std::uint32_t node = 0;  // the node's number, below kMostNodes6
   JobId job{};
   std::optional<std::uint32_t> slot;  // below kMostSlots; not set: without an IPv4 address
+  std::uint32_t group = 0;            // below kMostGroups; 0 = of no tenant
   friend auto operator<=>(const Part&, const Part&) = default;
 };
 
@@ -64,6 +68,10 @@ Ip6 address6(const Blocks& blocks, const Part& part);
 std::optional<Ip4> address4(const Blocks& blocks, const Part& part);
 Ip6 node_prefix(const Blocks& blocks, std::uint32_t node);                // 64 bits
 std::optional<Ip4> node_block(const Blocks& blocks, std::uint32_t node);  // 22 bits
+
+// What addresses of jobs of this group have in common, and the mask that leaves nothing else.
+Ip6 group_address(const Blocks& blocks, std::uint32_t group);
+Ip6 group_mask();
 
 // The node's own address in its prefix, from which it sends refusals to its jobs.
 Ip6 node_address6(const Blocks& blocks, std::uint32_t node);

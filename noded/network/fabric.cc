@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 
 #include "noded/network/space.h"
 
@@ -73,15 +75,68 @@ Result<void> release_directory(const std::string& directory) {
   return {};
 }
 
-Member member_of(const JobNetwork& job) {
-  Member out{link_of(job.key), job.part, {}};
-  for (const Peer& peer : job.peers) out.peers.push_back(peer.part);
-  return out;
+// What a reach says of other jobs; the error says what it has that cannot be read.
+Result<void> read_groups(const std::vector<proto::NetworkGroup>& from,
+                         std::vector<Reach::Group>& to) {
+  for (const proto::NetworkGroup& one : from) {
+    const auto ports = parse_ports(one.ports);
+    if (!ports) return tl::unexpected(ports.error());
+    if (one.group == 0 || one.group >= kMostGroups)
+      return fail(ErrorCode::invalid_argument, "a tenant has a number that addresses cannot hold");
+    to.push_back({one.group, *ports});
+  }
+  return {};
+}
+
+bool has_family(const WayOut::Families& families, const NetworkRange& range) {
+  return range.six ? families.six : families.four;
 }
 
 }  // namespace
 
-Fabric::Fabric(FabricOptions options) : options_(std::move(options)), rules_(options_.blocks) {}
+Fabric::Fabric(FabricOptions options)
+    : options_(std::move(options)), rules_(options_.blocks, options_.guarded) {}
+
+Result<WayOut::Families> Fabric::have_way_out() {
+  if (way_out_) return *way_out_;
+  auto opened = WayOut::open({options_.directory, options_.resolvers, kMtu}, space_, *links_);
+  if (opened) way_out_ = *opened;
+  return opened;
+}
+
+Result<Member> Fabric::member_of(const JobNetwork& job) {
+  Member out{link_of(job.key), job.part, {}, {}};
+  for (const Peer& peer : job.peers) out.peers.push_back(peer.part);
+  if (auto r = read_groups(job.reach.to, out.reach.to); !r) return tl::unexpected(r.error());
+  if (auto r = read_groups(job.reach.from, out.reach.from); !r) return tl::unexpected(r.error());
+  if (!job.reach.leaves()) return out;
+  std::vector<NetworkRange> ranges;
+  for (const std::string& text : job.reach.ranges) {
+    const auto range = parse_network_range(text);
+    if (!range) return tl::unexpected(range.error());
+    ranges.push_back(*range);
+  }
+  const auto families = have_way_out();
+  lacks_.erase(job.key);
+  if (!families) lacks_[job.key] = families.error().message;
+  if (!families && job.reach.required)
+    return fail(families.error().code,
+                fmt::format("the job's network profile leads out of the cluster, and {}",
+                            families.error().message));
+  if (!families) return out;
+  for (const NetworkRange& range : ranges)
+    if (has_family(*families, range)) out.reach.ranges.push_back(range);
+  for (const NetworkRange& resolver : options_.resolvers)
+    if (job.reach.resolvers && has_family(*families, resolver))
+      out.reach.resolvers.push_back(resolver);
+  out.reach.internet = job.reach.internet;
+  return out;
+}
+
+std::vector<NetworkRange> Fabric::resolvers_of(const proto::AttemptKey& key) const {
+  const auto it = rules_.members().find(key);
+  return it == rules_.members().end() ? std::vector<NetworkRange>{} : it->second.reach.resolvers;
+}
 
 std::string Fabric::space_file(const proto::AttemptKey& key) const {
   return options_.directory + "/" + name_of(key) + "/" + kSpaceFile;
@@ -99,13 +154,46 @@ Result<std::unique_ptr<Fabric>> Fabric::open(FabricOptions options,
   for (const JobNetwork& job : attempts) {
     for (const Peer& peer : job.peers)
       if (auto r = out->set_way_to(peer); !r) return tl::unexpected(r.error());
-    (void)out->rules_.add(job.key, member_of(job));
+    // What it began with may be lost meanwhile; its own parts it keeps.
+    JobNetwork kept = job;
+    kept.reach.required = false;
+    auto member = out->member_of(kept);
+    if (!member) return tl::unexpected(member.error());
+    (void)out->rules_.add(job.key, std::move(*member));
   }
   if (auto r = out->filter_->run(out->rules_.whole()); !r) return tl::unexpected(r.error());
   return out;
 }
 
+Result<proto::AttemptNetwork> Fabric::look(const proto::AttemptKey& key) {
+  const auto it = rules_.members().find(key);
+  if (it == rules_.members().end())
+    return fail(ErrorCode::not_found, "the job has no network of its own here");
+  const Member& member = it->second;
+  proto::AttemptNetwork out;
+  out.addresses.push_back(text_of(address6(options_.blocks, member.part)));
+  if (const auto four = address4(options_.blocks, member.part))
+    out.addresses.push_back(text_of(*four));
+  for (const NetworkRange& server : member.reach.resolvers) {
+    const std::string text = address_text(server);
+    out.resolvers.push_back(text.substr(0, text.find('/')));
+  }
+  if (const auto lacks = lacks_.find(key); lacks != lacks_.end()) out.no_way_out = lacks->second;
+  const auto traffic = links_->traffic_of(member.link);
+  if (!traffic) return tl::unexpected(traffic.error());
+  // What the node's end has received, the job has sent.
+  out.sent_packets = traffic->received_packets;
+  out.sent_bytes = traffic->received_bytes;
+  out.received_packets = traffic->sent_packets;
+  out.received_bytes = traffic->sent_bytes;
+  const auto denied = filter_->packets_of(std::string(kTable), std::string(kDeniedOf), member.link);
+  if (!denied) return tl::unexpected(denied.error());
+  out.denied_packets = *denied;
+  return out;
+}
+
 Result<void> Fabric::remove(const std::string& directory) {
+  if (auto r = WayOut::remove(directory); !r) return r;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(directory, error))
     if (auto r = release_directory(entry.path()); !r) return r;
@@ -158,7 +246,16 @@ Result<void> Fabric::connect_nodes() {
   vxlan.mac = mac_of(options_.node);
   vxlan.space = space_.get();
   vxlan.mtu = kMtu;
-  if (auto r = outside->make_vxlan(vxlan); !r) return r;
+  // The link of a node's namespace that was removed a moment ago holds its port until the kernel
+  // has taken it down.
+  constexpr int kTries = 50;
+  auto made = outside->make_vxlan(vxlan);
+  for (int i = 0; !made && i < kTries; ++i) {
+    // tidy-allow(sleep): the kernel tells nobody when the port is free; this is not the loop
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    made = outside->make_vxlan(vxlan);
+  }
+  if (!made) return made;
   if (auto r = links_->add_address(kNodesLink, link_address(options_.node)); !r) return r;
   if (auto r = links_->set_up(kNodesLink); !r) return r;
   // What has no other way goes to the rules, which refuse it; without a route the kernel would
@@ -231,7 +328,9 @@ Result<void> Fabric::connect(const JobNetwork& job) {
   for (const Peer& peer : job.peers)
     if (auto r = set_way_to(peer); !r) return r;
   // The rules hold before there is anything that they could let pass.
-  if (auto r = change(rules_.add(job.key, member_of(job))); !r) return r;
+  auto member = member_of(job);
+  if (!member) return tl::unexpected(member.error());
+  if (auto r = change(rules_.add(job.key, std::move(*member))); !r) return r;
   Netlink::Veth veth;
   veth.name = link;
   veth.peer_name = kJobEnd;
@@ -280,6 +379,7 @@ Result<void> Fabric::settle_job(const Fd& space, const JobNetwork& job) {
 // The link goes with the job's namespace, in the kernel's own time: to remove it here would wait
 // for every processor, 20 ms and more.
 Result<void> Fabric::detach(const proto::AttemptKey& key) {
+  lacks_.erase(key);
   if (auto r = change(rules_.remove(key)); !r) return r;
   return release_directory(options_.directory + "/" + name_of(key));
 }

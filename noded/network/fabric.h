@@ -6,6 +6,8 @@
 //   address/128, address/32        ├─ forward: rules.h ── nodes ── VXLAN, UDP port of the machine
 //   eth0 ──────────────────── j8.1 ┘
 //
+// What a profile lets out leaves by way_out.h.
+//
 // Nothing on a link is asked for by ARP or neighbour discovery, because both ends know each other
 // for good; so a job can neither answer in another's name nor flood anybody with questions. There
 // is no bridge. The machine's own namespace gets nothing but the UDP socket of the VXLAN link: no
@@ -18,13 +20,16 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "common/fd.h"
+#include "common/proto/job_network.h"
 #include "noded/network/filter.h"
 #include "noded/network/netlink.h"
 #include "noded/network/rules.h"
+#include "noded/network/way_out.h"
 
 namespace gantry::network {
 
@@ -34,6 +39,8 @@ struct FabricOptions {
   std::uint32_t node = 0;
   Underlay underlay;      // where other nodes reach this one
   std::uint32_t vni = 0;  // of the cluster, below 2^24
+  // Machines of the cluster, which no job reaches by a way out; and the name servers for jobs.
+  std::vector<NetworkRange> guarded{}, resolvers{};
 };
 
 // Where a part on another node is to be found. Components on this node have no underlay.
@@ -47,6 +54,7 @@ struct JobNetwork {
   Part part;  // part.node is this node
   std::vector<Peer> peers;
   std::uint64_t bits_per_second = 0;  // in each direction; 0 = no limit
+  proto::NetworkReach reach{};        // what it reaches beside them
 };
 
 class Fabric {
@@ -61,6 +69,8 @@ class Fabric {
 
   // When it returns, the attempt has a namespace with its addresses, and the rules of its parts
   // hold on this node. Nothing is left of an attempt whose network could not be made.
+  // A reach that needs a way out which this node does not have is an error if it is required;
+  // otherwise the attempt has the rest of it.
   Result<void> attach(const JobNetwork& job);
   // Nothing is left of it afterwards; it may never have been there. What fails is tried again by
   // the next detach() and by the next open().
@@ -71,6 +81,11 @@ class Fabric {
   [[nodiscard]] std::string space_file(const proto::AttemptKey& key) const;
   [[nodiscard]] std::string sys_dir(const proto::AttemptKey& key) const;
   [[nodiscard]] std::size_t attempts() const { return rules_.members().size(); }
+  // The name servers that the attempt may ask; none if it has none, or there is no way out.
+  [[nodiscard]] std::vector<NetworkRange> resolvers_of(const proto::AttemptKey& key) const;
+  // The attempt's addresses, name servers and counters; the rest is left as it is. The error is
+  // not_found if it has no network here.
+  Result<proto::AttemptNetwork> look(const proto::AttemptKey& key);
   // The rules in force with their counters, as nftables' JSON.
   Result<std::string> rules() { return filter_->list(std::string(kTable)); }
 
@@ -80,6 +95,8 @@ class Fabric {
   Result<void> connect_nodes();
   Result<void> remove_others(const std::vector<JobNetwork>& attempts);
   Result<void> set_way_to(const Peer& peer);
+  Result<Member> member_of(const JobNetwork& job);
+  Result<WayOut::Families> have_way_out();
   Result<void> change(const std::string& rules);
   Result<void> connect(const JobNetwork& job);
   Result<void> settle_job(const Fd& space, const JobNetwork& job);
@@ -90,6 +107,9 @@ class Fabric {
   std::unique_ptr<Filter> filter_;
   RuleBook rules_;
   std::map<std::uint32_t, Underlay> ways_;  // by node: where it is reached
+  std::map<proto::AttemptKey, std::string>
+      lacks_;                                // why an attempt has no way out that it asked for
+  std::optional<WayOut::Families> way_out_;  // set: there is one
 };
 
 }  // namespace gantry::network

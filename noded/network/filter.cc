@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 #include <nftables/libnftables.h>
 
+#include <cstdlib>
+
 namespace gantry::network {
 
 void Filter::CloseContext::operator()(nft_ctx* context) const {
@@ -28,6 +30,20 @@ Result<void> Filter::run(const std::string& commands) {
     return fail(ErrorCode::unavailable, fmt::format("the packet filter refuses its rules: {}",
                                                     said.substr(0, said.find('\n'))));
   return {};
+}
+
+Result<std::uint64_t> Filter::packets_of(const std::string& table, const std::string& set,
+                                         const std::string& link) {
+  const std::string command = fmt::format("get element {} {} {{ \"{}\" }}", table, set, link);
+  const int failed = ::nft_run_cmd_from_buffer(context_.get(), command.c_str());
+  const std::string out = ::nft_ctx_get_output_buffer(context_.get());
+  const std::string said = ::nft_ctx_get_error_buffer(context_.get());
+  constexpr std::string_view kPackets = "counter packets ";
+  const auto at = out.find(kPackets, out.find("elements"));
+  if (failed != 0 || at == std::string::npos)
+    return fail(ErrorCode::unavailable, fmt::format("the packet filter cannot be read: {}",
+                                                    said.substr(0, said.find('\n'))));
+  return std::strtoull(out.c_str() + at + kPackets.size(), nullptr, 10);
 }
 
 Result<std::string> Filter::list(const std::string& table) {

@@ -18,6 +18,9 @@ class Filter {
 
   // The error has the first line of what libnftables says.
   Result<void> run(const std::string& commands);
+  // The packets that the counter of a link's element has counted; the set has interfaces' names.
+  Result<std::uint64_t> packets_of(const std::string& table, const std::string& set,
+                                   const std::string& link);
   // The table as JSON, with its counters and the elements of its sets.
   Result<std::string> list(const std::string& table);
 

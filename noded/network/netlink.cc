@@ -15,6 +15,7 @@
 #include <netlink/socket.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace gantry::network {
 namespace {
@@ -102,7 +103,6 @@ Result<void> Netlink::make_veth(const Veth& veth) {
   put(m, IFLA_IFNAME, veth.name);
   put(m, IFLA_ADDRESS, veth.mac);
   ::nla_put_u32(m, IFLA_MTU, veth.mtu);
-  if (!veth.alias.empty()) put(m, IFLA_IFALIAS, veth.alias);
   {
     const Nest info(m, IFLA_LINKINFO);
     put(m, IFLA_INFO_KIND, "veth");
@@ -115,7 +115,14 @@ Result<void> Netlink::make_veth(const Veth& veth) {
     ::nla_put_u32(m, IFLA_MTU, veth.mtu);
     ::nla_put_u32(m, IFLA_NET_NS_FD, static_cast<std::uint32_t>(veth.peer_space));
   }
-  return send(m, fmt::format("the link {} could not be made", veth.name));
+  auto made = send(m, fmt::format("the link {} could not be made", veth.name));
+  if (!made || veth.alias.empty()) return made;
+  // The kernel takes no alias when it makes a link.
+  const auto index = index_of(veth.name);
+  if (!index) return tl::unexpected(index.error());
+  m = message(RTM_NEWLINK, 0, link_header(*index));
+  put(m, IFLA_IFALIAS, veth.alias);
+  return send(m, fmt::format("the link {} could not be named", veth.name));
 }
 
 Result<void> Netlink::make_vxlan(const Vxlan& vxlan) {
@@ -183,6 +190,28 @@ int note_name(nl_msg* m, void* out) {
   return NL_OK;
 }
 
+int note_alias(nl_msg* m, void* out) {
+  std::array<nlattr*, IFLA_MAX + 1> attributes{};
+  if (::nlmsg_parse(::nlmsg_hdr(m), sizeof(ifinfomsg), attributes.data(), IFLA_MAX, nullptr) == 0 &&
+      attributes[IFLA_IFALIAS] != nullptr)
+    *static_cast<std::string*>(out) = ::nla_get_string(attributes[IFLA_IFALIAS]);
+  return NL_OK;
+}
+
+int note_traffic(nl_msg* m, void* out) {
+  std::array<nlattr*, IFLA_MAX + 1> attributes{};
+  if (::nlmsg_parse(::nlmsg_hdr(m), sizeof(ifinfomsg), attributes.data(), IFLA_MAX, nullptr) != 0 ||
+      attributes[IFLA_STATS64] == nullptr)
+    return NL_OK;
+  rtnl_link_stats64 stats{};
+  std::memcpy(&stats, ::nla_data(attributes[IFLA_STATS64]),
+              std::min<std::size_t>(sizeof stats,
+                                    static_cast<std::size_t>(::nla_len(attributes[IFLA_STATS64]))));
+  *static_cast<Netlink::Traffic*>(out) = {stats.tx_packets, stats.tx_bytes, stats.rx_packets,
+                                          stats.rx_bytes};
+  return NL_OK;
+}
+
 int note_index(nl_msg* m, void* out) {
   const nlmsghdr* header = ::nlmsg_hdr(m);
   if (header->nlmsg_type == RTM_NEWLINK)
@@ -209,21 +238,49 @@ Result<std::vector<std::string>> Netlink::links() const {
   return out;
 }
 
-Result<std::uint32_t> Netlink::index_of(const std::string& link) const {
-  std::uint32_t index = 0;
+bool Netlink::ask(const std::string& link, int (*note)(nl_msg*, void*), void* out) const {
   nl_sock* s = socket_.get();
+  bool there = false;
+  struct Both {
+    int (*note)(nl_msg*, void*);
+    void* out;
+    bool* there;
+  } both{note, out, &there};
   nl_cb* callbacks = ::nl_cb_alloc(NL_CB_DEFAULT);
-  ::nl_cb_set(callbacks, NL_CB_VALID, NL_CB_CUSTOM, note_index, &index);
+  ::nl_cb_set(
+      callbacks, NL_CB_VALID, NL_CB_CUSTOM,
+      [](nl_msg* m, void* to) {
+        auto& b = *static_cast<Both*>(to);
+        if (::nlmsg_hdr(m)->nlmsg_type == RTM_NEWLINK) *b.there = true;
+        return b.note(m, b.out);
+      },
+      &both);
   nl_msg* m = message(RTM_GETLINK, 0, link_header());
   put(m, IFLA_IFNAME, link);
   int error = ::nl_send_auto(s, m);
   ::nlmsg_free(m);
   if (error >= 0) error = ::nl_recvmsgs(s, callbacks);
   ::nl_cb_put(callbacks);
-  if (error >= 0 && index != 0) error = ::nl_wait_for_ack(s);
-  if (error < 0 || index == 0)
-    return fail(ErrorCode::not_found, fmt::format("there is no link {}", link));
-  return index;
+  if (error >= 0 && there) error = ::nl_wait_for_ack(s);
+  return error >= 0 && there;
+}
+
+Result<std::uint32_t> Netlink::index_of(const std::string& link) const {
+  std::uint32_t index = 0;
+  if (ask(link, note_index, &index)) return index;
+  return fail(ErrorCode::not_found, fmt::format("there is no link {}", link));
+}
+
+Result<std::string> Netlink::alias_of(const std::string& link) const {
+  std::string alias;
+  if (ask(link, note_alias, &alias)) return alias;
+  return fail(ErrorCode::not_found, fmt::format("there is no link {}", link));
+}
+
+Result<Netlink::Traffic> Netlink::traffic_of(const std::string& link) const {
+  Traffic out;
+  if (ask(link, note_traffic, &out)) return out;
+  return fail(ErrorCode::not_found, fmt::format("there is no link {}", link));
 }
 
 Result<void> Netlink::set_up(const std::string& link) {
@@ -231,6 +288,15 @@ Result<void> Netlink::set_up(const std::string& link) {
   if (!index) return tl::unexpected(index.error());
   return send(message(RTM_NEWLINK, 0, link_header(*index, IFF_UP)),
               fmt::format("the link {} could not be started", link));
+}
+
+Result<void> Netlink::set_down(const std::string& link) {
+  const auto index = index_of(link);
+  if (!index) return tl::unexpected(index.error());
+  ifinfomsg header = link_header(*index);
+  header.ifi_change = IFF_UP;
+  return send(message(RTM_NEWLINK, 0, header),
+              fmt::format("the link {} could not be stopped", link));
 }
 
 Result<void> Netlink::add_address(const std::string& link, int family, const void* address,

@@ -59,7 +59,14 @@ class Netlink {
   Result<void> remove_link(const std::string& link);
   [[nodiscard]] Result<std::vector<std::string>> links() const;
   [[nodiscard]] Result<std::uint32_t> index_of(const std::string& link) const;
+  // What make_veth() wrote there; "" if nothing. The error is not_found if there is no such link.
+  [[nodiscard]] Result<std::string> alias_of(const std::string& link) const;
+  struct Traffic {
+    std::uint64_t sent_packets = 0, sent_bytes = 0, received_packets = 0, received_bytes = 0;
+  };
+  [[nodiscard]] Result<Traffic> traffic_of(const std::string& link) const;
   Result<void> set_up(const std::string& link);
+  Result<void> set_down(const std::string& link);
 
   // Addresses of one host. No duplicates are looked for.
   Result<void> add_address(const std::string& link, const Ip6& address);
@@ -82,6 +89,8 @@ class Netlink {
     void operator()(nl_sock* socket) const;
   };
   explicit Netlink(nl_sock* socket) : socket_(socket) {}
+  // Asks for one link; `note` gets the answer.
+  [[nodiscard]] bool ask(const std::string& link, int (*note)(nl_msg*, void*), void* out) const;
   Result<void> send(nl_msg* message, const std::string& what);
   Result<void> add_route(std::uint32_t link, int family, const void* to, std::size_t bytes,
                          int bits, const std::optional<Ip6>& via, const std::string& what);

@@ -2,32 +2,81 @@
 
 #include <fmt/core.h>
 
+#include "noded/network/resolvers.h"
+
 namespace gantry::network {
 namespace {
+
+// Connections that one job may have with others than its own parts on this node, so that no job
+// fills the kernel's table of them.
+constexpr int kMostConnections = 2048;
 
 // Refusals are limited, so that a job which asks without an end does not make its node answer
 // without an end. What is not refused is dropped. A connection by TCP is reset, because the kernel
 // limits the number of ICMP messages once more.
-constexpr std::string_view kChains = R"(
+constexpr std::string_view kFirstChains = R"(
   counter spoofed { }
   counter denied { }
   counter unexpected { }
   counter to_node { }
   chain refuse {
+    iifname @denied_of
     limit rate over 2000/second burst 2000 packets drop
     meta l4proto tcp reject with tcp reset
     reject with icmpx admin-prohibited
   }
-  chain from_job {
-    meta nfproto ipv6 iifname . ip6 saddr != @own6 counter name spoofed drop
-    meta nfproto ipv4 iifname . ip saddr != @own4 counter name spoofed drop
+  chain lie {
+    iifname @denied_of drop
+    drop
   }
+  chain from_job {
+    meta nfproto ipv6 iifname . ip6 saddr != @own6 counter name spoofed goto lie
+    meta nfproto ipv4 iifname . ip saddr != @own4 counter name spoofed goto lie
+  }
+)";
+
+// With `reaching`: what profiles need. Packets of the way out are those that leave by it.
+constexpr std::string_view kReachChains = R"(
+  map leave { type ifname : verdict; }
+  map enter { type ifname : verdict; }
+  set flows { type mark . ifname; }
+  chain untracked {
+    type filter hook prerouting priority raw; policy accept;
+    ip6 saddr . ip6 daddr @pairs6 notrack
+    ip saddr . ip daddr @pairs4 notrack
+  }
+  chain never {
+    ip6 daddr @never6 counter name denied goto refuse
+    ip daddr @never4 counter name denied goto refuse
+  }
+  chain arrive {
+    oifname "nodes" accept
+    oifname vmap @enter
+    counter name denied goto refuse
+  }
+)";
+
+constexpr std::string_view kForward[] = {
+    R"(
   chain forward {
     type filter hook forward priority filter; policy drop;
     iifname "j*" jump from_job
     ip6 saddr . ip6 daddr @pairs6 accept
     ip saddr . ip daddr @pairs4 accept
+)",
+    R"(
+    ct state established,related ct mark . iifname @flows accept
+    ct state established,related ct mark . oifname @flows accept
+    iifname vmap @leave
+)",
+    R"(
     iifname "j*" counter name denied goto refuse
+)",
+    R"(
+    iifname "nodes" oifname vmap @enter
+)"};
+
+constexpr std::string_view kLastChains = R"(
     counter name unexpected
   }
   chain input {
@@ -47,10 +96,50 @@ table arp gantry {
 
 constexpr std::string_view kSets[][2] = {{"own6", "ifname . ipv6_addr"},
                                          {"own4", "ifname . ipv4_addr"},
+                                         {kDeniedOf, "ifname; counter"},
                                          {"pairs6", "ipv6_addr . ipv6_addr"},
                                          {"pairs4", "ipv4_addr . ipv4_addr"}};
 
+// The number by which connections know the link, as `j7.1` is named.
+std::uint32_t mark_of(const proto::AttemptKey& key) {
+  return static_cast<std::uint32_t>(key.job.value() & 0xff'ffff) << 8 |
+         static_cast<std::uint32_t>(key.attempt.value() & 0xff);
+}
+
+std::string match(const PortRange& ports) {
+  if (ports.protocol == PortProtocol::any) return {};
+  return fmt::format(" {} dport {}-{}", ports.protocol == PortProtocol::tcp ? "tcp" : "udp",
+                     ports.first, ports.last);
+}
+
+std::string match(const NetworkRange& range) {
+  return fmt::format("{} daddr {}{}", range.six ? "ip6" : "ip", address_text(range),
+                     match(range.ports));
+}
+
 }  // namespace
+
+// The ranges that no job, and the ranges that `internet` does not reach.
+std::string RuleBook::sets_of_ranges() const {
+  std::string out;
+  for (const bool six : {true, false}) {
+    std::string never, nowhere;
+    const auto add = [six](std::string& to, const NetworkRange& range) {
+      if (range.six != six) return;
+      to += (to.empty() ? "" : ", ") + address_text(range);
+    };
+    for (const std::string_view text : kNeverReached) add(never, *parse_network_range(text));
+    for (const std::string_view text : kNotInternet) add(nowhere, *parse_network_range(text));
+    for (const NetworkRange& range : guarded_) add(never, range);
+    never += six ? fmt::format(", {}/{}", text_of(blocks_.prefix), kPrefixBits)
+                 : fmt::format(", {}/{}", text_of(blocks_.block), kBlockBits);
+    for (const auto& [name, elements] : {std::pair{"never", never}, {"nowhere", nowhere}})
+      out +=
+          fmt::format("  set {}{} {{ type {}; flags interval; auto-merge; elements = {{ {} }} }}\n",
+                      name, six ? 6 : 4, six ? "ipv6_addr" : "ipv4_addr", elements);
+  }
+  return out;
+}
 
 RuleBook::Elements RuleBook::elements_of(const Member& member) const {
   Elements out;
@@ -58,6 +147,7 @@ RuleBook::Elements RuleBook::elements_of(const Member& member) const {
   const auto four = address4(blocks_, member.part);
   out[{"own6", fmt::format("\"{}\" . {}", member.link, six)}] = 1;
   if (four) out[{"own4", fmt::format("\"{}\" . {}", member.link, text_of(*four))}] = 1;
+  out[{std::string(kDeniedOf), fmt::format("\"{}\"", member.link)}] = 1;
   for (const Part& peer : member.peers) {
     const std::string peer6 = text_of(address6(blocks_, peer));
     out[{"pairs6", six + " . " + peer6}] = 1;
@@ -66,6 +156,49 @@ RuleBook::Elements RuleBook::elements_of(const Member& member) const {
     if (!four || !peer4) continue;
     out[{"pairs4", text_of(*four) + " . " + text_of(*peer4)}] = 1;
     out[{"pairs4", text_of(*peer4) + " . " + text_of(*four)}] = 1;
+  }
+  return out;
+}
+
+// Commands for the chains of one member, and the elements that lead to them.
+std::string RuleBook::chains_of(const proto::AttemptKey& key, const Member& member) const {
+  if (!member.reach.any()) return {};
+  const Reach& reach = member.reach;
+  const std::string link = member.link;
+  const std::uint32_t mark = mark_of(key);
+  std::string out = fmt::format("add element {} flows {{ {} . \"{}\" }}\n", kTable, mark, link);
+  const auto rule = [&](std::string_view chain, std::string_view what) {
+    out += fmt::format("add rule {} {}_{} {}\n", kTable, chain, link, what);
+  };
+  const auto group = [&](std::string_view side, const Reach::Group& g) {
+    return fmt::format("ip6 {} & {} == {}{} ct mark set {}", side, text_of(group_mask()),
+                       text_of(group_address(blocks_, g.group)), match(g.ports), mark);
+  };
+  if (reach.leaves() || !reach.to.empty()) {
+    out += fmt::format("add chain {} out_{}\n", kTable, link);
+    rule("out", "ct state != new counter name denied goto lie");
+    rule("out", fmt::format("ct count over {} counter name denied goto refuse", kMostConnections));
+    for (const Reach::Group& g : reach.to) rule("out", group("daddr", g) + " counter goto arrive");
+    rule("out", fmt::format("oifname != \"{}\" return", kWayLink));
+    const std::string accept = fmt::format(" ct mark set {} counter accept", mark);
+    for (const NetworkRange& server : reach.resolvers)
+      for (const auto protocol : {PortProtocol::udp, PortProtocol::tcp}) {
+        NetworkRange dns = server;
+        dns.ports = {protocol, kResolverPort, kResolverPort};
+        rule("out", match(dns) + accept);
+      }
+    rule("out", "jump never");
+    for (const NetworkRange& range : reach.ranges) rule("out", match(range) + accept);
+    if (reach.internet) {
+      rule("out", "ip6 daddr != @nowhere6" + accept);
+      rule("out", "ip daddr != @nowhere4" + accept);
+    }
+    out += fmt::format("add element {} leave {{ \"{}\" : jump out_{} }}\n", kTable, link, link);
+  }
+  if (!reach.from.empty()) {
+    out += fmt::format("add chain {} in_{}\n", kTable, link);
+    for (const Reach::Group& g : reach.from) rule("in", group("saddr", g) + " counter accept");
+    out += fmt::format("add element {} enter {{ \"{}\" : jump in_{} }}\n", kTable, link, link);
   }
   return out;
 }
@@ -80,7 +213,15 @@ std::string RuleBook::whole() const {
     if (!elements.empty()) out += fmt::format(" elements = {{ {} }}", elements);
     out += " }\n";
   }
-  out += kChains.substr(1);
+  if (reaching_) out += sets_of_ranges();
+  out += kFirstChains.substr(1);
+  if (reaching_) out += kReachChains.substr(1);
+  out += kForward[0].substr(1);
+  if (reaching_) out += kForward[1].substr(1);
+  out += kForward[2].substr(1);
+  if (reaching_) out += kForward[3].substr(1);
+  out += kLastChains.substr(1);
+  for (const auto& [key, member] : members_) out += chains_of(key, member);
   return out;
 }
 
@@ -89,15 +230,30 @@ std::string RuleBook::add(const proto::AttemptKey& key, Member member) {
   for (const auto& [element, one] : elements_of(member))
     if (++elements_[element] == 1)
       out += fmt::format("add element {} {} {{ {} }}\n", kTable, element.first, element.second);
+  out += chains_of(key, member);
+  const bool first = member.reach.any() && !reaching_;
+  reaching_ = reaching_ || first;
   members_.insert_or_assign(key, std::move(member));
-  return out;
+  return first ? whole() : out;
 }
 
 std::string RuleBook::remove(const proto::AttemptKey& key) {
   const auto it = members_.find(key);
   if (it == members_.end()) return {};
+  const Member& member = it->second;
   std::string out;
-  for (const auto& [element, one] : elements_of(it->second)) {
+  if (member.reach.any())
+    out += fmt::format("delete element {} flows {{ {} . \"{}\" }}\n", kTable, mark_of(key),
+                       member.link);
+  for (const auto& [map, chain, there] :
+       {std::tuple{"leave", "out", member.reach.leaves() || !member.reach.to.empty()},
+        {"enter", "in", !member.reach.from.empty()}})
+    if (there)
+      out += fmt::format(
+          "delete element {0} {1} {{ \"{3}\" }}\nflush chain {0} {2}_{3}\n"
+          "delete chain {0} {2}_{3}\n",
+          kTable, map, chain, member.link);
+  for (const auto& [element, one] : elements_of(member)) {
     const auto held = elements_.find(element);
     if (held == elements_.end() || --held->second > 0) continue;
     out += fmt::format("delete element {} {} {{ {} }}\n", kTable, element.first, element.second);

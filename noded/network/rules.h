@@ -3,6 +3,14 @@
 // RuleBook knows which jobs are on the node and says each change as one transaction for
 // libnftables; it does nothing itself, so that a test can read what it says.
 //
+// A job with a profile has a chain of its own for what it may begin (`out_LINK`) and, if other jobs
+// may connect to it, one for that (`in_LINK`). What has begun goes on by its entry in the kernel's
+// table of connections, which bears the number of the job's link; so an entry that a job has left
+// behind lets nothing pass to the next one with its IPv4 address. Traffic between the parts of one
+// job has no entries.
+//
+// All that is written here comes from numbers: names of profiles and services do not become rules.
+//
 // A part of a job on another node is not trusted to be what it says it is: both nodes check the
 // pair of addresses, so a node on which a job has already ended refuses what the rest of that job
 // sends.
@@ -14,9 +22,24 @@
 #include <vector>
 
 #include "common/proto/attempt.h"
+#include "common/text/network_range.h"
 #include "noded/network/address.h"
 
 namespace gantry::network {
+
+// What a job may begin to talk to beside its own parts, and who may begin to talk to it.
+struct Reach {
+  std::vector<NetworkRange> resolvers;  // by the way out, at their ports
+  std::vector<NetworkRange> ranges;     // by the way out, but never what kNeverReached has
+  bool internet = false;                // by the way out
+  struct Group {
+    std::uint32_t group = 0;
+    PortRange ports;
+  };
+  std::vector<Group> to, from;
+  [[nodiscard]] bool leaves() const { return internet || !resolvers.empty() || !ranges.empty(); }
+  [[nodiscard]] bool any() const { return leaves() || !to.empty() || !from.empty(); }
+};
 
 // One attempt on this node, and the parts that it may talk to: those on other nodes, and other
 // components of a heterogeneous job here.
@@ -24,15 +47,21 @@ struct Member {
   std::string link;  // name of the node's end of the attempt's link
   Part part;
   std::vector<Part> peers;
+  Reach reach{};
 };
 
 // The prefix of the links' names; no other link of the namespace begins so.
 inline constexpr std::string_view kJobLinks = "j";
 inline constexpr std::string_view kTable = "inet gantry";
+// The set that counts, for each link, what was refused or dropped.
+inline constexpr std::string_view kDeniedOf = "denied_of";
+inline constexpr std::string_view kWayLink = "way";  // the node's link to its machine: way_out.h
 
 class RuleBook {
  public:
-  explicit RuleBook(Blocks blocks) : blocks_(blocks) {}
+  // `guarded`: addresses of machines of the cluster, which no job reaches by a way out.
+  explicit RuleBook(Blocks blocks, std::vector<NetworkRange> guarded = {})
+      : blocks_(blocks), guarded_(std::move(guarded)) {}
 
   // The whole table with every member, which takes the place of a table that is there.
   [[nodiscard]] std::string whole() const;
@@ -47,8 +76,12 @@ class RuleBook {
   // The elements of each set of the table, with the number of members that need them.
   using Elements = std::map<std::pair<std::string, std::string>, int>;
   [[nodiscard]] Elements elements_of(const Member& member) const;
+  [[nodiscard]] std::string chains_of(const proto::AttemptKey& key, const Member& member) const;
+  [[nodiscard]] std::string sets_of_ranges() const;
 
   Blocks blocks_;
+  std::vector<NetworkRange> guarded_;
+  bool reaching_ = false;  // whether any member has ever had a reach: then connections are tracked
   std::map<proto::AttemptKey, Member> members_;
   Elements elements_;
 };

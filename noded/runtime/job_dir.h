@@ -28,6 +28,7 @@ inline constexpr const char* kLockFile = "shim.lock";
 inline constexpr const char* kNoticeFile = "notice";
 inline constexpr const char* kOomFile = "steps.oom";
 inline constexpr const char* kHostsFile = "hosts";
+inline constexpr const char* kResolverFile = "resolv.conf";  // bound at /etc/resolv.conf
 inline constexpr const char* kAttachPrefix = "attach.";
 inline constexpr const char* kStepNoticePrefix = "notice.";
 inline constexpr const char* kRuntimeLog = "runtime.log";

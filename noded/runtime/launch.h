@@ -75,7 +75,8 @@ struct LaunchRequest {
   GpuNames gpu_names = GpuNames::uuid;
   std::optional<proto::JobNetwork> parts;  // set: the job has a network of its own
   std::string network_space, network_sys;  // its namespace, and a sysfs that shows it; paths
-  void from_older_form();                  // an older order has these two only in variables
+  std::vector<std::string> resolvers;  // addresses for the job's /etc/resolv.conf; none = as it is
+  void from_older_form();              // an older order has these two only in variables
 
   // Sets the variable for the job and for programs that run as root.
   void state(const std::string& name, const std::string& value) {
@@ -125,6 +126,7 @@ struct LaunchRequest {
     v(39, "parts", s.parts);
     v(40, "network_space", s.network_space);
     v(41, "network_sys", s.network_sys);
+    v(58, "resolvers", s.resolvers);
   }
 };
 

@@ -211,6 +211,10 @@ void World::print(Order& order) {
             ticket_ = m.ticket;
             text = fmt::format("fetch {} from {}", m.path, m.offset);
           },
+          [&](proto::ProbeAttempt& m) {
+            ticket_ = m.ticket;
+            text = fmt::format("probe {} from {}", m.target, key(m.key));
+          },
       },
       order.message);
   if (!text.empty() && !quiet_) line(fmt::format("{} <- {}", order.node, text));

@@ -57,7 +57,8 @@ Hosts::~Hosts() {
 void Hosts::open(Host& host, const std::vector<JobNetwork>& attempts) {
   host.fabric.reset();
   const auto opened = inside(host.space, [&]() -> Result<void> {
-    auto fabric = Fabric::open({host.directory, blocks_, host.node, host.underlay, 77}, attempts);
+    auto fabric = Fabric::open(
+        {host.directory, blocks_, host.node, host.underlay, 77, guarded, resolvers}, attempts);
     if (!fabric) return tl::unexpected(fabric.error());
     host.fabric = std::move(*fabric);
     return {};
@@ -65,12 +66,12 @@ void Hosts::open(Host& host, const std::vector<JobNetwork>& attempts) {
   REQUIRE_MESSAGE(opened, (opened ? "" : opened.error().message));
 }
 
-JobNetwork Hosts::job(std::uint64_t id, const std::vector<std::uint32_t>& nodes,
-                      std::uint32_t here) const {
+JobNetwork Hosts::job(std::uint64_t id, const std::vector<std::uint32_t>& nodes, std::uint32_t here,
+                      std::uint32_t group) const {
   JobNetwork out;
   out.key = {JobId(id), Attempt(1)};
   for (const std::uint32_t node : nodes) {
-    const Part part{node, JobId(id), static_cast<std::uint32_t>(id % kMostSlots)};
+    const Part part{node, JobId(id), static_cast<std::uint32_t>(id % kMostSlots), group};
     if (node == here)
       out.part = part;
     else

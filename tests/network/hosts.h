@@ -31,11 +31,14 @@ class Hosts {
   void open(Host& host, const std::vector<JobNetwork>& attempts);
   // A job of this id with a part on each of these hosts, as the host `here` is told of it.
   [[nodiscard]] JobNetwork job(std::uint64_t id, const std::vector<std::uint32_t>& nodes,
-                               std::uint32_t here) const;
+                               std::uint32_t here, std::uint32_t group = 0) const;
   Host& operator[](std::uint32_t node) { return hosts_[node - 1]; }
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(hosts_.size()); }
   [[nodiscard]] const Blocks& blocks() const { return blocks_; }
   [[nodiscard]] const std::string& top() const { return top_; }
+  [[nodiscard]] const Fd& wire() const { return wire_; }
+
+  std::vector<NetworkRange> guarded, resolvers;  // of each Fabric that is opened from now on
 
  private:
   std::string top_;

@@ -73,6 +73,7 @@ std::string show(const node::Action& action) {
             return fmt::format("{} {}", a.frozen ? "Freeze" : "Thaw", show(a.key));
           },
           [](const ReadFile& a) { return "ReadFile " + a.fetch.path; },
+          [](const ProbeNetwork& a) { return "ProbeNetwork " + a.probe.target; },
       },
       action);
 }
@@ -108,6 +109,9 @@ std::string show(const node::Report& message) {
           },
           [](const proto::FetchLogReply& m) {
             return fmt::format("FetchLogReply {} \"{}\"", m.ticket, m.error);
+          },
+          [](const proto::AttemptProbed& m) {
+            return fmt::format("AttemptProbed {} \"{}\"", m.ticket, m.error);
           },
       },
       message);

@@ -69,6 +69,12 @@ std::string one(const Freeze& m) {
 std::string one(const AckExit& m) {
   return fmt::format("ack exit {} {}", key_text(m.key), stamp_text(m.stamp));
 }
+std::string one(const ProbeAttempt& m) {
+  return "probe " + key_text(m.key);
+}
+std::string one(const AttemptProbed&) {
+  return "probed";
+}
 std::string one(const FetchLog&) {
   return "fetch log";
 }

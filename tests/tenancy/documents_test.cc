@@ -215,7 +215,8 @@ TEST_CASE("mistakes are refused with the place, the field, and what is allowed t
       error_of(head("defaults: {time: 4 parsecs}\n")).starts_with("t.yaml:4:18: defaults.time: "));
   CHECK(error_of("apiVersion: gantry/v1\nkind: Tenat\nname: x\n") ==
         "t.yaml:2:7: kind: \"Tenat\" is no kind of gantry/v1; use Tenant, Cohort, Tier, "
-        "PriorityClass, Flavor, NodePool, Topology, PriceBook, Budget, Manifest, Cluster; did you "
+        "PriorityClass, Flavor, NodePool, Topology, PriceBook, Budget, Manifest, Cluster, "
+        "NetworkProfile, NetworkService; did you "
         "mean `Tenant`?");
   CHECK(error_of("apiVersion: gantry/v1\nkind: Tenant\n") ==
         "t.yaml:1:1: `name` is missing (name)");

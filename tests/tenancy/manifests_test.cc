@@ -64,7 +64,7 @@ TEST_CASE("manifests of platform teams become the documents and notes of the gol
   LoadOptions options;
   options.known = known;
   options.user_domain = "example.com";
-  for (const std::string name : {"teams", "kueue", "exported"})
+  for (const std::string name : {"teams", "kueue", "exported", "policies"})
     check_documents(name, shown(load(name + ".yaml", options)));
 }
 
@@ -95,7 +95,7 @@ TEST_CASE("a platform team's folder applies as it is, and the notes say what is 
 }
 
 TEST_CASE("translated manifests can be written, read, and applied again without a change") {
-  for (const std::string name : {"teams.yaml", "kueue.yaml", "exported.yaml"}) {
+  for (const std::string name : {"teams.yaml", "kueue.yaml", "exported.yaml", "policies.yaml"}) {
     CAPTURE(name);
     const Loaded first = load(name, {});
     LoadOptions again;

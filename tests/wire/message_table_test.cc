@@ -59,7 +59,8 @@ TEST_CASE("the controller takes exactly these messages from each kind of sender"
   CHECK(taken_from(Sender::stranger) == Names{"Hello", "Authenticate", "Ping"});
   CHECK(taken_from(Sender::node) == Names{"NodeRegister", "Heartbeat", "LaunchReady", "Started",
                                           "ExitReport", "Goodbye", "NodeRelay", "FetchLogReply",
-                                          "GpuReport", "Frozen", "UserRelay", "UsersGone"});
+                                          "GpuReport", "Frozen", "UserRelay", "UsersGone",
+                                          "AttemptProbed"});
   CHECK(taken_from(Sender::controller).empty());
   const Names client = taken_from(Sender::client);
   CHECK(client.size() ==

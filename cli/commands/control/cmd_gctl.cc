@@ -9,6 +9,7 @@
 #include "cli/commands/control/gctl_logs.h"
 #include "cli/commands/control/gctl_maintenance.h"
 #include "cli/commands/control/gctl_mig.h"
+#include "cli/commands/control/gctl_network.h"
 #include "cli/commands/control/gctl_partition.h"
 #include "cli/commands/control/gctl_reserve.h"
 #include "cli/commands/control/gctl_show.h"
@@ -312,7 +313,7 @@ constexpr const Command* kSub[] = {
     &kGctlDrain,        &kGctlResume,      &kGctlClose, &kGctlDead,    &kGctlReserve,
     &kGctlReservations, &kGctlUnreserve,   &kEnroll,    &kKey,         &kPing,
     &kGctlTop,          &kGctlMaintenance, &kGctlMig,   &kReconfigure, &kToken,
-    &kGctlPartition};
+    &kGctlPartition,    &kGctlNetwork};
 
 constexpr Example kExamples[] = {
     {"gctl show job 12", "Everything about a job"},

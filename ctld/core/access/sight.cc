@@ -106,6 +106,36 @@ bool Sight::reservation(const AdvanceReservation& r) const {
   return everything_ || r.maintenance || names_me(r);
 }
 
+// Whether a tenant of the asker names this profile of a network.
+bool Sight::network_profile(const std::string& name) const {
+  return std::any_of(tenants_.begin(), tenants_.end(), [&](const std::string& mine) {
+    const CompiledTenant* tenant = state_.tenancy.tenant(mine);
+    if (tenant == nullptr) return false;
+    const tenancy::TenantNetwork& n = tenant->effective.network;
+    return n.default_profile == name ||
+           (n.default_profile.empty() && name == tenancy::kBasicProfile) ||
+           std::find(n.profiles.begin(), n.profiles.end(), name) != n.profiles.end();
+  });
+}
+
+// Whether a tenant of the asker, or a profile that it names, names this service.
+bool Sight::network_service(const std::string& name) const {
+  const auto names = [&](const std::vector<std::string>& list) {
+    return std::find(list.begin(), list.end(), name) != list.end();
+  };
+  const bool of_tenant = std::any_of(tenants_.begin(), tenants_.end(), [&](const auto& mine) {
+    const CompiledTenant* tenant = state_.tenancy.tenant(mine);
+    return tenant != nullptr && names(tenant->effective.network.services);
+  });
+  return of_tenant || std::any_of(state_.tenancy.documents.begin(), state_.tenancy.documents.end(),
+                                  [&](const auto& entry) {
+                                    const auto* profile =
+                                        std::get_if<tenancy::NetworkProfile>(&entry.second);
+                                    return profile != nullptr && names(profile->services) &&
+                                           network_profile(profile->name);
+                                  });
+}
+
 std::optional<tenancy::Document> Sight::document(const tenancy::Document& document) const {
   if (everything_) return document;
   tenancy::Document copy = document;
@@ -169,6 +199,8 @@ std::optional<tenancy::Document> Sight::document(const tenancy::Document& docume
                    return true;
                  },
                  [](tenancy::Manifest&) { return false; },  // it names all tenants
+                 [&](tenancy::NetworkProfile& p) { return network_profile(p.name); },
+                 [&](tenancy::NetworkService& s) { return network_service(s.name); },
                  [](auto&) { return true; }},
       copy);
   if (!seen) return std::nullopt;

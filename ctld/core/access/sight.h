@@ -45,6 +45,8 @@ class Sight {
   [[nodiscard]] Verdict verdict(Verdict verdict) const;
 
  private:
+  [[nodiscard]] bool network_profile(const std::string& name) const;
+  [[nodiscard]] bool network_service(const std::string& name) const;
   void see_nodes();
   [[nodiscard]] bool names_me(const AdvanceReservation& reservation) const;
 

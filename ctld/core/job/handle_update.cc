@@ -13,6 +13,7 @@
 #include "ctld/core/settle.h"
 #include "ctld/core/state/stored_spec.h"
 #include "ctld/core/tenancy/admission.h"
+#include "ctld/core/tenancy/network.h"
 #include "ctld/core/tenancy/queues.h"
 #include "ctld/core/tenancy/reservations.h"
 #include "ctld/core/tenancy/tenant_submit.h"
@@ -110,6 +111,9 @@ Result<void> check_arrival(Context& ctx, const Job& job, const Partition& queue,
   const auto stored = codec::decode<StoredSpec>(spec_bytes(ctx.state, job));
   if (stored && stored->spec.network == NetworkMode::host)
     if (auto r = check_host_network(ctx.state, queue); !r) return r;
+  if (stored && !stored->spec.network_profile.empty())
+    if (auto r = check_network_profile(ctx.state, queue, stored->spec.network_profile); !r)
+      return r;
   if (m.time_limit) return {};
   const auto limit = time_limit_of(ctx.state, job);
   if (auto r = check_time_limit(queue, limit, !limit); !r) return tl::unexpected(r.error());

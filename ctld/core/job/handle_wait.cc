@@ -169,6 +169,8 @@ void tell_waits(Context& ctx, JobId job, const std::string& text) {
 void drop_waits(Context& ctx, ConnectionId connection) {
   std::erase_if(ctx.rt.logs,
                 [&](const auto& entry) { return entry.second.connection == connection; });
+  std::erase_if(ctx.rt.probes,
+                [&](const auto& entry) { return entry.second.connection == connection; });
   const auto it = ctx.rt.waits_from.find(connection);
   if (it == ctx.rt.waits_from.end()) return;
   for (const std::uint64_t id : std::vector<std::uint64_t>(it->second)) {

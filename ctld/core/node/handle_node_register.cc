@@ -130,6 +130,7 @@ void handle(Context& ctx, NodeId id, proto::NodeRegister&& message) {
   }
   NodeLink& link = ctx.rt.links.at(id.value());
   drop_logs(ctx, id);
+  drop_probes(ctx, id);
   link.session = (ctx.state.epoch.value() << 32) | ctx.rt.next_session++;
   link.next_seq = 1;
   link.last_seen = ctx.now;

@@ -364,6 +364,9 @@ Tenant with_defaults(Tenant t, const Tenant& tier) {
   empty(t.node_pools, tier.node_pools);
   unset(t.reclaim, tier.reclaim);
   for (const auto& [key, value] : tier.labels) t.labels.emplace(key, value);
+  empty(t.network.default_profile, tier.network.default_profile);
+  empty(t.network.profiles, tier.network.profiles);
+  empty(t.network.services, tier.network.services);
   empty(t.description, tier.description);
   return t;
 }

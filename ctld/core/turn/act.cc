@@ -16,6 +16,7 @@
 #include "ctld/core/job/het.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/state/record.h"
+#include "ctld/core/tenancy/network.h"
 
 namespace gantry::core {
 namespace {
@@ -52,27 +53,41 @@ NodePlacement placement_of(const State& state, const sched::NodeGrant& grant) {
           grant.gres};
 }
 
-proto::NetworkPart part_of(const State& state, JobId job, const sched::NodeGrant& grant) {
+proto::NetworkPart part_of(const State& state, const Job& job, const sched::NodeGrant& grant) {
   const Node& node = state.node(grant.node);
-  return {node.name, grant.node.value(), job, grant.slot, node.facts.address};
+  return {node.name,  grant.node.value(), job.id,
+          grant.slot, node.facts.address, network_group(state, job)};
+}
+
+// Jobs of tenants may be on any node, so the node is told where all others are: each has a part of
+// job 0 there, which is no job's and has no address that anybody uses.
+void fill_ways(const State& state, proto::JobNetwork& network) {
+  if (network.reach.to.empty() && network.reach.from.empty()) return;
+  for (const Node& node : state.nodes)
+    if (!node.facts.address.empty() && node.id.value() != network.own.number)
+      network.peers.push_back(
+          {node.name, node.id.value(), JobId{}, std::nullopt, node.facts.address});
 }
 
 // Tells the node of all other parts of the job, also of other components: they are placed together.
 void fill_network(const State& state, const Job& job, std::uint32_t index, proto::Launch& launch) {
   if (launch.spec.network != NetworkMode::job) return;
   proto::JobNetwork& network = launch.network.emplace();
+  network.reach = reach_of(state, job, launch.spec.network_profile);
+  network.bits_per_second = launch.spec.network_rate;
   const auto& het = class_of(state, job).het;
   for (std::uint32_t i = 0; i < (het ? het->size : 1); ++i) {
     const Job* part = het ? state.jobs.find(het->member(i)) : &job;
     if (part == nullptr || !part->placed()) continue;
     for (std::uint32_t n = 0; n < part->active->nodes.size(); ++n) {
-      auto there = part_of(state, part->id, part->active->nodes[n].grant);
+      auto there = part_of(state, *part, part->active->nodes[n].grant);
       if (part->id == job.id && n == index)
         network.own = std::move(there);
       else
         network.peers.push_back(std::move(there));
     }
   }
+  fill_ways(state, network);
 }
 
 void fill_array(const State& state, const Job& job, proto::Launch& launch) {

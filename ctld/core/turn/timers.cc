@@ -182,6 +182,7 @@ bool node_due(Context& ctx, NodeId id) {
   if (lost) {
     ctx.rt.links.at(id.value()).session = 0;
     drop_logs(ctx, id);
+    drop_probes(ctx, id);
     ctx.note(fmt::format("node {} is lost: silent for {}", node.name,
                          format_duration(ctx.now - last_seen)));
     ctx.record(event::NodeHealthChanged{id, NodeHealth::lost, kNotResponding});

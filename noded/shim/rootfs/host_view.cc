@@ -137,6 +137,20 @@ void show_resolver(const LaunchRequest& request, const std::string& root, bool i
   show_file(request, root, real.data(), image ? kName : real.data());
 }
 
+// A job whose network profile has the resolvers gets a file that names them.
+void show_own_resolvers(const NodeSetup& setup, const LaunchRequest& request,
+                        const std::string& root, bool image) {
+  constexpr const char* kName = "/etc/resolv.conf";
+  std::array<char, 4096> real{};
+  const bool there = ::realpath(kName, real.data()) != nullptr;
+  std::string text;
+  for (const std::string& server : request.resolvers) text += "nameserver " + server + "\n";
+  const std::string dir = job_dir(setup.state_dir, request.key);
+  const Fd dir_fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!dir_fd || !write_small(dir_fd.get(), kResolverFile, text, 0644)) return;
+  show_file(request, root, dir + "/" + kResolverFile, image || !there ? kName : real.data());
+}
+
 // Scripts reach the first node of a job by its name, and programs reach their own node by its name.
 // Where the host's own list lacks such a name, the job's list adds it. An image without the host's
 // network need not have the host's list.
@@ -287,6 +301,7 @@ Result<void> own_directories(const NodeSetup& setup, const LaunchRequest& reques
     if ((*found)[i])
       if (auto r = show_own(request, root, places[i].path, (*found)[i]); !r) return r;
   if (request.network == NetworkMode::host) show_resolver(request, root, image);
+  if (!request.resolvers.empty()) show_own_resolvers(setup, request, root, image);
   const bool shares = image && request.network == NetworkMode::host;
   if (shares || !request.hosts.empty()) show_hosts(setup, request, root, image);
   const bool in_home = !image && (*found)[1] && below(request.work_dir, request.owner.home);

@@ -14,6 +14,7 @@
 #include "ctld/core/limits/limits.h"
 #include "ctld/core/resources/licenses.h"
 #include "ctld/core/tenancy/admission.h"
+#include "ctld/core/tenancy/network.h"
 #include "ctld/core/tenancy/queues.h"
 #include "ctld/core/tenancy/reservations.h"
 #include "ctld/core/tenancy/tenant_submit.h"
@@ -328,6 +329,23 @@ Result<void> check_policy(const Context& ctx, const Identity& who, const JobSpec
     return fail(ErrorCode::invalid_argument,
                 "this cluster gives jobs no network of their own (controller.job_networks of "
                 "gantry.yaml); --network takes none, or host where the partition allows it");
+  if (spec.network == NetworkMode::job && !partition.nodes.empty())
+    if (const auto why = no_job_networks(ctx.state, partition))
+      return fail(ErrorCode::unsupported,
+                  fmt::format("no node of partition {} gives jobs a network of their own: {}",
+                              partition.name, *why));
+  if (spec.network_rate != 0) {
+    constexpr std::uint64_t kLeast = 100'000, kMost = 10'000'000'000'000;  // bits per second
+    if (spec.network != NetworkMode::job)
+      return bad("only the traffic of a job with a network of its own (--network=job) is limited");
+    if (spec.network_rate < kLeast || spec.network_rate > kMost)
+      return bad("--net must be 100K to 10T, in bits per second");
+  }
+  if (!spec.network_profile.empty()) {
+    if (spec.network != NetworkMode::job)
+      return bad("only a job with a network of its own (--network=job) has a network profile");
+    if (auto r = check_network_profile(ctx.state, partition, spec.network_profile); !r) return r;
+  }
   if (auto r = check_sharing(ctx.state, partition, spec.shape); !r) return r;
   if (spec.warn_signal) {
     if (auto r = check_number("the warning signal", spec.warn_signal->signal, 1, 64); !r) return r;
@@ -455,8 +473,9 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
   if (partition->declared->exclusive_nodes) spec.shape.exclusive = true;
   if (!spec.network)
     spec.network = partition->declared->host_network_by_default ? NetworkMode::host
-                   : ctx.config.controller.job_networks         ? NetworkMode::job
-                                                                : NetworkMode::loopback;
+                   : ctx.config.controller.job_networks && !no_job_networks(ctx.state, *partition)
+                       ? NetworkMode::job
+                       : NetworkMode::loopback;
   if (!spec.shape.anti_affinity.empty())  // so that no user keeps jobs of others away
     spec.shape.anti_affinity = fmt::format("{}/{}", who.owner.user, spec.shape.anti_affinity);
 

@@ -1,0 +1,74 @@
+// What jobs may reach beside their own parts, as documents say it: profiles, services, and what a
+// tenant's jobs may have of them.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/fields.h"
+
+namespace gantry::tenancy {
+
+// What the jobs of a tenant may reach. The profiles are NetworkProfiles; kBasicProfile and
+// kOwnProfile exist without a document.
+struct TenantNetwork {
+  std::string default_profile;        // "" = kBasicProfile
+  std::vector<std::string> profiles;  // that jobs may name, beside the default one and kOwnProfile
+  std::vector<std::string> services;  // NetworkServices that are part of its kBasicProfile
+  friend bool operator==(const TenantNetwork&, const TenantNetwork&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "default_profile", s.default_profile);
+    v(2, "profiles", s.profiles);
+    v(3, "services", s.services);
+  }
+};
+
+// What jobs may reach beside their own parts: only what is named.
+struct NetworkProfile {
+  static constexpr std::string_view kName = "NetworkProfile";
+  static constexpr int kKind = 28;
+  std::string name, description;
+  bool same_tenant = false;           // all jobs of the job's tenant whose profile says so too
+  bool resolvers = false;             // the site's resolvers, by DNS
+  bool internet = false;              // all but private ranges, the cluster and metadata services
+  std::vector<std::string> services;  // NetworkServices
+  std::vector<std::string> to;        // ranges: "10.1.0.0/16 tcp/443"
+  // Jobs of other tenants, "TENANT tcp/8080". Both jobs have to have a profile that allows it.
+  std::vector<std::string> to_tenants, from_tenants;
+  friend bool operator==(const NetworkProfile&, const NetworkProfile&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "name", s.name);
+    v(2, "description", s.description);
+    v(3, "same_tenant", s.same_tenant);
+    v(4, "resolvers", s.resolvers);
+    v(5, "internet", s.internet);
+    v(6, "services", s.services);
+    v(7, "to", s.to);
+    v(8, "to_tenants", s.to_tenants);
+    v(9, "from_tenants", s.from_tenants);
+  }
+};
+
+// A name for addresses and ports outside of the cluster's jobs: an object store, a registry.
+struct NetworkService {
+  static constexpr std::string_view kName = "NetworkService";
+  static constexpr int kKind = 29;
+  std::string name, description;
+  std::vector<std::string> to;  // ranges
+  friend bool operator==(const NetworkService&, const NetworkService&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "name", s.name);
+    v(2, "description", s.description);
+    v(3, "to", s.to);
+  }
+};
+
+// The profiles that exist without a document. `own` is a job's own parts and nothing else; `basic`
+// is the resolvers and the tenant's services, as far as the node has a way out.
+inline constexpr std::string_view kOwnProfile = "own", kBasicProfile = "basic";
+
+}  // namespace gantry::tenancy

@@ -1,0 +1,35 @@
+// What the network of a job may reach beside its own parts: the profile that the job asked for or
+// that its tenant has by default, from the tenant's documents. Who may have a profile is checked
+// when a job is submitted and again at each launch, because documents change.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "common/job/job_spec.h"
+#include "common/proto/job_network.h"
+#include "ctld/core/state/state.h"
+
+namespace gantry::core {
+
+// The number by which addresses say whose job it is (noded/network/address.h); it stays with the
+// tenant's name. 0 = a job of no tenant, or of the 16,711,680th and later ones.
+std::uint32_t network_group(const State& state, const Job& job);
+
+// The tenant of this number; "" if there is none.
+std::string tenant_of_group(const State& state, std::uint32_t group);
+
+// Whether jobs of the queue may have the profile. Errors: invalid_argument (there is none of this
+// name), permission_denied (the tenant may not).
+Result<void> check_network_profile(const State& state, const Partition& queue,
+                                   const std::string& profile);
+
+// Why no node of the queue makes networks for jobs, as one of them says; nothing if some node does,
+// or may do once it has registered.
+std::optional<std::string> no_job_networks(const State& state, const Partition& queue);
+
+// What the job reaches; `asked` = "" means the tenant's default. Nothing if the profile is gone or
+// is not the tenant's any more.
+proto::NetworkReach reach_of(const State& state, const Job& job, const std::string& asked);
+
+}  // namespace gantry::core

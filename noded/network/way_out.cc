@@ -1,0 +1,222 @@
+#include "noded/network/way_out.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "noded/network/filter.h"
+#include "noded/network/resolvers.h"
+#include "noded/network/rules.h"
+#include "noded/network/space.h"
+
+namespace gantry::network {
+namespace {
+
+constexpr std::uint32_t kWays = 4096;          // numbers that a machine has for its daemons' ways
+constexpr std::uint32_t kTries = 64;           // numbers that are looked at for one daemon
+constexpr std::uint32_t kBase4 = 0xA9FE4000U;  // 169.254.64.0, four addresses for each number
+constexpr std::string_view kWayLinks = "gantry";
+
+constexpr Mac kMachineMac{0x02, 'g', 'n', 'w', 0, 1}, kWayMac{0x02, 'g', 'n', 'w', 0, 2};
+constexpr Ip6 kWayGateway{{0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
+
+std::string way_link(std::uint32_t number) {
+  return fmt::format("{}{}", kWayLinks, number);
+}
+std::string way_table(std::uint32_t number) {
+  return fmt::format("inet gantry_way{}", number);
+}
+Ip4 address4_of(std::uint32_t number) {
+  return {kBase4 + 4 * number + 2};
+}
+// fd67:616e:7473::N, which is beside the addresses of jobs.
+Ip6 address6_of(std::uint32_t number) {
+  Ip6 out{{0xfd, 0x67, 0x61, 0x6e, 0x74, 0x73}};
+  out.bytes[14] = static_cast<std::uint8_t>(number >> 8);
+  out.bytes[15] = static_cast<std::uint8_t>(number);
+  return out;
+}
+
+std::uint32_t first_number(const std::string& owner) {
+  std::uint32_t hash = 2166136261U;  // FNV-1a
+  for (const char c : owner) hash = (hash ^ static_cast<std::uint8_t>(c)) * 16777619U;
+  return hash % kWays;
+}
+
+struct Place {
+  std::optional<std::uint32_t> mine, free;
+};
+
+// The number whose link says that it is the owner's, and the first number that has no link.
+Place find_place(Netlink& machine, const std::string& owner) {
+  Place out;
+  const std::uint32_t first = first_number(owner);
+  for (std::uint32_t i = 0; i < kTries; ++i) {
+    const std::uint32_t number = (first + i) % kWays;
+    const auto alias = machine.alias_of(way_link(number));
+    if (!alias && !out.free) out.free = number;
+    if (!alias || *alias != owner) continue;
+    out.mine = number;
+    break;
+  }
+  return out;
+}
+
+bool is_on(const char* path) {
+  const Fd file(::open(path, O_RDONLY | O_CLOEXEC));
+  char text = '0';
+  return file && ::read(file.get(), &text, 1) == 1 && text != '0';
+}
+
+std::string rules_of(std::uint32_t number, const WayOut::Options& options) {
+  const std::string link = way_link(number), table = way_table(number);
+  std::string resolvers;
+  for (const NetworkRange& r : options.resolvers)
+    for (const char* protocol : {"tcp", "udp"})
+      resolvers += fmt::format("    {} daddr {} {} dport {} accept\n", r.six ? "ip6" : "ip",
+                               address_text(r), protocol, kResolverPort);
+  return fmt::format(
+      R"(table {table}
+delete table {table}
+table {table} {{
+  chain input {{
+    type filter hook input priority filter; policy accept;
+    iifname != "{link}" accept
+{resolvers}    meta l4proto tcp reject with tcp reset
+    reject with icmpx admin-prohibited
+  }}
+  chain forward {{
+    type filter hook forward priority filter; policy accept;
+    oifname "{link}" ct state new,invalid drop
+    iifname "{link}" ip saddr != {four} drop
+    iifname "{link}" ip6 saddr != {six} drop
+    iifname "{link}" ct state invalid drop
+  }}
+  chain leave {{
+    type nat hook postrouting priority srcnat; policy accept;
+    oifname != "{link}" ip saddr {four} masquerade
+    oifname != "{link}" ip6 saddr {six} masquerade
+  }}
+}}
+)",
+      fmt::arg("table", table), fmt::arg("link", link), fmt::arg("resolvers", resolvers),
+      fmt::arg("four", text_of(address4_of(number))),
+      fmt::arg("six", text_of(address6_of(number))));
+}
+
+constexpr std::string_view kNodeTable = R"(table inet gantry_way
+delete table inet gantry_way
+table inet gantry_way {
+  chain leave {
+    type nat hook postrouting priority srcnat; policy accept;
+    oifname "way" masquerade
+  }
+}
+)";
+
+Result<void> settle_machine(Netlink& machine, std::uint32_t number) {
+  const std::string link = way_link(number);
+  if (auto r = machine.set_up(link); !r) return r;
+  if (auto r = machine.add_neighbour(link, address6_of(number), kWayMac); !r) return r;
+  if (auto r = machine.add_route(link, address6_of(number), 128, std::nullopt); !r) return r;
+  // The node is one address on its link in both families, and is found by the IPv6 one.
+  return machine.add_route(link, address4_of(number), 32, address6_of(number));
+}
+
+// The node's default routes lead to the machine, in place of those that lead to the rules only.
+Result<void> settle_node(Netlink& node, std::uint32_t number, const WayOut::Families& families) {
+  const std::string link(kWayLink);
+  if (auto r = node.add_address(link, address6_of(number)); !r) return r;
+  if (auto r = node.add_address(link, address4_of(number)); !r) return r;
+  if (auto r = node.add_neighbour(link, kWayGateway, kMachineMac); !r) return r;
+  if (families.six)
+    if (auto r = node.add_route(link, Ip6{}, 0, kWayGateway); !r) return r;
+  if (families.four) return node.add_route(link, Ip4{}, 0, kWayGateway);
+  return {};
+}
+
+// The link goes last, because it is what says whose table it is; while it is down nothing passes.
+Result<void> remove_place(Netlink& machine, std::uint32_t number) {
+  if (auto r = machine.set_down(way_link(number)); !r) return r;
+  auto filter = Filter::open();
+  if (!filter) return tl::unexpected(filter.error());
+  if (auto r = filter->run(fmt::format("table {0}\ndelete table {0}\n", way_table(number))); !r)
+    return r;
+  return machine.remove_link(way_link(number));
+}
+
+// The link to the machine is there, or is made; nothing has a route by it yet.
+Result<std::uint32_t> have_link(Netlink& machine, const WayOut::Options& options,
+                                const Fd& node_space, Netlink& node_links) {
+  const Place place = find_place(machine, options.owner);
+  if (place.mine && node_links.index_of(std::string(kWayLink))) return *place.mine;
+  if (place.mine)  // its other end is in a namespace that is not the node's any more
+    if (auto r = remove_place(machine, *place.mine); !r) return tl::unexpected(r.error());
+  const auto number = place.mine ? place.mine : place.free;
+  if (!number)
+    return fail(ErrorCode::unavailable,
+                fmt::format("the machine has links {} to {} of others already",
+                            way_link(first_number(options.owner)),
+                            way_link((first_number(options.owner) + kTries - 1) % kWays)));
+  Netlink::Veth veth;
+  veth.name = way_link(*number);
+  veth.peer_name = kWayLink;
+  veth.mac = kMachineMac;
+  veth.peer_mac = kWayMac;
+  veth.peer_space = node_space.get();
+  veth.mtu = options.mtu;
+  veth.alias = options.owner;
+  if (auto r = machine.make_veth(veth); !r) return tl::unexpected(r.error());
+  return *number;
+}
+
+Result<void> translate(std::uint32_t number, const WayOut::Options& options, const Fd& node_space) {
+  auto machine = Filter::open();
+  if (!machine) return tl::unexpected(machine.error());
+  if (auto r = machine->run(rules_of(number, options)); !r) return r;
+  return inside(node_space, [&]() -> Result<void> {
+    auto node = Filter::open();
+    if (!node) return tl::unexpected(node.error());
+    return node->run(std::string(kNodeTable));
+  });
+}
+
+}  // namespace
+
+WayOut::Families WayOut::forwarded() {
+  return {is_on("/proc/sys/net/ipv4/ip_forward"), is_on("/proc/sys/net/ipv6/conf/all/forwarding")};
+}
+
+Result<WayOut::Families> WayOut::open(const Options& options, const Fd& node_space,
+                                      Netlink& node_links) {
+  const Families families = forwarded();
+  if (!families.four && !families.six)
+    return fail(ErrorCode::unavailable,
+                "the machine forwards no packets (net.ipv4.ip_forward and "
+                "net.ipv6.conf.all.forwarding are 0), so it has no way out for jobs");
+  auto machine = Netlink::open();
+  if (!machine) return tl::unexpected(machine.error());
+  const auto number = have_link(*machine, options, node_space, node_links);
+  if (!number) return tl::unexpected(number.error());
+  auto settled = translate(*number, options, node_space);
+  if (settled) settled = settle_machine(*machine, *number);
+  if (settled) settled = node_links.set_up(std::string(kWayLink));
+  if (settled) settled = settle_node(node_links, *number, families);
+  if (!settled) {
+    (void)remove_place(*machine, *number);
+    return tl::unexpected(settled.error());
+  }
+  return families;
+}
+
+Result<void> WayOut::remove(const std::string& owner) {
+  auto machine = Netlink::open();
+  if (!machine) return tl::unexpected(machine.error());
+  const Place place = find_place(*machine, owner);
+  return place.mine ? remove_place(*machine, *place.mine) : Result<void>{};
+}
+
+}  // namespace gantry::network
