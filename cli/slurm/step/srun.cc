@@ -145,7 +145,7 @@ bool options_agree(const Invocation& call, const SrunRequest& r, bool exclusive)
 }
 
 // --cpus-per-gpu in a job: a task has so many cores for each GPU that it sees, those of
-// --gpus-per-task, or its part of the job's GPUs here.
+// --gpus-per-task, or its part of the GPUs of the step here, which are the job's if it names none.
 void settle_cpus_per_gpu(SrunRequest& r, const std::string& group) {
   if (!r.cpus_per_gpu || r.spec.given.cpus_per_task) return;
   const auto said = [&](const char* name) { return number_of_env((name + group).c_str()); };
@@ -155,7 +155,10 @@ void settle_cpus_per_gpu(SrunRequest& r, const std::string& group) {
     const std::uint32_t nodes = r.nodes ? r.nodes->first : said("SLURM_JOB_NUM_NODES").value_or(1);
     const std::uint32_t tasks = r.tasks ? *r.tasks : said("SLURM_NTASKS").value_or(nodes);
     const std::uint32_t here = r.spec.shape.tasks_per_node.value_or((tasks + nodes - 1) / nodes);
-    gpus = said("SLURM_GPUS_ON_NODE").value_or(0) / std::max(here, 1u);
+    std::uint32_t all = r.gpus.per_node.value_or(0) / 1000;
+    if (all == 0) all = (r.gpus.in_all.value_or(0) / 1000 + nodes - 1) / nodes;
+    if (all == 0) all = said("SLURM_GPUS_ON_NODE").value_or(0);
+    gpus = all / std::max(here, 1u);
   }
   if (gpus == 0) return;
   r.spec.shape.cpus_per_task = *r.cpus_per_gpu * gpus;
