@@ -188,7 +188,7 @@ struct JobSpec {
   std::optional<Duration> time_min;  // the limit may be lowered to this for an earlier start
   ProcessLimits limits;
   GpuNames gpu_names = GpuNames::uuid;
-  bool no_kill = false;    // it goes on without a node that is lost, unless that runs its script
+  bool no_kill = false;  // it goes on without a node that is lost, unless that runs its script
   std::string network_profile;     // with network `job`; "" = the tenant's default
   std::uint64_t network_rate = 0;  // bits per second each way, of each node; 0 = no limit
   void from_older_form();          // called by whoever decodes; see older_given.h

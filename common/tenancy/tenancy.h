@@ -202,10 +202,9 @@ struct Tenant {
   std::vector<Project> projects;  // none = one project, named like the tenant
   std::vector<Grant> grants;
   std::vector<TenantClass> classes;
-  std::string default_class;  // a PriorityClass; "" = the cluster's default
-  // PriorityClasses; none = all that do not preempt others
-  std::vector<std::string> allowed_classes;
-  std::vector<std::string> node_pools;  // none = all pools that belong to no tenant
+  std::string default_class;                 // a PriorityClass; "" = the cluster's default
+  std::vector<std::string> allowed_classes;  // PriorityClasses; none = all that preempt nobody
+  std::vector<std::string> node_pools;       // none = all pools that belong to no tenant
   // From whom it may take back its nominal quota; not set = from any borrower.
   std::optional<Reclaim> reclaim;
   std::map<std::string, std::string> labels;  // "cost-center", "team", ...

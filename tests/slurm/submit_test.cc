@@ -195,6 +195,10 @@ TEST_CASE("sbatch understands options and rules that only Slurm has") {
   CHECK(submitted(fake, kBatch, {"--parti=debug"}).partition == "debug");
   CHECK(submitted(fake, kBatch, {"--qos=normal"}).priority_class.empty());
   CHECK(submitted(fake, kBatch, {"--qos=high"}).priority_class == "high");
+  const JobShape odd =
+      submitted(fake, kBatch, {"--gpus-per-node=4", "--cpus-per-gpu=2", "-N1", "-n3"}).shape;
+  CHECK(odd.cpus_per_task == 2);
+  CHECK(odd.min_cpus_per_node == 8);
   CHECK(submitted(fake, kBatch, {"--gpus-per-node=2", "--cpus-per-gpu=6"}).shape.cpus_per_task ==
         12);
   const JobSpec per_task =

@@ -49,13 +49,10 @@ Result<void> set_input(SrunRequest& r, std::string_view text) {
   r.input = text == "none" ? StepInput::none : StepInput::all_tasks;
   if (text == "none" || text == "all") return {};
   if (text.empty()) return wrong_value("\"\": give a file, a task's number, all or none");
-  if (text.find('%') != std::string_view::npos) {  // each task has a file of its own
-    r.std_in = text;
-    r.input = StepInput::none;
-    return {};
-  }
   if (text.find_first_not_of("0123456789") != std::string_view::npos) {
-    r.input_file = text;
+    const bool is_pattern = text.find('%') != std::string_view::npos;
+    (is_pattern ? r.std_in : r.input_file) = text;  // with a pattern each task has its own file
+    if (is_pattern) r.input = StepInput::none;
     return {};
   }
   const auto rank = parse_integer("the task that reads standard input", text, 0, 65'535);
@@ -152,7 +149,7 @@ bool options_agree(const Invocation& call, const SrunRequest& r, bool exclusive)
 }
 
 // --cpus-per-gpu in a job: a task has so many cores for each GPU that it sees, those of
-// --gpus-per-task, or its part of the job's GPUs here.
+// --gpus-per-task, or its part of the GPUs of the step here, which are the job's if it names none.
 void settle_cpus_per_gpu(SrunRequest& r, const std::string& group) {
   if (!r.cpus_per_gpu || r.spec.given.cpus_per_task) return;
   const auto said = [&](const char* name) { return number_of_env((name + group).c_str()); };
@@ -162,7 +159,10 @@ void settle_cpus_per_gpu(SrunRequest& r, const std::string& group) {
     const std::uint32_t nodes = r.nodes ? r.nodes->first : said("SLURM_JOB_NUM_NODES").value_or(1);
     const std::uint32_t tasks = r.tasks ? *r.tasks : said("SLURM_NTASKS").value_or(nodes);
     const std::uint32_t here = r.spec.shape.tasks_per_node.value_or((tasks + nodes - 1) / nodes);
-    gpus = said("SLURM_GPUS_ON_NODE").value_or(0) / std::max(here, 1u);
+    std::uint32_t all = r.gpus.per_node.value_or(0) / 1000;
+    if (all == 0) all = (r.gpus.in_all.value_or(0) / 1000 + nodes - 1) / nodes;
+    if (all == 0) all = said("SLURM_GPUS_ON_NODE").value_or(0);
+    gpus = all / std::max(here, 1u);
   }
   if (gpus == 0) return;
   r.spec.shape.cpus_per_task = *r.cpus_per_gpu * gpus;

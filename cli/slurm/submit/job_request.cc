@@ -428,8 +428,9 @@ Result<void> after_finish(SlurmRequest& r) {
     const std::uint32_t per_node = shape.tasks / std::max(shape.min_nodes, 1u);
     const std::uint32_t tasks = shape.tasks_per_node.value_or(std::max(per_node, 1u));
     const std::uint32_t cores = *r.cpus_per_gpu * shape.gpus_per_node;
-    // Each task has as many cores as another one, so that the job may get a few more.
-    shape.cpus_per_task = (cores + tasks - 1) / tasks;
+    // What cannot be dealt evenly the node has beyond that.
+    shape.cpus_per_task = std::max(1u, cores / tasks);
+    if (cores % tasks != 0) shape.min_cpus_per_node = std::max(shape.min_cpus_per_node, cores);
   }
   for (std::string* file : {&spec.std_in, &spec.std_out, &spec.std_err})
     if (*file == "none") *file = "/dev/null";

@@ -157,9 +157,8 @@ Result<int> run_salloc(const Invocation& call) {
   if (r.bell && ::isatty(STDERR_FILENO) == 1) fmt::print(stderr, "\a");
   if (r.no_shell) return 0;
   set_environment(call, *allocation, requests, *session);
-  const auto done =
-      run_in_allocation(call.program(), Manner::slurm, command,
-                        AtRevocation{&*session, allocation->job(), r.kill_command});
+  const auto done = run_in_allocation(call.program(), Manner::slurm, command,
+                                      AtRevocation{&*session, allocation->job(), r.kill_command});
   // The session has been idle as long as the shell ran, so a new one is safer.
   auto again = Session::open(call.program());
   allocation->end(again ? *again : *session, done ? ExitStatus{*done & 0xff, 0} : ExitStatus{1, 0});

@@ -105,8 +105,8 @@ void handle(Context& ctx, const ClientRequest& from, proto::WaitJobs&& message) 
     return refuse(
         ctx, from,
         {ErrorCode::invalid_argument, fmt::format("name 1 to {} jobs to wait for", kMaxWaitJobs)});
-  Wait wait{from.connection, from.request, from.who.owner.uid, {}, message.until_started,
-            message.notices};
+  Wait wait{from.connection,       from.request,   from.who.owner.uid, {},
+            message.until_started, message.notices};
   for (const proto::JobRef& ref : message.jobs) {
     const Job* job = ctx.state.jobs.find(ref.id());
     if (job == nullptr || !may(May::see, ctx.state, from.who, *job))

@@ -413,6 +413,13 @@ void tidy_nodes(JobShape& shape) {
     list->erase(std::unique(list->begin(), list->end()), list->end());
   }
 }
+
+// The network of a job that names none.
+NetworkMode usual_network(const Context& ctx, const Partition& partition) {
+  if (partition.declared->host_network_by_default) return NetworkMode::host;
+  const bool made = ctx.config.controller.job_networks && !no_job_networks(ctx.state, partition);
+  return made ? NetworkMode::job : NetworkMode::loopback;
+}
 }  // namespace
 
 Result<void> check_new_shape(Context& ctx, const Partition& partition, JobShape& shape) {
@@ -422,14 +429,6 @@ Result<void> check_new_shape(Context& ctx, const Partition& partition, JobShape&
   cap_nodes(partition, shape);
   return check_partition_fit(ctx, partition, shape);
 }
-
-namespace {
-
-std::uint64_t jobs_of(const JobSpec& spec) {
-  return spec.array ? ArrayIndexes(spec.array->ranges).count() : 1;
-}
-
-}  // namespace
 
 Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& submit,
                           std::span<const Resolved> beside) {
@@ -447,8 +446,8 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
   if (auto r = check_mail(ctx, spec); !r) return tl::unexpected(r.error());
   if (auto r = check_limits(spec.limits); !r) return tl::unexpected(r.error());
   if (auto r = check_shape(spec.shape); !r) return tl::unexpected(r.error());
-  if (spec.array && spec.kind == JobKind::allocation)
-    return bad("an allocation cannot be an array");
+  const bool allocation = spec.kind == JobKind::allocation;
+  if (spec.array && allocation) return bad("an allocation cannot be an array");
   if (spec.array)
     if (auto r = check_array(ctx, *spec.array); !r) return tl::unexpected(r.error());
 
@@ -458,24 +457,18 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
   spec.partition = partition->name;
   name_switch(ctx, spec.shape);
   if (auto r = count_shards(ctx, *partition, spec.shape); !r) return tl::unexpected(r.error());
-  const auto with_it = std::count_if(beside.begin(), beside.end(), [&](const Resolved& other) {
-    return tenant_of(ctx.state, ctx.state.partition(other.partition)) ==
-           tenant_of(ctx.state, *partition);
-  });
-  if (auto r = check_tenant(ctx, who, *partition, spec, submit.test_only,
-                            static_cast<std::uint64_t>(with_it));
-      !r)
+  std::uint64_t with_it = 0;  // other parts of the submit that are the tenant's
+  for (const Resolved& other : beside)
+    with_it += tenant_of(ctx.state, ctx.state.partition(other.partition)) ==
+               tenant_of(ctx.state, *partition);
+  if (auto r = check_tenant(ctx, who, *partition, spec, submit.test_only, with_it); !r)
     return tl::unexpected(r.error());
   if (auto r = check_open(who, *partition, !spec.reservation.empty()); !r)
     return tl::unexpected(r.error());
   if (auto r = check_admission(ctx.state, who, *partition, {spec.account, spec.priority_class}); !r)
     return tl::unexpected(r.error());
   if (partition->declared->exclusive_nodes) spec.shape.exclusive = true;
-  if (!spec.network)
-    spec.network = partition->declared->host_network_by_default ? NetworkMode::host
-                   : ctx.config.controller.job_networks && !no_job_networks(ctx.state, *partition)
-                       ? NetworkMode::job
-                       : NetworkMode::loopback;
+  if (!spec.network) spec.network = usual_network(ctx, *partition);
   if (!spec.shape.anti_affinity.empty())  // so that no user keeps jobs of others away
     spec.shape.anti_affinity = fmt::format("{}/{}", who.owner.user, spec.shape.anti_affinity);
 
@@ -499,7 +492,8 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
   if (auto r = check_partition_fit(ctx, *partition, spec.shape); !r)
     return tl::unexpected(r.error());
   if (submit.test_only) return Resolved{partition->id, *limit};
-  if (auto r = check_use_limits(ctx, use, jobs_of(spec) + beside.size()); !r)
+  const std::uint64_t jobs = spec.array ? ArrayIndexes(spec.array->ranges).count() : 1;
+  if (auto r = check_use_limits(ctx, use, jobs + beside.size()); !r)
     return tl::unexpected(r.error());
   return Resolved{partition->id, *limit};
 }
