@@ -140,7 +140,8 @@ inline constexpr SubmitOption kJobOptionTable[] = {
                 .value = "RATE",
                 .help = "Limit what each of the job's nodes sends and receives to this many bits "
                         "per second, such as 500M or 10G",
-                .set = call<job::set_net>}},
+                .set = call<job::set_net>},
+     .families = Families::gantry},  // under Slurm's names --net is short for --network
     {.option = {.name = "network",
                 .arg = Arg::required,
                 .value = "job[,PROFILE]|none|host",

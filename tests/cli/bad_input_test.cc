@@ -108,7 +108,7 @@ const std::vector<Bad>& command_lines() {
        "gbatch: error: --open-mode: \"x\" is not append or truncate"},
       {{"gbatch", "--network=bridge"},
        kGood,
-       "gbatch: error: --network: \"bridge\" is not job, none or host"},
+       "gbatch: error: --network: \"bridge\" is not job, job,PROFILE, none or host"},
       {{"gbatch", "--container-mounts=data:/data"},
        kGood,
        "gbatch: error: --container-mounts: \"data:/data\" is not SRC:DST[:ro|:rw] with absolute "

@@ -79,6 +79,29 @@ TEST_CASE("--export selects which variables reach the job") {
   CHECK(sent("ALL,BAR=d").contains("PATH"));
 }
 
+TEST_CASE("--network names a profile, and --net a rate") {
+  FakeController fake;
+  accept_job(fake);
+  const auto submitted = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), "gbatch");
+    fake.run(options, kScript);
+    return fake.last<proto::SubmitJob>().spec;
+  };
+  const JobSpec spec = submitted({"--network=job,download", "--net=500M"});
+  CHECK(spec.network == NetworkMode::job);
+  CHECK(spec.network_profile == "download");
+  CHECK(spec.network_rate == 500'000'000);
+  CHECK(submitted({"--network=job,download", "--network=none"}).network_profile.empty());
+  CHECK(submitted({"--net=10G"}).network_rate == 10'000'000'000);
+  for (const char* wrong :
+       {"--net=0", "--net=11T", "--net=-1", "--net=fast", "--network=job,", "--network=all"}) {
+    CAPTURE(wrong);
+    const Run run = fake.run({"gbatch", wrong}, kScript);
+    CHECK(run.status != 0);
+    CHECK(run.err.find(std::string(wrong).substr(0, 5)) != std::string::npos);
+  }
+}
+
 TEST_CASE("--test-only prints the expected start, and a refusal is an error with its reason") {
   FakeController fake;
   proto::SubmitReply reply;
@@ -145,7 +168,7 @@ TEST_CASE("--wait returns the exit status of the job") {
     proto::JobRow row = sample_jobs()[4];
     row.outcome = outcome;
     row.exit = exit;
-    fake.answer<proto::WaitJobs>(proto::WaitReply{{row}});
+    fake.answer<proto::WaitJobs>(proto::WaitReply{{row}, {}});
     return fake.run({"gbatch", "--wait"}, kScript).status;
   };
   CHECK(wait_with(Outcome::completed, {0, 0}) == 0);

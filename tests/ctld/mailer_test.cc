@@ -122,10 +122,12 @@ TEST_CASE("the trigger programs of one user leave room for those of another") {
   };
   std::mutex mutex;
   std::string noted;
-  ctld::Programs programs([&](const std::string& text) {
-    std::lock_guard guard(mutex);
-    noted += text + "\n";
-  });
+  ctld::Programs programs(
+      [&](const std::string& text) {
+        std::lock_guard guard(mutex);
+        noted += text + "\n";
+      },
+      "");
   std::vector<core::ProgramRun> many(20'000, run(kDaemon, "first"));
   many.push_back(run(kBin, "second"));
   programs.run(std::move(many));

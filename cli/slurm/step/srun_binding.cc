@@ -46,8 +46,8 @@ BindText read_bind(std::string_view text) {
   return out;
 }
 
-void put(const std::string& name, const std::string& text, const TaskBind& bind,
-         std::map<std::string, std::string>& out) {
+void put_binding(const std::string& name, const std::string& text, const TaskBind& bind,
+                 std::map<std::string, std::string>& out) {
   if (text.empty()) return;
   const BindText parts = read_bind(text);
   const std::string told = bind.verbose ? "verbose" : "quiet";
@@ -61,8 +61,8 @@ void put(const std::string& name, const std::string& text, const TaskBind& bind,
 }  // namespace
 
 void put_bind_variables(const SrunRequest& r, std::map<std::string, std::string>& out) {
-  put("SLURM_CPU_BIND", r.cpu_bind_text, r.cpu_bind, out);
-  put("SLURM_MEM_BIND", r.mem_bind_text, r.mem_bind, out);
+  put_binding("SLURM_CPU_BIND", r.cpu_bind_text, r.cpu_bind, out);
+  put_binding("SLURM_MEM_BIND", r.mem_bind_text, r.mem_bind, out);
   if (!r.mem_bind_text.empty()) out["SLURM_MEM_BIND_PREFER"] = r.mem_bind.prefer ? "prefer" : "";
 }
 

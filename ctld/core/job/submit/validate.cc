@@ -450,7 +450,6 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
   if (spec.array && allocation) return bad("an allocation cannot be an array");
   if (spec.array)
     if (auto r = check_array(ctx, *spec.array); !r) return tl::unexpected(r.error());
-
   const auto queue = choose_queue(ctx, who, {spec.partition, spec.account});
   if (!queue) return tl::unexpected(queue.error());
   const Partition* partition = *queue;
