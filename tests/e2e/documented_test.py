@@ -23,13 +23,14 @@ TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 OURS = set("""gantry gbatch gqueue gcancel ginfo gacct grun galloc gctl gtenant gshare gprio greport
               sbatch squeue sinfo sacct scancel scontrol salloc srun sprio sshare sreport sdiag sstat
               sacctmgr strigger sattach sbcast""".split())
-OF_ADMINS = ("gtenant", "gantry", "gctl reserve", "gctl drain", "gctl top", "greport", "gctl mig")
+OF_ADMINS = ("gtenant", "gantry", "gctl reserve", "gctl drain", "gctl top", "gctl network", "greport", "gctl mig")
 ASKS = ("gtenant apply", "gtenant price apply", "gtenant create", "gtenant rollback")
 
 # (pattern of the command, reason why it does not run here)
 NOT_HERE = [
     (r"gantry (up|down)\b", "the cluster of this test is made so, and taken down at its end"),
     (r"salloc |srun --pty", "needs a terminal: terminal_test"),
+    (r"gctl network (show|probe) 12", "its jobs have no networks: network_profile_test"),
     (r"srun --mpi=", "needs programs built with MPI: mpi_test, pmi2_test"),
     (r"gbatch --(gpus|gres)=", "there are no GPUs here: gpu_share_test, and the demo of GPUs"),
     (r"gctl (drain|close|dead|resume) (gpu01 --gpu|--rack)",

@@ -276,13 +276,14 @@ def case_sacctmgr_qos(c):
              "Description=what is left", "PreemptMode=cancel", "PreemptExemptTime=10:00")
     equal(qos_row(c, "low", "name,prio,gracet,preempt,preempte,preemptm,descr"),
           "low|50|00:00:05||00:10:00|cancel|what is left")
-    contains(sacctmgr(c, "-i", "modify", "qos", "high", "set", "Preempt=low", status=1),
-             "for high that is Preempt=best-effort,low,normal")
+    equal(sacctmgr(c, "-i", "modify", "qos", "high", "set", "Preempt=low"),
+          " Modified qos...\n  high\n")
+    equal(qos_row(c, "high", "preempt"), "low")
     equal(sacctmgr(c, "-i", "modify", "qos", "high", "set", "Preempt=low,best-effort,normal"),
           " Modified qos...\n  high\n")
     equal(qos_row(c, "high", "preempt"), "best-effort,low,normal")
-    contains(sacctmgr(c, "-i", "modify", "qos", "high", "set", "MaxWall=60", status=1),
-             "modify account NAME set MaxWall=...")
+    sacctmgr(c, "-i", "modify", "qos", "high", "set", "MaxWall=60", "MaxTRES=cpu=2")
+    equal(qos_row(c, "high", "maxwall,maxtres"), "01:00:00|cpu=2")
     contains(gtenant(c, "get", "priorityclass", "low"), "victim_mode: cancel")
 
     user = c.users[0]
