@@ -181,7 +181,7 @@ def case_a_signal_does_the_same_and_triggers_fire(c):
         f.write(f"#!/bin/sh\necho \"$1\" >> {fired}\n")
     os.chmod(program, 0o755)
     equal(c.root(["slurm/strigger", "--set", "--reconfig", "-p", program]).returncode, 0)
-    contains(c.root(["slurm/strigger", "--get"]).stdout, "slurmctld       * reconfig")
+    contains(c.root(["slurm/strigger", "--get"]).stdout, "node            * reconfig")
     before = change(c, r"default: true", "default: true, max_time: 3h")
     try:
         os.kill(c.daemon("ctld"), signal.SIGHUP)

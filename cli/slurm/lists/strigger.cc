@@ -232,8 +232,7 @@ std::string types_of(const proto::Trigger& t) {
 }
 
 std::string_view kind_of(const proto::Trigger& t) {
-  if (t.job) return "job";
-  return t.on == std::vector{TriggerOn::reconfig} ? "slurmctld" : "node";
+  return t.job ? "job" : "node";  // as in Slurm also for --reconfig
 }
 
 std::string resource_of(const proto::Trigger& t) {
