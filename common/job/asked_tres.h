@@ -1,5 +1,6 @@
-// What a job or a step has asked for of GPUs and of what goes with them, in the words of Slurm's
-// listings: "gres:gpu:h100:4". It is shown, and decides nothing; "" = not asked for.
+// AskedTres keeps the GPUs, and what goes with them, that a job or a step has asked for, in the
+// words of Slurm's listings: "gres:gpu:h100:4". It is shown, and decides nothing; "" = not asked
+// for.
 #pragma once
 
 #include <string>

@@ -159,7 +159,7 @@ Result<int> run_show(const Invocation& in) {
 
 // ---- probe
 
-// What the profile says about the target, which is an address or a node's name.
+// Finds the words of the profile that decide about the target, an address or a node's name.
 std::string rule_for(const proto::AttemptNetwork& network, const std::string& target) {
   const auto colon = target.rfind(':');
   std::string host = target.substr(0, colon);

@@ -138,7 +138,8 @@ PartedTres part_tres(const std::string& value) {
   return out;
 }
 
-// What the tenant has in another form than limits of use; returns what is left of the value.
+// Sets those limits that a tenant has in members of its own, and returns the rest of the value,
+// which becomes a limit of use.
 Result<std::string> set_in_tenant(tenancy::Tenant& tenant, const LimitKey& key,
                                   const std::string& value) {
   if (key.limit == "GrpJobs") tenant.counts.running_jobs.reset();

@@ -2,13 +2,15 @@
 
 #include <fmt/core.h>
 
+#include <span>
+
 #include "cli/slurm/format.h"
 
 namespace gantry::cli::slurm {
 namespace {
 
-// Both tables stand in the order in which Slurm looks for its keys.
-constexpr LimitKey kOfQos[] = {
+// Each table stands in the order in which Slurm looks for its keys. Those of kOfBoth come first.
+constexpr LimitKey kOfBoth[] = {
     {"GrpCPUMins", 7, "GrpTRESMins", "cpu"},
     {"GrpCPURunMins", 7, "GrpTRESRunMins", "cpu"},
     {"GrpCPUs", 7, "GrpTRES", "cpu"},
@@ -22,6 +24,8 @@ constexpr LimitKey kOfQos[] = {
     {"GrpWall", 4, "GrpWall", ""},
     {"MaxCPUMinsPerJob", 7, "MaxTRESMinsPerJob", "cpu"},
     {"MaxCPUsPerJob", 7, "MaxTRESPerJob", "cpu"},
+};
+constexpr LimitKey kOfQos[] = {
     {"MaxCPUsPerUser", 11, "MaxTRESPerUser", "cpu"},
     {"MaxCPUsPU", 9, "MaxTRESPerUser", "cpu"},
     {"MaxJobsPerAccount", 11, "MaxJobsPerAccount", ""},
@@ -47,19 +51,6 @@ constexpr LimitKey kOfQos[] = {
     {"MinTRESPerJob", 7, "MinTRESPerJob", ""},
 };
 constexpr LimitKey kOfAssociation[] = {
-    {"GrpCPUMins", 7, "GrpTRESMins", "cpu"},
-    {"GrpCPURunMins", 7, "GrpTRESRunMins", "cpu"},
-    {"GrpCPUs", 7, "GrpTRES", "cpu"},
-    {"GrpJobs", 4, "GrpJobs", ""},
-    {"GrpMemory", 4, "GrpTRES", "mem"},
-    {"GrpNodes", 4, "GrpTRES", "node"},
-    {"GrpSubmitJobs", 4, "GrpSubmitJobs", ""},
-    {"GrpTRES", 7, "GrpTRES", ""},
-    {"GrpTRESMins", 8, "GrpTRESMins", ""},
-    {"GrpTRESRunMins", 8, "GrpTRESRunMins", ""},
-    {"GrpWall", 4, "GrpWall", ""},
-    {"MaxCPUMinsPerJob", 7, "MaxTRESMinsPerJob", "cpu"},
-    {"MaxCPUsPerJob", 7, "MaxTRESPerJob", "cpu"},
     {"MaxJobs", 4, "MaxJobs", ""},
     {"MaxNodesPerJob", 4, "MaxTRESPerJob", "node"},
     {"MaxSubmitJobs", 4, "MaxSubmitJobs", ""},
@@ -70,10 +61,10 @@ constexpr LimitKey kOfAssociation[] = {
     {"Priority", 3, "Priority", ""},
 };
 
-template <std::size_t N>
-const LimitKey* find_limit_key(const LimitKey (&table)[N], std::string_view word) {
-  for (const LimitKey& key : table)
-    if (word.size() >= key.least && lower_case(key.name).starts_with(word)) return &key;
+const LimitKey* find_limit_key(std::span<const LimitKey> others, std::string_view word) {
+  for (const std::span<const LimitKey> table : {std::span<const LimitKey>(kOfBoth), others})
+    for (const LimitKey& key : table)
+      if (word.size() >= key.least && lower_case(key.name).starts_with(word)) return &key;
   return nullptr;
 }
 

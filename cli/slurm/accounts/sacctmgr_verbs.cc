@@ -112,7 +112,7 @@ bool resets_usage(const ChangeWords& words) {
   return settings && settings->reset_usage;
 }
 
-// What the accounts, or the users in them, have used up is forgotten.
+// Lets the controller forget what the accounts, or the users in them, have used up.
 Result<void> reset_usage(Session& session, const ChangePlan& plan) {
   const bool users = plan.entity == ChangedEntity::user;
   const auto& accounts = users ? plan.words.accounts : plan.words.names;

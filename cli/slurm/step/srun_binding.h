@@ -1,4 +1,4 @@
-// What tasks are told of where srun has put them, and how many tasks -B makes.
+// Sets the variables that tell tasks where srun has put them, and counts the tasks that -B makes.
 #pragma once
 
 #include <map>

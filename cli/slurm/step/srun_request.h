@@ -1,4 +1,4 @@
-// What srun is asked for, beside the job: its own options as values, and who reads them.
+// SrunRequest holds the values of the options that are srun's own, and the functions here set them.
 #pragma once
 
 #include "cli/slurm/frame.h"

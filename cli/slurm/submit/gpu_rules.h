@@ -14,8 +14,8 @@ namespace gantry::cli::slurm {
 Result<void> settle_gpus(const Invocation& call, SlurmRequest& request,
                          std::span<const Given> given);
 
-// What listings tell of the options that ask for GPUs. Of an option that is given twice the last
-// one counts, but --gres and --gpus-per-node are both told.
+// Returns the texts by which listings show the options that ask for GPUs. If an option is given
+// twice, the last one counts; --gres and --gpus-per-node are both shown.
 AskedTres asked_tres(std::span<const Given> given);
 
 }  // namespace gantry::cli::slurm

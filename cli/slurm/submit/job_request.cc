@@ -428,7 +428,7 @@ Result<void> after_finish(SlurmRequest& r) {
     const std::uint32_t per_node = shape.tasks / std::max(shape.min_nodes, 1u);
     const std::uint32_t tasks = shape.tasks_per_node.value_or(std::max(per_node, 1u));
     const std::uint32_t cores = *r.cpus_per_gpu * shape.gpus_per_node;
-    // What cannot be dealt evenly the node has beyond that.
+    // Cores that cannot be dealt evenly to the tasks are asked for by node.
     shape.cpus_per_task = std::max(1u, cores / tasks);
     if (cores % tasks != 0) shape.min_cpus_per_node = std::max(shape.min_cpus_per_node, cores);
   }
