@@ -29,8 +29,9 @@ std::string name_of(const core::ProgramRun& run) {
 // Starts a program in "/", with empty standard files, in a session of its own.
 Result<pid_t> start_run(const core::ProgramRun& run, const std::string& client_config) {
   std::vector<std::string> command{run.program, run.argument};
+  // The program "env" would take a path with a = in it for another variable.
   if (!client_config.empty())
-    command.insert(command.begin(), {"env", "GANTRY_CONF=" + client_config});
+    command.insert(command.begin(), {"sh", "-c", "GANTRY_CONF=$0 exec \"$@\"", client_config});
   auto words = words_as_user(run.uid, Privileges::never, std::move(command));
   if (!words)
     return fail(words.error().code, fmt::format("{}: {}", name_of(run), words.error().message));

@@ -136,3 +136,18 @@ TEST_CASE("the trigger programs of one user leave room for those of another") {
   CHECK_MESSAGE(ran == "second\n", noted);
   CHECK(noted.find("19000 programs dropped") != std::string::npos);
 }
+
+TEST_CASE("a trigger's program knows the cluster, whatever characters its own name has") {
+  if (::geteuid() != 0) return;
+  const Post post;
+  core::ProgramRun run;
+  run.uid = kDaemon;
+  run.program = post.dir + "/a=b c";
+  run.argument = "12";
+  std::ofstream(run.program) << "#!/bin/sh\necho \"$GANTRY_CONF $1\" >> " << post.dir << "/told\n";
+  ::chmod(run.program.c_str(), 0755);
+  std::string noted;
+  ctld::Programs programs([&](const std::string& text) { noted += text; }, "/srv/a b/client.conf");
+  programs.run({run});
+  CHECK_MESSAGE(lines_of(post.dir + "/told", 1) == "/srv/a b/client.conf 12\n", noted);
+}
