@@ -348,7 +348,8 @@ Result<void> Fabric::connect(const JobNetwork& job) {
   }
   if (job.bits_per_second > 0)
     if (auto r = links_->limit_rate(link, job.bits_per_second); !r) return r;
-  return settle_job(*space, job);
+  if (auto r = settle_job(*space, job); !r) return r;
+  return links_->wait_until_up(link);
 }
 
 // Inside the job's namespace, which the job itself cannot change: it has no capability there.

@@ -13,15 +13,24 @@
 #include <netlink/msg.h>
 #include <netlink/netlink.h>
 #include <netlink/socket.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
+
+#include "common/fd.h"
 
 namespace gantry::network {
 namespace {
 
 // IFLA_VXLAN_LOCALBYPASS of Linux 6.3, which the headers of Debian 12 do not have.
 constexpr int kVxlanLocalBypass = 31;
+
+// IF_OPER_UP of <linux/if.h>, which cannot be included beside <net/if.h>: RFC 2863.
+constexpr std::uint8_t kOperationalUp = 6;
 
 constexpr int kCreate = NLM_F_CREATE | NLM_F_EXCL, kReplace = NLM_F_CREATE | NLM_F_REPLACE;
 
@@ -82,12 +91,14 @@ void Netlink::CloseSocket::operator()(nl_sock* socket) const {
 }
 
 Result<Netlink> Netlink::open() {
-  nl_sock* socket = ::nl_socket_alloc();
-  if (socket == nullptr) return fail(ErrorCode::internal, "no memory for a netlink socket");
-  Netlink out(socket);
-  if (const int error = ::nl_connect(socket, NETLINK_ROUTE); error < 0)
-    return fail(ErrorCode::unavailable,
-                fmt::format("no netlink socket could be opened: {}", ::nl_geterror(error)));
+  Netlink out;
+  for (auto* socket : {&out.socket_, &out.events_}) {
+    socket->reset(::nl_socket_alloc());
+    if (*socket == nullptr) return fail(ErrorCode::internal, "no memory for a netlink socket");
+    if (const int error = ::nl_connect(socket->get(), NETLINK_ROUTE); error < 0)
+      return fail(ErrorCode::unavailable,
+                  fmt::format("no netlink socket could be opened: {}", ::nl_geterror(error)));
+  }
   return out;
 }
 
@@ -190,6 +201,14 @@ int note_name(nl_msg* m, void* out) {
   return NL_OK;
 }
 
+int note_state(nl_msg* m, void* out) {
+  std::array<nlattr*, IFLA_MAX + 1> attributes{};
+  if (::nlmsg_parse(::nlmsg_hdr(m), sizeof(ifinfomsg), attributes.data(), IFLA_MAX, nullptr) == 0 &&
+      attributes[IFLA_OPERSTATE] != nullptr)
+    *static_cast<std::uint8_t*>(out) = ::nla_get_u8(attributes[IFLA_OPERSTATE]);
+  return NL_OK;
+}
+
 int note_alias(nl_msg* m, void* out) {
   std::array<nlattr*, IFLA_MAX + 1> attributes{};
   if (::nlmsg_parse(::nlmsg_hdr(m), sizeof(ifinfomsg), attributes.data(), IFLA_MAX, nullptr) == 0 &&
@@ -288,6 +307,49 @@ Result<void> Netlink::set_up(const std::string& link) {
   if (!index) return tl::unexpected(index.error());
   return send(message(RTM_NEWLINK, 0, link_header(*index, IFF_UP)),
               fmt::format("the link {} could not be started", link));
+}
+
+namespace {
+
+// Reads what has come, whatever it is. A socket that lost some has an error, which goes with it.
+void empty(int socket) {
+  std::array<char, 8192> buffer{};
+  while (::recv(socket, buffer.data(), buffer.size(), MSG_DONTWAIT) > 0 || errno == ENOBUFS)
+    errno = 0;
+}
+
+}  // namespace
+
+Result<void> Netlink::wait_until_up(const std::string& link) const {
+  const Fd limit(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC));
+  const itimerspec end{{}, {2, 0}};
+  if (!limit || ::timerfd_settime(limit.get(), 0, &end, nullptr) != 0)
+    return fail(ErrorCode::unavailable, "no timer could be made");
+  nl_sock* events = events_.get();
+  // Changes are heard before the question, so none falls between the two.
+  if (::nl_socket_add_membership(events, RTNLGRP_LINK) < 0)
+    return fail(ErrorCode::unavailable, "changes of links could not be heard");
+  Result<void> out;
+  for (;;) {
+    std::uint8_t state = 0;
+    if (!ask(link, note_state, &state)) {
+      out = fail(ErrorCode::not_found, fmt::format("there is no link {}", link));
+      break;
+    }
+    if (state == kOperationalUp) break;
+    std::array<pollfd, 2> ready{
+        {{::nl_socket_get_fd(events), POLLIN, 0}, {limit.get(), POLLIN, 0}}};
+    (void)::poll(ready.data(), ready.size(), -1);
+    if (ready[1].revents != 0) {
+      out = fail(ErrorCode::unavailable,
+                 fmt::format("the link {} carries no packets 2 s after it was started", link));
+      break;
+    }
+    empty(::nl_socket_get_fd(events));
+  }
+  (void)::nl_socket_drop_membership(events, RTNLGRP_LINK);
+  empty(::nl_socket_get_fd(events));
+  return out;
 }
 
 Result<void> Netlink::set_down(const std::string& link) {

@@ -66,6 +66,11 @@ class Netlink {
   };
   [[nodiscard]] Result<Traffic> traffic_of(const std::string& link) const;
   Result<void> set_up(const std::string& link);
+  // Waits until a link that is set up, as the other end of its pair is, carries packets. The kernel
+  // joins the end that was set up first to its queue in its own time, a few milliseconds later when
+  // links of others are made or removed, and until then it loses what is sent there without an
+  // error. The error is unavailable after two seconds.
+  Result<void> wait_until_up(const std::string& link) const;
   Result<void> set_down(const std::string& link);
 
   // Addresses of one host. No duplicates are looked for.
@@ -88,7 +93,7 @@ class Netlink {
   struct CloseSocket {
     void operator()(nl_sock* socket) const;
   };
-  explicit Netlink(nl_sock* socket) : socket_(socket) {}
+  Netlink() = default;
   // Asks for one link; `note` gets the answer.
   [[nodiscard]] bool ask(const std::string& link, int (*note)(nl_msg*, void*), void* out) const;
   Result<void> send(nl_msg* message, const std::string& what);
@@ -98,6 +103,7 @@ class Netlink {
                            std::size_t bytes, const std::string& what);
 
   std::unique_ptr<nl_sock, CloseSocket> socket_;
+  std::unique_ptr<nl_sock, CloseSocket> events_;  // hears of links while wait_until_up() runs
 };
 
 }  // namespace gantry::network

@@ -205,6 +205,7 @@ Result<WayOut::Families> WayOut::open(const Options& options, const Fd& node_spa
   if (settled) settled = settle_machine(*machine, *number);
   if (settled) settled = node_links.set_up(std::string(kWayLink));
   if (settled) settled = settle_node(node_links, *number, families);
+  if (settled) settled = machine->wait_until_up(way_link(*number));
   if (!settled) {
     (void)remove_place(*machine, *number);
     return tl::unexpected(settled.error());

@@ -4,12 +4,14 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sched.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
 #include <filesystem>
 #include <map>
+#include <thread>
 
 #include "tests/network/probes.h"
 
@@ -256,6 +258,53 @@ TEST_CASE("an address of IPv4 that is given again brings no connection of the jo
     return {};
   }));
   CHECK_FALSE(answered(heir, 1));
+}
+
+TEST_CASE("the first answer to a job is not lost on a machine that makes and removes links") {
+  if (!is_able()) return;
+  World world(1);
+  Fd server;
+  REQUIRE(inside(world.hosts.wire(), [&]() -> Result<void> {
+    server = listener("10.9.0.100", SOCK_DGRAM, 7000);
+    return {};
+  }));
+  const timeval patience{1, 0};
+  const auto waits = [&](const Fd& socket) {
+    REQUIRE(::fcntl(socket.get(), F_SETFL, 0) == 0);
+    REQUIRE(::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) == 0);
+  };
+  waits(server);
+  // The namespace that this thread leaves is taken apart by the kernel, which holds up its work on
+  // links for that time.
+  const std::jthread others([](const std::stop_token& stop) {
+    while (!stop.stop_requested()) (void)::unshare(CLONE_NEWNET);
+  });
+  Host& host = world.hosts[1];
+  int lost = 0;
+  for (std::uint64_t id = 1; id <= 60; ++id) {
+    JobNetwork job = world.hosts.job(id, {1}, 1);
+    job.reach.ranges = {"10.9.0.100/32"};
+    REQUIRE(inside(host.space, [&] { return host.fabric->attach(job); }));
+    const auto space = open_space(fmt::format("{}/{}.1/net", host.directory, id));
+    REQUIRE(space);
+    Fd client;
+    REQUIRE(inside(*space, [&]() -> Result<void> {
+      client.reset(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+      return {};
+    }));
+    waits(client);
+    const Address to = address_of("10.9.0.100", 7000);
+    std::array<char, 16> text{};
+    sockaddr_storage who{};
+    socklen_t size = sizeof who;
+    REQUIRE(::sendto(client.get(), "hello", 5, 0, to.get(), to.size) == 5);
+    if (::recvfrom(server.get(), text.data(), text.size(), 0, reinterpret_cast<sockaddr*>(&who),
+                   &size) == 5)
+      (void)::sendto(server.get(), "answer", 6, 0, reinterpret_cast<const sockaddr*>(&who), size);
+    lost += ::recv(client.get(), text.data(), text.size(), 0) != 6;
+    REQUIRE(host.fabric->detach(job.key));
+  }
+  CHECK(lost == 0);
 }
 
 TEST_CASE("without forwarding a job that needs a way out is refused, and others start without") {
