@@ -78,7 +78,7 @@ struct ControllerConfig {
   std::string secret_key_file = "/etc/gantry/ctld.key";  // 0600
   std::vector<std::string> admins{"root"};               // login names
   bool allow_munge = true;
-  bool job_networks = false;             // see options.cc
+  bool job_networks = true;              // see options.cc
   std::vector<std::string> login_nodes;  // nodes whose daemon says who a user is; see options.cc
   Duration heartbeat = seconds(5);       // time between two reports of a node
   Duration node_timeout = seconds(30);   // silence after which a node is lost

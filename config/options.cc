@@ -63,8 +63,10 @@ std::vector<Option> options_of(ControllerConfig& c) {
        &c.job_networks,
        {},
        "Whether each job has a network of its own: an address on each of its nodes, over which its "
-       "parts reach each other and nothing else. Otherwise jobs have loopback only. The nodes' "
-       "daemons have to be root; nodes reach each other by UDP at the port of their address."},
+       "parts reach each other, and beside them what its tenant's network profile names. Otherwise "
+       "jobs have loopback only, as on nodes that can make no networks: their daemon is not root, "
+       "their jobs do not run by crun, or their kernel cannot (`gctl show node` says why). Nodes "
+       "reach each other by UDP at the port of their address."},
       {"login_nodes", &c.login_nodes, form(Form::node_names),
        "Nodes whose daemon may say who a user of its machine is, as the kernel tells it. Commands "
        "there ask by the socket cli.sock in noded.run_dir, without a credential and an encrypted "

@@ -15,6 +15,7 @@
 #include "noded/daemon.h"
 #include "noded/facts.h"
 #include "noded/images.h"
+#include "noded/network/trial.h"
 #include "noded/null_steps.h"
 #include "noded/real_runtime.h"
 #include "noded/runtime/job_dir.h"
@@ -126,6 +127,9 @@ std::vector<std::string> layers_off(const Start& start, const AttemptRuntime& ru
     why = "the node daemon is not root";
   else if (!runtime.name().starts_with("crun"))
     why = "they need crun, and jobs run by " + runtime.name();
+  else if (auto r = network::try_networks(start.settings.config.noded.run_dir + "/network-trial");
+           !r)
+    why = r.error().message;
   if (why.empty()) return out;
   out.push_back(std::string(proto::kNoJobNetworks) + why);
   log.warning("isolation layer OFF", {{"layer", out.back()}});

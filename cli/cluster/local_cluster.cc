@@ -9,8 +9,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -32,6 +34,18 @@ constexpr std::uint32_t kMaxNodes = 256;
 constexpr std::uint32_t kMostCpus = 256;
 constexpr std::int64_t kLeastMemory = 64 << 20;  // for each node
 constexpr std::size_t kMaxDirectory = 80;        // most characters; a socket's path may have 107
+
+// Before Linux 6.3 a packet from one VXLAN link to another one of the same machine takes a short
+// cut that passes by the other node's namespace.
+bool can_have_job_networks(const ClusterRequest& request) {
+  if (::geteuid() != 0) return false;
+  if (request.nodes < 2) return true;
+  utsname system{};
+  int major = 0, minor = 0;
+  if (::uname(&system) != 0 || std::sscanf(system.release, "%d.%d", &major, &minor) != 2)
+    return false;
+  return major > 6 || (major == 6 && minor >= 3);
+}
 
 // Finds ports that are free now. They lie below the range that the kernel gives to outgoing
 // connections. Otherwise a daemon that is started again could find its port taken by a connection
@@ -265,7 +279,7 @@ Result<void> LocalCluster::create(const ClusterRequest& r, const Machine& machin
       "  job_networks: {}\n  login_nodes: [{}]\n  heartbeat: 1s\n  node_timeout: 10s\n"
       "  kill_wait: 5s\n",
       kMark, r.name, port, path("ctld"), path("ctld.pub"), path("ctld.key"), user_of(::geteuid()),
-      munge, r.job_networks, node_name(0));
+      munge, r.job_networks && can_have_job_networks(r), node_name(0));
   yaml += fmt::format(
       "\nnoded:\n  runtimes: [{}]\n  image_cache_dir: {}\n  cgroup_root: gantry-{:08x}\n"
       "  allow_root_jobs: {}\n\nnodes:\n",

@@ -28,7 +28,7 @@ struct ClusterRequest {
   std::vector<std::string> runtimes{"crun", "runc"};
   bool oversubscribe = false;
   bool root_jobs = false;  // root may submit jobs; for development
-  bool job_networks = false;
+  bool job_networks = true;  // where this machine can have them
 };
 
 struct Machine {

@@ -98,10 +98,8 @@ Result<void> set_restarts(Up& up, std::string_view text) {
   up.restarts = static_cast<unsigned>(*n);
   return {};
 }
-Result<void> set_job_networks(Up& up, std::string_view) {
-  if (::geteuid() != 0)
-    return fail(ErrorCode::permission_denied, "networks of jobs need a cluster of root");
-  up.request.job_networks = true;
+Result<void> set_no_job_networks(Up& up, std::string_view) {
+  up.request.job_networks = false;
   up.sized = true;
   return {};
 }
@@ -117,9 +115,6 @@ constexpr Option kUpOptions[] = {
      .value = "N",
      .help = "Cores of each node (default: an equal share)",
      .set = call<set_cpus>},
-    {.name = "job-networks",
-     .help = "Give each job a network of its own, over which its nodes reach each other (root)",
-     .set = call<set_job_networks>},
     {.name = "memory",
      .arg = Arg::required,
      .value = "SIZE",
@@ -130,6 +125,10 @@ constexpr Option kUpOptions[] = {
      .value = "NAME",
      .help = "Name of the cluster (default: local)",
      .set = call<set_name>},
+    {.name = "no-job-networks",
+     .help = "Give jobs loopback alone. Otherwise a job of a cluster of root has a network of its "
+             "own, over which its nodes reach each other; several nodes need Linux 6.3 for it",
+     .set = call<set_no_job_networks>},
     {.name = "nodes",
      .arg = Arg::required,
      .value = "N",

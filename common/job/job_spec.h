@@ -189,6 +189,7 @@ struct JobSpec {
   ProcessLimits limits;
   GpuNames gpu_names = GpuNames::uuid;
   bool no_kill = false;  // it goes on without a node that is lost, unless that runs its script
+  bool network_named = false;      // the job asked for `network`, so it gets that or does not start
   std::string network_profile;     // with network `job`; "" = the tenant's default
   std::uint64_t network_rate = 0;  // bits per second each way, of each node; 0 = no limit
   void from_older_form();          // called by whoever decodes; see older_given.h
@@ -241,6 +242,7 @@ struct JobSpec {
     v(45, "no_kill", s.no_kill);
     v(61, "network_profile", s.network_profile);
     v(62, "network_rate", s.network_rate);
+    v(63, "network_named", s.network_named);
   }
 };
 

@@ -37,7 +37,6 @@ struct Cluster {
 
   static Config config() {
     Config c = alike_nodes(2, 8, std::int64_t{16} << 30);
-    c.controller.job_networks = true;
     return c;
   }
   void apply(std::vector<tenancy::Document> changed) {
@@ -167,7 +166,16 @@ TEST_CASE("where no node makes networks, jobs have loopback unless they ask for 
     for (std::uint16_t cpu = 0; cpu < 8; ++cpu) m.cpus.push_back(cpu);
     m.layers_off = {std::string(proto::kNoJobNetworks) + "the node daemon is not root"};
     c.controller.step(FromNode{name, std::move(m)});
-    if (std::string(name) == "n1") CHECK(c.refusal("fraud", "web") == "accepted");
+    if (std::string(name) == "n1") {
+      CHECK(c.refusal("fraud", "web") ==
+            "only a job with a network of its own (--network=job) has a network profile");
+      proto::SubmitJob beside = batch_job("job");
+      beside.spec.partition = "fraud";
+      beside.spec.network = NetworkMode::job;
+      beside.spec.shape.excluded_nodes = {"n1"};
+      CHECK_FALSE(
+          std::holds_alternative<proto::ErrorReply>(c.controller.ask(kAlice, std::move(beside))));
+    }
   }
   CHECK(c.refusal("fraud", "web") ==
         "only a job with a network of its own (--network=job) has a network profile");
@@ -178,8 +186,8 @@ TEST_CASE("where no node makes networks, jobs have loopback unless they ask for 
   const auto reply = c.controller.ask(kAlice, std::move(m));
   REQUIRE(std::holds_alternative<proto::ErrorReply>(reply));
   CHECK(std::get<proto::ErrorReply>(reply).message ==
-        "no node of partition fraud gives jobs a network of their own: the node daemon is not "
-        "root");
+        "node n1 of partition fraud gives jobs no network of their own (the node daemon is not "
+        "root); leave such nodes out with --exclude");
 }
 
 }  // namespace gantry::core::test::network_test

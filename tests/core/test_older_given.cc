@@ -211,7 +211,8 @@ TEST_CASE("the partition decides on the network of a job that does not choose on
     REQUIRE(done != nullptr);
     return shown(controller, done->job).network;
   };
-  CHECK(network("batch", std::nullopt) == NetworkMode::loopback);
+  CHECK(network("batch", std::nullopt) == NetworkMode::job);
+  CHECK(network("batch", NetworkMode::loopback) == NetworkMode::loopback);
   CHECK(network("open", std::nullopt) == NetworkMode::host);
   CHECK(network("open", NetworkMode::loopback) == NetworkMode::loopback);
 }

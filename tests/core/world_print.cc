@@ -187,6 +187,8 @@ void World::print(Order& order) {
             }
             for (const GresGrant& g : m.placement.at(m.node_index).gres)
               for (const std::uint16_t d : g.devices) text += fmt::format(" {} {}", g.name, d);
+            if (m.spec.network == NetworkMode::loopback && !m.spec.network_named)
+              text += " without a network";
           },
           [&](proto::Go& m) { text = "go " + key(m.key); },
           [&](proto::Terminate& m) {

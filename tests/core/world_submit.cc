@@ -66,6 +66,15 @@ void ask_for_mail(JobSpec& spec, const Words& w) {
   spec.from_older_form();
 }
 
+void exactly(std::uint32_t nodes, JobShape& shape) {
+  shape.min_nodes = shape.max_nodes = nodes;
+}
+
+void ask_for_network(JobSpec& spec, const std::string& mode) {
+  for (const auto& [value, name] : enum_names(NetworkMode{}))
+    if (name == mode) spec.network = value;
+}
+
 }  // namespace
 
 proto::SubmitJob World::submit_message(const std::string& user, const Words& w) const {
@@ -77,8 +86,7 @@ proto::SubmitJob World::submit_message(const std::string& user, const Words& w) 
     if (const std::string* value = w.find(key)) use(*value);
   };
   text("name", [&](const std::string& v) { s.name = v; });
-  text("nodes",
-       [&](const std::string& v) { s.shape.min_nodes = s.shape.max_nodes = std::stoul(v); });
+  text("nodes", [&](const std::string& v) { exactly(std::stoul(v), s.shape); });
   text("most_nodes", [&](const std::string& v) { s.shape.max_nodes = std::stoul(v); });
   text("tasks", [&](const std::string& v) { s.shape.tasks = std::stoul(v); });
   text("cpus", [&](const std::string& v) { s.shape.cpus_per_task = std::stoul(v); });
@@ -112,7 +120,8 @@ proto::SubmitJob World::submit_message(const std::string& user, const Words& w) 
     s.shape.sharing = v == "user" ? NodeSharing::same_user : NodeSharing::same_tenant;
   });
   text("on", [&](const std::string& v) { s.shape.required_nodes = hosts(v); });
-  text("network", [&](const std::string&) { s.network = NetworkMode::host; });
+  text("not_on", [&](const std::string& v) { s.shape.excluded_nodes = hosts(v); });
+  text("network", [&](const std::string& mode) { ask_for_network(s, mode); });
   text("array", [&](const std::string& v) { s.array = *parse_index_ranges(v); });
   text("begin", [&](const std::string& v) { s.begin = time_of(v); });
   text("deadline", [&](const std::string& v) { s.deadline = time_of(v); });

@@ -156,5 +156,4 @@ if __name__ == "__main__":
     if why := missing():
         print(f"passed over: {why}")
         sys.exit(77)
-    sys.exit(cluster.main(__doc__, globals(), "network", nodes=3, users=2,
-                          up_options=["--job-networks"]))
+    sys.exit(cluster.main(__doc__, globals(), "network", nodes=3, users=2))

@@ -389,8 +389,7 @@ if __name__ == "__main__":
     WORLD_PROCESS = set_up()
     cluster.Cluster.start = name_servers(cluster.Cluster.start)
     try:
-        STATUS = cluster.main(__doc__, globals(), "netprof", nodes=3, users=2,
-                              up_options=["--job-networks"])
+        STATUS = cluster.main(__doc__, globals(), "netprof", nodes=3, users=2)
     finally:
         WORLD_PROCESS.stdin.close()
         WORLD_PROCESS.wait(timeout=10)

@@ -130,7 +130,6 @@ def case_library(c):
 
 
 def case_mpich(c):
-    """Debian's MPICH is 60 MB for this one case, so ./dev does not install it."""
     if not shutil.which("mpicc.mpich"):
         print("skipped: there is no mpicc.mpich; apt-get install mpich libmpich-dev brings it")
         return

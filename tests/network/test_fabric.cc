@@ -13,9 +13,12 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <set>
 
+#include "noded/network/trial.h"
 #include "tests/network/probes.h"
 
 using namespace gantry;
@@ -40,6 +43,24 @@ void send_all(const Inside& from, const std::vector<std::string>& targets) {
 }
 
 }  // namespace
+
+TEST_CASE("whether a machine can make networks is tried without a trace") {
+  if (!is_able()) return;
+  Hosts hosts(1);
+  const std::string directory = hosts.top() + "/trial";
+  for (int i = 0; i < 3; ++i) {
+    const auto tried = inside(hosts[1].space, [&] { return try_networks(directory); });
+    REQUIRE_MESSAGE(tried, (tried ? "" : tried.error().message));
+    CHECK_FALSE(std::filesystem::exists(directory));
+  }
+  CHECK(run_in(hosts.top() + "/host1", "sh -c 'test $(ip -o link | wc -l) = 2'"));
+  CHECK(run_in(hosts.top() + "/host1", "sh -c 'test -z \"$(nft list tables)\"'"));
+  // A file where the directory should be: the reason is said.
+  std::ofstream(directory) << "in the way";
+  const auto refused = inside(hosts[1].space, [&] { return try_networks(directory); });
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message.find(directory) != std::string::npos);
+}
 
 TEST_CASE("of 40 jobs on eight hosts each reaches its own parts and nothing else") {
   if (!is_able()) return;

@@ -103,17 +103,47 @@ Result<void> check_network_profile(const State& state, const Partition& queue,
                           tenant->effective.name, profile, fmt::join(allowed, ", ")));
 }
 
-std::optional<std::string> no_job_networks(const State& state, const Partition& queue) {
-  std::optional<std::string> why;
+std::optional<std::string> no_job_networks(const Node& node) {
+  for (const std::string& layer : node.facts.layers_off)
+    if (layer.starts_with(proto::kNoJobNetworks)) return layer.substr(proto::kNoJobNetworks.size());
+  return std::nullopt;
+}
+
+std::optional<Lacking> without_job_networks(const State& state, const Partition& queue,
+                                            const std::vector<std::string>& excluded) {
   for (const NodeId id : queue.nodes) {
-    const auto& off = state.node(id).facts.layers_off;
-    const auto line = std::find_if(off.begin(), off.end(), [](const std::string& layer) {
-      return layer.starts_with(proto::kNoJobNetworks);
-    });
-    if (line == off.end()) return std::nullopt;
-    why = line->substr(proto::kNoJobNetworks.size());
+    const Node& node = state.node(id);
+    if (std::find(excluded.begin(), excluded.end(), node.name) != excluded.end()) continue;
+    if (auto why = no_job_networks(node)) return Lacking{node.name, std::move(*why)};
   }
-  return why;
+  return std::nullopt;
+}
+
+Result<void> check_job_network(const State& state, bool made, const JobSpec& spec,
+                               const Partition& queue) {
+  constexpr std::uint64_t kLeast = 100'000, kMost = 10'000'000'000'000;  // bits per second
+  const auto bad = [](std::string why) {
+    return fail(ErrorCode::invalid_argument, std::move(why));
+  };
+  const bool own = spec.network == NetworkMode::job;
+  if (own && !made)
+    return bad(
+        "this cluster gives jobs no network of their own (controller.job_networks of gantry.yaml); "
+        "--network takes none, or host where the partition allows it");
+  if (own && spec.network_named)
+    if (const auto lacking = without_job_networks(state, queue, spec.shape.excluded_nodes))
+      return fail(ErrorCode::unsupported,
+                  fmt::format("node {} of partition {} gives jobs no network of their own ({}); "
+                              "leave such nodes out with --exclude",
+                              lacking->node, queue.name, lacking->why));
+  if (spec.network_rate != 0 && !own)
+    return bad("only the traffic of a job with a network of its own (--network=job) is limited");
+  if (spec.network_rate != 0 && (spec.network_rate < kLeast || spec.network_rate > kMost))
+    return bad("--net must be 100K to 10T, in bits per second");
+  if (spec.network_profile.empty()) return {};
+  if (!own)
+    return bad("only a job with a network of its own (--network=job) has a network profile");
+  return check_network_profile(state, queue, spec.network_profile);
 }
 
 proto::NetworkReach reach_of(const State& state, const Job& job, const std::string& asked) {

@@ -24,9 +24,21 @@ std::string tenant_of_group(const State& state, std::uint32_t group);
 Result<void> check_network_profile(const State& state, const Partition& queue,
                                    const std::string& profile);
 
-// Why no node of the queue makes networks for jobs, as one of them says; nothing if some node does,
-// or may do once it has registered.
-std::optional<std::string> no_job_networks(const State& state, const Partition& queue);
+// Why the node makes no networks for jobs, as it says itself; nothing if it makes them, or may do
+// once it has registered.
+std::optional<std::string> no_job_networks(const Node& node);
+
+// The first node of the queue, but the excluded ones, that makes no networks for jobs.
+struct Lacking {
+  std::string node, why;
+};
+std::optional<Lacking> without_job_networks(const State& state, const Partition& queue,
+                                            const std::vector<std::string>& excluded);
+
+// Whether a job that is submitted to the queue may have the network of its own that its spec asks
+// for, with its profile and rate; `made`: controller.job_networks.
+Result<void> check_job_network(const State& state, bool made, const JobSpec& spec,
+                               const Partition& queue);
 
 // What the job reaches; `asked` = "" means the tenant's default. Nothing if the profile is gone or
 // is not the tenant's any more.

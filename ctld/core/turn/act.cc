@@ -69,6 +69,18 @@ void fill_ways(const State& state, proto::JobNetwork& network) {
           {node.name, node.id.value(), JobId{}, std::nullopt, node.facts.address});
 }
 
+// A job that asked for no network of its own runs without one where its nodes make none: it may
+// have been submitted before they said so.
+void settle_network(const Context& ctx, const Job& job, JobSpec& spec) {
+  if (spec.network != NetworkMode::job || spec.network_named) return;
+  const auto& nodes = job.active->nodes;
+  if (!ctx.config.controller.job_networks ||
+      std::any_of(nodes.begin(), nodes.end(), [&](const NodeRun& run) {
+        return no_job_networks(ctx.state.node(run.grant.node)).has_value();
+      }))
+    spec.network = NetworkMode::loopback;
+}
+
 // Tells the node of all other parts of the job, also of other components: they are placed together.
 void fill_network(const State& state, const Job& job, std::uint32_t index, proto::Launch& launch) {
   if (launch.spec.network != NetworkMode::job) return;
@@ -144,6 +156,7 @@ void send_launch(Context& ctx, const Job& job, std::uint32_t index) {
   for (const NodeRun& run : active.nodes)
     launch.placement.push_back(placement_of(ctx.state, run.grant));
   launch.node_index = index;
+  settle_network(ctx, job, launch.spec);
   fill_network(ctx.state, job, index, launch);
   const Partition& queue = ctx.state.partition(class_of(ctx.state, job).partition);
   launch.partition = queue.name;

@@ -325,27 +325,9 @@ Result<void> check_policy(const Context& ctx, const Identity& who, const JobSpec
     return fail(ErrorCode::permission_denied, "only an administrator may set a priority");
   if (spec.network == NetworkMode::host)
     if (auto r = check_host_network(ctx.state, partition); !r) return r;
-  if (spec.network == NetworkMode::job && !ctx.config.controller.job_networks)
-    return fail(ErrorCode::invalid_argument,
-                "this cluster gives jobs no network of their own (controller.job_networks of "
-                "gantry.yaml); --network takes none, or host where the partition allows it");
-  if (spec.network == NetworkMode::job && !partition.nodes.empty())
-    if (const auto why = no_job_networks(ctx.state, partition))
-      return fail(ErrorCode::unsupported,
-                  fmt::format("no node of partition {} gives jobs a network of their own: {}",
-                              partition.name, *why));
-  if (spec.network_rate != 0) {
-    constexpr std::uint64_t kLeast = 100'000, kMost = 10'000'000'000'000;  // bits per second
-    if (spec.network != NetworkMode::job)
-      return bad("only the traffic of a job with a network of its own (--network=job) is limited");
-    if (spec.network_rate < kLeast || spec.network_rate > kMost)
-      return bad("--net must be 100K to 10T, in bits per second");
-  }
-  if (!spec.network_profile.empty()) {
-    if (spec.network != NetworkMode::job)
-      return bad("only a job with a network of its own (--network=job) has a network profile");
-    if (auto r = check_network_profile(ctx.state, partition, spec.network_profile); !r) return r;
-  }
+  if (auto r = check_job_network(ctx.state, ctx.config.controller.job_networks, spec, partition);
+      !r)
+    return r;
   if (auto r = check_sharing(ctx.state, partition, spec.shape); !r) return r;
   if (spec.warn_signal) {
     if (auto r = check_number("the warning signal", spec.warn_signal->signal, 1, 64); !r) return r;
@@ -417,7 +399,8 @@ void tidy_nodes(JobShape& shape) {
 // The network of a job that names none.
 NetworkMode usual_network(const Context& ctx, const Partition& partition) {
   if (partition.declared->host_network_by_default) return NetworkMode::host;
-  const bool made = ctx.config.controller.job_networks && !no_job_networks(ctx.state, partition);
+  const bool made =
+      ctx.config.controller.job_networks && !without_job_networks(ctx.state, partition, {});
   return made ? NetworkMode::job : NetworkMode::loopback;
 }
 }  // namespace
@@ -467,6 +450,8 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
   if (auto r = check_admission(ctx.state, who, *partition, {spec.account, spec.priority_class}); !r)
     return tl::unexpected(r.error());
   if (partition->declared->exclusive_nodes) spec.shape.exclusive = true;
+  spec.network_named =
+      spec.network.has_value() || !spec.network_profile.empty() || spec.network_rate != 0;
   if (!spec.network) spec.network = usual_network(ctx, *partition);
   if (!spec.shape.anti_affinity.empty())  // so that no user keeps jobs of others away
     spec.shape.anti_affinity = fmt::format("{}/{}", who.owner.user, spec.shape.anti_affinity);

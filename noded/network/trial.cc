@@ -1,0 +1,51 @@
+#include "noded/network/trial.h"
+
+#include <fmt/core.h>
+
+#include <filesystem>
+
+#include "noded/network/fabric.h"
+#include "noded/network/space.h"
+
+namespace gantry::network {
+namespace {
+
+constexpr std::uint16_t kPort = 4789;  // of the stand-in's own machine
+
+Result<void> make_one(const std::string& directory) {
+  const auto blocks = read_blocks("fd00::/48", "100.64.0.0/10");
+  if (!blocks) return tl::unexpected(blocks.error());
+  auto fabric = Fabric::open({directory, *blocks, 1, {"127.0.0.1", kPort}, 1}, {});
+  if (!fabric) return tl::unexpected(fabric.error());
+  JobNetwork job;
+  job.key = {JobId(1), Attempt(1)};
+  job.part = {1, JobId(1), 0U, 0};
+  if (auto r = (*fabric)->attach(job); !r) return r;
+  return (*fabric)->detach(job.key);
+}
+
+}  // namespace
+
+Result<void> try_networks(const std::string& directory) {
+  namespace fs = std::filesystem;
+  const std::string machine = directory + "/machine", node = directory + "/node";
+  // One may be left of a daemon that was killed meanwhile.
+  (void)Fabric::remove(node);
+  (void)release_space(machine);
+  std::error_code error;
+  fs::create_directories(node, error);
+  if (error)
+    return fail(ErrorCode::io_error, fmt::format("{} cannot be made: {}", node, error.message()));
+  auto space = make_space(machine);
+  Result<void> made;
+  if (!space)
+    made = tl::unexpected(space.error());
+  else
+    made = inside(*space, [&] { return make_one(node); });
+  (void)Fabric::remove(node);
+  (void)release_space(machine);
+  fs::remove_all(directory, error);
+  return made;
+}
+
+}  // namespace gantry::network

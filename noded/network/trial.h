@@ -1,0 +1,16 @@
+// Whether this machine can make networks for jobs: its kernel may lack VXLAN, nftables or IPv6, or
+// forbid namespaces. Asked before the first job needs one.
+#pragma once
+
+#include <string>
+
+#include "common/result.h"
+
+namespace gantry::network {
+
+// Makes a network of one job and removes it again, in a namespace that stands for a machine, so
+// nothing of this machine changes. The directory is made, and is gone afterwards. Root only; takes
+// some milliseconds. The error says what could not be made.
+Result<void> try_networks(const std::string& directory);
+
+}  // namespace gantry::network
