@@ -85,6 +85,7 @@ Server::Server(const Config& config, Logger logger, std::unique_ptr<store::LmdbS
       core_(std::move(core)),
       gate_(make_gate(std::move(age))),
       clock_(core_->last_time()),
+      audit_(*core_, clock_),
       identities_(
           config.controller.admins, config.controller.allow_munge,
           [this](const auth::VerifyKey& key) {
@@ -122,6 +123,7 @@ Result<void> Server::start() {
   if (auto done = core_->start(started_); !done) return done;
   stepped_ = true;
   if (auto done = open_exports(); !done) return done;
+  if (auto done = audit_.open(config_.controller.state_dir + "/audit"); !done) return done;
   const sched::Policy policy =
       sched::controller_policy(config_.controller.backfill_depth, config_.controller.balance);
   planner_ = std::make_unique<Planner>(policy, [this](sched::Plan plan) {
@@ -179,6 +181,7 @@ void Server::step(core::Input input) {
 void Server::end_of_turn() {
   if (failed_) return;
   if (!stepped_) {
+    if (!kept(audit_.sync_if_due())) return;
     send_greetings();
     return close_leaving();
   }
@@ -199,6 +202,7 @@ void Server::end_of_turn() {
   }
   if (mailer_ && !turn.letters.empty()) mailer_->send(std::move(turn.letters));
   if (programs_ && !turn.programs.empty()) programs_->run(std::move(turn.programs));
+  if (!kept(audit_.answers(turn.replies))) return;
   send_greetings();
   for (core::Reply& reply : turn.replies) send_reply(reply);
   for (core::Order& order : turn.orders) send_order(order);
@@ -309,6 +313,7 @@ void Server::fold() {
       return;
     }
   }
+  if (!kept(audit_.sync())) return;
   const store::FoldBatch batch = core_->take_fold();
   if (auto done = store_->fold(batch); !done) {
     fatal(done.error());

@@ -24,6 +24,7 @@
 #include "config/config.h"
 #include "ctld/acct/history_reader.h"
 #include "ctld/age/gate.h"
+#include "ctld/audit_requests.h"
 #include "ctld/core/core.h"
 #include "ctld/planner.h"
 #include "ctld/rpc/identity.h"
@@ -193,6 +194,7 @@ class Server {
   std::unique_ptr<core::Core> core_;
   age::Gate gate_;
   loop::ClusterClock clock_;
+  AuditRequests audit_;
   Instant started_{};
   rpc::IdentityCheck identities_;
   rpc::SessionTable sessions_{1};

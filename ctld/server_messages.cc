@@ -124,6 +124,8 @@ void Server::answer(rpc::Session& session, const net::MessageHeader& header,
                     std::string_view body) {
   if (const auto sent = proto::check_sender(header.type, session.sender(), kHere); !sent) {
     const bool stranger = sent.error().code == ErrorCode::unauthenticated;
+    if (const auto row = proto::find_message(header.type); row && session.identity)
+      (void)kept(audit_.refused(session, *row, "", sent.error()));
     refuse(session, header.request,
            stranger ? session.refused.value_or(sent.error()) : sent.error());
     return;
@@ -144,6 +146,7 @@ void Server::answer(rpc::Session& session, const net::MessageHeader& header,
     refuse(session, header.request, message.error());
     return;
   }
+  audit_.begin(session, header, *message);
   core::ClientRequest request;
   request.connection = session.id;
   request.request = header.request;
@@ -157,6 +160,8 @@ void Server::answer_here(const rpc::Session& session, const net::MessageHeader& 
                          std::string_view body) {
   auto message = rpc::decode_shell(header.type, body);
   if (!message) return refuse(session, header.request, message.error());
+  audit_.begin(session, header, *message);
+  const core::ConnectionId connection = session.id;  // the session may not outlive its answer
   Asked asked{session, header.request, *session.identity};
   if (auto in = core::let_in(core_->state(), asked.who, *message); !in)
     return refuse(session, header.request, in.error());
@@ -166,6 +171,7 @@ void Server::answer_here(const rpc::Session& session, const net::MessageHeader& 
                         [&](const proto::WhatIf& m) { what_if(asked, m); },
                         [&](const proto::PlanMigModes&) { plan_modes(asked); }},
              *message);
+  (void)kept(audit_.end(connection, header.request, nullptr));  // if it was not refused
 }
 
 void Server::hello(const rpc::Session& session, std::uint64_t request, std::string_view body) {
@@ -188,6 +194,7 @@ void Server::hello(const rpc::Session& session, std::uint64_t request, std::stri
 }
 
 void Server::refuse(const rpc::Session& session, std::uint64_t request, const Error& error) {
+  (void)kept(audit_.end(session.id, request, &error));
   const rpc::Encoded encoded = rpc::encode_error(error);
   send_to(session, encoded.type, request, encoded.body);
 }

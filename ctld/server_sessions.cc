@@ -32,6 +32,7 @@ void Server::forget_session(std::optional<core::ConnectionId> dropped) {
   rpc::Session* session = find_session(*dropped);
   if (session == nullptr) return;
   if (session->counted) limits_.disconnected(*session->counted);
+  (void)kept(audit_.forget(*dropped));
   if (!session->relayed())
     sessions_.drop(*dropped);
   else if (session->of_user)
@@ -164,6 +165,9 @@ void Server::refuse_credential(rpc::Session& session, std::uint64_t request,
               {"method", enum_name(message.method)},
               {"claims", identities_.claimed(message)},
               {"error", error.message}});
+  (void)kept(audit_.refused(
+      session, proto::kRowOf<proto::Authenticate>,
+      fmt::format("claims={:.64} address={}", identities_.claimed(message), address), error));
   refuse(session, request, error);
   lose_identity(session, std::move(error));
   if (++session.refusals >= kMostRefusals) cut_off(session);

@@ -31,6 +31,7 @@ NOT_HERE = [
     (r"gantry (up|down)\b", "the cluster of this test is made so, and taken down at its end"),
     (r"salloc |srun --pty", "needs a terminal: terminal_test"),
     (r"gctl network (show|probe) 12", "its jobs have no networks: network_profile_test"),
+    (r"gctl audit ", "reads the controller's own files: tests/attack/audit_test"),
     (r"srun --mpi=", "needs programs built with MPI: mpi_test, pmi2_test"),
     (r"gbatch --(gpus|gres)=", "there are no GPUs here: gpu_share_test, and the demo of GPUs"),
     (r"gctl (drain|close|dead|resume) (gpu01 --gpu|--rack)",

@@ -6,6 +6,7 @@
 #include "cli/cluster/reconfigure.h"
 #include "cli/columns/ended_jobs.h"
 #include "cli/command.h"
+#include "cli/commands/control/gctl_audit.h"
 #include "cli/commands/control/gctl_logs.h"
 #include "cli/commands/control/gctl_maintenance.h"
 #include "cli/commands/control/gctl_mig.h"
@@ -313,7 +314,7 @@ constexpr const Command* kSub[] = {
     &kGctlDrain,        &kGctlResume,      &kGctlClose, &kGctlDead,    &kGctlReserve,
     &kGctlReservations, &kGctlUnreserve,   &kEnroll,    &kKey,         &kPing,
     &kGctlTop,          &kGctlMaintenance, &kGctlMig,   &kReconfigure, &kToken,
-    &kGctlPartition,    &kGctlNetwork};
+    &kGctlPartition,    &kGctlNetwork,     &kGctlAudit};
 
 constexpr Example kExamples[] = {
     {"gctl show job 12", "Everything about a job"},

@@ -1,0 +1,231 @@
+// gctl audit show, verify, export: reads the files of the audit log, so it works on the
+// controller's machine for whoever may read them, and on a copy; the controller need not run.
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+#include <syslog.h>
+
+#include <deque>
+#include <optional>
+
+#include "cli/commands/control/gctl_audit.h"
+#include "common/audit/audit_reader.h"
+#include "common/job/verdict_text.h"
+#include "common/text/printable.h"
+#include "common/text/text.h"
+#include "config/config.h"
+
+namespace gantry::cli {
+namespace {
+
+struct AuditOptions {
+  std::string directory, user, message, head;
+  std::uint64_t last = 50, after = 0;
+  bool refused = false, json = false, to_syslog = false;
+};
+
+Result<void> set_last(AuditOptions& o, std::string_view text) {
+  const auto n = parse_integer("the number of records", text, 1, 1'000'000);
+  if (!n) return tl::unexpected(n.error());
+  o.last = static_cast<std::uint64_t>(*n);
+  return {};
+}
+Result<void> set_after(AuditOptions& o, std::string_view text) {
+  const auto n = parse_integer("the number of a record", text, 0, INT64_MAX);
+  if (!n) return tl::unexpected(n.error());
+  o.after = static_cast<std::uint64_t>(*n);
+  return {};
+}
+
+constexpr Option kDirectory{
+    .name = "dir",
+    .arg = Arg::required,
+    .value = "DIR",
+    .help =
+        "The log, or a copy of it (default: `audit` in the controller's state_dir, as "
+        "gantry.yaml of this machine says)",
+    .set = put<&AuditOptions::directory>};
+constexpr Option kShowOptions[] = {
+    kDirectory,
+    {.name = "json", .help = "The lines as they are in the log", .set = put<&AuditOptions::json>},
+    {.name = "last",
+     .letter = 'n',
+     .arg = Arg::required,
+     .value = "N",
+     .help = "At most so many records, the newest (default 50)",
+     .set = call<set_last>},
+    {.name = "refused",
+     .help = "Only requests that were refused",
+     .set = put<&AuditOptions::refused>},
+    {.name = "request",
+     .letter = 'r',
+     .arg = Arg::required,
+     .value = "NAME",
+     .help = "Only this request: SubmitJob, ApplyTenancy",
+     .set = put<&AuditOptions::message>},
+    {.name = "user",
+     .letter = 'u',
+     .arg = Arg::required,
+     .value = "USER",
+     .help = "Only of this user",
+     .set = put<&AuditOptions::user>},
+};
+constexpr Option kVerifyOptions[] = {
+    kDirectory,
+    {.name = "head",
+     .arg = Arg::required,
+     .value = "HASH",
+     .help =
+         "A hash that an earlier `verify` printed: it must still be in the log, so that records "
+         "missing at its end are found too",
+     .set = put<&AuditOptions::head>},
+};
+constexpr Option kExportOptions[] = {
+    {.name = "after",
+     .arg = Arg::required,
+     .value = "N",
+     .help = "Only records with a higher number (default 0: all)",
+     .set = call<set_after>},
+    kDirectory,
+    {.name = "syslog",
+     .help = "To syslog (facility authpriv) instead of standard output",
+     .set = put<&AuditOptions::to_syslog>},
+};
+
+Result<std::string> directory_of(const AuditOptions& options) {
+  if (!options.directory.empty()) return options.directory;
+  const auto config = load_config(default_config_path());
+  if (!config)
+    return fail(config.error().code,
+                fmt::format("{}; --dir names the audit log itself", config.error().message));
+  return config->controller.state_dir + "/audit";
+}
+
+bool wanted(const AuditOptions& o, const audit::Record& r) {
+  return (o.user.empty() || r.user == o.user) && (o.message.empty() || r.message == o.message) &&
+         (!o.refused || (r.outcome != "done" && r.outcome != "unanswered"));
+}
+
+void print(const audit::Record& r) {
+  const std::string who = r.user.empty() ? "-" : r.user;
+  fmt::print("{}  {} {}  {} ({}{}{})  {}{}{}\n", r.seq, format_time(r.time), who, r.message,
+             r.right, r.how.empty() ? "" : ", ", r.how, printable(r.about),
+             r.about.empty() ? "" : ": ",
+             r.why.empty() ? r.outcome : fmt::format("{}: {}", r.outcome, printable(r.why)));
+}
+
+Result<int> run_show(const Invocation& in) {
+  AuditOptions options;
+  const auto operands = in.parse(&options, 0, 0);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  const auto directory = directory_of(options);
+  if (!directory) return tl::unexpected(directory.error());
+  std::deque<std::pair<audit::Record, std::string>> newest;
+  const auto walked = audit::walk(*directory, [&](const audit::Record& r, std::string_view line) {
+    if (!wanted(options, r)) return;
+    newest.emplace_back(r, options.json ? std::string(line) : std::string());
+    if (newest.size() > options.last) newest.pop_front();
+  });
+  for (const auto& [record, line] : newest)
+    if (options.json)
+      fmt::print("{}\n", line);
+    else
+      print(record);
+  if (!walked) return tl::unexpected(walked.error());
+  return 0;
+}
+
+Result<int> run_verify(const Invocation& in) {
+  AuditOptions options;
+  const auto operands = in.parse(&options, 0, 0);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  const auto directory = directory_of(options);
+  if (!directory) return tl::unexpected(directory.error());
+  const std::string end = fmt::format("\"hash\":\"{}\"}}", options.head);
+  bool found = options.head.empty();
+  const auto chain = audit::walk(*directory, [&](const audit::Record&, std::string_view line) {
+    found = found || line.ends_with(end);
+  });
+  if (!chain) return tl::unexpected(chain.error());
+  if (!found)
+    return fail(ErrorCode::malformed,
+                fmt::format("{}: no record has the hash {}: the log was cut off or made anew",
+                            *directory, options.head));
+  if (chain->records == 0) {
+    fmt::print("{}: no records\n", *directory);
+    return 0;
+  }
+  fmt::print("{}: {}, {} to {}: the chain is whole\nhead {}\n", *directory,
+             counted(static_cast<std::int64_t>(chain->records), "record"), chain->first,
+             chain->last, chain->head);
+  return 0;
+}
+
+Result<int> run_export(const Invocation& in) {
+  AuditOptions options;
+  const auto operands = in.parse(&options, 0, 0);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  const auto directory = directory_of(options);
+  if (!directory) return tl::unexpected(directory.error());
+  if (options.to_syslog) ::openlog("gantry-audit", LOG_NDELAY, LOG_AUTHPRIV);
+  const auto chain = audit::walk(*directory, [&](const audit::Record& r, std::string_view line) {
+    if (r.seq <= options.after) return;
+    if (options.to_syslog)
+      ::syslog(LOG_NOTICE, "%.*s", static_cast<int>(line.size()), line.data());
+    else
+      fmt::print("{}\n", line);
+  });
+  if (!chain) return tl::unexpected(chain.error());
+  fmt::print(stderr, "{}: exported up to record {}\n", in.program(), chain->last);
+  return 0;
+}
+
+constexpr Example kShowExamples[] = {
+    {"gctl audit show", "The newest 50 requests that changed something, or were refused"},
+    {"gctl audit show -u alice --refused -n 500", "What alice was refused"},
+    {"gctl audit show -r ApplyTenancy --json", "Who changed documents of tenants, as JSON lines"}};
+const Command kShow{.name = "show",
+                    .summary = "Requests with who sent them and what became of them",
+                    .options = kShowOptions,
+                    .examples = kShowExamples,
+                    .run = run_show};
+constexpr Example kVerifyExamples[] = {
+    {"gctl audit verify", "Whether a record was changed, and which"},
+    {"gctl audit verify --dir /mnt/copy --head 5f1c...", "A copy, up to a head noted earlier"}};
+const Command kVerify{
+    .name = "verify",
+    .summary = "Check the chain of records",
+    .description =
+        "Each record has the hash of the one before it. A record that was changed, added, moved or "
+        "taken from the middle is named with its file and line. Records that are missing at the "
+        "end are found with --head. Who can write the files can make a whole new chain: note the "
+        "printed head elsewhere, or export.",
+    .options = kVerifyOptions,
+    .examples = kVerifyExamples,
+    .run = run_verify};
+constexpr Example kExportExamples[] = {
+    {"gctl audit export > audit.jsonl", "All records as lines of JSON"},
+    {"gctl audit export --after 1200 --syslog", "What came after record 1200, to syslog"}};
+const Command kExport{.name = "export",
+                      .summary = "Copy records to a file or to syslog",
+                      .description = "Says on standard error which record was the last.",
+                      .options = kExportOptions,
+                      .examples = kExportExamples,
+                      .run = run_export};
+constexpr const Command* kSub[] = {&kShow, &kVerify, &kExport};
+
+}  // namespace
+
+const Command kGctlAudit{
+    .name = "audit",
+    .summary = "Who did what: show, check and export the audit log",
+    .description =
+        "The controller writes down each request that changes something, each that needs a role, "
+        "each look at another user's script or output, each refusal of these, and each refused "
+        "credential. These commands read the files on the controller's machine, as root.",
+    .run = nullptr,
+    .sub = kSub};
+
+}  // namespace gantry::cli

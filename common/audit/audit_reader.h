@@ -1,0 +1,32 @@
+// Reads an audit log, and says whether its chain is whole.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "common/audit/audit_line.h"
+
+namespace gantry::audit {
+
+// The names of the log's files in their order. The error says that the directory cannot be read.
+Result<std::vector<std::string>> files_in(const std::string& directory);
+
+struct Chain {
+  std::uint64_t records = 0;
+  std::uint64_t first = 0, last = 0;  // numbers; older files may be archived elsewhere
+  std::string before;                 // `prev` of the first record
+  std::string head{kNoLine};          // hash of the last one
+};
+
+// Reads all records in their order and calls `each` (which may be empty) for them. The error names
+// the first record that is wrong by its file and line: it was changed, its number or `prev` does
+// not follow from the one before, or its line is not finished (unless it is the last of all, which
+// may be in writing).
+Result<Chain> walk(const std::string& directory,
+                   const std::function<void(const Record&, std::string_view line)>& each);
+
+// True if a record has this hash. For heads that were noted earlier.
+Result<bool> holds(const std::string& directory, std::string_view hash);
+
+}  // namespace gantry::audit

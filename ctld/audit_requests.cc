@@ -1,0 +1,114 @@
+#include "ctld/audit_requests.h"
+
+#include <fmt/core.h>
+
+#include "ctld/core/access/authorise.h"
+#include "ctld/rpc/audit_about.h"
+
+namespace gantry::ctld {
+namespace {
+
+std::string how_of(const rpc::Session& session) {
+  if (!session.identity) return "";
+  const core::Identity& who = *session.identity;
+  if (who.inside) return fmt::format("job {} on {}", who.inside->job.value(), session.node);
+  if (session.relayed()) return "login node " + session.node;
+  if (who.token_ends) return "token";
+  if (session.registered_key.empty()) return "munge";
+  return "key " + session.registered_key.substr(0, 16);
+}
+
+// A script or an output is somebody's: to look at another user's is the use of a right.
+std::optional<JobId> private_of(const core::ClientMessage& message) {
+  if (const auto* log = std::get_if<proto::ReadLog>(&message)) return log->job.id();
+  const auto* show = std::get_if<proto::ShowJob>(&message);
+  return show != nullptr && show->with_script ? std::optional(show->job.id()) : std::nullopt;
+}
+
+}  // namespace
+
+Result<void> AuditRequests::open(const std::string& directory) {
+  auto log = audit::AuditLog::open(directory, clock_.now());
+  if (!log) return tl::unexpected(log.error());
+  trail_ = std::make_unique<rpc::AuditTrail>(std::move(*log));
+  return {};
+}
+
+audit::Record AuditRequests::record_of(const rpc::Session& session, const proto::MessageRow& row) {
+  audit::Record out;
+  out.time = clock_.now();
+  out.message = row.name;
+  out.how = how_of(session);
+  out.right = "none";
+  if (!session.identity) return out;
+  const core::Identity& who = *session.identity;
+  out.user = who.owner.user;
+  out.uid = who.owner.uid.value();
+  core::Identity granted = who;
+  core::take_grants(core_.state(), granted);
+  out.right = core::is_admin(granted)                     ? "admin"
+              : core::is_operator(core_.state(), granted) ? "operator"
+                                                          : "user";
+  return out;
+}
+
+template <class Message>
+void AuditRequests::begin(const rpc::Session& session, const net::MessageHeader& header,
+                          const Message& message) {
+  if (!trail_) return;
+  const proto::MessageRow row = *proto::find_message(header.type);
+  bool written = rpc::AuditTrail::is_written(row);
+  if constexpr (std::is_same_v<Message, core::ClientMessage>) {
+    if (const auto id = private_of(message); id && session.identity) {
+      const core::Job* job = core_.state().jobs.find(*id);
+      written = job != nullptr && job->uid != session.identity->owner.uid;
+    }
+  }
+  if (!written) return;
+  audit::Record record = record_of(session, row);
+  record.about = rpc::about(message);
+  const bool weighty = row.type == proto::MessageType::MakeToken || row.lasts ||
+                       (row.kind == proto::MessageKind::write && record.right != "user");
+  trail_->begin(session.id, header.request, std::move(record), weighty);
+}
+template void AuditRequests::begin(const rpc::Session&, const net::MessageHeader&,
+                                   const core::ClientMessage&);
+template void AuditRequests::begin(const rpc::Session&, const net::MessageHeader&,
+                                   const core::ShellMessage&);
+
+Result<void> AuditRequests::end(core::ConnectionId connection, std::uint64_t request,
+                                const Error* refused) {
+  return trail_ ? trail_->finish(connection, request, refused, clock_.now()) : Result<void>{};
+}
+
+Result<void> AuditRequests::answers(const std::vector<core::Reply>& replies) {
+  for (const core::Reply& reply : replies) {
+    const auto refused = rpc::refusal_in(reply.message);
+    if (auto r = end(reply.connection, reply.request, refused ? &*refused : nullptr); !r) return r;
+  }
+  return sync_if_due();
+}
+
+Result<void> AuditRequests::refused(const rpc::Session& session, const proto::MessageRow& row,
+                                    std::string about, const Error& error) {
+  if (!trail_) return {};
+  audit::Record record = record_of(session, row);
+  record.about = std::move(about);
+  record.outcome = name_of(error.code);
+  record.why = error.message;
+  return trail_->write(std::move(record));
+}
+
+Result<void> AuditRequests::forget(core::ConnectionId connection) {
+  return trail_ ? trail_->forget(connection, clock_.now()) : Result<void>{};
+}
+
+Result<void> AuditRequests::sync_if_due() {
+  return trail_ && trail_->must_sync() ? trail_->sync() : Result<void>{};
+}
+
+Result<void> AuditRequests::sync() {
+  return trail_ ? trail_->sync() : Result<void>{};
+}
+
+}  // namespace gantry::ctld

@@ -1,0 +1,46 @@
+// What the audit log of this controller gets: which requests, who sent them, what became of them.
+// An error of any call means that the log cannot be written; then the controller stops, as it does
+// if the store cannot be.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/loop/clock.h"
+#include "common/net/header.h"
+#include "ctld/core/access/front_door.h"
+#include "ctld/core/core.h"
+#include "ctld/rpc/audit_trail.h"
+#include "ctld/rpc/sessions.h"
+
+namespace gantry::ctld {
+
+class AuditRequests {
+ public:
+  AuditRequests(const core::Core& core, loop::ClusterClock& clock) : core_(core), clock_(clock) {}
+  // Opens the log. Before that nothing is written, and no other call fails.
+  Result<void> open(const std::string& directory);
+
+  // A request that passes on to whoever answers it.
+  template <class Message>
+  void begin(const rpc::Session& session, const net::MessageHeader& header, const Message& message);
+  // Its answer is known. Nothing happens if the request is none that is written, or has its record.
+  Result<void> end(core::ConnectionId connection, std::uint64_t request, const Error* refused);
+  // All answers of a turn, before any of them leaves.
+  Result<void> answers(const std::vector<core::Reply>& replies);
+  // A message that was refused before anybody looked at what it asks for.
+  Result<void> refused(const rpc::Session& session, const proto::MessageRow& row, std::string about,
+                       const Error& error);
+  Result<void> forget(core::ConnectionId connection);
+  Result<void> sync_if_due();  // what has to be on the disk before an answer leaves
+  Result<void> sync();
+
+ private:
+  audit::Record record_of(const rpc::Session& session, const proto::MessageRow& row);
+  const core::Core& core_;
+  loop::ClusterClock& clock_;
+  std::unique_ptr<rpc::AuditTrail> trail_;
+};
+
+}  // namespace gantry::ctld

@@ -1,0 +1,17 @@
+// What a request names, in a few words for the audit log: "job=12 node=n1". Only fields that hold
+// names and numbers are looked at; scripts, environments, secrets and comments never get there.
+#pragma once
+
+#include <string>
+
+#include "ctld/core/access/front_door.h"
+#include "ctld/core/core.h"
+
+namespace gantry::rpc {
+
+inline constexpr std::size_t kMostAbout = 400;  // bytes
+
+std::string about(const core::ClientMessage& message);
+std::string about(const core::ShellMessage& message);
+
+}  // namespace gantry::rpc

@@ -1,0 +1,58 @@
+// The audit log as requests make it: a request is noted when it comes, and written when its answer
+// is known. Written are all requests that change something, those that need a role, looks at the
+// scripts and output of other users' jobs, and refused credentials.
+//
+// Order and durability: the record of a change by an administrator or operator, and of one that
+// gives rights, is on the disk before the answer leaves (must_sync()). All others are there within
+// a second (sync()); if the machine crashes before that, the journal still has what they changed.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "common/audit/audit_log.h"
+#include "common/proto/message_table.h"
+#include "ctld/core/core.h"
+
+namespace gantry::rpc {
+
+class AuditTrail {
+ public:
+  explicit AuditTrail(audit::AuditLog log) : log_(std::move(log)) {}
+
+  // Whether a request with this row is written whoever sends it.
+  static bool is_written(const proto::MessageRow& row);
+
+  // What is known when the request comes: everything but the outcome. `weighty`: its record has to
+  // be on the disk before the answer.
+  void begin(core::ConnectionId connection, std::uint64_t request, audit::Record record,
+             bool weighty);
+  // The answer is known; nothing happens if the request was not noted. `refused` = null: done.
+  Result<void> finish(core::ConnectionId connection, std::uint64_t request, const Error* refused,
+                      Instant now);
+  // The connection has ended: what is still noted for it gets no answer.
+  Result<void> forget(core::ConnectionId connection, Instant now);
+  // Writes what has its outcome already.
+  Result<void> write(audit::Record record);
+
+  [[nodiscard]] bool must_sync() const { return must_sync_; }
+  Result<void> sync();
+  [[nodiscard]] const audit::AuditLog& log() const { return log_; }
+
+ private:
+  struct Noted {
+    audit::Record record;
+    bool weighty = false;
+  };
+  audit::AuditLog log_;
+  std::map<std::pair<core::ConnectionId, std::uint64_t>, Noted> noted_;
+  bool must_sync_ = false;
+};
+
+// The error that an answer is, or that every part of it is; null = something was done.
+std::optional<Error> refusal_in(const core::ReplyMessage& reply);
+
+}  // namespace gantry::rpc
