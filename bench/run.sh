@@ -22,7 +22,7 @@ gpu        | bench_gpu                   | what GPUs cost a node daemon
 mig        | bench_mig                   | plans of MIG slices
 slices     | bench_slices                | the placement of slices
 money      | bench_money                 | the ledger, with each job and to read
-network    | bench_network               | what the network of a job costs its node
+network    | programs bench_network      | what the network of a job costs its node
 finished   | bench_finished              | accounting of ten million jobs
 TABLE
 }
@@ -78,6 +78,7 @@ for name in "${names[@]}"; do
       dir=$(mktemp -d "$build/finished.XXXXXX")
       "$build/bin/bench_finished" "$dir" | tee "$out"
       rm -rf "$dir" ;;
+    network) { "$build/bin/bench_network"; "$here/network/starts.py" "$build"; } | tee "$out" ;;
     *) "$build/bin/bench_$name" | tee "$out" ;;
   esac
 done

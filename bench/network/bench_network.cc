@@ -88,6 +88,32 @@ void measure(Fabric& fabric, std::uint64_t others, int rounds, bool with_profile
   for (std::uint64_t id = 1; id <= others; ++id) need(fabric.detach({JobId(id), Attempt(1)}));
 }
 
+// A job on this node and a thousand others: two addresses of each are added, and removed again.
+void measure_addresses(Fabric& fabric, int rounds) {
+  constexpr std::uint32_t kPeers = 1'000;
+  Row first, again, gone;
+  for (int i = 0; i < rounds; ++i) {
+    JobNetwork job = job_of(200'000 + static_cast<std::uint64_t>(i));
+    job.peers.clear();
+    // The first job of a node finds ways that nobody has used yet.
+    for (std::uint32_t n = 0; n < kPeers; ++n)
+      job.peers.push_back({{10 + n, job.part.job, n % kMostSlots},
+                           {fmt::format("127.1.{}.{}", n / 250, n % 250 + 1), 4791}});
+    const auto began = Clock::now();
+    need(fabric.attach(job));
+    const auto there = Clock::now();
+    need(fabric.detach(job.key));
+    (i == 0 ? first : again).times.push_back(milliseconds(there - began));
+    gone.times.push_back(milliseconds(Clock::now() - there));
+  }
+  first.print("attach with 1,000 other nodes, the first time");
+  again.print("attach with 1,000 other nodes");
+  gone.print("remove with 1,000 other nodes");
+  const double both = again.times[again.times.size() / 2] + gone.times[gone.times.size() / 2];
+  fmt::print("{:<44} {:>8.0f}\n", "addresses added or removed in a second",
+             2.0 * 2.0 * kPeers / both * 1'000.0);
+}
+
 // The floor that a script reaches: one link with one address and one element of a set.
 void measure_programs(const std::string& node, int rounds) {
   Row row;
@@ -129,6 +155,7 @@ int main(int argc, char** argv) {
       for (const bool with_profile : {false, true})
         for (const std::uint64_t others : {0, 50, 200})
           measure(*fabric, others, rounds, with_profile);
+      measure_addresses(*fabric, std::min(rounds, 20));
       measure_programs(directory + "/node/net", std::min(rounds, 30));
     }
     return Fabric::remove(directory);

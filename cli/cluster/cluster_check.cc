@@ -2,7 +2,10 @@
 
 #include <fmt/core.h>
 
+#include <map>
+
 #include "cli/columns/gpu_layout.h"
+#include "common/text/hostlist.h"
 
 namespace gantry::cli {
 
@@ -25,6 +28,16 @@ std::vector<std::string> check_cluster(const std::vector<proto::NodeRow>& nodes)
         say(fmt::format("GPU {}: {} wanted, found {}", d.gpu, d.wanted, d.found));
     }
   }
+  return out;
+}
+
+std::vector<std::string> layers_that_are_off(const std::vector<proto::NodeRow>& nodes) {
+  std::map<std::string, std::vector<std::string>> where;
+  for (const proto::NodeRow& node : nodes)
+    for (const std::string& layer : node.layers_off) where[layer].push_back(node.name);
+  std::vector<std::string> out;
+  for (const auto& [layer, names] : where)
+    out.push_back(fmt::format("{}: {}", compress_hostlist(names), layer));
   return out;
 }
 

@@ -33,6 +33,9 @@ Result<int> run(const Invocation& in) {
   fmt::print("{}, {}: {}\n", counted(static_cast<std::int64_t>(nodes->nodes.size()), "node"),
              counted(static_cast<std::int64_t>(gpus), "GPU"),
              wrong.empty() ? "good" : fmt::format("{} not as they should be", wrong.size()));
+  const auto off = layers_that_are_off(nodes->nodes);
+  if (!off.empty()) fmt::print("Isolation layers that are off:\n");
+  for (const std::string& line : off) fmt::print("  {}\n", line);
   return wrong.empty() ? 0 : 1;
 }
 
@@ -44,7 +47,9 @@ const Command kCheck{
     .summary = "Say what is wrong with the cluster",
     .description =
         "Asks the controller for its nodes, and names those that are down or drained, and GPUs, "
-        "drivers and slices that are not as they should be, each with why.",
+        "drivers and slices that are not as they should be, each with why. Says too which layers "
+        "of "
+        "isolation the nodes could not put around jobs.",
     .examples = kExamples,
     .exits = kExits,
     .run = run};

@@ -237,6 +237,10 @@ void print_next(const LocalCluster& cluster, const Config& config,
     fmt::print("Isolation layers that are off here:\n");
     for (const std::string& layer : off) fmt::print("  - {}\n", layer);
   }
+  if (!config.controller.job_networks)
+    fmt::print("Jobs have loopback only: {}.\n",
+               ::geteuid() != 0 ? "a cluster of an ordinary user makes no networks for jobs"
+                                : "controller.job_networks is off in its gantry.yaml");
   if (!config.controller.allow_munge)
     fmt::print(
         "Munge does not answer here: only users with a key can submit (gantry up --user).\n");

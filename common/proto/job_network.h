@@ -57,6 +57,7 @@ struct NetworkReach {
   bool resolvers = false, internet = false;
   std::vector<std::string> ranges;  // "10.1.0.0/16 tcp/443", see common/text/network_range.h
   std::vector<NetworkGroup> to, from;
+  std::string proxy;  // for the variable http_proxy and its kin: "http://10.1.0.9:3128"; "" = none
   [[nodiscard]] bool leaves() const { return resolvers || internet || !ranges.empty(); }
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -67,6 +68,7 @@ struct NetworkReach {
     v(5, "ranges", s.ranges);
     v(6, "to", s.to);
     v(7, "from", s.from);
+    v(8, "proxy", s.proxy);
   }
 };
 

@@ -37,6 +37,7 @@ struct NetworkProfile {
   std::vector<std::string> to;        // ranges: "10.1.0.0/16 tcp/443"
   // Jobs of other tenants, "TENANT tcp/8080". Both jobs have to have a profile that allows it.
   std::vector<std::string> to_tenants, from_tenants;
+  std::string proxy;  // an HTTP proxy, which knows names of hosts: "10.1.0.9 tcp/3128"; "" = none
   friend bool operator==(const NetworkProfile&, const NetworkProfile&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -49,6 +50,7 @@ struct NetworkProfile {
     v(7, "to", s.to);
     v(8, "to_tenants", s.to_tenants);
     v(9, "from_tenants", s.from_tenants);
+    v(10, "proxy", s.proxy);
   }
 };
 

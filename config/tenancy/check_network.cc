@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "common/text/network_range.h"
 #include "config/tenancy/check_references.h"
 #include "config/tenancy/read_network.h"
 
@@ -32,6 +33,19 @@ Found check_peers(const References& documents, const std::vector<std::string>& p
   return std::nullopt;
 }
 
+Found check_proxy(const References& documents, const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  if (const std::string wrong = not_a_range(text); !wrong.empty())
+    return documents.problem("proxy", wrong);
+  const auto range = parse_network_range(text);
+  const PortRange& ports = range->ports;
+  if (range->bits != (range->six ? 128 : 32) || ports.protocol != PortProtocol::tcp ||
+      ports.first != ports.last)
+    return documents.problem(
+        "proxy", fmt::format("`{}` is not one address and its port: 10.1.0.9 tcp/3128", text));
+  return std::nullopt;
+}
+
 Found check_services(const References& documents, const std::vector<std::string>& services,
                      const std::string& path) {
   if (services.size() > kMostServices)
@@ -54,6 +68,7 @@ Found check_network_profile(const References& documents, const NetworkProfile& p
   if (profile.name == kOwnProfile)
     return documents.problem("name", "`own` is the profile of a job's own parts alone, always");
   if (Found found = check_ranges(documents, profile.to)) return found;
+  if (Found found = check_proxy(documents, profile.proxy)) return found;
   if (Found found = check_services(documents, profile.services, "services")) return found;
   if (Found found = check_peers(documents, profile.to_tenants, "to_tenants")) return found;
   return check_peers(documents, profile.from_tenants, "from_tenants");

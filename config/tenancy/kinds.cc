@@ -269,6 +269,9 @@ std::vector<Field> fields_of(NetworkProfile& p) {
        "profile of such a job has to name this tenant in `from_tenants`. By IPv6."},
       {"from_tenants", &p.from_tenants, Form::peers,
        "Tenants whose jobs may connect to this job, each with or without ports."},
+      {"proxy", &p.proxy, Form::plain,
+       "Address and port of an HTTP proxy, which decides by names of hosts: `10.1.0.9 tcp/3128`. "
+       "Jobs reach it, and have it in `http_proxy`, `https_proxy` and their capital forms."},
   };
 }
 

@@ -179,6 +179,18 @@ void add_components(std::map<std::string, std::string>& out, const proto::Launch
   }
 }
 
+// The proxy of the job's network profile takes the place of one that came from where the job was
+// submitted. The job's own nodes are reached without it.
+void add_proxy(Variables& v, const proto::JobNetwork& network) {
+  if (network.reach.proxy.empty()) return;
+  std::string direct = "localhost,127.0.0.1,::1," + network.own.node;
+  for (const proto::NetworkPart& peer : network.peers)
+    if (peer.job != JobId{}) direct += "," + peer.node;
+  for (const char* name : {"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"})
+    v.plain(name, network.reach.proxy);
+  for (const char* name : {"no_proxy", "NO_PROXY"}) v.plain(name, direct);
+}
+
 }  // namespace
 
 // A pattern that cannot be expanded stays as it is.
@@ -229,6 +241,7 @@ std::map<std::string, std::string> job_environment(const proto::Launch& launch,
   v.plain("HOSTNAME", facts.node);
   v.plain("ENVIRONMENT", "BATCH");
   if (!facts.job_socket.empty()) v.plain("GANTRY_JOB_SOCKET", facts.job_socket);
+  if (launch.network) add_proxy(v, *launch.network);
   return out;
 }
 

@@ -443,7 +443,9 @@ Result<void> Netlink::add_route(const std::string& link, const Ip4& to, int bits
 Result<void> Netlink::limit_rate(const std::string& link, std::uint64_t bits_per_second) {
   const auto index = index_of(link);
   if (!index) return tl::unexpected(index.error());
-  const std::uint64_t rate = std::max<std::uint64_t>(bits_per_second / 8, 1'000);  // bytes
+  // The bucket counts headers too. With 3 % for them both a flood of frames and what TCP carries
+  // (94 % of a bucket, measured) are within 5 % of what was asked for.
+  const std::uint64_t rate = std::max<std::uint64_t>(bits_per_second / 8 * 103 / 100, 1'000);
   const std::uint64_t burst = std::max<std::uint64_t>(rate / 100, 128 << 10);
   tcmsg header{};
   header.tcm_family = AF_UNSPEC;

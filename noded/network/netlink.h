@@ -86,7 +86,7 @@ class Netlink {
   Result<void> add_route(const std::string& link, const Ip4& to, int bits,
                          const std::optional<Ip6>& via);
 
-  // Holds what leaves by the link to this rate, by a token bucket. Bits per second.
+  // Holds what leaves by the link to this rate in bits per second, within 5 %, by a token bucket.
   Result<void> limit_rate(const std::string& link, std::uint64_t bits_per_second);
 
  private:

@@ -116,3 +116,13 @@ TEST_CASE("gantry check says why a node has no GPUs, and does not complain about
         std::vector<std::string>{"n1: drain: gpu-xid-151: x",
                                  "n2: no GPUs, 2 GPUs declared: libnvidia-ml.so.1 is not there"});
 }
+
+TEST_CASE("gantry check says where which layers of isolation are off") {
+  auto one = node("n1"), two = node("n2"), three = node("n3");
+  one.layers_off = two.layers_off = {"networks of jobs: the kernel has no VXLAN"};
+  two.layers_off.push_back("device filter: no cgroup may be made");
+  CHECK(layers_that_are_off({one, two, three}) ==
+        std::vector<std::string>{"n2: device filter: no cgroup may be made",
+                                 "n[1-2]: networks of jobs: the kernel has no VXLAN"});
+  CHECK(layers_that_are_off({three}).empty());
+}

@@ -18,6 +18,7 @@ std::vector<tenancy::Document> documents() {
   tenancy::NetworkProfile web, wide;
   web.name = "web";
   web.internet = web.same_tenant = true;
+  web.proxy = "fd00::9 tcp/3128";
   web.services = {"store"};
   web.to_tenants = {"data tcp/8080"};
   wide.name = "wide";
@@ -91,7 +92,8 @@ TEST_CASE("a profile becomes what its documents say when the job starts") {
   CHECK(web.required);
   CHECK(web.internet);
   CHECK_FALSE(web.resolvers);
-  CHECK(web.ranges == std::vector<std::string>{"10.1.0.7/32 tcp/443"});
+  CHECK(web.ranges == std::vector<std::string>{"10.1.0.7/32 tcp/443", "fd00::9 tcp/3128"});
+  CHECK(web.proxy == "http://[fd00::9]:3128");
   REQUIRE(web.to.size() == 2);
   CHECK(web.to[0].group == fraud);
   CHECK(web.to[1].group == data);
@@ -101,7 +103,8 @@ TEST_CASE("a profile becomes what its documents say when the job starts") {
   const auto basic = c.reach(id, "");
   CHECK(basic.profile == "basic");
   CHECK(basic.resolvers);
-  CHECK(basic.ranges == web.ranges);
+  CHECK(basic.ranges == std::vector<std::string>{"10.1.0.7/32 tcp/443"});
+  CHECK(basic.proxy.empty());
   CHECK_FALSE(c.reach(of_data, "").leaves());
 }
 
@@ -140,6 +143,12 @@ TEST_CASE("what a document may not say of networks is refused with its field") {
     CHECK(said.find(why) != std::string::npos);
   }
   p.to.clear();
+  for (const char* proxy : {"10.1.0.0/24 tcp/3128", "10.1.0.9", "10.1.0.9 udp/3128",
+                            "10.1.0.9 tcp/1-9", "10.1.0.9:3128", "127.0.0.1 tcp/3128"}) {
+    p.proxy = proxy;
+    CHECK(refused(p).find("NetworkProfile p: proxy: ") == 0);
+  }
+  p.proxy.clear();
   p.to_tenants = {"nobody"};
   CHECK(refused(p).find("to_tenants: there is no Tenant `nobody`") != std::string::npos);
   p.to_tenants = {"data tcp/0"};

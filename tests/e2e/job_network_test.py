@@ -142,6 +142,22 @@ def case_killed_daemon(c):
         if not path.endswith("/node")], 30)
 
 
+def case_z_why(c):
+    """Last, because it breaks the network between two nodes: `gctl why` of a running job says what its network refused, and whom it does not reach."""
+    job, addresses = listening(c, "-w", "node1,node2")
+    why = c.as_user(["gctl", "why", str(job)]).stdout
+    assert "its network refused" not in why and "does not reach" not in why, why
+    ask = program(c, "ask", TRY)
+    c.as_user(["grun", f"--jobid={job}", "--overlap", "-N", "1", "-n", "1", "-w", "node1",
+               "python3", ask, "100.127.0.1/80"])
+    contains(c.as_user(["gctl", "why", str(job)]).stdout, "On node1 its network refused ")
+    space = f"--net={c.state}/nodes/node2/run/network/node/net"
+    subprocess.run(["nsenter", space, "ip", "link", "set", "nodes", "down"], check=True)
+    contains(c.as_user(["gctl", "why", str(job)]).stdout, "node1 does not reach its part on node2: ")
+    c.root(["gcancel", str(job)])
+    c.ended(job)
+
+
 def missing():
     """What this machine lacks for several nodes with networks of jobs; "" = nothing."""
     made = subprocess.run(["unshare", "-n", "ip", "link", "add", "v", "type", "vxlan", "id", "1",

@@ -41,6 +41,16 @@ def names(address):
         head = question[:2] + struct.pack(">HHHHH", 0x8580, 1, int(found), 0, 0)
         answer = b"\xc0\x0c\0\1\0\1\0\0\0\x3c\0\4" + socket.inet_aton("10.77.0.2") if found else b""
         s.sendto(head + question[12:end] + answer, who)
+def proxy(address):
+    s = socket.socket()
+    s.bind((address, 3128)); s.listen(64)
+    while True:
+        one, who = s.accept()
+        line = one.recv(4096).split(b"\r\n")[0]
+        allowed = line.startswith((b"GET http://store.example/", b"CONNECT store.example:443 "))
+        one.sendall(b"HTTP/1.1 200 OK\r\n\r\nfetched" if allowed else b"HTTP/1.1 403 Forbidden\r\n\r\n")
+        one.close()
+threading.Thread(target=proxy, args=("10.77.0.2",), daemon=True).start()
 for address in ("10.77.0.2", "1.2.3.4", "fd77::2"):
     for port in (5005, 5006):
         threading.Thread(target=serve, args=(address, port), daemon=True).start()
@@ -76,9 +86,14 @@ name: unused
 internet: true
 ---
 apiVersion: gantry/v1
+kind: NetworkProfile
+name: packages
+proxy: 10.77.0.2 tcp/3128
+---
+apiVersion: gantry/v1
 kind: Tenant
 name: fraud
-network: {profiles: [web, together, ranges], services: [store]}
+network: {profiles: [web, together, ranges, packages], services: [store]}
 roles: {user: {users: [USER1]}}
 ---
 apiVersion: gantry/v1
@@ -293,6 +308,30 @@ def case_h_mpi(c):
     equal(len(set(re.findall(r" on (\S+),", out))), 2, out)
 
 
+FETCH = """
+import urllib.request
+for name in ("store.example", "other.example"):
+    try:
+        print(name, urllib.request.urlopen(f"http://{name}/x", timeout=5).read().decode())
+    except OSError as e:
+        print(name, getattr(e, "code", e))
+"""
+
+
+def case_j_names_of_hosts(c):
+    """A proxy decides by the names of hosts; the job finds it in its environment, in place of one
+    that came from where the job was submitted, and reaches nothing else."""
+    fetch = program(c, "fetch", FETCH)
+    job = c.submit("-n", "1", "-p", "fraud", "--network=job,packages",
+                   "--export=http_proxy=http://10.0.0.1:1",
+                   script=f"echo $HTTPS_PROXY $no_proxy\npython3 {fetch}\n")
+    c.ended(job, "completed")
+    out = c.output(job)
+    assert re.match(r"http://10\.77\.0\.2:3128 localhost,127\.0\.0\.1,::1,node\d\n", out), out
+    contains(out, "store.example fetched\nother.example 403\n")
+    equal(open_of(c, "-p", "fraud", "--network=job,packages"), [], "beside the proxy")
+
+
 def case_i_rate(c):
     done = c.as_user(["gbatch", "-p", "fraud", "--net=fast", "--wrap=true"])
     contains(done.stderr, "is not a rate of bits per second")
@@ -304,7 +343,7 @@ def case_i_rate(c):
                             capture_output=True, text=True, check=True).stdout.split()
     shaped = subprocess.run(["nsenter", f"--net={spaces[0]}", "tc", "qdisc", "show", "dev", "eth0"],
                             capture_output=True, text=True, check=False)
-    contains(shaped.stdout, "rate 20Mbit")
+    contains(shaped.stdout, "rate 20600Kbit")
     c.root(["gcancel", str(job)])
     c.ended(job)
 

@@ -35,8 +35,9 @@ def case_without_network(c):
     """In containers with loopback only, on one node and on several, the node daemons carry the
     output."""
     for options, wanted in ((("-n", "2"), {"node1", "node2", "node3", "node4"}), (FOUR, None)):
-        job = c.submit(*options, script="grun sh -c 'echo $SLURM_PROCID:$SLURMD_NODENAME'\n"
-                                        "echo status $?\nls /sys/class/net\n")
+        job = c.submit(*options, "--network=none",
+                       script="grun sh -c 'echo $SLURM_PROCID:$SLURMD_NODENAME'\n"
+                              "echo status $?\nls /sys/class/net\n")
         c.ended(job, "completed")
         got = sorted(re.findall(r"^\d:node\d$", c.output(job), re.M))
         if wanted is None:

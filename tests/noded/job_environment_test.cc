@@ -68,6 +68,24 @@ TEST_CASE("variables for root's programs describe the job without values from th
   CHECK(all["SLURM_CONF"] == "spoofed");
 }
 
+TEST_CASE("a network profile's proxy takes the place of the submitter's") {
+  auto l = two_nodes();
+  l.environment = {{"http_proxy", "http://10.0.0.1:1"}, {"ftp_proxy", "kept"}};
+  CHECK(job_environment(l, kFacts)["http_proxy"] == "http://10.0.0.1:1");
+  proto::JobNetwork& network = l.network.emplace();
+  network.own.node = "n1";
+  network.peers = {{"n2", 2, JobId(7), std::nullopt, "", 0},
+                   {"n9", 9, JobId{}, std::nullopt, "", 0}};
+  CHECK(job_environment(l, kFacts)["http_proxy"] == "http://10.0.0.1:1");
+  network.reach.proxy = "http://10.1.0.9:3128";
+  auto e = job_environment(l, kFacts);
+  for (const char* name : {"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"})
+    CHECK(e[name] == "http://10.1.0.9:3128");
+  // A part of no job says where a node is and is nothing that the job reaches.
+  CHECK(e["no_proxy"] == "localhost,127.0.0.1,::1,n1,n2");
+  CHECK(e["ftp_proxy"] == "kept");
+}
+
 TEST_CASE("some variables exist only if their option was given") {
   auto l = two_nodes();
   auto e = job_environment(l, kFacts);

@@ -14,6 +14,7 @@
 #include "common/proto/job_network.h"
 #include "common/proto/tenancy.h"
 #include "common/tenancy/tenancy_cluster.h"
+#include "common/text/hostlist.h"
 #include "common/text/network_range.h"
 #include "common/text/text.h"
 
@@ -56,6 +57,7 @@ void print_job(const proto::NetworkProbed& found) {
   line("own parts", "all ports, both ways");
   for (const std::string& server : n.resolvers) line("resolver", server + " udp/53 tcp/53");
   for (const std::string& range : n.reach.ranges) line("to", range);
+  if (!n.reach.proxy.empty()) line("proxy", n.reach.proxy);
   if (n.reach.internet) line("to", "the internet");
   print_groups("to tenant", found.to_tenants, n.reach.to);
   print_groups("from tenant", found.from_tenants, n.reach.from);
@@ -75,6 +77,41 @@ Result<proto::NetworkProbed> probe(const Invocation& in, const NetworkOptions& o
   return ask<proto::NetworkProbed>(in.program(),
                                    proto::ProbeNetwork{refs->front(), options.node, target});
 }
+
+}  // namespace
+
+std::vector<std::string> network_trouble(Session& session, const proto::JobRow& row) {
+  constexpr std::size_t kMostPeers = 4;  // an answer that does not come takes three seconds
+  constexpr std::string_view kAnswered = "Connection refused";  // nothing listens at that port
+  std::vector<std::string> out;
+  const auto nodes = expand_hostlist(row.node_list);
+  const proto::JobRef ref{row.job, {}};
+  const auto first = session.call<proto::NetworkProbed>(proto::ProbeNetwork{ref, "", ""});
+  if (!first || !nodes) return out;  // it has no network of its own, or not yet
+  const proto::AttemptNetwork& own = first->network;
+  if (own.denied_packets > 0)
+    out.push_back(
+        fmt::format("On {} its network refused {}: its profile ({}) does not name where "
+                    "they went (gctl network show {}).",
+                    first->node, counted(static_cast<std::int64_t>(own.denied_packets), "packet"),
+                    own.reach.profile, row.job.value()));
+  if (!own.no_way_out.empty())
+    out.push_back(fmt::format("Its network has no way out: {}.", own.no_way_out));
+  std::size_t tried = 0;
+  for (const std::string& peer : *nodes) {
+    if (peer == first->node || tried == kMostPeers) continue;
+    ++tried;
+    const auto found =
+        session.call<proto::NetworkProbed>(proto::ProbeNetwork{ref, first->node, peer + ":1"});
+    if (!found) continue;
+    const proto::AttemptNetwork& n = found->network;
+    if (n.result != proto::ProbeResult::open && n.why.find(kAnswered) == std::string::npos)
+      out.push_back(fmt::format("{} does not reach its part on {}: {}.", first->node, peer, n.why));
+  }
+  return out;
+}
+
+namespace {
 
 // ---- show
 
@@ -111,6 +148,7 @@ void print_profile(const std::vector<tenancy::Document>& documents, const Tenant
   for (const std::string& range : profile->to) line("to", range);
   print_services(documents, profile->services);
   if (profile->internet) line("to", "the internet");
+  if (!profile->proxy.empty()) line("proxy", profile->proxy);
   if (profile->same_tenant) line("to and from", "the tenant's jobs whose profile says so too");
   for (const std::string& peer : profile->to_tenants) line("to tenant", peer);
   for (const std::string& peer : profile->from_tenants) line("from tenant", peer);

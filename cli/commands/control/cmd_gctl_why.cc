@@ -4,6 +4,7 @@
 
 #include "cli/columns/ended_jobs.h"
 #include "cli/columns/job_words.h"
+#include "cli/commands/control/gctl_network.h"
 #include "cli/commands/control/gctl_why.h"
 #include "cli/session.h"
 #include "cli/submit/job_refs.h"
@@ -114,6 +115,9 @@ Result<int> run_why(const Invocation& in) {
       if (!why.json) print_causes(job, reply->now);
       if (job.row.phase == Phase::queued && !why.causes_only)
         ask_sooner(in, *session, job.row, why.json);
+      if (job.row.phase == Phase::running && !why.causes_only && !why.json)
+        for (const std::string& line : network_trouble(*session, job.row))
+          fmt::print("  {}\n", line);
     }
   }
   return 0;
@@ -137,6 +141,8 @@ const Command kGctlWhy{
         "limit, another GPU model), which the planner tries out one by one on its view of the "
         "cluster. They are estimates: they go by the time limits of what runs, and others may "
         "submit more urgent work.\n\n"
+        "Of a running job: packets that its network refused, and nodes of its own that do not "
+        "answer it there, tried from its first node.\n\n"
         "Of a job that has ended: when, with which exit code, and why, from accounting.",
     .options = kWhyOptions,
     .examples = kExamples,

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "common/proto/job_network.h"
+#include "common/text/network_range.h"
 
 namespace gantry::core {
 namespace {
@@ -169,6 +170,12 @@ proto::NetworkReach reach_of(const State& state, const Job& job, const std::stri
   out.internet = profile->internet;
   out.ranges = profile->to;
   add_services(state, profile->services, out);
+  if (const auto proxy = parse_network_range(profile->proxy)) {
+    out.ranges.push_back(profile->proxy);
+    const std::string range = address_text(*proxy), address = range.substr(0, range.find('/'));
+    out.proxy =
+        fmt::format("http://{}:{}", proxy->six ? "[" + address + "]" : address, proxy->ports.first);
+  }
   const std::uint32_t group = network_group(state, job);
   if (profile->same_tenant && group != 0) {
     out.to.push_back({group, ""});
