@@ -148,7 +148,7 @@ bool follows(const Track& t, std::size_t rows) {
 // Nothing is known of the time before.
 Verdict by_share(const Field& f) {
   Verdict out;
-  if (f.victim.share >= 0.6) return {Cause::itself, {}, 0.5};
+  if (f.victim.share >= 0.6) return {Cause::itself, {}, 0.5, false};
   for (const auto& [key, t] : f.others)
     if (t.share >= kKnownByShareAlone && t.share >= 1.5 * f.victim.share)
       out.culprits.push_back({key, t.share, 0});
@@ -165,9 +165,9 @@ Verdict by_share(const Field& f) {
 
 Verdict by_rise(const Field& f, std::size_t rows) {
   Verdict out;
-  if (f.use - f.quiet < kLeastRise * f.use) return {Cause::unknown, {}, 0.5};
+  if (f.use - f.quiet < kLeastRise * f.use) return {Cause::unknown, {}, 0.5, true};
   if (f.victim.rise >= kOwnRise * f.rise && follows(f.victim, rows))
-    return {Cause::itself, {}, std::clamp(0.3 + 0.6 * f.victim.rise / f.rise, 0.0, 1.0)};
+    return {Cause::itself, {}, std::clamp(0.3 + 0.6 * f.victim.rise / f.rise, 0.0, 1.0), true};
   double risen = 0, correlation = 0;
   for (const auto& [key, t] : f.others) {
     const double rise = t.rise / f.rise;
@@ -188,7 +188,7 @@ Verdict by_rise(const Field& f, std::size_t rows) {
   } else if (!out.culprits.empty()) {
     out.cause = Cause::neighbours;
   } else {
-    return {Cause::unknown, {}, 0.3};
+    return {Cause::unknown, {}, 0.3, true};
   }
   out.confidence = std::clamp(0.1 + 0.5 * risen + 0.4 * std::max(correlation, 0.0), 0.0, 1.0);
   return out;
@@ -202,7 +202,7 @@ double full_from(const Rule& rule, bool waiting_is_counted) {
 
 bool is_held_up(const Row& row, const JobRow& job, const Rule& rule,
                 const std::optional<double>& usual) {
-  if (row.level < rule.saturated) return false;
+  if (row.level < full_from(rule, job.waited.has_value())) return false;
   if (job.waited) return job.held_up() >= rule.harmed;
   return usual && *usual > 0 && !job.limited && job.use < (1 - kFall) * *usual;
 }
@@ -212,7 +212,10 @@ Verdict blame(const std::deque<Row>& rows, const proto::AttemptKey& victim, cons
   const Split parts = split(rows, victim, rule, usual);
   const Field f = field_of(rows, victim, parts);
   if (f.use <= 0) return {};
-  return parts.quiet_rows >= 2 ? by_rise(f, rows.size()) : by_share(f);
+  if (parts.quiet_rows < 2) return by_share(f);
+  Verdict out = by_rise(f, rows.size());
+  out.compared = true;
+  return out;
 }
 
 }  // namespace gantry::neighbours

@@ -37,7 +37,9 @@ bool names(const Verdict& verdict, const proto::AttemptKey& key) {
 }
 
 // Named culprits stay; an answer that names somebody or something takes the place of "unknown".
+// The time before goes out of sight after a minute; what was found with it stays.
 void join(Verdict& known, Verdict&& now) {
+  if (known.compared && !now.compared) return;
   if (known.cause == Cause::unknown || now.confidence > known.confidence) {
     if (known.cause != Cause::neighbours || now.cause == Cause::neighbours) {
       for (const Culprit& one : known.culprits)
@@ -109,7 +111,8 @@ void Detector::look_at_job(const Channel& channel, const Kept& kept, const JobRo
     if (!job.waited && usual) f.evidence.held_up = 1 - job.use / *usual;
   } else if (const auto own = lasts(kept.rows, by_itself); own && by_itself(row)) {
     Finding& f = open != nullptr ? *open : found(channel, job.key, row, *own);
-    if (f.verdict.cause == Cause::unknown) f.verdict = {Cause::itself, {}, std::min(1.0, 0.5 + job.own / 2)};
+    if (f.verdict.cause == Cause::unknown) 
+      f.verdict = {Cause::itself, {}, std::min(1.0, 0.5 + job.own / 2), false};
     f.last = row.at;
     f.evidence = {row.level, rule.saturated, job.held_up(), job.own, 0};
   } else if (open != nullptr && over(kept.rows, by_others) && over(kept.rows, by_itself)) {

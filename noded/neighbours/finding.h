@@ -30,6 +30,7 @@ struct Verdict {
   Cause cause = Cause::unknown;
   std::vector<Culprit> culprits;  // neighbours only; the greatest rise first
   double confidence = 0;          // 0 to 1
+  bool compared = false;          // with rows in which the victim was not held up
 };
 
 // The numbers on which a finding rests, as of the last row in which the victim was held up.

@@ -289,7 +289,8 @@ Story play(const Scenario& scenario) {
       }
     const bool named = t.cause != Cause::unknown || plan.slow < 1;
     const bool enough = t.cause == Cause::itself || harm >= (with.contains(i) ? 1 : 0.25);
-    if (a.idle || !named || !enough)
+    const bool new_use = a.flood > 0 && !waiting_is_counted;  // nobody knows what it would have
+    if (a.idle || new_use || !named || !enough)
       story.unclear.insert(t.victim);
     else
       story.truths.push_back(std::move(t));
