@@ -140,16 +140,22 @@ class Interval {
 
   void links() {
     for (const LinkCount& link : now_.links) {
-      const LinkCount* old = named(before_.links, link.name);
-      if (old == nullptr || link.bytes_per_second == 0) continue;
-      Row& r = row({Resource::network, link.name});
+      const auto old = std::find_if(
+          before_.links.begin(), before_.links.end(), [&](const LinkCount& one) {
+            return one.name == link.name && one.direction == link.direction;
+          });
+      if (old == before_.links.end() || link.bytes_per_second == 0) continue;
+      const bool in = link.direction == Direction::in;
+      Row& r = row({Resource::network, link.name + (in ? " in" : " out")});
       r.use = per_second(grown(old->bytes, link.bytes));
       r.level = r.use / static_cast<double>(link.bytes_per_second);
       for (const Pair& p : pairs_) {
-        if (!p.before.network || !p.now.network) continue;
+        const auto& before = in ? p.before.network_in : p.before.network_out;
+        const auto& now = in ? p.now.network_in : p.now.network_out;
+        if (!before || !now) continue;
         JobRow& job = r.jobs.emplace_back();
         job.key = p.now.key;
-        job.use = per_second(grown(*p.before.network, *p.now.network));
+        job.use = per_second(grown(*before, *now));
         job.limited = p.now.network_limit > 0 &&
                       job.use >= kReached * static_cast<double>(p.now.network_limit);
       }

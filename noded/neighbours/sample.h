@@ -24,11 +24,14 @@ struct DiskCount {
   std::uint64_t operations = 0;
 };
 
-struct LinkCount {
+enum class Direction : std::uint8_t { in, out };
+
+struct LinkCount {  // one direction of a link
   std::string name;  // "eth0"
+  Direction direction = Direction::in;
   std::uint64_t bytes = 0;
   std::uint64_t drops = 0;
-  std::uint64_t bytes_per_second = 0;  // how much it can carry in one direction; 0 = not known
+  std::uint64_t bytes_per_second = 0;  // how much it can carry; 0 = not known
 };
 
 struct DiskUse {  // of one job on one disk
@@ -47,8 +50,8 @@ struct JobCount {
   std::int64_t memory_limit = 0;    // 0 = none
   std::optional<Stalled> stalled;   // unset: the kernel does not count it for each job
   std::vector<DiskUse> disks;
-  std::optional<std::uint64_t> network;  // bytes both ways, over its own link
-  std::uint64_t network_limit = 0;       // bytes per second; 0 = none
+  std::optional<std::uint64_t> network_in, network_out;  // bytes over its own link
+  std::uint64_t network_limit = 0;  // bytes per second each way; 0 = none
   std::optional<std::uint64_t> memory_traffic;  // bytes, where resctrl counts them
   std::optional<std::uint64_t> pcie;            // bytes of its GPUs
 };

@@ -80,7 +80,7 @@ JobCount count_of_job(const Plan& plan, const Counts& c, std::size_t i) {
                     static_cast<std::uint64_t>(static_cast<double>(limit) * of_bytes)}};
       break;
     case Resource::network:
-      job.network = moved;
+      job.network_out = moved;
       job.network_limit = limit;
       break;
     case Resource::memory_traffic: job.memory_traffic = moved; break;
@@ -110,7 +110,7 @@ Sample sample_of(const Plan& plan, const Counts& c, int tick) {
       s.disks = {{"nvme0n1", of_seconds(c.busy), bytes, operations}};
       s.stalled.emplace().io = of_seconds(c.stalled_node);
       break;
-    case Resource::network: s.links = {{"eth0", bytes, 0, most}}; break;
+    case Resource::network: s.links = {{"eth0", Direction::out, bytes, 0, most}}; break;
     case Resource::memory_traffic:
       s.memory_traffic = bytes;
       s.memory_traffic_most = most;
