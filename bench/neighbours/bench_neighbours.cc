@@ -1,5 +1,6 @@
-// Measures what it costs a node to watch its jobs: processor time of one sample and of the judgement
-// that follows, with real cgroups, as a share of one core at a sample every three seconds.
+// Measures what it costs a node to watch its jobs: processor time of one sample and of the
+// judgement that follows, with real cgroups, as a share of one core at a sample every three
+// seconds.
 //
 //   bench_neighbours [JOBS] [SAMPLES]
 #include <fmt/core.h>

@@ -191,6 +191,7 @@ struct JobSpec {
   bool no_kill = false;  // it goes on without a node that is lost, unless that runs its script
   std::string network_profile;     // with network `job`; "" = the tenant's default
   std::uint64_t network_rate = 0;  // bits per second each way, of each node; 0 = no limit
+  std::uint64_t io_rate = 0;       // bytes per second of each disk, reads and writes; 0 = no limit
   void from_older_form();          // called by whoever decodes; see older_given.h
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -241,6 +242,7 @@ struct JobSpec {
     v(45, "no_kill", s.no_kill);
     v(61, "network_profile", s.network_profile);
     v(62, "network_rate", s.network_rate);
+    v(71, "io_rate", s.io_rate);
   }
 };
 

@@ -7,10 +7,10 @@
 namespace gantry::neighbours {
 namespace {
 
-constexpr double kLeastRise = 0.1;        // of all use: below, nobody has brought it about
-constexpr double kCulpritRise = 0.25;     // a culprit's part of the rise
-constexpr double kCulpritShare = 0.1;     // and of the use
-constexpr double kOwnRise = 0.35;         // from this part of the rise on, a victim is its own cause
+constexpr double kLeastRise = 0.1;     // of all use: below, nobody has brought it about
+constexpr double kCulpritRise = 0.25;  // a culprit's part of the rise
+constexpr double kCulpritShare = 0.1;  // and of the use
+constexpr double kOwnRise = 0.35;      // from this part of the rise on, a victim is its own cause
 constexpr double kKnownByShareAlone = 0.4;
 constexpr double kLeastCorrelation = 0.2;
 constexpr std::size_t kEnoughRows = 6;  // for a correlation to exclude somebody
@@ -59,10 +59,10 @@ Split split(const std::deque<Row>& rows, const proto::AttemptKey& victim, const 
   for (const Row& row : rows) {
     const JobRow* job = row.of(victim);
     const bool harmed = job != nullptr && is_held_up(row, *job, rule, usual);
-    const bool quiet = !harmed && (job == nullptr || !job->waited ||
-                                   job->held_up() < rule.harmed / 2) &&
-                       row.level < full_from(rule, job != nullptr && job->waited);
-    out.harm.push_back(job == nullptr ? 0.0 : job->waited ? job->held_up() : row.level);
+    const bool counted = job != nullptr && job->waited;
+    const bool full = row.level >= full_from(rule, counted);
+    const bool quiet = !harmed && (!full || (counted && job->held_up() < rule.harmed / 2));
+    out.harm.push_back(counted ? (full ? job->held_up() : 0.0) : row.level);
     out.harmed.push_back(harmed);
     out.quiet.push_back(quiet);
     out.harmed_rows += harmed ? 1 : 0;
@@ -165,7 +165,7 @@ Verdict by_share(const Field& f) {
 
 Verdict by_rise(const Field& f, std::size_t rows) {
   Verdict out;
-  if (f.use - f.quiet < kLeastRise * f.use) return {Cause::unknown, {}, 0.5, true};
+  if (f.rise < kLeastRise * std::max(f.use, f.quiet)) return {Cause::unknown, {}, 0.5, true};
   if (f.victim.rise >= kOwnRise * f.rise && follows(f.victim, rows))
     return {Cause::itself, {}, std::clamp(0.3 + 0.6 * f.victim.rise / f.rise, 0.0, 1.0), true};
   double risen = 0, correlation = 0;

@@ -1,9 +1,9 @@
 // Who holds up one job on one channel: a pure function of the last rows.
 //
-// Rows in which the victim is held up are set beside quiet ones. Who uses more of the channel in the
-// first than in the second has brought it about, and whoever uses much, but no more than before, has
-// not. If nobody uses more (a disk that has become slow), the cause is unknown. Without quiet rows
-// only shares of use are known, which gives less confidence.
+// Rows in which the victim is held up are set beside quiet ones. Who uses more of the channel in
+// the first than in the second has brought it about, and whoever uses much, but no more than
+// before, has not. If nobody uses more (a disk that has become slow), the cause is unknown. Without
+// quiet rows only shares of use are known, which gives less confidence.
 #pragma once
 
 #include <deque>

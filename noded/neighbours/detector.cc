@@ -5,8 +5,8 @@
 namespace gantry::neighbours {
 namespace {
 
-constexpr double kOwnHarm = 0.3;     // a job that waits so much by its own doing is told
-constexpr double kUsualStep = 0.2;   // how fast the mean of a job's use follows
+constexpr double kOwnHarm = 0.3;    // a job that waits so much by its own doing is told
+constexpr double kUsualStep = 0.2;  // how fast the mean of a job's use follows
 constexpr std::size_t kNewest = 3, kOfNewest = 2;
 
 // The first of the last rows in which `is` holds, if it holds in two of the last three and in the
@@ -111,7 +111,7 @@ void Detector::look_at_job(const Channel& channel, const Kept& kept, const JobRo
     if (!job.waited && usual) f.evidence.held_up = 1 - job.use / *usual;
   } else if (const auto own = lasts(kept.rows, by_itself); own && by_itself(row)) {
     Finding& f = open != nullptr ? *open : found(channel, job.key, row, *own);
-    if (f.verdict.cause == Cause::unknown) 
+    if (f.verdict.cause == Cause::unknown)
       f.verdict = {Cause::itself, {}, std::min(1.0, 0.5 + job.own / 2), false};
     f.last = row.at;
     f.evidence = {row.level, rule.saturated, job.held_up(), job.own, 0};

@@ -1,8 +1,9 @@
 // Keeps the last rows of each channel of one node, and says who is held up there and why.
 //
 // A finding is made when a job was held up in two of the last three rows, and ends when it was not
-// in the last five. While it lasts, its verdict is looked at again with each row, but named culprits
-// stay named: when they are held back, their use falls and the reason for naming them with it.
+// in the last five. While it lasts, its verdict is looked at again with each row, but named
+// culprits stay named: when they are held back, their use falls and the reason for naming them with
+// it.
 #pragma once
 
 #include <deque>
@@ -20,7 +21,8 @@ class Detector {
   // Samples come in the order of their times.
   void take(Sample sample);
 
-  // What holds now, and what has ended lately, in the order of their numbers. At most kMostFindings.
+  // What holds now, and what has ended lately, in the order of their numbers. At most
+  // kMostFindings.
   [[nodiscard]] const std::vector<Finding>& findings() const { return findings_; }
   // The newest row of each channel.
   [[nodiscard]] std::map<Channel, Row> now() const;

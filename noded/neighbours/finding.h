@@ -1,24 +1,14 @@
 // What is told about one job that is held up, or about a channel that is full.
 #pragma once
 
-#include <array>
 #include <optional>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "noded/neighbours/rates.h"
 
 namespace gantry::neighbours {
 
-enum class Cause : std::uint8_t { neighbours = 1, itself = 2, machine = 3, unknown = 4 };
-constexpr auto enum_names(Cause) {
-  using enum Cause;
-  return std::array<std::pair<Cause, std::string_view>, 4>{{{neighbours, "neighbours"},
-                                                            {itself, "self-inflicted"},
-                                                            {machine, "the machine itself"},
-                                                            {unknown, "unknown"}}};
-}
+using Cause = proto::SharingCause;
 
 struct Culprit {
   proto::AttemptKey key;

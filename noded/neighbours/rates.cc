@@ -77,9 +77,8 @@ class Interval {
     Row& r = row({Resource::cpu, {}});
     r.use = static_cast<double>((now_.cpu - before_.cpu).us) / us_;
     const double cores = std::max<double>(now_.cpus, 1);
-    r.level = before_.stalled && now_.stalled
-                  ? part(before_.stalled->cpu, now_.stalled->cpu, us_)
-                  : std::clamp(r.use / cores, 0.0, 1.0);
+    r.level = before_.stalled && now_.stalled ? part(before_.stalled->cpu, now_.stalled->cpu, us_)
+                                              : std::clamp(r.use / cores, 0.0, 1.0);
     for (const Pair& p : pairs_) {
       JobRow& job = r.jobs.emplace_back();
       job.key = p.now.key;
@@ -134,14 +133,18 @@ class Interval {
         per_second(grown(old == nullptr ? 0 : old->operations, use->operations));
     job.use = bytes + kBytesOfRequest * operations;
     job.waited = waited(p, &Stalled::io);
-    job.limited = use->limit > 0 && bytes >= kReached * static_cast<double>(use->limit);
+    job.limited =
+        use->held || (use->limit > 0 && bytes >= kReached * static_cast<double>(use->limit));
     if (job.limited) job.own = job.waited.value_or(0);
+    // In one queue a job waits for others in the measure in which they use the disk.
+    if (r.use > 0 && !job.limited)
+      job.natural = job.waited.value_or(0) * std::min(job.use / r.use, 1.0);
   }
 
   void links() {
     for (const LinkCount& link : now_.links) {
-      const auto old = std::find_if(
-          before_.links.begin(), before_.links.end(), [&](const LinkCount& one) {
+      const auto old =
+          std::find_if(before_.links.begin(), before_.links.end(), [&](const LinkCount& one) {
             return one.name == link.name && one.direction == link.direction;
           });
       if (old == before_.links.end() || link.bytes_per_second == 0) continue;

@@ -2,6 +2,7 @@
 // it and waited for it in between.
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <map>
 #include <optional>
@@ -26,17 +27,18 @@ struct JobRow {
   // kernel does not count it.
   std::optional<double> waited;
   double own = 0;
+  double natural = 0;               // what it would wait alone: a program that reads waits for that
   bool limited = false;             // it has reached a limit of its own on this channel
   std::vector<std::uint16_t> cpus;  // cpu only; empty = all
   [[nodiscard]] double held_up() const {
-    return waited && *waited > own ? *waited - own : 0.0;
+    return waited ? std::max(*waited - own - natural, 0.0) : 0.0;
   }
 };
 
 struct Row {
   Instant at{};
-  double level = 0;  // as Rule::saturated has it
-  double use = 0;    // of all together, in the unit of JobRow::use
+  double level = 0;          // as Rule::saturated has it
+  double use = 0;            // of all together, in the unit of JobRow::use
   std::vector<JobRow> jobs;  // sorted by key
   [[nodiscard]] const JobRow* of(const proto::AttemptKey& key) const;
   // What belongs to no job.

@@ -1,30 +1,15 @@
-// The thresholds of saturation and of harm, as data: one row for each kind of thing that jobs share.
+// The thresholds of saturation and of harm, as data: one row for each kind of thing that jobs
+// share.
 #pragma once
 
 #include <array>
-#include <cstdint>
-#include <string_view>
-#include <utility>
+#include <cstddef>
+
+#include "common/proto/neighbours.h"
 
 namespace gantry::neighbours {
 
-enum class Resource : std::uint8_t {
-  cpu = 1,
-  memory = 2,
-  disk = 3,
-  network = 4,
-  memory_traffic = 5,
-  pcie = 6
-};
-constexpr auto enum_names(Resource) {
-  using enum Resource;
-  return std::array<std::pair<Resource, std::string_view>, 6>{{{cpu, "cpu"},
-                                                               {memory, "memory"},
-                                                               {disk, "disk"},
-                                                               {network, "network"},
-                                                               {memory_traffic, "memory-bandwidth"},
-                                                               {pcie, "pcie"}}};
-}
+using Resource = proto::SharedResource;
 
 // Shares of 1. A channel is saturated from `saturated` on: of cpu and memory it is the part of the
 // time in which somebody on the node waits, of the others the part of what the device can do. A job
@@ -49,9 +34,7 @@ struct Rules {
   [[nodiscard]] const Rule& of(Resource resource) const {
     return rows[static_cast<std::size_t>(resource) - 1];
   }
-  [[nodiscard]] Rule& of(Resource resource) {
-    return rows[static_cast<std::size_t>(resource) - 1];
-  }
+  [[nodiscard]] Rule& of(Resource resource) { return rows[static_cast<std::size_t>(resource) - 1]; }
 };
 
 }  // namespace gantry::neighbours

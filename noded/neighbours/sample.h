@@ -26,7 +26,7 @@ struct DiskCount {
 
 enum class Direction : std::uint8_t { in, out };
 
-struct LinkCount {  // one direction of a link
+struct LinkCount {   // one direction of a link
   std::string name;  // "eth0"
   Direction direction = Direction::in;
   std::uint64_t bytes = 0;
@@ -39,6 +39,7 @@ struct DiskUse {  // of one job on one disk
   std::uint64_t bytes = 0;
   std::uint64_t operations = 0;
   std::uint64_t limit = 0;  // bytes per second that it may have; 0 = no limit
+  bool held = false;        // it is held back here for others' sake: it waits for that
 };
 
 struct JobCount {
@@ -51,9 +52,9 @@ struct JobCount {
   std::optional<Stalled> stalled;   // unset: the kernel does not count it for each job
   std::vector<DiskUse> disks;
   std::optional<std::uint64_t> network_in, network_out;  // bytes over its own link
-  std::uint64_t network_limit = 0;  // bytes per second each way; 0 = none
-  std::optional<std::uint64_t> memory_traffic;  // bytes, where resctrl counts them
-  std::optional<std::uint64_t> pcie;            // bytes of its GPUs
+  std::uint64_t network_limit = 0;                       // bytes per second each way; 0 = none
+  std::optional<std::uint64_t> memory_traffic;           // bytes, where resctrl counts them
+  std::optional<std::uint64_t> pcie;                     // bytes of its GPUs
 };
 
 struct Sample {

@@ -62,9 +62,8 @@ JobFiles::JobFiles(const runtime::CgroupLayout& layout, const std::string& resct
 void JobFiles::read_v1(const DiskNames& disks, neighbours::JobCount& out,
                        std::string& buffer) const {
   out.cpu = us_of(cpu_.number(buffer) / 1000);
-  each_v1(io_.read(buffer), disks, [&](const std::string& name, std::uint64_t n) {
-    disk_of(out.disks, name).bytes += n;
-  });
+  each_v1(io_.read(buffer), disks,
+          [&](const std::string& name, std::uint64_t n) { disk_of(out.disks, name).bytes += n; });
   each_v1(operations_.read(buffer), disks, [&](const std::string& name, std::uint64_t n) {
     disk_of(out.disks, name).operations += n;
   });
@@ -110,7 +109,10 @@ neighbours::JobCount JobFiles::read(const DiskNames& disks, std::string& buffer)
     read_v2(disks, out, buffer);
   else
     read_v1(disks, out, buffer);
-  for (neighbours::DiskUse& disk : out.disks) disk.limit = job_.io_limit;
+  for (neighbours::DiskUse& disk : out.disks) {
+    disk.limit = job_.io_limit;
+    disk.held = held_.contains(disk.name);
+  }
   if (network_in_.is_there()) {
     out.network_in = network_in_.number(buffer);
     out.network_out = network_out_.number(buffer);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,9 @@ class JobFiles {
  public:
   JobFiles(const runtime::CgroupLayout& layout, const std::string& resctrl, WatchedJob job);
   [[nodiscard]] const WatchedJob& job() const { return job_; }
-  void set_io_limit(std::uint64_t bytes_per_second) { job_.io_limit = bytes_per_second; }
+  // The disks on which it is held back for others' sake.
+  void hold(const std::string& disk) { held_.insert(disk); }
+  void let_go(const std::string& disk) { held_.erase(disk); }
   neighbours::JobCount read(const DiskNames& disks, std::string& buffer) const;
 
  private:
@@ -37,6 +40,7 @@ class JobFiles {
   void read_v2(const DiskNames& disks, neighbours::JobCount& out, std::string& buffer) const;
 
   WatchedJob job_;
+  std::set<std::string> held_;
   std::uint32_t version_;
   KeptFile cpu_, memory_, io_, operations_;
   KeptFile cpu_pressure_, memory_pressure_, io_pressure_;

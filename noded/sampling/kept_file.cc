@@ -6,16 +6,15 @@
 
 namespace gantry::sampling {
 
-KeptFile::KeptFile(const std::string& path)
-    : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+KeptFile::KeptFile(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
 
 std::string_view KeptFile::read(std::string& buffer) const {
   if (!fd_) return {};
   if (buffer.size() < 4096) buffer.resize(4096);
   std::size_t have = 0;
   for (;;) {
-    const ssize_t n = ::pread(fd_.get(), buffer.data() + have, buffer.size() - have,
-                              static_cast<off_t>(have));
+    const ssize_t n =
+        ::pread(fd_.get(), buffer.data() + have, buffer.size() - have, static_cast<off_t>(have));
     if (n < 0) return {};
     have += static_cast<std::size_t>(n);
     // One read of such a file gives all of it, unless the buffer is full.

@@ -28,6 +28,14 @@ neighbours::Sample Sampler::read(Instant at) {
   return out;
 }
 
+void Sampler::hold(const proto::AttemptKey& key, const std::string& disk) {
+  if (const auto it = jobs_.find(key); it != jobs_.end()) it->second.hold(disk);
+}
+
+void Sampler::let_go(const proto::AttemptKey& key, const std::string& disk) {
+  if (const auto it = jobs_.find(key); it != jobs_.end()) it->second.let_go(disk);
+}
+
 const WatchedJob* Sampler::job(const proto::AttemptKey& key) const {
   const auto it = jobs_.find(key);
   return it == jobs_.end() ? nullptr : &it->second.job();

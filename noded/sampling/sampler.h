@@ -1,5 +1,5 @@
-// Reads one neighbours::Sample: what the machine and its jobs have used until now. Reading is all it
-// does, and costs some files for each job (bench/neighbours).
+// Reads one neighbours::Sample: what the machine and its jobs have used until now. Reading is all
+// it does, and costs some files for each job (bench/neighbours).
 #pragma once
 
 #include <map>
@@ -14,7 +14,8 @@ namespace gantry::sampling {
 struct SamplerOptions {
   runtime::CgroupLayout cgroups;
   std::string proc = "/proc", sys = "/sys";
-  std::uint64_t memory_traffic_most = 0;  // bytes per second that the memory can move; 0 = not known
+  std::uint64_t memory_traffic_most =
+      0;  // bytes per second that the memory can move; 0 = not known
 };
 
 class Sampler {
@@ -25,6 +26,9 @@ class Sampler {
   void watch(std::vector<WatchedJob> jobs);
   // `at` is the present time, by the caller's clock.
   neighbours::Sample read(Instant at);
+  // The job is held back on this disk from now on, or no more.
+  void hold(const proto::AttemptKey& key, const std::string& disk);
+  void let_go(const proto::AttemptKey& key, const std::string& disk);
   [[nodiscard]] const WatchedJob* job(const proto::AttemptKey& key) const;
   // "MAJOR:MINOR" -> name of the disks that are counted.
   [[nodiscard]] const DiskNames& disks() const { return machine_.disks(); }

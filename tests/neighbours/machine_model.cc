@@ -21,13 +21,14 @@ struct Actor {
   double noise = 0.1;  // of what it wants
   bool idle = false;   // of bursts of its own: it wants nothing in half of the time
   bool is_machine = false;
+  bool reads = false;    // it waits for each of its requests to a disk, however fast that is
   double request = 1e6;  // bytes of one request of its own to a disk
 };
 
 struct Plan {
   std::vector<Actor> actors;
   int onset = 0;
-  double slow = 1;  // what the device has from the onset on
+  double slow = 1;        // what the device has from the onset on
   double capacity = 1e9;  // of the whole, in bytes per second of endless requests
   double cost = 0;        // what one request costs beside its bytes, in bytes
   Resource resource = Resource::disk;
@@ -115,9 +116,7 @@ Sample sample_of(const Plan& plan, const Counts& c, int tick) {
       s.memory_traffic = bytes;
       s.memory_traffic_most = most;
       break;
-    default:
-      s.cpu = of_seconds(c.total * 16);
-      s.stalled.emplace().cpu = of_seconds(c.stalled_node);
+    default: s.cpu = of_seconds(c.total * 16); s.stalled.emplace().cpu = of_seconds(c.stalled_node);
   }
   for (std::size_t i = 0; i < plan.actors.size(); ++i)
     if (!plan.actors[i].is_machine) s.jobs.push_back(count_of_job(plan, c, i));
@@ -153,7 +152,9 @@ Run run(const Plan& plan, std::uint64_t seed) {
     for (std::size_t i = 0; i < n; ++i) {
       // Work that is not done at once is waited for; a short queue is there at any load.
       const double lack = want[i] > 0 ? 1 - part : 0;
-      const double waits = std::min(1.0, lack * 1.3 + 0.04 * unit(own) + at_limit[i]);
+      double waits = std::min(1.0, lack * 1.3 + 0.04 * unit(own) + at_limit[i]);
+      if (plan.actors[i].reads && plan.resource == Resource::disk && want[i] > 0)
+        waits = std::max(waits, 0.8 + 0.15 * unit(own));
       c.used[i] += want[i] * part * kSecondsOfTick;
       c.stalled[i] += waits * kSecondsOfTick;
       c.throttled[i] += at_limit[i] * kSecondsOfTick;
@@ -236,7 +237,9 @@ Plan plan_of(const Scenario& s) {
   const int others = static_cast<int>(between(2, 8));
   for (int i = 0; i < others; ++i) {
     const double usual = alone || calm ? 0.005 : i < 2 ? between(0.15, 0.25) : between(0.01, 0.05);
-    add(usual).idle = between(0, 1) < 0.3 && i >= 2;
+    Actor& other = add(usual);
+    other.idle = between(0, 1) < 0.3 && i >= 2;
+    other.reads = between(0, 1) < 0.3;
   }
   return p;
 }
@@ -265,8 +268,7 @@ Story play(const Scenario& scenario) {
     return std::none_of(one.second.lacked.begin(), one.second.lacked.end(),
                         [](double lack) { return lack >= 0.2; });
   });
-  const bool waiting_is_counted =
-      plan.resource == Resource::disk || plan.resource == Resource::cpu;
+  const bool waiting_is_counted = plan.resource == Resource::disk || plan.resource == Resource::cpu;
   for (std::size_t i = 0; i < n; ++i) {
     const Actor& a = plan.actors[i];
     if (a.is_machine) continue;

@@ -6,7 +6,9 @@
 namespace gantry::neighbours {
 namespace {
 
-proto::AttemptKey key(std::uint64_t job) { return {JobId(job), Attempt(1)}; }
+proto::AttemptKey key(std::uint64_t job) {
+  return {JobId(job), Attempt(1)};
+}
 
 // One disk of 100 MB/s; what happened in each three seconds is added to the counts.
 struct Bench {
@@ -27,7 +29,8 @@ struct Bench {
   void pass(double busy, double first_mb, double first_waits, double second_mb) {
     sample.at = sample.at + seconds(3);
     const auto bytes = [](double mb) { return static_cast<std::uint64_t>(mb * 3e6); };
-    sample.disks[0].busy = sample.disks[0].busy + microseconds(static_cast<std::int64_t>(busy * 3e6));
+    sample.disks[0].busy =
+        sample.disks[0].busy + microseconds(static_cast<std::int64_t>(busy * 3e6));
     sample.disks[0].bytes += bytes(first_mb + second_mb);
     sample.jobs[0].disks[0].bytes += bytes(first_mb);
     sample.jobs[1].disks[0].bytes += bytes(second_mb);
@@ -53,11 +56,22 @@ TEST_CASE("a flood is named in the second row, and the finding ends when it is q
   REQUIRE(b.of(1)->verdict.culprits.size() == 1);
   CHECK(b.of(1)->verdict.culprits[0].key == key(2));
   CHECK(b.of(1)->verdict.confidence > 0.7);
-  CHECK(b.of(1)->evidence.held_up == doctest::Approx(0.8));
+  // A twentieth of the use is its own, and so of its waiting.
+  CHECK(b.of(1)->evidence.held_up == doctest::Approx(0.8 * 90 / 95));
   for (int i = 0; i < 4; ++i) b.pass(0.2, 20, 0.02, 1);
   CHECK_FALSE(b.of(1)->ended.has_value());
   b.pass(0.2, 20, 0.02, 1);
   CHECK(b.of(1)->ended.has_value());
+}
+
+TEST_CASE("who reads alone waits for what it reads, and nobody holds it up until somebody comes") {
+  Bench b;
+  for (int i = 0; i < 6; ++i) b.pass(0.95, 90, 0.9, 0);
+  CHECK(b.of(1) == nullptr);
+  for (int i = 0; i < 2; ++i) b.pass(1, 10, 0.95, 90);
+  REQUIRE(b.of(1) != nullptr);
+  CHECK(b.of(1)->verdict.cause == Cause::neighbours);
+  CHECK(b.of(1)->verdict.confidence > 0.5);
 }
 
 TEST_CASE("a job at its own limit holds itself up, whatever a neighbour does on a disk with room") {
@@ -91,7 +105,9 @@ TEST_CASE("cores: who has other cores is not to blame, and too many threads are 
   d.take(s);
   const auto pass = [&](double first, double waits, double second, double third, double wait3) {
     s.at = s.at + seconds(3);
-    const auto us = [](double seconds) { return microseconds(static_cast<std::int64_t>(seconds * 3e6)); };
+    const auto us = [](double seconds) {
+      return microseconds(static_cast<std::int64_t>(seconds * 3e6));
+    };
     s.cpu = s.cpu + us(first + second + third);
     s.stalled->cpu = s.stalled->cpu + us(std::max(waits, wait3));
     s.jobs[0].cpu = s.jobs[0].cpu + us(first);

@@ -21,7 +21,8 @@ struct Tree {
     put("proc/stat", "cpu  10 0 20 900 70 0 5 0 0 0\ncpu0 1\ncpu1 2\nintr 9\n");
     put("proc/meminfo", "MemTotal:     1000 kB\nMemFree: 100 kB\nMemAvailable:    400 kB\n");
     put("proc/diskstats",
-        " 254       0 vda 7 0 16 3 5 0 32 4 0 1500 7 0 0 0 0\n   7       0 loop0 1 0 1 0 0 0 0 0 0 9 9\n");
+        " 254       0 vda 7 0 16 3 5 0 32 4 0 1500 7 0 0 0 0\n   7       0 loop0 1 0 1 0 0 0 0 0 0 "
+        "9 9\n");
     put("sys/block/vda/dev", "254:0\n");
     put("sys/block/loop0/dev", "7:0\n");
     put("sys/class/net/eth0/device/vendor", "x");
@@ -122,7 +123,8 @@ TEST_CASE("with cgroup v1 the pressure of a job is not known, and that is said")
   CHECK(job.disks.at(0).bytes == 30);
   CHECK(job.disks.at(0).operations == 3);
   CHECK(sampler.not_counted() ==
-        std::vector<std::string>{"pressure of each job: it needs cgroup v2", "PCIe: no counter is read"});
+        std::vector<std::string>{"pressure of each job: it needs cgroup v2",
+                                 "PCIe: no counter is read"});
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "tests/neighbours/machine_model.h"
 #include "noded/neighbours/detector.h"
+#include "tests/neighbours/machine_model.h"
 
 namespace gantry::neighbours {
 namespace {
@@ -17,7 +17,9 @@ constexpr std::size_t kScenarios = 240;
 struct Score {
   int right = 0, wrong = 0, in_time = 0, truths = 0;
   Duration slowest{};
-  [[nodiscard]] double precision() const { return right + wrong == 0 ? 1 : 1.0 * right / (right + wrong); }
+  [[nodiscard]] double precision() const {
+    return right + wrong == 0 ? 1 : 1.0 * right / (right + wrong);
+  }
   [[nodiscard]] double recall() const { return truths == 0 ? 1 : 1.0 * in_time / truths; }
   void add(const Score& s) {
     right += s.right;
@@ -57,14 +59,14 @@ Score judge(const model::Story& story, bool print) {
   for (const auto& [key, f] : last) {
     if (story.unclear.contains(*f.victim)) continue;
     const model::Truth* t = truth_of(*f.victim);
-    const bool right =
-        t != nullptr && t->cause == f.verdict.cause && t->culprits == named(f);
+    const bool right = t != nullptr && t->cause == f.verdict.cause && t->culprits == named(f);
     ++(right ? score.right : score.wrong);
     if (!right && print)
-      fmt::print("    victim {} said {} by {} (level {:.2f}, held up {:.2f}, own {:.2f}), true: {}\n",
-                 f.victim->job.value(), enum_name(f.verdict.cause), f.verdict.culprits.size(),
-                 f.evidence.level, f.evidence.held_up, f.evidence.own,
-                 t == nullptr ? "nothing" : enum_name(t->cause));
+      fmt::print(
+          "    victim {} said {} by {} (level {:.2f}, held up {:.2f}, own {:.2f}), true: {}\n",
+          f.victim->job.value(), enum_name(f.verdict.cause), f.verdict.culprits.size(),
+          f.evidence.level, f.evidence.held_up, f.evidence.own,
+          t == nullptr ? "nothing" : enum_name(t->cause));
   }
   for (const model::Truth& t : story.truths) {
     ++score.truths;
@@ -82,8 +84,8 @@ TEST_CASE("generated machines: precision at least 95 %, recall at least 90 %, na
   constexpr std::array kResources{Resource::disk, Resource::cpu, Resource::network,
                                   Resource::memory_traffic};
   constexpr std::array<std::string_view, model::kKinds> kNames{
-      "flood",       "two floods", "bursts",    "ramp",            "beside a heavy one",
-      "the machine", "slow device", "own limit", "own flood",       "idle neighbours",
+      "flood",         "two floods",         "bursts",    "ramp",      "beside a heavy one",
+      "the machine",   "slow device",        "own limit", "own flood", "idle neighbours",
       "busy and well", "flood and own limit"};
   const bool print = std::getenv("GANTRY_NEIGHBOURS_PRINT") != nullptr;
   std::array<Score, model::kKinds> by_kind{};
@@ -95,11 +97,15 @@ TEST_CASE("generated machines: precision at least 95 %, recall at least 90 %, na
     // A slow link has no count that would show it: it is just less full.
     if (scenario.kind == model::Kind::slow_device && scenario.resource != Resource::cpu)
       scenario.resource = Resource::disk;
-    if (print) fmt::print("  {} {} {}\n", i, kNames.at(i % model::kKinds), enum_name(scenario.resource));
+    if (print)
+      fmt::print("  {} {} {}\n", i, kNames.at(i % model::kKinds), enum_name(scenario.resource));
     const Score s = judge(model::play(scenario), print);
     by_kind.at(i % model::kKinds).add(s);
-    by_resource.at(static_cast<std::size_t>(std::find(kResources.begin(), kResources.end(),
-                                                      scenario.resource) - kResources.begin())).add(s);
+    by_resource
+        .at(static_cast<std::size_t>(
+            std::find(kResources.begin(), kResources.end(), scenario.resource) -
+            kResources.begin()))
+        .add(s);
     all.add(s);
   }
   const auto row = [](std::string_view name, const Score& s) {

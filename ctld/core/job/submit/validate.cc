@@ -334,13 +334,7 @@ Result<void> check_policy(const Context& ctx, const Identity& who, const JobSpec
       return fail(ErrorCode::unsupported,
                   fmt::format("no node of partition {} gives jobs a network of their own: {}",
                               partition.name, *why));
-  if (spec.network_rate != 0) {
-    constexpr std::uint64_t kLeast = 100'000, kMost = 10'000'000'000'000;  // bits per second
-    if (spec.network != NetworkMode::job)
-      return bad("only the traffic of a job with a network of its own (--network=job) is limited");
-    if (spec.network_rate < kLeast || spec.network_rate > kMost)
-      return bad("--net must be 100K to 10T, in bits per second");
-  }
+  if (auto r = check_rates(spec); !r) return r;
   if (!spec.network_profile.empty()) {
     if (spec.network != NetworkMode::job)
       return bad("only a job with a network of its own (--network=job) has a network profile");
