@@ -13,6 +13,7 @@ constexpr double kCulpritShare = 0.1;  // and of the use
 constexpr double kOwnRise = 0.35;      // from this part of the rise on, a victim is its own cause
 constexpr double kKnownByShareAlone = 0.4;
 constexpr double kLeastCorrelation = 0.2;
+constexpr double kByFallAlone = 0.6;  // of the confidence, where waiting is not counted
 constexpr std::size_t kEnoughRows = 6;  // for a correlation to exclude somebody
 
 // Use and waiting of one suspect, row by row.
@@ -212,9 +213,10 @@ Verdict blame(const std::deque<Row>& rows, const proto::AttemptKey& victim, cons
   const Split parts = split(rows, victim, rule, usual);
   const Field f = field_of(rows, victim, parts);
   if (f.use <= 0) return {};
-  if (parts.quiet_rows < 2) return by_share(f);
-  Verdict out = by_rise(f, rows.size());
-  out.compared = true;
+  Verdict out = parts.quiet_rows < 2 ? by_share(f) : by_rise(f, rows.size());
+  out.compared = parts.quiet_rows >= 2;
+  // That a job gets less done may have causes of its own.
+  if (!rows.back().of(victim)->waited) out.confidence *= kByFallAlone;
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include "cli/session.h"
 #include "cli/submit/job_refs.h"
 #include "common/codec/codec.h"
+#include "common/job/verdict_text.h"
 #include "common/proto/neighbours.h"
 #include "common/text/text.h"
 
