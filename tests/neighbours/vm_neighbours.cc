@@ -153,7 +153,8 @@ void flood(Machine& m, const char* what, proto::SharedResource resource, double 
   const std::size_t first = m.jobs.pids.size();
   loop::Loop loop;
   node::NeighbourWatch watch(m.options(true), loop, *m.log);
-  m.jobs.start("job_1.1", victim);
+  const auto processes = static_cast<std::size_t>(resource == proto::SharedResource::cpu ? 2 : 1);
+  for (std::size_t i = 0; i < processes; ++i) m.jobs.start("job_1.1", victim);
   pass(loop, seconds(6), [](int) {});
   const double lone = rate(loop, 0, seconds(12));
   start_flood();
@@ -192,7 +193,7 @@ void flood(Machine& m, const char* what, proto::SharedResource resource, double 
       back >= least_back * lone,
       fmt::format("{}: alone {:.1f}, flooded {:.1f}, neighbour held back {:.1f}: {:.0f} % of alone",
                   what, lone / 1e6, flooded / 1e6, back / 1e6, 100 * back / lone));
-  m.jobs.end_from(first + 1);
+  m.jobs.end_from(first + processes);
   std::optional<int> undone;
   pass(loop, seconds(40), [&](int second) {
     for (const auto& hold : watch.said().holds)
