@@ -189,10 +189,9 @@ void flood(Machine& m, const char* what, proto::SharedResource resource, double 
   check(held, fmt::format("{}: it is held back: {} {}", what, m.file_of("job_2.1", "io.max"),
                           m.file_of("job_2.1", "cpu.weight")));
   const double back = rate(loop, 0, seconds(10));
-  check(
-      back >= least_back * lone,
-      fmt::format("{}: alone {:.1f}, flooded {:.1f}, neighbour held back {:.1f}: {:.0f} % of alone",
-                  what, lone / 1e6, flooded / 1e6, back / 1e6, 100 * back / lone));
+  check(back >= least_back * lone, fmt::format("{}: alone {:.3g} in a second, flooded {:.3g}, "
+                                               "neighbour held back {:.3g}: {:.0f} % of alone",
+                                               what, lone, flooded, back, 100 * back / lone));
   m.jobs.end_from(first + processes);
   std::optional<int> undone;
   pass(loop, seconds(40), [&](int second) {
