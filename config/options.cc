@@ -269,6 +269,30 @@ std::vector<Option> options_of(NodedConfig& c) {
       {"cdi_dirs", &c.cdi_dirs, form(Form::path),
        "Directories with CDI specifications, of rising weight: what a container needs of the "
        "driver besides device files."},
+      {"neighbours",
+       &c.neighbours,
+       {},
+       "The node looks who holds up whom on cpu, memory, disks and links; docs/neighbours.md."},
+      {"neighbour_throttle",
+       &c.neighbour_throttle,
+       {},
+       "A job that holds up others is held back for a while, never below what it asked for."},
+      {"neighbour_sample", &c.neighbour_sample, between(kSecond, 60 * kSecond),
+       "How often the node looks."},
+      {"neighbour_hold", &c.neighbour_hold, between(5 * kSecond, 3600 * kSecond),
+       "For how long a job is held back at first; twice as long each time that it comes back."},
+      {"neighbour_cpu", &c.neighbour_cpu, between(1, 100),
+       "Percent of the time in which somebody waits for cpu, from which on that is too much."},
+      {"neighbour_memory", &c.neighbour_memory, between(1, 100), "The same, for memory."},
+      {"neighbour_disk", &c.neighbour_disk, between(1, 100),
+       "Percent of the time in which a disk is busy, from which on it is full."},
+      {"neighbour_network", &c.neighbour_network, between(1, 100),
+       "Percent of what a link can carry, from which on it is full."},
+      {"neighbour_memory_bandwidth", &c.neighbour_memory_bandwidth, between(1, 100),
+       "Percent of memory_bandwidth, from which on it is full."},
+      {"memory_bandwidth", &c.memory_bandwidth, bytes(0, std::int64_t{1} << 50),
+       "Bytes per second that the node's memory can move, to judge what resctrl counts; 0 = not "
+       "known."},
   };
 }
 

@@ -174,6 +174,7 @@ void Daemon::send(Report&& report) {
     beat->asleep = parts_.runtime->asleep();
     beat->gpus = parts_.runtime->gpu_activity();
     beat->usage = parts_.runtime->usage();
+    if (sharing) beat->sharing = sharing();
     beat->trouble = parts_.runtime->trouble();
     if (beat->trouble != trouble_) {
       trouble_ = beat->trouble;

@@ -63,6 +63,8 @@ class Daemon {
   std::function<void(std::string_view)> on_permission_key;
   // Is called when the controller orders the configuration to be read again.
   std::function<void()> on_reread;
+  // Gives what a heartbeat tells of neighbours; empty: nobody looks.
+  std::function<proto::NodeSharing()> sharing;
 
  private:
   void leave(Stop how);

@@ -15,6 +15,7 @@
 #include "noded/daemon.h"
 #include "noded/facts.h"
 #include "noded/images.h"
+#include "noded/neighbour_watch.h"
 #include "noded/network/trial.h"
 #include "noded/null_steps.h"
 #include "noded/real_runtime.h"
@@ -119,8 +120,11 @@ std::unique_ptr<Gpus> open_gpus(const Start& start, loop::Loop& loop, const Logg
 // Returns null if jobs have no networks here: the cluster has none, or this daemon is not root.
 // The runtime's, and the networks of jobs if the cluster has them and this node makes none.
 std::vector<std::string> layers_off(const Start& start, const AttemptRuntime& runtime,
-                                    const Logger& log) {
+                                    const NeighbourWatch* neighbours, const Logger& log) {
   std::vector<std::string> out = runtime.layers_off();
+  if (neighbours != nullptr)
+    for (const std::string& what : neighbours->not_counted())
+      if (what.starts_with("pressure")) out.push_back("neighbours, " + what);
   if (!start.settings.config.controller.job_networks) return out;
   std::string why;
   if (::geteuid() != 0)
@@ -148,6 +152,43 @@ std::unique_ptr<JobNetworks> open_networks(const Start& start, loop::Loop& loop,
     if (!node.address.empty()) o.machines.push_back(node.address);
   o.resolvers = s.config.noded.resolvers;
   return std::make_unique<JobNetworks>(std::move(o), loop, log);
+}
+
+// Returns null if nobody looks: it is switched off, or jobs have no cgroups here.
+std::unique_ptr<NeighbourWatch> watch_neighbours(const Start& start, AttemptRuntime& attempts,
+                                                 loop::Loop& loop, const Logger& log) {
+  const NodedConfig& config = start.settings.config.noded;
+  auto* containers = dynamic_cast<RealRuntime*>(&attempts);
+  if (!config.neighbours || containers == nullptr) return nullptr;
+  runtime::Runtime& runtime = containers->runtime();
+  if (runtime.cgroups().version == 0) return nullptr;
+  NeighbourWatch::Options o;
+  o.state_dir = config.state_dir;
+  o.config = config;
+  o.cgroups = runtime.cgroups();
+  o.running = [&runtime] {
+    std::vector<sampling::WatchedJob> out;
+    for (runtime::RunningJob& job : runtime.running())
+      out.push_back({job.key, std::move(job.cgroup), std::move(job.cpus), job.memory,
+                     std::move(job.network_sys), job.network_rate / 8, job.io_rate});
+    return out;
+  };
+  auto out = std::make_unique<NeighbourWatch>(std::move(o), loop, log);
+  for (const std::string& what : out->not_counted())
+    log.info("not counted of neighbours", {{"what", what}});
+  return out;
+}
+
+// The controller is told the end of a step that nobody else has heard.
+void tell_unheard_ends(AttemptRuntime& attempts, const std::unique_ptr<Daemon>& daemon,
+                       const Logger& log) {
+  auto* containers = dynamic_cast<RealRuntime*>(&attempts);
+  if (containers == nullptr) return;
+  containers->on_step_ended = [&daemon, &log](const runtime::RuntimeEvent& event) {
+    if (!event.record.unheard || !daemon || daemon->relay(unheard_end(event))) return;
+    log.warning("the end of a step could not be told: its job keeps its cores",
+                {{"job", event.key.job}, {"step", event.step}});
+  };
 }
 
 // Returns an empty list if each CPU of the node is one of the machine's.
@@ -259,19 +300,16 @@ Result<bool> run(const Start& start, const Options& options, std::optional<Start
   auto service = open_steps(start, **attempt_runtime, loop, log, sockets);
   if (!service) return tl::unexpected(service.error());
   steps = std::move(*service);
-  if (auto* containers = dynamic_cast<RealRuntime*>(attempt_runtime->get()))
-    containers->on_step_ended = [&](const runtime::RuntimeEvent& event) {
-      if (!event.record.unheard || !daemon || daemon->relay(unheard_end(event))) return;
-      log.warning("the end of a step could not be told: its job keeps its cores",
-                  {{"job", event.key.job}, {"step", event.step}});
-    };
+  tell_unheard_ends(**attempt_runtime, daemon, log);
+
+  const auto neighbours = watch_neighbours(start, **attempt_runtime, loop, log);
 
   FactsReport report = node_facts(start.settings, start.machine);
   for (const auto& warning : report.warnings)
     log.warning("less than declared", {{"what", warning}});
   report.facts.runtime = (*attempt_runtime)->name();
   if (gres) report.facts.gres = gres->counts();
-  report.facts.layers_off = layers_off(start, **attempt_runtime, log);
+  report.facts.layers_off = layers_off(start, **attempt_runtime, neighbours.get(), log);
 
   std::function<GpuInventory()> inventory;
   if (gpus) inventory = [&gpus] { return gpus->inventory(); };
@@ -282,6 +320,7 @@ Result<bool> run(const Start& start, const Options& options, std::optional<Start
   daemon->on_permission_key = [&](std::string_view key) {
     if (steps) steps->set_permission_key(key);
   };
+  if (neighbours) daemon->sharing = [&neighbours] { return neighbours->said(); };
   bool ended = false;  // a signal ended the daemon: then no other is started
   daemon->on_reread = [&] {
     if (ended) return;

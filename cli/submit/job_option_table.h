@@ -135,6 +135,13 @@ inline constexpr SubmitOption kJobOptionTable[] = {
                 .value = "ADDRESS,...",
                 .help = "Who gets it (default: you)",
                 .set = call<job::set_mail_user>}},
+    {.option = {.name = "io",
+                .arg = Arg::required,
+                .value = "RATE",
+                .help = "Limit what the job reads, and what it writes, on each disk of a node to "
+                        "this many bytes per second, such as 200M; it is never held back below it",
+                .set = call<job::set_io>},
+     .families = Families::gantry},
     {.option = {.name = "net",
                 .arg = Arg::required,
                 .value = "RATE",

@@ -391,8 +391,9 @@ Result<void> set_mail_user(R& r, std::string_view text) {
   return {};
 }
 
-// Bits per second, in powers of 1000 as networks are measured.
-Result<void> set_net(R& r, std::string_view text) {
+namespace {
+// "500M" in powers of 1000, as networks and disks are measured; nullopt: it is no such number.
+std::optional<std::uint64_t> parse_rate(std::string_view text) {
   constexpr std::string_view kUnits = "KMGT";
   std::string_view number = text;
   std::uint64_t unit = 1;
@@ -405,11 +406,30 @@ Result<void> set_net(R& r, std::string_view text) {
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
   if (error != std::errc() || end != number.data() + number.size() || number.empty() ||
       value > 10'000'000'000'000 / unit || value == 0)
+    return std::nullopt;
+  return value * unit;
+}
+}  // namespace
+
+Result<void> set_net(R& r, std::string_view text) {
+  const auto rate = parse_rate(text);
+  if (!rate)
     return invalid(
         fmt::format("\"{}\" is not a rate of bits per second, such as 500M or 10G (at "
                     "most 10T)",
                     text));
-  r.spec.network_rate = value * unit;
+  r.spec.network_rate = *rate;
+  return {};
+}
+
+Result<void> set_io(R& r, std::string_view text) {
+  const auto rate = parse_rate(text);
+  if (!rate)
+    return invalid(
+        fmt::format("\"{}\" is not a rate of bytes per second, such as 200M or 2G (at "
+                    "most 10T)",
+                    text));
+  r.spec.io_rate = *rate;
   return {};
 }
 

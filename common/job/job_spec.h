@@ -24,7 +24,6 @@
 #include "common/types.h"
 
 namespace gantry {
-
 enum class DependencyKind : std::uint8_t {
   after = 1,        // the other has started (or been cancelled), plus delay
   after_any = 2,    // has ended
@@ -192,6 +191,7 @@ struct JobSpec {
   bool network_named = false;      // the job asked for `network`, so it gets that or does not start
   std::string network_profile;     // with network `job`; "" = the tenant's default
   std::uint64_t network_rate = 0;  // bits per second each way, of each node; 0 = no limit
+  std::uint64_t io_rate = 0;       // bytes per second of each disk, reads and writes; 0 = no limit
   void from_older_form();          // called by whoever decodes; see older_given.h
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -243,6 +243,7 @@ struct JobSpec {
     v(61, "network_profile", s.network_profile);
     v(62, "network_rate", s.network_rate);
     v(63, "network_named", s.network_named);
+    v(71, "io_rate", s.io_rate);
   }
 };
 

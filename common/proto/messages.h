@@ -10,6 +10,7 @@
 #include "common/proto/job_query.h"
 #include "common/proto/job_submit.h"
 #include "common/proto/ledger.h"
+#include "common/proto/neighbours.h"
 #include "common/proto/node_order.h"
 #include "common/proto/node_relay.h"
 #include "common/proto/node_report.h"

@@ -9,6 +9,7 @@
 #include "common/job/job_spec.h"
 #include "common/job/job_state.h"
 #include "common/proto/attempt.h"
+#include "common/proto/neighbours.h"
 #include "common/resources/gpu.h"
 
 namespace gantry::proto {
@@ -132,6 +133,7 @@ struct Heartbeat {
   std::string trouble{};               // why no job may start here, for people; "" = no trouble
   std::vector<AttemptSleep> asleep{};  // running attempts during which the machine has slept
   std::vector<AttemptUsage> usage{};   // of running attempts
+  NodeSharing sharing{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "session", s.session);
@@ -143,6 +145,7 @@ struct Heartbeat {
     v(7, "trouble", s.trouble);
     v(8, "asleep", s.asleep);
     v(12, "usage", s.usage);
+    v(21, "sharing", s.sharing);
   }
 };
 

@@ -29,9 +29,11 @@ struct NodeLink {
   NodeClock clock;
   double load = 0;
   std::int64_t free_memory = 0;
-  std::vector<proto::GpuActivity> gpus;    // from its last heartbeat
-  std::vector<proto::AttemptUsage> usage;  // the same; sorted by key
-  Instant timer{};                         // when it has to be looked at; 0 = never
+  std::vector<proto::GpuActivity> gpus;               // from its last heartbeat
+  std::vector<proto::AttemptUsage> usage;             // the same; sorted by key
+  proto::NodeSharing sharing;                         // the same
+  std::map<proto::AttemptKey, Instant> told_sharing;  // when a job was last told of it
+  Instant timer{};                                    // when it has to be looked at; 0 = never
   // Attempts that are placed on the node but were not in the list with which it registered. They
   // are judged when a heartbeat of this session proves that this was its newest registration. Until
   // then no order is sent about them, and `facts` (which may have a new boot id) are not taken

@@ -182,6 +182,44 @@ std::string cpu_list(const std::vector<std::uint16_t>& ids) {
   return out;
 }
 
+std::vector<std::string> list_disks() {
+  std::vector<std::string> out;
+  for (const auto& disk : list_dir("/sys/block")) {
+    const bool again = disk.starts_with("loop") || disk.starts_with("ram") ||
+                       disk.starts_with("zram") || disk.starts_with("sr") || disk.starts_with("fd");
+    if (!again) out.push_back(trim(read_file("/sys/block/" + disk + "/dev").value_or("")));
+  }
+  std::erase(out, "");
+  return out;
+}
+
+Result<void> limit_io(const CgroupLayout& layout, const std::string& name, const std::string& disk,
+                      const IoLimit& limit) {
+  const bool v2 = layout.version == 2;
+  const auto* mount = layout.with(v2 ? "io" : "blkio");
+  if (mount == nullptr)
+    return fail(ErrorCode::unsupported, "no cgroup controller of disks is there");
+  const std::string dir = mount->path + "/" + name;
+  const auto text = [&](std::uint64_t n) { return v2 && n == 0 ? "max" : std::to_string(n); };
+  const std::string bytes = text(limit.bytes), requests = text(limit.requests);
+  if (v2)
+    return write_existing(dir + "/io.max", disk + " rbps=" + bytes + " wbps=" + bytes +
+                                               " riops=" + requests + " wiops=" + requests);
+  for (const char* way : {"read", "write"}) {
+    const std::string file = dir + "/blkio.throttle." + way;
+    if (auto r = write_existing(file + "_bps_device", disk + " " + bytes); !r) return r;
+    if (auto r = write_existing(file + "_iops_device", disk + " " + requests); !r) return r;
+  }
+  return {};
+}
+
+Result<void> weigh_cpu(const CgroupLayout& layout, const std::string& name, std::uint64_t weight) {
+  const auto* mount = layout.with("cpu");
+  if (mount == nullptr || layout.version != 2)
+    return fail(ErrorCode::unsupported, "jobs have no weights of cpu here: that needs cgroup v2");
+  return write_existing(mount->path + "/" + name + "/cpu.weight", std::to_string(weight));
+}
+
 Result<void> create_cgroup(const CgroupLayout& layout, const std::string& name,
                            const CgroupLimits& limits) {
   for (const auto& mount : layout.mounts)
@@ -190,6 +228,9 @@ Result<void> create_cgroup(const CgroupLayout& layout, const std::string& name,
   if (auto r = install_job_device_filter(layout, name, limits.devices); !r) return r;
   if (auto r = limit_cpuset(layout, name, limits); !r) return r;
   if (auto r = limit_memory(layout, name, limits); !r) return r;
+  if (limits.io_rate > 0)
+    for (const auto& disk : list_disks())
+      if (auto r = limit_io(layout, name, disk, {limits.io_rate, 0}); !r) return r;
   if (const auto* mount = layout.with("pids"); mount != nullptr && limits.pids > 0)
     return write_existing(mount->path + "/" + name + "/pids.max", std::to_string(limits.pids));
   return {};

@@ -28,7 +28,21 @@ struct CgroupLimits {
   std::uint32_t pids = 0;           // 0 = none
   // Devices of layout.device_majors that it may open; no others of those majors.
   std::vector<DeviceRule> devices;
+  std::uint64_t io_rate = 0;  // bytes per second, reads and writes of each disk; 0 = none
 };
+
+// Disks of the machine as "MAJOR:MINOR"; what only shows files or memory again (loop, ram) is left
+// out.
+std::vector<std::string> list_disks();
+// Limits what the cgroup reads, and what it writes, on one disk; of each the bytes and the requests
+// per second, 0 = no limit. unsupported: no controller for that is there.
+struct IoLimit {
+  std::uint64_t bytes = 0, requests = 0;
+};
+Result<void> limit_io(const CgroupLayout& layout, const std::string& name, const std::string& disk,
+                      const IoLimit& limit);
+// v2: its weight among the cgroups that want the same cores; 100 is everybody's.
+Result<void> weigh_cpu(const CgroupLayout& layout, const std::string& name, std::uint64_t weight);
 
 // Finds the hierarchies, makes <root>/<node> in each that can be written, and turns controllers on.
 // If no hierarchy can be written, version is 0 and `why_not` has the reasons.

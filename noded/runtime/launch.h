@@ -53,6 +53,7 @@ struct LaunchRequest {
   std::vector<std::uint16_t> mems;           // NUMA nodes; empty = those of the parent
   std::int64_t memory = 0;                   // limit; 0 = none
   std::uint32_t pids_max = 0;                // 0 = none
+  std::uint64_t io_rate = 0;                 // bytes per second of each disk; 0 = no limit
   std::int64_t tmp_bytes = 0;                // private /tmp; 0 = half of memory
   std::int64_t scratch = 0;                  // > 0: /tmp is a directory of the scratch disk
   std::string prolog;                        // "" = none
@@ -127,6 +128,7 @@ struct LaunchRequest {
     v(40, "network_space", s.network_space);
     v(41, "network_sys", s.network_sys);
     v(58, "resolvers", s.resolvers);
+    v(67, "io_rate", s.io_rate);
   }
 };
 

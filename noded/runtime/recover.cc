@@ -91,6 +91,7 @@ RecoveredAttempt Runtime::State::recover_job(const AttemptKey& key, LaunchReques
   OneJob job;
   job.owner = one.request.owner;
   job.has_network = one.request.parts.has_value();
+  job.facts = facts_of(one.request);
   job.kind = one.request.kind;
   job.most_steps = most_steps(one.request);
   // Whether the shim lives must be asked first: a shim that is gone by then has written everything

@@ -142,11 +142,25 @@ std::size_t most_steps(const LaunchRequest& request) {
   return kAnyJob + kEachCpu * request.cpus.size();
 }
 
+RunningJob facts_of(const LaunchRequest& request) {
+  RunningJob out;
+  out.key = request.key;
+  out.cgroup = job_cgroup(request.key);
+  out.cpus = request.cpus;
+  std::sort(out.cpus.begin(), out.cpus.end());
+  out.memory = request.memory;
+  out.network_sys = request.network_sys;
+  if (request.parts) out.network_rate = request.parts->bits_per_second;
+  out.io_rate = request.io_rate;
+  return out;
+}
+
 namespace {
 OneJob new_job(const LaunchRequest& request) {
   OneJob job;
   job.owner = request.owner;
   job.has_network = request.parts.has_value();
+  job.facts = facts_of(request);
   job.kind = request.kind;
   job.most_steps = most_steps(request);
   return job;
@@ -259,6 +273,17 @@ Result<Usage> Runtime::usage(const AttemptKey& key) const {
     return fail(ErrorCode::unsupported,
                 "usage is not known: no cgroup may be written on this node");
   return read_usage(state_->setup.cgroups, job_cgroup(key));
+}
+
+std::vector<RunningJob> Runtime::running() const {
+  std::vector<RunningJob> out;
+  for (const auto& [key, job] : state_->jobs)
+    if (!job.ended && job.said_running) out.push_back(job.facts);
+  return out;
+}
+
+const CgroupLayout& Runtime::cgroups() const {
+  return state_->setup.cgroups;
 }
 
 std::vector<proto::AttemptUsage> Runtime::usage() const {

@@ -20,6 +20,7 @@
 #include "common/proto/job_change.h"
 #include "common/result.h"
 #include "config/config.h"
+#include "noded/machine/cgroup_layout.h"
 #include "noded/machine/discover.h"
 #include "noded/runtime/launch.h"
 #include "noded/runtime/probe.h"
@@ -56,6 +57,17 @@ struct RecoveredAttempt {
   bool frozen = false;  // running
 };
 
+// What is known of a running attempt to those who look what it uses.
+struct RunningJob {
+  AttemptKey key;
+  std::string cgroup;               // below the node's directory
+  std::vector<std::uint16_t> cpus;  // sorted; empty = not pinned
+  std::int64_t memory = 0;          // limit; 0 = none
+  std::string network_sys;          // a sysfs that shows its network namespace; "" = it has none
+  std::uint64_t network_rate = 0;   // bits per second each way; 0 = no limit
+  std::uint64_t io_rate = 0;        // bytes per second of each disk; 0 = no limit
+};
+
 class Runtime {
  public:
   // Fails when no configured runtime works; the message says why for each.
@@ -71,6 +83,8 @@ class Runtime {
   // What running attempts have used until now, and their steps; for heartbeats.
   [[nodiscard]] std::vector<proto::AttemptUsage> usage() const;
   [[nodiscard]] std::vector<proto::AttemptSleep> asleep() const;
+  [[nodiscard]] std::vector<RunningJob> running() const;
+  [[nodiscard]] const CgroupLayout& cgroups() const;
   [[nodiscard]] const ProbeReport& probe() const;
   [[nodiscard]] int fd() const;  // readable: call poll()
   std::vector<RuntimeEvent> poll();

@@ -37,6 +37,7 @@ struct OneJob {
   ShimProcess shim;
   Owner owner;
   bool has_network = false;  // of its own
+  RunningJob facts;
   LaunchKind kind = LaunchKind::batch;
   bool said_held = false;
   bool said_running = false;
@@ -52,6 +53,8 @@ struct OneJob {
   std::set<StepId> cancelled;
   std::map<StepId, std::vector<int>> early;  // signals for steps that have not come yet
 };
+
+RunningJob facts_of(const LaunchRequest& request);
 
 // How many steps may run at once. There is a limit because each step has a shim, which runs as root
 // and outside the job's cgroup.

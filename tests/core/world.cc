@@ -216,6 +216,7 @@ void World::command(const std::string& verb, const Words& w) {
   if (verb == "advance") return advance(parse_length(w.plain.at(1)));
   if (verb == "queue") return queue(w);
   if (verb == "why" || verb == "show") return show(w);
+  if (verb == "neighbours") return neighbours(w);
   if (verb == "history") return history();
   if (verb == "nodes") return list_nodes();
   if (verb == "parts") return list_partitions();

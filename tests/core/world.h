@@ -118,6 +118,8 @@ class World {
   void exit_report(FakeNode& node, const Words& w);
   void gpu_report(FakeNode& node, const Words& w);
   void idle_gpus(const std::string& text, proto::Heartbeat& beat) const;
+  void sharing(const Words& w, proto::Heartbeat& beat) const;
+  void neighbours(const Words& w);  // neighbours alice 1
   void advance(Duration length);
 
   // These functions are in world_print.cc.

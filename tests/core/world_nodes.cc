@@ -117,6 +117,49 @@ void World::idle_gpus(const std::string& text, proto::Heartbeat& beat) const {
   }
 }
 
+// held_up=VICTIM:CAUSE[:CULPRIT] on vda, for 20 seconds; held=JOB: it is held back there.
+void World::sharing(const Words& w, proto::Heartbeat& beat) const {
+  if (const std::string* text = w.find("held_up")) {
+    std::istringstream parts(*text);
+    std::string victim, cause, culprit;
+    std::getline(parts, victim, ':');
+    std::getline(parts, cause, ':');
+    std::getline(parts, culprit, ':');
+    proto::SharingFinding& f = beat.sharing.findings.emplace_back();
+    f.number = 1;
+    f.resource = proto::SharedResource::disk;
+    f.device = "vda";
+    f.victim = key_of(victim);
+    f.since = begin_;
+    f.last = now_;
+    for (const auto& [value, name] : enum_names(f.cause))
+      if (name == cause) f.cause = value;
+    if (!culprit.empty()) f.by.push_back({key_of(culprit), 90, 95});
+    f.confidence = 80;
+    f.level = 100;
+    f.held_up = 70;
+    f.own = 60;
+    if (w.find("over")) f.ended = now_;
+  }
+  if (const std::string* held = w.find("held"))
+    beat.sharing.holds.push_back({key_of(*held), proto::SharedResource::disk, "vda", 5'000'000,
+                                  begin_, begin_ + seconds(60), 1, std::nullopt});
+}
+
+void World::neighbours(const Words& w) {
+  core_->step(now_, ClientRequest{ConnectionId(1), next_request_++, who(w.plain.at(1)),
+                                  proto::ListNeighbours{*parse_job_ref(w.plain.at(2))}});
+  Turn turn = core_->take_turn();
+  const auto* reply = std::get_if<proto::NeighbourList>(&turn.replies.at(0).message);
+  if (reply == nullptr) return print(turn.replies.at(0));
+  for (const proto::NeighbourRow& row : reply->neighbours)
+    line(fmt::format("on {}: {}", row.node,
+                     row.job.empty() ? "another tenant's"
+                                     : fmt::format("{} of {} {}", row.job, row.user, row.tenant)));
+  for (const proto::NeighbourEvent& e : reply->events)
+    line(fmt::format("{}{}: {}", e.node, e.ended ? " (over)" : "", e.text));
+}
+
 void World::node_says(FakeNode& node, const Words& w) {  // n1 started 1
   const std::string& what = w.plain.at(1);
   if (what == "exit") return exit_report(node, w);
@@ -146,6 +189,7 @@ void World::node_says(FakeNode& node, const Words& w) {  // n1 started 1
         FromNode{node.name, proto::FetchLogReply{ticket_, w.find("data") ? *w.find("data") : "",
                                                  w.find("error") ? *w.find("error") : ""}});
   // beat [touched=1 ago=30s] [asleep=JOB:LENGTH] [idle=JOB:GPU:LENGTH[:process],...] [trouble=TEXT]
+  // [held_up=JOB:CAUSE[:JOB]] [held=JOB]
   if (what == "beat") {
     proto::Heartbeat beat{node.session, 0.5, 1 << 30, now_};
     if (const std::string* asleep = w.find("asleep"))  // JOB:LENGTH
@@ -153,6 +197,7 @@ void World::node_says(FakeNode& node, const Words& w) {  // n1 started 1
                              parse_length(asleep->substr(asleep->find(':') + 1))});
     if (const std::string* trouble = w.find("trouble")) beat.trouble = *trouble;
     if (const std::string* idle = w.find("idle")) idle_gpus(*idle, beat);
+    sharing(w, beat);
     if (w.find("touched"))
       beat.checkpoints.push_back({key_of(*w.find("touched")), now_ - parse_length(*w.find("ago"))});
     return step(FromNode{node.name, std::move(beat)});

@@ -1,6 +1,7 @@
 #!/bin/sh
-# run.sh PROGRAM: runs the tests of PROGRAM under a kernel with cgroup v2 only (boot.sh). Exits with
-# 77 if it was skipped.
+# run.sh PROGRAM [DISK_MIB [BYTES]]: runs PROGRAM under a kernel with cgroup v2 only (boot.sh), with
+# an empty scratch disk of that size, which moves so much in a second, as its argument if one is asked
+# for. Exits with 77 if it was skipped.
 set -u
 [ "$(id -u)" = 0 ] || { echo "SKIPPED: needs root" >&2; exit 77; }
 here=$(dirname "$(realpath "$0")")
@@ -11,4 +12,6 @@ case $1 in
     share=$(mktemp -d "${TMPDIR:-/tmp}/gantry-vm-share.XXXXXX")
     trap 'rm -rf "$share"' EXIT ;;
 esac
-"$here/boot.sh" -m 3000 -t 1700 -s "$share" -- sh -c "modprobe loop; modprobe squashfs; exec $1"
+disk=${2:+/dev/vda}
+"$here/boot.sh" -m 3000 -d "${2:-0}" -b "${3:-0}" -t 1700 -s "$share" -- \
+  sh -c "modprobe loop; modprobe squashfs; exec $1 $disk"

@@ -10,6 +10,7 @@
 #include "cli/commands/control/gctl_logs.h"
 #include "cli/commands/control/gctl_maintenance.h"
 #include "cli/commands/control/gctl_mig.h"
+#include "cli/commands/control/gctl_neighbours.h"
 #include "cli/commands/control/gctl_network.h"
 #include "cli/commands/control/gctl_partition.h"
 #include "cli/commands/control/gctl_reserve.h"
@@ -309,12 +310,12 @@ const Command kKey{.name = "key",
                    .sub = kKeySub};
 
 constexpr const Command* kSub[] = {
-    &kGctlShow,         &kGctlWhy,         &kGctlLogs,  &kHold,        &kRelease,
-    &kRequeue,          &kSuspend,         &kUnsuspend, &kGctlUpdate,  &kCheckpointed,
-    &kGctlDrain,        &kGctlResume,      &kGctlClose, &kGctlDead,    &kGctlReserve,
-    &kGctlReservations, &kGctlUnreserve,   &kEnroll,    &kKey,         &kPing,
-    &kGctlTop,          &kGctlMaintenance, &kGctlMig,   &kReconfigure, &kToken,
-    &kGctlPartition,    &kGctlNetwork,     &kGctlAudit};
+    &kGctlShow,         &kGctlWhy,         &kGctlLogs,       &kHold,        &kRelease,
+    &kRequeue,          &kSuspend,         &kUnsuspend,      &kGctlUpdate,  &kCheckpointed,
+    &kGctlDrain,        &kGctlResume,      &kGctlClose,      &kGctlDead,    &kGctlReserve,
+    &kGctlReservations, &kGctlUnreserve,   &kEnroll,         &kKey,         &kPing,
+    &kGctlTop,          &kGctlMaintenance, &kGctlMig,        &kReconfigure, &kToken,
+    &kGctlPartition,    &kGctlNetwork,     &kGctlNeighbours, &kGctlAudit};
 
 constexpr Example kExamples[] = {
     {"gctl show job 12", "Everything about a job"},

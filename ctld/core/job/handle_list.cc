@@ -11,6 +11,7 @@
 #include "ctld/core/access/sight.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/explain.h"
+#include "ctld/core/job/neighbours.h"
 #include "ctld/core/job/rows.h"
 #include "ctld/core/state/record.h"
 #include "ctld/core/state/stored_spec.h"
@@ -101,6 +102,10 @@ proto::JobDetail detail_of(const Context& ctx, const Sight& sight, const Job& jo
     std::copy(stored->script_digest.begin(), stored->script_digest.end(), blobs.script->begin());
   }
   detail.why = why(ctx, job, &sight);
+  for (const proto::NeighbourEvent& e : neighbour_events(ctx, job, [&](const Job& other) {
+         return sight.jobs().may(May::see, ctx.state, other);
+       }))
+    if (!e.ended) detail.why.push_back(fmt::format("on {} {}", e.node, e.text));
   return detail;
 }
 

@@ -8,6 +8,7 @@
 #include "common/text/printable.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/checkpoint.h"
+#include "ctld/core/job/neighbours.h"
 #include "ctld/core/job/reported.h"
 #include "ctld/core/node/attempt_end.h"
 #include "ctld/core/node/idle_gpus.h"
@@ -116,6 +117,7 @@ void handle(Context& ctx, NodeId node, proto::Heartbeat&& beat) {
   link.free_memory = beat.free_memory;
   link.gpus = of_own_jobs(ctx.state.node(node), std::move(beat.gpus));
   link.usage = usage_of_own_jobs(ctx.state.node(node), std::move(beat.usage));
+  take_sharing(ctx, node, std::move(beat.sharing));
   note_checkpoints(ctx, node, beat.checkpoints, beat.sent);
   look_at_idle_gpus(ctx, node);
   drain_on_trouble(ctx, node, std::move(beat.trouble));

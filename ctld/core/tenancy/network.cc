@@ -122,7 +122,6 @@ std::optional<Lacking> without_job_networks(const State& state, const Partition&
 
 Result<void> check_job_network(const State& state, bool made, const JobSpec& spec,
                                const Partition& queue) {
-  constexpr std::uint64_t kLeast = 100'000, kMost = 10'000'000'000'000;  // bits per second
   const auto bad = [](std::string why) {
     return fail(ErrorCode::invalid_argument, std::move(why));
   };
@@ -137,10 +136,6 @@ Result<void> check_job_network(const State& state, bool made, const JobSpec& spe
                   fmt::format("node {} of partition {} gives jobs no network of their own ({}); "
                               "leave such nodes out with --exclude",
                               lacking->node, queue.name, lacking->why));
-  if (spec.network_rate != 0 && !own)
-    return bad("only the traffic of a job with a network of its own (--network=job) is limited");
-  if (spec.network_rate != 0 && (spec.network_rate < kLeast || spec.network_rate > kMost))
-    return bad("--net must be 100K to 10T, in bits per second");
   if (spec.network_profile.empty()) return {};
   if (!own)
     return bad("only a job with a network of its own (--network=job) has a network profile");

@@ -36,7 +36,7 @@ std::optional<Lacking> without_job_networks(const State& state, const Partition&
                                             const std::vector<std::string>& excluded);
 
 // Whether a job that is submitted to the queue may have the network of its own that its spec asks
-// for, with its profile and rate; `made`: controller.job_networks.
+// for, with its profile; `made`: controller.job_networks.
 Result<void> check_job_network(const State& state, bool made, const JobSpec& spec,
                                const Partition& queue);
 

@@ -29,7 +29,8 @@ namespace {
 constexpr Duration kKillPatience = seconds(10);
 
 CgroupLimits limits_of(const LaunchRequest& request) {
-  CgroupLimits limits{request.cpus, request.mems, request.memory, request.pids_max, {}};
+  CgroupLimits limits{request.cpus,     request.mems, request.memory,
+                      request.pids_max, {},           request.io_rate};
   for (const LaunchDevice& d : request.devices)
     limits.devices.push_back({d.major, d.minor, d.access});
   return limits;

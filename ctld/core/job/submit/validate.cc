@@ -328,6 +328,7 @@ Result<void> check_policy(const Context& ctx, const Identity& who, const JobSpec
   if (auto r = check_job_network(ctx.state, ctx.config.controller.job_networks, spec, partition);
       !r)
     return r;
+  if (auto r = check_rates(spec); !r) return r;
   if (auto r = check_sharing(ctx.state, partition, spec.shape); !r) return r;
   if (spec.warn_signal) {
     if (auto r = check_number("the warning signal", spec.warn_signal->signal, 1, 64); !r) return r;

@@ -58,6 +58,8 @@ Result<void> check_times(const Context& ctx, const JobSpec& spec, std::optional<
 // Checks the least time limit. A job with a deadline that names no limit gets the time that its
 // deadline leaves: its limit is lowered as far as that needs.
 Result<void> check_time_min(std::optional<Duration> limit, JobSpec& spec);
+// Checks --net and --io.
+Result<void> check_rates(const JobSpec& spec);
 // Refuses a time more than kMaxDurationDays from now, because arithmetic on it could overflow.
 Result<void> check_instant(const Context& ctx, std::string_view what, std::optional<Instant> t);
 // The warning for a job that wants mail on a cluster that sends none; "" = it gets what it wants.

@@ -1,4 +1,5 @@
-// The checks of a job's times: its limit, when it may begin, and its deadline; see validate.h.
+// The checks of a job's times (its limit, when it may begin, its deadline) and of its rates; see
+// validate.h.
 #include <algorithm>
 
 #include <fmt/core.h>
@@ -22,6 +23,21 @@ Result<void> check_instant(const Context& ctx, std::string_view what, std::optio
   const Instant most = ctx.now + hours(24 * kMaxDurationDays);
   if (!t || (t->us >= 0 && *t <= most)) return {};
   return wrong_time(fmt::format("{} must be before {}", what, format_time(most)));
+}
+
+Result<void> check_rates(const JobSpec& spec) {
+  constexpr std::uint64_t kLeast = 100'000, kMost = 10'000'000'000'000;
+  const auto possible = [](std::uint64_t rate) {
+    return rate == 0 || (rate >= kLeast && rate <= kMost);
+  };
+  if (spec.network_rate != 0 && spec.network != NetworkMode::job)
+    return fail(ErrorCode::invalid_argument,
+                "only the traffic of a job with a network of its own (--network=job) is limited");
+  if (!possible(spec.network_rate))
+    return fail(ErrorCode::invalid_argument, "--net must be 100K to 10T, in bits per second");
+  if (!possible(spec.io_rate))
+    return fail(ErrorCode::invalid_argument, "--io must be 100K to 10T, in bytes per second");
+  return {};
 }
 
 Result<void> check_times(const Context& ctx, const JobSpec& spec, std::optional<Duration> limit) {

@@ -1,0 +1,77 @@
+// gctl neighbours: who shares a job's nodes, what held it up and when, and what was done about it.
+// What the asker may not see of others the controller has left out.
+#include <fmt/core.h>
+
+#include "cli/commands/control/gctl_neighbours.h"
+#include "cli/session.h"
+#include "cli/submit/job_refs.h"
+#include "common/codec/codec.h"
+#include "common/job/verdict_text.h"
+#include "common/proto/neighbours.h"
+#include "common/text/text.h"
+
+namespace gantry::cli {
+namespace {
+
+struct NeighbourOptions {
+  bool json = false;
+};
+
+constexpr Option kOptions[] = {
+    {.name = "json", .help = "As JSON", .set = put<&NeighbourOptions::json>},
+};
+
+void print(const proto::NeighbourList& list) {
+  fmt::print("job {}\n", list.job);
+  std::size_t unseen = 0;
+  for (const proto::NeighbourRow& row : list.neighbours) {
+    if (row.job.empty()) {
+      ++unseen;
+      continue;
+    }
+    fmt::print("  on {}: job {} of {}{}\n", row.node, row.job, row.user,
+               row.tenant.empty() ? "" : ", tenant " + row.tenant);
+  }
+  if (unseen > 0)
+    fmt::print("  and {} of others\n", counted(static_cast<std::int64_t>(unseen), "job"));
+  if (list.neighbours.empty()) fmt::print("  it has its nodes for itself\n");
+  for (const proto::NeighbourEvent& e : list.events)
+    fmt::print("{} to {}, {}: {}\n", format_time(e.since), e.ended ? format_time(*e.ended) : "now",
+               e.node, e.text);
+  if (list.events.empty()) fmt::print("nobody holds it up, and it holds up nobody\n");
+}
+
+Result<int> run(const Invocation& in) {
+  NeighbourOptions options;
+  const auto operands = in.parse(&options, 1, 1);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  const auto refs = job_refs_of({(**operands).front()});
+  if (!refs) return tl::unexpected(refs.error());
+  const auto list = ask<proto::NeighbourList>(in.program(), proto::ListNeighbours{refs->front()});
+  if (!list) return tl::unexpected(list.error());
+  if (options.json)
+    fmt::print("{}\n", codec::to_json(*list, codec::JsonStyle::pretty));
+  else
+    print(*list);
+  return 0;
+}
+
+constexpr Example kExamples[] = {
+    {"gctl neighbours 12", "Who shares the nodes of job 12, and who held it up on what"}};
+
+}  // namespace
+
+const Command kGctlNeighbours{
+    .name = "neighbours",
+    .summary = "Who shares a job's nodes, and who holds it up",
+    .operands = "JOB",
+    .description =
+        "What was full and when, who is the cause, with how much confidence, and who is held back "
+        "for it. Jobs of other tenants have no name here, except for operators. docs/neighbours.md "
+        "says what is measured.",
+    .options = kOptions,
+    .examples = kExamples,
+    .run = run};
+
+}  // namespace gantry::cli

@@ -1,0 +1,192 @@
+// Who takes what from whom on a node: what a node daemon tells the controller in its heartbeats,
+// and the question of `gctl neighbours`.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/fields.h"
+#include "common/proto/attempt.h"
+#include "common/proto/job_ref.h"
+#include "common/time/time.h"
+#include "common/types.h"
+
+namespace gantry::proto {
+
+enum class SharedResource : std::uint8_t {
+  cpu = 1,
+  memory = 2,
+  disk = 3,
+  network = 4,
+  memory_traffic = 5,
+  pcie = 6
+};
+constexpr auto enum_names(SharedResource) {
+  using enum SharedResource;
+  return std::array<std::pair<SharedResource, std::string_view>, 6>{
+      {{cpu, "cpu"},
+       {memory, "memory"},
+       {disk, "disk"},
+       {network, "network"},
+       {memory_traffic, "memory-bandwidth"},
+       {pcie, "pcie"}}};
+}
+
+enum class SharingCause : std::uint8_t { neighbours = 1, itself = 2, machine = 3, unknown = 4 };
+constexpr auto enum_names(SharingCause) {
+  using enum SharingCause;
+  return std::array<std::pair<SharingCause, std::string_view>, 4>{{{neighbours, "neighbours"},
+                                                                   {itself, "self-inflicted"},
+                                                                   {machine, "machine"},
+                                                                   {unknown, "unknown"}}};
+}
+
+// A job that takes much of the resource; percent.
+struct SharingJob {
+  AttemptKey key;
+  std::uint32_t share = 0;  // of all use
+  std::uint32_t rise = 0;   // its part of what came to be used more than before
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "key", s.key);
+    v(2, "share", s.share);
+    v(3, "rise", s.rise);
+  }
+};
+
+// One job that is held up on one resource of a node, or a resource that is full. Numbers are
+// percent.
+struct SharingFinding {
+  std::uint64_t number = 0;  // of the node's daemon; with `since` it names the finding
+  SharedResource resource = SharedResource::cpu;
+  std::string device;                // "nvme0n1", "eth0 out"; "" = there is only one
+  std::optional<AttemptKey> victim;  // unset: it is full, and no job suffers
+  Instant since{}, last{};           // by the node's clock
+  std::optional<Instant> ended;
+  SharingCause cause = SharingCause::unknown;
+  std::vector<SharingJob> by;
+  std::uint32_t confidence = 0;
+  std::uint32_t level = 0, saturated = 0;  // how full it is, and from when on that is too much
+  std::uint32_t held_up = 0, own = 0;      // the victim's waiting, by others and by itself
+  std::uint32_t machine = 0;               // share of use that is no job's
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "number", s.number);
+    v(2, "resource", s.resource);
+    v(3, "device", s.device);
+    v(4, "victim", s.victim);
+    v(5, "since", s.since);
+    v(6, "last", s.last);
+    v(7, "ended", s.ended);
+    v(8, "cause", s.cause);
+    v(9, "by", s.by);
+    v(10, "confidence", s.confidence);
+    v(11, "level", s.level);
+    v(12, "saturated", s.saturated);
+    v(13, "held_up", s.held_up);
+    v(14, "own", s.own);
+    v(15, "machine", s.machine);
+  }
+};
+
+// A job that is held back for a while, for others' sake.
+struct SharingHold {
+  AttemptKey key;
+  SharedResource resource = SharedResource::disk;
+  std::string device;
+  std::uint64_t most = 0;  // bytes per second, each of reads and writes; of cpu: its weight
+  Instant since{}, until{};
+  std::uint32_t times = 0;        // how often it was held back here
+  std::optional<Instant> undone;  // set: it is over
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "key", s.key);
+    v(2, "resource", s.resource);
+    v(3, "device", s.device);
+    v(4, "most", s.most);
+    v(5, "since", s.since);
+    v(6, "until", s.until);
+    v(7, "times", s.times);
+    v(8, "undone", s.undone);
+  }
+};
+
+struct NodeSharing {  // what holds now, and what has ended lately
+  std::vector<SharingFinding> findings;
+  std::vector<SharingHold> holds;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "findings", s.findings);
+    v(2, "holds", s.holds);
+  }
+};
+
+struct ListNeighbours {
+  JobRef job;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "job", s.job);
+  }
+};
+
+// One sentence about the job on one node, with its numbers. Jobs that the asker does not see have
+// neither id nor name.
+struct NeighbourEvent {
+  std::string node;
+  std::string text;
+  Instant since{};
+  std::optional<Instant> ended;
+  SharedResource resource = SharedResource::cpu;
+  std::string device;
+  bool is_victim = false;             // otherwise the job is a cause
+  std::optional<SharingCause> cause;  // unset: it is held back
+  std::uint32_t confidence = 0, level = 0, held_up = 0, own = 0;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "node", s.node);
+    v(2, "text", s.text);
+    v(3, "since", s.since);
+    v(4, "ended", s.ended);
+    v(5, "resource", s.resource);
+    v(6, "device", s.device);
+    v(7, "is_victim", s.is_victim);
+    v(8, "cause", s.cause);
+    v(9, "confidence", s.confidence);
+    v(10, "level", s.level);
+    v(11, "held_up", s.held_up);
+    v(12, "own", s.own);
+  }
+};
+
+struct NeighbourRow {  // a job that shares a node with it now
+  std::string node;
+  std::string job;     // "12_3"; "" = another tenant's, of which no more is told
+  std::string tenant;  // "" = not seen, or none
+  std::string user;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "node", s.node);
+    v(2, "job", s.job);
+    v(3, "tenant", s.tenant);
+    v(4, "user", s.user);
+  }
+};
+
+struct NeighbourList {
+  std::string job;
+  std::vector<NeighbourRow> neighbours;
+  std::vector<NeighbourEvent> events;  // the oldest first
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "job", s.job);
+    v(2, "neighbours", s.neighbours);
+    v(3, "events", s.events);
+  }
+};
+
+}  // namespace gantry::proto

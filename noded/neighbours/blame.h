@@ -1,0 +1,28 @@
+// Who holds up one job on one channel: a pure function of the last rows.
+//
+// Rows in which the victim is held up are set beside quiet ones. Who uses more of the channel in
+// the first than in the second has brought it about, and whoever uses much, but no more than
+// before, has not. If nobody uses more (a disk that has become slow), the cause is unknown. Without
+// quiet rows only shares of use are known, which gives less confidence.
+#pragma once
+
+#include <deque>
+
+#include "noded/neighbours/finding.h"
+
+namespace gantry::neighbours {
+
+// From this level on a channel holds back somebody, where waiting is not counted.
+inline constexpr double kFull = 0.9;
+double full_from(const Rule& rule, bool waiting_is_counted);
+
+// Is the job held up in this row? `usual` is what it used before the channel was full, for jobs
+// whose waiting the kernel does not count.
+bool is_held_up(const Row& row, const JobRow& job, const Rule& rule,
+                const std::optional<double>& usual);
+
+// The rows are the oldest first, and `victim` is in the last one.
+Verdict blame(const std::deque<Row>& rows, const proto::AttemptKey& victim, const Rule& rule,
+              const std::optional<double>& usual);
+
+}  // namespace gantry::neighbours

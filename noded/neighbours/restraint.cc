@@ -1,0 +1,98 @@
+#include "noded/neighbours/restraint.h"
+
+#include <algorithm>
+
+namespace gantry::neighbours {
+namespace {
+
+constexpr double kHeldTo = 0.05;  // of what it used
+constexpr double kLeastBytes = 1'000'000;
+constexpr std::uint64_t kHeldWeight = 10;  // of cpu; every job begins with 100
+constexpr double kPresses = 0.5;           // of a hold: who uses less does not need it
+constexpr std::uint32_t kIdleRows = 5;
+
+}  // namespace
+
+Restraint::Step Restraint::step(Instant now, const std::vector<Finding>& findings,
+                                const std::map<Channel, Row>& rows, const Floor& floor) {
+  Step out;
+  for (Hold& hold : holds_) {
+    if (hold.undone) continue;
+    const auto channel = rows.find(hold.channel);
+    const JobRow* job = channel == rows.end() ? nullptr : channel->second.of(hold.key);
+    const bool is_disk = hold.channel.resource == Resource::disk;
+    const bool presses =
+        job != nullptr && (!is_disk || job->use >= kPresses * static_cast<double>(hold.most));
+    hold.idle = presses ? 0 : hold.idle + 1;
+    if (now >= hold.until || hold.idle >= kIdleRows) end(hold, now, out);
+  }
+  for (const Finding& f : findings) {
+    if (f.ended || !f.victim || f.verdict.cause != Cause::neighbours) continue;
+    const auto row = rows.find(f.channel);
+    if (f.verdict.confidence < rules_.confidence || row == rows.end()) continue;
+    if (f.last == row->second.at) consider(now, f, row->second, floor, out);
+  }
+  while (holds_.size() > kMostHolds) {
+    const auto over = std::find_if(holds_.begin(), holds_.end(),
+                                   [](const Hold& hold) { return hold.undone.has_value(); });
+    if (over == holds_.end()) break;
+    holds_.erase(over);
+  }
+  std::erase_if(past_, [&](const auto& one) {
+    return now - one.second.ended > rules_.forgotten &&
+           (!one.second.not_before || *one.second.not_before < now);
+  });
+  return out;
+}
+
+void Restraint::consider(Instant now, const Finding& f, const Row& row, const Floor& floor,
+                         Step& out) {
+  const bool is_disk = f.channel.resource == Resource::disk;
+  if (!is_disk && f.channel.resource != Resource::cpu) return;
+  for (const Culprit& culprit : f.verdict.culprits) {
+    const JobRow* job = row.of(culprit.key);
+    const bool held = std::any_of(holds_.begin(), holds_.end(), [&](const Hold& hold) {
+      return !hold.undone && hold.key == culprit.key && hold.channel == f.channel;
+    });
+    if (job == nullptr || held) continue;
+    const auto in_force =
+        std::count_if(holds_.begin(), holds_.end(), [](const Hold& hold) { return !hold.undone; });
+    if (static_cast<std::size_t>(in_force) >= kMostHolds) return;
+    const auto past = past_.find({culprit.key, f.channel});
+    if (past != past_.end() && past->second.not_before && now < *past->second.not_before) continue;
+    Hold hold;
+    hold.key = culprit.key;
+    hold.channel = f.channel;
+    hold.most = kHeldWeight;
+    if (is_disk) {
+      hold.most = static_cast<std::uint64_t>(std::max(kLeastBytes, kHeldTo * job->use));
+      hold.most = std::max(hold.most, floor(culprit.key, f.channel));
+      if (job->use <= static_cast<double>(hold.most)) continue;  // it takes no more than its own
+    }
+    hold.length = rules_.first;
+    if (past != past_.end() && past->second.times > 0) {
+      hold.length = std::min(past->second.length * 2, rules_.longest);
+      hold.times = past->second.times + 1;
+    }
+    hold.since = now;
+    hold.until = now + hold.length;
+    holds_.push_back(hold);
+    out.set.push_back(hold);
+  }
+}
+
+void Restraint::end(Hold& hold, Instant now, Step& out) {
+  hold.undone = now;
+  past_[{hold.key, hold.channel}] = {hold.length, hold.times, now, std::nullopt};
+  out.undo.push_back(hold);
+}
+
+void Restraint::failed(const Hold& hold, Instant now) {
+  std::erase_if(holds_, [&](const Hold& one) {
+    return one.key == hold.key && one.channel == hold.channel && one.since == hold.since;
+  });
+  past_[{hold.key, hold.channel}].ended = now;
+  past_[{hold.key, hold.channel}].not_before = now + hold.length;
+}
+
+}  // namespace gantry::neighbours

@@ -1,0 +1,72 @@
+// Whom to hold back, for how long and how far, so that a neighbour gets on: pure, from findings to
+// holds and their end.
+//
+// A culprit whose finding is sure enough is held to a twentieth of what it used, but never below
+// what it asked for. The hold ends when its time is over, or when the job does not press against it
+// any more. If the job holds up others again soon, the next hold is twice as long.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "noded/neighbours/finding.h"
+
+namespace gantry::neighbours {
+
+struct HoldRules {
+  Duration first = seconds(60), longest = minutes(16);
+  Duration forgotten = minutes(10);  // after this time without a hold the next is a first one
+  double confidence = 0.5;           // from which on somebody is held back
+};
+
+struct Hold {
+  proto::AttemptKey key;
+  Channel channel;
+  std::uint64_t most = 0;  // of a disk: bytes per second; of cpu: the weight, of 100
+  Instant since{}, until{};
+  Duration length{};
+  std::uint32_t times = 1;
+  std::optional<Instant> undone;
+  std::uint32_t idle = 0;  // rows in a row in which it did not press against it
+};
+
+// What the job has asked for and so always gets, in bytes per second; 0 = nothing.
+using Floor = std::function<std::uint64_t(const proto::AttemptKey&, const Channel&)>;
+
+class Restraint {
+ public:
+  explicit Restraint(HoldRules rules) : rules_(rules) {}
+
+  struct Step {
+    std::vector<Hold> set, undo;
+  };
+  Step step(Instant now, const std::vector<Finding>& findings, const std::map<Channel, Row>& rows,
+            const Floor& floor);
+  // The kernel did not take it: it is forgotten, and not tried again for the time of the hold.
+  void failed(const Hold& hold, Instant now);
+
+  // Those that are in force and the last ones that are over, in the order in which they began.
+  [[nodiscard]] const std::vector<Hold>& holds() const { return holds_; }
+
+  static constexpr std::size_t kMostHolds = 64;
+
+ private:
+  using Whom = std::pair<proto::AttemptKey, Channel>;
+  struct Past {
+    Duration length{};
+    std::uint32_t times = 0;
+    Instant ended{};
+    std::optional<Instant> not_before;
+  };
+  void end(Hold& hold, Instant now, Step& out);
+  void consider(Instant now, const Finding& f, const Row& row, const Floor& floor, Step& out);
+
+  HoldRules rules_;
+  std::vector<Hold> holds_;
+  std::map<Whom, Past> past_;
+};
+
+}  // namespace gantry::neighbours
