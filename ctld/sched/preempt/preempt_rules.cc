@@ -49,6 +49,18 @@ std::uint32_t PreemptRules::tenant_of(PartitionId partition) const {
   return p != nullptr && p->quota_node < tree_.nodes.size() ? p->quota_node : kNoIndex;
 }
 
+// The tenant of a running job as a victim of x. A tenant in a cohort with x's that has no quota at
+// all never exceeds one, but nothing is guaranteed to it either: its jobs are like those without a
+// tenant.
+std::uint32_t PreemptRules::guarantor_of(PartitionId partition) const {
+  const std::uint32_t tenant = tenant_of(partition);
+  if (tenant == kNoIndex || tenant == tenant_ || meet(tenant).top == kNoIndex) return tenant;
+  for (std::uint32_t f = 0; f < tree_.flavors.size(); ++f)
+    for (std::size_t r = 0; r < kResourceCount; ++r)
+      if (quota_.subtree(tenant, f, static_cast<Resource>(r)) != kUnlimited) return tenant;
+  return kNoIndex;
+}
+
 QuotaNeed PreemptRules::use_of(const Placement& p) const {
   return {p.flavor < tree_.flavors.size() ? p.flavor : 0, p.held};
 }
@@ -137,7 +149,7 @@ bool PreemptRules::let_lower_classes_give_way() {
 // True if a lower class in the same cohort must give room to x, even if its tenant exceeds nothing.
 bool PreemptRules::gives_way(std::uint32_t slot) const {
   const Placement& p = r_.running[slot];
-  const std::uint32_t other = tenant_of(p.partition);
+  const std::uint32_t other = guarantor_of(p.partition);
   return lower_give_way_ && other != kNoIndex && meet(other).top != kNoIndex &&
          seen_value(p.priority_class) < class_.value && p.preemptions < kMostByClass;
 }
@@ -192,7 +204,7 @@ PreemptRules::OfGroup PreemptRules::rule_for(const PlacementGroup& group) {
   const ClassView& cls = class_view(group.priority_class);
   OfGroup of_group;
   if (group.leaving || !cls.preemptible) return of_group;
-  const std::uint32_t tenant = tenant_of(group.partition);
+  const std::uint32_t tenant = guarantor_of(group.partition);
   of_group.rule = rule_for_tenant(tenant, seen_value(group.priority_class));
   if (of_group.rule == VictimRule::none || tenant == kNoIndex || tenant == tenant_) return of_group;
   const std::uint32_t top = meet(tenant).top;
@@ -213,7 +225,7 @@ std::optional<Suspect> PreemptRules::judge(std::uint32_t slot, const OfGroup& gr
   if (rule != VictimRule::reclaim && p.preemptions >= kMostByClass) return std::nullopt;
   if (cls.max_preemptions && p.preemptions >= *cls.max_preemptions) return std::nullopt;
   const std::int32_t value = seen_value(p.priority_class);
-  Suspect s{slot, 0, p.job, rule, value, 0, 0, tenant_of(p.partition), use_of(p)};
+  Suspect s{slot, 0, p.job, rule, value, 0, 0, guarantor_of(p.partition), use_of(p)};
   if (rule == VictimRule::none) return std::nullopt;
   if (s.quota_node != kNoIndex && s.quota_node != tenant_ && !gives_way(slot)) {
     bool exceeds = false;

@@ -91,6 +91,7 @@ class PreemptRules {
  private:
   [[nodiscard]] const ClassView& class_view(std::uint32_t index) const;
   [[nodiscard]] std::uint32_t tenant_of(PartitionId partition) const;
+  [[nodiscard]] std::uint32_t guarantor_of(PartitionId partition) const;
   [[nodiscard]] bool guaranteed_at(std::size_t step) const;
   [[nodiscard]] std::int64_t claimed_by(std::uint32_t tenant, std::uint32_t f, Resource r) const;
   [[nodiscard]] bool exceeds_cell(std::uint32_t tenant, std::uint32_t top, std::uint32_t f,

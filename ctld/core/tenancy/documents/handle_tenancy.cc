@@ -86,6 +86,32 @@ bool admits(const Config& config, const std::string& project) {
                      });
 }
 
+// An account or user of the tenant that an administrator of the cluster limits, as the document
+// names it; nullopt: only the tenant itself has limits, and these hold in all its projects.
+std::optional<std::string> limited_below(const Tenant& tenant) {
+  const auto& rows = tenant.associations;
+  const auto it = std::find_if(rows.begin(), rows.end(),
+                               [&](const auto& row) { return row.first != tenant.name; });
+  return it == rows.end() ? std::nullopt : std::optional(it->first);
+}
+
+// Whether a tenant's admin may make this project: not if its name is kept for the lists of
+// partitions, and not if jobs in it would pass by a limit of another project or of a user.
+Result<void> check_new_project(const Context& ctx, const Identity& who, const Tenant& now,
+                               const std::string& project) {
+  if (admits(ctx.config, project))
+    return fail(ErrorCode::permission_denied,
+                fmt::format("{} may not make a project of the name {}: an administrator of the "
+                            "cluster keeps this name and can make it",
+                            who.owner.user, project));
+  if (const auto limited = limited_below(now))
+    return fail(ErrorCode::permission_denied,
+                fmt::format("{} may not make project {}: jobs in it would pass by the limits of "
+                            "{}; an administrator of the cluster can make it",
+                            who.owner.user, project, *limited));
+  return {};
+}
+
 // A tenant's admin may change what belongs to the tenant: projects, classes, and grants up to the
 // admin's own role. Everything else in the document must stay as it is; the quota can only be read.
 Result<void> check_own(const Context& ctx, const Identity& who, const Document& document) {
@@ -123,11 +149,8 @@ Result<void> check_own(const Context& ctx, const Identity& who, const Document& 
     const bool there =
         std::any_of(now.projects.begin(), now.projects.end(),
                     [&](const tenancy::Project& p) { return p.name == project.name; });
-    if (!there && admits(ctx.config, project.name))
-      return denied(
-          fmt::format("may not make a project of the name {}: an administrator of the cluster "
-                      "keeps this name and can make it",
-                      project.name));
+    if (there) continue;
+    if (auto may = check_new_project(ctx, who, now, project.name); !may) return may;
   }
   return {};
 }
