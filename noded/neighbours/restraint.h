@@ -19,7 +19,9 @@ namespace gantry::neighbours {
 struct HoldRules {
   Duration first = seconds(60), longest = minutes(16);
   Duration forgotten = minutes(10);  // after this time without a hold the next is a first one
-  double confidence = 0.5;           // from which on somebody is held back
+  // From which on somebody is held back: more than a node reaches that does not count waiting,
+  // where nobody could see the harm of a wrong guess.
+  double confidence = 0.65;
 };
 
 struct Hold {

@@ -79,7 +79,7 @@ TEST_CASE("--export selects which variables reach the job") {
   CHECK(sent("ALL,BAR=d").contains("PATH"));
 }
 
-TEST_CASE("--network names a profile, and --net a rate") {
+TEST_CASE("--network names a profile, --net and --io are rates") {
   FakeController fake;
   accept_job(fake);
   const auto submitted = [&](std::vector<std::string> options) {
@@ -93,12 +93,14 @@ TEST_CASE("--network names a profile, and --net a rate") {
   CHECK(spec.network_rate == 500'000'000);
   CHECK(submitted({"--network=job,download", "--network=none"}).network_profile.empty());
   CHECK(submitted({"--net=10G"}).network_rate == 10'000'000'000);
-  for (const char* wrong :
-       {"--net=0", "--net=11T", "--net=-1", "--net=fast", "--network=job,", "--network=all"}) {
+  CHECK(submitted({"--io=200M"}).io_rate == 200'000'000);
+  CHECK(submitted({"--net=10G"}).io_rate == 0);
+  for (const char* wrong : {"--net=0", "--net=11T", "--net=-1", "--net=fast", "--network=job,",
+                            "--network=all", "--io=0", "--io=2 G", "--io=1Mi"}) {
     CAPTURE(wrong);
     const Run run = fake.run({"gbatch", wrong}, kScript);
     CHECK(run.status != 0);
-    CHECK(run.err.find(std::string(wrong).substr(0, 5)) != std::string::npos);
+    CHECK(run.err.find(std::string(wrong).substr(0, 4)) != std::string::npos);
   }
 }
 

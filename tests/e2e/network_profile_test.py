@@ -131,7 +131,7 @@ def case_a_profiles(c):
 
 def case_b_who_may(c):
     for partition, profile, user, why in (
-            ("fraud", "unused", c.users[0], "its document names basic, web, together, ranges, own"),
+            ("fraud", "unused", c.users[0], "its document names basic, web, together, ranges, packages, own"),
             ("vision", "web", c.users[1], "its document names own, together"),
             ("fraud", "nosuch; drop", c.users[0], "may not have the network profile")):
         done = c.as_user(["gbatch", "-p", partition, f"--network=job,{profile}", "--wrap=true"],

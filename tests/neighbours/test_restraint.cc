@@ -63,7 +63,7 @@ TEST_CASE("a hold ends early when its job does not press against it") {
 
 TEST_CASE("nobody is held below what it asked for, or when it is not sure") {
   Desk d;
-  CHECK(d.step(500e6, 0.4, true).set.empty());
+  CHECK(d.step(500e6, 0.6, true).set.empty());
   d.asked_for = 200'000'000;
   const auto step = d.step(500e6, 0.9, true);
   REQUIRE(step.set.size() == 1);

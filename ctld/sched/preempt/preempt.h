@@ -21,9 +21,9 @@
 // each other in rounds; so a job that was preempted kMostByClass times can only be reclaimed, and
 // every sequence ends.
 //
-// Nothing is guaranteed to jobs in a partition without quota, nor to a tenant in a cohort with c
-// that has no quota at all: a tenant may take from them what its quota guarantees, and a class that
-// preempts may take from those of a lower class.
+// Nothing is guaranteed to jobs in a partition without quota: a tenant may take from them what its
+// quota guarantees. A class that names the classes from which it takes may take from a tenant in a
+// cohort with its own, too, if that one has no quota at all.
 //
 //   cost(v) = GPUs (cores where it has none) * min(now - start, now - checkpoint + restart)
 //             * (1 + 0.5 * times preempted), at least 1; without requeue all since the start

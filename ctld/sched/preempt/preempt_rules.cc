@@ -50,10 +50,12 @@ std::uint32_t PreemptRules::tenant_of(PartitionId partition) const {
 }
 
 // The tenant of a running job as a victim of x. A tenant in a cohort with x's that has no quota at
-// all never exceeds one, but nothing is guaranteed to it either: its jobs are like those without a
-// tenant.
+// all never exceeds one, but nothing is guaranteed to it either: for a class that names the classes
+// from which it takes, its jobs are like those without a tenant. For all other classes they are
+// not, because tenants without quota would take from each other by their shares in turns.
 std::uint32_t PreemptRules::guarantor_of(PartitionId partition) const {
   const std::uint32_t tenant = tenant_of(partition);
+  if (class_.victims.empty()) return tenant;
   if (tenant == kNoIndex || tenant == tenant_ || meet(tenant).top == kNoIndex) return tenant;
   for (std::uint32_t f = 0; f < tree_.flavors.size(); ++f)
     for (std::size_t r = 0; r < kResourceCount; ++r)
@@ -206,6 +208,8 @@ PreemptRules::OfGroup PreemptRules::rule_for(const PlacementGroup& group) {
   if (group.leaving || !cls.preemptible) return of_group;
   const std::uint32_t tenant = guarantor_of(group.partition);
   of_group.rule = rule_for_tenant(tenant, seen_value(group.priority_class));
+  if (tenant != tenant_of(group.partition) && of_group.rule != VictimRule::of_class)
+    of_group.rule = VictimRule::none;  // what x's quota guarantees it takes from who exceeds one
   if (of_group.rule == VictimRule::none || tenant == kNoIndex || tenant == tenant_) return of_group;
   const std::uint32_t top = meet(tenant).top;
   (void)any_cell(r_.need, contested_, [&](std::uint32_t f, Resource r) {
