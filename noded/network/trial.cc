@@ -1,8 +1,13 @@
 #include "noded/network/trial.h"
 
 #include <fmt/core.h>
+#include <sched.h>
+#include <sys/mount.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
+#include <thread>
 
 #include "noded/network/fabric.h"
 #include "noded/network/space.h"
@@ -24,15 +29,16 @@ Result<void> make_one(const std::string& directory) {
   return (*fabric)->detach(job.key);
 }
 
-}  // namespace
-
-Result<void> try_networks(const std::string& directory) {
+// In a mount namespace of this thread, so what a killed daemon leaves goes with it.
+Result<void> try_here(const std::string& directory) {
   namespace fs = std::filesystem;
+  if (::unshare(CLONE_NEWNS) != 0 ||
+      ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
+    return fail(ErrorCode::unavailable,
+                fmt::format("no mount namespace can be made: {}", std::strerror(errno)));
   const std::string machine = directory + "/machine", node = directory + "/node";
-  // One may be left of a daemon that was killed meanwhile.
-  (void)Fabric::remove(node);
-  (void)release_space(machine);
   std::error_code error;
+  fs::remove_all(directory, error);  // of a daemon that was killed meanwhile
   fs::create_directories(node, error);
   if (error)
     return fail(ErrorCode::io_error, fmt::format("{} cannot be made: {}", node, error.message()));
@@ -46,6 +52,14 @@ Result<void> try_networks(const std::string& directory) {
   (void)release_space(machine);
   fs::remove_all(directory, error);
   return made;
+}
+
+}  // namespace
+
+Result<void> try_networks(const std::string& directory) {
+  Result<void> out;
+  std::thread([&] { out = try_here(directory); }).join();
+  return out;
 }
 
 }  // namespace gantry::network

@@ -9,8 +9,9 @@
 namespace gantry::network {
 
 // Makes a network of one job and removes it again, in a namespace that stands for a machine, so
-// nothing of this machine changes. The directory is made, and is gone afterwards. Root only; takes
-// some milliseconds. The error says what could not be made.
+// nothing of this machine changes, and in a thread with mounts of its own, so nothing is left of a
+// daemon that is killed meanwhile but the directory. It is made, and is gone afterwards. Root only;
+// takes some milliseconds. The error says what could not be made.
 Result<void> try_networks(const std::string& directory);
 
 }  // namespace gantry::network

@@ -55,9 +55,9 @@ TEST_CASE("whether a machine can make networks is tried without a trace") {
   }
   CHECK(run_in(hosts.top() + "/host1", "sh -c 'test $(ip -o link | wc -l) = 2'"));
   CHECK(run_in(hosts.top() + "/host1", "sh -c 'test -z \"$(nft list tables)\"'"));
-  // A file where the directory should be: the reason is said.
+  // A file where a directory should be: the reason is said.
   std::ofstream(directory) << "in the way";
-  const auto refused = inside(hosts[1].space, [&] { return try_networks(directory); });
+  const auto refused = inside(hosts[1].space, [&] { return try_networks(directory + "/trial"); });
   REQUIRE_FALSE(refused);
   CHECK(refused.error().message.find(directory) != std::string::npos);
 }
