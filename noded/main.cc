@@ -125,7 +125,7 @@ std::vector<std::string> layers_off(const Start& start, const AttemptRuntime& ru
   if (neighbours != nullptr)
     for (const std::string& what : neighbours->not_counted())
       if (what.starts_with("pressure")) out.push_back("neighbours, " + what);
-  if (!start.settings.config.controller.job_networks) return out;
+  if (!start.settings.config.controller.job_networks || start.settings.runs_nothing) return out;
   std::string why;
   if (::geteuid() != 0)
     why = "the node daemon is not root";

@@ -15,7 +15,12 @@ namespace gantry::audit {
 namespace {
 
 Result<void> error(const std::string& path, const char* what) {
-  return fail(errno == ENOSPC ? ErrorCode::out_of_space : ErrorCode::io_error,
+  if (errno == ENOSPC || errno == EDQUOT)
+    return fail(ErrorCode::out_of_space,
+                fmt::format("the audit log cannot be {}, the file system of {} is full: free space "
+                            "there and start the controller again",
+                            what, path));
+  return fail(ErrorCode::io_error,
               fmt::format("the audit log {} cannot be {}: {}", path, what, std::strerror(errno)));
 }
 

@@ -45,10 +45,14 @@ Answer answer_of(const Result<void>& result) {
                                           result.error().message})};
 }
 
-// The address of the first node's machine is of no use in a network of the job's own.
+// The address of the first node's machine is of no use in a network of the job's own. Steps of
+// several components meet on the first node of all of them.
 void meet_by_name(const proto::LaunchStep& launch, const proto::StepPermission& permission,
                   StepEnvironment& environment) {
-  if (launch.meeting_point) environment.shared["MASTER_ADDR"] = permission.nodes.front().node;
+  if (!launch.meeting_point) return;
+  const bool joined = launch.het && !launch.het->nodes.empty();
+  environment.shared["MASTER_ADDR"] =
+      joined ? launch.het->nodes.front() : permission.nodes.front().node;
 }
 
 class ContainerSteps final : public StepRuntime {

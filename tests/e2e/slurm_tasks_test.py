@@ -54,7 +54,7 @@ srun -n1 --task-epilog={epilog} sh -c 'kill -KILL $$'; echo code $?
 srun -n1 --task-epilog={slow} true 2>&1; echo code $?
 SLURM_TASK_PROLOG=/bin/false srun -n1 echo never 2>&1; echo code $?
 """, "-n2", "-N1")
-    equal(out.split("srun: error: node1: task 0: Exited")[0], "<from the prolog><>\n<from the prolog><>\n"
+    equal(out.split("srun: error: node")[0], "<from the prolog><>\n<from the prolog><>\n"
           "HEADER of 0 in prolog_task\nHEADER of 1 in prolog_task\n"
           "behind 0 in epilog_task\nbehind 1 in epilog_task\nbehind 0 in epilog_task\n", out)
     contains(out, "code 137\n")
