@@ -266,16 +266,21 @@ Result<void> drop_mount(const ShownMount& mount) {
 }  // namespace
 
 Result<void> drop_pseudo(const std::string& root) {
-  // A mount that was covered by another comes to light when that one is gone.
+  // A mount that was covered by another comes to light when that one is gone. One that cannot be
+  // dropped may have gone by itself: the kernel takes it away when somebody removes the directory
+  // that it is on, as the node daemon does with another job's network. Only a round that finds none
+  // is the end.
   constexpr int kRounds = 8;
+  Result<void> last;
   for (int round = 0; round < kRounds; ++round) {
     const auto found = pseudo_mounts(root);
     if (!found) return tl::unexpected(found.error());
     if (found->empty()) return {};
     // mountinfo lists the deepest mounts last.
     for (auto it = found->rbegin(); it != found->rend(); ++it)
-      if (auto r = drop_mount(*it); !r) return r;
+      if (auto r = drop_mount(*it); !r) last = std::move(r);
   }
+  if (!last) return last;
   return fail(ErrorCode::runtime_failed,
               "a file system of the node's kernel cannot be kept out of the container");
 }
