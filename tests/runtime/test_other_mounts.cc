@@ -7,12 +7,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 
 #include "noded/image/take_in.h"
 #include "noded/machine/files.h"
+#include "noded/shim/rootfs/host_view.h"
 #include "noded/shim/rootfs/scratch.h"
 
 using namespace gantry;
@@ -85,4 +87,39 @@ TEST_CASE("a file on another file system mounted in an image's directory is not 
     const auto plain = read("plain");
     return plain && *plain == "text" && !read("sub/kept");
   }));
+}
+
+TEST_CASE("kernel interfaces are kept out while the directories that they are on are removed") {
+  if (!can_mount()) return;
+  std::string dir = "/tmp/gantry-mount-XXXXXX";
+  REQUIRE(::mkdtemp(dir.data()) != nullptr);
+  constexpr int kPlaces = 400;
+  const auto place = [&](int i) { return dir + "/" + std::to_string(i); };
+  for (int i = 0; i < kPlaces; ++i) {
+    std::filesystem::create_directories(place(i) + "/sys");
+    std::ofstream(place(i) + "/net").flush();
+  }
+  std::array<int, 2> mounted{};
+  REQUIRE(::pipe(mounted.data()) == 0);
+  const pid_t pid = ::fork();
+  REQUIRE(pid >= 0);
+  if (pid == 0) {
+    bool made =
+        ::unshare(CLONE_NEWNS) == 0 && ::mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
+    for (int i = 0; i < kPlaces && made; ++i)
+      made = ::mount("/proc/self/ns/net", (place(i) + "/net").c_str(), "", MS_BIND, nullptr) == 0 &&
+             ::mount("proc", (place(i) + "/sys").c_str(), "proc", 0, nullptr) == 0;
+    if (!made || ::write(mounted[1], "x", 1) != 1) ::_exit(2);
+    ::_exit(drop_pseudo(dir) ? 0 : 1);
+  }
+  char go = 0;
+  REQUIRE(::read(mounted[0], &go, 1) == 1);
+  // Nothing is mounted here, so they can be removed; the kernel takes the child's mounts with them.
+  std::filesystem::remove_all(dir);
+  int status = 0;
+  REQUIRE(::waitpid(pid, &status, 0) == pid);
+  ::close(mounted[0]);
+  ::close(mounted[1]);
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
 }
