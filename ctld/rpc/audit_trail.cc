@@ -18,13 +18,13 @@ bool AuditTrail::is_written(const proto::MessageRow& row) {
 
 void AuditTrail::begin(core::ConnectionId connection, std::uint64_t request, audit::Record record,
                        bool weighty) {
-  noted_.insert_or_assign({connection, request}, Noted{std::move(record), weighty});
+  noted_.emplace(std::pair{connection, request}, Noted{std::move(record), weighty});
 }
 
 Result<void> AuditTrail::finish(core::ConnectionId connection, std::uint64_t request,
                                 const Error* refused, Instant now) {
-  const auto it = noted_.find({connection, request});
-  if (it == noted_.end()) return {};
+  const auto it = noted_.lower_bound({connection, request});  // the earliest of this number
+  if (it == noted_.end() || it->first != std::pair{connection, request}) return {};
   Noted noted = std::move(it->second);
   noted_.erase(it);
   noted.record.time = now;

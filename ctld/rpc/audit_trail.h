@@ -48,7 +48,8 @@ class AuditTrail {
     bool weighty = false;
   };
   audit::AuditLog log_;
-  std::map<std::pair<core::ConnectionId, std::uint64_t>, Noted> noted_;
+  // A client may use one number for several requests: each of them is written.
+  std::multimap<std::pair<core::ConnectionId, std::uint64_t>, Noted> noted_;
   bool must_sync_ = false;
 };
 

@@ -55,6 +55,16 @@ TEST_CASE("a request is written once, with what became of it") {
         std::vector<std::string>{"permission_denied: bob may not", "done", "unanswered"});
 }
 
+TEST_CASE("a request does not hide behind another one with its number") {
+  Trail t;
+  t.begin(1, 7);
+  t.begin(1, 7);
+  const Error denied{ErrorCode::permission_denied, "no"};
+  REQUIRE(t.trail->finish(core::ConnectionId(1), 7, nullptr, Instant{5}));
+  REQUIRE(t.trail->finish(core::ConnectionId(1), 7, &denied, Instant{5}));
+  CHECK(t.outcomes() == std::vector<std::string>{"done", "permission_denied: no"});
+}
+
 TEST_CASE("the record of a weighty change has to be on the disk before its answer") {
   Trail t;
   t.begin(1, 1);

@@ -100,6 +100,16 @@ Result<std::string> directory_of(const AuditOptions& options) {
   return config->controller.state_dir + "/audit";
 }
 
+// Reads the options, and says where the log is; nothing if only help was asked for.
+Result<std::optional<std::string>> directory_for(const Invocation& in, AuditOptions& options) {
+  const auto operands = in.parse(&options, 0, 0);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return std::nullopt;
+  auto directory = directory_of(options);
+  if (!directory) return tl::unexpected(directory.error());
+  return std::optional(std::move(*directory));
+}
+
 bool wanted(const AuditOptions& o, const audit::Record& r) {
   return (o.user.empty() || r.user == o.user) && (o.message.empty() || r.message == o.message) &&
          (!o.refused || (r.outcome != "done" && r.outcome != "unanswered"));
@@ -115,13 +125,12 @@ void print(const audit::Record& r) {
 
 Result<int> run_show(const Invocation& in) {
   AuditOptions options;
-  const auto operands = in.parse(&options, 0, 0);
-  if (!operands) return tl::unexpected(operands.error());
-  if (!*operands) return 0;
-  const auto directory = directory_of(options);
-  if (!directory) return tl::unexpected(directory.error());
+  const auto given = directory_for(in, options);
+  if (!given) return tl::unexpected(given.error());
+  if (!*given) return 0;
+  const std::string& directory = **given;
   std::deque<std::pair<audit::Record, std::string>> newest;
-  const auto walked = audit::walk(*directory, [&](const audit::Record& r, std::string_view line) {
+  const auto walked = audit::walk(directory, [&](const audit::Record& r, std::string_view line) {
     if (!wanted(options, r)) return;
     newest.emplace_back(r, options.json ? std::string(line) : std::string());
     if (newest.size() > options.last) newest.pop_front();
@@ -137,26 +146,25 @@ Result<int> run_show(const Invocation& in) {
 
 Result<int> run_verify(const Invocation& in) {
   AuditOptions options;
-  const auto operands = in.parse(&options, 0, 0);
-  if (!operands) return tl::unexpected(operands.error());
-  if (!*operands) return 0;
-  const auto directory = directory_of(options);
-  if (!directory) return tl::unexpected(directory.error());
-  const std::string end = fmt::format("\"hash\":\"{}\"}}", options.head);
-  bool found = options.head.empty();
-  const auto chain = audit::walk(*directory, [&](const audit::Record&, std::string_view line) {
-    found = found || line.ends_with(end);
-  });
+  const auto given = directory_for(in, options);
+  if (!given) return tl::unexpected(given.error());
+  if (!*given) return 0;
+  const std::string& directory = **given;
+  const auto chain = audit::walk(directory, {});
   if (!chain) return tl::unexpected(chain.error());
-  if (!found)
-    return fail(ErrorCode::malformed,
-                fmt::format("{}: no record has the hash {}: the log was cut off or made anew",
-                            *directory, options.head));
+  if (!options.head.empty()) {
+    const auto found = audit::holds(directory, options.head);
+    if (!found) return tl::unexpected(found.error());
+    if (!*found)
+      return fail(ErrorCode::malformed,
+                  fmt::format("{}: no record has the hash {}: the log was cut off or made anew",
+                              directory, options.head));
+  }
   if (chain->records == 0) {
-    fmt::print("{}: no records\n", *directory);
+    fmt::print("{}: no records\n", directory);
     return 0;
   }
-  fmt::print("{}: {}, {} to {}: the chain is whole\nhead {}\n", *directory,
+  fmt::print("{}: {}, {} to {}: the chain is whole\nhead {}\n", directory,
              counted(static_cast<std::int64_t>(chain->records), "record"), chain->first,
              chain->last, chain->head);
   return 0;
@@ -164,13 +172,12 @@ Result<int> run_verify(const Invocation& in) {
 
 Result<int> run_export(const Invocation& in) {
   AuditOptions options;
-  const auto operands = in.parse(&options, 0, 0);
-  if (!operands) return tl::unexpected(operands.error());
-  if (!*operands) return 0;
-  const auto directory = directory_of(options);
-  if (!directory) return tl::unexpected(directory.error());
+  const auto given = directory_for(in, options);
+  if (!given) return tl::unexpected(given.error());
+  if (!*given) return 0;
+  const std::string& directory = **given;
   if (options.to_syslog) ::openlog("gantry-audit", LOG_NDELAY, LOG_AUTHPRIV);
-  const auto chain = audit::walk(*directory, [&](const audit::Record& r, std::string_view line) {
+  const auto chain = audit::walk(directory, [&](const audit::Record& r, std::string_view line) {
     if (r.seq <= options.after) return;
     if (options.to_syslog)
       ::syslog(LOG_NOTICE, "%.*s", static_cast<int>(line.size()), line.data());
