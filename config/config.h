@@ -160,7 +160,7 @@ struct NodedConfig {
   std::string cuda_library = "libcuda.so.1";
   std::string gpu_probe;  // program that checks GPUs before and after each job; "" = none
   std::vector<std::string> cdi_dirs{"/etc/cdi", "/var/run/cdi"};  // later ones have precedence
-  // Who takes what from whom on the node (noded/neighbours). Thresholds are percent.
+  // These are for noded/neighbours: who takes what from whom on the node. Thresholds are percent.
   bool neighbours = true, neighbour_throttle = true;
   Duration neighbour_sample = seconds(3), neighbour_hold = seconds(60);
   std::uint32_t neighbour_cpu = 20, neighbour_memory = 10, neighbour_disk = 80,

@@ -1,5 +1,6 @@
-// One record of the audit log as a line of JSON. The chain: the line has in `prev` the hash of the
-// line before it, and in `hash`, its last field, BLAKE2b-256 of all of itself before that field.
+// A record of the audit log is a line of JSON. The lines are a chain: each has in `prev` the hash
+// of the line before it, and in `hash`, its last field, BLAKE2b-256 of all of itself before that
+// field.
 #pragma once
 
 #include <cstdint>

@@ -3,8 +3,8 @@
 // another one. Nothing is ever removed or overwritten, but an unfinished last line, which a crash
 // leaves, is cut off; the record after it says so.
 //
-// One thread uses it. The first error is returned from then on: what comes after a lost record
-// would not be in order.
+// Only one thread may use it. The first error is returned from then on: what comes after a lost
+// record would not be in order.
 #pragma once
 
 #include <string>

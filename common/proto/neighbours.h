@@ -1,5 +1,5 @@
-// Who takes what from whom on a node: what a node daemon tells the controller in its heartbeats,
-// and the question of `gctl neighbours`.
+// A node daemon tells the controller in its heartbeats who takes what from whom on the node; this
+// file has that, and the question of `gctl neighbours`.
 #pragma once
 
 #include <array>
@@ -59,8 +59,8 @@ struct SharingJob {
   }
 };
 
-// One job that is held up on one resource of a node, or a resource that is full. Numbers are
-// percent.
+// A finding says that a job is held up on a resource of its node, or that the resource is full.
+// Numbers are percent.
 struct SharingFinding {
   std::uint64_t number = 0;  // of the node's daemon; with `since` it names the finding
   SharedResource resource = SharedResource::cpu;
@@ -134,8 +134,8 @@ struct ListNeighbours {
   }
 };
 
-// One sentence about the job on one node, with its numbers. Jobs that the asker does not see have
-// neither id nor name.
+// An event is a sentence about the job on one node, with its numbers. Jobs that the asker does not
+// see have neither id nor name.
 struct NeighbourEvent {
   std::string node;
   std::string text;

@@ -1,5 +1,5 @@
 // gctl neighbours: who shares a job's nodes, what held it up and when, and what was done about it.
-// What the asker may not see of others the controller has left out.
+// The controller leaves out what the asker may not see of other jobs.
 #include <fmt/core.h>
 
 #include "cli/commands/control/gctl_neighbours.h"

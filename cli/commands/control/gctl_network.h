@@ -12,7 +12,7 @@ namespace gantry::cli {
 
 extern const Command kGctlNetwork;
 
-// What is wrong with the network of a running job, a sentence each: packets that were refused, and
+// Returns what is wrong with the network of a running job, a sentence each: refused packets, and
 // nodes of its own that its first node does not reach, of which the first four are tried. Nothing
 // if it has no network of its own, or the asker may not see it.
 std::vector<std::string> network_trouble(Session& session, const proto::JobRow& row);
