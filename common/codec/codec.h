@@ -1,8 +1,8 @@
 // The codec as most of the program uses it: it converts any struct that declares fields()
 // (fields.h) to msgpack and back, and to JSON and back. This header is light. The definitions are
-// in codec/define.h, which only the few .cc files include that instantiate types (instantiate_*.cc
-// here for all wire messages; GANTRY_CODEC_INSTANTIATE in other folders for their own events and
-// records).
+// in codec/define.h, which only the few .cc files include that instantiate types (those of
+// common/proto/codecs for all wire messages; GANTRY_CODEC_INSTANTIATE in other folders for their
+// own events and records).
 //
 // msgpack: a struct is a map {field number: value}. A field that equals the field of a
 // default-constructed struct is left out, so the defaults are part of the wire contract. Unknown

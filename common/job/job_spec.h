@@ -14,7 +14,9 @@
 #include "common/fields.h"
 #include "common/job/distribution.h"
 #include "common/job/given_options.h"
+#include "common/job/job_access.h"
 #include "common/job/job_modes.h"
+#include "common/job/job_parts.h"
 #include "common/job/job_shape.h"
 #include "common/job/mail.h"
 #include "common/job/placement.h"
@@ -54,60 +56,6 @@ struct Dependency {
     v(2, "job", s.job);
     v(3, "array_task", s.array_task);
     v(4, "delay", s.delay);
-  }
-};
-
-// Inclusive range of array indexes, first <= last, step >= 1.
-struct IndexRange {
-  std::uint32_t first = 0;
-  std::uint32_t last = 0;
-  std::uint32_t step = 1;
-  friend bool operator==(const IndexRange&, const IndexRange&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "first", s.first);
-    v(2, "last", s.last);
-    v(3, "step", s.step);
-  }
-};
-
-struct ArraySpec {
-  std::vector<IndexRange> ranges;            // sorted, disjoint; at most kMaxArrayTasks in all
-  std::optional<std::uint32_t> max_running;  // %N
-  friend bool operator==(const ArraySpec&, const ArraySpec&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "ranges", s.ranges);
-    v(2, "max_running", s.max_running);
-  }
-};
-
-struct WarnSignal {  // --signal=[B:]SIG[@SECONDS]
-  std::int32_t signal = 0;
-  Duration before{};  // before the time limit; default 60 s
-  bool batch_shell_only = false;
-  friend bool operator==(const WarnSignal&, const WarnSignal&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "signal", s.signal);
-    v(2, "before", s.before);
-    v(3, "batch_shell_only", s.batch_shell_only);
-  }
-};
-
-struct ContainerSpec {
-  std::string image;                // "" = host view; DIR, oci:DIR[:REF], oci-archive:FILE,
-                                    // FILE.sqsh, docker://HOST/IMAGE:TAG
-  std::vector<std::string> mounts;  // SRC:DST[:ro|rw]
-  std::string work_dir;             // "" = the job's work_dir, or the image's
-  bool writable = false;            // overlay on a read-only root
-  friend bool operator==(const ContainerSpec&, const ContainerSpec&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "image", s.image);
-    v(2, "mounts", s.mounts);
-    v(3, "work_dir", s.work_dir);
-    v(4, "writable", s.writable);
   }
 };
 
@@ -192,7 +140,12 @@ struct JobSpec {
   std::string network_profile;     // with network `job`; "" = the tenant's default
   std::uint64_t network_rate = 0;  // bits per second each way, of each node; 0 = no limit
   std::uint64_t io_rate = 0;       // bytes per second of each disk, reads and writes; 0 = no limit
-  void from_older_form();          // called by whoever decodes; see older_given.h
+  std::map<std::string, std::string> labels{};    // KEY=VALUE, for reports, rules and selectors
+  std::vector<SecretUse> secrets{};               // of its tenant
+  std::vector<std::string> identity_audiences{};  // whom its identity tokens are for
+  std::optional<Sandbox> sandbox{};               // unset: the tenant's choice; resolved at submit
+  std::optional<WorkType> work_type{};            // for reports and rules
+  void from_older_form();                         // called by whoever decodes; see older_given.h
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "kind", s.kind);
@@ -244,6 +197,11 @@ struct JobSpec {
     v(62, "network_rate", s.network_rate);
     v(63, "network_named", s.network_named);
     v(71, "io_rate", s.io_rate);
+    v(72, "labels", s.labels);
+    v(73, "secrets", s.secrets);
+    v(74, "identity_audiences", s.identity_audiences);
+    v(75, "sandbox", s.sandbox);
+    v(76, "work_type", s.work_type);
   }
 };
 

@@ -19,7 +19,9 @@
 
 #include "common/fields.h"
 #include "common/resources/resources.h"
+#include "common/tenancy/tenancy_limits.h"
 #include "common/tenancy/tenancy_network.h"
+#include "common/tenancy/tenancy_rules.h"
 #include "common/time/time.h"
 
 namespace gantry {
@@ -52,6 +54,8 @@ struct QuotaLine {
 };
 
 enum class Role : std::uint8_t {
+  auditor =
+      0,  // of the cluster, as operator and admin: sees all and the audit log, changes nothing
   viewer = 1,
   user = 2,
   tenant_admin = 3,
@@ -60,7 +64,8 @@ enum class Role : std::uint8_t {
 };
 constexpr auto enum_names(Role) {
   using enum Role;
-  return std::array<std::pair<Role, std::string_view>, 5>{{{viewer, "viewer"},
+  return std::array<std::pair<Role, std::string_view>, 6>{{{auditor, "auditor"},
+                                                           {viewer, "viewer"},
                                                            {user, "user"},
                                                            {tenant_admin, "tenant-admin"},
                                                            {operator_role, "operator"},
@@ -69,14 +74,18 @@ constexpr auto enum_names(Role) {
 
 struct Grant {  // a role in a tenant for a user or a group; exactly one of the two is set
   Role role = Role::user;
-  std::string user;   // login name
-  std::string group;  // of the operating system
+  std::string user;                // login name
+  std::string group;               // of the operating system
+  std::optional<Instant> until{};  // when it ends; not set = it does not
+  std::string custom{};            // a CustomRole, whose base is `role`; "" = none
   friend bool operator==(const Grant&, const Grant&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "role", s.role);
     v(2, "user", s.user);
     v(3, "group", s.group);
+    v(4, "until", s.until);
+    v(5, "custom", s.custom);
   }
 };
 
@@ -121,61 +130,6 @@ constexpr auto enum_names(VictimMode) {
       {{requeue, "requeue"}, {suspend, "suspend"}, {cancel, "cancel"}}};
 }
 
-// What its jobs get that do not say, and the most of a job; not set = the partition's limits.
-struct JobLimits {
-  std::optional<Duration> default_time, max_time;
-  std::optional<std::int64_t> default_memory_per_cpu;  // bytes
-  std::optional<std::uint32_t> default_cpus;           // per task
-  std::optional<Resources> max_per_job, max_per_node;  // a component of 0 = no limit
-  std::optional<std::uint32_t> max_nodes;
-  std::optional<bool> host_network;  // whether jobs may use --network=host; not set = no
-  // Whether jobs may ask for --exclusive=tenant or =user, which keep the jobs of others off whole
-  // nodes while only the cores that they asked for are counted; not set = no.
-  std::optional<bool> keep_others_off;
-  friend bool operator==(const JobLimits&, const JobLimits&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "default_time", s.default_time);
-    v(2, "max_time", s.max_time);
-    v(3, "default_memory_per_cpu", s.default_memory_per_cpu);
-    v(4, "default_cpus", s.default_cpus);
-    v(5, "max_per_job", s.max_per_job);
-    v(6, "max_per_node", s.max_per_node);
-    v(7, "max_nodes", s.max_nodes);
-    v(8, "host_network", s.host_network);
-    v(9, "keep_others_off", s.keep_others_off);
-  }
-};
-
-struct CountLimits {  // not set = no limit
-  std::optional<std::uint32_t> queued_jobs, running_jobs, array_tasks, reservations;
-  std::optional<std::uint32_t> queued_jobs_per_user, submits_per_minute;
-  friend bool operator==(const CountLimits&, const CountLimits&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "queued_jobs", s.queued_jobs);
-    v(2, "running_jobs", s.running_jobs);
-    v(3, "array_tasks", s.array_tasks);
-    v(4, "reservations", s.reservations);
-    v(5, "queued_jobs_per_user", s.queued_jobs_per_user);
-    v(6, "submits_per_minute", s.submits_per_minute);
-  }
-};
-
-// How long GPUs of a running job may be idle until something is done; not set = for ever.
-struct IdleGpuLimits {
-  std::optional<Duration> note, warn, requeue, cancel;
-  friend bool operator==(const IdleGpuLimits&, const IdleGpuLimits&) = default;
-  [[nodiscard]] bool any() const { return note || warn || requeue || cancel; }
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "note", s.note);
-    v(2, "warn", s.warn);
-    v(3, "requeue", s.requeue);
-    v(4, "cancel", s.cancel);
-  }
-};
-
 // Orders jobs only inside the tenant: its value is added to the job's priority.
 struct TenantClass {
   std::string name;
@@ -219,6 +173,8 @@ struct Tenant {
   // is the tenant or a project of it.
   std::map<std::string, std::string> associations;
   TenantNetwork network;
+  std::vector<LabelRule> label_rules;  // for the labels of its jobs
+  TenantSecurity security;
   friend bool operator==(const Tenant&, const Tenant&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -244,6 +200,8 @@ struct Tenant {
     v(50, "default_accounts", s.default_accounts);
     v(51, "associations", s.associations);
     v(67, "network", s.network);
+    v(68, "label_rules", s.label_rules);
+    v(69, "security", s.security);
   }
 };
 

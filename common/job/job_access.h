@@ -1,0 +1,49 @@
+// What a job says about itself to rules and reports, and what it asks of the boundary around it:
+// secrets of its tenant, and how strong its sandbox is (job_spec.h).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "common/fields.h"
+
+namespace gantry {
+
+// The kind of work, for reports and rules; it decides nothing else.
+enum class WorkType : std::uint8_t { training = 1, inference = 2, interactive = 3 };
+constexpr auto enum_names(WorkType) {
+  using enum WorkType;
+  return std::array<std::pair<WorkType, std::string_view>, 3>{
+      {{training, "training"}, {inference, "inference"}, {interactive, "interactive"}}};
+}
+
+// How strong the wall around a job is; a later one is stronger, and slower.
+enum class Sandbox : std::uint8_t {
+  standard = 1,  // namespaces, seccomp, no capabilities, the user's own uid
+  hardened = 2,  // and fewer system calls, Landlock, nothing of the host but programs
+  gvisor = 3,    // a kernel of its own in user space (runsc)
+  vm = 4,        // a virtual machine
+};
+constexpr auto enum_names(Sandbox) {
+  using enum Sandbox;
+  return std::array<std::pair<Sandbox, std::string_view>, 4>{
+      {{standard, "standard"}, {hardened, "hardened"}, {gvisor, "gvisor"}, {vm, "vm"}}};
+}
+
+struct SecretUse {  // --secret=NAME[@VERSION][:FILE]
+  std::string name;
+  std::uint32_t version = 0;  // 0 = the newest when the job starts
+  std::string file;           // its name below the directory of secrets; "" = the secret's name
+  friend bool operator==(const SecretUse&, const SecretUse&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "name", s.name);
+    v(2, "version", s.version);
+    v(3, "file", s.file);
+  }
+};
+
+}  // namespace gantry

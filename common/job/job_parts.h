@@ -1,0 +1,68 @@
+// Parts of a job's request that are used by it alone: arrays, signals, containers (job_spec.h).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/fields.h"
+#include "common/time/time.h"
+
+namespace gantry {
+
+// Inclusive range of array indexes, first <= last, step >= 1.
+struct IndexRange {
+  std::uint32_t first = 0;
+  std::uint32_t last = 0;
+  std::uint32_t step = 1;
+  friend bool operator==(const IndexRange&, const IndexRange&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "first", s.first);
+    v(2, "last", s.last);
+    v(3, "step", s.step);
+  }
+};
+
+struct ArraySpec {
+  std::vector<IndexRange> ranges;            // sorted, disjoint; at most kMaxArrayTasks in all
+  std::optional<std::uint32_t> max_running;  // %N
+  friend bool operator==(const ArraySpec&, const ArraySpec&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "ranges", s.ranges);
+    v(2, "max_running", s.max_running);
+  }
+};
+
+struct WarnSignal {  // --signal=[B:]SIG[@SECONDS]
+  std::int32_t signal = 0;
+  Duration before{};  // before the time limit; default 60 s
+  bool batch_shell_only = false;
+  friend bool operator==(const WarnSignal&, const WarnSignal&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "signal", s.signal);
+    v(2, "before", s.before);
+    v(3, "batch_shell_only", s.batch_shell_only);
+  }
+};
+
+struct ContainerSpec {
+  std::string image;                // "" = host view; DIR, oci:DIR[:REF], oci-archive:FILE,
+                                    // FILE.sqsh, docker://HOST/IMAGE:TAG
+  std::vector<std::string> mounts;  // SRC:DST[:ro|rw]
+  std::string work_dir;             // "" = the job's work_dir, or the image's
+  bool writable = false;            // overlay on a read-only root
+  friend bool operator==(const ContainerSpec&, const ContainerSpec&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "image", s.image);
+    v(2, "mounts", s.mounts);
+    v(3, "work_dir", s.work_dir);
+    v(4, "writable", s.writable);
+  }
+};
+
+}  // namespace gantry

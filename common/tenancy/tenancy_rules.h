@@ -1,0 +1,129 @@
+// Rules of documents about jobs and people: labels, the strength of walls, roles that a site makes,
+// and policies.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/fields.h"
+#include "common/job/job_access.h"
+
+namespace gantry::tenancy {
+
+struct LabelRule {  // a label that jobs of the tenant must have
+  std::string key;
+  std::vector<std::string> values;  // that it may have; none = any
+  std::string value;                // of jobs that do not say; "" = such jobs are refused
+  friend bool operator==(const LabelRule&, const LabelRule&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "key", s.key);
+    v(2, "values", s.values);
+    v(3, "value", s.value);
+  }
+};
+
+// How much a job may ask of the host; the names and their meaning are those of Kubernetes' Pod
+// Security Standards.
+enum class SecurityProfile : std::uint8_t { privileged = 1, baseline = 2, restricted = 3 };
+constexpr auto enum_names(SecurityProfile) {
+  using enum SecurityProfile;
+  return std::array<std::pair<SecurityProfile, std::string_view>, 3>{
+      {{privileged, "privileged"}, {baseline, "baseline"}, {restricted, "restricted"}}};
+}
+
+// Values that are not set are those of the tier, and then the defaults that are named here.
+struct TenantSecurity {
+  // What breaks `enforce` is refused, `audit` goes to the audit log, `warn` to the submitter.
+  std::optional<SecurityProfile> enforce;  // restricted
+  std::optional<SecurityProfile> audit, warn;
+  std::optional<Sandbox> sandbox;        // of jobs that name none; standard
+  std::vector<Sandbox> sandboxes;        // that jobs may name, beside the default; none = all
+  std::vector<std::string> registries;   // images may come from these only; none = from all
+  std::optional<bool> images_by_digest;  // images must be named by digest; no
+  friend bool operator==(const TenantSecurity&, const TenantSecurity&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "enforce", s.enforce);
+    v(2, "audit", s.audit);
+    v(3, "warn", s.warn);
+    v(4, "sandbox", s.sandbox);
+    v(5, "sandboxes", s.sandboxes);
+    v(6, "registries", s.registries);
+    v(7, "images_by_digest", s.images_by_digest);
+  }
+};
+
+// A role of the site's own: one of the built-in roles of tenants, without some of its rights.
+struct CustomRole {
+  static constexpr std::string_view kName = "Role";
+  static constexpr int kKind = 40;
+  std::string name;
+  std::string description;
+  std::string base = "user";            // viewer, user or tenant-admin
+  std::vector<std::string> without;     // rights of the base that it does not give
+  std::optional<bool> gpus;             // whether its jobs may ask for GPUs; not set = yes
+  std::vector<std::string> gpu_models;  // that its jobs may ask for; none = all
+  friend bool operator==(const CustomRole&, const CustomRole&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "name", s.name);
+    v(2, "description", s.description);
+    v(3, "base", s.base);
+    v(4, "without", s.without);
+    v(5, "gpus", s.gpus);
+    v(6, "gpu_models", s.gpu_models);
+  }
+};
+
+enum class PolicyAction : std::uint8_t { deny = 1, warn = 2, set = 3, allow = 4 };
+constexpr auto enum_names(PolicyAction) {
+  using enum PolicyAction;
+  return std::array<std::pair<PolicyAction, std::string_view>, 4>{
+      {{deny, "deny"}, {warn, "warn"}, {set, "default"}, {allow, "allow"}}};
+}
+
+enum class PolicyMode : std::uint8_t { enforce = 1, audit = 2 };
+constexpr auto enum_names(PolicyMode) {
+  using enum PolicyMode;
+  return std::array<std::pair<PolicyMode, std::string_view>, 2>{
+      {{enforce, "enforce"}, {audit, "audit"}}};
+}
+
+// A rule about jobs at submit and update. `match` and `unless` are patterns by field of the job.
+struct Policy {
+  static constexpr std::string_view kName = "Policy";
+  static constexpr int kKind = 41;
+  std::string name;
+  std::string description;
+  std::string tenant;      // whose jobs it is about; "" = all jobs of the cluster
+  std::int32_t order = 0;  // lower ones are asked first; then by name
+  PolicyMode mode = PolicyMode::enforce;
+  PolicyAction action = PolicyAction::deny;
+  std::map<std::string, std::string> match;   // all of these must hold
+  std::map<std::string, std::string> unless;  // and not all of these
+  std::map<std::string, std::string> values;  // of `set`: what the job gets that does not say
+  std::string message;                        // to the submitter
+  friend bool operator==(const Policy&, const Policy&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "name", s.name);
+    v(2, "description", s.description);
+    v(3, "tenant", s.tenant);
+    v(4, "order", s.order);
+    v(5, "mode", s.mode);
+    v(6, "action", s.action);
+    v(7, "match", s.match);
+    v(8, "unless", s.unless);
+    v(9, "values", s.values);
+    v(10, "message", s.message);
+  }
+};
+
+}  // namespace gantry::tenancy
