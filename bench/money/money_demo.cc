@@ -16,7 +16,7 @@
 #include <set>
 
 #include "cli/bill/invoice.h"
-#include "config/tenancy/load.h"
+#include "config/tenancy/files/load.h"
 #include "ctld/core/core.h"
 #include "ctld/core/state/state.h"
 #include "ctld/sched/cycle/schedule.h"

@@ -7,7 +7,7 @@
 #include "cli/tenancy/tenancy_plan.h"
 #include "cli/terminal.h"
 #include "config/tenancy/capacity.h"
-#include "config/tenancy/load.h"
+#include "config/tenancy/files/load.h"
 #include "config/tenancy/write.h"
 #include "config/yaml_tree.h"
 

@@ -6,7 +6,7 @@
 #include "cli/tenancy/cmd_gtenant.h"
 #include "cli/tenancy/tenancy_plan.h"
 #include "config/tenancy/amounts.h"
-#include "config/tenancy/load.h"
+#include "config/tenancy/files/load.h"
 #include "config/tenancy/write.h"
 
 namespace gantry::cli {

@@ -7,7 +7,7 @@
 #include "cli/table.h"
 #include "cli/tenancy/cmd_gtenant.h"
 #include "config/tenancy/amounts.h"
-#include "config/tenancy/load.h"
+#include "config/tenancy/files/load.h"
 #include "config/tenancy/write.h"
 
 namespace gantry::cli {

@@ -72,6 +72,11 @@ constexpr auto enum_names(Role) {
                                                            {admin, "admin"}}};
 }
 
+// Roles that reach beyond the tenant whose document grants them.
+constexpr bool of_cluster(Role role) {
+  return role == Role::auditor || role >= Role::operator_role;
+}
+
 struct Grant {  // a role in a tenant for a user or a group; exactly one of the two is set
   Role role = Role::user;
   std::string user;                // login name

@@ -154,7 +154,7 @@ struct Topology {  // the cluster has one
 };
 
 // An object of Kubernetes or Kueue as it was applied. When it is applied again, this text tells
-// what it had given to tenants (config/tenancy/manifests.h).
+// what it had given to tenants (config/tenancy/files/manifests.h).
 struct Manifest {
   static constexpr std::string_view kName = "Manifest";
   static constexpr int kKind = 10;
@@ -210,9 +210,9 @@ struct LicenseResource {
   }
 };
 
-using Document =
-    std::variant<Tenant, Cohort, Tier, PriorityClass, Flavor, NodePool, Topology, PriceBook, Budget,
-                 Manifest, OtherCluster, LicenseResource, NetworkProfile, NetworkService>;
+using Document = std::variant<Tenant, Cohort, Tier, PriorityClass, Flavor, NodePool, Topology,
+                              PriceBook, Budget, Manifest, OtherCluster, LicenseResource,
+                              NetworkProfile, NetworkService, CustomRole, Policy>;
 
 std::string_view kind_of(const Document& document);  // "Tenant", ...
 const std::string& name_of(const Document& document);

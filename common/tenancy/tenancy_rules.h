@@ -60,6 +60,31 @@ struct TenantSecurity {
   }
 };
 
+// What somebody may do in a tenant. Every right of a role is one of these.
+enum class TenantRight : std::uint8_t {
+  see = 1,            // its jobs, nodes, queue, budgets and costs, in listings
+  submit = 2,         // jobs to it, and let own jobs go on
+  change_jobs = 3,    // cancel, hold and update jobs of others, and start steps in them
+  read_output = 4,    // scripts and output of jobs of others
+  edit_projects = 5,  // its projects and classes
+  edit_roles = 6,     // who has a role in it, up to tenant-admin
+  edit_policies = 7,  // rules about its jobs
+  edit_secrets = 8,   // make, replace and remove its secrets
+  ask_increase = 9,   // more quota or budget
+};
+constexpr auto enum_names(TenantRight) {
+  using enum TenantRight;
+  return std::array<std::pair<TenantRight, std::string_view>, 9>{{{see, "see"},
+                                                                  {submit, "submit"},
+                                                                  {change_jobs, "change-jobs"},
+                                                                  {read_output, "read-output"},
+                                                                  {edit_projects, "edit-projects"},
+                                                                  {edit_roles, "edit-roles"},
+                                                                  {edit_policies, "edit-policies"},
+                                                                  {edit_secrets, "edit-secrets"},
+                                                                  {ask_increase, "ask-increase"}}};
+}
+
 // A role of the site's own: one of the built-in roles of tenants, without some of its rights.
 struct CustomRole {
   static constexpr std::string_view kName = "Role";

@@ -128,14 +128,8 @@ class Checker : private References {
   }
 
   [[nodiscard]] Found check_people(const Tenant& t) const {
-    for (const Grant& grant : t.grants) {
-      const std::string path = fmt::format("roles.{}", enum_name(grant.role));
-      if (grant.user.empty() == grant.group.empty())
-        return problem(path, "each grant is to a user or to a group");
-      const std::string& name = grant.user.empty() ? grant.group : grant.user;
-      if (!is_account_name(name))
-        return problem(path, fmt::format("\"{}\" is not the name of a user or group", name));
-    }
+    if (Found found = check_grants(*this, t.grants)) return found;
+    if (Found found = check_label_rules(*this, t.label_rules)) return found;
     if (Found found = check_idle(t.idle_gpus)) return found;
     std::set<std::string> projects;
     for (const Project& p : t.projects) {
@@ -373,6 +367,8 @@ class Checker : private References {
   [[nodiscard]] Found check(const NetworkService& s) const {
     return check_network_service(*this, s);
   }
+  [[nodiscard]] Found check(const CustomRole& r) const { return check_custom_role(*this, r); }
+  [[nodiscard]] Found check(const Policy& p) const { return check_policy(*this, p); }
 
   [[nodiscard]] Found check(const Manifest& m) const {
     constexpr std::size_t kMostName = 600, kMostText = 1 << 20;

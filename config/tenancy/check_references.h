@@ -43,4 +43,11 @@ Found check_network_profile(const References& documents, const NetworkProfile& p
 Found check_network_service(const References& documents, const NetworkService& service);
 Found check_tenant_network(const References& documents, const TenantNetwork& network);
 
+// check_rules.cc: who has which role, roles of the site's own, labels of jobs, policies.
+inline constexpr std::int32_t kMostPolicyOrder = 1'000'000;
+Found check_grants(const References& documents, const std::vector<Grant>& grants);
+Found check_label_rules(const References& documents, const std::vector<LabelRule>& rules);
+Found check_custom_role(const References& documents, const CustomRole& role);
+Found check_policy(const References& documents, const Policy& policy);
+
 }  // namespace gantry::tenancy

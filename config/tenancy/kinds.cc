@@ -33,8 +33,13 @@ std::vector<Field> shared_fields(Tenant& t) {
        "Accounts: `shares` of the tenant, and `users` with their shares, if it is theirs only. "
        "`description` and `organization` are for people."},
       {"roles", &t.grants, Form::plain,
-       "By role (`viewer`, `user`, `tenant-admin`, `operator`, `admin`), the `users` and `groups` "
-       "of the operating system that have it."},
+       "By role (`viewer`, `user`, `tenant-admin`, of the whole cluster `auditor`, `operator`, "
+       "`admin`, or the name of a Role), the `users` and `groups` of the operating system that "
+       "have it, and, by name, when that ends: `until: {ann: 2026-12-31}`, in UTC."},
+      {"label_rules", &t.label_rules, Form::plain,
+       "Labels that its jobs must have (`--label KEY=VALUE`): by key the `values` that are "
+       "allowed, "
+       "and the `default` of jobs that do not say; without a default these are refused."},
       {"own_queue", &t.own_queue, Form::plain,
        "Whether it has a queue of its name. With `false` its jobs go to the partitions of "
        "gantry.yaml, to the default one unless they name one. true."},
@@ -324,10 +329,13 @@ struct TypeName {
     switch (form) {
       case Form::ranges: return "list of ranges";
       case Form::peers: return "list of tenants";
+      case Form::models: return "list of GPU models";
       default: return "list of names";
     }
   }
-  std::string operator()(const std::map<std::string, std::string>*) const { return "texts"; }
+  std::string operator()(const std::map<std::string, std::string>*) const {
+    return form == Form::patterns ? "texts by field" : "texts";
+  }
   std::string operator()(const Resources*) const { return "decimals by resource"; }
   std::string operator()(const std::optional<Resources>*) const { return "amounts by resource"; }
   std::string operator()(const VictimMode*) const { return "requeue, suspend or cancel"; }
@@ -351,6 +359,9 @@ struct TypeName {
     return "month, quarter, year, week or fixed";
   }
   std::string operator()(const BudgetAction*) const { return "warn, lower-class, hold or stop"; }
+  std::string operator()(const std::vector<LabelRule>*) const { return "labels"; }
+  std::string operator()(const PolicyMode*) const { return "enforce or audit"; }
+  std::string operator()(const PolicyAction*) const { return "deny, warn, default or allow"; }
 };
 
 }  // namespace

@@ -29,6 +29,8 @@ enum class Form : std::uint8_t {
   meters,     // prices by name of what is metered
   ranges,     // of addresses and ports: common/text/network_range.h
   peers,      // tenants, each with or without ports: "fraud tcp/8080"
+  models,     // names of GPU models, in lower case
+  patterns,   // by field of a job: common/policy/pattern.h
 };
 
 using Slot = std::variant<
@@ -38,7 +40,8 @@ using Slot = std::variant<
     std::optional<Reclaim>*, std::vector<QuotaLine>*, std::vector<Project>*, std::vector<Grant>*,
     std::vector<TenantClass>*, std::vector<TopologyDomain>*, Money*, std::map<std::string, Money>*,
     ZoneName*, std::map<std::string, ZoneName>*, std::vector<PricePlan>*, std::vector<PriceHours>*,
-    CreditPart*, std::vector<std::uint32_t>*, BudgetPeriod*, BudgetAction*>;
+    CreditPart*, std::vector<std::uint32_t>*, BudgetPeriod*, BudgetAction*, std::vector<LabelRule>*,
+    PolicyMode*, PolicyAction*>;
 
 struct Field {
   std::string_view key;
@@ -61,6 +64,8 @@ std::vector<Field> fields_of(OtherCluster& cluster);
 std::vector<Field> fields_of(LicenseResource& license);
 std::vector<Field> fields_of(NetworkProfile& profile);
 std::vector<Field> fields_of(NetworkService& service);
+std::vector<Field> fields_of(CustomRole& role);  // kinds_rules.cc, as the next
+std::vector<Field> fields_of(Policy& policy);
 std::vector<Field> fields_of(Document& document);
 
 // An empty document of that kind; nullopt if there is no such kind.

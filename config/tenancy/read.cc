@@ -12,6 +12,7 @@
 #include "config/tenancy/read_network.h"
 #include "config/tenancy/read_parts.h"
 #include "config/tenancy/read_prices.h"
+#include "config/tenancy/read_rules.h"
 #include "config/tenancy/write.h"
 #include "config/values.h"
 
@@ -89,13 +90,14 @@ struct Read {
   Result<void> operator()(std::vector<std::string>* out) const {
     if (field.form == Form::ranges || field.form == Form::peers)
       return read_network_words(value, field.form, *out);
+    if (field.form == Form::models) return read_models(value, *out);
     auto names = read_words(value);
     if (!names) return tl::unexpected(names.error());
     *out = std::move(*names);
     return {};
   }
   Result<void> operator()(std::map<std::string, std::string>* out) const {
-    return read_labels(value, *out);
+    return field.form == Form::patterns ? read_patterns(value, *out) : read_labels(value, *out);
   }
   Result<void> operator()(Resources* out) const {
     return read_amounts(value, field.form == Form::charge, *out);
@@ -124,6 +126,11 @@ struct Read {
   }
   Result<void> operator()(BudgetPeriod* out) const { return read_choice(value, *out); }
   Result<void> operator()(BudgetAction* out) const { return read_choice(value, *out); }
+  Result<void> operator()(PolicyMode* out) const { return read_choice(value, *out); }
+  Result<void> operator()(PolicyAction* out) const { return read_choice(value, *out); }
+  Result<void> operator()(std::vector<LabelRule>* out) const {
+    return read_label_rules(value, *out);
+  }
   Result<void> operator()(std::map<std::string, Money>* out) const {
     switch (field.form) {
       case Form::meters: return read_named_prices(value, *out, read_price);

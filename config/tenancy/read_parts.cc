@@ -152,25 +152,6 @@ Result<void> read_flavor(const Value& value, const std::string& flavor, std::vec
   return {};
 }
 
-Result<std::vector<std::string>> read_accounts(const Value& value) {
-  const auto items = value.is_list() ? value.items() : std::vector<Value>{value};
-  if (!items) return tl::unexpected(items.error());
-  std::vector<std::string> out;
-  for (const Value& item : *items) {
-    auto text = item.text();
-    if (!text) return tl::unexpected(text.error());
-    if (!is_account_name(*text))
-      return item.wrong(
-          fmt::format("\"{}\" is not the name of a user or group; use up to 64 "
-                      "letters, digits, '-', '_', '.' and '@'",
-                      *text));
-    if (std::find(out.begin(), out.end(), *text) != out.end())
-      return item.wrong(fmt::format("names `{}` twice", *text));
-    out.push_back(std::move(*text));
-  }
-  return out;
-}
-
 Result<std::uint32_t> read_shares(const Value& value) {
   const auto number = read_number(value, 0, kMostShares);
   if (!number) return tl::unexpected(number.error());
@@ -313,38 +294,6 @@ Result<void> read_projects(const Value& value, std::vector<Project>& out) {
                          fmt::format("unknown key `{}`; a project has shares, users, description "
                                      "and organization",
                                      key.key));
-      }
-    }
-  }
-  return {};
-}
-
-Result<void> read_roles(const Value& value, std::vector<Grant>& out) {
-  const auto entries = value.entries();
-  if (!entries) return tl::unexpected(entries.error());
-  for (const Value::Entry& entry : *entries) {
-    std::optional<Role> role;
-    std::vector<std::string_view> names;
-    for (const auto& [r, name] : enum_names(Role{})) {
-      if (entry.key == name) role = r;
-      names.push_back(name);
-    }
-    if (!role)
-      return entry.wrong(value.path(), fmt::format("there is no role `{}`; there are viewer, user, "
-                                                   "tenant-admin, operator and admin{}",
-                                                   entry.key, did_you_mean(entry.key, names)));
-    const auto keys = entry.value.entries();
-    if (!keys) return tl::unexpected(keys.error());
-    for (const Value::Entry& key : *keys) {
-      if (key.key != "users" && key.key != "groups")
-        return key.wrong(entry.value.path(),
-                         fmt::format("unknown key `{}`; a role has users and groups", key.key));
-      auto accounts = read_accounts(key.value);
-      if (!accounts) return tl::unexpected(accounts.error());
-      for (std::string& name : *accounts) {
-        Grant& grant = out.emplace_back();
-        grant.role = *role;
-        (key.key == "users" ? grant.user : grant.group) = std::move(name);
       }
     }
   }

@@ -1,4 +1,4 @@
-// Reads values that have a shape of their own: quota, roles, projects, and their parts.
+// Reads values that have a shape of their own: quota, projects, and their parts.
 #pragma once
 
 #include "config/tenancy/read.h"
@@ -24,7 +24,6 @@ Result<void> read_amounts(const Value& value, bool charge, Resources& out);
 // Reads {gpu: {nominal: 64, borrow: 128, lend: 32}, cpu: 200, flavors: {a100: {gpu: 64}}}.
 Result<void> read_quota(const Value& value, std::vector<QuotaLine>& out, ReadDocument& into);
 Result<void> read_projects(const Value& value, std::vector<Project>& out);
-Result<void> read_roles(const Value& value, std::vector<Grant>& out);
 Result<void> read_classes(const Value& value, std::vector<TenantClass>& out);
 Result<void> read_domains(const Value& value, std::vector<TopologyDomain>& out);
 

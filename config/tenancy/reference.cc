@@ -60,6 +60,11 @@ std::string_view summary_of(std::string_view kind) {
            "document. [network.md](network.md) explains them.";
   if (kind == NetworkService::kName)
     return "A name for addresses outside of the cluster's jobs: an object store, a registry.";
+  if (kind == CustomRole::kName)
+    return "A role of the site's own: a built-in role of tenants without some of its rights.";
+  if (kind == Policy::kName)
+    return "A rule about jobs when they are submitted or changed. [policies.md](policies.md) "
+           "explains them.";
   return "Where nodes stand.";
 }
 

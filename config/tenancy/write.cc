@@ -9,6 +9,7 @@
 
 #include "common/text/printable.h"
 #include "config/tenancy/amounts.h"
+#include "config/tenancy/read_rules.h"
 #include "config/values.h"
 
 namespace gantry::tenancy {
@@ -84,6 +85,7 @@ struct Write {
   Yaml operator()(const std::vector<QuotaLine>* v) const;
   Yaml operator()(const std::vector<Project>* v) const;
   Yaml operator()(const std::vector<Grant>* v) const;
+  Yaml operator()(const std::vector<LabelRule>* v) const;
   Yaml operator()(const std::vector<TenantClass>* v) const {
     if (v->empty()) return {};
     Yaml out = map();
@@ -173,19 +175,44 @@ Yaml Write::operator()(const std::vector<Project>* v) const {
   return out;
 }
 
+// The names of roles in the order in which they are written: built-in ones, then those of the site.
+std::vector<std::string> role_names(const std::vector<Grant>& grants) {
+  std::vector<std::string> out;
+  for (const auto& [role, name] : enum_names(Role{})) out.emplace_back(name);
+  std::set<std::string> own;
+  for (const Grant& grant : grants)
+    if (!grant.custom.empty()) own.insert(grant.custom);
+  out.insert(out.end(), own.begin(), own.end());
+  return out;
+}
+
 Yaml Write::operator()(const std::vector<Grant>* v) const {
   if (v->empty()) return {};
   Yaml out = map();
-  for (const auto& [role, name] : enum_names(Role{})) {
+  for (const std::string& name : role_names(*v)) {
     std::vector<std::string> users;
     std::vector<std::string> groups;
+    std::map<std::string, std::string> ends;
     for (const Grant& grant : *v) {
-      if (grant.role != role) continue;
+      if ((grant.custom.empty() ? enum_name(grant.role) : grant.custom) != name) continue;
       if (!grant.user.empty()) users.push_back(grant.user);
       if (!grant.group.empty()) groups.push_back(grant.group);
+      if (grant.until) ends[grant.user.empty() ? grant.group : grant.user] = show_utc(*grant.until);
     }
     if (!users.empty()) add(child(out, name), "users", list(users));
     if (!groups.empty()) add(child(out, name), "groups", list(groups));
+    for (const auto& [who, end] : ends) add(child(child(out, name), "until"), who, scalar(end));
+  }
+  return out;
+}
+
+Yaml Write::operator()(const std::vector<LabelRule>* v) const {
+  if (v->empty()) return {};
+  Yaml out = map();
+  for (const LabelRule& rule : *v) {
+    Yaml& section = child(out, rule.key);
+    if (!rule.values.empty()) add(section, "values", list(rule.values));
+    if (!rule.value.empty()) add(section, "default", scalar(rule.value));
   }
   return out;
 }
@@ -266,57 +293,6 @@ void put(std::string& out, const Yaml& tree, std::size_t indent) {
   }
 }
 
-// ---- difference
-
-struct Leaf {
-  std::string path;
-  std::string value;
-};
-
-void flatten(const Yaml& tree, const std::string& path, std::vector<Leaf>& out) {
-  if (tree.kind == Yaml::Kind::map) {
-    for (const Yaml::Entry& entry : tree.entries)
-      flatten(entry.value, path.empty() ? entry.key : path + "." + entry.key, out);
-    return;
-  }
-  std::string value = tree.scalar;
-  if (tree.kind == Yaml::Kind::list) {
-    for (const Yaml& item : tree.items) value += (value.empty() ? "" : ", ") + item.scalar;
-    value = "[" + value + "]";
-  }
-  out.push_back({path, std::move(value)});
-}
-
-std::vector<Leaf> leaves(const Document& document, Style style) {
-  std::vector<Leaf> out;
-  flatten(to_yaml(document, style), "", out);
-  return out;
-}
-
-std::vector<proto::FieldChange> field_changes(const std::vector<Leaf>& before,
-                                              const std::vector<Leaf>& after) {
-  std::map<std::string_view, const Leaf*> old;
-  for (const Leaf& leaf : before) old[leaf.path] = &leaf;
-  std::vector<proto::FieldChange> out;
-  for (const Leaf& leaf : after) {
-    const auto found = old.find(leaf.path);
-    const std::string was = found == old.end() ? "" : found->second->value;
-    if (was != leaf.value) out.push_back({leaf.path, was, leaf.value});
-    if (found != old.end()) old.erase(found);
-  }
-  for (const Leaf& leaf : before)
-    if (old.contains(leaf.path)) out.push_back({leaf.path, leaf.value, ""});
-  return out;
-}
-
-bool before(const Document& a, const Document& b) {
-  return a.index() != b.index() ? a.index() < b.index() : name_of(a) < name_of(b);
-}
-
-proto::DocumentChange change_of(proto::ChangeAction action, const Document& document) {
-  return {action, std::string(kind_of(document)), name_of(document), {}};
-}
-
 }  // namespace
 
 Yaml to_yaml(const Document& document, Style style) {
@@ -354,7 +330,8 @@ void normalise(Tenant& t) {
     return std::tuple(a.flavor, rank(a.resource)) < std::tuple(b.flavor, rank(b.resource));
   });
   std::sort(t.grants.begin(), t.grants.end(), [](const Grant& a, const Grant& b) {
-    return std::tie(a.role, a.group, a.user) < std::tie(b.role, b.group, b.user);
+    return std::tie(a.role, a.custom, a.group, a.user, a.until) <
+           std::tie(b.role, b.custom, b.group, b.user, b.until);
   });
   t.grants.erase(std::unique(t.grants.begin(), t.grants.end()), t.grants.end());
   const auto by_name = [](auto& list) {
@@ -366,6 +343,8 @@ void normalise(Tenant& t) {
     std::sort(project.users.begin(), project.users.end(),
               [](const UserShare& a, const UserShare& b) { return a.user < b.user; });
   by_name(t.classes);
+  std::sort(t.label_rules.begin(), t.label_rules.end(),
+            [](const LabelRule& a, const LabelRule& b) { return a.key < b.key; });
   std::sort(t.allowed_classes.begin(), t.allowed_classes.end());
   std::sort(t.node_pools.begin(), t.node_pools.end());
 }
@@ -432,51 +411,6 @@ std::string to_text(std::span<const Document> documents) {
     if (!out.empty()) out += "---\n";
     out += to_text(document);
   }
-  return out;
-}
-
-void sort_documents(std::vector<Document>& documents) {
-  std::stable_sort(documents.begin(), documents.end(), before);
-}
-
-std::vector<proto::DocumentChange> difference(std::span<const Document> old,
-                                              std::span<const Document> fresh) {
-  using proto::ChangeAction;
-  std::vector<proto::DocumentChange> out;
-  std::size_t i = 0;
-  std::size_t j = 0;
-  while (i < old.size() || j < fresh.size()) {
-    if (j == fresh.size() || (i < old.size() && before(old[i], fresh[j]))) {
-      out.push_back(change_of(ChangeAction::removed, old[i++]));
-    } else if (i == old.size() || before(fresh[j], old[i])) {
-      auto& change = out.emplace_back(change_of(ChangeAction::created, fresh[j]));
-      change.changes = field_changes({}, leaves(fresh[j++], Style::file));
-      std::erase_if(change.changes, [](const auto& field) { return field.path == "name"; });
-    } else {
-      auto& change = out.emplace_back(change_of(ChangeAction::unchanged, fresh[j]));
-      if (old[i] != fresh[j]) {  // they may still differ only in the order of a list
-        change.changes =
-            field_changes(leaves(old[i], Style::compare), leaves(fresh[j], Style::compare));
-        if (!change.changes.empty()) change.action = ChangeAction::changed;
-      }
-      ++i;
-      ++j;
-    }
-  }
-  return out;
-}
-
-std::vector<Document> with_changes(std::span<const Document> documents,
-                                   std::span<const Document> changed,
-                                   std::span<const proto::DocumentRef> removals) {
-  std::set<std::pair<std::string_view, std::string_view>> gone;
-  for (const proto::DocumentRef& ref : removals) gone.emplace(ref.kind, ref.name);
-  for (const Document& document : changed) gone.emplace(kind_of(document), name_of(document));
-  std::vector<Document> out;
-  for (const Document& document : documents)
-    if (!gone.contains({kind_of(document), name_of(document)})) out.push_back(document);
-  out.insert(out.end(), changed.begin(), changed.end());
-  sort_documents(out);
   return out;
 }
 

@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "common/text/hostlist.h"
-#include "config/tenancy/load.h"
+#include "config/tenancy/files/load.h"
 #include "config/values.h"
 #include "ctld/replay/vary.h"
 

@@ -9,7 +9,7 @@
 
 #include "common/codec/codec.h"
 #include "common/time/time_zone.h"
-#include "config/tenancy/load.h"
+#include "config/tenancy/files/load.h"
 #include "ctld/core/apply.h"
 #include "ctld/core/money/ledger.h"
 #include "ctld/core/resources/index.h"

@@ -2,7 +2,7 @@
 // instants at which one period of constant price ends.
 #include <doctest/doctest.h>
 
-#include "config/tenancy/load.h"
+#include "config/tenancy/files/load.h"
 #include "ctld/core/state/prices.h"
 #include "tests/acct/month.h"
 

@@ -1,7 +1,7 @@
 // Fuzzes documents and manifests: what is accepted can be written and reads back as the same, and
 // what is refused has an error with its place.
 #include "common/assert.h"
-#include "config/tenancy/load.h"
+#include "config/tenancy/files/load.h"
 #include "config/tenancy/write.h"
 
 using namespace gantry;

@@ -1,7 +1,7 @@
 // Budgets as documents: the test checks what is read, and the words in which mistakes are refused.
 #include "tests/tenancy/sample.h"
 
-#include "config/tenancy/load.h"
+#include "config/tenancy/files/load.h"
 
 using namespace gantry;
 using namespace gantry::tenancy;

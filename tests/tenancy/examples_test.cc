@@ -7,7 +7,7 @@
 #include "common/text/hostlist.h"
 #include "config/config.h"
 #include "config/tenancy/capacity.h"
-#include "config/tenancy/load.h"
+#include "config/tenancy/files/load.h"
 #include "config/tenancy/reference.h"
 #include "tests/golden/golden.h"
 

@@ -9,8 +9,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "config/tenancy/load.h"
-#include "config/tenancy/manifests.h"
+#include "config/tenancy/files/load.h"
+#include "config/tenancy/files/manifests.h"
 #include "config/tenancy/write.h"
 #include "tests/golden/golden.h"
 

@@ -9,7 +9,7 @@
 #include <random>
 #include <sstream>
 
-#include "config/tenancy/load.h"
+#include "config/tenancy/files/load.h"
 
 using namespace gantry;
 using namespace gantry::tenancy;

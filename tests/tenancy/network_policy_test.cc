@@ -2,7 +2,7 @@
 // can be kept are in manifests/policies.yaml and its golden file.
 #include "tests/tenancy/sample.h"
 
-#include "config/tenancy/load.h"
+#include "config/tenancy/files/load.h"
 
 using namespace gantry;
 using namespace gantry::tenancy;

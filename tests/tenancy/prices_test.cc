@@ -2,7 +2,7 @@
 // between several books.
 #include "tests/tenancy/sample.h"
 
-#include "config/tenancy/load.h"
+#include "config/tenancy/files/load.h"
 
 using namespace gantry;
 using namespace gantry::tenancy;

@@ -56,16 +56,14 @@ Result<void> check(const State& state, const Identity& who, const Message& messa
               fmt::format("{} is no administrator of this cluster", who.owner.user));
 }
 
-// True if a grant for the whole cluster gives the asker at least this role.
-bool granted(const State& state, const Identity& who, tenancy::Role least) {
+// True if a grant for the whole cluster gives the asker a role that `fits`.
+template <class Fits>
+bool granted(const State& state, const Identity& who, Fits fits) {
   if (who.inside) return false;
-  for (const tenancy::Grant& grant : state.tenancy.compiled.cluster_grants) {
-    const bool mine = grant.user.empty() ? std::find(who.groups.begin(), who.groups.end(),
-                                                     grant.group) != who.groups.end()
-                                         : grant.user == who.owner.user;
-    if (mine && grant.role >= least) return true;
-  }
-  return false;
+  const auto& grants = state.tenancy.compiled.cluster_grants;
+  return std::any_of(grants.begin(), grants.end(), [&](const tenancy::Grant& grant) {
+    return is_to(grant, who) && fits(grant.role);
+  });
 }
 
 }  // namespace
@@ -78,7 +76,8 @@ Result<void> authorise(const State& state, const Identity& who, const ShellMessa
 }
 
 void take_grants(const State& state, Identity& who) {
-  if (granted(state, who, tenancy::Role::admin)) who.role = proto::Role::admin;
+  if (granted(state, who, [](tenancy::Role role) { return role == tenancy::Role::admin; }))
+    who.role = proto::Role::admin;
 }
 
 bool is_admin(const Identity& who) {
@@ -86,37 +85,52 @@ bool is_admin(const Identity& who) {
 }
 
 bool is_operator(const State& state, const Identity& who) {
-  return is_admin(who) || granted(state, who, tenancy::Role::operator_role);
+  return is_admin(who) || granted(state, who, [](tenancy::Role role) {
+           return role >= tenancy::Role::operator_role;
+         });
+}
+
+bool sees_all(const State& state, const Identity& who) {
+  return is_operator(state, who) ||
+         granted(state, who, [](tenancy::Role role) { return role == tenancy::Role::auditor; });
 }
 
 Reach::Reach(const State& state, const Identity& who)
-    : admin_(is_operator(state, who)), uid_(who.owner.uid) {
+    : admin_(is_operator(state, who)), sees_all_(sees_all(state, who)), uid_(who.owner.uid) {
   if (admin_ || who.inside) return;
   for (const auto& [name, tenant] : state.tenancy.compiled.tenants) {
-    const auto role = role_in(state, who, name);
-    if (!role) continue;
+    const bool change = has_right(state, who, name, TenantRight::change_jobs);
+    const bool read = has_right(state, who, name, TenantRight::read_output);
+    const bool see = has_right(state, who, name, TenantRight::see);
     for (const PartitionId id : state.queues_of_tenant(name)) {
-      sees_.push_back(id);
-      if (*role >= tenancy::Role::tenant_admin) changes_.push_back(id);
+      if (see) sees_.push_back(id);
+      if (change) changes_.push_back(id);
+      if (read) reads_.push_back(id);
     }
   }
-  std::sort(sees_.begin(), sees_.end());
-  std::sort(changes_.begin(), changes_.end());
+  for (auto* list : {&sees_, &changes_, &reads_}) std::sort(list->begin(), list->end());
+}
+
+const std::vector<PartitionId>& Reach::queues(May what) const {
+  if (what == May::see) return sees_;
+  return what == May::change ? changes_ : reads_;
 }
 
 bool Reach::may(May what, const State& state, const Job& job) const {
-  if (admin_ || job.uid == uid_) return true;
-  const std::vector<PartitionId>& queues = what == May::see ? sees_ : changes_;
-  return !queues.empty() &&
-         std::binary_search(queues.begin(), queues.end(), class_of(state, job).partition);
+  if (admin_ || job.uid == uid_ || (sees_all_ && what == May::see)) return true;
+  const std::vector<PartitionId>& own = queues(what);
+  return !own.empty() && std::binary_search(own.begin(), own.end(), class_of(state, job).partition);
 }
 
 bool may(May what, const State& state, const Identity& who, const Job& job) {
   if (is_admin(who) || job.uid == who.owner.uid) return true;
   if (who.inside) return false;
-  if (is_operator(state, who)) return true;
-  const auto role = role_in(state, who, state.partition(class_of(state, job).partition).payer());
-  return role && (what == May::see || *role >= tenancy::Role::tenant_admin);
+  if (is_operator(state, who) || (what == May::see && sees_all(state, who))) return true;
+  const std::string& payer = state.partition(class_of(state, job).partition).payer();
+  const TenantRight right = what == May::see      ? TenantRight::see
+                            : what == May::change ? TenantRight::change_jobs
+                                                  : TenantRight::read_output;
+  return has_right(state, who, payer, right);
 }
 
 Result<void> may_go_on(const State& state, const Identity& who, const Job& job) {
@@ -127,11 +141,12 @@ Result<void> may_go_on(const State& state, const Identity& who, const Job& job) 
   const Job* own = who.inside ? state.jobs.find(who.inside->job) : nullptr;
   if (own != nullptr && state.partition(class_of(state, *own).partition).payer() == payer)
     return {};
-  if (role_in(state, who, payer).value_or(tenancy::Role::viewer) >= tenancy::Role::user) return {};
-  return fail(ErrorCode::permission_denied,
-              fmt::format("{} has no role any more in tenant {}, which pays for the job: it can be "
-                          "held and cancelled",
-                          who.owner.user, payer));
+  if (has_right(state, who, payer, TenantRight::submit)) return {};
+  return fail(
+      ErrorCode::permission_denied,
+      fmt::format("{} may not submit any more to tenant {}, which pays for the job: it can be "
+                  "held and cancelled",
+                  who.owner.user, payer));
 }
 
 std::string who_text(const Identity& who) {

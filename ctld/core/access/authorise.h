@@ -4,9 +4,9 @@
 // single job asks may().
 //
 // Rules: An administrator may do everything. An operator (a role that documents grant) cares for
-// nodes, partitions, reservations and all jobs. All users see and change the jobs that run as their
-// own uid. A user with a role in a tenant sees the tenant's jobs in listings; its admins also read
-// their scripts and output and change them. Other jobs are not in listings, and naming one is
+// nodes, partitions, reservations and all jobs. An auditor sees all jobs and who may do what, and
+// changes nothing. All users see and change the jobs that run as their own uid. What somebody may
+// do in a tenant, its roles say (roles.h). Other jobs are not in listings, and naming one is
 // answered as if it did not exist; only a request to change one that has not ended is refused, as
 // in Slurm (select.h, refuse_others()). sight.h has the rules for nodes, partitions and
 // reservations. A request from inside a job has the rights of the job's owner as an ordinary user.
@@ -24,10 +24,13 @@ void take_grants(const State& state, Identity& who);
 
 bool is_admin(const Identity& who);
 bool is_operator(const State& state, const Identity& who);  // also true for administrators
+// Operators, administrators and auditors: their listings are not narrowed.
+bool sees_all(const State& state, const Identity& who);
 
 enum class May : std::uint8_t {
   see,     // see it in listings, with its reason
-  change,  // cancel, hold, update it; read its script and output; start steps
+  change,  // cancel, hold, update it; start steps
+  read,    // its script and output
 };
 
 // The rights of one asker to jobs, worked out once for a request that looks at many jobs.
@@ -36,14 +39,16 @@ class Reach {
   Reach(const State& state, const Identity& who);
   [[nodiscard]] bool may(May what, const State& state, const Job& job) const;
   // everything(): the asker sees every job. only_own(): the asker sees no jobs of others.
-  [[nodiscard]] bool everything() const { return admin_; }
-  [[nodiscard]] bool only_own() const { return !admin_ && sees_.empty(); }
+  [[nodiscard]] bool everything() const { return sees_all_; }
+  [[nodiscard]] bool only_own() const { return !sees_all_ && sees_.empty(); }
   [[nodiscard]] const std::vector<PartitionId>& tenants() const { return sees_; }
 
  private:
-  bool admin_;
+  [[nodiscard]] const std::vector<PartitionId>& queues(May what) const;
+
+  bool admin_, sees_all_;
   Uid uid_;
-  std::vector<PartitionId> sees_, changes_;  // queues of tenants; sorted
+  std::vector<PartitionId> sees_, changes_, reads_;  // queues of tenants; sorted
 };
 
 bool may(May what, const State& state, const Identity& who, const Job& job);

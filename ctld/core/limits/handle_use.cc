@@ -190,7 +190,7 @@ Result<std::vector<std::string>> records_of(const State& state, const proto::Res
 
 void handle(Context& ctx, const ClientRequest& from, proto::ListUse&&) {
   proto::UseReply reply{Rows(ctx).all()};
-  if (!is_operator(ctx.state, from.who)) keep_own(ctx.state, from.who, reply.rows);
+  if (!sees_all(ctx.state, from.who)) keep_own(ctx.state, from.who, reply.rows);
   ctx.reply(from, std::move(reply));
 }
 

@@ -23,8 +23,11 @@ constexpr std::size_t kMostReasonBytes = 1024;
 constexpr std::size_t kMostAsked = 100;  // open requests of one tenant
 constexpr std::int64_t kMostQuota = std::int64_t{1} << 60;
 
-bool is_tenant_admin(const State& state, const Identity& who, const std::string& tenant) {
-  return role_in(state, who, tenant).value_or(tenancy::Role::viewer) >= tenancy::Role::tenant_admin;
+bool may_ask(const State& state, const Identity& who, const std::string& tenant) {
+  return has_right(state, who, tenant, TenantRight::ask_increase);
+}
+bool may_see(const State& state, const Identity& who, const std::string& tenant) {
+  return sees_all(state, who) || has_right(state, who, tenant, TenantRight::see);
 }
 
 proto::BudgetRow row_of(const Context& ctx, const BudgetAccount& account,
@@ -86,10 +89,9 @@ Result<void> check_quota(const State& state, const Increase& i) {
 
 Result<void> check_asked(const Context& ctx, const Identity& who, const Increase& i) {
   const State& state = ctx.state;
-  if (!state.tenancy.has_tenant(i.tenant) ||
-      (!is_operator(state, who) && !role_in(state, who, i.tenant)))
+  if (!state.tenancy.has_tenant(i.tenant) || !may_see(state, who, i.tenant))
     return fail(ErrorCode::not_found, fmt::format("there is no tenant {}", i.tenant));
-  if (!is_admin(who) && !is_tenant_admin(state, who, i.tenant))
+  if (!may_ask(state, who, i.tenant))
     return fail(ErrorCode::permission_denied,
                 fmt::format("{} is no admin of tenant {}", who.owner.user, i.tenant));
   if (i.amount.has_value() == i.quota.has_value())
@@ -114,7 +116,7 @@ Result<void> check_asked(const Context& ctx, const Identity& who, const Increase
 Result<void> check_decision(const Context& ctx, const Identity& who, const Increase& i,
                             IncreaseState to) {
   const bool own = to == IncreaseState::withdrawn;
-  if (own ? !is_admin(who) && !is_tenant_admin(ctx.state, who, i.tenant) : !is_admin(who))
+  if (own ? !may_ask(ctx.state, who, i.tenant) : !is_admin(who))
     return fail(ErrorCode::permission_denied,
                 fmt::format("{} is no administrator of {}", who.owner.user,
                             own ? "tenant " + i.tenant : "this cluster"));
@@ -140,12 +142,12 @@ void handle(Context& ctx, const ClientRequest& from, proto::ListBudgets&& m) {
   proto::BudgetList reply;
   reply.currency = ctx.state.ledger.prices.currency;
   reply.now = ctx.now;
-  const bool everything = is_operator(ctx.state, from.who);
+  const bool everything = sees_all(ctx.state, from.who);
   for (const auto& [name, stand] : stands_of(ctx.state, ctx.now)) {
     const BudgetAccount& account = ctx.state.budgets.accounts.at(name);
     const tenancy::Budget& b = account.budget;
     const bool sees = everything || b.user == from.who.owner.user ||
-                      (!from.who.inside && role_in(ctx.state, from.who, b.tenant));
+                      (!from.who.inside && may_see(ctx.state, from.who, b.tenant));
     if (sees && named(m.names, b)) reply.rows.push_back(row_of(ctx, account, stand));
   }
   std::sort(reply.rows.begin(), reply.rows.end(), [](const auto& a, const auto& b) {
@@ -173,8 +175,8 @@ void handle(Context& ctx, const ClientRequest& from, proto::AskIncrease&& m) {
 
 void handle(Context& ctx, const ClientRequest& from, proto::DecideIncrease&& m) {
   const auto it = ctx.state.budgets.increases.find(m.number);
-  const bool known = it != ctx.state.budgets.increases.end() &&
-                     (is_admin(from.who) || role_in(ctx.state, from.who, it->second.tenant));
+  const bool known =
+      it != ctx.state.budgets.increases.end() && may_see(ctx.state, from.who, it->second.tenant);
   if (!known)
     return refuse(ctx, from,
                   {ErrorCode::not_found, fmt::format("there is no request {}", m.number)});
@@ -207,8 +209,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::ListIncreases&& m) {
     if (!m.tenants.empty() &&
         std::find(m.tenants.begin(), m.tenants.end(), i.tenant) == m.tenants.end())
       continue;
-    if (is_operator(ctx.state, from.who) || role_in(ctx.state, from.who, i.tenant))
-      reply.rows.push_back(i);
+    if (may_see(ctx.state, from.who, i.tenant)) reply.rows.push_back(i);
   }
   ctx.reply(from, std::move(reply));
 }

@@ -51,7 +51,7 @@ bool among(const std::vector<std::string>& list, const std::string& word) {
 class Report {
  public:
   Report(const Context& ctx, const Identity& who, const proto::QueryLedger& query)
-      : state_(ctx.state), who_(who), query_(query), everything_(is_operator(ctx.state, who)) {}
+      : state_(ctx.state), who_(who), query_(query), everything_(sees_all(ctx.state, who)) {}
 
   Result<void> choose_columns() {
     for (const std::string& name : query_.by) {
@@ -135,7 +135,7 @@ class Report {
   [[nodiscard]] bool visible(const LedgerParts& parts) {
     if (everything_ || parts.user == who_.owner.user) return true;
     const auto [it, fresh] = seen_.try_emplace(parts.tenant, false);
-    if (fresh) it->second = !who_.inside && role_in(state_, who_, parts.tenant).has_value();
+    if (fresh) it->second = !who_.inside && has_right(state_, who_, parts.tenant, TenantRight::see);
     return it->second;
   }
 
@@ -266,7 +266,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::QueryLedger&& m) {
   const bool costs = std::any_of(prices.books.begin(), prices.books.end(),
                                  [](const auto& b) { return b.book.platform_cost > Money{}; });
   const bool months = m.first.find('W') == std::string::npos;
-  if (costs && months && is_operator(ctx.state, from.who))
+  if (costs && months && sees_all(ctx.state, from.who))
     reply.recovery = recovery_of(ctx.state, m, ctx.now);
   ctx.reply(from, std::move(reply));
 }

@@ -153,7 +153,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::UpdateNodes&& m) {
 
 void handle(Context& ctx, const ClientRequest& from, proto::ShowConfig&& m) {
   const auto& values =
-      is_operator(ctx.state, from.who) ? ctx.rt.config_values : ctx.rt.users_config_values;
+      sees_all(ctx.state, from.who) ? ctx.rt.config_values : ctx.rt.users_config_values;
   if (!m.after) return ctx.reply(from, proto::ShowConfigReply{values});
   proto::ShowConfigReply reply;
   auto it = m.after->empty() ? values.begin() : values.upper_bound(*m.after);

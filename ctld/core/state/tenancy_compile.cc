@@ -70,6 +70,10 @@ class Compiler {
     add_flavors();
     add_topology();
     add_cohorts();
+    for (const tenancy::CustomRole* role : all_of<tenancy::CustomRole>(documents_))
+      out_.roles.emplace(role->name, *role);
+    for (const tenancy::Policy* policy : all_of<tenancy::Policy>(documents_))
+      out_.policies.push_back(*policy);
     add_tenants();
     add_limits();
     out_.view = std::make_shared<const sched::Tenancy>(std::move(view_));
@@ -291,9 +295,20 @@ class Compiler {
       }
       for (std::uint32_t n = 0; n < traits_.size(); ++n)
         if (may_use(t, n)) tenant.nodes.push_back(n);
+      take_roles(tenant.effective.grants);
       for (const tenancy::Grant& grant : t.grants)
-        if (grant.role >= tenancy::Role::operator_role) out_.cluster_grants.push_back(grant);
+        if (tenancy::of_cluster(grant.role)) out_.cluster_grants.push_back(grant);
       out_.tenants.emplace(t.name, std::move(tenant));
+    }
+  }
+
+  // Grants of roles of the site's own get the base of the role.
+  void take_roles(std::vector<tenancy::Grant>& grants) const {
+    for (tenancy::Grant& grant : grants) {
+      const auto it = out_.roles.find(grant.custom);
+      if (it == out_.roles.end()) continue;
+      for (const auto& [role, name] : enum_names(tenancy::Role{}))
+        if (name == it->second.base) grant.role = role;
     }
   }
 
@@ -358,6 +373,7 @@ Tenant with_defaults(Tenant t, const Tenant& tier) {
   unset(t.counts.submits_per_minute, tier.counts.submits_per_minute);
   empty(t.projects, tier.projects);
   empty(t.grants, tier.grants);
+  empty(t.label_rules, tier.label_rules);
   empty(t.classes, tier.classes);
   empty(t.default_class, tier.default_class);
   empty(t.allowed_classes, tier.allowed_classes);
@@ -382,6 +398,18 @@ std::vector<std::string> new_class_names(const Documents& documents,
   for (const PriorityClass& c : built_in_classes()) add(c.name);
   for (const PriorityClass* c : all_of<PriorityClass>(documents)) add(c->name);
   return out;
+}
+
+void drop_ended_grants(CompiledTenancy& compiled, Instant now) {
+  compiled.next_end.reset();
+  const auto drop = [&](std::vector<tenancy::Grant>& grants) {
+    std::erase_if(grants, [&](const tenancy::Grant& g) { return g.until && *g.until <= now; });
+    for (const tenancy::Grant& grant : grants)
+      if (grant.until && (!compiled.next_end || *grant.until < *compiled.next_end))
+        compiled.next_end = grant.until;
+  };
+  drop(compiled.cluster_grants);
+  for (auto& [name, tenant] : compiled.tenants) drop(tenant.effective.grants);
 }
 
 CompiledTenancy compile(const Documents& documents, const std::vector<std::string>& class_names,

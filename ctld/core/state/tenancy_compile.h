@@ -9,6 +9,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -61,7 +62,10 @@ struct CompiledTenancy {
   // Whether the class has limits of use; empty if neither a class nor an account has some.
   std::vector<bool> use_limited;
   std::uint32_t default_class = 0;
-  std::vector<tenancy::Grant> cluster_grants;  // operators and admins, from all tenants
+  std::vector<tenancy::Grant> cluster_grants;  // auditors, operators and admins, from all tenants
+  std::map<std::string, tenancy::CustomRole> roles;
+  std::vector<tenancy::Policy> policies;  // by name
+  std::optional<Instant> next_end;        // of a grant; unset = none that holds has an end
 };
 
 // Tenants that name no cohort: they share one, or each is by itself.
@@ -74,6 +78,9 @@ inline constexpr std::string_view kClusterCohort = "(cluster)";
 CompiledTenancy compile(const Documents& documents, const std::vector<std::string>& class_names,
                         const std::vector<NodeTraits>& nodes, std::uint64_t revision,
                         Duration half_life, LooseTenants loose);
+
+// Takes away the grants that have ended, and finds when the next one does.
+void drop_ended_grants(CompiledTenancy& compiled, Instant now);
 
 // Names of priority classes that are in the documents but not in `class_names`, in the order in
 // which they get their indexes: the built-in ones first.

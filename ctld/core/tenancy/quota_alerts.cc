@@ -117,7 +117,8 @@ void handle(Context& ctx, const ClientRequest& from, proto::TenantEvents&& m) {
     if (it->number <= m.after) break;
     const bool named =
         m.names.empty() || std::find(m.names.begin(), m.names.end(), it->tenant) != m.names.end();
-    if (named && (is_operator(ctx.state, from.who) || role_in(ctx.state, from.who, it->tenant)))
+    if (named && (sees_all(ctx.state, from.who) ||
+                  has_right(ctx.state, from.who, it->tenant, TenantRight::see)))
       reply.events.push_back(*it);
   }
   std::reverse(reply.events.begin(), reply.events.end());

@@ -17,8 +17,6 @@
 namespace gantry::core {
 namespace {
 
-using tenancy::Role;
-
 std::string amount_text(Resource r, std::int64_t amount) {
   Resources one;
   one.row(r) = amount;
@@ -237,9 +235,9 @@ Result<std::string> choose_tenant(const State& state, const Identity& who, const
     return wish.present;
   std::vector<std::string> mine = tenants_of(state, who);
   // A tenant in which the asker has no role is answered like a name that does not exist.
-  const auto role = role_in(state, who, wish.account);
-  if (tenants.contains(wish.account) && (role || is_operator(state, who))) {
-    if (role.value_or(Role::viewer) >= Role::user) return wish.account;
+  const bool seen = sees_all(state, who) || has_right(state, who, wish.account, TenantRight::see);
+  if (tenants.contains(wish.account) && seen) {
+    if (has_right(state, who, wish.account, TenantRight::submit)) return wish.account;
     return fail(ErrorCode::permission_denied,
                 fmt::format("{} may not submit to tenant {}", who.owner.user, wish.account));
   }
@@ -290,10 +288,9 @@ Result<const Partition*> choose_queue(Context& ctx, const Identity& who, const Q
     if (state.tenancy.queues.contains(named)) {
       if (!has_open_queue(state, named))
         return fail(ErrorCode::not_found, fmt::format("there is no partition \"{}\"", named));
-      const auto role = role_in(state, who, named);
-      if (role.value_or(Role::viewer) >= Role::user) return partition;
+      if (has_right(state, who, named, TenantRight::submit)) return partition;
       // A tenant's queue in which the asker has no role is answered like one that does not exist.
-      if (!role && !is_operator(state, who))
+      if (!sees_all(state, who) && !has_right(state, who, named, TenantRight::see))
         return fail(ErrorCode::not_found, fmt::format("there is no partition \"{}\"", named));
       return fail(ErrorCode::permission_denied,
                   fmt::format("{} may not submit to tenant {}", who.owner.user, named));
@@ -330,7 +327,7 @@ bool may_charge(const Payer& payer, const tenancy::Tenant& tenant, const std::st
 
 Payer payer_of(const State& state, const Identity& who, const std::string& user,
                const std::string& tenant) {
-  return {user, role_in(state, who, tenant).value_or(Role::viewer) >= Role::tenant_admin};
+  return {user, has_right(state, who, tenant, TenantRight::edit_projects)};
 }
 
 Result<std::string> project_of(const Payer& payer, const tenancy::Tenant& tenant,

@@ -58,6 +58,7 @@ void compile_tenancy(Context& ctx) {
   CompiledTenancy compiled = compile(
       with_increases(state, state.tenancy.documents), state.tenancy.class_names, traits_of(state),
       state.tenancy.revision, state.tenancy.half_life, loose_tenants(ctx.config));
+  drop_ended_grants(compiled, ctx.now);
   if (weighted(ctx.config)) {  // the weighted sum replaces Fair Tree
     auto view = std::make_shared<sched::Tenancy>(*compiled.view);
     view->fair_share = false;

@@ -282,6 +282,10 @@ void run_timers(Context& ctx) {
     ctx.touched.jobs.push_back(id);  // to act again and set the next timer
     settle(ctx);
   }
+  if (passed(ctx.state.tenancy.compiled.next_end, ctx.now)) {
+    ctx.note("grants of roles have ended");
+    compile_tenancy(ctx);
+  }
   if (passed(ctx.rt.window_due, ctx.now)) run_windows(ctx);
   if (passed(next_reckoning(ctx), ctx.now)) reckon(ctx);
   if (passed(ctx.rt.month_due, ctx.now)) close_months(ctx);
@@ -305,6 +309,7 @@ std::optional<Instant> next_wake(const Context& ctx) {
   earliest(next, ctx.rt.month_due);
   earliest(next, ctx.rt.budgets_due);
   earliest(next, ctx.rt.limits_due);
+  earliest(next, ctx.state.tenancy.compiled.next_end);
   if (!ctx.state.ended.empty())
     earliest(next, ctx.state.ended.front().first + ctx.config.controller.min_job_age);
   return next;

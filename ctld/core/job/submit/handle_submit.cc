@@ -295,6 +295,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::SubmitJob&& submit) 
   if (!partition.up())
     reply.warnings.push_back(fmt::format("partition {} is down: the job waits", partition.name));
   warn_of_mail(ctx, submit.spec, reply);
+  reply.warnings.insert(reply.warnings.end(), resolved->warnings.begin(), resolved->warnings.end());
   if (auto r =
           check_budgets(ctx, partition, submit.spec, from.who.owner.user, resolved->time_limit);
       !r)

@@ -11,6 +11,7 @@
 #include "common/text/text.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/job/submit/node_range.h"
+#include "ctld/core/job/submit/rules.h"
 #include "ctld/core/limits/limits.h"
 #include "ctld/core/resources/licenses.h"
 #include "ctld/core/tenancy/admission.h"
@@ -342,31 +343,6 @@ Result<void> check_policy(const Context& ctx, const Identity& who, const JobSpec
 
 }  // namespace
 
-Result<void> check_host_network(const State& state, const Partition& partition) {
-  if (partition.declared->allow_host_network) return {};
-  const Partition* whole = state.partition_named(partition.name);
-  const bool tenant = state.tenancy.queues.contains(partition.name) ||
-                      (whole != &partition && whole->declared->allow_host_network);
-  return fail(ErrorCode::permission_denied,
-              tenant
-                  ? fmt::format("tenant {} may not use the host's network "
-                                "(limits.host_network of its document)",
-                                partition.payer())
-                  : fmt::format("partition {} does not allow the host's network", partition.name));
-}
-
-Result<void> check_sharing(const State& state, const Partition& partition, const JobShape& shape) {
-  const CompiledTenant* tenant = tenant_of(state, partition);
-  if (tenant == nullptr || shape.sharing == NodeSharing::any || shape.exclusive ||
-      partition.declared->exclusive_nodes || tenant->effective.jobs.keep_others_off.value_or(false))
-    return {};
-  return fail(ErrorCode::permission_denied,
-              fmt::format("tenant {} may not keep other jobs off nodes with --exclusive={} "
-                          "(limits.keep_others_off of its document): ask for whole nodes with "
-                          "--exclusive, or for a part of a node without it",
-                          tenant->effective.name, enum_name(shape.sharing)));
-}
-
 std::string mail_warning(const Context& ctx, const JobSpec& spec) {
   const bool wanted = spec.mail.events && spec.mail.events->any();
   if (!wanted || !ctx.config.controller.mail_program.empty()) return {};
@@ -414,8 +390,9 @@ Result<void> check_new_shape(Context& ctx, const Partition& partition, JobShape&
   return check_partition_fit(ctx, partition, shape);
 }
 
-Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& submit,
-                          std::span<const Resolved> beside) {
+namespace {
+// What can be said of a request without its queue.
+Result<void> check_request(Context& ctx, const Identity& who, proto::SubmitJob& submit) {
   JobSpec& spec = submit.spec;
   if (who.owner.uid == Uid{} && !ctx.config.noded.allow_root_jobs)
     return fail(ErrorCode::permission_denied,
@@ -423,23 +400,34 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
   if (submit.request_id.size() > kMaxRequestIdBytes)
     return bad(fmt::format("a request id has at most {} bytes", kMaxRequestIdBytes));
   if (spec.het) return bad("whose component a job is, the controller says");
-  if (auto r = check_script(ctx, submit); !r) return tl::unexpected(r.error());
-  if (auto r = check_environment(submit); !r) return tl::unexpected(r.error());
-  if (auto r = check_words(spec); !r) return tl::unexpected(r.error());
-  if (auto r = check_paths(spec); !r) return tl::unexpected(r.error());
-  if (auto r = check_mail(ctx, spec); !r) return tl::unexpected(r.error());
-  if (auto r = check_limits(spec.limits); !r) return tl::unexpected(r.error());
-  if (auto r = check_shape(spec.shape); !r) return tl::unexpected(r.error());
+  if (auto r = check_script(ctx, submit); !r) return r;
+  if (auto r = check_environment(submit); !r) return r;
+  if (auto r = check_words(spec); !r) return r;
+  if (auto r = check_paths(spec); !r) return r;
+  if (auto r = check_mail(ctx, spec); !r) return r;
+  if (auto r = check_limits(spec.limits); !r) return r;
+  if (auto r = check_labels(spec.labels); !r) return r;
+  if (auto r = check_shape(spec.shape); !r) return r;
   const bool allocation = spec.kind == JobKind::allocation;
   if (spec.array && allocation) return bad("an allocation cannot be an array");
   if (spec.array)
-    if (auto r = check_array(ctx, *spec.array); !r) return tl::unexpected(r.error());
+    if (auto r = check_array(ctx, *spec.array); !r) return r;
+  return {};
+}
+}  // namespace
+
+Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& submit,
+                          std::span<const Resolved> beside) {
+  JobSpec& spec = submit.spec;
+  if (auto r = check_request(ctx, who, submit); !r) return tl::unexpected(r.error());
   const auto queue = choose_queue(ctx, who, {spec.partition, spec.account});
   if (!queue) return tl::unexpected(queue.error());
   const Partition* partition = *queue;
   spec.partition = partition->name;
   name_switch(ctx, spec.shape);
   if (auto r = count_shards(ctx, *partition, spec.shape); !r) return tl::unexpected(r.error());
+  if (auto r = allow_gpus(ctx.state, who, *partition, spec.shape); !r)
+    return tl::unexpected(r.error());
   std::uint64_t with_it = 0;  // other parts of the submit that are the tenant's
   for (const Resolved& other : beside)
     with_it += tenant_of(ctx.state, ctx.state.partition(other.partition)) ==
@@ -449,6 +437,11 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
   if (auto r = check_open(who, *partition, !spec.reservation.empty()); !r)
     return tl::unexpected(r.error());
   if (auto r = check_admission(ctx.state, who, *partition, {spec.account, spec.priority_class}); !r)
+    return tl::unexpected(r.error());
+  auto limit = check_time_limit(*partition, spec.time_limit, spec.unlimited_time);
+  if (!limit) return tl::unexpected(limit.error());
+  Resolved out{partition->id, *limit};
+  if (auto r = apply_rules(ctx, who, *partition, *limit, spec, out.warnings); !r)
     return tl::unexpected(r.error());
   if (partition->declared->exclusive_nodes) spec.shape.exclusive = true;
   spec.network_named =
@@ -461,8 +454,6 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
   if (auto r = check_policy(ctx, who, spec, *partition); !r) return tl::unexpected(r.error());
   if (auto r = check_licenses(ctx.state, spec.shape); !r) return tl::unexpected(r.error());
   if (auto r = check_nodes(ctx, *partition, spec.shape); !r) return tl::unexpected(r.error());
-  auto limit = check_time_limit(*partition, spec.time_limit, spec.unlimited_time);
-  if (!limit) return tl::unexpected(limit.error());
   UseDemand use = demand_of_submit(ctx.state, who.owner, *partition, spec, *limit);
   if (!spec.time_limit && !spec.unlimited_time && !partition->declared->default_time)
     if (const auto wall = longest_wall(ctx.state, use))
@@ -476,11 +467,12 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
   cap_nodes(*partition, spec.shape);
   if (auto r = check_partition_fit(ctx, *partition, spec.shape); !r)
     return tl::unexpected(r.error());
-  if (submit.test_only) return Resolved{partition->id, *limit};
+  out.time_limit = *limit;
+  if (submit.test_only) return out;
   const std::uint64_t jobs = spec.array ? ArrayIndexes(spec.array->ranges).count() : 1;
   if (auto r = check_use_limits(ctx, use, jobs + beside.size()); !r)
     return tl::unexpected(r.error());
-  return Resolved{partition->id, *limit};
+  return out;
 }
 
 }  // namespace gantry::core

@@ -33,7 +33,8 @@ inline constexpr std::int32_t kMaxNice = 10'000;
 
 struct Resolved {
   PartitionId partition{};
-  std::optional<Duration> time_limit;  // unset = unlimited
+  std::optional<Duration> time_limit;   // unset = unlimited
+  std::vector<std::string> warnings{};  // to the submitter, one sentence each
 };
 
 // Checks everything except dependencies; fills values that were left open into `submit.spec`.

@@ -11,11 +11,11 @@
 #include "config/tenancy/check.h"
 #include "config/tenancy/write.h"
 #include "ctld/core/access/authorise.h"
-#include "ctld/core/access/roles.h"
 #include "ctld/core/access/sight.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/money/budget_gate.h"
 #include "ctld/core/money/posted.h"
+#include "ctld/core/tenancy/documents/may_change.h"
 #include "ctld/core/tenancy/tenant_submit.h"
 #include "ctld/core/tenancy/tenants.h"
 
@@ -64,99 +64,8 @@ std::vector<proto::NodesAlike> nodes_alike(const State& state, const Sight& sigh
   return out;
 }
 
-// Grants of roles that reach beyond the tenant.
-std::vector<tenancy::Grant> wide_grants(const Tenant& tenant) {
-  std::vector<tenancy::Grant> out;
-  std::copy_if(tenant.grants.begin(), tenant.grants.end(), std::back_inserter(out),
-               [](const tenancy::Grant& g) { return g.role > tenancy::Role::tenant_admin; });
-  return out;
-}
-
-bool has_grant(const Tenant& tenant, const tenancy::Grant& grant) {
-  return std::find(tenant.grants.begin(), tenant.grants.end(), grant) != tenant.grants.end();
-}
-
-// Whether some partition names this project in its list. A tenant's admin must not decide who may
-// use partitions, and is not told which partition it is.
-bool admits(const Config& config, const std::string& project) {
-  return std::any_of(config.partitions.begin(), config.partitions.end(),
-                     [&](const PartitionConfig& p) {
-                       const auto& list = p.allow_accounts;
-                       return std::find(list.begin(), list.end(), project) != list.end();
-                     });
-}
-
-// An account or user of the tenant that an administrator of the cluster limits, as the document
-// names it; nullopt: only the tenant itself has limits, and these hold in all its projects.
-std::optional<std::string> limited_below(const Tenant& tenant) {
-  const auto& rows = tenant.associations;
-  const auto it = std::find_if(rows.begin(), rows.end(),
-                               [&](const auto& row) { return row.first != tenant.name; });
-  return it == rows.end() ? std::nullopt : std::optional(it->first);
-}
-
-// Whether a tenant's admin may make this project: not if its name is kept for the lists of
-// partitions, and not if jobs in it would pass by a limit of another project or of a user.
-Result<void> check_new_project(const Context& ctx, const Identity& who, const Tenant& now,
-                               const std::string& project) {
-  if (admits(ctx.config, project))
-    return fail(ErrorCode::permission_denied,
-                fmt::format("{} may not make a project of the name {}: an administrator of the "
-                            "cluster keeps this name and can make it",
-                            who.owner.user, project));
-  if (const auto limited = limited_below(now))
-    return fail(ErrorCode::permission_denied,
-                fmt::format("{} may not make project {}: jobs in it would pass by the limits of "
-                            "{}; an administrator of the cluster can make it",
-                            who.owner.user, project, *limited));
-  return {};
-}
-
-// A tenant's admin may change what belongs to the tenant: projects, classes, and grants up to the
-// admin's own role. Everything else in the document must stay as it is; the quota can only be read.
-Result<void> check_own(const Context& ctx, const Identity& who, const Document& document) {
-  const State& state = ctx.state;
-  const auto* tenant = std::get_if<Tenant>(&document);
-  const auto denied = [&](std::string what) {
-    return fail(ErrorCode::permission_denied,
-                fmt::format("{} {}", who.owner.user, std::move(what)));
-  };
-  if (tenant == nullptr || role_in(state, who, tenant->name).value_or(tenancy::Role::viewer) <
-                               tenancy::Role::tenant_admin)
-    return denied(fmt::format("may not change {} {}", tenancy::kind_of(document),
-                              tenancy::name_of(document)));
-  const auto it = state.tenancy.documents.find({Tenant::kKind, tenant->name});
-  if (it == state.tenancy.documents.end())
-    return denied("may not make a tenant; an administrator of the cluster may");
-  Tenant fixed = *tenant;
-  const Tenant& now = std::get<Tenant>(it->second);
-  fixed.projects = now.projects;
-  fixed.classes = now.classes;
-  fixed.grants = now.grants;
-  if (fixed != now)
-    return denied(
-        fmt::format("may change the projects, classes and grants of tenant {}, and "
-                    "nothing else of it",
-                    tenant->name));
-  for (const tenancy::Grant& grant : wide_grants(*tenant))
-    if (!has_grant(now, grant))
-      return denied(fmt::format("may not grant the role {}", enum_name(grant.role)));
-  for (const tenancy::Grant& grant : wide_grants(now))
-    if (!has_grant(*tenant, grant))
-      return denied(fmt::format("may not take the role {} from {}", enum_name(grant.role),
-                                grant.user.empty() ? "group " + grant.group : grant.user));
-  for (const tenancy::Project& project : tenant->projects) {
-    const bool there =
-        std::any_of(now.projects.begin(), now.projects.end(),
-                    [&](const tenancy::Project& p) { return p.name == project.name; });
-    if (there) continue;
-    if (auto may = check_new_project(ctx, who, now, project.name); !may) return may;
-  }
-  return {};
-}
-
 Result<void> check_removal(const State& state, const Identity& who, const proto::DocumentRef& ref) {
-  if (!is_admin(who))
+  if (!may_remove(state, who, ref))
     return fail(ErrorCode::permission_denied,
                 fmt::format("{} may not remove {} {}", who.owner.user, ref.kind, ref.name));
   const auto known = std::any_of(
@@ -187,7 +96,7 @@ Result<void> check_request(const Context& ctx, const Identity& who, const proto:
                             kMaxCommentText));
   for (const Document& document : m.documents) {
     if (!is_admin(who))
-      if (auto r = check_own(ctx, who, document); !r) return r;
+      if (auto r = may_change(ctx, who, document); !r) return r;
     const std::string& name = tenancy::name_of(document);
     if (std::holds_alternative<Tenant>(document))
       for (const PartitionConfig& p : ctx.config.partitions)

@@ -1,4 +1,4 @@
-#include "config/tenancy/k8s_assembly.h"
+#include "config/tenancy/files/k8s_assembly.h"
 
 #include <fmt/core.h>
 

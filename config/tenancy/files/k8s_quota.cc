@@ -5,7 +5,7 @@
 
 #include "config/nearest.h"
 #include "config/tenancy/amounts.h"
-#include "config/tenancy/k8s_objects.h"
+#include "config/tenancy/files/k8s_objects.h"
 #include "config/tenancy/read_parts.h"
 
 namespace gantry::tenancy {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "common/text/network_range.h"
-#include "config/tenancy/k8s_objects.h"
+#include "config/tenancy/files/k8s_objects.h"
 #include "config/tenancy/read_network.h"
 #include "config/tenancy/read_parts.h"
 

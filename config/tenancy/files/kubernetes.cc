@@ -1,12 +1,12 @@
-#include "config/tenancy/kubernetes.h"
+#include "config/tenancy/files/kubernetes.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 
-#include "config/tenancy/k8s_assembly.h"
-#include "config/tenancy/k8s_objects.h"
-#include "config/tenancy/manifests.h"
+#include "config/tenancy/files/k8s_assembly.h"
+#include "config/tenancy/files/k8s_objects.h"
+#include "config/tenancy/files/manifests.h"
 #include "config/tenancy/read_parts.h"
 #include "config/values.h"
 

@@ -1,4 +1,4 @@
-#include "config/tenancy/load.h"
+#include "config/tenancy/files/load.h"
 
 #include <dirent.h>
 #include <fmt/core.h>
@@ -13,7 +13,7 @@
 
 #include "config/tenancy/capacity.h"
 #include "config/tenancy/check.h"
-#include "config/tenancy/manifests.h"
+#include "config/tenancy/files/manifests.h"
 #include "config/tenancy/write.h"
 
 namespace gantry::tenancy {

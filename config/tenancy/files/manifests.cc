@@ -1,4 +1,4 @@
-#include "config/tenancy/manifests.h"
+#include "config/tenancy/files/manifests.h"
 
 #include <fmt/core.h>
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "config/tenancy/k8s_objects.h"
+#include "config/tenancy/files/k8s_objects.h"
 
 namespace gantry::tenancy {
 

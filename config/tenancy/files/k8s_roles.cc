@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "config/tenancy/k8s_objects.h"
+#include "config/tenancy/files/k8s_objects.h"
 
 namespace gantry::tenancy {
 namespace {

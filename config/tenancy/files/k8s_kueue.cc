@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "config/tenancy/amounts.h"
-#include "config/tenancy/k8s_objects.h"
+#include "config/tenancy/files/k8s_objects.h"
 #include "config/tenancy/read_parts.h"
 #include "config/values.h"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "common/proto/tenancy.h"
-#include "config/tenancy/kubernetes.h"
+#include "config/tenancy/files/kubernetes.h"
 #include "config/tenancy/read.h"
 
 namespace gantry::tenancy {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <optional>
 
-#include "config/tenancy/kubernetes.h"
+#include "config/tenancy/files/kubernetes.h"
 
 namespace gantry::tenancy {
 

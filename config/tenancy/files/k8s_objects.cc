@@ -1,4 +1,4 @@
-#include "config/tenancy/k8s_objects.h"
+#include "config/tenancy/files/k8s_objects.h"
 
 #include <fmt/core.h>
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "common/proto/tenancy.h"
-#include "config/tenancy/kubernetes.h"
+#include "config/tenancy/files/kubernetes.h"
 
 namespace gantry::tenancy {
 

@@ -1,0 +1,15 @@
+// Who may change which document. Administrators of the cluster may change all; people of a tenant
+// change its projects, classes, roles and policies, each with the right for it (access/roles.h).
+#pragma once
+
+#include "common/proto/tenancy.h"
+#include "ctld/core/context.h"
+
+namespace gantry::core {
+
+// Whether somebody who is no administrator may apply this document in place of the present one.
+Result<void> may_change(const Context& ctx, const Identity& who, const tenancy::Document& document);
+
+bool may_remove(const State& state, const Identity& who, const proto::DocumentRef& ref);
+
+}  // namespace gantry::core
