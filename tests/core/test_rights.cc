@@ -114,8 +114,8 @@ TEST_CASE("with a token nobody can make anything that lasts") {
   Identity inside = kRoot;
   inside.inside = proto::AttemptKey{};
   std::set<std::string> to_jobs = alice.refused_always;
-  to_jobs.merge(std::set<std::string>{"ApplyTenancy", "AskIncrease", "DecideIncrease", "MakeToken",
-                                      "RegisterKey", "SetTrigger"});
+  to_jobs.merge(std::set<std::string>{"ApplyTenancy", "AskIncrease", "DecideIncrease", "ListAccess",
+                                      "MakeToken", "RegisterKey", "SetTrigger"});
   CHECK(matrix(controller.state(), inside).refused_always == to_jobs);
 }
 

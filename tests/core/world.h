@@ -61,6 +61,8 @@ class World {
   [[nodiscard]] const Core& core() const { return *core_; }
   [[nodiscard]] Instant now() const { return now_; }
 
+  static void add_labels(const Words& w, JobSpec& spec);  // of a submit; world_rules.cc
+
  private:
   void configure(const Words& w);  // the commands cluster, partition and set
   void start();
@@ -100,7 +102,6 @@ class World {
   // returns false if it has no such command
   bool rules_command(const std::string& verb, const Words& w);
   void add_rules(const Words& w, tenancy::Tenant& tenant) const;
-  static void add_labels(const Words& w, JobSpec& spec);
   void print(const proto::AccessReply& m);
 
   // These functions are in world_money.cc.

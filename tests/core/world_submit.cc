@@ -43,6 +43,7 @@ void files_of(JobSpec& spec, const Words& w) {
   if (const std::string* dir = w.find("work_dir")) spec.work_dir = *dir;
   if (const std::string* file = w.find("out")) spec.std_out = *file;
   if (const std::string* image = w.find("image")) spec.container.image = *image;
+  World::add_labels(w, spec);
 }
 
 void counts_of(JobSpec& spec, const Words& w) {
@@ -137,7 +138,6 @@ proto::SubmitJob World::submit_message(const std::string& user, const Words& w) 
   text("request", [&](const std::string& v) { m.request_id = v; });
   text("script", [&](const std::string& v) { m.script = v; });
   text("script_bytes", [&](const std::string& v) { m.script.resize(std::stoul(v), '#'); });
-  add_labels(w, s);
   files_of(s, w);
   counts_of(s, w);
   ask_for_mail(s, w);

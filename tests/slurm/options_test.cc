@@ -1,120 +1,18 @@
 // Each option that a command under a Slurm name honours has a line here. It shows what the option
 // changes in the request to the controller or in the output; if only real daemons can show it, it
-// names an end-to-end test. docs/slurm-options.md points to this file.
-#include <doctest/doctest.h>
-
-#include <fstream>
-#include <sstream>
-
-#include "cli/command.h"
-#include "cli/slurm/frame.h"
+// names an end-to-end test. docs/slurm-options.md points to this
+// file.
 #include "cli/step/step_option_table.h"
 #include "cli/submit/batch_option_table.h"
 #include "cli/submit/job_option_table.h"
 #include "cli/submit/place_option_table.h"
 #include "cli/submit/refused_option_table.h"
-#include "tests/cli/fake_controller.h"
-#include "tests/slurm/queue_of_slurm.h"
+#include "tests/slurm/options_bench.h"
 
 using namespace gantry;
 using namespace gantry::test;
 
 namespace {
-
-struct Shown {
-  std::string_view option;
-  std::vector<std::string> argv;  // after the name of the command
-  // A text that the outcome has with the option and lacks without it. If the text begins with '!',
-  // it is the other way round. "=" means that the option changes nothing, because the command does
-  // what the option asks for anyway. "@FILE CASE" names the end-to-end test that shows the effect.
-  std::string shows;
-  std::map<std::string, std::string> more = {};  // environment variables
-};
-
-struct Bench {
-  FakeController fake;
-  std::string command;
-  std::vector<std::string> usual;  // operands without which the command does nothing
-  std::string input;
-
-  template <class Request>
-  std::string asked() {
-    if (fake.count(static_cast<proto::MessageType>(proto::number_of<Request>)) == 0) return "";
-    return codec::to_json(fake.last<Request>(), codec::JsonStyle::compact);
-  }
-  std::string outcome(const std::vector<std::string>& argv,
-                      const std::map<std::string, std::string>& more) {
-    std::vector<std::string> all{"slurm/" + command};
-    all.insert(all.end(), argv.begin(), argv.end());
-    all.insert(all.end(), usual.begin(), usual.end());
-    const Run run = fake.run(all, input, more);
-    std::string text = run.out + run.err;
-    // The request ids and the submit lines of two runs always differ, so they are left out.
-    if (command == "sbatch" || command == "srun") {
-      proto::SubmitJob submit;
-      if (fake.count(proto::MessageType::SubmitJob) > 0) submit = fake.last<proto::SubmitJob>();
-      submit.request_id.clear();
-      submit.spec.submit_line.clear();
-      text += codec::to_json(submit, codec::JsonStyle::compact);
-    }
-    text += asked<proto::StepCreate>() + asked<proto::CancelJobs>() + asked<proto::ListJobs>() +
-            asked<proto::QueryHistory>() + asked<proto::ListNodes>();
-    return text;
-  }
-};
-
-// Checks that the end-to-end test exists, that it has the case, and that the case uses the option.
-void check_elsewhere(const Shown& one, const cli::Option& option) {
-  const std::size_t blank = one.shows.find(' ');
-  std::ifstream in(std::string(GANTRY_SOURCE_DIR) + "/tests/e2e/" + one.shows.substr(1, blank - 1));
-  std::ostringstream text;
-  text << in.rdbuf();
-  const std::string all = text.str();
-  const std::size_t from = all.find("def " + one.shows.substr(blank + 1) + "(");
-  REQUIRE(from != std::string::npos);
-  const std::size_t end = all.find("\ndef ", from);
-  const std::string body = all.substr(from, end == std::string::npos ? end : end - from);
-  const bool spelled =
-      body.find("--" + std::string(option.name)) != std::string::npos ||
-      (option.letter != 0 && body.find(std::string("-") + option.letter) != std::string::npos);
-  CHECK(spelled);
-}
-
-void check_options(Bench& bench, const std::vector<Shown>& all) {
-  const cli::Command* command = cli::find_command(cli::slurm::slurm_commands(), bench.command);
-  REQUIRE(command != nullptr);
-  for (const cli::Option& option : command->options) {
-    CAPTURE(bench.command);
-    const std::string name(option.name);
-    CAPTURE(name);
-    const auto rows = std::count_if(all.begin(), all.end(),
-                                    [&](const Shown& one) { return one.option == option.name; });
-    CHECK((rows > 0) == option.refused.empty());
-  }
-  for (const Shown& one : all) {
-    const std::string name(one.option);
-    CAPTURE(name);
-    const auto option = std::find_if(command->options.begin(), command->options.end(),
-                                     [&](const cli::Option& o) { return o.name == one.option; });
-    REQUIRE(option != command->options.end());
-    if (one.shows.starts_with('@')) {
-      check_elsewhere(one, *option);
-      continue;
-    }
-    const std::string with = bench.outcome(one.argv, one.more);
-    const std::string without = bench.outcome({}, one.more);
-    CAPTURE(with);
-    if (one.shows == "=") {
-      CHECK(with == without);
-    } else if (one.shows.starts_with('!')) {
-      CHECK(without.find(one.shows.substr(1)) != std::string::npos);
-      CHECK(with.find(one.shows.substr(1)) == std::string::npos);
-    } else {
-      CHECK(without.find(one.shows) == std::string::npos);
-      CHECK(with.find(one.shows) != std::string::npos);
-    }
-  }
-}
 
 // The options of sbatch, which srun has too when it runs outside of a job.
 std::vector<Shown> job_options(const std::string& nodes) {
@@ -155,6 +53,8 @@ std::vector<Shown> job_options(const std::string& nodes) {
       {"time", {"-t", "5"}, "\"time_limit\":300000000"},
       {"time-min", {"-t5", "--time-min=2"}, "\"time_min\":120000000"},
       {"wckey", {"--wckey=k"}, "\"wckey\":\"k\""},
+      {"labels", {"--labels=a=1,b=2"}, "\"labels\":{\"a\":\"1\",\"b\":\"2\"}"},
+      {"type", {"--type=training"}, "\"work_type\":\"training\""},
       {"constraint", {"-C", "ib&ssd"}, "\"constraint\":\"ib&ssd\""},
       {"container-image", {"--container-image=docker://h/i:1"}, "\"image\":\"docker://h/i:1\""},
       {"container-mounts", {"--container-mounts=/a:/b"}, "\"mounts\":[\"/a:/b"},
@@ -330,171 +230,4 @@ TEST_CASE("options of srun") {
                         {"verbose", {}, "@slurm_steps_test.py case_environment_outside"},
                         {"wait", {}, launchers},
                     }));
-}
-
-TEST_CASE("options of squeue") {
-  Bench bench;
-  bench.command = "squeue";
-  fill_queue(bench.fake);
-  check_options(bench, {
-                           {"account", {"-A", "vision"}, "\"accounts\":[\"vision\"]"},
-                           {"accounts", {"--accounts=vision"}, "\"accounts\":[\"vision\"]"},
-                           {"all", {"-a"}, "="},
-                           {"array", {"-r"}, "              13_4 "},
-                           {"array-unique", {"--array-unique"}, "              13_4 "},
-                           {"cluster", {"--cluster=fake"}, "CLUSTER: fake\n"},
-                           {"clusters", {"-M", "fake"}, "CLUSTER: fake\n"},
-                           {"format", {"-o", "[%i]"}, "[12]\n"},
-                           {"Format", {"-O", "JobID:@"}, "\n12@"},
-                           {"hide", {"--hide"}, "="},
-                           {"iterate", {}, "@slurm_clients_test.py case_iterate"},
-                           {"job", {"--job=12"}, "\"jobs\":[{\"job\":12"},
-                           {"jobs", {"--jobs=12"}, "\"jobs\":[{\"job\":12"},
-                           {"json", {"--json"}, "\"data_parser\""},
-                           {"licenses", {"-L", "nope"}, "!train"},
-                           {"local", {"--local"}, "="},
-                           {"long", {"-l"}, "TIME_LIMI"},
-                           {"me", {"--me"}, "\"users\":[\""},
-                           {"name", {"-n", "train"}, "\"names\":[\"train\"]"},
-                           {"noconvert", {"--noconvert"}, "="},
-                           {"node", {"--node=n01"}, "\"nodes\":[\"n01\"]"},
-                           {"nodelist", {"-w", "n01"}, "\"nodes\":[\"n01\"]"},
-                           {"nodes", {"--nodes=n01"}, "\"nodes\":[\"n01\"]"},
-                           {"noheader", {"-h"}, "!NODELIST(REASON)"},
-                           {"notme", {}, "@slurm_clients_test.py case_notme"},
-                           {"only-job-state", {"--only-job-state", "-o", "%i %T"}, "12 RUNNING"},
-                           {"partition", {"-p", "debug"}, "\"partitions\":[\"debug\"]"},
-                           {"partitions", {"--partitions=debug"}, "\"partitions\":[\"debug\"]"},
-                           {"priority", {"-P"}, "="},
-                           {"qos", {"-q", "nope"}, "!train"},
-                           {"reservation", {"-R", "course"}, "\"reservations\":[\"course\"]"},
-                           {"sort", {"-h", "-S", "-i", "-o", "%i"}, "15\n"},
-                           {"start", {"--start"}, "START_TIME"},
-                           {"states", {"-t", "PD"}, "\"states\":[\"PD\"]"},
-                           {"steps", {"-s"}, "STEPID"},
-                           {"user", {"-u", "root"}, "\"users\":[\"root\"]"},
-                           {"users", {"-u", "daemon", "--users=root"}, "\"users\":[\"root\"]"},
-                           {"verbose", {"-v"}, "\nverbose     = 1\n"},
-                           {"yaml", {"--yaml"}, "\"jobs\":\n"},
-                       });
-}
-
-TEST_CASE("options of scancel") {
-  Bench bench;
-  bench.command = "scancel";
-  bench.usual = {"12"};
-  proto::JobsDone done;
-  proto::JobRef gone;
-  gone.job = JobId{12};
-  done.not_active.push_back(gone);
-  bench.fake.answer<proto::CancelJobs>(done);
-  check_options(bench, {
-                           {"account", {"-A", "vision"}, "\"accounts\":[\"vision\"]"},
-                           {"batch", {"-b"}, "\"scope\":\"batch\""},
-                           {"clusters", {"-M", "nope"}, "can't be reached now"},
-                           {"cluster", {"--cluster=nope"}, "can't be reached now"},
-                           {"ctld", {"--ctld"}, "="},
-                           {"full", {"-f"}, "\"scope\":\"full\""},
-                           {"interactive", {}, "@slurm_clients_test.py case_scancel_choices"},
-                           {"jobname", {"--jobname=x"}, "\"names\":[\"x\"]"},
-                           {"me", {"--me"}, "\"all_mine\":true"},
-                           {"name", {"-n", "x"}, "\"names\":[\"x\"]"},
-                           {"nodelist", {"-w", "n1"}, "\"nodes\":[\"n1\"]"},
-                           {"partition", {"-p", "debug"}, "\"partitions\":[\"debug\"]"},
-                           {"qos", {}, "@slurm_clients_test.py case_scancel_choices"},
-                           {"hurry", {"-H"}, "="},
-                           {"quiet", {"-Q"}, "!Terminating job 12", {{"SCANCEL_VERBOSE", "1"}}},
-                           {"reservation", {"-R", "r"}, "\"reservations\":[\"r\"]"},
-                           {"signal", {"-s", "USR1"}, "\"signal\":10"},
-                           {"state", {"-t", "PENDING"}, "\"states\":[\"PENDING\"]"},
-                           {"user", {"-u", "daemon"}, "\"users\":[\"daemon\"]"},
-                           {"verbose", {"-v"}, "Terminating job 12"},
-                           {"wckey", {}, "@slurm_clients_test.py case_scancel_choices"},
-                       });
-}
-
-TEST_CASE("options of sacct") {
-  Bench bench;
-  bench.command = "sacct";
-  fill_queue(bench.fake);
-  check_options(bench, {
-                           {"accounts", {"-A", "vision"}, "\"accounts\":[\"vision\"]"},
-                           {"allclusters", {"-L"}, "="},
-                           {"allocations", {"-X"}, "!12.batch"},
-                           {"allusers", {"-a"}, "="},
-                           {"array", {"--array"}, "="},
-                           {"brief", {"-b"}, "!Partition"},
-                           {"clusters", {"-M", "nope"}, "can't be reached now"},
-                           {"cluster", {"--cluster=nope"}, "can't be reached now"},
-                           {"delimiter", {"-P", "--delimiter=;"}, "12.batch;"},
-                           {"duplicates", {"-D"}, "\"duplicates\":true"},
-                           {"endtime", {"-E", "2030-01-01"}, "\"end\":18"},
-                           {"format", {"-o", "Submit"}, "Submit"},
-                           {"fields", {"--fields=Submit"}, "Submit"},
-                           {"gid", {"-g", "daemon"}, "!12.batch"},
-                           {"group", {"--group=daemon"}, "!12.batch"},
-                           {"help", {"-h"}, "\nExamples:\n"},
-                           {"helpformat", {"-e"}, "TRESUsageOutAve"},
-                           {"jobs", {"-j", "12"}, "\"jobs\":[{\"job\":12"},
-                           {"json", {"--json"}, "\"data_parser\""},
-                           {"local", {"--local"}, "="},
-                           {"long", {"-l"}, "MaxRSSNode"},
-                           {"name", {"--name=train"}, "\"names\":[\"train\"]"},
-                           {"ncpus", {"-I", "4711"}, "!12.batch"},
-                           {"nnodes", {"-i", "100-200"}, "!12.batch"},
-                           {"noconvert", {"--noconvert", "-o", "ReqMem%20"}, " 34359738368 "},
-                           {"nodelist", {"-N", "n01"}, "\"nodes\":[\"n01\"]"},
-                           {"noheader", {"-n"}, "!JobName"},
-                           {"parsable", {"-p"}, "12.batch|"},
-                           {"parsable2", {"-P"}, "12.batch|"},
-                           {"partition", {"-r", "debug"}, "\"partitions\":[\"debug\"]"},
-                           {"qos", {"-q", "nope"}, "!12.batch"},
-                           {"reason", {"-R", "Dependency"}, "!12.batch"},
-                           {"starttime", {"-S", "2026-01-01"}, "\"start\":17672"},
-                           {"state", {"-s", "CD"}, "\"states\":[\"CD\"]"},
-                           {"timelimit-max", {"-K", "1"}, "!12.batch"},
-                           {"timelimit-min", {"-k", "1"}, "!12.batch"},
-                           {"truncate", {"-T"}, "="},
-                           {"use-local-uid", {"--use-local-uid"}, "="},
-                           {"units", {"--units=M", "-o", "ReqMem%20"}, "32768M"},
-                           {"user", {"-u", "root"}, "\"users\":[\"root\"]"},
-                           {"uid", {"--uid=root"}, "\"users\":[\"root\"]"},
-                           {"verbose", {"-v"}, "\nverbose     = 1\n"},
-                           {"whole-hetjob", {"--whole-hetjob=yes"}, "="},
-                           {"yaml", {"--yaml"}, "\"jobs\":\n"},
-                           {"wckeys", {"-W", "nope"}, "!12.batch"},
-                       });
-}
-
-TEST_CASE("options of sinfo") {
-  Bench bench;
-  bench.command = "sinfo";
-  fill_queue(bench.fake);
-  check_options(bench, {
-                           {"all", {"-a"}, "="},
-                           {"clusters", {"-M", "fake"}, "CLUSTER: fake\n"},
-                           {"cluster", {"--cluster=nope"}, "can't be reached now"},
-                           {"dead", {"-d"}, "!idle"},
-                           {"exact", {"-e"}, "="},
-                           {"format", {"-o", "[%R]"}, "[batch]"},
-                           {"Format", {"-O", "NodeHost"}, "HOSTNAMES"},
-                           {"hide", {"--hide"}, "="},
-                           {"iterate", {}, "@slurm_clients_test.py case_iterate"},
-                           {"json", {"--json"}, "\"data_parser\""},
-                           {"local", {"--local"}, "="},
-                           {"long", {"-l"}, "JOB_SIZE"},
-                           {"Node", {"-N"}, "!AVAIL"},
-                           {"nodes", {"-n", "n01"}, "!n03"},
-                           {"noconvert", {"--noconvert"}, "="},
-                           {"noheader", {"-h"}, "!PARTITION"},
-                           {"partition", {"-p", "debug"}, "!batch"},
-                           {"reservation", {"-T"}, "course"},
-                           {"responding", {"-r"}, "!down*"},
-                           {"list-reasons", {"-R"}, "REASON"},
-                           {"states", {"-t", "drain"}, "!idle"},
-                           {"sort", {}, "@slurm_clients_test.py case_sort_of_sinfo"},
-                           {"summarize", {"-s"}, "NODES(A/I/O/T)"},
-                           {"verbose", {"-v"}, "\nverbose     = 1\n"},
-                           {"yaml", {"--yaml"}, "\"sinfo\":\n"},
-                       });
 }

@@ -205,8 +205,11 @@ TEST_CASE("mistakes are refused with the place, the field, and what is allowed t
   CHECK(error_of(head("limits: {queue: 5}\n"))
             .starts_with("t.yaml:4:10: limits: unknown key "
                          "`queue`; known are time, nodes"));
-  CHECK(error_of(head("roles: {boss: {users: [x]}}\n"))
-            .starts_with("t.yaml:4:9: roles: there is no role `boss`; there are viewer, user"));
+  CHECK(error_of(head("roles: {-boss: {users: [x]}}\n")).starts_with("t.yaml:4:9: roles: "));
+  CHECK(error_of(head("roles: {user: {users: [x], until: {y: 2026-12-31}}}\n"))
+            .starts_with("t.yaml:4:36: roles.user.until: `y` is neither one of the users"));
+  CHECK(error_of(head("label_rules: {team: {value: x}}\n"))
+            .starts_with("t.yaml:4:22: label_rules.team: unknown key `value`"));
   CHECK(error_of(head("roles: {user: {users: [\"a b\"]}}\n"))
             .starts_with("t.yaml:4:24: roles.user.users[0]: \"a b\" is not the name"));
   CHECK(error_of(head("reclaim: always\n")) ==
@@ -216,7 +219,7 @@ TEST_CASE("mistakes are refused with the place, the field, and what is allowed t
   CHECK(error_of("apiVersion: gantry/v1\nkind: Tenat\nname: x\n") ==
         "t.yaml:2:7: kind: \"Tenat\" is no kind of gantry/v1; use Tenant, Cohort, Tier, "
         "PriorityClass, Flavor, NodePool, Topology, PriceBook, Budget, Manifest, Cluster, "
-        "License, NetworkProfile, NetworkService; did you "
+        "License, NetworkProfile, NetworkService, Role, Policy; did you "
         "mean `Tenant`?");
   CHECK(error_of("apiVersion: gantry/v1\nkind: Tenant\n") ==
         "t.yaml:1:1: `name` is missing (name)");

@@ -70,7 +70,8 @@ TEST_CASE("the controller takes exactly these messages from each kind of sender"
                          "Reconfigure",  "ApplyTenancy",    "AskIncrease",     "DecideIncrease",
                          "ImportMeter",  "ListMeters",      "MakeReservation", "RemoveReservation",
                          "UpdateNodes",  "UpdatePartition", "SuspendJobs",     "ResumeJobs",
-                         "PlanMigModes", "SetTrigger",      "ChangePartition", "ResetUse"}));
+                         "PlanMigModes", "SetTrigger",      "ChangePartition", "ResetUse",
+                         "ListAccess"}));
 }
 
 TEST_CASE("a node takes steps from clients and jobs, and orders only from the controller") {

@@ -9,6 +9,7 @@
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/split.h"
 #include "ctld/core/job/submit/dependency.h"
+#include "ctld/core/job/submit/rules.h"
 #include "ctld/core/job/submit/validate.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/state/stored_spec.h"
@@ -265,6 +266,7 @@ Result<event::JobUpdated> changes(Context& ctx, const Identity& who, const Job& 
   e.comment = m.comment;
   e.begin = m.begin;
   e.max_running = m.array_max_running;
+  if (auto r = rules_allow(ctx, who, job, e); !r) return tl::unexpected(r.error());
   return e;
 }
 

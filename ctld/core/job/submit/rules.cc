@@ -5,10 +5,12 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include "common/codec/codec.h"
 #include "common/policy/judge.h"
 #include "common/text/printable.h"
 #include "ctld/core/access/roles.h"
 #include "ctld/core/job/submit/validate.h"
+#include "ctld/core/state/stored_spec.h"
 #include "ctld/core/tenancy/queues.h"
 
 namespace gantry::core {
@@ -139,7 +141,7 @@ Result<void> apply_label_rules(const State& state, const Partition& partition,
         rule.values.empty() ? "any value" : fmt::format("one of {}", fmt::join(rule.values, ", "));
     if (it == labels.end() || it->second.empty())
       return fail(ErrorCode::invalid_argument,
-                  fmt::format("tenant {} wants the label {} on each job: give --label {}=VALUE "
+                  fmt::format("tenant {} wants the label {} on each job: give --labels {}=VALUE "
                               "with {}",
                               tenant->effective.name, rule.key, rule.key, allowed));
     if (!rule.values.empty() && !among(rule.values, it->second))
@@ -167,6 +169,74 @@ Result<void> apply_rules(Context& ctx, const Identity& who, const Partition& par
     for (const auto& [field, value] : found.values) fill_in(spec, field, value);
   }
   return apply_label_rules(ctx.state, partition, spec.labels);
+}
+
+namespace {
+
+// The job as it is, and as the change makes it.
+struct Versions {
+  JobSpec before, after;
+  policy::Standing was, is;
+};
+
+Versions versions_of(const State& state, const Job& job, const event::JobUpdated& change) {
+  Versions v;
+  const auto stored = codec::decode<StoredSpec>(spec_bytes(state, job));
+  if (stored) v.before = stored->spec;
+  const sched::ClassKey& key = class_of(state, job);
+  v.before.name = state.names.text(job.name);
+  v.before.account = state.names.text(job.account);
+  v.before.shape = key.shape;
+  v.before.reservation = key.reservation;
+  if (job.comment) v.before.comment = *job.comment;
+  const Partition& partition = state.partition(key.partition);
+  const auto& classes = state.tenancy.class_names;
+  v.was = {std::string(state.names.text(job.user)), tenant_name_of(state, partition),
+           partition.name,
+           key.priority_class < classes.size() ? classes[key.priority_class] : std::string(),
+           time_limit_of(state, job)};
+  v.after = v.before;
+  v.is = v.was;
+  const auto set = [](const auto& from, auto& to) {
+    if (from) to = *from;
+  };
+  set(change.name, v.after.name);
+  set(change.account, v.after.account);
+  set(change.shape, v.after.shape);
+  set(change.reservation, v.after.reservation);
+  set(change.comment, v.after.comment);
+  if (change.time_limit) v.is.time_limit = change.time_limit;
+  if (change.partition) {
+    const Partition& to = state.partition(*change.partition);
+    v.is.partition = to.name;
+    v.is.tenant = tenant_name_of(state, to);
+  }
+  return v;
+}
+
+}  // namespace
+
+Result<void> rules_allow(const Context& ctx, const Identity& who, const Job& job,
+                         const event::JobUpdated& change) {
+  const bool seen = change.name || change.account || change.shape || change.reservation ||
+                    change.comment || change.time_limit || change.partition;
+  if (!seen) return {};
+  Versions v = versions_of(ctx.state, job, change);
+  const Partition& partition =
+      ctx.state.partition(change.partition.value_or(class_of(ctx.state, job).partition));
+  if (change.shape) {
+    JobShape shape = *change.shape;
+    if (auto r = allow_gpus(ctx.state, who, partition, shape); !r) return r;
+  }
+  if (v.is.tenant != v.was.tenant)
+    if (auto r = apply_label_rules(ctx.state, partition, v.after.labels); !r) return r;
+  const auto denied = [&](const JobSpec& spec, const policy::Standing& standing) {
+    return policy::judge(policies_for(ctx.state, standing.tenant),
+                         policy::facts_of(spec, standing));
+  };
+  policy::Judgement now = denied(v.after, v.is);
+  if (now.denied_by == nullptr || denied(v.before, v.was).denied_by == now.denied_by) return {};
+  return fail(ErrorCode::permission_denied, std::move(now.why));
 }
 
 }  // namespace gantry::core

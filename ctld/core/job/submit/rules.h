@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ctld/core/context.h"
+#include "ctld/core/event/events.h"
 
 namespace gantry::core {
 
@@ -32,5 +33,10 @@ Result<void> apply_label_rules(const State& state, const Partition& partition,
 Result<void> apply_rules(Context& ctx, const Identity& who, const Partition& partition,
                          std::optional<Duration> limit, JobSpec& spec,
                          std::vector<std::string>& warnings);
+
+// Whether the rules allow a change of a job. A policy that denies the job as it is already denies
+// no change; so a new policy does not keep anybody from making an old job smaller.
+Result<void> rules_allow(const Context& ctx, const Identity& who, const Job& job,
+                         const event::JobUpdated& change);
 
 }  // namespace gantry::core
