@@ -23,7 +23,8 @@ TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 OURS = set("""gantry gbatch gqueue gcancel ginfo gacct grun galloc gctl gtenant gshare gprio greport
               sbatch squeue sinfo sacct scancel scontrol salloc srun sprio sshare sreport sdiag sstat
               sacctmgr strigger sattach sbcast""".split())
-OF_ADMINS = ("gtenant", "gantry", "gctl reserve", "gctl drain", "gctl top", "gctl network", "greport", "gctl mig")
+OF_ADMINS = ("gtenant", "gantry", "gctl reserve", "gctl drain", "gctl top", "gctl network", "greport", "gctl mig",
+             "gctl who-can")
 ASKS = ("gtenant apply", "gtenant price apply", "gtenant create", "gtenant rollback")
 
 # (pattern of the command, reason why it does not run here)
@@ -109,6 +110,9 @@ def prepare(c):
     write("prices.yaml", next(b for b in money if "kind: PriceBook" in b) +
           "meters: {storage-gib-month: 0.02}\n")
     write("budgets.yaml", next(b for b in money if "kind: Budget" in b))
+    rules = [b for b in yaml_blocks("docs/policies.md") if b.startswith("apiVersion")]
+    write("rules.yaml", next(b for b in rules if "kind: Policy" in b))
+    write("roles.yaml", next(b for b in rules if "kind: Role" in b))
     write("fraud.yaml", next(b for b in yaml_blocks("docs/tenancy.md") if "name: fraud" in b))
     write("lab.yaml", "apiVersion: gantry/v1\nkind: Tenant\nname: lab\n"
           "projects:\n  genomes: {shares: 1}\n")
@@ -169,7 +173,8 @@ READERS = """gqueue ginfo gacct gprio gshare greport gctl_top gctl_ping gctl_res
              gctl_show_node gctl_show_partition gctl_show_config gctl_show_stats
              gctl_show_hostnames gctl_show_hostlist gctl_why gctl_logs gtenant_list gtenant_quota
              gtenant_get gtenant_export gtenant_history gtenant_budget_list gtenant_price_list
-             gtenant_events gtenant_request_list""".split()
+             gtenant_events gtenant_request_list gtenant_access gtenant_policy_test gtenant_policy_fields
+             gctl_who-can""".split()
 EXAMPLE_NAMES = [
     (r"^(gctl (why|logs|show job)( -\w| --\w+)*) [\d_ ]+$", r"\1 {job}"),
     (r"(-j) [\d,.a-z]+", r"\1 {job}"),
