@@ -205,6 +205,19 @@ void warn_of_tenant(const Tenant& tenant, const Tier* tier, std::vector<std::str
                   ": is in no cohort, so there is nobody to borrow from: its borrowing "
                   "limits have no effect");
   if (!grants) out.push_back(who + ": has no roles: only administrators can use it");
+  for (const Grant& grant : tenant.grants) {
+    if (!of_cluster(grant.role)) continue;
+    if (!grant.group.empty())
+      out.push_back(
+          fmt::format("{}: roles.{} of the group {} reaches the whole cluster, and "
+                      "whoever fills the group decides who has it",
+                      who, enum_name(grant.role), grant.group));
+    else if (grant.role == Role::admin && !grant.until)
+      out.push_back(
+          fmt::format("{}: {} is administrator of the whole cluster without an end; "
+                      "`until` of the role gives it one",
+                      who, grant.user));
+  }
 }
 
 }  // namespace
