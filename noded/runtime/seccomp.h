@@ -18,7 +18,8 @@ struct SeccompFilter {
 
 // `list` is the text of a containers-common seccomp file. Its rules for capabilities are dropped,
 // because jobs have none. clone3 is denied with ENOSYS. Denied with EPERM are clone and unshare
-// with new namespaces, io_uring, keyctl, bpf, perf_event_open and userfaultfd.
+// with new namespaces, io_uring, keyctl, bpf, perf_event_open and userfaultfd. Sockets are of the
+// families unix, IPv4, IPv6 and netlink; all others are not there (ENOSYS).
 Result<SeccompFilter> compile_seccomp(const std::string& list);
 
 }  // namespace gantry::runtime
