@@ -424,7 +424,9 @@ void handle(Context& ctx, const ClientRequest& from, proto::SignalStep&& message
 // Users who may change the job may see what the step writes; only the job's owner may type into it.
 void handle(Context& ctx, const ClientRequest& from, proto::StepAttach&& message) {
   const auto [job, step] = running_step(ctx, from.who, message.job, message.step);
-  if (step == nullptr) return refuse(ctx, from, no_such_step(message.job, message.step));
+  // It shows the output of the step and gives it input.
+  if (step == nullptr || !may(May::read, ctx.state, from.who, *job))
+    return refuse(ctx, from, no_such_step(message.job, message.step));
   if (step->node_tasks.size() != step->nodes.size())
     return refuse(ctx, from,
                   {ErrorCode::unsupported,

@@ -224,9 +224,14 @@ Result<void> rules_allow(const Context& ctx, const Identity& who, const Job& job
   Versions v = versions_of(ctx.state, job, change);
   const Partition& partition =
       ctx.state.partition(change.partition.value_or(class_of(ctx.state, job).partition));
-  if (change.shape) {
-    JobShape shape = *change.shape;
+  if (change.shape || v.is.tenant != v.was.tenant) {
+    JobShape shape = v.after.shape;
     if (auto r = allow_gpus(ctx.state, who, partition, shape); !r) return r;
+    if (shape.gpu_models != v.after.shape.gpu_models)  // a submit would have named them
+      return fail(ErrorCode::permission_denied,
+                  fmt::format("the role of {} in tenant {} allows GPUs of {} only, and the job may "
+                              "get others: submit it there anew",
+                              who.owner.user, v.is.tenant, fmt::join(shape.gpu_models, ", ")));
   }
   if (v.is.tenant != v.was.tenant)
     if (auto r = apply_label_rules(ctx.state, partition, v.after.labels); !r) return r;
