@@ -180,15 +180,18 @@ std::string World::run(std::string_view text) {
   out_.clear();
   const Words w = split_words(text);
   const std::string& verb = w.plain.at(0);
-  if (verb == "cluster" || verb == "partition" || verb == "set") {
-    configure(w);
-    return out_;
-  }
-  if (!core_) start();
+  const bool before = verb == "cluster" || verb == "partition" || verb == "set";
+  if (before) configure(w);
+  if (!before && !core_) start();
   if (verb == "together")
     submit_together(w.plain.at(1), text);
-  else
+  else if (!before)
     command(verb, w);
+  // A word that nobody looks for would make a scenario that says less than it seems to.
+  for (const auto& [key, value] : w.named)
+    if (verb != "together" && !w.asked.contains(key))
+      line(fmt::format("{} has no word {}", verb, key));
+  if (before) return out_;
   const std::string wrong = core_->audit();
   if (!wrong.empty()) line("AUDIT: " + wrong);
   const std::string replica = replica_->audit();

@@ -9,6 +9,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,7 +25,9 @@ namespace gantry::core::test {
 struct Words {
   std::vector<std::string> plain;
   std::map<std::string, std::string> named;
+  mutable std::set<std::string> asked{};  // keys that a command has looked for
   [[nodiscard]] const std::string* find(const std::string& key) const {
+    asked.insert(key);
     const auto it = named.find(key);
     return it == named.end() ? nullptr : &it->second;
   }

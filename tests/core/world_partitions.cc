@@ -29,6 +29,7 @@ void World::partition_command(const Words& w) {
   for (const auto& [value, name] : enum_names(m.action))
     if (name == what) m.action = value;
   m.values = w.named;
+  for (const auto& [key, value] : w.named) w.asked.insert(key);
   m.values.erase("by");
   ask(by, std::move(m));
 }
