@@ -1,6 +1,9 @@
 // The networks of this node's jobs (noded/network/fabric.h) for the daemon's loop: calls wait for
-// the kernel, so they are made on a thread of their own, one after the other. What comes of them is
-// told on the loop.
+// the kernel, so they are made on a thread of their own, one after the other; starts and ends that
+// wait at the same moment are made together. What comes of them is told on the loop.
+//
+// When no job has started or ended for a moment, namespaces are made in advance for the next ones,
+// and what ended jobs left is removed. A start waits for at most one such piece of work.
 #pragma once
 
 #include <functional>
@@ -12,6 +15,7 @@
 
 #include "common/fd.h"
 #include "common/log/log.h"
+#include "common/loop/loop.h"
 #include "common/proto/attempt.h"
 #include "common/proto/job_network.h"
 #include "noded/gpu/driver_thread.h"
@@ -32,6 +36,7 @@ class JobNetworks {
     // Machines of the cluster, as HOST or HOST:PORT, which no job reaches by a way out.
     std::vector<std::string> machines{};
     std::vector<std::string> resolvers{};  // noded.resolvers
+    std::uint32_t ready = 0;               // namespaces to be made in advance: noded.ready_networks
   };
   // Attempts of earlier daemons, which still run.
   using Running = std::vector<std::pair<proto::AttemptKey, proto::JobNetwork>>;
@@ -57,6 +62,10 @@ class JobNetworks {
 
  private:
   struct Work;
+  struct Stock;
+  void turn();
+  void tend(const Stock& stock);
+  void do_one();
   struct Trial {  // a connection that is being tried
     Fd socket;
     proto::AttemptNetwork network;
@@ -69,6 +78,9 @@ class JobNetworks {
   loop::Loop& loop_;
   std::map<std::uint64_t, Trial> trials_;
   std::uint64_t next_trial_ = 1;
+  bool tending_ = false;                          // a piece of work of idle times is under way
+  std::uint64_t turns_ = 0, idle_after_ = ~0ULL;  // the turn behind which an idle time has begun
+  loop::Watch idle_;
   std::shared_ptr<Work> work_;
   std::shared_ptr<gpu::Outlet> outlet_;
   gpu::DriverThread thread_;

@@ -151,6 +151,7 @@ std::unique_ptr<JobNetworks> open_networks(const Start& start, loop::Loop& loop,
   for (const NodeConfig& node : s.config.nodes)
     if (!node.address.empty()) o.machines.push_back(node.address);
   o.resolvers = s.config.noded.resolvers;
+  o.ready = s.config.noded.ready_networks;
   return std::make_unique<JobNetworks>(std::move(o), loop, log);
 }
 

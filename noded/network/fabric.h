@@ -13,11 +13,15 @@
 // is no bridge. The machine's own namespace gets nothing but the UDP socket of the VXLAN link: no
 // route, no rule and no forwarding.
 //
+// Namespaces with their links are made in advance (ready_spaces.h), so that an attempt gets no more
+// than its addresses and rules; and what ended attempts leave is removed when there is time for it.
+//
 // All that a Fabric makes is bound to files in its directory and outlives its process: the next
 // Fabric of the directory adopts what its list of attempts names, and removes the rest. Root only.
 // Calls take milliseconds and are made by one thread.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -28,6 +32,7 @@
 #include "common/proto/job_network.h"
 #include "noded/network/filter.h"
 #include "noded/network/netlink.h"
+#include "noded/network/ready_spaces.h"
 #include "noded/network/rules.h"
 #include "noded/network/way_out.h"
 
@@ -76,6 +81,22 @@ class Fabric {
   // the next detach() and by the next open().
   Result<void> detach(const proto::AttemptKey& key);
 
+  // Ends of attempts and then starts, with one transaction of the packet filter for all of them.
+  // `told` is called for each start as soon as its network is as after attach(), or with why it has
+  // none; then for each end. Of those that ended, nothing can send or receive any more, and
+  // remove_left() removes the rest.
+  using Told = std::function<void(const proto::AttemptKey&, const Result<void>&)>;
+  void turn(const std::vector<proto::AttemptKey>& ends, const std::vector<JobNetwork>& starts,
+            const Told& told);
+
+  // Makes one namespace in advance; and how many there are.
+  Result<void> make_ready() { return ready_->make(); }
+  [[nodiscard]] std::size_t ready() const { return ready_->size(); }
+  Result<void> release_ready() { return ready_->release(); }
+  // Removes what is left of at most so many ended attempts; and of how many there is something.
+  Result<void> remove_left(std::size_t most);
+  [[nodiscard]] std::size_t left() const { return left_.size(); }
+
   // The file that holds the attempt's namespace, and a read-only sysfs that shows the links of this
   // namespace: a container may not mount one of a namespace that is not its own.
   [[nodiscard]] std::string space_file(const proto::AttemptKey& key) const;
@@ -93,18 +114,31 @@ class Fabric {
   explicit Fabric(FabricOptions options);
   Result<void> open_node();
   Result<void> connect_nodes();
-  Result<void> remove_others(const std::vector<JobNetwork>& attempts);
+  // The links of these attempts, by their names; what belongs to nobody is removed.
+  Result<std::map<proto::AttemptKey, std::string>> remove_others(
+      const std::vector<JobNetwork>& attempts);
   Result<void> set_way_to(const Peer& peer);
-  Result<Member> member_of(const JobNetwork& job);
+  Result<Member> member_of(const JobNetwork& job, const std::string& link);
   Result<WayOut::Families> have_way_out();
   Result<void> change(const std::string& rules);
-  Result<void> connect(const JobNetwork& job);
-  Result<void> settle_job(const Fd& space, const JobNetwork& job);
+  // What an attempt has got of what it needs, while turn() runs.
+  struct Start {
+    const JobNetwork* job = nullptr;
+    std::string link, directory;
+    Result<void> done;
+  };
+  void take_space(Start& start, std::string& rules);
+  Result<void> connect(const Start& start);
+  Result<void> settle_node(const JobNetwork& job, const std::string& link);
+  Result<void> settle_job(const JobNetwork& job);
+  [[nodiscard]] std::string directory_of(const proto::AttemptKey& key) const;
 
   FabricOptions options_;
   Fd space_;
   std::unique_ptr<Netlink> links_;
   std::unique_ptr<Filter> filter_;
+  std::unique_ptr<ReadySpaces> ready_;
+  std::vector<proto::AttemptKey> left_;  // ended, and not removed yet
   RuleBook rules_;
   std::map<std::uint32_t, Underlay> ways_;  // by node: where it is reached
   std::map<proto::AttemptKey, std::string>
