@@ -15,7 +15,6 @@
 #include <mutex>
 
 #include "common/proto/meeting_point.h"
-#include "noded/network/fabric.h"
 #include "noded/network/resolvers.h"
 #include "noded/network/space.h"
 
@@ -420,6 +419,14 @@ void JobNetworks::probe(const proto::AttemptKey& key, const std::string& target,
       if (!*network || !*socket) return done(std::move(*network));
       try_out({std::move(*socket), std::move(**network), done, {}, {}});
     });
+  });
+}
+
+void JobNetworks::count(std::function<void(Result<network::Fabric::Counts>&&)> done) {
+  thread_.post([work = work_, outlet = outlet_, done = std::move(done)] {
+    auto counts = std::make_shared<Result<network::Fabric::Counts>>();
+    if (work->fabric) *counts = work->fabric->counts();
+    outlet->post([done, counts] { done(std::move(*counts)); });
   });
 }
 

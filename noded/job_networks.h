@@ -19,6 +19,7 @@
 #include "common/proto/attempt.h"
 #include "common/proto/job_network.h"
 #include "noded/gpu/driver_thread.h"
+#include "noded/network/fabric.h"
 
 namespace gantry::node {
 
@@ -48,7 +49,8 @@ class JobNetworks {
 
   // Takes over what is there of these attempts, and removes the rest. Called once, before attach().
   void adopt(Running running);
-  // Calls `done` on the loop when the attempt has its network and its rules hold, or with why not.
+  // Calls `done` on the loop when the attempt has its network and its rules hold, or with why not;
+  // not if detach() comes before anything was made.
   void attach(const proto::AttemptKey& key, const proto::JobNetwork& network,
               std::function<void(Result<JobNetworkPlace>&&)> done);
   void detach(const proto::AttemptKey& key);
@@ -56,6 +58,8 @@ class JobNetworks {
   // an address or a node of the job; "" = none) from within; calls `done` on the loop.
   void probe(const proto::AttemptKey& key, const std::string& target,
              std::function<void(Result<proto::AttemptNetwork>&&)> done);
+  // Tells what all networks have carried; nothing if none was ever made. Calls `done` on the loop.
+  void count(std::function<void(Result<network::Fabric::Counts>&&)> done);
   // Removes everything if no attempt has a network, and waits for it, two seconds at most; the last
   // call.
   void leave();

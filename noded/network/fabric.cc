@@ -168,6 +168,27 @@ Result<proto::AttemptNetwork> Fabric::look(const proto::AttemptKey& key) {
   return out;
 }
 
+Result<Fabric::Counts> Fabric::counts() {
+  const auto links = links_->traffic();
+  if (!links) return tl::unexpected(links.error());
+  const auto refused = filter_->counters(fmt::format("list set {} {}", kTable, kDeniedOf));
+  if (!refused) return tl::unexpected(refused.error());
+  auto dropped = filter_->counters(fmt::format("list counters table {}", kTable));
+  if (!dropped) return tl::unexpected(dropped.error());
+  Counts out;
+  for (const auto& [key, member] : rules_.members()) {
+    const auto link = links->find(member.link);
+    if (link == links->end()) continue;
+    const auto denied = refused->find(member.link);
+    // What the node's end has received, the job has sent.
+    out.attempts[key] = {link->second.received_bytes, link->second.received_packets,
+                         link->second.sent_bytes, link->second.sent_packets,
+                         denied == refused->end() ? 0 : denied->second};
+  }
+  out.dropped = std::move(*dropped);
+  return out;
+}
+
 Result<void> Fabric::remove(const std::string& directory) {
   if (auto r = WayOut::remove(directory); !r) return r;
   if (auto r = network::release_ready(directory); !r) return r;

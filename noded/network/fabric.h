@@ -107,6 +107,17 @@ class Fabric {
   // The attempt's addresses, name servers and counters; the rest is left as it is. The error is
   // not_found if it has no network here.
   Result<proto::AttemptNetwork> look(const proto::AttemptKey& key);
+  // What all attempts have sent and received, and what was refused of it, until now.
+  struct Traffic {
+    std::uint64_t sent_bytes = 0, sent_packets = 0;  // by the job
+    std::uint64_t received_bytes = 0, received_packets = 0;
+    std::uint64_t refused_packets = 0;
+  };
+  struct Counts {
+    std::map<proto::AttemptKey, Traffic> attempts;
+    std::map<std::string, std::uint64_t> dropped;  // packets by cause, as rules.h names them
+  };
+  Result<Counts> counts();
   // The rules in force with their counters, as nftables' JSON.
   Result<std::string> rules() { return filter_->list(std::string(kTable)); }
 

@@ -80,6 +80,7 @@ class Netlink {
     std::uint64_t sent_packets = 0, sent_bytes = 0, received_packets = 0, received_bytes = 0;
   };
   [[nodiscard]] Result<Traffic> traffic_of(const std::string& link) const;
+  [[nodiscard]] Result<std::map<std::string, Traffic>> traffic() const;  // of all links
   Result<void> set_up(const std::string& link);
   // Waits until a link that is set up, as the other end of its pair is, carries packets. The kernel
   // joins the end that was set up first to its queue in its own time, a few milliseconds later when
@@ -110,6 +111,8 @@ class Netlink {
   };
   Netlink() = default;
   static Result<void> connect(std::unique_ptr<nl_sock, CloseSocket>& socket);
+  // Asks for all links; `note` gets each answer.
+  [[nodiscard]] Result<void> list(int (*note)(nl_msg*, void*), void* out) const;
   // Asks for one link; `note` gets the answer.
   [[nodiscard]] bool ask(const std::string& link, int (*note)(nl_msg*, void*), void* out) const;
   // The number of a link that is to be changed.

@@ -74,11 +74,10 @@ int note_index(nl_msg* m, void* out) {
 
 }  // namespace
 
-Result<std::vector<Netlink::Link>> Netlink::links() const {
-  std::vector<Link> out;
+Result<void> Netlink::list(int (*note)(nl_msg*, void*), void* out) const {
   nl_sock* s = socket_.get();
   nl_cb* callbacks = ::nl_cb_alloc(NL_CB_DEFAULT);
-  ::nl_cb_set(callbacks, NL_CB_VALID, NL_CB_CUSTOM, note_link, &out);
+  ::nl_cb_set(callbacks, NL_CB_VALID, NL_CB_CUSTOM, note, out);
   nl_msg* m = message(RTM_GETLINK, NLM_F_DUMP, link_header());
   int error = ::nl_send_auto(s, m);
   ::nlmsg_free(m);
@@ -87,6 +86,25 @@ Result<std::vector<Netlink::Link>> Netlink::links() const {
   if (error < 0)
     return fail(ErrorCode::unavailable,
                 fmt::format("the links could not be listed: {}", ::nl_geterror(error)));
+  return {};
+}
+
+Result<std::vector<Netlink::Link>> Netlink::links() const {
+  std::vector<Link> out;
+  if (auto r = list(note_link, &out); !r) return tl::unexpected(r.error());
+  return out;
+}
+
+Result<std::map<std::string, Netlink::Traffic>> Netlink::traffic() const {
+  std::map<std::string, Traffic> out;
+  const auto note = [](nl_msg* m, void* to) {
+    std::vector<Link> name;
+    note_link(m, &name);
+    if (!name.empty())
+      note_traffic(m, &(*static_cast<std::map<std::string, Traffic>*>(to))[name.front().name]);
+    return static_cast<int>(NL_OK);
+  };
+  if (auto r = list(note, &out); !r) return tl::unexpected(r.error());
   return out;
 }
 
