@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -192,6 +193,15 @@ struct JobNetworks::Work {
       auto kept = std::make_shared<Result<JobNetworkPlace>>(std::move(place));
       told([done, kept] { done(std::move(*kept)); });
     };
+    // Another number needs another fabric, which is opened when nothing runs in this one.
+    if (fabric && std::any_of(now.starts.begin(), now.starts.end(), [&](const Start& start) {
+          return start.network.own.number != number;
+        })) {
+      fabric->turn(now.ends, {}, [&](const proto::AttemptKey& key, const Result<void>& done) {
+        if (!done) complain(key, done.error().message);
+      });
+      now.ends.clear();
+    }
     std::map<proto::AttemptKey, const Start*> starts;
     std::vector<network::JobNetwork> jobs;
     for (const Start& start : now.starts) {
@@ -356,7 +366,10 @@ JobNetworks::~JobNetworks() {
 }
 
 void JobNetworks::adopt(Running running) {
-  thread_.post([work = work_, running = std::move(running)] { work->adopt(running); });
+  thread_.post([this, work = work_, outlet = outlet_, running = std::move(running)] {
+    work->adopt(running);
+    outlet->post([this, stock = work->stock()] { tend(stock); });
+  });
 }
 
 void JobNetworks::attach(const proto::AttemptKey& key, const proto::JobNetwork& network,

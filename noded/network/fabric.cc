@@ -342,15 +342,14 @@ void Fabric::turn(const std::vector<proto::AttemptKey>& ends, const std::vector<
   std::string rules;
   for (const proto::AttemptKey& key : ends) {
     lacks_.erase(key);
+    const bool known = rules_.members().contains(key);
     rules += rules_.remove(key);
-    left_.push_back(key);
+    if (known || ::access(directory_of(key).c_str(), F_OK) == 0) left_.push_back(key);
   }
   std::vector<Start> begun;
-  for (const JobNetwork& job : starts)
-    take_space(begun.emplace_back(Start{&job, {}, {}, {}}), rules);
-  const auto changed = change(rules);
+  for (const JobNetwork& job : starts) take_space(begun.emplace_back(Start{&job, {}, {}, {}, {}}));
+  const auto changed = set_rules(std::move(rules), begun);
   for (Start& start : begun) {
-    if (start.done && !changed) start.done = changed;
     if (start.done) start.done = connect(start);
     if (!start.done) {
       (void)change(rules_.remove(start.job->key));
@@ -362,8 +361,24 @@ void Fabric::turn(const std::vector<proto::AttemptKey>& ends, const std::vector<
   for (const proto::AttemptKey& key : ends) told(key, changed);
 }
 
-// The namespace of an attempt, and its rules for the transaction.
-void Fabric::take_space(Start& start, std::string& rules) {
+// Changes the rules for all of them together. If the kernel refuses that, it gets them one by one,
+// so that one start whose rules are refused does not keep the others.
+Result<void> Fabric::set_rules(std::string rules, std::vector<Start>& starts) {
+  for (const Start& start : starts)
+    if (start.done) rules += rules_.add(start.job->key, *start.member);
+  if (filter_->run(rules)) return {};
+  for (const Start& start : starts) (void)rules_.remove(start.job->key);
+  const auto ended = filter_->run(rules_.whole());
+  for (Start& start : starts) {
+    if (!start.done) continue;
+    start.done = change(rules_.add(start.job->key, *start.member));
+    if (!start.done) (void)change(rules_.remove(start.job->key));
+  }
+  return ended;
+}
+
+// The namespace of an attempt, and what it is to the rules.
+void Fabric::take_space(Start& start) {
   const JobNetwork& job = *start.job;
   std::erase(left_, job.key);
   start.done = release_directory(directory_of(job.key));
@@ -381,7 +396,7 @@ void Fabric::take_space(Start& start, std::string& rules) {
   if (!member)
     start.done = tl::unexpected(member.error());
   else
-    rules += rules_.add(job.key, std::move(*member));
+    start.member = std::move(*member);
 }
 
 Result<void> Fabric::connect(const Start& start) {

@@ -136,9 +136,11 @@ class Fabric {
   struct Start {
     const JobNetwork* job = nullptr;
     std::string link, directory;
+    std::optional<Member> member;
     Result<void> done;
   };
-  void take_space(Start& start, std::string& rules);
+  void take_space(Start& start);
+  Result<void> set_rules(std::string rules, std::vector<Start>& starts);
   Result<void> connect(const Start& start);
   Result<void> settle_node(const JobNetwork& job, const std::string& link);
   Result<void> settle_job(const JobNetwork& job);

@@ -167,3 +167,50 @@ TEST_CASE("what was made in advance by a daemon that was killed is removed by th
   CHECK(links_of(hosts[1]).find(" j2@") != std::string::npos);
   CHECK(links_of(hosts[1]).find(" j1@") != std::string::npos);
 }
+
+TEST_CASE("jobs that begin after somebody removed the rules get theirs, as others get them back") {
+  if (!is_able()) return;
+  Hosts hosts(2);
+  for (std::uint32_t n : {1U, 2U}) {
+    hosts.open(hosts[n], {});
+    REQUIRE(hosts[n].fabric->attach(hosts.job(1, {1, 2}, n)));
+    REQUIRE(run_in(hosts[n].directory + "/node/net", "nft delete table inet gantry"));
+    const auto made =
+        turn(*hosts[n].fabric, {}, {hosts.job(2, {1, 2}, n), hosts.job(3, {1, 2}, n)});
+    CHECK(made.size() == 2);
+    for (const auto& [key, done] : made) CHECK(done);
+  }
+  for (const std::uint64_t id : {1, 2, 3}) {
+    const Inside from = look_inside(hosts, hosts.job(id, {1, 2}, 1));
+    const Inside to = look_inside(hosts, hosts.job(id, {1, 2}, 2));
+    CHECK(reached(from.space, {to.six, to.four}, std::chrono::milliseconds(1000)).size() == 2);
+  }
+}
+
+TEST_CASE("what jobs send and receive is counted for each, and what is refused by its cause") {
+  if (!is_able()) return;
+  Hosts hosts(1);
+  hosts.open(hosts[1], {});
+  Fabric& fabric = *hosts[1].fabric;
+  JobNetwork near = hosts.job(2, {1}, 1), other = hosts.job(3, {1}, 1);
+  near.peers.push_back({other.part, {}});
+  other.peers.push_back({near.part, {}});
+  (void)turn(fabric, {}, {near, other});
+  const Inside from = look_inside(hosts, near), to = look_inside(hosts, other);
+  const auto before = fabric.counts();
+  REQUIRE(before);
+  CHECK(reached(from.space, {to.six}, std::chrono::milliseconds(1000)).size() == 1);
+  CHECK(reached(from.space, {"100.127.0.1"}, std::chrono::milliseconds(300)).empty());
+  const auto after = fabric.counts();
+  REQUIRE(after);
+  CHECK(after->attempts.size() == 2);
+  const Fabric::Traffic &one = after->attempts.at(near.key), &two = after->attempts.at(other.key);
+  CHECK(one.sent_packets > before->attempts.at(near.key).sent_packets);
+  CHECK(two.received_bytes > before->attempts.at(other.key).received_bytes);
+  CHECK(one.refused_packets > before->attempts.at(near.key).refused_packets);
+  CHECK(two.refused_packets == before->attempts.at(other.key).refused_packets);
+  CHECK(after->dropped.at("denied") > before->dropped.at("denied"));
+  std::set<std::string> causes;
+  for (const auto& [cause, packets] : after->dropped) causes.insert(cause);
+  CHECK(causes == std::set<std::string>{"denied", "spoofed", "to_node", "unexpected"});
+}
