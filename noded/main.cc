@@ -285,7 +285,6 @@ Result<bool> run(const Start& start, const Options& options, std::optional<Start
   if (!memory) return tl::unexpected(memory.error());
   auto link = net::Dealer::open(start.link);
   if (!link) return tl::unexpected(link.error());
-
   loop::Loop loop;
   std::unique_ptr<Daemon> daemon;
   JobSockets::Hooks hooks;
@@ -327,7 +326,6 @@ Result<bool> run(const Start& start, const Options& options, std::optional<Start
   const auto exporter =
       open_exporter(start, **attempt_runtime, gpus.get(), networks.get(), loop, log);
   if (!exporter) return tl::unexpected(exporter.error());
-
   FactsReport report = node_facts(start.settings, start.machine);
   for (const auto& warning : report.warnings)
     log.warning("less than declared", {{"what", warning}});
