@@ -109,9 +109,9 @@ std::string address_of(const proto::NetworkPart& part) {
   return network::text_of(network::address6(blocks(), part_of(part)));
 }
 
-// What is ready for jobs to come, and what is left of ended ones that can be removed.
+// What is ready for jobs to come.
 struct JobNetworks::Stock {
-  std::size_t ready = 0, left = 0;
+  std::size_t ready = 0;
   bool makes = false;  // namespaces can be made here at present
 };
 
@@ -216,7 +216,6 @@ struct JobNetworks::Work {
     }
     if (!fabric) return;
     makes = makes || !jobs.empty();
-    removes = true;
     fabric->turn(now.ends, jobs, [&](const proto::AttemptKey& key, const Result<void>& done) {
       const auto start = starts.find(key);
       if (start == starts.end()) {
@@ -230,22 +229,14 @@ struct JobNetworks::Work {
     });
   }
 
-  [[nodiscard]] Stock stock() const {
-    return fabric ? Stock{fabric->ready(), removes ? fabric->left() : 0, makes} : Stock{};
-  }
+  [[nodiscard]] Stock stock() const { return fabric ? Stock{fabric->ready(), makes} : Stock{}; }
 
   // One piece of work for times when no job starts or ends.
   void tend() {
-    if (!fabric) return;
-    if (fabric->left() > 0 && removes && fabric->ready() >= std::min(kLeastReady, wanted())) {
-      const auto done = fabric->remove_left(kRemovedAtOnce);
-      removes = done.has_value();
-      if (!done) say("what ended jobs' networks leave cannot be removed", done.error());
-    } else if (makes && fabric->ready() < wanted()) {
-      const auto done = fabric->make_ready();
-      makes = done.has_value();
-      if (!done) say("no network can be made in advance", done.error());
-    }
+    if (!fabric || !makes || fabric->ready() >= wanted()) return;
+    const auto done = fabric->make_ready();
+    makes = done.has_value();
+    if (!done) say("no network can be made in advance", done.error());
   }
 
   [[nodiscard]] std::size_t wanted() const { return options.ready; }
@@ -328,11 +319,7 @@ struct JobNetworks::Work {
 
   void leave() {
     if (!earlier.empty()) return;
-    if (fabric && fabric->attempts() > 0) {
-      if (const auto done = fabric->release_ready(); !done)
-        log.warning("jobs' networks are left", {{"why", done.error().message}});
-      return;
-    }
+    if (fabric && fabric->attempts() > 0) return;
     fabric.reset();
     if (const auto done = network::Fabric::remove(options.directory); !done)
       log.warning("jobs' networks are left", {{"why", done.error().message}});
@@ -350,7 +337,7 @@ struct JobNetworks::Work {
   std::vector<network::JobNetwork> earlier;
   std::uint32_t number = 0;
   std::map<proto::AttemptKey, proto::JobNetwork> orders;  // of the attempts that have a network
-  bool makes = true, removes = true;                      // what tend() found the last time
+  bool makes = true;                                      // what tend() found the last time
   std::string said;
   std::mutex mutex;  // guards waiting
   Waiting waiting;
@@ -359,7 +346,8 @@ struct JobNetworks::Work {
 JobNetworks::JobNetworks(Options options, loop::Loop& loop, const Logger& log)
     : loop_(loop),
       work_(std::make_shared<Work>(std::move(options), log)),
-      outlet_(std::make_shared<gpu::Outlet>(loop)) {}
+      outlet_(std::make_shared<gpu::Outlet>(loop)),
+      removals_(std::make_shared<gpu::DriverThread>()) {}
 
 JobNetworks::~JobNetworks() {
   outlet_->shut();
@@ -389,21 +377,25 @@ void JobNetworks::detach(const proto::AttemptKey& key) {
 // The first of several turns that are posted makes all starts and ends; the others find nothing.
 void JobNetworks::turn() {
   ++turns_;
-  thread_.post([this, work = work_, outlet = outlet_] {
+  thread_.post([this, work = work_, outlet = outlet_, removals = removals_] {
     work->turn([&](std::function<void()> handler) { outlet->post(std::move(handler)); });
+    if (work->fabric)
+      for (std::string& directory : work->fabric->take_left())
+        removals->post([work, directory = std::move(directory)] {
+          if (const auto done = network::release_directory(directory); !done)
+            work->log.error("a job's network is left", {{"why", done.error().message}});
+        });
     outlet->post([this, stock = work->stock()] { tend(stock); });
   });
 }
 
-// Calls for a piece of work at once if little is ready or much is left, and otherwise when nothing
-// has started or ended for a while.
+// Calls for another namespace at once if few are ready, and otherwise when nothing has started or
+// ended for a while.
 void JobNetworks::tend(const Stock& stock) {
   const std::size_t wanted = work_->wanted();
-  const bool makes = stock.makes && stock.ready < wanted;
-  const bool idle = turns_ == idle_after_;  // in an idle time one piece follows the other
-  if (stock.left == 0 && !makes) return;
-  if (idle || stock.left >= kMostLeft || (makes && stock.ready < std::min(kLeastReady, wanted)))
-    return do_one();
+  if (!stock.makes || stock.ready >= wanted) return;
+  const bool idle = turns_ == idle_after_;  // in an idle time one follows the other
+  if (idle || stock.ready < std::min(kLeastReady, wanted)) return do_one();
   idle_ = loop_.after(kIdle, [this] {
     idle_after_ = turns_;
     do_one();

@@ -2,8 +2,9 @@
 // the kernel, so they are made on a thread of their own, one after the other; starts and ends that
 // wait at the same moment are made together. What comes of them is told on the loop.
 //
-// When no job has started or ended for a moment, namespaces are made in advance for the next ones,
-// and what ended jobs left is removed. A start waits for at most one such piece of work.
+// When no job has started or ended for a moment, namespaces are made in advance for the next ones;
+// a start waits for at most one that is being made. What ended jobs left is removed by a thread of
+// its own, so that nobody waits for it.
 #pragma once
 
 #include <functional>
@@ -88,6 +89,7 @@ class JobNetworks {
   std::shared_ptr<Work> work_;
   std::shared_ptr<gpu::Outlet> outlet_;
   gpu::DriverThread thread_;
+  std::shared_ptr<gpu::DriverThread> removals_;
 };
 
 // The address by which the job is known on the part's node: IPv4 if it has one there, else IPv6.

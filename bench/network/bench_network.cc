@@ -92,7 +92,7 @@ void measure_ready(Fabric& fabric, int rounds,
     turn({}, {job}, attach);
     turn({job.key}, {}, end);
   }
-  need(fabric.remove_left(fabric.left()));
+  for (const std::string& directory : fabric.take_left()) need(release_directory(directory));
   make.print("make a namespace in advance" + what);
   attach.print("attach to one made in advance" + what);
   end.print("end it" + what);

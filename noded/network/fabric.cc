@@ -19,6 +19,7 @@ namespace {
 
 constexpr const char* kNodeDir = "node";
 constexpr const char* kNodesLink = "nodes";
+constexpr const char* kLeft = "left.";  // and a number: what is left of an ended attempt
 constexpr const char* kForwarding[] = {"ipv4/ip_forward", "ipv6/conf/all/forwarding"};
 
 Mac mac_of(std::uint32_t node) {
@@ -191,7 +192,6 @@ Result<Fabric::Counts> Fabric::counts() {
 
 Result<void> Fabric::remove(const std::string& directory) {
   if (auto r = WayOut::remove(directory); !r) return r;
-  if (auto r = network::release_ready(directory); !r) return r;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(directory, error))
     if (auto r = release_directory(entry.path()); !r) return r;
@@ -287,14 +287,13 @@ Result<std::map<proto::AttemptKey, std::string>> Fabric::remove_others(
       return tl::unexpected(r.error());
     }
   }
-  if (auto r = network::release_ready(options_.directory); !r) return tl::unexpected(r.error());
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(options_.directory, error)) {
     const std::string name = entry.path().filename();
     if (name == kNodeDir || files.contains(name)) continue;
     if (auto r = release_directory(entry.path()); !r) return tl::unexpected(r.error());
   }
-  ready_ = std::make_unique<ReadySpaces>(options_.directory, *links_, first);
+  ready_ = std::make_unique<ReadySpaces>(*links_, first);
   return out;
 }
 
@@ -332,7 +331,8 @@ Result<void> Fabric::attach(const JobNetwork& job) {
 Result<void> Fabric::detach(const proto::AttemptKey& key) {
   Result<void> out;
   turn({key}, {}, [&](const proto::AttemptKey&, const Result<void>& done) { out = done; });
-  if (auto r = remove_left(left_.size()); !r) return r;
+  for (const std::string& directory : take_left())
+    if (auto r = release_directory(directory); !r) return r;
   return out;
 }
 
@@ -340,25 +340,24 @@ Result<void> Fabric::detach(const proto::AttemptKey& key) {
 void Fabric::turn(const std::vector<proto::AttemptKey>& ends, const std::vector<JobNetwork>& starts,
                   const Told& told) {
   std::string rules;
+  std::map<proto::AttemptKey, Result<void>> left;
   for (const proto::AttemptKey& key : ends) {
     lacks_.erase(key);
-    const bool known = rules_.members().contains(key);
     rules += rules_.remove(key);
-    if (known || ::access(directory_of(key).c_str(), F_OK) == 0) left_.push_back(key);
+    left[key] = leave(key);
   }
   std::vector<Start> begun;
-  for (const JobNetwork& job : starts) take_space(begun.emplace_back(Start{&job, {}, {}, {}, {}}));
+  for (const JobNetwork& job : starts) take_space(begun.emplace_back(Start{&job, {}, {}, {}}));
   const auto changed = set_rules(std::move(rules), begun);
   for (Start& start : begun) {
     if (start.done) start.done = connect(start);
     if (!start.done) {
       (void)change(rules_.remove(start.job->key));
-      if (!start.directory.empty()) (void)release_directory(start.directory);
       (void)release_directory(directory_of(start.job->key));
     }
     told(start.job->key, start.done);
   }
-  for (const proto::AttemptKey& key : ends) told(key, changed);
+  for (const auto& [key, done] : left) told(key, changed ? done : changed);
 }
 
 // Changes the rules for all of them together. If the kernel refuses that, it gets them one by one,
@@ -380,8 +379,7 @@ Result<void> Fabric::set_rules(std::string rules, std::vector<Start>& starts) {
 // The namespace of an attempt, and what it is to the rules.
 void Fabric::take_space(Start& start) {
   const JobNetwork& job = *start.job;
-  std::erase(left_, job.key);
-  start.done = release_directory(directory_of(job.key));
+  start.done = leave(job.key);  // of an earlier network of this attempt
   for (const Peer& peer : job.peers)
     if (start.done) start.done = set_way_to(peer);
   if (!start.done) return;
@@ -390,9 +388,8 @@ void Fabric::take_space(Start& start) {
     start.done = tl::unexpected(space.error());
     return;
   }
-  start.directory = std::move(space->directory);
-  start.link = std::move(space->link);
-  auto member = member_of(job, start.link);
+  start.space = std::move(*space);
+  auto member = member_of(job, start.space.link);
   if (!member)
     start.done = tl::unexpected(member.error());
   else
@@ -401,14 +398,9 @@ void Fabric::take_space(Start& start) {
 
 Result<void> Fabric::connect(const Start& start) {
   const JobNetwork& job = *start.job;
-  // Mounts below a directory go with it.
-  if (::rename(start.directory.c_str(), directory_of(job.key).c_str()) != 0)
-    return fail(ErrorCode::unavailable,
-                fmt::format("{} cannot be renamed: {}", start.directory, std::strerror(errno)));
-  if (auto r = links_->together([&] { return settle_node(job, start.link); }); !r) return r;
-  const auto space = open_space(space_file(job.key));
-  if (!space) return tl::unexpected(space.error());
-  return inside(*space, [&] { return settle_job(job); });
+  if (auto r = bind_directory(directory_of(job.key), start.space); !r) return r;
+  if (auto r = links_->together([&] { return settle_node(job, start.space.link); }); !r) return r;
+  return inside(start.space.space, [&] { return settle_job(job); });
 }
 
 Result<void> Fabric::settle_node(const JobNetwork& job, const std::string& link) {
@@ -439,24 +431,20 @@ Result<void> Fabric::settle_job(const JobNetwork& job) {
   });
 }
 
-// A link goes with its job's namespace, in the kernel's own time: to remove it here would wait for
-// every processor, 20 ms and more. What could not be removed stays listed.
-Result<void> Fabric::remove_left(std::size_t most) {
-  Result<void> out;
-  std::vector<proto::AttemptKey> kept;
-  for (const proto::AttemptKey& key : left_) {
-    if (most == 0) {
-      kept.push_back(key);
-      continue;
-    }
-    --most;
-    const auto done = release_directory(directory_of(key));
-    if (done) continue;
-    kept.push_back(key);
-    if (out) out = done;
+// The directory gets a name that no attempt has, so that the attempt may begin again before it is
+// removed. The link goes with the namespace, in the kernel's own time: to remove it here would wait
+// for every processor, 20 ms and more.
+Result<void> Fabric::leave(const proto::AttemptKey& key) {
+  const std::string from = directory_of(key);
+  std::string to = fmt::format("{}/{}{}", options_.directory, kLeft, next_left_);
+  if (::rename(from.c_str(), to.c_str()) != 0) {
+    if (errno == ENOENT) return {};
+    return fail(ErrorCode::unavailable,
+                fmt::format("{} cannot be renamed: {}", from, std::strerror(errno)));
   }
-  left_ = std::move(kept);
-  return out;
+  ++next_left_;
+  left_.push_back(std::move(to));
+  return {};
 }
 
 }  // namespace gantry::network

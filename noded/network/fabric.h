@@ -14,7 +14,7 @@
 // route, no rule and no forwarding.
 //
 // Namespaces with their links are made in advance (ready_spaces.h), so that an attempt gets no more
-// than its addresses and rules; and what ended attempts leave is removed when there is time for it.
+// than its addresses and rules; and what ended attempts leave is removed when nobody waits for it.
 //
 // All that a Fabric makes is bound to files in its directory and outlives its process: the next
 // Fabric of the directory adopts what its list of attempts names, and removes the rest. Root only.
@@ -26,6 +26,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/fd.h"
@@ -83,19 +84,18 @@ class Fabric {
 
   // Ends of attempts and then starts, with one transaction of the packet filter for all of them.
   // `told` is called for each start as soon as its network is as after attach(), or with why it has
-  // none; then for each end. Of those that ended, nothing can send or receive any more, and
-  // remove_left() removes the rest.
+  // none; then for each end. Of those that ended nothing can send or receive any more; take_left()
+  // names what is left of them.
   using Told = std::function<void(const proto::AttemptKey&, const Result<void>&)>;
   void turn(const std::vector<proto::AttemptKey>& ends, const std::vector<JobNetwork>& starts,
             const Told& told);
+  // Directories that are the caller's to remove by release_directory(), which waits for every
+  // processor; any thread may do that. The next open() removes those that are still there.
+  [[nodiscard]] std::vector<std::string> take_left() { return std::exchange(left_, {}); }
 
   // Makes one namespace in advance; and how many there are.
   Result<void> make_ready() { return ready_->make(); }
   [[nodiscard]] std::size_t ready() const { return ready_->size(); }
-  Result<void> release_ready() { return ready_->release(); }
-  // Removes what is left of at most so many ended attempts; and of how many there is something.
-  Result<void> remove_left(std::size_t most);
-  [[nodiscard]] std::size_t left() const { return left_.size(); }
 
   // The file that holds the attempt's namespace, and a read-only sysfs that shows the links of this
   // namespace: a container may not mount one of a namespace that is not its own.
@@ -135,7 +135,7 @@ class Fabric {
   // What an attempt has got of what it needs, while turn() runs.
   struct Start {
     const JobNetwork* job = nullptr;
-    std::string link, directory;
+    ReadySpace space;
     std::optional<Member> member;
     Result<void> done;
   };
@@ -144,6 +144,7 @@ class Fabric {
   Result<void> connect(const Start& start);
   Result<void> settle_node(const JobNetwork& job, const std::string& link);
   Result<void> settle_job(const JobNetwork& job);
+  Result<void> leave(const proto::AttemptKey& key);
   [[nodiscard]] std::string directory_of(const proto::AttemptKey& key) const;
 
   FabricOptions options_;
@@ -151,7 +152,8 @@ class Fabric {
   std::unique_ptr<Netlink> links_;
   std::unique_ptr<Filter> filter_;
   std::unique_ptr<ReadySpaces> ready_;
-  std::vector<proto::AttemptKey> left_;  // ended, and not removed yet
+  std::vector<std::string> left_;
+  std::uint64_t next_left_ = 1;
   RuleBook rules_;
   std::map<std::uint32_t, Underlay> ways_;  // by node: where it is reached
   std::map<proto::AttemptKey, std::string>

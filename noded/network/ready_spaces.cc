@@ -1,5 +1,6 @@
 #include "noded/network/ready_spaces.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -7,7 +8,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 
 #include "noded/network/rules.h"
 #include "noded/network/space.h"
@@ -15,23 +15,35 @@
 namespace gantry::network {
 namespace {
 
+// A read-only sysfs of this thread's network namespace, mounted nowhere.
+Result<Fd> sysfs_here() {
+  const auto failed = [] {
+    return fail(ErrorCode::unavailable,
+                fmt::format("no sysfs can be made: {}", std::strerror(errno)));
+  };
+  const Fd context(::fsopen("sysfs", FSOPEN_CLOEXEC));
+  if (!context || ::fsconfig(context.get(), FSCONFIG_SET_FLAG, "ro", nullptr, 0) != 0 ||
+      ::fsconfig(context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0)
+    return failed();
+  Fd out(::fsmount(context.get(), FSMOUNT_CLOEXEC,
+                   MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC));
+  if (!out) return failed();
+  return out;
+}
+
 // Inside the job's namespace, which the job itself cannot change: it has no capability there.
-Result<void> settle(const std::string& sys) {
+Result<Fd> settle() {
   auto links = Netlink::open(Netlink::For::changes);
   if (!links) return tl::unexpected(links.error());
-  if (auto r = set_sysctl(fmt::format("ipv6/conf/{}/accept_ra", kJobEnd), "0"); !r) return r;
-  if (auto r = links->together([&]() -> Result<void> {
-        if (auto set = links->set_up(kJobEnd); !set) return set;
-        if (auto set = links->add_neighbour(kJobEnd, kGateway, kNodeMac); !set) return set;
-        return links->add_route(kJobEnd, Ip6{}, 0, kGateway);
-      });
-      !r)
-    return r;
-  if (::mount("sysfs", sys.c_str(), "sysfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
-              nullptr) != 0)
-    return fail(ErrorCode::unavailable,
-                fmt::format("no sysfs can be mounted at {}: {}", sys, std::strerror(errno)));
-  return {};
+  if (auto r = set_sysctl(fmt::format("ipv6/conf/{}/accept_ra", kJobEnd), "0"); !r)
+    return tl::unexpected(r.error());
+  const auto done = links->together([&]() -> Result<void> {
+    if (auto r = links->set_up(kJobEnd); !r) return r;
+    if (auto r = links->add_neighbour(kJobEnd, kGateway, kNodeMac); !r) return r;
+    return links->add_route(kJobEnd, Ip6{}, 0, kGateway);
+  });
+  if (!done) return tl::unexpected(done.error());
+  return sysfs_here();
 }
 
 }  // namespace
@@ -54,14 +66,14 @@ Result<void> release_directory(const std::string& directory) {
   return {};
 }
 
-Result<void> release_ready(const std::string& directory) {
-  const std::string ready = directory + "/" + kReadyDir;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(ready, error))
-    if (auto r = release_directory(entry.path()); !r) return r;
-  if (::rmdir(ready.c_str()) != 0 && errno != ENOENT)
+Result<void> bind_directory(const std::string& directory, const ReadySpace& space) {
+  if (auto r = make_directory(directory); !r) return r;
+  const std::string sys = directory + "/" + kSysDir;
+  if (auto r = make_directory(sys); !r) return r;
+  if (auto r = bind_space(space.space, directory + "/" + kSpaceFile); !r) return r;
+  if (::move_mount(space.sys.get(), "", AT_FDCWD, sys.c_str(), MOVE_MOUNT_F_EMPTY_PATH) != 0)
     return fail(ErrorCode::unavailable,
-                fmt::format("{} cannot be removed: {}", ready, std::strerror(errno)));
+                fmt::format("no sysfs can be mounted at {}: {}", sys, std::strerror(errno)));
   return {};
 }
 
@@ -79,38 +91,29 @@ Result<ReadySpace> ReadySpaces::take() {
   return out;
 }
 
-Result<void> ReadySpaces::release() {
-  spaces_.clear();
-  return release_ready(directory_);
-}
-
 Result<ReadySpace> ReadySpaces::make_one() {
-  const std::uint64_t number = next_++;
-  const std::string ready = directory_ + "/" + kReadyDir;
-  ReadySpace out{fmt::format("{}/{}", ready, number), fmt::format("{}{}", kJobLinks, number)};
-  if (::mkdir(ready.c_str(), 0711) != 0 && errno != EEXIST)
-    return fail(ErrorCode::unavailable,
-                fmt::format("{} cannot be made: {}", ready, std::strerror(errno)));
-  const auto done = [&]() -> Result<void> {
-    if (auto r = make_directory(out.directory); !r) return r;
-    const std::string sys = out.directory + "/" + kSysDir;
-    if (auto r = make_directory(sys); !r) return r;
-    const auto space = make_space(out.directory + "/" + kSpaceFile);
-    if (!space) return tl::unexpected(space.error());
-    Netlink::Veth veth;
-    veth.name = out.link;
-    veth.peer_name = kJobEnd;
-    veth.mac = kNodeMac;
-    veth.peer_mac = kJobMac;
-    veth.peer_space = space->get();
-    veth.mtu = kMtu;
-    if (auto r = links_.make_veth(veth); !r) return r;
-    if (auto r = inside(*space, [&] { return settle(sys); }); !r) return r;
-    return links_.wait_until_up(out.link);
-  }();
-  if (done) return out;
-  (void)release_directory(out.directory);
-  return tl::unexpected(done.error());
+  ReadySpace out;
+  out.link = fmt::format("{}{}", kJobLinks, next_++);
+  auto space = new_space();
+  if (!space) return tl::unexpected(space.error());
+  out.space = std::move(*space);
+  Netlink::Veth veth;
+  veth.name = out.link;
+  veth.peer_name = kJobEnd;
+  veth.mac = kNodeMac;
+  veth.peer_mac = kJobMac;
+  veth.peer_space = out.space.get();
+  veth.mtu = kMtu;
+  if (auto r = links_.make_veth(veth); !r) return tl::unexpected(r.error());
+  const auto settled = inside(out.space, [&]() -> Result<void> {
+    auto sys = settle();
+    if (!sys) return tl::unexpected(sys.error());
+    out.sys = std::move(*sys);
+    return {};
+  });
+  if (!settled) return tl::unexpected(settled.error());
+  if (auto r = links_.wait_until_up(out.link); !r) return tl::unexpected(r.error());
+  return out;
 }
 
 }  // namespace gantry::network

@@ -2,20 +2,20 @@
 // the lock on all links; all of it but the addresses and the rules can be done before anybody knows
 // whose it will be. A namespace is given to one attempt and removed after it, never given again.
 //
-//   DIRECTORY/ready/7/net, sys    made in advance, with the link j7, which is up and has no address
-//   DIRECTORY/12.1/net, sys       the same after it was given to attempt 1 of job 12
+// Nothing holds a namespace that is nobody's but descriptors of this process, so it goes with the
+// process. It has no mount either: every container that begins copies all mounts of the machine.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <string>
 
+#include "common/fd.h"
 #include "common/result.h"
 #include "noded/network/netlink.h"
 
 namespace gantry::network {
 
-inline constexpr const char* kReadyDir = "ready";
 inline constexpr const char* kSpaceFile = "net";  // in the directory of an attempt
 inline constexpr const char* kSysDir = "sys";
 inline constexpr const char* kJobEnd = "eth0";
@@ -29,34 +29,31 @@ inline constexpr Mac kNodeMac{0x02, 'g', 'n', 't', 0, 1};
 // The gateway of every job.
 inline constexpr Ip6 kGateway{{0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
 
+struct ReadySpace {
+  std::string link;  // the node's end of its link, which is up and has no address
+  Fd space, sys;     // the namespace, and a read-only sysfs that shows it, mounted nowhere
+};
+
 Result<void> make_directory(const std::string& directory);
+// Binds a namespace and its sysfs into a new directory, where they outlive this process.
+Result<void> bind_directory(const std::string& directory, const ReadySpace& space);
 // Removes the directory of a namespace with what is mounted there; there may be nothing.
 Result<void> release_directory(const std::string& directory);
-// Removes all that was made in advance in a fabric's directory, also by an earlier process.
-Result<void> release_ready(const std::string& directory);
-
-struct ReadySpace {
-  std::string directory, link;
-};
 
 class ReadySpaces {
  public:
-  // In the directory of a fabric, with links of the node's namespace. `first` is above the number
-  // of every link that is there.
-  ReadySpaces(std::string directory, Netlink& links, std::uint64_t first)
-      : directory_(std::move(directory)), links_(links), next_(first) {}
+  // With links of the node's namespace. `first` is above the number of every link that is there.
+  ReadySpaces(Netlink& links, std::uint64_t first) : links_(links), next_(first) {}
 
   // Makes one more.
   Result<void> make();
-  // The one that was made first, or one that is made now. It belongs to the caller.
+  // The one that was made first, or one that is made now.
   Result<ReadySpace> take();
   [[nodiscard]] std::size_t size() const { return spaces_.size(); }
-  Result<void> release();  // all of them
 
  private:
   Result<ReadySpace> make_one();
 
-  std::string directory_;
   Netlink& links_;
   std::uint64_t next_;
   std::deque<ReadySpace> spaces_;

@@ -139,7 +139,7 @@ def case_killed_daemon(c):
     c.root(["gcancel", str(job)])
     wait_for("nothing to be left", lambda: not [
         path for path in glob.glob(f"{c.state}/nodes/*/run/network/*")
-        if not path.endswith(("/node", "/ready"))], 30)
+        if not path.endswith("/node")], 30)
 
 
 def case_z_why(c):

@@ -27,6 +27,17 @@ std::string links_of(const Host& host) {
   return output_in(host.directory + "/node/net", "ip -o link");
 }
 
+std::unique_ptr<Netlink> hosts_links(const Host& host) {
+  std::unique_ptr<Netlink> out;
+  const auto space = open_space(host.directory + "/node/net");
+  REQUIRE(space);
+  REQUIRE(inside(*space, [&]() -> Result<void> {
+    out = std::make_unique<Netlink>(std::move(*Netlink::open()));
+    return {};
+  }));
+  return out;
+}
+
 std::map<proto::AttemptKey, bool> turn(Fabric& fabric, const std::vector<proto::AttemptKey>& ends,
                                        const std::vector<JobNetwork>& starts) {
   std::map<proto::AttemptKey, bool> out;
@@ -85,21 +96,20 @@ TEST_CASE("a namespace goes with its job, and another job never gets it") {
     CHECK(seen.insert(number_of(fabric.space_file(job.key))).second);
     CHECK(fabric.attempts() == 1);
   }
-  CHECK(fabric.left() == 5);
-  REQUIRE(fabric.remove_left(2));
-  CHECK(fabric.left() == 3);
-  REQUIRE(fabric.remove_left(100));
-  CHECK(fabric.left() == 0);
+  const auto left = fabric.take_left();
+  CHECK(left.size() == 5);
+  for (const std::string& directory : left) REQUIRE(release_directory(directory));
+  CHECK(fabric.take_left().empty());
   std::set<std::string> there;
   for (const auto& entry : std::filesystem::directory_iterator(hosts[1].directory))
     there.insert(entry.path().filename());
-  CHECK(there == std::set<std::string>{"6.1", "node", "ready"});
+  CHECK(there == std::set<std::string>{"6.1", "node"});
   // An attempt that begins again before its first network was removed gets a new one.
   const JobNetwork again = hosts.job(6, {1}, 1);
   const ino_t before = number_of(fabric.space_file(again.key));
   (void)turn(fabric, {again.key}, {again});
   CHECK(number_of(fabric.space_file(again.key)) != before);
-  CHECK(fabric.left() == 0);
+  CHECK(fabric.take_left().size() == 1);
 }
 
 TEST_CASE("nothing leaves a namespace that is nobody's yet, and nothing reaches an ended job") {
@@ -109,12 +119,12 @@ TEST_CASE("nothing leaves a namespace that is nobody's yet, and nothing reaches 
   Fabric& fabric = *hosts[1].fabric;
   REQUIRE(fabric.attach(hosts.job(1, {1}, 1)));
   const Inside one = look_inside(hosts, hosts.job(1, {1}, 1));
-  REQUIRE(fabric.make_ready());
-  const auto ready = std::filesystem::directory_iterator(hosts[1].directory + "/ready")->path();
-  const auto space = open_space(ready.string() + "/net");
-  REQUIRE(space);
-  CHECK(reached(*space, {one.six, one.four, "10.9.0.1", "fe80::1"}, std::chrono::milliseconds(500),
-                "eth0")
+  const auto links = hosts_links(hosts[1]);
+  ReadySpaces spaces(*links, 1000);
+  const auto ready = spaces.take();
+  REQUIRE(ready);
+  CHECK(reached(ready->space, {one.six, one.four, "10.9.0.1", "fe80::1"},
+                std::chrono::milliseconds(500), "eth0")
             .empty());
   // Ended, and not removed yet: of its two parts on this node neither reaches the other.
   JobNetwork near = hosts.job(2, {1}, 1), other = hosts.job(3, {1}, 1);
@@ -158,7 +168,6 @@ TEST_CASE("what was made in advance by a daemon that was killed is removed by th
   CHECK(links_of(hosts[1]).find(" j4@") != std::string::npos);
   hosts.open(hosts[1], {hosts.job(1, {1}, 1)});
   CHECK(hosts[1].fabric->ready() == 0);
-  CHECK_FALSE(std::filesystem::exists(hosts[1].directory + "/ready"));
   for (const char* link : {" j2@", " j3@", " j4@"})
     CHECK(links_of(hosts[1]).find(link) == std::string::npos);
   CHECK(number_of(hosts[1].fabric->space_file(hosts.job(1, {1}, 1).key)) == number);

@@ -127,6 +127,9 @@ Result<void> check_security(const State& state, Uid uid, const Partition& partit
   const CompiledTenant* tenant = tenant_of(state, partition);
   if (tenant == nullptr) return {};
   const tenancy::Tenant& t = tenant->effective;
+  // Without a profile the limit about the host's network decides (check_host_network).
+  if (!t.security.enforce && spec.network == NetworkMode::host)
+    return check_image(t, spec.container.image);
   const SecurityProfile profile = enforced(t);
   if (const std::string why = breaks(profile, uid, spec); !why.empty())
     return fail(ErrorCode::permission_denied,
