@@ -57,8 +57,7 @@ Result<std::unique_ptr<Exporter>> Exporter::open(Parts parts, loop::Loop& loop, 
       [exporter = out.get()](const http::Request& request, const std::atomic<bool>& stopping) {
         return exporter->answer(request, stopping);
       });
-  log.info("metrics",
-           {{"address", fmt::format("{}:{}", out->parts_.host, out->server_->port())}});
+  log.info("metrics", {{"address", fmt::format("{}:{}", out->parts_.host, out->server_->port())}});
   return out;
 }
 
@@ -86,8 +85,7 @@ void Exporter::read(const std::function<void(Figures)>& done) {
   auto figures = std::make_shared<metrics::NodeFigures>();
   figures->node = parts_.node;
   auto running = parts_.running();
-  for (const runtime::RunningJob& job : running)
-    figures->owners[job.key] = {job.tenant, job.user};
+  for (const runtime::RunningJob& job : running) figures->owners[job.key] = {job.tenant, job.user};
   sampler_.watch(watched(std::move(running)));
   figures->sample = sampler_.read(Instant{});
   figures->gpus = parts_.activity();

@@ -39,9 +39,8 @@ constexpr std::string_view kCounter = "counter", kGauge = "gauge";
 void add_pressure(Family& to, const std::string& labels,
                   const std::optional<neighbours::Stalled>& stalled) {
   if (!stalled) return;
-  for (const auto& [resource, time] : {std::pair{"cpu", stalled->cpu},
-                                       {"memory", stalled->memory},
-                                       {"io", stalled->io}})
+  for (const auto& [resource, time] :
+       {std::pair{"cpu", stalled->cpu}, {"memory", stalled->memory}, {"io", stalled->io}})
     to.add(join(labels, label("resource", resource)), seconds_of(time));
 }
 
@@ -70,14 +69,14 @@ void add_node(Page& page, const NodeFigures& f) {
     bytes.add(labels, std::to_string(disk.bytes));
     operations.add(labels, std::to_string(disk.operations));
   }
-  Family& carried = page.family("gantry_node_link_bytes_total", kCounter,
-                                "Bytes over the machine's links.");
+  Family& carried =
+      page.family("gantry_node_link_bytes_total", kCounter, "Bytes over the machine's links.");
   Family& lost =
       page.family("gantry_node_link_dropped_packets_total", kCounter, "Packets that a link lost.");
   for (const neighbours::LinkCount& link : s.links) {
     const bool in = link.direction == neighbours::Direction::in;
-    const std::string labels = join(join(node, label("link", link.name)),
-                                    label("direction", in ? "received" : "sent"));
+    const std::string labels =
+        join(join(node, label("link", link.name)), label("direction", in ? "received" : "sent"));
     carried.add(labels, std::to_string(link.bytes));
     lost.add(labels, std::to_string(link.drops));
   }
