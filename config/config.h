@@ -145,6 +145,11 @@ struct NodedConfig {
   // Name servers of jobs whose profile has the resolvers, as addresses; empty = those of the
   // machine's /etc/resolv.conf.
   std::vector<std::string> resolvers;
+  std::uint32_t ready_networks = 64;  // networks of jobs that are made in advance
+  // HTTP: /metrics of the node and its jobs; port 0 = none.
+  std::string metrics_host = "127.0.0.1";
+  std::uint16_t metrics_port = 0;
+  std::string metrics_tokens = "/etc/gantry/metrics.tokens";  // who may ask; 0600
   std::string prolog;  // run as root before and after each job; "" = none
   std::string epilog;
   bool allow_root_jobs = false;

@@ -226,6 +226,17 @@ std::vector<Option> options_of(NodedConfig& c) {
       {"resolvers", &c.resolvers, form(Form::ip_address),
        "Addresses of the name servers that jobs may ask whose network profile has `resolvers`; "
        "left out = those of the machine's /etc/resolv.conf that are not its own."},
+      {"ready_networks", &c.ready_networks, between(0, 1024),
+       "How many networks the node makes in advance, when no job starts, for jobs that are to "
+       "come; "
+       "each one is given to one job and removed after it. 0 = none: a job's start waits for it."},
+      {"metrics_host", &c.metrics_host, {}, "Address of the node that its metrics are served on."},
+      {"metrics_port", &c.metrics_port, between(0, 65535),
+       "TCP port of HTTP GET /metrics of the node and its jobs, for Prometheus; 0 = none. Where "
+       "several nodes are on one machine, the second has the next port, and so on."},
+      {"metrics_tokens", &c.metrics_tokens, form(Form::path),
+       "File, mode 0600, with a line `TENANT TOKEN` for each who may ask there: a token shows the "
+       "jobs of its tenant, that of * the node and all jobs."},
       {"prolog", &c.prolog, form(Form::path_or_none),
        "Program that runs as root before each job; a failure drains the node."},
       {"epilog", &c.epilog, form(Form::path_or_none), "Program that runs as root after each job."},

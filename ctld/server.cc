@@ -4,10 +4,10 @@
 #include <csignal>
 
 #include "common/codec/codec.h"
+#include "common/http/http_server.h"
+#include "common/http/tokens.h"
 #include "ctld/acct/usage_log.h"
 #include "ctld/core/job/submit/blobs.h"
-#include "ctld/http/http_server.h"
-#include "ctld/http/tokens.h"
 #include "ctld/http/webhook.h"
 #include "ctld/mailer.h"
 #include "ctld/programs.h"

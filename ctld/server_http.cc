@@ -6,11 +6,11 @@
 
 #include <fmt/core.h>
 
+#include "common/http/http_server.h"
+#include "common/http/tokens.h"
 #include "ctld/acct/usage_log.h"
 #include "ctld/core/money/metrics.h"
 #include "ctld/core/state/state.h"
-#include "ctld/http/http_server.h"
-#include "ctld/http/tokens.h"
 #include "ctld/http/webhook.h"
 #include "ctld/mailer.h"
 #include "ctld/programs.h"

@@ -6,20 +6,28 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <future>
+#include <mutex>
 
 #include "common/proto/meeting_point.h"
-#include "noded/network/fabric.h"
 #include "noded/network/resolvers.h"
 #include "noded/network/space.h"
 
 namespace gantry::node {
 namespace {
+
+// Namespaces are made, and removed, when nothing has started or ended for so long. While jobs come
+// without a pause this many are kept ready, and at most so many ended ones are left.
+constexpr Duration kIdle = milliseconds(200);
+constexpr std::size_t kLeastReady = 4, kMostLeft = 64;
+constexpr std::size_t kRemovedAtOnce =
+    8;  // the kernel removes several in little more than one's time
 
 // The same blocks in every cluster: they are seen only inside of the jobs' namespaces.
 const network::Blocks& blocks() {
@@ -101,8 +109,25 @@ std::string address_of(const proto::NetworkPart& part) {
   return network::text_of(network::address6(blocks(), part_of(part)));
 }
 
-// What the thread works on; nobody else touches it after adopt().
+// What is ready for jobs to come.
+struct JobNetworks::Stock {
+  std::size_t ready = 0;
+  bool makes = false;  // namespaces can be made here at present
+};
+
+// What the thread works on; nobody else touches it after adopt(), but for `waiting`.
 struct JobNetworks::Work {
+  using Done = std::function<void(Result<JobNetworkPlace>&&)>;
+  struct Start {
+    proto::AttemptKey key;
+    proto::JobNetwork network;
+    Done done;
+  };
+  struct Waiting {
+    std::vector<proto::AttemptKey> ends;
+    std::vector<Start> starts;
+  };
+
   Work(Options o, const Logger& l) : options(std::move(o)), log(l) {}
 
   // Opens the fabric, which needs the node's number. The number changes only when the controller
@@ -137,18 +162,89 @@ struct JobNetworks::Work {
     return {};
   }
 
-  Result<JobNetworkPlace> attach(const proto::AttemptKey& key, const proto::JobNetwork& given) {
-    if (auto r = open(given.own); !r) return tl::unexpected(r.error());
-    const auto job = job_of(key, given);
-    if (!job) return tl::unexpected(job.error());
-    if (auto r = fabric->attach(*job); !r) return tl::unexpected(r.error());
-    orders.insert_or_assign(key, given);
+  [[nodiscard]] JobNetworkPlace place_of(const proto::AttemptKey& key) const {
     JobNetworkPlace out{fabric->space_file(key), fabric->sys_dir(key)};
     for (const NetworkRange& server : fabric->resolvers_of(key)) {
       const std::string text = address_text(server);
       out.resolvers.push_back(text.substr(0, text.find('/')));
     }
     return out;
+  }
+
+  // A start that has not been made yet is not made any more, and its caller hears nothing.
+  void end_later(const proto::AttemptKey& key) {
+    const std::scoped_lock lock(mutex);
+    std::erase_if(waiting.starts, [&](const Start& start) { return start.key == key; });
+    waiting.ends.push_back(key);
+  }
+
+  // Makes all starts and ends that wait. `told` gets what is to be called on the loop.
+  void turn(const std::function<void(std::function<void()>)>& told) {
+    Waiting now;
+    {
+      const std::scoped_lock lock(mutex);
+      std::swap(now, waiting);
+    }
+    for (const proto::AttemptKey& key : now.ends) {
+      orders.erase(key);
+      std::erase_if(earlier, [&](const auto& job) { return job.key == key; });
+    }
+    const auto tell = [&](const Done& done, Result<JobNetworkPlace>&& place) {
+      auto kept = std::make_shared<Result<JobNetworkPlace>>(std::move(place));
+      told([done, kept] { done(std::move(*kept)); });
+    };
+    // Another number needs another fabric, which is opened when nothing runs in this one.
+    if (fabric && std::any_of(now.starts.begin(), now.starts.end(), [&](const Start& start) {
+          return start.network.own.number != number;
+        })) {
+      fabric->turn(now.ends, {}, [&](const proto::AttemptKey& key, const Result<void>& done) {
+        if (!done) complain(key, done.error().message);
+      });
+      now.ends.clear();
+    }
+    std::map<proto::AttemptKey, const Start*> starts;
+    std::vector<network::JobNetwork> jobs;
+    for (const Start& start : now.starts) {
+      auto opened = open(start.network.own);
+      auto job = opened.and_then([&] { return job_of(start.key, start.network); });
+      if (!job) {
+        tell(start.done, tl::unexpected(job.error()));
+        continue;
+      }
+      jobs.push_back(std::move(*job));
+      starts.insert_or_assign(start.key, &start);
+    }
+    if (!fabric) return;
+    makes = makes || !jobs.empty();
+    fabric->turn(now.ends, jobs, [&](const proto::AttemptKey& key, const Result<void>& done) {
+      const auto start = starts.find(key);
+      if (start == starts.end()) {
+        if (!done) complain(key, done.error().message);
+        return;
+      }
+      if (done) orders.insert_or_assign(key, start->second->network);
+      tell(start->second->done,
+           done ? Result<JobNetworkPlace>(place_of(key)) : tl::unexpected(done.error()));
+      starts.erase(start);
+    });
+  }
+
+  [[nodiscard]] Stock stock() const { return fabric ? Stock{fabric->ready(), makes} : Stock{}; }
+
+  // One piece of work for times when no job starts or ends.
+  void tend() {
+    if (!fabric || !makes || fabric->ready() >= wanted()) return;
+    const auto done = fabric->make_ready();
+    makes = done.has_value();
+    if (!done) say("no network can be made in advance", done.error());
+  }
+
+  [[nodiscard]] std::size_t wanted() const { return options.ready; }
+
+  // Once for each reason, since it may go on for long.
+  void say(const char* what, const Error& why) {
+    if (why.message != said) log.warning(what, {{"why", why.message}});
+    said = why.message;
   }
 
   void adopt(const Running& running) {
@@ -221,15 +317,9 @@ struct JobNetworks::Work {
     return socket;
   }
 
-  void detach(const proto::AttemptKey& key) {
-    orders.erase(key);
-    std::erase_if(earlier, [&](const auto& job) { return job.key == key; });
-    if (!fabric) return;
-    if (const auto done = fabric->detach(key); !done) complain(key, done.error().message);
-  }
-
   void leave() {
-    if (!earlier.empty() || (fabric && fabric->attempts() > 0)) return;
+    if (!earlier.empty()) return;
+    if (fabric && fabric->attempts() > 0) return;
     fabric.reset();
     if (const auto done = network::Fabric::remove(options.directory); !done)
       log.warning("jobs' networks are left", {{"why", done.error().message}});
@@ -247,31 +337,81 @@ struct JobNetworks::Work {
   std::vector<network::JobNetwork> earlier;
   std::uint32_t number = 0;
   std::map<proto::AttemptKey, proto::JobNetwork> orders;  // of the attempts that have a network
+  bool makes = true;                                      // what tend() found the last time
+  std::string said;
+  std::mutex mutex;  // guards waiting
+  Waiting waiting;
 };
 
 JobNetworks::JobNetworks(Options options, loop::Loop& loop, const Logger& log)
     : loop_(loop),
       work_(std::make_shared<Work>(std::move(options), log)),
-      outlet_(std::make_shared<gpu::Outlet>(loop)) {}
+      outlet_(std::make_shared<gpu::Outlet>(loop)),
+      removals_(std::make_shared<gpu::DriverThread>()) {}
 
 JobNetworks::~JobNetworks() {
   outlet_->shut();
 }
 
 void JobNetworks::adopt(Running running) {
-  thread_.post([work = work_, running = std::move(running)] { work->adopt(running); });
+  thread_.post([this, work = work_, outlet = outlet_, running = std::move(running)] {
+    work->adopt(running);
+    outlet->post([this, stock = work->stock()] { tend(stock); });
+  });
 }
 
 void JobNetworks::attach(const proto::AttemptKey& key, const proto::JobNetwork& network,
                          std::function<void(Result<JobNetworkPlace>&&)> done) {
-  thread_.post([work = work_, outlet = outlet_, key, network, done = std::move(done)] {
-    auto place = std::make_shared<Result<JobNetworkPlace>>(work->attach(key, network));
-    outlet->post([done, place] { done(std::move(*place)); });
-  });
+  {
+    const std::scoped_lock lock(work_->mutex);
+    work_->waiting.starts.push_back({key, network, std::move(done)});
+  }
+  turn();
 }
 
 void JobNetworks::detach(const proto::AttemptKey& key) {
-  thread_.post([work = work_, key] { work->detach(key); });
+  work_->end_later(key);
+  turn();
+}
+
+// The first of several turns that are posted makes all starts and ends; the others find nothing.
+void JobNetworks::turn() {
+  ++turns_;
+  thread_.post([this, work = work_, outlet = outlet_, removals = removals_] {
+    work->turn([&](std::function<void()> handler) { outlet->post(std::move(handler)); });
+    if (work->fabric)
+      for (std::string& directory : work->fabric->take_left())
+        removals->post([work, directory = std::move(directory)] {
+          if (const auto done = network::release_directory(directory); !done)
+            work->log.error("a job's network is left", {{"why", done.error().message}});
+        });
+    outlet->post([this, stock = work->stock()] { tend(stock); });
+  });
+}
+
+// Calls for another namespace at once if few are ready, and otherwise when nothing has started or
+// ended for a while.
+void JobNetworks::tend(const Stock& stock) {
+  const std::size_t wanted = work_->wanted();
+  if (!stock.makes || stock.ready >= wanted) return;
+  const bool idle = turns_ == idle_after_;  // in an idle time one follows the other
+  if (idle || stock.ready < std::min(kLeastReady, wanted)) return do_one();
+  idle_ = loop_.after(kIdle, [this] {
+    idle_after_ = turns_;
+    do_one();
+  });
+}
+
+void JobNetworks::do_one() {
+  if (tending_) return;
+  tending_ = true;
+  thread_.post([this, work = work_, outlet = outlet_] {
+    work->tend();
+    outlet->post([this, stock = work->stock()] {
+      tending_ = false;
+      tend(stock);
+    });
+  });
 }
 
 void JobNetworks::probe(const proto::AttemptKey& key, const std::string& target,
@@ -284,6 +424,14 @@ void JobNetworks::probe(const proto::AttemptKey& key, const std::string& target,
       if (!*network || !*socket) return done(std::move(*network));
       try_out({std::move(*socket), std::move(**network), done, {}, {}});
     });
+  });
+}
+
+void JobNetworks::count(std::function<void(Result<network::Fabric::Counts>&&)> done) {
+  thread_.post([work = work_, outlet = outlet_, done = std::move(done)] {
+    auto counts = std::make_shared<Result<network::Fabric::Counts>>();
+    if (work->fabric) *counts = work->fabric->counts();
+    outlet->post([done, counts] { done(std::move(*counts)); });
   });
 }
 

@@ -1,6 +1,10 @@
 // The networks of this node's jobs (noded/network/fabric.h) for the daemon's loop: calls wait for
-// the kernel, so they are made on a thread of their own, one after the other. What comes of them is
-// told on the loop.
+// the kernel, so they are made on a thread of their own, one after the other; starts and ends that
+// wait at the same moment are made together. What comes of them is told on the loop.
+//
+// When no job has started or ended for a moment, namespaces are made in advance for the next ones;
+// a start waits for at most one that is being made. What ended jobs left is removed by a thread of
+// its own, so that nobody waits for it.
 #pragma once
 
 #include <functional>
@@ -12,9 +16,11 @@
 
 #include "common/fd.h"
 #include "common/log/log.h"
+#include "common/loop/loop.h"
 #include "common/proto/attempt.h"
 #include "common/proto/job_network.h"
 #include "noded/gpu/driver_thread.h"
+#include "noded/network/fabric.h"
 
 namespace gantry::node {
 
@@ -32,6 +38,7 @@ class JobNetworks {
     // Machines of the cluster, as HOST or HOST:PORT, which no job reaches by a way out.
     std::vector<std::string> machines{};
     std::vector<std::string> resolvers{};  // noded.resolvers
+    std::uint32_t ready = 0;               // namespaces to be made in advance: noded.ready_networks
   };
   // Attempts of earlier daemons, which still run.
   using Running = std::vector<std::pair<proto::AttemptKey, proto::JobNetwork>>;
@@ -43,7 +50,8 @@ class JobNetworks {
 
   // Takes over what is there of these attempts, and removes the rest. Called once, before attach().
   void adopt(Running running);
-  // Calls `done` on the loop when the attempt has its network and its rules hold, or with why not.
+  // Calls `done` on the loop when the attempt has its network and its rules hold, or with why not;
+  // not if detach() comes before anything was made.
   void attach(const proto::AttemptKey& key, const proto::JobNetwork& network,
               std::function<void(Result<JobNetworkPlace>&&)> done);
   void detach(const proto::AttemptKey& key);
@@ -51,12 +59,18 @@ class JobNetworks {
   // an address or a node of the job; "" = none) from within; calls `done` on the loop.
   void probe(const proto::AttemptKey& key, const std::string& target,
              std::function<void(Result<proto::AttemptNetwork>&&)> done);
+  // Tells what all networks have carried; nothing if none was ever made. Calls `done` on the loop.
+  void count(std::function<void(Result<network::Fabric::Counts>&&)> done);
   // Removes everything if no attempt has a network, and waits for it, two seconds at most; the last
   // call.
   void leave();
 
  private:
   struct Work;
+  struct Stock;
+  void turn();
+  void tend(const Stock& stock);
+  void do_one();
   struct Trial {  // a connection that is being tried
     Fd socket;
     proto::AttemptNetwork network;
@@ -69,9 +83,13 @@ class JobNetworks {
   loop::Loop& loop_;
   std::map<std::uint64_t, Trial> trials_;
   std::uint64_t next_trial_ = 1;
+  bool tending_ = false;                          // a piece of work of idle times is under way
+  std::uint64_t turns_ = 0, idle_after_ = ~0ULL;  // the turn behind which an idle time has begun
+  loop::Watch idle_;
   std::shared_ptr<Work> work_;
   std::shared_ptr<gpu::Outlet> outlet_;
   gpu::DriverThread thread_;
+  std::shared_ptr<gpu::DriverThread> removals_;
 };
 
 // The address by which the job is known on the part's node: IPv4 if it has one there, else IPv6.

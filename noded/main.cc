@@ -13,6 +13,7 @@
 #include "common/proto/meeting_point.h"
 #include "common/version.h"
 #include "noded/daemon.h"
+#include "noded/exporter.h"
 #include "noded/facts.h"
 #include "noded/images.h"
 #include "noded/neighbour_watch.h"
@@ -151,6 +152,7 @@ std::unique_ptr<JobNetworks> open_networks(const Start& start, loop::Loop& loop,
   for (const NodeConfig& node : s.config.nodes)
     if (!node.address.empty()) o.machines.push_back(node.address);
   o.resolvers = s.config.noded.resolvers;
+  o.ready = s.config.noded.ready_networks;
   return std::make_unique<JobNetworks>(std::move(o), loop, log);
 }
 
@@ -166,17 +168,35 @@ std::unique_ptr<NeighbourWatch> watch_neighbours(const Start& start, AttemptRunt
   o.state_dir = config.state_dir;
   o.config = config;
   o.cgroups = runtime.cgroups();
-  o.running = [&runtime] {
-    std::vector<sampling::WatchedJob> out;
-    for (runtime::RunningJob& job : runtime.running())
-      out.push_back({job.key, std::move(job.cgroup), std::move(job.cpus), job.memory,
-                     std::move(job.network_sys), job.network_rate / 8, job.io_rate});
-    return out;
-  };
+  o.running = [&runtime] { return watched(runtime.running()); };
   auto out = std::make_unique<NeighbourWatch>(std::move(o), loop, log);
   for (const std::string& what : out->not_counted())
     log.info("not counted of neighbours", {{"what", what}});
   return out;
+}
+
+// Returns null if the node serves no metrics, or runs nothing.
+Result<std::unique_ptr<Exporter>> open_exporter(const Start& start, AttemptRuntime& attempts,
+                                                const Gpus* gpus, JobNetworks* networks,
+                                                loop::Loop& loop, const Logger& log) {
+  const Config& config = start.settings.config;
+  auto* containers = dynamic_cast<RealRuntime*>(&attempts);
+  const auto port = metrics_port(config, start.settings.node.name);
+  if (!port) return tl::unexpected(port.error());
+  if (*port == 0 || containers == nullptr) return std::unique_ptr<Exporter>();
+  runtime::Runtime& runtime = containers->runtime();
+  Exporter::Parts parts;
+  parts.node = start.settings.node.name;
+  parts.host = config.noded.metrics_host;
+  parts.tokens = config.noded.metrics_tokens;
+  parts.port = *port;
+  parts.sampling = {runtime.cgroups(), "/proc", "/sys",
+                    static_cast<std::uint64_t>(config.noded.memory_bandwidth)};
+  parts.running = [&runtime] { return runtime.running(); };
+  parts.activity = [containers] { return containers->gpu_activity(); };
+  if (gpus != nullptr) parts.inventory = [gpus] { return gpus->inventory(); };
+  parts.networks = networks;
+  return Exporter::open(std::move(parts), loop, log);
 }
 
 // The controller is told the end of a step that nobody else has heard.
@@ -265,7 +285,6 @@ Result<bool> run(const Start& start, const Options& options, std::optional<Start
   if (!memory) return tl::unexpected(memory.error());
   auto link = net::Dealer::open(start.link);
   if (!link) return tl::unexpected(link.error());
-
   loop::Loop loop;
   std::unique_ptr<Daemon> daemon;
   JobSockets::Hooks hooks;
@@ -304,6 +323,9 @@ Result<bool> run(const Start& start, const Options& options, std::optional<Start
 
   const auto neighbours = watch_neighbours(start, **attempt_runtime, loop, log);
 
+  const auto exporter =
+      open_exporter(start, **attempt_runtime, gpus.get(), networks.get(), loop, log);
+  if (!exporter) return tl::unexpected(exporter.error());
   FactsReport report = node_facts(start.settings, start.machine);
   for (const auto& warning : report.warnings)
     log.warning("less than declared", {{"what", warning}});

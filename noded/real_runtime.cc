@@ -73,6 +73,7 @@ runtime::LaunchRequest launch_request(const proto::Launch& launch,
   r.hold = launch.hold;
   r.owner = launch.owner;
   r.name = spec.name;
+  r.tenant = launch.tenant;
   r.sharing.tenant = launch.tenant.empty() ? launch.partition : launch.tenant;
   r.array_job = launch.array_job;
   r.array_task = launch.array_task;

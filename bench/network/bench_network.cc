@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <vector>
 
 #include "noded/network/fabric.h"
@@ -42,7 +43,7 @@ struct Row {
   std::vector<double> times;
   void print(const std::string& name) {
     std::sort(times.begin(), times.end());
-    fmt::print("{:<44} {:>8.2f} {:>8.2f}\n", name, times[times.size() / 2],
+    fmt::print("{:<60} {:>8.2f} {:>8.2f}\n", name, times[times.size() / 2],
                times[times.size() * 9 / 10]);
   }
 };
@@ -67,6 +68,36 @@ JobNetwork reaching(JobNetwork job) {
   return job;
 }
 
+// As the node daemon does it: to a namespace that was made in advance, and an end that leaves its
+// namespace to be removed later.
+void measure_ready(Fabric& fabric, int rounds,
+                   const std::function<JobNetwork(std::uint64_t)>& job_here,
+                   const std::string& what) {
+  Row make, attach, end;
+  for (int i = 0; i < rounds; ++i) {
+    const auto began = Clock::now();
+    need(fabric.make_ready());
+    make.times.push_back(milliseconds(Clock::now() - began));
+  }
+  const auto turn = [&](const std::vector<proto::AttemptKey>& ends,
+                        const std::vector<JobNetwork>& starts, Row& row) {
+    const auto began = Clock::now();
+    fabric.turn(ends, starts, [](const proto::AttemptKey&, const Result<void>& done) {
+      need(Result<void>(done));
+    });
+    row.times.push_back(milliseconds(Clock::now() - began));
+  };
+  for (int i = 0; i < rounds; ++i) {
+    const JobNetwork job = job_here(300'000 + static_cast<std::uint64_t>(i));
+    turn({}, {job}, attach);
+    turn({job.key}, {}, end);
+  }
+  for (const std::string& directory : fabric.take_left()) need(release_directory(directory));
+  make.print("make a namespace in advance" + what);
+  attach.print("attach to one made in advance" + what);
+  end.print("end it" + what);
+}
+
 void measure(Fabric& fabric, std::uint64_t others, int rounds, bool with_profile) {
   const auto job_here = [&](std::uint64_t id) {
     return with_profile ? reaching(job_of(id)) : job_of(id);
@@ -85,6 +116,7 @@ void measure(Fabric& fabric, std::uint64_t others, int rounds, bool with_profile
   const std::string_view what = with_profile ? " with a profile" : "";
   attach.print(fmt::format("attach{}, beside {} jobs", what, others));
   detach.print(fmt::format("remove{}, beside {} jobs", what, others));
+  measure_ready(fabric, rounds, job_here, fmt::format("{}, beside {} jobs", what, others));
   for (std::uint64_t id = 1; id <= others; ++id) need(fabric.detach({JobId(id), Attempt(1)}));
 }
 
@@ -110,7 +142,7 @@ void measure_addresses(Fabric& fabric, int rounds) {
   again.print("attach with 1,000 other nodes");
   gone.print("remove with 1,000 other nodes");
   const double both = again.times[again.times.size() / 2] + gone.times[gone.times.size() / 2];
-  fmt::print("{:<44} {:>8.0f}\n", "addresses added or removed in a second",
+  fmt::print("{:<60} {:>8.0f}\n", "addresses added or removed in a second",
              2.0 * 2.0 * kPeers / both * 1'000.0);
 }
 
@@ -151,7 +183,7 @@ int main(int argc, char** argv) {
     need(set_sysctl("ipv4/ip_forward", "1"));
     {
       const auto fabric = need(Fabric::open(options, {}));
-      fmt::print("{:<44} {:>8} {:>8}\n", "milliseconds", "median", "p90");
+      fmt::print("{:<60} {:>8} {:>8}\n", "milliseconds", "median", "p90");
       for (const bool with_profile : {false, true})
         for (const std::uint64_t others : {0, 50, 200})
           measure(*fabric, others, rounds, with_profile);

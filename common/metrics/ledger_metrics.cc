@@ -4,21 +4,13 @@
 
 #include <map>
 
-#include "common/text/printable.h"
+#include "common/metrics/families.h"
 
 namespace gantry {
 namespace {
 
-// Writes a label; backslashes and quotes in its value are escaped.
-std::string label(std::string_view name, std::string_view value) {
-  std::string out(name);
-  out += "=\"";
-  for (const char c : printable(value)) {
-    if (c == '\\' || c == '"') out += '\\';
-    out += c;
-  }
-  return out + "\"";
-}
+using metrics::Family;
+using metrics::label;
 
 // Seconds of one unit, exactly to a thousandth; for amounts in thousandths, or in MiB of a GiB.
 std::string seconds_of(const Held& held, std::int64_t unit) {
@@ -32,20 +24,6 @@ std::string seconds_of(const Held& held, std::int64_t unit) {
   return fmt::format("{}.{:06}", static_cast<std::int64_t>(micros / 1'000'000),
                      static_cast<std::int64_t>(micros % 1'000'000));
 }
-
-class Family {
- public:
-  Family(std::string name, std::string_view type, std::string_view help) : name_(std::move(name)) {
-    head_ = fmt::format("# HELP {0} {1}\n# TYPE {0} {2}\n", name_, help, type);
-  }
-  void add(const std::string& labels, const std::string& value) {
-    lines_ += fmt::format("{}{{{}}} {}\n", name_, labels, value);
-  }
-  [[nodiscard]] std::string text() const { return lines_.empty() ? "" : head_ + lines_; }
-
- private:
-  std::string name_, head_, lines_;
-};
 
 struct Total {
   Held cpu, memory, gpu;

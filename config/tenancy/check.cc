@@ -130,6 +130,7 @@ class Checker : private References {
   [[nodiscard]] Found check_people(const Tenant& t) const {
     if (Found found = check_grants(*this, t.grants)) return found;
     if (Found found = check_label_rules(*this, t.label_rules)) return found;
+    if (Found found = check_security(*this, t.security)) return found;
     if (Found found = check_idle(t.idle_gpus)) return found;
     std::set<std::string> projects;
     for (const Project& p : t.projects) {

@@ -122,6 +122,31 @@ Found check_label_rules(const References& documents, const std::vector<LabelRule
   return std::nullopt;
 }
 
+// A registry is a host with a point, a port, or the name localhost, and perhaps a part of its
+// names.
+Found check_security(const References& documents, const TenantSecurity& security) {
+  if (security.registries.size() > kMostRegistries)
+    return documents.problem("security.registries",
+                             fmt::format("has {} registries; at most {} are allowed",
+                                         security.registries.size(), kMostRegistries));
+  for (const std::string& registry : security.registries) {
+    const std::string host = registry.substr(0, registry.find('/'));
+    const bool usual = std::all_of(registry.begin(), registry.end(), [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+             std::string_view("._-/:[]").find(c) != std::string_view::npos;
+    });
+    const bool names_host = host == "localhost" || host.find_first_of(".:") != std::string::npos;
+    if (!usual || !names_host || registry.size() > kMostLabelBytes ||
+        registry.find("//") != std::string::npos || registry.find("..") != std::string::npos)
+      return documents.problem(
+          "security.registries",
+          fmt::format("`{}` is no registry; give HOST, HOST:PORT or HOST/PATH in lower case, as "
+                      "`registry.example.com` or `docker.io/library`",
+                      registry));
+  }
+  return std::nullopt;
+}
+
 Found check_custom_role(const References& documents, const CustomRole& role) {
   for (const auto& [built_in, name] : enum_names(Role{}))
     if (role.name == name) return documents.problem("name", "is that of a built-in role");

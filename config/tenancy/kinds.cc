@@ -59,6 +59,21 @@ std::vector<Field> shared_fields(Tenant& t) {
        "`own`."},
       {"network.services", &t.network.services, Form::words,
        "NetworkServices that are part of its profile `basic`."},
+      {"security.enforce", &t.security.enforce, Form::plain,
+       "How much of the host its jobs may ask for: what breaks this profile is refused. "
+       "[security-profiles.md](security-profiles.md) has the profiles. `privileged` where "
+       "limits.host_network is true, otherwise `restricted`."},
+      {"security.audit", &t.security.audit, Form::plain,
+       "A profile of which the controller's log says what breaks it; none unless given."},
+      {"security.warn", &t.security.warn, Form::plain,
+       "A profile of which the submitter is told what breaks it; none unless given."},
+      {"security.registries", &t.security.registries, Form::registries,
+       "Where images of jobs come from: `registry.example.com`, or a part of it, "
+       "`ghcr.io/our-group`. Files and directories of the nodes are refused then. From anywhere "
+       "unless given."},
+      {"security.images_by_digest", &t.security.images_by_digest, Form::plain,
+       "Whether images must be named by digest (`IMAGE@sha256:...`), so that what runs is what was "
+       "looked at. false."},
       {"limits.keep_others_off", &jobs.keep_others_off, Form::plain,
        "Whether jobs may ask for `--exclusive=tenant` and `--exclusive=user`, which keep other "
        "jobs "
@@ -330,6 +345,7 @@ struct TypeName {
       case Form::ranges: return "list of ranges";
       case Form::peers: return "list of tenants";
       case Form::models: return "list of GPU models";
+      case Form::registries: return "list of registries";
       default: return "list of names";
     }
   }
@@ -341,6 +357,9 @@ struct TypeName {
   std::string operator()(const VictimMode*) const { return "requeue, suspend or cancel"; }
   std::string operator()(const std::optional<Reclaim>*) const {
     return "any, lower-class or never";
+  }
+  std::string operator()(const std::optional<SecurityProfile>*) const {
+    return "privileged, baseline or restricted";
   }
   std::string operator()(const std::vector<QuotaLine>*) const { return "quota"; }
   std::string operator()(const std::vector<Project>*) const { return "projects"; }

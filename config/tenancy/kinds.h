@@ -17,20 +17,21 @@ namespace gantry::tenancy {
 // The meaning of a text, if the member's type alone does not say it.
 enum class Form : std::uint8_t {
   plain,
-  word,       // a name of ours
-  words,      // names
-  weight,     // thousandths, written as a decimal
-  bytes,      // an amount of memory
-  hosts,      // a host list
-  gpu_model,  // lower case
-  charge,     // of Resources: thousandths per core, GiB, GPU
-  date,       // local: 2026-12-01 or 2026-12-01T06:00
-  sum,        // an amount of money that is no price
-  meters,     // prices by name of what is metered
-  ranges,     // of addresses and ports: common/text/network_range.h
-  peers,      // tenants, each with or without ports: "fraud tcp/8080"
-  models,     // names of GPU models, in lower case
-  patterns,   // by field of a job: common/policy/pattern.h
+  word,        // a name of ours
+  words,       // names
+  weight,      // thousandths, written as a decimal
+  bytes,       // an amount of memory
+  hosts,       // a host list
+  gpu_model,   // lower case
+  charge,      // of Resources: thousandths per core, GiB, GPU
+  date,        // local: 2026-12-01 or 2026-12-01T06:00
+  sum,         // an amount of money that is no price
+  meters,      // prices by name of what is metered
+  ranges,      // of addresses and ports: common/text/network_range.h
+  peers,       // tenants, each with or without ports: "fraud tcp/8080"
+  models,      // names of GPU models, in lower case
+  registries,  // registries of images, or parts of them: "ghcr.io/group"
+  patterns,    // by field of a job: common/policy/pattern.h
 };
 
 using Slot = std::variant<
@@ -41,7 +42,7 @@ using Slot = std::variant<
     std::vector<TenantClass>*, std::vector<TopologyDomain>*, Money*, std::map<std::string, Money>*,
     ZoneName*, std::map<std::string, ZoneName>*, std::vector<PricePlan>*, std::vector<PriceHours>*,
     CreditPart*, std::vector<std::uint32_t>*, BudgetPeriod*, BudgetAction*, std::vector<LabelRule>*,
-    PolicyMode*, PolicyAction*>;
+    PolicyMode*, PolicyAction*, std::optional<SecurityProfile>*>;
 
 struct Field {
   std::string_view key;

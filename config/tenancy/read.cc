@@ -91,6 +91,7 @@ struct Read {
     if (field.form == Form::ranges || field.form == Form::peers)
       return read_network_words(value, field.form, *out);
     if (field.form == Form::models) return read_models(value, *out);
+    if (field.form == Form::registries) return read_registries(value, *out);
     auto names = read_words(value);
     if (!names) return tl::unexpected(names.error());
     *out = std::move(*names);
@@ -107,6 +108,9 @@ struct Read {
   }
   Result<void> operator()(VictimMode* out) const { return read_choice(value, *out); }
   Result<void> operator()(std::optional<Reclaim>* out) const {
+    return read_choice(value, out->emplace());
+  }
+  Result<void> operator()(std::optional<SecurityProfile>* out) const {
     return read_choice(value, out->emplace());
   }
   Result<void> operator()(std::vector<QuotaLine>* out) const {

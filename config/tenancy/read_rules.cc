@@ -164,6 +164,19 @@ Result<void> read_patterns(const Value& value, std::map<std::string, std::string
   return {};
 }
 
+Result<void> read_registries(const Value& value, std::vector<std::string>& out) {
+  const auto items = value.is_scalar() ? std::vector<Value>{value} : value.items();
+  if (!items) return tl::unexpected(items.error());
+  for (const Value& item : *items) {
+    auto text = item.text();
+    if (!text) return tl::unexpected(text.error());
+    if (std::find(out.begin(), out.end(), *text) != out.end())
+      return item.wrong(fmt::format("names `{}` twice", *text));
+    out.push_back(std::move(*text));
+  }
+  return {};
+}
+
 Result<void> read_models(const Value& value, std::vector<std::string>& out) {
   auto words = read_words(value);
   if (!words) return tl::unexpected(words.error());

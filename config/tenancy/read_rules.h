@@ -7,6 +7,8 @@ namespace gantry::tenancy {
 
 // The most labels that a tenant may ask of its jobs.
 inline constexpr std::size_t kMostLabelRules = 32;
+// The most registries from which a tenant's images may come.
+inline constexpr std::size_t kMostRegistries = 32;
 // The most patterns of a Policy, and values that it fills in.
 inline constexpr std::size_t kMostPatterns = 32;
 
@@ -19,6 +21,9 @@ Result<void> read_label_rules(const Value& value, std::vector<LabelRule>& out);
 
 // Reads {gpus: ">8", "labels.team": "?*"}.
 Result<void> read_patterns(const Value& value, std::map<std::string, std::string>& out);
+
+// Reads registries of images, as "registry.example.com:5000" or "ghcr.io/group".
+Result<void> read_registries(const Value& value, std::vector<std::string>& out);
 
 // Reads names of GPU models, in lower case.
 Result<void> read_models(const Value& value, std::vector<std::string>& out);

@@ -82,6 +82,9 @@ struct Write {
   Yaml operator()(const std::optional<Reclaim>* v) const {
     return *v ? scalar(std::string(enum_name(**v))) : Yaml{};
   }
+  Yaml operator()(const std::optional<SecurityProfile>* v) const {
+    return *v ? scalar(std::string(enum_name(**v))) : Yaml{};
+  }
   Yaml operator()(const std::vector<QuotaLine>* v) const;
   Yaml operator()(const std::vector<Project>* v) const;
   Yaml operator()(const std::vector<Grant>* v) const;

@@ -11,7 +11,7 @@
 
 #include <fmt/core.h>
 
-#include "ctld/http/socket.h"
+#include "common/http/socket.h"
 
 namespace gantry::http {
 namespace {

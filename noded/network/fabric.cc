@@ -19,26 +19,14 @@ namespace {
 
 constexpr const char* kNodeDir = "node";
 constexpr const char* kNodesLink = "nodes";
-constexpr const char* kSpaceFile = "net";  // in the directory of an attempt
-constexpr const char* kSysDir = "sys";
-constexpr const char* kJobEnd = "eth0";
-// VXLAN adds 50 bytes to a packet over IPv4 and 70 over IPv6. Networks of 1,500 bytes are what can
-// be relied on; the machine's route may take more, which nobody here is told.
-constexpr std::uint32_t kMtu = 1500 - 70;
-
+constexpr const char* kLeft = "left.";  // and a number: what is left of an ended attempt
 constexpr const char* kForwarding[] = {"ipv4/ip_forward", "ipv6/conf/all/forwarding"};
-
-// Locally administered MAC addresses; they are never seen outside of the links that we make.
-constexpr Mac kJobMac{0x02, 'g', 'n', 't', 0, 2};
-constexpr Mac kNodeMac{0x02, 'g', 'n', 't', 0, 1};
 
 Mac mac_of(std::uint32_t node) {
   return {0x02, 'n', 0, 0, static_cast<std::uint8_t>(node >> 8), static_cast<std::uint8_t>(node)};
 }
 
-// fe80::1 is the gateway of every job; fe80::1:N is node N on the link of the nodes.
-constexpr Ip6 kGateway{{0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
-
+// fe80::1:N is node N on the link of the nodes.
 Ip6 link_address(std::uint32_t node) {
   Ip6 out = kGateway;
   out.bytes[13] = 1;
@@ -47,32 +35,14 @@ Ip6 link_address(std::uint32_t node) {
   return out;
 }
 
-// Names of links have at most 15 bytes.
-std::string link_of(const proto::AttemptKey& key) {
+// The name of the link that releases before this one gave to an attempt.
+std::string older_link_of(const proto::AttemptKey& key) {
   return fmt::format("{}{:x}.{:x}", kJobLinks, key.job.value() & 0xff'ffff'ffff,
                      key.attempt.value() & 0xff);
 }
 
 std::string name_of(const proto::AttemptKey& key) {
   return fmt::format("{}.{}", key.job.value(), key.attempt.value());
-}
-
-Result<void> make_directory(const std::string& directory) {
-  if (::mkdir(directory.c_str(), 0711) == 0) return {};
-  return fail(ErrorCode::unavailable,
-              fmt::format("{} cannot be made: {}", directory, std::strerror(errno)));
-}
-
-// Removes the directory of an attempt or of the node.
-Result<void> release_directory(const std::string& directory) {
-  while (::umount2((directory + "/" + kSysDir).c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) == 0) {
-  }
-  ::rmdir((directory + "/" + kSysDir).c_str());
-  if (auto r = release_space(directory + "/" + kSpaceFile); !r) return r;
-  if (::rmdir(directory.c_str()) != 0 && errno != ENOENT)
-    return fail(ErrorCode::unavailable,
-                fmt::format("{} cannot be removed: {}", directory, std::strerror(errno)));
-  return {};
 }
 
 // What a reach says of other jobs; the error says what it has that cannot be read.
@@ -104,8 +74,8 @@ Result<WayOut::Families> Fabric::have_way_out() {
   return opened;
 }
 
-Result<Member> Fabric::member_of(const JobNetwork& job) {
-  Member out{link_of(job.key), job.part, {}, {}};
+Result<Member> Fabric::member_of(const JobNetwork& job, const std::string& link) {
+  Member out{link, job.part, {}, {}};
   for (const Peer& peer : job.peers) out.peers.push_back(peer.part);
   if (auto r = read_groups(job.reach.to, out.reach.to); !r) return tl::unexpected(r.error());
   if (auto r = read_groups(job.reach.from, out.reach.from); !r) return tl::unexpected(r.error());
@@ -138,26 +108,33 @@ std::vector<NetworkRange> Fabric::resolvers_of(const proto::AttemptKey& key) con
   return it == rules_.members().end() ? std::vector<NetworkRange>{} : it->second.reach.resolvers;
 }
 
+std::string Fabric::directory_of(const proto::AttemptKey& key) const {
+  return options_.directory + "/" + name_of(key);
+}
+
 std::string Fabric::space_file(const proto::AttemptKey& key) const {
-  return options_.directory + "/" + name_of(key) + "/" + kSpaceFile;
+  return directory_of(key) + "/" + kSpaceFile;
 }
 
 std::string Fabric::sys_dir(const proto::AttemptKey& key) const {
-  return options_.directory + "/" + name_of(key) + "/" + kSysDir;
+  return directory_of(key) + "/" + kSysDir;
 }
 
 Result<std::unique_ptr<Fabric>> Fabric::open(FabricOptions options,
                                              const std::vector<JobNetwork>& attempts) {
   std::unique_ptr<Fabric> out(new Fabric(std::move(options)));
   if (auto r = out->open_node(); !r) return tl::unexpected(r.error());
-  if (auto r = out->remove_others(attempts); !r) return tl::unexpected(r.error());
+  const auto links = out->remove_others(attempts);
+  if (!links) return tl::unexpected(links.error());
   for (const JobNetwork& job : attempts) {
     for (const Peer& peer : job.peers)
       if (auto r = out->set_way_to(peer); !r) return tl::unexpected(r.error());
     // What it began with may be lost meanwhile; its own parts it keeps.
     JobNetwork kept = job;
     kept.reach.required = false;
-    auto member = out->member_of(kept);
+    const auto link = links->find(job.key);
+    auto member =
+        out->member_of(kept, link == links->end() ? older_link_of(job.key) : link->second);
     if (!member) return tl::unexpected(member.error());
     (void)out->rules_.add(job.key, std::move(*member));
   }
@@ -189,6 +166,27 @@ Result<proto::AttemptNetwork> Fabric::look(const proto::AttemptKey& key) {
   const auto denied = filter_->packets_of(std::string(kTable), std::string(kDeniedOf), member.link);
   if (!denied) return tl::unexpected(denied.error());
   out.denied_packets = *denied;
+  return out;
+}
+
+Result<Fabric::Counts> Fabric::counts() {
+  const auto links = links_->traffic();
+  if (!links) return tl::unexpected(links.error());
+  const auto refused = filter_->counters(fmt::format("list set {} {}", kTable, kDeniedOf));
+  if (!refused) return tl::unexpected(refused.error());
+  auto dropped = filter_->counters(fmt::format("list counters table {}", kTable));
+  if (!dropped) return tl::unexpected(dropped.error());
+  Counts out;
+  for (const auto& [key, member] : rules_.members()) {
+    const auto link = links->find(member.link);
+    if (link == links->end()) continue;
+    const auto denied = refused->find(member.link);
+    // What the node's end has received, the job has sent.
+    out.attempts[key] = {link->second.received_bytes, link->second.received_packets,
+                         link->second.sent_bytes, link->second.sent_packets,
+                         denied == refused->end() ? 0 : denied->second};
+  }
+  out.dropped = std::move(*dropped);
   return out;
 }
 
@@ -264,24 +262,39 @@ Result<void> Fabric::connect_nodes() {
   return links_->add_route(kNodesLink, Ip4{}, 0, std::nullopt);
 }
 
-Result<void> Fabric::remove_others(const std::vector<JobNetwork>& attempts) {
-  std::vector<std::string> files, links;
+Result<std::map<proto::AttemptKey, std::string>> Fabric::remove_others(
+    const std::vector<JobNetwork>& attempts) {
+  std::map<std::string, proto::AttemptKey> files, older;
   for (const JobNetwork& job : attempts) {
-    files.push_back(name_of(job.key));
-    links.push_back(link_of(job.key));
+    files.emplace(name_of(job.key), job.key);
+    older.emplace(older_link_of(job.key), job.key);
   }
   const auto there = links_->links();
   if (!there) return tl::unexpected(there.error());
-  for (const std::string& link : *there)
-    if (link.starts_with(kJobLinks) && std::find(links.begin(), links.end(), link) == links.end())
-      if (auto r = links_->remove_link(link); !r) return r;
+  std::map<proto::AttemptKey, std::string> out;
+  std::uint64_t first = 1;
+  for (const Netlink::Link& link : *there) {
+    if (!link.name.starts_with(kJobLinks)) continue;
+    const auto file = files.find(link.alias);
+    const auto named = older.find(link.name);
+    if (file != files.end()) {
+      out.insert_or_assign(file->second, link.name);
+      first = std::max<std::uint64_t>(
+          first, std::strtoull(link.name.c_str() + kJobLinks.size(), nullptr, 10) + 1);
+    } else if (named != older.end()) {
+      out.insert_or_assign(named->second, link.name);
+    } else if (auto r = links_->remove_link(link.name); !r) {
+      return tl::unexpected(r.error());
+    }
+  }
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(options_.directory, error)) {
     const std::string name = entry.path().filename();
-    if (name == kNodeDir || std::find(files.begin(), files.end(), name) != files.end()) continue;
-    if (auto r = release_directory(entry.path()); !r) return r;
+    if (name == kNodeDir || files.contains(name)) continue;
+    if (auto r = release_directory(entry.path()); !r) return tl::unexpected(r.error());
   }
-  return {};
+  ready_ = std::make_unique<ReadySpaces>(*links_, first);
+  return out;
 }
 
 Result<void> Fabric::set_way_to(const Peer& peer) {
@@ -310,35 +323,89 @@ Result<void> Fabric::change(const std::string& rules) {
 }
 
 Result<void> Fabric::attach(const JobNetwork& job) {
-  if (auto r = detach(job.key); !r) return r;
-  const std::string link = link_of(job.key);
-  if (links_->index_of(link))
-    if (auto r = links_->remove_link(link); !r) return r;
-  auto done = connect(job);
-  if (!done) (void)detach(job.key);
-  return done;
+  Result<void> out;
+  turn({}, {job}, [&](const proto::AttemptKey&, const Result<void>& done) { out = done; });
+  return out;
 }
 
-Result<void> Fabric::connect(const JobNetwork& job) {
-  const std::string link = link_of(job.key);
-  if (auto r = make_directory(options_.directory + "/" + name_of(job.key)); !r) return r;
-  if (auto r = make_directory(sys_dir(job.key)); !r) return r;
-  const auto space = make_space(space_file(job.key));
-  if (!space) return tl::unexpected(space.error());
+Result<void> Fabric::detach(const proto::AttemptKey& key) {
+  Result<void> out;
+  turn({key}, {}, [&](const proto::AttemptKey&, const Result<void>& done) { out = done; });
+  for (const std::string& directory : take_left())
+    if (auto r = release_directory(directory); !r) return r;
+  return out;
+}
+
+// All rules hold before any of the attempts has an address.
+void Fabric::turn(const std::vector<proto::AttemptKey>& ends, const std::vector<JobNetwork>& starts,
+                  const Told& told) {
+  std::string rules;
+  std::map<proto::AttemptKey, Result<void>> left;
+  for (const proto::AttemptKey& key : ends) {
+    lacks_.erase(key);
+    rules += rules_.remove(key);
+    left[key] = leave(key);
+  }
+  std::vector<Start> begun;
+  for (const JobNetwork& job : starts) take_space(begun.emplace_back(Start{&job, {}, {}, {}}));
+  const auto changed = set_rules(std::move(rules), begun);
+  for (Start& start : begun) {
+    if (start.done) start.done = connect(start);
+    if (!start.done) {
+      (void)change(rules_.remove(start.job->key));
+      (void)release_directory(directory_of(start.job->key));
+    }
+    told(start.job->key, start.done);
+  }
+  for (const auto& [key, done] : left) told(key, changed ? done : changed);
+}
+
+// Changes the rules for all of them together. If the kernel refuses that, it gets them one by one,
+// so that one start whose rules are refused does not keep the others.
+Result<void> Fabric::set_rules(std::string rules, std::vector<Start>& starts) {
+  for (const Start& start : starts)
+    if (start.done) rules += rules_.add(start.job->key, *start.member);
+  if (filter_->run(rules)) return {};
+  for (const Start& start : starts) (void)rules_.remove(start.job->key);
+  const auto ended = filter_->run(rules_.whole());
+  for (Start& start : starts) {
+    if (!start.done) continue;
+    start.done = change(rules_.add(start.job->key, *start.member));
+    if (!start.done) (void)change(rules_.remove(start.job->key));
+  }
+  return ended;
+}
+
+// The namespace of an attempt, and what it is to the rules.
+void Fabric::take_space(Start& start) {
+  const JobNetwork& job = *start.job;
+  start.done = leave(job.key);  // of an earlier network of this attempt
   for (const Peer& peer : job.peers)
-    if (auto r = set_way_to(peer); !r) return r;
-  // The rules hold before there is anything that they could let pass.
-  auto member = member_of(job);
-  if (!member) return tl::unexpected(member.error());
-  if (auto r = change(rules_.add(job.key, std::move(*member))); !r) return r;
-  Netlink::Veth veth;
-  veth.name = link;
-  veth.peer_name = kJobEnd;
-  veth.mac = kNodeMac;
-  veth.peer_mac = kJobMac;
-  veth.peer_space = space->get();
-  veth.mtu = kMtu;
-  if (auto r = links_->make_veth(veth); !r) return r;
+    if (start.done) start.done = set_way_to(peer);
+  if (!start.done) return;
+  auto space = ready_->take();
+  if (!space) {
+    start.done = tl::unexpected(space.error());
+    return;
+  }
+  start.space = std::move(*space);
+  auto member = member_of(job, start.space.link);
+  if (!member)
+    start.done = tl::unexpected(member.error());
+  else
+    start.member = std::move(*member);
+}
+
+Result<void> Fabric::connect(const Start& start) {
+  const JobNetwork& job = *start.job;
+  if (auto r = bind_directory(directory_of(job.key), start.space); !r) return r;
+  if (auto r = links_->together([&] { return settle_node(job, start.space.link); }); !r) return r;
+  return inside(start.space.space, [&] { return settle_job(job); });
+}
+
+Result<void> Fabric::settle_node(const JobNetwork& job, const std::string& link) {
+  // By this name the next Fabric knows whose link it is.
+  if (auto r = links_->name(link, name_of(job.key)); !r) return r;
   const Ip6 six = address6(options_.blocks, job.part);
   if (auto r = links_->add_neighbour(link, six, kJobMac); !r) return r;
   if (auto r = links_->add_route(link, six, 128, std::nullopt); !r) return r;
@@ -346,43 +413,38 @@ Result<void> Fabric::connect(const JobNetwork& job) {
     // The job is one address on its link in both families, and is found by the IPv6 one.
     if (auto r = links_->add_route(link, *four, 32, six); !r) return r;
   }
-  if (job.bits_per_second > 0)
-    if (auto r = links_->limit_rate(link, job.bits_per_second); !r) return r;
-  if (auto r = settle_job(*space, job); !r) return r;
-  return links_->wait_until_up(link);
+  return job.bits_per_second > 0 ? links_->limit_rate(link, job.bits_per_second) : Result<void>{};
 }
 
-// Inside the job's namespace, which the job itself cannot change: it has no capability there.
-Result<void> Fabric::settle_job(const Fd& space, const JobNetwork& job) {
-  return inside(space, [&]() -> Result<void> {
-    auto opened = Netlink::open();
-    if (!opened) return tl::unexpected(opened.error());
-    Netlink& links = *opened;
-    if (auto r = set_sysctl(fmt::format("ipv6/conf/{}/accept_ra", kJobEnd), "0"); !r) return r;
-    if (auto r = links.set_up(kJobEnd); !r) return r;
-    if (auto r = links.add_address(kJobEnd, address6(options_.blocks, job.part)); !r) return r;
-    if (auto r = links.add_neighbour(kJobEnd, kGateway, kNodeMac); !r) return r;
-    if (auto r = links.add_route(kJobEnd, Ip6{}, 0, kGateway); !r) return r;
+// Inside the job's namespace.
+Result<void> Fabric::settle_job(const JobNetwork& job) {
+  auto links = Netlink::open(Netlink::For::changes);
+  if (!links) return tl::unexpected(links.error());
+  return links->together([&]() -> Result<void> {
+    if (auto r = links->add_address(kJobEnd, address6(options_.blocks, job.part)); !r) return r;
     if (const auto four = address4(options_.blocks, job.part)) {
-      if (auto r = links.add_address(kJobEnd, *four); !r) return r;
-      if (auto r = links.add_route(kJobEnd, Ip4{}, 0, kGateway); !r) return r;
+      if (auto r = links->add_address(kJobEnd, *four); !r) return r;
+      if (auto r = links->add_route(kJobEnd, Ip4{}, 0, kGateway); !r) return r;
     }
-    if (job.bits_per_second > 0)
-      if (auto r = links.limit_rate(kJobEnd, job.bits_per_second); !r) return r;
-    if (::mount("sysfs", sys_dir(job.key).c_str(), "sysfs",
-                MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0)
-      return fail(ErrorCode::unavailable, fmt::format("no sysfs can be mounted at {}: {}",
-                                                      sys_dir(job.key), std::strerror(errno)));
-    return {};
+    return job.bits_per_second > 0 ? links->limit_rate(kJobEnd, job.bits_per_second)
+                                   : Result<void>{};
   });
 }
 
-// The link goes with the job's namespace, in the kernel's own time: to remove it here would wait
+// The directory gets a name that no attempt has, so that the attempt may begin again before it is
+// removed. The link goes with the namespace, in the kernel's own time: to remove it here would wait
 // for every processor, 20 ms and more.
-Result<void> Fabric::detach(const proto::AttemptKey& key) {
-  lacks_.erase(key);
-  if (auto r = change(rules_.remove(key)); !r) return r;
-  return release_directory(options_.directory + "/" + name_of(key));
+Result<void> Fabric::leave(const proto::AttemptKey& key) {
+  const std::string from = directory_of(key);
+  std::string to = fmt::format("{}/{}{}", options_.directory, kLeft, next_left_);
+  if (::rename(from.c_str(), to.c_str()) != 0) {
+    if (errno == ENOENT) return {};
+    return fail(ErrorCode::unavailable,
+                fmt::format("{} cannot be renamed: {}", from, std::strerror(errno)));
+  }
+  ++next_left_;
+  left_.push_back(std::move(to));
+  return {};
 }
 
 }  // namespace gantry::network

@@ -13,21 +13,27 @@
 // is no bridge. The machine's own namespace gets nothing but the UDP socket of the VXLAN link: no
 // route, no rule and no forwarding.
 //
+// Namespaces with their links are made in advance (ready_spaces.h), so that an attempt gets no more
+// than its addresses and rules; and what ended attempts leave is removed when nobody waits for it.
+//
 // All that a Fabric makes is bound to files in its directory and outlives its process: the next
 // Fabric of the directory adopts what its list of attempts names, and removes the rest. Root only.
 // Calls take milliseconds and are made by one thread.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/fd.h"
 #include "common/proto/job_network.h"
 #include "noded/network/filter.h"
 #include "noded/network/netlink.h"
+#include "noded/network/ready_spaces.h"
 #include "noded/network/rules.h"
 #include "noded/network/way_out.h"
 
@@ -76,6 +82,21 @@ class Fabric {
   // the next detach() and by the next open().
   Result<void> detach(const proto::AttemptKey& key);
 
+  // Ends of attempts and then starts, with one transaction of the packet filter for all of them.
+  // `told` is called for each start as soon as its network is as after attach(), or with why it has
+  // none; then for each end. Of those that ended nothing can send or receive any more; take_left()
+  // names what is left of them.
+  using Told = std::function<void(const proto::AttemptKey&, const Result<void>&)>;
+  void turn(const std::vector<proto::AttemptKey>& ends, const std::vector<JobNetwork>& starts,
+            const Told& told);
+  // Directories that are the caller's to remove by release_directory(), which waits for every
+  // processor; any thread may do that. The next open() removes those that are still there.
+  [[nodiscard]] std::vector<std::string> take_left() { return std::exchange(left_, {}); }
+
+  // Makes one namespace in advance; and how many there are.
+  Result<void> make_ready() { return ready_->make(); }
+  [[nodiscard]] std::size_t ready() const { return ready_->size(); }
+
   // The file that holds the attempt's namespace, and a read-only sysfs that shows the links of this
   // namespace: a container may not mount one of a namespace that is not its own.
   [[nodiscard]] std::string space_file(const proto::AttemptKey& key) const;
@@ -86,6 +107,17 @@ class Fabric {
   // The attempt's addresses, name servers and counters; the rest is left as it is. The error is
   // not_found if it has no network here.
   Result<proto::AttemptNetwork> look(const proto::AttemptKey& key);
+  // What all attempts have sent and received, and what was refused of it, until now.
+  struct Traffic {
+    std::uint64_t sent_bytes = 0, sent_packets = 0;  // by the job
+    std::uint64_t received_bytes = 0, received_packets = 0;
+    std::uint64_t refused_packets = 0;
+  };
+  struct Counts {
+    std::map<proto::AttemptKey, Traffic> attempts;
+    std::map<std::string, std::uint64_t> dropped;  // packets by cause, as rules.h names them
+  };
+  Result<Counts> counts();
   // The rules in force with their counters, as nftables' JSON.
   Result<std::string> rules() { return filter_->list(std::string(kTable)); }
 
@@ -93,18 +125,35 @@ class Fabric {
   explicit Fabric(FabricOptions options);
   Result<void> open_node();
   Result<void> connect_nodes();
-  Result<void> remove_others(const std::vector<JobNetwork>& attempts);
+  // The links of these attempts, by their names; what belongs to nobody is removed.
+  Result<std::map<proto::AttemptKey, std::string>> remove_others(
+      const std::vector<JobNetwork>& attempts);
   Result<void> set_way_to(const Peer& peer);
-  Result<Member> member_of(const JobNetwork& job);
+  Result<Member> member_of(const JobNetwork& job, const std::string& link);
   Result<WayOut::Families> have_way_out();
   Result<void> change(const std::string& rules);
-  Result<void> connect(const JobNetwork& job);
-  Result<void> settle_job(const Fd& space, const JobNetwork& job);
+  // What an attempt has got of what it needs, while turn() runs.
+  struct Start {
+    const JobNetwork* job = nullptr;
+    ReadySpace space;
+    std::optional<Member> member;
+    Result<void> done;
+  };
+  void take_space(Start& start);
+  Result<void> set_rules(std::string rules, std::vector<Start>& starts);
+  Result<void> connect(const Start& start);
+  Result<void> settle_node(const JobNetwork& job, const std::string& link);
+  Result<void> settle_job(const JobNetwork& job);
+  Result<void> leave(const proto::AttemptKey& key);
+  [[nodiscard]] std::string directory_of(const proto::AttemptKey& key) const;
 
   FabricOptions options_;
   Fd space_;
   std::unique_ptr<Netlink> links_;
   std::unique_ptr<Filter> filter_;
+  std::unique_ptr<ReadySpaces> ready_;
+  std::vector<std::string> left_;
+  std::uint64_t next_left_ = 1;
   RuleBook rules_;
   std::map<std::uint32_t, Underlay> ways_;  // by node: where it is reached
   std::map<proto::AttemptKey, std::string>

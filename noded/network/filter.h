@@ -2,6 +2,7 @@
 // one transaction: all of it holds afterwards, or nothing of it.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 
@@ -21,6 +22,9 @@ class Filter {
   // The packets that the counter of a link's element has counted; the set has interfaces' names.
   Result<std::uint64_t> packets_of(const std::string& table, const std::string& set,
                                    const std::string& link);
+  // The packets of everything that is named and counted in what a command lists: counters, or
+  // elements of a set of names.
+  Result<std::map<std::string, std::uint64_t>> counters(const std::string& command);
   // The table as JSON, with its counters and the elements of its sets.
   Result<std::string> list(const std::string& table);
 

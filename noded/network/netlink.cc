@@ -6,22 +6,17 @@
 #include <linux/if_link.h>
 #include <linux/neighbour.h>
 #include <linux/pkt_sched.h>
-#include <linux/rtnetlink.h>
 #include <linux/veth.h>
 #include <net/if.h>
-#include <netlink/attr.h>
-#include <netlink/msg.h>
 #include <netlink/netlink.h>
 #include <netlink/socket.h>
-#include <poll.h>
 #include <sys/socket.h>
-#include <sys/timerfd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
-#include "common/fd.h"
+#include "noded/network/netlink_message.h"
 
 namespace gantry::network {
 namespace {
@@ -29,43 +24,9 @@ namespace {
 // IFLA_VXLAN_LOCALBYPASS of Linux 6.3, which the headers of Debian 12 do not have.
 constexpr int kVxlanLocalBypass = 31;
 
-// IF_OPER_UP of <linux/if.h>, which cannot be included beside <net/if.h>: RFC 2863.
-constexpr std::uint8_t kOperationalUp = 6;
+constexpr std::uint32_t kFirstOfBatch = 0x4000'0000;  // numbers of messages that go together
 
 constexpr int kCreate = NLM_F_CREATE | NLM_F_EXCL, kReplace = NLM_F_CREATE | NLM_F_REPLACE;
-
-// A message of one type with its fixed header; send() frees it.
-template <class Header>
-nl_msg* message(int type, int flags, const Header& header) {
-  nl_msg* out = ::nlmsg_alloc_simple(type, flags);
-  ::nlmsg_append(out, const_cast<Header*>(&header), sizeof header, NLMSG_ALIGNTO);
-  return out;
-}
-
-void put(nl_msg* m, int type, const void* data, std::size_t bytes) {
-  ::nla_put(m, type, static_cast<int>(bytes), data);
-}
-void put(nl_msg* m, int type, const std::string& text) {
-  ::nla_put_string(m, type, text.c_str());
-}
-void put(nl_msg* m, int type, const Mac& mac) {
-  put(m, type, mac.data(), mac.size());
-}
-void put(nl_msg* m, int type, const Ip6& address) {
-  put(m, type, address.bytes.data(), address.bytes.size());
-}
-
-class Nest {
- public:
-  Nest(nl_msg* m, int type) : message_(m), start_(::nla_nest_start(m, type)) {}
-  Nest(const Nest&) = delete;
-  Nest& operator=(const Nest&) = delete;
-  ~Nest() { ::nla_nest_end(message_, start_); }
-
- private:
-  nl_msg* message_;
-  nlattr* start_;
-};
 
 // The bytes of a numeric address: 4 or 16 of them, in network order; none if it is no address.
 std::vector<std::uint8_t> bytes_of(const std::string& address) {
@@ -75,34 +36,87 @@ std::vector<std::uint8_t> bytes_of(const std::string& address) {
   return {};
 }
 
-ifinfomsg link_header(std::uint32_t index = 0, unsigned flags = 0) {
-  ifinfomsg out{};
-  out.ifi_family = AF_UNSPEC;
-  out.ifi_index = static_cast<int>(index);
-  out.ifi_flags = flags;
-  out.ifi_change = flags;
-  return out;
-}
-
 }  // namespace
 
 void Netlink::CloseSocket::operator()(nl_sock* socket) const {
   ::nl_socket_free(socket);
 }
 
-Result<Netlink> Netlink::open() {
+Result<void> Netlink::connect(std::unique_ptr<nl_sock, CloseSocket>& socket) {
+  socket.reset(::nl_socket_alloc());
+  if (socket == nullptr) return fail(ErrorCode::internal, "no memory for a netlink socket");
+  if (const int error = ::nl_connect(socket.get(), NETLINK_ROUTE); error < 0)
+    return fail(ErrorCode::unavailable,
+                fmt::format("no netlink socket could be opened: {}", ::nl_geterror(error)));
+  return {};
+}
+
+Result<Netlink> Netlink::open(For what) {
   Netlink out;
-  for (auto* socket : {&out.socket_, &out.events_}) {
-    socket->reset(::nl_socket_alloc());
-    if (*socket == nullptr) return fail(ErrorCode::internal, "no memory for a netlink socket");
-    if (const int error = ::nl_connect(socket->get(), NETLINK_ROUTE); error < 0)
-      return fail(ErrorCode::unavailable,
-                  fmt::format("no netlink socket could be opened: {}", ::nl_geterror(error)));
+  if (auto r = connect(out.socket_); !r) return tl::unexpected(r.error());
+  if (what == For::changes_and_waiting)
+    if (auto r = connect(out.events_); !r) return tl::unexpected(r.error());
+  return out;
+}
+
+Result<void> Netlink::together(const std::function<Result<void>()>& work) {
+  batch_.emplace();
+  auto done = work();
+  Batch batch = std::move(*batch_);
+  batch_.reset();
+  if (!done || batch.whats.empty()) return done;
+  return send_all(batch);
+}
+
+// Every message has a number of ours, so that libnl's own count, which is of messages that are
+// answered one by one, goes on as if nothing had been sent.
+Result<void> Netlink::send_all(Batch& batch) {
+  nl_sock* s = socket_.get();
+  const auto failed = [](const std::string& what, const char* why) {
+    return fail(ErrorCode::unavailable, fmt::format("{}: {}", what, why));
+  };
+  if (const int error = ::nl_sendto(s, batch.bytes.data(), batch.bytes.size()); error < 0)
+    return failed(batch.whats.front(), ::nl_geterror(error));
+  Result<void> out;
+  std::array<char, 16384> buffer{};
+  for (std::size_t answered = 0; answered < batch.whats.size();) {
+    const ssize_t got = ::recv(::nl_socket_get_fd(s), buffer.data(), buffer.size(), 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return failed(batch.whats[answered], std::strerror(errno));
+    int left = static_cast<int>(got);
+    for (auto* header = reinterpret_cast<nlmsghdr*>(buffer.data());
+         ::nlmsg_ok(header, left) != 0 && answered < batch.whats.size();
+         header = ::nlmsg_next(header, &left)) {
+      if (header->nlmsg_type != NLMSG_ERROR) continue;
+      const int error = static_cast<const nlmsgerr*>(::nlmsg_data(header))->error;
+      if (error != 0 && out) out = failed(batch.whats[answered], std::strerror(-error));
+      ++answered;
+    }
   }
   return out;
 }
 
+Result<std::uint32_t> Netlink::index_for(const std::string& link) {
+  if (!batch_) return index_of(link);
+  if (const auto known = batch_->indexes.find(link); known != batch_->indexes.end())
+    return known->second;
+  const auto index = index_of(link);
+  if (index) batch_->indexes.emplace(link, *index);
+  return index;
+}
+
 Result<void> Netlink::send(nl_msg* message, const std::string& what) {
+  if (batch_) {
+    nlmsghdr* header = ::nlmsg_hdr(message);
+    header->nlmsg_seq = kFirstOfBatch + static_cast<std::uint32_t>(batch_->whats.size());
+    ::nl_complete_msg(socket_.get(), message);
+    batch_->bytes.resize(NLMSG_ALIGN(batch_->bytes.size()) + header->nlmsg_len);
+    std::memcpy(batch_->bytes.data() + batch_->bytes.size() - header->nlmsg_len, header,
+                header->nlmsg_len);
+    batch_->whats.push_back(what);
+    ::nlmsg_free(message);
+    return {};
+  }
   const int error = ::nl_send_sync(socket_.get(), message);
   if (error < 0)
     return fail(ErrorCode::unavailable, fmt::format("{}: {}", what, ::nl_geterror(error)));
@@ -128,12 +142,15 @@ Result<void> Netlink::make_veth(const Veth& veth) {
   }
   auto made = send(m, fmt::format("the link {} could not be made", veth.name));
   if (!made || veth.alias.empty()) return made;
-  // The kernel takes no alias when it makes a link.
-  const auto index = index_of(veth.name);
+  return name(veth.name, veth.alias);  // the kernel takes no alias when it makes a link
+}
+
+Result<void> Netlink::name(const std::string& link, const std::string& alias) {
+  const auto index = index_for(link);
   if (!index) return tl::unexpected(index.error());
-  m = message(RTM_NEWLINK, 0, link_header(*index));
-  put(m, IFLA_IFALIAS, veth.alias);
-  return send(m, fmt::format("the link {} could not be named", veth.name));
+  nl_msg* m = message(RTM_NEWLINK, 0, link_header(*index));
+  put(m, IFLA_IFALIAS, alias);
+  return send(m, fmt::format("the link {} could not be named", link));
 }
 
 Result<void> Netlink::make_vxlan(const Vxlan& vxlan) {
@@ -162,7 +179,7 @@ Result<void> Netlink::make_vxlan(const Vxlan& vxlan) {
 }
 
 Result<void> Netlink::add_remote(const std::string& link, const Mac& mac, const Underlay& node) {
-  const auto index = index_of(link);
+  const auto index = index_for(link);
   if (!index) return tl::unexpected(index.error());
   const auto address = bytes_of(node.address);
   if (address.empty())
@@ -187,173 +204,15 @@ Result<void> Netlink::remove_link(const std::string& link) {
               fmt::format("the link {} could not be removed", link));
 }
 
-namespace {
-
-int note_name(nl_msg* m, void* out) {
-  const nlmsghdr* header = ::nlmsg_hdr(m);
-  if (header->nlmsg_type != RTM_NEWLINK) return NL_OK;
-  std::array<nlattr*, IFLA_MAX + 1> attributes{};
-  if (::nlmsg_parse(const_cast<nlmsghdr*>(header), sizeof(ifinfomsg), attributes.data(), IFLA_MAX,
-                    nullptr) == 0 &&
-      attributes[IFLA_IFNAME] != nullptr)
-    static_cast<std::vector<std::string>*>(out)->emplace_back(
-        ::nla_get_string(attributes[IFLA_IFNAME]));
-  return NL_OK;
-}
-
-int note_state(nl_msg* m, void* out) {
-  std::array<nlattr*, IFLA_MAX + 1> attributes{};
-  if (::nlmsg_parse(::nlmsg_hdr(m), sizeof(ifinfomsg), attributes.data(), IFLA_MAX, nullptr) == 0 &&
-      attributes[IFLA_OPERSTATE] != nullptr)
-    *static_cast<std::uint8_t*>(out) = ::nla_get_u8(attributes[IFLA_OPERSTATE]);
-  return NL_OK;
-}
-
-int note_alias(nl_msg* m, void* out) {
-  std::array<nlattr*, IFLA_MAX + 1> attributes{};
-  if (::nlmsg_parse(::nlmsg_hdr(m), sizeof(ifinfomsg), attributes.data(), IFLA_MAX, nullptr) == 0 &&
-      attributes[IFLA_IFALIAS] != nullptr)
-    *static_cast<std::string*>(out) = ::nla_get_string(attributes[IFLA_IFALIAS]);
-  return NL_OK;
-}
-
-int note_traffic(nl_msg* m, void* out) {
-  std::array<nlattr*, IFLA_MAX + 1> attributes{};
-  if (::nlmsg_parse(::nlmsg_hdr(m), sizeof(ifinfomsg), attributes.data(), IFLA_MAX, nullptr) != 0 ||
-      attributes[IFLA_STATS64] == nullptr)
-    return NL_OK;
-  rtnl_link_stats64 stats{};
-  std::memcpy(&stats, ::nla_data(attributes[IFLA_STATS64]),
-              std::min<std::size_t>(sizeof stats,
-                                    static_cast<std::size_t>(::nla_len(attributes[IFLA_STATS64]))));
-  *static_cast<Netlink::Traffic*>(out) = {stats.tx_packets, stats.tx_bytes, stats.rx_packets,
-                                          stats.rx_bytes};
-  return NL_OK;
-}
-
-int note_index(nl_msg* m, void* out) {
-  const nlmsghdr* header = ::nlmsg_hdr(m);
-  if (header->nlmsg_type == RTM_NEWLINK)
-    *static_cast<std::uint32_t*>(out) =
-        static_cast<std::uint32_t>(static_cast<const ifinfomsg*>(::nlmsg_data(header))->ifi_index);
-  return NL_OK;
-}
-
-}  // namespace
-
-Result<std::vector<std::string>> Netlink::links() const {
-  std::vector<std::string> out;
-  nl_sock* s = socket_.get();
-  nl_cb* callbacks = ::nl_cb_alloc(NL_CB_DEFAULT);
-  ::nl_cb_set(callbacks, NL_CB_VALID, NL_CB_CUSTOM, note_name, &out);
-  nl_msg* m = message(RTM_GETLINK, NLM_F_DUMP, link_header());
-  int error = ::nl_send_auto(s, m);
-  ::nlmsg_free(m);
-  if (error >= 0) error = ::nl_recvmsgs(s, callbacks);
-  ::nl_cb_put(callbacks);
-  if (error < 0)
-    return fail(ErrorCode::unavailable,
-                fmt::format("the links could not be listed: {}", ::nl_geterror(error)));
-  return out;
-}
-
-bool Netlink::ask(const std::string& link, int (*note)(nl_msg*, void*), void* out) const {
-  nl_sock* s = socket_.get();
-  bool there = false;
-  struct Both {
-    int (*note)(nl_msg*, void*);
-    void* out;
-    bool* there;
-  } both{note, out, &there};
-  nl_cb* callbacks = ::nl_cb_alloc(NL_CB_DEFAULT);
-  ::nl_cb_set(
-      callbacks, NL_CB_VALID, NL_CB_CUSTOM,
-      [](nl_msg* m, void* to) {
-        auto& b = *static_cast<Both*>(to);
-        if (::nlmsg_hdr(m)->nlmsg_type == RTM_NEWLINK) *b.there = true;
-        return b.note(m, b.out);
-      },
-      &both);
-  nl_msg* m = message(RTM_GETLINK, 0, link_header());
-  put(m, IFLA_IFNAME, link);
-  int error = ::nl_send_auto(s, m);
-  ::nlmsg_free(m);
-  if (error >= 0) error = ::nl_recvmsgs(s, callbacks);
-  ::nl_cb_put(callbacks);
-  if (error >= 0 && there) error = ::nl_wait_for_ack(s);
-  return error >= 0 && there;
-}
-
-Result<std::uint32_t> Netlink::index_of(const std::string& link) const {
-  std::uint32_t index = 0;
-  if (ask(link, note_index, &index)) return index;
-  return fail(ErrorCode::not_found, fmt::format("there is no link {}", link));
-}
-
-Result<std::string> Netlink::alias_of(const std::string& link) const {
-  std::string alias;
-  if (ask(link, note_alias, &alias)) return alias;
-  return fail(ErrorCode::not_found, fmt::format("there is no link {}", link));
-}
-
-Result<Netlink::Traffic> Netlink::traffic_of(const std::string& link) const {
-  Traffic out;
-  if (ask(link, note_traffic, &out)) return out;
-  return fail(ErrorCode::not_found, fmt::format("there is no link {}", link));
-}
-
 Result<void> Netlink::set_up(const std::string& link) {
-  const auto index = index_of(link);
+  const auto index = index_for(link);
   if (!index) return tl::unexpected(index.error());
   return send(message(RTM_NEWLINK, 0, link_header(*index, IFF_UP)),
               fmt::format("the link {} could not be started", link));
 }
 
-namespace {
-
-// Reads what has come, whatever it is. A socket that lost some has an error, which goes with it.
-void empty(int socket) {
-  std::array<char, 8192> buffer{};
-  while (::recv(socket, buffer.data(), buffer.size(), MSG_DONTWAIT) > 0 || errno == ENOBUFS)
-    errno = 0;
-}
-
-}  // namespace
-
-Result<void> Netlink::wait_until_up(const std::string& link) const {
-  const Fd limit(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC));
-  const itimerspec end{{}, {2, 0}};
-  if (!limit || ::timerfd_settime(limit.get(), 0, &end, nullptr) != 0)
-    return fail(ErrorCode::unavailable, "no timer could be made");
-  nl_sock* events = events_.get();
-  // Changes are heard before the question, so none falls between the two.
-  if (::nl_socket_add_membership(events, RTNLGRP_LINK) < 0)
-    return fail(ErrorCode::unavailable, "changes of links could not be heard");
-  Result<void> out;
-  for (;;) {
-    std::uint8_t state = 0;
-    if (!ask(link, note_state, &state)) {
-      out = fail(ErrorCode::not_found, fmt::format("there is no link {}", link));
-      break;
-    }
-    if (state == kOperationalUp) break;
-    std::array<pollfd, 2> ready{
-        {{::nl_socket_get_fd(events), POLLIN, 0}, {limit.get(), POLLIN, 0}}};
-    (void)::poll(ready.data(), ready.size(), -1);
-    if (ready[1].revents != 0) {
-      out = fail(ErrorCode::unavailable,
-                 fmt::format("the link {} carries no packets 2 s after it was started", link));
-      break;
-    }
-    empty(::nl_socket_get_fd(events));
-  }
-  (void)::nl_socket_drop_membership(events, RTNLGRP_LINK);
-  empty(::nl_socket_get_fd(events));
-  return out;
-}
-
 Result<void> Netlink::set_down(const std::string& link) {
-  const auto index = index_of(link);
+  const auto index = index_for(link);
   if (!index) return tl::unexpected(index.error());
   ifinfomsg header = link_header(*index);
   header.ifi_change = IFF_UP;
@@ -363,7 +222,7 @@ Result<void> Netlink::set_down(const std::string& link) {
 
 Result<void> Netlink::add_address(const std::string& link, int family, const void* address,
                                   std::size_t bytes, const std::string& what) {
-  const auto index = index_of(link);
+  const auto index = index_for(link);
   if (!index) return tl::unexpected(index.error());
   ifaddrmsg header{};
   header.ifa_family = static_cast<std::uint8_t>(family);
@@ -386,7 +245,7 @@ Result<void> Netlink::add_address(const std::string& link, const Ip4& address) {
 }
 
 Result<void> Netlink::add_neighbour(const std::string& link, const Ip6& address, const Mac& mac) {
-  const auto index = index_of(link);
+  const auto index = index_for(link);
   if (!index) return tl::unexpected(index.error());
   ndmsg header{};
   header.ndm_family = AF_INET6;
@@ -424,14 +283,14 @@ Result<void> Netlink::add_route(std::uint32_t link, int family, const void* to, 
 
 Result<void> Netlink::add_route(const std::string& link, const Ip6& to, int bits,
                                 const std::optional<Ip6>& via) {
-  const auto index = index_of(link);
+  const auto index = index_for(link);
   if (!index) return tl::unexpected(index.error());
   return add_route(*index, AF_INET6, to.bytes.data(), to.bytes.size(), bits, via, text_of(to));
 }
 
 Result<void> Netlink::add_route(const std::string& link, const Ip4& to, int bits,
                                 const std::optional<Ip6>& via) {
-  const auto index = index_of(link);
+  const auto index = index_for(link);
   if (!index) return tl::unexpected(index.error());
   const std::uint32_t value = htonl(to.value);
   return add_route(*index, AF_INET, &value, sizeof value, bits, via, text_of(to));
@@ -441,7 +300,7 @@ Result<void> Netlink::add_route(const std::string& link, const Ip4& to, int bits
 // what 10 ms bring, and never less than the largest packet that a link hands on at once (64 KiB);
 // what waits longer than 50 ms is dropped.
 Result<void> Netlink::limit_rate(const std::string& link, std::uint64_t bits_per_second) {
-  const auto index = index_of(link);
+  const auto index = index_for(link);
   if (!index) return tl::unexpected(index.error());
   // The bucket counts headers too. With 3 % for them both a flood of frames and what TCP carries
   // (94 % of a bucket, measured) are within 5 % of what was asked for.

@@ -7,6 +7,8 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,7 +32,14 @@ struct Underlay {
 
 class Netlink {
  public:
-  static Result<Netlink> open();
+  // With `changes` alone it cannot wait_until_up().
+  enum class For { changes, changes_and_waiting };
+  static Result<Netlink> open(For what = For::changes_and_waiting);
+
+  // The changes that `work` asks for go to the kernel together, in their order, when it is done:
+  // the kernel is asked once for each link and once for all changes. The first that fails is the
+  // error; those behind it were tried all the same. If `work` fails, nothing is sent.
+  Result<void> together(const std::function<Result<void>()>& work);
 
   // One end of the pair is made here, the other one in the namespace of the descriptor.
   struct Veth {
@@ -57,14 +66,21 @@ class Netlink {
   Result<void> add_remote(const std::string& link, const Mac& mac, const Underlay& node);
 
   Result<void> remove_link(const std::string& link);
-  [[nodiscard]] Result<std::vector<std::string>> links() const;
+  struct Link {
+    std::string name, alias;
+  };
+  [[nodiscard]] Result<std::vector<Link>> links() const;
   [[nodiscard]] Result<std::uint32_t> index_of(const std::string& link) const;
-  // What make_veth() wrote there; "" if nothing. The error is not_found if there is no such link.
+  // What make_veth() or name() wrote there; "" if nothing. The error is not_found if there is no
+  // such link.
   [[nodiscard]] Result<std::string> alias_of(const std::string& link) const;
+  // Writes down what the link is for.
+  Result<void> name(const std::string& link, const std::string& alias);
   struct Traffic {
     std::uint64_t sent_packets = 0, sent_bytes = 0, received_packets = 0, received_bytes = 0;
   };
   [[nodiscard]] Result<Traffic> traffic_of(const std::string& link) const;
+  [[nodiscard]] Result<std::map<std::string, Traffic>> traffic() const;  // of all links
   Result<void> set_up(const std::string& link);
   // Waits until a link that is set up, as the other end of its pair is, carries packets. The kernel
   // joins the end that was set up first to its queue in its own time, a few milliseconds later when
@@ -94,9 +110,20 @@ class Netlink {
     void operator()(nl_sock* socket) const;
   };
   Netlink() = default;
+  static Result<void> connect(std::unique_ptr<nl_sock, CloseSocket>& socket);
+  // Asks for all links; `note` gets each answer.
+  [[nodiscard]] Result<void> list(int (*note)(nl_msg*, void*), void* out) const;
   // Asks for one link; `note` gets the answer.
   [[nodiscard]] bool ask(const std::string& link, int (*note)(nl_msg*, void*), void* out) const;
+  // The number of a link that is to be changed.
+  Result<std::uint32_t> index_for(const std::string& link);
   Result<void> send(nl_msg* message, const std::string& what);
+  struct Batch {
+    std::vector<char> bytes;         // the messages, one behind the other
+    std::vector<std::string> whats;  // of each
+    std::map<std::string, std::uint32_t> indexes;
+  };
+  Result<void> send_all(Batch& batch);
   Result<void> add_route(std::uint32_t link, int family, const void* to, std::size_t bytes,
                          int bits, const std::optional<Ip6>& via, const std::string& what);
   Result<void> add_address(const std::string& link, int family, const void* address,
@@ -104,6 +131,7 @@ class Netlink {
 
   std::unique_ptr<nl_sock, CloseSocket> socket_;
   std::unique_ptr<nl_sock, CloseSocket> events_;  // hears of links while wait_until_up() runs
+  std::optional<Batch> batch_;                    // set while together() runs
 };
 
 }  // namespace gantry::network

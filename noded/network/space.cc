@@ -43,25 +43,31 @@ Result<Fd> own_space() {
   return out;
 }
 
-Result<Fd> make_space(const std::string& file) {
+Result<Fd> new_space() {
   auto before = own_space();
   if (!before) return before;
+  if (::unshare(CLONE_NEWNET) != 0) return failed("no network namespace can be made");
+  Result<Fd> made = own_space();
+  if (made)
+    if (auto up = start_loopback(); !up) made = tl::unexpected(up.error());
+  if (::setns(before->get(), CLONE_NEWNET) != 0) std::abort();
+  return made;
+}
+
+Result<void> bind_space(const Fd& space, const std::string& file) {
   const Fd target(::open(file.c_str(), O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!target) return failed(fmt::format("{} cannot be made", file));
-  if (::unshare(CLONE_NEWNET) != 0) {
-    const auto error = failed("no network namespace can be made");
-    ::unlink(file.c_str());
-    return error;
-  }
-  Result<Fd> made = own_space();
-  if (made) {
-    if (auto up = start_loopback(); !up)
-      made = tl::unexpected(up.error());
-    else if (::mount(kOwn, file.c_str(), nullptr, MS_BIND, nullptr) != 0)
-      made = failed(fmt::format("no namespace can be bound to {}", file));
-  }
-  if (::setns(before->get(), CLONE_NEWNET) != 0) std::abort();
-  if (!made) ::unlink(file.c_str());
+  const std::string source = fmt::format("/proc/thread-self/fd/{}", space.get());
+  if (::mount(source.c_str(), file.c_str(), nullptr, MS_BIND, nullptr) == 0) return {};
+  const auto error = failed(fmt::format("no namespace can be bound to {}", file));
+  ::unlink(file.c_str());
+  return error;
+}
+
+Result<Fd> make_space(const std::string& file) {
+  auto made = new_space();
+  if (!made) return made;
+  if (auto bound = bind_space(*made, file); !bound) return tl::unexpected(bound.error());
   return made;
 }
 

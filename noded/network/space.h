@@ -18,7 +18,13 @@ namespace gantry::network {
 // The namespace of this thread.
 Result<Fd> own_space();
 
-// Makes a namespace with nothing but a loopback link, which is up, and binds it to a new file.
+// Makes a namespace with nothing but a loopback link, which is up. It goes with the descriptor.
+Result<Fd> new_space();
+
+// Binds a namespace to a new file.
+Result<void> bind_space(const Fd& space, const std::string& file);
+
+// Makes a namespace and binds it to a new file.
 Result<Fd> make_space(const std::string& file);
 
 // Opens the namespace that the file holds. The error is not_found if the file holds none: it is not

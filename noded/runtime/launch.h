@@ -77,6 +77,7 @@ struct LaunchRequest {
   std::optional<proto::JobNetwork> parts;  // set: the job has a network of its own
   std::string network_space, network_sys;  // its namespace, and a sysfs that shows it; paths
   std::vector<std::string> resolvers;  // addresses for the job's /etc/resolv.conf; none = as it is
+  std::string tenant;                  // whose job it is; "" = no tenant's
   void from_older_form();              // an older order has these two only in variables
 
   // Sets the variable for the job and for programs that run as root.
@@ -129,6 +130,7 @@ struct LaunchRequest {
     v(41, "network_sys", s.network_sys);
     v(58, "resolvers", s.resolvers);
     v(67, "io_rate", s.io_rate);
+    v(72, "tenant", s.tenant);
   }
 };
 

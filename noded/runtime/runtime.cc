@@ -152,6 +152,8 @@ RunningJob facts_of(const LaunchRequest& request) {
   out.network_sys = request.network_sys;
   if (request.parts) out.network_rate = request.parts->bits_per_second;
   out.io_rate = request.io_rate;
+  out.tenant = request.tenant;
+  out.user = request.owner.user;
   return out;
 }
 

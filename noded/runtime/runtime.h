@@ -66,6 +66,7 @@ struct RunningJob {
   std::string network_sys;          // a sysfs that shows its network namespace; "" = it has none
   std::uint64_t network_rate = 0;   // bits per second each way; 0 = no limit
   std::uint64_t io_rate = 0;        // bytes per second of each disk; 0 = no limit
+  std::string tenant, user;         // whose it is; no tenant = ""
 };
 
 class Runtime {

@@ -158,6 +158,7 @@ void World::configure(const Words& w) {
   } else {
     if (w.find("licenses")) config_.licenses = listed(*w.find("licenses"));
     set_options(w, config_.controller);
+    if (w.find("root_jobs")) config_.noded.allow_root_jobs = *w.find("root_jobs") == "yes";
   }
 }
 

@@ -46,6 +46,19 @@ void quota_of(const Words& w, std::vector<tenancy::QuotaLine>& out) {
   }
 }
 
+// enforce=, audit=, warn=, registries=HOST,HOST/PATH, by_digest=yes
+tenancy::TenantSecurity security_of(const Words& w) {
+  tenancy::TenantSecurity out;
+  for (const auto& [word, to] :
+       {std::pair{"enforce", &out.enforce}, {"audit", &out.audit}, {"warn", &out.warn}})
+    if (const std::string* text = w.find(word))
+      for (const auto& [profile, name] : enum_names(tenancy::SecurityProfile{}))
+        if (name == *text) *to = profile;
+  if (const std::string* hosts = w.find("registries")) out.registries = split(*hosts, ',');
+  if (w.find("by_digest")) out.images_by_digest = *w.find("by_digest") == "yes";
+  return out;
+}
+
 tenancy::Tenant tenant_of(const Words& w) {
   tenancy::Tenant t;
   t.name = w.plain.at(1);
@@ -76,6 +89,7 @@ tenancy::Tenant tenant_of(const Words& w) {
   length("idle_requeue", t.idle_gpus.requeue);
   length("idle_cancel", t.idle_gpus.cancel);
   if (w.find("host_network")) t.jobs.host_network = true;
+  t.security = security_of(w);
   if (w.find("own_queue")) t.own_queue = *w.find("own_queue") == "yes";
   if (w.find("keep_others_off")) t.jobs.keep_others_off = true;
   if (w.find("time")) t.jobs.default_time = parse_length(*w.find("time"));

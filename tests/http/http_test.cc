@@ -13,8 +13,8 @@
 #include <thread>
 #include <vector>
 
-#include "ctld/http/http_server.h"
-#include "ctld/http/tokens.h"
+#include "common/http/http_server.h"
+#include "common/http/tokens.h"
 #include "ctld/http/webhook.h"
 
 using namespace gantry;

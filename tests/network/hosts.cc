@@ -4,12 +4,25 @@
 #include <fmt/core.h>
 #include <stdlib.h>
 
+#include <array>
+#include <cstdio>
 #include <filesystem>
 
 namespace gantry::network::test {
 
 bool run_in(const std::string& file, const std::string& command) {
   return std::system(("nsenter --net=" + file + " " + command).c_str()) == 0;
+}
+
+std::string output_in(const std::string& file, const std::string& command) {
+  std::string out;
+  FILE* pipe = ::popen(("nsenter --net=" + file + " " + command).c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  std::array<char, 4096> text{};
+  for (std::size_t n = 0; (n = std::fread(text.data(), 1, text.size(), pipe)) > 0;)
+    out.append(text.data(), n);
+  ::pclose(pipe);
+  return out;
 }
 
 Hosts::Hosts(std::uint32_t count) : top_("/tmp/gantry-network.XXXXXX") {

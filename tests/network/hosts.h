@@ -49,5 +49,7 @@ class Hosts {
 
 // Runs a command in the namespace that the file holds; whether it ended with 0.
 bool run_in(const std::string& file, const std::string& command);
+// What it writes to standard output.
+std::string output_in(const std::string& file, const std::string& command);
 
 }  // namespace gantry::network::test

@@ -33,17 +33,6 @@ int times(int few) {
   return all != nullptr && all[0] == '1' ? 1000 : few;
 }
 
-std::string output_in(const std::string& file, const std::string& command) {
-  std::string out;
-  FILE* pipe = ::popen(("nsenter --net=" + file + " " + command).c_str(), "r");
-  REQUIRE(pipe != nullptr);
-  std::array<char, 4096> text{};
-  for (std::size_t n = 0; (n = std::fread(text.data(), 1, text.size(), pipe)) > 0;)
-    out.append(text.data(), n);
-  ::pclose(pipe);
-  return out;
-}
-
 // Sends frames as they are by the job's link, which needs what no job has.
 class Frames {
  public:
@@ -264,6 +253,7 @@ TEST_CASE("of a daemon that is killed at any moment no link, rule or namespace i
         for (std::uint64_t id = 1; fabric; ++id) {
           JobNetwork job = hosts.job(id, {1}, 1);
           job.reach.ranges = {"10.9.0.0/24"};
+          if (id % 2 == 0) (void)(*fabric)->make_ready();
           (void)(*fabric)->attach(job);
           if (id % 3 == 0) (void)(*fabric)->detach(hosts.job(id - 1, {1}, 1).key);
         }

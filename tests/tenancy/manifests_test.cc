@@ -381,12 +381,38 @@ TEST_CASE("objects applied one by one in any order give the same tenants") {
 TEST_CASE("the notes name labels that have no effect") {
   const auto loaded = load_text(
       "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: a\n  labels:\n"
-      "    pod-security.kubernetes.io/enforce: restricted\n    team: x\n",
+      "    istio-injection: enabled\n    team: x\n",
       "m.yaml", {});
   REQUIRE(loaded);
   REQUIRE(loaded->notes.size() == 1);
-  CHECK(loaded->notes[0].find("pod-security.kubernetes.io/enforce: a label without effect") !=
-        std::string::npos);
+  CHECK(loaded->notes[0].find("istio-injection: a label without effect") != std::string::npos);
+}
+
+TEST_CASE("labels of Pod Security are the tenant's security profile, or are refused by name") {
+  const auto load = [](const std::string& labels) {
+    return load_text("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: a\n  labels:\n" + labels,
+                     "m.yaml", {});
+  };
+  const auto loaded = load(
+      "    pod-security.kubernetes.io/enforce: baseline\n"
+      "    pod-security.kubernetes.io/warn: restricted\n"
+      "    pod-security.kubernetes.io/warn-version: v1.30\n");
+  REQUIRE(loaded);
+  const auto at = std::find_if(loaded->documents.begin(), loaded->documents.end(),
+                               [](const auto& d) { return std::holds_alternative<Tenant>(d); });
+  REQUIRE(at != loaded->documents.end());
+  const auto& tenant = std::get<Tenant>(*at);
+  CHECK(tenant.security.enforce == SecurityProfile::baseline);
+  CHECK(tenant.security.warn == SecurityProfile::restricted);
+  CHECK_FALSE(tenant.security.audit);
+  REQUIRE(loaded->notes.size() == 1);
+  CHECK(loaded->notes[0].find("warn-version: a label without effect") != std::string::npos);
+  const auto strict = load("    pod-security.kubernetes.io/enforce: strict\n");
+  REQUIRE_FALSE(strict);
+  CHECK(strict.error().message.find(
+            "metadata.labels.pod-security.kubernetes.io/enforce is \"strict\"; it is privileged, "
+            "baseline or restricted") != std::string::npos);
+  CHECK_FALSE(load("    pod-security.kubernetes.io/enforced: baseline\n"));
 }
 
 TEST_CASE("the notes name a maximum of 0, which is not honoured") {

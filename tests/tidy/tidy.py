@@ -62,7 +62,7 @@ HEAVY_HEADERS = {
 
 # Only these folders of the programs may read a clock or a random source.
 SHELL_FOLDERS = ("common/loop/", "common/net/", "common/auth/", "common/log", "cli/", "ctld/rpc/",
-                 "ctld/store/", "ctld/http/", "noded/machine/", "noded/runtime/", "noded/image/",
+                 "ctld/store/", "ctld/http/", "common/http/", "noded/machine/", "noded/runtime/", "noded/image/",
                  "noded/shim/", "noded/net/", "noded/gpu/node/")
 CLOCK_OR_RANDOM = re.compile(
     r"\b(system_clock|steady_clock|high_resolution_clock|random_device|mt19937\w*|clock_gettime|"

@@ -152,6 +152,11 @@ class Assembly {
 
   void set_labels(Tenant& tenant, const NamespaceParts& ns, bool fresh) {
     tenant.labels = ns.labels;
+    // A profile that the namespace does not name stays as it is.
+    for (const auto& [from, to] : {std::pair{&ns.security.enforce, &tenant.security.enforce},
+                                   {&ns.security.audit, &tenant.security.audit},
+                                   {&ns.security.warn, &tenant.security.warn}})
+      if (*from) *to = *from;
     const auto tier = ns.labels.find("tier");
     if (tier != ns.labels.end()) {
       if (find_document<Tier>(known_, tier->second) != nullptr)

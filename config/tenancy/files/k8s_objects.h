@@ -35,6 +35,7 @@ struct NamespaceParts {
   Place place;  // of the first object
   bool declared = false;
   std::map<std::string, std::string> labels;
+  TenantSecurity security;  // of its labels of Pod Security
   std::map<Resource, HardLimit> hard;
   CountLimits counts;
   bool has_counts = false;

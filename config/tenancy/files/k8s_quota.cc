@@ -193,11 +193,8 @@ void keep(PriorityClass&& priority_class, const Meta& meta, Translation& into) {
 
 // Notes labels that would have an effect in Kubernetes and are only stored here.
 void note_idle_labels(const Value& root, const Meta& meta, Translation& into) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kIdle{
-      {{"pod-security.kubernetes.io/",
-        "a label without effect: every job has no capabilities, no new privileges, a seccomp "
-        "profile and never root, whatever the level"},
-       {"istio-injection", "a label without effect: there are no sidecars"},
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kIdle{
+      {{"istio-injection", "a label without effect: there are no sidecars"},
        {"istio.io/", "a label without effect: there are no sidecars"},
        {"linkerd.io/", "a label without effect: there are no sidecars"},
        {"scheduler.alpha.kubernetes.io/", "a label without effect"}}};
@@ -206,6 +203,36 @@ void note_idle_labels(const Value& root, const Meta& meta, Translation& into) {
       if (key.starts_with(prefix))
         into.notes.push_back(
             {root.place(), meta.shown(), "metadata.labels." + key, std::string(why)});
+}
+
+constexpr std::string_view kPodSecurity = "pod-security.kubernetes.io/";
+
+// The labels of Pod Security are the tenant's security profile. Its levels are ours; the version of
+// Kubernetes by which they are meant is not kept.
+Result<void> read_pod_security(const Value& root, const Meta& meta, NamespaceParts& parts,
+                               Translation& into) {
+  for (const auto& [key, value] : meta.labels) {
+    if (!key.starts_with(kPodSecurity)) continue;
+    const std::string what = key.substr(kPodSecurity.size());
+    if (what.ends_with("-version")) {
+      into.notes.push_back({root.place(), meta.shown(), "metadata.labels." + key,
+                            "a label without effect: the profiles are those of this release"});
+      continue;
+    }
+    std::optional<SecurityProfile>* to = what == "enforce" ? &parts.security.enforce
+                                         : what == "audit" ? &parts.security.audit
+                                         : what == "warn"  ? &parts.security.warn
+                                                           : nullptr;
+    if (to == nullptr)
+      return root.wrong(
+          fmt::format("metadata.labels.{}: Pod Security has enforce, audit and warn", key));
+    for (const auto& [level, name] : enum_names(SecurityProfile{}))
+      if (name == value) *to = level;
+    if (!*to)
+      return root.wrong(fmt::format(
+          "metadata.labels.{} is \"{}\"; it is privileged, baseline or restricted", key, value));
+  }
+  return {};
 }
 
 }  // namespace
@@ -219,6 +246,7 @@ Result<void> read_namespace(const Value& root, const Meta& meta, Translation& in
   parts.place = meta.place;
   parts.labels = meta.labels;
   note_idle_labels(root, meta, into);
+  if (auto r = read_pod_security(root, meta, parts, into); !r) return r;
   return object_keys(root, into, meta).note("spec", "").run();
 }
 

@@ -383,6 +383,11 @@ Tenant with_defaults(Tenant t, const Tenant& tier) {
   empty(t.network.default_profile, tier.network.default_profile);
   empty(t.network.profiles, tier.network.profiles);
   empty(t.network.services, tier.network.services);
+  unset(t.security.enforce, tier.security.enforce);
+  unset(t.security.audit, tier.security.audit);
+  unset(t.security.warn, tier.security.warn);
+  empty(t.security.registries, tier.security.registries);
+  unset(t.security.images_by_digest, tier.security.images_by_digest);
   empty(t.description, tier.description);
   return t;
 }

@@ -12,6 +12,7 @@
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/job/submit/node_range.h"
 #include "ctld/core/job/submit/rules.h"
+#include "ctld/core/job/submit/security.h"
 #include "ctld/core/limits/limits.h"
 #include "ctld/core/resources/licenses.h"
 #include "ctld/core/tenancy/admission.h"
@@ -451,6 +452,8 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
     spec.shape.anti_affinity = fmt::format("{}/{}", who.owner.user, spec.shape.anti_affinity);
 
   tidy_nodes(spec.shape);
+  if (auto r = apply_security(ctx, who, *partition, spec, out.warnings); !r)
+    return tl::unexpected(r.error());
   if (auto r = check_policy(ctx, who, spec, *partition); !r) return tl::unexpected(r.error());
   if (auto r = check_licenses(ctx.state, spec.shape); !r) return tl::unexpected(r.error());
   if (auto r = check_nodes(ctx, *partition, spec.shape); !r) return tl::unexpected(r.error());

@@ -1,4 +1,4 @@
-#include "ctld/http/socket.h"
+#include "common/http/socket.h"
 
 #include <fcntl.h>
 #include <netdb.h>

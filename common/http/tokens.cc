@@ -1,4 +1,4 @@
-#include "ctld/http/tokens.h"
+#include "common/http/tokens.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -34,7 +34,7 @@ Result<void> Tokens::read() {
   if ((info.st_mode & 077) != 0 || (info.st_uid != ::geteuid() && info.st_uid != 0))
     return fail(ErrorCode::permission_denied,
                 fmt::format("{}: others may read it; it must have mode 0600 and belong to the "
-                            "controller's user or root",
+                            "daemon's user or root",
                             path_));
   std::ifstream in(path_);
   std::vector<Line> lines;

@@ -1,4 +1,4 @@
-#include "ctld/http/http_server.h"
+#include "common/http/http_server.h"
 
 #include <fcntl.h>
 #include <poll.h>

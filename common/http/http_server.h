@@ -10,7 +10,7 @@
 #include <string>
 #include <thread>
 
-#include "ctld/http/socket.h"
+#include "common/http/socket.h"
 
 namespace gantry::http {
 

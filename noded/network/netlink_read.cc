@@ -1,0 +1,199 @@
+// What netlink.h asks of links, without changing any.
+#include <fmt/core.h>
+#include <linux/if_link.h>
+#include <net/if.h>
+#include <netlink/netlink.h>
+#include <netlink/socket.h>
+#include <poll.h>
+#include <sys/timerfd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "common/fd.h"
+#include "noded/network/netlink_message.h"
+
+namespace gantry::network {
+namespace {
+
+// IF_OPER_UP of <linux/if.h>, which cannot be included beside <net/if.h>: RFC 2863.
+constexpr std::uint8_t kOperationalUp = 6;
+
+int note_link(nl_msg* m, void* out) {
+  const nlmsghdr* header = ::nlmsg_hdr(m);
+  if (header->nlmsg_type != RTM_NEWLINK) return NL_OK;
+  std::array<nlattr*, IFLA_MAX + 1> attributes{};
+  if (::nlmsg_parse(const_cast<nlmsghdr*>(header), sizeof(ifinfomsg), attributes.data(), IFLA_MAX,
+                    nullptr) != 0 ||
+      attributes[IFLA_IFNAME] == nullptr)
+    return NL_OK;
+  Netlink::Link& link = static_cast<std::vector<Netlink::Link>*>(out)->emplace_back();
+  link.name = ::nla_get_string(attributes[IFLA_IFNAME]);
+  if (attributes[IFLA_IFALIAS] != nullptr) link.alias = ::nla_get_string(attributes[IFLA_IFALIAS]);
+  return NL_OK;
+}
+
+int note_state(nl_msg* m, void* out) {
+  std::array<nlattr*, IFLA_MAX + 1> attributes{};
+  if (::nlmsg_parse(::nlmsg_hdr(m), sizeof(ifinfomsg), attributes.data(), IFLA_MAX, nullptr) == 0 &&
+      attributes[IFLA_OPERSTATE] != nullptr)
+    *static_cast<std::uint8_t*>(out) = ::nla_get_u8(attributes[IFLA_OPERSTATE]);
+  return NL_OK;
+}
+
+int note_alias(nl_msg* m, void* out) {
+  std::array<nlattr*, IFLA_MAX + 1> attributes{};
+  if (::nlmsg_parse(::nlmsg_hdr(m), sizeof(ifinfomsg), attributes.data(), IFLA_MAX, nullptr) == 0 &&
+      attributes[IFLA_IFALIAS] != nullptr)
+    *static_cast<std::string*>(out) = ::nla_get_string(attributes[IFLA_IFALIAS]);
+  return NL_OK;
+}
+
+int note_traffic(nl_msg* m, void* out) {
+  std::array<nlattr*, IFLA_MAX + 1> attributes{};
+  if (::nlmsg_parse(::nlmsg_hdr(m), sizeof(ifinfomsg), attributes.data(), IFLA_MAX, nullptr) != 0 ||
+      attributes[IFLA_STATS64] == nullptr)
+    return NL_OK;
+  rtnl_link_stats64 stats{};
+  std::memcpy(&stats, ::nla_data(attributes[IFLA_STATS64]),
+              std::min<std::size_t>(sizeof stats,
+                                    static_cast<std::size_t>(::nla_len(attributes[IFLA_STATS64]))));
+  *static_cast<Netlink::Traffic*>(out) = {stats.tx_packets, stats.tx_bytes, stats.rx_packets,
+                                          stats.rx_bytes};
+  return NL_OK;
+}
+
+int note_index(nl_msg* m, void* out) {
+  const nlmsghdr* header = ::nlmsg_hdr(m);
+  if (header->nlmsg_type == RTM_NEWLINK)
+    *static_cast<std::uint32_t*>(out) =
+        static_cast<std::uint32_t>(static_cast<const ifinfomsg*>(::nlmsg_data(header))->ifi_index);
+  return NL_OK;
+}
+
+}  // namespace
+
+Result<void> Netlink::list(int (*note)(nl_msg*, void*), void* out) const {
+  nl_sock* s = socket_.get();
+  nl_cb* callbacks = ::nl_cb_alloc(NL_CB_DEFAULT);
+  ::nl_cb_set(callbacks, NL_CB_VALID, NL_CB_CUSTOM, note, out);
+  nl_msg* m = message(RTM_GETLINK, NLM_F_DUMP, link_header());
+  int error = ::nl_send_auto(s, m);
+  ::nlmsg_free(m);
+  if (error >= 0) error = ::nl_recvmsgs(s, callbacks);
+  ::nl_cb_put(callbacks);
+  if (error < 0)
+    return fail(ErrorCode::unavailable,
+                fmt::format("the links could not be listed: {}", ::nl_geterror(error)));
+  return {};
+}
+
+Result<std::vector<Netlink::Link>> Netlink::links() const {
+  std::vector<Link> out;
+  if (auto r = list(note_link, &out); !r) return tl::unexpected(r.error());
+  return out;
+}
+
+Result<std::map<std::string, Netlink::Traffic>> Netlink::traffic() const {
+  std::map<std::string, Traffic> out;
+  const auto note = [](nl_msg* m, void* to) {
+    std::vector<Link> name;
+    note_link(m, &name);
+    if (!name.empty())
+      note_traffic(m, &(*static_cast<std::map<std::string, Traffic>*>(to))[name.front().name]);
+    return static_cast<int>(NL_OK);
+  };
+  if (auto r = list(note, &out); !r) return tl::unexpected(r.error());
+  return out;
+}
+
+bool Netlink::ask(const std::string& link, int (*note)(nl_msg*, void*), void* out) const {
+  nl_sock* s = socket_.get();
+  bool there = false;
+  struct Both {
+    int (*note)(nl_msg*, void*);
+    void* out;
+    bool* there;
+  } both{note, out, &there};
+  nl_cb* callbacks = ::nl_cb_alloc(NL_CB_DEFAULT);
+  ::nl_cb_set(
+      callbacks, NL_CB_VALID, NL_CB_CUSTOM,
+      [](nl_msg* m, void* to) {
+        auto& b = *static_cast<Both*>(to);
+        if (::nlmsg_hdr(m)->nlmsg_type == RTM_NEWLINK) *b.there = true;
+        return b.note(m, b.out);
+      },
+      &both);
+  nl_msg* m = message(RTM_GETLINK, 0, link_header());
+  put(m, IFLA_IFNAME, link);
+  int error = ::nl_send_auto(s, m);
+  ::nlmsg_free(m);
+  if (error >= 0) error = ::nl_recvmsgs(s, callbacks);
+  ::nl_cb_put(callbacks);
+  if (error >= 0 && there) error = ::nl_wait_for_ack(s);
+  return error >= 0 && there;
+}
+
+Result<std::uint32_t> Netlink::index_of(const std::string& link) const {
+  std::uint32_t index = 0;
+  if (ask(link, note_index, &index)) return index;
+  return fail(ErrorCode::not_found, fmt::format("there is no link {}", link));
+}
+
+Result<std::string> Netlink::alias_of(const std::string& link) const {
+  std::string alias;
+  if (ask(link, note_alias, &alias)) return alias;
+  return fail(ErrorCode::not_found, fmt::format("there is no link {}", link));
+}
+
+Result<Netlink::Traffic> Netlink::traffic_of(const std::string& link) const {
+  Traffic out;
+  if (ask(link, note_traffic, &out)) return out;
+  return fail(ErrorCode::not_found, fmt::format("there is no link {}", link));
+}
+
+namespace {
+
+// Reads what has come, whatever it is. A socket that lost some has an error, which goes with it.
+void empty(int socket) {
+  std::array<char, 8192> buffer{};
+  while (::recv(socket, buffer.data(), buffer.size(), MSG_DONTWAIT) > 0 || errno == ENOBUFS)
+    errno = 0;
+}
+
+}  // namespace
+
+Result<void> Netlink::wait_until_up(const std::string& link) const {
+  const Fd limit(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC));
+  const itimerspec end{{}, {2, 0}};
+  if (!limit || ::timerfd_settime(limit.get(), 0, &end, nullptr) != 0)
+    return fail(ErrorCode::unavailable, "no timer could be made");
+  nl_sock* events = events_.get();
+  // Changes are heard before the question, so none falls between the two.
+  if (::nl_socket_add_membership(events, RTNLGRP_LINK) < 0)
+    return fail(ErrorCode::unavailable, "changes of links could not be heard");
+  Result<void> out;
+  for (;;) {
+    std::uint8_t state = 0;
+    if (!ask(link, note_state, &state)) {
+      out = fail(ErrorCode::not_found, fmt::format("there is no link {}", link));
+      break;
+    }
+    if (state == kOperationalUp) break;
+    std::array<pollfd, 2> ready{
+        {{::nl_socket_get_fd(events), POLLIN, 0}, {limit.get(), POLLIN, 0}}};
+    (void)::poll(ready.data(), ready.size(), -1);
+    if (ready[1].revents != 0) {
+      out = fail(ErrorCode::unavailable,
+                 fmt::format("the link {} carries no packets 2 s after it was started", link));
+      break;
+    }
+    empty(::nl_socket_get_fd(events));
+  }
+  (void)::nl_socket_drop_membership(events, RTNLGRP_LINK);
+  empty(::nl_socket_get_fd(events));
+  return out;
+}
+
+}  // namespace gantry::network

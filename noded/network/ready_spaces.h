@@ -1,0 +1,62 @@
+// Namespaces for jobs that are to come. To make one takes milliseconds, in which the kernel holds
+// the lock on all links; all of it but the addresses and the rules can be done before anybody knows
+// whose it will be. A namespace is given to one attempt and removed after it, never given again.
+//
+// Nothing holds a namespace that is nobody's but descriptors of this process, so it goes with the
+// process. It has no mount either: every container that begins copies all mounts of the machine.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+
+#include "common/fd.h"
+#include "common/result.h"
+#include "noded/network/netlink.h"
+
+namespace gantry::network {
+
+inline constexpr const char* kSpaceFile = "net";  // in the directory of an attempt
+inline constexpr const char* kSysDir = "sys";
+inline constexpr const char* kJobEnd = "eth0";
+// VXLAN adds 50 bytes to a packet over IPv4 and 70 over IPv6. Networks of 1,500 bytes are what can
+// be relied on; the machine's route may take more, which nobody here is told.
+inline constexpr std::uint32_t kMtu = 1500 - 70;
+
+// Locally administered MAC addresses; they are never seen outside of the links that we make.
+inline constexpr Mac kJobMac{0x02, 'g', 'n', 't', 0, 2};
+inline constexpr Mac kNodeMac{0x02, 'g', 'n', 't', 0, 1};
+// The gateway of every job.
+inline constexpr Ip6 kGateway{{0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
+
+struct ReadySpace {
+  std::string link;  // the node's end of its link, which is up and has no address
+  Fd space, sys;     // the namespace, and a read-only sysfs that shows it, mounted nowhere
+};
+
+Result<void> make_directory(const std::string& directory);
+// Binds a namespace and its sysfs into a new directory, where they outlive this process.
+Result<void> bind_directory(const std::string& directory, const ReadySpace& space);
+// Removes the directory of a namespace with what is mounted there; there may be nothing.
+Result<void> release_directory(const std::string& directory);
+
+class ReadySpaces {
+ public:
+  // With links of the node's namespace. `first` is above the number of every link that is there.
+  ReadySpaces(Netlink& links, std::uint64_t first) : links_(links), next_(first) {}
+
+  // Makes one more.
+  Result<void> make();
+  // The one that was made first, or one that is made now.
+  Result<ReadySpace> take();
+  [[nodiscard]] std::size_t size() const { return spaces_.size(); }
+
+ private:
+  Result<ReadySpace> make_one();
+
+  Netlink& links_;
+  std::uint64_t next_;
+  std::deque<ReadySpace> spaces_;
+};
+
+}  // namespace gantry::network
