@@ -2,7 +2,7 @@
 """Measures what a network of its own costs a job: two clusters of one node on this machine, one with
 networks of jobs and one without, asked in turn.
 
-usage: starts.py BUILD_DIR [--rounds N]
+usage: starts.py BUILD_DIR [--rounds N] [--together JOBS]
 """
 import argparse
 import os
@@ -15,7 +15,6 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import run as system  # noqa: E402  pylint: disable=wrong-import-position
 
 ONE_BY_ONE = 10
-TOGETHER = 60
 
 
 def cluster(build, networks):
@@ -40,6 +39,8 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--together", type=int, default=60, metavar="JOBS",
+                        help="above noded.ready_networks most have no network in advance")
     args = parser.parse_args()
     clusters = {networks: cluster(os.path.abspath(args.build), networks)
                 for networks in (False, True)}
@@ -50,8 +51,8 @@ def main():
             for networks, c in clusters.items():
                 alone[networks] += [run(c, "srun", "-n1", "--mem=20M", "true")
                                     for _ in range(ONE_BY_ONE)]
-                many[networks].append(TOGETHER / run(
-                    c, "sbatch", "--wait", "-n1", "--mem=20M", f"--array=1-{TOGETHER}", "-o",
+                many[networks].append(args.together / run(
+                    c, "sbatch", "--wait", "-n1", "--mem=20M", f"--array=1-{args.together}", "-o",
                     "/dev/null", "--wrap=true"))
     finally:
         for c in clusters.values():
@@ -61,7 +62,7 @@ def main():
     print(f"{'a job of its own by srun, ms':<44}{without:>12.1f}{within:>12.1f}"
           f"{within - without:>+9.1f} ms")
     without, within = (statistics.median(many[n]) for n in (False, True))
-    print(f"{f'jobs a second, {TOGETHER} together':<44}{without:>12.1f}{within:>12.1f}"
+    print(f"{f'jobs a second, {args.together} together':<44}{without:>12.1f}{within:>12.1f}"
           f"{within / without:>9.2f} of")
 
 

@@ -284,7 +284,8 @@ Result<std::map<proto::AttemptKey, std::string>> Fabric::remove_others(
     } else if (named != older.end()) {
       out.insert_or_assign(named->second, link.name);
     } else if (auto r = links_->remove_link(link.name); !r) {
-      return tl::unexpected(r.error());
+      // Namespaces that were made in advance go with their daemon, and their links a moment later.
+      if (links_->index_of(link.name)) return tl::unexpected(r.error());
     }
   }
   std::error_code error;

@@ -2,9 +2,9 @@
 // the other nodes, and a namespace for each attempt.
 //
 //   job's namespace            node's namespace                     other nodes
-//   eth0 ──────────────────── j7.1 ┐
+//   eth0 ──────────────────── j7   ┐
 //   address/128, address/32        ├─ forward: rules.h ── nodes ── VXLAN, UDP port of the machine
-//   eth0 ──────────────────── j8.1 ┘
+//   eth0 ──────────────────── j8   ┘
 //
 // What a profile lets out leaves by way_out.h.
 //
@@ -79,7 +79,7 @@ class Fabric {
   // otherwise the attempt has the rest of it.
   Result<void> attach(const JobNetwork& job);
   // Nothing is left of it afterwards; it may never have been there. What fails is tried again by
-  // the next detach() and by the next open().
+  // the next open().
   Result<void> detach(const proto::AttemptKey& key);
 
   // Ends of attempts and then starts, with one transaction of the packet filter for all of them.

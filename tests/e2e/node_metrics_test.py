@@ -109,7 +109,8 @@ def case_0_set_up(c):
 
 
 def case_1_tokens(c):
-    wait_for("the metrics", lambda: get(c.port, TOKENS["*"])[0] == 200)
+    for port in (c.port, c.port + 1):
+        wait_for("the metrics", lambda p=port: get(p, TOKENS["*"])[0] == 200)
     equal(get(c.port)[0], 401, "without a token")
     equal(get(c.port, "token-of-nobody-01")[0], 401, "with a wrong one")
     equal(get(c.port, TOKENS["*"], "/usage")[0], 404, "elsewhere")
