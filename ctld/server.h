@@ -37,6 +37,10 @@
 namespace gantry::acct {
 class UsageLog;
 }
+namespace gantry::secrets {
+class SecretBox;
+class IdentityKeys;
+}  // namespace gantry::secrets
 namespace gantry::http {
 class Server;
 class Tokens;
@@ -105,7 +109,7 @@ class Server {
   void close_leaving();
   void send_reply(core::Reply& reply);
   void send_order(core::Order& order);
-  void refuse_launch(const std::string& node, const proto::AttemptKey& key, const Error& error);
+  void refuse_launch(const std::string& node, const proto::AttemptKey& key, std::string why);
   void set_wake(std::optional<Instant> at);
   void fold();
   void fatal(const Error& error);
@@ -182,6 +186,13 @@ class Server {
   [[nodiscard]] http::Response usage_page(const http::Request& request,
                                           const std::string& tenant) const;
 
+  // server_secrets.cc: what is sealed, opened and signed
+  Result<void> open_secrets();
+  Result<void> seal(proto::SetSecret& message) const;
+  Result<void> prepare(core::Order& order);
+  static void forget_contents(core::Order& order);
+  [[nodiscard]] http::Response identity_page(const std::string& path) const;
+
   // server_keys.cc: keys that lie in the state directory at start
   void enroll_from_files();
   void enroll_from_file(const std::string& path, bool node);
@@ -217,6 +228,8 @@ class Server {
   std::unique_ptr<acct::HistoryReader> history_;
   std::unique_ptr<store::Scrubber> scrubber_;
   std::unique_ptr<acct::UsageLog> usage_;
+  std::unique_ptr<secrets::SecretBox> box_;
+  std::unique_ptr<secrets::IdentityKeys> identity_;  // only with controller.identity_issuer
   std::unique_ptr<Mailer> mailer_;  // only with controller.mail_program
   std::unique_ptr<Programs> programs_;
   std::unique_ptr<http::Webhook> webhook_;
@@ -240,7 +253,7 @@ class Server {
   std::vector<Greeting> greetings_;
   std::vector<net::PeerId> leaving_;  // cut off; to be closed after this turn's replies
   LogLimit bad_input_, disbelieved_;
-  loop::Watch queue_, turn_, wake_, fold_, look_, term_, intr_, hup_, leave_;
+  loop::Watch queue_, turn_, wake_, fold_, look_, keys_, term_, intr_, hup_, leave_;
 };
 
 }  // namespace gantry::ctld

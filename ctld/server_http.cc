@@ -1,4 +1,4 @@
-// GET /metrics and /usage. Metrics are made on the loop's thread, usage comes from the file of
+// GET /metrics and /usage; /.well-known is in server_secrets.cc. Metrics are made on the loop's thread, usage comes from the file of
 // usage events. The code that feeds that file and the webhook is here too.
 #include <charconv>
 #include <filesystem>
@@ -104,8 +104,13 @@ std::string Server::store_metrics() const {
 // Runs on the HTTP thread.
 http::Response Server::answer_http(const http::Request& request,
                                    const std::atomic<bool>& stopping) {
+  // Everybody may know the keys with which tokens are checked.
+  if (request.path.starts_with("/.well-known/")) return identity_page(request.path);
   const bool metrics = request.path == "/metrics";
-  if (!metrics && request.path != "/usage") return refusal(404, "there are /metrics and /usage");
+  if (!metrics && request.path != "/usage")
+    return refusal(404,
+                   "there are /metrics, /usage, /.well-known/openid-configuration and "
+                   "/.well-known/jwks.json");
   const auto scope = tokens_->scope_of(request.token);
   if (!scope) return refusal(503, scope.error().message);
   if (!*scope) return refusal(401, "a token is needed: Authorization: Bearer TOKEN");

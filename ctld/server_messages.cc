@@ -147,6 +147,9 @@ void Server::answer(rpc::Session& session, const net::MessageHeader& header,
     return;
   }
   audit_.begin(session, header, *message);
+  if (auto* secret = std::get_if<proto::SetSecret>(&*message))
+    if (auto sealed = seal(*secret); !sealed)
+      return refuse(session, header.request, sealed.error());
   core::ClientRequest request;
   request.connection = session.id;
   request.request = header.request;

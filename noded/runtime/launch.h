@@ -76,6 +76,8 @@ struct LaunchRequest {
   GpuNames gpu_names = GpuNames::uuid;
   std::optional<proto::JobNetwork> parts;  // set: the job has a network of its own
   std::string network_space, network_sys;  // its namespace, and a sysfs that shows it; paths
+  std::string secrets_dir;  // seen as kSecretsInside; "" = none. The contents are in no order.
+  bool has_tokens = false;  // there are tokens in it, which have to be renewed
   std::vector<std::string> resolvers;  // addresses for the job's /etc/resolv.conf; none = as it is
   void from_older_form();              // an older order has these two only in variables
 
@@ -129,6 +131,8 @@ struct LaunchRequest {
     v(41, "network_sys", s.network_sys);
     v(58, "resolvers", s.resolvers);
     v(67, "io_rate", s.io_rate);
+    v(68, "secrets_dir", s.secrets_dir);
+    v(69, "has_tokens", s.has_tokens);
   }
 };
 
