@@ -10,11 +10,10 @@
 #include "ctld/http/tokens.h"
 #include "ctld/http/webhook.h"
 #include "ctld/mailer.h"
+#include "ctld/notary.h"
 #include "ctld/programs.h"
 #include "ctld/rpc/dispatch.h"
 #include "ctld/sched/controller_policy.h"
-#include "ctld/secrets/identity_keys.h"
-#include "ctld/secrets/secret_box.h"
 #include "ctld/store/lmdb_store.h"
 
 namespace gantry::ctld {
@@ -123,7 +122,9 @@ Result<void> Server::start() {
   login_nodes_ = rpc::LoginNodes::from(config_, problems);
   for (const std::string& problem : problems) log_.write(LogLevel::warning, problem);
   if (auto done = core_->start(started_); !done) return done;
-  if (auto done = open_secrets(); !done) return done;
+  auto notary = Notary::open(config_.controller, *core_, clock_, loop_, log_);
+  if (!notary) return tl::unexpected(notary.error());
+  notary_ = std::move(*notary);
   stepped_ = true;
   if (auto done = open_exports(); !done) return done;
   if (auto done = audit_.open(config_.controller.state_dir + "/audit"); !done) return done;
@@ -269,7 +270,7 @@ void Server::send_order(core::Order& order) {
       return;
     }
   }
-  if (auto ready = prepare(order); !ready) {
+  if (auto ready = notary_->prepare(order); !ready) {
     if (const auto* launch = std::get_if<proto::Launch>(&order.message))
       refuse_launch(order.node, launch->key, ready.error().message);
     return;
@@ -278,7 +279,7 @@ void Server::send_order(core::Order& order) {
     accept->permission_key = Bytes(secrets_.permission.verify_key.view());
   }
   rpc::Encoded encoded = rpc::encode_order(order.message);
-  forget_contents(order);
+  Notary::forget_contents(order);
   const net::HeaderBytes header({proto::kProtocolVersion, encoded.type, 0});
   const auto sent = router_.send(link->second.peer, header.view(), encoded.body);
   if (std::holds_alternative<proto::Launch>(order.message)) secrets::wipe(encoded.body);
@@ -298,8 +299,7 @@ void Server::send_order(core::Order& order) {
 
 // Sent again, the order would be the same. Without an answer of the node the job would be late to
 // start, and the node would be drained for it and the next node after it.
-void Server::refuse_launch(const std::string& node, const proto::AttemptKey& key,
-                           std::string why) {
+void Server::refuse_launch(const std::string& node, const proto::AttemptKey& key, std::string why) {
   proto::ExitReport report;
   report.key = key;
   report.cause = proto::ExitCause::refused;

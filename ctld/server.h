@@ -37,10 +37,6 @@
 namespace gantry::acct {
 class UsageLog;
 }
-namespace gantry::secrets {
-class SecretBox;
-class IdentityKeys;
-}  // namespace gantry::secrets
 namespace gantry::http {
 class Server;
 class Tokens;
@@ -52,6 +48,7 @@ struct Response;
 namespace gantry::ctld {
 
 class Mailer;
+class Notary;
 class Programs;
 
 inline constexpr Duration kFoldPeriod = seconds(1);
@@ -186,13 +183,6 @@ class Server {
   [[nodiscard]] http::Response usage_page(const http::Request& request,
                                           const std::string& tenant) const;
 
-  // server_secrets.cc: what is sealed, opened and signed
-  Result<void> open_secrets();
-  Result<void> seal(proto::SetSecret& message) const;
-  Result<void> prepare(core::Order& order);
-  static void forget_contents(core::Order& order);
-  [[nodiscard]] http::Response identity_page(const std::string& path) const;
-
   // server_keys.cc: keys that lie in the state directory at start
   void enroll_from_files();
   void enroll_from_file(const std::string& path, bool node);
@@ -228,8 +218,7 @@ class Server {
   std::unique_ptr<acct::HistoryReader> history_;
   std::unique_ptr<store::Scrubber> scrubber_;
   std::unique_ptr<acct::UsageLog> usage_;
-  std::unique_ptr<secrets::SecretBox> box_;
-  std::unique_ptr<secrets::IdentityKeys> identity_;  // only with controller.identity_issuer
+  std::unique_ptr<Notary> notary_;
   std::unique_ptr<Mailer> mailer_;  // only with controller.mail_program
   std::unique_ptr<Programs> programs_;
   std::unique_ptr<http::Webhook> webhook_;
@@ -253,7 +242,7 @@ class Server {
   std::vector<Greeting> greetings_;
   std::vector<net::PeerId> leaving_;  // cut off; to be closed after this turn's replies
   LogLimit bad_input_, disbelieved_;
-  loop::Watch queue_, turn_, wake_, fold_, look_, keys_, term_, intr_, hup_, leave_;
+  loop::Watch queue_, turn_, wake_, fold_, look_, term_, intr_, hup_, leave_;
 };
 
 }  // namespace gantry::ctld

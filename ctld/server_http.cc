@@ -1,5 +1,5 @@
-// GET /metrics and /usage; /.well-known is in server_secrets.cc. Metrics are made on the loop's thread, usage comes from the file of
-// usage events. The code that feeds that file and the webhook is here too.
+// GET /metrics and /usage (/.well-known: notary.h). Metrics are made on the loop's thread, usage
+// comes from the file of usage events. The code that feeds that file and the webhook is here too.
 #include <charconv>
 #include <filesystem>
 #include <future>
@@ -13,6 +13,7 @@
 #include "ctld/http/tokens.h"
 #include "ctld/http/webhook.h"
 #include "ctld/mailer.h"
+#include "ctld/notary.h"
 #include "ctld/programs.h"
 #include "ctld/server.h"
 
@@ -105,7 +106,7 @@ std::string Server::store_metrics() const {
 http::Response Server::answer_http(const http::Request& request,
                                    const std::atomic<bool>& stopping) {
   // Everybody may know the keys with which tokens are checked.
-  if (request.path.starts_with("/.well-known/")) return identity_page(request.path);
+  if (request.path.starts_with("/.well-known/")) return notary_->page(request.path);
   const bool metrics = request.path == "/metrics";
   if (!metrics && request.path != "/usage")
     return refusal(404,

@@ -68,8 +68,8 @@ void JobSecrets::renew(proto::IdentityTokens& answer) {
   const auto it = held_.find(answer.key);
   if (it == held_.end() || !it->second.has_tokens || answer.tokens.empty()) return;
   for (proto::IdentityToken& one : answer.tokens) {
-    const auto done = runtime::replace_secret(state_dir_, answer.key, it->second.owner,
-                                              {one.file, one.token});
+    const auto done =
+        runtime::replace_secret(state_dir_, answer.key, it->second.owner, {one.file, one.token});
     wipe(one.token);
     if (!done)
       log_.warning("an identity token could not be renewed",

@@ -2,9 +2,9 @@
 // while it runs, gone with it.
 //
 // Contents pass through here from the controller's order into files of a tmpfs
-// (noded/runtime/secret_files.h). Nothing keeps them in between: not the order to the shim, not this
-// class. After a restart of the daemon the files are still there; tokens are asked for at once,
-// because nobody knows when they end.
+// (noded/runtime/secret_files.h). Nothing keeps them in between: not the order to the shim, not
+// this class. After a restart of the daemon the files are still there; tokens are asked for at
+// once, because nobody knows when they end.
 #pragma once
 
 #include <functional>

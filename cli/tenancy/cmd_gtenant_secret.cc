@@ -1,5 +1,5 @@
-// gtenant secret: the secrets of a tenant. A content comes from a file or from standard input, never
-// from the command line, which others read in lists of processes; and none ever comes back.
+// gtenant secret: the secrets of a tenant. A content comes from a file or from standard input,
+// never from the command line, which others read in lists of processes; and none ever comes back.
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sodium.h>
@@ -84,7 +84,8 @@ constexpr Option kOneOptions[] = {
     {.name = "json", .help = "As JSON", .set = put<&SecretOptions::json>},
 };
 
-// Reads no more than one byte above the limit, so that too much is noticed, and keeps nothing of it.
+// Reads no more than one byte above the limit, so that too much is noticed, and keeps nothing of
+// it.
 Result<Bytes> read_content(const std::string& path) {
   if (path == "-" && ::isatty(STDIN_FILENO) == 1)
     return fail(ErrorCode::usage,
@@ -176,9 +177,10 @@ Result<int> run_remove(const Invocation& in) {
     fmt::print("secret {}/{}: {}\n", row.tenant, row.name,
                row.versions.empty() ? "removed" : "kept: " + versions_of(row));
     if (row.waiting > 0)
-      fmt::print("jobs that name it and have not ended: {}; those that wait start when there is one "
-                 "again\n",
-                 row.waiting);
+      fmt::print(
+          "jobs that name it and have not ended: {}; those that wait start when there is one "
+          "again\n",
+          row.waiting);
   }
   return 0;
 }
@@ -256,8 +258,9 @@ const Command kSecretSet{
     .name = "set",
     .summary = "Make a secret, or its next version",
     .operands = "TENANT/NAME",
-    .description = "The content is the file as it is, of at most 64 KiB. The controller keeps it "
-                   "sealed; jobs with --secret find it in /run/secrets, and nobody can read it back.",
+    .description =
+        "The content is the file as it is, of at most 64 KiB. The controller keeps it "
+        "sealed; jobs with --secret find it in /run/secrets, and nobody can read it back.",
     .options = kSetOptions,
     .examples = kSetExamples,
     .run = run_set};
@@ -287,12 +290,11 @@ constexpr Example kSecretExamples[] = {
 
 }  // namespace
 
-const Command kTenantSecret{
-    .name = "secret",
-    .summary = "Secrets of tenants for their jobs: set, list, show, rm",
-    .description = "docs/secrets.md says what is protected from whom.",
-    .examples = kSecretExamples,
-    .run = nullptr,
-    .sub = kSecretSub};
+const Command kTenantSecret{.name = "secret",
+                            .summary = "Secrets of tenants for their jobs: set, list, show, rm",
+                            .description = "docs/secrets.md says what is protected from whom.",
+                            .examples = kSecretExamples,
+                            .run = nullptr,
+                            .sub = kSecretSub};
 
 }  // namespace gantry::cli

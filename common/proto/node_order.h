@@ -211,13 +211,6 @@ struct Freeze {
   }
 };
 
-// Tells a node to read gantry.yaml again and to start anew with it; its jobs go on. A node that is
-// not connected reads the file when it is started next.
-struct RereadConfig {
-  template <class Self, class V>
-  static void fields(Self&, V&&) {}
-};
-
 struct TellAttempt {  // a line for the job's standard error, on whichever node it is written
   OrderStamp stamp;
   AttemptKey key;

@@ -65,9 +65,9 @@ struct ListSecrets {
 struct SecretVersion {
   std::uint32_t number = 0;
   Instant made{};
-  std::string by;              // user
+  std::string by;               // user
   std::optional<Instant> used;  // when a job that gets it was last given its nodes
-  JobId used_by{};             // that job
+  JobId used_by{};              // that job
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "number", s.number);

@@ -51,8 +51,7 @@ Result<Bytes> sign(EVP_PKEY* key, std::string_view text) {
                                                                         &EVP_MD_CTX_free);
   std::size_t size = 0;
   const auto* octets = reinterpret_cast<const unsigned char*>(text.data());
-  if (!context ||
-      EVP_DigestSignInit(context.get(), nullptr, EVP_sha256(), nullptr, key) != 1 ||
+  if (!context || EVP_DigestSignInit(context.get(), nullptr, EVP_sha256(), nullptr, key) != 1 ||
       EVP_DigestSign(context.get(), nullptr, &size, octets, text.size()) != 1)
     return failed("signing");
   std::vector<unsigned char> der(size);
@@ -76,8 +75,7 @@ Result<std::pair<std::string, std::string>> coordinates(EVP_PKEY* key) {
 
 // RFC 7638: the hash of the public key is its name.
 std::string thumbprint(const std::string& x, const std::string& y) {
-  const std::string text =
-      fmt::format(R"({{"crv":"P-256","kty":"EC","x":"{}","y":"{}"}})", x, y);
+  const std::string text = fmt::format(R"({{"crv":"P-256","kty":"EC","x":"{}","y":"{}"}})", x, y);
   std::string hash(crypto_hash_sha256_BYTES, '\0');
   crypto_hash_sha256(reinterpret_cast<unsigned char*>(hash.data()),
                      reinterpret_cast<const unsigned char*>(text.data()), text.size());
@@ -144,9 +142,9 @@ Result<void> IdentityKeys::write() const {
     unsigned char* der = nullptr;
     const int size = i2d_PrivateKey(one.key.get(), &der);
     if (size <= 0) return failed("writing a key");
-    text += fmt::format("{}{} {}\n", kWord, one.made.us,
-                        net::to_hex({reinterpret_cast<const char*>(der),
-                                     static_cast<std::size_t>(size)}));
+    text += fmt::format(
+        "{}{} {}\n", kWord, one.made.us,
+        net::to_hex({reinterpret_cast<const char*>(der), static_cast<std::size_t>(size)}));
     OPENSSL_clear_free(der, static_cast<std::size_t>(size));
   }
   const auto done = net::write_private_file(path_, text);

@@ -24,7 +24,7 @@ inline constexpr Duration kKeyNotice = hours(24);
 class IdentityKeys {
  public:
   struct Rules {
-    std::string issuer;  // URL, without a slash at its end
+    std::string issuer;   // URL, without a slash at its end
     Duration lifetime{};  // of a token
     Duration period{};    // for which a key signs
   };

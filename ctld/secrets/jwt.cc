@@ -51,12 +51,12 @@ std::string subject_of(const Claims& claims) {
 
 std::string claims_json(const Claims& c) {
   const auto seconds = [](Instant at) { return at.us / 1'000'000; };
-  return fmt::format(
-      R"({{"iss":{},"sub":{},"aud":{},"iat":{},"nbf":{},"exp":{},"jti":{},)"
-      R"("tenant":{},"project":{},"user":{},"job":"{}","attempt":"{}","node":{}}})",
-      json_text(c.issuer), json_text(subject_of(c)), json_text(c.audience), seconds(c.from),
-      seconds(c.from), seconds(c.until), json_text(c.id), json_text(c.tenant),
-      json_text(c.project), json_text(c.user), c.job, c.attempt, json_text(c.node));
+  return fmt::format(R"({{"iss":{},"sub":{},"aud":{},"iat":{},"nbf":{},"exp":{},"jti":{},)"
+                     R"("tenant":{},"project":{},"user":{},"job":"{}","attempt":"{}","node":{}}})",
+                     json_text(c.issuer), json_text(subject_of(c)), json_text(c.audience),
+                     seconds(c.from), seconds(c.from), seconds(c.until), json_text(c.id),
+                     json_text(c.tenant), json_text(c.project), json_text(c.user), c.job, c.attempt,
+                     json_text(c.node));
 }
 
 std::string unsigned_token(const Claims& claims, std::string_view key_id) {

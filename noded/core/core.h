@@ -38,11 +38,10 @@ using proto::AttemptKey;
 
 // ---- inputs
 
-using Order =
-    std::variant<proto::NodeAccept, proto::RegisterAgain, proto::HeartbeatAck, proto::Launch,
-                 proto::Go, proto::Terminate, proto::SignalAttempt, proto::AckExit, proto::FetchLog,
-                 proto::TellAttempt, proto::ResumeGpu, proto::Freeze, proto::ProbeAttempt,
-                 proto::IdentityTokens>;
+using Order = std::variant<proto::NodeAccept, proto::RegisterAgain, proto::HeartbeatAck,
+                           proto::Launch, proto::Go, proto::Terminate, proto::SignalAttempt,
+                           proto::AckExit, proto::FetchLog, proto::TellAttempt, proto::ResumeGpu,
+                           proto::Freeze, proto::ProbeAttempt, proto::IdentityTokens>;
 
 struct FromController {
   Order order;
@@ -95,8 +94,9 @@ struct GpusChanged {  // sent once after the daemon starts, and again after each
 };
 struct NotRemembered {};  // the last RememberJob failed; it is asked for again at a heartbeat
 
-using Input = std::variant<FromController, LinkUp, LinkDown, Wake, Stop, Held, Running, Ended,
-                           BeginFailed, FileRead, NetworkProbed, TokensDue, GpusChanged, NotRemembered>;
+using Input =
+    std::variant<FromController, LinkUp, LinkDown, Wake, Stop, Held, Running, Ended, BeginFailed,
+                 FileRead, NetworkProbed, TokensDue, GpusChanged, NotRemembered>;
 
 // ---- actions
 
@@ -172,9 +172,10 @@ using Action =
                  Notice, RepairGpu, Forget, ReadFile, SetFrozen, ProbeNetwork, WriteTokens>;
 
 // The core leaves load and free memory in a Heartbeat empty; the shell fills them in.
-using Report = std::variant<proto::NodeRegister, proto::Heartbeat, proto::LaunchReady,
-                            proto::Started, proto::ExitReport, proto::Goodbye, proto::FetchLogReply,
-                            proto::GpuReport, proto::Frozen, proto::AttemptProbed, proto::RenewIdentity>;
+using Report =
+    std::variant<proto::NodeRegister, proto::Heartbeat, proto::LaunchReady, proto::Started,
+                 proto::ExitReport, proto::Goodbye, proto::FetchLogReply, proto::GpuReport,
+                 proto::Frozen, proto::AttemptProbed, proto::RenewIdentity>;
 
 struct Turn {
   std::vector<Action> actions;

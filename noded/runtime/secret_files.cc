@@ -58,8 +58,8 @@ Result<void> check_name(std::string_view file) {
 
 Result<void> write_file(const Fd& dir, const char* name, const Owner& owner,
                         std::string_view content) {
-  const Fd file(::openat(dir.get(), name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                         0400));
+  const Fd file(
+      ::openat(dir.get(), name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0400));
   if (!file) return fail_errno(ErrorCode::io_error, "a file of secrets");
   while (!content.empty()) {
     const ssize_t n = ::write(file.get(), content.data(), content.size());
@@ -108,8 +108,8 @@ Result<std::string> write_secrets(const std::string& state_dir, const AttemptKey
   return path;
 }
 
-Result<void> replace_secret(const std::string& state_dir, const AttemptKey& key,
-                            const Owner& owner, const SecretText& file) {
+Result<void> replace_secret(const std::string& state_dir, const AttemptKey& key, const Owner& owner,
+                            const SecretText& file) {
   if (auto r = check_name(file.file); !r) return r;
   const auto dir = open_dir(room_of(state_dir) + "/" + job_name(key));
   if (!dir) return tl::unexpected(dir.error());

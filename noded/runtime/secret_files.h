@@ -7,8 +7,8 @@
 //   <state>/secrets/7.1/          mode 0500, the user's
 //   <state>/secrets/7.1/token     mode 0400, the user's
 //
-// Only the daemon writes here; the job's shim takes the directory away when the job has ended. Names
-// of files come from users: they are checked again here, and nothing follows a link.
+// Only the daemon writes here; the job's shim takes the directory away when the job has ended.
+// Names of files come from users: they are checked again here, and nothing follows a link.
 #pragma once
 
 #include <string>
@@ -33,8 +33,8 @@ struct SecretText {
 Result<std::string> write_secrets(const std::string& state_dir, const AttemptKey& key,
                                   const Owner& owner, const std::vector<SecretText>& files);
 // Replaces one file, or adds it: who reads it sees all of the old one or all of the new one.
-Result<void> replace_secret(const std::string& state_dir, const AttemptKey& key,
-                            const Owner& owner, const SecretText& file);
+Result<void> replace_secret(const std::string& state_dir, const AttemptKey& key, const Owner& owner,
+                            const SecretText& file);
 void remove_secrets(const std::string& state_dir, const AttemptKey& key);
 
 // Attempts that have a directory there.

@@ -157,8 +157,8 @@ namespace {
 std::string carried(const BlobRefs& blobs) {
   std::string out;
   for (const SealedSecret& one : blobs.sealed)
-    out += fmt::format(" secret {}/{}@{} in {} \"{}\"", one.tenant, one.name, one.version,
-                       one.file, one.sealed);
+    out += fmt::format(" secret {}/{}@{} in {} \"{}\"", one.tenant, one.name, one.version, one.file,
+                       one.sealed);
   if (!blobs.identity) return out;
   const IdentityClaims& c = *blobs.identity;
   out += fmt::format(" identity {}/{}/{} {}.{} {}:", c.tenant, c.project, c.user, c.job.value(),

@@ -1,5 +1,5 @@
-// Commands of scenarios about secrets: what the shell does with its key is only told here, so that a
-// scenario shows what is bound to what.
+// Commands of scenarios about secrets: what the shell does with its key is only told here, so that
+// a scenario shows what is bound to what.
 //
 //   secret alice fraud/hub CONTENT [keep=2]   unsecret alice fraud/hub[@2]   secrets alice [fraud]
 //   renew n1 job=1 attempt=1                  (the node asks for new tokens)
@@ -44,8 +44,9 @@ bool World::secrets_command(const std::string& verb, const Words& w) {
     return ask(w.plain.at(1), std::move(m)), true;
   }
   if (verb == "renew") {
-    const proto::AttemptKey key{JobId(std::stoul(*w.find("job"))),
-                                Attempt(static_cast<std::uint32_t>(std::stoul(*w.find("attempt"))))};
+    const proto::AttemptKey key{
+        JobId(std::stoul(*w.find("job"))),
+        Attempt(static_cast<std::uint32_t>(std::stoul(*w.find("attempt"))))};
     return step(FromNode{w.plain.at(1), proto::RenewIdentity{key}}), true;
   }
   return false;

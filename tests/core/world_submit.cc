@@ -53,7 +53,8 @@ void counts_of(JobSpec& spec, const Words& w) {
     for (const std::string& one : listed(*secrets)) {
       const std::string name = one.substr(0, one.find(':'));
       SecretUse& use = spec.secrets.emplace_back(SecretUse{name.substr(0, name.find('@')), 0, {}});
-      if (name.find('@') != std::string::npos) use.version = count("@:" + name.substr(name.find('@') + 1));
+      if (name.find('@') != std::string::npos)
+        use.version = count("@:" + name.substr(name.find('@') + 1));
       if (name != one) use.file = one.substr(name.size() + 1);
     }
   if (const std::string* audiences = w.find("identity"))

@@ -1,5 +1,5 @@
-// Which key signs, which keys are published, and what a token says. That others accept the tokens is
-// tested with python3-jwt (tests/attack/secrets_test.py).
+// Which key signs, which keys are published, and what a token says. That others accept the tokens
+// is tested with python3-jwt (tests/attack/secrets_test.py).
 #include <doctest/doctest.h>
 
 #include "ctld/secrets/identity_keys.h"
@@ -91,8 +91,9 @@ TEST_CASE("the claims are JSON, whatever the names") {
   c.from = kStart;
   c.until = kStart + hours(1);
   c.id = "x";
-  CHECK(secrets::claims_json(c) ==
-        R"({"iss":"https://gantry.example","sub":"tenant:fraud:project:a%22b%5Cc:user:ann",)"
-        R"("aud":"vault","iat":1800000000,"nbf":1800000000,"exp":1800003600,"jti":"x",)"
-        R"("tenant":"fraud","project":"a\"b\\c","user":"ann","job":"12","attempt":"2","node":"n1"})");
+  CHECK(
+      secrets::claims_json(c) ==
+      R"({"iss":"https://gantry.example","sub":"tenant:fraud:project:a%22b%5Cc:user:ann",)"
+      R"("aud":"vault","iat":1800000000,"nbf":1800000000,"exp":1800003600,"jti":"x",)"
+      R"("tenant":"fraud","project":"a\"b\\c","user":"ann","job":"12","attempt":"2","node":"n1"})");
 }

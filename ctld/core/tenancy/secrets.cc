@@ -37,18 +37,21 @@ tl::unexpected<Error> bad(std::string message) {
 Result<void> check_file(const SecretUse& use, std::set<std::string>& files) {
   const std::string& file = use.file.empty() ? use.name : use.file;
   if (!config::is_word(use.name))
-    return bad(fmt::format("\"{:.80}\" is no name of a secret; it has 1 to 64 letters, digits, '-', "
-                           "'_' and '.', and begins with a letter, a digit or '_'",
-                           use.name));
+    return bad(
+        fmt::format("\"{:.80}\" is no name of a secret; it has 1 to 64 letters, digits, '-', "
+                    "'_' and '.', and begins with a letter, a digit or '_'",
+                    use.name));
   if (!config::is_word(file) || file.starts_with(kTokenPrefix))
-    return bad(fmt::format("\"{:.80}\" is no name for the file of a secret; it has 1 to 64 letters, "
-                           "digits, '-', '_' and '.', and begins neither with '-' or '.' nor with "
-                           "{}",
-                           file, kTokenPrefix));
+    return bad(
+        fmt::format("\"{:.80}\" is no name for the file of a secret; it has 1 to 64 letters, "
+                    "digits, '-', '_' and '.', and begins neither with '-' or '.' nor with "
+                    "{}",
+                    file, kTokenPrefix));
   if (files.insert(file).second) return {};
-  return bad(fmt::format("two secrets of the job would be in the file {}: name another file for one "
-                         "of them, as --secret={}:OTHER",
-                         file, name_of(use)));
+  return bad(
+      fmt::format("two secrets of the job would be in the file {}: name another file for one "
+                  "of them, as --secret={}:OTHER",
+                  file, name_of(use)));
 }
 
 Result<void> check_audiences(const Context& ctx, const std::vector<std::string>& audiences) {
@@ -62,16 +65,18 @@ Result<void> check_audiences(const Context& ctx, const std::vector<std::string>&
                             audiences.size(), kMostAudiences));
   std::set<std::string> files;
   for (const std::string& audience : audiences) {
-    const bool plain = std::all_of(audience.begin(), audience.end(),
-                                   [](char c) { return c > ' ' && c < 0x7f; });
+    const bool plain =
+        std::all_of(audience.begin(), audience.end(), [](char c) { return c > ' ' && c < 0x7f; });
     if (audience.empty() || audience.size() > kMostAudienceBytes || !plain)
-      return bad(fmt::format("an audience has 1 to {} printable ASCII characters without blanks, not "
-                             "\"{:.80}\"",
-                             kMostAudienceBytes, printable(audience)));
+      return bad(
+          fmt::format("an audience has 1 to {} printable ASCII characters without blanks, not "
+                      "\"{:.80}\"",
+                      kMostAudienceBytes, printable(audience)));
     if (!files.insert(token_file(audience)).second)
-      return bad(fmt::format("the tokens for two audiences would be in the file {}: ask for one of "
-                             "them",
-                             token_file(audience)));
+      return bad(
+          fmt::format("the tokens for two audiences would be in the file {}: ask for one of "
+                      "them",
+                      token_file(audience)));
   }
   return {};
 }
@@ -100,8 +105,7 @@ Result<void> check_secrets(const Context& ctx, const Partition& queue, const Job
   if (auto r = check_audiences(ctx, spec.identity_audiences); !r) return r;
   if (spec.secrets.empty()) return {};
   const std::string tenant = tenant_name_of(ctx.state, queue);
-  if (tenant.empty())
-    return bad("secrets belong to tenants, and this job belongs to none");
+  if (tenant.empty()) return bad("secrets belong to tenants, and this job belongs to none");
   if (spec.secrets.size() > kMostSecretsOfJob)
     return fail(ErrorCode::limit_exceeded,
                 fmt::format("the job asks for {} secrets; at most {} are allowed",
@@ -120,8 +124,7 @@ Result<std::vector<SecretUse>> secrets_of(const State& state, const Job& job) {
   std::vector<SecretUse> out;
   const std::vector<SecretUse>* wanted = wanted_by(state, job);
   if (wanted == nullptr) return out;
-  const std::string tenant =
-      tenant_name_of(state, state.partition(class_of(state, job).partition));
+  const std::string tenant = tenant_name_of(state, state.partition(class_of(state, job).partition));
   for (const SecretUse& use : *wanted) {
     const std::uint32_t version = version_now(state, tenant, use);
     if (version == 0) return fail(ErrorCode::not_found, name_of(use));
@@ -149,8 +152,7 @@ void take_secrets(Context& ctx, JobId id) {
 std::vector<SealedSecret> sealed_for(const State& state, const Job& job) {
   std::vector<SealedSecret> out;
   if (job.active->secrets.empty()) return out;
-  const std::string tenant =
-      tenant_name_of(state, state.partition(class_of(state, job).partition));
+  const std::string tenant = tenant_name_of(state, state.partition(class_of(state, job).partition));
   for (const SecretUse& use : job.active->secrets) {
     SealedSecret& one = out.emplace_back(SealedSecret{tenant, use.name, use.version, use.file, {}});
     const SecretState* secret = state.secrets.find(tenant, use.name);

@@ -1,6 +1,6 @@
-// Secrets of tenants and identities of jobs, as far as the core decides about them: names, versions,
-// who may, and what a job gets. The content is sealed; the shell around the core has the key, opens
-// what an order carries to a node, and signs tokens (ctld/secrets).
+// Secrets of tenants and identities of jobs, as far as the core decides about them: names,
+// versions, who may, and what a job gets. The content is sealed; the shell around the core has the
+// key, opens what an order carries to a node, and signs tokens (ctld/secrets).
 #pragma once
 
 #include "ctld/core/context.h"

@@ -233,8 +233,7 @@ void clean_up(Job& job) {
     }
   }
   remove_scratch(setup, job.shim.request);
-  if (!job.shim.request.secrets_dir.empty())
-    remove_secrets(setup.state_dir, job.shim.request.key);
+  if (!job.shim.request.secrets_dir.empty()) remove_secrets(setup.state_dir, job.shim.request.key);
 }
 
 void run_epilog(Job& job) {

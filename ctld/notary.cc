@@ -1,13 +1,9 @@
-// What the core has no keys for: contents of secrets are sealed before the core sees a SetSecret,
-// and opened when an order to a node leaves; identity tokens are signed then, too. See ctld/secrets.
+#include "ctld/notary.h"
+
 #include <fmt/core.h>
 
 #include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/secrets.h"
-#include "ctld/http/http_server.h"
-#include "ctld/secrets/identity_keys.h"
-#include "ctld/secrets/secret_box.h"
-#include "ctld/server.h"
 
 namespace gantry::ctld {
 namespace {
@@ -22,37 +18,39 @@ bool has_secrets(const core::State& state) {
 
 }  // namespace
 
-Result<void> Server::open_secrets() {
-  const ControllerConfig& c = config_.controller;
-  auto box = secrets::SecretBox::load(c.state_dir + "/secrets.key");
+Result<std::unique_ptr<Notary>> Notary::open(const ControllerConfig& config, const core::Core& core,
+                                             loop::ClusterClock& clock, loop::Loop& loop,
+                                             const Logger& log) {
+  std::unique_ptr<Notary> out(new Notary(core, clock));
+  const std::string file = config.state_dir + "/secrets.key";
+  auto box = secrets::SecretBox::load(file);
   if (!box) return tl::unexpected(box.error());
-  box_ = std::make_unique<secrets::SecretBox>(std::move(*box));
-  if (box_->is_new() && has_secrets(core_->state()))
-    log_.write(LogLevel::error,
-               "the key of the secrets was missing, and a new one was made: the secrets that are "
-               "there cannot be opened until the old file is back",
-               {{"file", c.state_dir + "/secrets.key"}});
-  if (c.identity_issuer.empty()) return {};
+  out->box_ = std::make_unique<secrets::SecretBox>(std::move(*box));
+  if (out->box_->is_new() && has_secrets(core.state()))
+    log.write(LogLevel::error,
+              "the key of the secrets was missing, and a new one was made: the secrets that are "
+              "there cannot be opened until the old file is back",
+              {{"file", file}});
+  if (config.identity_issuer.empty()) return out;
   auto keys = secrets::IdentityKeys::load(
-      c.state_dir + "/identity.keys",
-      {c.identity_issuer, c.identity_lifetime, c.identity_key_time}, clock_.now());
+      config.state_dir + "/identity.keys",
+      {config.identity_issuer, config.identity_lifetime, config.identity_key_time}, clock.now());
   if (!keys) return tl::unexpected(keys.error());
-  identity_ = std::move(*keys);
-  keys_ = loop_.every(kLookAtKeys, [this] {
-    if (auto done = identity_->look(clock_.now()); !done)
-      log_.write(LogLevel::error, "the keys that sign identity tokens could not be renewed",
-                 {{"error", done.error().message}});
+  out->identity_ = std::move(*keys);
+  out->look_ = loop.every(kLookAtKeys, [&keys = *out->identity_, &clock, &log] {
+    if (auto done = keys.look(clock.now()); !done)
+      log.write(LogLevel::error, "the keys that sign identity tokens could not be renewed",
+                {{"error", done.error().message}});
   });
-  return {};
+  return out;
 }
 
-Result<void> Server::seal(proto::SetSecret& message) const {
+Result<void> Notary::seal(proto::SetSecret& message) const {
   message.sealed.clear();
-  message.version = core::next_version(core_->state(), message.tenant, message.name);
+  message.version = core::next_version(core_.state(), message.tenant, message.name);
   const std::size_t bytes = message.content.size();
   if (bytes > 0 && bytes <= proto::kMaxSecretBytes)
-    message.sealed =
-        box_->seal({message.tenant, message.name, message.version}, message.content);
+    message.sealed = box_->seal({message.tenant, message.name, message.version}, message.content);
   secrets::wipe(message.content);
   if (bytes == 0) return fail(ErrorCode::invalid_argument, "the content of the secret is empty");
   if (bytes <= proto::kMaxSecretBytes) return {};
@@ -61,8 +59,7 @@ Result<void> Server::seal(proto::SetSecret& message) const {
                           proto::kMaxSecretBytes));
 }
 
-// Fills in the contents and the tokens that an order carries to its node.
-Result<void> Server::prepare(core::Order& order) {
+Result<void> Notary::prepare(core::Order& order) const {
   auto* launch = std::get_if<proto::Launch>(&order.message);
   for (const core::SealedSecret& one : order.blobs.sealed) {
     if (launch == nullptr) break;
@@ -98,12 +95,12 @@ Result<void> Server::prepare(core::Order& order) {
   return {};
 }
 
-void Server::forget_contents(core::Order& order) {
+void Notary::forget_contents(core::Order& order) {
   if (auto* launch = std::get_if<proto::Launch>(&order.message))
     for (proto::SecretFile& one : launch->secrets) secrets::wipe(one.content);
 }
 
-http::Response Server::identity_page(const std::string& path) const {
+http::Response Notary::page(const std::string& path) const {
   constexpr std::string_view kJson = "application/json";
   if (!identity_)
     return {404, "text/plain; charset=utf-8", "controller.identity_issuer is not set\n"};
