@@ -223,4 +223,12 @@ void Pages<proto::TenancyHistory>::finish(proto::TenancyHistoryReply& whole) {
   whole.page.reset();
 }
 
+bool Pages<proto::ListAccess>::add(proto::AccessReply& whole, proto::AccessReply&& page,
+                                   proto::ListAccess& m) {
+  append(whole.rows, std::move(page.rows));
+  if (!page.next || *page.next <= m.after) return false;
+  m.after = *page.next;
+  return true;
+}
+
 }  // namespace gantry::cli

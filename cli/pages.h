@@ -73,4 +73,12 @@ struct Pages<proto::TenancyHistory> {
   static void finish(proto::TenancyHistoryReply& whole);
 };
 
+template <>
+struct Pages<proto::ListAccess> {
+  static constexpr bool kAny = true;
+  static void first(proto::ListAccess& m) { m.after = 0; }
+  static bool add(proto::AccessReply& whole, proto::AccessReply&& page, proto::ListAccess& m);
+  static void finish(proto::AccessReply& whole) { whole.next.reset(); }
+};
+
 }  // namespace gantry::cli

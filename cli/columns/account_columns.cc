@@ -301,6 +301,17 @@ constexpr Column<AccountView> kColumns[] = {
      .width = 9,
      .put = [](O o, V v) { of_job(o, v, v.job->group); }},
     same("Comment"),
+    {.name = "Labels",
+     .header = "Labels",
+     .width = 20,
+     .put = [](O o, V v) { of_job(o, v, labels_text(v.job->labels)); }},
+    {.name = "Type",
+     .header = "Type",
+     .width = 11,
+     .put =
+         [](O o, V v) {
+           of_job(o, v, v.job->work_type ? std::string(enum_name(*v.job->work_type)) : "");
+         }},
     {.name = "Cost",
      .header = "Cost",
      .width = 12,

@@ -189,6 +189,13 @@ std::string gpus_text(const proto::JobRow& row) {
   return format_thousandths(std::int64_t{row.gpus} * kGpuUnit + row.gpu_parts);
 }
 
+std::string labels_text(const std::map<std::string, std::string>& labels) {
+  std::string out;
+  for (const auto& [key, value] : labels)
+    out.append(out.empty() ? "" : ",").append(key).append("=").append(value);
+  return out;
+}
+
 std::string exit_text(const ExitStatus& exit) {
   return fmt::format("{}:{}", exit.code, exit.signal);
 }

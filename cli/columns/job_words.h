@@ -45,7 +45,8 @@ std::string node_state_compact(const proto::NodeRow& node);  // "idle", "mix*", 
 bool has_gpus(const proto::JobRow& row);
 std::string gpus_text(const proto::JobRow& row);
 
-std::string exit_text(const ExitStatus& exit);  // "1:0"
+std::string labels_text(const std::map<std::string, std::string>& labels);  // "a=1,b=2"
+std::string exit_text(const ExitStatus& exit);                              // "1:0"
 // The exit code as a shell would return it; 1 for a job that did not complete and has no code.
 int exit_code(const proto::JobRow& row);
 

@@ -186,6 +186,14 @@ void write_cause(RecordWriter& out, const std::string& cause) {
   out.field("Cause", cause);
 }
 
+void write_labels(RecordWriter& out, const std::map<std::string, std::string>& labels,
+                  const std::optional<WorkType>& type) {
+  if (labels.empty() && !type) return;
+  out.line();
+  if (!labels.empty()) out.field("Labels", labels_text(labels));
+  if (type) out.field("Type", std::string(enum_name(*type)));
+}
+
 }  // namespace
 
 void write_ended_job(RecordWriter& out, const proto::HistoryRow& job, Instant now) {
@@ -209,6 +217,7 @@ void write_ended_job(RecordWriter& out, const proto::HistoryRow& job, Instant no
   out.field("SubmitLine", job.submit_line).line();
   out.field("WorkDir", job.work_dir).line();
   out.field("Comment", job.comment);
+  write_labels(out, job.labels, job.work_type);
   write_used(out, row, job.usage);
   write_cause(out, job.cause);
   out.record();
@@ -251,6 +260,7 @@ void write_job(RecordWriter& out, const proto::JobDetail& job, Instant now) {
   write_files(out, spec, row);
   out.line();
   out.field("Comment", spec.comment);
+  write_labels(out, spec.labels, spec.work_type);
   write_used(out, row, job.usage);
   if (job.checkpoint || job.preemptions > 0) {
     out.line();

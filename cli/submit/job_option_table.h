@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cli/submit/job_setters.h"
+#include "cli/submit/label_options.h"
 #include "cli/submit/submit_option.h"
 
 namespace gantry::cli {
@@ -144,6 +145,19 @@ inline constexpr SubmitOption kJobOptionTable[] = {
               "Send mail at NONE, BEGIN, END, FAIL, REQUEUE, INVALID_DEPEND, TIME_LIMIT or ALL; of "
               "each task of an array with ARRAY_TASKS",
           .set = call<job::set_mail_type>}},
+    {.option = {.name = "labels",
+                .arg = Arg::required,
+                .value = "KEY=VALUE,...",
+                .help = "Labels of the job, for reports and for rules of its tenant, which may "
+                        "want some; given again, it adds",
+                .set = call<job::set_labels>},
+     .slurm = {.help = "Labels of the job, for reports and for rules of its tenant (ours)"}},
+    {.option = {.name = "type",
+                .arg = Arg::required,
+                .value = "training|inference|interactive",
+                .help = "The kind of work, for reports and for rules of its tenant",
+                .set = call<job::set_work_type>},
+     .slurm = {.help = "The kind of work, for reports and for rules of its tenant (ours)"}},
     {.option = {.name = "mail-user",
                 .arg = Arg::required,
                 .value = "ADDRESS,...",

@@ -11,6 +11,7 @@ extern const Command kTenantGet, kTenantExport, kTenantHistory;
 extern const Command kTenantList, kTenantQuota, kTenantEvents;
 extern const Command kTenantCreate, kTenantOffboard, kTenantPrice;
 extern const Command kTenantBudget, kTenantMeter, kTenantRequest, kTenantSecret, kTenantImport;
+extern const Command kTenantAccess, kTenantPolicy;
 
 inline constexpr Option kJsonOption[] = {
     {.name = "json", .help = "As JSON", .set = put<&PlanOptions::json>},

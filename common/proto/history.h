@@ -82,6 +82,8 @@ struct HistoryRow {
   std::string priority_class;   // "" = the tenant's default one
   std::string wckey;            // given to sbatch
   std::string licenses;         // "NAME:N,..."
+  std::map<std::string, std::string> labels;
+  std::optional<WorkType> work_type;
   // Patterns of the output files as the job gave them; "" = the default, or joined to std_out.
   std::string std_out, std_err;
   // A run that was ended so that the job would start again, and not the job's end. Its outcome is
@@ -105,6 +107,8 @@ struct HistoryRow {
     v(18, "std_out", s.std_out);
     v(19, "std_err", s.std_err);
     v(24, "requeued", s.requeued);
+    v(33, "labels", s.labels);
+    v(34, "work_type", s.work_type);
   }
 };
 

@@ -1,6 +1,7 @@
 // Includes the headers of all messages, and defines number_of<Type>() from messages.def.
 #pragma once
 
+#include "common/proto/access.h"
 #include "common/proto/budget.h"
 #include "common/proto/cluster.h"
 #include "common/proto/control.h"

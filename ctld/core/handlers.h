@@ -33,6 +33,8 @@ void drop_waits(Context&, ConnectionId connection);
 // handle_log.cc
 void handle(Context&, const ClientRequest&, proto::ReadLog&&);
 void handle(Context&, const ClientRequest&, proto::ProbeNetwork&&);
+// handle_access.cc
+void handle(Context&, const ClientRequest&, proto::ListAccess&&);
 // neighbours.cc
 void handle(Context&, const ClientRequest&, proto::ListNeighbours&&);
 // handle_cluster.cc

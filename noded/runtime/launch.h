@@ -76,7 +76,7 @@ struct LaunchRequest {
   GpuNames gpu_names = GpuNames::uuid;
   std::optional<proto::JobNetwork> parts;  // set: the job has a network of its own
   std::string network_space, network_sys;  // its namespace, and a sysfs that shows it; paths
-  std::string secrets_dir;  // seen as kSecretsInside; "" = none. The contents are in no order.
+  std::string secrets_dir;  // seen as kSecretsInside; "" = none
   bool has_tokens = false;  // tokens that have to be renewed are in it
   std::vector<std::string> resolvers;  // for the job's /etc/resolv.conf; none = as it is
   void from_older_form();              // an older order has these two only in variables

@@ -249,8 +249,8 @@ void World::command(const std::string& verb, const Words& w) {
     for (const std::string& name : hosts(w.plain.at(1))) register_node(nodes_.at(name));
     return;
   }
-  if (tenants_command(verb, w) || reservations_command(verb, w) || money_command(verb, w) ||
-      secrets_command(verb, w))
+  if (rules_command(verb, w) || tenants_command(verb, w) || reservations_command(verb, w) ||
+      money_command(verb, w) || secrets_command(verb, w))
     return;
   const auto node = nodes_.find(verb);
   if (node == nodes_.end()) return line("there is no command " + verb);

@@ -96,6 +96,13 @@ class World {
   void print(const proto::TenantUsageReply& m);
   void print(const proto::PriorityTuplesReply& m);
 
+  // These functions are in world_rules.cc.
+  // returns false if it has no such command
+  bool rules_command(const std::string& verb, const Words& w);
+  void add_rules(const Words& w, tenancy::Tenant& tenant) const;
+  static void add_labels(const Words& w, JobSpec& spec);
+  void print(const proto::AccessReply& m);
+
   // These functions are in world_money.cc.
   // returns false if it has no such command
   bool money_command(const std::string& verb, const Words& w);

@@ -137,6 +137,7 @@ void World::print(const Reply& reply) {
           [&](const proto::TenancyPlanned& m) { print(m); },
           [&](const proto::UseReply& m) { print(m); },
           [&](const proto::SecretList& m) { print(m); },
+          [&](const proto::AccessReply& m) { print(m); },
           [&](const proto::TenancyDocuments& m) { print(m); },
           [&](const proto::TenancyHistoryReply& m) { print(m); },
           [&](const proto::TenantUsageReply& m) { print(m); },

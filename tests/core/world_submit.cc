@@ -147,6 +147,7 @@ proto::SubmitJob World::submit_message(const std::string& user, const Words& w) 
   text("request", [&](const std::string& v) { m.request_id = v; });
   text("script", [&](const std::string& v) { m.script = v; });
   text("script_bytes", [&](const std::string& v) { m.script.resize(std::stoul(v), '#'); });
+  add_labels(w, s);
   files_of(s, w);
   counts_of(s, w);
   ask_for_mail(s, w);

@@ -138,7 +138,11 @@ std::string amount(Resource r, std::int64_t n) {
 }  // namespace
 
 bool World::tenants_command(const std::string& verb, const Words& w) {
-  if (verb == "tenant") return pending_.documents.emplace_back(tenant_of(w)), true;
+  if (verb == "tenant") {
+    tenancy::Tenant tenant = tenant_of(w);
+    add_rules(w, tenant);
+    return pending_.documents.emplace_back(std::move(tenant)), true;
+  }
   if (verb == "class") return pending_.documents.emplace_back(class_of(w)), true;
   if (verb == "cohort") {
     tenancy::Cohort c;

@@ -17,6 +17,7 @@
 #include "cli/commands/control/gctl_show.h"
 #include "cli/commands/control/gctl_top.h"
 #include "cli/commands/control/gctl_update.h"
+#include "cli/commands/control/gctl_who_can.h"
 #include "cli/commands/control/gctl_why.h"
 #include "cli/session.h"
 #include "cli/submit/job_refs.h"
@@ -315,7 +316,7 @@ constexpr const Command* kSub[] = {
     &kGctlDrain,        &kGctlResume,      &kGctlClose,      &kGctlDead,    &kGctlReserve,
     &kGctlReservations, &kGctlUnreserve,   &kEnroll,         &kKey,         &kPing,
     &kGctlTop,          &kGctlMaintenance, &kGctlMig,        &kReconfigure, &kToken,
-    &kGctlPartition,    &kGctlNetwork,     &kGctlNeighbours, &kGctlAudit};
+    &kGctlPartition,    &kGctlNetwork,     &kGctlNeighbours, &kGctlAudit,   &kGctlWhoCan};
 
 constexpr Example kExamples[] = {
     {"gctl show job 12", "Everything about a job"},

@@ -144,7 +144,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::ShowJob&& message) {
     const Job& job = ctx.state.jobs.at(s.job);
     if (!has_row(job)) continue;
     if (reply.jobs.size() >= kMaxShown) break;
-    const bool script = message.with_script && may(May::change, ctx.state, from.who, job);
+    const bool script = message.with_script && may(May::read, ctx.state, from.who, job);
     bytes += spec_bytes(ctx.state, job).size() + (script ? script_bytes(ctx.state, job) : 0);
     if (bytes > codec::kMaxMessageBytes)
       return refuse(ctx, from,

@@ -55,7 +55,7 @@ Result<std::string> path_of(const State& state, const Job& job, const StoredSpec
 // The single job that the reference names.
 Result<const Job*> named(const State& state, const Identity& who, const proto::JobRef& ref) {
   std::vector<proto::JobRef> unknown;
-  const std::vector<Selected> found = resolve(state, who, {ref}, unknown, May::change);
+  const std::vector<Selected> found = resolve(state, who, {ref}, unknown, May::read);
   if (found.empty())
     return fail(ErrorCode::not_found, fmt::format("there is no job {}", ref.job.value()));
   const Job& job = state.jobs.at(found.front().job);

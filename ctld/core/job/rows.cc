@@ -159,6 +159,8 @@ proto::HistoryRow history_row(const State& state, const Job& job, Instant now) {
   out.group = std::to_string(tail->owner.gid.value());
   out.priority_class = tail->spec.priority_class;
   out.wckey = tail->spec.wckey;
+  out.labels = tail->spec.labels;
+  out.work_type = tail->spec.work_type;
   if (job.kind == JobKind::batch) {
     out.std_out = tail->spec.std_out;
     out.std_err = tail->spec.std_err;

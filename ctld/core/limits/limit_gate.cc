@@ -11,8 +11,8 @@ namespace {
 
 // Jobs of one list that go to the scheduler at one time. A list is looked at again whenever a job
 // starts or ends, so all that may start get there.
-constexpr std::size_t kMostOpened = 64;
-constexpr Duration kLookAgain = seconds(10);  // at use that decays or runs out by itself
+constexpr std::size_t kMostLetIn = 64;
+constexpr Duration kLookAtUse = seconds(10);  // at use that decays or runs out by itself
 
 // Components of a heterogeneous job start together or not at all.
 bool held_back(const Context& ctx, const Job& job) {
@@ -41,7 +41,7 @@ void list_job(Context& ctx, const Job& job) {
     ctx.rt.limited.emplace(job.id, key);
   }
   ctx.rt.limit_lists[key].insert(job.id);
-  if (!ctx.rt.limits_due) ctx.rt.limits_due = ctx.now + kLookAgain;
+  if (!ctx.rt.limits_due) ctx.rt.limits_due = ctx.now + kLookAtUse;
 }
 
 }  // namespace
@@ -80,7 +80,7 @@ bool open_limits(Context& ctx) {
     if (first != nullptr && held_back(ctx, *first)) continue;
     std::size_t opened = 0;
     for (const JobId job : jobs) {
-      if (++opened > kMostOpened) break;
+      if (++opened > kMostLetIn) break;
       ctx.touched.jobs.push_back(job);
       some = true;
     }
@@ -91,7 +91,7 @@ bool open_limits(Context& ctx) {
 void look_at_limits(Context& ctx) {
   ctx.rt.limits_due.reset();
   if (ctx.rt.limit_lists.empty()) return;
-  ctx.rt.limits_due = ctx.now + kLookAgain;
+  ctx.rt.limits_due = ctx.now + kLookAtUse;
   ctx.touched.uses = true;
 }
 

@@ -125,6 +125,8 @@ struct SpecTail {
     std::vector<std::string> older_given;
     MailRequest mail;
     std::string wckey;
+    std::map<std::string, std::string> labels;
+    std::optional<WorkType> work_type;
     void from_older_form() {  // same as JobSpec's
       if (older_given.empty()) return;
       OlderGiven older = read_older_given(older_given);
@@ -143,6 +145,8 @@ struct SpecTail {
       v(31, "priority_class", s.priority_class);
       v(36, "mail", s.mail);
       v(37, "wckey", s.wckey);
+      v(72, "labels", s.labels);
+      v(76, "work_type", s.work_type);
     }
   };
   struct Who {

@@ -1,0 +1,92 @@
+// gctl who-can: who has a right in a tenant, by which role.
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "cli/columns/access_columns.h"
+#include "cli/commands/control/gctl_who_can.h"
+#include "cli/session.h"
+#include "cli/terminal.h"
+#include "common/codec/codec.h"
+#include "common/tenancy/tenancy_rules.h"
+
+namespace gantry::cli {
+namespace {
+
+struct WhoOptions {
+  bool json = false;
+};
+
+constexpr Option kOptions[] = {
+    {.name = "json", .help = "As JSON", .set = put<&WhoOptions::json>},
+};
+
+std::vector<std::string_view> rights() {
+  std::vector<std::string_view> out;
+  for (const auto& row : enum_names(tenancy::TenantRight{})) out.push_back(row.second);
+  return out;
+}
+
+bool has(const proto::AccessRow& row, const std::string& right) {
+  // An operator cares for all jobs, and an auditor sees all; documents give them nothing else.
+  if (row.tenant.empty() && row.role == "admin") return true;
+  if (row.tenant.empty() && row.role == "operator")
+    return right == "see" || right == "change-jobs" || right == "read-output";
+  if (row.tenant.empty()) return right == "see";
+  return std::find(row.rights.begin(), row.rights.end(), right) != row.rights.end();
+}
+
+Result<int> run(const Invocation& in) {
+  WhoOptions options;
+  const auto operands = in.parse(&options, 2, 2);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  const std::string &right = (**operands)[0], &tenant = (**operands)[1];
+  const auto all = rights();
+  if (std::find(all.begin(), all.end(), right) == all.end())
+    return fail(ErrorCode::usage,
+                fmt::format("there is no right \"{}\"; there are {}", right, fmt::join(all, ", ")));
+  auto session = Session::open(in.program());
+  if (!session) return tl::unexpected(session.error());
+  const auto of_tenant = session->call<proto::AccessReply>(proto::ListAccess{{tenant}, 0});
+  if (!of_tenant) return tl::unexpected(of_tenant.error());
+  const auto everywhere = session->call<proto::AccessReply>(proto::ListAccess{});
+  if (!everywhere) return tl::unexpected(everywhere.error());
+  proto::AccessReply found;
+  for (const proto::AccessRow& row : everywhere->rows)
+    if (row.tenant.empty() && has(row, right)) found.rows.push_back(row);
+  for (const proto::AccessRow& row : of_tenant->rows)
+    if (!row.tenant.empty() && has(row, right)) found.rows.push_back(row);
+  if (options.json) {
+    fmt::print("{}\n", codec::to_json(found, codec::JsonStyle::pretty));
+    return 0;
+  }
+  const auto columns = access_columns();
+  const auto layout = parse_format("%u %r %e %s %b %f", infos(columns), true);
+  if (!layout) return tl::unexpected(layout.error());
+  TableStyle style;
+  style.colour = wants_colour(stdout);
+  TableWriter table(*layout, style, stdout);
+  for (const proto::AccessRow& row : found.rows) add_row(table, columns, row);
+  return 0;
+}
+
+constexpr Example kExamples[] = {
+    {"gctl who-can read-output fraud", "Who may read scripts and output of others in fraud"}};
+
+}  // namespace
+
+const Command kGctlWhoCan{
+    .name = "who-can",
+    .summary = "List who has a right in a tenant",
+    .operands = "RIGHT TENANT",
+    .description =
+        "Rights are see, submit, change-jobs, read-output, edit-projects, edit-roles, "
+        "edit-policies, edit-secrets and ask-increase. Everybody may do all of this to their own "
+        "jobs. What you may not see of the access report (`gtenant access`) is not here either.",
+    .options = kOptions,
+    .examples = kExamples,
+    .run = run};
+
+}  // namespace gantry::cli

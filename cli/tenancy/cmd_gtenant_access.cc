@@ -1,0 +1,111 @@
+// gtenant access: the access report. It shows who may do what, since when and by whom.
+#include <fmt/core.h>
+
+#include "cli/columns/access_columns.h"
+#include "cli/session.h"
+#include "cli/tenancy/cmd_gtenant.h"
+#include "cli/terminal.h"
+#include "common/codec/codec.h"
+
+namespace gantry::cli {
+namespace {
+
+constexpr std::string_view kFormat = "%t %u %r %g %e %s %b";
+constexpr std::string_view kCsvFormat = "%t %u %r %x %g %e %s %b %R %f";
+
+struct AccessOptions {
+  std::string format;
+  bool no_header = false, csv = false, json = false;
+};
+
+constexpr Option kOptions[] = {
+    {.name = "csv", .help = "All columns, for a spreadsheet", .set = put<&AccessOptions::csv>},
+    {.name = "format",
+     .letter = 'o',
+     .arg = Arg::required,
+     .value = "FORMAT",
+     .help = "Fields as %[[.]WIDTH]LETTER with any text around them: t tenant, u who, r role, x "
+             "rights, g GPUs, e until, s since, b by, f from, R revision",
+     .set = put<&AccessOptions::format>},
+    {.name = "json", .help = "As JSON", .set = put<&AccessOptions::json>},
+    {.name = "noheader", .letter = 'h', .help = "No header", .set = put<&AccessOptions::no_header>},
+};
+
+// A field of CSV by RFC 4180. A text that a spreadsheet would take for a formula gets an
+// apostrophe in front.
+std::string csv_field(std::string text) {
+  if (!text.empty() && std::string_view("=+-@").find(text.front()) != std::string_view::npos &&
+      text != "-")
+    text.insert(text.begin(), '\'');
+  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const char c : text) out.append(c == '"' ? 2 : 1, c);
+  return out + '"';
+}
+
+void print_csv(const std::vector<proto::AccessRow>& rows, bool header) {
+  const auto columns = access_columns();
+  std::string line;
+  for (const auto& column : columns) line.append(line.empty() ? "" : ",").append(column.name);
+  if (header) fmt::print("{}\n", line);
+  for (const proto::AccessRow& row : rows) {
+    bool first = true;
+    for (const auto& column : columns) {
+      std::string text;
+      column.put(text, row);
+      fmt::print("{}{}", first ? "" : ",", csv_field(std::move(text)));
+      first = false;
+    }
+    fmt::print("\n");
+  }
+}
+
+Result<int> run_access(const Invocation& in) {
+  AccessOptions options;
+  const auto operands = in.parse(&options, 0, kAnyOperands);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  const auto columns = access_columns();
+  const auto layout =
+      parse_format(options.format.empty() ? kFormat : std::string_view(options.format),
+                   infos(columns), options.format.empty());
+  if (!layout) return tl::unexpected(layout.error());
+  const auto reply = ask<proto::AccessReply>(in.program(), proto::ListAccess{**operands, 0});
+  if (!reply) return tl::unexpected(reply.error());
+  if (options.json) {
+    fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
+    return 0;
+  }
+  if (options.csv) {
+    print_csv(reply->rows, !options.no_header);
+    return 0;
+  }
+  TableStyle style;
+  style.header = !options.no_header;
+  style.colour = wants_colour(stdout);
+  TableWriter table(*layout, style, stdout);
+  for (const proto::AccessRow& row : reply->rows) add_row(table, columns, row);
+  return 0;
+}
+
+constexpr Example kExamples[] = {
+    {"gtenant access fraud", "Who has which role in fraud, since when and by whom"},
+    {"gtenant access --csv", "The report for a review: every grant that you may see"}};
+
+}  // namespace
+
+const Command kTenantAccess{
+    .name = "access",
+    .summary = "Report who may do what, since when and by whom",
+    .operands = "[TENANT...]",
+    .description =
+        "Without a tenant: all tenants, and the roles of the cluster. Administrators, operators "
+        "and "
+        "auditors see all rows; who may edit the roles of a tenant sees those of the tenant, and "
+        "everybody their own. SINCE and BY are of the revision that granted the role; where this "
+        "is older than the history that is kept there is a dash.",
+    .options = kOptions,
+    .examples = kExamples,
+    .run = run_access};
+
+}  // namespace gantry::cli
