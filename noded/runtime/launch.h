@@ -58,8 +58,7 @@ struct LaunchRequest {
   std::int64_t scratch = 0;                  // > 0: /tmp is a directory of the scratch disk
   std::string prolog;                        // "" = none
   std::string epilog;
-  // GPUs of the job; the job cannot open any other device of a GPU.
-  std::vector<LaunchDevice> devices;
+  std::vector<LaunchDevice> devices;  // GPUs of the job; it can open no other device of a GPU
   LaunchSharing sharing;
   // Mounts of the driver's files, as CDI says or as found on the node. Only jobs with an image get
   // these mounts, the hooks and the device_gids.
@@ -76,10 +75,10 @@ struct LaunchRequest {
   GpuNames gpu_names = GpuNames::uuid;
   std::optional<proto::JobNetwork> parts;  // set: the job has a network of its own
   std::string network_space, network_sys;  // its namespace, and a sysfs that shows it; paths
-  std::string secrets_dir;  // seen as kSecretsInside; "" = none
-  bool has_tokens = false;  // tokens that have to be renewed are in it
-  std::vector<std::string> resolvers;  // for the job's /etc/resolv.conf; none = as it is
-  void from_older_form();              // an older order has these two only in variables
+  std::string secrets_dir;                 // seen as kSecretsInside; "" = none
+  bool has_tokens = false;                 // tokens that have to be renewed are in it
+  std::vector<std::string> resolvers;      // for the job's /etc/resolv.conf; none = as it is
+  void from_older_form();                  // an older order has these two only in variables
 
   // Sets the variable for the job and for programs that run as root.
   void state(const std::string& name, const std::string& value) {
