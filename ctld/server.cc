@@ -102,6 +102,7 @@ Server::~Server() {
   history_.reset();
   scrubber_.reset();
   http_.reset();
+  notary_.reset();  // it looks at its keys from time to time, by the loop
   webhook_.reset();
   mailer_.reset();
   programs_.reset();

@@ -12,7 +12,7 @@ namespace gantry::node {
 namespace {
 
 constexpr Duration kLookEach = seconds(5);
-constexpr Duration kAskAgain = seconds(30);  // if the controller has not answered
+constexpr Duration kAskAgain = seconds(10);  // if the controller has not answered
 // New tokens are asked for when this part of their time is over.
 constexpr std::int64_t kPartOfLife = 2, kPartsOfLife = 3;
 
@@ -92,11 +92,9 @@ void JobSecrets::sweep() {
 void JobSecrets::set_timer() {
   const bool any =
       std::any_of(held_.begin(), held_.end(), [](const auto& h) { return h.second.has_tokens; });
-  if (!any) {
-    timer_ = {};
-    return;
-  }
-  timer_ = loop_.every(kLookEach, [this] { look(); });
+  if (any == looks_) return;
+  looks_ = any;
+  timer_ = any ? loop_.every(kLookEach, [this] { look(); }) : loop::Watch{};
 }
 
 void JobSecrets::look() {

@@ -48,6 +48,7 @@ class JobSecrets {
   std::function<void(const AttemptKey&)> due_;
   const Logger& log_;
   std::map<AttemptKey, Held> held_;
+  bool looks_ = false;  // the timer runs
   loop::Watch timer_;
 };
 
