@@ -8,7 +8,7 @@ namespace {
 
 using R = JobRequest;
 
-tl::unexpected<Error> invalid(std::string message) {
+tl::unexpected<Error> bad_value(std::string message) {
   return fail(ErrorCode::invalid_argument, std::move(message));
 }
 
@@ -21,12 +21,12 @@ Result<void> set_secret(R& r, std::string_view text) {
   const std::size_t colon = text.find(':');
   if (colon != std::string_view::npos) {
     use.file = text.substr(colon + 1);
-    if (use.file.empty()) return invalid("the name of the file behind ':' is missing");
+    if (use.file.empty()) return bad_value("the name of the file behind ':' is missing");
     text = text.substr(0, colon);
   }
   const std::size_t at = text.find('@');
   use.name = text.substr(0, at);
-  if (use.name.empty()) return invalid("the name of the secret is missing");
+  if (use.name.empty()) return bad_value("the name of the secret is missing");
   if (at != std::string_view::npos) {
     const auto version = parse_integer("the version", text.substr(at + 1), 1, UINT32_MAX);
     if (!version) return tl::unexpected(version.error());
@@ -39,7 +39,7 @@ Result<void> set_secret(R& r, std::string_view text) {
 Result<void> set_identity(R& r, std::string_view text) {
   if (auto ok = check_text(text); !ok) return ok;
   r.spec.identity_audiences = split_list(text);
-  if (r.spec.identity_audiences.empty()) return invalid("name an audience");
+  if (r.spec.identity_audiences.empty()) return bad_value("name an audience");
   return {};
 }
 

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdio>
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
@@ -147,9 +148,14 @@ Result<void> IdentityKeys::write() const {
         net::to_hex({reinterpret_cast<const char*>(der), static_cast<std::size_t>(size)}));
     OPENSSL_clear_free(der, static_cast<std::size_t>(size));
   }
-  const auto done = net::write_private_file(path_, text);
+  const std::string fresh = path_ + ".new";
+  ::unlink(fresh.c_str());  // of a daemon that was killed
+  const auto done = net::write_private_file(fresh, text);
   sodium_memzero(text.data(), text.size());
-  return done;
+  if (!done) return done;
+  if (std::rename(fresh.c_str(), path_.c_str()) != 0)
+    return fail(ErrorCode::io_error, path_ + ": cannot be replaced");
+  return {};
 }
 
 const IdentityKeys::OneKey& IdentityKeys::signing(Instant now) const {
@@ -160,20 +166,20 @@ const IdentityKeys::OneKey& IdentityKeys::signing(Instant now) const {
 }
 
 Result<void> IdentityKeys::look(Instant now) {
-  bool changed = false;
   if (keys_.empty() || keys_.back().made + rules_.period <= now) {
     if (auto done = add(now, EVP_EC_gen("P-256")); !done) return done;
-    changed = true;
+    unwritten_ = true;
   }
   // A key may go when the next one has signed for longer than tokens are valid.
   while (keys_.size() > 1 && keys_[1].made + kKeyNotice + rules_.lifetime < now) {
     keys_.erase(keys_.begin());
-    changed = true;
+    unwritten_ = true;
   }
-  if (changed)
-    if (auto done = write(); !done) return done;
   publish();
-  return {};
+  if (!unwritten_) return {};
+  const auto done = write();
+  unwritten_ = !done;
+  return done;
 }
 
 Result<Bytes> IdentityKeys::token(Claims claims, Instant now) const {

@@ -63,6 +63,7 @@ class IdentityKeys {
   std::string path_;
   Rules rules_;
   std::vector<OneKey> keys_;  // the oldest first; never empty once loaded
+  bool unwritten_ = false;    // the file has other keys than these
   mutable std::mutex mutex_;
   std::string published_;  // guarded by mutex_
 };
