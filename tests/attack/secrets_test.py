@@ -21,6 +21,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import cluster  # noqa: E402
 from cluster import contains, equal, wait_for  # noqa: E402
 
+sys.path.append("/usr/lib/python3/dist-packages")  # Debian's, for another Python of the same release
 try:
     import jwt
 except ImportError:
