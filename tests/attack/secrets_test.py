@@ -167,6 +167,16 @@ def case_0_set_up(c):
     equal(os.stat(key).st_mode & 0o777, 0o600, "mode of the key")
 
 
+def case_1_a_search_that_finds(c):
+    """The search of the other cases finds what was planted, plain and at each place in base64."""
+    path = f"{c.top}/decoy"
+    for text in (CONTENT.encode(), *(base64.b64encode(b"y" * n + CONTENT.encode() + b"end") for n in range(3))):
+        with open(path, "wb") as file:
+            file.write(text)
+        equal(set(planted_in(c, [CONTENT])), {path}, "places with the decoy")
+    os.unlink(path)
+
+
 def case_1_commands(c):
     contains(run(c, "gtenant", "secret", "set", "red/hub", user=c.red, text=CONTENT),
              "secret red/hub: version 1; kept: 1")
