@@ -17,6 +17,7 @@ gantry_dep(spdlog spdlog)
 gantry_dep(yaml yaml-cpp)
 gantry_dep(nl libnl-3.0)
 gantry_dep(nftables libnftables)
+gantry_dep(crypto libcrypto)
 
 # deps::NAME for headers without a library: HEADER must exist; DEFINITIONS go to who uses it.
 function(gantry_header_dep name header)

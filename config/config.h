@@ -123,7 +123,10 @@ struct ControllerConfig {
   bool user_triggers = false;               // programs of strigger run on the controller's machine
   std::string mail_program;                 // sendmail, for --mail-type; "" = no mail is sent
   std::string usage_events;                 // file that usage is appended to; "" = none
-  std::string usage_webhook;  // http://HOST:PORT/PATH that usage is sent to; "" = none
+  std::string usage_webhook;    // http://HOST:PORT/PATH that usage is sent to; "" = none
+  std::string identity_issuer;  // https://HOST[/PATH]: who signs tokens; "" = none are made
+  Duration identity_lifetime = hours(1);        // of a token
+  Duration identity_key_time = hours(30 * 24);  // for which one key signs tokens
 };
 
 struct NodedConfig {

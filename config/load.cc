@@ -268,11 +268,28 @@ class Loader {
     return {};
   }
 
+  // Those who check tokens compare the issuer letter by letter, and add a path to it.
+  Result<void> check_issuer(const ControllerConfig& c) const {
+    const std::string& issuer = c.identity_issuer;
+    if (issuer.empty()) return {};
+    const bool plain = std::all_of(issuer.begin(), issuer.end(), [](char l) {
+      return l > ' ' && l < 0x7f && l != '?' && l != '#' && l != '"' && l != '\\';
+    });
+    if (!issuer.starts_with("https://") || issuer.size() < 9 || issuer.ends_with('/') || !plain)
+      return error_about("controller.identity_issuer",
+                         "is not https://HOST or https://HOST/PATH without a slash at its end");
+    if (c.metrics_port == 0)
+      return error_about("controller.identity_issuer",
+                         "needs metrics_port, which serves the keys to those who check tokens");
+    return {};
+  }
+
   Result<void> check_controller(const ControllerConfig& c) const {
     if (c.node_timeout < c.heartbeat * 2)
       return error_about("controller.node_timeout", "is less than twice heartbeat");
     if (!c.usage_webhook.empty() && c.usage_events.empty())
       return error_about("controller.usage_webhook", "needs usage_events, whose lines it sends");
+    if (auto r = check_issuer(c); !r) return r;
     if (c.lost_node_policy == LostNodePolicy::fence && c.fence_after <= c.node_timeout)
       return error_about("controller.fence_after", "is not longer than node_timeout");
     if (c.store_map_max < c.store_map)

@@ -188,6 +188,17 @@ std::vector<Option> options_of(ControllerConfig& c) {
        &c.usage_webhook,
        {},
        "http://HOST:PORT/PATH that the lines of usage_events are sent to; left out = nowhere."},
+      {"identity_issuer",
+       &c.identity_issuer,
+       {},
+       "https://HOST[/PATH] that is the issuer of jobs' identity tokens (--identity), and below "
+       "which those who check them read /.well-known/openid-configuration and "
+       "/.well-known/jwks.json: metrics_port serves both without a token, usually behind a proxy "
+       "with TLS. Left out = no tokens are made, and that option is refused."},
+      {"identity_lifetime", &c.identity_lifetime, between(300 * kSecond, kDay),
+       "How long an identity token is valid; a node has a new one before it ends."},
+      {"identity_key_time", &c.identity_key_time, between(2 * kDay, 365 * kDay),
+       "How long one key signs identity tokens. The next one is published a day before it signs."},
   };
 }
 

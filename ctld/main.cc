@@ -1,5 +1,6 @@
 // gantry-ctld: reads its configuration and runs the server until it is told to stop.
 #include <getopt.h>
+#include <sys/prctl.h>
 
 #include <cstdio>
 #include <string>
@@ -171,6 +172,7 @@ gantry::Result<void> serve(gantry::Config config, const Arguments& args) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  ::prctl(PR_SET_DUMPABLE, 0);  // secrets pass through, and must be in no core dump
   Arguments args;
   if (const auto status = parse(argc, argv, args)) return *status;
   const auto config =

@@ -10,6 +10,7 @@
 #include "ctld/core/job/submit/blobs.h"
 #include "ctld/http/webhook.h"
 #include "ctld/mailer.h"
+#include "ctld/notary.h"
 #include "ctld/programs.h"
 #include "ctld/rpc/dispatch.h"
 #include "ctld/sched/controller_policy.h"
@@ -101,6 +102,7 @@ Server::~Server() {
   history_.reset();
   scrubber_.reset();
   http_.reset();
+  notary_.reset();  // it looks at its keys from time to time, by the loop
   webhook_.reset();
   mailer_.reset();
   programs_.reset();
@@ -121,6 +123,9 @@ Result<void> Server::start() {
   login_nodes_ = rpc::LoginNodes::from(config_, problems);
   for (const std::string& problem : problems) log_.write(LogLevel::warning, problem);
   if (auto done = core_->start(started_); !done) return done;
+  auto notary = Notary::open(config_.controller, *core_, clock_, loop_, log_);
+  if (!notary) return tl::unexpected(notary.error());
+  notary_ = std::move(*notary);
   stepped_ = true;
   if (auto done = open_exports(); !done) return done;
   if (auto done = audit_.open(config_.controller.state_dir + "/audit"); !done) return done;
@@ -266,12 +271,19 @@ void Server::send_order(core::Order& order) {
       return;
     }
   }
+  if (auto ready = notary_->prepare(order); !ready) {
+    if (const auto* launch = std::get_if<proto::Launch>(&order.message))
+      refuse_launch(order.node, launch->key, ready.error().message);
+    return;
+  }
   if (auto* accept = std::get_if<proto::NodeAccept>(&order.message)) {
     accept->permission_key = Bytes(secrets_.permission.verify_key.view());
   }
-  const rpc::Encoded encoded = rpc::encode_order(order.message);
+  rpc::Encoded encoded = rpc::encode_order(order.message);
+  Notary::forget_contents(order);
   const net::HeaderBytes header({proto::kProtocolVersion, encoded.type, 0});
   const auto sent = router_.send(link->second.peer, header.view(), encoded.body);
+  if (std::holds_alternative<proto::Launch>(order.message)) secrets::wipe(encoded.body);
   if (sent) return;
   log_.write(LogLevel::warning, "an order could not be sent",
              {{"node", order.node}, {"error", sent.error().message}});
@@ -279,20 +291,20 @@ void Server::send_order(core::Order& order) {
   if (sent.error().code != ErrorCode::invalid_argument)
     links_.erase(link);
   else if (const auto* launch = std::get_if<proto::Launch>(&order.message))
-    refuse_launch(order.node, launch->key, sent.error());
+    refuse_launch(order.node, launch->key,
+                  fmt::format("the job cannot be started, because the order to its node would be "
+                              "{}: its script, its environment and its lists of nodes are too "
+                              "large together",
+                              sent.error().message));
 }
 
-// Sent again, the order would be as large. Without an answer of the node the job would be late to
+// Sent again, the order would be the same. Without an answer of the node the job would be late to
 // start, and the node would be drained for it and the next node after it.
-void Server::refuse_launch(const std::string& node, const proto::AttemptKey& key,
-                           const Error& error) {
+void Server::refuse_launch(const std::string& node, const proto::AttemptKey& key, std::string why) {
   proto::ExitReport report;
   report.key = key;
   report.cause = proto::ExitCause::refused;
-  report.message = fmt::format(
-      "the job cannot be started, because the order to its node would be {}: its script, its "
-      "environment and its lists of nodes are too large together",
-      error.message);
+  report.message = std::move(why);
   loop_.post([this, node, report] { step(core::FromNode{node, report}); });
 }
 

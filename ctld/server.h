@@ -48,6 +48,7 @@ struct Response;
 namespace gantry::ctld {
 
 class Mailer;
+class Notary;
 class Programs;
 
 inline constexpr Duration kFoldPeriod = seconds(1);
@@ -105,7 +106,7 @@ class Server {
   void close_leaving();
   void send_reply(core::Reply& reply);
   void send_order(core::Order& order);
-  void refuse_launch(const std::string& node, const proto::AttemptKey& key, const Error& error);
+  void refuse_launch(const std::string& node, const proto::AttemptKey& key, std::string why);
   void set_wake(std::optional<Instant> at);
   void fold();
   void fatal(const Error& error);
@@ -217,6 +218,7 @@ class Server {
   std::unique_ptr<acct::HistoryReader> history_;
   std::unique_ptr<store::Scrubber> scrubber_;
   std::unique_ptr<acct::UsageLog> usage_;
+  std::unique_ptr<Notary> notary_;
   std::unique_ptr<Mailer> mailer_;  // only with controller.mail_program
   std::unique_ptr<Programs> programs_;
   std::unique_ptr<http::Webhook> webhook_;

@@ -1,5 +1,5 @@
-// GET /metrics and /usage. Metrics are made on the loop's thread, usage comes from the file of
-// usage events. The code that feeds that file and the webhook is here too.
+// GET /metrics and /usage (/.well-known: notary.h). Metrics are made on the loop's thread, usage
+// comes from the file of usage events. The code that feeds that file and the webhook is here too.
 #include <charconv>
 #include <filesystem>
 #include <future>
@@ -13,6 +13,7 @@
 #include "ctld/core/state/state.h"
 #include "ctld/http/webhook.h"
 #include "ctld/mailer.h"
+#include "ctld/notary.h"
 #include "ctld/programs.h"
 #include "ctld/server.h"
 
@@ -104,8 +105,13 @@ std::string Server::store_metrics() const {
 // Runs on the HTTP thread.
 http::Response Server::answer_http(const http::Request& request,
                                    const std::atomic<bool>& stopping) {
+  // Everybody may know the keys with which tokens are checked.
+  if (request.path.starts_with("/.well-known/")) return notary_->page(request.path);
   const bool metrics = request.path == "/metrics";
-  if (!metrics && request.path != "/usage") return refusal(404, "there are /metrics and /usage");
+  if (!metrics && request.path != "/usage")
+    return refusal(404,
+                   "there are /metrics, /usage, /.well-known/openid-configuration and "
+                   "/.well-known/jwks.json");
   const auto scope = tokens_->scope_of(request.token);
   if (!scope) return refusal(503, scope.error().message);
   if (!*scope) return refusal(401, "a token is needed: Authorization: Bearer TOKEN");

@@ -6,6 +6,7 @@
 #include "common/codec/codec.h"
 #include "common/overloaded.h"
 #include "common/version.h"
+#include "ctld/notary.h"
 #include "ctld/rpc/dispatch.h"
 #include "ctld/rpc/identity.h"
 
@@ -147,6 +148,9 @@ void Server::answer(rpc::Session& session, const net::MessageHeader& header,
     return;
   }
   audit_.begin(session, header, *message);
+  if (auto* secret = std::get_if<proto::SetSecret>(&*message))
+    if (auto sealed = notary_->seal(*secret); !sealed)
+      return refuse(session, header.request, sealed.error());
   core::ClientRequest request;
   request.connection = session.id;
   request.request = header.request;

@@ -7,12 +7,14 @@
 #include "common/overloaded.h"
 #include "noded/core/job_environment.h"
 #include "noded/machine/discover.h"
+#include "noded/runtime/secret_files.h"
 
 namespace gantry::node {
 
 namespace {
 
 constexpr const char* kRunInContainer = "/run/gantry";
+constexpr std::string_view kAwsAudience = "sts.amazonaws.com";
 
 Exit exit_of(const runtime::ExitRecord& record) {
   Exit exit;
@@ -60,6 +62,17 @@ std::map<std::string, std::string> hosts_of(const proto::Launch& launch,
   return out;
 }
 
+// Says where the job's secrets are; programs for AWS look for the token of their own.
+void add_secret_places(const proto::Launch& launch, std::map<std::string, std::string>& env) {
+  if (launch.secrets.empty() && launch.identity.empty()) return;
+  const std::string dir = runtime::kSecretsInside;
+  env["GANTRY_SECRETS_DIR"] = dir;
+  for (const proto::IdentityToken& one : launch.identity) {
+    env.try_emplace("GANTRY_IDENTITY_TOKEN_FILE", dir + "/" + one.file);
+    if (one.audience == kAwsAudience) env["AWS_WEB_IDENTITY_TOKEN_FILE"] = dir + "/" + one.file;
+  }
+}
+
 }  // namespace
 
 runtime::LaunchRequest launch_request(const proto::Launch& launch,
@@ -97,6 +110,7 @@ runtime::LaunchRequest launch_request(const proto::Launch& launch,
   const EnvironmentFacts facts{options.cluster, options.node, job_socket};
   r.env = job_environment(launch, facts);
   r.stated = job_variables(launch, facts);
+  add_secret_places(launch, r.env);
   r.checkpoint_file = checkpoint_file(launch, options.node);
   if (launch.node_index < launch.placement.size()) {
     const NodePlacement& here = launch.placement[launch.node_index];
@@ -117,6 +131,9 @@ RealRuntime::RealRuntime(std::unique_ptr<runtime::Runtime> runtime, RealRuntimeO
       options_(std::move(options)),
       sockets_(sockets),
       checkpoints_(loop),
+      secrets_(
+          loop, options_.config.state_dir,
+          [this](const AttemptKey& key) { options_.on_event(TokensDue{key}); }, log),
       log_(log) {}
 
 std::string RealRuntime::name() const {
@@ -143,6 +160,7 @@ std::vector<Recovered> RealRuntime::recover() {
     if (r.stage != Recovered::Stage::ended && options_.gpus != nullptr)
       options_.gpus->recovered(found.key, found.request);
     if (r.stage != Recovered::Stage::ended) watch_checkpoints(found.request);
+    if (r.stage != Recovered::Stage::ended) secrets_.adopt(found.request);
     if (r.stage != Recovered::Stage::ended && found.request.parts)
       networks.emplace_back(found.key, *found.request.parts);
     log_.info("found an attempt of an earlier daemon",
@@ -154,6 +172,7 @@ std::vector<Recovered> RealRuntime::recover() {
     out.push_back(std::move(r));
   }
   if (options_.networks != nullptr) options_.networks->adopt(std::move(networks));
+  secrets_.sweep();
   return out;
 }
 
@@ -169,12 +188,14 @@ void RealRuntime::act(Instant, Action&& action, std::vector<Input>& events) {
                  [&](SetFrozen& a) { check("freeze", a.key, runtime_->freeze(a.key, a.frozen)); },
                  [&](Notice& a) { check("notice", a.key, runtime_->notice(a.key, a.text)); },
                  [&](ProbeNetwork& a) { probe(a.probe); },
+                 [&](WriteTokens& a) { secrets_.renew(a.tokens); },
                  [&](RepairGpu& a) {
                    if (options_.gpus != nullptr) options_.gpus->declared_well(a.uuid);
                  },
                  [&](Forget& a) {
                    sockets_.close(a.key);
                    checkpoints_.drop(a.key);
+                   secrets_.end(a.key);
                    runtime_->forget(a.key);
                    if (options_.gpus != nullptr) options_.gpus->released(a.key);
                    if (options_.networks != nullptr) options_.networks->detach(a.key);
@@ -201,9 +222,11 @@ void RealRuntime::signal(const Signal& action, std::vector<Input>& events) {
   check("signal", action.key, sent);
 }
 
-void RealRuntime::begin(const proto::Launch& launch) {
+void RealRuntime::begin(proto::Launch& launch) {
   auto request = launch_request(launch, options_, socket_seen_by_job(launch.key));
   const AttemptKey key = launch.key;
+  if (auto r = write_secrets(launch, request); !r)
+    return begin_prepared(key, tl::unexpected(r.error()));
   if (launch.node_index >= launch.placement.size()) return begin_prepared(key, request);
   const NodePlacement& here = launch.placement[launch.node_index];
   if (auto r = prepare_gres(here, request); !r)
@@ -214,6 +237,14 @@ void RealRuntime::begin(const proto::Launch& launch) {
                          [this, key](Result<runtime::LaunchRequest>&& prepared) {
                            if (preparing_.contains(key)) connect(key, std::move(prepared));
                          });
+}
+
+Result<void> RealRuntime::write_secrets(proto::Launch& launch, runtime::LaunchRequest& request) {
+  if (launch.secrets.empty() && launch.identity.empty()) return {};
+  if (runtime_->probe().runtime == "process")
+    return fail(ErrorCode::unsupported,
+                "secrets and identity tokens need a container runtime; this node uses 'process'");
+  return secrets_.begin(launch, request);
 }
 
 // Makes the job's network, if it has one, and begins.
@@ -273,6 +304,7 @@ Result<void> RealRuntime::prepare_gres(const NodePlacement& here,
 void RealRuntime::begin_prepared(const AttemptKey& key,
                                  const Result<runtime::LaunchRequest>& request) {
   const auto started = request.and_then([&](const auto& r) { return runtime_->begin(r); });
+  if (!started) secrets_.end(key);
   if (!started)
     return options_.on_event(
         BeginFailed{key, fmt::format("node {}: {}", options_.node, started.error().message)});
@@ -288,6 +320,7 @@ bool RealRuntime::give_up(const AttemptKey& key, std::vector<Input>& events) {
   if (preparing_.erase(key) == 0) return false;
   if (options_.gpus != nullptr) options_.gpus->released(key);
   if (options_.networks != nullptr) options_.networks->detach(key);
+  secrets_.end(key);
   events.emplace_back(BeginFailed{key, "it ended before its devices and its network were ready"});
   return true;
 }
@@ -337,6 +370,7 @@ void RealRuntime::poll(Instant, std::vector<Input>& events) {
       case runtime::EventKind::ended:
         sockets_.close(event.key);
         checkpoints_.drop(event.key);
+        secrets_.end(event.key);
         log_.info("job ended", {{"job", event.key.job},
                                 {"attempt", event.key.attempt},
                                 {"cause", enum_name(event.record.cause)},

@@ -12,6 +12,7 @@
 #include "noded/gpu/node/gpus.h"
 #include "noded/gpu/node/gres.h"
 #include "noded/job_networks.h"
+#include "noded/job_secrets.h"
 #include "noded/net/job_sockets.h"
 #include "noded/runtime/runtime.h"
 #include "noded/seam.h"
@@ -73,7 +74,8 @@ class RealRuntime final : public AttemptRuntime {
   [[nodiscard]] std::string socket_seen_by_job(const AttemptKey& key) const;
 
  private:
-  void begin(const proto::Launch& launch);
+  void begin(proto::Launch& launch);
+  Result<void> write_secrets(proto::Launch& launch, runtime::LaunchRequest& request);
   Result<void> prepare_gres(const NodePlacement& here, runtime::LaunchRequest& request) const;
   void probe(const proto::ProbeAttempt& asked);
   void connect(const AttemptKey& key, Result<runtime::LaunchRequest>&& prepared);
@@ -90,6 +92,7 @@ class RealRuntime final : public AttemptRuntime {
   RealRuntimeOptions options_;
   JobSockets& sockets_;
   CheckpointWatch checkpoints_;
+  JobSecrets secrets_;
   // Attempts whose GPUs or whose network are being prepared; nothing of them is on disk yet.
   std::set<AttemptKey> preparing_;
   const Logger& log_;

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "common/net/header.h"
+#include "common/proto/control.h"
 #include "common/proto/node_relay.h"
 #include "common/proto/session.h"
 #include "common/result.h"

@@ -90,6 +90,12 @@ void write_sizes(RecordWriter& out, const proto::JobDetail& job) {
   }
 }
 
+std::string secret_text(const SecretUse& use) {
+  std::string text = use.name;
+  if (use.version != 0) text += fmt::format("@{}", use.version);
+  return use.file.empty() ? text : text + ":" + use.file;
+}
+
 void write_files(RecordWriter& out, const JobSpec& spec, const proto::JobRow& row) {
   const auto path = [&](const std::string& name) { return output_path(name, spec, row); };
   const std::string fallback = spec.array ? "gantry-%A_%a.out" : "gantry-%j.out";
@@ -104,6 +110,14 @@ void write_files(RecordWriter& out, const JobSpec& spec, const proto::JobRow& ro
   out.field("StdIn", spec.std_in.empty() ? "/dev/null" : path(spec.std_in));
   out.line();
   out.field("StdOut", std_out);
+  if (!spec.secrets.empty() || !spec.identity_audiences.empty()) {
+    out.line();
+    std::vector<std::string> secrets;
+    for (const SecretUse& use : spec.secrets) secrets.push_back(secret_text(use));
+    if (!secrets.empty()) out.field("Secrets", joined(secrets, ","));
+    if (!spec.identity_audiences.empty())
+      out.field("Identity", joined(spec.identity_audiences, ","));
+  }
   if (!spec.container.image.empty()) {
     out.line();
     out.field("ContainerImage", spec.container.image);

@@ -51,6 +51,8 @@ Result<void> set_open_mode(JobRequest& r, std::string_view text);
 Result<void> set_mail_type(JobRequest& r, std::string_view text);
 Result<void> set_mail_user(JobRequest& r, std::string_view text);
 Result<void> set_io(JobRequest& r, std::string_view text);
+Result<void> set_secret(JobRequest& r, std::string_view text);
+Result<void> set_identity(JobRequest& r, std::string_view text);
 Result<void> set_net(JobRequest& r, std::string_view text);
 Result<void> set_network(JobRequest& r, std::string_view text);
 Result<void> set_mounts(JobRequest& r, std::string_view text);

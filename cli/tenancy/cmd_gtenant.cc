@@ -10,7 +10,8 @@ constexpr const Command* kSub[] = {
     &kTenantApply,  &kTenantDiff,    &kTenantCheck,    &kTenantGet,    &kTenantExport,
     &kTenantDelete, &kTenantHistory, &kTenantRollback, &kTenantCreate, &kTenantOffboard,
     &kTenantList,   &kTenantQuota,   &kTenantEvents,   &kTenantPrice,  &kTenantBudget,
-    &kTenantMeter,  &kTenantRequest, &kTenantImport,   &kTenantAccess, &kTenantPolicy};
+    &kTenantMeter,  &kTenantRequest, &kTenantSecret,   &kTenantImport, &kTenantAccess,
+    &kTenantPolicy};
 
 constexpr Example kExamples[] = {
     {"gtenant create fraud --gpus 64 --cpus 512 --memory 4Ti --borrow 128 --lend 32 "

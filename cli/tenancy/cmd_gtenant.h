@@ -10,7 +10,7 @@ extern const Command kTenantApply, kTenantDiff, kTenantCheck, kTenantDelete, kTe
 extern const Command kTenantGet, kTenantExport, kTenantHistory;
 extern const Command kTenantList, kTenantQuota, kTenantEvents;
 extern const Command kTenantCreate, kTenantOffboard, kTenantPrice;
-extern const Command kTenantBudget, kTenantMeter, kTenantRequest, kTenantImport;
+extern const Command kTenantBudget, kTenantMeter, kTenantRequest, kTenantSecret, kTenantImport;
 extern const Command kTenantAccess, kTenantPolicy;
 
 inline constexpr Option kJsonOption[] = {

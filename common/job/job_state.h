@@ -103,11 +103,12 @@ enum class Reason : std::uint8_t {
   // A limit of use of its QOS, its account or its user; subject = Slurm's name of the reason, ": "
   // and a clause for people; a = what there would be, b = the limit.
   use_limit = 33,
-  special_exit = 34,  // held after a requeue that called its end special; subject = who and why
+  special_exit = 34,    // held after a requeue that called its end special; subject = who and why
+  secret_missing = 35,  // its tenant has no such secret any more; subject = NAME or NAME@VERSION
 };
 constexpr auto enum_names(Reason) {
   using enum Reason;
-  return std::array<std::pair<Reason, std::string_view>, 35>{
+  return std::array<std::pair<Reason, std::string_view>, 36>{
       {{none, "None"},
        {priority, "Priority"},
        {resources, "Resources"},
@@ -142,7 +143,8 @@ constexpr auto enum_names(Reason) {
        {account_not_allowed, "AccountNotAllowed"},
        {qos_not_allowed, "QOSNotAllowed"},
        {use_limit, "AssociationResourceLimit"},
-       {special_exit, "JobHeldUser"}}};
+       {special_exit, "JobHeldUser"},
+       {secret_missing, "SecretMissing"}}};
 }
 
 struct Verdict {

@@ -91,6 +91,16 @@ std::string tenancy_reason(const Verdict& v) {
       return fmt::format("its account may not use partition {}", v.subject);
     case Reason::qos_not_allowed:
       return fmt::format("its priority class may not be used in partition {}", v.subject);
+    case Reason::secret_missing:
+      if (v.subject.find('@') != std::string::npos)
+        return fmt::format(
+            "its tenant has no secret {} any more, and a version that was removed does not come "
+            "back: cancel the job, and submit it with another one",
+            v.subject);
+      return fmt::format(
+          "its tenant has no secret {} any more: the job starts when there is one again "
+          "(`gtenant secret set`)",
+          v.subject);
     case Reason::budget:
       if (v.a == INT64_MAX)
         return fmt::format("budget {} sets aside what a job may cost, and it has no time limit",

@@ -76,4 +76,11 @@ struct ShowStatsReply {
   }
 };
 
+// Tells a node to read gantry.yaml again and to start anew with it; its jobs go on. A node that is
+// not connected reads the file when it is started next.
+struct RereadConfig {
+  template <class Self, class V>
+  static void fields(Self&, V&&) {}
+};
+
 }  // namespace gantry::proto

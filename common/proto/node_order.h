@@ -16,6 +16,7 @@
 #include "common/proto/job_change.h"
 #include "common/proto/job_network.h"
 #include "common/proto/node_report.h"
+#include "common/proto/secrets.h"
 
 namespace gantry::proto {
 
@@ -122,6 +123,9 @@ struct Launch {
   std::vector<HetGroup> het{};  // for the node that runs the script: all components, by offset
   std::string tenant;           // who pays; jobs of one tenant may share GPUs
   std::optional<JobNetwork> network{};  // set if the job has a network of its own
+  // What the job finds in its directory of secrets. The node keeps it in no file of a disk.
+  std::vector<SecretFile> secrets{};
+  std::vector<IdentityToken> identity{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "stamp", s.stamp);
@@ -147,6 +151,8 @@ struct Launch {
     v(21, "het", s.het);
     v(22, "tenant", s.tenant);
     v(23, "network", s.network);
+    v(24, "secrets", s.secrets);
+    v(25, "identity", s.identity);
   }
 };
 
@@ -203,13 +209,6 @@ struct Freeze {
     v(2, "key", s.key);
     v(3, "frozen", s.frozen);
   }
-};
-
-// Tells a node to read gantry.yaml again and to start anew with it; its jobs go on. A node that is
-// not connected reads the file when it is started next.
-struct RereadConfig {
-  template <class Self, class V>
-  static void fields(Self&, V&&) {}
 };
 
 struct TellAttempt {  // a line for the job's standard error, on whichever node it is written

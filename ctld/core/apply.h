@@ -14,7 +14,7 @@ namespace gantry::core {
 void apply(MutableState& state, Instant at, const Event& event);
 
 // There is one apply_event() for each event, in apply_cluster.cc, apply_job.cc, apply_attempt.cc,
-// apply_tenancy.cc and apply_budget.cc (apply_trigger.cc: triggers).
+// apply_tenancy.cc and apply_budget.cc (apply_trigger.cc: triggers, apply_secret.cc: secrets).
 void apply_event(MutableState&, Instant, const event::ControllerStarted&);
 void apply_event(MutableState&, Instant, const event::NodeDeclared&);
 void apply_event(MutableState&, Instant, const event::PartitionDeclared&);
@@ -70,6 +70,12 @@ void apply_event(MutableState&, Instant, const event::ChargesPosted&);
 void apply_event(MutableState&, Instant, const event::JobSuspended&);
 void apply_event(MutableState&, Instant, const event::JobResumed&);
 void apply_event(MutableState&, Instant, const event::NodeFrozen&);
+void apply_event(MutableState&, Instant, const event::SecretSet&);
+void apply_event(MutableState&, Instant, const event::SecretRemoved&);
+void apply_event(MutableState&, Instant, const event::SecretsTaken&);
+
+// Removes all secrets of a tenant that is removed.
+void forget_secrets(MutableState& state, const std::string& tenant);
 
 // Adds the next revision of the documents to the history and removes the oldest ones beyond
 // kMaxRevisions and kMaxRevisionBytes. Only this function changes the history.

@@ -85,14 +85,30 @@ using ReplyMessage =
                  proto::ShareTreeReply, proto::PriorityTuplesReply, proto::ListReservationsReply,
                  proto::TenantEventsReply, proto::LedgerReply, proto::BudgetList,
                  proto::IncreaseReply, proto::MeterReply, proto::TriggerList, proto::UseReply,
-                 proto::NetworkProbed, proto::NeighbourList, proto::AccessReply>;
+                 proto::NetworkProbed, proto::NeighbourList, proto::SecretList,
+                 proto::AccessReply>;
 
 // Script and environment of a job, which the shell reads from the store and puts into a message
 // before the message leaves (ctld/core/job/submit/blobs.h). The core knows only their content
 // hashes.
+struct SealedSecret {
+  std::string tenant, name;
+  std::uint32_t version = 0;
+  std::string file;  // of the job's directory of secrets
+  Bytes sealed;      // empty: the version was removed after the job was placed
+};
+struct IdentityClaims {
+  std::string tenant, project, user, node;
+  JobId job{};
+  Attempt attempt{};
+  std::vector<std::pair<std::string, std::string>> audiences;  // each with its file
+};
 struct BlobRefs {
   std::optional<store::Digest> script;
   std::optional<store::Digest> environment;
+  // The shell has the keys: it opens these, and signs what the tokens say.
+  std::vector<SealedSecret> sealed{};
+  std::optional<IdentityClaims> identity{};
   [[nodiscard]] bool empty() const { return !script && !environment; }
 };
 
@@ -106,12 +122,13 @@ struct Reply {
 using OrderMessage =
     std::variant<proto::NodeAccept, proto::RegisterAgain, proto::HeartbeatAck, proto::Launch,
                  proto::Go, proto::Terminate, proto::SignalAttempt, proto::AckExit, proto::FetchLog,
-                 proto::TellAttempt, proto::ResumeGpu, proto::Freeze, proto::ProbeAttempt>;
+                 proto::TellAttempt, proto::ResumeGpu, proto::Freeze, proto::ProbeAttempt,
+                 proto::IdentityTokens>;
 
 struct Order {
   std::string node;
   OrderMessage message;
-  BlobRefs blobs{};  // for a Launch
+  BlobRefs blobs{};  // for a Launch; the claims for IdentityTokens too
 };
 
 // The core holds no keys. So StepGranted leaves it unsigned and NodeAccept leaves it without

@@ -73,6 +73,10 @@ void handle(Context&, const ClientRequest&, proto::TenantUsage&&);
 void handle(Context&, const ClientRequest&, proto::ShareTree&&);
 void handle(Context&, const ClientRequest&, proto::PriorityTuples&&);
 void handle(Context&, const ClientRequest&, proto::TenantEvents&&);
+// handle_secret.cc
+void handle(Context&, const ClientRequest&, proto::SetSecret&&);
+void handle(Context&, const ClientRequest&, proto::RemoveSecret&&);
+void handle(Context&, const ClientRequest&, proto::ListSecrets&&);
 // handle_ledger.cc
 void handle(Context&, const ClientRequest&, proto::QueryLedger&&);
 // posted.cc
@@ -99,6 +103,8 @@ void handle(Context&, NodeId, proto::ExitReport&&);
 void handle(Context&, NodeId, proto::Goodbye&&);
 void handle(Context&, NodeId, proto::FetchLogReply&&);
 void handle(Context&, NodeId, proto::AttemptProbed&&);
+// handle_identity.cc
+void handle(Context&, NodeId, proto::RenewIdentity&&);
 // Ends the attempts that the node did not list when it registered, once that list is certain.
 void judge_missing(Context&, NodeId);
 

@@ -62,6 +62,10 @@ void Core::step(Instant now, Input input) {
                  [&](BeginFailed& i) { s.begin_failed(now, i); },
                  [&](FileRead& i) { s.turn.messages.emplace_back(std::move(i.reply)); },
                  [&](NetworkProbed& i) { s.turn.messages.emplace_back(std::move(i.reply)); },
+                 [&](TokensDue& i) {  // without a connection it is told again later
+                   if (s.registered() && s.has_tokens(i.key))
+                     s.turn.messages.emplace_back(proto::RenewIdentity{i.key});
+                 },
                  [&](GpusChanged& i) {
                    s.facts.gpus = std::move(i.gpus);  // each later registration sends them as well
                    s.link.tell_gpus = kTellGpus;

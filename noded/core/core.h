@@ -38,10 +38,10 @@ using proto::AttemptKey;
 
 // ---- inputs
 
-using Order =
-    std::variant<proto::NodeAccept, proto::RegisterAgain, proto::HeartbeatAck, proto::Launch,
-                 proto::Go, proto::Terminate, proto::SignalAttempt, proto::AckExit, proto::FetchLog,
-                 proto::TellAttempt, proto::ResumeGpu, proto::Freeze, proto::ProbeAttempt>;
+using Order = std::variant<proto::NodeAccept, proto::RegisterAgain, proto::HeartbeatAck,
+                           proto::Launch, proto::Go, proto::Terminate, proto::SignalAttempt,
+                           proto::AckExit, proto::FetchLog, proto::TellAttempt, proto::ResumeGpu,
+                           proto::Freeze, proto::ProbeAttempt, proto::IdentityTokens>;
 
 struct FromController {
   Order order;
@@ -86,13 +86,17 @@ struct FileRead {
 struct NetworkProbed {
   proto::AttemptProbed reply;
 };
+struct TokensDue {  // the attempt's identity tokens end soon
+  AttemptKey key;
+};
 struct GpusChanged {  // sent once after the daemon starts, and again after each change
   GpuInventory gpus;
 };
 struct NotRemembered {};  // the last RememberJob failed; it is asked for again at a heartbeat
 
-using Input = std::variant<FromController, LinkUp, LinkDown, Wake, Stop, Held, Running, Ended,
-                           BeginFailed, FileRead, NetworkProbed, GpusChanged, NotRemembered>;
+using Input =
+    std::variant<FromController, LinkUp, LinkDown, Wake, Stop, Held, Running, Ended, BeginFailed,
+                 FileRead, NetworkProbed, TokensDue, GpusChanged, NotRemembered>;
 
 // ---- actions
 
@@ -156,18 +160,22 @@ struct Forget {  // the exit was acknowledged: remove the attempt's directory
 struct ProbeNetwork {  // answered by NetworkProbed
   proto::ProbeAttempt probe;
 };
+struct WriteTokens {  // in the place of the older ones
+  proto::IdentityTokens tokens;
+};
 struct ReadFile {  // answered by FileRead
   proto::FetchLog fetch;
 };
 
 using Action =
     std::variant<RememberEpoch, RememberJob, RememberContact, Begin, Resume, Release, Signal, Kill,
-                 Notice, RepairGpu, Forget, ReadFile, SetFrozen, ProbeNetwork>;
+                 Notice, RepairGpu, Forget, ReadFile, SetFrozen, ProbeNetwork, WriteTokens>;
 
 // The core leaves load and free memory in a Heartbeat empty; the shell fills them in.
-using Report = std::variant<proto::NodeRegister, proto::Heartbeat, proto::LaunchReady,
-                            proto::Started, proto::ExitReport, proto::Goodbye, proto::FetchLogReply,
-                            proto::GpuReport, proto::Frozen, proto::AttemptProbed>;
+using Report =
+    std::variant<proto::NodeRegister, proto::Heartbeat, proto::LaunchReady, proto::Started,
+                 proto::ExitReport, proto::Goodbye, proto::FetchLogReply, proto::GpuReport,
+                 proto::Frozen, proto::AttemptProbed, proto::RenewIdentity>;
 
 struct Turn {
   std::vector<Action> actions;

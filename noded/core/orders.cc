@@ -44,6 +44,7 @@ void Core::State::order(Instant now, Order&& order) {
             if (in_order(now, o.stamp)) freeze(o);
           },
           [&](proto::ProbeAttempt& o) { turn.actions.emplace_back(ProbeNetwork{std::move(o)}); },
+          [&](proto::IdentityTokens& o) { write_tokens(std::move(o)); },
           [&](proto::FetchLog& o) { turn.actions.emplace_back(ReadFile{std::move(o)}); },
       },
       order);
@@ -128,6 +129,21 @@ void Core::State::tell(proto::TellAttempt&& order) {
     return;
   }
   turn.actions.emplace_back(Notice{order.key, std::move(order.text)});
+}
+
+void Core::State::write_tokens(proto::IdentityTokens&& answer) {
+  if (!has_tokens(answer.key)) {
+    ++counters.no_effect;
+    return;
+  }
+  turn.actions.emplace_back(WriteTokens{std::move(answer)});
+}
+
+// Somebody who ends needs no new tokens.
+bool Core::State::has_tokens(const AttemptKey& key) const {
+  const auto it = attempts.find(key);
+  return it != attempts.end() && it->second.stage != Stage::ending &&
+         it->second.stage != Stage::ended;
 }
 
 void Core::State::acknowledged(const AttemptKey& key) {

@@ -105,6 +105,8 @@ struct Core::State {
   void signal(const proto::SignalAttempt& order);
   void tell(proto::TellAttempt&& order);
   void freeze(const proto::Freeze& order);
+  void write_tokens(proto::IdentityTokens&& answer);
+  [[nodiscard]] bool has_tokens(const AttemptKey& key) const;
   void acknowledged(const AttemptKey& key);
 
   // attempts.cc

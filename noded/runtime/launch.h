@@ -58,8 +58,7 @@ struct LaunchRequest {
   std::int64_t scratch = 0;                  // > 0: /tmp is a directory of the scratch disk
   std::string prolog;                        // "" = none
   std::string epilog;
-  // GPUs of the job; the job cannot open any other device of a GPU.
-  std::vector<LaunchDevice> devices;
+  std::vector<LaunchDevice> devices;  // GPUs of the job; it can open no other device of a GPU
   LaunchSharing sharing;
   // Mounts of the driver's files, as CDI says or as found on the node. Only jobs with an image get
   // these mounts, the hooks and the device_gids.
@@ -77,6 +76,8 @@ struct LaunchRequest {
   std::optional<proto::JobNetwork> parts;  // set: the job has a network of its own
   std::string network_space, network_sys;  // its namespace, and a sysfs that shows it; paths
   std::vector<std::string> resolvers;  // addresses for the job's /etc/resolv.conf; none = as it is
+  std::string secrets_dir;             // seen as kSecretsInside; "" = none
+  bool has_tokens = false;             // tokens that have to be renewed are in it
   std::string tenant;                  // whose job it is; "" = no tenant's
   void from_older_form();              // an older order has these two only in variables
 
@@ -130,6 +131,8 @@ struct LaunchRequest {
     v(41, "network_sys", s.network_sys);
     v(58, "resolvers", s.resolvers);
     v(67, "io_rate", s.io_rate);
+    v(68, "secrets_dir", s.secrets_dir);
+    v(69, "has_tokens", s.has_tokens);
     v(72, "tenant", s.tenant);
   }
 };

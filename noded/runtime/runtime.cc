@@ -16,6 +16,7 @@
 #include "noded/machine/cgroup.h"
 #include "noded/runtime/job_dir.h"
 #include "noded/runtime/runtime_state.h"
+#include "noded/runtime/secret_files.h"
 
 namespace gantry::runtime {
 namespace {
@@ -34,6 +35,7 @@ Runtime::~Runtime() {
     ::rmdir(path.c_str());
     ::rmdir(path.substr(0, path.rfind('/')).c_str());
   };
+  unmount_secrets(state_->setup.state_dir);
   for (const auto& mount : state_->setup.cgroups.mounts) remove(mount.path);
   for (const auto& other : state_->setup.cgroups.others) remove(other);
 }

@@ -115,7 +115,8 @@ TEST_CASE("with a token nobody can make anything that lasts") {
   inside.inside = proto::AttemptKey{};
   std::set<std::string> to_jobs = alice.refused_always;
   to_jobs.merge(std::set<std::string>{"ApplyTenancy", "AskIncrease", "DecideIncrease", "ListAccess",
-                                      "MakeToken", "RegisterKey", "SetTrigger"});
+                                      "MakeToken", "RegisterKey", "RemoveSecret", "SetSecret",
+                                      "SetTrigger"});
   CHECK(matrix(controller.state(), inside).refused_always == to_jobs);
 }
 

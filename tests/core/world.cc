@@ -117,6 +117,7 @@ void set_options(const Words& w, ControllerConfig& c) {
   weight("weight_class", c.priority_weight_class);
   if (w.find("max_age")) c.priority_max_age = parse_length(*w.find("max_age"));
   if (w.find("mail")) c.mail_program = *w.find("mail");
+  if (w.find("issuer")) c.identity_issuer = *w.find("issuer");
   if (w.find("user_triggers")) c.user_triggers = *w.find("user_triggers") == "yes";
   if (w.find("one_cohort")) c.one_cohort = *w.find("one_cohort") == "yes";
   if (w.find("max_jobs")) c.max_jobs = std::stoul(*w.find("max_jobs"));
@@ -253,7 +254,7 @@ void World::command(const std::string& verb, const Words& w) {
     return;
   }
   if (rules_command(verb, w) || tenants_command(verb, w) || reservations_command(verb, w) ||
-      money_command(verb, w))
+      money_command(verb, w) || secrets_command(verb, w))
     return;
   const auto node = nodes_.find(verb);
   if (node == nodes_.end()) return line("there is no command " + verb);

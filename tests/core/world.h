@@ -130,6 +130,8 @@ class World {
   void gpu_report(FakeNode& node, const Words& w);
   void idle_gpus(const std::string& text, proto::Heartbeat& beat) const;
   void sharing(const Words& w, proto::Heartbeat& beat) const;
+  bool secrets_command(const std::string& verb, const Words& w);
+  void print(const proto::SecretList& m);
   void neighbours(const Words& w);  // neighbours alice 1
   void advance(Duration length);
 

@@ -136,6 +136,7 @@ void World::print(const Reply& reply) {
           },
           [&](const proto::TenancyPlanned& m) { print(m); },
           [&](const proto::UseReply& m) { print(m); },
+          [&](const proto::SecretList& m) { print(m); },
           [&](const proto::AccessReply& m) { print(m); },
           [&](const proto::TenancyDocuments& m) { print(m); },
           [&](const proto::TenancyHistoryReply& m) { print(m); },
@@ -151,6 +152,22 @@ void World::print(const Reply& reply) {
       },
       reply.message);
 }
+
+namespace {
+// What the shell opens and signs for the order.
+std::string carried(const BlobRefs& blobs) {
+  std::string out;
+  for (const SealedSecret& one : blobs.sealed)
+    out += fmt::format(" secret {}/{}@{} in {} \"{}\"", one.tenant, one.name, one.version, one.file,
+                       one.sealed);
+  if (!blobs.identity) return out;
+  const IdentityClaims& c = *blobs.identity;
+  out += fmt::format(" identity {}/{}/{} {}.{} {}:", c.tenant, c.project, c.user, c.job.value(),
+                     c.attempt.value(), c.node);
+  for (const auto& [audience, file] : c.audiences) out += fmt::format(" {} in {}", audience, file);
+  return out;
+}
+}  // namespace
 
 void World::print(Order& order) {
   FakeNode& node = nodes_.at(order.node);
@@ -190,6 +207,7 @@ void World::print(Order& order) {
               for (const std::uint16_t d : g.devices) text += fmt::format(" {} {}", g.name, d);
             if (m.spec.network == NetworkMode::loopback && !m.spec.network_named)
               text += " without a network";
+            text += carried(order.blobs);
           },
           [&](proto::Go& m) { text = "go " + key(m.key); },
           [&](proto::Terminate& m) {
@@ -217,6 +235,9 @@ void World::print(Order& order) {
           [&](proto::ProbeAttempt& m) {
             ticket_ = m.ticket;
             text = fmt::format("probe {} from {}", m.target, key(m.key));
+          },
+          [&](proto::IdentityTokens& m) {
+            text = fmt::format("tokens {}{}", key(m.key), carried(order.blobs));
           },
       },
       order.message);

@@ -53,6 +53,16 @@ void counts_of(JobSpec& spec, const Words& w) {
   const auto count = [](const std::string& text) {
     return static_cast<std::uint32_t>(std::stoul(text.substr(text.find(':') + 1)));
   };
+  if (const std::string* secrets = w.find("secret"))  // NAME[@VERSION][:FILE],...
+    for (const std::string& one : listed(*secrets)) {
+      const std::string name = one.substr(0, one.find(':'));
+      SecretUse& use = spec.secrets.emplace_back(SecretUse{name.substr(0, name.find('@')), 0, {}});
+      if (name.find('@') != std::string::npos)
+        use.version = count("@:" + name.substr(name.find('@') + 1));
+      if (name != one) use.file = one.substr(name.size() + 1);
+    }
+  if (const std::string* audiences = w.find("identity"))
+    spec.identity_audiences = listed(*audiences);
   if (const std::string* gres = w.find("gres"))  // NAME:N
     spec.shape.gres.push_back({gres->substr(0, gres->find(':')), count(*gres)});
   if (const std::string* licenses = w.find("licenses"))  // NAME:N,...

@@ -74,6 +74,7 @@ std::string show(const node::Action& action) {
           },
           [](const ReadFile& a) { return "ReadFile " + a.fetch.path; },
           [](const ProbeNetwork& a) { return "ProbeNetwork " + a.probe.target; },
+          [](const WriteTokens& a) { return "WriteTokens " + show(a.tokens.key); },
       },
       action);
 }
@@ -113,6 +114,7 @@ std::string show(const node::Report& message) {
           [](const proto::AttemptProbed& m) {
             return fmt::format("AttemptProbed {} \"{}\"", m.ticket, m.error);
           },
+          [](const proto::RenewIdentity& m) { return "RenewIdentity " + show(m.key); },
       },
       message);
 }

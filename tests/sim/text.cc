@@ -75,6 +75,12 @@ std::string one(const ProbeAttempt& m) {
 std::string one(const AttemptProbed&) {
   return "probed";
 }
+std::string one(const IdentityTokens& m) {
+  return "tokens " + key_text(m.key);
+}
+std::string one(const RenewIdentity& m) {
+  return "renew tokens " + key_text(m.key);
+}
 std::string one(const FetchLog&) {
   return "fetch log";
 }

@@ -57,6 +57,7 @@ HEAVY_HEADERS = {
     r"CLI/.*": ("cli/",),
     r"lmdb\.h": ("ctld/store/",),
     r"munge\.h": ("common/auth/",),
+    r"openssl/.*": ("ctld/secrets/",),
     r"seccomp\.h": ("noded/runtime/",),
 }
 

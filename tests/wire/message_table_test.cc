@@ -60,7 +60,7 @@ TEST_CASE("the controller takes exactly these messages from each kind of sender"
   CHECK(taken_from(Sender::node) == Names{"NodeRegister", "Heartbeat", "LaunchReady", "Started",
                                           "ExitReport", "Goodbye", "NodeRelay", "FetchLogReply",
                                           "GpuReport", "Frozen", "UserRelay", "UsersGone",
-                                          "AttemptProbed"});
+                                          "AttemptProbed", "RenewIdentity"});
   CHECK(taken_from(Sender::controller).empty());
   const Names client = taken_from(Sender::client);
   CHECK(client.size() ==
@@ -71,7 +71,7 @@ TEST_CASE("the controller takes exactly these messages from each kind of sender"
                          "ImportMeter",  "ListMeters",      "MakeReservation", "RemoveReservation",
                          "UpdateNodes",  "UpdatePartition", "SuspendJobs",     "ResumeJobs",
                          "PlanMigModes", "SetTrigger",      "ChangePartition", "ResetUse",
-                         "ListAccess"}));
+                         "ListAccess",   "SetSecret",       "RemoveSecret"}));
 }
 
 TEST_CASE("a node takes steps from clients and jobs, and orders only from the controller") {

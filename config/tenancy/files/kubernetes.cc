@@ -95,6 +95,16 @@ std::string manifest_name(const config::Yaml& tree) {
   return fmt::format("{}/{}/{}", name, space, text(meta, "name"));
 }
 
+namespace {
+// The content of a Secret must not get into what is stored, shown and exported.
+std::string unknown_object(const Head& head) {
+  if (head.kind == "Secret")
+    return "a document has no content of a secret, as documents are shown and exported: give each "
+           "key of it with `gtenant secret set TENANT/NAME --file FILE`";
+  return fmt::format("objects of kind {} ({}) mean nothing to Gantry", head.kind, head.api_version);
+}
+}  // namespace
+
 Result<void> Kubernetes::add(const Value& root) {
   const auto head = read_head(root);
   if (!head) return tl::unexpected(head.error());
@@ -121,9 +131,7 @@ Result<void> Kubernetes::add(const Value& root) {
                                       head->api_version));
     if (head->metadata)
       if (auto done = read_metadata(*head->metadata, meta, *parts_); !done) return done;
-    parts_->notes.push_back({meta.place, meta.shown(), "",
-                             fmt::format("objects of kind {} ({}) mean nothing to Gantry",
-                                         head->kind, head->api_version)});
+    parts_->notes.push_back({meta.place, meta.shown(), "", unknown_object(*head)});
     return {};
   }
   if (!head->metadata) return root.wrong("`metadata` is missing");

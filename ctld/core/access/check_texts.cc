@@ -18,7 +18,7 @@ struct FieldRule {
   std::string_view field;
   Rule rule;
 };
-constexpr std::array<FieldRule, 14> kRules{{{"work_dir", Rule::path},
+constexpr std::array<FieldRule, 16> kRules{{{"work_dir", Rule::path},
                                             {"std_in", Rule::path},
                                             {"std_out", Rule::path},
                                             {"std_err", Rule::path},
@@ -31,7 +31,9 @@ constexpr std::array<FieldRule, 14> kRules{{{"work_dir", Rule::path},
                                             {"script", Rule::data},
                                             {"script_args", Rule::data},
                                             {"environment", Rule::data},
-                                            {"submit_line", Rule::data}}};
+                                            {"submit_line", Rule::data},
+                                            {"content", Rule::data},
+                                            {"sealed", Rule::data}}};
 
 Rule rule_of(std::string_view field) {
   for (const FieldRule& r : kRules)

@@ -42,6 +42,7 @@ void apply_event(MutableState& state, Instant at, const event::TenancyApplied& e
     // A QOS that is made again under this name begins anew.
     if (!change.after && change.kind == tenancy::PriorityClass::kKind)
       reset_use(state, key_of_use(change.name), at);
+    if (!change.after && change.kind == tenancy::Tenant::kKind) forget_secrets(state, change.name);
     state.unfolded.documents.push_back(key);
   }
   if (prices) {

@@ -164,6 +164,24 @@ void fold_used(MutableState& state, std::vector<store::RecordChange>& out) {
   }
 }
 
+// A secret lies under TENANT/NAME, and what a tenant has removed under TENANT; neither name has a
+// slash.
+void fold_secrets(MutableState& state, std::vector<store::RecordChange>& out) {
+  std::map<std::string, std::optional<Bytes>> records;
+  for (const auto& [tenant, name] : take(state.unfolded.secrets)) {
+    const auto it = state.secrets.tenants.find(tenant);
+    const SecretState* secret = state.secrets.find(tenant, name);
+    if (name.empty())
+      records[tenant] = it == state.secrets.tenants.end()
+                            ? std::nullopt
+                            : std::optional(codec::encode(RemovedRecord{it->second.removed}));
+    else
+      records[tenant + "/" + name] =
+          secret == nullptr ? std::nullopt : std::optional(codec::encode(*secret));
+  }
+  for (auto& [key, value] : records) out.push_back({store::Table::secret, key, std::move(value)});
+}
+
 }  // namespace
 
 JobRecord record_of(const State& state, const Job& job) {
@@ -221,6 +239,7 @@ store::FoldBatch fold(MutableState& state, EventSeq applied) {
   fold_posted(state, out.records);
   fold_triggers(state, out.records);
   fold_used(state, out.records);
+  fold_secrets(state, out.records);
   out.history.swap(state.unfolded.history);
   out.spec_deletes = take(state.unfolded.forgotten_specs);
   out.blob_deletes = state.blobs.take_unused();

@@ -161,9 +161,25 @@ Result<void> Loader::record(store::Table table, std::string_view key, std::strin
       state_.used.insert_or_assign(std::string(key), std::move(*r));
       return {};
     }
+    case store::Table::secret: return secret(key, value);
     case store::Table::request: return {};  // not used by this release
   }
   return fail(ErrorCode::malformed, "the store has a table that this release does not know");
+}
+
+Result<void> Loader::secret(std::string_view key, std::string_view value) {
+  const std::size_t slash = key.find('/');
+  TenantSecrets& tenant = state_.secrets.tenants[std::string(key.substr(0, slash))];
+  if (slash == std::string_view::npos) {
+    const auto r = codec::decode<RemovedRecord>(value);
+    if (!r) return broken("record of removed secrets", r.error());
+    tenant.removed = r->removed;
+    return {};
+  }
+  auto r = codec::decode<SecretState>(value);
+  if (!r) return broken("secret", r.error());
+  tenant.by_name.insert_or_assign(std::string(key.substr(slash + 1)), std::move(*r));
+  return {};
 }
 
 Result<void> Loader::tenancy(store::Table table, std::string_view value) {

@@ -24,6 +24,7 @@ class Loader {
  private:
   Result<void> node(std::string_view name, std::string_view value);
   Result<void> tenancy(store::Table table, std::string_view value);
+  Result<void> secret(std::string_view key, std::string_view value);
   Result<void> job_without_spec(JobId id, JobRecord&& record);
 
   MutableState& state_;

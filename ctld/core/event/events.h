@@ -13,6 +13,7 @@
 #include "ctld/core/event/events_cluster.h"
 #include "ctld/core/event/events_job.h"
 #include "ctld/core/event/events_ledger.h"
+#include "ctld/core/event/events_secret.h"
 #include "ctld/core/event/events_tenancy.h"
 #include "ctld/core/event/events_trigger.h"
 
@@ -31,7 +32,8 @@ using Event = std::variant<
     event::OvertimeSet, event::IncreaseSet, event::ChargesPosted, event::GpusIdle,
     event::JobSuspended, event::JobResumed, event::NodeFrozen, event::GpuDrained, event::GpuResumed,
     event::NodesLost, event::TriggerSet, event::TriggerCleared, event::TriggerPulled,
-    event::TriggerFired, event::PartitionSet, event::JobRevived, event::NodeNoted, event::UseReset>;
+    event::TriggerFired, event::PartitionSet, event::JobRevived, event::NodeNoted, event::UseReset,
+    event::SecretSet, event::SecretRemoved, event::SecretsTaken>;
 
 // An event as it stands in the journal.
 struct JournalEvent {

@@ -194,6 +194,7 @@ void index_job(MutableState& state, Job& job, const SpecHead* head) {
   user.jobs.add(job.id);
   if (head != nullptr) {
     if (!head->request_id.empty()) state.requests[request_key(job.uid, head->request_id)] = job.id;
+    if (!head->spec.secrets.empty()) state.secrets.wanted[job.id] = head->spec.secrets;
     user.stored += record_bytes(job, *head);
     if (!head->script_digest.empty() && state.blobs.add(digest_of(head->script_digest), job.uid))
       user.stored += head->script_bytes;
@@ -254,6 +255,7 @@ void unindex_job(MutableState& state, Job& job) {
     const auto it = state.requests.find(request_key(job.uid, head->request_id));
     if (it != state.requests.end() && it->second == job.id) state.requests.erase(it);
     drop_stored(state, job, *head);
+    state.secrets.wanted.erase(job.id);
     state.unfolded.forgotten_specs.push_back(job.id);
   } else if (Job* array = state.jobs.find(job.array)) {
     array->tasks->elements.erase(job.ordinal);

@@ -130,6 +130,7 @@ struct Active {
   std::optional<Instant> suspended;  // since then; only while the job is running
   Duration suspended_before{};       // ended suspensions together
   UseOfJob use;
+  std::vector<SecretUse> secrets;  // that this attempt gets, with their versions and files
   [[nodiscard]] Duration suspended_until(Instant now) const {
     return suspended_before + (suspended ? std::max(Duration{}, now - *suspended) : Duration{});
   }
@@ -156,6 +157,7 @@ struct Active {
     v(14, "suspended", s.suspended);
     v(15, "suspended_before", s.suspended_before);
     v(16, "use", s.use);
+    v(17, "secrets", s.secrets);
   }
 };
 

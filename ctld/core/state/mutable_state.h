@@ -5,6 +5,7 @@
 
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "ctld/core/state/state.h"
@@ -50,6 +51,8 @@ struct Unfolded {
   std::vector<std::string> posted;
   std::vector<TriggerId> triggers;
   std::vector<std::string> used;  // records of use
+  // Tenant and name; no name: what the tenant has removed.
+  std::vector<std::pair<std::string, std::string>> secrets;
   std::vector<JobId> forgotten_specs;
   std::vector<store::HistoryEntry> history;
 };

@@ -27,6 +27,7 @@
 #include "ctld/core/state/names.h"
 #include "ctld/core/state/node.h"
 #include "ctld/core/state/node_sets.h"
+#include "ctld/core/state/secret_state.h"
 #include "ctld/core/state/tenancy_state.h"
 #include "ctld/core/state/trigger_state.h"
 #include "ctld/sched/queue/geometry.h"
@@ -127,6 +128,7 @@ struct Tables {  // durable
   LedgerState ledger;
   BudgetState budgets;
   TriggerTable triggers;
+  SecretTable secrets;
   std::map<std::string, UseRecord> used;  // by key_of_use(); see ctld/core/resources/uses.h
 };
 

@@ -64,6 +64,7 @@ struct SpecHead {
     std::optional<HetPart> het;
     std::optional<Duration> time_min;
     bool no_kill = false;
+    std::vector<SecretUse> secrets;
     template <class Self, class V>
     static void fields(Self& s, V&& v) {
       v(1, "kind", s.kind);
@@ -85,6 +86,7 @@ struct SpecHead {
       v(35, "het", s.het);
       v(42, "time_min", s.time_min);
       v(45, "no_kill", s.no_kill);
+      v(73, "secrets", s.secrets);
     }
   };
   struct Who {

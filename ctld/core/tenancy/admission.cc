@@ -10,6 +10,7 @@
 #include "ctld/core/access/sight.h"
 #include "ctld/core/tenancy/queues.h"
 #include "ctld/core/tenancy/reservations.h"
+#include "ctld/core/tenancy/secrets.h"
 
 namespace gantry::core {
 namespace {
@@ -98,6 +99,7 @@ Result<void> check_admission(const State& state, const Identity& who, const Part
 std::optional<Verdict> verdict_of_admission(const State& state, const Job& job) {
   const sched::ClassKey& key = class_of(state, job);
   const Partition& queue = state.partition(key.partition);
+  if (auto missing = verdict_of_secrets(state, job)) return missing;
   if (queue.declared == nullptr) return std::nullopt;
   if (owes_tenant(state, queue)) return Verdict{Reason::no_tenant, 0, 0, queue.name};
   if (!key.reservation.empty() && !let_into(state, job, key.reservation))

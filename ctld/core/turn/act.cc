@@ -17,6 +17,7 @@
 #include "ctld/core/settle.h"
 #include "ctld/core/state/record.h"
 #include "ctld/core/tenancy/network.h"
+#include "ctld/core/tenancy/secrets.h"
 
 namespace gantry::core {
 namespace {
@@ -168,6 +169,8 @@ void send_launch(Context& ctx, const Job& job, std::uint32_t index) {
     blobs.script = digest_of_bytes(stored->script_digest);
   if (!stored->environment_digest.empty())
     blobs.environment = digest_of_bytes(stored->environment_digest);
+  blobs.sealed = sealed_for(ctx.state, job);
+  blobs.identity = claims_for(ctx.state, job, launch.spec, active.nodes[index].grant.node);
   ctx.send(active.nodes[index].grant.node, std::move(launch), std::move(blobs));
 }
 

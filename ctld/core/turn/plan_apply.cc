@@ -18,6 +18,7 @@
 #include "ctld/core/settle.h"
 #include "ctld/core/tenancy/queues.h"
 #include "ctld/core/tenancy/quota_alerts.h"
+#include "ctld/core/tenancy/secrets.h"
 #include "ctld/core/tenancy/shares.h"
 #include "ctld/core/tenancy/tenants.h"
 #include "ctld/core/turn/waits.h"
@@ -136,6 +137,7 @@ void place(Context& ctx, JobId id, std::vector<sched::NodeGrant>&& grants, bool 
   ctx.record(event::JobPlaced{id, attempt, std::move(grants), exclusive, charge, std::move(waits),
                               plan_of(ctx.state, ctx.state.jobs.at(id), ctx.now),
                               std::move(holding.items), std::move(holding.held), std::move(use)});
+  take_secrets(ctx, id);
   ++ctx.rt.stats.starts;
   const Job& job = ctx.state.jobs.at(id);
   for (const NodeRun& run : job.active->nodes) use_quota(ctx, job, run.grant);

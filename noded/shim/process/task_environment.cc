@@ -32,6 +32,14 @@ void put_gpus(const LaunchRequest& job, std::map<std::string, std::string>& env)
   if (held != job.env.end()) env["SLURM_STEP_GPUS"] = env["GANTRY_STEP_GPUS"] = held->second;
 }
 
+// The same: where the job's secrets and tokens are, if it has some.
+void put_secret_places(const LaunchRequest& job, std::map<std::string, std::string>& env) {
+  if (job.secrets_dir.empty()) return;
+  for (const char* name :
+       {"GANTRY_SECRETS_DIR", "GANTRY_IDENTITY_TOKEN_FILE", "AWS_WEB_IDENTITY_TOKEN_FILE"})
+    if (const auto it = job.env.find(name); it != job.env.end()) env[name] = it->second;
+}
+
 // Distance of each GPU from these cores; empty: not known.
 std::vector<std::uint32_t> distances(const std::vector<VisibleGpu>& gpus,
                                      const std::vector<std::uint16_t>& cpus) {
@@ -159,6 +167,7 @@ Result<TaskEnvironment> task_environment(const LaunchRequest& job, const StepReq
   for (const auto& [name, value] : step.env) all[name] = value;
   for (const auto& [name, value] : step.task_env[index]) all[name] = value;
   put_gpus(job, all);
+  put_secret_places(job, all);
   put_own_gpus(job, step, gpus, all);
   TaskEnvironment out;
   if (auto bound = bind_gpus(step, gpus, index, cpus, all, out.note); !bound)

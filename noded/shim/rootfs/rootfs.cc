@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 
+#include "noded/runtime/secret_files.h"
 #include "noded/shim/as_user.h"
 #include "noded/shim/mounts.h"
 #include "noded/shim/rootfs/host_view.h"
@@ -55,6 +56,18 @@ Result<void> overlay_root(const Fd& lower, const std::string& base, const Launch
   return {};
 }
 
+// Shows a directory of the node, read-only, at a path of the container that exists.
+Result<void> show_directory(const Fd& root, const std::string& source, const char* target,
+                            bool no_exec) {
+  const Fd found(::open(source.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!found) return fail_errno(ErrorCode::runtime_failed, source);
+  auto tree = clone_tree(found, Access::read_only, false, no_exec);
+  if (!tree) return tl::unexpected(tree.error());
+  auto place = open_in_root(root, target, O_PATH | O_DIRECTORY);
+  if (!place) return tl::unexpected(place.error());
+  return attach_tree(*tree, *place);
+}
+
 Result<void> private_directories(const std::string& root, const LaunchRequest& request,
                                  const RootPlan& plan) {
   const Fd root_fd(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
@@ -75,13 +88,11 @@ Result<void> private_directories(const std::string& root, const LaunchRequest& r
     const bool on_disk = std::string_view(name) == "/tmp";
     if (auto r = private_directory(*place, request, on_disk ? plan.scratch_dir : ""); !r) return r;
   }
-  const Fd run(::open(plan.run_dir.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!run) return fail_errno(ErrorCode::runtime_failed, plan.run_dir);
-  auto tree = clone_tree(run, Access::read_only, false);
-  if (!tree) return tl::unexpected(tree.error());
-  auto target = open_in_root(root_fd, "/run/gantry", O_PATH | O_DIRECTORY);
-  if (!target) return tl::unexpected(target.error());
-  return attach_tree(*tree, *target);
+  if (auto r = show_directory(root_fd, plan.run_dir, "/run/gantry", false); !r) return r;
+  if (plan.secrets_dir.empty()) return {};
+  if (auto made = make_in_root(root_fd, kSecretsInside, true, all_ours); !made)
+    return tl::unexpected(made.error());
+  return show_directory(root_fd, plan.secrets_dir, kSecretsInside, true);
 }
 
 Result<void> map_single_user() {

@@ -18,6 +18,7 @@ namespace gantry::runtime {
 struct RootPlan {
   const Fd* image = nullptr;  // nullptr = host view; else the image's directory
   std::string run_dir;        // bound read-only at /run/gantry
+  std::string secrets_dir;    // "" = none; bound read-only at kSecretsInside
   std::string scratch_dir;    // "" = /tmp is a tmpfs; otherwise /tmp is this directory
   std::string image_cwd;      // WorkingDir of the image
 };

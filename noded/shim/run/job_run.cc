@@ -14,6 +14,7 @@
 #include "common/text/text.h"
 #include "noded/machine/cgroup.h"
 #include "noded/runtime/beginning.h"
+#include "noded/runtime/secret_files.h"
 #include "noded/shim/environment.h"
 #include "noded/shim/fence.h"
 #include "noded/shim/hooks.h"
@@ -169,6 +170,7 @@ Result<Container> launch(Job& job, ImageUse& image) {
   auto& shim = job.shim;
   RootPlan plan;
   plan.run_dir = shim.dir + "/run";
+  plan.secrets_dir = shim.request.secrets_dir;
   auto scratch = make_scratch(shim.setup, shim.request);
   if (!scratch) return tl::unexpected(scratch.error());
   plan.scratch_dir = *scratch;
@@ -231,6 +233,7 @@ void clean_up(Job& job) {
     }
   }
   remove_scratch(setup, job.shim.request);
+  if (!job.shim.request.secrets_dir.empty()) remove_secrets(setup.state_dir, job.shim.request.key);
 }
 
 void run_epilog(Job& job) {

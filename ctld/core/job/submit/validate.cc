@@ -19,6 +19,7 @@
 #include "ctld/core/tenancy/network.h"
 #include "ctld/core/tenancy/queues.h"
 #include "ctld/core/tenancy/reservations.h"
+#include "ctld/core/tenancy/secrets.h"
 #include "ctld/core/tenancy/tenant_submit.h"
 #include "ctld/sched/gpu/mig_node.h"
 
@@ -455,6 +456,7 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
   if (auto r = apply_security(ctx, who, *partition, spec, out.warnings); !r)
     return tl::unexpected(r.error());
   if (auto r = check_policy(ctx, who, spec, *partition); !r) return tl::unexpected(r.error());
+  if (auto r = check_secrets(ctx, *partition, spec); !r) return tl::unexpected(r.error());
   if (auto r = check_licenses(ctx.state, spec.shape); !r) return tl::unexpected(r.error());
   if (auto r = check_nodes(ctx, *partition, spec.shape); !r) return tl::unexpected(r.error());
   UseDemand use = demand_of_submit(ctx.state, who.owner, *partition, spec, *limit);

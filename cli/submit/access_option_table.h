@@ -1,0 +1,26 @@
+// The options by which a job asks for what its tenant keeps for it; see submit_option.h.
+#pragma once
+
+#include "cli/submit/job_setters.h"
+#include "cli/submit/submit_option.h"
+
+namespace gantry::cli {
+
+inline constexpr SubmitOption kAccessOptionTable[] = {
+    {.option = {.name = "identity",
+                .arg = Arg::required,
+                .value = "AUDIENCE,...",
+                .help = "For each audience a signed token that says which job this is, in "
+                        "/run/secrets/identity-AUDIENCE, renewed while the job runs",
+                .set = call<job::set_identity>},
+     .families = Families::gantry},
+    {.option = {.name = "secret",
+                .arg = Arg::required,
+                .value = "NAME[@VERSION][:FILE]",
+                .help = "Put this secret of the tenant into /run/secrets/FILE (default: NAME); may "
+                        "be given several times",
+                .set = call<job::set_secret>},
+     .families = Families::gantry},
+};
+
+}  // namespace gantry::cli

@@ -1,0 +1,300 @@
+// gtenant secret: the secrets of a tenant. A content comes from a file or from standard input,
+// never from the command line, which others read in lists of processes; and none ever comes back.
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sodium.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "cli/session.h"
+#include "cli/table.h"
+#include "cli/tenancy/cmd_gtenant.h"
+#include "common/fd.h"
+#include "common/text/text.h"
+
+namespace gantry::cli {
+namespace {
+
+using proto::SecretRow;
+using proto::SecretVersion;
+
+struct Named {
+  std::string tenant, name;
+  std::uint32_t version = 0;
+};
+
+enum class MayHaveVersion : bool { no, yes };
+
+Result<Named> parse_name(std::string_view text, MayHaveVersion version) {
+  Named out;
+  const std::size_t slash = text.find('/');
+  if (slash == 0 || slash == std::string_view::npos || slash + 1 == text.size())
+    return fail(ErrorCode::usage, fmt::format("\"{}\" is not TENANT/NAME", text));
+  out.tenant = text.substr(0, slash);
+  std::string_view name = text.substr(slash + 1);
+  if (const std::size_t at = name.find('@');
+      at != std::string_view::npos && version == MayHaveVersion::yes) {
+    const auto number = parse_integer("the version", name.substr(at + 1), 1, UINT32_MAX);
+    if (!number) return tl::unexpected(number.error());
+    out.version = static_cast<std::uint32_t>(*number);
+    name = name.substr(0, at);
+  }
+  out.name = name;
+  return out;
+}
+
+struct SecretOptions {
+  std::string file = "-";
+  std::uint32_t keep = proto::kUsualSecretVersions;
+  bool json = false;
+  bool no_header = false;
+};
+
+Result<void> set_keep(SecretOptions& o, std::string_view text) {
+  const auto keep = parse_integer("--keep", text, 1, proto::kMaxSecretVersions);
+  if (!keep) return tl::unexpected(keep.error());
+  o.keep = static_cast<std::uint32_t>(*keep);
+  return {};
+}
+
+constexpr Option kSetOptions[] = {
+    {.name = "file",
+     .letter = 'f',
+     .arg = Arg::required,
+     .value = "FILE",
+     .help = "Take the content from this file, byte by byte (default: standard input)",
+     .set = put<&SecretOptions::file>},
+    {.name = "json", .help = "As JSON", .set = put<&SecretOptions::json>},
+    {.name = "keep",
+     .arg = Arg::required,
+     .value = "N",
+     .help = "How many versions are kept, with the new one (1 to 16, default 5)",
+     .set = call<set_keep>},
+};
+constexpr Option kListOptions[] = {
+    {.name = "json", .help = "As JSON", .set = put<&SecretOptions::json>},
+    {.name = "noheader",
+     .letter = 'n',
+     .help = "No line of headers",
+     .set = put<&SecretOptions::no_header>},
+};
+constexpr Option kOneOptions[] = {
+    {.name = "json", .help = "As JSON", .set = put<&SecretOptions::json>},
+};
+
+// Reads no more than one byte above the limit, so that too much is noticed, and keeps nothing of
+// it.
+Result<Bytes> read_content(const std::string& path) {
+  if (path == "-" && ::isatty(STDIN_FILENO) == 1)
+    return fail(ErrorCode::usage,
+                "give the content with --file FILE, or on standard input from a file or a program");
+  const Fd file(path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const auto failed = [&] {
+    return fail(ErrorCode::io_error,
+                fmt::format("{}: cannot be read: {}", path == "-" ? "standard input" : path,
+                            std::strerror(errno)));
+  };
+  if (!file) return failed();
+  Bytes content(proto::kMaxSecretBytes + 1, '\0');
+  std::size_t size = 0;
+  while (size < content.size()) {
+    const ssize_t n = ::read(file.get(), content.data() + size, content.size() - size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return failed();
+    if (n == 0) break;
+    size += static_cast<std::size_t>(n);
+  }
+  content.resize(size);
+  if (size <= proto::kMaxSecretBytes) return content;
+  sodium_memzero(content.data(), content.size());
+  return fail(ErrorCode::limit_exceeded,
+              fmt::format("the content has more than {} bytes", proto::kMaxSecretBytes));
+}
+
+std::string versions_of(const SecretRow& row) {
+  std::string out;
+  for (auto it = row.versions.rbegin(); it != row.versions.rend(); ++it)
+    out += fmt::format("{}{}", out.empty() ? "" : ",", it->number);
+  return out;
+}
+
+const SecretVersion& newest(const SecretRow& row) {
+  static const SecretVersion kNone;
+  return row.versions.empty() ? kNone : row.versions.back();
+}
+
+// The version that a job got last.
+const SecretVersion* used_last(const SecretRow& row) {
+  const SecretVersion* last = nullptr;
+  for (const SecretVersion& one : row.versions)
+    if (one.used && (last == nullptr || *one.used > *last->used)) last = &one;
+  return last;
+}
+
+Result<int> print_json(const proto::SecretList& list) {
+  fmt::print("{}\n", codec::to_json(list, codec::JsonStyle::pretty));
+  return 0;
+}
+
+Result<int> run_set(const Invocation& in) {
+  SecretOptions options;
+  const auto operands = in.parse(&options, 1, 1);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  const auto named = parse_name((**operands)[0], MayHaveVersion::no);
+  if (!named) return tl::unexpected(named.error());
+  auto content = read_content(options.file);
+  if (!content) return tl::unexpected(content.error());
+  proto::SetSecret message;
+  message.tenant = named->tenant;
+  message.name = named->name;
+  message.content = std::move(*content);
+  message.keep = options.keep;
+  const auto reply = ask<proto::SecretList>(in.program(), message);
+  sodium_memzero(message.content.data(), message.content.size());
+  if (!reply) return tl::unexpected(reply.error());
+  if (options.json) return print_json(*reply);
+  for (const SecretRow& row : reply->rows)
+    fmt::print("secret {}/{}: version {}; kept: {}\n", row.tenant, row.name, newest(row).number,
+               versions_of(row));
+  return 0;
+}
+
+Result<int> run_remove(const Invocation& in) {
+  SecretOptions options;
+  const auto operands = in.parse(&options, 1, 1);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  const auto named = parse_name((**operands)[0], MayHaveVersion::yes);
+  if (!named) return tl::unexpected(named.error());
+  const auto reply = ask<proto::SecretList>(
+      in.program(), proto::RemoveSecret{named->tenant, named->name, named->version});
+  if (!reply) return tl::unexpected(reply.error());
+  if (options.json) return print_json(*reply);
+  for (const SecretRow& row : reply->rows) {
+    fmt::print("secret {}/{}: {}\n", row.tenant, row.name,
+               row.versions.empty() ? "removed" : "kept: " + versions_of(row));
+    if (row.waiting > 0)
+      fmt::print(
+          "jobs that name it and have not ended: {}; those that wait start when there is one "
+          "again\n",
+          row.waiting);
+  }
+  return 0;
+}
+
+using O = std::string&;
+using R = const SecretRow&;
+constexpr Column<SecretRow> kSecretColumns[] = {
+    {'t', "Tenant", "TENANT", 10, false, [](O o, R r) { o += r.tenant; }},
+    {'n', "Name", "NAME", 20, false, [](O o, R r) { o += r.name; }},
+    {'v', "Versions", "VERSIONS", 10, false, [](O o, R r) { o += versions_of(r); }},
+    {'s', "Set", "SET", 19, false, [](O o, R r) { o += format_time(newest(r).made); }},
+    {'b', "By", "BY", 8, false, [](O o, R r) { o += newest(r).by; }},
+    {'u', "Used", "USED", 19, false,
+     [](O o, R r) { o += used_last(r) == nullptr ? "-" : format_time(*used_last(r)->used); }},
+    {'j', "Job", "JOB", 7, true,
+     [](O o, R r) {
+       o += used_last(r) == nullptr ? "-" : std::to_string(used_last(r)->used_by.value());
+     }},
+};
+constexpr std::string_view kSecretFormat = "%t %n %v %s %b %u %.7j";
+
+Result<int> run_list(const Invocation& in) {
+  SecretOptions options;
+  const auto operands = in.parse(&options, 0, kAnyOperands);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  const auto reply = ask<proto::SecretList>(in.program(), proto::ListSecrets{**operands, ""});
+  if (!reply) return tl::unexpected(reply.error());
+  if (options.json) return print_json(*reply);
+  const std::span<const Column<SecretRow>> columns(kSecretColumns);
+  auto layout = parse_format(kSecretFormat, infos(columns), true);
+  if (!layout) return tl::unexpected(layout.error());
+  TableStyle style;
+  style.header = !options.no_header;
+  TableWriter table(std::move(*layout), style, stdout);
+  for (const SecretRow& row : reply->rows) add_row(table, columns, row);
+  return 0;
+}
+
+Result<int> run_show(const Invocation& in) {
+  SecretOptions options;
+  const auto operands = in.parse(&options, 1, 1);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  const auto named = parse_name((**operands)[0], MayHaveVersion::no);
+  if (!named) return tl::unexpected(named.error());
+  const auto reply =
+      ask<proto::SecretList>(in.program(), proto::ListSecrets{{named->tenant}, named->name});
+  if (!reply) return tl::unexpected(reply.error());
+  if (options.json) return print_json(*reply);
+  for (const SecretRow& row : reply->rows) {
+    fmt::print("secret {}/{}\n", row.tenant, row.name);
+    for (auto it = row.versions.rbegin(); it != row.versions.rend(); ++it)
+      fmt::print("  version {}: set {} by {}; {}\n", it->number, format_time(it->made), it->by,
+                 it->used ? fmt::format("last used {} by job {}", format_time(*it->used),
+                                        it->used_by.value())
+                          : std::string("never used"));
+    fmt::print("  jobs that name it and have not ended: {}\n", row.waiting);
+  }
+  return 0;
+}
+
+constexpr Example kSetExamples[] = {
+    {"gtenant secret set fraud/hub-token --file hub.token", "A new secret, or its next version"},
+    {"vault read -field=key secret/db | gtenant secret set fraud/db-key --keep 2",
+     "From another program; the version before stays for jobs that name it"}};
+constexpr Example kListExamples[] = {{"gtenant secret list fraud", "Those of one tenant"}};
+constexpr Example kShowExamples[] = {
+    {"gtenant secret show fraud/hub-token", "Versions, who set them, and when a job last got one"}};
+constexpr Example kRemoveExamples[] = {
+    {"gtenant secret rm fraud/hub-token@3", "One version"},
+    {"gtenant secret rm fraud/hub-token", "All of it; jobs that name it wait"}};
+
+const Command kSecretSet{
+    .name = "set",
+    .summary = "Make a secret, or its next version",
+    .operands = "TENANT/NAME",
+    .description =
+        "The content is the file as it is, of at most 64 KiB. The controller keeps it "
+        "sealed; jobs with --secret find it in /run/secrets, and nobody can read it back.",
+    .options = kSetOptions,
+    .examples = kSetExamples,
+    .run = run_set};
+const Command kSecretList{.name = "list",
+                          .summary = "List the secrets of tenants, without their content",
+                          .operands = "[TENANT...]",
+                          .options = kListOptions,
+                          .examples = kListExamples,
+                          .run = run_list};
+const Command kSecretShow{.name = "show",
+                          .summary = "Show the versions of a secret, without their content",
+                          .operands = "TENANT/NAME",
+                          .options = kOneOptions,
+                          .examples = kShowExamples,
+                          .run = run_show};
+const Command kSecretRemove{.name = "rm",
+                            .summary = "Remove a secret, or one version of it",
+                            .operands = "TENANT/NAME[@VERSION]",
+                            .options = kOneOptions,
+                            .examples = kRemoveExamples,
+                            .run = run_remove};
+constexpr const Command* kSecretSub[] = {&kSecretSet, &kSecretList, &kSecretShow, &kSecretRemove};
+
+constexpr Example kSecretExamples[] = {
+    {"gtenant secret set fraud/hub-token --file hub.token", "Its admins make one"},
+    {"gbatch -p fraud --secret=hub-token train.sh", "A job finds it in /run/secrets/hub-token"}};
+
+}  // namespace
+
+const Command kTenantSecret{.name = "secret",
+                            .summary = "Secrets of tenants for their jobs: set, list, show, rm",
+                            .description = "docs/secrets.md says what is protected from whom.",
+                            .examples = kSecretExamples,
+                            .run = nullptr,
+                            .sub = kSecretSub};
+
+}  // namespace gantry::cli

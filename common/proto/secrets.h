@@ -1,0 +1,149 @@
+// Secrets of tenants, and tokens that say to others which job somebody is.
+//
+// The content of a secret is in two messages only: SetSecret, from whoever gives it, and Launch, to
+// a node of a job that uses it. SecretList has everything but the content.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/fields.h"
+#include "common/proto/attempt.h"
+#include "common/time/time.h"
+#include "common/types.h"
+
+namespace gantry::proto {
+
+inline constexpr std::size_t kMaxSecretBytes = 64u << 10;  // of the content of one version
+inline constexpr std::uint32_t kMaxSecretVersions = 16;    // of one secret
+inline constexpr std::uint32_t kUsualSecretVersions = 5;   // kept, if the asker does not say
+
+// A new version of a secret, which is made if it is not there. It is answered by SecretList.
+struct SetSecret {
+  std::string tenant;
+  std::string name;
+  Bytes content;
+  std::uint32_t keep = kUsualSecretVersions;  // versions that are kept, with the new one
+  // From here on the controller's own word: it takes the content out of the message, and puts its
+  // number and the sealed form in, before anything else sees the message.
+  std::uint32_t version = 0;
+  Bytes sealed;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "tenant", s.tenant);
+    v(2, "name", s.name);
+    v(3, "content", s.content);
+    v(4, "keep", s.keep);
+    v(5, "version", s.version);
+    v(6, "sealed", s.sealed);
+  }
+};
+
+struct RemoveSecret {
+  std::string tenant;
+  std::string name;
+  std::uint32_t version = 0;  // 0 = all of it
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "tenant", s.tenant);
+    v(2, "name", s.name);
+    v(3, "version", s.version);
+  }
+};
+
+struct ListSecrets {
+  std::vector<std::string> tenants;  // none = all that the asker sees
+  std::string name;                  // "" = all
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "tenants", s.tenants);
+    v(2, "name", s.name);
+  }
+};
+
+struct SecretVersion {
+  std::uint32_t number = 0;
+  Instant made{};
+  std::string by;               // user
+  std::optional<Instant> used;  // when a job that gets it was last given its nodes
+  JobId used_by{};              // that job
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "number", s.number);
+    v(2, "made", s.made);
+    v(3, "by", s.by);
+    v(4, "used", s.used);
+    v(5, "used_by", s.used_by);
+  }
+};
+
+struct SecretRow {
+  std::string tenant;
+  std::string name;
+  std::vector<SecretVersion> versions;  // the newest last; none: it was removed
+  std::uint64_t waiting = 0;            // jobs that name it and have not ended
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "tenant", s.tenant);
+    v(2, "name", s.name);
+    v(3, "versions", s.versions);
+    v(4, "waiting", s.waiting);
+  }
+};
+
+struct SecretList {
+  std::vector<SecretRow> rows;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "rows", s.rows);
+  }
+};
+
+// ---- to nodes
+
+struct SecretFile {  // a file of the job's directory of secrets
+  std::string file;
+  Bytes content;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "file", s.file);
+    v(2, "content", s.content);
+  }
+};
+
+struct IdentityToken {
+  std::string audience;
+  std::string file;  // in the directory of secrets
+  Bytes token;       // a signed JWT
+  Duration lasts{};  // from now on
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "audience", s.audience);
+    v(2, "file", s.file);
+    v(3, "token", s.token);
+    v(4, "lasts", s.lasts);
+  }
+};
+
+// A node asks for new tokens for an attempt that runs there, before the old ones end.
+struct RenewIdentity {
+  AttemptKey key;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "key", s.key);
+  }
+};
+
+// The answer. It is no order: a node that does not take it asks again.
+struct IdentityTokens {
+  AttemptKey key;
+  std::vector<IdentityToken> tokens;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "key", s.key);
+    v(2, "tokens", s.tokens);
+  }
+};
+
+}  // namespace gantry::proto

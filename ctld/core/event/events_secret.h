@@ -1,0 +1,52 @@
+// Events of secrets; see events.h. No event has the content of a secret: the controller seals it
+// before the core sees it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/job/job_access.h"
+#include "ctld/core/event/event_fields.h"
+
+namespace gantry::core::event {
+
+struct SecretSet {
+  std::string tenant;
+  std::string name;
+  std::uint32_t version = 0;
+  Bytes sealed;
+  std::string by;          // user
+  std::uint32_t keep = 0;  // older versions go, but for so many together with this one
+  GANTRY_EVENT(81, "secret_set") {
+    v(1, "tenant", s.tenant);
+    v(2, "name", s.name);
+    v(3, "version", s.version);
+    v(4, "sealed", s.sealed);
+    v(5, "by", s.by);
+    v(6, "keep", s.keep);
+  }
+};
+
+struct SecretRemoved {
+  std::string tenant;
+  std::string name;
+  std::uint32_t version = 0;  // 0 = all of it
+  GANTRY_EVENT(82, "secret_removed") {
+    v(1, "tenant", s.tenant);
+    v(2, "name", s.name);
+    v(3, "version", s.version);
+  }
+};
+
+struct SecretsTaken {  // with JobPlaced: which versions this attempt gets
+  JobId job{};
+  std::string tenant;
+  std::vector<SecretUse> uses;  // versions are resolved, files named
+  GANTRY_EVENT(83, "secrets_taken") {
+    v(1, "job", s.job);
+    v(2, "tenant", s.tenant);
+    v(3, "uses", s.uses);
+  }
+};
+
+}  // namespace gantry::core::event

@@ -1,0 +1,45 @@
+// Seals, opens and signs for the core, which has no keys: contents of secrets before the core sees
+// them, and what an order carries to its node when it leaves. See ctld/secrets.
+#pragma once
+
+#include <memory>
+
+#include "common/log/log.h"
+#include "common/loop/clock.h"
+#include "common/loop/loop.h"
+#include "config/config.h"
+#include "ctld/core/core.h"
+#include "ctld/http/http_server.h"
+#include "ctld/secrets/identity_keys.h"
+#include "ctld/secrets/secret_box.h"
+
+namespace gantry::ctld {
+
+class Notary {
+ public:
+  // Reads the keys in the state directory, or makes them.
+  static Result<std::unique_ptr<Notary>> open(const ControllerConfig& config,
+                                              const core::Core& core, loop::ClusterClock& clock,
+                                              loop::Loop& loop, const Logger& log);
+
+  // Takes the content out of the message, and puts its sealed form in.
+  Result<void> seal(proto::SetSecret& message) const;
+  // Fills in the contents and the tokens that an order carries.
+  Result<void> prepare(core::Order& order) const;
+  // Wipes the contents of an order that is encoded.
+  static void forget_contents(core::Order& order);
+
+  // The answer to GET /.well-known/...; any thread may ask.
+  [[nodiscard]] http::Response page(const std::string& path) const;
+
+ private:
+  Notary(const core::Core& core, loop::ClusterClock& clock) : core_(core), clock_(clock) {}
+
+  const core::Core& core_;
+  loop::ClusterClock& clock_;
+  std::unique_ptr<secrets::SecretBox> box_;
+  std::unique_ptr<secrets::IdentityKeys> identity_;  // only with controller.identity_issuer
+  loop::Watch look_;
+};
+
+}  // namespace gantry::ctld

@@ -1,0 +1,71 @@
+// The keys that sign identity tokens (ES256), and what verifiers are told of them.
+//
+// A key signs for a period. The next one is made and published kKeyNotice before, so that verifiers
+// that keep the list of keys for a while know it by then; and a key stays published for as long as
+// a token that it signed may be shown. Which key signs follows from their times alone.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "common/result.h"
+#include "common/time/time.h"
+#include "common/types.h"
+#include "ctld/secrets/jwt.h"
+
+struct evp_pkey_st;  // EVP_PKEY of libcrypto
+
+namespace gantry::secrets {
+
+inline constexpr Duration kKeyNotice = hours(24);
+
+class IdentityKeys {
+ public:
+  struct Rules {
+    std::string issuer;   // URL, without a slash at its end
+    Duration lifetime{};  // of a token
+    Duration period{};    // for which a key signs
+  };
+  // Reads the file; makes it, with a first key, if it is not there.
+  static Result<std::unique_ptr<IdentityKeys>> load(std::string path, Rules rules, Instant now);
+  ~IdentityKeys();
+
+  // Makes the next key and lets old ones go, as their times have come.
+  Result<void> look(Instant now);
+
+  // The signed token, which is valid from now on for the lifetime; the rest of the claims is given.
+  [[nodiscard]] Result<Bytes> token(Claims claims, Instant now) const;
+  [[nodiscard]] Duration lifetime() const { return rules_.lifetime; }
+
+  // Any thread may call these. The answers to GET /.well-known/openid-configuration and
+  // /.well-known/jwks.json.
+  [[nodiscard]] std::string configuration() const;
+  [[nodiscard]] std::string published() const;
+
+ private:
+  struct Free {
+    void operator()(evp_pkey_st* key) const;
+  };
+  struct OneKey {
+    Instant made{};
+    std::unique_ptr<evp_pkey_st, Free> key;
+    std::string id, jwk;
+  };
+  IdentityKeys(std::string path, Rules rules) : path_(std::move(path)), rules_(std::move(rules)) {}
+  Result<void> add(Instant made, evp_pkey_st* key);
+  Result<void> read();
+  [[nodiscard]] Result<void> write() const;
+  [[nodiscard]] const OneKey& signing(Instant now) const;
+  void publish();
+
+  std::string path_;
+  Rules rules_;
+  std::vector<OneKey> keys_;  // the oldest first; never empty once loaded
+  bool unwritten_ = false;    // the file has other keys than these
+  mutable std::mutex mutex_;
+  std::string published_;  // guarded by mutex_
+};
+
+}  // namespace gantry::secrets

@@ -1,0 +1,45 @@
+// The files with secrets and identity tokens of attempts. They are on no disk: <state>/secrets is a
+// tmpfs, made when the first job has some, without swap where the kernel can do that. It outlives
+// the daemon, and holds a directory for each attempt, which the job sees, read-only, as
+// kSecretsInside.
+//
+//   <state>/secrets/              mode 0700, root's
+//   <state>/secrets/7.1/          mode 0500, the user's
+//   <state>/secrets/7.1/token     mode 0400, the user's
+//
+// Only the daemon writes here; the job's shim takes the directory away when the job has ended.
+// Names of files come from users: they are checked again here, and nothing follows a link.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/job/job_spec.h"
+#include "common/proto/node_report.h"
+#include "common/result.h"
+
+namespace gantry::runtime {
+
+using proto::AttemptKey;
+
+inline constexpr const char* kSecretsInside = "/run/secrets";
+
+struct SecretText {
+  std::string_view file, content;
+};
+
+// Makes the directory of the attempt with these files, and returns its path.
+Result<std::string> write_secrets(const std::string& state_dir, const AttemptKey& key,
+                                  const Owner& owner, const std::vector<SecretText>& files);
+// Replaces one file, or adds it: who reads it sees all of the old one or all of the new one.
+Result<void> replace_secret(const std::string& state_dir, const AttemptKey& key, const Owner& owner,
+                            const SecretText& file);
+void remove_secrets(const std::string& state_dir, const AttemptKey& key);
+
+// Attempts that have a directory there.
+std::vector<AttemptKey> attempts_with_secrets(const std::string& state_dir);
+// Takes the tmpfs away, with what is left in it.
+void unmount_secrets(const std::string& state_dir);
+
+}  // namespace gantry::runtime
