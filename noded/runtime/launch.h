@@ -56,8 +56,7 @@ struct LaunchRequest {
   std::uint64_t io_rate = 0;                 // bytes per second of each disk; 0 = no limit
   std::int64_t tmp_bytes = 0;                // private /tmp; 0 = half of memory
   std::int64_t scratch = 0;                  // > 0: /tmp is a directory of the scratch disk
-  std::string prolog;                        // "" = none
-  std::string epilog;
+  std::string prolog, epilog;                // "" = none
   std::vector<LaunchDevice> devices;  // GPUs of the job; it can open no other device of a GPU
   LaunchSharing sharing;
   // Mounts of the driver's files, as CDI says or as found on the node. Only jobs with an image get
@@ -165,8 +164,7 @@ struct StepRequest {
   std::string io_address;  // for StepIo: tcp://HOST:PORT to dial, numeric; "" = nobody listens
   Bytes io_key;
   Bytes io_ticket;
-  std::optional<proto::TerminalSize>
-      terminal;  // for rank 0; the others then read and write nothing
+  std::optional<proto::TerminalSize> terminal;  // rank 0's; the others read and write nothing
   proto::StepMpi mpi = proto::StepMpi::none;
   std::vector<std::string> nodes;         // mpi: nodes of the whole step, in the order of ranks
   std::vector<std::uint32_t> node_tasks;  // mpi: how many tasks each of them has

@@ -340,7 +340,7 @@ def case_8_sealed_values_that_were_moved(c):
 
 
 def case_9_the_tenant_goes(c):
-    run(c, "gtenant", "offboard", "red", "--cancel", "--yes")
+    run(c, "gtenant", "offboard", "red", "--cancel", "--yes", "--archive", c.top)
     equal("red" in run(c, "gtenant", "secret", "list"), False)
 
 
