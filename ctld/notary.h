@@ -4,12 +4,12 @@
 
 #include <memory>
 
+#include "common/http/http_server.h"
 #include "common/log/log.h"
 #include "common/loop/clock.h"
 #include "common/loop/loop.h"
 #include "config/config.h"
 #include "ctld/core/core.h"
-#include "ctld/http/http_server.h"
 #include "ctld/secrets/identity_keys.h"
 #include "ctld/secrets/secret_box.h"
 

@@ -41,6 +41,7 @@ NOT_HERE = [
     (r"gtenant import --slurm", "needs a site's own files: slurm_test"),
     (r"(gantry config check|gtenant apply -f) new/", "made by the import of a site's own files"),
     (r"gbatch -p fraud --priority-class", "needs its tenant's own classes: tenants_test"),
+    (r"gbatch -p fraud --(secret|identity)=", "needs a user of its tenant: tests/attack/secrets_test"),
     (r"gbatch -p fraud train.sh", "its users are those of the manifests: tenants_test"),
     (r"greport .*--invoice", "nothing was charged last month: money_test"),
     (r"gtenant request ask fraud --quota gpu=8 --flavor", "there is no node of that flavor here"),
@@ -110,6 +111,7 @@ def prepare(c):
     write("prices.yaml", next(b for b in money if "kind: PriceBook" in b) +
           "meters: {storage-gib-month: 0.02}\n")
     write("budgets.yaml", next(b for b in money if "kind: Budget" in b))
+    write("hub.token", "a token of a hub\n")
     rules = [b for b in yaml_blocks("docs/policies.md") if b.startswith("apiVersion")]
     write("rules.yaml", next(b for b in rules if "kind: Policy" in b))
     write("roles.yaml", next(b for b in rules if "kind: Role" in b))
