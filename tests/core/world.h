@@ -155,7 +155,7 @@ class World {
   [[nodiscard]] proto::AttemptKey key_of(const std::string& name) const;
   [[nodiscard]] std::string shown(JobId id) const;
   [[nodiscard]] std::string time_text(Instant t) const;  // "+1:30:00" since the beginning
-  // parses "+90m" since the beginning
+  // reads "+90m", which is so long from now on
   [[nodiscard]] Instant time_of(const std::string& text) const;
 
   Config config_;

@@ -61,6 +61,10 @@ void World::add_rules(const Words& w, tenancy::Tenant& t) const {
     for (const std::string& user : split(text->substr(text->find(':') + 1), ','))
       t.grants.push_back(
           {tenancy::Role::viewer, user, {}, std::nullopt, text->substr(0, text->find(':'))});
+  if (const std::string* text = w.find("grouped"))  // grouped=tenant-admin:staff
+    for (const auto& [role, name] : enum_names(tenancy::Role{}))
+      if (name == text->substr(0, text->find(':')))
+        t.grants.push_back({role, {}, text->substr(text->find(':') + 1)});
   if (const std::string* text = w.find("until"))
     for (const std::string& one : split(*text, ','))
       for (tenancy::Grant& grant : t.grants)

@@ -61,26 +61,49 @@ Result<void> check_new_project(const Context& ctx, const Identity& who, const Te
   return {};
 }
 
+// A grant of a document with the role that a CustomRole is made from.
+tenancy::Grant resolved(const CompiledTenancy& compiled, tenancy::Grant grant) {
+  const auto it = compiled.roles.find(grant.custom);
+  if (it == compiled.roles.end()) return grant;
+  for (const auto& [role, name] : enum_names(tenancy::Role{}))
+    if (name == it->second.base) grant.role = role;
+  return grant;
+}
+
 // Whether somebody who may edit roles gives with this grant more than they have: a right, or GPUs.
 bool gives_more(const State& state, const Identity& who, const std::string& tenant,
                 const tenancy::Grant& grant) {
   const CompiledTenancy& compiled = state.tenancy.compiled;
-  tenancy::Grant resolved = grant;
+  const tenancy::Grant given = resolved(compiled, grant);
   GpuRight gpus;
-  if (const auto it = compiled.roles.find(grant.custom); it != compiled.roles.end()) {
-    for (const auto& [role, name] : enum_names(tenancy::Role{}))
-      if (name == it->second.base) resolved.role = role;
+  if (const auto it = compiled.roles.find(grant.custom); it != compiled.roles.end())
     gpus = {it->second.gpus.value_or(true), it->second.gpu_models};
-  }
   for (const RightRow& row : kRights)
-    if (gives(compiled, resolved, row.right) && !has_right(state, who, tenant, row.right))
-      return true;
+    if (gives(compiled, given, row.right) && !has_right(state, who, tenant, row.right)) return true;
   const GpuRight own = gpu_right(state, who, tenant);
   if (!gpus.any || (own.any && own.models.empty())) return false;
   return !own.any || gpus.models.empty() ||
          std::any_of(gpus.models.begin(), gpus.models.end(), [&](const std::string& model) {
            return std::find(own.models.begin(), own.models.end(), model) == own.models.end();
          });
+}
+
+// Whether a grant to a group of the asker would give a right for longer than the asker has it.
+bool lasts_longer(const State& state, const Identity& who, const std::string& tenant,
+                  const tenancy::Grant& grant) {
+  const CompiledTenant* t = state.tenancy.tenant(tenant);
+  if (t == nullptr || !is_to(grant, who)) return false;
+  const auto& own = t->effective.grants;
+  const auto covers = [&](const tenancy::Grant& one, TenantRight right) {
+    return is_to(one, who) && gives(state.tenancy.compiled, one, right) &&
+           (!one.until || (grant.until && *grant.until <= *one.until));
+  };
+  const tenancy::Grant given = resolved(state.tenancy.compiled, grant);
+  return std::any_of(kRights.begin(), kRights.end(), [&](const RightRow& row) {
+    return gives(state.tenancy.compiled, given, row.right) &&
+           std::none_of(own.begin(), own.end(),
+                        [&](const tenancy::Grant& one) { return covers(one, row.right); });
+  });
 }
 
 std::string word_of(const tenancy::Grant& grant) {
@@ -98,8 +121,8 @@ Result<void> check_grants(const State& state, const Identity& who, const Tenant&
     if (has_grant(now, grant)) continue;
     if (tenancy::of_cluster(grant.role) || gives_more(state, who, now.name, grant))
       return denied(fmt::format("may not grant the role {}", word_of(grant)));
-    // Who has a role until a date must not make it last.
-    if (grant.user == who.owner.user)
+    // Who has a role until a date must not make it last, neither by name nor by a group.
+    if (grant.user == who.owner.user || lasts_longer(state, who, now.name, grant))
       return denied(fmt::format("may not grant themselves the role {}", word_of(grant)));
   }
   for (const tenancy::Grant& grant : wide_grants(now))
