@@ -26,8 +26,6 @@ namespace {
 // without a pause this many are kept ready, and at most so many ended ones are left.
 constexpr Duration kIdle = milliseconds(200);
 constexpr std::size_t kLeastReady = 4, kMostLeft = 64;
-constexpr std::size_t kRemovedAtOnce =
-    8;  // the kernel removes several in little more than one's time
 
 // The same blocks in every cluster: they are seen only inside of the jobs' namespaces.
 const network::Blocks& blocks() {

@@ -21,7 +21,7 @@ namespace {
 
 using tenancy::Policy;
 
-// What accounting keeps of a job; other fields are not known of it.
+// Accounting keeps these fields of a job; the others are not known of it.
 policy::Facts facts_of(const proto::HistoryRow& row) {
   policy::Facts out{
       {"account", row.row.account},
@@ -45,7 +45,7 @@ policy::Facts facts_of(const proto::HistoryRow& row) {
   return out;
 }
 
-// What the policies of the files would have done, for each of them.
+// Effect counts what one policy of the files would have done.
 struct Effect {
   std::uint64_t jobs = 0;     // that it would have refused, warned or filled in
   std::uint64_t unknown = 0;  // about which accounting does not keep enough

@@ -1,5 +1,5 @@
-// What a job says about itself to rules and reports, and what it asks of the boundary around it:
-// secrets of its tenant, and how strong its sandbox is (job_spec.h).
+// A job says with these fields what it is, for rules and reports, and what it asks of the boundary
+// around it: secrets of its tenant, and how strong its sandbox is (job_spec.h).
 #pragma once
 
 #include <array>

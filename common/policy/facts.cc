@@ -39,6 +39,14 @@ std::string licenses_of(const JobShape& shape) {
 
 }  // namespace
 
+bool is_label_key(std::string_view text) {
+  constexpr std::size_t kMost = 63;
+  return !text.empty() && text.size() <= kMost && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.' || c == '/';
+  });
+}
+
 const FactRow* find_fact(std::string_view name) {
   const auto it = std::find_if(kFacts.begin(), kFacts.end(),
                                [&](const FactRow& row) { return row.name == name; });

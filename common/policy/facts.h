@@ -55,6 +55,9 @@ inline constexpr std::array<FactRow, 27> kFacts{{
 
 inline constexpr std::string_view kLabelFact = "labels.";  // labels.KEY: a text
 
+// Whether this can be the key of a label: 1 to 63 letters, digits, '-', '_', '.' and '/'.
+bool is_label_key(std::string_view text);
+
 // The row of a field; nullptr for labels, and for what is no field.
 const FactRow* find_fact(std::string_view name);
 // How its values are compared; nothing if there is no such field.
@@ -62,7 +65,7 @@ std::optional<Measure> measure_of(std::string_view name);
 
 using Facts = std::map<std::string, std::string, std::less<>>;
 
-// What the request alone does not say.
+// Facts of a job that its request alone does not say.
 struct Standing {
   std::string user, tenant, partition, priority_class;
   std::optional<Duration> time_limit;  // resolved; not set = unlimited

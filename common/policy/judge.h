@@ -1,4 +1,4 @@
-// What the rules of documents say about a job.
+// judge() asks the rules of documents about a job.
 //
 // The rules are asked by their order, then by name; a rule of the cluster before one of the tenant
 // that has the same order. A rule holds if all its `match` patterns match, and its `unless`

@@ -39,7 +39,7 @@ std::optional<std::int64_t> number_of(std::string_view value) {
   return out;
 }
 
-// One part of a pattern: an operator and what stands behind it.
+// A part of a pattern is an operator with the value behind it.
 struct Part {
   enum class Op : std::uint8_t {
     equal,

@@ -1,4 +1,5 @@
-// Who may do what, since when and by whom: requests from clients to ctld. See ctld/core/access.
+// Clients ask ctld with these messages who may do what, since when and by whom; see
+// ctld/core/access.
 #pragma once
 
 #include <cstdint>

@@ -123,7 +123,7 @@ struct Launch {
   std::vector<HetGroup> het{};  // for the node that runs the script: all components, by offset
   std::string tenant;           // who pays; jobs of one tenant may share GPUs
   std::optional<JobNetwork> network{};  // set if the job has a network of its own
-  // What the job finds in its directory of secrets. The node keeps it in no file of a disk.
+  // The job finds these files in its directory of secrets; the node keeps them on no disk.
   std::vector<SecretFile> secrets{};
   std::vector<IdentityToken> identity{};
   template <class Self, class V>

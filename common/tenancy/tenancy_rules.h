@@ -40,11 +40,10 @@ constexpr auto enum_names(SecurityProfile) {
 
 // Values that are not set are those of the tier, and then the defaults that are named here.
 struct TenantSecurity {
-  // What breaks `enforce` is refused, `audit` goes to the audit log, `warn` to the submitter.
-  std::optional<SecurityProfile> enforce;  // restricted
-  std::optional<SecurityProfile> audit, warn;
-  std::optional<Sandbox> sandbox;        // of jobs that name none; standard
-  std::vector<Sandbox> sandboxes;        // that jobs may name, beside the default; none = all
+  // What breaks `enforce` is refused; of `audit` the controller's log says so, and of `warn` the
+  // submitter is told. Without `enforce` a tenant whose jobs may use the host's network has
+  // privileged, all others restricted.
+  std::optional<SecurityProfile> enforce, audit, warn;
   std::vector<std::string> registries;   // images may come from these only; none = from all
   std::optional<bool> images_by_digest;  // images must be named by digest; no
   friend bool operator==(const TenantSecurity&, const TenantSecurity&) = default;
@@ -53,8 +52,6 @@ struct TenantSecurity {
     v(1, "enforce", s.enforce);
     v(2, "audit", s.audit);
     v(3, "warn", s.warn);
-    v(4, "sandbox", s.sandbox);
-    v(5, "sandboxes", s.sandboxes);
     v(6, "registries", s.registries);
     v(7, "images_by_digest", s.images_by_digest);
   }

@@ -103,7 +103,7 @@ Found check_label_rules(const References& documents, const std::vector<LabelRule
   std::set<std::string> seen;
   for (const LabelRule& rule : rules) {
     const std::string path = "label_rules." + rule.key;
-    if (!is_label_key(rule.key))
+    if (!policy::is_label_key(rule.key))
       return documents.problem("label_rules",
                                fmt::format("`{}` is no key of a label; use 1 to 63 letters, "
                                            "digits, '-', '_', '.' and '/'",

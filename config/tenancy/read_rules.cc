@@ -118,14 +118,6 @@ Result<void> read_roles(const Value& value, std::vector<Grant>& out) {
   return {};
 }
 
-bool is_label_key(std::string_view text) {
-  constexpr std::size_t kMost = 63;
-  return !text.empty() && text.size() <= kMost && std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '_' || c == '.' || c == '/';
-  });
-}
-
 Result<void> read_label_rules(const Value& value, std::vector<LabelRule>& out) {
   const auto entries = value.entries();
   if (!entries) return tl::unexpected(entries.error());

@@ -32,7 +32,4 @@ Result<void> read_models(const Value& value, std::vector<std::string>& out);
 Result<Instant> read_utc(const Value& value);
 std::string show_utc(Instant t);
 
-// A name of letters, digits, '-', '_', '.' and '/', of a label; at most 63 bytes.
-bool is_label_key(std::string_view text);
-
 }  // namespace gantry::tenancy

@@ -16,14 +16,6 @@
 namespace gantry::core {
 namespace {
 
-bool is_key(std::string_view text) {
-  constexpr std::size_t kMost = 63;
-  return !text.empty() && text.size() <= kMost && std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '_' || c == '.' || c == '/';
-  });
-}
-
 bool among(const std::vector<std::string>& list, const std::string& word) {
   return std::find(list.begin(), list.end(), word) != list.end();
 }
@@ -86,7 +78,7 @@ Result<void> check_labels(const std::map<std::string, std::string>& labels) {
         ErrorCode::limit_exceeded,
         fmt::format("the job has {} labels; at most {} are allowed", labels.size(), kMaxLabels));
   for (const auto& [key, value] : labels) {
-    if (!is_key(key))
+    if (!policy::is_label_key(key))
       return fail(ErrorCode::invalid_argument,
                   fmt::format("\"{:.80}\" is no key of a label; use 1 to 63 letters, digits, '-', "
                               "'_', '.' and '/'",
