@@ -65,15 +65,25 @@ struct RegisterKey {
 };
 // Counters of the controller, for ginfo --stats, benches and metrics.
 struct ShowStats {
+  bool since_reset = false;  // false: counters run from the controller's start on
   template <class Self, class V>
-  static void fields(Self&, V&&) {}
+  static void fields(Self& s, V&& v) {
+    v(1, "since_reset", s.since_reset);
+  }
 };
 struct ShowStatsReply {
   std::map<std::string, std::int64_t> values;  // names end in their unit: _total, _us, _bytes
+  Instant since{};                             // the counters run from then on
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "values", s.values);
+    v(2, "since", s.since);
   }
+};
+// Lets the counters that ShowStats gives since the reset begin anew. Those of the metrics go on.
+struct ResetStats {
+  template <class Self, class V>
+  static void fields(Self&, V&&) {}
 };
 
 // Tells a node to read gantry.yaml again and to start anew with it; its jobs go on. A node that is

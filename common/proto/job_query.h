@@ -49,6 +49,9 @@ struct JobRow {
   Duration suspended{};                    // of this attempt, so far
   std::optional<HetPart> het;              // set for a component of a heterogeneous job
   bool has_array_id = false;  // the last task split off: in Slurm it has the array's id
+  // Of a waiting job that may go to several partitions, in the order of `partition`, which is then a
+  // list; empty for others.
+  std::vector<std::int64_t> queue_priorities{};
   [[nodiscard]] JobId slurm_id() const { return has_array_id ? array_job : job; }
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -89,6 +92,7 @@ struct JobRow {
     v(35, "tenant", s.tenant);
     v(46, "has_array_id", s.has_array_id);
     v(47, "billing", s.billing);
+    v(48, "queue_priorities", s.queue_priorities);
   }
 };
 

@@ -45,6 +45,7 @@ void handle(Context&, const ClientRequest&, proto::ShowConfig&&);
 void handle(Context&, const ClientRequest&, proto::EnrollNode&&);
 void handle(Context&, const ClientRequest&, proto::RegisterKey&&);
 void handle(Context&, const ClientRequest&, proto::ShowStats&&);
+void handle(Context&, const ClientRequest&, proto::ResetStats&&);
 void handle(Context&, const ClientRequest&, proto::Ping&&);
 // handle_partition.cc
 void handle(Context&, const ClientRequest&, proto::UpdatePartition&&);

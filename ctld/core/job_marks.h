@@ -27,7 +27,9 @@ struct Told {
 
 struct JobMark {
   Told told;
-  Instant timer{};  // when it has to be looked at; 0 = never
+  Instant timer{};          // when it has to be looked at; 0 = never
+  Instant moved{};          // when it last went to another of its queues; job/queue_choice.h
+  std::uint32_t moves = 0;  // how often it did
 };
 
 class JobMarks {

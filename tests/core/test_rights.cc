@@ -110,7 +110,7 @@ TEST_CASE("with a token nobody can make anything that lasts") {
   CHECK(alice.refused_always ==
         std::set<std::string>{"ChangePartition", "EnrollNode", "ImportMeter", "ListMeters",
                               "MakeReservation", "PlanMigModes", "Reconfigure", "RemoveReservation",
-                              "ResetUse", "ResumeJobs", "SuspendJobs", "UpdateNodes",
+                              "ResetStats", "ResetUse", "ResumeJobs", "SuspendJobs", "UpdateNodes",
                               "UpdatePartition"});
   Identity inside = kRoot;
   inside.inside = proto::AttemptKey{};

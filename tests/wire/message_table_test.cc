@@ -71,7 +71,7 @@ TEST_CASE("the controller takes exactly these messages from each kind of sender"
                          "ImportMeter",  "ListMeters",      "MakeReservation", "RemoveReservation",
                          "UpdateNodes",  "UpdatePartition", "SuspendJobs",     "ResumeJobs",
                          "PlanMigModes", "SetTrigger",      "ChangePartition", "ResetUse",
-                         "ListAccess",   "SetSecret",       "RemoveSecret"}));
+                         "ListAccess",   "SetSecret",       "RemoveSecret",    "ResetStats"}));
 }
 
 TEST_CASE("a node takes steps from clients and jobs, and orders only from the controller") {

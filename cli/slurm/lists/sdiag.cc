@@ -11,6 +11,7 @@ namespace {
 
 struct SdiagQuery {
   std::optional<std::string> clusters;
+  bool reset = false;
 };
 Result<void> set_sdiag_clusters(SdiagQuery& q, std::string_view text) {
   q.clusters = text;
@@ -26,7 +27,10 @@ constexpr Option kSdiagOptions[] = {
      .help = "Our own cluster's name is all that can be given",
      .set = call<set_sdiag_clusters>},
     {.name = "json", .refused = "use ginfo --stats --json"},
-    {.name = "reset", .letter = 'r', .refused = "counters run from the controller's start on"},
+    {.name = "reset",
+     .letter = 'r',
+     .help = "Let the counters begin anew; for operators",
+     .set = put<&SdiagQuery::reset>},
     {.name = "sort-by-id", .letter = 'i', .refused = "requests are not counted by kind"},
     {.name = "sort-by-time", .letter = 't', .refused = "requests are not counted by kind"},
     {.name = "sort-by-time2", .letter = 'T', .refused = "requests are not counted by kind"},
@@ -51,9 +55,15 @@ Result<int> run_sdiag(const Invocation& call) {
   if (!check_clusters(call, q.clusters, named, status)) return status;
   auto session = Session::open("sdiag");
   if (!session) return tl::unexpected(session.error());
+  if (q.reset) {
+    const auto done = session->call<proto::Ok>(proto::ResetStats{});
+    if (!done) return tl::unexpected(done.error());
+    fmt::print("The reset request has been sent to the controller.\n");
+    return 0;
+  }
   const auto ping = session->call<proto::PingReply>(proto::Ping{});
   if (!ping) return tl::unexpected(ping.error());
-  const auto stats = session->call<proto::ShowStatsReply>(proto::ShowStats{});
+  const auto stats = session->call<proto::ShowStatsReply>(proto::ShowStats{true});
   if (!stats) return tl::unexpected(stats.error());
   const auto value = [&](const std::string& name) {
     const auto found = stats->values.find(name);
@@ -61,7 +71,7 @@ Result<int> run_sdiag(const Invocation& call) {
   };
   const std::string stars(55, '*');
   fmt::print("{0}\nsdiag output at {1}\nData since      {2}\n{0}\n", stars, c_time(ping->now),
-             c_time(ping->started));
+             c_time(stats->since));
   // These are always 0: the controller has none of them, because one thread handles each request to
   // its end.
   fmt::print(
@@ -76,7 +86,7 @@ Result<int> run_sdiag(const Invocation& call) {
              ping->jobs_queued, ping->jobs_active);
   const std::int64_t cycles = value("plans_total");
   const std::int64_t minutes =
-      std::max<std::int64_t>(1, (ping->now - ping->started).seconds() / 60);
+      std::max<std::int64_t>(1, (ping->now - stats->since).seconds() / 60);
   // Each plan counts in both statistics, because it is main schedule and backfill in one.
   const std::int64_t some = std::max<std::int64_t>(1, cycles);
   const std::int64_t last = value("plan_us_last"), most = value("plan_us_most");

@@ -11,6 +11,7 @@
 #include "cli/slurm/records/queue.h"
 #include "cli/submit/job_filter.h"
 #include "cli/submit/job_refs.h"
+#include "common/text/split.h"
 #include "common/text/text.h"
 
 namespace gantry::cli::slurm {
@@ -27,6 +28,7 @@ struct SqueueQuery {
   std::string names;
   std::optional<std::string> clusters;
   std::string sort;
+  bool each_partition = false;
   std::int64_t iterate = 0;  // seconds; 0 = once
   bool no_header = false;
   bool by_job = false;
@@ -274,9 +276,8 @@ constexpr Option kSqueueOptions[] = {
      .set = call<add_squeue_licenses>},
     {.name = "priority",
      .letter = 'P',
-     .help = "A line for each partition that a job names, which "
-             "is one",
-     .set = always,
+     .help = "A line for each partition that a waiting job may go to, with its priority there",
+     .set = put<&SqueueQuery::each_partition>,
      .env = "PRIORITY"},
     {.name = "qos",
      .letter = 'q',
@@ -381,6 +382,24 @@ Result<bool> knows_nodes(Session& session, const std::vector<std::string>& names
   return true;
 }
 
+// A row for each partition of a waiting job that may go to several.
+void split_by_partition(std::vector<QueueRow>& rows) {
+  std::vector<QueueRow> out;
+  for (QueueRow& row : rows) {
+    const std::vector<std::string> names = split_list(row.row.partition);
+    if (names.size() != row.row.queue_priorities.size()) {
+      out.push_back(std::move(row));
+      continue;
+    }
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      QueueRow& one = out.emplace_back(row);
+      one.row.partition = names[i];
+      one.row.priority = row.row.queue_priorities[i];
+    }
+  }
+  rows = std::move(out);
+}
+
 int show_queue(SqueueQuery& q, const Layout& layout, const std::string& named) {
   auto session = Session::open("squeue");
   if (!session) return load_error(session.error());
@@ -392,6 +411,7 @@ int show_queue(SqueueQuery& q, const Layout& layout, const std::string& named) {
                        sort_needs_detail(q.sort);
   auto rows = ask_queue(*session, q.question, cluster_name());
   if (!rows) return load_error(rows.error());
+  if (q.each_partition) split_by_partition(*rows);
   sort_queue(*rows, q.sort.empty() ? (q.start ? "S,t,-p" : "P,t,-p") : q.sort);
   if (q.json || q.yaml) {
     print_document(q.json ? Shape::json : Shape::yaml, "squeue", {{"jobs", jobs_tree(*rows)}});

@@ -111,15 +111,21 @@ Result<JobMatch> JobMatch::make(const State& state, const proto::JobFilter& filt
   return match;
 }
 
+bool JobMatch::in_queue(const State& state, const Job& job) const {
+  if (among(partitions_, state.partition(class_of(state, job).partition).name)) return true;
+  if (job.phase != Phase::queued || !job.queues) return false;
+  return std::any_of(job.queues->begin(), job.queues->end(), [&](PartitionId id) {
+    return among(partitions_, state.partition(id).name);
+  });
+}
+
 bool JobMatch::operator()(const State& state, const Job& job) const {
   if (states_ && !states_->has(shown_phase(job), job.outcome)) return false;
   if (!among(users_, state.names.text(job.user)) || !among(names_, state.names.text(job.name)) ||
       !among(accounts_, state.names.text(job.account)))
     return false;
   if (!among(reservations_, class_of(state, job).reservation)) return false;
-  if (!partitions_.empty() &&
-      !among(partitions_, state.partition(class_of(state, job).partition).name))
-    return false;
+  if (!partitions_.empty() && !in_queue(state, job)) return false;
   if (!tenants_.empty() &&
       !among(tenants_, state.partition(class_of(state, job).partition).payer()))
     return false;

@@ -25,6 +25,8 @@ class JobMatch {
   [[nodiscard]] bool operator()(const State& state, const Job& job) const;
 
  private:
+  // In one of the queues of the filter; a job that waits is in all that it named.
+  [[nodiscard]] bool in_queue(const State& state, const Job& job) const;
   std::vector<std::string> users_, names_, partitions_, accounts_, reservations_, tenants_;
   std::vector<NodeId> nodes_;
   bool by_node_ = false;

@@ -30,6 +30,7 @@ void apply_event(MutableState& state, Instant at, const event::JobSubmitted& e) 
   job.eligible = std::max(at, e.not_before.value_or(at));
   job.hold = e.hold;
   job.class_priority = e.class_priority;
+  set_queues(job, e.queues);
   if (job.dependencies) {
     GANTRY_ASSERT(e.dependencies.size() == job.dependencies->list.size(), "a status for each");
     for (std::size_t i = 0; i < e.dependencies.size(); ++i)
@@ -66,9 +67,8 @@ void apply_event(MutableState& state, Instant at, const event::JobReleased& e) {
 namespace {
 
 // True if a job of class `now` asks for anything that one of class `before` did not: more, longer,
-// other nodes, another queue.
+// other nodes.
 bool asks_for_more(const sched::ClassKey& before, const sched::ClassKey& now) {
-  if (now.partition != before.partition) return true;
   if (before.time_limit && (!now.time_limit || *now.time_limit > *before.time_limit)) return true;
   JobShape less = before.shape;  // the part of `before` that is also in `now`
   const auto lower = [](auto& value, const auto& to) { value = std::min(value, to); };
@@ -107,10 +107,14 @@ void apply_event(MutableState& state, Instant at, const event::JobUpdated& e) {
     if (e.partition) key.partition = *e.partition;
     if (e.time_limit) key.time_limit = e.time_limit;
     if (e.unlimited_time) key.time_limit.reset();
-    if (asks_for_more(class_of(state, *job), key)) job->asked_more = at;
+    // It has waited in all the queues that it named.
+    const bool elsewhere = key.partition != class_of(state, *job).partition &&
+                           !(job->named_queue(key.partition) && !e.queues);
+    if (elsewhere || asks_for_more(class_of(state, *job), key)) job->asked_more = at;
     if (job->active) job->active->warned = false;
     set_class(state, *job, key);
   }
+  if (e.queues) set_queues(*job, *e.queues);
   if (e.partition || e.account) set_share(state, *job);
   if (e.nice) job->nice = *e.nice;
   if (e.site_factor) job->site_factor = *e.site_factor;

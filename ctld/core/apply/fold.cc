@@ -205,6 +205,7 @@ JobRecord record_of(const State& state, const Job& job) {
   if (job.tasks) r.tasks = record_of(*job.tasks);
   if (job.active) r.active = *job.active;
   if (job.comment) r.comment = *job.comment;
+  if (job.queues) r.queues = *job.queues;
   return r;
 }
 

@@ -42,6 +42,7 @@ void restore(MutableState& state, Job& job, JobRecord&& r) {
     job.respecified = true;
   }
   if (r.comment) job.comment = std::make_unique<std::string>(std::move(*r.comment));
+  set_queues(job, std::move(r.queues));
   sched::ClassKey key = class_of(state, job);
   key.partition = r.partition;
   key.time_limit = r.time_limit;

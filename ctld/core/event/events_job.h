@@ -19,6 +19,7 @@ struct JobSubmitted {  // the job's spec is in the same commit, under the same i
   std::optional<Instant> not_before;
   std::vector<Span> corr_met, corr_never;  // state of aftercorr, task by task
   std::int32_t class_priority = 0;  // value of the tenant's own class that it names; 0 = none
+  std::vector<PartitionId> queues{};  // if it named several: those that take it
   GANTRY_EVENT(20, "job_submitted") {
     v(1, "job", s.job);
     v(2, "partition", s.partition);
@@ -29,6 +30,7 @@ struct JobSubmitted {  // the job's spec is in the same commit, under the same i
     v(7, "corr_met", s.corr_met);
     v(8, "corr_never", s.corr_never);
     v(9, "class_priority", s.class_priority);
+    v(10, "queues", s.queues);
   }
 };
 
@@ -64,6 +66,7 @@ struct JobUpdated {  // members that are set have changed
   std::optional<JobShape> shape;
   std::optional<bool> requeue;
   std::optional<std::int32_t> site_factor{};
+  std::optional<std::vector<PartitionId>> queues{};  // empty: it stays in one from now on
   GANTRY_EVENT(23, "job_updated") {
     v(1, "job", s.job);
     v(2, "partition", s.partition);
@@ -80,6 +83,7 @@ struct JobUpdated {  // members that are set have changed
     v(13, "shape", s.shape);
     v(14, "requeue", s.requeue);
     v(15, "site_factor", s.site_factor);
+    v(16, "queues", s.queues);
   }
 };
 

@@ -7,6 +7,7 @@
 #include "common/limits.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/handlers.h"
+#include "ctld/core/job/queue_choice.h"
 #include "ctld/core/job/split.h"
 #include "ctld/core/job/submit/dependency.h"
 #include "ctld/core/job/submit/rules.h"
@@ -205,12 +206,42 @@ Result<JobShape> reshaped(Context& ctx, const Identity& who, const Job& job,
 }
 
 Result<event::JobUpdated> changes(Context& ctx, const Identity& who, const Job& job,
+                                  const proto::UpdateJob& m);
+
+// With several partitions the job goes to the first that takes it, and moves from there by itself.
+Result<event::JobUpdated> changes_of_list(Context& ctx, const Identity& who, const Job& job,
+                                          const proto::UpdateJob& m) {
+  const auto names = names_of_list(*m.partition);
+  if (!names) return tl::unexpected(names.error());
+  std::optional<Error> refused;
+  std::optional<event::JobUpdated> first;
+  std::vector<PartitionId> taking;
+  for (const std::string& name : *names) {
+    proto::UpdateJob one = m;
+    one.partition = name;
+    auto e = changes(ctx, who, job, one);
+    if (!e && e.error().code == ErrorCode::not_found) return e;
+    if (!e) {
+      if (!refused) refused = e.error();
+    } else {
+      taking.push_back(*e->partition);
+      if (!first) first = std::move(*e);
+    }
+  }
+  if (!first) return tl::unexpected(*refused);
+  first->queues = queues_beside(ctx.state, *first->partition, taking);
+  return *first;
+}
+
+Result<event::JobUpdated> changes(Context& ctx, const Identity& who, const Job& job,
                                   const proto::UpdateJob& m) {
   if (auto r = may_go_on(ctx.state, who, job); !r) return tl::unexpected(r.error());
   const bool queued = job.phase == Phase::queued;
   event::JobUpdated e;
   e.job = job.id;
   const Partition* partition = nullptr;
+  if (m.partition && m.partition->find(',') != std::string::npos)
+    return changes_of_list(ctx, who, job, m);
   if ((m.partition || m.account) && !queued)
     return not_queued(ctx.state, job, m.partition ? "partition" : "account");
   const auto queue = queue_for(ctx, who, job, m);
@@ -219,6 +250,7 @@ Result<event::JobUpdated> changes(Context& ctx, const Identity& who, const Job& 
     partition = *queue;
     if (auto r = check_arrival(ctx, job, *partition, who, m); !r) return tl::unexpected(r.error());
     e.partition = partition->id;
+    if (job.queues) e.queues.emplace();
   } else {
     partition = &ctx.state.partition(class_of(ctx.state, job).partition);
   }
@@ -274,6 +306,27 @@ Result<event::JobUpdated> changes(Context& ctx, const Identity& who, const Job& 
 }
 
 }  // namespace
+
+Result<event::JobUpdated> move_within(Context& ctx, const Job& job, const Partition& queue) {
+  const auto stored = codec::decode<StoredSpec>(spec_bytes(ctx.state, job));
+  if (!stored) return tl::unexpected(stored.error());
+  Identity who;
+  who.owner = stored->owner;
+  event::JobUpdated e;
+  e.job = job.id;
+  e.partition = queue.id;
+  if (auto r = check_arrival(ctx, job, queue, who, {}); !r) return tl::unexpected(r.error());
+  if (auto r = check_window(ctx, who, job, queue, {}); !r) return tl::unexpected(r.error());
+  const auto& classes = ctx.state.tenancy.class_names;
+  const std::uint32_t index = class_of(ctx.state, job).priority_class;
+  if (auto r = check_partition_lists(ctx.state, who, queue,
+                                     {std::string(ctx.state.names.text(job.account)),
+                                      index < classes.size() ? classes[index] : std::string()});
+      !r)
+    return tl::unexpected(r.error());
+  if (auto r = rules_allow(ctx, who, job, e); !r) return tl::unexpected(r.error());
+  return e;
+}
 
 void handle(Context& ctx, const ClientRequest& from, proto::UpdateJob&& m) {
   change_jobs(ctx, from, {m.job}, Trigger::update, [&](const Job& job) -> Result<void> {

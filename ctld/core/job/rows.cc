@@ -70,6 +70,14 @@ void put_cost(const State& state, const Job& job, Instant now, proto::JobRow& ro
 
 }  // namespace
 
+std::string names_of_queues(const State& state, const Job& job) {
+  if (!job.queues) return state.partition(class_of(state, job).partition).name;
+  std::string out;
+  for (const PartitionId id : *job.queues)
+    out += (out.empty() ? "" : ",") + state.partition(id).name;
+  return out;
+}
+
 std::string node_list_of(const State& state, const Job& job) {
   if (!job.active) return {};
   const auto& nodes = job.active->nodes;
@@ -137,6 +145,11 @@ proto::JobRow live_row(const Context& ctx, const Job& job) {
   put_cost(ctx.state, job, ctx.now, row);
   if (job.active) row.suspended = job.active->suspended_until(ctx.now);
   if (job.phase != Phase::queued) return row;
+  if (job.queues) {
+    row.partition = names_of_queues(ctx.state, job);
+    for (const PartitionId id : *job.queues)
+      row.queue_priorities.push_back(priority_in(ctx, job, ctx.state.partition(id)));
+  }
   row.verdict = verdict_of(ctx, job);
   if (const auto it = ctx.rt.expected.find(job.id); it != ctx.rt.expected.end())
     row.expected_start = it->second.start;

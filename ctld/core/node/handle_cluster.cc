@@ -212,32 +212,44 @@ void handle(Context& ctx, const ClientRequest& from, proto::RegisterKey&& m) {
   ctx.reply(from, proto::Ok{});
 }
 
-void handle(Context& ctx, const ClientRequest& from, proto::ShowStats&&) {
+void handle(Context& ctx, const ClientRequest& from, proto::ShowStats&& m) {
   const Stats& s = ctx.rt.stats;
+  const Stats before = m.since_reset ? ctx.rt.stats_before : Stats{};
   const auto n = [](std::uint64_t v) { return static_cast<std::int64_t>(v); };
+  const auto counted = [&](std::uint64_t Stats::*which) { return n(s.*which - before.*which); };
   proto::ShowStatsReply reply;
-  reply.values = {{"submits_total", n(s.submits)},
-                  {"events_total", n(s.events)},
-                  {"jobs_ended_total", n(s.ended)},
-                  {"jobs_completed_total", n(s.completed)},
-                  {"jobs_cancelled_total", n(s.cancelled)},
-                  {"jobs_failed_total", n(s.failed)},
-                  {"plans_total", n(s.plans)},
-                  {"plan_classes_total", n(s.classes)},
+  reply.since = m.since_reset && ctx.rt.stats_reset != Instant{} ? ctx.rt.stats_reset
+                                                                  : ctx.rt.started;
+  const Duration longest = m.since_reset ? ctx.rt.plan_longest : s.plan_most;
+  reply.values = {{"submits_total", counted(&Stats::submits)},
+                  {"events_total", counted(&Stats::events)},
+                  {"jobs_ended_total", counted(&Stats::ended)},
+                  {"jobs_completed_total", counted(&Stats::completed)},
+                  {"jobs_cancelled_total", counted(&Stats::cancelled)},
+                  {"jobs_failed_total", counted(&Stats::failed)},
+                  {"plans_total", counted(&Stats::plans)},
+                  {"plan_classes_total", counted(&Stats::classes)},
                   {"plan_us_last", s.plan_last.us},
-                  {"plan_us_most", s.plan_most.us},
-                  {"plan_us_total", s.plan_all.us},
-                  {"backfilled_total", n(s.backfilled)},
-                  {"starts_total", n(s.starts)},
-                  {"plan_drops_total", n(s.plan_drops)},
-                  {"reports_ignored_total", n(s.reports_ignored)},
-                  {"orders_total", n(s.orders)},
-                  {"refused_total", n(s.refused)},
+                  {"plan_us_most", longest.us},
+                  {"plan_us_total", (s.plan_all - before.plan_all).us},
+                  {"backfilled_total", counted(&Stats::backfilled)},
+                  {"starts_total", counted(&Stats::starts)},
+                  {"plan_drops_total", counted(&Stats::plan_drops)},
+                  {"reports_ignored_total", counted(&Stats::reports_ignored)},
+                  {"orders_total", counted(&Stats::orders)},
+                  {"refused_total", counted(&Stats::refused)},
                   {"jobs_queued", n(ctx.state.counters.queued)},
                   {"jobs_active", n(ctx.state.counters.active)},
                   {"jobs_known", n(ctx.state.jobs.size())},
                   {"waits", n(ctx.rt.waits.size())}};
   ctx.reply(from, std::move(reply));
+}
+
+void handle(Context& ctx, const ClientRequest& from, proto::ResetStats&&) {
+  ctx.rt.stats_before = ctx.rt.stats;
+  ctx.rt.stats_reset = ctx.now;
+  ctx.rt.plan_longest = {};
+  ctx.reply(from, proto::Ok{});
 }
 
 void handle(Context& ctx, const ClientRequest& from, proto::Ping&&) {

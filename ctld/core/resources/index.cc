@@ -46,6 +46,7 @@ void count(MutableState& state, const Job& job, std::uint64_t sign) {
   Counters& c = state.counters;
   if (job.phase == Phase::queued)
     c.queued += sign * (job.is_array() ? job.tasks->pending.count() : 1);
+  if (job.phase == Phase::queued && job.queues) c.several += sign;
   if (job.placed()) c.active += sign;
   count_in_queue(state, job, sign);
   if (job.phase != Phase::ended && !job.is_element()) c.unended += sign;
@@ -137,6 +138,11 @@ void fill_job(MutableState& state, Job& job, const SpecHead& head, PartitionId p
   }
 }
 
+void set_queues(Job& job, std::vector<PartitionId> queues) {
+  job.queues.reset();
+  if (!queues.empty()) job.queues = std::make_unique<std::vector<PartitionId>>(std::move(queues));
+}
+
 void fill_element(MutableState& state, Job& element, const Job& array, std::uint32_t ordinal) {
   element.array = array.id;
   element.ordinal = ordinal;
@@ -163,6 +169,7 @@ void fill_element(MutableState& state, Job& element, const Job& array, std::uint
   element.no_kill = array.no_kill;
   element.has_image = array.has_image;
   element.cls = state.classes.add(class_of(state, array));
+  if (array.queues) set_queues(element, *array.queues);
 }
 
 void add_dependent(MutableState& state, const Job& job, const Dependency& d) {

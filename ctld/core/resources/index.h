@@ -29,6 +29,8 @@ void touch(MutableState& state, Node& node);
 void fill_job(MutableState& state, Job& job, const SpecHead& head, PartitionId partition,
               std::optional<Duration> time_limit);
 // Sets what an element has from its array.
+// The queues between which the job may move while it waits; empty = it stays in its own.
+void set_queues(Job& job, std::vector<PartitionId> queues);
 void fill_element(MutableState& state, Job& element, const Job& array, std::uint32_t ordinal);
 
 // index_job() adds a complete job to every index and counter; unindex_job() undoes that before the

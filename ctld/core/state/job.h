@@ -213,12 +213,16 @@ struct Job : JobFacts {
   std::optional<WarnSignal> warn;
   Bytes spec;                  // encoded StoredSpec; empty for an element, which uses its array's
   Owned<std::string> comment;  // replaces the one of the spec
+  Owned<std::vector<PartitionId>> queues;  // those it named, if several; see turn/queue_choice.h
   Owned<Dependencies> dependencies;
   Owned<ArrayState> tasks;  // only for an array
   Owned<Active> active;
 
   [[nodiscard]] bool is_array() const { return tasks != nullptr; }
   [[nodiscard]] bool is_element() const { return array != JobId{}; }
+  [[nodiscard]] bool named_queue(PartitionId id) const {
+    return queues && std::find(queues->begin(), queues->end(), id) != queues->end();
+  }
   [[nodiscard]] bool placed() const {
     return phase == Phase::starting || phase == Phase::running || phase == Phase::finishing;
   }

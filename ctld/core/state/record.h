@@ -55,6 +55,7 @@ struct JobRecord : JobFacts {
   std::optional<std::uint32_t> priority_class;
   std::optional<JobShape> shape;    // unset: the spec's
   std::optional<bool> may_requeue;  // unset: the spec's
+  std::vector<PartitionId> queues;  // those between which it may move; empty: it stays in one
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "array", s.array);
@@ -97,6 +98,7 @@ struct JobRecord : JobFacts {
     v(38, "window_named", s.window_named);
     v(39, "asked_more", s.asked_more);
     v(40, "site_factor", s.site_factor);
+    v(41, "queues", s.queues);
   }
 };
 

@@ -114,6 +114,7 @@ struct Counters {             // derived
   std::uint64_t queued = 0;   // array tasks one by one
   std::uint64_t active = 0;   // starting, running, finishing
   std::uint64_t unended = 0;  // jobs and arrays that have not ended; elements not counted
+  std::uint64_t several = 0;  // jobs that wait in several queues, arrays and elements one by one
 };
 
 struct Tables {  // durable

@@ -79,8 +79,13 @@ Result<void> check_open(const Identity& who, const Partition& queue, bool reserv
 
 Result<void> check_admission(const State& state, const Identity& who, const Partition& queue,
                              const Applicant& job) {
+  if (auto r = check_groups(who, *queue.declared); !r) return r;
+  return check_partition_lists(state, who, queue, job);
+}
+
+Result<void> check_partition_lists(const State& state, const Identity& who, const Partition& queue,
+                                   const Applicant& job) {
   const PartitionConfig& p = *queue.declared;
-  if (auto r = check_groups(who, p); !r) return r;
   if (!has_lists(p)) return {};
   const std::string tenant = tenant_name_of(state, queue);
   if (!account_allowed(state, p, job.account, tenant))

@@ -25,6 +25,10 @@ Result<void> check_open(const Identity& who, const Partition& queue, bool reserv
 Result<void> check_admission(const State& state, const Identity& who, const Partition& queue,
                              const Applicant& job);
 
+// The same apart from groups, which are known only of who asks at that moment.
+Result<void> check_partition_lists(const State& state, const Identity& who, const Partition& queue,
+                                   const Applicant& job);
+
 // Why a waiting job may not start in its queue; unset: it may. Groups are checked at submit only.
 std::optional<Verdict> verdict_of_admission(const State& state, const Job& job);
 

@@ -28,11 +28,14 @@ double share_factor(const Context& ctx, const Job& job) {
   return it == ctx.rt.weights.fair.end() ? 1 : it->second;
 }
 
-double partition_factor(const Context& ctx, const Job& job) {
-  const Partition& p = ctx.state.partition(class_of(ctx.state, job).partition);
+double factor_of(const Context& ctx, const Partition& p) {
   std::uint32_t most = 0;
   for (const PartitionConfig& c : ctx.config.partitions) most = std::max(most, c.priority);
   return p.declared != nullptr && most > 0 ? static_cast<double>(p.declared->priority) / most : 0;
+}
+
+double partition_factor(const Context& ctx, const Job& job) {
+  return factor_of(ctx, ctx.state.partition(class_of(ctx.state, job).partition));
 }
 
 double class_factor(const Context& ctx, const Job& job) {
@@ -134,6 +137,17 @@ std::int64_t priority_now(const Context& ctx, const Job& job) {
   std::int64_t sum = plain - kDefaultPriority;
   for (const proto::PriorityTerm& term : terms_of(ctx, job)) sum += term.points;
   return sum;
+}
+
+std::int64_t priority_in(const Context& ctx, const Job& job, const Partition& queue) {
+  const Partition& present = ctx.state.partition(class_of(ctx.state, job).partition);
+  const auto base = [&](const Partition& p) {
+    std::int64_t points = p.declared ? p.declared->priority * kPartitionWeight : 0;
+    if (!job.priority && weighted(ctx.config))
+      points += std::llround(ctx.config.controller.priority_weight_partition * factor_of(ctx, p));
+    return points;
+  };
+  return priority_now(ctx, job) - base(present) + base(queue);
 }
 
 Rank rank_now(const Context& ctx, const Job& job) {

@@ -35,6 +35,8 @@ std::vector<proto::PriorityTerm> terms_of(const Context& ctx, const Job& job);
 
 // The scheduler orders by these. They are priority_of() and rank_of() if no weight is set.
 std::int64_t priority_now(const Context& ctx, const Job& job);
+// The same as if the job were in this queue of its own.
+std::int64_t priority_in(const Context& ctx, const Job& job, const Partition& queue);
 Rank rank_now(const Context& ctx, const Job& job);
 
 std::optional<Instant> next_reckoning(const Context& ctx);

@@ -343,6 +343,7 @@ void apply_plan(Context& ctx, sched::Plan&& plan) {
   ctx.rt.stats.classes += plan.stats.classes;
   ctx.rt.stats.plan_last = plan.stats.took;
   ctx.rt.stats.plan_most = std::max(ctx.rt.stats.plan_most, plan.stats.took);
+  ctx.rt.plan_longest = std::max(ctx.rt.plan_longest, plan.stats.took);
   ctx.rt.stats.plan_all = ctx.rt.stats.plan_all + plan.stats.took;
   ctx.rt.stats.backfilled += plan.stats.backfilled;
   ctx.rt.planned = ctx.now;

@@ -4,6 +4,7 @@
 
 #include "common/text/text.h"
 #include "ctld/core/job/eligible.h"
+#include "ctld/core/job/queue_choice.h"
 #include "ctld/core/limits/limit_gate.h"
 #include "ctld/core/money/budget_gate.h"
 #include "ctld/core/money/posted.h"
@@ -78,6 +79,7 @@ std::optional<Instant> due_of(const Context& ctx, const Job& job) {
       if (const auto latest = latest_start(ctx.state, job))
         earliest(next, *latest + microseconds(1));
       earliest(next, rank_now(ctx, job).next);
+      earliest(next, next_queue_look(ctx, job));
       break;
     case Phase::starting: earliest(next, start_due(ctx, job)); break;
     case Phase::running: {
@@ -149,7 +151,9 @@ void job_due(Context& ctx, JobId id) {
   switch (job.phase) {
     case Phase::queued: {
       const auto latest = latest_start(ctx.state, job);
-      if (latest && *latest < ctx.now)
+      if (!latest || *latest >= ctx.now)
+        look_at_queues(ctx, id);
+      else
         end_job(ctx, id, Outcome::deadline,
                 fmt::format("it could not end before its deadline {}", format_time(*job.deadline)));
       break;

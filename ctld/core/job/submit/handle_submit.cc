@@ -9,10 +9,10 @@
 #include "common/assert.h"
 #include "common/codec/codec.h"
 #include "common/text/hostlist.h"
-#include "common/text/split.h"
 #include "common/text/text.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/handlers.h"
+#include "ctld/core/job/queue_choice.h"
 #include "ctld/core/job/submit/blobs.h"
 #include "ctld/core/job/submit/dependency.h"
 #include "ctld/core/job/submit/validate.h"
@@ -77,23 +77,22 @@ void warn_of_mail(const Context& ctx, const JobSpec& spec, proto::SubmitReply& r
   if (!warning.empty()) reply.warnings.push_back(std::move(warning));
 }
 
-constexpr std::size_t kMostQueuesNamed = 32;  // in one submit
-
 // Of several partitions that a submit names, the job goes to the first in which it can start now,
 // else to the one in which it would start the earliest by the limits of running jobs. Partitions
-// that do not take such a job are left out, if one does.
-Result<void> choose_partition(Context& ctx, const Identity& who, proto::SubmitJob& submit,
-                              std::span<const Resolved> beside = {}) {
-  const std::vector<std::string> names = split_list(submit.spec.partition);
+// that do not take such a job are left out, if one does. The answer has those of its tenant that
+// take it, if they are several: the job moves among them while it waits.
+Result<std::vector<PartitionId>> choose_partition(Context& ctx, const Identity& who,
+                                                  proto::SubmitJob& submit,
+                                                  std::span<const Resolved> beside = {}) {
   if (submit.spec.partition.find(',') == std::string::npos) return {};
-  if (names.empty() || names.size() > kMostQueuesNamed)
-    return fail(
-        ErrorCode::invalid_argument,
-        fmt::format("a submit names 1 to {} partitions, not {}", kMostQueuesNamed, names.size()));
+  const auto names = names_of_list(submit.spec.partition);
+  if (!names) return tl::unexpected(names.error());
+  std::vector<PartitionId> taking;
+  std::optional<PartitionId> goes_to;
   std::optional<Error> first;
   std::optional<std::pair<bool, Instant>> earliest;  // unknown start, start
   std::string chosen;
-  for (const std::string& name : names) {
+  for (const std::string& name : *names) {
     proto::SubmitJob trial = submit;
     trial.spec.partition = name;
     trial.test_only = true;
@@ -103,16 +102,18 @@ Result<void> choose_partition(Context& ctx, const Identity& who, proto::SubmitJo
       if (!first) first = resolved.error();
       continue;
     }
+    taking.push_back(resolved->partition);
     const Partition& partition = ctx.state.partition(resolved->partition);
     const auto found = partition.up() ? forecast(ctx, partition, trial.spec.shape) : std::nullopt;
     const std::pair at{!found, found ? found->start : Instant{}};
     if (earliest && *earliest <= at) continue;
     earliest = at;
     chosen = name;
+    goes_to = resolved->partition;
   }
   if (!earliest) return tl::unexpected(*first);
   submit.spec.partition = chosen;
-  return {};
+  return queues_beside(ctx.state, *goes_to, taking);
 }
 
 // Answers a test of the start from a forecast, because there is no plan for it.
@@ -141,7 +142,8 @@ void test_only(Context& ctx, const ClientRequest& from, const Partition& partiti
 
 // Turns a checked submit into a job and returns its id.
 JobId make_job(Context& ctx, const Identity& who, proto::SubmitJob&& submit,
-               const Resolved& resolved, DependencyStart&& dependencies) {
+               const Resolved& resolved, DependencyStart&& dependencies,
+             std::vector<PartitionId> queues) {
   const Partition& partition = ctx.state.partition(resolved.partition);
   StoredSpec stored{std::move(submit.spec), who.owner, {}, {}, std::move(submit.request_id)};
   if (!submit.script.empty())
@@ -155,6 +157,7 @@ JobId make_job(Context& ctx, const Identity& who, proto::SubmitJob&& submit,
   made.job = JobId(ctx.state.last_job.value() + 1);
   made.partition = resolved.partition;
   made.time_limit = resolved.time_limit;
+  made.queues = std::move(queues);
   made.hold = hold_at_submit(who, stored.spec);
   made.dependencies = std::move(dependencies.statuses);
   made.not_before = dependencies.not_before;
@@ -280,7 +283,8 @@ void handle(Context& ctx, const ClientRequest& from, proto::SubmitJob&& submit) 
     }
   }
   if (auto r = queue_has_room(ctx, 1); !r) return refuse(ctx, from, r.error());
-  if (auto r = choose_partition(ctx, from.who, submit); !r) return refuse(ctx, from, r.error());
+  auto queues = choose_partition(ctx, from.who, submit);
+  if (!queues) return refuse(ctx, from, queues.error());
   const auto resolved = validate(ctx, from.who, submit);
   if (!resolved) return refuse(ctx, from, resolved.error());
   if (!submit.test_only)
@@ -305,7 +309,8 @@ void handle(Context& ctx, const ClientRequest& from, proto::SubmitJob&& submit) 
   }
   put_cost(ctx, from.who, partition, submit.spec, resolved->time_limit, nullptr, reply);
 
-  reply.job = make_job(ctx, from.who, std::move(submit), *resolved, std::move(*dependencies));
+  reply.job = make_job(ctx, from.who, std::move(submit), *resolved, std::move(*dependencies),
+                       std::move(*queues));
   ctx.reply(from, std::move(reply));
 }
 
@@ -352,7 +357,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::SubmitTogether&& mes
         HetPart{reply.job, static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(parts.size())};
     parts[i].spec.requeue = requeue;
     const JobId id =
-        make_job(ctx, from.who, std::move(parts[i]), resolved[i], std::move(dependencies[i]));
+        make_job(ctx, from.who, std::move(parts[i]), resolved[i], std::move(dependencies[i]), {});
     GANTRY_ASSERT(id.value() == reply.job.value() + i, "ids follow each other");
   }
   ctx.reply(from, std::move(reply));

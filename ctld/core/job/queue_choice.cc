@@ -1,0 +1,87 @@
+#include "ctld/core/job/queue_choice.h"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "common/text/split.h"
+#include "ctld/core/job/eligible.h"
+#include "ctld/core/resources/forecast.h"
+#include "ctld/core/tenancy/queues.h"
+
+namespace gantry::core {
+namespace {
+
+constexpr std::size_t kMostQueues = 32;  // that a job names
+constexpr Duration kLook = seconds(5);
+// With more such jobs each is looked at less often: a look takes up to a millisecond on large
+// partitions, and there are at most so many a second.
+constexpr std::uint64_t kLooksASecond = 50;
+// A queue with room may still have others that go first. So a job that moves and does not start
+// waits longer before it moves again, up to this.
+constexpr Duration kLongestStay = hours(1);
+
+Duration stay_of(const JobMark& mark) {
+  return std::min(kLongestStay, kLook * (std::int64_t{1} << std::min(mark.moves, 10u)));
+}
+
+bool starts_now(const Context& ctx, const Partition& queue, const JobShape& shape) {
+  const auto found = forecast(ctx, queue, shape);
+  return found && found->start <= ctx.now;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> names_of_list(std::string_view list) {
+  std::vector<std::string> names = split_list(list);
+  if (!names.empty() && names.size() <= kMostQueues) return names;
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("a job names 1 to {} partitions, not {}", kMostQueues, names.size()));
+}
+
+std::vector<PartitionId> queues_beside(const State& state, PartitionId present,
+                                       const std::vector<PartitionId>& queues) {
+  const std::string tenant = tenant_name_of(state, state.partition(present));
+  std::vector<PartitionId> out;
+  for (const PartitionId id : queues)
+    if (std::find(out.begin(), out.end(), id) == out.end() &&
+        tenant_name_of(state, state.partition(id)) == tenant)
+      out.push_back(id);
+  if (out.size() < 2) out.clear();
+  return out;
+}
+
+std::optional<Instant> next_queue_look(const Context& ctx, const Job& job) {
+  if (!job.queues || job.phase != Phase::queued) return std::nullopt;
+  const auto rounds = static_cast<std::int64_t>(ctx.state.counters.several /
+                                                (kLooksASecond * kLook.us / seconds(1).us));
+  const std::int64_t period = kLook.us * (1 + rounds);
+  // Jobs are looked at one after the other, not all at once.
+  const auto offset = static_cast<std::int64_t>(job.id.value() * 7919 * 1000) % period;
+  return Instant{(ctx.now.us - offset) / period * period + period + offset};
+}
+
+void look_at_queues(Context& ctx, JobId id) {
+  const Job& job = ctx.state.jobs.at(id);
+  if (!job.queues || startable(ctx.state, job, ctx.now) == 0) return;
+  const JobMark& mark = ctx.rt.marks.at(id);
+  if (mark.moved != Instant{} && ctx.now < mark.moved + stay_of(mark)) return;
+  const sched::ClassKey& key = class_of(ctx.state, job);
+  const Partition& present = ctx.state.partition(key.partition);
+  // The next plan starts it where it is.
+  if (ctx.now < job.eligible + kLook && present.up() && starts_now(ctx, present, key.shape)) return;
+  for (const PartitionId other : *job.queues) {
+    if (other == key.partition) continue;
+    const Partition& queue = ctx.state.partition(other);
+    if (queue.declared == nullptr || !queue.up() || !starts_now(ctx, queue, key.shape)) continue;
+    auto move = move_within(ctx, job, queue);
+    if (!move) continue;
+    ctx.record(std::move(*move));
+    JobMark& edit = ctx.rt.marks.edit(id);
+    edit.moved = ctx.now;
+    ++edit.moves;
+    return;
+  }
+}
+
+}  // namespace gantry::core

@@ -1,0 +1,34 @@
+// A job may name several partitions. It is in one of them at a time: its quota, its place in the
+// order and its reservation are that queue's. While it waits it moves to another that it named as
+// soon as that has room for it now.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ctld/core/context.h"
+#include "ctld/core/event/events.h"
+
+namespace gantry::core {
+
+// The names of a list; refuses one that is too long or has no name.
+Result<std::vector<std::string>> names_of_list(std::string_view list);
+
+// Those of the queues between which a job in `present` may move, if they are several: the ones of
+// the same tenant, because its account and what it may ask for are that tenant's.
+std::vector<PartitionId> queues_beside(const State& state, PartitionId present,
+                                       const std::vector<PartitionId>& queues);
+
+// When a waiting job with several queues is to be looked at again; unset for others.
+std::optional<Instant> next_queue_look(const Context& ctx, const Job& job);
+
+// Moves the job if another of its queues can start it now.
+void look_at_queues(Context& ctx, JobId id);
+
+// The event that moves the job to another queue of its tenant, by the rules of an update; its owner
+// is not here to be asked for groups, which were checked when the job was submitted.
+Result<event::JobUpdated> move_within(Context& ctx, const Job& job, const Partition& queue);
+
+}  // namespace gantry::core
