@@ -3,6 +3,10 @@
 // names.
 #include "ctld/server.h"
 
+#include <chrono>
+
+#include <fmt/core.h>
+
 #include "common/codec/codec.h"
 #include "common/overloaded.h"
 #include "common/version.h"
@@ -156,7 +160,12 @@ void Server::answer(rpc::Session& session, const net::MessageHeader& header,
   request.request = header.request;
   request.who = session.identity.value_or(rpc::nobody());
   request.message = std::move(*message);
+  const std::string user = request.who.owner.user;
+  const auto begun = std::chrono::steady_clock::now();
   step(std::move(request));
+  const auto took = std::chrono::duration_cast<std::chrono::microseconds>(
+      std::chrono::steady_clock::now() - begun);
+  core_->note_call(proto::message_name(header.type), user, microseconds(took.count()));
 }
 
 // Messages that the shell answers are checked with the same rules as messages for the core.

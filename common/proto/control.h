@@ -71,13 +71,29 @@ struct ShowStats {
     v(1, "since_reset", s.since_reset);
   }
 };
+struct CallCount {
+  std::string name;  // of a message, or of a user
+  std::uint64_t count = 0;
+  Duration time{};  // in the controller's loop, all together
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "name", s.name);
+    v(2, "count", s.count);
+    v(3, "time", s.time);
+  }
+};
 struct ShowStatsReply {
   std::map<std::string, std::int64_t> values;  // names end in their unit: _total, _us, _bytes
   Instant since{};                             // the counters run from then on
+  // Requests since the last reset that were not refused unread, by message and by user. Who does
+  // not see everything has only their own in `callers`.
+  std::vector<CallCount> calls{}, callers{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "values", s.values);
     v(2, "since", s.since);
+    v(3, "calls", s.calls);
+    v(4, "callers", s.callers);
   }
 };
 // Lets the counters that ShowStats gives since the reset begin anew. Those of the metrics go on.

@@ -163,6 +163,9 @@ class Core {
   Result<void> start(Instant now);
 
   void step(Instant now, Input input);
+  // Counts a request of this user, which took so long; for ShowStats alone. The core reads no
+  // clock.
+  void note_call(std::string_view message, const std::string& user, Duration took);
   Turn take_turn();
 
   // Fold: records changed since the last call, to be written in one transaction that also moves

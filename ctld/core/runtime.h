@@ -206,9 +206,14 @@ struct Runtime {
   std::set<std::tuple<Instant, TriggerId, NodeId>> idle_waits;
   std::set<JobId> suspended;  // suspended jobs: the scheduler does not know their end
   Stats stats;
-  Stats stats_before;      // when somebody reset them; see ResetStats
-  Instant stats_reset{};   // then, or when the controller started
+  Stats stats_before;       // when somebody reset them; see ResetStats
+  Instant stats_reset{};    // then, or when the controller started
   Duration plan_longest{};  // since then
+  struct Calls {
+    std::uint64_t count = 0;
+    Duration time{};
+  };
+  std::map<std::string, Calls, std::less<>> calls, callers;  // since then; by message, by user
   Instant planned{};  // when a plan came last, or was asked for by time
   Instant started{};
   bool running = false;  // start() was called

@@ -62,9 +62,9 @@ Result<int> run_sacctmgr(const Invocation& call) {
     return 0;
   }
   static constexpr std::pair<std::string_view, std::string_view> kChanges[] = {
-      {"add", "add"},   {"create", "add"},    {"delete", "delete"}, {"dump", "dump"},
-      {"load", "load"}, {"modify", "modify"}, {"remove", "delete"}, {"archive", ""},
-      {"clear", ""},    {"problem", ""},      {"reconfigure", ""},  {"shutdown", ""}};
+      {"add", "add"},     {"create", "add"},    {"delete", "delete"}, {"dump", "dump"},
+      {"load", "load"},   {"modify", "modify"}, {"remove", "delete"}, {"archive", ""},
+      {"clear", "clear"}, {"problem", ""},      {"reconfigure", ""},  {"shutdown", ""}};
   if (std::string_view("list").starts_with(verb) || std::string_view("show").starts_with(verb))
     return list_entities(call, options, {operands->begin() + 1, operands->end()});
   for (const auto& [word, change] : kChanges) {
@@ -78,6 +78,17 @@ Result<int> run_sacctmgr(const Invocation& call) {
     if (options.read_only && change != "dump") {
       complain(call, fmt::format("--readonly: {} would change something", word));
       return 1;
+    }
+    if (change == "clear") {
+      if (operands->size() != 2 || lower_case((*operands)[1]) != "stats") {
+        complain(call, "clear takes one word: stats");
+        return 1;
+      }
+      auto session = Session::open("sacctmgr");
+      if (!session) return tl::unexpected(session.error());
+      const auto done = session->call<proto::Ok>(proto::ResetStats{});
+      if (!done) return tl::unexpected(done.error());
+      return 0;
     }
     return change_accounts(call, change, {operands->begin() + 1, operands->end()},
                            options.immediate);
@@ -105,7 +116,7 @@ constexpr ExitDoc kSacctmgrExits[] = {{"0", "fine"}, {"1", "refused, no answer, 
 std::vector<CommandWord> sacctmgr_words() {
   return {{"list",
            "account, association, cluster, configuration, event, qos, reservation, resource, "
-           "transaction, tres or user; also as show"},
+           "stats, transaction, tres or user; also as show"},
           {"add account", "NAME Cluster= Parent= Description= Organization= Fairshare= and limits"},
           {"add cluster", "NAME Description= and limits: another one; this is there by itself"},
           {"add coordinator", "NAME Account=: an admin of the account's tenant"},
@@ -118,6 +129,7 @@ std::vector<CommandWord> sacctmgr_words() {
           {"delete", "ENTITY where CONDITION...; also as remove"},
           {"dump", "CLUSTER File=: accounts and users as a file"},
           {"load", "FILE: what dump has written"},
+          {"clear", "stats: let the counters of requests begin anew"},
           {"help", "this text"}};
 }
 

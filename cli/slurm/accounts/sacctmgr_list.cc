@@ -18,6 +18,7 @@
 #include "cli/slurm/accounts/sacctmgr_show.h"
 #include "cli/slurm/format.h"
 #include "cli/slurm/frame.h"
+#include "cli/slurm/records/call_counts.h"
 #include "common/proto/tenancy.h"
 #include "common/text/text.h"
 
@@ -238,6 +239,23 @@ Result<std::vector<Entry>> entries_of(const Invocation& call, std::string_view l
   return entries;
 }
 
+// The controller keeps the accounting, so these are its requests.
+Result<int> show_stats() {
+  auto session = Session::open("sacctmgr");
+  if (!session) return tl::unexpected(session.error());
+  const auto ping = session->call<proto::PingReply>(proto::Ping{});
+  if (!ping) return tl::unexpected(ping.error());
+  const auto stats = session->call<proto::ShowStatsReply>(proto::ShowStats{true});
+  if (!stats) return tl::unexpected(stats.error());
+  const std::string stars(67, '*');
+  fmt::print(
+      "{0}\nsacctmgr show stats output at {1}\nData since                    {2}\n"
+      "All statistics are in microseconds\n{0}\n",
+      stars, c_time(ping->now), c_time(stats->since));
+  print_calls(*stats, CallOrder::count);
+  return 0;
+}
+
 }  // namespace
 
 Result<int> list_entities(const Invocation& call, const SacctmgrCall& options,
@@ -250,10 +268,7 @@ Result<int> list_entities(const Invocation& call, const SacctmgrCall& options,
     fmt::print("Runaway Jobs: No runaway jobs found on cluster {}\n", cluster_name());
     return 0;
   }
-  if (!asked.empty() && std::string_view("stats").starts_with(asked)) {
-    complain(call, "show stats is not supported: the controller keeps the accounting; use sdiag");
-    return 1;
-  }
+  if (!asked.empty() && std::string_view("stats").starts_with(asked)) return show_stats();
   const Listing* found = words.empty() ? nullptr : find_listing(words.front());
   if (found == nullptr) {
     fmt::print(stderr, "No valid entity in list command\nInput line must include one of: ");

@@ -2,9 +2,8 @@
 // by line. A value that Gantry does not count has no line.
 #include <fmt/core.h>
 
-#include <ctime>
-
 #include "cli/slurm/frame.h"
+#include "cli/slurm/records/call_counts.h"
 
 namespace gantry::cli::slurm {
 namespace {
@@ -12,9 +11,16 @@ namespace {
 struct SdiagQuery {
   std::optional<std::string> clusters;
   bool reset = false;
+  CallOrder order = CallOrder::count;
 };
 Result<void> set_sdiag_clusters(SdiagQuery& q, std::string_view text) {
   q.clusters = text;
+  return {};
+}
+
+template <CallOrder Order>
+Result<void> set_order(void* q, std::string_view) {
+  static_cast<SdiagQuery*>(q)->order = Order;
   return {};
 }
 
@@ -31,20 +37,20 @@ constexpr Option kSdiagOptions[] = {
      .letter = 'r',
      .help = "Let the counters begin anew; for operators",
      .set = put<&SdiagQuery::reset>},
-    {.name = "sort-by-id", .letter = 'i', .refused = "requests are not counted by kind"},
-    {.name = "sort-by-time", .letter = 't', .refused = "requests are not counted by kind"},
-    {.name = "sort-by-time2", .letter = 'T', .refused = "requests are not counted by kind"},
+    {.name = "sort-by-id",
+     .letter = 'i',
+     .help = "Requests in the order of their names (else by how many they are)",
+     .set = set_order<CallOrder::name>},
+    {.name = "sort-by-time",
+     .letter = 't',
+     .help = "Requests by the time of all together",
+     .set = set_order<CallOrder::time>},
+    {.name = "sort-by-time2",
+     .letter = 'T',
+     .help = "Requests by the time of one",
+     .set = set_order<CallOrder::mean>},
     {.name = "yaml", .refused = "use ginfo --stats --json"},
 };
-
-std::string c_time(Instant t) {
-  const std::time_t seconds = static_cast<std::time_t>(t.us / 1'000'000);
-  std::tm parts{};
-  ::localtime_r(&seconds, &parts);
-  std::array<char, 64> text{};
-  std::strftime(text.data(), text.size(), "%a %b %d %H:%M:%S %Y", &parts);
-  return fmt::format("{} ({})", text.data(), static_cast<std::int64_t>(seconds));
-}
 
 Result<int> run_sdiag(const Invocation& call) {
   SdiagQuery q;
@@ -85,8 +91,7 @@ Result<int> run_sdiag(const Invocation& call) {
   fmt::print("Job states ts:  {}\nJobs pending:   {}\nJobs running:   {}\n\n", c_time(ping->now),
              ping->jobs_queued, ping->jobs_active);
   const std::int64_t cycles = value("plans_total");
-  const std::int64_t minutes =
-      std::max<std::int64_t>(1, (ping->now - stats->since).seconds() / 60);
+  const std::int64_t minutes = std::max<std::int64_t>(1, (ping->now - stats->since).seconds() / 60);
   // Each plan counts in both statistics, because it is main schedule and backfill in one.
   const std::int64_t some = std::max<std::int64_t>(1, cycles);
   const std::int64_t last = value("plan_us_last"), most = value("plan_us_most");
@@ -102,6 +107,7 @@ Result<int> run_sdiag(const Invocation& call) {
       "\tTotal cycles: {}\n\tLast cycle: {}\n\tMax cycle:  {}\n\tMean cycle: {}\n"
       "\tDepth Mean: {}\n\tLast queue length: {}\n",
       value("backfilled_total"), cycles, last, most, mean, depth, ping->jobs_queued);
+  print_calls(*stats, q.order);
   return 0;
 }
 

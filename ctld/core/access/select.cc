@@ -114,9 +114,8 @@ Result<JobMatch> JobMatch::make(const State& state, const proto::JobFilter& filt
 bool JobMatch::in_queue(const State& state, const Job& job) const {
   if (among(partitions_, state.partition(class_of(state, job).partition).name)) return true;
   if (job.phase != Phase::queued || !job.queues) return false;
-  return std::any_of(job.queues->begin(), job.queues->end(), [&](PartitionId id) {
-    return among(partitions_, state.partition(id).name);
-  });
+  return std::any_of(job.queues->begin(), job.queues->end(),
+                     [&](PartitionId id) { return among(partitions_, state.partition(id).name); });
 }
 
 bool JobMatch::operator()(const State& state, const Job& job) const {

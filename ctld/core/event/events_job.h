@@ -18,7 +18,7 @@ struct JobSubmitted {  // the job's spec is in the same commit, under the same i
   std::vector<DependencyStatus> dependencies;  // of the spec's dependencies, as they stand
   std::optional<Instant> not_before;
   std::vector<Span> corr_met, corr_never;  // state of aftercorr, task by task
-  std::int32_t class_priority = 0;  // value of the tenant's own class that it names; 0 = none
+  std::int32_t class_priority = 0;    // value of the tenant's own class that it names; 0 = none
   std::vector<PartitionId> queues{};  // if it named several: those that take it
   GANTRY_EVENT(20, "job_submitted") {
     v(1, "job", s.job);

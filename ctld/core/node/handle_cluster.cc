@@ -212,14 +212,26 @@ void handle(Context& ctx, const ClientRequest& from, proto::RegisterKey&& m) {
   ctx.reply(from, proto::Ok{});
 }
 
+namespace {
+
+template <class Calls>
+std::vector<proto::CallCount> rows_of_calls(const Calls& calls, const std::string* only = nullptr) {
+  std::vector<proto::CallCount> out;
+  for (const auto& [name, c] : calls)
+    if (only == nullptr || name == *only) out.push_back({name, c.count, c.time});
+  return out;
+}
+
+}  // namespace
+
 void handle(Context& ctx, const ClientRequest& from, proto::ShowStats&& m) {
   const Stats& s = ctx.rt.stats;
   const Stats before = m.since_reset ? ctx.rt.stats_before : Stats{};
   const auto n = [](std::uint64_t v) { return static_cast<std::int64_t>(v); };
   const auto counted = [&](std::uint64_t Stats::*which) { return n(s.*which - before.*which); };
   proto::ShowStatsReply reply;
-  reply.since = m.since_reset && ctx.rt.stats_reset != Instant{} ? ctx.rt.stats_reset
-                                                                  : ctx.rt.started;
+  reply.since =
+      m.since_reset && ctx.rt.stats_reset != Instant{} ? ctx.rt.stats_reset : ctx.rt.started;
   const Duration longest = m.since_reset ? ctx.rt.plan_longest : s.plan_most;
   reply.values = {{"submits_total", counted(&Stats::submits)},
                   {"events_total", counted(&Stats::events)},
@@ -242,6 +254,9 @@ void handle(Context& ctx, const ClientRequest& from, proto::ShowStats&& m) {
                   {"jobs_active", n(ctx.state.counters.active)},
                   {"jobs_known", n(ctx.state.jobs.size())},
                   {"waits", n(ctx.rt.waits.size())}};
+  reply.calls = rows_of_calls(ctx.rt.calls);
+  reply.callers =
+      rows_of_calls(ctx.rt.callers, sees_all(ctx.state, from.who) ? nullptr : &from.who.owner.user);
   ctx.reply(from, std::move(reply));
 }
 
@@ -249,6 +264,8 @@ void handle(Context& ctx, const ClientRequest& from, proto::ResetStats&&) {
   ctx.rt.stats_before = ctx.rt.stats;
   ctx.rt.stats_reset = ctx.now;
   ctx.rt.plan_longest = {};
+  ctx.rt.calls.clear();
+  ctx.rt.callers.clear();
   ctx.reply(from, proto::Ok{});
 }
 

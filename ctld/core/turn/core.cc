@@ -196,6 +196,19 @@ void Core::step(Instant now, Input input) {
   settle(ctx);
 }
 
+void Core::note_call(std::string_view message, const std::string& user, Duration took) {
+  constexpr std::size_t kMostCallers = 10'000;
+  const auto add = [&](auto& to, std::string_view name) {
+    auto it = to.find(name);
+    if (it == to.end()) it = to.emplace(name, Runtime::Calls{}).first;
+    ++it->second.count;
+    it->second.time = it->second.time + took;
+  };
+  add(p_->rt.calls, message);
+  auto& callers = p_->rt.callers;
+  if (callers.size() < kMostCallers || callers.contains(user)) add(callers, user);
+}
+
 Turn Core::take_turn() {
   Context ctx = p_->context(*state_, state_->last_time);
   Turn turn = std::move(p_->turn);

@@ -143,7 +143,7 @@ void test_only(Context& ctx, const ClientRequest& from, const Partition& partiti
 // Turns a checked submit into a job and returns its id.
 JobId make_job(Context& ctx, const Identity& who, proto::SubmitJob&& submit,
                const Resolved& resolved, DependencyStart&& dependencies,
-             std::vector<PartitionId> queues) {
+               std::vector<PartitionId> queues) {
   const Partition& partition = ctx.state.partition(resolved.partition);
   StoredSpec stored{std::move(submit.spec), who.owner, {}, {}, std::move(submit.request_id)};
   if (!submit.script.empty())
