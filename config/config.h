@@ -145,6 +145,7 @@ struct NodedConfig {
   std::uint32_t image_files = 2'000'000;
   // Besides home and work_dir, if the root is the host's view.
   std::vector<std::string> writable_paths;
+  std::vector<std::string> storage;
   // Name servers of jobs whose profile has the resolvers, as addresses; empty = those of the
   // machine's /etc/resolv.conf.
   std::vector<std::string> resolvers;

@@ -24,7 +24,7 @@ constexpr Rule form(Form f) {
 }  // namespace
 
 bool for_users(const Option& option) {
-  static constexpr std::string_view kOfJobs[] = {"image_dirs", "writable_paths"};
+  static constexpr std::string_view kOfJobs[] = {"image_dirs", "writable_paths", "storage"};
   static constexpr std::string_view kInternal[] = {
       "admins",      "metrics_host", "metrics_port", "usage_webhook", "listen_host", "listen_port",
       "gpu_library", "cuda_library", "mps_control",  "runtimes",      "login_nodes"};
@@ -234,6 +234,11 @@ std::vector<Option> options_of(NodedConfig& c) {
        "Directories that stay writable with a host-view root, besides the user's home and the "
        "job's "
        "working directory."},
+      {"storage", &c.storage, form(Form::path),
+       "Directories of the site's storage. No job sees what lies below them, but for the directory "
+       "of its tenant and the datasets that it asks for (docs/storage.md). They and all "
+       "directories "
+       "above belong to root, and nobody else may write to them."},
       {"resolvers", &c.resolvers, form(Form::ip_address),
        "Addresses of the name servers that jobs may ask whose network profile has `resolvers`; "
        "left out = those of the machine's /etc/resolv.conf that are not its own."},

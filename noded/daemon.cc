@@ -17,7 +17,7 @@ Daemon::Daemon(loop::Loop& loop, const Logger& log, Parts parts)
       log_(log),
       parts_(std::move(parts)),
       clock_(parts_.memory.memory().last_contact.value_or(Instant{})),
-      logs_(loop, parts_.facts.node, [this](proto::FetchLogReply&& reply) {
+      logs_(loop, parts_.facts.node, parts_.storage, [this](proto::FetchLogReply&& reply) {
         events_.emplace_back(FileRead{std::move(reply)});
       }) {}
 

@@ -34,6 +34,7 @@ class Daemon {
     // The GPUs, with what attempts of earlier daemons hold; it is called when those are known.
     // Empty: the node has no GPUs.
     std::function<GpuInventory()> gpus;
+    std::vector<std::string> storage{};  // noded.storage
   };
   // start() takes `sockets` as an argument, because the runtime needs them and is made before the
   // daemon.

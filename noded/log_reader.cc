@@ -17,6 +17,7 @@
 
 #include "noded/machine/become_user.h"
 #include "noded/machine/pseudo_files.h"
+#include "noded/machine/storage_view.h"
 
 namespace gantry::node {
 
@@ -45,14 +46,15 @@ int open_regular(const char* path) {
 }
 
 // Runs in the child, after fork: it makes only system calls and allocates nothing.
-[[noreturn]] void copy_as_user(const proto::FetchLog& fetch, const gid_t* groups, std::size_t count,
-                               int out) {
+[[noreturn]] void copy_as_user(const proto::FetchLog& fetch, const runtime::StorageView& view,
+                               const gid_t* groups, std::size_t count, int out) {
   if (runtime::become_user(fetch.owner.uid.value(), fetch.owner.gid.value(), groups, count) !=
       nullptr)
     ::_exit(errno);
   if (out != 3 && ::dup2(out, 3) < 0) ::_exit(errno);
   ::syscall(SYS_close_range, 4u, ~0u, 0u);  // closes the daemon's locks and sockets
   const int in = open_regular(fetch.path.c_str());
+  if (!runtime::shows(view, in)) ::_exit(ENOENT);
   auto offset = static_cast<off_t>(fetch.offset);
   std::size_t left = std::min(fetch.max_bytes, kMaxLogBytes);
   char buffer[65536];
@@ -79,9 +81,9 @@ Bytes contents(int fd) {
 
 }  // namespace
 
-LogReader::LogReader(loop::Loop& loop, std::string node,
+LogReader::LogReader(loop::Loop& loop, std::string node, std::vector<std::string> storage,
                      std::function<void(proto::FetchLogReply&&)> done)
-    : loop_(loop), node_(std::move(node)), done_(std::move(done)) {}
+    : loop_(loop), node_(std::move(node)), storage_(std::move(storage)), done_(std::move(done)) {}
 
 LogReader::~LogReader() {
   for (auto& [number, one] : reads_) ::kill(one.pid, SIGKILL);
@@ -114,8 +116,9 @@ void LogReader::read(const proto::FetchLog& fetch) {
   one.data = Fd(::memfd_create("gantry-log", MFD_CLOEXEC));
   std::vector<gid_t> groups;
   for (const auto gid : fetch.owner.groups) groups.push_back(gid.value());
+  const runtime::StorageView view{storage_, fetch.storage};
   one.pid = one.data ? ::fork() : -1;
-  if (one.pid == 0) copy_as_user(one.fetch, groups.data(), groups.size(), one.data.get());
+  if (one.pid == 0) copy_as_user(one.fetch, view, groups.data(), groups.size(), one.data.get());
   if (one.pid < 0) {
     const std::string why = std::strerror(errno);
     reads_.erase(number);

@@ -25,7 +25,9 @@ inline constexpr Duration kReadLimit = seconds(10);
 class LogReader {
  public:
   // `done` is called once for every read(), later or at once.
-  LogReader(loop::Loop& loop, std::string node, std::function<void(proto::FetchLogReply&&)> done);
+  // `storage`: noded.storage, of which a job's owner reads only what the job may see.
+  LogReader(loop::Loop& loop, std::string node, std::vector<std::string> storage,
+            std::function<void(proto::FetchLogReply&&)> done);
   ~LogReader();
 
   void read(const proto::FetchLog& fetch);
@@ -44,6 +46,7 @@ class LogReader {
 
   loop::Loop& loop_;
   std::string node_;
+  std::vector<std::string> storage_;
   std::function<void(proto::FetchLogReply&&)> done_;
   std::map<std::uint64_t, OneRead> reads_;
   std::uint64_t next_ = 1;

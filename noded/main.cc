@@ -340,7 +340,8 @@ Result<bool> run(const Start& start, const Options& options, std::optional<Start
   daemon = std::make_unique<Daemon>(
       loop, log,
       Daemon::Parts{std::move(report.facts), std::move(*memory), std::move(*link),
-                    std::move(*attempt_runtime), std::move(inventory)});
+                    std::move(*attempt_runtime), std::move(inventory),
+                    start.settings.config.noded.storage});
   daemon->on_permission_key = [&](std::string_view key) {
     if (steps) steps->set_permission_key(key);
   };

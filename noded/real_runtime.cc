@@ -75,6 +75,20 @@ void add_secret_places(const proto::Launch& launch, std::map<std::string, std::s
 
 }  // namespace
 
+namespace {
+
+// GANTRY_DATASET_TRANSACTIONS_2026 for transactions-2026.
+std::string variable_of_dataset(std::string_view name) {
+  std::string out = "GANTRY_DATASET_";
+  for (const char c : name)
+    out += c >= 'a' && c <= 'z'                               ? static_cast<char>(c - 'a' + 'A')
+           : (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ? c
+                                                              : '_';
+  return out;
+}
+
+}  // namespace
+
 runtime::LaunchRequest launch_request(const proto::Launch& launch,
                                       const RealRuntimeOptions& options,
                                       const std::string& job_socket) {
@@ -102,6 +116,7 @@ runtime::LaunchRequest launch_request(const proto::Launch& launch,
   r.container = spec.container;
   r.network = spec.network.value_or(NetworkMode::loopback);
   r.parts = launch.network;
+  r.storage = launch.storage;
   r.hosts = hosts_of(launch, options);
   if (batch) {
     r.script = launch.script;
@@ -111,6 +126,9 @@ runtime::LaunchRequest launch_request(const proto::Launch& launch,
   r.env = job_environment(launch, facts);
   r.stated = job_variables(launch, facts);
   add_secret_places(launch, r.env);
+  for (const StorageMount& m : launch.storage)
+    r.env.try_emplace(m.dataset.empty() ? "GANTRY_TENANT_DIR" : variable_of_dataset(m.dataset),
+                      m.path);
   r.checkpoint_file = checkpoint_file(launch, options.node);
   if (launch.node_index < launch.placement.size()) {
     const NodePlacement& here = launch.placement[launch.node_index];
@@ -225,6 +243,11 @@ void RealRuntime::signal(const Signal& action, std::vector<Input>& events) {
 void RealRuntime::begin(proto::Launch& launch) {
   auto request = launch_request(launch, options_, socket_seen_by_job(launch.key));
   const AttemptKey key = launch.key;
+  if (runtime_->probe().runtime == "process" &&
+      !(options_.config.storage.empty() && launch.storage.empty()))
+    return begin_prepared(
+        key, fail(ErrorCode::unsupported, "the site's storage can be kept apart only in containers; "
+                                          "this node uses 'process'"));
   if (auto r = write_secrets(launch, request); !r)
     return begin_prepared(key, tl::unexpected(r.error()));
   if (launch.node_index >= launch.placement.size()) return begin_prepared(key, request);

@@ -118,6 +118,13 @@ void write_files(RecordWriter& out, const JobSpec& spec, const proto::JobRow& ro
     if (!spec.identity_audiences.empty())
       out.field("Identity", joined(spec.identity_audiences, ","));
   }
+  if (!spec.datasets.empty()) {
+    std::vector<std::string> datasets;
+    for (const DatasetUse& use : spec.datasets)
+      datasets.push_back(use.name + (use.write ? ":rw" : ""));
+    out.line();
+    out.field("Datasets", joined(datasets, ","));
+  }
   if (!spec.container.image.empty()) {
     out.line();
     out.field("ContainerImage", spec.container.image);

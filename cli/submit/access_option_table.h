@@ -7,6 +7,13 @@
 namespace gantry::cli {
 
 inline constexpr SubmitOption kAccessOptionTable[] = {
+    {.option = {.name = "dataset",
+                .arg = Arg::required,
+                .value = "NAME[:rw]",
+                .help = "Let the job see this dataset, at its own path: to read it, or with :rw to "
+                        "write to it too; may be given several times",
+                .set = call<job::set_dataset>},
+     .families = Families::gantry},
     {.option = {.name = "identity",
                 .arg = Arg::required,
                 .value = "AUDIENCE,...",

@@ -36,6 +36,22 @@ Result<void> set_secret(R& r, std::string_view text) {
   return {};
 }
 
+Result<void> set_dataset(R& r, std::string_view text) {
+  if (auto ok = check_text(text); !ok) return ok;
+  DatasetUse use;
+  const std::size_t colon = text.find(':');
+  use.name = text.substr(0, colon);
+  if (use.name.empty()) return bad_value("the name of the dataset is missing");
+  if (colon != std::string_view::npos) {
+    const std::string_view mode = text.substr(colon + 1);
+    if (mode != "ro" && mode != "rw")
+      return bad_value("behind the name of a dataset stands :ro or :rw, or nothing");
+    use.write = mode == "rw";
+  }
+  r.spec.datasets.push_back(std::move(use));
+  return {};
+}
+
 Result<void> set_identity(R& r, std::string_view text) {
   if (auto ok = check_text(text); !ok) return ok;
   r.spec.identity_audiences = split_list(text);

@@ -46,4 +46,29 @@ struct SecretUse {  // --secret=NAME[@VERSION][:FILE]
   }
 };
 
+struct DatasetUse {  // --dataset=NAME[:rw]
+  std::string name;
+  bool write = false;
+  friend bool operator==(const DatasetUse&, const DatasetUse&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "name", s.name);
+    v(2, "write", s.write);
+  }
+};
+
+// A directory of the site's storage that a job may see, at its own path.
+struct StorageMount {
+  std::string path;
+  bool write = false;
+  std::string dataset;  // its name; "" = the tenant's directory
+  friend bool operator==(const StorageMount&, const StorageMount&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "path", s.path);
+    v(2, "write", s.write);
+    v(3, "dataset", s.dataset);
+  }
+};
+
 }  // namespace gantry

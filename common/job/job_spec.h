@@ -145,6 +145,7 @@ struct JobSpec {
   std::vector<std::string> identity_audiences{};  // whom its identity tokens are for
   std::optional<Sandbox> sandbox{};               // unset: the tenant's choice; resolved at submit
   std::optional<WorkType> work_type{};            // for reports and rules
+  std::vector<DatasetUse> datasets{};             // that its tenant may use
   void from_older_form();                         // called by whoever decodes; see older_given.h
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -202,6 +203,7 @@ struct JobSpec {
     v(74, "identity_audiences", s.identity_audiences);
     v(75, "sandbox", s.sandbox);
     v(76, "work_type", s.work_type);
+    v(85, "datasets", s.datasets);
   }
 };
 

@@ -105,10 +105,11 @@ enum class Reason : std::uint8_t {
   use_limit = 33,
   special_exit = 34,    // held after a requeue that called its end special; subject = who and why
   secret_missing = 35,  // its tenant has no such secret any more; subject = NAME or NAME@VERSION
+  dataset_denied = 40,  // its tenant may not use this dataset any more; subject = its name
 };
 constexpr auto enum_names(Reason) {
   using enum Reason;
-  return std::array<std::pair<Reason, std::string_view>, 36>{
+  return std::array<std::pair<Reason, std::string_view>, 37>{
       {{none, "None"},
        {priority, "Priority"},
        {resources, "Resources"},
@@ -144,7 +145,8 @@ constexpr auto enum_names(Reason) {
        {qos_not_allowed, "QOSNotAllowed"},
        {use_limit, "AssociationResourceLimit"},
        {special_exit, "JobHeldUser"},
-       {secret_missing, "SecretMissing"}}};
+       {secret_missing, "SecretMissing"},
+       {dataset_denied, "DatasetDenied"}}};
 }
 
 struct Verdict {

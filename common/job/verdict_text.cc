@@ -91,6 +91,11 @@ std::string tenancy_reason(const Verdict& v) {
       return fmt::format("its account may not use partition {}", v.subject);
     case Reason::qos_not_allowed:
       return fmt::format("its priority class may not be used in partition {}", v.subject);
+    case Reason::dataset_denied:
+      return fmt::format(
+          "its tenant may not use the dataset {} any more: it waits until its owner grants that "
+          "again",
+          v.subject);
     case Reason::secret_missing:
       if (v.subject.find('@') != std::string::npos)
         return fmt::format(

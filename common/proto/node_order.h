@@ -126,6 +126,7 @@ struct Launch {
   // The job finds these files in its directory of secrets; the node keeps them on no disk.
   std::vector<SecretFile> secrets{};
   std::vector<IdentityToken> identity{};
+  std::vector<StorageMount> storage{};  // what the job sees of the site's storage
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "stamp", s.stamp);
@@ -153,6 +154,7 @@ struct Launch {
     v(23, "network", s.network);
     v(24, "secrets", s.secrets);
     v(25, "identity", s.identity);
+    v(34, "storage", s.storage);
   }
 };
 

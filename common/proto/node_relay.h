@@ -84,6 +84,7 @@ struct FetchLog {  // ctld to node
   Owner owner;       // read as this user
   std::uint64_t offset = 0;
   std::uint32_t max_bytes = 0;
+  std::vector<StorageMount> storage{};  // of the site's storage, only what lies below these
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "ticket", s.ticket);
@@ -91,6 +92,7 @@ struct FetchLog {  // ctld to node
     v(3, "owner", s.owner);
     v(4, "offset", s.offset);
     v(5, "max_bytes", s.max_bytes);
+    v(14, "storage", s.storage);
   }
 };
 

@@ -22,6 +22,7 @@
 #include "common/tenancy/tenancy_limits.h"
 #include "common/tenancy/tenancy_network.h"
 #include "common/tenancy/tenancy_rules.h"
+#include "common/tenancy/tenancy_storage.h"
 #include "common/time/time.h"
 
 namespace gantry {
@@ -180,6 +181,7 @@ struct Tenant {
   TenantNetwork network;
   std::vector<LabelRule> label_rules;  // for the labels of its jobs
   TenantSecurity security;
+  TenantStorage storage;
   friend bool operator==(const Tenant&, const Tenant&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -207,6 +209,7 @@ struct Tenant {
     v(67, "network", s.network);
     v(68, "label_rules", s.label_rules);
     v(69, "security", s.security);
+    v(78, "storage", s.storage);
   }
 };
 

@@ -212,7 +212,7 @@ struct LicenseResource {
 
 using Document = std::variant<Tenant, Cohort, Tier, PriorityClass, Flavor, NodePool, Topology,
                               PriceBook, Budget, Manifest, OtherCluster, LicenseResource,
-                              NetworkProfile, NetworkService, CustomRole, Policy>;
+                              NetworkProfile, NetworkService, CustomRole, Policy, Dataset>;
 
 std::string_view kind_of(const Document& document);  // "Tenant", ...
 const std::string& name_of(const Document& document);

@@ -131,6 +131,7 @@ class Checker : private References {
     if (Found found = check_grants(*this, t.grants)) return found;
     if (Found found = check_label_rules(*this, t.label_rules)) return found;
     if (Found found = check_security(*this, t.security)) return found;
+    if (Found found = check_tenant_storage(*this, t)) return found;
     if (Found found = check_idle(t.idle_gpus)) return found;
     std::set<std::string> projects;
     for (const Project& p : t.projects) {
@@ -370,6 +371,7 @@ class Checker : private References {
   }
   [[nodiscard]] Found check(const CustomRole& r) const { return check_custom_role(*this, r); }
   [[nodiscard]] Found check(const Policy& p) const { return check_policy(*this, p); }
+  [[nodiscard]] Found check(const Dataset& d) const { return check_dataset(*this, d); }
 
   [[nodiscard]] Found check(const Manifest& m) const {
     constexpr std::size_t kMostName = 600, kMostText = 1 << 20;

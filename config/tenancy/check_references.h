@@ -51,4 +51,8 @@ Found check_security(const References& documents, const TenantSecurity& security
 Found check_custom_role(const References& documents, const CustomRole& role);
 Found check_policy(const References& documents, const Policy& policy);
 
+// check_storage.cc: directories of tenants, datasets.
+Found check_tenant_storage(const References& documents, const Tenant& tenant);
+Found check_dataset(const References& documents, const Dataset& dataset);
+
 }  // namespace gantry::tenancy

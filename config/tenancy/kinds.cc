@@ -74,6 +74,10 @@ std::vector<Field> shared_fields(Tenant& t) {
       {"security.images_by_digest", &t.security.images_by_digest, Form::plain,
        "Whether images must be named by digest (`IMAGE@sha256:...`), so that what runs is what was "
        "looked at. false."},
+      {"storage.path", &t.storage.path, Form::plain,
+       "A directory on the nodes, below one of `noded.storage`, that its jobs see at this path, "
+       "and "
+       "nobody else's. [storage.md](storage.md) explains it."},
       {"limits.keep_others_off", &jobs.keep_others_off, Form::plain,
        "Whether jobs may ask for `--exclusive=tenant` and `--exclusive=user`, which keep other "
        "jobs "

@@ -67,6 +67,7 @@ std::vector<Field> fields_of(NetworkProfile& profile);
 std::vector<Field> fields_of(NetworkService& service);
 std::vector<Field> fields_of(CustomRole& role);  // kinds_rules.cc, as the next
 std::vector<Field> fields_of(Policy& policy);
+std::vector<Field> fields_of(Dataset& dataset);
 std::vector<Field> fields_of(Document& document);
 
 // An empty document of that kind; nullopt if there is no such kind.

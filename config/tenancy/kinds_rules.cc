@@ -1,4 +1,4 @@
-// The keys of the kinds about people and rules: roles of the site's own, policies.
+// The keys of the kinds about people, rules and data: roles of the site's own, policies, datasets.
 #include "config/tenancy/kinds.h"
 
 namespace gantry::tenancy {
@@ -38,6 +38,17 @@ std::vector<Field> fields_of(Policy& p) {
        "By field, patterns: where all of them match, the policy does not hold."},
       {"set", &p.values, Form::patterns, "With `action: default`, values by field."},
       {"message", &p.message, Form::plain, "For the submitter: what to do instead."}};
+}
+
+std::vector<Field> fields_of(Dataset& d) {
+  return {{"name", &d.name, Form::word, "Of the dataset, for `--dataset`."},
+          {"description", &d.description, Form::plain, "For people."},
+          {"tenant", &d.tenant, Form::word, "Whose it is: its jobs may read and write it."},
+          {"path", &d.path, Form::plain,
+           "Its directory on the nodes, below one of `noded.storage`; jobs see it at this path."},
+          {"read", &d.read, Form::words, "Tenants whose jobs may read it; none unless given."},
+          {"write", &d.write, Form::words,
+           "Tenants whose jobs may read and write it; none unless given."}};
 }
 
 }  // namespace gantry::tenancy

@@ -65,6 +65,9 @@ std::string_view summary_of(std::string_view kind) {
   if (kind == Policy::kName)
     return "A rule about jobs when they are submitted or changed. [policies.md](policies.md) "
            "explains them.";
+  if (kind == Dataset::kName)
+    return "A directory of the site's storage that jobs ask for by name. "
+           "[storage.md](storage.md) explains them.";
   return "Where nodes stand.";
 }
 

@@ -16,6 +16,7 @@
 #include "noded/image/digest.h"
 #include "noded/machine/passing.h"
 #include "noded/machine/pseudo_files.h"
+#include "noded/machine/storage_view.h"
 #include "noded/machine/user_child.h"
 
 namespace gantry::runtime {
@@ -58,6 +59,7 @@ int send_file(const UserFile& file, const Fd& pipe) {
   }, opened{};
   const Fd look(open_as_user(file, O_PATH));
   if (!look || ::fstat(look.get(), &seen) != 0) return errno;
+  if (!storage_shows(look.get())) return ENOENT;
   if (!S_ISREG(seen.st_mode) || is_of_the_kernel(look.get())) return kNoRegularFile;
   const Fd fd(open_as_user(file, O_RDONLY | O_NONBLOCK | O_NOCTTY));
   if (!fd || ::fstat(fd.get(), &opened) != 0) return errno;
@@ -82,6 +84,7 @@ int send_state(const UserFile& file, const Fd& pipe) {
   struct stat st {};
   const Fd fd(open_as_user(file, O_PATH));
   if (!fd || ::fstat(fd.get(), &st) != 0) return errno;
+  if (!storage_shows(fd.get())) return ENOENT;
   if (is_of_the_kernel(fd.get()) || !(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)))
     return kNoRegularFile;
   if (file.within != nullptr && !is_within(fd.get(), *file.within)) return kElsewhere;
@@ -96,6 +99,7 @@ int send_state(const UserFile& file, const Fd& pipe) {
 int pass_directory(const std::string& path, const Fd& socket) {
   const Fd fd(open_as_user({nullptr, path}, O_PATH | O_DIRECTORY));
   if (!fd) return errno;
+  if (!storage_shows(fd.get())) return ENOENT;
   if (is_of_the_kernel(fd.get())) return kOfTheKernel;
   if (::syscall(SYS_faccessat2, fd.get(), "", R_OK | X_OK, AT_EACCESS | AT_EMPTY_PATH) != 0)
     return errno;

@@ -39,6 +39,7 @@ struct NodeSetup {
   std::uint32_t subid_base = 0x70000000;  // host ids of a container's other 65535 ids
   bool allow_root_jobs = false;
   std::vector<std::string> writable_paths;
+  std::vector<std::string> storage;  // noded.storage: no job sees what lies below, but for grants
   std::vector<std::string> image_dirs;  // empty = any directory that the user may read
   std::string image_cache_dir;
   std::string scratch_dir;             // "" = no node-local scratch disk
@@ -74,6 +75,7 @@ struct NodeSetup {
     v(22, "image_cache_size", s.image_cache_size);
     v(23, "image_size", s.image_size);
     v(24, "image_files", s.image_files);
+    v(33, "storage", s.storage);
   }
 };
 

@@ -24,6 +24,7 @@
 #include "noded/machine/discover.h"
 #include "noded/runtime/launch.h"
 #include "noded/runtime/probe.h"
+#include "noded/runtime/step_attachment.h"
 
 namespace gantry::runtime {
 

@@ -14,6 +14,7 @@
 #include "common/codec/codec.h"
 #include "noded/machine/cgroup.h"
 #include "noded/machine/device_filter.h"
+#include "noded/machine/storage_view.h"
 #include "noded/runtime/job_dir.h"
 #include "noded/runtime/runtime_state.h"
 #include "noded/runtime/seccomp.h"
@@ -69,6 +70,7 @@ Result<void> Runtime::State::prepare() {
   setup.rootless = ::geteuid() != 0;
   setup.allow_root_jobs = config.allow_root_jobs;
   setup.writable_paths = config.writable_paths;
+  setup.storage = config.storage;
   setup.image_dirs = config.image_dirs;
   setup.image_cache_dir = config.image_cache_dir;
   setup.image_cache_size = config.image_cache_size;
@@ -84,6 +86,9 @@ Result<void> Runtime::State::prepare() {
   if (setup.notify_socket.size() >= sizeof(sockaddr_un{}.sun_path))
     return fail(ErrorCode::invalid_argument,
                 config.state_dir + ": the path is too long for a socket (at most 95 characters)");
+  for (const std::string& path : setup.storage)
+    if (auto r = check_storage_directory(path); !r && r.error().code != ErrorCode::not_found)
+      return r;
   if (setup.rootless && !(config.prolog.empty() && config.epilog.empty()))
     return fail(ErrorCode::unsupported, "prolog and epilog need a node daemon that is root");
   remove_tree(gone_dir(setup.state_dir));

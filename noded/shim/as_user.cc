@@ -17,6 +17,7 @@
 
 #include "noded/machine/passing.h"
 #include "noded/machine/pseudo_files.h"
+#include "noded/machine/storage_view.h"
 #include "noded/machine/user_child.h"
 #include "noded/runtime/contact.h"
 
@@ -56,6 +57,11 @@ Result<void> check_kind(const Fd& fd, const std::string& path) {
   return check_holds_files(fd, path);
 }
 
+// What a job may not see is to it as if it were not there.
+tl::unexpected<Error> not_shown(const std::string& path) {
+  return fail(ErrorCode::not_found, errno_text(path, ENOENT));
+}
+
 struct Split {
   std::string directory, name;
 };
@@ -86,6 +92,7 @@ Result<Fd> AsUser::open(const std::string& path, int flags) const {
     return fail(ErrorCode::invalid_argument, path + ": not an absolute path");
   Fd fd(open_path(AT_FDCWD, path, flags, 0));
   if (!fd) return fail_errno(code_of_path_error(errno), path);
+  if (!storage_shows(fd.get())) return not_shown(path);
   return fd;
 }
 
@@ -140,6 +147,7 @@ Result<Fd> AsUser::open_file(const std::string& given, int flags, unsigned mode)
     const auto [above, name] = split_path(path);
     Fd directory(open_path(base ? base.get() : AT_FDCWD, above, O_PATH | O_DIRECTORY, 0));
     if (!directory) return fail_errno(code_of_path_error(errno), given);
+    if (!storage_shows(directory.get())) return not_shown(given);
     const Fd there(open_path(directory.get(), name.empty() ? "." : name, O_PATH | O_NOFOLLOW, 0));
     if (!there && errno == ENOENT && (flags & O_CREAT) != 0) {
       if (auto r = check_holds_files(directory, given); !r) return tl::unexpected(r.error());
@@ -157,6 +165,7 @@ Result<Fd> AsUser::open_file(const std::string& given, int flags, unsigned mode)
       base = path.starts_with('/') ? Fd() : std::move(directory);
       continue;
     }
+    if (!storage_shows(there.get())) return not_shown(given);
     if (auto r = check_kind(there, given); !r) return tl::unexpected(r.error());
     if ((flags & O_CREAT) != 0)
       if (auto r = check_kept_apart(there, directory, given); !r) return tl::unexpected(r.error());

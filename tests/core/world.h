@@ -65,6 +65,7 @@ class World {
   [[nodiscard]] Instant now() const { return now_; }
 
   static void add_labels(const Words& w, JobSpec& spec);  // of a submit; world_rules.cc
+  static void add_datasets(const Words& w, JobSpec& spec);
 
  private:
   void configure(const Words& w);  // the commands cluster, partition and set

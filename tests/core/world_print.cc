@@ -207,6 +207,8 @@ void World::print(Order& order) {
               for (const std::uint16_t d : g.devices) text += fmt::format(" {} {}", g.name, d);
             if (m.spec.network == NetworkMode::loopback && !m.spec.network_named)
               text += " without a network";
+            for (const StorageMount& one : m.storage)
+              text += fmt::format(" {}{}", one.path, one.write ? "" : " to read");
             text += carried(order.blobs);
           },
           [&](proto::Go& m) { text = "go " + key(m.key); },

@@ -54,6 +54,16 @@ tenancy::Policy policy_of(const Words& w) {
   return p;
 }
 
+tenancy::Dataset dataset_of(const Words& w) {
+  tenancy::Dataset d;
+  d.name = w.plain.at(1);
+  for (const auto& [key, to] : {std::pair("tenant", &d.tenant), {"path", &d.path}})
+    if (const std::string* text = w.find(key)) *to = *text;
+  for (const auto& [key, to] : {std::pair("read", &d.read), {"write", &d.write}})
+    if (const std::string* text = w.find(key)) *to = split(*text, ',');
+  return d;
+}
+
 }  // namespace
 
 void World::add_rules(const Words& w, tenancy::Tenant& t) const {
@@ -70,6 +80,7 @@ void World::add_rules(const Words& w, tenancy::Tenant& t) const {
       for (tenancy::Grant& grant : t.grants)
         if (grant.user == one.substr(0, one.find(':')))
           grant.until = time_of(one.substr(one.find(':') + 1));
+  if (const std::string* text = w.find("storage")) t.storage.path = *text;
   if (const std::string* text = w.find("labels_wanted"))
     for (const std::string& one : split(*text, ',')) {
       const auto parts = split(one, ':');
@@ -89,9 +100,16 @@ void World::add_labels(const Words& w, JobSpec& spec) {
   if (const std::string* text = w.find("gpu_model")) spec.shape.gpu_models = split(*text, ',');
 }
 
+void World::add_datasets(const Words& w, JobSpec& spec) {
+  if (const std::string* text = w.find("dataset"))  // NAME[:rw],...
+    for (const std::string& one : split(*text, ','))
+      spec.datasets.push_back({one.substr(0, one.find(':')), one.find(":rw") != std::string::npos});
+}
+
 bool World::rules_command(const std::string& verb, const Words& w) {
   if (verb == "role") return pending_.documents.emplace_back(role_of(w)), true;
   if (verb == "policy") return pending_.documents.emplace_back(policy_of(w)), true;
+  if (verb == "dataset") return pending_.documents.emplace_back(dataset_of(w)), true;
   if (verb != "access") return false;
   proto::ListAccess m;
   if (w.plain.size() > 2) m.tenants = {w.plain.at(2)};

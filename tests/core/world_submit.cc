@@ -44,6 +44,7 @@ void files_of(JobSpec& spec, const Words& w) {
   if (const std::string* file = w.find("out")) spec.std_out = *file;
   if (const std::string* image = w.find("image")) spec.container.image = *image;
   World::add_labels(w, spec);
+  World::add_datasets(w, spec);
   if (const std::string* sandbox = w.find("sandbox"))
     for (const auto& [level, name] : enum_names(Sandbox{}))
       if (name == *sandbox) spec.sandbox = level;

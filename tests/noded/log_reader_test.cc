@@ -14,7 +14,7 @@ TEST_CASE("reads of one user that do not end do not stop other users from readin
   loop::Loop loop;
   std::vector<proto::FetchLogReply> replies;
   std::uint64_t ticket = 0;
-  node::LogReader reader(loop, "n1", [&](proto::FetchLogReply&& reply) {
+  node::LogReader reader(loop, "n1", {}, [&](proto::FetchLogReply&& reply) {
     replies.push_back(std::move(reply));
     if (replies.size() == ticket) loop.stop();
   });

@@ -163,6 +163,19 @@ std::optional<tenancy::Document> Sight::document(const tenancy::Document& docume
                    };
                    return p.tenant.empty() ? !names(p.match) && !names(p.unless) : tenant(p.tenant);
                  },
+                 [&](tenancy::Dataset& d) {
+                   const auto mine = [&](std::vector<std::string>& names) {
+                     keep(names, [&](const std::string& name) { return tenant(name); });
+                     return !names.empty();
+                   };
+                   const bool reads = mine(d.read), writes = mine(d.write);
+                   if (tenant(d.tenant)) {
+                     d = std::get<tenancy::Dataset>(document);
+                     return true;
+                   }
+                   d.tenant.clear();  // whose it is concerns only those who see that tenant
+                   return reads || writes;
+                 },
                  [&](tenancy::Budget& b) { return b.user == who_.owner.user || tenant(b.tenant); },
                  [&](tenancy::Tier& t) {
                    return own([&](const auto& mine) { return mine.tier == t.name; });

@@ -202,6 +202,7 @@ void index_job(MutableState& state, Job& job, const SpecHead* head) {
   if (head != nullptr) {
     if (!head->request_id.empty()) state.requests[request_key(job.uid, head->request_id)] = job.id;
     if (!head->spec.secrets.empty()) state.secrets.wanted[job.id] = head->spec.secrets;
+    if (!head->spec.datasets.empty()) state.datasets_wanted[job.id] = head->spec.datasets;
     user.stored += record_bytes(job, *head);
     if (!head->script_digest.empty() && state.blobs.add(digest_of(head->script_digest), job.uid))
       user.stored += head->script_bytes;
@@ -263,6 +264,7 @@ void unindex_job(MutableState& state, Job& job) {
     if (it != state.requests.end() && it->second == job.id) state.requests.erase(it);
     drop_stored(state, job, *head);
     state.secrets.wanted.erase(job.id);
+    state.datasets_wanted.erase(job.id);
     state.unfolded.forgotten_specs.push_back(job.id);
   } else if (Job* array = state.jobs.find(job.array)) {
     array->tasks->elements.erase(job.ordinal);

@@ -157,6 +157,8 @@ struct JobIndexes {  // derived: groups of jobs that have something in common, a
   std::map<std::string, License> licenses;
   std::map<std::pair<PartitionId, Uid>, std::uint64_t> user_queued;  // no entry for 0
   UseTable uses;                                                     // no entry for no job
+  // What jobs ask for that are known, by the id of the job or of its array.
+  std::unordered_map<JobId, std::vector<DatasetUse>> datasets_wanted;
 };
 
 struct Configured {                // from the configuration, by configure() at each start

@@ -65,6 +65,7 @@ struct SpecHead {
     std::optional<Duration> time_min;
     bool no_kill = false;
     std::vector<SecretUse> secrets;
+    std::vector<DatasetUse> datasets;
     template <class Self, class V>
     static void fields(Self& s, V&& v) {
       v(1, "kind", s.kind);
@@ -87,6 +88,7 @@ struct SpecHead {
       v(42, "time_min", s.time_min);
       v(45, "no_kill", s.no_kill);
       v(73, "secrets", s.secrets);
+      v(85, "datasets", s.datasets);
     }
   };
   struct Who {

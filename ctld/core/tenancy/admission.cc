@@ -11,6 +11,7 @@
 #include "ctld/core/tenancy/queues.h"
 #include "ctld/core/tenancy/reservations.h"
 #include "ctld/core/tenancy/secrets.h"
+#include "ctld/core/tenancy/storage.h"
 
 namespace gantry::core {
 namespace {
@@ -105,6 +106,7 @@ std::optional<Verdict> verdict_of_admission(const State& state, const Job& job) 
   const sched::ClassKey& key = class_of(state, job);
   const Partition& queue = state.partition(key.partition);
   if (auto missing = verdict_of_secrets(state, job)) return missing;
+  if (auto denied = verdict_of_datasets(state, job)) return denied;
   if (queue.declared == nullptr) return std::nullopt;
   if (owes_tenant(state, queue)) return Verdict{Reason::no_tenant, 0, 0, queue.name};
   if (!key.reservation.empty() && !let_into(state, job, key.reservation))

@@ -18,6 +18,7 @@
 #include "ctld/core/state/record.h"
 #include "ctld/core/tenancy/network.h"
 #include "ctld/core/tenancy/secrets.h"
+#include "ctld/core/tenancy/storage.h"
 
 namespace gantry::core {
 namespace {
@@ -169,6 +170,7 @@ void send_launch(Context& ctx, const Job& job, std::uint32_t index) {
     blobs.script = digest_of_bytes(stored->script_digest);
   if (!stored->environment_digest.empty())
     blobs.environment = digest_of_bytes(stored->environment_digest);
+  launch.storage = storage_for(ctx.state, job);
   blobs.sealed = sealed_for(ctx.state, job);
   blobs.identity = claims_for(ctx.state, job, launch.spec, active.nodes[index].grant.node);
   ctx.send(active.nodes[index].grant.node, std::move(launch), std::move(blobs));

@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "noded/runtime/step_attachment.h"
 #include "noded/shim/io/step_io.h"
 
 namespace gantry::runtime {

@@ -15,6 +15,7 @@
 #include "noded/shim/as_user.h"
 #include "noded/shim/mounts.h"
 #include "noded/shim/rootfs/host_view.h"
+#include "noded/shim/rootfs/storage.h"
 #include "noded/shim/rootfs/user_mounts.h"
 
 namespace gantry::runtime {
@@ -212,6 +213,7 @@ Result<Root> build_root(const NodeSetup& setup, const LaunchRequest& request,
   if (auto r = private_directories(root.path, request, plan); !r) return tl::unexpected(r.error());
   if (auto r = own_directories(setup, request, root.path, plan.image != nullptr); !r)
     return tl::unexpected(r.error());
+  if (auto r = show_storage(request, root.path); !r) return tl::unexpected(r.error());
   if (auto r = driver_mount_points(request, root.path); !r) return tl::unexpected(r.error());
   if (auto r = user_mounts(request, root.path); !r) return tl::unexpected(r.error());
   if (auto r = drop_pseudo(root.path); !r) return tl::unexpected(r.error());

@@ -22,6 +22,7 @@
 #include "noded/shim/process/process_job.h"
 #include "noded/shim/process/script_failure.h"
 #include "noded/shim/rootfs/image.h"
+#include "noded/shim/rootfs/storage.h"
 #include "noded/shim/rootfs/scratch.h"
 
 namespace gantry::runtime {
@@ -179,6 +180,7 @@ Result<Container> launch(Job& job, ImageUse& image) {
     job.host_root.reset(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
   }
   if (auto r = enter_private_mounts(shim.setup, shim.request); !r) return tl::unexpected(r.error());
+  if (auto r = fence_storage(shim.setup, shim.request); !r) return tl::unexpected(r.error());
   if (auto r = private_binds(shim.setup, shim.request); !r) return tl::unexpected(r.error());
   if (auto r = mount_image(shim, image, job.signals); !r) return tl::unexpected(r.error());
   if (image.root) plan.image = &image.root;

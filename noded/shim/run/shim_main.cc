@@ -25,6 +25,7 @@
 #include <cstring>
 
 #include "common/codec/codec.h"
+#include "noded/machine/storage_view.h"
 #include "noded/shim/hooks.h"
 #include "noded/shim/run/relay.h"
 #include "noded/shim/run/template.h"
@@ -70,6 +71,7 @@ Result<Shim> load(const std::string& state_dir, const std::string& name) {
   auto request = read_struct_file<LaunchRequest>(shim.dir + "/" + kLaunchFile);
   if (!request) return tl::unexpected(request.error());
   shim.request = std::move(*request);
+  set_storage_view({shim.setup.storage, shim.request.storage});
   return shim;
 }
 

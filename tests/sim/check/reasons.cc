@@ -79,6 +79,7 @@ bool kept_by_core(Reason reason) {
     case Reason::no_tenant:
     case Reason::use_limit:
     case Reason::secret_missing:
+    case Reason::dataset_denied:
     case Reason::special_exit:
     case Reason::requeued:
     case Reason::launch_failed_held: return true;

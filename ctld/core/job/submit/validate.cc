@@ -20,6 +20,7 @@
 #include "ctld/core/tenancy/queues.h"
 #include "ctld/core/tenancy/reservations.h"
 #include "ctld/core/tenancy/secrets.h"
+#include "ctld/core/tenancy/storage.h"
 #include "ctld/core/tenancy/tenant_submit.h"
 #include "ctld/sched/gpu/mig_node.h"
 
@@ -457,6 +458,8 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
     return tl::unexpected(r.error());
   if (auto r = check_policy(ctx, who, spec, *partition); !r) return tl::unexpected(r.error());
   if (auto r = check_secrets(ctx, *partition, spec); !r) return tl::unexpected(r.error());
+  if (auto r = check_datasets(ctx.state, *partition, spec.datasets); !r)
+    return tl::unexpected(r.error());
   if (auto r = check_licenses(ctx.state, spec.shape); !r) return tl::unexpected(r.error());
   if (auto r = check_nodes(ctx, *partition, spec.shape); !r) return tl::unexpected(r.error());
   UseDemand use = demand_of_submit(ctx.state, who.owner, *partition, spec, *limit);

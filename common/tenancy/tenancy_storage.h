@@ -1,0 +1,47 @@
+// Storage in documents: the directory of a tenant, and datasets that tenants share. Both lie on the
+// nodes below the directories of `noded.storage`, which no job sees but for what these grant.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/fields.h"
+
+namespace gantry::tenancy {
+
+struct TenantStorage {
+  // A directory that each job of the tenant sees at this path, and may write to as far as its
+  // user's rights go; "" = none.
+  std::string path;
+  friend bool operator==(const TenantStorage&, const TenantStorage&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "path", s.path);
+  }
+};
+
+// A directory that jobs ask for by name. The owner's jobs may read and write it, those of other
+// tenants as it says.
+struct Dataset {
+  static constexpr std::string_view kName = "Dataset";
+  static constexpr int kKind = 42;
+  std::string name;
+  std::string description;
+  std::string tenant;              // the owner
+  std::string path;                // on the nodes, and in jobs
+  std::vector<std::string> read;   // tenants whose jobs may read it
+  std::vector<std::string> write;  // tenants whose jobs may write to it as well
+  friend bool operator==(const Dataset&, const Dataset&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "name", s.name);
+    v(2, "description", s.description);
+    v(3, "tenant", s.tenant);
+    v(4, "path", s.path);
+    v(5, "read", s.read);
+    v(6, "write", s.write);
+  }
+};
+
+}  // namespace gantry::tenancy

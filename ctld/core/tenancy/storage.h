@@ -1,0 +1,26 @@
+// What jobs see of the site's storage: their tenant's directory, and the datasets that they ask
+// for. Documents grant it (common/tenancy/tenancy_storage.h). It is looked at when a job is
+// submitted, as long as it waits, and with each order to start it; the node shows nothing else.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "ctld/core/context.h"
+
+namespace gantry::core {
+
+inline constexpr std::size_t kMostDatasetsOfJob = 32;
+
+// Whether a job in this queue may ask for these datasets. One that does not exist and one that the
+// tenant may not use are refused with the same words.
+Result<void> check_datasets(const State& state, const Partition& queue,
+                            const std::vector<DatasetUse>& uses);
+
+// Why a waiting job may not start because of its datasets; unset: it may.
+std::optional<Verdict> verdict_of_datasets(const State& state, const Job& job);
+
+// The directories that an attempt of the job may see now.
+std::vector<StorageMount> storage_for(const State& state, const Job& job);
+
+}  // namespace gantry::core
