@@ -9,6 +9,7 @@
 
 #include "cli/files.h"
 #include "cli/tenancy/cmd_gtenant.h"
+#include "cli/tenancy/offboard_removal.h"
 #include "cli/tenancy/tenancy_plan.h"
 #include "common/job/verdict_text.h"
 #include "common/text/text.h"
@@ -125,11 +126,7 @@ Result<std::string> archive(Session& session, const OffboardOptions& options,
   const std::string base = fmt::format("{}/{}-{}", options.folder, name, stamp);
   if (auto done = make_directories(options.folder, kPrivateFolder); !done)
     return tl::unexpected(done.error());
-  std::vector<tenancy::Document> documents{*tenant};
-  for (const tenancy::Document& document : present->documents)
-    if (const auto* budget = std::get_if<tenancy::Budget>(&document);
-        budget != nullptr && budget->tenant == name)
-      documents.push_back(document);
+  const std::vector<tenancy::Document> documents = owned_by(present->documents, name);
   if (auto done = write_file(base + ".yaml", tenancy::to_text(documents), kPrivateFile); !done)
     return tl::unexpected(done.error());
   std::string records;
@@ -146,51 +143,6 @@ Result<std::string> archive(Session& session, const OffboardOptions& options,
   if (auto done = write_file(base + ".jsonl", records, kPrivateFile); !done)
     return tl::unexpected(done.error());
   return base;
-}
-
-// The price book without everything in it and in its plans that names the tenant; nullopt if
-// nothing does.
-std::optional<tenancy::PriceBook> without(const tenancy::PriceBook& book, const std::string& name) {
-  tenancy::PriceBook left = book;
-  left.tenant_zones.erase(name);
-  for (tenancy::PricePlan& plan : left.plans) {
-    std::erase(plan.tenants, name);
-    std::erase_if(plan.projects, [&](const std::string& p) { return p.starts_with(name + "/"); });
-  }
-  // The plan was for this tenant alone.
-  std::erase_if(left.plans, [](const tenancy::PricePlan& plan) {
-    return plan.classes.empty() && plan.projects.empty() && plan.tenants.empty() &&
-           plan.tiers.empty();
-  });
-  if (left == book) return std::nullopt;
-  return left;
-}
-
-// The change that removes the tenant. Its budgets are removed too. Pools that were its own become
-// shared, because nothing else can be meant.
-Change removal_of(const proto::TenancyDocuments& present, const std::string& name) {
-  Change change;
-  change.revision = present.revision;
-  change.removals.push_back({std::string(tenancy::Tenant::kName), name});
-  for (const tenancy::Document& document : present.documents) {
-    if (const auto* budget = std::get_if<tenancy::Budget>(&document);
-        budget != nullptr && budget->tenant == name)
-      change.removals.push_back({std::string(tenancy::Budget::kName), budget->name});
-    if (const auto* book = std::get_if<tenancy::PriceBook>(&document))
-      if (auto left = without(*book, name)) {
-        change.notes.push_back(
-            fmt::format("PriceBook {} speaks of it no more", tenancy::name_of(document)));
-        change.documents.emplace_back(std::move(*left));
-      }
-    const auto* pool = std::get_if<tenancy::NodePool>(&document);
-    if (pool == nullptr || pool->tenant != name) continue;
-    tenancy::NodePool shared = *pool;
-    shared.tenant.clear();
-    change.documents.emplace_back(std::move(shared));
-    change.notes.push_back(
-        fmt::format("NodePool {} was its own, and is everybody's now", pool->name));
-  }
-  return change;
 }
 
 // Checks that the documents are valid without the tenant. This comes before all other steps, so

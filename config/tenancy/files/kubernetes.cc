@@ -101,6 +101,16 @@ std::string unknown_object(const Head& head) {
   if (head.kind == "Secret")
     return "a document has no content of a secret, as documents are shown and exported: give each "
            "key of it with `gtenant secret set TENANT/NAME --file FILE`";
+  if (head.kind == "ServiceAccount")
+    return "jobs run as their users, and have no ServiceAccount: a job gets a token of its own with "
+           "`--identity=AUDIENCE`, whose subject is its tenant, project and user";
+  if (head.kind == "PersistentVolumeClaim" || head.kind == "PersistentVolume" ||
+      head.kind == "StorageClass")
+    return "volumes are not made here: `storage.path` of a Tenant and Dataset documents show "
+           "directories of the site's storage to jobs";
+  if (head.api_version.starts_with("kyverno.io/") || head.kind == "ConstraintTemplate")
+    return "rules about jobs are documents of kind Policy, whose patterns are Kyverno's: see "
+           "`gtenant policy fields`";
   return fmt::format("objects of kind {} ({}) mean nothing to Gantry", head.kind, head.api_version);
 }
 }  // namespace
