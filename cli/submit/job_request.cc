@@ -87,6 +87,8 @@ Result<void> finish_request(JobRequest& r, std::span<const Given> given) {
     if (!here) return tl::unexpected(here.error());
     spec.work_dir = absolute_path(r.chdir.value_or(""), *here);
   }
+  for (auto* copies : {&spec.stage_in, &spec.stage_out})
+    for (StageCopy& copy : *copies) copy.path = absolute_path(copy.path, spec.work_dir);
   if (r.chdir)
     if (const auto here = present_directory(); here && *here != spec.work_dir)
       spec.submit_dir = *here;

@@ -460,6 +460,7 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
   if (auto r = check_secrets(ctx, *partition, spec); !r) return tl::unexpected(r.error());
   if (auto r = check_datasets(ctx.state, *partition, spec.datasets); !r)
     return tl::unexpected(r.error());
+  if (auto r = check_staging(ctx.state, *partition, spec); !r) return tl::unexpected(r.error());
   if (auto r = check_licenses(ctx.state, spec.shape); !r) return tl::unexpected(r.error());
   if (auto r = check_nodes(ctx, *partition, spec.shape); !r) return tl::unexpected(r.error());
   UseDemand use = demand_of_submit(ctx.state, who.owner, *partition, spec, *limit);
