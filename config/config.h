@@ -146,6 +146,7 @@ struct NodedConfig {
   // Besides home and work_dir, if the root is the host's view.
   std::vector<std::string> writable_paths;
   std::vector<std::string> storage;
+  Duration stage_timeout = hours(2);
   // Name servers of jobs whose profile has the resolvers, as addresses; empty = those of the
   // machine's /etc/resolv.conf.
   std::vector<std::string> resolvers;

@@ -43,6 +43,7 @@ JobSecrets::JobSecrets(loop::Loop& loop, std::string state_dir,
     : loop_(loop), state_dir_(std::move(state_dir)), due_(std::move(due)), log_(log) {}
 
 Result<void> JobSecrets::begin(proto::Launch& launch, runtime::LaunchRequest& request) {
+  if (auto r = keep_store_keys(launch, request); !r) return r;
   if (launch.secrets.empty() && launch.identity.empty()) return {};
   std::vector<runtime::SecretText> files;
   for (const proto::SecretFile& one : launch.secrets) files.push_back({one.file, one.content});
@@ -58,8 +59,20 @@ Result<void> JobSecrets::begin(proto::Launch& launch, runtime::LaunchRequest& re
   return {};
 }
 
+Result<void> JobSecrets::keep_store_keys(proto::Launch& launch,
+                                         const runtime::LaunchRequest& request) {
+  const auto keys = std::find_if(launch.secrets.begin(), launch.secrets.end(),
+                                 [](const auto& one) { return one.file == proto::kStoreKeys; });
+  if (keys == launch.secrets.end()) return {};
+  const auto kept = runtime::write_store_keys(state_dir_, launch.key, keys->content);
+  wipe(keys->content);
+  launch.secrets.erase(keys);
+  if (kept) held_[launch.key] = {request.owner, false, Duration{}};
+  return kept;
+}
+
 void JobSecrets::adopt(const runtime::LaunchRequest& request) {
-  if (request.secrets_dir.empty()) return;
+  if (request.secrets_dir.empty() && !request.objects) return;
   held_[request.key] = {request.owner, request.has_tokens, Duration{}};
   set_timer();
 }

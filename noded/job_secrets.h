@@ -40,6 +40,8 @@ class JobSecrets {
     bool has_tokens = false;
     Duration renew_at{};  // by the clock that nobody sets; only with tokens
   };
+  // Takes the keys to the object store out of the order: they are no file of the job.
+  Result<void> keep_store_keys(proto::Launch& launch, const runtime::LaunchRequest& request);
   void look();
   void set_timer();
 

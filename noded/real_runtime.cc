@@ -117,6 +117,11 @@ runtime::LaunchRequest launch_request(const proto::Launch& launch,
   r.network = spec.network.value_or(NetworkMode::loopback);
   r.parts = launch.network;
   r.storage = launch.storage;
+  r.objects = launch.objects;
+  if (batch) {
+    r.stage_in = spec.stage_in;
+    r.stage_out = spec.stage_out;
+  }
   r.hosts = hosts_of(launch, options);
   if (batch) {
     r.script = launch.script;
@@ -245,9 +250,9 @@ void RealRuntime::begin(proto::Launch& launch) {
   const AttemptKey key = launch.key;
   if (runtime_->probe().runtime == "process" &&
       !(options_.config.storage.empty() && launch.storage.empty()))
-    return begin_prepared(
-        key, fail(ErrorCode::unsupported, "the site's storage can be kept apart only in containers; "
-                                          "this node uses 'process'"));
+    return begin_prepared(key, fail(ErrorCode::unsupported,
+                                    "the site's storage can be kept apart only in containers; "
+                                    "this node uses 'process'"));
   if (auto r = write_secrets(launch, request); !r)
     return begin_prepared(key, tl::unexpected(r.error()));
   if (launch.node_index >= launch.placement.size()) return begin_prepared(key, request);

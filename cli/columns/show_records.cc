@@ -125,6 +125,14 @@ void write_files(RecordWriter& out, const JobSpec& spec, const proto::JobRow& ro
     out.line();
     out.field("Datasets", joined(datasets, ","));
   }
+  for (const StageCopy& copy : spec.stage_in) {
+    out.line();
+    out.field("StageIn", copy.key + ":" + copy.path);
+  }
+  for (const StageCopy& copy : spec.stage_out) {
+    out.line();
+    out.field("StageOut", copy.path + ":" + copy.key);
+  }
   if (!spec.container.image.empty()) {
     out.line();
     out.field("ContainerImage", spec.container.image);

@@ -28,6 +28,22 @@ inline constexpr SubmitOption kAccessOptionTable[] = {
                         "be given several times",
                 .set = call<job::set_secret>},
      .families = Families::gantry},
+    {.option = {.name = "stage-in",
+                .arg = Arg::required,
+                .value = "KEY:PATH",
+                .help = "Before the script starts, copy this key of the tenant's object store to a "
+                        "file, or with a / at its end all that begins with it to a directory; may "
+                        "be given several times",
+                .set = call<job::add_stage_in>},
+     .families = Families::gantry},
+    {.option = {.name = "stage-out",
+                .arg = Arg::required,
+                .value = "PATH:KEY",
+                .help =
+                    "After the script has ended, copy a file to this key, or a directory to one "
+                    "with a / at its end; may be given several times",
+                .set = call<job::add_stage_out>},
+     .families = Families::gantry},
 };
 
 }  // namespace gantry::cli

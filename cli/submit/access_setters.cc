@@ -52,6 +52,29 @@ Result<void> set_dataset(R& r, std::string_view text) {
   return {};
 }
 
+// KEY:PATH. A key may be written in full, as s3://BUCKET/...; the controller checks it. A relative
+// path is below the job's working directory, which is known when all options are.
+Result<void> add_stage_in(R& r, std::string_view text) {
+  if (auto ok = check_text(text); !ok) return ok;
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos || colon == 0 || colon + 1 == text.size() ||
+      text.substr(colon).starts_with("://"))
+    return bad_value("give KEY:PATH");
+  r.spec.stage_in.push_back(
+      {std::string(text.substr(0, colon)), std::string(text.substr(colon + 1))});
+  return {};
+}
+
+Result<void> add_stage_out(R& r, std::string_view text) {
+  if (auto ok = check_text(text); !ok) return ok;
+  const std::size_t colon = text.find(':');
+  if (colon == std::string_view::npos || colon == 0 || colon + 1 == text.size())
+    return bad_value("give PATH:KEY");
+  r.spec.stage_out.push_back(
+      {std::string(text.substr(colon + 1)), std::string(text.substr(0, colon))});
+  return {};
+}
+
 Result<void> set_identity(R& r, std::string_view text) {
   if (auto ok = check_text(text); !ok) return ok;
   r.spec.identity_audiences = split_list(text);

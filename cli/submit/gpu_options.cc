@@ -169,7 +169,7 @@ Result<void> apply_part(const GpuWish& wish, std::uint32_t each, JobShape& shape
 
 }  // namespace
 
-Result<void> apply_gpus(const GpuWish& wish, JobShape& shape) {
+Result<void> apply_gpus(const GpuWish& wish, bool nodes_open, JobShape& shape) {
   std::optional<std::uint32_t> each = wish.per_node;
   const auto also = [&](std::uint32_t n, std::string_view option) -> Result<void> {
     if (each && *each != n)
@@ -182,10 +182,24 @@ Result<void> apply_gpus(const GpuWish& wish, JobShape& shape) {
     if (shape.max_nodes != shape.min_nodes)
       return invalid("--gpus with a range of nodes says nothing of one node; use --gpus-per-node");
     const bool whole = *wish.in_all % kOne == 0;
-    if (*wish.in_all % ((whole ? kOne : 1) * shape.min_nodes) != 0)
-      return invalid(fmt::format("{} GPUs cannot be dealt evenly to {} nodes; use --gpus-per-node",
-                                 format_thousandths(*wish.in_all), shape.min_nodes));
-    if (auto r = also(*wish.in_all / shape.min_nodes, "--gpus"); !r) return r;
+    const std::uint32_t gpus = *wish.in_all / kOne;
+    // What does not come out even, or leaves the number of nodes open, the controller deals out.
+    const bool dealt = whole && wish.slice.empty() && !wish.per_node && !wish.per_task &&
+                       gpus >= shape.min_nodes &&
+                       ((nodes_open && !wish.memory_each) || gpus % shape.min_nodes != 0);
+    if (dealt && (gpus > 1 || shape.min_nodes > 1)) {
+      if (wish.memory_each)
+        return invalid(
+            "--mem-per-gpu needs as many GPUs on each node: give --nodes with --gpus, so that they "
+            "come out even");
+      shape.gpus_in_all = gpus;
+      shape.gpus_per_node = nodes_open ? 0 : (gpus + shape.min_nodes - 1) / shape.min_nodes;
+    } else {
+      if (*wish.in_all % ((whole ? kOne : 1) * shape.min_nodes) != 0)
+        return invalid(fmt::format("{} GPUs cannot be dealt to {} nodes; use --gpus-per-node",
+                                   format_thousandths(*wish.in_all), shape.min_nodes));
+      if (auto r = also(*wish.in_all / shape.min_nodes, "--gpus"); !r) return r;
+    }
   }
   if (wish.per_task) {
     if (shape.max_nodes != shape.min_nodes || shape.tasks % shape.min_nodes != 0)

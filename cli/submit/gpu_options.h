@@ -31,6 +31,7 @@ Result<void> parse_gres(std::string_view text, GpuWish& wish);
 
 // Adds the GPUs to a shape that already has its nodes and tasks. The errors are usage or
 // invalid_argument: the wishes exclude each other, or cannot be divided evenly between the nodes.
-Result<void> apply_gpus(const GpuWish& wish, JobShape& shape);
+// `nodes_open`: the job does not say on how many nodes.
+Result<void> apply_gpus(const GpuWish& wish, bool nodes_open, JobShape& shape);
 
 }  // namespace gantry::cli

@@ -70,12 +70,14 @@ Result<void> finish_request(JobRequest& r, std::span<const Given> given) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("{} tasks cannot use {} nodes; ask for as many tasks as nodes at least",
                             *r.tasks, shape.min_nodes));
-  if (auto r2 = apply_gpus(r.gpus, shape); !r2) return r2;
+  const auto was_given = [&](std::string_view name) { return last_given(given, name) != nullptr; };
+  const bool nodes_open = !r.nodes && !r.tasks && shape.required_nodes.empty() &&
+                          !was_given("cpus-per-gpu") && !was_given("exclusive");
+  if (auto r2 = apply_gpus(r.gpus, nodes_open, shape); !r2) return r2;
   for (const std::string& node : shape.required_nodes)
     if (std::binary_search(shape.excluded_nodes.begin(), shape.excluded_nodes.end(), node))
       return fail(ErrorCode::invalid_argument,
                   fmt::format("node {} is in --nodelist and in --exclude", node));
-  const auto was_given = [&](std::string_view name) { return last_given(given, name) != nullptr; };
   spec.given.tasks = was_given("ntasks");
   spec.given.cpus_per_task = was_given("cpus-per-task");
   spec.given.tasks_per_node = was_given("ntasks-per-node");
@@ -87,6 +89,8 @@ Result<void> finish_request(JobRequest& r, std::span<const Given> given) {
     if (!here) return tl::unexpected(here.error());
     spec.work_dir = absolute_path(r.chdir.value_or(""), *here);
   }
+  for (auto* copies : {&spec.stage_in, &spec.stage_out})
+    for (StageCopy& copy : *copies) copy.path = absolute_path(copy.path, spec.work_dir);
   if (r.chdir)
     if (const auto here = present_directory(); here && *here != spec.work_dir)
       spec.submit_dir = *here;

@@ -58,11 +58,11 @@ inline constexpr SubmitOption kPlaceOptionTable[] = {
                 .letter = 'G',
                 .arg = Arg::required,
                 .value = "[MODEL:]N",
-                .help =
-                    "GPUs in all, as many on each node; 0.5: a part of one, shared in the tenant",
+                .help = "GPUs in all, as even on its nodes as may be; 0.5: a part of one, shared "
+                        "in the tenant",
                 .set = call<job::set_gpus_in_all>,
                 .env = "GPUS"},
-     .slurm = {.help = "GPUs in all, as many on each node"}},
+     .slurm = {.help = "GPUs in all, as even on its nodes as may be"}},
     {.option = {.name = "gpus-per-node",
                 .arg = Arg::required,
                 .value = "[MODEL:]N",

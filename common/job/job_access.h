@@ -57,6 +57,37 @@ struct DatasetUse {  // --dataset=NAME[:rw]
   }
 };
 
+// --stage-in=KEY:PATH, --stage-out=PATH:KEY: a copy between the tenant's part of an object store
+// and the job's files. A key that ends with '/' means all that begins with it, and a directory.
+struct StageCopy {
+  std::string key;   // below the tenant's prefix
+  std::string path;  // absolute
+  friend bool operator==(const StageCopy&, const StageCopy&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "key", s.key);
+    v(2, "path", s.path);
+  }
+};
+
+// A tenant's part of an object store that speaks S3.
+struct ObjectStore {
+  std::string endpoint;  // http://HOST[:PORT] or https://HOST[:PORT]; "" = none
+  std::string region;
+  std::string bucket;
+  std::string prefix;       // of all keys: "" or with a '/' at its end
+  std::string credentials;  // the tenant's secret with its keys
+  friend bool operator==(const ObjectStore&, const ObjectStore&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "endpoint", s.endpoint);
+    v(2, "region", s.region);
+    v(3, "bucket", s.bucket);
+    v(4, "prefix", s.prefix);
+    v(5, "credentials", s.credentials);
+  }
+};
+
 // A directory of the site's storage that a job may see, at its own path.
 struct StorageMount {
   std::string path;

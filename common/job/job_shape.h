@@ -74,6 +74,18 @@ struct JobShape {
   std::uint32_t min_cpus_per_node = 0;  // cores on each node at least
   NodeLayout node_layout = NodeLayout::any;
   bool all_gpus = false;  // of exclusive nodes: all their whole GPUs
+  // Whole GPUs on all nodes together, if they do not come out even: the last nodes have one less
+  // than gpus_per_node. With gpus_per_node 0 the controller chooses the number of nodes. 0 = even.
+  std::uint32_t gpus_in_all = 0;
+  // Whole GPUs on the node of this rank of so many nodes, and on all of them.
+  [[nodiscard]] std::uint32_t gpus_on(std::size_t rank, std::size_t nodes) const {
+    const std::uint64_t more = std::uint64_t{gpus_per_node} * nodes;
+    const bool less = gpus_in_all > 0 && more > gpus_in_all && rank + (more - gpus_in_all) >= nodes;
+    return gpus_per_node - (less && gpus_per_node > 0 ? 1 : 0);
+  }
+  [[nodiscard]] std::uint32_t gpus_of(std::uint32_t nodes) const {
+    return gpus_in_all > 0 ? gpus_in_all : gpus_per_node * nodes;
+  }
   // Cores that this many tasks take on one node, or all tasks on the least number of nodes.
   [[nodiscard]] std::uint64_t cores_on_node(std::uint64_t tasks_here) const {
     return std::max<std::uint64_t>(min_cpus_per_node,
@@ -117,6 +129,7 @@ struct JobShape {
     v(28, "min_cpus_per_node", s.min_cpus_per_node);
     v(29, "node_layout", s.node_layout);
     v(30, "all_gpus", s.all_gpus);
+    v(39, "gpus_in_all", s.gpus_in_all);
   }
 };
 

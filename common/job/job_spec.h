@@ -140,13 +140,14 @@ struct JobSpec {
   std::string network_profile;     // with network `job`; "" = the tenant's default
   std::uint64_t network_rate = 0;  // bits per second each way, of each node; 0 = no limit
   std::uint64_t io_rate = 0;       // bytes per second of each disk, reads and writes; 0 = no limit
-  std::map<std::string, std::string> labels{};    // KEY=VALUE, for reports, rules and selectors
-  std::vector<SecretUse> secrets{};               // of its tenant
-  std::vector<std::string> identity_audiences{};  // whom its identity tokens are for
-  std::optional<Sandbox> sandbox{};               // unset: the tenant's choice; resolved at submit
-  std::optional<WorkType> work_type{};            // for reports and rules
-  std::vector<DatasetUse> datasets{};             // that its tenant may use
-  void from_older_form();                         // called by whoever decodes; see older_given.h
+  std::map<std::string, std::string> labels{};     // KEY=VALUE, for reports, rules and selectors
+  std::vector<SecretUse> secrets{};                // of its tenant
+  std::vector<std::string> identity_audiences{};   // whom its identity tokens are for
+  std::optional<Sandbox> sandbox{};                // unset: the tenant's choice; resolved at submit
+  std::optional<WorkType> work_type{};             // for reports and rules
+  std::vector<DatasetUse> datasets{};              // that its tenant may use
+  std::vector<StageCopy> stage_in{}, stage_out{};  // before its script starts, after it has ended
+  void from_older_form();                          // called by whoever decodes; see older_given.h
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "kind", s.kind);
@@ -204,6 +205,8 @@ struct JobSpec {
     v(75, "sandbox", s.sandbox);
     v(76, "work_type", s.work_type);
     v(85, "datasets", s.datasets);
+    v(86, "stage_in", s.stage_in);
+    v(87, "stage_out", s.stage_out);
   }
 };
 

@@ -63,7 +63,8 @@ std::optional<Measure> measure_of(std::string_view name) {
 Facts facts_of(const JobSpec& spec, const Standing& standing) {
   const JobShape& shape = spec.shape;
   const std::uint64_t nodes = std::max(shape.min_nodes, 1u);
-  const std::uint64_t gpus = nodes * (shape.gpu_share != 0 ? 1 : shape.gpus_per_node);
+  const std::uint64_t gpus =
+      shape.gpu_share != 0 ? nodes : shape.gpus_of(static_cast<std::uint32_t>(nodes));
   Facts out{
       {"account", spec.account},
       {"array_tasks", std::to_string(tasks_of(spec.array))},

@@ -127,6 +127,8 @@ struct Launch {
   std::vector<SecretFile> secrets{};
   std::vector<IdentityToken> identity{};
   std::vector<StorageMount> storage{};  // what the job sees of the site's storage
+  // Set if the job stages files. The keys to it are the secret with the file kStoreKeys.
+  std::optional<ObjectStore> objects{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "stamp", s.stamp);
@@ -155,6 +157,7 @@ struct Launch {
     v(24, "secrets", s.secrets);
     v(25, "identity", s.identity);
     v(34, "storage", s.storage);
+    v(35, "objects", s.objects);
   }
 };
 

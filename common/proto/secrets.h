@@ -102,6 +102,9 @@ struct SecretList {
 
 // ---- to nodes
 
+// The name of the secret with the keys to the object store. No file of a job begins with a dot.
+inline constexpr std::string_view kStoreKeys = ".store";
+
 struct SecretFile {  // a file of the job's directory of secrets
   std::string file;
   Bytes content;

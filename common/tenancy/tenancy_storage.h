@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/fields.h"
+#include "common/job/job_access.h"
 
 namespace gantry::tenancy {
 
@@ -14,10 +15,12 @@ struct TenantStorage {
   // A directory that each job of the tenant sees at this path, and may write to as far as its
   // user's rights go; "" = none.
   std::string path;
+  ObjectStore objects;  // its part of an object store, for --stage-in and --stage-out
   friend bool operator==(const TenantStorage&, const TenantStorage&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "path", s.path);
+    v(2, "objects", s.objects);
   }
 };
 

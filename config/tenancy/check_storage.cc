@@ -35,9 +35,53 @@ bool within(const std::string& path, const std::string& top) {
          (path.size() > top.size() && path.starts_with(top) && path[top.size()] == '/');
 }
 
+bool has_only(std::string_view text, std::string_view more) {
+  return std::all_of(text.begin(), text.end(), [&](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           more.find(c) != std::string_view::npos;
+  });
+}
+
+Found check_objects(const References& documents, const Tenant& tenant) {
+  const ObjectStore& own = tenant.storage.objects;
+  if (own == ObjectStore()) return std::nullopt;
+  const std::string_view rest =
+      own.endpoint.starts_with("https://")  ? std::string_view(own.endpoint).substr(8)
+      : own.endpoint.starts_with("http://") ? std::string_view(own.endpoint).substr(7)
+                                            : std::string_view();
+  if (rest.empty() || rest.size() > kMostPathBytes || !has_only(rest, ".-:[]"))
+    return documents.problem("storage.endpoint",
+                             "is not http://HOST[:PORT] or https://HOST[:PORT]");
+  if (own.bucket.size() < 3 || own.bucket.size() > 63 || !has_only(own.bucket, ".-"))
+    return documents.problem("storage.bucket",
+                             "is no name of a bucket: 3 to 63 letters, digits, '.' and '-'");
+  if (!has_only(own.region, "-") || own.region.size() > 64)
+    return documents.problem("storage.region", "has letters, digits and '-' alone");
+  const std::string& prefix = own.prefix;
+  if (!prefix.empty() &&
+      (prefix.back() != '/' || !plain_path("/" + prefix.substr(0, prefix.size() - 1))))
+    return documents.problem(
+        "storage.prefix",
+        "is no beginning of keys: give it as `teams/fraud/`, without '//', '.' "
+        "and '..' as parts");
+  if (own.credentials.empty())
+    return documents.problem("storage.credentials", "is missing: which secret has its keys?");
+  for (const Document& document : documents.documents()) {
+    const auto* other = std::get_if<Tenant>(&document);
+    if (other == nullptr || other->name == tenant.name) continue;
+    const ObjectStore& theirs = other->storage.objects;
+    if (theirs.endpoint == own.endpoint && theirs.bucket == own.bucket &&
+        (theirs.prefix.starts_with(prefix) || prefix.starts_with(theirs.prefix)))
+      return documents.problem(
+          "storage.prefix", fmt::format("the keys of tenant {} begin with the same", other->name));
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Found check_tenant_storage(const References& documents, const Tenant& tenant) {
+  if (Found found = check_objects(documents, tenant)) return found;
   const std::string& path = tenant.storage.path;
   if (path.empty()) return std::nullopt;
   if (Found found = check_path(documents, path, "storage.path")) return found;

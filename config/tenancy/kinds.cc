@@ -78,6 +78,19 @@ std::vector<Field> shared_fields(Tenant& t) {
        "A directory on the nodes, below one of `noded.storage`, that its jobs see at this path, "
        "and "
        "nobody else's. [storage.md](storage.md) explains it."},
+      {"storage.endpoint", &t.storage.objects.endpoint, Form::plain,
+       "Of an object store that speaks S3, for `--stage-in` and `--stage-out`: "
+       "`https://HOST[:PORT]`."},
+      {"storage.region", &t.storage.objects.region, Form::plain, "Its region; none unless given."},
+      {"storage.bucket", &t.storage.objects.bucket, Form::plain, "The tenant's bucket there."},
+      {"storage.prefix", &t.storage.objects.prefix, Form::plain,
+       "With which the tenant's keys begin, and end with `/`: `teams/fraud/`. All keys of the "
+       "bucket "
+       "unless given."},
+      {"storage.credentials", &t.storage.objects.credentials, Form::word,
+       "The tenant's secret with its keys to this prefix: ACCESS_KEY:SECRET_KEY, or a file of "
+       "AWS's "
+       "form."},
       {"limits.keep_others_off", &jobs.keep_others_off, Form::plain,
        "Whether jobs may ask for `--exclusive=tenant` and `--exclusive=user`, which keep other "
        "jobs "

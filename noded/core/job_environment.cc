@@ -81,8 +81,8 @@ void add_geometry(Variables& v, const proto::Launch& launch, const NodePlacement
 
   const JobShape& shape = launch.spec.shape;
   if (shape.gpus_per_node > 0) {
-    v.set("GPUS_PER_NODE", shape.gpus_per_node);
-    v.set("GPUS", std::uint64_t{shape.gpus_per_node} * names.size());
+    if (shape.gpus_in_all == 0) v.set("GPUS_PER_NODE", shape.gpus_per_node);
+    v.set("GPUS", std::uint64_t{shape.gpus_of(static_cast<std::uint32_t>(names.size()))});
   }
   const GivenOptions& given = launch.spec.given;
   if (given.gpus_per_task && here.tasks > 0) {

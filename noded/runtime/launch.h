@@ -79,7 +79,9 @@ struct LaunchRequest {
   bool has_tokens = false;             // tokens that have to be renewed are in it
   std::string tenant;                  // whose job it is; "" = no tenant's
   std::vector<StorageMount> storage;   // what it sees of the site's storage (noded.storage)
-  void from_older_form();              // an older order has these two only in variables
+  std::optional<ObjectStore> objects;  // set: it stages files
+  std::vector<StageCopy> stage_in, stage_out;
+  void from_older_form();  // an older order has these two only in variables
 
   // Sets the variable for the job and for programs that run as root.
   void state(const std::string& name, const std::string& value) {
@@ -135,6 +137,9 @@ struct LaunchRequest {
     v(69, "has_tokens", s.has_tokens);
     v(72, "tenant", s.tenant);
     v(80, "storage", s.storage);
+    v(81, "objects", s.objects);
+    v(82, "stage_in", s.stage_in);
+    v(83, "stage_out", s.stage_out);
   }
 };
 

@@ -46,6 +46,7 @@ struct NodeSetup {
   std::string notify_socket;           // datagrams to noded
   Duration hook_timeout = minutes(5);  // prolog, epilog
   Duration image_timeout = minutes(30);
+  Duration stage_timeout = hours(2);  // of one copy from or to an object store
   std::int64_t image_cache_size = 0;  // bytes of all unpacked images
   std::int64_t image_size = 0;        // of one
   std::int64_t image_files = 0;
@@ -76,6 +77,7 @@ struct NodeSetup {
     v(23, "image_size", s.image_size);
     v(24, "image_files", s.image_files);
     v(33, "storage", s.storage);
+    v(34, "stage_timeout", s.stage_timeout);
   }
 };
 

@@ -71,6 +71,7 @@ Result<void> Runtime::State::prepare() {
   setup.allow_root_jobs = config.allow_root_jobs;
   setup.writable_paths = config.writable_paths;
   setup.storage = config.storage;
+  setup.stage_timeout = config.stage_timeout;
   setup.image_dirs = config.image_dirs;
   setup.image_cache_dir = config.image_cache_dir;
   setup.image_cache_size = config.image_cache_size;

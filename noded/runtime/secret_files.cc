@@ -17,10 +17,15 @@ namespace gantry::runtime {
 namespace {
 
 constexpr std::size_t kMostName = 255;
+constexpr const char* kStorePrefix = ".store.";
 constexpr const char* kFresh = ".new";  // no file of a job begins with a dot
 
 std::string room_of(const std::string& state_dir) {
   return state_dir + "/secrets";
+}
+
+std::string store_keys_file(const std::string& state_dir, const AttemptKey& key) {
+  return room_of(state_dir) + "/" + kStorePrefix + job_name(key);
 }
 
 bool is_tmpfs(const std::string& path) {
@@ -123,12 +128,30 @@ Result<void> replace_secret(const std::string& state_dir, const AttemptKey& key,
 void remove_secrets(const std::string& state_dir, const AttemptKey& key) {
   const std::string path = room_of(state_dir) + "/" + job_name(key);
   if (::access(path.c_str(), F_OK) == 0) remove_tree(path);
+  ::unlink(store_keys_file(state_dir, key).c_str());
+}
+
+Result<void> write_store_keys(const std::string& state_dir, const AttemptKey& key,
+                              std::string_view content) {
+  const std::string room = room_of(state_dir);
+  if (auto r = make_room(room); !r) return r;
+  auto dir = open_dir(room);
+  if (!dir) return tl::unexpected(dir.error());
+  const std::string name = kStorePrefix + job_name(key);
+  ::unlinkat(dir->get(), name.c_str(), 0);
+  return write_file(*dir, name.c_str(), {.uid = Uid{0}, .gid = Gid{0}}, content);
+}
+
+Result<std::string> read_store_keys(const std::string& state_dir, const AttemptKey& key) {
+  return read_file(store_keys_file(state_dir, key));
 }
 
 std::vector<AttemptKey> attempts_with_secrets(const std::string& state_dir) {
   std::vector<AttemptKey> out;
-  for (const std::string& name : list_dir(room_of(state_dir)))
+  for (std::string name : list_dir(room_of(state_dir))) {
+    if (name.starts_with(kStorePrefix)) name.erase(0, std::string_view(kStorePrefix).size());
     if (const auto key = parse_job_name(name)) out.push_back(*key);
+  }
   return out;
 }
 

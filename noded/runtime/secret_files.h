@@ -35,9 +35,15 @@ Result<std::string> write_secrets(const std::string& state_dir, const AttemptKey
 // Replaces one file, or adds it: who reads it sees all of the old one or all of the new one.
 Result<void> replace_secret(const std::string& state_dir, const AttemptKey& key, const Owner& owner,
                             const SecretText& file);
-void remove_secrets(const std::string& state_dir, const AttemptKey& key);
+void remove_secrets(const std::string& state_dir, const AttemptKey& key);  // and the keys
 
-// Attempts that have a directory there.
+// The keys to the tenant's object store, for the shim that stages the attempt's files. The job does
+// not see this file, <state>/secrets/.store.7.1; mode 0400, root's.
+Result<void> write_store_keys(const std::string& state_dir, const AttemptKey& key,
+                              std::string_view content);
+Result<std::string> read_store_keys(const std::string& state_dir, const AttemptKey& key);
+
+// Attempts that have a directory or keys there.
 std::vector<AttemptKey> attempts_with_secrets(const std::string& state_dir);
 // Takes the tmpfs away, with what is left in it.
 void unmount_secrets(const std::string& state_dir);

@@ -189,6 +189,13 @@ Result<JobShape> reshaped(Context& ctx, const Identity& who, const Job& job,
   set(change.constraint, shape.constraint);
   set(change.required_nodes, shape.required_nodes);
   set(change.excluded_nodes, shape.excluded_nodes);
+  if (shape.gpus_in_all > 0 &&
+      (shape.min_nodes != key.shape.min_nodes || shape.max_nodes != key.shape.max_nodes))
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("job {} has {} GPUs that are dealt to {} nodes: the number of nodes cannot "
+                    "change",
+                    display_id(ctx.state, job), shape.gpus_in_all, key.shape.min_nodes));
   if (shape.tasks < shape.min_nodes) {  // each node needs a task
     if (change.tasks) return fail(ErrorCode::invalid_argument, "there are fewer tasks than nodes");
     shape.tasks = shape.min_nodes;

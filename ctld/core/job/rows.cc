@@ -24,7 +24,7 @@ void requested(const State& state, const Job& job, proto::JobRow& row) {
   row.nodes = shape.min_nodes;
   row.tasks = std::max(shape.tasks, shape.min_nodes);
   row.cpus = static_cast<std::uint32_t>(shape.least_cores());
-  row.gpus = row.nodes * shape.gpus_per_node;
+  row.gpus = shape.gpus_of(row.nodes);
   row.gpu_parts = row.nodes * shape.gpu_share;
   if (shape.memory_per_node)
     row.memory_per_node = *shape.memory_per_node;

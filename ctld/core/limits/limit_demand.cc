@@ -32,8 +32,7 @@ UseDemand demand_of_shape(const JobShape& shape, const Partition& queue) {
   for (const std::string& model : shape.gpu_models)
     if (shape.gpu_models.size() == 1 && shape.gpus_per_node > 0) {
       out.node["gres/gpu:" + model] = shape.gpus_per_node;
-      out.job["gres/gpu:" + model] =
-          std::int64_t{shape.gpus_per_node} * std::max(1u, shape.min_nodes);
+      out.job["gres/gpu:" + model] = std::int64_t{shape.gpus_of(std::max(1u, shape.min_nodes))};
     }
   for (const GresCount& g : shape.gres) {
     out.node["gres/" + g.name] = g.count;

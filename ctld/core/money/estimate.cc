@@ -146,7 +146,7 @@ class Estimator {
             {0, std::nullopt, 0,
              thousandths_of_gpu(DevicePart{shape_.gpu_share}).narrow<std::uint16_t>()}};
       else if (shape_.gpu_slice.empty())
-        grant.gpus = shape_.gpus_per_node;
+        grant.gpus = shape_.gpus_on(i, nodes.size());
       else
         grant.devices = slices_of(view, shape_);
     }

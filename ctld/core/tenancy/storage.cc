@@ -5,11 +5,16 @@
 
 #include <fmt/core.h>
 
+#include "common/text/printable.h"
+#include "common/text/split.h"
 #include "config/values.h"
 #include "ctld/core/tenancy/queues.h"
 
 namespace gantry::core {
 namespace {
+
+constexpr std::size_t kMostStageCopies = 64;  // of a job
+constexpr std::size_t kMostKeyBytes = 1024;   // as in S3
 
 const std::vector<DatasetUse>* wanted_by(const State& state, const Job& job) {
   if (state.datasets_wanted.empty()) return nullptr;
@@ -36,7 +41,86 @@ std::string tenant_of_job(const State& state, const Job& job) {
   return tenant_name_of(state, state.partition(class_of(state, job).partition));
 }
 
+const ObjectStore* store_of(const State& state, const std::string& tenant) {
+  const auto it = state.tenancy.documents.find({tenancy::Tenant::kKind, tenant});
+  if (it == state.tenancy.documents.end()) return nullptr;
+  const ObjectStore& store = std::get<tenancy::Tenant>(it->second).storage.objects;
+  return store.endpoint.empty() ? nullptr : &store;
+}
+
+// The key below the tenant's prefix. Its parts are plain names, so that no server and no program
+// can understand it as leading out of the prefix.
+Result<std::string> own_key(const ObjectStore& store, const std::string& tenant, std::string key) {
+  const std::string top = fmt::format("s3://{}/{}", store.bucket, store.prefix);
+  if (key.starts_with("s3://")) {
+    if (!key.starts_with(top))
+      return fail(ErrorCode::permission_denied,
+                  fmt::format("{:.200} is outside of tenant {}'s part of the object store, {}",
+                              printable(key), tenant, top));
+    key.erase(0, top.size());
+  }
+  bool plain = !key.empty() && key.size() <= kMostKeyBytes && is_printable(key);
+  const std::string names = plain && key.back() == '/' ? key.substr(0, key.size() - 1) : key;
+  for (const std::string& part : split(names, '/'))
+    plain = plain && !part.empty() && part != "." && part != "..";
+  if (plain) return key;
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("\"{:.200}\" is no key below {}: give its parts with '/' between them, "
+                          "none of them empty, '.' or '..'",
+                          printable(key), top));
+}
+
 }  // namespace
+
+Result<void> check_staging(const State& state, const Partition& queue, JobSpec& spec) {
+  if (spec.stage_in.empty() && spec.stage_out.empty()) return {};
+  const std::string tenant = tenant_name_of(state, queue);
+  const ObjectStore* store = store_of(state, tenant);
+  if (store == nullptr)
+    return fail(ErrorCode::unsupported,
+                tenant.empty()
+                    ? "staging needs a tenant with an object store, and this job belongs to none"
+                    : fmt::format("tenant {} has no object store: its document has no "
+                                  "storage.endpoint",
+                                  tenant));
+  if (state.secrets.find(tenant, store->credentials) == nullptr)
+    return fail(ErrorCode::not_found,
+                fmt::format("tenant {} has no secret {}, which is to have the keys to its object "
+                            "store",
+                            tenant, store->credentials));
+  if (spec.kind != JobKind::batch)
+    return fail(ErrorCode::unsupported, "only jobs with a script stage files");
+  if (spec.stage_in.size() + spec.stage_out.size() > kMostStageCopies)
+    return fail(ErrorCode::limit_exceeded,
+                fmt::format("the job stages {} times; at most {} are allowed",
+                            spec.stage_in.size() + spec.stage_out.size(), kMostStageCopies));
+  for (auto* list : {&spec.stage_in, &spec.stage_out})
+    for (StageCopy& copy : *list) {
+      auto key = own_key(*store, tenant, copy.key);
+      if (!key) return tl::unexpected(key.error());
+      copy.key = std::move(*key);
+      if (!copy.path.starts_with('/') || copy.path.size() > kMostKeyBytes ||
+          !is_printable(copy.path))
+        return fail(ErrorCode::invalid_argument,
+                    fmt::format("\"{:.200}\" is no absolute path", printable(copy.path)));
+    }
+  return {};
+}
+
+void add_object_store(const State& state, const Job& job, proto::Launch& launch, BlobRefs& blobs) {
+  if (launch.spec.stage_in.empty() && launch.spec.stage_out.empty()) return;
+  if (!launch.runs_batch) return;  // the node with the script stages
+  const std::string tenant = tenant_of_job(state, job);
+  const ObjectStore* store = store_of(state, tenant);
+  if (store == nullptr) return;  // the node refuses the job then
+  launch.objects = *store;
+  SealedSecret& keys = blobs.sealed.emplace_back(
+      SealedSecret{tenant, store->credentials, 0, std::string(proto::kStoreKeys), {}});
+  if (const SecretState* secret = state.secrets.find(tenant, store->credentials)) {
+    keys.version = secret->versions.back().number;
+    keys.sealed = secret->versions.back().sealed;
+  }
+}
 
 Result<void> check_datasets(const State& state, const Partition& queue,
                             const std::vector<DatasetUse>& uses) {

@@ -23,4 +23,11 @@ std::optional<Verdict> verdict_of_datasets(const State& state, const Job& job);
 // The directories that an attempt of the job may see now.
 std::vector<StorageMount> storage_for(const State& state, const Job& job);
 
+// Whether a job in this queue may stage these files, all in its tenant's part of the object store.
+// A key may be written in full, as s3://BUCKET/PREFIX...; it is stored without that.
+Result<void> check_staging(const State& state, const Partition& queue, JobSpec& spec);
+
+// Adds to an order what its staging needs: where the object store is, and the sealed keys to it.
+void add_object_store(const State& state, const Job& job, proto::Launch& launch, BlobRefs& blobs);
+
 }  // namespace gantry::core

@@ -57,7 +57,7 @@ Wanted wanted_of(const JobShape& s, const Partition& partition) {
   const GpuThousandths on_node =
       each * Times{s.gpus_per_node} + part_of(each, DevicePart{s.gpu_share});
   w.node.set<Resource::gpu>(on_node);
-  w.job.set<Resource::gpu>(on_node * nodes);
+  w.job.set<Resource::gpu>(s.gpus_in_all > 0 ? each * Times{s.gpus_in_all} : on_node * nodes);
   w.node.set<Resource::scratch>(ByteCount{s.scratch_per_node});
   w.job.set<Resource::scratch>(ByteCount{s.scratch_per_node} * nodes);
   return w;

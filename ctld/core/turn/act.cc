@@ -172,6 +172,7 @@ void send_launch(Context& ctx, const Job& job, std::uint32_t index) {
     blobs.environment = digest_of_bytes(stored->environment_digest);
   launch.storage = storage_for(ctx.state, job);
   blobs.sealed = sealed_for(ctx.state, job);
+  add_object_store(ctx.state, job, launch, blobs);
   blobs.identity = claims_for(ctx.state, job, launch.spec, active.nodes[index].grant.node);
   ctx.send(active.nodes[index].grant.node, std::move(launch), std::move(blobs));
 }

@@ -23,8 +23,12 @@ std::vector<NodeGrant> make_grants(const Grid& grid, const JobClass& cls,
                                    const std::vector<Share>& shares, Instant end) {
   std::vector<NodeGrant> grants;
   grants.reserve(shares.size());
-  for (const auto& [node, tasks] : shares) {
-    const Room need = need_for(cls.demand, grid.room(node), tasks);
+  for (std::size_t rank = 0; rank < shares.size(); ++rank) {
+    const auto& [node, tasks] = shares[rank];
+    Room need = need_for(cls.demand, grid.room(node), tasks);
+    // A place has room for as many on each node; the last ones may need one less.
+    if (cls.key.shape.gpus_in_all > 0 && !cls.demand.all_gpus)
+      need.gpus = static_cast<std::int32_t>(cls.key.shape.gpus_on(rank, shares.size()));
     grants.push_back({NodeId{node}, choose_cpus(grid.node(node), need.cpus), need.memory,
                       need.scratch, static_cast<std::uint32_t>(need.gpus), tasks,
                       choose_devices(grid, cls, node, need, end),

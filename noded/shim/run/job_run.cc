@@ -22,8 +22,9 @@
 #include "noded/shim/process/process_job.h"
 #include "noded/shim/process/script_failure.h"
 #include "noded/shim/rootfs/image.h"
-#include "noded/shim/rootfs/storage.h"
 #include "noded/shim/rootfs/scratch.h"
+#include "noded/shim/rootfs/storage.h"
+#include "noded/shim/staging.h"
 
 namespace gantry::runtime {
 namespace {
@@ -185,6 +186,7 @@ Result<Container> launch(Job& job, ImageUse& image) {
   if (auto r = mount_image(shim, image, job.signals); !r) return tl::unexpected(r.error());
   if (image.root) plan.image = &image.root;
   plan.image_cwd = image.config.work_dir;
+  if (auto r = stage_in(shim, job.signals); !r) return tl::unexpected(r.error());
   auto root = build_root(shim.setup, shim.request, plan);
   if (!root) return tl::unexpected(root.error());
   auto env = container_environment(shim.request, image.config);
@@ -235,7 +237,8 @@ void clean_up(Job& job) {
     }
   }
   remove_scratch(setup, job.shim.request);
-  if (!job.shim.request.secrets_dir.empty()) remove_secrets(setup.state_dir, job.shim.request.key);
+  if (!job.shim.request.secrets_dir.empty() || job.shim.request.objects)
+    remove_secrets(setup.state_dir, job.shim.request.key);
 }
 
 void run_epilog(Job& job) {
@@ -244,6 +247,16 @@ void run_epilog(Job& job) {
   const auto r = run_hook(job.shim, "epilog", request.epilog,
                           {job.host_mounts.get(), job.host_root.get(), &job.record}, job.signals);
   if (!r && job.record.message.empty()) job.record.message = on_node(job.shim, r.error().message);
+}
+
+// Also after a script that failed, as what it has written says why; but not after one that was
+// ended by a signal, because a job that is cancelled or over its time has to be gone soon.
+void bring_out(Job& job) {
+  if (!job.began || job.record.exit.signal != 0) return;
+  const auto r = stage_out(job.shim, job.signals);
+  if (r) return;
+  explain(job, on_node(job.shim, r.error().message));
+  if (job.record.exit == ExitStatus{}) job.record.exit = {1, 0};
 }
 
 // Says whose fault it is that nothing ran. Something that the user named and may not or cannot have
@@ -277,6 +290,7 @@ int run_job(Shim& shim, Signals& signals) {
       job.record.exit = exit_of(*container);
       explain_scratch(job, watch.scratch());
       if (container->exec_error) explain(job, script_failure(shim, *container->exec_error));
+      bring_out(job);
     } else {
       outcome = tl::unexpected(container.error());
     }

@@ -27,6 +27,8 @@
 namespace gantry::core {
 namespace {
 
+constexpr std::uint32_t kMostGpusOfJob = 1 << 20;
+
 // Together the limits keep a spec far below what one message holds, because it has to fit, with
 // script and environment, into the order that starts the job.
 constexpr std::size_t kMaxArrayRanges = 10'000;  // a request may name as many
@@ -206,6 +208,37 @@ Result<void> count_shards(const Context& ctx, const Partition& partition, JobSha
     shape.gpus_per_node = 1;
   else
     shape.gpu_share = shape.gpu_shards * static_cast<std::uint32_t>(kWholeDevice.value()) / each;
+  return {};
+}
+
+// Deals --gpus to nodes, where the job leaves open to how many: to the fewest that can have them as
+// evenly as may be.
+Result<void> deal_gpus(const Context& ctx, const Partition& partition, JobShape& shape) {
+  if (shape.gpus_in_all == 0) return {};
+  const std::uint32_t all = shape.gpus_in_all;
+  if (shape.gpu_share > 0 || shape.gpu_shards > 0 || !shape.gpu_slice.empty() ||
+      all > kMostGpusOfJob)
+    return bad(fmt::format("GPUs in all are 1 to {} whole ones", kMostGpusOfJob));
+  const bool open = shape.gpus_per_node == 0;
+  if (open) {
+    std::vector<std::uint32_t> counts;  // of the nodes that have some, the most first
+    for (const sched::NodeChanged* node : ctx.rt.partition_nodes.at(partition.id.value()))
+      if (node->gpus_when_well > 0)
+        counts.push_back(static_cast<std::uint32_t>(node->gpus_when_well));
+    std::sort(counts.begin(), counts.end(), std::greater<>());
+    std::uint32_t nodes = std::max(1u, shape.min_nodes);
+    while (nodes < counts.size() && nodes < all && counts[nodes - 1] < (all + nodes - 1) / nodes)
+      ++nodes;
+    // A job that no number of nodes holds is refused with the words of one that names one node.
+    if (nodes > counts.size() || counts[nodes - 1] < (all + nodes - 1) / nodes) nodes = 1;
+    shape.min_nodes = shape.max_nodes = nodes;
+    shape.tasks = std::max(shape.tasks, nodes);
+    shape.gpus_per_node = (all + nodes - 1) / nodes;
+  }
+  const std::uint32_t nodes = shape.min_nodes;
+  if (nodes != shape.max_nodes || nodes > all || shape.gpus_per_node != (all + nodes - 1) / nodes)
+    return bad(fmt::format("{} GPUs cannot be dealt to {} nodes", all, nodes));
+  if (all % nodes == 0) shape.gpus_in_all = 0;
   return {};
 }
 
@@ -429,6 +462,7 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
   spec.partition = partition->name;
   name_switch(ctx, spec.shape);
   if (auto r = count_shards(ctx, *partition, spec.shape); !r) return tl::unexpected(r.error());
+  if (auto r = deal_gpus(ctx, *partition, spec.shape); !r) return tl::unexpected(r.error());
   if (auto r = allow_gpus(ctx.state, who, *partition, spec.shape); !r)
     return tl::unexpected(r.error());
   std::uint64_t with_it = 0;  // other parts of the submit that are the tenant's
@@ -460,6 +494,7 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
   if (auto r = check_secrets(ctx, *partition, spec); !r) return tl::unexpected(r.error());
   if (auto r = check_datasets(ctx.state, *partition, spec.datasets); !r)
     return tl::unexpected(r.error());
+  if (auto r = check_staging(ctx.state, *partition, spec); !r) return tl::unexpected(r.error());
   if (auto r = check_licenses(ctx.state, spec.shape); !r) return tl::unexpected(r.error());
   if (auto r = check_nodes(ctx, *partition, spec.shape); !r) return tl::unexpected(r.error());
   UseDemand use = demand_of_submit(ctx.state, who.owner, *partition, spec, *limit);
