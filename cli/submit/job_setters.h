@@ -52,6 +52,7 @@ Result<void> set_mail_type(JobRequest& r, std::string_view text);
 Result<void> set_mail_user(JobRequest& r, std::string_view text);
 Result<void> set_io(JobRequest& r, std::string_view text);
 Result<void> set_secret(JobRequest& r, std::string_view text);
+Result<void> set_sandbox(JobRequest& r, std::string_view text);
 Result<void> set_identity(JobRequest& r, std::string_view text);
 Result<void> set_net(JobRequest& r, std::string_view text);
 Result<void> set_network(JobRequest& r, std::string_view text);

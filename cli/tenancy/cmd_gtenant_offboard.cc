@@ -160,7 +160,7 @@ std::optional<tenancy::PriceBook> without(const tenancy::PriceBook& book, const 
   // The plan was for this tenant alone.
   std::erase_if(left.plans, [](const tenancy::PricePlan& plan) {
     return plan.classes.empty() && plan.projects.empty() && plan.tenants.empty() &&
-           plan.tiers.empty();
+           plan.tiers.empty() && plan.sandboxes.empty();
   });
   if (left == book) return std::nullopt;
   return left;

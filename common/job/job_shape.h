@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/job/job_access.h"
 #include "common/resources/gres.h"
 
 namespace gantry {
@@ -74,6 +75,9 @@ struct JobShape {
   std::uint32_t min_cpus_per_node = 0;  // cores on each node at least
   NodeLayout node_layout = NodeLayout::any;
   bool all_gpus = false;  // of exclusive nodes: all their whole GPUs
+  // Its nodes must have this sandbox; unset: the standard one. The controller's word, which it
+  // takes from JobSpec::sandbox.
+  std::optional<Sandbox> sandbox{};
   // Cores that this many tasks take on one node, or all tasks on the least number of nodes.
   [[nodiscard]] std::uint64_t cores_on_node(std::uint64_t tasks_here) const {
     return std::max<std::uint64_t>(min_cpus_per_node,
@@ -117,6 +121,7 @@ struct JobShape {
     v(28, "min_cpus_per_node", s.min_cpus_per_node);
     v(29, "node_layout", s.node_layout);
     v(30, "all_gpus", s.all_gpus);
+    v(35, "sandbox", s.sandbox);
   }
 };
 

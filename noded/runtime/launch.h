@@ -78,7 +78,8 @@ struct LaunchRequest {
   std::string secrets_dir;             // seen as kSecretsInside; "" = none
   bool has_tokens = false;             // tokens that have to be renewed are in it
   std::string tenant;                  // whose job it is; "" = no tenant's
-  void from_older_form();              // an older order has these two only in variables
+  Sandbox sandbox = Sandbox::standard;
+  void from_older_form();  // an older order has these two only in variables
 
   // Sets the variable for the job and for programs that run as root.
   void state(const std::string& name, const std::string& value) {
@@ -133,6 +134,7 @@ struct LaunchRequest {
     v(68, "secrets_dir", s.secrets_dir);
     v(69, "has_tokens", s.has_tokens);
     v(72, "tenant", s.tenant);
+    v(77, "sandbox", s.sandbox);
   }
 };
 
@@ -224,26 +226,6 @@ struct StepRequest {
   }
   [[nodiscard]] std::uint32_t rank(std::uint32_t task) const {
     return task < ranks.size() ? ranks[task] : first_rank + task;
-  }
-};
-
-// Somebody who wants to watch a step that runs here. The file lies in the step's directory until
-// the step's shim has taken it; noded sends kAttachSignal to the shim.
-struct StepAttachment {
-  AttemptKey key;
-  StepId step{};
-  std::string io_address;  // as in StepRequest
-  Bytes io_key;
-  Bytes io_ticket;
-  bool may_type = false;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "key", s.key);
-    v(2, "step", s.step);
-    v(3, "io_address", s.io_address);
-    v(4, "io_key", s.io_key);
-    v(5, "io_ticket", s.io_ticket);
-    v(6, "may_type", s.may_type);
   }
 };
 

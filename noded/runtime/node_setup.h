@@ -48,6 +48,9 @@ struct NodeSetup {
   std::int64_t image_cache_size = 0;  // bytes of all unpacked images
   std::int64_t image_size = 0;        // of one
   std::int64_t image_files = 0;
+  // Runtimes of sandboxes that have a kernel of their own; "" = this node has none.
+  std::string gvisor_path, vm_path;
+  std::vector<std::string> image_check;  // program that looks at each new image; none = nobody does
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "node", s.node);
@@ -74,6 +77,9 @@ struct NodeSetup {
     v(22, "image_cache_size", s.image_cache_size);
     v(23, "image_size", s.image_size);
     v(24, "image_files", s.image_files);
+    v(29, "gvisor_path", s.gvisor_path);
+    v(30, "vm_path", s.vm_path);
+    v(31, "image_check", s.image_check);
   }
 };
 

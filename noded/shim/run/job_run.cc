@@ -19,10 +19,12 @@
 #include "noded/shim/fence.h"
 #include "noded/shim/hooks.h"
 #include "noded/shim/process/container.h"
+#include "noded/shim/process/own_kernel.h"
 #include "noded/shim/process/process_job.h"
 #include "noded/shim/process/script_failure.h"
 #include "noded/shim/rootfs/image.h"
 #include "noded/shim/rootfs/scratch.h"
+#include "noded/shim/run/reach.h"
 
 namespace gantry::runtime {
 namespace {
@@ -166,7 +168,13 @@ Result<void> prepare(Job& job, ImageUse& image) {
   return fetch_image(shim, image, signals);
 }
 
-Result<Container> launch(Job& job, ImageUse& image) {
+struct Prepared {
+  Root root;
+  std::vector<std::string> env;
+};
+
+// Everything but the container itself.
+Result<Prepared> prepare_root(Job& job, ImageUse& image) {
   auto& shim = job.shim;
   RootPlan plan;
   plan.run_dir = shim.dir + "/run";
@@ -187,7 +195,7 @@ Result<Container> launch(Job& job, ImageUse& image) {
   if (!root) return tl::unexpected(root.error());
   auto env = container_environment(shim.request, image.config);
   if (!env) return tl::unexpected(env.error());
-  return start_container(shim, *root, job.files, *env, job.signals);
+  return Prepared{std::move(*root), std::move(*env)};
 }
 
 // Writes why the job ended into the record and into the job's own output.
@@ -212,6 +220,24 @@ void explain_memory(Job& job) {
                                      " reached, and " + std::to_string(record.oom_kills) +
                                      (record.oom_kills == 1 ? " process was" : " processes were") +
                                      " ended for it; ask for more with --mem"));
+}
+
+Result<void> run_in_container(Job& job, ImageUse& image) {
+  auto& shim = job.shim;
+  const auto made = prepare_root(job, image);
+  if (!made) return tl::unexpected(made.error());
+  if (has_own_kernel(shim.request.sandbox))
+    return run_own_kernel(shim, job.signals, made->root, job.files, made->env, job.record,
+                          job.began);
+  auto container = start_container(shim, made->root, job.files, made->env, job.signals);
+  if (!container) return tl::unexpected(container.error());
+  keep_only_what_a_shim_needs(shim);
+  Watch watch(shim, job.signals, *container, job.files);
+  job.began = watch.run();
+  job.record.exit = exit_of(*container);
+  explain_scratch(job, watch.scratch());
+  if (container->exec_error) explain(job, script_failure(shim, *container->exec_error));
+  return {};
 }
 
 std::uint32_t kills_in_steps(const Shim& shim) {
@@ -268,16 +294,7 @@ int run_job(Shim& shim, Signals& signals) {
   if (outcome && shim.setup.runtime == RuntimeKind::process) {
     outcome = run_process_job(shim, signals, job.files, job.record, job.began);
   } else if (outcome) {
-    auto container = launch(job, image);
-    if (container) {
-      Watch watch(shim, signals, *container, job.files);
-      job.began = watch.run();
-      job.record.exit = exit_of(*container);
-      explain_scratch(job, watch.scratch());
-      if (container->exec_error) explain(job, script_failure(shim, *container->exec_error));
-    } else {
-      outcome = tl::unexpected(container.error());
-    }
+    outcome = run_in_container(job, image);
   }
   if (!outcome) {
     job.record.cause = cause_of(outcome.error());
