@@ -137,8 +137,11 @@ struct NodedConfig {
   std::uint16_t listen_port = 6871;
   // Tried in order; "process" only if it is named here.
   std::vector<std::string> runtimes{"crun", "runc"};
-  std::string cgroup_root = "gantry";   // below the cgroup mount, or below the daemon's own cgroup
-  std::vector<std::string> image_dirs;  // local images lie below them; empty = anywhere
+  std::string gvisor = "runsc";          // runtime of the sandbox gvisor; "none" = there is none
+  std::string vm_runtime;                // OCI runtime that starts virtual machines; "" = none
+  std::vector<std::string> image_check;  // program and arguments; none = nobody looks at images
+  std::string cgroup_root = "gantry";    // below the cgroup mount, or below the daemon's own cgroup
+  std::vector<std::string> image_dirs;   // local images lie below them; empty = anywhere
   std::string image_cache_dir = "/var/lib/gantry/images";
   std::int64_t image_cache_size = std::int64_t{100} << 30;  // bytes of all unpacked images
   std::int64_t image_size = std::int64_t{50} << 30;         // bytes of one image

@@ -26,8 +26,9 @@ constexpr Rule form(Form f) {
 bool for_users(const Option& option) {
   static constexpr std::string_view kOfJobs[] = {"image_dirs", "writable_paths", "storage"};
   static constexpr std::string_view kInternal[] = {
-      "admins",      "metrics_host", "metrics_port", "usage_webhook", "listen_host", "listen_port",
-      "gpu_library", "cuda_library", "mps_control",  "runtimes",      "login_nodes"};
+      "admins",      "metrics_host", "metrics_port", "usage_webhook", "listen_host",
+      "listen_port", "gpu_library",  "cuda_library", "mps_control",   "runtimes",
+      "login_nodes", "gvisor",       "image_check"};
   const auto among = [&](const auto& list) {
     return std::find(std::begin(list), std::end(list), option.name) != std::end(list);
   };
@@ -215,6 +216,24 @@ std::vector<Option> options_of(NodedConfig& c) {
        "a container, is for development only and must be named. `none`, which must stand alone, "
        "runs "
        "nothing at all: for measuring the rest."},
+      {"gvisor",
+       &c.gvisor,
+       {},
+       "Runtime of the sandbox `gvisor`, by name or path; `none` = the node does not have it. It "
+       "is "
+       "tried when the node daemon starts."},
+      {"vm_runtime", &c.vm_runtime, form(Form::path_or_none),
+       "OCI runtime that runs a container as a virtual machine, for the sandbox `vm`: a program "
+       "with the command line of runc. Left out = the node does not have it."},
+      {"image_check",
+       &c.image_check,
+       {},
+       "Program, as a path, and arguments that look at each image before its first use on the "
+       "node: "
+       "it is called with the image's name and its digest besides, in the unpacked image, as an "
+       "unprivileged user, and has five minutes. Another exit status than 0 refuses the image, "
+       "with "
+       "the program's last line. What passed is not looked at again. Left out = nobody looks."},
       {"cgroup_root", &c.cgroup_root, form(Form::word),
        "Cgroup of all jobs, below the cgroup mount or below the daemon's own cgroup."},
       {"image_dirs", &c.image_dirs, form(Form::path),

@@ -102,6 +102,11 @@ Result<std::unique_ptr<AttemptRuntime>> open_runtime(const Start& start, JobSock
   log.info("runtime chosen", {{"runtime", probe.runtime}, {"cgroup", probe.cgroup_version}});
   for (const auto& layer : probe.layers_on) log.info("isolation layer on", {{"layer", layer}});
   for (const auto& layer : probe.layers_off) log.warning("isolation layer OFF", {{"layer", layer}});
+  for (const SandboxFact& fact : probe.sandboxes)
+    if (fact.why_not.empty())
+      log.info("sandbox", {{"level", enum_name(fact.level)}});
+    else
+      log.info("no sandbox", {{"level", enum_name(fact.level)}, {"why", fact.why_not}});
   return std::make_unique<RealRuntime>(std::move(*opened), std::move(real), sockets, loop, log);
 }
 
@@ -141,6 +146,12 @@ std::vector<std::string> layers_off(const Start& start, const AttemptRuntime& ru
   out.push_back(std::string(proto::kNoJobNetworks) + why);
   log.warning("isolation layer OFF", {{"layer", out.back()}});
   return out;
+}
+
+std::vector<SandboxFact> sandboxes_of(AttemptRuntime& attempts) {
+  auto* containers = dynamic_cast<RealRuntime*>(&attempts);
+  return containers == nullptr ? std::vector<SandboxFact>()
+                               : containers->runtime().probe().sandboxes;
 }
 
 std::unique_ptr<JobNetworks> open_networks(const Start& start, loop::Loop& loop,
@@ -322,7 +333,6 @@ Result<bool> run(const Start& start, const Options& options, std::optional<Start
   if (!service) return tl::unexpected(service.error());
   steps = std::move(*service);
   tell_unheard_ends(**attempt_runtime, daemon, log);
-
   const auto neighbours = watch_neighbours(start, **attempt_runtime, loop, log);
 
   const auto exporter =
@@ -334,6 +344,7 @@ Result<bool> run(const Start& start, const Options& options, std::optional<Start
   report.facts.runtime = (*attempt_runtime)->name();
   if (gres) report.facts.gres = gres->counts();
   report.facts.layers_off = layers_off(start, **attempt_runtime, neighbours.get(), log);
+  report.facts.sandboxes = sandboxes_of(**attempt_runtime);
 
   std::function<GpuInventory()> inventory;
   if (gpus) inventory = [&gpus] { return gpus->inventory(); };

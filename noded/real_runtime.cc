@@ -112,6 +112,7 @@ runtime::LaunchRequest launch_request(const proto::Launch& launch,
   r.open_mode = spec.open_mode;
   r.limits = spec.limits;
   r.io_rate = spec.io_rate;
+  r.sandbox = spec.sandbox.value_or(Sandbox::standard);
   r.gpu_names = spec.gpu_names;
   r.container = spec.container;
   r.network = spec.network.value_or(NetworkMode::loopback);

@@ -1,7 +1,9 @@
 // Container starts per second. The node's runtime and its shims start jobs that run /bin/true, each
 // in its own container with limits. A bare loop of `crun run` does the same with the same
 // configuration and parallelism. The two alternate in short rounds, so that a busy machine slows
-// both alike. The figures are medians of the rounds. The bench needs root and crun.
+// both alike, and jobs of the sandbox `hardened` take part in them. The figures are medians of the
+// rounds; "ms later" is how much longer one container takes from its order to its end than with
+// crun alone. The bench needs root and crun.
 //
 //   bench_containers [--rounds N] [--each N]
 #include <fmt/core.h>
@@ -11,6 +13,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -128,7 +131,8 @@ class Bench {
     runtime_->forget(held_.key);
   }
 
-  Figures run(int parallel, int count) {
+  Figures run(int parallel, int count, Sandbox level) {
+    level_ = level;
     Figures figures;
     const double cpu = cpu_ms();
     const auto start = Clock::now();
@@ -177,6 +181,7 @@ class Bench {
     r.script = "#!/bin/true\n";
     r.memory = std::int64_t{kMemoryMib} << 20;
     r.pids_max = 128;
+    r.sandbox = level_;
     return r;
   }
 
@@ -186,6 +191,7 @@ class Bench {
   LaunchRequest held_;
   std::vector<double> to_running_;
   std::uint64_t jobs_ = 0;
+  Sandbox level_ = Sandbox::standard;
 };
 
 int number_after(int argc, char** argv, const char* name, int fallback) {
@@ -201,22 +207,38 @@ std::string own_directory() {
   return text.substr(0, text.rfind('/'));
 }
 
+struct Series {
+  std::vector<double> rate, cpu, to_running;
+};
+
+void print(int parallel, Sandbox level, const Series& bare, const Series& ours) {
+  const double a = quantile(ours.rate, 0.5), b = quantile(bare.rate, 0.5);
+  fmt::print(
+      "{:>8}  {:<8}  {:>9.1f} {:>7.1f}  {:>9.1f} {:>7.1f}  {:>6.0f}%  {:>12.1f} {:>7.1f}  "
+      "{:>8.1f}\n",
+      parallel, enum_name(level), b, quantile(bare.cpu, 0.5), a, quantile(ours.cpu, 0.5),
+      100 * a / b, quantile(ours.to_running, 0.5), quantile(ours.to_running, 0.99),
+      parallel * (1e3 / a - 1e3 / b));
+}
+
 Result<void> measure(Bench& bench, int shim, int parallel, int rounds, int each) {
-  std::vector<double> bare, ours, bare_cpu, our_cpu;
+  constexpr std::array kLevels{Sandbox::standard, Sandbox::hardened};
+  Series bare;
+  std::array<Series, kLevels.size()> ours;
   for (int i = 0; i < rounds; ++i) {
     const auto b = gantry::bench::bare_loop(shim, Bench::mount_dir(), parallel, each, kMemoryMib);
     if (!b) return tl::unexpected(b.error());
-    bare.push_back(parallel * each / b->seconds);
-    bare_cpu.push_back(b->cpu_ms);
-    const auto o = bench.run(parallel, parallel * each);
-    ours.push_back(parallel * each / o.seconds);
-    our_cpu.push_back(o.cpu_ms);
+    bare.rate.push_back(parallel * each / b->seconds);
+    bare.cpu.push_back(b->cpu_ms);
+    for (std::size_t level = 0; level < kLevels.size(); ++level) {
+      const auto o = bench.run(parallel, parallel * each, kLevels[level]);
+      ours[level].rate.push_back(parallel * each / o.seconds);
+      ours[level].cpu.push_back(o.cpu_ms);
+      for (const double ms : bench.take_to_running()) ours[level].to_running.push_back(ms);
+    }
   }
-  const auto to_running = bench.take_to_running();
-  const double a = quantile(ours, 0.5), b = quantile(bare, 0.5);
-  fmt::print("{:>8}  {:>9.1f} {:>7.1f}  {:>9.1f} {:>7.1f}  {:>6.0f}%  {:>12.1f} {:>7.1f}\n",
-             parallel, b, quantile(bare_cpu, 0.5), a, quantile(our_cpu, 0.5), 100 * a / b,
-             quantile(to_running, 0.5), quantile(to_running, 0.99));
+  for (std::size_t level = 0; level < kLevels.size(); ++level)
+    print(parallel, kLevels[level], bare, ours[level]);
   return {};
 }
 
@@ -230,8 +252,9 @@ int main(int argc, char** argv) {
   const int shim = bench.hold();
   fmt::print("Containers of /bin/true with limits, {} rounds of {} each, medians\n\n", rounds,
              each);
-  fmt::print("{:>8}  {:>9} {:>7}  {:>9} {:>7}  {:>7}  {:>12} {:>7}\n", "parallel", "crun/s",
-             "CPU ms", "gantry/s", "CPU ms", "of crun", "ms to running", "p99");
+  fmt::print("{:>8}  {:<8}  {:>9} {:>7}  {:>9} {:>7}  {:>7}  {:>12} {:>7}  {:>8}\n", "parallel",
+             "sandbox", "crun/s", "CPU ms", "gantry/s", "CPU ms", "of crun", "ms to running", "p99",
+             "ms later");
   Result<void> measured;
   for (const int parallel : {1, 2, 4})
     if (measured) measured = measure(bench, shim, parallel, rounds, each);

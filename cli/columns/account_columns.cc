@@ -312,6 +312,13 @@ constexpr Column<AccountView> kColumns[] = {
          [](O o, V v) {
            of_job(o, v, v.job->work_type ? std::string(enum_name(*v.job->work_type)) : "");
          }},
+    {.name = "Sandbox",
+     .header = "Sandbox",
+     .width = 8,
+     .put =
+         [](O o, V v) {
+           of_job(o, v, std::string(enum_name(v.job->sandbox.value_or(Sandbox::standard))));
+         }},
     {.name = "Cost",
      .header = "Cost",
      .width = 12,

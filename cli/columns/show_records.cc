@@ -133,6 +133,10 @@ void write_files(RecordWriter& out, const JobSpec& spec, const proto::JobRow& ro
     out.line();
     out.field("StageOut", copy.path + ":" + copy.key);
   }
+  if (spec.sandbox) {
+    out.line();
+    out.field("Sandbox", enum_name(*spec.sandbox));
+  }
   if (!spec.container.image.empty()) {
     out.line();
     out.field("ContainerImage", spec.container.image);
@@ -231,6 +235,7 @@ void write_ended_job(RecordWriter& out, const proto::HistoryRow& job, Instant no
   out.field("NumCPUs", row.cpus).field("NumTasks", row.tasks).line();
   out.field("SubmitLine", job.submit_line).line();
   out.field("WorkDir", job.work_dir).line();
+  if (job.sandbox) out.field("Sandbox", enum_name(*job.sandbox)).line();
   out.field("Comment", job.comment);
   write_labels(out, job.labels, job.work_type);
   write_used(out, row, job.usage);
@@ -286,6 +291,17 @@ void write_job(RecordWriter& out, const proto::JobDetail& job, Instant now) {
   out.record();
 }
 
+namespace {
+
+std::string sandboxes_of(const proto::NodeRow& node) {
+  std::vector<std::string> out{"standard"};
+  for (const SandboxFact& fact : node.sandboxes)
+    if (fact.why_not.empty()) out.emplace_back(enum_name(fact.level));
+  return joined(out, ",");
+}
+
+}  // namespace
+
 void write_node(RecordWriter& out, const proto::NodeRow& node) {
   std::string state = upper(node_state(node));
   if (node.intent == NodeIntent::drain) {
@@ -310,6 +326,7 @@ void write_node(RecordWriter& out, const proto::NodeRow& node) {
   out.field("Partitions", joined(node.partitions, ",")).line();
   out.field("Runtime", node.runtime);
   out.field("IsolationOff", node.layers_off.empty() ? "none" : joined(node.layers_off, ",")).line();
+  out.field("Sandboxes", sandboxes_of(node)).line();
   out.field("BootTime", time_or(node.booted, "Unknown"));
   out.field("LastSeen", time_or(node.last_seen, "Unknown")).line();
   out.field("CfgTRES", to_string(node.total)).line();

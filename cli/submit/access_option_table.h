@@ -21,6 +21,14 @@ inline constexpr SubmitOption kAccessOptionTable[] = {
                         "/run/secrets/identity-AUDIENCE, renewed while the job runs",
                 .set = call<job::set_identity>},
      .families = Families::gantry},
+    {.option = {.name = "sandbox",
+                .arg = Arg::required,
+                .value = "LEVEL",
+                .help = "How strong the wall around the job is: standard, hardened (fewer system "
+                        "calls, less of the machine to be seen), gvisor (a kernel of its own in "
+                        "user space) or vm; gvisor and vm where nodes have them",
+                .set = call<job::set_sandbox>},
+     .families = Families::gantry},
     {.option = {.name = "secret",
                 .arg = Arg::required,
                 .value = "NAME[@VERSION][:FILE]",

@@ -1,4 +1,6 @@
 // Setters of what a job asks of the boundary around it; see job_setters.h.
+#include <fmt/core.h>
+
 #include "cli/submit/job_setters.h"
 #include "common/text/split.h"
 #include "common/text/text.h"
@@ -73,6 +75,16 @@ Result<void> add_stage_out(R& r, std::string_view text) {
   r.spec.stage_out.push_back(
       {std::string(text.substr(colon + 1)), std::string(text.substr(0, colon))});
   return {};
+}
+
+Result<void> set_sandbox(R& r, std::string_view text) {
+  for (const auto& [level, name] : enum_names(Sandbox{}))
+    if (name == text) {
+      r.spec.sandbox = level;
+      return {};
+    }
+  return bad_value(
+      fmt::format("\"{}\" is no sandbox; there are standard, hardened, gvisor and vm", text));
 }
 
 Result<void> set_identity(R& r, std::string_view text) {

@@ -55,6 +55,7 @@ Result<void> set_secret(JobRequest& r, std::string_view text);
 Result<void> set_dataset(JobRequest& r, std::string_view text);
 Result<void> add_stage_in(JobRequest& r, std::string_view text);
 Result<void> add_stage_out(JobRequest& r, std::string_view text);
+Result<void> set_sandbox(JobRequest& r, std::string_view text);
 Result<void> set_identity(JobRequest& r, std::string_view text);
 Result<void> set_net(JobRequest& r, std::string_view text);
 Result<void> set_network(JobRequest& r, std::string_view text);

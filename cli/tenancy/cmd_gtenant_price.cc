@@ -75,7 +75,8 @@ std::string words_of(const tenancy::PricePlan& plan) {
   std::string out;
   for (const auto& [word, names] :
        {std::pair("class", &plan.classes), std::pair("project", &plan.projects),
-        std::pair("tenant", &plan.tenants), std::pair("tier", &plan.tiers)})
+        std::pair("tenant", &plan.tenants), std::pair("tier", &plan.tiers),
+        std::pair("sandbox", &plan.sandboxes)})
     for (const std::string& name : *names)
       out += fmt::format("{}{} {}", out.empty() ? "" : ", ", word, name);
   return out.empty() ? "nobody" : out;

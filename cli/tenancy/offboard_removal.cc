@@ -22,7 +22,7 @@ tenancy::PriceBook without(tenancy::PriceBook left, const std::string& name) {
   // The plan was for this tenant alone.
   std::erase_if(left.plans, [](const tenancy::PricePlan& plan) {
     return plan.classes.empty() && plan.projects.empty() && plan.tenants.empty() &&
-           plan.tiers.empty();
+           plan.tiers.empty() && plan.sandboxes.empty();
   });
   return left;
 }

@@ -23,15 +23,27 @@ constexpr auto enum_names(WorkType) {
 // How strong the wall around a job is; a later one is stronger, and slower.
 enum class Sandbox : std::uint8_t {
   standard = 1,  // namespaces, seccomp, no capabilities, the user's own uid
-  hardened = 2,  // and fewer system calls, Landlock, nothing of the host but programs
+  hardened = 2,  // and fewer system calls, Landlock, less of /proc and /sys, no programs in /tmp
   gvisor = 3,    // a kernel of its own in user space (runsc)
-  vm = 4,        // a virtual machine
+  vm = 4,        // a virtual machine, by a runtime that the node names
 };
 constexpr auto enum_names(Sandbox) {
   using enum Sandbox;
   return std::array<std::pair<Sandbox, std::string_view>, 4>{
       {{standard, "standard"}, {hardened, "hardened"}, {gvisor, "gvisor"}, {vm, "vm"}}};
 }
+
+// Whether a node has a sandbox, as it found out when its daemon started.
+struct SandboxFact {
+  Sandbox level = Sandbox::standard;
+  std::string why_not;  // "" = it has it
+  friend bool operator==(const SandboxFact&, const SandboxFact&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "level", s.level);
+    v(2, "why_not", s.why_not);
+  }
+};
 
 struct SecretUse {  // --secret=NAME[@VERSION][:FILE]
   std::string name;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/job/job_access.h"
 #include "common/resources/gres.h"
 
 namespace gantry {
@@ -86,6 +87,9 @@ struct JobShape {
   [[nodiscard]] std::uint32_t gpus_of(std::uint32_t nodes) const {
     return gpus_in_all > 0 ? gpus_in_all : gpus_per_node * nodes;
   }
+  // Its nodes must have this sandbox; unset: the standard one. The controller's word, which it
+  // takes from JobSpec::sandbox.
+  std::optional<Sandbox> sandbox{};
   // Cores that this many tasks take on one node, or all tasks on the least number of nodes.
   [[nodiscard]] std::uint64_t cores_on_node(std::uint64_t tasks_here) const {
     return std::max<std::uint64_t>(min_cpus_per_node,
@@ -130,6 +134,7 @@ struct JobShape {
     v(29, "node_layout", s.node_layout);
     v(30, "all_gpus", s.all_gpus);
     v(39, "gpus_in_all", s.gpus_in_all);
+    v(35, "sandbox", s.sandbox);
   }
 };
 

@@ -32,6 +32,7 @@ struct PricePlan {  // a factor on the prices of jobs that any of the lists name
   std::vector<std::string> projects;  // TENANT/PROJECT
   std::vector<std::string> tenants;
   std::vector<std::string> tiers;
+  std::vector<std::string> sandboxes{};  // how strong the wall around a job is (job_access.h)
   friend bool operator==(const PricePlan&, const PricePlan&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -41,6 +42,7 @@ struct PricePlan {  // a factor on the prices of jobs that any of the lists name
     v(4, "projects", s.projects);
     v(5, "tenants", s.tenants);
     v(6, "tiers", s.tiers);
+    v(11, "sandboxes", s.sandboxes);
   }
 };
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/job/job_access.h"
 #include "common/job/job_state.h"
 #include "common/proto/gpu_rows.h"
 #include "common/proto/partitions.h"
@@ -46,6 +47,7 @@ struct NodeRow {
   std::vector<GpuTopRow> top;            // with ListNodes::gpus
   std::vector<DrainedGpu> drained_gpus;  // with ListNodes::gpus
   std::string comment{};                 // an operator's
+  std::vector<SandboxFact> sandboxes{};  // beside the standard one
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "name", s.name);
@@ -78,6 +80,7 @@ struct NodeRow {
     v(28, "top", s.top);
     v(29, "drained_gpus", s.drained_gpus);
     v(30, "comment", s.comment);
+    v(35, "sandboxes", s.sandboxes);
   }
 };
 

@@ -84,6 +84,7 @@ struct HistoryRow {
   std::string licenses;         // "NAME:N,..."
   std::map<std::string, std::string> labels;
   std::optional<WorkType> work_type;
+  std::optional<Sandbox> sandbox{};  // unset: the standard one
   // Patterns of the output files as the job gave them; "" = the default, or joined to std_out.
   std::string std_out, std_err;
   // A run that was ended so that the job would start again, and not the job's end. Its outcome is
@@ -109,6 +110,7 @@ struct HistoryRow {
     v(24, "requeued", s.requeued);
     v(33, "labels", s.labels);
     v(34, "work_type", s.work_type);
+    v(39, "sandbox", s.sandbox);
   }
 };
 

@@ -42,6 +42,7 @@ struct NodeRegister {
   GpuInventory gpus;
   std::vector<GresCount> gres{};  // how many there are of the declared ones
   JobId highest_job{};  // highest job that it was ever ordered to start; 0 = none, or unknown
+  std::vector<SandboxFact> sandboxes{};  // beside the standard one
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "node", s.node);
@@ -63,6 +64,7 @@ struct NodeRegister {
     v(17, "gpus", s.gpus);
     v(18, "gres", s.gres);
     v(19, "highest_job", s.highest_job);
+    v(24, "sandboxes", s.sandboxes);
   }
 };
 

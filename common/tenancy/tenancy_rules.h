@@ -46,6 +46,9 @@ struct TenantSecurity {
   std::optional<SecurityProfile> enforce, audit, warn;
   std::vector<std::string> registries;   // images may come from these only; none = from all
   std::optional<bool> images_by_digest;  // images must be named by digest; no
+  // Of jobs that name no sandbox, and the weakest that a job may name; standard.
+  std::optional<Sandbox> sandbox{};
+  std::vector<std::string> sandboxes{};  // that jobs may name; none = all from `sandbox` on
   friend bool operator==(const TenantSecurity&, const TenantSecurity&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -54,6 +57,8 @@ struct TenantSecurity {
     v(3, "warn", s.warn);
     v(6, "registries", s.registries);
     v(7, "images_by_digest", s.images_by_digest);
+    v(12, "sandbox", s.sandbox);
+    v(13, "sandboxes", s.sandboxes);
   }
 };
 

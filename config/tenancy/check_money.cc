@@ -45,6 +45,8 @@ Found check_plans(const References& r, const PriceBook& b) {
       if (Found found = r.refer(Tenant::kName, name, path + ".tenants")) return found;
     for (const std::string& name : plan.tiers)
       if (Found found = r.refer(Tier::kName, name, path + ".tiers")) return found;
+    for (const std::string& name : plan.sandboxes)
+      if (!is_sandbox(name)) return r.problem(path + ".sandboxes", no_sandbox(name));
   }
   return std::nullopt;
 }

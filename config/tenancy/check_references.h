@@ -47,6 +47,8 @@ Found check_tenant_network(const References& documents, const TenantNetwork& net
 inline constexpr std::int32_t kMostPolicyOrder = 1'000'000;
 Found check_grants(const References& documents, const std::vector<Grant>& grants);
 Found check_label_rules(const References& documents, const std::vector<LabelRule>& rules);
+bool is_sandbox(std::string_view name);
+std::string no_sandbox(const std::string& name);  // the sentence about a name that is none
 Found check_security(const References& documents, const TenantSecurity& security);
 Found check_custom_role(const References& documents, const CustomRole& role);
 Found check_policy(const References& documents, const Policy& policy);

@@ -122,6 +122,16 @@ Found check_label_rules(const References& documents, const std::vector<LabelRule
   return std::nullopt;
 }
 
+bool is_sandbox(std::string_view name) {
+  const auto names = enum_names(Sandbox{});
+  return std::any_of(names.begin(), names.end(),
+                     [&](const auto& row) { return row.second == name; });
+}
+
+std::string no_sandbox(const std::string& name) {
+  return fmt::format("\"{}\" is no sandbox; there are standard, hardened, gvisor and vm", name);
+}
+
 // A registry is a host with a point, a port, or the name localhost, and perhaps a part of its
 // names.
 Found check_security(const References& documents, const TenantSecurity& security) {
@@ -144,6 +154,8 @@ Found check_security(const References& documents, const TenantSecurity& security
                       "`registry.example.com` or `docker.io/library`",
                       registry));
   }
+  for (const std::string& name : security.sandboxes)
+    if (!is_sandbox(name)) return documents.problem("security.sandboxes", no_sandbox(name));
   return std::nullopt;
 }
 

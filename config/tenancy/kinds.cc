@@ -91,6 +91,11 @@ std::vector<Field> shared_fields(Tenant& t) {
        "The tenant's secret with its keys to this prefix: ACCESS_KEY:SECRET_KEY, or a file of "
        "AWS's "
        "form."},
+      {"security.sandbox", &t.security.sandbox, Form::plain,
+       "Sandbox of jobs that name none, and the weakest that a job may name (`--sandbox`): "
+       "standard, hardened, gvisor or vm. standard."},
+      {"security.sandboxes", &t.security.sandboxes, Form::words,
+       "Sandboxes that jobs may name beside that one; all stronger ones unless given."},
       {"limits.keep_others_off", &jobs.keep_others_off, Form::plain,
        "Whether jobs may ask for `--exclusive=tenant` and `--exclusive=user`, which keep other "
        "jobs "
@@ -377,6 +382,9 @@ struct TypeName {
   }
   std::string operator()(const std::optional<SecurityProfile>*) const {
     return "privileged, baseline or restricted";
+  }
+  std::string operator()(const std::optional<Sandbox>*) const {
+    return "standard, hardened, gvisor or vm";
   }
   std::string operator()(const std::vector<QuotaLine>*) const { return "quota"; }
   std::string operator()(const std::vector<Project>*) const { return "projects"; }

@@ -42,7 +42,7 @@ using Slot = std::variant<
     std::vector<TenantClass>*, std::vector<TopologyDomain>*, Money*, std::map<std::string, Money>*,
     ZoneName*, std::map<std::string, ZoneName>*, std::vector<PricePlan>*, std::vector<PriceHours>*,
     CreditPart*, std::vector<std::uint32_t>*, BudgetPeriod*, BudgetAction*, std::vector<LabelRule>*,
-    PolicyMode*, PolicyAction*, std::optional<SecurityProfile>*>;
+    PolicyMode*, PolicyAction*, std::optional<SecurityProfile>*, std::optional<Sandbox>*>;
 
 struct Field {
   std::string_view key;

@@ -113,6 +113,9 @@ struct Read {
   Result<void> operator()(std::optional<SecurityProfile>* out) const {
     return read_choice(value, out->emplace());
   }
+  Result<void> operator()(std::optional<Sandbox>* out) const {
+    return read_choice(value, out->emplace());
+  }
   Result<void> operator()(std::vector<QuotaLine>* out) const {
     return read_quota(value, *out, into);
   }

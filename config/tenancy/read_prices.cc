@@ -96,9 +96,11 @@ Result<void> read_plan(const Value& value, PricePlan& plan) {
       done = take_into(plan.tenants, read_words(key.value));
     } else if (key.key == "tiers") {
       done = take_into(plan.tiers, read_words(key.value));
+    } else if (key.key == "sandboxes") {
+      done = take_into(plan.sandboxes, read_words(key.value));
     } else {
       return key.wrong(value.path(), fmt::format("unknown key `{}`; a plan has factor, classes, "
-                                                 "projects, tenants and tiers",
+                                                 "projects, tenants, tiers and sandboxes",
                                                  key.key));
     }
     if (!done) return done;

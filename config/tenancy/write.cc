@@ -85,6 +85,9 @@ struct Write {
   Yaml operator()(const std::optional<SecurityProfile>* v) const {
     return *v ? scalar(std::string(enum_name(**v))) : Yaml{};
   }
+  Yaml operator()(const std::optional<Sandbox>* v) const {
+    return *v ? scalar(std::string(enum_name(**v))) : Yaml{};
+  }
   Yaml operator()(const std::vector<QuotaLine>* v) const;
   Yaml operator()(const std::vector<Project>* v) const;
   Yaml operator()(const std::vector<Grant>* v) const;
@@ -230,6 +233,7 @@ Yaml Write::operator()(const std::vector<PricePlan>* v) const {
     if (!plan.projects.empty()) add(section, "projects", list(plan.projects));
     if (!plan.tenants.empty()) add(section, "tenants", list(plan.tenants));
     if (!plan.tiers.empty()) add(section, "tiers", list(plan.tiers));
+    if (!plan.sandboxes.empty()) add(section, "sandboxes", list(plan.sandboxes));
   }
   return out;
 }
@@ -356,7 +360,7 @@ void normalise(PriceBook& book) {
   const auto by_name = [](const auto& a, const auto& b) { return a.name < b.name; };
   std::sort(book.plans.begin(), book.plans.end(), by_name);
   for (PricePlan& plan : book.plans)
-    for (auto* names : {&plan.classes, &plan.projects, &plan.tenants, &plan.tiers})
+    for (auto* names : {&plan.classes, &plan.projects, &plan.tenants, &plan.tiers, &plan.sandboxes})
       std::sort(names->begin(), names->end());
   std::sort(book.hours.begin(), book.hours.end(), by_name);
   const auto number = [](const std::string& day) {

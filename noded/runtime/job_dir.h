@@ -33,9 +33,15 @@ inline constexpr const char* kAttachPrefix = "attach.";
 inline constexpr const char* kStepNoticePrefix = "notice.";
 inline constexpr const char* kRuntimeLog = "runtime.log";
 inline constexpr const char* kSetupFile = "setup.msgpack";
-inline constexpr const char* kSeccompBpf = "seccomp.bpf";        // raw filter
-inline constexpr const char* kSeccompBase64 = "seccomp.base64";  // the same for crun
-inline constexpr const char* kSeccompJson = "seccomp.json";      // OCI form for runc
+// The files of a system call filter: raw, for crun, and in OCI form for runc.
+struct FilterFiles {
+  const char *bpf, *base64, *json;
+};
+inline constexpr FilterFiles kFilter{"seccomp.bpf", "seccomp.base64", "seccomp.json"};
+inline constexpr FilterFiles kHardenedFilter{"hardened.bpf", "hardened.base64", "hardened.json"};
+constexpr const FilterFiles& filter_of(Sandbox level) {
+  return level == Sandbox::hardened ? kHardenedFilter : kFilter;
+}
 
 // noded sends it to a step's shim: look for attachments. A shim that cannot handle signals yet
 // ignores it, and looks as soon as it can.

@@ -81,6 +81,7 @@ struct LaunchRequest {
   std::vector<StorageMount> storage;   // what it sees of the site's storage (noded.storage)
   std::optional<ObjectStore> objects;  // set: it stages files
   std::vector<StageCopy> stage_in, stage_out;
+  Sandbox sandbox = Sandbox::standard;
   void from_older_form();  // an older order has these two only in variables
 
   // Sets the variable for the job and for programs that run as root.
@@ -140,6 +141,7 @@ struct LaunchRequest {
     v(81, "objects", s.objects);
     v(82, "stage_in", s.stage_in);
     v(83, "stage_out", s.stage_out);
+    v(77, "sandbox", s.sandbox);
   }
 };
 

@@ -50,6 +50,9 @@ struct NodeSetup {
   std::int64_t image_cache_size = 0;  // bytes of all unpacked images
   std::int64_t image_size = 0;        // of one
   std::int64_t image_files = 0;
+  // Runtimes of sandboxes that have a kernel of their own; "" = this node has none.
+  std::string gvisor_path, vm_path;
+  std::vector<std::string> image_check;  // program that looks at each new image; none = nobody does
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "node", s.node);
@@ -78,6 +81,9 @@ struct NodeSetup {
     v(24, "image_files", s.image_files);
     v(33, "storage", s.storage);
     v(34, "stage_timeout", s.stage_timeout);
+    v(29, "gvisor_path", s.gvisor_path);
+    v(30, "vm_path", s.vm_path);
+    v(31, "image_check", s.image_check);
   }
 };
 

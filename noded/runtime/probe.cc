@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,7 +13,9 @@
 #include "common/codec/codec.h"
 #include "common/proto/node_report.h"
 #include "noded/machine/cgroup.h"
+#include "noded/machine/landlock.h"
 #include "noded/runtime/job_dir.h"
+#include "noded/runtime/seccomp.h"
 #include "noded/runtime/shim_process.h"
 
 namespace gantry::runtime {
@@ -39,17 +42,34 @@ grep -q '^CapBnd:.0000000000000000' $status || exit 11
 exec dd if=/dev/zero of=/dev/null bs=128M count=1
 )sh";
 
-constexpr std::array<std::pair<int, const char*>, 7> kMissing{
+// Of a sandbox with a kernel of its own. It uses no more programs than a shell, because not every
+// such kernel runs every program.
+constexpr const char* kKernelTest = R"sh(#!/bin/sh
+read -r kernel < /proc/sys/kernel/osrelease || exit 18
+[ "$kernel" != "$GANTRY_TEST_KERNEL" ] || exit 17
+[ "$(id -u)" = "$GANTRY_TEST_UID" ] || exit 12
+( : > /usr/gantry-test ) 2>/dev/null && exit 15
+exit 0
+)sh";
+
+constexpr std::array<std::pair<int, const char*>, 9> kMissing{
     {{10, "no_new_privs is not set"},
      {11, "it has capabilities"},
      {12, "it runs as another user"},
      {13, "no system call filter is active"},
      {14, "it has network interfaces"},
      {15, "its root can be written"},
-     {16, "it sees foreign processes"}}};
+     {16, "it sees foreign processes"},
+     {17, "it has the kernel of the node"},
+     {18, "it has no /proc"}}};
 
-LaunchRequest test_request(const NodeSetup& setup) {
+bool has_own_kernel(Sandbox level) {
+  return level == Sandbox::gvisor || level == Sandbox::vm;
+}
+
+LaunchRequest test_request(const NodeSetup& setup, Sandbox level) {
   LaunchRequest request;
+  request.sandbox = level;
   request.key = kTestKey;
   request.owner.uid = Uid{setup.rootless ? ::geteuid() : kNobody};
   request.owner.gid = Gid{setup.rootless ? ::getegid() : kNobody};
@@ -59,9 +79,11 @@ LaunchRequest test_request(const NodeSetup& setup) {
   request.work_dir = "/";
   request.std_out = "/dev/null";
   request.env["GANTRY_TEST_UID"] = std::to_string(request.owner.uid.value());
-  if (::access((setup.state_dir + "/" + kSeccompBpf).c_str(), R_OK) == 0)
+  if (::access((setup.state_dir + "/" + kFilter.bpf).c_str(), R_OK) == 0)
     request.env["GANTRY_TEST_SECCOMP"] = "1";
-  if (setup.cgroups.with("memory") != nullptr) {
+  utsname host{};
+  if (::uname(&host) == 0) request.env["GANTRY_TEST_KERNEL"] = host.release;
+  if (setup.cgroups.with("memory") != nullptr && !has_own_kernel(level)) {
     request.env["GANTRY_TEST_MEMORY"] = "1";
     request.memory = kTestMemory;
   }
@@ -74,7 +96,11 @@ Result<void> write_test(const NodeSetup& setup, const std::string& dir,
   if (::mkdir(dir.c_str(), 0700) != 0 || ::mkdir((dir + "/run").c_str(), 0755) != 0)
     return fail_errno(ErrorCode::io_error, dir);
   const Fd run(::open((dir + "/run").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (auto r = write_whole(run.get(), "script", kTestScript, Durability::none); !r) return r;
+  if (auto r = write_whole(run.get(), "script",
+                           has_own_kernel(request.sandbox) ? kKernelTest : kTestScript,
+                           Durability::none);
+      !r)
+    return r;
   if (::fchmodat(run.get(), "script", 0555, 0) != 0) return fail_errno(ErrorCode::io_error, dir);
   const Fd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   (void)setup;
@@ -103,9 +129,9 @@ Result<void> judge(const ExitRecord& record, bool limited) {
 constexpr int kMostTests = 3;
 constexpr const char* kNoRecord = "the shim of a test container left no exit record";
 
-Result<void> try_once(const NodeSetup& setup) {
+Result<void> try_once(const NodeSetup& setup, Sandbox level) {
   const std::string dir = job_dir(setup.state_dir, kTestKey);
-  const auto request = test_request(setup);
+  const auto request = test_request(setup, level);
   if (auto r = write_test(setup, dir, request); !r) return r;
   const auto shim =
       start_shim(setup.shim_path, dir, {"job", setup.state_dir, job_name(kTestKey)}, -1);
@@ -130,10 +156,10 @@ Result<void> try_once(const NodeSetup& setup) {
 
 }  // namespace
 
-Result<void> try_container(const NodeSetup& setup) {
-  auto tried = try_once(setup);
+Result<void> try_container(const NodeSetup& setup, Sandbox level) {
+  auto tried = try_once(setup, level);
   for (int i = 1; i < kMostTests && !tried && tried.error().code == ErrorCode::unavailable; ++i)
-    tried = try_once(setup);
+    tried = try_once(setup, level);
   return tried;
 }
 
@@ -166,6 +192,10 @@ void describe_layers(const NodeSetup& setup, bool seccomp, ProbeReport& report) 
     on.emplace_back("system call filter");
   else
     off.push_back(std::string("system call filter: no ") + "/usr/share/containers/seccomp.json");
+  if (landlock_version() > 0)
+    on.push_back("Landlock (version " + std::to_string(landlock_version()) + ")");
+  else
+    off.emplace_back("Landlock: this kernel has none, or it is switched off");
   for (const auto& [controller, layer] : {std::pair{"memory", "memory limit"},
                                           {"cpuset", "cpu pinning"},
                                           {"pids", "process limit"}}) {
@@ -180,6 +210,26 @@ void describe_layers(const NodeSetup& setup, bool seccomp, ProbeReport& report) 
     off.push_back(std::string(proto::kNoSuspension) + "no freezer cgroup may be written");
   if (setup.rootless) off.emplace_back("other users' jobs: the node daemon is not root");
   if (setup.cgroups.version == 1) off.emplace_back("write-back I/O accounting: cgroup v1");
+}
+
+void describe_sandboxes(const NodeSetup& setup, bool test, ProbeReport& report) {
+  const auto add = [&](Sandbox level, std::string why_not) {
+    if (why_not.empty() && test)
+      if (const auto tried = try_container(setup, level); !tried) why_not = tried.error().message;
+    report.sandboxes.push_back({level, std::move(why_not)});
+  };
+  if (setup.runtime == RuntimeKind::process) {
+    for (const Sandbox level : {Sandbox::hardened, Sandbox::gvisor, Sandbox::vm})
+      add(level, "its jobs run without a container (runtime process)");
+    return;
+  }
+  const bool filter = ::access((setup.state_dir + "/" + kHardenedFilter.bpf).c_str(), R_OK) == 0;
+  add(Sandbox::hardened, filter ? "" : std::string("there is no ") + kSeccompList);
+  const std::string rootless = setup.rootless ? "the node daemon is not root" : "";
+  add(Sandbox::gvisor, setup.gvisor_path.empty() ? "runsc is not installed" : rootless);
+  add(Sandbox::vm, setup.vm_path.empty()
+                       ? "its configuration names no runtime for it (noded.vm_runtime)"
+                       : rootless);
 }
 
 }  // namespace gantry::runtime

@@ -18,14 +18,17 @@ struct ProbeReport {
       layers_on;  // "user namespace", "seccomp", "memory limit (cgroup v1)", ...
   std::vector<std::string> layers_off;  // "memory limit: no cgroup may be written", ...
   std::uint32_t cgroup_version = 0;
+  std::vector<SandboxFact> sandboxes;  // beside the standard one
 };
 
 // Runs a script once as job 0.1 of an unprivileged user, with `setup`, in which the runtime is
 // chosen already. The script checks its own confinement and then takes more memory than it may.
 // Takes about 0.1 s.
-Result<void> try_container(const NodeSetup& setup);
+Result<void> try_container(const NodeSetup& setup, Sandbox level = Sandbox::standard);
 
 std::string runtime_version(const std::string& path);  // "1.8.1"; "" = cannot be run
+// Tries each sandbox whose runtime is there; without `test` it is taken to work.
+void describe_sandboxes(const NodeSetup& setup, bool test, ProbeReport& report);
 void describe_layers(const NodeSetup& setup, bool seccomp, ProbeReport& report);
 
 }  // namespace gantry::runtime

@@ -58,6 +58,9 @@ struct RunningRecord {
   // How long the machine had been awake and asleep at that time, since it booted. Unset: an earlier
   // release wrote the record.
   std::optional<Duration> awake{}, asleep{};
+  // init_pid is not of the container but the runtime of a sandbox with a kernel of its own. It
+  // hands on signals; none of the processes that the node sees may get one.
+  bool own_kernel = false;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "init_pid", s.init_pid);
@@ -67,6 +70,7 @@ struct RunningRecord {
     v(5, "started", s.started);
     v(6, "awake", s.awake);
     v(7, "asleep", s.asleep);
+    v(12, "own_kernel", s.own_kernel);
   }
 };
 
@@ -87,6 +91,26 @@ struct ShimNote {
     v(1, "key", s.key);
     v(2, "step", s.step);
     v(3, "kind", s.kind);
+  }
+};
+
+// Somebody who wants to watch a step that runs here. The file lies in the step's directory until
+// the step's shim has taken it; noded sends kAttachSignal to the shim.
+struct StepAttachment {
+  AttemptKey key;
+  StepId step{};
+  std::string io_address;  // as in StepRequest
+  Bytes io_key;
+  Bytes io_ticket;
+  bool may_type = false;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "key", s.key);
+    v(2, "step", s.step);
+    v(3, "io_address", s.io_address);
+    v(4, "io_key", s.io_key);
+    v(5, "io_ticket", s.io_ticket);
+    v(6, "may_type", s.may_type);
   }
 };
 

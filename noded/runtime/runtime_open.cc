@@ -45,11 +45,13 @@ Result<void> add_source(const Fd& epoll, const Fd& source, std::uint64_t tag) {
   return {};
 }
 
-Result<void> write_filter(const Fd& dir, const SeccompFilter& filter) {
-  if (auto r = write_whole(dir.get(), kSeccompBpf, filter.bpf, Durability::none); !r) return r;
-  if (auto r = write_whole(dir.get(), kSeccompBase64, filter.base64, Durability::none); !r)
-    return r;
-  return write_whole(dir.get(), kSeccompJson, filter.oci, Durability::none);
+Result<void> write_filter(const Fd& dir, const std::string& list, CallFilter which) {
+  const auto filter = compile_seccomp(list, which);
+  if (!filter) return tl::unexpected(filter.error());
+  const FilterFiles& files = which == CallFilter::hardened ? kHardenedFilter : kFilter;
+  if (auto r = write_whole(dir.get(), files.bpf, filter->bpf, Durability::none); !r) return r;
+  if (auto r = write_whole(dir.get(), files.base64, filter->base64, Durability::none); !r) return r;
+  return write_whole(dir.get(), files.json, filter->oci, Durability::none);
 }
 
 std::string find_program(const std::string& name) {
@@ -77,6 +79,7 @@ Result<void> Runtime::State::prepare() {
   setup.image_cache_size = config.image_cache_size;
   setup.image_size = config.image_size;
   setup.image_files = config.image_files;
+  setup.image_check = config.image_check;
   setup.scratch_dir = options.scratch_dir;
   setup.shim_path = options.bin_dir + "/gantry-shim";
   setup.init_path = options.bin_dir + "/gantry-init";
@@ -119,9 +122,8 @@ Result<void> Runtime::State::choose_runtime() {
   bool seccomp = false;
   const Fd dir(::open(setup.state_dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (const auto list = read_file(kSeccompList)) {
-    const auto filter = compile_seccomp(*list);
-    if (!filter) return tl::unexpected(filter.error());
-    if (auto r = write_filter(dir, *filter); !r) return r;
+    for (const CallFilter which : {CallFilter::standard, CallFilter::hardened})
+      if (auto r = write_filter(dir, *list, which); !r) return r;
     seccomp = true;
   }
   const auto use = [&]() -> Result<void> {
@@ -133,6 +135,7 @@ Result<void> Runtime::State::choose_runtime() {
       setup.runtime = RuntimeKind::process;
       probe.runtime = "process";
       describe_layers(setup, seccomp, probe);
+      describe_sandboxes(setup, false, probe);
       return use();
     }
     setup.runtime = name.find("runc") != std::string::npos ? RuntimeKind::runc : RuntimeKind::crun;
@@ -149,12 +152,23 @@ Result<void> Runtime::State::choose_runtime() {
         continue;
       }
     probe.runtime = name + " " + version;
+    find_kernels();
+    if (auto r = use(); !r) return r;
     describe_layers(setup, seccomp, probe);
+    describe_sandboxes(setup, options.self_test, probe);
     return {};
   }
   std::string why = "no container runtime works on this node";
   for (const auto& refusal : probe.refused) why += "; " + refusal;
   return fail(ErrorCode::runtime_failed, why);
+}
+
+// The runtimes of sandboxes with a kernel of their own, if they are there.
+void Runtime::State::find_kernels() {
+  const NodedConfig& config = options.config;
+  if (!config.gvisor.empty() && config.gvisor != "none")
+    setup.gvisor_path = find_program(config.gvisor);
+  setup.vm_path = config.vm_runtime;
 }
 
 Result<void> Runtime::State::open_sources() {

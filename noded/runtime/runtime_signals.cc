@@ -134,6 +134,10 @@ Result<void> Runtime::signal(const AttemptKey& key, int number, proto::SignalSco
   const bool init_hears = it->second.kind == LaunchKind::holder || running->held ||
                           s.setup.runtime == RuntimeKind::process;
   const int spared = init_hears ? 0 : running->init_pid;
+  if (running->own_kernel && scope != proto::SignalScope::steps) {
+    if (there) signal_if(running->init_pid, number, [](int) { return true; });
+    return {};
+  }
   switch (scope) {
     case proto::SignalScope::batch_shell:
       if (there && running->child_pid > 0 && running->child_pid != spared)

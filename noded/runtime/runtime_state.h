@@ -79,6 +79,7 @@ struct Runtime::State {
 
   Result<void> prepare();  // directories, cgroups, filters
   Result<void> choose_runtime();
+  void find_kernels();
   Result<void> open_sources();
 
   // The state directory as it was when this Runtime was opened.

@@ -1,6 +1,8 @@
 #include "noded/runtime/seccomp.h"
 
 #include <fcntl.h>
+#include <linux/netlink.h>
+#include <netinet/in.h>
 #include <rapidjson/document.h>
 #include <rapidjson/stringbuffer.h>
 #include <rapidjson/writer.h>
@@ -68,6 +70,26 @@ constexpr std::array kDenied{"setns",
                              "quotactl",
                              "fanotify_init"};
 
+// And those that a hardened job must not have, either.
+constexpr std::array kHardenedDenied{"ptrace",
+                                     "process_vm_readv",
+                                     "process_vm_writev",
+                                     "process_madvise",
+                                     "process_mrelease",
+                                     "modify_ldt",
+                                     "pidfd_getfd",
+                                     "personality",
+                                     "name_to_handle_at",
+                                     "open_by_handle_at",
+                                     "memfd_secret",
+                                     "remap_file_pages",
+                                     "fanotify_mark",
+                                     "uselib",
+                                     "ustat",
+                                     "sysfs",
+                                     "lookup_dcookie",
+                                     "syslog"};
+
 // The only families of sockets that a job may have. All others are of no use without a capability,
 // or know no network namespaces: by AF_VSOCK jobs of one node would talk to each other, and to what
 // the hypervisor offers, past all rules of their networks.
@@ -82,14 +104,16 @@ const char* kArch =
     "";
 #endif
 
-std::vector<std::uint32_t> architectures() {
+std::vector<std::uint32_t> architectures(CallFilter filter) {
 #if defined(__x86_64__)
-  return {SCMP_ARCH_X86_64, SCMP_ARCH_X86};  // nothing uses x32
+  std::vector<std::uint32_t> all{SCMP_ARCH_X86_64, SCMP_ARCH_X86};  // nothing uses x32
 #elif defined(__aarch64__)
-  return {SCMP_ARCH_AARCH64, SCMP_ARCH_ARM};
+  std::vector<std::uint32_t> all{SCMP_ARCH_AARCH64, SCMP_ARCH_ARM};
 #else
-  return {};
+  std::vector<std::uint32_t> all;
 #endif
+  if (filter == CallFilter::hardened && all.size() > 1) all.resize(1);
+  return all;
 }
 
 std::vector<std::string> texts(const rapidjson::Value& object, const char* outer,
@@ -120,12 +144,16 @@ std::uint64_t number(const rapidjson::Value& object, const char* name, std::uint
   return it != object.MemberEnd() && it->value.IsUint64() ? it->value.GetUint64() : fallback;
 }
 
-bool special(const std::string& name) {
+bool special(const std::string& name, CallFilter filter) {
+  const auto among = [&](const auto& list) {
+    return std::find(list.begin(), list.end(), name) != list.end();
+  };
   return name == "clone" || name == "clone3" || name == "unshare" || name == "socket" ||
-         name == "socketcall" || std::find(kDenied.begin(), kDenied.end(), name) != kDenied.end();
+         name == "socketcall" || among(kDenied) ||
+         (filter == CallFilter::hardened && among(kHardenedDenied));
 }
 
-Result<std::vector<Rule>> read_rules(const std::string& list) {
+Result<std::vector<Rule>> read_rules(const std::string& list, CallFilter filter) {
   rapidjson::Document document;
   document.Parse(list.data(), list.size());
   if (document.HasParseError() || !document.IsObject() || !document.HasMember("syscalls") ||
@@ -140,7 +168,7 @@ Result<std::vector<Rule>> read_rules(const std::string& list) {
     rule.allow = std::string_view(entry["action"].GetString()) == "SCMP_ACT_ALLOW";
     rule.error = static_cast<std::uint32_t>(number(entry, "errnoRet", EPERM));
     for (const auto& name : entry["names"].GetArray())
-      if (!special(name.GetString())) rule.names.emplace_back(name.GetString());
+      if (!special(name.GetString(), filter)) rule.names.emplace_back(name.GetString());
     if (entry.HasMember("args") && entry["args"].IsArray())
       for (const auto& a : entry["args"].GetArray())
         rule.conditions.push_back({static_cast<unsigned>(number(a, "index", 0)),
@@ -171,6 +199,26 @@ void add_own(std::vector<Rule>& rules) {
 void add_sockets(std::vector<Rule>& rules) {
   for (const std::uint64_t family : kFamilies)
     rules.push_back({{"socket"}, true, 0, {{0, family, 0, "SCMP_CMP_EQ"}}});
+}
+
+// TCP and UDP over IP, unix sockets, and the netlink sockets by which the C library learns which
+// addresses the machine has.
+void add_hardened(std::vector<Rule>& rules) {
+  rules.push_back({{kHardenedDenied.begin(), kHardenedDenied.end()}, false, EPERM, {}});
+  const std::string equal = "SCMP_CMP_EQ", masked = "SCMP_CMP_MASKED_EQ";
+  constexpr std::uint64_t kTypes = 0xf;  // the bits above are flags
+  rules.push_back({{"socket"}, true, 0, {{0, AF_UNIX, 0, equal}}});
+  rules.push_back({{"socket"}, true, 0, {{0, AF_NETLINK, 0, equal}, {2, NETLINK_ROUTE, 0, equal}}});
+  for (const std::uint64_t family : {AF_INET, AF_INET6})
+    for (const auto& [type, protocol] :
+         {std::pair{SOCK_STREAM, IPPROTO_TCP}, std::pair{SOCK_DGRAM, IPPROTO_UDP}})
+      for (const int number : {0, static_cast<int>(protocol)})
+        rules.push_back({{"socket"},
+                         true,
+                         0,
+                         {{0, family, 0, equal},
+                          {1, kTypes, static_cast<std::uint64_t>(type), masked},
+                          {2, static_cast<std::uint64_t>(number), 0, equal}}});
 }
 
 std::optional<scmp_compare> compare_of(const std::string& op) {
@@ -207,7 +255,7 @@ Result<void> add_rule(scmp_filter_ctx filter, const Rule& rule) {
   return {};
 }
 
-Result<std::string> compile(const std::vector<Rule>& rules) {
+Result<std::string> compile(const std::vector<Rule>& rules, CallFilter which) {
   struct Context {
     scmp_filter_ctx filter = ::seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
     ~Context() {
@@ -215,7 +263,7 @@ Result<std::string> compile(const std::vector<Rule>& rules) {
     }
   } context;
   if (context.filter == nullptr) return fail(ErrorCode::internal, "seccomp_init");
-  for (const auto arch : architectures())
+  for (const auto arch : architectures(which))
     if (const int rc = ::seccomp_arch_add(context.filter, arch); rc != 0 && rc != -EEXIST)
       return fail(ErrorCode::internal, errno_text("seccomp architecture", -rc));
   // The kernel searches a tree, not a list.
@@ -241,7 +289,7 @@ std::string base64(std::string_view bytes) {
   return out;
 }
 
-std::string to_oci(const std::vector<Rule>& rules) {
+std::string to_oci(const std::vector<Rule>& rules, CallFilter which) {
   rapidjson::StringBuffer buffer;
   rapidjson::Writer<rapidjson::StringBuffer> w(buffer);
   w.StartObject();
@@ -251,7 +299,7 @@ std::string to_oci(const std::vector<Rule>& rules) {
   w.Uint(ENOSYS);
   w.Key("architectures");
   w.StartArray();
-  for (const auto arch : architectures())
+  for (const auto arch : architectures(which))
     w.String(arch == SCMP_ARCH_X86_64    ? "SCMP_ARCH_X86_64"
              : arch == SCMP_ARCH_X86     ? "SCMP_ARCH_X86"
              : arch == SCMP_ARCH_X32     ? "SCMP_ARCH_X32"
@@ -298,17 +346,20 @@ std::string to_oci(const std::vector<Rule>& rules) {
 
 }  // namespace
 
-Result<SeccompFilter> compile_seccomp(const std::string& list) {
-  auto rules = read_rules(list);
+Result<SeccompFilter> compile_seccomp(const std::string& list, CallFilter which) {
+  auto rules = read_rules(list, which);
   if (!rules) return tl::unexpected(rules.error());
   add_own(*rules);
-  add_sockets(*rules);
-  auto bpf = compile(*rules);
+  if (which == CallFilter::hardened)
+    add_hardened(*rules);
+  else
+    add_sockets(*rules);
+  auto bpf = compile(*rules, which);
   if (!bpf) return tl::unexpected(bpf.error());
   SeccompFilter filter;
   filter.base64 = base64(*bpf);
   filter.bpf = std::move(*bpf);
-  filter.oci = to_oci(*rules);
+  filter.oci = to_oci(*rules, which);
   return filter;
 }
 

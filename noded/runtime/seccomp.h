@@ -16,10 +16,16 @@ struct SeccompFilter {
   std::string oci;     // linux.seccomp of config.json, as runc takes it
 };
 
+// The calls of a job in its sandbox. What `hardened` takes away beside that: tracing and reading
+// other processes (ptrace, process_vm_*, pidfd_getfd), personality, modify_ldt, handles of files,
+// 32-bit calls; and sockets other than unix, netlink's route, and TCP and UDP over IP.
+enum class CallFilter : std::uint8_t { standard, hardened };
+
 // `list` is the text of a containers-common seccomp file. Its rules for capabilities are dropped,
 // because jobs have none. clone3 is denied with ENOSYS. Denied with EPERM are clone and unshare
 // with new namespaces, io_uring, keyctl, bpf, perf_event_open and userfaultfd. Sockets are of the
 // families unix, IPv4, IPv6 and netlink; all others are not there (ENOSYS).
-Result<SeccompFilter> compile_seccomp(const std::string& list);
+Result<SeccompFilter> compile_seccomp(const std::string& list,
+                                      CallFilter filter = CallFilter::standard);
 
 }  // namespace gantry::runtime

@@ -1,5 +1,6 @@
 #include "noded/shim/fence.h"
 
+#include <poll.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -45,6 +46,18 @@ void explain_fence(const Shim& shim, ExitRecord& record) {
   record.message = on_node(shim,
                            "no contact with the controller for so long that the job was ended "
                            "(lost_node_policy fence)");
+}
+
+bool await_go(Shim& shim, Signals& signals) {
+  for (;;) {
+    pollfd watched{signals.fd(), POLLIN, 0};
+    ::poll(&watched, 1, fence_pause(shim));
+    if (fence_is_over(shim)) return false;
+    for (int s = signals.next(); s != 0; s = signals.next()) {
+      if (s == SIGUSR1) return true;
+      if (s == SIGTERM) return false;
+    }
+  }
 }
 
 }  // namespace gantry::runtime

@@ -22,4 +22,7 @@ int fence_pause(const Shim& shim);
 // Adds to the exit record that the job was fenced.
 void explain_fence(const Shim& shim, ExitRecord& record);
 
+// Waits until the held job may go on; returns false if the shim is told to end instead.
+bool await_go(Shim& shim, Signals& signals);
+
 }  // namespace gantry::runtime

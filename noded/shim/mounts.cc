@@ -39,8 +39,9 @@ Result<void> attach_tree(const Fd& tree, const std::string& target) {
   return {};
 }
 
-Result<void> mount_tmpfs(const std::string& target, const std::string& options) {
-  if (::mount("tmpfs", target.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, options.c_str()) != 0)
+Result<void> mount_tmpfs(const std::string& target, const std::string& options, bool no_exec) {
+  const unsigned long flags = MS_NOSUID | MS_NODEV | (no_exec ? 0ul + MS_NOEXEC : 0ul);
+  if (::mount("tmpfs", target.c_str(), "tmpfs", flags, options.c_str()) != 0)
     return fail_errno(ErrorCode::runtime_failed, "tmpfs at " + target);
   return {};
 }

@@ -18,7 +18,8 @@ Result<Fd> clone_tree(const Fd& source, Access access, bool recursive, bool no_e
 Result<void> attach_tree(const Fd& tree, const Fd& target);
 Result<void> attach_tree(const Fd& tree, const std::string& target);  // trusted paths only
 
-Result<void> mount_tmpfs(const std::string& target, const std::string& options);
+Result<void> mount_tmpfs(const std::string& target, const std::string& options,
+                         bool no_exec = false);
 
 // Resolves `path` with `root` as "/"; the path cannot leave it. Links are followed or refused.
 enum class Links { followed, refused };

@@ -26,6 +26,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "noded/machine/landlock.h"
 #include "noded/machine/passing.h"
 
 namespace gantry::runtime {
@@ -171,7 +172,7 @@ bool take_terminal(const proto::TerminalSize& size) {
   pin(task.cpus);
   bind_memory(task.mems, task.mems_preferred);
   limit(RLIMIT_NOFILE, 65536, 1048576);
-  limit(RLIMIT_CORE, 0, RLIM_INFINITY);
+  limit(RLIMIT_CORE, 0, place.hardened ? 0 : RLIM_INFINITY);
   limit(RLIMIT_STACK, 8u << 20, RLIM_INFINITY);
   if (task.limits != nullptr) lower_limits(*task.limits);
   if (!place.rootless)
@@ -187,6 +188,7 @@ bool take_terminal(const proto::TerminalSize& size) {
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   if (!task.note.empty()) say_place(task.note);
+  if (place.hardened && !harden_self()) give_up("Landlock", 126);
   if (!filter_calls(place.seccomp_bpf)) give_up("system call filter", 126);
   char pid[16];
   std::snprintf(pid, sizeof pid, "%d", static_cast<int>(::getpid()));

@@ -44,6 +44,7 @@ struct TaskPlace {
   std::string cwd;          // inside the container
   std::string seccomp_bpf;  // raw; "" = none
   bool rootless = false;
+  bool hardened = false;  // Landlock and no core dumps, as gantry-init does for the batch script
 };
 
 struct StartedTask {

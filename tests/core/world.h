@@ -43,6 +43,7 @@ struct FakeNode {
   std::int64_t memory = 0;
   GpuInventory gpus;
   std::vector<std::string> layers_off;
+  std::vector<SandboxFact> sandboxes;
   std::vector<std::string> gres;  // as the node declares them
   // the phase of each attempt, as the orders to the node demand it
   std::map<proto::AttemptKey, proto::AttemptPhase> attempts;

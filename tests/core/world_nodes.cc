@@ -23,6 +23,7 @@ void World::register_node(FakeNode& node) {
   for (const auto& [key, phase] : node.attempts) m.attempts.push_back({key, phase});
   m.gpus = node.gpus;
   m.layers_off = node.layers_off;
+  m.sandboxes = node.sandboxes;
   for (const std::string& text : node.gres) {
     const auto one = parse_declared_gres(text);
     m.gres.push_back({one->name, one->count});
@@ -160,6 +161,17 @@ void World::neighbours(const Words& w) {
     line(fmt::format("{}{}: {}", e.node, e.ended ? " (over)" : "", e.text));
 }
 
+// LEVEL[:WHY_NOT],...
+static std::vector<SandboxFact> sandboxes_of(const std::string& text) {
+  std::vector<SandboxFact> out;
+  for (const std::string& one : listed(text))
+    for (const auto& [level, name] : enum_names(Sandbox{}))
+      if (one.substr(0, one.find(':')) == name)
+        out.push_back(
+            {level, one.find(':') == std::string::npos ? "" : one.substr(name.size() + 1)});
+  return out;
+}
+
 void World::node_says(FakeNode& node, const Words& w) {  // n1 started 1
   const std::string& what = w.plain.at(1);
   if (what == "exit") return exit_report(node, w);
@@ -171,6 +183,7 @@ void World::node_says(FakeNode& node, const Words& w) {  // n1 started 1
     }
     if (w.find("forgot")) node.attempts.clear();
     if (w.find("off")) node.layers_off = {*w.find("off")};
+    if (w.find("sandboxes")) node.sandboxes = sandboxes_of(*w.find("sandboxes"));
     if (w.find("cpus")) node.cpus = std::stoul(*w.find("cpus"));
     if (w.find("mem")) node.memory = *parse_memory(*w.find("mem"));
     if (w.find("highest")) node.highest_job = JobId(std::stoull(*w.find("highest")));

@@ -291,6 +291,7 @@ void World::show(const Words& w) {
                      exit_text(job.row.exit), job.row.restarts, job.attempt,
                      format_time_limit(job.row.time_limit)));
     for (const auto& [key, value] : job.spec.labels) line(fmt::format("  {}={}", key, value));
+    if (job.spec.sandbox) line(fmt::format("  sandbox {}", enum_name(*job.spec.sandbox)));
     if (job.spec.work_type) line(fmt::format("  type {}", enum_name(*job.spec.work_type)));
     if (!job.cause.empty()) line("  cause: " + job.cause);
     if (job.checkpoint) line("  checkpoint: " + time_text(*job.checkpoint));

@@ -46,7 +46,8 @@ void quota_of(const Words& w, std::vector<tenancy::QuotaLine>& out) {
   }
 }
 
-// enforce=, audit=, warn=, registries=HOST,HOST/PATH, by_digest=yes
+// enforce=, audit=, warn=, registries=HOST,HOST/PATH, by_digest=yes, sandbox=LEVEL,
+// sandboxes=LEVEL,...
 tenancy::TenantSecurity security_of(const Words& w) {
   tenancy::TenantSecurity out;
   for (const auto& [word, to] :
@@ -55,6 +56,10 @@ tenancy::TenantSecurity security_of(const Words& w) {
       for (const auto& [profile, name] : enum_names(tenancy::SecurityProfile{}))
         if (name == *text) *to = profile;
   if (const std::string* hosts = w.find("registries")) out.registries = split(*hosts, ',');
+  if (const std::string* text = w.find("sandbox"))
+    for (const auto& [level, name] : enum_names(Sandbox{}))
+      if (name == *text) out.sandbox = level;
+  if (const std::string* names = w.find("sandboxes")) out.sandboxes = split(*names, ',');
   if (w.find("by_digest")) out.images_by_digest = *w.find("by_digest") == "yes";
   return out;
 }

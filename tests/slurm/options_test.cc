@@ -55,6 +55,7 @@ std::vector<Shown> job_options(const std::string& nodes) {
       {"wckey", {"--wckey=k"}, "\"wckey\":\"k\""},
       {"labels", {"--labels=a=1,b=2"}, "\"labels\":{\"a\":\"1\",\"b\":\"2\"}"},
       {"type", {"--type=training"}, "\"work_type\":\"training\""},
+      {"sandbox", {"--sandbox=hardened"}, "\"sandbox\":\"hardened\""},
       {"constraint", {"-C", "ib&ssd"}, "\"constraint\":\"ib&ssd\""},
       {"container-image", {"--container-image=docker://h/i:1"}, "\"image\":\"docker://h/i:1\""},
       {"container-mounts", {"--container-mounts=/a:/b"}, "\"mounts\":[\"/a:/b"},

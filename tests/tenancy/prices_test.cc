@@ -23,6 +23,7 @@ memory: 0.0035
 plans:
   spot: {factor: 0.4, classes: best-effort}
   committed: {factor: 0.75, tenants: [fraud], projects: [fraud/research], tiers: [production]}
+  walled: {factor: 1.3, sandboxes: [vm, gvisor]}
 hours:
   night: {from: 22:00, until: 06:00, factor: 0.5, days: [fri, mon]}
 credits: {preempted: lost, node_failure: all}
@@ -57,10 +58,11 @@ TEST_CASE("a price book is read in full, and the same book comes back after writ
   CHECK(b.cpu == Money{20'000});
   CHECK(b.memory == Money{3'500});
   CHECK(b.scratch == Money{});
-  REQUIRE(b.plans.size() == 2);
+  REQUIRE(b.plans.size() == 3);
   CHECK(b.plans[0] ==
         PricePlan{"committed", 750, {}, {"fraud/research"}, {"fraud"}, {"production"}});
   CHECK(b.plans[1] == PricePlan{"spot", 400, {"best-effort"}, {}, {}, {}});
+  CHECK(b.plans[2] == PricePlan{"walled", 1300, {}, {}, {}, {}, {"gvisor", "vm"}});
   REQUIRE(b.hours.size() == 1);
   CHECK(b.hours[0] == PriceHours{"night", 22 * 60, 6 * 60, 500, {"mon", "fri"}});
   CHECK(b.preempted == CreditPart::lost);
@@ -100,6 +102,8 @@ TEST_CASE("mistakes in a price book are refused, and the message says where they
   CHECK(refused("currency: EUR\ncredits: {preempted: half}\n").find("is none of none, lost, all") !=
         std::string::npos);
   CHECK(refused("cpu: 0.02\n").find("currency: is missing") != std::string::npos);
+  CHECK(refused("currency: EUR\nplans: {a: {factor: 2, sandboxes: [glass]}}\n")
+            .find("\"glass\" is no sandbox") != std::string::npos);
   CHECK(refused("currency: EUR\nprice: 2\n").find("unknown key `price`") != std::string::npos);
 }
 

@@ -211,7 +211,8 @@ std::optional<tenancy::Document> Sight::document(const tenancy::Document& docume
                    std::erase_if(b.tenant_zones, [&](const auto& e) { return !tenant(e.first); });
                    b.platform_cost = {};
                    std::erase_if(b.plans, [&](auto& plan) {
-                     const bool of_some = plan.classes.empty() && plan.tiers.empty();
+                     const bool of_some =
+                         plan.classes.empty() && plan.tiers.empty() && plan.sandboxes.empty();
                      keep(plan.tenants, [&](const std::string& name) { return tenant(name); });
                      keep(plan.projects, [&](const std::string& name) {
                        return tenant(name.substr(0, name.find('/')));

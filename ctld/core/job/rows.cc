@@ -174,6 +174,7 @@ proto::HistoryRow history_row(const State& state, const Job& job, Instant now) {
   out.wckey = tail->spec.wckey;
   out.labels = tail->spec.labels;
   out.work_type = tail->spec.work_type;
+  out.sandbox = tail->spec.sandbox;
   if (job.kind == JobKind::batch) {
     out.std_out = tail->spec.std_out;
     out.std_err = tail->spec.std_err;

@@ -56,7 +56,8 @@ std::string plan_of_new(const Context& ctx, const Partition& partition, const Jo
     cls = compiled.classes.at(compiled.default_class).name;
   }
   return plan_for(ctx.state.ledger.prices.at(ctx.now), cls, partition.payer(),
-                  spec.account.empty() ? partition.payer() : spec.account, tier);
+                  spec.account.empty() ? partition.payer() : spec.account, tier,
+                  spec.sandbox.value_or(Sandbox::standard));
 }
 
 class Estimator {

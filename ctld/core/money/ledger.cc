@@ -146,7 +146,8 @@ std::string plan_of(const State& state, const Job& job, Instant now) {
   std::string project = state.names.text(job.account);
   if (project.empty()) project = tenant;
   return plan_for(state.ledger.prices.at(now), cls, tenant, project,
-                  compiled == nullptr ? std::string() : compiled->effective.tier);
+                  compiled == nullptr ? std::string() : compiled->effective.tier,
+                  key.shape.sandbox.value_or(Sandbox::standard));
 }
 
 namespace {

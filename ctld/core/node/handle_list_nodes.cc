@@ -76,6 +76,7 @@ proto::NodeRow node_row(const Context& ctx, const Sight& sight, const AdvanceRes
   row.version = node.facts.version;
   row.runtime = node.facts.runtime;
   row.layers_off = node.facts.layers_off;
+  row.sandboxes = node.facts.sandboxes;
   if (link.session != 0) row.last_seen = link.last_seen;
   row.booted = node.facts.booted;
   row.load = link.load;

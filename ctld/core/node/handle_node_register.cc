@@ -35,6 +35,8 @@ NodeFacts facts_of(const Node& node, proto::NodeRegister& message, Instant now) 
   facts.cores_per_socket = std::max(1u, message.cores_per_socket);
   facts.threads_per_core = std::max(1u, message.threads_per_core);
   facts.gpus = held_to_possible(std::move(message.gpus));
+  facts.sandboxes = std::move(message.sandboxes);
+  if (facts.sandboxes.size() > kMostLayers) facts.sandboxes.resize(kMostLayers);
   return facts;
 }
 

@@ -118,7 +118,9 @@ class Search {
     if (!view.available || node.exclusive_jobs > freed.exclusive ||
         named(shape_.excluded_nodes, node.name))
       return 0;
-    if (!constraint_ || !sched::matches(*constraint_, view.features)) return 0;
+    if (!constraint_ || !sched::matches(*constraint_, view.features) ||
+        !sched::has_sandbox(shape_.sandbox, view.features))
+      return 0;
     const sched::Room size = sched::room_of(view);
     sched::Room free = size;
     free -= sched::Room{node.memory_taken, node.scratch_taken,

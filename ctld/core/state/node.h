@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/job/job_access.h"
 #include "common/job/job_state.h"
 #include "common/proto/gpu_rows.h"
 #include "common/resources/gpu.h"
@@ -35,6 +36,7 @@ struct NodeFacts {
   std::uint32_t threads_per_core = 1;
   std::optional<Instant> booted;  // first registration with this boot id
   GpuInventory gpus;
+  std::vector<SandboxFact> sandboxes{};  // beside the standard one
   friend bool operator==(const NodeFacts&, const NodeFacts&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -51,6 +53,7 @@ struct NodeFacts {
     v(11, "threads_per_core", s.threads_per_core);
     v(12, "booted", s.booted);
     v(13, "gpus", s.gpus);
+    v(18, "sandboxes", s.sandboxes);
   }
 };
 

@@ -152,13 +152,14 @@ std::int64_t plan_factor(const PriceBook* book, std::string_view plan) {
 }
 
 std::string plan_for(const PriceBook* book, const std::string& priority_class,
-                     const std::string& tenant, const std::string& project,
-                     const std::string& tier) {
+                     const std::string& tenant, const std::string& project, const std::string& tier,
+                     Sandbox sandbox) {
   if (book == nullptr) return {};
   const tenancy::PricePlan* best = nullptr;
   for (const tenancy::PricePlan& p : book->plans)
     if (names(p.classes, priority_class) || names(p.tenants, tenant) || names(p.tiers, tier) ||
-        names(p.projects, tenant + "/" + project))
+        names(p.projects, tenant + "/" + project) ||
+        names(p.sandboxes, std::string(enum_name(sandbox))))
       if (best == nullptr || p.factor < best->factor) best = &p;
   return best == nullptr ? std::string() : best->name;
 }

@@ -47,8 +47,8 @@ Money price_of(const tenancy::PriceBook* book, std::string_view item, std::uint3
 std::int64_t plan_factor(const tenancy::PriceBook* book, std::string_view plan);
 // The plan with the lowest factor among those that name one of these; "" = no plan does.
 std::string plan_for(const tenancy::PriceBook* book, const std::string& priority_class,
-                     const std::string& tenant, const std::string& project,
-                     const std::string& tier);
+                     const std::string& tenant, const std::string& project, const std::string& tier,
+                     Sandbox sandbox);
 
 struct Piece {
   Instant from{}, until{};

@@ -129,6 +129,7 @@ struct SpecTail {
     std::string wckey;
     std::map<std::string, std::string> labels;
     std::optional<WorkType> work_type;
+    std::optional<Sandbox> sandbox{};
     void from_older_form() {  // same as JobSpec's
       if (older_given.empty()) return;
       OlderGiven older = read_older_given(older_given);
@@ -148,6 +149,7 @@ struct SpecTail {
       v(36, "mail", s.mail);
       v(37, "wckey", s.wckey);
       v(72, "labels", s.labels);
+      v(75, "sandbox", s.sandbox);
       v(76, "work_type", s.work_type);
     }
   };

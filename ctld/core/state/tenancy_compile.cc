@@ -388,6 +388,8 @@ Tenant with_defaults(Tenant t, const Tenant& tier) {
   unset(t.security.warn, tier.security.warn);
   empty(t.security.registries, tier.security.registries);
   unset(t.security.images_by_digest, tier.security.images_by_digest);
+  unset(t.security.sandbox, tier.security.sandbox);
+  empty(t.security.sandboxes, tier.security.sandboxes);
   empty(t.description, tier.description);
   return t;
 }

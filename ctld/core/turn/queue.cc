@@ -4,6 +4,7 @@
 #include "ctld/core/job/rows.h"
 #include "ctld/core/limits/limit_gate.h"
 #include "ctld/core/money/budget_gate.h"
+#include "ctld/core/resources/features.h"
 #include "ctld/core/resources/gpus.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/tenancy/multifactor.h"
@@ -81,7 +82,7 @@ sched::NodeChanged node_view(const Context& ctx, const Node& node) {
     const auto at = std::lower_bound(names.begin(), names.end(), g.name) - names.begin();
     view.gres.at(static_cast<std::size_t>(at)) = static_cast<std::int16_t>(g.count);
   }
-  view.features = node.declared->features;
+  view.features = matched_features(node);
   view.gpu_model = node.declared->gpu_model;
   const auto& compiled = ctx.state.tenancy.compiled.nodes;
   if (node.id.value() >= compiled.size()) return view;
@@ -100,8 +101,11 @@ void sync_node(Context& ctx, NodeId id) {
   sched::NodeChanged& told = ctx.rt.node_views.at(id.value());
   const bool same_gpus = told.devices == view.devices && told.geometries == view.geometries &&
                          told.gpu_sharing == view.gpu_sharing && told.gpus == view.gpus;
-  if (told.available == view.available && told.sockets == view.sockets && same_gpus) return;
-  if (told.sockets != view.sockets || !same_gpus) ctx.rt.fits.clear();
+  const bool same_features = told.features == view.features;
+  if (told.available == view.available && told.sockets == view.sockets && same_gpus &&
+      same_features)
+    return;
+  if (told.sockets != view.sockets || !same_gpus || !same_features) ctx.rt.fits.clear();
   if (view.available) ctx.turn.schedule = true;
   told = view;
   ctx.turn.changes.emplace_back(std::move(view));

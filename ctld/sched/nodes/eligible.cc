@@ -38,9 +38,9 @@ void Eligible::refresh(JobClass& cls, const Grid& grid) {
   if (cls.standing.generation == generation_) return;
   const JobShape& shape = cls.key.shape;
   cls.node_set =
-      set_for({cls.key.partition, shape.constraint, shape.excluded_nodes, shape.gpu_models,
-               shape.tolerations, shape.gpus_per_node + shape.gpu_share > 0, shape.gpu_slice,
-               shape.gpu_share > 0, std::nullopt},
+      set_for({cls.key.partition, shape.constraint, shape.sandbox, shape.excluded_nodes,
+               shape.gpu_models, shape.tolerations, shape.gpus_per_node + shape.gpu_share > 0,
+               shape.gpu_slice, shape.gpu_share > 0, std::nullopt},
               grid);
   cls.required.clear();
   for (const std::string& name : shape.required_nodes)
@@ -109,6 +109,7 @@ std::uint32_t Eligible::set_for(const SetKey& key, const Grid& grid) {
 bool Eligible::admits(const SetKey& key, const Grid& grid, std::uint32_t n) {
   const GridNode& node = grid.node(n);
   if (node.gpu_jobs_only && !key.gpus) return false;
+  if (!has_sandbox(key.sandbox, node.features)) return false;
   if (key.shared && !node.gpu_sharing) return false;
   if (!key.slice.empty() && !grid.slices().on(n).has(key.slice)) return false;
   if (std::binary_search(key.excluded.begin(), key.excluded.end(), node.name)) return false;
@@ -188,7 +189,7 @@ Verdict Eligible::stand(const JobClass& cls, const Grid& grid) const {
     return {Reason::nodes_unavailable, 0, 0, sets_[cls.node_set].unavailable};
   const std::string& taints = sets_[cls.node_set].taints;
   if (!taints.empty()) return {Reason::tainted, 0, 0, taints};
-  return {Reason::bad_constraints, 0, 0, cls.key.shape.constraint};
+  return {Reason::bad_constraints, 0, 0, wanted_of_nodes(cls.key.shape)};
 }
 
 Verdict Eligible::stand_required(const JobClass& cls, const Grid& grid) const {

@@ -78,6 +78,7 @@ class Eligible {
   struct SetKey {  // of a class, or of one of its choices
     PartitionId partition;
     std::string constraint;
+    std::optional<Sandbox> sandbox;
     std::vector<std::string> excluded, gpu_models, tolerations;
     bool gpus = false;
     std::string slice;

@@ -53,4 +53,18 @@ bool matches(const Constraint& constraint, std::span<const std::string> features
                      [&](const auto& all) { return std::all_of(all.begin(), all.end(), has); });
 }
 
+std::string sandbox_feature(Sandbox level) {
+  return fmt::format("sandbox {}", enum_name(level));
+}
+
+bool has_sandbox(const std::optional<Sandbox>& level, std::span<const std::string> features) {
+  return !level || std::binary_search(features.begin(), features.end(), sandbox_feature(*level));
+}
+
+std::string wanted_of_nodes(const JobShape& shape) {
+  if (!shape.sandbox) return shape.constraint;
+  const std::string sandbox = fmt::format("the sandbox {}", enum_name(*shape.sandbox));
+  return shape.constraint.empty() ? sandbox : fmt::format("{} and {}", shape.constraint, sandbox);
+}
+
 }  // namespace gantry::sched

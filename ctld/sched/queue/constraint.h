@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/job/job_shape.h"
 #include "common/result.h"
 
 namespace gantry::sched {
@@ -25,5 +26,12 @@ Result<Constraint> parse_constraint(std::string_view text);
 
 // `features` are those of a node, sorted.
 bool matches(const Constraint& constraint, std::span<const std::string> features);
+
+// The feature by which a node says that it has the sandbox. No constraint of a user can name it.
+std::string sandbox_feature(Sandbox level);
+// Whether a node with these features, sorted, has the sandbox that a job needs; unset: any has.
+bool has_sandbox(const std::optional<Sandbox>& level, std::span<const std::string> features);
+// What a job asks of its nodes beside their size, in words; "" = nothing.
+std::string wanted_of_nodes(const JobShape& shape);
 
 }  // namespace gantry::sched

@@ -161,6 +161,19 @@ std::vector<std::string> not_tolerated(const JobShape& shape, const NodeChanged&
   return missing;
 }
 
+Result<void> keep_with_features(const JobShape& shape, const Constraint& constraint,
+                                const PartitionChanged& partition, Nodes& left) {
+  std::erase_if(left, [&](const NodeChanged* n) { return !matches(constraint, n->features); });
+  if (left.empty())
+    return never(fmt::format("no node of partition {} has the features \"{}\"", partition.name,
+                             shape.constraint));
+  std::erase_if(left,
+                [&](const NodeChanged* n) { return !has_sandbox(shape.sandbox, n->features); });
+  if (!left.empty()) return {};
+  return never(
+      fmt::format("no node of partition {} has {}", partition.name, wanted_of_nodes(shape)));
+}
+
 // Removes the nodes that the job may not use, whatever their size; says why if none is left.
 Result<void> keep_allowed(const JobShape& shape, const Constraint& constraint,
                           const PartitionChanged& partition, Nodes& left) {
@@ -168,10 +181,7 @@ Result<void> keep_allowed(const JobShape& shape, const Constraint& constraint,
                 [&](const NodeChanged* n) { return contains(shape.excluded_nodes, n->name); });
   if (left.empty())
     return never(fmt::format("every node of partition {} is excluded", partition.name));
-  std::erase_if(left, [&](const NodeChanged* n) { return !matches(constraint, n->features); });
-  if (left.empty())
-    return never(fmt::format("no node of partition {} has the features \"{}\"", partition.name,
-                             shape.constraint));
+  if (auto r = keep_with_features(shape, constraint, partition, left); !r) return r;
   const auto& models = shape.gpu_models;
   if (!models.empty())
     std::erase_if(left, [&](const NodeChanged* n) {

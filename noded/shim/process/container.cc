@@ -49,8 +49,15 @@ Result<Pair> runtime_pipe() {
 // out of the container, if a link there has just been changed to lead to the runtime's own
 // descriptors (CVE-2024-21626).
 std::vector<std::string> init_args(const LaunchRequest& request, const std::string& cwd) {
-  if (request.kind == LaunchKind::holder) return {"pause"};
-  std::vector<std::string> args{"in", cwd, request.hold ? "hold" : "run", "/run/gantry/script"};
+  std::vector<std::string> args;
+  if (request.sandbox == Sandbox::hardened) args.emplace_back("hard");
+  if (request.kind == LaunchKind::holder) {
+    args.emplace_back("pause");
+    return args;
+  }
+  for (const std::string& word :
+       {std::string("in"), cwd, std::string(request.hold ? "hold" : "run"), std::string(kScript)})
+    args.push_back(word);
   args.insert(args.end(), request.argv.begin(), request.argv.end());
   return args;
 }
@@ -82,10 +89,11 @@ Result<void> write_bundle(const Shim& shim, const std::string& bundle, const Roo
   input.cwd = "/";
   input.args = init_args(shim.request, root.cwd);
   input.env = env;
+  const FilterFiles& filter = filter_of(shim.request.sandbox);
   if (shim.setup.runtime == RuntimeKind::crun)
-    input.seccomp_bpf = trim(read_file(shim.setup.state_dir + "/" + kSeccompBase64).value_or(""));
+    input.seccomp_bpf = trim(read_file(shim.setup.state_dir + "/" + filter.base64).value_or(""));
   else
-    input.seccomp_json = read_file(shim.setup.state_dir + "/" + kSeccompJson).value_or("");
+    input.seccomp_json = read_file(shim.setup.state_dir + "/" + filter.json).value_or("");
   if (shim.setup.runtime == RuntimeKind::runc && shim.setup.cgroups.version != 0)
     input.cgroups_path =
         shim.setup.cgroups.relative + "/" + container_cgroup(shim.setup, shim.request.key);
@@ -132,18 +140,6 @@ void pin_to(const std::vector<std::uint16_t>& cpus) {
   ::sched_setaffinity(0, sizeof set, &set);
 }
 
-// complaint() returns the runtime's complaint without its time stamps.
-constexpr std::string_view kNoReason = "no reason given";
-
-std::string complaint(const std::string& log) {
-  auto line = last_line(read_file(log).value_or(""));
-  const auto message = line.find("msg=\"");
-  if (message == std::string::npos) return line.empty() ? std::string(kNoReason) : line;
-  line = line.substr(message + 5);
-  if (!line.empty() && line.back() == '"') line.pop_back();
-  return line;
-}
-
 // The runtime ends when the container runs, or has failed; in the first case PID 1 says `up`.
 Result<void> await_up(const Shim& shim, Container& container, int runtime_pid,
                       const std::string& log, Signals& signals) {
@@ -165,12 +161,21 @@ Result<void> await_up(const Shim& shim, Container& container, int runtime_pid,
       continue;
     }
     if (give_up) return fail(ErrorCode::runtime_failed, "ended by order while starting");
-    return fail(ErrorCode::runtime_failed,
-                shim.setup.runtime_path + ": " + status_text(status) + ": " + complaint(log));
+    return fail(ErrorCode::runtime_failed, shim.setup.runtime_path + ": " + status_text(status) +
+                                               ": " + runtime_complaint(log));
   }
 }
 
 }  // namespace
+
+std::string runtime_complaint(const std::string& log) {
+  auto line = last_line(read_file(log).value_or(""));
+  const auto message = line.find("msg=\"");
+  if (message == std::string::npos) return line.empty() ? std::string(kNoComplaint) : line;
+  line = line.substr(message + 5);
+  if (!line.empty() && line.back() == '"') line.pop_back();
+  return line;
+}
 
 Result<Container> start_container(const Shim& shim, const Root& root, const StandardFiles& files,
                                   const std::vector<std::string>& env, Signals& signals) {
@@ -214,7 +219,8 @@ Result<Container> start_container(const Shim& shim, const Root& root, const Stan
     spec.cgroup_directory = directory.get();
   }
   if (inherits_limits(shim))
-    for (const JobLimit& limit : job_limits(limits_beside_runc(shim.request.limits)))
+    for (const JobLimit& limit :
+         job_limits(limits_beside_runc(shim.request.limits), shim.request.sandbox))
       spec.limits.push_back({limit.resource, limit.hard, limit.soft});
   const auto pid = spawn(spec);
   if (!pid) return tl::unexpected(pid.error());
@@ -224,7 +230,7 @@ Result<Container> start_container(const Shim& shim, const Root& root, const Stan
   if (auto r = await_up(shim, container, *pid, log, signals); !r) {
     char said[2048];
     const ssize_t n = ::read(talk->ours.get(), said, sizeof said);
-    if (r.error().message.ends_with(kNoReason) && n > 0)
+    if (r.error().message.ends_with(kNoComplaint) && n > 0)
       r.error().message += ": " + last_line(std::string(said, static_cast<std::size_t>(n)));
     return tl::unexpected(r.error());
   }

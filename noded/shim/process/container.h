@@ -36,6 +36,10 @@ void say_go(const Container& container);
 // Reaps ended children; sets `ended` when PID 1 is among them.
 void reap_children(Container& container);
 
+// The last line of a runtime's log, without its time stamp; kNoComplaint if there is none.
+inline constexpr std::string_view kNoComplaint = "no reason given";
+std::string runtime_complaint(const std::string& log);
+
 ExitStatus exit_of(const Container& container);
 
 }  // namespace gantry::runtime

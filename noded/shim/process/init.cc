@@ -5,6 +5,10 @@
 //   gantry-init [in DIR] hold PROGRAM [ARG...]   starts it when the shim says go
 //   gantry-init pause                            starts nothing: steps enter its namespaces
 //
+// "hard" before all that: the program is one of a hardened job (noded/machine/hardened_rules.h).
+// "alone" before all that: a kernel of its own runs the container, so there is no socket to the
+// shim, and the standard files are in their places.
+//
 // It forwards signals to the program's process group, reaps orphans, and ends with the program's
 // status; the kernel then ends whatever is left in the PID namespace. Descriptor 3 is a socket to
 // the shim (noded/shim/process/init_protocol.h), 4 to 6 are the program's standard files. When the
@@ -17,6 +21,7 @@
 #include <linux/signalfd.h>
 #include <linux/time_types.h>
 
+#include "noded/machine/hardened_rules.h"
 #include "noded/shim/process/init_protocol.h"
 #include "noded/shim/process/init_syscalls.h"
 
@@ -46,7 +51,26 @@ bool same(const char* a, const char* b) {
   return *a == *b;
 }
 
+bool has_shim = true;  // false: "alone"
+bool hardened = false;
+
+constexpr auto kCall = [](long number, long a, long b, long c, long d = 0) {
+  return call(number, a, b, c, d);
+};
+
+// This process opens no file any more, and so it gives up all files. Programs that it starts later
+// would have none, so it comes last.
+void give_up_files() {
+  const long has = gantry::landlock::version(kCall);
+  if (has < 1) return;
+  const long ruleset = gantry::landlock::make(kCall, gantry::landlock::rights_of(has));
+  if (ruleset < 0) return;
+  gantry::landlock::restrict_self(kCall, ruleset);
+  call(SYS_close, ruleset);
+}
+
 void tell(InitWord word, int value) {
+  if (!has_shim) return;
   const InitNote note{word, value};
   while (call(SYS_sendto, kInitSocket, address(&note), sizeof note, kNoSignal) == -EINTR) {
   }
@@ -88,6 +112,9 @@ void set_task_pid(char** env) {
   set_task_pid(env);
   tell(InitWord::child, 0);  // the kernel adds this process's id, as the shim sees it
   long error = dir != nullptr ? call(SYS_chdir, address(dir)) : 0;
+  if (error == 0 && hardened &&
+      !gantry::landlock::harden(kCall, {SYS_openat, SYS_getdents64, SYS_close}))
+    error = -EACCES;
   if (error == 0) error = call(SYS_execve, address(program[0]), address(program), address(env));
   if (error == -ENOEXEC) {  // the file is a script without a "#!" line
     static char shell[] = "/bin/sh";
@@ -149,8 +176,10 @@ struct Init {
     InitNote note{};
     const long n = call(SYS_recvfrom, kInitSocket, address(&note), sizeof note, kDontWait);
     if (n == 0 || (n < 0 && n != -EAGAIN && n != -EINTR)) leave(137);  // the shim is gone
-    if (n == sizeof note && note.word == InitWord::go && hold && child == 0)
+    if (n == sizeof note && note.word == InitWord::go && hold && child == 0) {
       child = start(dir, program, env, count);
+      give_up_files();
+    }
   }
 
   void forward() {
@@ -176,7 +205,8 @@ struct Init {
     for (;;) {
       pollfd watched[2] = {{signals, POLLIN, 0}, {kInitSocket, POLLIN, 0}};
       const __kernel_timespec soon{0, kSoon};
-      call(SYS_ppoll, address(watched), 2, ending || ended ? address(&soon) : 0, 0, kMaskBytes);
+      call(SYS_ppoll, address(watched), has_shim ? 2 : 1, ending || ended ? address(&soon) : 0, 0,
+           kMaskBytes);
       if (watched[1].revents != 0) hear();
       forward();
       if (reap(child, status) && child > 0) ended = true;
@@ -199,6 +229,14 @@ void lower_files() {
   call(SYS_prlimit64, 0, kFilesLimit, address(limit), 0);
 }
 
+void take_files() {
+  call(SYS_fcntl, kInitSocket, F_SETFD, FD_CLOEXEC);
+  for (int i = 0; i < kInitFileCount; ++i) {
+    if (call(SYS_dup3, kInitFiles + i, i, 0) != i) leave(3);
+    call(SYS_close, kInitFiles + i);
+  }
+}
+
 }  // namespace
 
 extern "C" [[noreturn]] __attribute__((used)) void init_main(long* stack) {
@@ -206,6 +244,14 @@ extern "C" [[noreturn]] __attribute__((used)) void init_main(long* stack) {
   char** argv = reinterpret_cast<char**>(stack + 1);
   char** env = argv + argc + 1;
   const char* dir = nullptr;
+  for (; argc > 1; ++argv, --argc) {
+    if (same(argv[1], "hard"))
+      hardened = true;
+    else if (same(argv[1], "alone"))
+      has_shim = false;
+    else
+      break;
+  }
   // Older shims do not say it: with them the runtime enters the directory.
   if (argc > 3 && same(argv[1], "in")) {
     dir = argv[2];
@@ -219,11 +265,7 @@ extern "C" [[noreturn]] __attribute__((used)) void init_main(long* stack) {
   // may not trace it, write to its memory or take its socket. Programs that it executes are not
   // affected.
   if (call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0) != 0) leave(4);
-  call(SYS_fcntl, kInitSocket, F_SETFD, FD_CLOEXEC);
-  for (int i = 0; i < kInitFileCount; ++i) {
-    if (call(SYS_dup3, kInitFiles + i, i, 0) != i) leave(3);
-    call(SYS_close, kInitFiles + i);
-  }
+  if (has_shim) take_files();
   lower_files();
   const unsigned long all = ~0ul;
   call(SYS_rt_sigprocmask, SIG_SETMASK, address(&all), 0, kMaskBytes);
@@ -231,5 +273,6 @@ extern "C" [[noreturn]] __attribute__((used)) void init_main(long* stack) {
   Init init{dir, pause ? nullptr : argv + 2, env, argc - 2, hold, static_cast<int>(signals)};
   tell(InitWord::up, 0);
   if (!pause && !hold) init.child = start(dir, init.program, env, init.count);
+  if (!hold) give_up_files();
   init.loop();
 }

@@ -28,19 +28,6 @@ void say_running(const Shim& shim, int pid, const std::optional<Beginning>& bega
   notify(shim, !began ? NoteKind::held : NoteKind::running);
 }
 
-// Waits for go(); returns false if the shim is told to end instead.
-bool await_go(Shim& shim, Signals& signals) {
-  for (;;) {
-    pollfd watched{signals.fd(), POLLIN, 0};
-    ::poll(&watched, 1, fence_pause(shim));
-    if (fence_is_over(shim)) return false;
-    for (int s = signals.next(); s != 0; s = signals.next()) {
-      if (s == SIGUSR1) return true;
-      if (s == SIGTERM) return false;
-    }
-  }
-}
-
 int await_exit(Shim& shim, int pid, Signals& signals, const StandardFiles& files) {
   for (int status = 0;;) {
     pollfd watched{signals.fd(), POLLIN, 0};

@@ -23,6 +23,7 @@
 #include "noded/shim/io/outputs.h"
 #include "noded/shim/process/last_output.h"
 #include "noded/shim/process/task_environment.h"
+#include "noded/shim/rootfs/oci_config.h"
 
 namespace gantry::runtime {
 namespace {
@@ -204,6 +205,10 @@ Result<TaskSpec> StepTasks::prepare(std::uint32_t index, std::vector<Fd>& given)
 Result<void> StepTasks::start(Signals& signals) {
   if (request_.task_env.empty() || request_.argv.empty())
     return fail(ErrorCode::invalid_argument, "a step needs a program and at least one task");
+  const bool own_kernel =
+      has_own_kernel(shim_.request.sandbox) && shim_.setup.runtime != RuntimeKind::process;
+  if (own_kernel)
+    if (auto r = check_own_kernel(); !r) return r;
   tasks_.resize(request_.task_env.size());
   TaskPlace place;
   Fd container;
@@ -212,7 +217,9 @@ Result<void> StepTasks::start(Signals& signals) {
     if (!found) return tl::unexpected(found.error());
     container = std::move(*found);
     place.container = container.get();
-    place.seccomp_bpf = read_file(shim_.setup.state_dir + "/" + kSeccompBpf).value_or("");
+    place.seccomp_bpf =
+        read_file(shim_.setup.state_dir + "/" + filter_of(shim_.request.sandbox).bpf).value_or("");
+    place.hardened = shim_.request.sandbox == Sandbox::hardened;
   }
   const auto cgroup_name = step_cgroup(request_.key, request_.step);
   const bool alone = request_.gpus && has_device_rules(shim_.setup.cgroups);
@@ -226,8 +233,11 @@ Result<void> StepTasks::start(Signals& signals) {
   place.owner = &shim_.request.owner;
   place.cwd = request_.work_dir.empty() ? shim_.request.work_dir : request_.work_dir;
   place.rootless = shim_.setup.rootless;
+  if (own_kernel) return start_by_runtime(place);
   if (request_.mpi != proto::StepMpi::none) {
-    auto server = MpiServer::start(shim_, request_, place, signals);
+    TaskPlace of_server = place;
+    of_server.hardened = false;  // its program is the node's, and lies outside of the container
+    auto server = MpiServer::start(shim_, request_, of_server, signals);
     if (!server) return tl::unexpected(server.error());
     mpi_ = std::move(*server);
   }

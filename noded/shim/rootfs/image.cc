@@ -10,6 +10,7 @@
 #include "noded/image/digest.h"
 #include "noded/image/store.h"
 #include "noded/image/take_in.h"
+#include "noded/shim/rootfs/image_check.h"
 #include "noded/shim/rootfs/image_tools.h"
 
 namespace gantry::runtime {
@@ -247,7 +248,8 @@ Result<void> fetch_image(const Shim& shim, ImageUse& image, Signals& signals) {
   if (!reference) return tl::unexpected(reference.error());
   image.kind = reference->kind;
   image.path = reference->source;
-  if (image.kind == ImageKind::none || image.kind == ImageKind::directory) return {};
+  if (image.kind == ImageKind::none) return {};
+  if (image.kind == ImageKind::directory) return check_directory(shim, image.path);
   auto held = Fetch(shim, *reference, signals).run();
   if (!held) {
     const auto& why = held.error().message;
@@ -255,6 +257,7 @@ Result<void> fetch_image(const Shim& shim, ImageUse& image, Signals& signals) {
                        (!reference->file.empty() && why.starts_with(reference->file));
     return fail(held.error().code, "image " + (named ? why : image.path + ": " + why));
   }
+  if (auto r = check_image(shim, image.path, held->tree, signals); !r) return r;
   image.path = held->tree;
   image.config = std::move(held->record.config);
   image.held = std::move(held->lock);

@@ -34,10 +34,10 @@ void texts(Writer& w, std::string_view name, const Range& values) {
   w.EndArray();
 }
 
-void limits(Writer& w, const ProcessLimits& asked) {
+void limits(Writer& w, const ProcessLimits& asked, Sandbox level) {
   key(w, "rlimits");
   w.StartArray();
-  for (const JobLimit& limit : job_limits(asked)) {
+  for (const JobLimit& limit : job_limits(asked, level)) {
     w.StartObject();
     pair(w, "type", limit.name);
     key(w, "soft");
@@ -56,8 +56,7 @@ int score_of_oom() {
 }
 
 void process(Writer& w, const NodeSetup& setup, const LaunchRequest& request,
-             const OciInput& input) {
-  key(w, "process");
+             const OciProcess& what) {
   w.StartObject();
   key(w, "terminal");
   w.Bool(false);
@@ -67,9 +66,10 @@ void process(Writer& w, const NodeSetup& setup, const LaunchRequest& request,
   w.Uint(request.owner.uid.value());
   key(w, "gid");
   w.Uint(request.owner.gid.value());
-  if (request.limits.umask) {
+  const ProcessLimits& asked = what.limits != nullptr ? *what.limits : request.limits;
+  if (asked.umask) {
     key(w, "umask");
-    w.Uint(*request.limits.umask);
+    w.Uint(*asked.umask);
   }
   if (!setup.rootless && !(request.owner.groups.empty() && request.device_gids.empty())) {
     key(w, "additionalGids");
@@ -79,13 +79,9 @@ void process(Writer& w, const NodeSetup& setup, const LaunchRequest& request,
     w.EndArray();
   }
   w.EndObject();
-  key(w, "args");
-  w.StartArray();
-  text(w, kInitInside);
-  for (const auto& arg : input.args) text(w, arg);
-  w.EndArray();
-  texts(w, "env", input.env);
-  pair(w, "cwd", input.cwd);
+  texts(w, "args", what.args);
+  texts(w, "env", what.env);
+  pair(w, "cwd", what.cwd);
   key(w, "noNewPrivileges");
   w.Bool(true);
   key(w, "capabilities");
@@ -93,7 +89,7 @@ void process(Writer& w, const NodeSetup& setup, const LaunchRequest& request,
   for (const char* set : {"bounding", "effective", "inheritable", "permitted", "ambient"})
     texts(w, set, std::array<std::string_view, 0>{});
   w.EndObject();
-  if (!setup.rootless && !input.has_limits) limits(w, request.limits);
+  if (!setup.rootless && what.limits != nullptr) limits(w, asked, request.sandbox);
   key(w, "oomScoreAdj");
   w.Int(score_of_oom());
   w.EndObject();
@@ -164,8 +160,9 @@ void mounts(Writer& w, const NodeSetup& setup, const LaunchRequest& request) {
   const std::string size =
       "size=" + std::to_string(request.memory > 0 ? request.memory / 2 : std::int64_t{64} << 20);
   mount(w, "/dev/shm", "tmpfs", "shm", {"nosuid", "noexec", "nodev", "mode=1777", size});
-  mount(w, "/dev/mqueue", "mqueue", "mqueue", {"nosuid", "noexec", "nodev"});
-  if (!request.network_sys.empty())
+  if (!has_own_kernel(request.sandbox))
+    mount(w, "/dev/mqueue", "mqueue", "mqueue", {"nosuid", "noexec", "nodev"});
+  if (!request.network_sys.empty() && !has_own_kernel(request.sandbox))
     mount(w, "/sys", "none", request.network_sys,
           {"bind", "nosuid", "noexec", "nodev", "ro", "rprivate"});
   else if (request.network != NetworkMode::host)
@@ -246,22 +243,43 @@ void allowed_devices(Writer& w, const LaunchRequest& request) {
   w.EndObject();
 }
 
+// Paths that a job sees empty. One that does not exist is skipped.
+std::vector<std::string_view> masked_paths(const LaunchRequest& request) {
+  std::vector<std::string_view> out{"/proc/acpi",          "/proc/asound",
+                                    "/proc/kcore",         "/proc/keys",
+                                    "/proc/latency_stats", "/proc/timer_list",
+                                    "/proc/timer_stats",   "/proc/sched_debug",
+                                    "/proc/scsi",          "/proc/interrupts",
+                                    "/sys/firmware",       "/sys/fs/selinux",
+                                    "/sys/dev/block",      "/sys/devices/virtual/powercap"};
+  if (request.sandbox != Sandbox::hardened) return out;
+  // What tells about the machine, its kernel and its other users, and no usual program needs.
+  for (const std::string_view path :
+       {"/proc/buddyinfo",   "/proc/config.gz",    "/proc/consoles",   "/proc/crypto",
+        "/proc/diskstats",   "/proc/dma",          "/proc/iomem",      "/proc/ioports",
+        "/proc/kallsyms",    "/proc/key-users",    "/proc/kmsg",       "/proc/kpagecgroup",
+        "/proc/kpagecount",  "/proc/kpageflags",   "/proc/locks",      "/proc/modules",
+        "/proc/mtrr",        "/proc/pagetypeinfo", "/proc/partitions", "/proc/pressure",
+        "/proc/schedstat",   "/proc/slabinfo",     "/proc/softirqs",   "/proc/swaps",
+        "/proc/vmallocinfo", "/proc/vmstat",       "/proc/zoneinfo",   "/sys/fs",
+        "/sys/hypervisor",   "/sys/kernel",        "/sys/module",      "/sys/power"})
+    out.push_back(path);
+  // With devices, their libraries look for them here.
+  if (request.devices.empty())
+    for (const std::string_view path :
+         {"/proc/driver", "/sys/block", "/sys/bus", "/sys/class", "/sys/dev"})
+      out.push_back(path);
+  return out;
+}
+
 void linux_part(Writer& w, const NodeSetup& setup, const LaunchRequest& request,
                 const OciInput& input) {
-  constexpr std::array<std::string_view, 14> kMasked{
-      "/proc/acpi",          "/proc/asound",
-      "/proc/kcore",         "/proc/keys",
-      "/proc/latency_stats", "/proc/timer_list",
-      "/proc/timer_stats",   "/proc/sched_debug",
-      "/proc/scsi",          "/proc/interrupts",
-      "/sys/firmware",       "/sys/fs/selinux",
-      "/sys/dev/block",      "/sys/devices/virtual/powercap"};
   constexpr std::array<std::string_view, 5> kReadOnly{"/proc/bus", "/proc/fs", "/proc/irq",
                                                       "/proc/sys", "/proc/sysrq-trigger"};
   key(w, "linux");
   w.StartObject();
   namespaces(w, setup, request, input.user_namespace);
-  texts(w, "maskedPaths", kMasked);
+  texts(w, "maskedPaths", masked_paths(request));
   texts(w, "readonlyPaths", kReadOnly);
   pair(w, "rootfsPropagation", "private");
   if (!input.cgroups_path.empty()) {  // only for a runtime that writes device rules of its own
@@ -328,7 +346,7 @@ std::string_view oci_name(LimitName name) {
 
 }  // namespace
 
-std::vector<JobLimit> job_limits(const ProcessLimits& asked) {
+std::vector<JobLimit> job_limits(const ProcessLimits& asked, Sandbox level) {
   constexpr std::uint64_t kMax = RLIM_INFINITY;
   std::vector<JobLimit> wanted{{"RLIMIT_NOFILE", RLIMIT_NOFILE, kJobFiles, 1048576},
                                {"RLIMIT_SIGPENDING", RLIMIT_SIGPENDING, 16384, 16384},
@@ -346,6 +364,7 @@ std::vector<JobLimit> job_limits(const ProcessLimits& asked) {
     it->soft = limit.value.value_or(kMax);
   }
   for (JobLimit& limit : wanted) {
+    if (level == Sandbox::hardened && limit.resource == RLIMIT_CORE) limit.hard = 0;
     rlimit own{};
     if (::getrlimit(static_cast<__rlimit_resource_t>(limit.resource), &own) == 0)
       limit.hard = std::min<std::uint64_t>(limit.hard, own.rlim_max);
@@ -354,13 +373,25 @@ std::vector<JobLimit> job_limits(const ProcessLimits& asked) {
   return wanted;
 }
 
+std::string write_oci_process(const NodeSetup& setup, const LaunchRequest& request,
+                              const OciProcess& what) {
+  rapidjson::StringBuffer buffer;
+  Writer w(buffer);
+  process(w, setup, request, what);
+  return {buffer.GetString(), buffer.GetSize()};
+}
+
 std::string write_oci_config(const NodeSetup& setup, const LaunchRequest& request,
                              const OciInput& input) {
   rapidjson::StringBuffer buffer;
   Writer w(buffer);
   w.StartObject();
   pair(w, "ociVersion", "1.0.2");
-  process(w, setup, request, input);
+  OciProcess init{
+      {kInitInside}, input.env, input.cwd, input.has_limits ? nullptr : &request.limits};
+  init.args.insert(init.args.end(), input.args.begin(), input.args.end());
+  key(w, "process");
+  process(w, setup, request, init);
   key(w, "root");
   w.StartObject();
   pair(w, "path", input.root);

@@ -31,9 +31,16 @@ struct OciInput {
   bool has_limits = false;  // the runtime is started with job_limits() and sets none
 };
 
+// Whether another kernel than the node's runs the container. Its processes cannot be entered, and
+// what its runtime knows of mounts, namespaces and filters is less.
+constexpr bool has_own_kernel(Sandbox level) {
+  return level == Sandbox::gvisor || level == Sandbox::vm;
+}
+
 inline constexpr std::uint64_t kJobFiles =
     65536;  // that a job may have open unless it asks for more
 inline constexpr const char* kInitInside = "/dev/gantry-init";
+inline constexpr const char* kScript = "/run/gantry/script";
 
 // A limit that a job starts with, never above what this process may give.
 struct JobLimit {
@@ -42,10 +49,19 @@ struct JobLimit {
   std::uint64_t soft, hard;
 };
 // The node's own limits, with the soft limits that the job asks for.
-std::vector<JobLimit> job_limits(const ProcessLimits& asked);
+std::vector<JobLimit> job_limits(const ProcessLimits& asked, Sandbox level);
 
 std::string write_oci_config(const NodeSetup& setup, const LaunchRequest& request,
                              const OciInput& input);
+
+// What `exec --process` of a runtime reads: a program in a container that runs.
+struct OciProcess {
+  std::vector<std::string> args, env;
+  std::string cwd;
+  const ProcessLimits* limits = nullptr;
+};
+std::string write_oci_process(const NodeSetup& setup, const LaunchRequest& request,
+                              const OciProcess& process);
 
 std::vector<IdRange> keep_mapping(std::vector<std::uint32_t> own, std::uint32_t base);
 // Mappings of a container that root starts: they keep its owner and the owner's groups.

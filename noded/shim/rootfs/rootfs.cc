@@ -25,13 +25,14 @@ namespace {
 // disk.
 Result<void> private_directory(const Fd& target, const LaunchRequest& request,
                                const std::string& scratch_dir) {
+  const bool hardened = request.sandbox == Sandbox::hardened;  // no program is executed there
   if (!scratch_dir.empty()) {
     // The directory belongs to the user by now, and may lie where the user can put something else
     // in its place.
     const Fd source(::open(scratch_dir.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!source) return fail_errno(ErrorCode::runtime_failed, scratch_dir);
     if (auto r = check_holds_files(source, scratch_dir); !r) return r;
-    auto tree = clone_tree(source, Access::read_write, false);
+    auto tree = clone_tree(source, Access::read_write, false, hardened);
     if (!tree) return tl::unexpected(tree.error());
     return attach_tree(*tree, target);
   }
@@ -39,7 +40,7 @@ Result<void> private_directory(const Fd& target, const LaunchRequest& request,
   if (bytes <= 0) bytes = request.memory > 0 ? request.memory / 2 : 0;
   std::string options = "mode=1777";
   if (bytes > 0) options += ",size=" + std::to_string(bytes);
-  return mount_tmpfs("/proc/self/fd/" + std::to_string(target.get()), options);
+  return mount_tmpfs("/proc/self/fd/" + std::to_string(target.get()), options, hardened);
 }
 
 Result<void> overlay_root(const Fd& lower, const std::string& base, const LaunchRequest& request,

@@ -19,12 +19,14 @@
 #include "noded/shim/fence.h"
 #include "noded/shim/hooks.h"
 #include "noded/shim/process/container.h"
+#include "noded/shim/process/own_kernel.h"
 #include "noded/shim/process/process_job.h"
 #include "noded/shim/process/script_failure.h"
 #include "noded/shim/rootfs/image.h"
 #include "noded/shim/rootfs/scratch.h"
 #include "noded/shim/rootfs/storage.h"
 #include "noded/shim/staging.h"
+#include "noded/shim/run/reach.h"
 
 namespace gantry::runtime {
 namespace {
@@ -168,7 +170,13 @@ Result<void> prepare(Job& job, ImageUse& image) {
   return fetch_image(shim, image, signals);
 }
 
-Result<Container> launch(Job& job, ImageUse& image) {
+struct Prepared {
+  Root root;
+  std::vector<std::string> env;
+};
+
+// Everything but the container itself.
+Result<Prepared> prepare_root(Job& job, ImageUse& image) {
   auto& shim = job.shim;
   RootPlan plan;
   plan.run_dir = shim.dir + "/run";
@@ -191,7 +199,7 @@ Result<Container> launch(Job& job, ImageUse& image) {
   if (!root) return tl::unexpected(root.error());
   auto env = container_environment(shim.request, image.config);
   if (!env) return tl::unexpected(env.error());
-  return start_container(shim, *root, job.files, *env, job.signals);
+  return Prepared{std::move(*root), std::move(*env)};
 }
 
 // Writes why the job ended into the record and into the job's own output.
@@ -216,6 +224,38 @@ void explain_memory(Job& job) {
                                      " reached, and " + std::to_string(record.oom_kills) +
                                      (record.oom_kills == 1 ? " process was" : " processes were") +
                                      " ended for it; ask for more with --mem"));
+}
+
+// Also after a script that failed, as what it has written says why; but not after one that was
+// ended by a signal, because a job that is cancelled or over its time has to be gone soon.
+void bring_out(Job& job) {
+  if (!job.began || job.record.exit.signal != 0) return;
+  const auto r = stage_out(job.shim, job.signals);
+  if (r) return;
+  explain(job, on_node(job.shim, r.error().message));
+  if (job.record.exit == ExitStatus{}) job.record.exit = {1, 0};
+}
+
+Result<void> run_in_container(Job& job, ImageUse& image) {
+  auto& shim = job.shim;
+  const auto made = prepare_root(job, image);
+  if (!made) return tl::unexpected(made.error());
+  if (has_own_kernel(shim.request.sandbox)) {
+    auto ran = run_own_kernel(shim, job.signals, made->root, job.files, made->env, job.record,
+                              job.began);
+    if (ran) bring_out(job);
+    return ran;
+  }
+  auto container = start_container(shim, made->root, job.files, made->env, job.signals);
+  if (!container) return tl::unexpected(container.error());
+  keep_only_what_a_shim_needs(shim);
+  Watch watch(shim, job.signals, *container, job.files);
+  job.began = watch.run();
+  job.record.exit = exit_of(*container);
+  explain_scratch(job, watch.scratch());
+  if (container->exec_error) explain(job, script_failure(shim, *container->exec_error));
+  bring_out(job);
+  return {};
 }
 
 std::uint32_t kills_in_steps(const Shim& shim) {
@@ -249,16 +289,6 @@ void run_epilog(Job& job) {
   if (!r && job.record.message.empty()) job.record.message = on_node(job.shim, r.error().message);
 }
 
-// Also after a script that failed, as what it has written says why; but not after one that was
-// ended by a signal, because a job that is cancelled or over its time has to be gone soon.
-void bring_out(Job& job) {
-  if (!job.began || job.record.exit.signal != 0) return;
-  const auto r = stage_out(job.shim, job.signals);
-  if (r) return;
-  explain(job, on_node(job.shim, r.error().message));
-  if (job.record.exit == ExitStatus{}) job.record.exit = {1, 0};
-}
-
 // Says whose fault it is that nothing ran. Something that the user named and may not or cannot have
 // would fail again on every node; anything else may go better elsewhere or later. Faults of the
 // node never have these codes.
@@ -283,17 +313,7 @@ int run_job(Shim& shim, Signals& signals) {
   if (outcome && shim.setup.runtime == RuntimeKind::process) {
     outcome = run_process_job(shim, signals, job.files, job.record, job.began);
   } else if (outcome) {
-    auto container = launch(job, image);
-    if (container) {
-      Watch watch(shim, signals, *container, job.files);
-      job.began = watch.run();
-      job.record.exit = exit_of(*container);
-      explain_scratch(job, watch.scratch());
-      if (container->exec_error) explain(job, script_failure(shim, *container->exec_error));
-      bring_out(job);
-    } else {
-      outcome = tl::unexpected(container.error());
-    }
+    outcome = run_in_container(job, image);
   }
   if (!outcome) {
     job.record.cause = cause_of(outcome.error());

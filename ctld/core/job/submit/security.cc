@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include "ctld/core/job/submit/sandbox.h"
 #include "ctld/core/tenancy/queues.h"
 
 namespace gantry::core {
@@ -121,9 +122,7 @@ SecurityProfile enforced(const tenancy::Tenant& tenant) {
 
 Result<void> check_security(const State& state, Uid uid, const Partition& partition,
                             const JobSpec& spec) {
-  if (spec.sandbox && *spec.sandbox != Sandbox::standard)
-    return fail(ErrorCode::unsupported, fmt::format("no node has the sandbox {}; there is standard",
-                                                    enum_name(*spec.sandbox)));
+  if (auto r = check_sandbox(state, partition, spec); !r) return r;
   const CompiledTenant* tenant = tenant_of(state, partition);
   if (tenant == nullptr) return {};
   const tenancy::Tenant& t = tenant->effective;
@@ -140,7 +139,8 @@ Result<void> check_security(const State& state, Uid uid, const Partition& partit
 }
 
 Result<void> apply_security(Context& ctx, const Identity& who, const Partition& partition,
-                            const JobSpec& spec, std::vector<std::string>& warnings) {
+                            JobSpec& spec, std::vector<std::string>& warnings) {
+  resolve_sandbox(ctx.state, partition, spec);
   if (auto r = check_security(ctx.state, who.owner.uid, partition, spec); !r) return r;
   const CompiledTenant* tenant = tenant_of(ctx.state, partition);
   if (tenant == nullptr) return {};

@@ -9,10 +9,11 @@
 
 namespace gantry::core {
 
-// Refuses a job that breaks the profile which its tenant enforces, or whose image may not be used.
-// What it breaks of the profile `warn` becomes a warning, and of `audit` a note of the controller.
+// Gives the job the sandbox of its tenant if it names none. Refuses a job that breaks the profile
+// which its tenant enforces, or whose image may not be used. What it breaks of the profile `warn`
+// becomes a warning, and of `audit` a note of the controller.
 Result<void> apply_security(Context& ctx, const Identity& who, const Partition& partition,
-                            const JobSpec& spec, std::vector<std::string>& warnings);
+                            JobSpec& spec, std::vector<std::string>& warnings);
 // Whether the job may go to this queue; `uid` is its user's.
 Result<void> check_security(const State& state, Uid uid, const Partition& partition,
                             const JobSpec& spec);

@@ -1,0 +1,47 @@
+// What a job tries against the walls around it, so that somebody can see that they stand: each
+// attempt is one that an attacker would make, and does no harm where it succeeds.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/fields.h"
+#include "common/job/job_access.h"
+
+namespace gantry::cli {
+
+// One layer of isolation on one node.
+struct WallFinding {
+  std::string node;
+  std::string layer;    // "system call filter"
+  std::string attempt;  // "mount a file system"
+  std::string state;    // "on": it was stopped; "OFF": it went through; "not testable"
+  std::string why;      // what stopped it, or why it could not be tried
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "node", s.node);
+    v(2, "layer", s.layer);
+    v(3, "attempt", s.attempt);
+    v(4, "state", s.state);
+    v(5, "why", s.why);
+  }
+};
+
+struct WallReport {
+  std::vector<WallFinding> findings;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "findings", s.findings);
+  }
+};
+
+inline constexpr const char* kWallOn = "on";
+inline constexpr const char* kWallOff = "OFF";
+inline constexpr const char* kWallUntested = "not testable";
+
+// Tries everything here, in this process. With a level stronger than `standard` also what that one
+// promises besides.
+WallReport probe_walls(Sandbox level);
+
+}  // namespace gantry::cli

@@ -1,0 +1,341 @@
+#include "noded/shim/process/own_kernel.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "common/codec/codec.h"
+#include "noded/machine/cgroup.h"
+#include "noded/shim/fence.h"
+#include "noded/shim/process/container.h"
+
+namespace gantry::runtime {
+namespace {
+
+constexpr Duration kStateTime = seconds(10);  // for one question to the runtime
+constexpr int kAskAgain = 20;                 // milliseconds
+
+const std::string& runtime_of(const Shim& shim) {
+  return shim.request.sandbox == Sandbox::gvisor ? shim.setup.gvisor_path : shim.setup.vm_path;
+}
+
+// The runtime's own records. They lie in the job's directory, where steps find them. The name of
+// the container is one of the whole machine, because runsc names a socket after it.
+std::string records_of(const Shim& shim) {
+  return shim.dir + "/kernel";
+}
+std::string name_of(const Shim& shim) {
+  return "gantry-" + shim.setup.node + "-" + job_name(shim.request.key);
+}
+
+std::vector<std::string> command_of(const Shim& shim, const std::string& log) {
+  std::vector<std::string> argv{runtime_of(shim), "--root", records_of(shim)};
+  if (!log.empty()) argv.insert(argv.end(), {"--log", log});
+  if (shim.request.sandbox != Sandbox::gvisor) return argv;
+  // Files of the job may change on other nodes, too, so the kernel keeps no copies of them.
+  for (const char* word : {"--ignore-cgroups", "--file-access=shared", "--network=none"})
+    argv.emplace_back(word);
+  return argv;
+}
+
+const std::vector<std::string>& environment() {
+  static const std::vector<std::string> kOwn{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
+  return kOwn;
+}
+
+// An image is a mount of its own. Directories of the host are read-only mounts in a directory where
+// the container's ids may make nothing.
+void close_root(const Root& root) {
+  if (!root.read_only) return;
+  mount_attr attr{};
+  attr.attr_set = MOUNT_ATTR_RDONLY;
+  ::mount_setattr(AT_FDCWD, root.path.c_str(), 0, &attr, sizeof attr);
+}
+
+Result<void> write_bundle(const Shim& shim, const std::string& bundle, const Root& root,
+                          const std::vector<std::string>& env) {
+  OciInput input;
+  input.root = root.path;
+  // The shim has made the root read-only. A process that serves its files in a user namespace may
+  // not do so again: the flags of the mount are locked there.
+  input.read_only = false;
+  input.cwd = "/";
+  input.env = env;
+  input.args = {"alone"};
+  if (shim.request.kind == LaunchKind::holder) {
+    input.args.emplace_back("pause");
+  } else {
+    for (const std::string& word :
+         {std::string("in"), root.cwd, std::string("run"), std::string(kScript)})
+      input.args.push_back(word);
+    input.args.insert(input.args.end(), shim.request.argv.begin(), shim.request.argv.end());
+  }
+  // What serves the container's files may make nothing in its root.
+  const Fd place(
+      ::open((root.path + kInitInside).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0755));
+  if (!place) return fail_errno(ErrorCode::runtime_failed, root.path + kInitInside);
+  close_root(root);
+  for (const std::string& dir : {bundle, records_of(shim)})
+    if (::mkdir(dir.c_str(), 0711) != 0) return fail_errno(ErrorCode::runtime_failed, dir);
+  const Fd dir(::open(bundle.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return write_whole(dir.get(), "config.json", write_oci_config(shim.setup, shim.request, input),
+                     Durability::none);
+}
+
+void say_kernel_runs(const Shim& shim, int pid, const std::optional<Beginning>& began) {
+  RunningRecord record;
+  record.own_kernel = true;
+  record.init_pid = pid;
+  record.init_start = start_time_of(pid);
+  record.held = !began;
+  if (began) began->into(record);
+  (void)write_small(shim.dir_fd.get(), kRunningFile, codec::encode(record));
+  notify(shim, began ? NoteKind::running : NoteKind::held);
+}
+
+// The job's standard files as the runtime gets them: pipes. A runtime may give its own standard
+// files to another user (runsc to nobody, runc to the container's), and a kernel in user space
+// writes to files at offsets of its own.
+class StandardPipes {
+ public:
+  static Result<StandardPipes> make(const StandardFiles& files) {
+    StandardPipes pipes;
+    const bool joined = files.err_fd() == files.out.get();
+    if (auto r = pipes.add(files.out.get(), pipes.out_); !r) return tl::unexpected(r.error());
+    if (joined)
+      pipes.err_.reset(::fcntl(pipes.out_.get(), F_DUPFD_CLOEXEC, 3));
+    else if (auto r = pipes.add(files.err_fd(), pipes.err_); !r)
+      return tl::unexpected(r.error());
+    if (auto r = pipes.feed(files.in.get()); !r) return tl::unexpected(r.error());
+    return pipes;
+  }
+  void give(ChildSpec& spec) const {
+    spec.in = in_.get();
+    spec.out = out_.get();
+    spec.err = err_.get();
+  }
+  void let_go() {
+    for (Fd* fd : {&in_, &out_, &err_}) fd->reset();
+  }
+  void watch(std::vector<pollfd>& all) const {
+    for (const Way& way : ways_)
+      if (way.from) all.push_back({way.from.get(), POLLIN, 0});
+  }
+  // Moves what has been written, without waiting for more.
+  void move() {
+    for (Way& way : ways_) {
+      std::array<char, 65536> bytes{};
+      while (way.from) {
+        const ssize_t n = ::read(way.from.get(), bytes.data(), bytes.size());
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && errno == EAGAIN) break;
+        if (n <= 0) {
+          way.from.reset();
+          break;
+        }
+        write_all(way.to, bytes.data(), static_cast<std::size_t>(n));
+      }
+    }
+  }
+  // The process that hands on the job's input; 0 = there is none.
+  [[nodiscard]] int feeder() const { return feeder_; }
+
+ private:
+  struct Way {
+    Fd from;
+    int to;
+  };
+  static Result<std::array<Fd, 2>> pipe() {
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) return fail_errno(ErrorCode::runtime_failed, "pipe");
+    return std::array<Fd, 2>{Fd(ends[0]), Fd(ends[1])};
+  }
+  Result<void> add(int to, Fd& writer) {
+    auto ends = pipe();
+    if (!ends) return tl::unexpected(ends.error());
+    ::fcntl((*ends)[0].get(), F_SETFL, O_NONBLOCK);
+    ways_.push_back({std::move((*ends)[0]), to});
+    writer = std::move((*ends)[1]);
+    return {};
+  }
+  static void write_all(int to, const char* bytes, std::size_t size) {
+    while (size > 0) {
+      const ssize_t n = ::write(to, bytes, size);
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return;  // its disk is full: as for a program that writes itself
+      bytes += n;
+      size -= static_cast<std::size_t>(n);
+    }
+  }
+  // Input may be without end, and the job may not read it: so a process of its own hands it on. A
+  // device of the node, which is /dev/null, has none.
+  Result<void> feed(int from) {
+    auto ends = pipe();
+    if (!ends) return tl::unexpected(ends.error());
+    in_ = std::move((*ends)[0]);
+    struct stat st {};
+    if (::fstat(from, &st) != 0 || S_ISCHR(st.st_mode)) return {};
+    feeder_ = ::fork();
+    if (feeder_ < 0) return fail_errno(ErrorCode::runtime_failed, "fork");
+    if (feeder_ > 0) return {};
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    in_.reset();
+    std::array<char, 65536> bytes{};
+    for (ssize_t n = 0; (n = ::read(from, bytes.data(), bytes.size())) > 0;)
+      write_all((*ends)[1].get(), bytes.data(), static_cast<std::size_t>(n));
+    ::_exit(0);
+  }
+
+  std::vector<Way> ways_;
+  Fd in_, out_, err_;
+  int feeder_ = 0;
+};
+
+class OwnKernel {
+ public:
+  OwnKernel(Shim& shim, Signals& signals, const StandardFiles& files, StandardPipes pipes)
+      : shim_(shim),
+        signals_(signals),
+        files_(files),
+        pipes_(std::move(pipes)),
+        log_(shim.setup.mount_dir + "/runtime.log") {}
+
+  Result<void> run(const std::string& bundle, ExitRecord& record, std::optional<Beginning>& began) {
+    const auto cgroup = open_cgroup_entries(shim_.setup.cgroups, job_cgroup(shim_.request.key));
+    ChildSpec spec;
+    spec.argv = command_of(shim_, log_);
+    for (const std::string& word :
+         {std::string("run"), std::string("--bundle"), bundle, name_of(shim_)})
+      spec.argv.push_back(word);
+    spec.env = environment();
+    pipes_.give(spec);
+    spec.cgroup = &cgroup;
+    const auto pid = spawn(spec);
+    if (!pid) return tl::unexpected(pid.error());
+    pid_ = *pid;
+    pipes_.let_go();
+    if (auto r = await_up(); !r) {
+      end();
+      return r;
+    }
+    began = Beginning::now();
+    say_kernel_runs(shim_, pid_, began);
+    while (!status_) wait(fence_pause(shim_));
+    end();
+    record.exit = WIFSIGNALED(*status_) ? ExitStatus{0, WTERMSIG(*status_)}
+                                        : ExitStatus{WEXITSTATUS(*status_), 0};
+    return {};
+  }
+
+ private:
+  // A short job may have ended before the runtime could say that it ran.
+  Result<void> await_up() {
+    while (!status_) {
+      wait(kAskAgain);
+      if (killed_ || status_) break;
+      ChildSpec ask;
+      ask.argv = command_of(shim_, "");
+      ask.argv.insert(ask.argv.end(), {"state", name_of(shim_)});
+      ask.env = environment();
+      const auto said = run_to_end(std::move(ask), signals_, kStateTime);
+      if (!said) return tl::unexpected(said.error());
+      killed_ = killed_ || said->by_order;
+      if (said->status == 0 && said->output.find("\"running\"") != std::string::npos) return {};
+      reap();
+    }
+    if (killed_) return fail(ErrorCode::runtime_failed, "ended by order while starting");
+    const std::string why = complaint();
+    if (*status_ == 0 || why.empty()) return {};
+    return fail(ErrorCode::runtime_failed, runtime_of(shim_) + ": " + why);
+  }
+
+  // The first thing that the runtime's log complains of. runsc writes objects of JSON.
+  [[nodiscard]] std::string complaint() const {
+    const std::string log = read_file(log_).value_or("");
+    constexpr std::string_view kMessage = "{\"msg\":\"";
+    const auto at = log.find(kMessage);
+    if (at == std::string::npos) return trim(log).empty() ? std::string() : runtime_complaint(log_);
+    const auto begin = at + kMessage.size();
+    return log.substr(begin, log.find("\",\"level\"", begin) - begin);
+  }
+
+  void wait(int pause) {
+    std::vector<pollfd> watched{{signals_.fd(), POLLIN, 0}};
+    pipes_.watch(watched);
+    ::poll(watched.data(), watched.size(), pause);
+    if (fence_is_over(shim_)) kill_all();
+    for (int s = signals_.next(); s != 0; s = signals_.next()) {
+      if (s == SIGTERM) kill_all();
+      if (s == SIGUSR2)
+        if (const auto text = read_file(shim_.dir + "/" + kNoticeFile))
+          say_in_output(shim_.request, files_, *text);
+    }
+    pipes_.move();
+    reap();
+  }
+  void kill_all() {
+    killed_ = true;
+    ::kill(pid_, SIGKILL);
+    kill_cgroup(shim_.setup.cgroups, job_cgroup(shim_.request.key), Duration{});
+  }
+  void reap() {
+    int status = 0;
+    for (pid_t ended = ::waitpid(-1, &status, WNOHANG); ended > 0;
+         ended = ::waitpid(-1, &status, WNOHANG))
+      if (ended == pid_) status_ = status;
+  }
+  // No process of the runtime outlives the job.
+  void end() {
+    if (!status_) ::kill(pid_, SIGKILL);
+    if (pipes_.feeder() > 0) ::kill(pipes_.feeder(), SIGKILL);
+    pipes_.move();
+    kill_cgroup(shim_.setup.cgroups, job_cgroup(shim_.request.key), seconds(5));
+    remove_tree(records_of(shim_));
+  }
+
+  Shim& shim_;
+  Signals& signals_;
+  const StandardFiles& files_;
+  StandardPipes pipes_;
+  std::string log_;
+  int pid_ = 0;
+  std::optional<int> status_;
+  bool killed_ = false;
+};
+
+}  // namespace
+
+Result<void> run_own_kernel(Shim& shim, Signals& signals, const Root& root,
+                            const StandardFiles& files, const std::vector<std::string>& env,
+                            ExitRecord& record, std::optional<Beginning>& began) {
+  if (runtime_of(shim).empty())
+    return fail(ErrorCode::runtime_failed, "this node does not have the sandbox " +
+                                               std::string(enum_name(shim.request.sandbox)));
+  const std::string bundle = shim.setup.mount_dir + "/bundle";
+  if (auto r = write_bundle(shim, bundle, root, env); !r) return r;
+  if (shim.request.hold && shim.request.kind == LaunchKind::batch) {
+    say_kernel_runs(shim, 0, std::nullopt);
+    if (!await_go(shim, signals))
+      return fail(ErrorCode::runtime_failed, "ended by order while held");
+  }
+  auto pipes = StandardPipes::make(files);
+  if (!pipes) return tl::unexpected(pipes.error());
+  return OwnKernel(shim, signals, files, std::move(*pipes)).run(bundle, record, began);
+}
+
+std::vector<std::string> own_kernel_exec(const Shim& shim, const std::string& process) {
+  std::vector<std::string> argv = command_of(shim, "");
+  argv.insert(argv.end(), {"exec", "--process", process, name_of(shim)});
+  return argv;
+}
+
+}  // namespace gantry::runtime

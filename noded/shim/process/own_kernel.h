@@ -1,0 +1,30 @@
+// A job in a sandbox whose kernel is not the node's: gvisor, whose runtime runsc is a kernel in
+// user space, and vm, by a runtime that the node's configuration names. The runtime stays in the
+// foreground with the job's standard files, hands on signals, and ends with the job's exit status.
+// All of it lies in the job's cgroup. Nothing of the node can enter such a container: steps are
+// started by the runtime's own `exec`.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "noded/runtime/beginning.h"
+#include "noded/shim/child.h"
+#include "noded/shim/io/outputs.h"
+#include "noded/shim/rootfs/oci_config.h"
+#include "noded/shim/rootfs/rootfs.h"
+#include "noded/shim/shim.h"
+
+namespace gantry::runtime {
+
+// Runs it to its end; the record gets its exit status. An error means that nothing of it ran.
+Result<void> run_own_kernel(Shim& shim, Signals& signals, const Root& root,
+                            const StandardFiles& files, const std::vector<std::string>& env,
+                            ExitRecord& record, std::optional<Beginning>& began);
+
+// The command that runs a program in the running container; `process` is a file with it, as
+// write_oci_process() writes it.
+std::vector<std::string> own_kernel_exec(const Shim& shim, const std::string& process);
+
+}  // namespace gantry::runtime
