@@ -13,5 +13,6 @@ case $1 in
     trap 'rm -rf "$share"' EXIT ;;
 esac
 disk=${2:+/dev/vda}
+asked=${GANTRY_TRANSPORT:+env GANTRY_TRANSPORT=$GANTRY_TRANSPORT}
 "$here/boot.sh" -m 3000 -d "${2:-0}" -b "${3:-0}" -t 1700 -s "$share" -- \
-  sh -c "modprobe loop; modprobe squashfs; exec $1 $disk"
+  sh -c "modprobe loop; modprobe squashfs; exec $asked $1 $disk"

@@ -35,6 +35,7 @@ struct NodeFacts {
   std::uint32_t threads_per_core = 1;
   std::optional<Instant> booted;  // first registration with this boot id
   GpuInventory gpus;
+  std::string transport;  // as in proto::NodeRegister
   friend bool operator==(const NodeFacts&, const NodeFacts&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -51,6 +52,7 @@ struct NodeFacts {
     v(11, "threads_per_core", s.threads_per_core);
     v(12, "booted", s.booted);
     v(13, "gpus", s.gpus);
+    v(14, "transport", s.transport);
   }
 };
 
