@@ -113,6 +113,12 @@ class WireGuardLink : public NodesLink {
   Result<void> set_way(std::uint32_t node, const Underlay& at) override {
     const auto key = key_of_text(at.key);
     if (!key) return tl::unexpected(key.error());
+    // Else a node that says another one's key would take that one's addresses from it here.
+    for (const auto& [other, theirs] : keys_)
+      if (other != node && theirs == *key)
+        return fail(ErrorCode::unavailable,
+                    fmt::format("the node at {} says a key of WireGuard that is another node's",
+                                at.address));
     const auto before = keys_.find(node);
     if (before != keys_.end() && before->second != *key)
       if (auto r = guard_->remove_peer(kNodesLink, before->second); !r) return r;
