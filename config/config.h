@@ -70,6 +70,9 @@ struct PartitionConfig {
 
 enum class LostNodePolicy : std::uint8_t { wait, fence };
 
+// How packets of jobs' networks go from node to node: noded/network/nodes_link.h.
+enum class NodeTransport : std::uint8_t { vxlan, wireguard, routed };
+
 struct ControllerConfig {
   std::string host = "127.0.0.1";
   std::uint16_t port = 6870;
@@ -78,7 +81,11 @@ struct ControllerConfig {
   std::string secret_key_file = "/etc/gantry/ctld.key";  // 0600
   std::vector<std::string> admins{"root"};               // login names
   bool allow_munge = true;
-  bool job_networks = true;              // see options.cc
+  bool job_networks = true;  // see options.cc
+  NodeTransport job_network_transport = NodeTransport::vxlan;
+  // Where addresses of jobs are taken from: 48 bits of IPv6, and 10 bits of IPv4.
+  std::string job_network_prefix = "fd67:616e:7472::/48";
+  std::string job_network_block = "100.64.0.0/10";
   std::vector<std::string> login_nodes;  // nodes whose daemon says who a user is; see options.cc
   Duration heartbeat = seconds(5);       // time between two reports of a node
   Duration node_timeout = seconds(30);   // silence after which a node is lost
@@ -154,6 +161,8 @@ struct NodedConfig {
   // machine's /etc/resolv.conf.
   std::vector<std::string> resolvers;
   std::uint32_t ready_networks = 64;  // networks of jobs that are made in advance
+  std::string cni;                    // a list of CNI plugins for each job's network; "" = none
+  std::vector<std::string> cni_dirs{"/usr/lib/cni", "/opt/cni/bin"};  // of the plugins
   // HTTP: /metrics of the node and its jobs; port 0 = none.
   std::string metrics_host = "127.0.0.1";
   std::uint16_t metrics_port = 0;

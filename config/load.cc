@@ -1,9 +1,12 @@
 // Turns gantry.yaml into a checked Config: it walks the tree with the option tables, and then
 // checks what several options say together. The first error ends it, with its place in the file.
+#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -284,7 +287,30 @@ class Loader {
     return {};
   }
 
+  // What noded/network/address.h makes addresses from.
+  Result<void> check_job_blocks(const ControllerConfig& c) const {
+    const auto part = [](const std::string& text, std::string_view bits, int family, void* out) {
+      const auto slash = text.find('/');
+      return slash != std::string::npos && std::string_view(text).substr(slash + 1) == bits &&
+             ::inet_pton(family, text.substr(0, slash).c_str(), out) == 1;
+    };
+    std::array<std::uint8_t, 16> six{};
+    std::array<std::uint8_t, 4> four{};
+    const auto zero = [](std::uint8_t byte) { return byte == 0; };
+    if (!part(c.job_network_prefix, "48", AF_INET6, six.data()) || (six[0] & 0xfe) != 0xfc ||
+        !std::all_of(six.begin() + 6, six.end(), zero))
+      return error_about("controller.job_network_prefix",
+                         "is not a unique local IPv6 prefix of 48 bits, such as "
+                         "fd12:3456:789a::/48");
+    if (!part(c.job_network_block, "10", AF_INET, four.data()) || (four[1] & 0x3f) != 0 ||
+        four[2] != 0 || four[3] != 0)
+      return error_about("controller.job_network_block",
+                         "is not an IPv4 block of 10 bits, such as 100.64.0.0/10");
+    return {};
+  }
+
   Result<void> check_controller(const ControllerConfig& c) const {
+    if (auto r = check_job_blocks(c); !r) return r;
     if (c.node_timeout < c.heartbeat * 2)
       return error_about("controller.node_timeout", "is less than twice heartbeat");
     if (!c.usage_webhook.empty() && c.usage_events.empty())

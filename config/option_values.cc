@@ -180,6 +180,10 @@ Result<void> check_text(Form form, std::string_view text) {
 
 // ---- one setter per member type
 
+constexpr std::array<std::pair<NodeTransport, std::string_view>, 3> kTransportNames{
+    {{NodeTransport::vxlan, "vxlan"},
+     {NodeTransport::wireguard, "wireguard"},
+     {NodeTransport::routed, "routed"}}};
 constexpr std::array<std::pair<GpuSharing, std::string_view>, 3> kSharingNames{
     {{GpuSharing::none, "none"},
      {GpuSharing::mps, "mps"},
@@ -266,6 +270,14 @@ struct SetText {
       return wrong(fmt::format("\"{}\" is not wait or fence", text));
     return {};
   }
+  Result<void> operator()(NodeTransport* out) const {
+    for (const auto& [value, name] : kTransportNames)
+      if (text == name) {
+        *out = value;
+        return {};
+      }
+    return wrong(fmt::format("\"{}\" is not vxlan, wireguard or routed", text));
+  }
   Result<void> operator()(GpuSharing* out) const {
     for (const auto& [value, name] : kSharingNames)
       if (text == name) {
@@ -318,6 +330,11 @@ struct Show {
   }
   std::string operator()(const LostNodePolicy* v) const {
     return *v == LostNodePolicy::wait ? "wait" : "fence";
+  }
+  std::string operator()(const NodeTransport* v) const {
+    for (const auto& [value, name] : kTransportNames)
+      if (*v == value) return std::string(name);
+    return {};
   }
   std::string operator()(const GpuSharing* v) const {
     for (const auto& [value, name] : kSharingNames)
@@ -382,6 +399,7 @@ struct TypeName {
     return "list of CPUs";
   }
   std::string operator()(const LostNodePolicy*) const { return "wait or fence"; }
+  std::string operator()(const NodeTransport*) const { return "vxlan, wireguard or routed"; }
   std::string operator()(const GpuSharing*) const { return "none, mps or time-slicing"; }
   std::string operator()(const GpuScrubbing*) const { return "when-possible, required or off"; }
 };

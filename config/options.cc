@@ -68,6 +68,25 @@ std::vector<Option> options_of(ControllerConfig& c) {
        "jobs have loopback only, as on nodes that can make no networks: their daemon is not root, "
        "their jobs do not run by crun, or their kernel cannot (`gctl show node` says why). Nodes "
        "reach each other by UDP at the port of their address."},
+      {"job_network_transport",
+       &c.job_network_transport,
+       {},
+       "How packets between the nodes of a job travel. vxlan: in UDP, not encrypted. wireguard: in "
+       "UDP, encrypted. routed: as they are, by the machines' own routes; the machines must "
+       "forward "
+       "packets. All nodes need the same, and a change needs nodes without jobs that have "
+       "networks."},
+      {"job_network_prefix",
+       &c.job_network_prefix,
+       {},
+       "IPv6 prefix of 48 bits for addresses of jobs, from fd00::/8. It is seen outside of jobs "
+       "only "
+       "with job_network_transport: routed."},
+      {"job_network_block",
+       &c.job_network_block,
+       {},
+       "IPv4 block of 10 bits for addresses of jobs, of which each node has 1,024. It is seen "
+       "outside of jobs only with job_network_transport: routed."},
       {"login_nodes", &c.login_nodes, form(Form::node_names),
        "Nodes whose daemon may say who a user of its machine is, as the kernel tells it. Commands "
        "there ask by the socket cli.sock in noded.run_dir, without a credential and an encrypted "
@@ -267,6 +286,11 @@ std::vector<Option> options_of(NodedConfig& c) {
        "How many networks the node makes in advance, when no job starts, for jobs that are to "
        "come; "
        "each one is given to one job and removed after it. 0 = none: a job's start waits for it."},
+      {"cni", &c.cni, form(Form::path_or_none),
+       "File with a list of CNI plugins (a .conflist), which run for each job that has a network "
+       "of "
+       "its own and give it more links beside eth0. A job that they refuse does not start."},
+      {"cni_dirs", &c.cni_dirs, form(Form::path), "Directories in which those plugins are."},
       {"metrics_host", &c.metrics_host, {}, "Address of the node that its metrics are served on."},
       {"metrics_port", &c.metrics_port, between(0, 65535),
        "TCP port of HTTP GET /metrics of the node and its jobs, for Prometheus; 0 = none. Where "

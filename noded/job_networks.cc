@@ -1,6 +1,5 @@
 #include "noded/job_networks.h"
 
-#include <arpa/inet.h>
 #include <fmt/core.h>
 #include <netdb.h>
 #include <sys/socket.h>
@@ -18,6 +17,8 @@
 #include "common/proto/meeting_point.h"
 #include "noded/network/resolvers.h"
 #include "noded/network/space.h"
+#include "noded/network/trial.h"
+#include "noded/network_orders.h"
 
 namespace gantry::node {
 namespace {
@@ -27,84 +28,34 @@ namespace {
 constexpr Duration kIdle = milliseconds(200);
 constexpr std::size_t kLeastReady = 4, kMostLeft = 64;
 
-// The same blocks in every cluster: they are seen only inside of the jobs' namespaces.
-const network::Blocks& blocks() {
-  static const network::Blocks all = *network::read_blocks("fd67:616e:7472::/48", "100.64.0.0/10");
-  return all;
-}
-
-// FNV-1a of the cluster's name, in 24 bits.
-std::uint32_t vni_of(const std::string& cluster) {
-  std::uint32_t hash = 2166136261U;
-  for (const char c : cluster) hash = (hash ^ static_cast<std::uint8_t>(c)) * 16777619U;
-  return (hash ^ hash >> 24) & 0xff'ffff;
-}
-
-network::Part part_of(const proto::NetworkPart& part) {
-  return {part.number, part.job, part.slot, part.group};
-}
-
-// The numeric address and the port of "host:port"; the host may be a name. May ask the resolver.
-Result<network::Underlay> underlay_of(const proto::NetworkPart& part) {
-  const auto colon = part.address.rfind(':');
-  const std::string host = host_of(part.address);
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_DGRAM;
-  addrinfo* found = nullptr;
-  const int error = ::getaddrinfo(host.c_str(), nullptr, &hints, &found);
-  if (error != 0 || colon == std::string::npos)
-    return fail(ErrorCode::unavailable,
-                fmt::format("the address \"{}\" of {} is not known: {}", part.address, part.node,
-                            ::gai_strerror(error)));
-  std::array<char, NI_MAXHOST> text{};
-  ::getnameinfo(found->ai_addr, found->ai_addrlen, text.data(), text.size(), nullptr, 0,
-                NI_NUMERICHOST);
-  ::freeaddrinfo(found);
-  return network::Underlay{text.data(), static_cast<std::uint16_t>(std::strtoul(
-                                            part.address.c_str() + colon + 1, nullptr, 10))};
-}
-
-// All addresses of these machines that are known here. May ask the resolver.
-std::vector<NetworkRange> addresses_of(const std::vector<std::string>& machines) {
-  std::vector<NetworkRange> out;
-  for (const std::string& machine : machines) {
-    addrinfo hints{};
-    hints.ai_socktype = SOCK_STREAM;
-    addrinfo* found = nullptr;
-    if (::getaddrinfo(host_of(machine).c_str(), nullptr, &hints, &found) != 0) continue;
-    for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
-      std::array<char, NI_MAXHOST> text{};
-      ::getnameinfo(one->ai_addr, one->ai_addrlen, text.data(), text.size(), nullptr, 0,
-                    NI_NUMERICHOST);
-      if (const auto range = parse_network_range(text.data())) out.push_back(*range);
-    }
-    ::freeaddrinfo(found);
-  }
-  return out;
-}
-
-Result<network::JobNetwork> job_of(const proto::AttemptKey& key, const proto::JobNetwork& given) {
-  network::JobNetwork out;
-  out.key = key;
-  out.part = part_of(given.own);
-  out.reach = given.reach;
-  out.bits_per_second = given.bits_per_second;
-  for (const proto::NetworkPart& peer : given.peers) {
-    network::Peer& one = out.peers.emplace_back();
-    one.part = part_of(peer);
-    if (peer.number == given.own.number) continue;
-    auto underlay = underlay_of(peer);
-    if (!underlay) return tl::unexpected(underlay.error());
-    one.underlay = std::move(*underlay);
-  }
-  return out;
+std::string job_address(const network::Blocks& blocks, const proto::NetworkPart& part) {
+  if (const auto four = network::address4(blocks, part_of(part))) return network::text_of(*four);
+  return network::text_of(network::address6(blocks, part_of(part)));
 }
 
 }  // namespace
 
-std::string address_of(const proto::NetworkPart& part) {
-  if (const auto four = network::address4(blocks(), part_of(part))) return network::text_of(*four);
-  return network::text_of(network::address6(blocks(), part_of(part)));
+std::string JobNetworks::address_of(const proto::NetworkPart& part) const {
+  return job_address(blocks_, part);
+}
+
+Result<std::string> try_job_networks(const JobNetworks::Options& options,
+                                     const std::string& directory, const std::string& address) {
+  if (auto r = network::try_networks(directory, options.transport); !r)
+    return tl::unexpected(r.error());
+  if (!options.cni.list.empty())
+    if (const auto plugins = network::Cni::open(options.cni); !plugins)
+      return tl::unexpected(plugins.error());
+  std::string host;
+  if (options.transport == network::Transport::routed) {
+    proto::NetworkPart own;
+    own.node = "this node";
+    own.address = address;
+    const auto underlay = underlay_of(own);
+    if (!underlay) return tl::unexpected(underlay.error());
+    host = underlay->address;
+  }
+  return network::introduction(options.transport, options.key_file, host);
 }
 
 // What is ready for jobs to come.
@@ -146,7 +97,13 @@ struct JobNetworks::Work {
     if (!underlay) return tl::unexpected(underlay.error());
     network::FabricOptions o;
     o.directory = options.directory;
-    o.blocks = blocks();
+    o.blocks = options.blocks;
+    o.transport = options.transport;
+    if (o.transport == network::Transport::wireguard) {
+      const auto key = network::load_key(options.key_file);
+      if (!key) return tl::unexpected(key.error());
+      o.secret = *key;
+    }
     o.node = own.number;
     o.underlay = std::move(*underlay);
     o.vni = vni_of(options.cluster);
@@ -204,7 +161,8 @@ struct JobNetworks::Work {
     std::vector<network::JobNetwork> jobs;
     for (const Start& start : now.starts) {
       auto opened = open(start.network.own);
-      auto job = opened.and_then([&] { return job_of(start.key, start.network); });
+      auto job =
+          opened.and_then([&] { return job_of(start.key, start.network, options.transport); });
       if (!job) {
         tell(start.done, tl::unexpected(job.error()));
         continue;
@@ -248,7 +206,7 @@ struct JobNetworks::Work {
   void adopt(const Running& running) {
     for (const auto& [key, given] : running) {
       orders.insert_or_assign(key, given);
-      auto job = job_of(key, given);
+      auto job = job_of(key, given, options.transport);
       if (job)
         earlier.push_back(std::move(*job));
       else
@@ -257,6 +215,12 @@ struct JobNetworks::Work {
     const auto done = running.empty() ? network::Fabric::remove(options.directory)
                                       : open(running.front().second.own);
     if (!done) log.error("jobs' networks cannot be taken over", {{"why", done.error().message}});
+    // The daemon before may have held some of them back for others' sake.
+    for (const auto& [key, given] : running)
+      for (const auto way : {network::Fabric::Way::sends, network::Fabric::Way::receives})
+        if (done && fabric)
+          if (const auto own = fabric->limit(key, way, given.bits_per_second); !own)
+            complain(key, own.error().message);
   }
 
   // What is known of the attempt, and a socket in its namespace that connects to the target.
@@ -288,7 +252,7 @@ struct JobNetworks::Work {
     for (const proto::NetworkPart& peer : job.peers) parts.push_back(&peer);
     for (const proto::NetworkPart* part : parts)
       if (part->node == host && part->job != JobId{}) {
-        host = address_of(*part);
+        host = job_address(options.blocks, *part);
         break;
       }
     addrinfo hints{};
@@ -343,6 +307,9 @@ struct JobNetworks::Work {
 
 JobNetworks::JobNetworks(Options options, loop::Loop& loop, const Logger& log)
     : loop_(loop),
+      blocks_(options.blocks),
+      links_(options.cni.list.empty() ? nullptr
+                                      : std::make_unique<SiteLinks>(options.cni, loop, log)),
       work_(std::make_shared<Work>(std::move(options), log)),
       outlet_(std::make_shared<gpu::Outlet>(loop)),
       removals_(std::make_shared<gpu::DriverThread>()) {}
@@ -352,6 +319,11 @@ JobNetworks::~JobNetworks() {
 }
 
 void JobNetworks::adopt(Running running) {
+  if (links_) {
+    std::vector<SiteLinks::Place> places;
+    for (const auto& [key, network] : running) places.push_back(place_of(key));
+    links_->adopt(std::move(places));
+  }
   thread_.post([this, work = work_, outlet = outlet_, running = std::move(running)] {
     work->adopt(running);
     outlet->post([this, stock = work->stock()] { tend(stock); });
@@ -360,6 +332,12 @@ void JobNetworks::adopt(Running running) {
 
 void JobNetworks::attach(const proto::AttemptKey& key, const proto::JobNetwork& network,
                          std::function<void(Result<JobNetworkPlace>&&)> done) {
+  if (links_) {
+    attaching_.insert(key);
+    done = [this, key, done = std::move(done)](Result<JobNetworkPlace>&& place) {
+      add_links(key, std::move(place), done);
+    };
+  }
   {
     const std::scoped_lock lock(work_->mutex);
     work_->waiting.starts.push_back({key, network, std::move(done)});
@@ -367,9 +345,30 @@ void JobNetworks::attach(const proto::AttemptKey& key, const proto::JobNetwork& 
   turn();
 }
 
+SiteLinks::Place JobNetworks::place_of(const proto::AttemptKey& key) const {
+  return {key, network::space_file_of(work_->options.directory, key)};
+}
+
+// The network is there; now the site's plugins have their turn. An attempt that was given up
+// meanwhile gets none.
+void JobNetworks::add_links(const proto::AttemptKey& key, Result<JobNetworkPlace>&& place,
+                            const std::function<void(Result<JobNetworkPlace>&&)>& done) {
+  if (attaching_.erase(key) == 0 || !place) return done(std::move(place));
+  auto kept = std::make_shared<Result<JobNetworkPlace>>(std::move(place));
+  links_->add({key, (*kept)->space}, [done, kept](Result<void>&& added) {
+    if (!added) *kept = tl::unexpected(added.error());
+    done(std::move(*kept));
+  });
+}
+
 void JobNetworks::detach(const proto::AttemptKey& key) {
-  work_->end_later(key);
-  turn();
+  attaching_.erase(key);
+  const auto end = [this, key] {
+    work_->end_later(key);
+    turn();
+  };
+  if (links_) return links_->remove(place_of(key), end);
+  end();
 }
 
 // The first of several turns that are posted makes all starts and ends; the others find nothing.
@@ -414,6 +413,16 @@ void JobNetworks::do_one() {
 
 void JobNetworks::probe(const proto::AttemptKey& key, const std::string& target,
                         std::function<void(Result<proto::AttemptNetwork>&&)> done) {
+  if (links_)
+    done = [this, key, done = std::move(done)](Result<proto::AttemptNetwork>&& network) {
+      if (!network) return done(std::move(network));
+      auto kept = std::make_shared<Result<proto::AttemptNetwork>>(std::move(network));
+      links_->look(place_of(key), [done, kept](SiteLinks::Look&& look) {
+        (*kept)->site_addresses = std::move(look.addresses);
+        (*kept)->site_trouble = std::move(look.wrong);
+        done(std::move(*kept));
+      });
+    };
   thread_.post([this, work = work_, outlet = outlet_, key, target, done = std::move(done)] {
     auto socket = std::make_shared<Fd>();
     auto network =
@@ -422,6 +431,17 @@ void JobNetworks::probe(const proto::AttemptKey& key, const std::string& target,
       if (!*network || !*socket) return done(std::move(*network));
       try_out({std::move(*socket), std::move(**network), done, {}, {}});
     });
+  });
+}
+
+void JobNetworks::hold(const proto::AttemptKey& key, network::Fabric::Way way,
+                       std::uint64_t bytes_per_second) {
+  thread_.post([work = work_, key, way, bytes_per_second] {
+    const auto order = work->orders.find(key);
+    if (!work->fabric || order == work->orders.end()) return;  // it has ended
+    const auto done = work->fabric->limit(
+        key, way, bytes_per_second > 0 ? bytes_per_second * 8 : order->second.bits_per_second);
+    if (!done) work->complain(key, done.error().message);
   });
 }
 

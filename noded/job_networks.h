@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "common/proto/job_network.h"
 #include "noded/gpu/driver_thread.h"
 #include "noded/network/fabric.h"
+#include "noded/site_links.h"
 
 namespace gantry::node {
 
@@ -33,8 +35,12 @@ struct JobNetworkPlace {
 class JobNetworks {
  public:
   struct Options {
-    std::string directory;  // of the node's and the jobs' namespaces; made if it is not there
-    std::string cluster;    // its name; clusters of different names do not hear each other
+    std::string directory;     // of the node's and the jobs' namespaces; made if it is not there
+    std::string cluster;       // its name; clusters of different names do not hear each other
+    network::Blocks blocks{};  // that jobs have addresses from
+    network::Transport transport = network::Transport::vxlan;
+    std::string key_file{};       // of wireguard's secret key; made if it is not there
+    network::Cni::Options cni{};  // the site's own links of jobs; without a list there are none
     // Machines of the cluster, as HOST or HOST:PORT, which no job reaches by a way out.
     std::vector<std::string> machines{};
     std::vector<std::string> resolvers{};  // noded.resolvers
@@ -59,8 +65,13 @@ class JobNetworks {
   // an address or a node of the job; "" = none) from within; calls `done` on the loop.
   void probe(const proto::AttemptKey& key, const std::string& target,
              std::function<void(Result<proto::AttemptNetwork>&&)> done);
+  // Holds what the attempt sends, or receives, to so many bytes per second; 0 = to its own rate
+  // again, which every attempt of an earlier daemon gets back by itself.
+  void hold(const proto::AttemptKey& key, network::Fabric::Way way, std::uint64_t bytes_per_second);
   // Tells what all networks have carried; nothing if none was ever made. Calls `done` on the loop.
   void count(std::function<void(Result<network::Fabric::Counts>&&)> done);
+  // The address by which the job is known on the part's node: IPv4 if it has one there, else IPv6.
+  [[nodiscard]] std::string address_of(const proto::NetworkPart& part) const;
   // Removes everything if no attempt has a network, and waits for it, two seconds at most; the last
   // call.
   void leave();
@@ -71,6 +82,9 @@ class JobNetworks {
   void turn();
   void tend(const Stock& stock);
   void do_one();
+  [[nodiscard]] SiteLinks::Place place_of(const proto::AttemptKey& key) const;
+  void add_links(const proto::AttemptKey& key, Result<JobNetworkPlace>&& place,
+                 const std::function<void(Result<JobNetworkPlace>&&)>& done);
   struct Trial {  // a connection that is being tried
     Fd socket;
     proto::AttemptNetwork network;
@@ -81,6 +95,9 @@ class JobNetworks {
   void finish(std::uint64_t number, proto::ProbeResult result, std::string why);
 
   loop::Loop& loop_;
+  network::Blocks blocks_;
+  std::unique_ptr<SiteLinks> links_;         // null: the site has none
+  std::set<proto::AttemptKey> attaching_{};  // their network is not there yet
   std::map<std::uint64_t, Trial> trials_;
   std::uint64_t next_trial_ = 1;
   bool tending_ = false;                          // a piece of work of idle times is under way
@@ -92,7 +109,10 @@ class JobNetworks {
   std::shared_ptr<gpu::DriverThread> removals_;
 };
 
-// The address by which the job is known on the part's node: IPv4 if it has one there, else IPv6.
-std::string address_of(const proto::NetworkPart& part);
+// Makes a network of one job and removes it again, below `directory`; says what this node tells
+// the others for its transport, which know it by this address, or what the machine lacks. May ask
+// the resolver.
+Result<std::string> try_job_networks(const JobNetworks::Options& options,
+                                     const std::string& directory, const std::string& address);
 
 }  // namespace gantry::node

@@ -19,7 +19,7 @@
 #include "noded/facts.h"
 #include "noded/images.h"
 #include "noded/neighbour_watch.h"
-#include "noded/network/trial.h"
+#include "noded/network_orders.h"
 #include "noded/null_steps.h"
 #include "noded/real_runtime.h"
 #include "noded/runtime/job_dir.h"
@@ -125,53 +125,56 @@ std::unique_ptr<Gpus> open_gpus(const Start& start, loop::Loop& loop, const Logg
   return gpus;
 }
 
-// Returns null if jobs have no networks here: the cluster has none, or this daemon is not root.
-// The runtime's, and the networks of jobs if the cluster has them and this node makes none.
-std::vector<std::string> layers_off(const Start& start, const AttemptRuntime& runtime,
-                                    const NeighbourWatch* neighbours, const Logger& log) {
-  std::vector<std::string> out = runtime.layers_off();
-  if (neighbours != nullptr)
-    for (const std::string& what : neighbours->not_counted())
-      if (what.starts_with("pressure")) out.push_back("neighbours, " + what);
-  if (!start.settings.config.controller.job_networks || start.settings.runs_nothing) return out;
-  std::string why;
-  if (::geteuid() != 0)
-    why = "the node daemon is not root";
-  else if (!runtime.name().starts_with("crun"))
-    why = "they need crun, and jobs run by " + runtime.name();
-  else if (auto r = network::try_networks(start.settings.config.noded.run_dir + "/network-trial");
-           !r)
-    why = r.error().message;
-  if (why.empty()) return out;
-  out.push_back(std::string(proto::kNoJobNetworks) + why);
-  log.warning("isolation layer OFF", {{"layer", out.back()}});
-  return out;
-}
-
 std::vector<SandboxFact> sandboxes_of(AttemptRuntime& attempts) {
   auto* containers = dynamic_cast<RealRuntime*>(&attempts);
   return containers == nullptr ? std::vector<SandboxFact>()
                                : containers->runtime().probe().sandboxes;
 }
 
+// Returns null if jobs have no networks here: the cluster has none, or this daemon is not root.
 std::unique_ptr<JobNetworks> open_networks(const Start& start, loop::Loop& loop,
                                            const Logger& log) {
   const NodeSettings& s = start.settings;
   if (!s.config.controller.job_networks || s.runs_nothing || ::geteuid() != 0) return nullptr;
-  JobNetworks::Options o;
-  o.directory = s.config.noded.run_dir + "/network";
-  o.cluster = s.config.cluster;
-  o.machines = {fmt::format("{}:{}", s.config.controller.host, s.config.controller.port)};
-  for (const NodeConfig& node : s.config.nodes)
-    if (!node.address.empty()) o.machines.push_back(node.address);
-  o.resolvers = s.config.noded.resolvers;
-  o.ready = s.config.noded.ready_networks;
-  return std::make_unique<JobNetworks>(std::move(o), loop, log);
+  return std::make_unique<JobNetworks>(network_options(s), loop, log);
+}
+
+// Says in `facts` how others reach the jobs here, or returns why there are no networks of jobs.
+std::string lacks_networks(const Start& start, const AttemptRuntime& runtime,
+                           proto::NodeRegister& facts) {
+  if (::geteuid() != 0) return "the node daemon is not root";
+  if (!runtime.name().starts_with("crun"))
+    return "they need crun, and jobs run by " + runtime.name();
+  const NodeConfig& node = start.settings.node;
+  auto said = try_job_networks(network_options(start.settings),
+                               start.settings.config.noded.run_dir + "/network-trial",
+                               node.address.empty() ? facts.address : node.address);
+  if (!said) return said.error().message;
+  facts.transport = std::move(*said);
+  return {};
+}
+
+// Adds the runtime's to the facts, and the networks of jobs if the cluster has them and this node
+// makes none.
+void add_layers_off(const Start& start, const AttemptRuntime& runtime,
+                    const NeighbourWatch* neighbours, const Logger& log,
+                    proto::NodeRegister& facts) {
+  std::vector<std::string>& out = facts.layers_off;
+  out = runtime.layers_off();
+  if (neighbours != nullptr)
+    for (const std::string& what : neighbours->not_counted())
+      if (what.starts_with("pressure")) out.push_back("neighbours, " + what);
+  if (!start.settings.config.controller.job_networks || start.settings.runs_nothing) return;
+  const std::string why = lacks_networks(start, runtime, facts);
+  if (why.empty()) return;
+  out.push_back(std::string(proto::kNoJobNetworks) + why);
+  log.warning("isolation layer OFF", {{"layer", out.back()}});
 }
 
 // Returns null if nobody looks: it is switched off, or jobs have no cgroups here.
 std::unique_ptr<NeighbourWatch> watch_neighbours(const Start& start, AttemptRuntime& attempts,
-                                                 loop::Loop& loop, const Logger& log) {
+                                                 JobNetworks* networks, loop::Loop& loop,
+                                                 const Logger& log) {
   const NodedConfig& config = start.settings.config.noded;
   auto* containers = dynamic_cast<RealRuntime*>(&attempts);
   if (!config.neighbours || containers == nullptr) return nullptr;
@@ -182,10 +185,20 @@ std::unique_ptr<NeighbourWatch> watch_neighbours(const Start& start, AttemptRunt
   o.config = config;
   o.cgroups = runtime.cgroups();
   o.running = [&runtime] { return watched(runtime.running()); };
+  if (networks != nullptr)
+    o.limit_link = [networks](const auto& key, network::Fabric::Way way, std::uint64_t most) {
+      networks->hold(key, way, most);
+    };
   auto out = std::make_unique<NeighbourWatch>(std::move(o), loop, log);
   for (const std::string& what : out->not_counted())
     log.info("not counted of neighbours", {{"what", what}});
   return out;
+}
+
+// What is held back is let go while links can still be changed; `networks`: null if they stay.
+void end_sharing(NeighbourWatch* neighbours, JobNetworks* networks) {
+  if (neighbours != nullptr) neighbours->let_go();
+  if (networks != nullptr) networks->leave();
 }
 
 // Returns null if the node serves no metrics, or runs nothing.
@@ -333,7 +346,8 @@ Result<bool> run(const Start& start, const Options& options, std::optional<Start
   if (!service) return tl::unexpected(service.error());
   steps = std::move(*service);
   tell_unheard_ends(**attempt_runtime, daemon, log);
-  const auto neighbours = watch_neighbours(start, **attempt_runtime, loop, log);
+
+  const auto neighbours = watch_neighbours(start, **attempt_runtime, networks.get(), loop, log);
 
   const auto exporter =
       open_exporter(start, **attempt_runtime, gpus.get(), networks.get(), loop, log);
@@ -343,7 +357,7 @@ Result<bool> run(const Start& start, const Options& options, std::optional<Start
     log.warning("less than declared", {{"what", warning}});
   report.facts.runtime = (*attempt_runtime)->name();
   if (gres) report.facts.gres = gres->counts();
-  report.facts.layers_off = layers_off(start, **attempt_runtime, neighbours.get(), log);
+  add_layers_off(start, **attempt_runtime, neighbours.get(), log, report.facts);
   report.facts.sandboxes = sandboxes_of(**attempt_runtime);
 
   std::function<GpuInventory()> inventory;
@@ -386,7 +400,7 @@ Result<bool> run(const Start& start, const Options& options, std::optional<Start
                                    {"controller", start.link.endpoint}});
   before.reset();
   loop.run();
-  if (networks && !next) networks->leave();
+  end_sharing(neighbours.get(), next ? nullptr : networks.get());
   log.info(next ? "node daemon starts anew" : "node daemon stopped; its jobs run on");
   if (const auto failure = daemon->failure()) return tl::unexpected(*failure);
   return next.has_value();

@@ -31,6 +31,10 @@ neighbours::Rules rules_of(const NodedConfig& c) {
   return out;
 }
 
+bool on_link(const neighbours::Hold& hold) {
+  return hold.channel.resource == neighbours::Resource::network;
+}
+
 std::uint32_t percent(double share) {
   return static_cast<std::uint32_t>(std::lround(std::clamp(share, 0.0, 1.0) * 100));
 }
@@ -76,8 +80,22 @@ NeighbourWatch::NeighbourWatch(Options options, loop::Loop& loop, const Logger& 
 }
 
 NeighbourWatch::~NeighbourWatch() {
+  let_go();
+}
+
+void NeighbourWatch::let_go() {
+  timer_.cancel();
+  for (const neighbours::Hold& hold : restraint_.holds())
+    if (!hold.undone && on_link(hold)) limit_link(hold, 0);
   for (const KeptHold& hold : in_force_.holds) undo(hold);
   if (!in_force_.holds.empty()) ::unlink((options_.state_dir + "/" + kFile).c_str());
+  in_force_.holds.clear();
+}
+
+void NeighbourWatch::limit_link(const neighbours::Hold& hold, std::uint64_t most) const {
+  const bool sends = hold.channel.device.ends_with(" out");
+  options_.limit_link(hold.key,
+                      sends ? network::Fabric::Way::sends : network::Fabric::Way::receives, most);
 }
 
 void NeighbourWatch::look() {
@@ -86,9 +104,12 @@ void NeighbourWatch::look() {
   detector_.take(sampler_.read(now));
   if (!options_.config.neighbour_throttle) return;
   act(restraint_.step(now, detector_.findings(), detector_.now(),
-                      [&](const proto::AttemptKey& key, const neighbours::Channel&) {
+                      [&](const proto::AttemptKey& key, const neighbours::Channel& channel) {
                         const sampling::WatchedJob* job = sampler_.job(key);
-                        return job == nullptr ? 0 : job->io_limit;
+                        if (job == nullptr) return std::uint64_t{0};
+                        return channel.resource == neighbours::Resource::network
+                                   ? job->network_limit
+                                   : job->io_limit;
                       }),
       now);
 }
@@ -96,6 +117,12 @@ void NeighbourWatch::look() {
 void NeighbourWatch::act(const neighbours::Restraint::Step& step, Instant now) {
   if (step.set.empty() && step.undo.empty()) return;
   for (const neighbours::Hold& hold : step.undo) {
+    if (on_link(hold)) {
+      limit_link(hold, 0);
+      log_.info("a job is held back no more",
+                {{"job", hold.key.job}, {"what", hold.channel.device}});
+      continue;
+    }
     const KeptHold one = kept(hold);
     undo(one);
     sampler_.let_go(hold.key, hold.channel.device);
@@ -104,6 +131,13 @@ void NeighbourWatch::act(const neighbours::Restraint::Step& step, Instant now) {
     log_.info("a job is held back no more", {{"job", hold.key.job}, {"what", one.disk}});
   }
   for (const neighbours::Hold& hold : step.set) {
+    if (on_link(hold)) {
+      if (options_.limit_link)
+        hold_link(hold);
+      else
+        restraint_.failed(hold, now);
+      continue;
+    }
     in_force_.holds.push_back(kept(hold));
     auto done = write_down();
     if (done) done = set(hold);
@@ -122,6 +156,14 @@ void NeighbourWatch::act(const neighbours::Restraint::Step& step, Instant now) {
   }
   if (const auto written = write_down(); !written)
     log_.warning("cannot write down who is held back", {{"why", written.error().message}});
+}
+
+void NeighbourWatch::hold_link(const neighbours::Hold& hold) const {
+  limit_link(hold, hold.most);
+  log_.info("a job is held back for others' sake", {{"job", hold.key.job},
+                                                    {"what", hold.channel.device},
+                                                    {"most", hold.most},
+                                                    {"seconds", hold.length.seconds()}});
 }
 
 Result<void> NeighbourWatch::set(const neighbours::Hold& hold) {

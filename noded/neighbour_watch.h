@@ -3,6 +3,7 @@
 //
 // What is about to be held is written down first, in `holds.msgpack` of the state directory, and is
 // undone from there by the next daemon if this one is killed. Its end undoes everything itself.
+// Links are not written down: the next daemon gives each job's link its own rate (job_networks.h).
 #pragma once
 
 #include <functional>
@@ -17,6 +18,7 @@
 #include "config/config.h"
 #include "noded/neighbours/detector.h"
 #include "noded/neighbours/restraint.h"
+#include "noded/network/fabric.h"
 #include "noded/sampling/sampler.h"
 
 namespace gantry::node {
@@ -48,12 +50,16 @@ class NeighbourWatch {
     NodedConfig config;
     runtime::CgroupLayout cgroups;
     std::function<std::vector<sampling::WatchedJob>()> running;  // sorted by key
+    // Holds the link of a job to so many bytes per second; 0 = to its own rate. May be null.
+    std::function<void(const proto::AttemptKey&, network::Fabric::Way, std::uint64_t)> limit_link{};
   };
   NeighbourWatch(Options options, loop::Loop& loop, const Logger& log);
   ~NeighbourWatch();
   NeighbourWatch(const NeighbourWatch&) = delete;
   NeighbourWatch& operator=(const NeighbourWatch&) = delete;
 
+  // Undoes all holds; the last call, made while links can still be changed.
+  void let_go();
   [[nodiscard]] proto::NodeSharing said() const;
   [[nodiscard]] std::vector<std::string> not_counted() const { return sampler_.not_counted(); }
 
@@ -62,6 +68,8 @@ class NeighbourWatch {
   void act(const neighbours::Restraint::Step& step, Instant now);
   Result<void> set(const neighbours::Hold& hold);
   void undo(const KeptHold& kept);
+  void hold_link(const neighbours::Hold& hold) const;
+  void limit_link(const neighbours::Hold& hold, std::uint64_t most) const;
   [[nodiscard]] KeptHold kept(const neighbours::Hold& hold) const;
   Result<void> write_down();
   [[nodiscard]] std::string disk_number(const std::string& name) const;

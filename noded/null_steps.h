@@ -10,7 +10,6 @@
 #include "common/net/secure_stream.h"
 #include "common/net/socket.h"
 #include "noded/null_runtime.h"
-#include "noded/runtime/step_attachment.h"
 #include "noded/steps/step_service.h"
 
 namespace gantry::node {

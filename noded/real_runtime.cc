@@ -44,11 +44,12 @@ Recovered::Stage stage_of(runtime::RecoveredAttempt::Stage stage) {
 std::map<std::string, std::string> hosts_of(const proto::Launch& launch,
                                             const RealRuntimeOptions& options) {
   std::map<std::string, std::string> out;
-  if (launch.network) {
+  if (launch.network && options.networks != nullptr) {
+    const JobNetworks& networks = *options.networks;
     for (const proto::NetworkPart& peer : launch.network->peers)
       if (peer.job != JobId{})  // otherwise it says where a node is that has no part of the job
-        out.try_emplace(peer.node, address_of(peer));
-    out[options.node] = address_of(launch.network->own);
+        out.try_emplace(peer.node, networks.address_of(peer));
+    out[options.node] = networks.address_of(launch.network->own);
     return out;
   }
   if (launch.spec.network != NetworkMode::host) return {{options.node, "127.0.0.1"}};

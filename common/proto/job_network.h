@@ -26,6 +26,7 @@ struct NetworkPart {
   std::optional<std::uint32_t> slot;  // the job's place among the node's IPv4 addresses
   std::string address;                // host:port of the node's daemon
   std::uint32_t group = 0;            // the tenant's number in the addresses; 0 = of no tenant
+  std::string transport;              // as in NodeRegister
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "node", s.node);
@@ -34,6 +35,7 @@ struct NetworkPart {
     v(4, "slot", s.slot);
     v(5, "address", s.address);
     v(22, "group", s.group);
+    v(6, "transport", s.transport);
   }
 };
 
@@ -120,7 +122,9 @@ struct AttemptNetwork {
   std::uint64_t sent_packets = 0, sent_bytes = 0, received_packets = 0, received_bytes = 0;
   std::uint64_t denied_packets = 0;  // that it sent and that were refused or dropped
   ProbeResult result = ProbeResult::none;
-  std::string why;  // of refused, failed
+  std::string why;                          // of refused, failed
+  std::vector<std::string> site_addresses;  // "10.1.0.7/24": what the site's CNI plugins gave it
+  std::string site_trouble;                 // what they find wrong with it now; "" = nothing
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "addresses", s.addresses);
@@ -134,6 +138,8 @@ struct AttemptNetwork {
     v(9, "denied_packets", s.denied_packets);
     v(10, "result", s.result);
     v(11, "why", s.why);
+    v(12, "site_addresses", s.site_addresses);
+    v(13, "site_trouble", s.site_trouble);
   }
 };
 

@@ -43,6 +43,9 @@ struct NodeRegister {
   std::vector<GresCount> gres{};  // how many there are of the declared ones
   JobId highest_job{};  // highest job that it was ever ordered to start; 0 = none, or unknown
   std::vector<SandboxFact> sandboxes{};  // beside the standard one
+  // How packets of jobs come to this node from others: the transport's name, and what others need
+  // to know for it: "wireguard KEY", "routed fe80::1 02:00:00:00:00:01"; "" = "vxlan".
+  std::string transport;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "node", s.node);
@@ -65,6 +68,7 @@ struct NodeRegister {
     v(18, "gres", s.gres);
     v(19, "highest_job", s.highest_job);
     v(24, "sandboxes", s.sandboxes);
+    v(20, "transport", s.transport);
   }
 };
 

@@ -13,7 +13,7 @@ constexpr double kCulpritShare = 0.1;  // and of the use
 constexpr double kOwnRise = 0.35;      // from this part of the rise on, a victim is its own cause
 constexpr double kKnownByShareAlone = 0.4;
 constexpr double kLeastCorrelation = 0.2;
-constexpr double kByFallAlone = 0.6;  // of the confidence, where waiting is not counted
+constexpr double kByFallAlone = 0.6;    // of the confidence, where waiting is not counted
 constexpr std::size_t kEnoughRows = 6;  // for a correlation to exclude somebody
 
 // Use and waiting of one suspect, row by row.

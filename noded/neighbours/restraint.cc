@@ -10,6 +10,8 @@ constexpr double kLeastBytes = 1'000'000;
 constexpr std::uint64_t kHeldWeight = 10;  // of cpu; every job begins with 100
 constexpr double kPresses = 0.5;           // of a hold: who uses less does not need it
 constexpr std::uint32_t kIdleRows = 5;
+constexpr double kHelped = 1.2;  // times what the victim of a full link got before
+constexpr std::uint32_t kRowsToHelp = 4;
 
 }  // namespace
 
@@ -20,16 +22,21 @@ Restraint::Step Restraint::step(Instant now, const std::vector<Finding>& finding
     if (hold.undone) continue;
     const auto channel = rows.find(hold.channel);
     const JobRow* job = channel == rows.end() ? nullptr : channel->second.of(hold.key);
-    const bool is_disk = hold.channel.resource == Resource::disk;
+    const bool is_cpu = hold.channel.resource == Resource::cpu;
     const bool presses =
-        job != nullptr && (!is_disk || job->use >= kPresses * static_cast<double>(hold.most));
+        job != nullptr && (is_cpu || job->use >= kPresses * static_cast<double>(hold.most));
     hold.idle = presses ? 0 : hold.idle + 1;
-    if (now >= hold.until || hold.idle >= kIdleRows) end(hold, now, out);
+    const bool helped = helps(hold, channel == rows.end() ? nullptr : &channel->second);
+    if (now < hold.until && hold.idle < kIdleRows && helped) continue;
+    end(hold, now, out);
+    if (!helped) past_[{hold.key, hold.channel}].not_before = now + rules_.longest;
   }
   for (const Finding& f : findings) {
     if (f.ended || !f.victim || f.verdict.cause != Cause::neighbours) continue;
     const auto row = rows.find(f.channel);
-    if (f.verdict.confidence < rules_.confidence || row == rows.end()) continue;
+    const double needed =
+        f.channel.resource == Resource::network ? rules_.link_confidence : rules_.confidence;
+    if (f.verdict.confidence < needed || row == rows.end()) continue;
     if (f.last == row->second.at) consider(now, f, row->second, floor, out);
   }
   while (holds_.size() > kMostHolds) {
@@ -45,10 +52,24 @@ Restraint::Step Restraint::step(Instant now, const std::vector<Finding>& finding
   return out;
 }
 
+// False: the victim has got no more for so long that the wrong job may be held. Asked once for each
+// row.
+bool Restraint::helps(Hold& hold, const Row* row) {
+  if (!hold.victim) return true;
+  const JobRow* victim = row == nullptr ? nullptr : row->of(*hold.victim);
+  if (victim == nullptr) return true;  // it has ended, or there is no row of now
+  if (victim->use >= kHelped * hold.victim_use) {
+    hold.victim.reset();
+    return true;
+  }
+  return ++hold.in_vain < kRowsToHelp;
+}
+
 void Restraint::consider(Instant now, const Finding& f, const Row& row, const Floor& floor,
                          Step& out) {
-  const bool is_disk = f.channel.resource == Resource::disk;
-  if (!is_disk && f.channel.resource != Resource::cpu) return;
+  const bool is_link = f.channel.resource == Resource::network;
+  const bool has_rate = is_link || f.channel.resource == Resource::disk;
+  if (!has_rate && f.channel.resource != Resource::cpu) return;
   for (const Culprit& culprit : f.verdict.culprits) {
     const JobRow* job = row.of(culprit.key);
     const bool held = std::any_of(holds_.begin(), holds_.end(), [&](const Hold& hold) {
@@ -64,7 +85,12 @@ void Restraint::consider(Instant now, const Finding& f, const Row& row, const Fl
     hold.key = culprit.key;
     hold.channel = f.channel;
     hold.most = kHeldWeight;
-    if (is_disk) {
+    const JobRow* victim = is_link ? row.of(*f.victim) : nullptr;
+    if (victim != nullptr) {
+      hold.victim = f.victim;
+      hold.victim_use = victim->use;
+    }
+    if (has_rate) {
       hold.most = static_cast<std::uint64_t>(std::max(kLeastBytes, kHeldTo * job->use));
       hold.most = std::max(hold.most, floor(culprit.key, f.channel));
       if (job->use <= static_cast<double>(hold.most)) continue;  // it takes no more than its own

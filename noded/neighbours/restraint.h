@@ -2,8 +2,9 @@
 // holds and their end.
 //
 // A culprit whose finding is sure enough is held to a twentieth of what it used, but never below
-// what it asked for. The hold ends when its time is over, or when the job does not press against it
-// any more. If the job holds up others again soon, the next hold is twice as long.
+// what it asked for. The hold ends when its time is over, when the job does not press against it
+// any more, or, on a link, when the victim gets no more than before. If the job holds up others
+// again soon, the next hold is twice as long.
 #pragma once
 
 #include <functional>
@@ -22,17 +23,25 @@ struct HoldRules {
   // From which on somebody is held back: more than a node reaches that does not count waiting,
   // where nobody could see the harm of a wrong guess.
   double confidence = 0.65;
+  // The same for links. No kernel counts waiting for them, so a finding of theirs is never surer
+  // than 0.6; in return a hold that does not help the victim ends at once.
+  double link_confidence = 0.40;
 };
 
 struct Hold {
   proto::AttemptKey key;
   Channel channel;
-  std::uint64_t most = 0;  // of a disk: bytes per second; of cpu: the weight, of 100
+  std::uint64_t most = 0;  // of a disk or link: bytes per second; of cpu: the weight, of 100
   Instant since{}, until{};
   Duration length{};
   std::uint32_t times = 1;
   std::optional<Instant> undone;
   std::uint32_t idle = 0;  // rows in a row in which it did not press against it
+  // Of links: whom it is to help, what that job got before, and the rows since in which it got no
+  // more; none once it did.
+  std::optional<proto::AttemptKey> victim{};
+  double victim_use = 0;
+  std::uint32_t in_vain = 0;
 };
 
 // What the job has asked for and so always gets, in bytes per second; 0 = nothing.
@@ -64,6 +73,7 @@ class Restraint {
     std::optional<Instant> not_before;
   };
   void end(Hold& hold, Instant now, Step& out);
+  [[nodiscard]] static bool helps(Hold& hold, const Row* row);
   void consider(Instant now, const Finding& f, const Row& row, const Floor& floor, Step& out);
 
   HoldRules rules_;

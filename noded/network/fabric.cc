@@ -7,10 +7,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <thread>
 
 #include "noded/network/space.h"
 
@@ -18,22 +16,8 @@ namespace gantry::network {
 namespace {
 
 constexpr const char* kNodeDir = "node";
-constexpr const char* kNodesLink = "nodes";
 constexpr const char* kLeft = "left.";  // and a number: what is left of an ended attempt
 constexpr const char* kForwarding[] = {"ipv4/ip_forward", "ipv6/conf/all/forwarding"};
-
-Mac mac_of(std::uint32_t node) {
-  return {0x02, 'n', 0, 0, static_cast<std::uint8_t>(node >> 8), static_cast<std::uint8_t>(node)};
-}
-
-// fe80::1:N is node N on the link of the nodes.
-Ip6 link_address(std::uint32_t node) {
-  Ip6 out = kGateway;
-  out.bytes[13] = 1;
-  out.bytes[14] = static_cast<std::uint8_t>(node >> 8);
-  out.bytes[15] = static_cast<std::uint8_t>(node);
-  return out;
-}
 
 // The name of the link that releases before this one gave to an attempt.
 std::string older_link_of(const proto::AttemptKey& key) {
@@ -65,11 +49,12 @@ bool has_family(const WayOut::Families& families, const NetworkRange& range) {
 }  // namespace
 
 Fabric::Fabric(FabricOptions options)
-    : options_(std::move(options)), rules_(options_.blocks, options_.guarded) {}
+    : options_(std::move(options)), rules_(options_.blocks, options_.node, options_.guarded) {}
 
 Result<WayOut::Families> Fabric::have_way_out() {
   if (way_out_) return *way_out_;
-  auto opened = WayOut::open({options_.directory, options_.resolvers, kMtu}, space_, *links_);
+  auto opened =
+      WayOut::open({options_.directory, options_.resolvers, nodes_->mtu()}, space_, *links_);
   if (opened) way_out_ = *opened;
   return opened;
 }
@@ -112,8 +97,12 @@ std::string Fabric::directory_of(const proto::AttemptKey& key) const {
   return options_.directory + "/" + name_of(key);
 }
 
+std::string space_file_of(const std::string& directory, const proto::AttemptKey& key) {
+  return directory + "/" + name_of(key) + "/" + kSpaceFile;
+}
+
 std::string Fabric::space_file(const proto::AttemptKey& key) const {
-  return directory_of(key) + "/" + kSpaceFile;
+  return space_file_of(options_.directory, key);
 }
 
 std::string Fabric::sys_dir(const proto::AttemptKey& key) const {
@@ -169,6 +158,23 @@ Result<proto::AttemptNetwork> Fabric::look(const proto::AttemptKey& key) {
   return out;
 }
 
+Result<void> Fabric::limit(const proto::AttemptKey& key, Way way, std::uint64_t bits_per_second) {
+  const auto it = rules_.members().find(key);
+  if (it == rules_.members().end())
+    return fail(ErrorCode::not_found, "the job has no network of its own here");
+  const auto set = [&](Netlink& links, const std::string& link) {
+    return bits_per_second > 0 ? links.limit_rate(link, bits_per_second) : links.unlimit_rate(link);
+  };
+  // What leaves by the node's end, the job receives.
+  if (way == Way::receives) return set(*links_, it->second.link);
+  auto space = open_space(space_file(key));
+  if (!space) return tl::unexpected(space.error());
+  return inside(*space, [&]() -> Result<void> {
+    auto links = Netlink::open(Netlink::For::changes);
+    return links ? set(*links, kJobEnd) : Result<void>(tl::unexpected(links.error()));
+  });
+}
+
 Result<Fabric::Counts> Fabric::counts() {
   const auto links = links_->traffic();
   if (!links) return tl::unexpected(links.error());
@@ -192,6 +198,7 @@ Result<Fabric::Counts> Fabric::counts() {
 
 Result<void> Fabric::remove(const std::string& directory) {
   if (auto r = WayOut::remove(directory); !r) return r;
+  if (auto r = NodesLink::remove(directory); !r) return r;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(directory, error))
     if (auto r = release_directory(entry.path()); !r) return r;
@@ -227,39 +234,22 @@ Result<void> Fabric::open_node() {
     return r;
   if (auto r = links_->add_address("lo", node_address6(options_.blocks, options_.node)); !r)
     return r;
-  return connect_nodes();
+  auto nodes = NodesLink::open(nodes_options(), space_, *links_);
+  if (!nodes) return tl::unexpected(nodes.error());
+  nodes_ = std::move(*nodes);
+  return {};
 }
 
-// The link to the other nodes. It is made anew each time, since the machine's address may be
-// another one than before.
-Result<void> Fabric::connect_nodes() {
-  if (links_->index_of(kNodesLink))
-    if (auto r = links_->remove_link(kNodesLink); !r) return r;
-  auto outside = Netlink::open();
-  if (!outside) return tl::unexpected(outside.error());
-  Netlink::Vxlan vxlan;
-  vxlan.name = kNodesLink;
-  vxlan.vni = options_.vni;
-  vxlan.local = options_.underlay;
-  vxlan.mac = mac_of(options_.node);
-  vxlan.space = space_.get();
-  vxlan.mtu = kMtu;
-  // The link of a node's namespace that was removed a moment ago holds its port until the kernel
-  // has taken it down.
-  constexpr int kTries = 50;
-  auto made = outside->make_vxlan(vxlan);
-  for (int i = 0; !made && i < kTries; ++i) {
-    // tidy-allow(sleep): the kernel tells nobody when the port is free; this is not the loop
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    made = outside->make_vxlan(vxlan);
-  }
-  if (!made) return made;
-  if (auto r = links_->add_address(kNodesLink, link_address(options_.node)); !r) return r;
-  if (auto r = links_->set_up(kNodesLink); !r) return r;
-  // What has no other way goes to the rules, which refuse it; without a route the kernel would
-  // refuse it, but only once in a second, and nobody would count it.
-  if (auto r = links_->add_route(kNodesLink, Ip6{}, 0, std::nullopt); !r) return r;
-  return links_->add_route(kNodesLink, Ip4{}, 0, std::nullopt);
+NodesLink::Options Fabric::nodes_options() const {
+  NodesLink::Options out;
+  out.transport = options_.transport;
+  out.blocks = options_.blocks;
+  out.node = options_.node;
+  out.underlay = options_.underlay;
+  out.vni = options_.vni;
+  out.secret = options_.secret;
+  out.owner = options_.directory;
+  return out;
 }
 
 Result<std::map<proto::AttemptKey, std::string>> Fabric::remove_others(
@@ -294,7 +284,7 @@ Result<std::map<proto::AttemptKey, std::string>> Fabric::remove_others(
     if (name == kNodeDir || files.contains(name)) continue;
     if (auto r = release_directory(entry.path()); !r) return tl::unexpected(r.error());
   }
-  ready_ = std::make_unique<ReadySpaces>(*links_, first);
+  ready_ = std::make_unique<ReadySpaces>(*links_, first, nodes_->mtu());
   return out;
 }
 
@@ -303,15 +293,7 @@ Result<void> Fabric::set_way_to(const Peer& peer) {
   if (node == options_.node || peer.underlay.address.empty()) return {};
   const auto known = ways_.find(node);
   if (known != ways_.end() && known->second == peer.underlay) return {};
-  if (auto r = links_->add_remote(kNodesLink, mac_of(node), peer.underlay); !r) return r;
-  if (auto r = links_->add_neighbour(kNodesLink, link_address(node), mac_of(node)); !r) return r;
-  if (auto r = links_->add_route(kNodesLink, node_prefix(options_.blocks, node), kNodePrefixBits,
-                                 link_address(node));
-      !r)
-    return r;
-  if (const auto block = node_block(options_.blocks, node))
-    if (auto r = links_->add_route(kNodesLink, *block, kNodeBlockBits, link_address(node)); !r)
-      return r;
+  if (auto r = nodes_->set_way(node, peer.underlay); !r) return r;
   ways_.insert_or_assign(node, peer.underlay);
   return {};
 }

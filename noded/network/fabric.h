@@ -3,15 +3,14 @@
 //
 //   job's namespace            node's namespace                     other nodes
 //   eth0 ──────────────────── j7   ┐
-//   address/128, address/32        ├─ forward: rules.h ── nodes ── VXLAN, UDP port of the machine
+//   address/128, address/32        ├─ forward: rules.h ── nodes ── nodes_link.h
 //   eth0 ──────────────────── j8   ┘
 //
 // What a profile lets out leaves by way_out.h.
 //
 // Nothing on a link is asked for by ARP or neighbour discovery, because both ends know each other
 // for good; so a job can neither answer in another's name nor flood anybody with questions. There
-// is no bridge. The machine's own namespace gets nothing but the UDP socket of the VXLAN link: no
-// route, no rule and no forwarding.
+// is no bridge. The machine's own namespace gets no more than nodes_link.h says.
 //
 // Namespaces with their links are made in advance (ready_spaces.h), so that an attempt gets no more
 // than its addresses and rules; and what ended attempts leave is removed when nobody waits for it.
@@ -33,6 +32,7 @@
 #include "common/proto/job_network.h"
 #include "noded/network/filter.h"
 #include "noded/network/netlink.h"
+#include "noded/network/nodes_link.h"
 #include "noded/network/ready_spaces.h"
 #include "noded/network/rules.h"
 #include "noded/network/way_out.h"
@@ -47,6 +47,8 @@ struct FabricOptions {
   std::uint32_t vni = 0;  // of the cluster, below 2^24
   // Machines of the cluster, which no job reaches by a way out; and the name servers for jobs.
   std::vector<NetworkRange> guarded{}, resolvers{};
+  Transport transport = Transport::vxlan;  // of packets between nodes
+  NodeKey secret{};                        // for wireguard
 };
 
 // Where a part on another node is to be found. Components on this node have no underlay.
@@ -62,6 +64,9 @@ struct JobNetwork {
   std::uint64_t bits_per_second = 0;  // in each direction; 0 = no limit
   proto::NetworkReach reach{};        // what it reaches beside them
 };
+
+// The file that holds the attempt's namespace, in the directory of a Fabric.
+std::string space_file_of(const std::string& directory, const proto::AttemptKey& key);
 
 class Fabric {
  public:
@@ -92,6 +97,11 @@ class Fabric {
   // Directories that are the caller's to remove by release_directory(), which waits for every
   // processor; any thread may do that. The next open() removes those that are still there.
   [[nodiscard]] std::vector<std::string> take_left() { return std::exchange(left_, {}); }
+
+  // What an attempt sends, or receives, from now on, in bits per second; 0 = no limit. The error is
+  // not_found if it has no network here.
+  enum class Way { sends, receives };
+  Result<void> limit(const proto::AttemptKey& key, Way way, std::uint64_t bits_per_second);
 
   // Makes one namespace in advance; and how many there are.
   Result<void> make_ready() { return ready_->make(); }
@@ -124,7 +134,7 @@ class Fabric {
  private:
   explicit Fabric(FabricOptions options);
   Result<void> open_node();
-  Result<void> connect_nodes();
+  [[nodiscard]] NodesLink::Options nodes_options() const;
   // The links of these attempts, by their names; what belongs to nobody is removed.
   Result<std::map<proto::AttemptKey, std::string>> remove_others(
       const std::vector<JobNetwork>& attempts);
@@ -151,6 +161,7 @@ class Fabric {
   Fd space_;
   std::unique_ptr<Netlink> links_;
   std::unique_ptr<Filter> filter_;
+  std::unique_ptr<NodesLink> nodes_;
   std::unique_ptr<ReadySpaces> ready_;
   std::vector<std::string> left_;
   std::uint64_t next_left_ = 1;

@@ -36,6 +36,16 @@ std::vector<std::uint8_t> bytes_of(const std::string& address) {
   return {};
 }
 
+std::vector<std::uint8_t> bytes_of(const Ip6& address) {
+  return {address.bytes.begin(), address.bytes.end()};
+}
+std::vector<std::uint8_t> bytes_of(const Ip4& address) {
+  std::vector<std::uint8_t> out;
+  for (int shift = 24; shift >= 0; shift -= 8)
+    out.push_back(static_cast<std::uint8_t>(address.value >> shift));
+  return out;
+}
+
 }  // namespace
 
 void Netlink::CloseSocket::operator()(nl_sock* socket) const {
@@ -178,6 +188,18 @@ Result<void> Netlink::make_vxlan(const Vxlan& vxlan) {
   return send(m, fmt::format("the link {} by VXLAN could not be made", vxlan.name));
 }
 
+Result<void> Netlink::make_wireguard(const std::string& name, int space, std::uint32_t mtu) {
+  nl_msg* m = message(RTM_NEWLINK, kCreate, link_header());
+  put(m, IFLA_IFNAME, name);
+  ::nla_put_u32(m, IFLA_MTU, mtu);
+  ::nla_put_u32(m, IFLA_NET_NS_FD, static_cast<std::uint32_t>(space));
+  {
+    const Nest info(m, IFLA_LINKINFO);
+    put(m, IFLA_INFO_KIND, "wireguard");
+  }
+  return send(m, fmt::format("the link {} by WireGuard could not be made", name));
+}
+
 Result<void> Netlink::add_remote(const std::string& link, const Mac& mac, const Underlay& node) {
   const auto index = index_for(link);
   if (!index) return tl::unexpected(index.error());
@@ -257,43 +279,51 @@ Result<void> Netlink::add_neighbour(const std::string& link, const Ip6& address,
   return send(m, fmt::format("the neighbour {} could not be set", text_of(address)));
 }
 
-Result<void> Netlink::add_route(std::uint32_t link, int family, const void* to, std::size_t bytes,
-                                int bits, const std::optional<Ip6>& via, const std::string& what) {
+Result<void> Netlink::add_route(const std::string& link, const Route& route,
+                                const std::string& what) {
+  const auto index = index_for(link);
+  if (!index) return tl::unexpected(index.error());
   rtmsg header{};
-  header.rtm_family = static_cast<std::uint8_t>(family);
-  header.rtm_dst_len = static_cast<std::uint8_t>(bits);
+  header.rtm_family = static_cast<std::uint8_t>(route.family);
+  header.rtm_dst_len = static_cast<std::uint8_t>(route.bits);
   header.rtm_table = RT_TABLE_MAIN;
-  header.rtm_protocol = RTPROT_STATIC;
-  header.rtm_scope = via ? RT_SCOPE_UNIVERSE : RT_SCOPE_LINK;
+  header.rtm_protocol = route.metric == 0 ? RTPROT_STATIC : kOwnRoutes;
+  header.rtm_scope = route.via ? RT_SCOPE_UNIVERSE : RT_SCOPE_LINK;
   header.rtm_type = RTN_UNICAST;
-  header.rtm_flags = via ? RTNH_F_ONLINK : 0;
+  header.rtm_flags = route.via ? RTNH_F_ONLINK : 0;
   nl_msg* m = message(RTM_NEWROUTE, kReplace, header);
-  if (bits > 0) put(m, RTA_DST, to, bytes);
-  ::nla_put_u32(m, RTA_OIF, link);
-  if (via && family == AF_INET6) put(m, RTA_GATEWAY, *via);
-  if (via && family == AF_INET) {
+  if (route.bits > 0) put(m, RTA_DST, route.to.data(), route.to.size());
+  ::nla_put_u32(m, RTA_OIF, *index);
+  if (route.metric != 0) ::nla_put_u32(m, RTA_PRIORITY, route.metric);
+  if (route.via && route.family == AF_INET6) put(m, RTA_GATEWAY, *route.via);
+  if (route.via && route.family == AF_INET) {
     std::array<std::uint8_t, 18> gateway{};  // rtvia: the family in two bytes, then the address
     const std::uint16_t six = AF_INET6;
     std::copy_n(reinterpret_cast<const std::uint8_t*>(&six), 2, gateway.begin());
-    std::copy(via->bytes.begin(), via->bytes.end(), gateway.begin() + 2);
+    std::copy(route.via->bytes.begin(), route.via->bytes.end(), gateway.begin() + 2);
     put(m, RTA_VIA, gateway.data(), gateway.size());
   }
-  return send(m, fmt::format("the route to {}/{} could not be set", what, bits));
+  return send(m, fmt::format("the route to {}/{} could not be set", what, route.bits));
 }
 
 Result<void> Netlink::add_route(const std::string& link, const Ip6& to, int bits,
                                 const std::optional<Ip6>& via) {
-  const auto index = index_for(link);
-  if (!index) return tl::unexpected(index.error());
-  return add_route(*index, AF_INET6, to.bytes.data(), to.bytes.size(), bits, via, text_of(to));
+  return add_route(link, {AF_INET6, bytes_of(to), bits, via, 0}, text_of(to));
 }
 
 Result<void> Netlink::add_route(const std::string& link, const Ip4& to, int bits,
                                 const std::optional<Ip6>& via) {
-  const auto index = index_for(link);
-  if (!index) return tl::unexpected(index.error());
-  const std::uint32_t value = htonl(to.value);
-  return add_route(*index, AF_INET, &value, sizeof value, bits, via, text_of(to));
+  return add_route(link, {AF_INET, bytes_of(to), bits, via, 0}, text_of(to));
+}
+
+Result<void> Netlink::add_far_route(const std::string& link, const Ip6& to, int bits,
+                                    const Via& via) {
+  return add_route(link, {AF_INET6, bytes_of(to), bits, via.gateway, via.metric}, text_of(to));
+}
+
+Result<void> Netlink::add_far_route(const std::string& link, const Ip4& to, int bits,
+                                    const Via& via) {
+  return add_route(link, {AF_INET, bytes_of(to), bits, via.gateway, via.metric}, text_of(to));
 }
 
 // tc-tbf(8): a packet leaves when the bucket has a token for each of its bytes. The bucket holds
@@ -324,6 +354,18 @@ Result<void> Netlink::limit_rate(const std::string& link, std::uint64_t bits_per
     ::nla_put_u64(m, TCA_TBF_RATE64, rate);
   }
   return send(m, fmt::format("the rate of {} could not be limited", link));
+}
+
+Result<void> Netlink::unlimit_rate(const std::string& link) {
+  const auto index = index_of(link);
+  if (!index) return tl::unexpected(index.error());
+  tcmsg header{};
+  header.tcm_family = AF_UNSPEC;
+  header.tcm_ifindex = static_cast<int>(*index);
+  header.tcm_parent = TC_H_ROOT;
+  // The link has a queue of the kernel's own then, which cannot be removed: that is no error here.
+  (void)send(message(RTM_DELQDISC, 0, header), "");
+  return {};
 }
 
 }  // namespace gantry::network

@@ -27,6 +27,7 @@ using Mac = std::array<std::uint8_t, 6>;
 struct Underlay {
   std::string address;  // numeric, IPv4 or IPv6
   std::uint16_t port = 0;
+  std::string key{};  // what the node says of itself for its transport: nodes_link.h
   friend bool operator==(const Underlay&, const Underlay&) = default;
 };
 
@@ -65,6 +66,10 @@ class Netlink {
   // What is sent to this MAC address leaves for that node.
   Result<void> add_remote(const std::string& link, const Mac& mac, const Underlay& node);
 
+  // As with make_vxlan() the link is in the namespace of the descriptor, and its port is here. It
+  // gets its keys by wireguard.h.
+  Result<void> make_wireguard(const std::string& name, int space, std::uint32_t mtu);
+
   Result<void> remove_link(const std::string& link);
   struct Link {
     std::string name, alias;
@@ -102,8 +107,20 @@ class Netlink {
   Result<void> add_route(const std::string& link, const Ip4& to, int bits,
                          const std::optional<Ip6>& via);
 
+  // A route in a namespace that is not ours alone: its metric says whose it is. remove_routes()
+  // removes all of them that have this metric.
+  struct Via {
+    Ip6 gateway;
+    std::uint32_t metric = 0;
+  };
+  Result<void> add_far_route(const std::string& link, const Ip6& to, int bits, const Via& via);
+  Result<void> add_far_route(const std::string& link, const Ip4& to, int bits, const Via& via);
+  Result<void> remove_routes(std::uint32_t metric);
+
   // Holds what leaves by the link to this rate in bits per second, within 5 %, by a token bucket.
   Result<void> limit_rate(const std::string& link, std::uint64_t bits_per_second);
+  // It may have no limit.
+  Result<void> unlimit_rate(const std::string& link);
 
  private:
   struct CloseSocket {
@@ -111,7 +128,9 @@ class Netlink {
   };
   Netlink() = default;
   static Result<void> connect(std::unique_ptr<nl_sock, CloseSocket>& socket);
-  // Asks for all links; `note` gets each answer.
+  // Asks for all that the message names, and frees it; `note` gets each answer.
+  [[nodiscard]] Result<void> dump(nl_msg* m, int (*note)(nl_msg*, void*), void* out,
+                                  const char* what) const;
   [[nodiscard]] Result<void> list(int (*note)(nl_msg*, void*), void* out) const;
   // Asks for one link; `note` gets the answer.
   [[nodiscard]] bool ask(const std::string& link, int (*note)(nl_msg*, void*), void* out) const;
@@ -124,8 +143,14 @@ class Netlink {
     std::map<std::string, std::uint32_t> indexes;
   };
   Result<void> send_all(Batch& batch);
-  Result<void> add_route(std::uint32_t link, int family, const void* to, std::size_t bytes,
-                         int bits, const std::optional<Ip6>& via, const std::string& what);
+  struct Route {
+    int family = 0;
+    std::vector<std::uint8_t> to;
+    int bits = 0;
+    std::optional<Ip6> via;
+    std::uint32_t metric = 0;  // 0 = the kernel's
+  };
+  Result<void> add_route(const std::string& link, const Route& route, const std::string& what);
   Result<void> add_address(const std::string& link, int family, const void* address,
                            std::size_t bytes, const std::string& what);
 

@@ -12,6 +12,9 @@
 
 namespace gantry::network {
 
+// Says of a route in the machine's own namespace that it is one of ours.
+inline constexpr std::uint8_t kOwnRoutes = 103;
+
 // A message of one type with its fixed header; send() frees it.
 template <class Header>
 nl_msg* message(int type, int flags, const Header& header) {

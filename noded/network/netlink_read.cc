@@ -74,19 +74,23 @@ int note_index(nl_msg* m, void* out) {
 
 }  // namespace
 
-Result<void> Netlink::list(int (*note)(nl_msg*, void*), void* out) const {
+Result<void> Netlink::dump(nl_msg* m, int (*note)(nl_msg*, void*), void* out,
+                           const char* what) const {
   nl_sock* s = socket_.get();
   nl_cb* callbacks = ::nl_cb_alloc(NL_CB_DEFAULT);
   ::nl_cb_set(callbacks, NL_CB_VALID, NL_CB_CUSTOM, note, out);
-  nl_msg* m = message(RTM_GETLINK, NLM_F_DUMP, link_header());
   int error = ::nl_send_auto(s, m);
   ::nlmsg_free(m);
   if (error >= 0) error = ::nl_recvmsgs(s, callbacks);
   ::nl_cb_put(callbacks);
   if (error < 0)
     return fail(ErrorCode::unavailable,
-                fmt::format("the links could not be listed: {}", ::nl_geterror(error)));
+                fmt::format("the {} could not be listed: {}", what, ::nl_geterror(error)));
   return {};
+}
+
+Result<void> Netlink::list(int (*note)(nl_msg*, void*), void* out) const {
+  return dump(message(RTM_GETLINK, NLM_F_DUMP, link_header()), note, out, "links");
 }
 
 Result<std::vector<Netlink::Link>> Netlink::links() const {
@@ -151,6 +155,55 @@ Result<Netlink::Traffic> Netlink::traffic_of(const std::string& link) const {
   Traffic out;
   if (ask(link, note_traffic, &out)) return out;
   return fail(ErrorCode::not_found, fmt::format("there is no link {}", link));
+}
+
+namespace {
+
+struct OwnRoute {
+  rtmsg header{};
+  std::vector<std::uint8_t> to;
+};
+struct OwnRoutes {
+  std::uint32_t metric = 0;
+  std::vector<OwnRoute> found;
+};
+
+int note_route(nl_msg* m, void* out) {
+  const nlmsghdr* header = ::nlmsg_hdr(m);
+  if (header->nlmsg_type != RTM_NEWROUTE) return NL_OK;
+  auto& routes = *static_cast<OwnRoutes*>(out);
+  std::array<nlattr*, RTA_MAX + 1> attributes{};
+  const auto* route = static_cast<const rtmsg*>(::nlmsg_data(header));
+  if (route->rtm_protocol != kOwnRoutes ||
+      ::nlmsg_parse(const_cast<nlmsghdr*>(header), sizeof(rtmsg), attributes.data(), RTA_MAX,
+                    nullptr) != 0 ||
+      attributes[RTA_PRIORITY] == nullptr || attributes[RTA_DST] == nullptr ||
+      ::nla_get_u32(attributes[RTA_PRIORITY]) != routes.metric)
+    return NL_OK;
+  const auto* to = static_cast<const std::uint8_t*>(::nla_data(attributes[RTA_DST]));
+  routes.found.push_back({*route, {to, to + ::nla_len(attributes[RTA_DST])}});
+  return NL_OK;
+}
+
+}  // namespace
+
+Result<void> Netlink::remove_routes(std::uint32_t metric) {
+  OwnRoutes routes{metric, {}};
+  for (const int family : {AF_INET, AF_INET6}) {
+    rtmsg header{};
+    header.rtm_family = static_cast<std::uint8_t>(family);
+    if (auto r = dump(message(RTM_GETROUTE, NLM_F_DUMP, header), note_route, &routes, "routes"); !r)
+      return r;
+  }
+  for (const OwnRoute& route : routes.found) {
+    rtmsg header = route.header;
+    header.rtm_flags = 0;
+    nl_msg* m = message(RTM_DELROUTE, 0, header);
+    put(m, RTA_DST, route.to.data(), route.to.size());
+    ::nla_put_u32(m, RTA_PRIORITY, metric);
+    if (auto r = send(m, "a route could not be removed"); !r) return r;
+  }
+  return {};
 }
 
 namespace {

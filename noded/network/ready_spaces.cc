@@ -103,7 +103,7 @@ Result<ReadySpace> ReadySpaces::make_one() {
   veth.mac = kNodeMac;
   veth.peer_mac = kJobMac;
   veth.peer_space = out.space.get();
-  veth.mtu = kMtu;
+  veth.mtu = mtu_;
   if (auto r = links_.make_veth(veth); !r) return tl::unexpected(r.error());
   const auto settled = inside(out.space, [&]() -> Result<void> {
     auto sys = settle();

@@ -19,9 +19,6 @@ namespace gantry::network {
 inline constexpr const char* kSpaceFile = "net";  // in the directory of an attempt
 inline constexpr const char* kSysDir = "sys";
 inline constexpr const char* kJobEnd = "eth0";
-// VXLAN adds 50 bytes to a packet over IPv4 and 70 over IPv6. Networks of 1,500 bytes are what can
-// be relied on; the machine's route may take more, which nobody here is told.
-inline constexpr std::uint32_t kMtu = 1500 - 70;
 
 // Locally administered MAC addresses; they are never seen outside of the links that we make.
 inline constexpr Mac kJobMac{0x02, 'g', 'n', 't', 0, 2};
@@ -42,8 +39,10 @@ Result<void> release_directory(const std::string& directory);
 
 class ReadySpaces {
  public:
-  // With links of the node's namespace. `first` is above the number of every link that is there.
-  ReadySpaces(Netlink& links, std::uint64_t first) : links_(links), next_(first) {}
+  // With links of the node's namespace. `first` is above the number of every link that is there;
+  // packets of jobs have `mtu` bytes at most.
+  ReadySpaces(Netlink& links, std::uint64_t first, std::uint32_t mtu)
+      : links_(links), next_(first), mtu_(mtu) {}
 
   // Makes one more.
   Result<void> make();
@@ -56,6 +55,7 @@ class ReadySpaces {
 
   Netlink& links_;
   std::uint64_t next_;
+  std::uint32_t mtu_;
   std::deque<ReadySpace> spaces_;
 };
 

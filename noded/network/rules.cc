@@ -61,6 +61,7 @@ constexpr std::string_view kForward[] = {
   chain forward {
     type filter hook forward priority filter; policy drop;
     iifname "j*" jump from_job
+    iifname "nodes" jump from_nodes
     ip6 saddr . ip6 daddr @pairs6 accept
     ip saddr . ip daddr @pairs4 accept
 )",
@@ -203,6 +204,17 @@ std::string RuleBook::chains_of(const proto::AttemptKey& key, const Member& memb
   return out;
 }
 
+// This node's own addresses come from nowhere else.
+std::string RuleBook::chain_from_nodes() const {
+  std::string out =
+      fmt::format("  chain from_nodes {{\n    ip6 saddr {}/{} counter name spoofed drop\n",
+                  text_of(node_prefix(blocks_, node_)), kNodePrefixBits);
+  if (const auto block = node_block(blocks_, node_))
+    out += fmt::format("    ip saddr {}/{} counter name spoofed drop\n", text_of(*block),
+                       kNodeBlockBits);
+  return out + "  }\n";
+}
+
 std::string RuleBook::whole() const {
   std::string out = fmt::format("table {0}\ndelete table {0}\ntable {0} {{\n", kTable);
   for (const auto& [set, type] : kSets) {
@@ -215,6 +227,7 @@ std::string RuleBook::whole() const {
   }
   if (reaching_) out += sets_of_ranges();
   out += kFirstChains.substr(1);
+  out += chain_from_nodes();
   if (reaching_) out += kReachChains.substr(1);
   out += kForward[0].substr(1);
   if (reaching_) out += kForward[1].substr(1);

@@ -59,9 +59,10 @@ inline constexpr std::string_view kWayLink = "way";  // the node's link to its m
 
 class RuleBook {
  public:
-  // `guarded`: addresses of machines of the cluster, which no job reaches by a way out.
-  explicit RuleBook(Blocks blocks, std::vector<NetworkRange> guarded = {})
-      : blocks_(blocks), guarded_(std::move(guarded)) {}
+  // `node`: the number of this node, whose addresses no other node's packets have. `guarded`:
+  // addresses of machines of the cluster, which no job reaches by a way out.
+  explicit RuleBook(Blocks blocks, std::uint32_t node = 0, std::vector<NetworkRange> guarded = {})
+      : blocks_(blocks), node_(node), guarded_(std::move(guarded)) {}
 
   // The whole table with every member, which takes the place of a table that is there.
   [[nodiscard]] std::string whole() const;
@@ -78,8 +79,10 @@ class RuleBook {
   [[nodiscard]] Elements elements_of(const Member& member) const;
   [[nodiscard]] std::string chains_of(const proto::AttemptKey& key, const Member& member) const;
   [[nodiscard]] std::string sets_of_ranges() const;
+  [[nodiscard]] std::string chain_from_nodes() const;
 
   Blocks blocks_;
+  std::uint32_t node_;
   std::vector<NetworkRange> guarded_;
   bool reaching_ = false;  // whether any member has ever had a reach: then connections are tracked
   std::map<proto::AttemptKey, Member> members_;

@@ -4,10 +4,8 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <optional>
-
 #include "noded/network/filter.h"
+#include "noded/network/machine_link.h"
 #include "noded/network/resolvers.h"
 #include "noded/network/rules.h"
 #include "noded/network/space.h"
@@ -15,8 +13,6 @@
 namespace gantry::network {
 namespace {
 
-constexpr std::uint32_t kWays = 4096;          // numbers that a machine has for its daemons' ways
-constexpr std::uint32_t kTries = 64;           // numbers that are looked at for one daemon
 constexpr std::uint32_t kBase4 = 0xA9FE4000U;  // 169.254.64.0, four addresses for each number
 constexpr std::string_view kWayLinks = "gantry";
 
@@ -24,7 +20,7 @@ constexpr Mac kMachineMac{0x02, 'g', 'n', 'w', 0, 1}, kWayMac{0x02, 'g', 'n', 'w
 constexpr Ip6 kWayGateway{{0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
 
 std::string way_link(std::uint32_t number) {
-  return fmt::format("{}{}", kWayLinks, number);
+  return machine_link(kWayLinks, number);
 }
 std::string way_table(std::uint32_t number) {
   return fmt::format("inet gantry_way{}", number);
@@ -37,31 +33,6 @@ Ip6 address6_of(std::uint32_t number) {
   Ip6 out{{0xfd, 0x67, 0x61, 0x6e, 0x74, 0x73}};
   out.bytes[14] = static_cast<std::uint8_t>(number >> 8);
   out.bytes[15] = static_cast<std::uint8_t>(number);
-  return out;
-}
-
-std::uint32_t first_number(const std::string& owner) {
-  std::uint32_t hash = 2166136261U;  // FNV-1a
-  for (const char c : owner) hash = (hash ^ static_cast<std::uint8_t>(c)) * 16777619U;
-  return hash % kWays;
-}
-
-struct Place {
-  std::optional<std::uint32_t> mine, free;
-};
-
-// The number whose link says that it is the owner's, and the first number that has no link.
-Place find_place(Netlink& machine, const std::string& owner) {
-  Place out;
-  const std::uint32_t first = first_number(owner);
-  for (std::uint32_t i = 0; i < kTries; ++i) {
-    const std::uint32_t number = (first + i) % kWays;
-    const auto alias = machine.alias_of(way_link(number));
-    if (!alias && !out.free) out.free = number;
-    if (!alias || *alias != owner) continue;
-    out.mine = number;
-    break;
-  }
   return out;
 }
 
@@ -148,31 +119,6 @@ Result<void> remove_place(Netlink& machine, std::uint32_t number) {
   return machine.remove_link(way_link(number));
 }
 
-// The link to the machine is there, or is made; nothing has a route by it yet.
-Result<std::uint32_t> have_link(Netlink& machine, const WayOut::Options& options,
-                                const Fd& node_space, Netlink& node_links) {
-  const Place place = find_place(machine, options.owner);
-  if (place.mine && node_links.index_of(std::string(kWayLink))) return *place.mine;
-  if (place.mine)  // its other end is in a namespace that is not the node's any more
-    if (auto r = remove_place(machine, *place.mine); !r) return tl::unexpected(r.error());
-  const auto number = place.mine ? place.mine : place.free;
-  if (!number)
-    return fail(ErrorCode::unavailable,
-                fmt::format("the machine has links {} to {} of others already",
-                            way_link(first_number(options.owner)),
-                            way_link((first_number(options.owner) + kTries - 1) % kWays)));
-  Netlink::Veth veth;
-  veth.name = way_link(*number);
-  veth.peer_name = kWayLink;
-  veth.mac = kMachineMac;
-  veth.peer_mac = kWayMac;
-  veth.peer_space = node_space.get();
-  veth.mtu = options.mtu;
-  veth.alias = options.owner;
-  if (auto r = machine.make_veth(veth); !r) return tl::unexpected(r.error());
-  return *number;
-}
-
 Result<void> translate(std::uint32_t number, const WayOut::Options& options, const Fd& node_space) {
   auto machine = Filter::open();
   if (!machine) return tl::unexpected(machine.error());
@@ -199,7 +145,9 @@ Result<WayOut::Families> WayOut::open(const Options& options, const Fd& node_spa
                 "net.ipv6.conf.all.forwarding are 0), so it has no way out for jobs");
   auto machine = Netlink::open();
   if (!machine) return tl::unexpected(machine.error());
-  const auto number = have_link(*machine, options, node_space, node_links);
+  const MachineLink link{kWayLinks, options.owner, kWayLink, kMachineMac, kWayMac, options.mtu};
+  const auto number = have_machine_link(*machine, link, node_space, node_links,
+                                        [&](std::uint32_t n) { return remove_place(*machine, n); });
   if (!number) return tl::unexpected(number.error());
   auto settled = translate(*number, options, node_space);
   if (settled) settled = settle_machine(*machine, *number);
@@ -216,8 +164,8 @@ Result<WayOut::Families> WayOut::open(const Options& options, const Fd& node_spa
 Result<void> WayOut::remove(const std::string& owner) {
   auto machine = Netlink::open();
   if (!machine) return tl::unexpected(machine.error());
-  const Place place = find_place(*machine, owner);
-  return place.mine ? remove_place(*machine, *place.mine) : Result<void>{};
+  const auto mine = find_machine_link(*machine, kWayLinks, owner);
+  return mine ? remove_place(*machine, *mine) : Result<void>{};
 }
 
 }  // namespace gantry::network

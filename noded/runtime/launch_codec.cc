@@ -2,7 +2,6 @@
 #include "common/codec/define.h"
 #include "common/text/split.h"
 #include "noded/runtime/launch.h"
-#include "noded/runtime/step_attachment.h"
 
 namespace gantry::runtime {
 

@@ -24,7 +24,6 @@
 #include "noded/machine/discover.h"
 #include "noded/runtime/launch.h"
 #include "noded/runtime/probe.h"
-#include "noded/runtime/step_attachment.h"
 
 namespace gantry::runtime {
 

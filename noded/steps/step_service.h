@@ -28,7 +28,6 @@
 #include "common/proto/steps.h"
 #include "noded/net/job_sockets.h"
 #include "noded/runtime/runtime.h"
-#include "noded/runtime/step_attachment.h"
 
 namespace gantry::node {
 

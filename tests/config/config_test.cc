@@ -152,6 +152,16 @@ const Case kMistakes[] = {
      "g.yaml:1:32: controller.lost_node_policy: \"pray\" is not wait or fence"},
     {"controller: {heartbeat: 20s}\n" + kNodes,
      "g.yaml:1:13: controller.node_timeout: is less than twice heartbeat"},
+    {"controller: {job_network_transport: ipsec}\n" + kNodes,
+     "g.yaml:1:37: controller.job_network_transport: \"ipsec\" is not vxlan, wireguard or routed"},
+    {"controller: {job_network_prefix: \"2001:db8::/48\"}\n" + kNodes,
+     "g.yaml:1:34: controller.job_network_prefix: is not a unique local IPv6 prefix of 48 bits, "
+     "such as fd12:3456:789a::/48"},
+    {"controller: {job_network_block: 10.1.0.0/10}\n" + kNodes,
+     "g.yaml:1:33: controller.job_network_block: is not an IPv4 block of 10 bits, such as "
+     "100.64.0.0/10"},
+    {"noded: {cni: net.conflist}\n" + kNodes,
+     "g.yaml:1:14: noded.cni: \"net.conflist\" is not an absolute path"},
     {"controller: {heartbeat: 20s, node_timeout: 30s}\n" + kNodes,
      "g.yaml:1:44: controller.node_timeout: is less than twice heartbeat"},
     {"controller: {lost_node_policy: fence, fence_after: 20s}\n" + kNodes,

@@ -84,5 +84,53 @@ TEST_CASE("what the kernel did not take is not tried again at once") {
   CHECK(d.step(500e6, 0.9, true).set.size() == 1);
 }
 
+// A link that the culprit fills, and what its victim gets on it.
+struct Wire {
+  const Channel link{Resource::network, "eth0 out"};
+  Restraint restraint{HoldRules{}};
+  Instant now{1'000'000'000};
+  Restraint::Step step(double culprit, double victim, double confidence = 0.55) {
+    now = now + seconds(3);
+    Finding f;
+    f.number = 1;
+    f.channel = link;
+    f.victim = kVictim;
+    f.last = now;
+    f.verdict = {Cause::neighbours, {{kCulprit, 0.9, 0.9}}, confidence, true};
+    Row row;
+    row.at = now;
+    row.use = culprit + victim;
+    for (const auto& [key, use] : {std::pair{kVictim, victim}, {kCulprit, culprit}}) {
+      row.jobs.emplace_back().key = key;
+      row.jobs.back().use = use;
+    }
+    return restraint.step(now, {f}, {{link, row}}, [](const auto&, const auto&) { return 0; });
+  }
+};
+
+TEST_CASE("a flood of a link is held back, as long as its victim gets more for it") {
+  Wire w;
+  CHECK(w.step(110e6, 5e6, 0.3).set.empty());  // not sure
+  const auto first = w.step(110e6, 5e6);
+  REQUIRE(first.set.size() == 1);
+  CHECK(first.set[0].most == 5'500'000);
+  std::size_t undone = 0;
+  for (int i = 0; i < 18; ++i) undone += w.step(5.5e6, 50e6).undo.size();
+  CHECK(undone == 0);
+  for (int i = 0; i < 3; ++i) undone += w.step(5.5e6, 50e6).undo.size();
+  CHECK(undone == 1);
+}
+
+TEST_CASE(
+    "a hold on a link that helps nobody ends after four samples and does not come back soon") {
+  Wire w;
+  REQUIRE(w.step(110e6, 5e6).set.size() == 1);
+  std::size_t undone = 0, set = 0;
+  for (int i = 0; i < 4; ++i) undone += w.step(5.5e6, 5e6).undo.size();
+  CHECK(undone == 1);
+  for (int i = 0; i < 100; ++i) set += w.step(110e6, 5e6).set.size();
+  CHECK(set == 0);
+}
+
 }  // namespace
 }  // namespace gantry::neighbours

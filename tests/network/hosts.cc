@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 
 namespace gantry::network::test {
@@ -25,7 +26,35 @@ std::string output_in(const std::string& file, const std::string& command) {
   return out;
 }
 
-Hosts::Hosts(std::uint32_t count) : top_("/tmp/gantry-network.XXXXXX") {
+namespace {
+
+Transport transport_asked_for() {
+  const char* asked = std::getenv("GANTRY_TRANSPORT");
+  for (const Transport one : {Transport::wireguard, Transport::routed})
+    if (asked != nullptr && name_of(one) == asked) return one;
+  return Transport::vxlan;
+}
+
+}  // namespace
+
+// What the host says of itself to the others. A machine whose packets are routed forwards them.
+void Hosts::introduce(Host& host) {
+  const std::string key_file = fmt::format("{}/key{}", top_, host.node);
+  const auto said = inside(host.space, [&]() -> Result<void> {
+    if (transport_ == Transport::routed)
+      for (const char* name : {"ipv4/ip_forward", "ipv6/conf/all/forwarding"})
+        REQUIRE(set_sysctl(name, "1"));
+    const auto text = introduction(transport_, key_file, host.underlay.address);
+    if (!text) return tl::unexpected(text.error());
+    host.underlay.key = *introduced(transport_, "n", *text);
+    return {};
+  });
+  REQUIRE_MESSAGE(said, (said ? "" : said.error().message));
+  if (transport_ == Transport::wireguard) host.secret = *load_key(key_file);
+}
+
+Hosts::Hosts(std::uint32_t count, std::optional<Transport> transport)
+    : top_("/tmp/gantry-network.XXXXXX"), transport_(transport.value_or(transport_asked_for())) {
   REQUIRE(::mkdtemp(top_.data()) != nullptr);
   blocks_ = *read_blocks("fd00:9:9::/48", "100.64.0.0/10");
   const std::string wire = top_ + "/wire";
@@ -42,6 +71,12 @@ Hosts::Hosts(std::uint32_t count) : top_("/tmp/gantry-network.XXXXXX") {
     REQUIRE(std::filesystem::create_directory(host.directory));
     const std::string file = fmt::format("{}/host{}", top_, n);
     host.space = std::move(*make_space(file));
+    // A machine has its link-local address for long when its daemon starts.
+    REQUIRE(inside(host.space, []() -> Result<void> {
+      for (const char* name : {"ipv6/conf/all/accept_dad", "ipv6/conf/default/accept_dad"})
+        REQUIRE(set_sysctl(name, "0"));
+      return {};
+    }));
     Netlink::Veth cable;
     cable.name = "cable";
     cable.peer_name = fmt::format("port{}", n);
@@ -53,6 +88,7 @@ Hosts::Hosts(std::uint32_t count) : top_("/tmp/gantry-network.XXXXXX") {
         inside(host.space, [&]() -> Result<void> { return Netlink::open()->make_veth(cable); }));
     REQUIRE(run_in(wire, fmt::format("ip link set port{} up master switch", n)));
     REQUIRE(run_in(file, fmt::format("ip address add {}/24 dev cable", host.underlay.address)));
+    introduce(host);
     hosts_.push_back(std::move(host));
   }
 }
@@ -70,8 +106,9 @@ Hosts::~Hosts() {
 void Hosts::open(Host& host, const std::vector<JobNetwork>& attempts) {
   host.fabric.reset();
   const auto opened = inside(host.space, [&]() -> Result<void> {
-    auto fabric = Fabric::open(
-        {host.directory, blocks_, host.node, host.underlay, 77, guarded, resolvers}, attempts);
+    auto fabric = Fabric::open({host.directory, blocks_, host.node, host.underlay, 77, guarded,
+                                resolvers, transport_, host.secret},
+                               attempts);
     if (!fabric) return tl::unexpected(fabric.error());
     host.fabric = std::move(*fabric);
     return {};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,12 +18,14 @@ struct Host {
   Fd space;
   std::string directory;  // of its Fabric
   Underlay underlay;
+  NodeKey secret{};  // of wireguard
   std::unique_ptr<Fabric> fabric;
 };
 
 class Hosts {
  public:
-  explicit Hosts(std::uint32_t count);
+  // By this transport, or by that of $GANTRY_TRANSPORT, so that all tests run with each.
+  explicit Hosts(std::uint32_t count, std::optional<Transport> transport = std::nullopt);
   ~Hosts();
   Hosts(const Hosts&) = delete;
   Hosts& operator=(const Hosts&) = delete;
@@ -37,11 +40,15 @@ class Hosts {
   [[nodiscard]] const Blocks& blocks() const { return blocks_; }
   [[nodiscard]] const std::string& top() const { return top_; }
   [[nodiscard]] const Fd& wire() const { return wire_; }
+  [[nodiscard]] Transport transport() const { return transport_; }
 
   std::vector<NetworkRange> guarded, resolvers;  // of each Fabric that is opened from now on
 
  private:
+  void introduce(Host& host);
+
   std::string top_;
+  Transport transport_;
   Blocks blocks_;
   Fd wire_;
   std::vector<Host> hosts_;

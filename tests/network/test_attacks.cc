@@ -247,8 +247,16 @@ TEST_CASE("of a daemon that is killed at any moment no link, rule or namespace i
     const pid_t child = ::fork();
     if (child == 0) {
       (void)inside(host.space, [&]() -> Result<void> {
-        auto fabric =
-            Fabric::open({host.directory, hosts.blocks(), 1, host.underlay, 77, {}, {}}, {});
+        auto fabric = Fabric::open({host.directory,
+                                    hosts.blocks(),
+                                    1,
+                                    host.underlay,
+                                    77,
+                                    {},
+                                    {},
+                                    hosts.transport(),
+                                    host.secret},
+                                   {});
         if (!fabric) fmt::print(stderr, "{}\n", fabric.error().message);
         for (std::uint64_t id = 1; fabric; ++id) {
           JobNetwork job = hosts.job(id, {1}, 1);

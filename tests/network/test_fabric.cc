@@ -270,4 +270,15 @@ TEST_CASE("a job sends and receives at most at its rate, and nearly at it") {
     CHECK(bits > 0.95 * kRate);
     CHECK(bits < 1.05 * kRate);
   }
+  // Held back for others' sake for a while, one way alone.
+  using Way = Fabric::Way;
+  REQUIRE(hosts[1].fabric->limit(slow.key, Way::sends, kRate / 4));
+  CHECK(rate(one, far) < 1.1 * kRate / 4);
+  CHECK(rate(far, one) > 0.9 * kRate);
+  REQUIRE(hosts[1].fabric->limit(slow.key, Way::sends, kRate));
+  CHECK(rate(one, far) > 0.9 * kRate);
+  REQUIRE(hosts[1].fabric->limit(slow.key, Way::sends, 0));
+  REQUIRE(hosts[1].fabric->limit(slow.key, Way::sends, 0));  // it has no limit any more
+  CHECK(rate(one, far) > 1.1 * kRate);
+  CHECK_FALSE(hosts[1].fabric->limit({JobId(9), Attempt(1)}, Way::receives, kRate));
 }

@@ -120,7 +120,7 @@ TEST_CASE("nothing leaves a namespace that is nobody's yet, and nothing reaches 
   REQUIRE(fabric.attach(hosts.job(1, {1}, 1)));
   const Inside one = look_inside(hosts, hosts.job(1, {1}, 1));
   const auto links = hosts_links(hosts[1]);
-  ReadySpaces spaces(*links, 1000);
+  ReadySpaces spaces(*links, 1000, 1430);
   const auto ready = spaces.take();
   REQUIRE(ready);
   CHECK(reached(ready->space, {one.six, one.four, "10.9.0.1", "fe80::1"},

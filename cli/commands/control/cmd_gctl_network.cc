@@ -62,6 +62,9 @@ void print_job(const proto::NetworkProbed& found) {
   print_groups("to tenant", found.to_tenants, n.reach.to);
   print_groups("from tenant", found.from_tenants, n.reach.from);
   if (!n.no_way_out.empty()) fmt::print("no way out: {}\n", n.no_way_out);
+  if (!n.site_addresses.empty())
+    fmt::print("net1, by the site's plugins: {}\n", fmt::join(n.site_addresses, ", "));
+  if (!n.site_trouble.empty()) fmt::print("net1 is not as it was made: {}\n", n.site_trouble);
   fmt::print("sent {} in {}, received {} in {}; refused {}\n",
              format_memory_rounded(static_cast<std::int64_t>(n.sent_bytes)),
              counted(static_cast<std::int64_t>(n.sent_packets), "packet"),

@@ -18,6 +18,7 @@ namespace gantry::core {
 namespace {
 
 constexpr std::size_t kMostLayers = 64;  // of isolation, that a node can lack
+constexpr std::size_t kMostTransport = 128;  // bytes of what a node says of its transport
 
 NodeFacts facts_of(const Node& node, proto::NodeRegister& message, Instant now) {
   NodeFacts facts;
@@ -34,6 +35,7 @@ NodeFacts facts_of(const Node& node, proto::NodeRegister& message, Instant now) 
   facts.sockets = std::max(1u, message.sockets);
   facts.cores_per_socket = std::max(1u, message.cores_per_socket);
   facts.threads_per_core = std::max(1u, message.threads_per_core);
+  facts.transport = message.transport.substr(0, kMostTransport);
   facts.gpus = held_to_possible(std::move(message.gpus));
   facts.sandboxes = std::move(message.sandboxes);
   if (facts.sandboxes.size() > kMostLayers) facts.sandboxes.resize(kMostLayers);

@@ -37,6 +37,7 @@ struct NodeFacts {
   std::optional<Instant> booted;  // first registration with this boot id
   GpuInventory gpus;
   std::vector<SandboxFact> sandboxes{};  // beside the standard one
+  std::string transport;  // as in proto::NodeRegister
   friend bool operator==(const NodeFacts&, const NodeFacts&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -54,6 +55,7 @@ struct NodeFacts {
     v(12, "booted", s.booted);
     v(13, "gpus", s.gpus);
     v(18, "sandboxes", s.sandboxes);
+    v(14, "transport", s.transport);
   }
 };
 

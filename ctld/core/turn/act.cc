@@ -57,8 +57,9 @@ NodePlacement placement_of(const State& state, const sched::NodeGrant& grant) {
 
 proto::NetworkPart part_of(const State& state, const Job& job, const sched::NodeGrant& grant) {
   const Node& node = state.node(grant.node);
-  return {node.name,  grant.node.value(), job.id,
-          grant.slot, node.facts.address, network_group(state, job)};
+  return {node.name,           grant.node.value(), job.id,
+          grant.slot,          node.facts.address, network_group(state, job),
+          node.facts.transport};
 }
 
 // Jobs of tenants may be on any node, so the node is told where all others are: each has a part of
@@ -67,8 +68,8 @@ void fill_ways(const State& state, proto::JobNetwork& network) {
   if (network.reach.to.empty() && network.reach.from.empty()) return;
   for (const Node& node : state.nodes)
     if (!node.facts.address.empty() && node.id.value() != network.own.number)
-      network.peers.push_back(
-          {node.name, node.id.value(), JobId{}, std::nullopt, node.facts.address});
+      network.peers.push_back({node.name, node.id.value(), JobId{}, std::nullopt,
+                               node.facts.address, 0, node.facts.transport});
 }
 
 // A job that asked for no network of its own runs without one where its nodes make none: it may

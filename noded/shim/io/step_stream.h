@@ -5,7 +5,6 @@
 
 #include <memory>
 
-#include "noded/runtime/step_attachment.h"
 #include "noded/shim/io/step_io.h"
 
 namespace gantry::runtime {

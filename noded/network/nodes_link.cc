@@ -1,0 +1,256 @@
+#include "noded/network/nodes_link.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sodium.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <optional>
+#include <thread>
+
+#include "noded/network/routed.h"
+#include "noded/network/space.h"
+#include "noded/network/wireguard.h"
+
+namespace gantry::network {
+namespace {
+
+// What a transport adds to a packet over IPv6. Networks of 1,500 bytes are what can be relied on;
+// the machine's route may take more, which nobody here is told.
+constexpr std::uint32_t kUnderlayMtu = 1500, kVxlanBytes = 70, kWireGuardBytes = 80;
+
+Mac mac_of(std::uint32_t node) {
+  return {0x02, 'n', 0, 0, static_cast<std::uint8_t>(node >> 8), static_cast<std::uint8_t>(node)};
+}
+
+// fe80::1:N is node N on the link of the nodes.
+Ip6 link_address(std::uint32_t node) {
+  Ip6 out{{0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
+  out.bytes[13] = 1;
+  out.bytes[14] = static_cast<std::uint8_t>(node >> 8);
+  out.bytes[15] = static_cast<std::uint8_t>(node);
+  return out;
+}
+
+// The link of a node's namespace that was removed a moment ago holds its port until the kernel has
+// taken it down.
+Result<void> try_often(const std::function<Result<void>()>& make) {
+  constexpr int kTries = 50;
+  auto made = make();
+  for (int i = 0; !made && i < kTries; ++i) {
+    // tidy-allow(sleep): the kernel tells nobody when the port is free; this is not the loop
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    made = make();
+  }
+  return made;
+}
+
+// Routes to the jobs of a node.
+Result<void> add_routes(Netlink& links, const Blocks& blocks, std::uint32_t node,
+                        const std::optional<Ip6>& via) {
+  if (auto r = links.add_route(kNodesLink, node_prefix(blocks, node), kNodePrefixBits, via); !r)
+    return r;
+  const auto block = node_block(blocks, node);
+  return block ? links.add_route(kNodesLink, *block, kNodeBlockBits, via) : Result<void>{};
+}
+
+class VxlanLink : public NodesLink {
+ public:
+  VxlanLink(const Options& options, Netlink& links) : options_(options), links_(links) {}
+
+  Result<void> make(const Fd& space) {
+    auto outside = Netlink::open();
+    if (!outside) return tl::unexpected(outside.error());
+    Netlink::Vxlan vxlan;
+    vxlan.name = kNodesLink;
+    vxlan.vni = options_.vni;
+    vxlan.local = options_.underlay;
+    vxlan.mac = mac_of(options_.node);
+    vxlan.space = space.get();
+    vxlan.mtu = mtu();
+    if (auto r = try_often([&] { return outside->make_vxlan(vxlan); }); !r) return r;
+    if (auto r = links_.add_address(kNodesLink, link_address(options_.node)); !r) return r;
+    return links_.set_up(kNodesLink);
+  }
+  Result<void> set_way(std::uint32_t node, const Underlay& at) override {
+    if (auto r = links_.add_remote(kNodesLink, mac_of(node), at); !r) return r;
+    if (auto r = links_.add_neighbour(kNodesLink, link_address(node), mac_of(node)); !r) return r;
+    return add_routes(links_, options_.blocks, node, link_address(node));
+  }
+  [[nodiscard]] std::uint32_t mtu() const override { return kUnderlayMtu - kVxlanBytes; }
+
+ private:
+  Options options_;
+  Netlink& links_;
+};
+
+class WireGuardLink : public NodesLink {
+ public:
+  WireGuardLink(const Options& options, Netlink& links) : options_(options), links_(links) {}
+
+  Result<void> make(const Fd& space) {
+    auto outside = Netlink::open();
+    if (!outside) return tl::unexpected(outside.error());
+    // Its socket is where it was made, so the encrypted packets leave from the machine.
+    if (auto r = outside->make_wireguard(kNodesLink, space.get(), mtu()); !r) return r;
+    const auto opened = inside(space, [&]() -> Result<void> {
+      auto guard = WireGuard::open();
+      if (!guard) return tl::unexpected(guard.error());
+      guard_.emplace(std::move(*guard));
+      return {};
+    });
+    if (!opened) return opened;
+    const std::uint16_t port = options_.underlay.port;
+    if (auto r = guard_->set_own(kNodesLink, options_.secret, port); !r) return r;
+    return try_often([&] { return links_.set_up(kNodesLink); });  // here it takes its port
+  }
+  Result<void> set_way(std::uint32_t node, const Underlay& at) override {
+    const auto key = key_of_text(at.key);
+    if (!key) return tl::unexpected(key.error());
+    // Else a node that says another one's key would take that one's addresses from it here.
+    for (const auto& [other, theirs] : keys_)
+      if (other != node && theirs == *key)
+        return fail(ErrorCode::unavailable,
+                    fmt::format("the node at {} says a key of WireGuard that is another node's",
+                                at.address));
+    const auto before = keys_.find(node);
+    if (before != keys_.end() && before->second != *key)
+      if (auto r = guard_->remove_peer(kNodesLink, before->second); !r) return r;
+    const WireGuard::Peer peer{*key, at, node_prefix(options_.blocks, node),
+                               node_block(options_.blocks, node)};
+    if (auto r = guard_->set_peer(kNodesLink, peer); !r) return r;
+    keys_.insert_or_assign(node, *key);
+    return add_routes(links_, options_.blocks, node, std::nullopt);
+  }
+  [[nodiscard]] std::uint32_t mtu() const override { return kUnderlayMtu - kWireGuardBytes; }
+
+ private:
+  Options options_;
+  Netlink& links_;
+  std::optional<WireGuard> guard_;
+  std::map<std::uint32_t, NodeKey> keys_;
+};
+
+class RoutedLink : public NodesLink {
+ public:
+  RoutedLink(const Options& options, Netlink& links, Routed&& machine)
+      : options_(options), links_(links), machine_(std::move(machine)) {}
+  Result<void> set_way(std::uint32_t node, const Underlay& at) override {
+    if (auto r = machine_.set_way(node, at); !r) return r;
+    return add_routes(links_, options_.blocks, node, kRoutedGateway);
+  }
+  [[nodiscard]] std::uint32_t mtu() const override { return machine_.mtu(); }
+
+ private:
+  Options options_;
+  Netlink& links_;
+  Routed machine_;
+};
+
+template <class Link>
+Result<std::unique_ptr<NodesLink>> made(const NodesLink::Options& options, const Fd& space,
+                                        Netlink& links) {
+  auto out = std::make_unique<Link>(options, links);
+  if (auto r = out->make(space); !r) return tl::unexpected(r.error());
+  return out;
+}
+
+Result<std::unique_ptr<NodesLink>> make(const NodesLink::Options& options, const Fd& space,
+                                        Netlink& links) {
+  if (options.transport == Transport::vxlan) return made<VxlanLink>(options, space, links);
+  if (options.transport == Transport::wireguard) return made<WireGuardLink>(options, space, links);
+  auto machine =
+      Routed::open({options.owner, options.blocks, options.node, options.underlay}, space, links);
+  if (!machine) return tl::unexpected(machine.error());
+  return std::make_unique<RoutedLink>(options, links, std::move(*machine));
+}
+
+}  // namespace
+
+std::string name_of(Transport transport) {
+  switch (transport) {
+    case Transport::vxlan: return "vxlan";
+    case Transport::wireguard: return "wireguard";
+    case Transport::routed: return "routed";
+  }
+  return {};
+}
+
+Result<std::unique_ptr<NodesLink>> NodesLink::open(const Options& options, const Fd& space,
+                                                   Netlink& links) {
+  if (auto r = remove(options.owner); !r) return tl::unexpected(r.error());
+  if (links.index_of(kNodesLink))
+    if (auto r = links.remove_link(kNodesLink); !r) return tl::unexpected(r.error());
+  auto out = make(options, space, links);
+  if (!out) return out;
+  // What has no other way goes to the rules, which refuse it; without a route the kernel would
+  // refuse it, but only once in a second, and nobody would count it.
+  if (auto r = links.add_route(kNodesLink, Ip6{}, 0, std::nullopt); !r)
+    return tl::unexpected(r.error());
+  if (auto r = links.add_route(kNodesLink, Ip4{}, 0, std::nullopt); !r)
+    return tl::unexpected(r.error());
+  return out;
+}
+
+Result<void> NodesLink::remove(const std::string& owner) {
+  return Routed::remove(owner);
+}
+
+Result<NodeKey> load_key(const std::string& key_file) {
+  NodeKey key{};
+  const auto failed = [&](const char* what) {
+    return fail(ErrorCode::io_error,
+                fmt::format("{} cannot be {}: {}", key_file, what, std::strerror(errno)));
+  };
+  const Fd there(::open(key_file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!there && errno != ENOENT) return failed("read");
+  if (there) {
+    if (::read(there.get(), key.data(), key.size()) == static_cast<ssize_t>(key.size())) return key;
+    return fail(ErrorCode::io_error,
+                fmt::format("{} does not have the {} bytes of a key; without the file a new key is "
+                            "made",
+                            key_file, key.size()));
+  }
+  key = new_key();
+  const std::string next = key_file + ".new";
+  ::unlink(next.c_str());
+  const Fd file(::open(next.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file || ::write(file.get(), key.data(), key.size()) != static_cast<ssize_t>(key.size()) ||
+      ::fsync(file.get()) != 0 || ::rename(next.c_str(), key_file.c_str()) != 0)
+    return failed("written");
+  return key;
+}
+
+Result<std::string> introduction(Transport transport, const std::string& key_file,
+                                 const std::string& host) {
+  const std::string name = name_of(transport);
+  if (transport == Transport::vxlan) return name;
+  if (transport == Transport::wireguard) {
+    const auto key = load_key(key_file);
+    if (!key) return tl::unexpected(key.error());
+    return name + " " + text_of_key(public_key(*key));
+  }
+  const auto here = neighbour_text(host);
+  if (!here) return tl::unexpected(here.error());
+  return name + " " + *here;
+}
+
+Result<std::string> introduced(Transport transport, const std::string& node,
+                               const std::string& text) {
+  const std::string said = text.empty() ? name_of(Transport::vxlan) : text;
+  const auto space = said.find(' ');
+  if (said.substr(0, space) == name_of(transport))
+    return space == std::string::npos ? std::string() : said.substr(space + 1);
+  return fail(ErrorCode::unavailable,
+              fmt::format("{} takes packets of other nodes by {}, and this node sends them by {}; "
+                          "both need the same controller.job_network_transport",
+                          node, said.substr(0, space), name_of(transport)));
+}
+
+}  // namespace gantry::network
