@@ -346,7 +346,6 @@ Result<bool> run(const Start& start, const Options& options, std::optional<Start
   if (!service) return tl::unexpected(service.error());
   steps = std::move(*service);
   tell_unheard_ends(**attempt_runtime, daemon, log);
-
   const auto neighbours = watch_neighbours(start, **attempt_runtime, networks.get(), loop, log);
 
   const auto exporter =

@@ -167,6 +167,29 @@ Result<void> apply_part(const GpuWish& wish, std::uint32_t each, JobShape& shape
   return {};
 }
 
+// What does not come out even, or leaves the number of nodes open, the controller deals out: then
+// this returns true. A controller of an older release takes an open number as one node.
+Result<bool> deal_gpus(const GpuWish& wish, bool nodes_open, JobShape& shape) {
+  const std::uint32_t gpus = *wish.in_all / kOne, nodes = shape.min_nodes;
+  const bool whole = *wish.in_all % kOne == 0;
+  const bool open = nodes_open && !wish.memory_each && gpus > 1;
+  const bool may = whole && wish.slice.empty() && wish.shards == 0 && !wish.per_node &&
+                   !wish.per_task && gpus >= nodes;
+  if (may && (open || gpus % nodes != 0)) {
+    if (wish.memory_each)
+      return invalid(
+          "--mem-per-gpu needs as many GPUs on each node: give --nodes and --gpus so that they "
+          "come "
+          "out even");
+    shape.gpus_in_all = gpus;
+    shape.gpus_per_node = (gpus + nodes - 1) / nodes;
+    return true;
+  }
+  if (*wish.in_all % ((whole ? kOne : 1) * nodes) == 0) return false;
+  return invalid(fmt::format("{} GPUs cannot be dealt to {} nodes; use --gpus-per-node",
+                             format_thousandths(*wish.in_all), nodes));
+}
+
 }  // namespace
 
 Result<void> apply_gpus(const GpuWish& wish, bool nodes_open, JobShape& shape) {
@@ -181,25 +204,10 @@ Result<void> apply_gpus(const GpuWish& wish, bool nodes_open, JobShape& shape) {
   if (wish.in_all) {
     if (shape.max_nodes != shape.min_nodes)
       return invalid("--gpus with a range of nodes says nothing of one node; use --gpus-per-node");
-    const bool whole = *wish.in_all % kOne == 0;
-    const std::uint32_t gpus = *wish.in_all / kOne;
-    // What does not come out even, or leaves the number of nodes open, the controller deals out.
-    const bool dealt = whole && wish.slice.empty() && !wish.per_node && !wish.per_task &&
-                       gpus >= shape.min_nodes &&
-                       ((nodes_open && !wish.memory_each) || gpus % shape.min_nodes != 0);
-    if (dealt && (gpus > 1 || shape.min_nodes > 1)) {
-      if (wish.memory_each)
-        return invalid(
-            "--mem-per-gpu needs as many GPUs on each node: give --nodes with --gpus, so that they "
-            "come out even");
-      shape.gpus_in_all = gpus;
-      shape.gpus_per_node = nodes_open ? 0 : (gpus + shape.min_nodes - 1) / shape.min_nodes;
-    } else {
-      if (*wish.in_all % ((whole ? kOne : 1) * shape.min_nodes) != 0)
-        return invalid(fmt::format("{} GPUs cannot be dealt to {} nodes; use --gpus-per-node",
-                                   format_thousandths(*wish.in_all), shape.min_nodes));
+    const auto dealt = deal_gpus(wish, nodes_open, shape);
+    if (!dealt) return tl::unexpected(dealt.error());
+    if (!*dealt)
       if (auto r = also(*wish.in_all / shape.min_nodes, "--gpus"); !r) return r;
-    }
   }
   if (wish.per_task) {
     if (shape.max_nodes != shape.min_nodes || shape.tasks % shape.min_nodes != 0)

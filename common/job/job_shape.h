@@ -76,7 +76,8 @@ struct JobShape {
   NodeLayout node_layout = NodeLayout::any;
   bool all_gpus = false;  // of exclusive nodes: all their whole GPUs
   // Whole GPUs on all nodes together, if they do not come out even: the last nodes have one less
-  // than gpus_per_node. With gpus_per_node 0 the controller chooses the number of nodes. 0 = even.
+  // than gpus_per_node. A submit with all of them on one node leaves the number of nodes open. 0 =
+  // even.
   std::uint32_t gpus_in_all = 0;
   // Whole GPUs on the node of this rank of so many nodes, and on all of them.
   [[nodiscard]] std::uint32_t gpus_on(std::size_t rank, std::size_t nodes) const {

@@ -1,5 +1,4 @@
 // Orders from ctld to one node daemon, identified by (job, attempt).
-//
 // A node registers and gets a session. Every order carries (epoch, session, seq). The node refuses
 // an epoch below the highest that it has seen (that controller was replaced), and ignores an order
 // of another session or with a seq that is not above the last one, so a late or repeated message
@@ -123,12 +122,10 @@ struct Launch {
   std::vector<HetGroup> het{};  // for the node that runs the script: all components, by offset
   std::string tenant;           // who pays; jobs of one tenant may share GPUs
   std::optional<JobNetwork> network{};  // set if the job has a network of its own
-  // The job finds these files in its directory of secrets; the node keeps them on no disk.
-  std::vector<SecretFile> secrets{};
+  std::vector<SecretFile> secrets{};    // for its directory of secrets; on no disk of the node
   std::vector<IdentityToken> identity{};
-  std::vector<StorageMount> storage{};  // what the job sees of the site's storage
-  // Set if the job stages files. The keys to it are the secret with the file kStoreKeys.
-  std::optional<ObjectStore> objects{};
+  std::vector<StorageMount> storage{};   // what the job sees of the site's storage
+  std::optional<ObjectStore> objects{};  // if it stages files; its keys: the secret kStoreKeys
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "stamp", s.stamp);
@@ -228,9 +225,8 @@ struct TellAttempt {  // a line for the job's standard error, on whichever node 
   }
 };
 
-// An administrator says that the GPU is well again. Faults that waited to be proved gone are
-// forgotten, and the GPU is checked again at once. The order is not repeated if the connection is
-// lost, because it belongs to no attempt.
+// An administrator says that the GPU is well again: faults that waited to be proved gone are
+// forgotten, and it is checked at once. The order belongs to no attempt and is not repeated.
 struct ResumeGpu {
   OrderStamp stamp;
   std::string uuid;

@@ -97,6 +97,7 @@ void World::add_labels(const Words& w, JobSpec& spec) {
   if (const std::string* text = w.find("type"))
     for (const auto& [value, name] : enum_names(WorkType{}))
       if (name == *text) spec.work_type = value;
+  if (const std::string* text = w.find("gpus_in_all")) spec.shape.gpus_in_all = std::stoul(*text);
   if (const std::string* text = w.find("gpu_model")) spec.shape.gpu_models = split(*text, ',');
 }
 

@@ -126,7 +126,6 @@ proto::SubmitJob World::submit_message(const std::string& user, const Words& w) 
   text("class", [&](const std::string& v) { s.priority_class = v; });
   text("own_class", [&](const std::string& v) { s.tenant_class = v; });
   text("gpus", [&](const std::string& v) { s.shape.gpus_per_node = std::stoul(v); });
-  text("gpus_in_all", [&](const std::string& v) { s.shape.gpus_in_all = std::stoul(v); });
   text("part", [&](const std::string& v) { s.shape.gpu_share = std::stoul(v); });
   text("slice", [&](const std::string& v) { s.shape.gpu_slice = v; });
   text("shards", [&](const std::string& v) { s.shape.gpu_shards = std::stoul(v); });

@@ -11,7 +11,6 @@
 #include "cli/slurm/records/queue.h"
 #include "cli/submit/job_filter.h"
 #include "cli/submit/job_refs.h"
-#include "common/text/split.h"
 #include "common/text/text.h"
 
 namespace gantry::cli::slurm {
@@ -380,24 +379,6 @@ Result<bool> knows_nodes(Session& session, const std::vector<std::string>& names
     return false;
   }
   return true;
-}
-
-// A row for each partition of a waiting job that may go to several.
-void split_by_partition(std::vector<QueueRow>& rows) {
-  std::vector<QueueRow> out;
-  for (QueueRow& row : rows) {
-    const std::vector<std::string> names = split_list(row.row.partition);
-    if (names.size() != row.row.queue_priorities.size()) {
-      out.push_back(std::move(row));
-      continue;
-    }
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      QueueRow& one = out.emplace_back(row);
-      one.row.partition = names[i];
-      one.row.priority = row.row.queue_priorities[i];
-    }
-  }
-  rows = std::move(out);
 }
 
 int show_queue(SqueueQuery& q, const Layout& layout, const std::string& named) {

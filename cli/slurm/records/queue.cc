@@ -8,6 +8,7 @@
 #include "cli/option.h"
 #include "cli/slurm/records/job_values.h"
 #include "common/proto/job_text.h"
+#include "common/text/split.h"
 #include "common/text/text.h"
 
 namespace gantry::cli::slurm {
@@ -217,6 +218,23 @@ Result<void> check_queue_sort(std::string_view keys) {
     if (kKnown.find(c) == std::string_view::npos)
       return fail(ErrorCode::invalid_argument, fmt::format("Invalid sort specification: {}", c));
   return {};
+}
+
+void split_by_partition(std::vector<QueueRow>& rows) {
+  std::vector<QueueRow> out;
+  for (QueueRow& row : rows) {
+    const std::vector<std::string> names = split_list(row.row.partition);
+    if (names.size() != row.row.queue_priorities.size()) {
+      out.push_back(std::move(row));
+      continue;
+    }
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      QueueRow& one = out.emplace_back(row);
+      one.row.partition = names[i];
+      one.row.priority = row.row.queue_priorities[i];
+    }
+  }
+  rows = std::move(out);
 }
 
 void sort_queue(std::vector<QueueRow>& rows, std::string_view text) {

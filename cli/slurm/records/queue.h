@@ -33,6 +33,8 @@ bool narrow_array(proto::JobRow& row, std::span<const proto::JobRef> refs);
 // error of check_queue_sort() has Slurm's text; sort_queue() ignores letters without a field.
 Result<void> check_queue_sort(std::string_view keys);
 void sort_queue(std::vector<QueueRow>& rows, std::string_view keys);
+// A row for each partition of a waiting job that may go to several.
+void split_by_partition(std::vector<QueueRow>& rows);
 bool sort_needs_detail(std::string_view keys);
 
 // Adds the states of a comma-separated list. The error has Slurm's text, with the valid states.

@@ -102,8 +102,8 @@ std::string unknown_object(const Head& head) {
     return "a document has no content of a secret, as documents are shown and exported: give each "
            "key of it with `gtenant secret set TENANT/NAME --file FILE`";
   if (head.kind == "ServiceAccount")
-    return "jobs run as their users, and have no ServiceAccount: a job gets a token of its own with "
-           "`--identity=AUDIENCE`, whose subject is its tenant, project and user";
+    return "jobs run as their users, and have no ServiceAccount: a job gets a token of its own "
+           "with `--identity=AUDIENCE`, whose subject is its tenant, project and user";
   if (head.kind == "PersistentVolumeClaim" || head.kind == "PersistentVolume" ||
       head.kind == "StorageClass")
     return "volumes are not made here: `storage.path` of a Tenant and Dataset documents show "

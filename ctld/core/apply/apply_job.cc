@@ -66,6 +66,10 @@ void apply_event(MutableState& state, Instant at, const event::JobReleased& e) {
 
 namespace {
 
+bool named_queue(const Job& job, PartitionId id) {
+  return job.queues && std::find(job.queues->begin(), job.queues->end(), id) != job.queues->end();
+}
+
 // True if a job of class `now` asks for anything that one of class `before` did not: more, longer,
 // other nodes.
 bool asks_for_more(const sched::ClassKey& before, const sched::ClassKey& now) {
@@ -109,7 +113,7 @@ void apply_event(MutableState& state, Instant at, const event::JobUpdated& e) {
     if (e.unlimited_time) key.time_limit.reset();
     // It has waited in all the queues that it named.
     const bool elsewhere = key.partition != class_of(state, *job).partition &&
-                           !(job->named_queue(key.partition) && !e.queues);
+                           !(named_queue(*job, key.partition) && !e.queues);
     if (elsewhere || asks_for_more(class_of(state, *job), key)) job->asked_more = at;
     if (job->active) job->active->warned = false;
     set_class(state, *job, key);

@@ -10,6 +10,7 @@
 #include "ctld/core/job/queue_choice.h"
 #include "ctld/core/job/split.h"
 #include "ctld/core/job/submit/dependency.h"
+#include "ctld/core/job/submit/queue_list.h"
 #include "ctld/core/job/submit/rules.h"
 #include "ctld/core/job/submit/security.h"
 #include "ctld/core/job/submit/validate.h"

@@ -4,22 +4,11 @@
 #pragma once
 
 #include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "ctld/core/context.h"
 #include "ctld/core/event/events.h"
 
 namespace gantry::core {
-
-// The names of a list; refuses one that is too long or has no name.
-Result<std::vector<std::string>> names_of_list(std::string_view list);
-
-// Those of the queues between which a job in `present` may move, if they are several: the ones of
-// the same tenant, because its account and what it may ask for are that tenant's.
-std::vector<PartitionId> queues_beside(const State& state, PartitionId present,
-                                       const std::vector<PartitionId>& queues);
 
 // When a waiting job with several queues is to be looked at again; unset for others.
 std::optional<Instant> next_queue_look(const Context& ctx, const Job& job);

@@ -220,9 +220,6 @@ struct Job : JobFacts {
 
   [[nodiscard]] bool is_array() const { return tasks != nullptr; }
   [[nodiscard]] bool is_element() const { return array != JobId{}; }
-  [[nodiscard]] bool named_queue(PartitionId id) const {
-    return queues && std::find(queues->begin(), queues->end(), id) != queues->end();
-  }
   [[nodiscard]] bool placed() const {
     return phase == Phase::starting || phase == Phase::running || phase == Phase::finishing;
   }

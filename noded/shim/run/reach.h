@@ -8,7 +8,8 @@ namespace gantry::runtime {
 
 // Gives up the rest by Landlock, where the kernel has it. A shim that has more to do at the job's
 // end keeps everything: with an epilog, which is a program of the operator's, with files to stage
-// out, and with a scratch directory, of which it looks for deleted files in all processes of the job.
+// out, and with a scratch directory, of which it looks for deleted files in all processes of the
+// job.
 void keep_only_what_a_shim_needs(const Shim& shim);
 
 }  // namespace gantry::runtime
