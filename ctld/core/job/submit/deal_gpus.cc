@@ -1,3 +1,5 @@
+// --gpus=N: on how many nodes a job gets its GPUs, and how many on each; see node_range.h.
+
 #include <algorithm>
 #include <functional>
 #include <vector>
