@@ -461,7 +461,7 @@ TEST_CASE("the accounting commands refuse wrong uses as Slurm does") {
       {{"slurm/sprio", "extra"}, 1, "sprio: error: Unrecognized option: extra"},
       {{"slurm/sprio", "-j", "x"}, 1, "sprio: error: Invalid job id: x"},
       {{"slurm/sprio", "-S", "y"}, 1, "sprio: error: --sort is not supported: "},
-      {{"slurm/sdiag", "-r"}, 1, "sdiag: error: --reset is not supported: "},
+      {{"slurm/sdiag", "--json"}, 1, "sdiag: error: --json is not supported: "},
       {{"slurm/sreport"}, 1, "sreport: error: a report is missing: "},
       {{"slurm/sreport", "reservation", "utilization"}, 1, "invalid keyword: reservation"},
       {{"slurm/sreport", "user", "sizes"}, 1, "Not valid report sizes\nValid user reports are"},

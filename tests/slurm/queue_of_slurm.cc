@@ -29,6 +29,13 @@ void fill_queue(FakeController& fake) {
   fake.on<proto::ListJobs>([](const proto::ListJobs& list) {
     proto::ListJobsReply reply;
     reply.now = kNow;
+    if (list.filter.partitions == std::vector<std::string>{"day"}) {  // it waits in two
+      proto::JobRow& row = reply.rows.emplace_back();
+      row.job = JobId{31};
+      row.partition = "day,night";
+      row.queue_priorities = {300, 200};
+      return reply;
+    }
     for (const proto::JobRow& row : sample_jobs())
       if (list.filter.jobs.empty() || list.filter.jobs[0].job == row.job) reply.rows.push_back(row);
     for (const proto::JobRef& ref : list.filter.jobs)
@@ -88,17 +95,16 @@ void fill_queue(FakeController& fake) {
   fake.answer<proto::ClearTriggers>(proto::TriggerList{{triggers.triggers.front()}});
   fake.answer<proto::ShareTree>(sample_shares());
   fake.answer<proto::PriorityTuples>(sample_priorities());
-  fake.answer<proto::ShowStats>(proto::ShowStatsReply{{{"submits_total", 12},
-                                                       {"starts_total", 9},
-                                                       {"plans_total", 7},
-                                                       {"plan_classes_total", 21},
-                                                       {"plan_us_last", 180},
-                                                       {"plan_us_most", 950},
-                                                       {"plan_us_total", 3700},
-                                                       {"backfilled_total", 2},
-                                                       {"jobs_completed_total", 5},
-                                                       {"jobs_cancelled_total", 2},
-                                                       {"jobs_failed_total", 1}}});
+  proto::ShowStatsReply stats;
+  stats.values = {{"submits_total", 12},       {"starts_total", 9},     {"plans_total", 7},
+                  {"plan_classes_total", 21},  {"plan_us_last", 180},   {"plan_us_most", 950},
+                  {"plan_us_total", 3700},     {"backfilled_total", 2}, {"jobs_completed_total", 5},
+                  {"jobs_cancelled_total", 2}, {"jobs_failed_total", 1}};
+  stats.since = kNow;
+  stats.calls = {{"ListJobs", 40, Duration{8000}}, {"SubmitJob", 12, Duration{9000}}};
+  stats.callers = {{"root", 50, Duration{16000}}, {"no-such-user", 2, Duration{1000}}};
+  fake.answer<proto::ShowStats>(stats);
+  fake.answer<proto::ResetStats>(proto::Ok{});
   tenancy::Tenant fraud;
   fraud.name = "fraud";
   fraud.projects = {{"retraining", 3, {{"alice", 2}}}, {"research", 1, {}}};
