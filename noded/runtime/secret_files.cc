@@ -139,7 +139,7 @@ Result<void> write_store_keys(const std::string& state_dir, const AttemptKey& ke
   if (!dir) return tl::unexpected(dir.error());
   const std::string name = kStorePrefix + job_name(key);
   ::unlinkat(dir->get(), name.c_str(), 0);
-  return write_file(*dir, name.c_str(), {.uid = Uid{0}, .gid = Gid{0}}, content);
+  return write_file(*dir, name.c_str(), Owner(), content);
 }
 
 Result<std::string> read_store_keys(const std::string& state_dir, const AttemptKey& key) {

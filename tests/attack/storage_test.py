@@ -136,11 +136,11 @@ ATTEMPTS = {
     "by-a-mount": ("cat /mnt/file", ("--container-mounts={red}:/mnt",)),
     "by-a-mount-of-what-is-above": ("cat /mnt/{name}/tenants/red/file", ("--container-mounts=/srv:/mnt",)),
     "by-a-mount-through-a-link": ("cat /mnt/file", ("--container-mounts={out}/to-red:/mnt",)),
-    "by-its-directory": ("cat file", ("-D", "{red}")),
+    "by-its-directory": ("cat file", ("-D", "{red}", "-o", "{out}/%j.out")),
     "by-a-dataset-that-it-did-not-ask-for": ("cat {top}/sets/open/file {top}/sets/closed/file", ()),
     "by-standard-input": ("cat", ("-i", "{red}/file")),
     "by-standard-input-through-a-link": ("cat", ("-i", "{out}/to-red/file")),
-    "by-an-input-of-a-step": ("grun -n1 -i {red}/file cat", ()),
+    "by-an-input-of-a-step": ("$(dirname $(command -v grun))/slurm/srun -n1 -i {red}/file cat", ()),
     "by-an-image": ("cat /file", ("--container-image={red}",)),
     "by-the-processes-of-the-node": ("cat /proc/[0-9]*/root{red}/file /proc/[0-9]*/cwd/file", ()),
 }
@@ -219,6 +219,20 @@ def case_6_a_directory_that_is_a_link(c):
     os.rename(f"{TOP}/sets/away", f"{TOP}/sets/open")
 
 
+def case_7_a_directory_that_others_may_change(c):
+    """A node does not start with a storage directory that somebody else could move away."""
+    os.chmod(TOP, 0o777)
+    node = c.of_program("gantry-noded")[0]
+    argv = c.kill(node)
+    child = c.spawn(argv)
+    wait_for("the refusal", lambda: child.poll() is not None)
+    del c.daemons[child.pid]
+    contains(cluster.text(f"{c.top}/daemons.log"), f"others than root may write to {TOP}")
+    os.chmod(TOP, 0o755)
+    c.spawn(argv)
+    wait_for("the node", lambda: c.root(["ginfo", "-h", "-o", "%T"]).stdout.split() == ["idle"])
+
+
 def case_8_without_the_wall_each_attempt_bites(c):
     c.root(["gtenant", "apply", "--yes", "-f", documents_without(c)], check=True)
     set_storage(c, False)
@@ -236,20 +250,6 @@ def documents_without(c):
     with open(path, "w", encoding="ascii") as f:
         f.write(text)
     return path
-
-
-def case_7_a_directory_that_others_may_change(c):
-    """A node does not start with a storage directory that somebody else could move away."""
-    os.chmod(TOP, 0o777)
-    node = c.of_program("gantry-noded")[0]
-    argv = c.kill(node)
-    child = c.spawn(argv)
-    wait_for("the refusal", lambda: child.poll() is not None)
-    del c.daemons[child.pid]
-    contains(cluster.text(f"{c.top}/daemons.log"), f"others than root may write to {TOP}")
-    os.chmod(TOP, 0o755)
-    c.spawn(argv)
-    wait_for("the node", lambda: c.root(["ginfo", "-h", "-o", "%T"]).stdout.split() == ["idle"])
 
 
 def case_9_the_table_names_every_attempt(c):

@@ -110,6 +110,7 @@ JobRecord common_fields() {
   r.time_limit = seconds(60);
   r.nice = -3;
   r.site_factor = 7;
+  r.queues = {PartitionId(1), PartitionId(2)};
   r.priority = 12;
   r.restarts = 2;
   r.launch_failures = 3;

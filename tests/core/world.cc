@@ -148,7 +148,7 @@ void World::configure(const Words& w) {
     for (const std::string& name : hosts(w.plain.at(1))) {
       const NodeConfig& node = config_.nodes.emplace_back(node_of(w, name));
       nodes_[name] =
-          FakeNode{name, false, 0, "boot1", node.cpus, node.memory, {}, {}, node.gres, {}};
+          FakeNode{name, false, 0, "boot1", node.cpus, node.memory, {}, {}, {}, node.gres, {}};
     }
   } else if (verb == "partition") {
     // a restart reads the partition anew
