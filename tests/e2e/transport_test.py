@@ -14,6 +14,7 @@ import sys
 
 import cluster
 import job_network_test as jobs
+import launchers_test as launchers
 from cluster import contains, equal, text, wait_for
 from reconfigure_test import change, put, reconfigure
 
@@ -74,6 +75,13 @@ def case_routed(c):
         jobs.case_nobody_else(c)
         jobs.case_machine(c)
         jobs.case_killed_daemon(c)
+
+
+def case_launchers(c):
+    """MPICH and dask over routed packets, in a tenant's queue."""
+    with by(c, "routed"):
+        launchers.case_mpich(c)
+        launchers.case_dask(c)
 
 
 def case_other_addresses(c):
@@ -177,4 +185,4 @@ if __name__ == "__main__":
         os.environ[INSIDE] = "1"
         os.execvp("unshare", ["unshare", "-n", sys.executable, "-B"] + sys.argv)
     sh("ip link set lo up; sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1")
-    sys.exit(cluster.main(__doc__, globals(), "transport", nodes=3, users=2))
+    sys.exit(cluster.main(__doc__, globals(), "transport", nodes=4, users=2))
