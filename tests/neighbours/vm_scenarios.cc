@@ -224,6 +224,11 @@ int run(const std::string& disk, unsigned seed, unsigned count) {
   char dir[] = "/tmp/gantry-neighbours-XXXXXX";
   m.state_dir = ::mkdtemp(dir);
   share_counters();
+  // The programs are read from the machine outside once, so that the first flood begins at once.
+  if (std::system("fio --version >/dev/null && stress-ng --version >/dev/null") != 0) {
+    fmt::print(stderr, "vm_scenarios: it needs fio and stress-ng\n");
+    return 77;
+  }
   Bench bench(m, disk);
   for (unsigned i = 0; i < count; ++i) {
     std::mt19937 random(seed + i);

@@ -17,7 +17,7 @@
 namespace gantry::core {
 namespace {
 
-constexpr std::size_t kMostLayers = 64;  // of isolation, that a node can lack
+constexpr std::size_t kMostLayers = 64;      // of isolation, that a node can lack
 constexpr std::size_t kMostTransport = 128;  // bytes of what a node says of its transport
 
 NodeFacts facts_of(const Node& node, proto::NodeRegister& message, Instant now) {

@@ -61,7 +61,7 @@ if gctl show node node1 | grep -q 'networks of jobs'; then
 fi
 
 # Each part has a gradient. The second finds the first by the name of its node.
-cat >"$top/train.py" <<'PY'
+cat >"$top/story-fraud/train.py" <<'PY'
 import os, socket, time
 rank, node = int(os.environ["SLURM_PROCID"]), os.environ["SLURMD_NODENAME"]
 mine = 1.5 + rank
@@ -70,7 +70,7 @@ if rank == 0:
     other, who = server.accept()
     theirs = float(other.makefile().readline())
     other.sendall(b"%f\n" % (mine + theirs))
-    print(f"{node}: {who[0]} sent {theirs}, the sum is {mine + theirs}", flush=True)
+    print(f"{node}: {who[0].removeprefix("::ffff:")} sent {theirs}, the sum is {mine + theirs}", flush=True)
 else:
     for _ in range(300):
         try:
@@ -82,11 +82,11 @@ else:
     print(f"{node}: the sum is {float(link.makefile().readline())}", flush=True)
 time.sleep(float(os.environ.get("STAY", "0")))
 PY
-chmod 644 "$top/train.py"
+chmod 644 "$top/story-fraud/train.py"
 
 printf '\n== The retraining, over both of them\n'
 job=$(as story-fraud env STAY=20 gbatch --parsable -J retrain -N 2 --ntasks-per-node=1 --mem=40M \
-  -t 5:00 -o "$top/story-fraud/out" --wrap "grun python3 $top/train.py")
+  -t 5:00 -o "$top/story-fraud/out" --wrap "grun python3 $top/story-fraud/train.py")
 deadline=$((SECONDS + 60))
 until [ "$(grep -c 'the sum is' "$top/story-fraud/out" 2>/dev/null)" = 2 ] ||
   [ $SECONDS -ge $deadline ]; do sleep 0.2; done
