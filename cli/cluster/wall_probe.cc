@@ -201,9 +201,8 @@ Came connects(const char* address, std::uint16_t port) {
       ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
   }
   ::close(fd);
-  // A refusal comes from the machine that was asked, so the way there is open.
-  if (error == 0 || error == ECONNREFUSED) return through();
-  return stopped(std::strerror(error));
+  // The rules of a job's network refuse as a machine without the port does.
+  return error == 0 ? through() : stopped(std::strerror(error));
 }
 
 // Set-uid programs have no effect: by their mount, or by no_new_privs, which is asked for apart.

@@ -91,7 +91,7 @@ def case_hardened_has_the_usual_walls(c):
 def case_usual_programs_run_hardened(c):
     with open(f"{c.out}/usual.py", "w", encoding="utf-8") as f:
         f.write(USUAL.replace("multiprocessing, os", "multiprocessing, multiprocessing.shared_memory, os"))
-    job = c.submit("--sandbox=hardened", "--mem=400M", "-o", "%j.out", defaults=(), script="""
+    job = c.submit("--sandbox=hardened", "-n2", "--mem=400M", "-o", "%j.out", defaults=(), script="""
 set -e
 /usr/bin/python3 usual.py
 seq 3 | while read x; do echo line $x; done | sort -r | head -1
@@ -240,7 +240,7 @@ echo ready
 while :; do sleep 0.2; done
 """)
     c.said(job, "ready")
-    c.root(["gcancel", "--signal=USR1", str(job)], check=True)
+    c.root(["gcancel", "--signal=USR1", "--batch", str(job)], check=True)
     c.ended(job, "completed")
     contains(c.output(job), "heard")
     job = c.submit("--sandbox=gvisor", "--mem=200M", "-o", "%j.out", defaults=(), script="echo ready; sleep 100\n")
