@@ -28,6 +28,9 @@ std::string bare_config(const std::string& text, const std::string& cgroup, int 
   args.PushBack("/bin/true", a);
   d["process"]["args"] = args;
   auto& linux_part = d["linux"];
+  // The shim's own user namespace is gone when its container runs: crun makes one for each.
+  for (auto& one : linux_part["namespaces"].GetArray())
+    if (one["type"] == "user") one.RemoveMember("path");
   linux_part.AddMember("cgroupsPath", rapidjson::Value(cgroup.c_str(), a), a);
   rapidjson::Value memory(rapidjson::kObjectType), pids(rapidjson::kObjectType),
       resources(rapidjson::kObjectType);

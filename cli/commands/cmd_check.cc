@@ -75,7 +75,7 @@ std::string own_path() {
 // The container is a step's, in a job of whoever asks: the way of every job of the tenant.
 Result<WallReport> probe_on(const std::string& node, const CheckOptions& o) {
   const std::string own = own_path();
-  std::vector<std::string> words{"grun", "-Q", "-w", node, "-n1", "-t", "2", "-J", "gantry-check"};
+  std::vector<std::string> words{"grun", "-w", node, "-n1", "-t", "2", "-J", "gantry-check"};
   if (!o.tenant.empty()) words.insert(words.end(), {"-p", o.tenant});
   if (!o.sandbox.empty()) words.push_back("--sandbox=" + o.sandbox);
   words.insert(words.end(), {own, "check", "--inside"});

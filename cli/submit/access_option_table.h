@@ -28,7 +28,8 @@ inline constexpr SubmitOption kAccessOptionTable[] = {
                         "calls, less of the machine to be seen), gvisor (a kernel of its own in "
                         "user space) or vm; gvisor and vm where nodes have them",
                 .set = call<job::set_sandbox>},
-     .families = Families::gantry},
+     .slurm = {.help = "How strong the wall around the job is: standard, hardened, gvisor or vm "
+                       "(ours)"}},
     {.option = {.name = "secret",
                 .arg = Arg::required,
                 .value = "NAME[@VERSION][:FILE]",

@@ -45,6 +45,7 @@ inline constexpr auto kJobOptions =
               "priority",
               "priority-class",
               "requeue",
+              "sandbox",
               "secret",
               "signal",
               "tenant-class",

@@ -6,6 +6,8 @@
 //   notice           text for the job's stderr     runtime.log      what crun or runc complained
 //   hosts            bound at /etc/hosts           steps.oom        a byte for each process of a
 //                                                                  step that memory has ended
+//   signal.<m>       number of a signal for a sandbox with a kernel of its own, until the shim has
+//                    handed it on
 //   steps/<n>/       launch.msgpack (StepRequest), shim.lock, exit.msgpack;
 //                    attach.<m>: StepAttachment, until the shim has taken it;
 //                    notice.<m>: a line for who started the step, in the same way
@@ -31,6 +33,7 @@ inline constexpr const char* kHostsFile = "hosts";
 inline constexpr const char* kResolverFile = "resolv.conf";  // bound at /etc/resolv.conf
 inline constexpr const char* kAttachPrefix = "attach.";
 inline constexpr const char* kStepNoticePrefix = "notice.";
+inline constexpr const char* kSignalPrefix = "signal.";
 inline constexpr const char* kRuntimeLog = "runtime.log";
 inline constexpr const char* kSetupFile = "setup.msgpack";
 // The files of a system call filter: raw, for crun, and in OCI form for runc.
@@ -43,8 +46,9 @@ constexpr const FilterFiles& filter_of(Sandbox level) {
   return level == Sandbox::hardened ? kHardenedFilter : kFilter;
 }
 
-// noded sends it to a step's shim: look for attachments. A shim that cannot handle signals yet
-// ignores it, and looks as soon as it can.
+// noded sends it to a step's shim: look for attachments; and to the shim of a sandbox with a kernel
+// of its own: look for signals. A shim that cannot handle signals yet ignores it, and looks as soon
+// as it can.
 inline constexpr int kAttachSignal = SIGURG;
 
 inline std::string job_name(const AttemptKey& key) {

@@ -35,7 +35,7 @@ grep -q '^CapEff:.0000000000000000' $status || exit 11
 grep -q '^CapBnd:.0000000000000000' $status || exit 11
 [ "$(id -u)" = "$GANTRY_TEST_UID" ] || exit 12
 [ -z "$GANTRY_TEST_SECCOMP" ] || grep -q '^Seccomp:.2' $status || exit 13
-[ "$(ls /sys/class/net)" = lo ] || exit 14
+[ ! -d /sys/class/net ] || [ "$(ls /sys/class/net)" = lo ] || exit 14
 ( : > /usr/gantry-test ) 2>/dev/null && exit 15
 [ -d /proc/2000000 ] && exit 16
 [ -n "$GANTRY_TEST_MEMORY" ] || exit 0
@@ -45,7 +45,7 @@ exec dd if=/dev/zero of=/dev/null bs=128M count=1
 // Of a sandbox with a kernel of its own. It uses no more programs than a shell, because not every
 // such kernel runs every program.
 constexpr const char* kKernelTest = R"sh(#!/bin/sh
-read -r kernel < /proc/sys/kernel/osrelease || exit 18
+read -r linux version kernel more < /proc/version || exit 18
 [ "$kernel" != "$GANTRY_TEST_KERNEL" ] || exit 17
 [ "$(id -u)" = "$GANTRY_TEST_UID" ] || exit 12
 ( : > /usr/gantry-test ) 2>/dev/null && exit 15

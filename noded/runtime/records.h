@@ -58,8 +58,8 @@ struct RunningRecord {
   // How long the machine had been awake and asleep at that time, since it booted. Unset: an earlier
   // release wrote the record.
   std::optional<Duration> awake{}, asleep{};
-  // init_pid is not of the container but the runtime of a sandbox with a kernel of its own. It
-  // hands on signals; none of the processes that the node sees may get one.
+  // init_pid is not of the container but the runtime of a sandbox with a kernel of its own. None of
+  // the processes that the node sees may get a signal: its shim hands them on.
   bool own_kernel = false;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {

@@ -135,7 +135,12 @@ Result<void> Runtime::signal(const AttemptKey& key, int number, proto::SignalSco
                           s.setup.runtime == RuntimeKind::process;
   const int spared = init_hears ? 0 : running->init_pid;
   if (running->own_kernel && scope != proto::SignalScope::steps) {
-    if (there) signal_if(running->init_pid, number, [](int) { return true; });
+    const Fd fd(::open(s.dir(key).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const std::string name =
+        kSignalPrefix + std::to_string(::getpid()) + "." + std::to_string(++s.attachments);
+    if (auto r = write_whole(fd.get(), name.c_str(), std::to_string(number), Durability::none); !r)
+      return r;
+    signal_shim(it->second.shim, kAttachSignal);
     return {};
   }
   switch (scope) {

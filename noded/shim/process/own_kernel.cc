@@ -275,12 +275,26 @@ class OwnKernel {
     if (fence_is_over(shim_)) kill_all();
     for (int s = signals_.next(); s != 0; s = signals_.next()) {
       if (s == SIGTERM) kill_all();
+      if (s == kAttachSignal) hand_on_signals();
       if (s == SIGUSR2)
         if (const auto text = read_file(shim_.dir + "/" + kNoticeFile))
           say_in_output(shim_.request, files_, *text);
     }
     pipes_.move();
     reap();
+  }
+  // gantry-init inside hands them on to the job's program.
+  void hand_on_signals() {
+    for (const std::string& name : list_dir(shim_.dir)) {
+      if (!name.starts_with(kSignalPrefix)) continue;
+      const std::string number = trim(read_file(shim_.dir + "/" + name).value_or(""));
+      ::unlinkat(shim_.dir_fd.get(), name.c_str(), 0);
+      ChildSpec kill;
+      kill.argv = command_of(shim_, "");
+      kill.argv.insert(kill.argv.end(), {"kill", name_of(shim_), number});
+      kill.env = environment();
+      (void)run_to_end(std::move(kill), signals_, kStateTime);
+    }
   }
   void kill_all() {
     killed_ = true;
@@ -330,12 +344,6 @@ Result<void> run_own_kernel(Shim& shim, Signals& signals, const Root& root,
   auto pipes = StandardPipes::make(files);
   if (!pipes) return tl::unexpected(pipes.error());
   return OwnKernel(shim, signals, files, std::move(*pipes)).run(bundle, record, began);
-}
-
-std::vector<std::string> own_kernel_exec(const Shim& shim, const std::string& process) {
-  std::vector<std::string> argv = command_of(shim, "");
-  argv.insert(argv.end(), {"exec", "--process", process, name_of(shim)});
-  return argv;
 }
 
 }  // namespace gantry::runtime

@@ -1,8 +1,8 @@
 // A job in a sandbox whose kernel is not the node's: gvisor, whose runtime runsc is a kernel in
 // user space, and vm, by a runtime that the node's configuration names. The runtime stays in the
-// foreground with the job's standard files, hands on signals, and ends with the job's exit status.
-// All of it lies in the job's cgroup. Nothing of the node can enter such a container: steps are
-// started by the runtime's own `exec`.
+// foreground with pipes for the job's standard files, and ends with the job's exit status. All of
+// it lies in the job's cgroup. Nothing of the node can enter such a container, so it has no steps;
+// its signals go by the runtime's `kill`.
 #pragma once
 
 #include <optional>
@@ -22,9 +22,5 @@ namespace gantry::runtime {
 Result<void> run_own_kernel(Shim& shim, Signals& signals, const Root& root,
                             const StandardFiles& files, const std::vector<std::string>& env,
                             ExitRecord& record, std::optional<Beginning>& began);
-
-// The command that runs a program in the running container; `process` is a file with it, as
-// write_oci_process() writes it.
-std::vector<std::string> own_kernel_exec(const Shim& shim, const std::string& process);
 
 }  // namespace gantry::runtime

@@ -205,10 +205,10 @@ Result<TaskSpec> StepTasks::prepare(std::uint32_t index, std::vector<Fd>& given)
 Result<void> StepTasks::start(Signals& signals) {
   if (request_.task_env.empty() || request_.argv.empty())
     return fail(ErrorCode::invalid_argument, "a step needs a program and at least one task");
-  const bool own_kernel =
-      has_own_kernel(shim_.request.sandbox) && shim_.setup.runtime != RuntimeKind::process;
-  if (own_kernel)
-    if (auto r = check_own_kernel(); !r) return r;
+  if (has_own_kernel(shim_.request.sandbox))
+    return fail(ErrorCode::unsupported, "a job in the sandbox " +
+                                            std::string(enum_name(shim_.request.sandbox)) +
+                                            " has no steps: nothing of the node can enter it");
   tasks_.resize(request_.task_env.size());
   TaskPlace place;
   Fd container;
@@ -233,7 +233,6 @@ Result<void> StepTasks::start(Signals& signals) {
   place.owner = &shim_.request.owner;
   place.cwd = request_.work_dir.empty() ? shim_.request.work_dir : request_.work_dir;
   place.rootless = shim_.setup.rootless;
-  if (own_kernel) return start_by_runtime(place);
   if (request_.mpi != proto::StepMpi::none) {
     TaskPlace of_server = place;
     of_server.hardened = false;  // its program is the node's, and lies outside of the container

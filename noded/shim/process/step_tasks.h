@@ -65,9 +65,6 @@ class StepTasks {
   };
 
   Result<void> start_in(const TaskPlace& place);
-  // In a container that cannot be entered: by the runtime's own means.
-  [[nodiscard]] Result<void> check_own_kernel() const;
-  Result<void> start_by_runtime(const TaskPlace& place);
   Result<TaskSpec> prepare(std::uint32_t index, std::vector<Fd>& given);
   Result<void> give_terminal(std::uint32_t index, TaskSpec& spec, std::vector<Fd>& given);
   void take_terminal();

@@ -49,6 +49,13 @@ void limits(Writer& w, const ProcessLimits& asked, Sandbox level) {
   w.EndArray();
 }
 
+// The first process of the container.
+struct OciProcess {
+  std::vector<std::string> args, env;
+  std::string cwd;
+  const ProcessLimits* limits = nullptr;  // nullptr: the runtime is started with them
+};
+
 int score_of_oom() {
   constexpr int kJobs = 500;  // the kernel kills jobs before the daemons of the node
   const auto own = read_file("/proc/self/oom_score_adj");
@@ -66,10 +73,9 @@ void process(Writer& w, const NodeSetup& setup, const LaunchRequest& request,
   w.Uint(request.owner.uid.value());
   key(w, "gid");
   w.Uint(request.owner.gid.value());
-  const ProcessLimits& asked = what.limits != nullptr ? *what.limits : request.limits;
-  if (asked.umask) {
+  if (request.limits.umask) {
     key(w, "umask");
-    w.Uint(*asked.umask);
+    w.Uint(*request.limits.umask);
   }
   if (!setup.rootless && !(request.owner.groups.empty() && request.device_gids.empty())) {
     key(w, "additionalGids");
@@ -89,7 +95,7 @@ void process(Writer& w, const NodeSetup& setup, const LaunchRequest& request,
   for (const char* set : {"bounding", "effective", "inheritable", "permitted", "ambient"})
     texts(w, set, std::array<std::string_view, 0>{});
   w.EndObject();
-  if (!setup.rootless && what.limits != nullptr) limits(w, asked, request.sandbox);
+  if (!setup.rootless && what.limits != nullptr) limits(w, *what.limits, request.sandbox);
   key(w, "oomScoreAdj");
   w.Int(score_of_oom());
   w.EndObject();
@@ -371,14 +377,6 @@ std::vector<JobLimit> job_limits(const ProcessLimits& asked, Sandbox level) {
     limit.soft = std::min(limit.soft, limit.hard);
   }
   return wanted;
-}
-
-std::string write_oci_process(const NodeSetup& setup, const LaunchRequest& request,
-                              const OciProcess& what) {
-  rapidjson::StringBuffer buffer;
-  Writer w(buffer);
-  process(w, setup, request, what);
-  return {buffer.GetString(), buffer.GetSize()};
 }
 
 std::string write_oci_config(const NodeSetup& setup, const LaunchRequest& request,

@@ -54,15 +54,6 @@ std::vector<JobLimit> job_limits(const ProcessLimits& asked, Sandbox level);
 std::string write_oci_config(const NodeSetup& setup, const LaunchRequest& request,
                              const OciInput& input);
 
-// What `exec --process` of a runtime reads: a program in a container that runs.
-struct OciProcess {
-  std::vector<std::string> args, env;
-  std::string cwd;
-  const ProcessLimits* limits = nullptr;
-};
-std::string write_oci_process(const NodeSetup& setup, const LaunchRequest& request,
-                              const OciProcess& process);
-
 std::vector<IdRange> keep_mapping(std::vector<std::uint32_t> own, std::uint32_t base);
 // Mappings of a container that root starts: they keep its owner and the owner's groups.
 struct IdMappings {

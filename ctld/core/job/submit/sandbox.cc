@@ -36,6 +36,8 @@ Result<void> check_tenant(const CompiledTenant& tenant, Sandbox level) {
 // What a sandbox with a kernel of its own cannot give; "" = nothing that the job asks for.
 std::string lacks(const JobSpec& spec) {
   const JobShape& shape = spec.shape;
+  if (spec.kind == JobKind::allocation)
+    return "it has no steps (grun, galloc, srun, salloc); start its program with gbatch or sbatch";
   if (shape.gpus_per_node > 0 || shape.gpu_share > 0 || shape.gpu_shards > 0 || shape.all_gpus)
     return "it has no GPUs";
   if (!shape.gres.empty()) return "it has no devices of nodes (--gres)";
