@@ -23,6 +23,18 @@ proto::JobDetail detail_of(const proto::JobRow& row) {
   return detail;
 }
 
+proto::ShowStatsReply sample_stats() {
+  proto::ShowStatsReply stats;
+  stats.values = {{"submits_total", 12},       {"starts_total", 9},     {"plans_total", 7},
+                  {"plan_classes_total", 21},  {"plan_us_last", 180},   {"plan_us_most", 950},
+                  {"plan_us_total", 3700},     {"backfilled_total", 2}, {"jobs_completed_total", 5},
+                  {"jobs_cancelled_total", 2}, {"jobs_failed_total", 1}};
+  stats.since = kNow;
+  stats.calls = {{"ListJobs", 40, Duration{8000}}, {"SubmitJob", 12, Duration{9000}}};
+  stats.callers = {{"root", 50, Duration{16000}}, {"no-such-user", 2, Duration{1000}}};
+  return stats;
+}
+
 }  // namespace
 
 void fill_queue(FakeController& fake) {
@@ -95,15 +107,7 @@ void fill_queue(FakeController& fake) {
   fake.answer<proto::ClearTriggers>(proto::TriggerList{{triggers.triggers.front()}});
   fake.answer<proto::ShareTree>(sample_shares());
   fake.answer<proto::PriorityTuples>(sample_priorities());
-  proto::ShowStatsReply stats;
-  stats.values = {{"submits_total", 12},       {"starts_total", 9},     {"plans_total", 7},
-                  {"plan_classes_total", 21},  {"plan_us_last", 180},   {"plan_us_most", 950},
-                  {"plan_us_total", 3700},     {"backfilled_total", 2}, {"jobs_completed_total", 5},
-                  {"jobs_cancelled_total", 2}, {"jobs_failed_total", 1}};
-  stats.since = kNow;
-  stats.calls = {{"ListJobs", 40, Duration{8000}}, {"SubmitJob", 12, Duration{9000}}};
-  stats.callers = {{"root", 50, Duration{16000}}, {"no-such-user", 2, Duration{1000}}};
-  fake.answer<proto::ShowStats>(stats);
+  fake.answer<proto::ShowStats>(sample_stats());
   fake.answer<proto::ResetStats>(proto::Ok{});
   tenancy::Tenant fraud;
   fraud.name = "fraud";
