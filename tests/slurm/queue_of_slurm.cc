@@ -23,6 +23,14 @@ proto::JobDetail detail_of(const proto::JobRow& row) {
   return detail;
 }
 
+proto::JobRow waits_in_two() {
+  proto::JobRow row;
+  row.job = JobId{31};
+  row.partition = "day,night";
+  row.queue_priorities = {300, 200};
+  return row;
+}
+
 proto::ShowStatsReply sample_stats() {
   proto::ShowStatsReply stats;
   stats.values = {{"submits_total", 12},       {"starts_total", 9},     {"plans_total", 7},
@@ -41,11 +49,8 @@ void fill_queue(FakeController& fake) {
   fake.on<proto::ListJobs>([](const proto::ListJobs& list) {
     proto::ListJobsReply reply;
     reply.now = kNow;
-    if (list.filter.partitions == std::vector<std::string>{"day"}) {  // it waits in two
-      proto::JobRow& row = reply.rows.emplace_back();
-      row.job = JobId{31};
-      row.partition = "day,night";
-      row.queue_priorities = {300, 200};
+    if (list.filter.partitions == std::vector<std::string>{"day"}) {
+      reply.rows = {waits_in_two()};
       return reply;
     }
     for (const proto::JobRow& row : sample_jobs())
