@@ -49,12 +49,11 @@ void fill_queue(FakeController& fake) {
   fake.on<proto::ListJobs>([](const proto::ListJobs& list) {
     proto::ListJobsReply reply;
     reply.now = kNow;
-    if (list.filter.partitions == std::vector<std::string>{"day"}) {
-      reply.rows = {waits_in_two()};
-      return reply;
-    }
+    const bool day = list.filter.partitions == std::vector<std::string>{"day"};
+    if (day) reply.rows = {waits_in_two()};
     for (const proto::JobRow& row : sample_jobs())
-      if (list.filter.jobs.empty() || list.filter.jobs[0].job == row.job) reply.rows.push_back(row);
+      if (!day && (list.filter.jobs.empty() || list.filter.jobs[0].job == row.job))
+        reply.rows.push_back(row);
     for (const proto::JobRef& ref : list.filter.jobs)
       if (ref.job == JobId{99}) reply.unknown.push_back(ref);
     return reply;
