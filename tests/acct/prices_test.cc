@@ -69,12 +69,14 @@ TEST_CASE("the lowest-priced of the plans that fit a job is used") {
   const auto prices = table_of(
       "apiVersion: gantry/v1\nkind: Tenant\nname: fraud\n---\n" + kHead +
       "a\ncurrency: EUR\nplans:\n  spot: {factor: 0.4, classes: [best-effort]}\n"
-      "  team: {factor: 0.7, tenants: [fraud]}\n  study: {factor: 0.2, projects: [fraud/x]}\n");
+      "  team: {factor: 0.7, tenants: [fraud]}\n  study: {factor: 0.2, projects: [fraud/x]}\n"
+      "  sealed: {factor: 1.3, sandboxes: [gvisor]}\n");
   const auto* book = prices.at(Instant{});
-  CHECK(plan_for(book, "normal", "other", "x", "").empty());
-  CHECK(plan_for(book, "normal", "fraud", "fraud", "") == "team");
-  CHECK(plan_for(book, "best-effort", "fraud", "fraud", "") == "spot");
-  CHECK(plan_for(book, "best-effort", "fraud", "x", "") == "study");
+  CHECK(plan_for(book, "normal", "other", "x", "", Sandbox::standard).empty());
+  CHECK(plan_for(book, "normal", "fraud", "fraud", "", Sandbox::standard) == "team");
+  CHECK(plan_for(book, "best-effort", "fraud", "fraud", "", Sandbox::standard) == "spot");
+  CHECK(plan_for(book, "best-effort", "fraud", "x", "", Sandbox::standard) == "study");
+  CHECK(plan_for(book, "normal", "fraud", "fraud", "", Sandbox::gvisor) == "sealed");
   CHECK(plan_factor(book, "team") == 700);
   CHECK(plan_factor(book, "gone") == 1000);
 }

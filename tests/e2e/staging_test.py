@@ -46,7 +46,7 @@ def serve(c):
 
 
 def rclone(c, *words, text=None):
-    env = dict(os.environ, RCLONE_CONFIG="", RCLONE_CONFIG_S_TYPE="s3", RCLONE_CONFIG_S_PROVIDER="Other",
+    env = dict(os.environ, AWS_CA_BUNDLE="", RCLONE_CONFIG="", RCLONE_CONFIG_S_TYPE="s3", RCLONE_CONFIG_S_PROVIDER="Other",
                RCLONE_CONFIG_S_ENDPOINT=f"http://127.0.0.1:{c.port}", RCLONE_CONFIG_S_ACCESS_KEY_ID="S3RVER",
                RCLONE_CONFIG_S_SECRET_ACCESS_KEY="S3RVER", RCLONE_CONFIG_S_FORCE_PATH_STYLE="true")
     done = subprocess.run(["rclone", *words], env=env, capture_output=True, text=True, input=text, timeout=60, check=False)

@@ -74,8 +74,8 @@ TEST_CASE("a network profile's proxy takes the place of the submitter's") {
   CHECK(job_environment(l, kFacts)["http_proxy"] == "http://10.0.0.1:1");
   proto::JobNetwork& network = l.network.emplace();
   network.own.node = "n1";
-  network.peers = {{"n2", 2, JobId(7), std::nullopt, "", 0},
-                   {"n9", 9, JobId{}, std::nullopt, "", 0}};
+  network.peers = {{"n2", 2, JobId(7), std::nullopt, "", 0, ""},
+                   {"n9", 9, JobId{}, std::nullopt, "", 0, ""}};
   CHECK(job_environment(l, kFacts)["http_proxy"] == "http://10.0.0.1:1");
   network.reach.proxy = "http://10.1.0.9:3128";
   auto e = job_environment(l, kFacts);

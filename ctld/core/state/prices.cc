@@ -156,11 +156,19 @@ std::string plan_for(const PriceBook* book, const std::string& priority_class,
                      Sandbox sandbox) {
   if (book == nullptr) return {};
   const tenancy::PricePlan* best = nullptr;
-  for (const tenancy::PricePlan& p : book->plans)
-    if (names(p.classes, priority_class) || names(p.tenants, tenant) || names(p.tiers, tier) ||
-        names(p.projects, tenant + "/" + project) ||
-        names(p.sandboxes, std::string(enum_name(sandbox))))
-      if (best == nullptr || p.factor < best->factor) best = &p;
+  bool best_by_sandbox = false;
+  for (const tenancy::PricePlan& p : book->plans) {
+    // A sandbox may cost more, which a plan for everybody would take back.
+    const bool by_sandbox = names(p.sandboxes, std::string(enum_name(sandbox)));
+    if (!by_sandbox && !names(p.classes, priority_class) && !names(p.tenants, tenant) &&
+        !names(p.tiers, tier) && !names(p.projects, tenant + "/" + project))
+      continue;
+    if (best != nullptr &&
+        (best_by_sandbox != by_sandbox ? best_by_sandbox : p.factor >= best->factor))
+      continue;
+    best = &p;
+    best_by_sandbox = by_sandbox;
+  }
   return best == nullptr ? std::string() : best->name;
 }
 
