@@ -89,7 +89,7 @@ TEST_CASE("parts of GPUs and slices are read from --gres and --gpus") {
   CHECK(wrong({"--gpus=0.1234"}).find("one to three decimals") != std::string::npos);
   CHECK(wrong({"--gpus=0."}).find("one to three decimals") != std::string::npos);
   CHECK(wrong({"--gpus=0.-5"}).find("accepted") != 0);
-  CHECK(wrong({"--gpus=0.001", "-N3"}).find("cannot be dealt evenly") != std::string::npos);
+  CHECK(wrong({"--gpus=0.001", "-N3"}).find("cannot be dealt to 3 nodes") != std::string::npos);
   CHECK(wrong({"--gres=shard:2,gpu:1"}).find("shards are parts of one GPU") != std::string::npos);
   CHECK(wrong({"--gres=shard:0"}).find("the number of shards") != std::string::npos);
   CHECK(wrong({"--gres=mig:3g.40gb:1.5"}).find("1.5 slices on a node") != std::string::npos);
@@ -128,8 +128,16 @@ TEST_CASE("GPU options in Slurm's spelling give the number and model of GPUs") {
     const auto r = request(std::move(args));
     return r ? std::string("accepted") : r.error().message;
   };
-  CHECK(wrong({"-G7", "-N2"}).find("7 GPUs cannot be dealt evenly to 2 nodes") !=
-        std::string::npos);
+  const JobShape uneven = spec({"-G7", "-N2"}).shape;
+  CHECK(uneven.gpus_per_node == 4);
+  CHECK(uneven.gpus_in_all == 7);
+  CHECK(uneven.gpus_on(0, 2) == 4);
+  CHECK(uneven.gpus_on(1, 2) == 3);
+  CHECK(spec({"-G5"}).shape.gpus_in_all == 5);  // on how many nodes, the controller decides
+  CHECK(spec({"-G6", "-N2"}).shape.gpus_in_all == 0);
+  CHECK(spec({"-G5", "-N1"}).shape.gpus_in_all == 0);
+  CHECK(wrong({"-G1", "-N2"}).find("1 GPUs cannot be dealt to 2 nodes") != std::string::npos);
+  CHECK(wrong({"-G7", "-N2", "--mem-per-gpu=1G"}).find("come out even") != std::string::npos);
   CHECK(wrong({"-G8", "-N2-4"}).find("range of nodes") != std::string::npos);
   CHECK(wrong({"-G8", "--gres=gpu:2"}).find("another option says 2") != std::string::npos);
   CHECK(wrong({"--gres=fpga:many"}).find("the number of fpga") != std::string::npos);

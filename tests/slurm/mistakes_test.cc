@@ -427,7 +427,7 @@ TEST_CASE("the accounting commands refuse wrong uses as Slurm does") {
       {{"slurm/sacctmgr", "bogus"}, 1, "invalid keyword: bogus"},
       {{"slurm/sacctmgr", "show"}, 1, "No valid entity in list command"},
       {{"slurm/sacctmgr", "show", "bogus"}, 1, "No valid entity in list command"},
-      {{"slurm/sacctmgr", "show", "stats"}, 1, "sacctmgr: error: show stats is not supported: "},
+      {{"slurm/sacctmgr", "clear"}, 1, "sacctmgr: error: clear takes one word: stats"},
       {{"slurm/sacctmgr", "add", "cluster"}, 1, " Need name of cluster to add."},
       {{"slurm/sacctmgr", "archive", "dump"}, 1, "sacctmgr: error: archive is not supported: "},
       {{"slurm/sacctmgr", "add", "user", "x"}, 1, " Need name of account to add user to."},

@@ -50,7 +50,7 @@ void print_calls(const proto::ShowStatsReply& stats, CallOrder order) {
   fmt::print("\nRemote Procedure Call statistics by user\n");
   for (const proto::CallCount& c : sorted(stats.callers, order)) {
     const passwd* known = ::getpwnam(c.name.c_str());
-    fmt::print("\t{:<16}({:8})", c.name, known != nullptr ? std::to_string(known->pw_uid) : "-");
+    fmt::print("\t{:<16}({:>8})", c.name, known != nullptr ? std::to_string(known->pw_uid) : "-");
     print_counts(c);
   }
 }
