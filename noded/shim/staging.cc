@@ -14,7 +14,7 @@ namespace gantry::runtime {
 namespace {
 
 // What rclone ends with when the source is not there.
-constexpr int kNoDirectory = 3, kNoFile = 4;
+constexpr int kNoDirectory = 3, kNoFile = 4, kNothingCopied = 9;
 
 std::string find_rclone() {
   for (const char* path : {"/usr/local/bin/rclone", "/usr/bin/rclone"})
@@ -54,10 +54,12 @@ Result<void> copy_one(const Shim& shim, Signals& signals, const StoreKeys& keys,
   spec.argv = {find_rclone()};
   if (spec.argv[0].empty())
     return fail(ErrorCode::unsupported, what + ": rclone is not installed on this node");
-  spec.argv.insert(spec.argv.end(), {whole ? "copy" : "copyto", way == Way::in ? there : copy.path,
-                                     way == Way::in ? copy.path : there, "--retries=3",
-                                     "--contimeout=20s", "--timeout=2m", "--transfers=2",
-                                     "--checkers=2", "--buffer-size=4M", "--log-level=ERROR"});
+  spec.argv.insert(spec.argv.end(),
+                   {whole ? "copy" : "copyto", way == Way::in ? there : copy.path,
+                    way == Way::in ? copy.path : there, "--retries=3", "--low-level-retries=3",
+                    // A key that is not there is a directory with nothing in it to rclone.
+                    "--ignore-times", "--error-on-no-transfer", "--contimeout=20s", "--timeout=2m",
+                    "--transfers=2", "--checkers=2", "--buffer-size=4M", "--log-level=ERROR"});
   spec.env = environment_of(*request.objects, keys);
   if (!shim.setup.rootless) {
     spec.uid = request.owner.uid.value();
@@ -69,12 +71,18 @@ Result<void> copy_one(const Shim& shim, Signals& signals, const StoreKeys& keys,
   auto end = run_to_end(std::move(spec), signals, shim.setup.stage_timeout);
   if (!end) return fail(end.error().code, what + ": " + end.error().message);
   const bool missing = WIFEXITED(end->status) && (WEXITSTATUS(end->status) == kNoDirectory ||
-                                                  WEXITSTATUS(end->status) == kNoFile);
+                                                  WEXITSTATUS(end->status) == kNoFile ||
+                                                  WEXITSTATUS(end->status) == kNothingCopied);
   if (missing)
     return fail(ErrorCode::not_found,
                 what + ": there is no " + (way == Way::in ? "such key" : "such file"));
   const auto said = said_of("rclone", std::move(*end));
-  if (!said) return fail(said.error().code, what + ": " + said.error().message);
+  if (!said) {
+    // What the user may not write to is no fault of this node: another one would refuse it too.
+    const bool refused = said.error().message.find("permission denied") != std::string::npos;
+    return fail(refused ? ErrorCode::permission_denied : said.error().code,
+                what + ": " + said.error().message);
+  }
   return {};
 }
 
