@@ -70,7 +70,8 @@ if rank == 0:
     other, who = server.accept()
     theirs = float(other.makefile().readline())
     other.sendall(b"%f\n" % (mine + theirs))
-    print(f"{node}: {who[0].removeprefix("::ffff:")} sent {theirs}, the sum is {mine + theirs}", flush=True)
+    sender = who[0].removeprefix("::ffff:")
+    print(f"{node}: {sender} sent {theirs}, the sum is {mine + theirs}", flush=True)
 else:
     for _ in range(300):
         try:
