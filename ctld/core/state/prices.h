@@ -45,7 +45,8 @@ Instant budget_edge(const TimeZone& zone, const std::string& date);
 Money price_of(const tenancy::PriceBook* book, std::string_view item, std::uint32_t unit);
 // The plan's factor in thousandths; kFactorUnit if the book has no such plan.
 std::int64_t plan_factor(const tenancy::PriceBook* book, std::string_view plan);
-// The plan with the lowest factor among those that name one of these; "" = no plan does.
+// The plan with the lowest factor among those that name one of these, and of those that name the
+// sandbox if there are some; "" = no plan does.
 std::string plan_for(const tenancy::PriceBook* book, const std::string& priority_class,
                      const std::string& tenant, const std::string& project, const std::string& tier,
                      Sandbox sandbox);
