@@ -277,7 +277,9 @@ std::vector<Option> options_of(NodedConfig& c) {
        "of its tenant and the datasets that it asks for (docs/storage.md). They and all "
        "directories "
        "above belong to root, and nobody else may write to them."},
-      {"stage_timeout", &c.stage_timeout, {},
+      {"stage_timeout",
+       &c.stage_timeout,
+       {},
        "How long one copy from or to an object store may take (--stage-in, --stage-out)."},
       {"resolvers", &c.resolvers, form(Form::ip_address),
        "Addresses of the name servers that jobs may ask whose network profile has `resolvers`; "

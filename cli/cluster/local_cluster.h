@@ -27,7 +27,7 @@ struct ClusterRequest {
   std::vector<std::string> users;  // each gets a key, and so needs no munge
   std::vector<std::string> runtimes{"crun", "runc"};
   bool oversubscribe = false;
-  bool root_jobs = false;  // root may submit jobs; for development
+  bool root_jobs = false;    // root may submit jobs; for development
   bool job_networks = true;  // where this machine can have them
 };
 

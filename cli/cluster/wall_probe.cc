@@ -29,7 +29,7 @@
 namespace gantry::cli {
 namespace {
 
-// What came of an attempt: nothing = it went through.
+// The outcome of an attempt: a wall stopped it, it went through, or it could not be tried.
 struct Came {
   bool testable = true;
   bool stopped = true;

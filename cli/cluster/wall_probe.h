@@ -1,5 +1,5 @@
-// What a job tries against the walls around it, so that somebody can see that they stand: each
-// attempt is one that an attacker would make, and does no harm where it succeeds.
+// A job tries the walls around it, so that somebody can see that they stand. Each attempt is one
+// that an attacker would make, and it does no harm where it succeeds.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace gantry::cli {
 
-// One layer of isolation on one node.
+// The result of one attempt at one layer of isolation on one node.
 struct WallFinding {
   std::string node;
   std::string layer;    // "system call filter"

@@ -167,8 +167,8 @@ Result<void> apply_part(const GpuWish& wish, std::uint32_t each, JobShape& shape
   return {};
 }
 
-// What does not come out even, or leaves the number of nodes open, the controller deals out: then
-// this returns true. A controller of an older release takes an open number as one node.
+// The controller deals out GPUs that do not come out even, or that leave the number of nodes open:
+// then this returns true. A controller of an older release takes an open number as one node.
 Result<bool> deal_gpus(const GpuWish& wish, bool nodes_open, JobShape& shape) {
   const std::uint32_t gpus = *wish.in_all / kOne, nodes = shape.min_nodes;
   const bool whole = *wish.in_all % kOne == 0;

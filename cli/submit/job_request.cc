@@ -71,8 +71,9 @@ Result<void> finish_request(JobRequest& r, std::span<const Given> given) {
                 fmt::format("{} tasks cannot use {} nodes; ask for as many tasks as nodes at least",
                             *r.tasks, shape.min_nodes));
   const auto was_given = [&](std::string_view name) { return last_given(given, name) != nullptr; };
-  const bool nodes_open = !r.nodes && !r.tasks && shape.required_nodes.empty() &&
-                          !was_given("cpus-per-gpu") && !was_given("exclusive");
+  const bool nodes_open = !r.nodes && !r.tasks && !shape.tasks_per_node &&
+                          shape.required_nodes.empty() && !was_given("cpus-per-gpu") &&
+                          !was_given("exclusive");
   if (auto r2 = apply_gpus(r.gpus, nodes_open, shape); !r2) return r2;
   for (const std::string& node : shape.required_nodes)
     if (std::binary_search(shape.excluded_nodes.begin(), shape.excluded_nodes.end(), node))

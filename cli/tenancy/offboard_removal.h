@@ -1,4 +1,4 @@
-// What goes with a tenant that is removed: the documents that are its own, and its name in others.
+// A tenant that is removed takes its own documents with it, and its name in others.
 #pragma once
 
 #include <string>

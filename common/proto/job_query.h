@@ -49,8 +49,8 @@ struct JobRow {
   Duration suspended{};                    // of this attempt, so far
   std::optional<HetPart> het;              // set for a component of a heterogeneous job
   bool has_array_id = false;  // the last task split off: in Slurm it has the array's id
-  // Of a waiting job that may go to several partitions, in the order of `partition`, which is then
-  // a list; empty for others.
+  // The priority of a waiting job in each of the partitions that it may go to, in the order of
+  // `partition`, which is then a list; empty for a job that names one, or that has started.
   std::vector<std::int64_t> queue_priorities{};
   [[nodiscard]] JobId slurm_id() const { return has_array_id ? array_job : job; }
   template <class Self, class V>

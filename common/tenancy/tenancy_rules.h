@@ -40,13 +40,13 @@ constexpr auto enum_names(SecurityProfile) {
 
 // Values that are not set are those of the tier, and then the defaults that are named here.
 struct TenantSecurity {
-  // What breaks `enforce` is refused; of `audit` the controller's log says so, and of `warn` the
-  // submitter is told. Without `enforce` a tenant whose jobs may use the host's network has
-  // privileged, all others restricted.
+  // A job that breaks `enforce` is refused; one that breaks `audit` is noted in the controller's
+  // log, and one that breaks `warn` is named to its submitter. Without `enforce` a tenant whose
+  // jobs may use the host's network has privileged, all others restricted.
   std::optional<SecurityProfile> enforce, audit, warn;
   std::vector<std::string> registries;   // images may come from these only; none = from all
   std::optional<bool> images_by_digest;  // images must be named by digest; no
-  // Of jobs that name no sandbox, and the weakest that a job may name; standard.
+  // The sandbox of jobs that name none, and the weakest that a job may name; standard.
   std::optional<Sandbox> sandbox{};
   std::vector<std::string> sandboxes{};  // that jobs may name; none = all from `sandbox` on
   friend bool operator==(const TenantSecurity&, const TenantSecurity&) = default;

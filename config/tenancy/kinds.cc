@@ -74,23 +74,6 @@ std::vector<Field> shared_fields(Tenant& t) {
       {"security.images_by_digest", &t.security.images_by_digest, Form::plain,
        "Whether images must be named by digest (`IMAGE@sha256:...`), so that what runs is what was "
        "looked at. false."},
-      {"storage.path", &t.storage.path, Form::plain,
-       "A directory on the nodes, below one of `noded.storage`, that its jobs see at this path, "
-       "and "
-       "nobody else's. [storage.md](storage.md) explains it."},
-      {"storage.endpoint", &t.storage.objects.endpoint, Form::plain,
-       "Of an object store that speaks S3, for `--stage-in` and `--stage-out`: "
-       "`https://HOST[:PORT]`."},
-      {"storage.region", &t.storage.objects.region, Form::plain, "Its region; none unless given."},
-      {"storage.bucket", &t.storage.objects.bucket, Form::plain, "The tenant's bucket there."},
-      {"storage.prefix", &t.storage.objects.prefix, Form::plain,
-       "With which the tenant's keys begin, and end with `/`: `teams/fraud/`. All keys of the "
-       "bucket "
-       "unless given."},
-      {"storage.credentials", &t.storage.objects.credentials, Form::word,
-       "The tenant's secret with its keys to this prefix: ACCESS_KEY:SECRET_KEY, or a file of "
-       "AWS's "
-       "form."},
       {"security.sandbox", &t.security.sandbox, Form::plain,
        "Sandbox of jobs that name none, and the weakest that a job may name (`--sandbox`): "
        "standard, hardened, gvisor or vm. standard."},
@@ -135,7 +118,22 @@ std::vector<Field> fields_of(Tenant& t) {
       {"associations", &t.associations, Form::plain,
        "Limits of use of its accounts and their users, by `ACCOUNT` or `ACCOUNT/USER`, as "
        "`GrpTRES=node=4|MaxJobs=2`; an account is the tenant or a project of it. The names are "
-       "those of `sacctmgr`."}};
+       "those of `sacctmgr`."},
+      {"storage.path", &t.storage.path, Form::plain,
+       "A directory on the nodes, below one of `noded.storage`, that its jobs see at this path, "
+       "and "
+       "nobody else's. [storage.md](storage.md) explains it."},
+      {"storage.endpoint", &t.storage.objects.endpoint, Form::plain,
+       "Of an object store that speaks S3, for `--stage-in` and `--stage-out`: "
+       "`https://HOST[:PORT]`."},
+      {"storage.region", &t.storage.objects.region, Form::plain, "Its region; none unless given."},
+      {"storage.bucket", &t.storage.objects.bucket, Form::plain, "The tenant's bucket there."},
+      {"storage.prefix", &t.storage.objects.prefix, Form::plain,
+       "With which the tenant's keys begin, and end with `/`: `teams/fraud/`. All keys of the "
+       "bucket unless given."},
+      {"storage.credentials", &t.storage.objects.credentials, Form::word,
+       "The tenant's secret with its keys to this prefix: ACCESS_KEY:SECRET_KEY, or a file of "
+       "AWS's form."}};
   for (Field& field : shared_fields(t)) fields.push_back(field);
   return fields;
 }

@@ -49,6 +49,12 @@ bool storage_shows(int fd) {
 }
 
 Result<void> check_storage_directory(const std::string& path) {
+  bool plain = path.size() > 1 && path.front() == '/';
+  for (const std::string& part : split(std::string_view(path).substr(plain ? 1 : 0), '/'))
+    plain = plain && !part.empty() && part != "." && part != "..";
+  if (!plain)
+    return fail(ErrorCode::invalid_argument,
+                "noded.storage: " + path + " is not in its shortest form, as /srv/data");
   for (std::size_t end = 1; end != std::string::npos;) {
     end = path.find('/', end + 1);
     const std::string part = path.substr(0, end);

@@ -63,7 +63,6 @@ const char* become(const ChildSpec& spec, int null, char** argv, char** env,
     const rlimit both{limit.soft < limit.most ? limit.soft : limit.most, limit.most};
     if (::setrlimit(static_cast<__rlimit_resource>(limit.what), &both) != 0) return "limits";
   }
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // if the shim is killed, no tool is left behind
   // Moves the sources to high numbers first: one may lie where another one must land.
   std::array<int, kMaxMore> moved{-1, -1, -1, -1};
   for (std::size_t i = 0; i < spec.more.size() && i < kMaxMore; ++i)
@@ -92,6 +91,8 @@ const char* become(const ChildSpec& spec, int null, char** argv, char** env,
     if (const char* failed =
             become_user(spec.uid, spec.gid, spec.groups.data(), spec.groups.size()))
       return failed;
+  // If the shim is killed, no tool is left behind. A change of ids would take this back.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::chdir(spec.cwd.c_str()) != 0) return "working directory";
   ::sigprocmask(SIG_SETMASK, signals, nullptr);
   ::execve(argv[0], argv, env);

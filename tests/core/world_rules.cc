@@ -81,6 +81,8 @@ void World::add_rules(const Words& w, tenancy::Tenant& t) const {
         if (grant.user == one.substr(0, one.find(':')))
           grant.until = time_of(one.substr(one.find(':') + 1));
   if (const std::string* text = w.find("storage")) t.storage.path = *text;
+  if (const std::string* text = w.find("objects"))  // the tenant's prefix in one bucket
+    t.storage.objects = {"http://s3", "", "lake", *text, "keys"};
   if (const std::string* text = w.find("labels_wanted"))
     for (const std::string& one : split(*text, ',')) {
       const auto parts = split(one, ':');
@@ -102,6 +104,8 @@ void World::add_labels(const Words& w, JobSpec& spec) {
 }
 
 void World::add_datasets(const Words& w, JobSpec& spec) {
+  if (const std::string* text = w.find("stage_in"))  // KEY:PATH
+    spec.stage_in.push_back({text->substr(0, text->find(':')), text->substr(text->find(':') + 1)});
   if (const std::string* text = w.find("dataset"))  // NAME[:rw],...
     for (const std::string& one : split(*text, ','))
       spec.datasets.push_back({one.substr(0, one.find(':')), one.find(":rw") != std::string::npos});

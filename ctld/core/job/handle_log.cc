@@ -93,8 +93,12 @@ void handle(Context& ctx, const ClientRequest& from, proto::ReadLog&& message) {
         {ErrorCode::unavailable,
          fmt::format("node {}, which has the output, does not answer", ctx.state.node(node).name)});
   const std::uint64_t ticket = ctx.rt.next_ticket++;
-  proto::FetchLog order{ticket, *path, std::move(stored->owner), message.offset,
-                        std::min(message.max_bytes, kMaxLogBytes), storage_for(ctx.state, job)};
+  proto::FetchLog order{ticket,
+                        *path,
+                        std::move(stored->owner),
+                        message.offset,
+                        std::min(message.max_bytes, kMaxLogBytes),
+                        storage_for(ctx.state, job)};
   ctx.rt.logs.emplace(ticket, LogRequest{from.connection, from.request, from.who.owner.uid, job.id,
                                          message.offset, std::move(*path), node});
   ctx.send(node, std::move(order));

@@ -37,7 +37,7 @@ struct NodeFacts {
   std::optional<Instant> booted;  // first registration with this boot id
   GpuInventory gpus;
   std::vector<SandboxFact> sandboxes{};  // beside the standard one
-  std::string transport;  // as in proto::NodeRegister
+  std::string transport;                 // as in proto::NodeRegister
   friend bool operator==(const NodeFacts&, const NodeFacts&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {

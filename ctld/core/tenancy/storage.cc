@@ -5,9 +5,11 @@
 
 #include <fmt/core.h>
 
+#include "common/codec/codec.h"
 #include "common/text/printable.h"
 #include "common/text/split.h"
 #include "config/values.h"
+#include "ctld/core/state/stored_spec.h"
 #include "ctld/core/tenancy/queues.h"
 
 namespace gantry::core {
@@ -105,6 +107,13 @@ Result<void> check_staging(const State& state, const Partition& queue, JobSpec& 
                     fmt::format("\"{:.200}\" is no absolute path", printable(copy.path)));
     }
   return {};
+}
+
+Duration stage_in_time(const Context& ctx, const Job& job) {
+  if (store_of(ctx.state, tenant_of_job(ctx.state, job)) == nullptr) return {};
+  const auto stored = codec::decode<StoredSpec>(spec_bytes(ctx.state, job));
+  if (!stored) return {};
+  return ctx.config.noded.stage_timeout * static_cast<std::int64_t>(stored->spec.stage_in.size());
 }
 
 void add_object_store(const State& state, const Job& job, proto::Launch& launch, BlobRefs& blobs) {

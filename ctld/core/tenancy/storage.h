@@ -27,6 +27,9 @@ std::vector<StorageMount> storage_for(const State& state, const Job& job);
 // A key may be written in full, as s3://BUCKET/PREFIX...; it is stored without that.
 Result<void> check_staging(const State& state, const Partition& queue, JobSpec& spec);
 
+// How long the job's copies from the object store may take before its script starts.
+Duration stage_in_time(const Context& ctx, const Job& job);
+
 // Adds to an order what its staging needs: where the object store is, and the sealed keys to it.
 void add_object_store(const State& state, const Job& job, proto::Launch& launch, BlobRefs& blobs);
 

@@ -14,6 +14,7 @@
 #include "ctld/core/settle.h"
 #include "ctld/core/tenancy/multifactor.h"
 #include "ctld/core/tenancy/reservations.h"
+#include "ctld/core/tenancy/storage.h"
 #include "ctld/core/tenancy/tenants.h"
 
 namespace gantry::core {
@@ -45,7 +46,8 @@ bool passed(std::optional<Instant> t, Instant now) {
 }
 
 Duration start_timeout(const Context& ctx, const Job& job) {
-  return ctx.config.controller.start_timeout * (job.has_image ? kImageStarts : 1);
+  return ctx.config.controller.start_timeout * (job.has_image ? kImageStarts : 1) +
+         stage_in_time(ctx, job);
 }
 
 // When the start is given up, because a node that was told to start the job has not done so.

@@ -25,8 +25,8 @@
 #include "noded/shim/rootfs/image.h"
 #include "noded/shim/rootfs/scratch.h"
 #include "noded/shim/rootfs/storage.h"
-#include "noded/shim/staging.h"
 #include "noded/shim/run/reach.h"
+#include "noded/shim/staging.h"
 
 namespace gantry::runtime {
 namespace {
@@ -241,8 +241,8 @@ Result<void> run_in_container(Job& job, ImageUse& image) {
   const auto made = prepare_root(job, image);
   if (!made) return tl::unexpected(made.error());
   if (has_own_kernel(shim.request.sandbox)) {
-    auto ran = run_own_kernel(shim, job.signals, made->root, job.files, made->env, job.record,
-                              job.began);
+    auto ran =
+        run_own_kernel(shim, job.signals, made->root, job.files, made->env, job.record, job.began);
     if (ran) bring_out(job);
     return ran;
   }
