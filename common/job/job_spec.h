@@ -86,6 +86,24 @@ struct HetPart {
   }
 };
 
+// A replica of a service: a job that the controller made from the service's document.
+struct ReplicaOf {
+  std::string service;
+  std::string version;
+  std::uint64_t revision = 0;  // of what the version runs, see ctld/core/services
+  std::uint32_t shape = 0;     // of the version's
+  std::uint16_t port = 0;      // on which its server listens in the job
+  friend bool operator==(const ReplicaOf&, const ReplicaOf&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "service", s.service);
+    v(2, "version", s.version);
+    v(3, "revision", s.revision);
+    v(4, "shape", s.shape);
+    v(5, "port", s.port);
+  }
+};
+
 struct JobSpec {
   JobKind kind = JobKind::batch;
   std::string name;
@@ -147,6 +165,7 @@ struct JobSpec {
   std::optional<WorkType> work_type{};             // for reports and rules
   std::vector<DatasetUse> datasets{};              // that its tenant may use
   std::vector<StageCopy> stage_in{}, stage_out{};  // before its script starts, after it has ended
+  std::optional<ReplicaOf> replica{};              // the controller's word, never a client's
   void from_older_form();                          // called by whoever decodes; see older_given.h
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -207,6 +226,7 @@ struct JobSpec {
     v(85, "datasets", s.datasets);
     v(86, "stage_in", s.stage_in);
     v(87, "stage_out", s.stage_out);
+    v(88, "replica", s.replica);
   }
 };
 

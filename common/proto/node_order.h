@@ -16,6 +16,7 @@
 #include "common/proto/job_network.h"
 #include "common/proto/node_report.h"
 #include "common/proto/secrets.h"
+#include "common/proto/services.h"
 
 namespace gantry::proto {
 
@@ -126,6 +127,7 @@ struct Launch {
   std::vector<IdentityToken> identity{};
   std::vector<StorageMount> storage{};   // what the job sees of the site's storage
   std::optional<ObjectStore> objects{};  // if it stages files; its keys: the secret kStoreKeys
+  std::optional<JobDoor> door{};         // of a replica of a service
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "stamp", s.stamp);
@@ -155,6 +157,7 @@ struct Launch {
     v(25, "identity", s.identity);
     v(34, "storage", s.storage);
     v(35, "objects", s.objects);
+    v(36, "door", s.door);
   }
 };
 

@@ -212,7 +212,8 @@ struct LicenseResource {
 
 using Document = std::variant<Tenant, Cohort, Tier, PriorityClass, Flavor, NodePool, Topology,
                               PriceBook, Budget, Manifest, OtherCluster, LicenseResource,
-                              NetworkProfile, NetworkService, CustomRole, Policy, Dataset>;
+                              NetworkProfile, NetworkService, CustomRole, Policy, Dataset,
+                              Service>;
 
 std::string_view kind_of(const Document& document);  // "Tenant", ...
 const std::string& name_of(const Document& document);

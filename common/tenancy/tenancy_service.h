@@ -1,0 +1,259 @@
+// Services in documents: replicas of a server behind the gates, and what is promised of them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/fields.h"
+#include "common/job/job_access.h"
+#include "common/money/money.h"
+#include "common/time/time.h"
+
+namespace gantry::tenancy {
+
+enum class BalancePolicy : std::uint8_t { round_robin = 1, least_loaded = 2, latency = 3, key = 4 };
+constexpr auto enum_names(BalancePolicy) {
+  using enum BalancePolicy;
+  return std::array<std::pair<BalancePolicy, std::string_view>, 4>{{{round_robin, "round-robin"},
+                                                                    {least_loaded, "least-loaded"},
+                                                                    {latency, "latency"},
+                                                                    {key, "key"}}};
+}
+
+// Who may send requests. Whoever may not gets 401 or 403 from the gate, whatever the path is.
+enum class ServiceAccess : std::uint8_t { tenant = 1, tokens = 2, open = 3 };
+constexpr auto enum_names(ServiceAccess) {
+  using enum ServiceAccess;
+  return std::array<std::pair<ServiceAccess, std::string_view>, 3>{
+      {{tenant, "tenant"}, {tokens, "tokens"}, {open, "open"}}};
+}
+
+struct ServiceProbe {
+  std::string path;  // of a GET that is to be answered with 2xx or 3xx; "" = a connection is enough
+  Duration interval{};         // between two probes
+  Duration timeout{};          // of one
+  std::uint32_t failures = 0;  // in a row, until it counts as failed
+  friend bool operator==(const ServiceProbe&, const ServiceProbe&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "path", s.path);
+    v(2, "interval", s.interval);
+    v(3, "timeout", s.timeout);
+    v(4, "failures", s.failures);
+  }
+};
+
+// How requests come to a service: what gates need to know of its document.
+struct ServiceRoute {
+  std::vector<std::string> hosts;  // names in the Host header, in small letters
+  std::string path;                // what the request's path begins with; "" = any
+  ServiceAccess access = ServiceAccess::tenant;
+  std::vector<std::string> callers;  // further tenants whose tokens are taken
+  BalancePolicy balance = BalancePolicy::least_loaded;
+  std::string key_header;  // of balance `key`: requests with the same value go to one replica
+  std::uint32_t concurrency = 0;  // requests in one replica at a time; 0 = no limit
+  std::uint32_t queue = 0;        // requests that may wait in a gate; 0 = no limit
+  Duration wait{};                // how long one may wait there until it gets 429; 0 = the target
+  std::uint32_t requests = 0;     // a second, by each calling tenant at each gate; 0 = no limit
+  bool repeat = false;  // a request that is lost with its replica is sent to another, once
+  ServiceProbe ready, live;
+  friend bool operator==(const ServiceRoute&, const ServiceRoute&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "hosts", s.hosts);
+    v(2, "path", s.path);
+    v(3, "access", s.access);
+    v(4, "callers", s.callers);
+    v(5, "balance", s.balance);
+    v(6, "key_header", s.key_header);
+    v(7, "concurrency", s.concurrency);
+    v(8, "queue", s.queue);
+    v(9, "wait", s.wait);
+    v(10, "requests", s.requests);
+    v(11, "repeat", s.repeat);
+    v(12, "ready", s.ready);
+    v(13, "live", s.live);
+  }
+};
+
+// What one replica gets of a node. The shapes of a version are a ladder: a replica has the first
+// one unless the service needs a larger one to keep its promise.
+struct ServiceShape {
+  std::uint32_t cpus = 1;               // whole cores
+  std::optional<std::int64_t> memory;   // bytes; unset: the partition's default
+  std::uint32_t gpus = 0;               // whole ones; with gpu_slice, slices
+  std::string gpu_slice;                // MIG profile
+  std::uint32_t gpu_share = 0;          // thousandths of one GPU, instead of gpus
+  std::vector<std::string> gpu_models;  // allowed; none = any
+  // Response time of one request on it when it has nothing else to do; 0 = not known, and measured.
+  Duration service_time{};
+  friend bool operator==(const ServiceShape&, const ServiceShape&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "cpus", s.cpus);
+    v(2, "memory", s.memory);
+    v(3, "gpus", s.gpus);
+    v(4, "gpu_slice", s.gpu_slice);
+    v(5, "gpu_share", s.gpu_share);
+    v(6, "gpu_models", s.gpu_models);
+    v(7, "service_time", s.service_time);
+  }
+};
+
+// One version: what a replica runs, and on what.
+struct ServiceVersion {
+  std::string name;
+  std::uint32_t weight = 100;  // its part of the requests beside the other versions; 0 = none
+  std::string command;         // for /bin/sh; it may use $PORT
+  std::string image;           // of a container; "" = the host's view
+  std::string directory;       // where it starts, absolute
+  std::map<std::string, std::string> environment;
+  std::vector<std::string> secrets;   // names, each a file of the same name
+  std::vector<std::string> datasets;  // names, with ":rw" to write
+  std::vector<ServiceShape> shapes;   // at least one
+  friend bool operator==(const ServiceVersion&, const ServiceVersion&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "name", s.name);
+    v(2, "weight", s.weight);
+    v(3, "command", s.command);
+    v(4, "image", s.image);
+    v(5, "directory", s.directory);
+    v(6, "environment", s.environment);
+    v(7, "secrets", s.secrets);
+    v(8, "datasets", s.datasets);
+    v(9, "shapes", s.shapes);
+  }
+};
+
+enum class ScaleBy : std::uint8_t { promise = 1, concurrency = 2, rate = 3 };
+constexpr auto enum_names(ScaleBy) {
+  using enum ScaleBy;
+  return std::array<std::pair<ScaleBy, std::string_view>, 3>{
+      {{promise, "promise"}, {concurrency, "concurrency"}, {rate, "rate"}}};
+}
+
+// With whom a replica shares its device, if it has a part of one.
+enum class DeviceSharing : std::uint8_t { alone = 1, tenant = 2 };
+constexpr auto enum_names(DeviceSharing) {
+  using enum DeviceSharing;
+  return std::array<std::pair<DeviceSharing, std::string_view>, 2>{
+      {{alone, "alone"}, {tenant, "tenant"}}};
+}
+
+// Replicas at certain hours, whatever the load is: at least so many.
+struct ScaleHours {
+  std::string days;                   // "mon-fri", "sat,sun", "" = every day
+  std::uint32_t from = 0, until = 0;  // minutes after midnight in the cluster's time zone
+  std::uint32_t least = 0;            // replicas
+  friend bool operator==(const ScaleHours&, const ScaleHours&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "days", s.days);
+    v(2, "from", s.from);
+    v(3, "until", s.until);
+    v(4, "least", s.least);
+  }
+};
+
+struct ServiceScale {
+  std::uint32_t least = 1, most = 1;     // replicas
+  std::vector<ScaleBy> by;               // the largest answer of these holds; none = promise
+  std::uint32_t target_concurrency = 0;  // requests in one replica, for `concurrency`
+  std::uint32_t target_rate = 0;         // requests a second in one replica, for `rate`
+  Duration idle{};                       // without a request, until it has none; for least 0
+  Duration down_after{};                 // fewer are needed for so long, until some go
+  bool forecast = false;                 // looks at the same minutes of earlier days
+  bool spare_node = false;               // the promise holds without any one of its nodes
+  std::vector<ScaleHours> hours;
+  std::optional<Money> budget;  // an hour, at the prices of now; unset = no limit
+  friend bool operator==(const ServiceScale&, const ServiceScale&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "least", s.least);
+    v(2, "most", s.most);
+    v(3, "by", s.by);
+    v(4, "target_concurrency", s.target_concurrency);
+    v(5, "target_rate", s.target_rate);
+    v(6, "idle", s.idle);
+    v(7, "down_after", s.down_after);
+    v(8, "forecast", s.forecast);
+    v(9, "spare_node", s.spare_node);
+    v(10, "hours", s.hours);
+    v(11, "budget", s.budget);
+  }
+};
+
+enum class RolloutKind : std::uint8_t { rolling = 1, canary = 2, blue_green = 3 };
+constexpr auto enum_names(RolloutKind) {
+  using enum RolloutKind;
+  return std::array<std::pair<RolloutKind, std::string_view>, 3>{
+      {{rolling, "rolling"}, {canary, "canary"}, {blue_green, "blue-green"}}};
+}
+
+// How a changed version comes in place of the one before it, and when it goes back by itself.
+struct ServiceRollout {
+  RolloutKind kind = RolloutKind::rolling;
+  std::uint32_t step = 0;         // canary: percent of the requests more at each step
+  Duration pause{};               // canary: between two steps; blue-green: until the old ones go
+  std::uint32_t most_errors = 0;  // thousandths of the requests that may fail; above: it goes back
+  bool watch_target = true;       // it goes back if it breaks the promise that the other keeps
+  friend bool operator==(const ServiceRollout&, const ServiceRollout&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "kind", s.kind);
+    v(2, "step", s.step);
+    v(3, "pause", s.pause);
+    v(4, "most_errors", s.most_errors);
+    v(5, "watch_target", s.watch_target);
+  }
+};
+
+struct Service {
+  static constexpr std::string_view kName = "Service";
+  static constexpr int kKind = 43;
+  std::string name;
+  std::string description;
+  std::string tenant;
+  std::string project;             // "" = the tenant itself
+  std::string partition;           // "" = the tenant's own queue
+  std::string priority_class;      // "" = the tenant's default
+  std::uint16_t port = 0;          // on which its server listens in the job: $PORT
+  Duration target{};               // the promise: of all response times, so many are at most this
+  std::uint32_t percentile = 950;  // thousandths
+  Duration startup{};              // from the start of a replica to its first answer, at most
+  Duration drain{};                // what a replica that leaves has to answer what it began
+  DeviceSharing sharing = DeviceSharing::tenant;
+  ServiceRoute route;
+  std::vector<ServiceVersion> versions;
+  ServiceScale scale;
+  ServiceRollout rollout;
+  friend bool operator==(const Service&, const Service&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "name", s.name);
+    v(2, "description", s.description);
+    v(3, "tenant", s.tenant);
+    v(4, "project", s.project);
+    v(5, "partition", s.partition);
+    v(6, "priority_class", s.priority_class);
+    v(7, "port", s.port);
+    v(8, "target", s.target);
+    v(9, "percentile", s.percentile);
+    v(10, "startup", s.startup);
+    v(11, "drain", s.drain);
+    v(12, "sharing", s.sharing);
+    v(13, "route", s.route);
+    v(14, "versions", s.versions);
+    v(15, "scale", s.scale);
+    v(16, "rollout", s.rollout);
+  }
+};
+
+}  // namespace gantry::tenancy
