@@ -67,6 +67,7 @@ std::vector<Document> owned_by(const std::vector<Document>& documents, const std
                    [&](const tenancy::Budget& b) { return b.tenant == name; },
                    [&](const tenancy::Policy& p) { return p.tenant == name; },
                    [&](const tenancy::Dataset& d) { return d.tenant == name; },
+                   [&](const tenancy::Service& d) { return d.tenant == name; },
                    [&](const tenancy::Manifest& m) { return is_of_namespace(m.name, name); },
                    [&](const tenancy::NetworkProfile& p) {
                      return its.contains(p.name) && !of_others.contains(p.name);
@@ -103,6 +104,11 @@ Change removal_of(const proto::TenancyDocuments& present, const std::string& nam
         Overloaded{[&](const tenancy::PriceBook& d) { changed(without(d, name), kSilent); },
                    [&](const tenancy::NetworkProfile& d) { changed(without(d, name), kSilent); },
                    [&](const tenancy::Dataset& d) { changed(without(d, name), kSilent); },
+                   [&](const tenancy::Service& d) {
+                     tenancy::Service left_of = d;
+                     std::erase(left_of.route.callers, name);
+                     changed(std::move(left_of), kSilent);
+                   },
                    [&](const tenancy::NodePool& pool) {
                      tenancy::NodePool shared = pool;
                      if (shared.tenant == name) shared.tenant.clear();

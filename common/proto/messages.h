@@ -18,6 +18,7 @@
 #include "common/proto/partitions.h"
 #include "common/proto/reservation.h"
 #include "common/proto/secrets.h"
+#include "common/proto/services.h"
 #include "common/proto/session.h"
 #include "common/proto/step_attach.h"
 #include "common/proto/steps.h"

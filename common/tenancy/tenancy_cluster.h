@@ -5,6 +5,7 @@
 #include "common/money/budget.h"
 #include "common/money/price_book.h"
 #include "common/tenancy/tenancy.h"
+#include "common/tenancy/tenancy_service.h"
 
 namespace gantry::tenancy {
 
@@ -212,8 +213,7 @@ struct LicenseResource {
 
 using Document = std::variant<Tenant, Cohort, Tier, PriorityClass, Flavor, NodePool, Topology,
                               PriceBook, Budget, Manifest, OtherCluster, LicenseResource,
-                              NetworkProfile, NetworkService, CustomRole, Policy, Dataset,
-                              Service>;
+                              NetworkProfile, NetworkService, CustomRole, Policy, Dataset, Service>;
 
 std::string_view kind_of(const Document& document);  // "Tenant", ...
 const std::string& name_of(const Document& document);

@@ -35,10 +35,12 @@ constexpr auto enum_names(ServiceAccess) {
 }
 
 struct ServiceProbe {
-  std::string path;  // of a GET that is to be answered with 2xx or 3xx; "" = a connection is enough
-  Duration interval{};         // between two probes
-  Duration timeout{};          // of one
-  std::uint32_t failures = 0;  // in a row, until it counts as failed
+  // Of a GET, which is to be answered with 2xx or 3xx; "" = for readiness a connection is enough,
+  // and there is no probe of liveness.
+  std::string path;
+  Duration interval = seconds(2);  // between two probes
+  Duration timeout = seconds(1);   // of one
+  std::uint32_t failures = 3;      // in a row, until it counts as failed
   friend bool operator==(const ServiceProbe&, const ServiceProbe&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -58,7 +60,7 @@ struct ServiceRoute {
   BalancePolicy balance = BalancePolicy::least_loaded;
   std::string key_header;  // of balance `key`: requests with the same value go to one replica
   std::uint32_t concurrency = 0;  // requests in one replica at a time; 0 = no limit
-  std::uint32_t queue = 0;        // requests that may wait in a gate; 0 = no limit
+  std::uint32_t queue = 1000;     // requests that may wait in a gate; above: 429
   Duration wait{};                // how long one may wait there until it gets 429; 0 = the target
   std::uint32_t requests = 0;     // a second, by each calling tenant at each gate; 0 = no limit
   bool repeat = false;  // a request that is lost with its replica is sent to another, once
@@ -85,6 +87,7 @@ struct ServiceRoute {
 // What one replica gets of a node. The shapes of a version are a ladder: a replica has the first
 // one unless the service needs a larger one to keep its promise.
 struct ServiceShape {
+  std::string name;
   std::uint32_t cpus = 1;               // whole cores
   std::optional<std::int64_t> memory;   // bytes; unset: the partition's default
   std::uint32_t gpus = 0;               // whole ones; with gpu_slice, slices
@@ -103,6 +106,7 @@ struct ServiceShape {
     v(5, "gpu_share", s.gpu_share);
     v(6, "gpu_models", s.gpu_models);
     v(7, "service_time", s.service_time);
+    v(8, "name", s.name);
   }
 };
 
@@ -147,28 +151,30 @@ constexpr auto enum_names(DeviceSharing) {
       {{alone, "alone"}, {tenant, "tenant"}}};
 }
 
-// Replicas at certain hours, whatever the load is: at least so many.
+// At these hours there are at least so many replicas, whatever the load is.
 struct ScaleHours {
-  std::string days;                   // "mon-fri", "sat,sun", "" = every day
-  std::uint32_t from = 0, until = 0;  // minutes after midnight in the cluster's time zone
-  std::uint32_t least = 0;            // replicas
+  std::string name;
+  std::vector<std::string> days;  // "mon".."sun" on which they begin; none = every day
+  std::string from, until;        // "08:00", in the cluster's time zone; they may pass midnight
+  std::uint32_t least = 0;        // replicas
   friend bool operator==(const ScaleHours&, const ScaleHours&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
-    v(1, "days", s.days);
-    v(2, "from", s.from);
-    v(3, "until", s.until);
-    v(4, "least", s.least);
+    v(1, "name", s.name);
+    v(2, "days", s.days);
+    v(3, "from", s.from);
+    v(4, "until", s.until);
+    v(5, "least", s.least);
   }
 };
 
 struct ServiceScale {
   std::uint32_t least = 1, most = 1;     // replicas
-  std::vector<ScaleBy> by;               // the largest answer of these holds; none = promise
+  std::vector<std::string> by;           // of ScaleBy; the largest of their answers; none = promise
   std::uint32_t target_concurrency = 0;  // requests in one replica, for `concurrency`
   std::uint32_t target_rate = 0;         // requests a second in one replica, for `rate`
-  Duration idle{};                       // without a request, until it has none; for least 0
-  Duration down_after{};                 // fewer are needed for so long, until some go
+  Duration idle = minutes(5);            // without a request, until it has none; for least 0
+  Duration down_after = seconds(60);     // fewer are needed for so long, until some go
   bool forecast = false;                 // looks at the same minutes of earlier days
   bool spare_node = false;               // the promise holds without any one of its nodes
   std::vector<ScaleHours> hours;
@@ -200,10 +206,10 @@ constexpr auto enum_names(RolloutKind) {
 // How a changed version comes in place of the one before it, and when it goes back by itself.
 struct ServiceRollout {
   RolloutKind kind = RolloutKind::rolling;
-  std::uint32_t step = 0;         // canary: percent of the requests more at each step
-  Duration pause{};               // canary: between two steps; blue-green: until the old ones go
-  std::uint32_t most_errors = 0;  // thousandths of the requests that may fail; above: it goes back
-  bool watch_target = true;       // it goes back if it breaks the promise that the other keeps
+  std::uint32_t step = 10;         // canary: percent of the requests more at each step
+  Duration pause = seconds(60);    // canary: between steps; blue-green: until the old ones go
+  std::uint32_t most_errors = 10;  // thousandths of the requests that may fail; above: it goes back
+  bool watch_target = true;        // it goes back if it breaks the promise that the other keeps
   friend bool operator==(const ServiceRollout&, const ServiceRollout&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -224,11 +230,11 @@ struct Service {
   std::string project;             // "" = the tenant itself
   std::string partition;           // "" = the tenant's own queue
   std::string priority_class;      // "" = the tenant's default
-  std::uint16_t port = 0;          // on which its server listens in the job: $PORT
+  std::uint32_t port = 8000;       // on which its server listens in the job: $PORT
   Duration target{};               // the promise: of all response times, so many are at most this
-  std::uint32_t percentile = 950;  // thousandths
-  Duration startup{};              // from the start of a replica to its first answer, at most
-  Duration drain{};                // what a replica that leaves has to answer what it began
+  std::uint32_t percentile = 95;   // 1..99
+  Duration startup = seconds(60);  // from the start of a replica to its first answer, at most
+  Duration drain = seconds(30);    // what a replica that leaves has to answer what it began
   DeviceSharing sharing = DeviceSharing::tenant;
   ServiceRoute route;
   std::vector<ServiceVersion> versions;
@@ -255,5 +261,11 @@ struct Service {
     v(16, "rollout", s.rollout);
   }
 };
+
+// The names under which clients ask for it: "NAME.TENANT" if it gives none.
+inline std::vector<std::string> hosts_of(const Service& service) {
+  if (!service.route.hosts.empty()) return service.route.hosts;
+  return {service.name + "." + service.tenant};
+}
 
 }  // namespace gantry::tenancy

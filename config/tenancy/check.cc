@@ -372,6 +372,7 @@ class Checker : private References {
   [[nodiscard]] Found check(const CustomRole& r) const { return check_custom_role(*this, r); }
   [[nodiscard]] Found check(const Policy& p) const { return check_policy(*this, p); }
   [[nodiscard]] Found check(const Dataset& d) const { return check_dataset(*this, d); }
+  [[nodiscard]] Found check(const Service& s) const { return check_service(*this, s); }
 
   [[nodiscard]] Found check(const Manifest& m) const {
     constexpr std::size_t kMostName = 600, kMostText = 1 << 20;

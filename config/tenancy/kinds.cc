@@ -404,6 +404,17 @@ struct TypeName {
   std::string operator()(const std::vector<LabelRule>*) const { return "labels"; }
   std::string operator()(const PolicyMode*) const { return "enforce or audit"; }
   std::string operator()(const PolicyAction*) const { return "deny, warn, default or allow"; }
+  std::string operator()(const std::uint32_t*) const { return "whole number"; }
+  std::string operator()(const std::optional<Money>*) const { return "amount"; }
+  std::string operator()(const ServiceAccess*) const { return "tenant, tokens or open"; }
+  std::string operator()(const BalancePolicy*) const {
+    return "round-robin, least-loaded, latency or key";
+  }
+  std::string operator()(const DeviceSharing*) const { return "alone or tenant"; }
+  std::string operator()(const RolloutKind*) const { return "rolling, canary or blue-green"; }
+  std::string operator()(const std::vector<ServiceVersion>*) const { return "versions"; }
+  std::string operator()(const std::vector<ServiceShape>*) const { return "shapes"; }
+  std::string operator()(const std::vector<ScaleHours>*) const { return "hours of the day"; }
 };
 
 }  // namespace

@@ -42,7 +42,10 @@ using Slot = std::variant<
     std::vector<TenantClass>*, std::vector<TopologyDomain>*, Money*, std::map<std::string, Money>*,
     ZoneName*, std::map<std::string, ZoneName>*, std::vector<PricePlan>*, std::vector<PriceHours>*,
     CreditPart*, std::vector<std::uint32_t>*, BudgetPeriod*, BudgetAction*, std::vector<LabelRule>*,
-    PolicyMode*, PolicyAction*, std::optional<SecurityProfile>*, std::optional<Sandbox>*>;
+    PolicyMode*, PolicyAction*, std::optional<SecurityProfile>*, std::optional<Sandbox>*,
+    std::uint32_t*, std::optional<Money>*, ServiceAccess*, BalancePolicy*, DeviceSharing*,
+    RolloutKind*, std::vector<ServiceVersion>*, std::vector<ServiceShape>*,
+    std::vector<ScaleHours>*>;
 
 struct Field {
   std::string_view key;
@@ -68,6 +71,10 @@ std::vector<Field> fields_of(NetworkService& service);
 std::vector<Field> fields_of(CustomRole& role);  // kinds_rules.cc, as the next
 std::vector<Field> fields_of(Policy& policy);
 std::vector<Field> fields_of(Dataset& dataset);
+std::vector<Field> fields_of(Service& service);  // kinds_services.cc, as the next
+std::vector<Field> fields_of(ServiceVersion& version);
+std::vector<Field> fields_of(ServiceShape& shape);
+std::vector<Field> fields_of(ScaleHours& hours);
 std::vector<Field> fields_of(Document& document);
 
 // An empty document of that kind; nullopt if there is no such kind.

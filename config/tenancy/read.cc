@@ -19,6 +19,24 @@
 namespace gantry::tenancy {
 namespace {
 
+// Reads the keys of a map below `prefix` ("" or "limits.") into the members of `fields`.
+Result<void> read_fields(const Value& map, const std::string& prefix,
+                         const std::vector<Field>& fields, ReadDocument& into);
+
+// Reads {v1: {...}, v2: {...}} into items that have a name and fields of their own.
+template <class Item>
+Result<void> read_named(const Value& value, std::vector<Item>& out, ReadDocument& into) {
+  const auto entries = value.entries();
+  if (!entries) return tl::unexpected(entries.error());
+  for (const Value::Entry& entry : *entries) {
+    if (!config::is_word(entry.key)) return entry.wrong(value.path(), not_a_name(entry.key));
+    Item& item = out.emplace_back();
+    item.name = entry.key;
+    if (auto done = read_fields(entry.value, "", fields_of(item), into); !done) return done;
+  }
+  return {};
+}
+
 // Reads a value into the member of its field.
 struct Read {
   const Field& field;
@@ -152,70 +170,83 @@ struct Read {
   Result<void> operator()(std::vector<PricePlan>* out) const { return read_plans(value, *out); }
   Result<void> operator()(std::vector<PriceHours>* out) const { return read_hours(value, *out); }
   Result<void> operator()(CreditPart* out) const { return read_choice(value, *out); }
-};
-
-class Reader {
- public:
-  Reader(const Value& root, ReadDocument& into) : root_(root), into_(into) {}
-
-  Result<void> run() {
-    fields_ = fields_of(into_.document);
-    into_.place = root_.place();
-    if (auto done = section(root_, ""); !done) return done;
-    if (name_of(into_.document).empty()) return root_.wrong("`name` is missing (name)");
+  Result<void> operator()(std::uint32_t* out) const {
+    const auto number = read_number(value, 0, UINT32_MAX);
+    if (!number) return tl::unexpected(number.error());
+    *out = static_cast<std::uint32_t>(*number);
     return {};
   }
-
- private:
-  // Reads the keys of a map below `prefix` ("" or "limits.").
-  Result<void> section(const Value& map, const std::string& prefix) {
-    const auto entries = map.entries();
-    if (!entries) return tl::unexpected(entries.error());
-    for (const Value::Entry& entry : *entries) {
-      if (prefix.empty() && (entry.key == "apiVersion" || entry.key == "kind")) continue;
-      const std::string key = prefix + entry.key;
-      into_.places[key] = entry.value.place();
-      if (entry.value.is_null()) continue;  // "quota:" with nothing below it
-      const auto field = std::find_if(fields_.begin(), fields_.end(),
-                                      [&](const Field& f) { return f.key == key; });
-      Result<void> done;
-      if (field != fields_.end())
-        done = std::visit(Read{*field, entry.value, into_}, field->slot);
-      else if (is_section(key + "."))
-        done = section(entry.value, key + ".");
-      else
-        return entry.wrong(map.path(), fmt::format("unknown key `{}`{}", entry.key,
-                                                   suggestion(entry.key, prefix)));
-      if (!done) return done;
-    }
-    return {};
+  Result<void> operator()(std::optional<Money>* out) const {
+    return read_sum(value, out->emplace());
   }
-
-  [[nodiscard]] bool is_section(const std::string& prefix) const {
-    return std::any_of(fields_.begin(), fields_.end(),
-                       [&](const Field& f) { return f.key.starts_with(prefix); });
+  Result<void> operator()(ServiceAccess* out) const { return read_choice(value, *out); }
+  Result<void> operator()(BalancePolicy* out) const { return read_choice(value, *out); }
+  Result<void> operator()(DeviceSharing* out) const { return read_choice(value, *out); }
+  Result<void> operator()(RolloutKind* out) const { return read_choice(value, *out); }
+  Result<void> operator()(std::vector<ServiceVersion>* out) const {
+    return read_named(value, *out, into);
   }
-
-  [[nodiscard]] std::string suggestion(const std::string& key, const std::string& prefix) const {
-    std::vector<std::string_view> names;
-    for (const Field& f : fields_) {
-      if (!f.key.starts_with(prefix)) continue;
-      std::string_view name = f.key.substr(prefix.size());
-      name = name.substr(0, name.find('.'));
-      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-    }
-    std::string near = did_you_mean(key, names);
-    if (!near.empty()) return near;
-    std::string all;
-    for (const std::string_view name : names)
-      all += fmt::format("{}{}", all.empty() ? "" : ", ", name);
-    return "; known are " + all;
+  Result<void> operator()(std::vector<ServiceShape>* out) const {
+    return read_named(value, *out, into);
   }
-
-  const Value& root_;
-  ReadDocument& into_;
-  std::vector<Field> fields_;
+  Result<void> operator()(std::vector<ScaleHours>* out) const {
+    return read_named(value, *out, into);
+  }
 };
+
+bool is_section(const std::vector<Field>& fields, const std::string& prefix) {
+  return std::any_of(fields.begin(), fields.end(),
+                     [&](const Field& f) { return f.key.starts_with(prefix); });
+}
+
+std::string suggestion(const std::vector<Field>& fields, const std::string& key,
+                       const std::string& prefix) {
+  std::vector<std::string_view> names;
+  for (const Field& f : fields) {
+    if (!f.key.starts_with(prefix)) continue;
+    std::string_view name = f.key.substr(prefix.size());
+    name = name.substr(0, name.find('.'));
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  std::string near = did_you_mean(key, names);
+  if (!near.empty()) return near;
+  std::string all;
+  for (const std::string_view name : names)
+    all += fmt::format("{}{}", all.empty() ? "" : ", ", name);
+  return "; known are " + all;
+}
+
+Result<void> read_fields(const Value& map, const std::string& prefix,
+                         const std::vector<Field>& fields, ReadDocument& into) {
+  const auto entries = map.entries();
+  if (!entries) return tl::unexpected(entries.error());
+  const bool is_root = prefix.empty() && map.path().empty();
+  for (const Value::Entry& entry : *entries) {
+    if (is_root && (entry.key == "apiVersion" || entry.key == "kind")) continue;
+    const std::string key = prefix + entry.key;
+    into.places[is_root || !prefix.empty() ? key : entry.value.path()] = entry.value.place();
+    if (entry.value.is_null()) continue;  // "quota:" with nothing below it
+    const auto field =
+        std::find_if(fields.begin(), fields.end(), [&](const Field& f) { return f.key == key; });
+    Result<void> done;
+    if (field != fields.end())
+      done = std::visit(Read{*field, entry.value, into}, field->slot);
+    else if (is_section(fields, key + "."))
+      done = read_fields(entry.value, key + ".", fields, into);
+    else
+      return entry.wrong(map.path(), fmt::format("unknown key `{}`{}", entry.key,
+                                                 suggestion(fields, entry.key, prefix)));
+    if (!done) return done;
+  }
+  return {};
+}
+
+Result<void> read_root(const Value& root, ReadDocument& into) {
+  into.place = root.place();
+  if (auto done = read_fields(root, "", fields_of(into.document), into); !done) return done;
+  if (name_of(into.document).empty()) return root.wrong("`name` is missing (name)");
+  return {};
+}
 
 }  // namespace
 
@@ -236,7 +267,7 @@ Result<ReadDocument> read_document(const Value& root) {
     }
     ReadDocument out;
     out.document = std::move(*document);
-    if (auto done = Reader(root, out).run(); !done) return tl::unexpected(done.error());
+    if (auto done = read_root(root, out); !done) return tl::unexpected(done.error());
     if (out.parts.empty()) normalise(out.document);
     return out;
   }

@@ -68,6 +68,9 @@ std::string_view summary_of(std::string_view kind) {
   if (kind == Dataset::kName)
     return "A directory of the site's storage that jobs ask for by name. "
            "[storage.md](storage.md) explains them.";
+  if (kind == Service::kName)
+    return "Replicas of a server behind the gates, and the response time that is promised of them. "
+           "[services.md](services.md) explains them.";
   return "Where nodes stand.";
 }
 

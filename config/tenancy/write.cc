@@ -120,6 +120,13 @@ struct Write {
     for (const auto& [key, zone] : *v) add(out, key, scalar(zone.name));
     return out;
   }
+  Yaml operator()(const std::uint32_t* v) const { return scalar(std::to_string(*v)); }
+  Yaml operator()(const std::optional<Money>* v) const {
+    return *v ? scalar(format_money(**v)) : Yaml{};
+  }
+  Yaml operator()(const std::vector<ServiceVersion>* v) const { return named(*v); }
+  Yaml operator()(const std::vector<ServiceShape>* v) const { return named(*v); }
+  Yaml operator()(const std::vector<ScaleHours>* v) const { return named(*v); }
   Yaml operator()(const std::vector<PricePlan>* v) const;
   Yaml operator()(const std::vector<PriceHours>* v) const;
   Yaml operator()(const std::vector<std::uint32_t>* v) const {
@@ -129,6 +136,8 @@ struct Write {
   }
 
  private:
+  template <class Item>
+  [[nodiscard]] Yaml named(const std::vector<Item>& items) const;  // by the items' names
   [[nodiscard]] Yaml amounts(const Resources& r) const {
     if (r.is_zero()) return {};
     Yaml out = map();
@@ -251,6 +260,38 @@ Yaml Write::operator()(const std::vector<PriceHours>* v) const {
   return out;
 }
 
+// The fields of a document, or of an item of one, as a map.
+Yaml write_fields(const std::vector<Field>& fields, const std::vector<Field>& otherwise,
+                  Style style) {
+  Yaml out = map();
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    Yaml value = std::visit(Write{fields[i], style}, fields[i].slot);
+    if (value.kind == Yaml::Kind::null) continue;
+    const bool is_number = std::holds_alternative<std::int32_t*>(fields[i].slot);
+    if (style == Style::file && !is_number &&
+        config::same(value, std::visit(Write{otherwise[i], style}, otherwise[i].slot)))
+      continue;
+    const std::size_t point = fields[i].key.find('.');
+    if (point == std::string_view::npos)
+      add(out, fields[i].key, std::move(value));
+    else
+      add(child(out, fields[i].key.substr(0, point)), fields[i].key.substr(point + 1),
+          std::move(value));
+  }
+  return out;
+}
+
+template <class Item>
+Yaml Write::named(const std::vector<Item>& items) const {
+  if (items.empty()) return {};
+  Yaml out = map();
+  for (Item item : items) {  // a copy, because the tables point at members that can be changed
+    Item empty;
+    add(out, item.name, write_fields(fields_of(item), fields_of(empty), style));
+  }
+  return out;
+}
+
 // ---- text
 
 bool needs_quotes(const std::string& text) {
@@ -305,24 +346,7 @@ void put(std::string& out, const Yaml& tree, std::size_t indent) {
 Yaml to_yaml(const Document& document, Style style) {
   Document copy = document;  // a copy, because the tables point at members that can be changed
   Document defaults = *empty_document(kind_of(document));
-  const auto fields = fields_of(copy);
-  const auto otherwise = fields_of(defaults);
-  Yaml out = map();
-  for (std::size_t i = 0; i < fields.size(); ++i) {
-    Yaml value = std::visit(Write{fields[i], style}, fields[i].slot);
-    if (value.kind == Yaml::Kind::null) continue;
-    const bool is_number = std::holds_alternative<std::int32_t*>(fields[i].slot);
-    if (style == Style::file && !is_number &&
-        config::same(value, std::visit(Write{otherwise[i], style}, otherwise[i].slot)))
-      continue;
-    const std::size_t point = fields[i].key.find('.');
-    if (point == std::string_view::npos)
-      add(out, fields[i].key, std::move(value));
-    else
-      add(child(out, fields[i].key.substr(0, point)), fields[i].key.substr(point + 1),
-          std::move(value));
-  }
-  return out;
+  return write_fields(fields_of(copy), fields_of(defaults), style);
 }
 
 namespace {

@@ -85,7 +85,8 @@ using ReplyMessage =
                  proto::ShareTreeReply, proto::PriorityTuplesReply, proto::ListReservationsReply,
                  proto::TenantEventsReply, proto::LedgerReply, proto::BudgetList,
                  proto::IncreaseReply, proto::MeterReply, proto::TriggerList, proto::UseReply,
-                 proto::NetworkProbed, proto::NeighbourList, proto::SecretList, proto::AccessReply>;
+                 proto::NetworkProbed, proto::NeighbourList, proto::SecretList, proto::AccessReply,
+                 proto::GateTable, proto::ServiceList>;
 
 // Script and environment of a job, which the shell reads from the store and puts into a message
 // before the message leaves (ctld/core/job/submit/blobs.h). The core knows only their content

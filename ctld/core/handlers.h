@@ -78,6 +78,10 @@ void handle(Context&, const ClientRequest&, proto::TenantEvents&&);
 void handle(Context&, const ClientRequest&, proto::SetSecret&&);
 void handle(Context&, const ClientRequest&, proto::RemoveSecret&&);
 void handle(Context&, const ClientRequest&, proto::ListSecrets&&);
+// handle_gate.cc, handle_service.cc
+void handle(Context&, const ClientRequest&, proto::SyncGate&&);
+void handle(Context&, const ClientRequest&, proto::ListServices&&);
+void handle(Context&, const ClientRequest&, proto::ChangeService&&);
 // handle_ledger.cc
 void handle(Context&, const ClientRequest&, proto::QueryLedger&&);
 // posted.cc

@@ -219,7 +219,7 @@ TEST_CASE("mistakes are refused with the place, the field, and what is allowed t
   CHECK(error_of("apiVersion: gantry/v1\nkind: Tenat\nname: x\n") ==
         "t.yaml:2:7: kind: \"Tenat\" is no kind of gantry/v1; use Tenant, Cohort, Tier, "
         "PriorityClass, Flavor, NodePool, Topology, PriceBook, Budget, Manifest, Cluster, "
-        "License, NetworkProfile, NetworkService, Role, Policy, Dataset; did you "
+        "License, NetworkProfile, NetworkService, Role, Policy, Dataset, Service; did you "
         "mean `Tenant`?");
   CHECK(error_of("apiVersion: gantry/v1\nkind: Tenant\n") ==
         "t.yaml:1:1: `name` is missing (name)");

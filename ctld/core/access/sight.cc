@@ -176,6 +176,7 @@ std::optional<tenancy::Document> Sight::document(const tenancy::Document& docume
                    d.tenant.clear();  // whose it is concerns only those who see that tenant
                    return reads || writes;
                  },
+                 [&](tenancy::Service& d) { return tenant(d.tenant); },
                  [&](tenancy::Budget& b) { return b.user == who_.owner.user || tenant(b.tenant); },
                  [&](tenancy::Tier& t) {
                    return own([&](const auto& mine) { return mine.tier == t.name; });
