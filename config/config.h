@@ -130,6 +130,8 @@ struct ControllerConfig {
   bool user_triggers = false;               // programs of strigger run on the controller's machine
   std::string mail_program;                 // sendmail, for --mail-type; "" = no mail is sent
   std::string usage_events;                 // file that usage is appended to; "" = none
+  std::vector<std::string> gates;           // login names of gates, beside operators
+  std::uint32_t service_port = 20'000;      // the first port of nodes for replicas of services
   std::string usage_webhook;    // http://HOST:PORT/PATH that usage is sent to; "" = none
   std::string identity_issuer;  // https://HOST[/PATH]: who signs tokens; "" = none are made
   Duration identity_lifetime = hours(1);        // of a token

@@ -208,6 +208,12 @@ std::vector<Option> options_of(ControllerConfig& c) {
        &c.usage_webhook,
        {},
        "http://HOST:PORT/PATH that the lines of usage_events are sent to; left out = nowhere."},
+      {"gates", &c.gates, form(Form::word),
+       "Login names as which gantry-gate may connect, beside operators: gates learn of all "
+       "services, and say what they need."},
+      {"service_port", &c.service_port, between(1024, 60'000),
+       "The first of the ports on which nodes take connections for replicas of services; each "
+       "replica on a node has the next one."},
       {"identity_issuer",
        &c.identity_issuer,
        {},

@@ -59,8 +59,20 @@ Result<void> Notary::seal(proto::SetSecret& message) const {
                           proto::kMaxSecretBytes));
 }
 
+void Notary::prepare(proto::GateTable& table) const {
+  for (proto::GateService& service : table.services) {
+    const std::string password = box_->password(service.name);
+    for (proto::GateReplica& replica : service.replicas) replica.password = password;
+  }
+  if (!identity_ || table.unchanged) return;
+  table.issuer = identity_->issuer();
+  table.keys = identity_->published();
+}
+
 Result<void> Notary::prepare(core::Order& order) const {
   auto* launch = std::get_if<proto::Launch>(&order.message);
+  if (launch != nullptr && launch->door && launch->spec.replica)
+    launch->door->password = box_->password(launch->spec.replica->service);
   for (const core::SealedSecret& one : order.blobs.sealed) {
     if (launch == nullptr) break;
     if (one.sealed.empty())

@@ -26,6 +26,8 @@ class Notary {
   Result<void> seal(proto::SetSecret& message) const;
   // Fills in the contents and the tokens that an order carries.
   Result<void> prepare(core::Order& order) const;
+  // Fills in the passwords of the doors of replicas.
+  void prepare(proto::GateTable& table) const;
   // Wipes the contents of an order that is encoded.
   static void forget_contents(core::Order& order);
 

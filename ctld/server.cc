@@ -250,6 +250,7 @@ void Server::send_reply(core::Reply& reply) {
                    granted->attach ? proto::kStepAttachContext : proto::kStepPermissionContext,
                    granted->permission);
   }
+  if (auto* table = std::get_if<proto::GateTable>(&reply.message)) notary_->prepare(*table);
   if (auto* ping = std::get_if<proto::PingReply>(&reply.message))
     ping->config_problem = config_problem_;
   const rpc::Encoded encoded = rpc::encode_reply(reply.message);

@@ -164,7 +164,7 @@ Found check_shape(const References& documents, const ServiceShape& shape, const 
   return std::nullopt;
 }
 
-Found check_version(const References& documents, const ServiceVersion& v) {
+Found check_version(const References& documents, const Service& s, const ServiceVersion& v) {
   const std::string path = "versions." + v.name;
   if (v.weight > 1000)
     return documents.problem(path + ".weight",
@@ -190,6 +190,11 @@ Found check_version(const References& documents, const ServiceVersion& v) {
                     v.shapes.size(), kMostShapes));
   for (const ServiceShape& shape : v.shapes)
     if (Found found = check_shape(documents, shape, path + ".shapes." + shape.name)) return found;
+  for (const ServiceShape& shape : v.shapes)
+    if (s.sharing == DeviceSharing::alone && shape.gpu_share > 0)
+      return documents.problem("sharing", fmt::format("is `alone`, and shape {} of version {} is a "
+                                                      "part of a GPU",
+                                                      shape.name, v.name));
   for (const std::string& use : v.datasets) {
     const std::string name = use.ends_with(":rw") ? use.substr(0, use.size() - 3) : use;
     if (Found found = documents.refer(Dataset::kName, name, path + ".datasets")) return found;
@@ -252,7 +257,7 @@ Found check_service(const References& documents, const Service& s) {
     return documents.problem("versions", fmt::format("has {} versions; 1 to {} are allowed",
                                                      s.versions.size(), kMostVersions));
   for (const ServiceVersion& v : s.versions)
-    if (Found found = check_version(documents, v)) return found;
+    if (Found found = check_version(documents, s, v)) return found;
   if (std::none_of(s.versions.begin(), s.versions.end(),
                    [](const ServiceVersion& v) { return v.weight > 0; }))
     return documents.problem("versions", "have no weight: which gets the requests?");

@@ -140,9 +140,8 @@ std::vector<Field> fields_of(Service& s) {
       {"drain", &s.drain, Form::plain,
        "What a replica that leaves has to answer what it began; 30s."},
       {"sharing", &s.sharing, Form::plain,
-       "`alone` (its replicas share their node's devices with no job) or `tenant` (a replica with "
-       "a "
-       "part of a GPU shares it with jobs of its tenant); tenant."}};
+       "`alone` (no replica has a part of a GPU beside another job) or `tenant` (one with "
+       "`gpu_share` shares the device with jobs of its tenant, never of another); tenant."}};
   add_route(out, s.route);
   out.push_back({"versions", &s.versions, Form::plain,
                  "What replicas run, by name: `weight`, `command`, `image`, `directory`, "

@@ -14,7 +14,8 @@ namespace gantry::core {
 void apply(MutableState& state, Instant at, const Event& event);
 
 // There is one apply_event() for each event, in apply_cluster.cc, apply_job.cc, apply_attempt.cc,
-// apply_tenancy.cc and apply_budget.cc (apply_trigger.cc: triggers, apply_secret.cc: secrets).
+// apply_tenancy.cc and apply_budget.cc (apply_trigger.cc: triggers, apply_secret.cc: secrets,
+// apply_service.cc: services).
 void apply_event(MutableState&, Instant, const event::ControllerStarted&);
 void apply_event(MutableState&, Instant, const event::NodeDeclared&);
 void apply_event(MutableState&, Instant, const event::PartitionDeclared&);
@@ -73,6 +74,12 @@ void apply_event(MutableState&, Instant, const event::NodeFrozen&);
 void apply_event(MutableState&, Instant, const event::SecretSet&);
 void apply_event(MutableState&, Instant, const event::SecretRemoved&);
 void apply_event(MutableState&, Instant, const event::SecretsTaken&);
+void apply_event(MutableState&, Instant, const event::ServiceSet&);
+void apply_event(MutableState&, Instant, const event::ServiceScaled&);
+void apply_event(MutableState&, Instant, const event::ServiceStepped&);
+void apply_event(MutableState&, Instant, const event::ServiceNoted&);
+void apply_event(MutableState&, Instant, const event::ServiceRemoved&);
+void apply_event(MutableState&, Instant, const event::DoorGiven&);
 
 // Removes all secrets of a tenant that is removed.
 void forget_secrets(MutableState& state, const std::string& tenant);

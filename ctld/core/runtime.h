@@ -16,6 +16,7 @@
 #include "ctld/core/elapsed.h"
 #include "ctld/core/job_marks.h"
 #include "ctld/core/run_habits.h"
+#include "ctld/core/service_marks.h"
 #include "ctld/core/state/state.h"
 #include "ctld/core/verdicts.h"
 #include "ctld/sched/tenant/quota.h"
@@ -204,6 +205,7 @@ struct Runtime {
   // idle_waits: when a trigger that waits for idle nodes has to look at which node; see triggers.h.
   std::vector<std::optional<NodeTriggerView>> trigger_views;
   std::set<std::tuple<Instant, TriggerId, NodeId>> idle_waits;
+  ServicesRuntime services;
   std::set<JobId> suspended;  // suspended jobs: the scheduler does not know their end
   Stats stats;
   Stats stats_before;       // when somebody reset them; see ResetStats

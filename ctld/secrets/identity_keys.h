@@ -38,6 +38,7 @@ class IdentityKeys {
   // The signed token, which is valid from now on for the lifetime; the rest of the claims is given.
   [[nodiscard]] Result<Bytes> token(Claims claims, Instant now) const;
   [[nodiscard]] Duration lifetime() const { return rules_.lifetime; }
+  [[nodiscard]] const std::string& issuer() const { return rules_.issuer; }
 
   // Any thread may call these. The answers to GET /.well-known/openid-configuration and
   // /.well-known/jwks.json.

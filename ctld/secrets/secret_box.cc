@@ -3,6 +3,8 @@
 #include <sodium.h>
 #include <unistd.h>
 
+#include <array>
+
 #include <fmt/core.h>
 
 #include "common/assert.h"
@@ -78,6 +80,17 @@ Result<SecretBox> SecretBox::load(const std::string& path) {
   std::copy(raw->begin(), raw->end(), box.key_.get());
   wipe(*raw);
   return box;
+}
+
+std::string SecretBox::password(std::string_view word) const {
+  constexpr std::string_view kPurpose = "gantry password\n";  // no other hash by this key begins so
+  std::string text(kPurpose);
+  text += word;
+  std::array<unsigned char, 16> hash{};
+  crypto_generichash(hash.data(), hash.size(), octets(text), text.size(), key_.get(), kKeyBytes);
+  std::array<char, 33> hex{};
+  sodium_bin2hex(hex.data(), hex.size(), hash.data(), hash.size());
+  return hex.data();
 }
 
 Bytes SecretBox::seal(const SecretName& name, std::string_view content) const {

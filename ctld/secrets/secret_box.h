@@ -30,6 +30,9 @@ class SecretBox {
   // malformed: it is damaged, or bound to another name; wrong_state: sealed with another key.
   [[nodiscard]] Result<Bytes> open(const SecretName& name, std::string_view sealed) const;
 
+  // A password that only this key gives for the word (BLAKE2b, keyed), as 32 hexadecimal digits.
+  [[nodiscard]] std::string password(std::string_view word) const;
+
   [[nodiscard]] bool is_new() const { return is_new_; }  // load() has made the file
 
  private:

@@ -182,6 +182,15 @@ void fold_secrets(MutableState& state, std::vector<store::RecordChange>& out) {
   for (auto& [key, value] : records) out.push_back({store::Table::secret, key, std::move(value)});
 }
 
+void fold_services(MutableState& state, std::vector<store::RecordChange>& out) {
+  for (const std::string& name : take(state.unfolded.services)) {
+    const auto it = state.services.all.find(name);
+    out.push_back(
+        {store::Table::service, name,
+         it == state.services.all.end() ? std::nullopt : std::optional(codec::encode(it->second))});
+  }
+}
+
 }  // namespace
 
 JobRecord record_of(const State& state, const Job& job) {
@@ -241,6 +250,7 @@ store::FoldBatch fold(MutableState& state, EventSeq applied) {
   fold_triggers(state, out.records);
   fold_used(state, out.records);
   fold_secrets(state, out.records);
+  fold_services(state, out.records);
   out.history.swap(state.unfolded.history);
   out.spec_deletes = take(state.unfolded.forgotten_specs);
   out.blob_deletes = state.blobs.take_unused();

@@ -163,6 +163,12 @@ Result<void> Loader::record(store::Table table, std::string_view key, std::strin
       return {};
     }
     case store::Table::secret: return secret(key, value);
+    case store::Table::service: {
+      auto r = codec::decode<ServiceState>(value);
+      if (!r) return broken("service", r.error());
+      state_.services.all.insert_or_assign(std::string(key), std::move(*r));
+      return {};
+    }
     case store::Table::request: return {};  // not used by this release
   }
   return fail(ErrorCode::malformed, "the store has a table that this release does not know");

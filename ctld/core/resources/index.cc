@@ -203,6 +203,10 @@ void index_job(MutableState& state, Job& job, const SpecHead* head) {
     if (!head->request_id.empty()) state.requests[request_key(job.uid, head->request_id)] = job.id;
     if (!head->spec.secrets.empty()) state.secrets.wanted[job.id] = head->spec.secrets;
     if (!head->spec.datasets.empty()) state.datasets_wanted[job.id] = head->spec.datasets;
+    if (head->spec.replica) {
+      state.services.replicas[job.id] = *head->spec.replica;
+      state.services.jobs[head->spec.replica->service].insert(job.id);
+    }
     user.stored += record_bytes(job, *head);
     if (!head->script_digest.empty() && state.blobs.add(digest_of(head->script_digest), job.uid))
       user.stored += head->script_bytes;
@@ -241,6 +245,17 @@ void unindex_ended(MutableState& state, const Job& job) {
 
 namespace {
 
+void forget_replica(ServiceTable& services, JobId id) {
+  const auto of = services.replicas.find(id);
+  if (of == services.replicas.end()) return;
+  const auto jobs = services.jobs.find(of->second.service);
+  if (jobs != services.jobs.end()) {
+    jobs->second.erase(id);
+    if (jobs->second.empty()) services.jobs.erase(jobs);
+  }
+  services.replicas.erase(of);
+}
+
 void drop_stored(MutableState& state, const Job& job, const SpecHead& head) {
   std::uint64_t bytes = record_bytes(job, head);
   if (!head.script_digest.empty() && state.blobs.drop(digest_of(head.script_digest), job.uid))
@@ -265,6 +280,7 @@ void unindex_job(MutableState& state, Job& job) {
     drop_stored(state, job, *head);
     state.secrets.wanted.erase(job.id);
     state.datasets_wanted.erase(job.id);
+    forget_replica(state.services, job.id);
     state.unfolded.forgotten_specs.push_back(job.id);
   } else if (Job* array = state.jobs.find(job.array)) {
     array->tasks->elements.erase(job.ordinal);

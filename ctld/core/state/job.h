@@ -131,6 +131,7 @@ struct Active {
   Duration suspended_before{};       // ended suspensions together
   UseOfJob use;
   std::vector<SecretUse> secrets;  // that this attempt gets, with their versions and files
+  std::uint32_t door = 0;          // of a replica: the port of its node where gates reach it
   [[nodiscard]] Duration suspended_until(Instant now) const {
     return suspended_before + (suspended ? std::max(Duration{}, now - *suspended) : Duration{});
   }
@@ -158,6 +159,7 @@ struct Active {
     v(15, "suspended_before", s.suspended_before);
     v(16, "use", s.use);
     v(17, "secrets", s.secrets);
+    v(18, "door", s.door);
   }
 };
 

@@ -28,6 +28,7 @@
 #include "ctld/core/state/node.h"
 #include "ctld/core/state/node_sets.h"
 #include "ctld/core/state/secret_state.h"
+#include "ctld/core/state/service_state.h"
 #include "ctld/core/state/tenancy_state.h"
 #include "ctld/core/state/trigger_state.h"
 #include "ctld/sched/queue/geometry.h"
@@ -130,6 +131,7 @@ struct Tables {  // durable
   BudgetState budgets;
   TriggerTable triggers;
   SecretTable secrets;
+  ServiceTable services;
   std::map<std::string, UseRecord> used;  // by key_of_use(); see ctld/core/resources/uses.h
 };
 

@@ -66,6 +66,7 @@ struct SpecHead {
     bool no_kill = false;
     std::vector<SecretUse> secrets;
     std::vector<DatasetUse> datasets;
+    std::optional<ReplicaOf> replica;
     template <class Self, class V>
     static void fields(Self& s, V&& v) {
       v(1, "kind", s.kind);
@@ -89,6 +90,7 @@ struct SpecHead {
       v(45, "no_kill", s.no_kill);
       v(73, "secrets", s.secrets);
       v(85, "datasets", s.datasets);
+      v(88, "replica", s.replica);
     }
   };
   struct Who {

@@ -172,6 +172,9 @@ void send_launch(Context& ctx, const Job& job, std::uint32_t index) {
   if (!stored->environment_digest.empty())
     blobs.environment = digest_of_bytes(stored->environment_digest);
   launch.storage = storage_for(ctx.state, job);
+  if (launch.spec.replica && active.door != 0)  // the shell fills in the password
+    launch.door =
+        proto::JobDoor{static_cast<std::uint16_t>(active.door), launch.spec.replica->port, ""};
   blobs.sealed = sealed_for(ctx.state, job);
   add_object_store(ctx.state, job, launch, blobs);
   blobs.identity = claims_for(ctx.state, job, launch.spec, active.nodes[index].grant.node);

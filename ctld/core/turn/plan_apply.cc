@@ -122,6 +122,19 @@ std::optional<std::uint32_t> free_slot(const State& state, const Node& node) {
   return static_cast<std::uint32_t>(free - taken.begin());
 }
 
+// Gives a replica the lowest port that no other replica has on its node.
+void give_door(Context& ctx, JobId id) {
+  if (!ctx.state.services.replicas.contains(id)) return;
+  const Job& job = ctx.state.jobs.at(id);
+  std::set<std::uint32_t> taken;
+  for (const JobId other : ctx.state.node(job.active->nodes.front().grant.node).jobs)
+    if (other != id && ctx.state.jobs.at(other).active)
+      taken.insert(ctx.state.jobs.at(other).active->door);
+  std::uint32_t port = ctx.config.controller.service_port;
+  while (taken.contains(port)) ++port;
+  ctx.record(event::DoorGiven{id, port});
+}
+
 // Places the job. The scheduler does not have the job under its old id any more.
 void place(Context& ctx, JobId id, std::vector<sched::NodeGrant>&& grants, bool exclusive) {
   const Attempt attempt(ctx.state.jobs.at(id).attempt.value() + 1);
@@ -138,6 +151,7 @@ void place(Context& ctx, JobId id, std::vector<sched::NodeGrant>&& grants, bool 
                               plan_of(ctx.state, ctx.state.jobs.at(id), ctx.now),
                               std::move(holding.items), std::move(holding.held), std::move(use)});
   take_secrets(ctx, id);
+  give_door(ctx, id);
   ++ctx.rt.stats.starts;
   const Job& job = ctx.state.jobs.at(id);
   for (const NodeRun& run : job.active->nodes) use_quota(ctx, job, run.grant);

@@ -11,6 +11,7 @@
 #include "ctld/core/node/attempt_end.h"
 #include "ctld/core/node/racks.h"
 #include "ctld/core/notify/triggers.h"
+#include "ctld/core/services/reconcile.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/tenancy/multifactor.h"
 #include "ctld/core/tenancy/reservations.h"
@@ -297,6 +298,7 @@ void run_timers(Context& ctx) {
   if (passed(ctx.rt.month_due, ctx.now)) close_months(ctx);
   if (passed(ctx.rt.budgets_due, ctx.now)) look_at_budgets(ctx);
   if (passed(ctx.rt.limits_due, ctx.now)) look_at_limits(ctx);
+  if (passed(services_due(ctx), ctx.now)) run_services(ctx);
   if (passed(plan_due(ctx), ctx.now)) {
     ctx.rt.planned = ctx.now;
     ctx.turn.schedule = true;
@@ -315,6 +317,7 @@ std::optional<Instant> next_wake(const Context& ctx) {
   earliest(next, ctx.rt.month_due);
   earliest(next, ctx.rt.budgets_due);
   earliest(next, ctx.rt.limits_due);
+  earliest(next, services_due(ctx));
   earliest(next, ctx.state.tenancy.compiled.next_end);
   if (!ctx.state.ended.empty())
     earliest(next, ctx.state.ended.front().first + ctx.config.controller.min_job_age);

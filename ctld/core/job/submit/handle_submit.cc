@@ -15,6 +15,7 @@
 #include "ctld/core/job/submit/blobs.h"
 #include "ctld/core/job/submit/dependency.h"
 #include "ctld/core/job/submit/queue_list.h"
+#include "ctld/core/job/submit/submit.h"
 #include "ctld/core/job/submit/validate.h"
 #include "ctld/core/money/budget_gate.h"
 #include "ctld/core/money/estimate.h"
@@ -273,6 +274,68 @@ Result<void> enough_nodes(const Context& ctx, const std::vector<proto::SubmitJob
 
 }  // namespace
 
+namespace {
+
+// A submit that was looked at: what it asks for is allowed, and what is left is to make the job.
+struct Checked {
+  Resolved resolved;
+  DependencyStart dependencies;
+  std::vector<PartitionId> queues;
+  proto::SubmitReply reply;
+};
+
+Result<Checked> check_submit(Context& ctx, const Identity& who, proto::SubmitJob& submit) {
+  Checked out;
+  if (auto r = queue_has_room(ctx, 1); !r) return tl::unexpected(r.error());
+  auto queues = choose_partition(ctx, who, submit);
+  if (!queues) return tl::unexpected(queues.error());
+  out.queues = std::move(*queues);
+  const auto resolved = validate(ctx, who, submit);
+  if (!resolved) return tl::unexpected(resolved.error());
+  out.resolved = *resolved;
+  if (!submit.test_only)
+    if (auto r = user_has_room(ctx, who, {&submit, 1}); !r) return tl::unexpected(r.error());
+  auto dependencies = resolve_dependencies(ctx, who, submit.spec);
+  if (!dependencies) return tl::unexpected(dependencies.error());
+  out.dependencies = std::move(*dependencies);
+
+  proto::SubmitReply& reply = out.reply;
+  reply.partition = submit.spec.partition;
+  const Partition& partition = ctx.state.partition(resolved->partition);
+  if (!partition.up())
+    reply.warnings.push_back(fmt::format("partition {} is down: the job waits", partition.name));
+  warn_of_mail(ctx, submit.spec, reply);
+  reply.warnings.insert(reply.warnings.end(), resolved->warnings.begin(), resolved->warnings.end());
+  if (auto r = check_budgets(ctx, partition, submit.spec, who.owner.user, resolved->time_limit); !r)
+    return tl::unexpected(r.error());
+  return out;
+}
+
+proto::SubmitReply make_checked(Context& ctx, const Identity& who, proto::SubmitJob&& submit,
+                                Checked&& checked) {
+  put_cost(ctx, who, ctx.state.partition(checked.resolved.partition), submit.spec,
+           checked.resolved.time_limit, nullptr, checked.reply);
+  checked.reply.job = make_job(ctx, who, std::move(submit), checked.resolved,
+                               std::move(checked.dependencies), std::move(checked.queues));
+  return std::move(checked.reply);
+}
+
+// Only the controller makes replicas: a job that said it was one would get another's requests.
+Result<void> is_no_replica(const proto::SubmitJob& submit) {
+  if (!submit.spec.replica) return {};
+  return fail(ErrorCode::permission_denied,
+              "a job cannot say that it is a replica of a service; apply a Service document");
+}
+
+}  // namespace
+
+Result<proto::SubmitReply> submit_job(Context& ctx, const Identity& who,
+                                      proto::SubmitJob&& submit) {
+  auto checked = check_submit(ctx, who, submit);
+  if (!checked) return tl::unexpected(checked.error());
+  return make_checked(ctx, who, std::move(submit), std::move(*checked));
+}
+
 void handle(Context& ctx, const ClientRequest& from, proto::SubmitJob&& submit) {
   if (!submit.test_only) {
     if (const Job* first = made_before(ctx, from.who, submit.request_id)) {
@@ -282,36 +345,13 @@ void handle(Context& ctx, const ClientRequest& from, proto::SubmitJob&& submit) 
       return ctx.reply(from, std::move(reply));
     }
   }
-  if (auto r = queue_has_room(ctx, 1); !r) return refuse(ctx, from, r.error());
-  auto queues = choose_partition(ctx, from.who, submit);
-  if (!queues) return refuse(ctx, from, queues.error());
-  const auto resolved = validate(ctx, from.who, submit);
-  if (!resolved) return refuse(ctx, from, resolved.error());
-  if (!submit.test_only)
-    if (auto r = user_has_room(ctx, from.who, {&submit, 1}); !r)
-      return refuse(ctx, from, r.error());
-  auto dependencies = resolve_dependencies(ctx, from.who, submit.spec);
-  if (!dependencies) return refuse(ctx, from, dependencies.error());
-
-  proto::SubmitReply reply;
-  reply.partition = submit.spec.partition;
-  const Partition& partition = ctx.state.partition(resolved->partition);
-  if (!partition.up())
-    reply.warnings.push_back(fmt::format("partition {} is down: the job waits", partition.name));
-  warn_of_mail(ctx, submit.spec, reply);
-  reply.warnings.insert(reply.warnings.end(), resolved->warnings.begin(), resolved->warnings.end());
-  if (auto r =
-          check_budgets(ctx, partition, submit.spec, from.who.owner.user, resolved->time_limit);
-      !r)
-    return refuse(ctx, from, r.error());
-  if (submit.test_only) {
-    return test_only(ctx, from, partition, submit.spec, resolved->time_limit, std::move(reply));
-  }
-  put_cost(ctx, from.who, partition, submit.spec, resolved->time_limit, nullptr, reply);
-
-  reply.job = make_job(ctx, from.who, std::move(submit), *resolved, std::move(*dependencies),
-                       std::move(*queues));
-  ctx.reply(from, std::move(reply));
+  if (auto r = is_no_replica(submit); !r) return refuse(ctx, from, r.error());
+  auto checked = check_submit(ctx, from.who, submit);
+  if (!checked) return refuse(ctx, from, checked.error());
+  if (submit.test_only)
+    return test_only(ctx, from, ctx.state.partition(checked->resolved.partition), submit.spec,
+                     checked->resolved.time_limit, std::move(checked->reply));
+  ctx.reply(from, make_checked(ctx, from.who, std::move(submit), std::move(*checked)));
 }
 
 void handle(Context& ctx, const ClientRequest& from, proto::SubmitTogether&& message) {
@@ -331,6 +371,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::SubmitTogether&& mes
   std::vector<Resolved> resolved;
   std::vector<DependencyStart> dependencies;
   for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (auto r = is_no_replica(parts[i]); !r) return refuse_part(i, r.error());
     JobSpec& spec = parts[i].spec;
     if (auto r = choose_partition(ctx, from.who, parts[i], resolved); !r)
       return refuse_part(i, r.error());

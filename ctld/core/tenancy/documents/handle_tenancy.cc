@@ -15,6 +15,7 @@
 #include "ctld/core/handlers.h"
 #include "ctld/core/money/budget_gate.h"
 #include "ctld/core/money/posted.h"
+#include "ctld/core/services/reconcile.h"
 #include "ctld/core/tenancy/documents/may_change.h"
 #include "ctld/core/tenancy/tenant_submit.h"
 #include "ctld/core/tenancy/tenants.h"
@@ -181,6 +182,7 @@ void commit(Context& ctx, const ClientRequest& from, std::string comment,
   compile_tenancy(ctx);
   close_months(ctx);
   look_at_budgets(ctx);
+  services_changed(ctx, from.who);
 }
 
 // The documents as they were after `revision`, found by undoing later changes. They point into

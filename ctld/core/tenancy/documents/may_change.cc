@@ -176,6 +176,17 @@ bool owns_policy(const State& state, const Identity& who, const std::string& ten
   return !tenant.empty() && has_right(state, who, tenant, TenantRight::edit_policies);
 }
 
+// A service belongs to its tenant in the same way. Who changes it submits and ends jobs by it.
+bool owns_service(const State& state, const Identity& who, const std::string& tenant) {
+  return !tenant.empty() && has_right(state, who, tenant, TenantRight::submit) &&
+         has_right(state, who, tenant, TenantRight::change_jobs);
+}
+
+const tenancy::Service* service_named(const State& state, const std::string& name) {
+  const auto it = state.tenancy.documents.find({tenancy::Service::kKind, name});
+  return it == state.tenancy.documents.end() ? nullptr : &std::get<tenancy::Service>(it->second);
+}
+
 const tenancy::Policy* policy_named(const State& state, const std::string& name) {
   const auto it = state.tenancy.documents.find({tenancy::Policy::kKind, name});
   return it == state.tenancy.documents.end() ? nullptr : &std::get<tenancy::Policy>(it->second);
@@ -192,6 +203,12 @@ Result<void> may_change(const Context& ctx, const Identity& who, const Document&
         (now == nullptr || now->tenant == policy->tenant))
       return {};
   }
+  if (const auto* service = std::get_if<tenancy::Service>(&document)) {
+    const tenancy::Service* now = service_named(ctx.state, service->name);
+    if (owns_service(ctx.state, who, service->tenant) &&
+        (now == nullptr || now->tenant == service->tenant))
+      return {};
+  }
   return fail(ErrorCode::permission_denied,
               fmt::format("{} may not change {} {}", who.owner.user, tenancy::kind_of(document),
                           tenancy::name_of(document)));
@@ -201,7 +218,10 @@ bool may_remove(const State& state, const Identity& who, const proto::DocumentRe
   if (is_admin(who)) return true;
   const tenancy::Policy* policy =
       ref.kind == tenancy::Policy::kName ? policy_named(state, ref.name) : nullptr;
-  return policy != nullptr && owns_policy(state, who, policy->tenant);
+  if (policy != nullptr) return owns_policy(state, who, policy->tenant);
+  const tenancy::Service* service =
+      ref.kind == tenancy::Service::kName ? service_named(state, ref.name) : nullptr;
+  return service != nullptr && owns_service(state, who, service->tenant);
 }
 
 }  // namespace gantry::core

@@ -1,0 +1,71 @@
+// apply() of events about services.
+#include <algorithm>
+
+#include "common/assert.h"
+#include "ctld/core/apply.h"
+#include "ctld/core/resources/index.h"
+
+namespace gantry::core {
+namespace {
+
+ServiceState& service_of(MutableState& state, const std::string& name) {
+  const auto it = state.services.all.find(name);
+  GANTRY_ASSERT(it != state.services.all.end(), "a service that is there");
+  state.unfolded.services.push_back(name);
+  return it->second;
+}
+
+void note(ServiceState& service, Instant at, const std::string& text) {
+  if (text.empty()) return;
+  service.events.push_back({at, text});
+  if (service.events.size() > kMostServiceEvents) service.events.erase(service.events.begin());
+}
+
+}  // namespace
+
+void apply_event(MutableState& state, Instant at, const event::ServiceSet& e) {
+  ServiceState& service = state.services.all[e.name];
+  state.unfolded.services.push_back(e.name);
+  service.tenant = e.tenant;
+  service.sets = e.sets;
+  service.last_revision = e.last_revision;
+  service.went_back = e.went_back;
+  service.stepped = at;
+  note(service, at, e.text);
+}
+
+void apply_event(MutableState& state, Instant at, const event::ServiceScaled& e) {
+  ServiceState& service = service_of(state, e.name);
+  service.wanted = e.wanted;
+  service.shape = e.shape;
+  service.reason = e.reason;
+  note(service, at, e.text);
+}
+
+void apply_event(MutableState& state, Instant at, const event::ServiceStepped& e) {
+  ServiceState& service = service_of(state, e.name);
+  for (ReplicaSet& set : service.sets)
+    for (const event::SetPart& part : e.parts)
+      if (part.revision == set.revision) set.part = part.part;
+  service.stepped = at;
+  note(service, at, e.text);
+}
+
+void apply_event(MutableState& state, Instant at, const event::ServiceNoted& e) {
+  ServiceState& service = service_of(state, e.name);
+  if (e.paused) service.paused = *e.paused;
+  note(service, at, e.text);
+}
+
+void apply_event(MutableState& state, Instant, const event::ServiceRemoved& e) {
+  state.services.all.erase(e.name);
+  state.unfolded.services.push_back(e.name);
+}
+
+void apply_event(MutableState& state, Instant, const event::DoorGiven& e) {
+  JobEdit job(state, e.job);
+  GANTRY_ASSERT(job->active != nullptr, "a placed job");
+  job->active->door = e.port;
+}
+
+}  // namespace gantry::core

@@ -1,0 +1,19 @@
+// What gates are told: services, their replicas that may take requests, and with which weight.
+#pragma once
+
+#include "ctld/core/context.h"
+
+namespace gantry::core {
+
+// The document of a service; null if there is none.
+const tenancy::Service* service_document(const State& state, const std::string& name);
+
+// The name under which gates know a set of replicas: "v1.7", version and revision.
+std::string set_name(const std::string& version, std::uint64_t revision);
+// The revision of such a name; 0 if it is none.
+std::uint64_t revision_of(std::string_view set_name);
+
+// Makes the table anew, and gives it a new revision if it says anything else than before.
+void refresh_table(Context& ctx);
+
+}  // namespace gantry::core

@@ -1,0 +1,80 @@
+// What gates say of the requests of one service, kept by the second. It is not durable: after a
+// restart the gates go on saying it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "common/proto/services.h"
+#include "common/time/time.h"
+
+namespace gantry::scale {
+
+inline constexpr std::size_t kTimeBuckets = proto::kLatencyBuckets.size() + 1;
+
+// Response times, counted by proto::kLatencyBuckets.
+struct TimeCounts {
+  std::array<std::uint64_t, kTimeBuckets> of{};
+  void add(const std::vector<std::uint64_t>& times);
+  void add(const TimeCounts& other);
+  [[nodiscard]] std::uint64_t sum() const;
+  // The upper end of the bucket in which this percentile is; unset without requests.
+  [[nodiscard]] std::optional<Duration> percentile(std::uint32_t percent) const;
+  // How many were answered within the target; what lies in its bucket counts in proportion.
+  [[nodiscard]] double within(Duration target) const;
+};
+
+struct LoadSum {
+  std::uint64_t requests = 0;  // that came, also those that were refused
+  std::uint64_t errors = 0;
+  std::uint64_t refused = 0;
+  double seconds = 0;      // of which it is the sum
+  double concurrency = 0;  // requests that were there at one time, on average
+  [[nodiscard]] double rate() const { return seconds > 0 ? double(requests) / seconds : 0; }
+};
+
+class ServiceLoad {
+ public:
+  static constexpr std::int64_t kSeconds = 120;          // that are kept
+  static constexpr std::int64_t kMinutes = 8 * 24 * 60;  // the same, of rates
+
+  // Adds a sample that came now. Samples of several gates and versions add up.
+  void add(const proto::GateSample& sample, Instant now);
+  // The sum over the last full seconds before now, `seconds` at most kSeconds.
+  [[nodiscard]] LoadSum last(std::int64_t seconds, Instant now) const;
+  [[nodiscard]] TimeCounts times(std::int64_t seconds, Instant now) const;
+  // The greatest rate in the same minutes, from `from` minutes from now to `until`, of the days
+  // before; unset if no day before is known.
+  [[nodiscard]] std::optional<double> same_minutes(std::int64_t from, std::int64_t until,
+                                                   Instant now) const;
+  [[nodiscard]] std::optional<Instant> last_request() const { return last_request_; }
+
+  // Minutes with requests that have passed, and those in which the promise was kept: so many
+  // percent answered within the target, where a refusal is a broken promise.
+  void judge(Duration target, std::uint32_t percentile, Instant now);
+  [[nodiscard]] std::uint64_t minutes() const { return minutes_; }
+  [[nodiscard]] std::uint64_t minutes_kept() const { return kept_; }
+
+ private:
+  struct Second {
+    std::int64_t at = -1;
+    std::uint64_t requests = 0, errors = 0, refused = 0;
+    double concurrency = 0;  // times seconds
+    std::vector<std::uint64_t> times;
+  };
+  Second& second(std::int64_t at);
+  void note_minute(std::int64_t at, std::uint64_t requests);
+
+  std::array<Second, kSeconds> seconds_;
+  std::vector<std::uint32_t> rates_;  // requests of each minute, a ring
+  std::int64_t first_minute_ = -1, newest_minute_ = -1;
+  std::int64_t first_second_ = -1;
+  std::optional<Instant> last_request_;
+  std::int64_t judged_ = -1;  // the minute that is being counted
+  TimeCounts minute_times_;
+  std::uint64_t minute_refused_ = 0, minutes_ = 0, kept_ = 0;
+};
+
+}  // namespace gantry::scale
