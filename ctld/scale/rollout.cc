@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "common/job/verdict_text.h"
+
 namespace gantry::scale {
 namespace {
 
@@ -18,6 +20,14 @@ std::uint32_t part_of(std::uint32_t n, std::uint32_t part) {
   return (n * part + kWhole - 1) / kWhole;
 }
 
+std::string ready_text(std::uint32_t n) {
+  return counted(n, "replica") + (n == 1 ? " is ready" : " are ready");
+}
+
+bool too_many_errors(const tenancy::ServiceRollout& how, const SetFacts& set) {
+  return set.errors * kWhole > set.requests * how.most_errors;
+}
+
 bool keeps(const SetFacts& set, Duration target, std::uint32_t percentile) {
   return set.times.within(target) * 100 >= static_cast<double>(set.times.sum()) * percentile;
 }
@@ -29,7 +39,7 @@ std::string fault_of(const tenancy::ServiceRollout& how, Duration target, std::u
     return fmt::format("{} replicas of it ended or were too late before they were ready",
                        f.fresh.failures);
   if (f.fresh.requests < kFewestRequests) return {};
-  if (f.fresh.errors * kWhole > f.fresh.requests * how.most_errors)
+  if (too_many_errors(how, f.fresh))
     return fmt::format("{} of {} requests failed, {:.1f} % are allowed", f.fresh.errors,
                        f.fresh.requests, how.most_errors / 10.0);
   if (!how.watch_target || f.before.times.sum() < kFewestRequests) return {};
@@ -84,23 +94,21 @@ RolloutStep next_step(const tenancy::ServiceRollout& how, Duration target, std::
   const bool paused = f.now - f.stepped < how.pause;
   switch (how.kind) {
     case RolloutKind::rolling:
-      if (f.fresh.ready >= f.wanted)
-        return {Kind::finish, kWhole, fmt::format("{} replicas are ready", f.fresh.ready)};
+      if (f.fresh.ready >= f.wanted) return {Kind::finish, kWhole, ready_text(f.fresh.ready)};
       return {};
     case RolloutKind::canary: {
       const std::uint32_t needed = std::max(1u, part_of(f.wanted, f.fresh.part));
-      if (f.fresh.ready < needed || paused) return {};
-      if (f.fresh.part >= kWhole)
-        return {Kind::finish, kWhole, fmt::format("{} replicas are ready", f.fresh.ready)};
+      if (f.fresh.ready < needed || paused || too_many_errors(how, f.fresh)) return {};
+      if (f.fresh.part >= kWhole) return {Kind::finish, kWhole, ready_text(f.fresh.ready)};
       const std::uint32_t part = std::min(kWhole, f.fresh.part + how.step * 10);
       return {Kind::move, part,
-              fmt::format("{} of {} requests failed, {} replicas are ready", f.fresh.errors,
-                          f.fresh.requests, f.fresh.ready)};
+              fmt::format("{} of {} requests failed, {}", f.fresh.errors, f.fresh.requests,
+                          ready_text(f.fresh.ready))};
     }
     case RolloutKind::blue_green:
       if (f.fresh.part < kWhole) {
         if (f.fresh.ready < f.wanted) return {};
-        return {Kind::move, kWhole, fmt::format("{} replicas are ready", f.fresh.ready)};
+        return {Kind::move, kWhole, ready_text(f.fresh.ready)};
       }
       if (paused) return {};
       return {Kind::finish, kWhole,

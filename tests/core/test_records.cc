@@ -79,6 +79,7 @@ Active every_field_of_an_attempt() {
   a.suspended_before = seconds(3);
   a.use = {{{"cpu", 4}}, 2'000'000, 1, 2};
   a.secrets = {{"hub", 2, "token"}};
+  a.door = 20'001;
   return a;
 }
 

@@ -254,7 +254,8 @@ void World::command(const std::string& verb, const Words& w) {
     return;
   }
   if (rules_command(verb, w) || tenants_command(verb, w) || reservations_command(verb, w) ||
-      money_command(verb, w) || secrets_command(verb, w))
+      money_command(verb, w) || secrets_command(verb, w) ||
+      services_command(verb, w))
     return;
   const auto node = nodes_.find(verb);
   if (node == nodes_.end()) return line("there is no command " + verb);

@@ -135,6 +135,12 @@ class World {
   bool secrets_command(const std::string& verb, const Words& w);
   void print(const proto::SecretList& m);
   void neighbours(const Words& w);  // neighbours alice 1
+
+  // These functions are in world_services.cc.
+  bool services_command(const std::string& verb, const Words& w);
+  [[nodiscard]] proto::SyncGate gate_message(const Words& w) const;
+  void print(const proto::GateTable& m);
+  void print(const proto::ServiceList& m);
   void advance(Duration length);
 
   // These functions are in world_print.cc.
@@ -173,8 +179,10 @@ class World {
   std::uint64_t next_request_ = 1;
   std::uint64_t ticket_ = 0;  // the ticket of the last FetchLog
   std::string out_;
-  proto::ApplyTenancy pending_;  // documents for the next apply
-  bool quiet_ = false;           // orders are not printed
+  proto::ApplyTenancy pending_;                 // documents for the next apply
+  std::string gate_;                            // that spoke last
+  std::map<std::string, std::uint64_t> gates_;  // the revision of the table that each has
+  bool quiet_ = false;                          // orders are not printed
 };
 
 Duration parse_length(const std::string& text);  // parses "90s", "10m", "2h"

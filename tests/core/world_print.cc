@@ -138,6 +138,8 @@ void World::print(const Reply& reply) {
           [&](const proto::UseReply& m) { print(m); },
           [&](const proto::SecretList& m) { print(m); },
           [&](const proto::AccessReply& m) { print(m); },
+          [&](const proto::GateTable& m) { print(m); },
+          [&](const proto::ServiceList& m) { print(m); },
           [&](const proto::TenancyDocuments& m) { print(m); },
           [&](const proto::TenancyHistoryReply& m) { print(m); },
           [&](const proto::TenantUsageReply& m) { print(m); },

@@ -14,6 +14,7 @@
 #include "cli/commands/control/gctl_network.h"
 #include "cli/commands/control/gctl_partition.h"
 #include "cli/commands/control/gctl_reserve.h"
+#include "cli/commands/control/gctl_service.h"
 #include "cli/commands/control/gctl_show.h"
 #include "cli/commands/control/gctl_top.h"
 #include "cli/commands/control/gctl_update.h"
@@ -316,7 +317,8 @@ constexpr const Command* kSub[] = {
     &kGctlDrain,        &kGctlResume,      &kGctlClose,      &kGctlDead,    &kGctlReserve,
     &kGctlReservations, &kGctlUnreserve,   &kEnroll,         &kKey,         &kPing,
     &kGctlTop,          &kGctlMaintenance, &kGctlMig,        &kReconfigure, &kToken,
-    &kGctlPartition,    &kGctlNetwork,     &kGctlNeighbours, &kGctlAudit,   &kGctlWhoCan};
+    &kGctlPartition,    &kGctlNetwork,     &kGctlNeighbours, &kGctlAudit,   &kGctlWhoCan,
+    &kGctlService};
 
 constexpr Example kExamples[] = {
     {"gctl show job 12", "Everything about a job"},

@@ -10,6 +10,18 @@
 namespace gantry::core {
 namespace {
 
+// The host of "HOST:PORT"; an IPv6 address is in brackets there.
+std::string host_of(const Node& node) {
+  const std::string& address = node.facts.address;
+  if (address.empty()) return node.name;
+  const std::size_t colon = address.rfind(':');
+  const bool has_port =
+      colon != std::string::npos && (address.find(':') == colon || address[colon - 1] == ']');
+  std::string host = has_port ? address.substr(0, colon) : address;
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  return host;
+}
+
 // Replicas of a set that gates may send requests to, or have to drain.
 void add_replicas(const Context& ctx, const std::string& name, proto::GateService& out) {
   const auto jobs = ctx.state.services.jobs.find(name);
@@ -23,8 +35,7 @@ void add_replicas(const Context& ctx, const std::string& name, proto::GateServic
     proto::GateReplica& replica = out.replicas.emplace_back();
     replica.key = {id, job->attempt};
     replica.version = set_name(of.version, of.revision);
-    const Node& node = ctx.state.node(job->active->nodes.front().grant.node);
-    replica.address = node.facts.address.empty() ? node.name : node.facts.address;
+    replica.address = host_of(ctx.state.node(job->active->nodes.front().grant.node));
     replica.port = static_cast<std::uint16_t>(job->active->door);
     replica.draining = job->phase == Phase::finishing || (marks != ctx.rt.services.replicas.end() &&
                                                           marks->second.draining.has_value());

@@ -222,7 +222,8 @@ void Look::decide() {
   if (answer.replicas == s.wanted && answer.shape == s.shape) return;
   std::string text = answer.replicas == s.wanted
                          ? fmt::format("shape {} instead of {}", answer.shape + 1, s.shape + 1)
-                         : fmt::format("{} replicas instead of {}", answer.replicas, s.wanted);
+                         : fmt::format("{} replica{} instead of {}", answer.replicas,
+                                       answer.replicas == 1 ? "" : "s", s.wanted);
   text += ": " + answer.reason;
   ctx_.record(
       event::ServiceScaled{name_, answer.replicas, answer.shape, answer.reason, std::move(text)});
