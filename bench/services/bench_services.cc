@@ -16,11 +16,13 @@
 #include <string>
 #include <vector>
 
-#include "cluster.h"
+#include "tests/services/cluster.h"
 #include "traffic.h"
 
 using namespace gantry;
 using namespace gantry::bench;
+using gantry::services_test::Cluster;
+using gantry::services_test::ClusterSize;
 
 namespace {
 
@@ -296,7 +298,7 @@ int main(int argc, char** argv) {
   run_hindsight(o, demands, best);
   const double average = best.replica_seconds / 3600 / o.hours;
   // The plan of hindsight fills 70 % of the cluster on average.
-  const ClusterSize size{static_cast<std::uint32_t>(std::ceil(average / 0.7 / 16)), 16,
+  const ClusterSize size{static_cast<std::uint32_t>(std::ceil(average / 0.7 / 16)), 16, false,
                          microseconds(static_cast<std::int64_t>(o.start * 1e6))};
   fmt::print(
       "{} services, {} hours of traffic (a day has {}), {} requests; a replica starts in {} "

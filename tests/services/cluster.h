@@ -13,10 +13,11 @@
 #include "ctld/sched/cycle/replica.h"
 #include "ctld/store/memory_store.h"
 
-namespace gantry::bench {
+namespace gantry::services_test {
 
 struct ClusterSize {
   std::uint32_t nodes = 0, cores = 0;  // of each node
+  bool whole_grace = false;            // jobs that are told to end take all the time that they have
   Duration start{};                    // from the order until a replica answers its probe
 };
 
@@ -56,7 +57,12 @@ class Cluster {
   std::unique_ptr<sched::Replica> replica_;
   std::map<std::string, std::uint64_t> sessions_;
   std::map<proto::AttemptKey, Running> running_;
-  std::vector<std::pair<std::string, proto::AttemptKey>> exits_;
+  struct Exit {
+    Instant at{};
+    std::string node;
+    proto::AttemptKey key;
+  };
+  std::vector<Exit> exits_;
   std::vector<std::pair<std::string, proto::AttemptKey>> started_;
   std::vector<core::ReplyMessage> replies_;
   proto::GateTable table_;
@@ -65,4 +71,4 @@ class Cluster {
   bool plan_ = false;
 };
 
-}  // namespace gantry::bench
+}  // namespace gantry::services_test

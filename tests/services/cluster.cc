@@ -1,10 +1,10 @@
-#include "cluster.h"
+#include "tests/services/cluster.h"
 
 #include "common/assert.h"
 #include "ctld/core/job/submit/blobs.h"
 #include "ctld/sched/cycle/schedule.h"
 
-namespace gantry::bench {
+namespace gantry::services_test {
 namespace {
 
 constexpr std::int64_t kMemory = 256LL << 30;  // of a node
@@ -98,7 +98,10 @@ void Cluster::carry_out(core::Order& order) {
     running_[launch->key] = {order.node, now_ + size_.start};
     started_.emplace_back(order.node, launch->key);
   } else if (const auto* end = std::get_if<proto::Terminate>(&order.message)) {
-    if (running_.contains(end->key)) exits_.emplace_back(order.node, end->key);
+    const bool told =
+        std::any_of(exits_.begin(), exits_.end(), [&](const Exit& e) { return e.key == end->key; });
+    if (running_.contains(end->key) && !told)
+      exits_.push_back({size_.whole_grace ? now_ + end->grace : now_, order.node, end->key});
   }
 }
 
@@ -133,7 +136,11 @@ void Cluster::second(std::vector<proto::GateSample> samples,
   now_ = now_ + seconds(1);
   for (const auto& [node, key] : std::exchange(started_, {}))
     if (running_.contains(key)) step(core::FromNode{node, proto::Started{key, now_}});
-  for (const auto& [node, key] : std::exchange(exits_, {})) exit_of(node, key);
+  for (const Exit& e : std::exchange(exits_, {}))
+    if (e.at <= now_)
+      exit_of(e.node, e.key);
+    else
+      exits_.push_back(e);
   if (now_.us / 1'000'000 % 5 == 0)
     for (const NodeConfig& node : config_.nodes)
       step(core::FromNode{node.name, proto::Heartbeat{sessions_.at(node.name), 0.5, 1 << 30, {}}});
@@ -183,4 +190,4 @@ std::map<std::string, std::uint32_t> Cluster::held() const {
   return out;
 }
 
-}  // namespace gantry::bench
+}  // namespace gantry::services_test
