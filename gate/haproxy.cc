@@ -284,17 +284,18 @@ void Haproxy::bring_to(const Layout& layout, const std::string& issuer,
   for (Process* process : all()) {
     if (!process->admin) continue;
     const auto& dir = options_.settings.state_dir;
-    // Servers come before the tables that send requests to their backends.
-    const bool changes = tell(*process, server_commands(layout, process->seen));
+    const ServerCommands servers = server_commands(layout, process->seen);
     Tables tables = layout.tables;
     // A request must not be sent to a backend that this process does not have.
     for (const char* name : {table::kWhole, table::kParts})
       std::erase_if(tables[name], [&](const auto& row) {
         return !process->blocks.contains("backend " + row.second);
       });
-    if (!changes || !tell(*process, table_commands(tables, process->tables, dir))) continue;
+    const auto rows = table_commands(tables, process->tables, dir);
+    if (servers.before.empty() && servers.after.empty() && rows.empty()) continue;
+    if (!tell(*process, servers.before) || !tell(*process, rows)) continue;
     process->tables = std::move(tables);
-    look_at(*process);
+    if (tell(*process, servers.after)) look_at(*process);
   }
   if (next_ || monotonic() < not_before_ || leaving_.size() >= kMostLeaving) return;
   Blocks wanted = blocks_of(options_.settings, layout, issuer, keys);

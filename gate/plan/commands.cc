@@ -16,34 +16,34 @@ const char* word_of(ServerState state) {
   return "maint";
 }
 
-void remove(const std::string& name, const SeenServer& seen, std::vector<std::string>& out) {
+void remove(const std::string& name, const SeenServer& seen, ServerCommands& out) {
   if (seen.state != ServerState::maint)
-    out.push_back(fmt::format("set server {} state maint", name));
-  if (seen.running == 0) out.push_back(fmt::format("del server {}", name));
+    out.after.push_back(fmt::format("set server {} state maint", name));
+  if (seen.running == 0) out.after.push_back(fmt::format("del server {}", name));
 }
 
-void add(const std::string& name, const Server& server, bool by_hash,
-         std::vector<std::string>& out) {
+void add(const std::string& name, const Server& server, bool by_hash, ServerCommands& out) {
   if (server.state == ServerState::drain) return;  // it leaves: nothing of it is here
-  out.push_back(fmt::format("add server {} {}", name, server_options(server, by_hash)));
+  out.before.push_back(fmt::format("add server {} {}", name, server_options(server, by_hash)));
   if (server.state == ServerState::ready)
-    out.push_back(fmt::format("set server {} state ready", name));
+    out.before.push_back(fmt::format("set server {} state ready", name));
 }
 
 void change(const std::string& name, const Server& server, const SeenServer& seen,
-            std::vector<std::string>& out) {
+            ServerCommands& out) {
   if (server.weight != seen.weight)
-    out.push_back(fmt::format("set server {} weight {}", name, server.weight));
+    out.before.push_back(fmt::format("set server {} weight {}", name, server.weight));
   if (server.most != seen.most)
-    out.push_back(fmt::format("set maxconn server {} {}", name, server.most));
-  if (server.state != seen.state)
-    out.push_back(fmt::format("set server {} state {}", name, word_of(server.state)));
+    out.before.push_back(fmt::format("set maxconn server {} {}", name, server.most));
+  if (server.state == seen.state) return;
+  auto& when = server.state == ServerState::ready ? out.before : out.after;
+  when.push_back(fmt::format("set server {} state {}", name, word_of(server.state)));
 }
 
 }  // namespace
 
-std::vector<std::string> server_commands(const Layout& wanted, const Seen& seen) {
-  std::vector<std::string> out;
+ServerCommands server_commands(const Layout& wanted, const Seen& seen) {
+  ServerCommands out;
   for (const auto& [backend_name, has] : seen) {
     const auto it = wanted.backends.find(backend_name);
     for (const auto& [server_name, server] : has.servers) {

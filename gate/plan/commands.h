@@ -12,8 +12,12 @@
 namespace gantry::gate {
 
 // Servers: added, changed, drained, removed. Backends that the process does not have are left out,
-// and what is in backends that are not wanted is removed.
-std::vector<std::string> server_commands(const Layout& wanted, const Seen& seen);
+// and what is in backends that are not wanted is removed. Tables are changed between the two parts,
+// so that no request is sent to a backend that has no server yet, or none any more.
+struct ServerCommands {
+  std::vector<std::string> before, after;
+};
+ServerCommands server_commands(const Layout& wanted, const Seen& seen);
 
 // Tables. `has` is what the process has; rows are added and changed before others go.
 // `file_of` of a table's name is its name in commands.
