@@ -13,6 +13,7 @@
 #include "common/resources/resources.h"
 #include "common/result.h"
 #include "common/time/time.h"
+#include "config/gate_config.h"
 
 namespace gantry {
 
@@ -196,6 +197,7 @@ struct Config {
   std::string cluster = "gantry";
   ControllerConfig controller;
   NodedConfig noded;
+  GateConfig gate;
   std::vector<NodeConfig> nodes;            // in file order
   std::vector<PartitionConfig> partitions;  // at least one; exactly one default
   std::vector<std::string> licenses;        // "NAME:N" for the whole cluster; see gres.h

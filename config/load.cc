@@ -69,8 +69,8 @@ class Loader {
   }
 
   Result<void> read_root(const Yaml& root, Config& config) {
-    static constexpr std::array<std::string_view, 6> kKeys{"cluster", "licenses", "controller",
-                                                           "noded",   "nodes",    "partitions"};
+    static constexpr std::array<std::string_view, 7> kKeys{
+        "cluster", "licenses", "controller", "noded", "gate", "nodes", "partitions"};
     for (const Yaml::Entry& entry : root.entries) {
       remember(entry.key, entry.value);
       Result<void> done;
@@ -83,6 +83,8 @@ class Loader {
         done = read_section(entry.key, entry.value, options_of(config.controller));
       } else if (entry.key == "noded") {
         done = read_section(entry.key, entry.value, options_of(config.noded));
+      } else if (entry.key == "gate") {
+        done = read_section(entry.key, entry.value, options_of(config.gate));
       } else if (entry.key == "nodes") {
         done = read_nodes(entry.value, config);
       } else if (entry.key == "partitions") {
@@ -405,6 +407,7 @@ std::map<std::string, std::string> describe(const Config& config) {
   config::describe_section("", copy, out);
   config::describe_section("controller.", copy.controller, out);
   config::describe_section("noded.", copy.noded, out);
+  config::describe_section("gate.", copy.gate, out);
   for (const NodeConfig& node : copy.nodes)
     config::describe_section("nodes." + node.name + ".", node, out);
   for (const PartitionConfig& partition : copy.partitions)

@@ -56,6 +56,7 @@ struct Option {
 std::vector<Option> options_of(Config& config);  // top level: cluster
 std::vector<Option> options_of(ControllerConfig& config);
 std::vector<Option> options_of(NodedConfig& config);
+std::vector<Option> options_of(GateConfig& config);
 std::vector<Option> options_of(NodeConfig& config);
 std::vector<Option> options_of(PartitionConfig& config);
 

@@ -42,6 +42,7 @@ std::string reference_page() {
   page += section("Top level", "The name, and the sections below.", Config{});
   page += section("controller", "The controller, `gantry-ctld`.", ControllerConfig{});
   page += section("noded", "Every node daemon, `gantry-noded`.", NodedConfig{});
+  page += section("gate", "Every gate, `gantry-gate` (gate.md).", GateConfig{});
   page += section("nodes",
                   "A list; one entry per node, or per range of equal nodes. A node that reports "
                   "less than it declares here is drained.",

@@ -88,6 +88,12 @@ std::string variable_of_dataset(std::string_view name) {
   return out;
 }
 
+// Where the doors of replicas are: at the node's address, if it is known as a number.
+std::string door_address(const RealRuntimeOptions& options) {
+  const auto at = options.addresses.find(options.node);
+  return at != options.addresses.end() ? at->second : options.config.listen_host;
+}
+
 }  // namespace
 
 runtime::LaunchRequest launch_request(const proto::Launch& launch,
@@ -143,6 +149,9 @@ runtime::LaunchRequest launch_request(const proto::Launch& launch,
     r.memory = here.memory;
     r.scratch = here.scratch;
   }
+  if (launch.door && batch)
+    r.door = runtime::LaunchDoor{door_address(options), launch.door->port, launch.door->inside,
+                                 launch.door->password};
   r.pids_max = options.config.pids_max;
   r.tmp_bytes = options.config.tmp_bytes;
   r.prolog = options.config.prolog;

@@ -15,6 +15,7 @@
 #include "common/proto/node_report.h"
 #include "common/proto/steps.h"
 #include "noded/machine/device.h"
+#include "noded/runtime/launch_door.h"
 #include "noded/runtime/node_setup.h"
 #include "noded/runtime/records.h"
 
@@ -59,14 +60,12 @@ struct LaunchRequest {
   std::string prolog, epilog;                // "" = none
   std::vector<LaunchDevice> devices;  // GPUs of the job; it can open no other device of a GPU
   LaunchSharing sharing;
-  // Mounts of the driver's files, as CDI says or as found on the node. Only jobs with an image get
-  // these mounts, the hooks and the device_gids.
+  // Mounts of the driver's files. Only jobs with an image get them, the hooks and the device_gids.
   std::vector<LaunchMount> mounts;
   std::vector<LaunchHook> hooks;
   std::vector<std::uint32_t> device_gids;  // groups that CDI gives to the job, to open the devices
   std::vector<LaunchGpu> gpus;
-  // The variables by which the controller and this node describe the job, without the user's own
-  // environment: programs that run as root get only these.
+  // The variables of the controller and this node; programs that run as root get only these.
   std::map<std::string, std::string> stated;
   std::string checkpoint_file;           // as the job and this node see it; "" = none
   std::vector<VisibleGpu> visible_gpus;  // in the order of CUDA_VISIBLE_DEVICES
@@ -82,7 +81,8 @@ struct LaunchRequest {
   std::optional<ObjectStore> objects;  // set: it stages files
   std::vector<StageCopy> stage_in, stage_out;
   Sandbox sandbox = Sandbox::standard;
-  void from_older_form();  // an older order has these two only in variables
+  std::optional<LaunchDoor> door;  // of a replica of a service
+  void from_older_form();          // an older order has these two only in variables
 
   // Sets the variable for the job and for programs that run as root.
   void state(const std::string& name, const std::string& value) {
@@ -142,12 +142,12 @@ struct LaunchRequest {
     v(82, "stage_in", s.stage_in);
     v(83, "stage_out", s.stage_out);
     v(77, "sandbox", s.sandbox);
+    v(88, "door", s.door);
   }
 };
 
-// True if a signal to a step is for its tasks alone. What a task has started, for example the
-// workers of a data loader, is the task's own affair then, as in Slurm. What interrupts, ends or
-// stops a step concerns every process.
+// True if a signal to a step is for its tasks alone, and what they have started is their own
+// affair, as in Slurm. What interrupts, ends or stops a step concerns every process.
 inline bool is_for_tasks(int number) {
   return number != SIGINT && number != SIGQUIT && number != SIGTERM && number != SIGKILL &&
          number != SIGSTOP && number != SIGCONT;

@@ -19,6 +19,7 @@
 #include "noded/shim/fence.h"
 #include "noded/shim/hooks.h"
 #include "noded/shim/process/container.h"
+#include "noded/shim/process/door.h"
 #include "noded/shim/process/own_kernel.h"
 #include "noded/shim/process/process_job.h"
 #include "noded/shim/process/script_failure.h"
@@ -152,10 +153,11 @@ struct Job {
   bool prolog_ran = false;
   ExitRecord record;
   std::optional<Beginning> began;
+  Door door;
 };
 
 Result<void> prepare(Job& job, ImageUse& image) {
-  auto& [shim, signals, host_mounts, host_root, files, prolog_ran, record, began] = job;
+  auto& [shim, signals, host_mounts, host_root, files, prolog_ran, record, began, door] = job;
   const auto& request = shim.request;
   if (auto r = check_owner(shim.setup, request); !r) return r;
   if (auto r = create_cgroup(shim.setup.cgroups, job_cgroup(request.key), limits_of(request)); !r)
@@ -164,6 +166,9 @@ Result<void> prepare(Job& job, ImageUse& image) {
     prolog_ran = true;
     if (auto r = run_hook(shim, "prolog", request.prolog, {}, signals); !r) return r;
   }
+  auto listening = Door::open(request);
+  if (!listening) return tl::unexpected(listening.error());
+  door = std::move(*listening);
   auto opened = open_standard_files(shim.setup, request);
   if (!opened) return tl::unexpected(opened.error());
   files = std::move(*opened);
@@ -241,6 +246,9 @@ Result<void> run_in_container(Job& job, ImageUse& image) {
   const auto made = prepare_root(job, image);
   if (!made) return tl::unexpected(made.error());
   if (has_own_kernel(shim.request.sandbox)) {
+    if (shim.request.door)
+      return fail(ErrorCode::unsupported,
+                  "a replica of a service cannot run in a sandbox with a kernel of its own");
     auto ran =
         run_own_kernel(shim, job.signals, made->root, job.files, made->env, job.record, job.began);
     if (ran) bring_out(job);
@@ -248,6 +256,10 @@ Result<void> run_in_container(Job& job, ImageUse& image) {
   }
   auto container = start_container(shim, made->root, job.files, made->env, job.signals);
   if (!container) return tl::unexpected(container.error());
+  if (auto r = job.door.start(shim, container->init_pid); !r) {
+    ::kill(container->init_pid, SIGKILL);
+    return r;
+  }
   keep_only_what_a_shim_needs(shim);
   Watch watch(shim, job.signals, *container, job.files);
   job.began = watch.run();
@@ -304,14 +316,15 @@ ExitCause cause_of(const Error& error) {
 }  // namespace
 
 int run_job(Shim& shim, Signals& signals) {
-  Job job{shim, signals, {}, {}, {}, false, {}, {}};
+  Job job{shim, signals, {}, {}, {}, false, {}, {}, {}};
   job.record.key = shim.request.key;
   ImageUse image;
   Result<void> outcome = prepare(job, image);
   if (outcome && fence_is_over(shim))
     outcome = fail(ErrorCode::runtime_failed, "its time without the controller is over");
   if (outcome && shim.setup.runtime == RuntimeKind::process) {
-    outcome = run_process_job(shim, signals, job.files, job.record, job.began);
+    outcome = job.door.start(shim, 0);
+    if (outcome) outcome = run_process_job(shim, signals, job.files, job.record, job.began);
   } else if (outcome) {
     outcome = run_in_container(job, image);
   }
@@ -321,6 +334,7 @@ int run_job(Shim& shim, Signals& signals) {
     job.record.message = on_node(shim, outcome.error().message);
   }
   if (job.began) job.record.started = job.began->at;
+  job.door.end();
   clean_up(job);
   explain_fence(shim, job.record);
   run_epilog(job);

@@ -4,6 +4,7 @@
 //   gantry-shim job  STATE_DIR JOB.ATTEMPT
 //   gantry-shim step STATE_DIR JOB.ATTEMPT STEP
 //   gantry-shim epilog STATE_DIR JOB.ATTEMPT     in the place of a shim that was killed
+//   gantry-shim door ADDRESS PORT INSIDE         a replica's door alone: process/door.h
 //   gantry-shim template STATE_DIR PADDING       becomes the two above, by forking: template.h
 //
 // Descriptor 3 is the open, locked shim.lock of its directory: as long as the lock is held, this
@@ -27,6 +28,7 @@
 #include "common/codec/codec.h"
 #include "noded/machine/storage_view.h"
 #include "noded/shim/hooks.h"
+#include "noded/shim/process/door.h"
 #include "noded/shim/run/relay.h"
 #include "noded/shim/run/template.h"
 #include "noded/shim/shim.h"
@@ -78,7 +80,8 @@ Result<Shim> load(const std::string& state_dir, const std::string& name) {
 int usage() {
   std::fputs(
       "usage: gantry-shim job|step|epilog STATE_DIR JOB.ATTEMPT [STEP]\n"
-      "       gantry-shim relay\n",
+      "       gantry-shim relay\n"
+      "       gantry-shim door ADDRESS PORT INSIDE\n",
       stderr);
   return 2;
 }
@@ -105,6 +108,7 @@ int run_lost_epilog(const Shim& shim, Signals& signals) {
 int run(const std::vector<std::string>& words) {
   const std::string_view mode = words.empty() ? "" : std::string_view(words[0]);
   if (mode == "relay") return serve_as_relay();
+  if (mode == "door" && words.size() == 4) return serve_door_alone(words[1], words[2], words[3]);
   const bool epilog = mode == "epilog";
   const bool whole = mode == "job" || epilog;
   if (!((whole && words.size() == 3) || (mode == "step" && words.size() == 4))) return usage();

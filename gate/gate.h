@@ -1,0 +1,83 @@
+// The gate: it keeps HAProxy at the controller's table of services, looks at replicas, counts
+// requests, and tells the controller.
+//
+//   controller <-- link.h -- Gate --> haproxy.h --> HAProxy's processes
+//                             ^ ^                        |
+//                 prober.h ---+ +---- log_reader.h <-----+
+//
+// What it decides is in plan/, which is pure.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "common/log/log.h"
+#include "common/loop/loop.h"
+#include "config/config.h"
+#include "gate/haproxy.h"
+#include "gate/link.h"
+#include "gate/log_reader.h"
+#include "gate/plan/samples.h"
+#include "gate/prober.h"
+
+namespace gantry::gate {
+
+class Gate {
+ public:
+  static Result<std::unique_ptr<Gate>> open(const GateConfig& config, const std::string& table_file,
+                                            loop::Loop& loop, const Logger& log);
+  void stop(std::function<void()> done) { haproxy_->stop(std::move(done)); }
+
+  // In the text format of Prometheus; of one tenant's services, "" = of all.
+  [[nodiscard]] std::string metrics(const std::string& tenant) const;
+
+ private:
+  Gate(const GateConfig& config, std::string table_file, loop::Loop& loop, const Logger& log)
+      : config_(config),
+        fixed_table_(std::move(table_file)),
+        loop_(loop),
+        log_(log),
+        prober_(loop) {}
+  Result<void> prepare();
+  void line(std::string_view text);
+  void look();
+  void sync();
+  void answered(Result<proto::GateTable>&& answer);
+  void take_table(proto::GateTable&& table);
+  void keep_table();
+  void read_fixed_table();
+  Result<void> write_keys();
+  void adopt_health();
+  void probe();
+  void probe_one(const proto::GateService& service, const proto::GateReplica& replica);
+  void changed(const proto::AttemptKey& key, proto::ReplicaHealth before);
+  void weigh();
+  void reconcile();
+  [[nodiscard]] proto::SyncGate question();
+
+  const GateConfig& config_;
+  std::string fixed_table_;  // a file in the place of the controller; "" = none
+  loop::Loop& loop_;
+  const Logger& log_;
+  Prober prober_;
+  std::unique_ptr<LogReader> reader_;
+  std::unique_ptr<Haproxy> haproxy_;
+  std::unique_ptr<Link> link_;
+  proto::GateTable table_;
+  bool has_table_ = false;
+  std::map<proto::AttemptKey, Probed> replicas_;
+  std::map<proto::AttemptKey, std::uint32_t> weights_;
+  std::map<proto::AttemptKey, std::uint32_t> running_;
+  std::vector<TokenKey> keys_;
+  std::string known_keys_;  // of which keys_ are
+  Samples samples_;
+  std::vector<proto::GateSample> sent_;
+  std::map<std::string, proto::GateSample> totals_;  // by TENANT:NAME:VERSION, for metrics
+  bool ask_soon_ = false;
+  bool away_ = false;  // the controller
+  Instant next_sync_{}, next_weights_{};
+  std::string fixed_text_;
+  std::vector<loop::Watch> timers_;
+};
+
+}  // namespace gantry::gate

@@ -1,0 +1,318 @@
+#include "gate/haproxy.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+
+namespace gantry::gate {
+namespace {
+
+constexpr Duration kTryAgain = milliseconds(10);    // until a new process answers
+constexpr Duration kBetweenStarts = seconds(1);     // of two processes in the place of living ones
+constexpr Duration kLongestPause = seconds(30);     // after starts that failed
+constexpr off_t kMostErrors = 1 << 20;              // octets of what it says to its standard error
+constexpr std::size_t kMostLeaving = 8;             // processes that were replaced
+
+Instant monotonic() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return {std::int64_t{now.tv_sec} * 1'000'000 + now.tv_nsec / 1'000};
+}
+
+Result<void> write_private(const std::string& path, const std::string& text) {
+  const std::string fresh = path + ".new";
+  const Fd fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  const bool written =
+      fd && ::write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
+      ::rename(fresh.c_str(), path.c_str()) == 0;
+  if (!written) return fail(ErrorCode::io_error, fmt::format("{}: {}", path, std::strerror(errno)));
+  return {};
+}
+
+std::string text_of(const std::string& path) {
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat info {};
+  if (!fd || ::fstat(fd.get(), &info) != 0) return {};
+  std::string out(static_cast<std::size_t>(info.st_size), '\0');
+  const ssize_t n = ::read(fd.get(), out.data(), out.size());
+  out.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
+  return out;
+}
+
+// Starts a program with nothing of ours but its standard files. -1: errno says why.
+int spawn_program(const std::vector<std::string>& words, const char* errors) {
+  std::vector<char*> argv;
+  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  const char* environment[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", nullptr};
+  posix_spawn_file_actions_t files;
+  posix_spawnattr_t how;
+  ::posix_spawn_file_actions_init(&files);
+  ::posix_spawnattr_init(&how);
+  ::posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
+  ::posix_spawn_file_actions_addopen(&files, 2, errors, O_WRONLY | O_CREAT | O_APPEND, 0600);
+  // A session of its own: what ends the gate at a terminal leaves it alone.
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::posix_spawnattr_setsigmask(&how, &none);
+  ::posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
+  int pid = -1;
+  const int error = ::posix_spawn(&pid, words.front().c_str(), &files, &how, argv.data(),
+                                  const_cast<char**>(environment));
+  ::posix_spawn_file_actions_destroy(&files);
+  ::posix_spawnattr_destroy(&how);
+  errno = error;
+  return error == 0 ? pid : -1;
+}
+
+}  // namespace
+
+Haproxy::Haproxy(Options options, loop::Loop& loop, const Logger& log,
+                 std::function<void()> changed)
+    : options_(std::move(options)), loop_(loop), log_(log), changed_(std::move(changed)) {}
+
+std::string Haproxy::file(const char* name) const {
+  return options_.settings.state_dir + "/" + name;
+}
+
+std::vector<Haproxy::Process*> Haproxy::all() {
+  std::vector<Process*> out;
+  if (current_) out.push_back(current_.get());
+  for (Process& p : leaving_) out.push_back(&p);
+  return out;
+}
+
+void Haproxy::adopt() {
+  auto admin = Admin::connect(file("admin.sock"));
+  if (!admin) return;
+  const auto pid = admin->process();
+  if (!pid || *pid <= 0) return;
+  auto process = std::make_unique<Process>();
+  process->pid = *pid;
+  process->admin = std::move(*admin);
+  process->blocks = read_blocks(text_of(file("haproxy.cfg")));
+  for (const std::string& name : table_names())
+    if (const auto rows = process->admin->ask(
+            fmt::format("show map {}", table_file(options_.settings, name)));
+        rows)
+      process->tables[name] = read_table(*rows);
+  watch(*process);
+  look_at(*process);
+  if (!process->admin) return;
+  log_.info("took over HAProxy", {{"pid", *pid}});
+  current_ = std::move(process);
+}
+
+void Haproxy::watch(Process& process) {
+  const int pid = process.pid;
+  auto watched = loop_.on_process_end(pid, [this, pid](loop::ProcessEnd) { gone(pid); });
+  if (watched)
+    process.ended = std::move(*watched);
+  else
+    loop_.post([this, pid] { gone(pid); });
+}
+
+Result<void> Haproxy::write_files(const Blocks& blocks, const Layout& layout) {
+  for (const std::string& name : table_names()) {
+    const auto rows = layout.tables.find(name);
+    const std::string text = rows == layout.tables.end() ? "" : table_text(rows->second);
+    if (auto r = write_private(table_file(options_.settings, name), text); !r) return r;
+  }
+  if (auto r = write_private(file("hold.lua"), kHoldProgram); !r) return r;
+  return write_private(file("haproxy.cfg"), config_text(blocks, layout));
+}
+
+void Haproxy::start(Blocks&& blocks, const Layout& layout) {
+  not_before_ = monotonic() + kBetweenStarts;
+  if (auto r = write_files(blocks, layout); !r) {
+    log_.write(refused_, LogLevel::error, "HAProxy cannot be started",
+               {{"why", r.error().message}});
+    return;
+  }
+  std::vector<std::string> words{options_.program, "-db", "-f", file("haproxy.cfg")};
+  if (current_) {
+    words.insert(words.end(), {"-x", file("admin.sock"), "-sf", std::to_string(current_->pid)});
+    for (const Process& p : leaving_) words.push_back(std::to_string(p.pid));
+  }
+  const std::string errors = file("haproxy.errors");
+  (void)!::truncate(errors.c_str(), 0);
+  const int pid = spawn_program(words, errors.c_str());
+  if (pid < 0) {
+    log_.write(refused_, LogLevel::error, "HAProxy cannot be started",
+               {{"program", options_.program}, {"why", std::strerror(errno)}});
+    return;
+  }
+  next_ = std::make_unique<Process>();
+  next_->pid = pid;
+  next_->blocks = std::move(blocks);
+  next_->tables = layout.tables;
+  watch(*next_);
+  trying_ = loop_.every(kTryAgain, [this] { try_new(); });
+}
+
+// The new process has the socket's name once it runs.
+void Haproxy::try_new() {
+  auto admin = Admin::connect(file("admin.sock"));
+  if (!admin) return;
+  const auto pid = admin->process();
+  if (!pid || !next_ || *pid != next_->pid) return;
+  next_->admin = std::move(*admin);
+  log_.info("HAProxy serves", {{"pid", next_->pid}, {"instead_of", current_ ? current_->pid : 0}});
+  if (current_) leaving_.push_back(std::move(*current_));
+  current_ = std::move(next_);
+  failed_starts_ = 0;
+  trying_.cancel();
+  look_at(*current_);
+  changed_();
+}
+
+std::string Haproxy::why_it_ended() const {
+  const std::string said = text_of(file("haproxy.errors"));
+  std::string first;
+  const std::size_t alert = said.find("[ALERT]");
+  if (alert != std::string::npos) first = said.substr(alert, said.find('\n', alert) - alert);
+  return first.empty() ? "it gives no reason" : first;
+}
+
+void Haproxy::gone(int pid) {
+  if (next_ && next_->pid == pid) {
+    ++failed_starts_;
+    const std::int64_t pause = std::int64_t{1} << std::min(failed_starts_, 5);
+    not_before_ = monotonic() + std::min(seconds(pause), kLongestPause);
+    trying_.cancel();
+    next_.reset();
+    log_.error("HAProxy ended at its start", {{"why", why_it_ended()}});
+  } else if (current_ && current_->pid == pid) {
+    current_.reset();
+    if (!stopped_) {
+      not_before_ = {};
+      log_.error("HAProxy has ended; it is started again", {{"pid", pid}});
+    }
+  } else {
+    leaving_.remove_if([pid](const Process& p) { return p.pid == pid; });
+  }
+  if (stopped_ && !current_ && !next_ && leaving_.empty()) return std::exchange(stopped_, {})();
+  changed_();
+}
+
+// False: the process does not answer any more.
+bool Haproxy::tell(Process& process, const std::vector<std::string>& commands) {
+  for (const std::string& command : commands) {
+    const auto said = process.admin->ask(command);
+    if (!said) {
+      log_.warning("HAProxy does not answer",
+                   {{"pid", process.pid}, {"why", said.error().message}});
+      process.admin.reset();
+      return false;
+    }
+    // A server with connections cannot be deleted yet; that is no fault.
+    const bool expected = said->empty() || said->starts_with("New server registered") ||
+                          said->starts_with("Server deleted") || command.starts_with("del server");
+    if (!expected)
+      log_.write(refused_, LogLevel::warning, "HAProxy refuses",
+                 {{"command", command.substr(0, command.find(" send-proxy"))}, {"answer", *said}});
+  }
+  return true;
+}
+
+void Haproxy::look_at(Process& process) {
+  if (!process.admin) return;
+  auto stat = process.admin->ask("show stat -1 6 -1");
+  if (stat) process.seen = read_stat(*stat);
+  auto held = process.admin->ask("show held");
+  if (held) process.held = read_held(*held);
+  if (stat && held) return;
+  process.admin.reset();
+}
+
+void Haproxy::look() {
+  // What HAProxy says of each change of a server is of no use later.
+  const std::string errors = file("haproxy.errors");
+  struct stat said {};
+  if (::stat(errors.c_str(), &said) == 0 && said.st_size > kMostErrors)
+    (void)!::truncate(errors.c_str(), 0);
+  for (Process* process : all()) look_at(*process);
+  if (current_ && !current_->admin) {
+    // It lives, as its end would be known, and may be too busy to answer: ask on a new connection.
+    auto admin = Admin::connect(file("admin.sock"));
+    if (admin) {
+      const auto pid = admin->process();
+      if (pid && *pid == current_->pid) current_->admin = std::move(*admin);
+    }
+  }
+  // A process that has nothing to answer ends by itself once nobody asks it any more.
+  leaving_.remove_if([](Process& p) {
+    const bool idle = std::all_of(p.seen.begin(), p.seen.end(), [](const auto& backend) {
+      return backend.second.waiting == 0 &&
+             std::all_of(backend.second.servers.begin(), backend.second.servers.end(),
+                         [](const auto& s) { return s.second.running == 0; });
+    });
+    if (idle && p.held.empty()) p.admin.reset();
+    return false;
+  });
+}
+
+std::vector<Seen> Haproxy::seen() const {
+  std::vector<Seen> out;
+  if (current_) out.push_back(current_->seen);
+  for (const Process& p : leaving_)
+    if (p.admin) out.push_back(p.seen);
+  return out;
+}
+
+std::map<std::string, std::uint32_t> Haproxy::held() const {
+  std::map<std::string, std::uint32_t> out;
+  if (current_) out = current_->held;
+  for (const Process& p : leaving_)
+    if (p.admin)
+      for (const auto& [service, n] : p.held) out[service] += n;
+  return out;
+}
+
+void Haproxy::bring_to(const Layout& layout, const std::string& issuer,
+                       const std::vector<TokenKey>& keys) {
+  if (stopped_) return;
+  for (Process* process : all()) {
+    if (!process->admin) continue;
+    const auto& dir = options_.settings.state_dir;
+    const ServerCommands servers = server_commands(layout, process->seen);
+    Tables tables = layout.tables;
+    // A request must not be sent to a backend that this process does not have.
+    for (const char* name : {table::kWhole, table::kParts})
+      std::erase_if(tables[name], [&](const auto& row) {
+        return !process->blocks.contains("backend " + row.second);
+      });
+    const auto rows = table_commands(tables, process->tables, dir);
+    if (servers.before.empty() && servers.after.empty() && rows.empty()) continue;
+    if (!tell(*process, servers.before) || !tell(*process, rows)) continue;
+    process->tables = std::move(tables);
+    if (tell(*process, servers.after)) look_at(*process);
+  }
+  if (next_ || monotonic() < not_before_ || leaving_.size() >= kMostLeaving) return;
+  Blocks wanted = blocks_of(options_.settings, layout, issuer, keys);
+  if (current_ && can_serve(current_->blocks, wanted)) return;
+  start(std::move(wanted), layout);
+}
+
+void Haproxy::stop(std::function<void()> done) {
+  stopped_ = std::move(done);
+  trying_.cancel();
+  if (next_) ::kill(next_->pid, SIGTERM);
+  for (Process* process : all()) {
+    process->admin.reset();
+    ::kill(process->pid, SIGUSR1);
+  }
+  if (!current_ && !next_ && leaving_.empty())
+    loop_.post([this] { std::exchange(stopped_, {})(); });
+}
+
+}  // namespace gantry::gate

@@ -1,0 +1,82 @@
+// The processes of HAProxy: at most one that takes connections, and those that it has replaced,
+// which answer what they have. A process outlives the gate: a new gate takes it over.
+//
+// What only a new process can serve (another backend, another key) starts one, which takes the
+// listening sockets from the one before; everything else is changed in all processes at run time.
+#pragma once
+
+#include <list>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/log/log.h"
+#include "common/loop/loop.h"
+#include "gate/admin.h"
+#include "gate/plan/commands.h"
+#include "gate/plan/config_text.h"
+#include "gate/plan/observed.h"
+
+namespace gantry::gate {
+
+class Haproxy {
+ public:
+  struct Options {
+    std::string program;
+    Settings settings;
+  };
+  // `changed` is called when a process has come or gone, and something may be to do.
+  Haproxy(Options options, loop::Loop& loop, const Logger& log, std::function<void()> changed);
+
+  // Takes over the process that an earlier gate has started, if there is one.
+  void adopt();
+
+  // Brings all processes to the layout, and starts one if none can serve it. May be called at any
+  // time; what cannot be done now is done by a later call.
+  void bring_to(const Layout& layout, const std::string& issuer, const std::vector<TokenKey>& keys);
+
+  // Looks at all processes anew. Each call asks each of them two questions.
+  void look();
+  [[nodiscard]] std::vector<Seen> seen() const;
+  [[nodiscard]] std::map<std::string, std::uint32_t> held() const;
+  [[nodiscard]] bool serves() const { return current_ != nullptr; }
+
+  // Ends all processes when they have answered what they have; `done` is called then.
+  void stop(std::function<void()> done);
+
+ private:
+  struct Process {
+    int pid = 0;
+    loop::Watch ended;
+    std::optional<Admin> admin;  // none: it does not answer yet, or not any more
+    Blocks blocks;
+    Tables tables;
+    Seen seen;
+    std::map<std::string, std::uint32_t> held;
+  };
+
+  Result<void> write_files(const Blocks& blocks, const Layout& layout);
+  void start(Blocks&& blocks, const Layout& layout);
+  void try_new();
+  void gone(int pid);
+  void watch(Process& process);
+  bool tell(Process& process, const std::vector<std::string>& commands);
+  void look_at(Process& process);
+  [[nodiscard]] std::string why_it_ended() const;
+  [[nodiscard]] std::string file(const char* name) const;
+  [[nodiscard]] std::vector<Process*> all();
+
+  Options options_;
+  loop::Loop& loop_;
+  const Logger& log_;
+  std::function<void()> changed_, stopped_;
+  std::unique_ptr<Process> current_, next_;
+  std::list<Process> leaving_;
+  loop::Watch trying_;
+  Instant not_before_{};  // of the next start
+  int failed_starts_ = 0;
+  LogLimit refused_;
+};
+
+}  // namespace gantry::gate
