@@ -73,6 +73,10 @@ void apply_event(MutableState&, Instant, const event::NodeFrozen&);
 void apply_event(MutableState&, Instant, const event::SecretSet&);
 void apply_event(MutableState&, Instant, const event::SecretRemoved&);
 void apply_event(MutableState&, Instant, const event::SecretsTaken&);
+void apply_event(MutableState&, Instant, const event::NodesGivenBack&);
+void apply_event(MutableState&, Instant, const event::StepLimitSet&);
+void apply_event(MutableState&, Instant, const event::EnrollTokenMade&);
+void apply_event(MutableState&, Instant, const event::EnrollTokensGone&);
 
 // Removes all secrets of a tenant that is removed.
 void forget_secrets(MutableState& state, const std::string& tenant);

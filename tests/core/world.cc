@@ -209,9 +209,6 @@ void World::command(const std::string& verb, const Words& w) {
                proto::RegisterKey{w.find("of") ? *w.find("of") : who(w.plain.at(1)).owner.user,
                                   w.plain.at(2) + std::string(64 - w.plain.at(2).size(), '0'),
                                   w.find("remove") != nullptr});
-  if (verb == "enroll")  // enroll admin n1 X: the key is X followed by 39 times the letter K
-    return ask(w.plain.at(1),
-               proto::EnrollNode{w.plain.at(2), w.plain.at(3) + std::string(39, 'K')});
   if (verb == "hold" || verb == "release" || verb == "requeue" || verb == "end" ||
       verb == "suspend" || verb == "resume" || verb == "notify" || verb == "top")
     return change(verb, w);
@@ -254,7 +251,7 @@ void World::command(const std::string& verb, const Words& w) {
     return;
   }
   if (rules_command(verb, w) || tenants_command(verb, w) || reservations_command(verb, w) ||
-      money_command(verb, w) || secrets_command(verb, w))
+      money_command(verb, w) || secrets_command(verb, w) || enroll_command(verb, w))
     return;
   const auto node = nodes_.find(verb);
   if (node == nodes_.end()) return line("there is no command " + verb);

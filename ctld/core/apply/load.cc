@@ -105,6 +105,12 @@ Result<void> Loader::record(store::Table table, std::string_view key, std::strin
         node_keys_.emplace_back(key, r->text);
       return {};
     }
+    case store::Table::enroll_token: {
+      auto r = codec::decode<EnrollToken>(value);
+      if (!r) return broken("enrolment token", r.error());
+      state_.enroll_tokens[std::string(key)] = std::move(*r);
+      return {};
+    }
     case store::Table::partition: {
       const auto r = codec::decode<PartitionRecord>(value);
       if (!r) return broken("partition record", r.error());
@@ -289,7 +295,7 @@ Result<void> Loader::finish() {
   jobs_.shrink_to_fit();
   for (const auto& [name, key] : node_keys_) {
     const auto it = state_.node_ids.find(name);
-    if (it == state_.node_ids.end()) continue;
+    if (it == state_.node_ids.end() || key.empty()) continue;
     state_.node(it->second).public_key = key;
     state_.node_keys[key] = it->second;
   }

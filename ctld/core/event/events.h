@@ -14,6 +14,7 @@
 #include "ctld/core/event/events_job.h"
 #include "ctld/core/event/events_ledger.h"
 #include "ctld/core/event/events_secret.h"
+#include "ctld/core/event/events_shrink.h"
 #include "ctld/core/event/events_tenancy.h"
 #include "ctld/core/event/events_trigger.h"
 
@@ -33,7 +34,8 @@ using Event = std::variant<
     event::JobSuspended, event::JobResumed, event::NodeFrozen, event::GpuDrained, event::GpuResumed,
     event::NodesLost, event::TriggerSet, event::TriggerCleared, event::TriggerPulled,
     event::TriggerFired, event::PartitionSet, event::JobRevived, event::NodeNoted, event::UseReset,
-    event::SecretSet, event::SecretRemoved, event::SecretsTaken>;
+    event::SecretSet, event::SecretRemoved, event::SecretsTaken, event::NodesGivenBack,
+    event::StepLimitSet, event::EnrollTokenMade, event::EnrollTokensGone>;
 
 // An event as it stands in the journal.
 struct JournalEvent {

@@ -53,6 +53,7 @@ struct Unfolded {
   std::vector<std::string> used;  // records of use
   // Tenant and name; no name: what the tenant has removed.
   std::vector<std::pair<std::string, std::string>> secrets;
+  std::vector<std::string> enroll_tokens;  // hashes
   std::vector<JobId> forgotten_specs;
   std::vector<store::HistoryEntry> history;
 };

@@ -39,10 +39,6 @@ const tenancy::Dataset* granted(const State& state, const std::string& tenant,
   return !use.write && among(dataset.read, tenant) ? &dataset : nullptr;
 }
 
-std::string tenant_of_job(const State& state, const Job& job) {
-  return tenant_name_of(state, state.partition(class_of(state, job).partition));
-}
-
 const ObjectStore* store_of(const State& state, const std::string& tenant) {
   const auto it = state.tenancy.documents.find({tenancy::Tenant::kKind, tenant});
   if (it == state.tenancy.documents.end()) return nullptr;
@@ -110,8 +106,8 @@ Result<void> check_staging(const State& state, const Partition& queue, JobSpec& 
 }
 
 Duration stage_in_time(const Context& ctx, const Job& job) {
-  if (store_of(ctx.state, tenant_of_job(ctx.state, job)) == nullptr) return {};
-  const auto stored = codec::decode<StoredSpec>(spec_bytes(ctx.state, job));
+  if (store_of(ctx.state, tenant_name_of(ctx.state, job)) == nullptr) return {};
+  const auto stored = codec::decode<SpecExtras>(spec_bytes(ctx.state, job));
   if (!stored) return {};
   return ctx.config.noded.stage_timeout * static_cast<std::int64_t>(stored->spec.stage_in.size());
 }
@@ -119,7 +115,7 @@ Duration stage_in_time(const Context& ctx, const Job& job) {
 void add_object_store(const State& state, const Job& job, proto::Launch& launch, BlobRefs& blobs) {
   if (launch.spec.stage_in.empty() && launch.spec.stage_out.empty()) return;
   if (!launch.runs_batch) return;  // the node with the script stages
-  const std::string tenant = tenant_of_job(state, job);
+  const std::string tenant = tenant_name_of(state, job);
   const ObjectStore* store = store_of(state, tenant);
   if (store == nullptr) return;  // the node refuses the job then
   launch.objects = *store;
@@ -165,7 +161,7 @@ Result<void> check_datasets(const State& state, const Partition& queue,
 std::optional<Verdict> verdict_of_datasets(const State& state, const Job& job) {
   const std::vector<DatasetUse>* wanted = wanted_by(state, job);
   if (wanted == nullptr) return std::nullopt;
-  const std::string tenant = tenant_of_job(state, job);
+  const std::string tenant = tenant_name_of(state, job);
   for (const DatasetUse& use : *wanted)
     if (granted(state, tenant, use) == nullptr)
       return Verdict{Reason::dataset_denied, 0, 0, use.name};
@@ -174,7 +170,7 @@ std::optional<Verdict> verdict_of_datasets(const State& state, const Job& job) {
 
 std::vector<StorageMount> storage_for(const State& state, const Job& job) {
   std::vector<StorageMount> out;
-  const std::string tenant = tenant_of_job(state, job);
+  const std::string tenant = tenant_name_of(state, job);
   const auto it = state.tenancy.documents.find({tenancy::Tenant::kKind, tenant});
   if (it == state.tenancy.documents.end()) return out;
   const std::string& own = std::get<tenancy::Tenant>(it->second).storage.path;
