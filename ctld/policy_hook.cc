@@ -151,9 +151,8 @@ Result<std::string> PolicyHook::run_program(const Item& item) const {
   if (!pid) return no_answer(pid.error().message);
   const Fd watch(static_cast<int>(::syscall(SYS_pidfd_open, *pid, 0)));
   pollfd ended{watch.get(), POLLIN, 0};
-  int got = 0;
-  do got = ::poll(&ended, 1, left_until(item.until));
-  while (got < 0 && errno == EINTR);
+  int got = ::poll(&ended, 1, left_until(item.until));
+  while (got < 0 && errno == EINTR) got = ::poll(&ended, 1, left_until(item.until));
   if (got <= 0) ::kill(-*pid, SIGKILL);  // also ends the processes that it has started
   int status = 0;
   while (::waitpid(*pid, &status, 0) < 0 && errno == EINTR) {

@@ -1,5 +1,4 @@
 // Submits that wait for the word of the site's policy hook before the core sees them.
-#include "common/overloaded.h"
 #include "ctld/policy_hook.h"
 #include "ctld/server.h"
 
@@ -46,9 +45,9 @@ bool Server::asks_hook(rpc::Session& session, const net::MessageHeader& header,
   const auto asked =
       hook_->ask(question, [this, id = session.id, header, uid = session.identity->owner.uid,
                             about](Result<HookAnswer> answer) {
-        rpc::Session* session = find_session(id);
-        if (session == nullptr || !session->identity || session->identity->owner.uid != uid) return;
-        hook_answered(*session, header, std::move(*about), std::move(answer));
+        rpc::Session* asker = find_session(id);
+        if (asker == nullptr || !asker->identity || asker->identity->owner.uid != uid) return;
+        hook_answered(*asker, header, std::move(*about), std::move(answer));
       });
   if (!asked) refuse(session, header.request, asked.error());
   return true;

@@ -29,6 +29,7 @@
 #include "common/proto/node_order.h"
 #include "common/proto/node_relay.h"
 #include "common/proto/node_report.h"
+#include "common/proto/steps.h"
 #include "common/time/time.h"
 #include "common/types.h"
 

@@ -147,8 +147,8 @@ void World::configure(const Words& w) {
   if (verb == "cluster") {
     for (const std::string& name : hosts(w.plain.at(1))) {
       const NodeConfig& node = config_.nodes.emplace_back(node_of(w, name));
-      nodes_[name] =
-          FakeNode{name, false, 0, "boot1", node.cpus, node.memory, {}, {}, {}, node.gres, {}};
+      nodes_[name] = FakeNode{name, false, 0,  "boot1", node.cpus, node.memory,
+                              {},   {},    {}, false,   node.gres, {}};
     }
   } else if (verb == "partition") {
     // a restart reads the partition anew

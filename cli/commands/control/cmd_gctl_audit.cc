@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <deque>
+#include <functional>
 #include <optional>
 
 #include "cli/commands/control/gctl_audit.h"

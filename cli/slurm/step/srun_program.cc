@@ -11,6 +11,7 @@
 
 #include "cli/files.h"
 #include "cli/slurm/step/multi_prog.h"
+#include "common/text/text.h"
 
 namespace gantry::cli::slurm {
 

@@ -9,7 +9,7 @@
 namespace gantry::core {
 namespace {
 
-constexpr Duration kLongestStep = hours(24 * 3'650);
+constexpr Duration kLongestStepLimit = hours(24 * 3'650);
 
 Error none_runs(const proto::UpdateStep& message) {
   const std::string job = format_job_ref(message.job);
@@ -21,11 +21,11 @@ Error none_runs(const proto::UpdateStep& message) {
 }  // namespace
 
 void handle(Context& ctx, const ClientRequest& from, proto::UpdateStep&& message) {
-  if (message.time_limit < Duration{} || message.time_limit > kLongestStep)
+  if (message.time_limit < Duration{} || message.time_limit > kLongestStepLimit)
     return refuse(ctx, from,
                   {ErrorCode::invalid_argument,
                    fmt::format("the time limit of a step is 0 (none of its own) to {}",
-                               format_duration(kLongestStep))});
+                               format_duration(kLongestStepLimit))});
   std::vector<proto::JobRef> unknown;
   const auto found = resolve(ctx.state, from.who, {message.job}, unknown, May::change);
   const Job* job = found.size() == 1 ? &ctx.state.jobs.at(found[0].job) : nullptr;

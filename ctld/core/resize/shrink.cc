@@ -4,7 +4,7 @@
 
 #include <fmt/core.h>
 
-#include "common/text/text.h"
+#include "common/job/verdict_text.h"
 #include "ctld/core/limits/limits.h"
 #include "ctld/core/state/record.h"
 #include "ctld/core/tenancy/shares.h"

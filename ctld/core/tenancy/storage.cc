@@ -18,13 +18,13 @@ namespace {
 constexpr std::size_t kMostStageCopies = 64;  // of a job
 constexpr std::size_t kMostKeyBytes = 1024;   // as in S3
 
-const std::vector<DatasetUse>* wanted_by(const State& state, const Job& job) {
+const std::vector<DatasetUse>* datasets_wanted_by(const State& state, const Job& job) {
   if (state.datasets_wanted.empty()) return nullptr;
   const auto it = state.datasets_wanted.find(job.is_element() ? job.array : job.id);
   return it == state.datasets_wanted.end() ? nullptr : &it->second;
 }
 
-bool among(const std::vector<std::string>& names, const std::string& name) {
+bool tenant_among(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -35,8 +35,8 @@ const tenancy::Dataset* granted(const State& state, const std::string& tenant,
   const auto it = state.tenancy.documents.find({tenancy::Dataset::kKind, use.name});
   if (it == state.tenancy.documents.end()) return nullptr;
   const auto& dataset = std::get<tenancy::Dataset>(it->second);
-  if (dataset.tenant == tenant || among(dataset.write, tenant)) return &dataset;
-  return !use.write && among(dataset.read, tenant) ? &dataset : nullptr;
+  if (dataset.tenant == tenant || tenant_among(dataset.write, tenant)) return &dataset;
+  return !use.write && tenant_among(dataset.read, tenant) ? &dataset : nullptr;
 }
 
 const ObjectStore* store_of(const State& state, const std::string& tenant) {
@@ -159,7 +159,7 @@ Result<void> check_datasets(const State& state, const Partition& queue,
 }
 
 std::optional<Verdict> verdict_of_datasets(const State& state, const Job& job) {
-  const std::vector<DatasetUse>* wanted = wanted_by(state, job);
+  const std::vector<DatasetUse>* wanted = datasets_wanted_by(state, job);
   if (wanted == nullptr) return std::nullopt;
   const std::string tenant = tenant_name_of(state, job);
   for (const DatasetUse& use : *wanted)
@@ -175,7 +175,7 @@ std::vector<StorageMount> storage_for(const State& state, const Job& job) {
   if (it == state.tenancy.documents.end()) return out;
   const std::string& own = std::get<tenancy::Tenant>(it->second).storage.path;
   if (!own.empty()) out.push_back({own, true, ""});
-  if (const std::vector<DatasetUse>* wanted = wanted_by(state, job))
+  if (const std::vector<DatasetUse>* wanted = datasets_wanted_by(state, job))
     for (const DatasetUse& use : *wanted)
       if (const tenancy::Dataset* dataset = granted(state, tenant, use))
         out.push_back({dataset->path, use.write, dataset->name});
