@@ -67,8 +67,7 @@ inline constexpr std::size_t kMaxHistoryPageBytes = 4 * 1024 * 1024;  // octets
   X(posted, 16, "a batch of charges besides jobs, by its name")               \
   X(trigger, 17, "a trigger, by ordered_key(number)")                         \
   X(use, 18, "what a QOS or an account has used, by its key")                 \
-  X(secret, 19, "a sealed secret, by TENANT/NAME")                            \
-  X(enroll_token, 24, "a token that enrolls a node once, by its hash")
+  X(secret, 19, "a sealed secret, by TENANT/NAME")
 
 enum class Table : std::uint8_t {
 #define X(name, number, what) name = number,

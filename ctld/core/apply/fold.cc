@@ -56,7 +56,7 @@ void fold_keys(MutableState& state, std::vector<store::RecordChange>& out) {
     const auto it = state.enroll_tokens.find(hash);
     std::optional<Bytes> value;
     if (it != state.enroll_tokens.end()) value = codec::encode(it->second);
-    out.push_back({store::Table::enroll_token, hash, std::move(value)});
+    out.push_back({store::Table::node_key, std::string(kTokenKey) + hash, std::move(value)});
   }
   std::vector<store::RecordChange> changes;
   for (const NodeId id : take(state.unfolded.node_keys))

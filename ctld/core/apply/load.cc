@@ -96,6 +96,13 @@ Result<void> Loader::record(store::Table table, std::string_view key, std::strin
       return {};
     case store::Table::node: return node(key, value);
     case store::Table::node_key:
+      if (key.starts_with(kTokenKey)) {
+        auto token = codec::decode<EnrollToken>(value);
+        if (!token) return broken("enrolment token", token.error());
+        state_.enroll_tokens[std::string(key.substr(kTokenKey.size()))] = std::move(*token);
+        return {};
+      }
+      [[fallthrough]];
     case store::Table::user_key: {
       const auto r = codec::decode<TextRecord>(value);
       if (!r) return broken("key record", r.error());
@@ -103,12 +110,6 @@ Result<void> Loader::record(store::Table table, std::string_view key, std::strin
         state_.user_keys[std::string(key)] = r->text;
       else
         node_keys_.emplace_back(key, r->text);
-      return {};
-    }
-    case store::Table::enroll_token: {
-      auto r = codec::decode<EnrollToken>(value);
-      if (!r) return broken("enrolment token", r.error());
-      state_.enroll_tokens[std::string(key)] = std::move(*r);
       return {};
     }
     case store::Table::partition: {
