@@ -52,6 +52,8 @@ template <>
 inline constexpr bool kIsData<proto::StepGranted> = true;
 template <>
 inline constexpr bool kIsData<proto::TokenMade> = true;
+template <>
+inline constexpr bool kIsData<proto::AuditPage> = true;
 
 // Replaces unprintable characters in all texts of a reply. The texts come from other users, and old
 // ones may have been accepted under weaker rules; whatever the command does with them, neither a

@@ -70,6 +70,8 @@ struct PartitionConfig {
 };
 
 enum class LostNodePolicy : std::uint8_t { wait, fence };
+// What becomes of a job about which policy_hook has said nothing.
+enum class HookFailure : std::uint8_t { refuse, accept };
 
 // How packets of jobs' networks go from node to node: noded/network/nodes_link.h.
 enum class NodeTransport : std::uint8_t { vxlan, wireguard, routed };
@@ -133,7 +135,11 @@ struct ControllerConfig {
   std::string usage_events;                 // file that usage is appended to; "" = none
   std::vector<std::string> gates;           // login names of gates, beside operators
   std::uint32_t service_port = 20'000;      // the first port of nodes for replicas of services
-  std::string usage_webhook;    // http://HOST:PORT/PATH that usage is sent to; "" = none
+  std::string usage_webhook;  // http://HOST:PORT/PATH that usage is sent to; "" = none
+  std::string policy_hook;    // program that is asked about each submit; "" = none is
+  Duration policy_hook_timeout = seconds(5);
+  HookFailure policy_hook_failure = HookFailure::refuse;
+  std::vector<std::string> metrics_labels;  // keys of labels by which jobs are counted
   std::string identity_issuer;  // https://HOST[/PATH]: who signs tokens; "" = none are made
   Duration identity_lifetime = hours(1);        // of a token
   Duration identity_key_time = hours(30 * 24);  // for which one key signs tokens

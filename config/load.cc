@@ -318,6 +318,8 @@ class Loader {
     if (!c.usage_webhook.empty() && c.usage_events.empty())
       return error_about("controller.usage_webhook", "needs usage_events, whose lines it sends");
     if (auto r = check_issuer(c); !r) return r;
+    if (c.metrics_labels.size() > 4)
+      return error_about("controller.metrics_labels", "has more than 4 keys");
     if (c.lost_node_policy == LostNodePolicy::fence && c.fence_after <= c.node_timeout)
       return error_about("controller.fence_after", "is not longer than node_timeout");
     if (c.store_map_max < c.store_map)

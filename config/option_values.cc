@@ -270,6 +270,15 @@ struct SetText {
       return wrong(fmt::format("\"{}\" is not wait or fence", text));
     return {};
   }
+  Result<void> operator()(HookFailure* out) const {
+    if (text == "refuse")
+      *out = HookFailure::refuse;
+    else if (text == "accept")
+      *out = HookFailure::accept;
+    else
+      return wrong(fmt::format("\"{}\" is not refuse or accept", text));
+    return {};
+  }
   Result<void> operator()(NodeTransport* out) const {
     for (const auto& [value, name] : kTransportNames)
       if (text == name) {
@@ -330,6 +339,9 @@ struct Show {
   }
   std::string operator()(const LostNodePolicy* v) const {
     return *v == LostNodePolicy::wait ? "wait" : "fence";
+  }
+  std::string operator()(const HookFailure* v) const {
+    return *v == HookFailure::refuse ? "refuse" : "accept";
   }
   std::string operator()(const NodeTransport* v) const {
     for (const auto& [value, name] : kTransportNames)
@@ -399,6 +411,7 @@ struct TypeName {
     return "list of CPUs";
   }
   std::string operator()(const LostNodePolicy*) const { return "wait or fence"; }
+  std::string operator()(const HookFailure*) const { return "refuse or accept"; }
   std::string operator()(const NodeTransport*) const { return "vxlan, wireguard or routed"; }
   std::string operator()(const GpuSharing*) const { return "none, mps or time-slicing"; }
   std::string operator()(const GpuScrubbing*) const { return "when-possible, required or off"; }

@@ -214,6 +214,23 @@ std::vector<Option> options_of(ControllerConfig& c) {
       {"service_port", &c.service_port, between(1024, 60'000),
        "The first of the ports on which nodes take connections for replicas of services; each "
        "replica on a node has the next one."},
+      {"policy_hook", &c.policy_hook, form(Form::path_or_none),
+       "Program, or a socket on which a service listens, that is asked about each job that is "
+       "submitted, before its policies: it reads the job as JSON and answers with JSON "
+       "(docs/policies.md). A program runs as the controller's user, beside its work. Left out = "
+       "none."},
+      {"policy_hook_timeout", &c.policy_hook_timeout, between(kSecond / 10, 60 * kSecond),
+       "How long policy_hook may take for one job, waiting included."},
+      {"policy_hook_failure",
+       &c.policy_hook_failure,
+       {},
+       "What becomes of a job if policy_hook fails, takes too long or gives no sound answer. "
+       "refuse: it is refused. accept: it is taken, and the log says so."},
+      {"metrics_labels",
+       &c.metrics_labels,
+       {},
+       "Keys of labels, at most 4, by whose values /metrics counts jobs and what they hold. Of "
+       "each key the 50 values with most jobs are shown, the others together as \"other\"."},
       {"identity_issuer",
        &c.identity_issuer,
        {},

@@ -43,7 +43,7 @@ using Member = std::variant<std::string*, bool*, std::uint16_t*, std::uint32_t*,
                             Duration*, std::optional<Duration>*, std::optional<std::uint32_t>*,
                             std::optional<std::int64_t>*, std::vector<std::string>*,
                             std::optional<std::vector<std::uint16_t>>*, LostNodePolicy*,
-                            NodeTransport*, GpuSharing*, GpuScrubbing*>;
+                            HookFailure*, NodeTransport*, GpuSharing*, GpuScrubbing*>;
 
 struct Option {
   std::string_view name;

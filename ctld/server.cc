@@ -11,6 +11,7 @@
 #include "ctld/http/webhook.h"
 #include "ctld/mailer.h"
 #include "ctld/notary.h"
+#include "ctld/policy_hook.h"
 #include "ctld/programs.h"
 #include "ctld/rpc/dispatch.h"
 #include "ctld/sched/controller_policy.h"
@@ -104,6 +105,7 @@ Server::~Server() {
   http_.reset();
   notary_.reset();  // it looks at its keys from time to time, by the loop
   webhook_.reset();
+  hook_.reset();
   mailer_.reset();
   programs_.reset();
 }
@@ -146,10 +148,11 @@ Result<void> Server::start() {
       });
   core_->full_view(
       [this](std::vector<sched::Change> changes) { planner_->advance(std::move(changes)); });
-  enroll_from_files();
+  const std::vector<std::string> key_files = enroll_from_files();
   gate_.hold_waiting(core_->state());
   end_of_turn();
   if (failed_) return tl::unexpected(*failed_);
+  key_files_used(key_files);
   if (auto noted = gate_.started(core_->state(), store_->stats().last, clock_.now()); !noted)
     return noted;
   planner_->request(clock_.now());
@@ -251,6 +254,7 @@ void Server::send_reply(core::Reply& reply) {
                    granted->permission);
   }
   if (auto* table = std::get_if<proto::GateTable>(&reply.message)) notary_->prepare(*table);
+  add_hook_warning(reply);
   if (auto* ping = std::get_if<proto::PingReply>(&reply.message))
     ping->config_problem = config_problem_;
   const rpc::Encoded encoded = rpc::encode_reply(reply.message);

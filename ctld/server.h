@@ -32,6 +32,7 @@
 #include "ctld/rpc/refusals.h"
 #include "ctld/rpc/sessions.h"
 #include "ctld/rpc/user_limits.h"
+#include "ctld/server_limits.h"
 #include "ctld/store/scrubber.h"
 
 namespace gantry::acct {
@@ -49,24 +50,9 @@ namespace gantry::ctld {
 
 class Mailer;
 class Notary;
+class PolicyHook;
+struct HookAnswer;
 class Programs;
-
-inline constexpr Duration kFoldPeriod = seconds(1);
-// Under load the records are folded more often, in small pieces: 2,000 events take about 2 ms,
-// which a waiting submit hardly notices; the events of a whole second would take 50 ms.
-inline constexpr std::size_t kFoldEvents = 2'000;
-
-// First numbers of sessions that are relayed for users, and of those that are for jobs.
-inline constexpr std::uint64_t kFirstUserChannel = std::uint64_t{1} << 61;
-inline constexpr std::uint64_t kFirstChannel = std::uint64_t{1} << 62;
-// Limits for connections that have not proved an identity.
-inline constexpr std::size_t kMostStrangers = 4'096;
-inline constexpr Duration kStrangerTime = seconds(60);
-inline constexpr std::uint32_t kMostStrangeMessages = 64;  // messages of each
-inline constexpr std::uint32_t kMostRefusals = 8;          // refused credentials of each
-// Limits for one user at a time: questions to the history reader, and to the planner.
-inline constexpr std::size_t kMostHistoryQuestions = 32;
-inline constexpr std::size_t kMostPlannerQuestions = 2;
 
 class Server {
  public:
@@ -118,6 +104,8 @@ class Server {
   bool carried(const std::string& node, std::uint16_t type, const net::Incoming& incoming);
   void from_client(rpc::Session& session, const net::MessageHeader& header, std::string_view body);
   void answer(rpc::Session& session, const net::MessageHeader& header, std::string_view body);
+  void step_as(rpc::Session& session, const net::MessageHeader& header, core::Identity who,
+               core::ClientMessage message);
   void hello(const rpc::Session& session, std::uint64_t request, std::string_view body);
   // A request that the shell itself answers, and who sent it, with the sender's grants.
   struct Asked {
@@ -136,9 +124,18 @@ class Server {
   std::function<void(Reply)> later(const Asked& asked, std::function<void()> answered);
   void query_history(const Asked& asked, const proto::QueryHistory& message);
   void make_token(const Asked& asked, const proto::MakeToken& message);
+  void read_audit(const Asked& asked, const proto::ReadAudit& message);
   void refuse(const rpc::Session& session, std::uint64_t request, const Error& error);
   void send_to(const rpc::Session& session, std::uint16_t type, std::uint64_t request,
                const Bytes& body);
+
+  // server_hook.cc: submits wait for the policy hook. True: this one does, or was refused.
+  void open_hook();
+  bool asks_hook(rpc::Session& session, const net::MessageHeader& header,
+                 core::ClientMessage& message);
+  void hook_answered(rpc::Session& session, const net::MessageHeader& header,
+                     core::ClientMessage&& message, Result<HookAnswer> answer);
+  void add_hook_warning(core::Reply& reply);
 
   // server_relays.cc: what nodes carry for others
   void relayed(const std::string& node, const proto::NodeRelay& relay);
@@ -184,8 +181,11 @@ class Server {
                                           const std::string& tenant) const;
 
   // server_keys.cc: keys that lie in the state directory at start
-  void enroll_from_files();
-  void enroll_from_file(const std::string& path, bool node);
+  std::vector<std::string> enroll_from_files();
+  void key_files_used(const std::vector<std::string>& paths);  // what they say is durable
+  bool enroll_from_file(const std::string& path, bool node);
+  void enroll_by_token(rpc::Session& session, const net::MessageHeader& header,
+                       std::string_view body);
 
   const Config config_;
   Logger log_;
@@ -221,6 +221,8 @@ class Server {
   std::unique_ptr<Notary> notary_;
   std::unique_ptr<Mailer> mailer_;  // only with controller.mail_program
   std::unique_ptr<Programs> programs_;
+  std::unique_ptr<PolicyHook> hook_;  // only with controller.policy_hook
+  std::map<std::pair<core::ConnectionId, std::uint64_t>, std::string> hook_warnings_;  // of submits
   std::unique_ptr<http::Webhook> webhook_;
   std::unique_ptr<http::Tokens> tokens_;  // belongs to the HTTP thread
   std::unique_ptr<http::Server> http_;
@@ -241,7 +243,7 @@ class Server {
   };
   std::vector<Greeting> greetings_;
   std::vector<net::PeerId> leaving_;  // cut off; to be closed after this turn's replies
-  LogLimit bad_input_, disbelieved_;
+  LogLimit bad_input_, disbelieved_, hook_failures_;
   loop::Watch queue_, turn_, wake_, fold_, look_, term_, intr_, hup_, leave_;
 };
 

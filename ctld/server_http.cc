@@ -68,6 +68,7 @@ Result<void> Server::open_exports() {
     mailer_ = std::make_unique<Mailer>(c.mail_program, [this](std::string note) {
       loop_.post([this, note = std::move(note)] { log_.write(LogLevel::warning, note); });
     });
+  open_hook();
   programs_ = std::make_unique<Programs>(
       [this](std::string note) {
         loop_.post([this, note = std::move(note)] { log_.write(LogLevel::warning, note); });
@@ -121,7 +122,8 @@ http::Response Server::answer_http(const http::Request& request,
   auto made = std::make_shared<std::promise<std::string>>();
   std::future<std::string> text = made->get_future();
   loop_.post([this, tenant, made] {
-    std::string all = core::metrics_text(core_->state(), clock_.now(), tenant);
+    std::string all =
+        core::metrics_text(core_->state(), clock_.now(), tenant, config_.controller.metrics_labels);
     if (!tenant) all += store_metrics() + metrics_of_sessions();
     made->set_value(std::move(all));
   });

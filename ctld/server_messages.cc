@@ -27,8 +27,8 @@ constexpr bool of_sessions(const proto::MessageRow& m) {
 }
 // from_client() and from_node() handle these messages themselves.
 static_assert(std::is_same_v<proto::MessagesWhere<of_sessions>,
-                             std::variant<proto::Hello, proto::Authenticate, proto::NodeRelay,
-                                          proto::UserRelay, proto::UsersGone>>);
+                             std::variant<proto::Hello, proto::Authenticate, proto::UseEnrollToken,
+                                          proto::NodeRelay, proto::UserRelay, proto::UsersGone>>);
 
 bool version_accepted(std::uint16_t protocol) {
   return protocol >= proto::kOldestProtocol && protocol <= proto::kProtocolVersion;
@@ -67,6 +67,10 @@ bool Server::receive_one() {
   }
   if (node) {
     set_standing(session, net::Standing::node);
+    if (header->type == number<proto::UseEnrollToken>) {
+      enroll_by_token(session, *header, incoming->body);
+      return true;
+    }
     links_[*node] = {session.peer, session.z85};
     from_node(*node, *header, *incoming);
   } else {
@@ -142,6 +146,8 @@ void Server::answer(rpc::Session& session, const net::MessageHeader& header,
       if (session.relayed())
         return refuse(session, header.request,
                       {ErrorCode::permission_denied, "a node has said who this is"});
+      if (header.type == number<proto::UseEnrollToken>)
+        return enroll_by_token(session, header, body);
       return authenticate(session, header.request, body);
     case proto::Taker::shell: return answer_here(session, header, body);
     default: break;
@@ -151,15 +157,23 @@ void Server::answer(rpc::Session& session, const net::MessageHeader& header,
     refuse(session, header.request, message.error());
     return;
   }
-  audit_.begin(session, header, *message);
-  if (auto* secret = std::get_if<proto::SetSecret>(&*message))
+  if (auto* enroll = std::get_if<proto::EnrollNode>(&*message)) enroll->token_hash.clear();
+  if (asks_hook(session, header, *message)) return;
+  step_as(session, header, session.identity.value_or(rpc::nobody()), std::move(*message));
+}
+
+// A request for the core.
+void Server::step_as(rpc::Session& session, const net::MessageHeader& header, core::Identity who,
+                     core::ClientMessage message) {
+  audit_.begin(session, header, message);
+  if (auto* secret = std::get_if<proto::SetSecret>(&message))
     if (auto sealed = notary_->seal(*secret); !sealed)
       return refuse(session, header.request, sealed.error());
   core::ClientRequest request;
   request.connection = session.id;
   request.request = header.request;
-  request.who = session.identity.value_or(rpc::nobody());
-  request.message = std::move(*message);
+  request.who = std::move(who);
+  request.message = std::move(message);
   const std::string user = request.who.owner.user;
   const auto begun = std::chrono::steady_clock::now();
   step(std::move(request));
@@ -182,7 +196,8 @@ void Server::answer_here(const rpc::Session& session, const net::MessageHeader& 
                         [&](const proto::MakeToken& m) { make_token(asked, m); },
                         [&](const proto::QueryHistory& m) { query_history(asked, m); },
                         [&](const proto::WhatIf& m) { what_if(asked, m); },
-                        [&](const proto::PlanMigModes&) { plan_modes(asked); }},
+                        [&](const proto::PlanMigModes&) { plan_modes(asked); },
+                        [&](const proto::ReadAudit& m) { read_audit(asked, m); }},
              *message);
   (void)kept(audit_.end(connection, header.request, nullptr));  // if it was not refused
 }

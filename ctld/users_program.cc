@@ -35,7 +35,7 @@ Result<std::vector<std::string>> words_as_user(Uid uid, Privileges privileges,
 }
 
 Result<pid_t> start_words(std::vector<std::string> words, std::optional<int> input,
-                          OwnSession session) {
+                          OwnSession session, std::optional<int> output) {
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -45,7 +45,10 @@ Result<pid_t> start_words(std::vector<std::string> words, std::optional<int> inp
     ::posix_spawn_file_actions_adddup2(&files, *input, 0);
   else
     ::posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
+  if (output)
+    ::posix_spawn_file_actions_adddup2(&files, *output, 1);
+  else
+    ::posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
   ::posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0);
   ::posix_spawn_file_actions_addchdir_np(&files, "/");
   ::posix_spawn_file_actions_addclosefrom_np(&files, 3);

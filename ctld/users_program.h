@@ -26,9 +26,10 @@ Result<std::vector<std::string>> words_as_user(Uid uid, Privileges privileges,
 enum class OwnSession { no, yes };
 
 // Starts `words` in "/", with no signal blocked or ignored. The program reads `input` (not set:
-// nothing), and its output is thrown away. The error says why it cannot be started.
+// nothing), and its output goes to `output` (not set: it is thrown away). The error says why it
+// cannot be started.
 Result<pid_t> start_words(std::vector<std::string> words, std::optional<int> input,
-                          OwnSession session);
+                          OwnSession session, std::optional<int> output = std::nullopt);
 
 // The words for a status of waitpid(): "ended with 3", "was killed by signal 9"; nullopt if it
 // ended with 0.

@@ -1,6 +1,6 @@
 // A gate without a controller reads its table from a file as JSON.
 #include "common/codec/define.h"
-#include "common/proto/services.h"
+#include "common/proto/gate.h"
 
 namespace gantry {
 

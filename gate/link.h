@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "common/loop/loop.h"
-#include "common/proto/services.h"
+#include "common/proto/gate.h"
 #include "common/result.h"
 
 namespace gantry::gate {

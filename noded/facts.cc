@@ -9,6 +9,10 @@ namespace gantry::node {
 
 namespace {
 
+// What this release keeps of what jobs are promised.
+constexpr std::uint32_t kAbilities =
+    bit_of(NodeAbility::secrets) | bit_of(NodeAbility::storage) | bit_of(NodeAbility::staging);
+
 std::string step_address(const NodeSettings& settings, const runtime::NodeFacts& machine) {
   if (!settings.node.address.empty()) return settings.node.address;
   const auto& noded = settings.config.noded;
@@ -21,6 +25,7 @@ std::string step_address(const NodeSettings& settings, const runtime::NodeFacts&
 FactsReport node_facts(const NodeSettings& settings, const runtime::NodeFacts& machine) {
   FactsReport out;
   proto::NodeRegister& facts = out.facts;
+  facts.abilities = kAbilities;
   facts.node = settings.node.name;
   facts.protocol = proto::kProtocolVersion;
   facts.version = kVersion;

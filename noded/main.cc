@@ -15,6 +15,7 @@
 #include "common/proto/meeting_point.h"
 #include "common/version.h"
 #include "noded/daemon.h"
+#include "noded/enrollment.h"
 #include "noded/exporter.h"
 #include "noded/facts.h"
 #include "noded/images.h"
@@ -68,9 +69,15 @@ Result<Start> prepare(Options options) {
   if (!server)
     return fail(server.error().code,
                 fmt::format("{}: {}", controller.public_key_file, server.error().message));
-  auto keys = net::load_key_pair(out.settings.config.noded.key_file);
-  if (!keys) return tl::unexpected(keys.error());
   out.link.endpoint = fmt::format("tcp://{}:{}", controller.host, controller.port);
+  const std::string& key_file = out.settings.config.noded.key_file;
+  if (!options.enroll.empty())
+    if (auto enrolled = enroll_once(options.enroll, key_file, out.settings.node.name,
+                                    out.link.endpoint, *server);
+        !enrolled)
+      return tl::unexpected(enrolled.error());
+  auto keys = net::load_key_pair(key_file);
+  if (!keys) return tl::unexpected(keys.error());
   out.link.server_key = *server;
   out.link.keys = *keys;
   return out;

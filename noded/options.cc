@@ -15,12 +15,15 @@ struct OptionRow {
   std::string_view help;
 };
 
-constexpr std::array<OptionRow, 14> kOptions{{
+constexpr std::array<OptionRow, 15> kOptions{{
     {"--config", "FILE", "configuration (default: $GANTRY_CONF, /etc/gantry/gantry.yaml)"},
     {"--name", "NODE", "which node of the configuration this is (default: the host's name)"},
     {"--state-dir", "DIR", "attempts and exit records; one daemon per directory"},
     {"--run-dir", "DIR", "sockets"},
     {"--key", "FILE", "the node's own key pair, enrolled with the controller"},
+    {"--enroll", "FILE",
+     "a token of `gctl enroll --token`: at the first start makes the key and enrolls it, then "
+     "removes the file"},
     {"--listen", "HOST:PORT", "where steps reach this node"},
     {"--cpus", "LIST", "logical CPUs that jobs may have, like 0-3,8"},
     {"--share-cpus", "", "CPUs that are not here are had of those that are; to try things out"},
@@ -43,6 +46,8 @@ Result<void> set(Options& o, std::string_view name, const std::string& value) {
     o.run_dir = value;
   else if (name == "--key")
     o.key_file = value;
+  else if (name == "--enroll")
+    o.enroll = value;
   else if (name == "--listen")
     o.listen = value;
   else if (name == "--cpus")

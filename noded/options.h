@@ -19,6 +19,7 @@ struct Options {
   std::optional<std::string> state_dir;  // --state-dir
   std::optional<std::string> run_dir;    // --run-dir
   std::optional<std::string> key_file;   // --key
+  std::string enroll;                    // --enroll FILE; "" = the key is enrolled already
   std::optional<std::string> listen;     // --listen HOST:PORT
   std::optional<std::string> cpus;       // --cpus LIST
   bool share_cpus = false;               // --share-cpus

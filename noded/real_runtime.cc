@@ -220,6 +220,9 @@ void RealRuntime::act(Instant, Action&& action, std::vector<Input>& events) {
                    if (!give_up(a.key, events)) check("kill", a.key, runtime_->kill(a.key));
                  },
                  [&](SetFrozen& a) { check("freeze", a.key, runtime_->freeze(a.key, a.frozen)); },
+                 [&](SetStepLimit& a) {
+                   check("limit", a.key, runtime_->limit_step(a.key, a.step, a.time_limit));
+                 },
                  [&](Notice& a) { check("notice", a.key, runtime_->notice(a.key, a.text)); },
                  [&](ProbeNetwork& a) { probe(a.probe); },
                  [&](WriteTokens& a) { secrets_.renew(a.tokens); },

@@ -5,7 +5,7 @@
 #include <functional>
 #include <numbers>
 
-#include "common/proto/services.h"
+#include "common/proto/gate.h"
 
 namespace gantry::bench {
 namespace {

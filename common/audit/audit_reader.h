@@ -26,6 +26,28 @@ struct Chain {
 Result<Chain> walk(const std::string& directory,
                    const std::function<void(const Record&, std::string_view line)>& each);
 
+// Follows a chain of lines from wherever they come.
+class ChainCheck {
+ public:
+  // The error is a clause that says what is wrong with the line, after the ones before it.
+  Result<Record> follow(std::string_view line);
+  [[nodiscard]] const Chain& chain() const { return chain_; }
+
+ private:
+  Chain chain_;
+};
+
+struct Page {
+  std::vector<std::string> lines;  // whole ones, without their line feed
+  bool more = false;               // there are records behind them
+};
+// The first records with a higher number than `after`, at most so many lines and so many bytes.
+// Reads little else, however long the log is; hashes are not looked at.
+Result<Page> page_after(const std::string& directory, std::uint64_t after, std::size_t most,
+                        std::size_t most_bytes);
+// The same of the last records of all.
+Result<Page> newest_page(const std::string& directory, std::size_t most, std::size_t most_bytes);
+
 // True if a record has this hash. For heads that were noted earlier.
 Result<bool> holds(const std::string& directory, std::string_view hash);
 

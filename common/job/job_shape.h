@@ -39,6 +39,18 @@ constexpr auto enum_names(NodeLayout) {
       {{any, "any"}, {next_to_each_other, "contiguous"}, {as_many_as_may_be, "spread"}}};
 }
 
+// What a node daemon has to know so that it can keep what is promised to some jobs. A daemon of a
+// release that does not know it would start such a job without it. Numbers are permanent.
+enum class NodeAbility : std::uint8_t { secrets = 1, storage = 2, staging = 3, doors = 4 };
+constexpr auto enum_names(NodeAbility) {
+  using enum NodeAbility;
+  return std::array<std::pair<NodeAbility, std::string_view>, 4>{
+      {{secrets, "secrets"}, {storage, "storage"}, {staging, "staging"}, {doors, "doors"}}};
+}
+constexpr std::uint32_t bit_of(NodeAbility ability) {
+  return 1U << static_cast<unsigned>(ability);
+}
+
 // The part of a request that decides where and how a job fits. Jobs with equal shapes form one
 // scheduling class.
 struct JobShape {
@@ -91,6 +103,8 @@ struct JobShape {
   // Its nodes must have this sandbox; unset: the standard one. The controller's word, which it
   // takes from JobSpec::sandbox.
   std::optional<Sandbox> sandbox{};
+  // Its nodes must have all of these abilities: bits of bit_of(). The controller's word.
+  std::uint32_t abilities = 0;
   // Cores that this many tasks take on one node, or all tasks on the least number of nodes.
   [[nodiscard]] std::uint64_t cores_on_node(std::uint64_t tasks_here) const {
     return std::max<std::uint64_t>(min_cpus_per_node,
@@ -136,6 +150,7 @@ struct JobShape {
     v(30, "all_gpus", s.all_gpus);
     v(39, "gpus_in_all", s.gpus_in_all);
     v(35, "sandbox", s.sandbox);
+    v(36, "abilities", s.abilities);
   }
 };
 

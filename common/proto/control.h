@@ -43,10 +43,14 @@ struct ShowConfigReply {
 struct EnrollNode {
   std::string node;
   std::string public_key;  // Z85, 40 characters
+  // Of the token by which the node itself asks: it is used up. "" = none. Only the controller sets
+  // it; see UseEnrollToken.
+  std::string token_hash{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "node", s.node);
     v(2, "public_key", s.public_key);
+    v(3, "token_hash", s.token_hash);
   }
 };
 
@@ -107,6 +111,111 @@ struct ResetStats {
 struct RereadConfig {
   template <class Self, class V>
   static void fields(Self&, V&&) {}
+};
+
+// ---- nodes that enroll themselves
+//
+// An administrator's command makes a token and sends its hash alone, so that the controller never
+// has it. A node daemon shows the token over a connection with its new key, and this key is the
+// node's from then on.
+
+// Makes a token (node, hash, valid), or takes one back (revoke), or takes a node's key back
+// (revoke_key). It does exactly one of these, and is answered by EnrollmentList.
+struct ChangeEnrollment {
+  std::string node;        // the token is for this one alone
+  std::string hash;        // hex: BLAKE2b-256 of the token's text
+  Duration valid{};        // 1 minute to 30 days
+  std::string revoke;      // a token's id, or the name of a node: all of its tokens
+  std::string revoke_key;  // a node's name; its daemon is a stranger from then on
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "node", s.node);
+    v(2, "hash", s.hash);
+    v(3, "valid", s.valid);
+    v(4, "revoke", s.revoke);
+    v(5, "revoke_key", s.revoke_key);
+  }
+};
+
+struct ListEnrollment {
+  template <class Self, class V>
+  static void fields(Self&, V&&) {}
+};
+
+struct EnrollTokenRow {  // one that was not used yet
+  std::string id;        // the first digits of its hash
+  std::string node;
+  Instant made{};
+  Instant expires{};
+  std::string by;  // the user who made it
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "id", s.id);
+    v(2, "node", s.node);
+    v(3, "made", s.made);
+    v(4, "expires", s.expires);
+    v(5, "by", s.by);
+  }
+};
+
+struct EnrolledNodeRow {
+  std::string node;
+  std::string public_key;  // Z85; "" = it has none
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "node", s.node);
+    v(2, "public_key", s.public_key);
+  }
+};
+
+struct EnrollmentList {
+  std::vector<EnrollTokenRow> tokens;
+  std::vector<EnrolledNodeRow> nodes;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "tokens", s.tokens);
+    v(2, "nodes", s.nodes);
+  }
+};
+
+// Shows a token: the key of this connection is to be the node's. Answered by Ok, also if the key is
+// the node's already, so that a node whose answer was lost may ask again. All refusals are one
+// sentence, which says nothing about the nodes or tokens that there are.
+struct UseEnrollToken {
+  std::string node;
+  std::string token;  // hex
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "node", s.node);
+    v(2, "token", s.token);
+  }
+};
+
+// ---- the audit log, for auditors and administrators who are not on the controller's machine; its
+// lines are those of common/audit/audit_line.h
+
+inline constexpr std::uint32_t kMostAuditLines = 2'000;  // of one page
+
+struct ReadAudit {
+  std::uint64_t after = 0;  // only records with a higher number
+  std::uint32_t most = 0;   // 0 = kMostAuditLines
+  bool newest = false;      // the last ones of all, instead of the first ones behind `after`
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "after", s.after);
+    v(2, "most", s.most);
+    v(3, "newest", s.newest);
+  }
+};
+
+struct AuditPage {
+  std::vector<std::string> lines;  // as they are in the log, in their order
+  bool more = false;               // there are records behind the last line
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "lines", s.lines);
+    v(2, "more", s.more);
+  }
 };
 
 }  // namespace gantry::proto

@@ -146,6 +146,20 @@ struct SignalStep {
   }
 };
 
+// Changes the time limit of a running step, or of all that run in the job; it counts from the
+// beginning of the step. Answered by Ok.
+struct UpdateStep {
+  JobRef job;  // a job, or one element of an array
+  std::optional<StepId> step{};
+  Duration time_limit{};  // 0 = none but the job's
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "job", s.job);
+    v(2, "step", s.step);
+    v(3, "time_limit", s.time_limit);
+  }
+};
+
 struct RequeueJobs {
   std::vector<JobRef> jobs;
   bool hold = false;
@@ -159,7 +173,8 @@ struct RequeueJobs {
 };
 
 // Changes the members that are set. Once the job runs, only an admin may raise its time limit.
-// `reshape` changes what a queued job asks for.
+// `reshape` changes what a queued job asks for; a running job that names fewer of its nodes, by
+// min_nodes or required_nodes, gives back the others.
 struct Reshape {
   std::optional<std::uint32_t> min_nodes, max_nodes;  // both, or neither
   std::optional<std::uint32_t> tasks, cpus_per_task;
@@ -190,9 +205,9 @@ struct UpdateJob {
   std::optional<std::string> comment;
   std::optional<Instant> begin;  // queued only
   std::optional<std::uint32_t> array_max_running;
-  std::optional<std::string> account;         // queued only
-  std::optional<std::string> reservation;     // queued only; "" = removes it
-  std::optional<Reshape> reshape;             // queued only
+  std::optional<std::string> account;      // queued only
+  std::optional<std::string> reservation;  // queued only; "" = removes it
+  std::optional<Reshape> reshape;
   std::optional<bool> requeue;                // queued only; after a node failed or a preemption
   std::optional<std::int32_t> site_factor{};  // admin; added to the priority
   template <class Self, class V>

@@ -67,6 +67,7 @@ namespace message_words {  // of messages.def
 
 inline constexpr Senders anyone{Sender::stranger, Sender::client, Sender::job};
 inline constexpr Senders outsiders{Sender::stranger, Sender::client};  // no jobs, which are known
+inline constexpr Senders enrolling{Sender::stranger, Sender::client, Sender::node};
 inline constexpr Senders users{Sender::client, Sender::job};
 inline constexpr Senders clients{Sender::client};
 inline constexpr Senders jobs{Sender::job};

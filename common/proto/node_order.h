@@ -1,8 +1,6 @@
-// Orders from ctld to one node daemon, identified by (job, attempt).
-// A node registers and gets a session. Every order carries (epoch, session, seq). The node refuses
-// an epoch below the highest that it has seen (that controller was replaced), and ignores an order
-// of another session or with a seq that is not above the last one, so a late or repeated message
-// does no harm. What was not confirmed is repeated from ctld's state; there is no queue of orders.
+// Orders from ctld to one node daemon, identified by (job, attempt). Every order carries (epoch,
+// session, seq): a node ignores what is late or repeated, and refuses a controller that was
+// replaced. What was not confirmed is repeated from ctld's state; there is no queue of orders.
 #pragma once
 
 #include <map>
@@ -12,11 +10,11 @@
 
 #include "common/job/job_spec.h"
 #include "common/job/older_given.h"
+#include "common/proto/gate.h"
 #include "common/proto/job_change.h"
 #include "common/proto/job_network.h"
 #include "common/proto/node_report.h"
 #include "common/proto/secrets.h"
-#include "common/proto/services.h"
 
 namespace gantry::proto {
 
@@ -228,8 +226,7 @@ struct TellAttempt {  // a line for the job's standard error, on whichever node 
   }
 };
 
-// An administrator says that the GPU is well again: faults that waited to be proved gone are
-// forgotten, and it is checked at once. The order belongs to no attempt and is not repeated.
+// An administrator says that the GPU is well again: faults not yet proved gone are forgotten.
 struct ResumeGpu {
   OrderStamp stamp;
   std::string uuid;

@@ -46,6 +46,7 @@ struct NodeRegister {
   // How packets of jobs come to this node from others: the transport's name, and what others need
   // to know for it: "wireguard KEY", "routed fe80::1 02:00:00:00:00:01"; "" = "vxlan".
   std::string transport;
+  std::uint32_t abilities = 0;  // bits of bit_of(NodeAbility)
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "node", s.node);
@@ -69,6 +70,7 @@ struct NodeRegister {
     v(19, "highest_job", s.highest_job);
     v(24, "sandboxes", s.sandboxes);
     v(20, "transport", s.transport);
+    v(21, "abilities", s.abilities);
   }
 };
 

@@ -15,6 +15,7 @@
 #include "common/job/gpu_bind.h"
 #include "common/job/job_spec.h"
 #include "common/job/job_state.h"
+#include "common/proto/node_order.h"
 #include "common/proto/node_report.h"
 #include "common/proto/step_launch.h"
 #include "common/proto/step_shape.h"
@@ -156,6 +157,21 @@ struct EndAllocation {
   static void fields(Self& s, V&& v) {
     v(1, "job", s.job);
     v(2, "exit", s.exit);
+  }
+};
+
+// Order to a node: a running step has another time limit, from its beginning; 0 = none of its own.
+struct LimitStep {
+  OrderStamp stamp;
+  AttemptKey key;
+  StepId step{};
+  Duration time_limit{};
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "stamp", s.stamp);
+    v(2, "key", s.key);
+    v(3, "step", s.step);
+    v(4, "time_limit", s.time_limit);
   }
 };
 

@@ -80,6 +80,10 @@ void apply_event(MutableState&, Instant, const event::ServiceStepped&);
 void apply_event(MutableState&, Instant, const event::ServiceNoted&);
 void apply_event(MutableState&, Instant, const event::ServiceRemoved&);
 void apply_event(MutableState&, Instant, const event::DoorGiven&);
+void apply_event(MutableState&, Instant, const event::NodesGivenBack&);
+void apply_event(MutableState&, Instant, const event::StepLimitSet&);
+void apply_event(MutableState&, Instant, const event::EnrollTokenMade&);
+void apply_event(MutableState&, Instant, const event::EnrollTokensGone&);
 
 // Removes all secrets of a tenant that is removed.
 void forget_secrets(MutableState& state, const std::string& tenant);

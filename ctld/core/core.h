@@ -86,7 +86,7 @@ using ReplyMessage =
                  proto::TenantEventsReply, proto::LedgerReply, proto::BudgetList,
                  proto::IncreaseReply, proto::MeterReply, proto::TriggerList, proto::UseReply,
                  proto::NetworkProbed, proto::NeighbourList, proto::SecretList, proto::AccessReply,
-                 proto::GateTable, proto::ServiceList>;
+                 proto::GateTable, proto::ServiceList, proto::EnrollmentList>;
 
 // Script and environment of a job, which the shell reads from the store and puts into a message
 // before the message leaves (ctld/core/job/submit/blobs.h). The core knows only their content
@@ -123,7 +123,7 @@ using OrderMessage =
     std::variant<proto::NodeAccept, proto::RegisterAgain, proto::HeartbeatAck, proto::Launch,
                  proto::Go, proto::Terminate, proto::SignalAttempt, proto::AckExit, proto::FetchLog,
                  proto::TellAttempt, proto::ResumeGpu, proto::Freeze, proto::ProbeAttempt,
-                 proto::IdentityTokens>;
+                 proto::IdentityTokens, proto::LimitStep>;
 
 struct Order {
   std::string node;

@@ -43,6 +43,9 @@ void handle(Context&, const ClientRequest&, proto::UpdateNodes&&);
 void handle(Context&, const ClientRequest&, proto::ListPartitions&&);
 void handle(Context&, const ClientRequest&, proto::ShowConfig&&);
 void handle(Context&, const ClientRequest&, proto::EnrollNode&&);
+// handle_enrollment.cc
+void handle(Context&, const ClientRequest&, proto::ChangeEnrollment&&);
+void handle(Context&, const ClientRequest&, proto::ListEnrollment&&);
 void handle(Context&, const ClientRequest&, proto::RegisterKey&&);
 void handle(Context&, const ClientRequest&, proto::ShowStats&&);
 void handle(Context&, const ClientRequest&, proto::ResetStats&&);
@@ -57,6 +60,8 @@ void handle(Context&, const ClientRequest&, proto::StepCreate&&);
 void handle(Context&, const ClientRequest&, proto::StepDone&&);
 void handle(Context&, const ClientRequest&, proto::EndAllocation&&);
 void handle(Context&, const ClientRequest&, proto::SignalStep&&);
+// handle_step_limit.cc
+void handle(Context&, const ClientRequest&, proto::UpdateStep&&);
 void handle(Context&, const ClientRequest&, proto::StepAttach&&);
 // handle_trigger.cc
 void handle(Context&, const ClientRequest&, proto::SetTrigger&&);

@@ -8,7 +8,7 @@
 #include <unordered_map>
 
 #include "common/money/money.h"
-#include "common/proto/services.h"
+#include "common/proto/gate.h"
 #include "ctld/scale/rollout.h"
 #include "ctld/scale/scale.h"
 

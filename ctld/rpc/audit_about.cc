@@ -18,12 +18,13 @@ namespace {
 
 // The fields that say whom or what a request is about, by their names in the declarations.
 constexpr std::string_view kNaming[] = {
-    "account", "action",      "alert",     "all_mine", "array",   "book",     "budget",
-    "cluster", "component",   "count",     "credit",   "id",      "increase", "intent",
-    "job",     "jobs",        "kind",      "name",     "names",   "node",     "nodes",
-    "number",  "parent",      "partition", "payer",    "project", "queue",    "refs",
-    "remove",  "reservation", "role",      "signal",   "state",   "step",     "steps",
-    "tenant",  "trigger",     "uid",       "user",     "users",   "verdict"};
+    "account", "action",      "alert",     "all_mine",   "array",   "book",     "budget",
+    "cluster", "component",   "count",     "credit",     "id",      "increase", "intent",
+    "job",     "jobs",        "kind",      "name",       "names",   "node",     "nodes",
+    "number",  "parent",      "partition", "payer",      "project", "queue",    "refs",
+    "remove",  "reservation", "revoke",    "revoke_key", "role",    "signal",   "state",
+    "step",    "steps",       "tenant",    "trigger",    "uid",     "user",     "users",
+    "verdict"};
 constexpr std::size_t kMostValues = 6;  // of one list
 constexpr std::size_t kMostText = 100;  // bytes of one value
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "common/proto/services.h"
+#include "common/proto/gate.h"
 #include "common/time/time.h"
 
 namespace gantry::scale {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "common/proto/services.h"
+#include "common/proto/gate.h"
 
 namespace gantry::gate {
 

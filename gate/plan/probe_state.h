@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "common/proto/services.h"
+#include "common/proto/gate.h"
 
 namespace gantry::gate {
 

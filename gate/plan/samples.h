@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/proto/services.h"
+#include "common/proto/gate.h"
 #include "gate/plan/observed.h"
 
 namespace gantry::gate {

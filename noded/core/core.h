@@ -29,6 +29,7 @@
 #include "common/proto/node_order.h"
 #include "common/proto/node_relay.h"
 #include "common/proto/node_report.h"
+#include "common/proto/steps.h"
 #include "common/time/time.h"
 #include "common/types.h"
 
@@ -38,10 +39,11 @@ using proto::AttemptKey;
 
 // ---- inputs
 
-using Order = std::variant<proto::NodeAccept, proto::RegisterAgain, proto::HeartbeatAck,
-                           proto::Launch, proto::Go, proto::Terminate, proto::SignalAttempt,
-                           proto::AckExit, proto::FetchLog, proto::TellAttempt, proto::ResumeGpu,
-                           proto::Freeze, proto::ProbeAttempt, proto::IdentityTokens>;
+using Order =
+    std::variant<proto::NodeAccept, proto::RegisterAgain, proto::HeartbeatAck, proto::Launch,
+                 proto::Go, proto::Terminate, proto::SignalAttempt, proto::AckExit, proto::FetchLog,
+                 proto::TellAttempt, proto::ResumeGpu, proto::Freeze, proto::ProbeAttempt,
+                 proto::IdentityTokens, proto::LimitStep>;
 
 struct FromController {
   Order order;
@@ -147,6 +149,11 @@ struct SetFrozen {  // stops every process where it is, or lets all go on; may b
 struct Kill {
   AttemptKey key;
 };
+struct SetStepLimit {  // counts from the beginning of the step; 0 = none
+  AttemptKey key;
+  StepId step{};
+  Duration time_limit{};
+};
 struct Notice {  // one line for the job's standard error
   AttemptKey key;
   std::string text;
@@ -167,9 +174,9 @@ struct ReadFile {  // answered by FileRead
   proto::FetchLog fetch;
 };
 
-using Action =
-    std::variant<RememberEpoch, RememberJob, RememberContact, Begin, Resume, Release, Signal, Kill,
-                 Notice, RepairGpu, Forget, ReadFile, SetFrozen, ProbeNetwork, WriteTokens>;
+using Action = std::variant<RememberEpoch, RememberJob, RememberContact, Begin, Resume, Release,
+                            Signal, Kill, Notice, RepairGpu, Forget, ReadFile, SetFrozen,
+                            ProbeNetwork, WriteTokens, SetStepLimit>;
 
 // The core leaves load and free memory in a Heartbeat empty; the shell fills them in.
 using Report =

@@ -43,6 +43,9 @@ void Core::State::order(Instant now, Order&& order) {
           [&](proto::Freeze& o) {
             if (in_order(now, o.stamp)) freeze(o);
           },
+          [&](proto::LimitStep& o) {
+            if (in_order(now, o.stamp)) limit_step(o);
+          },
           [&](proto::ProbeAttempt& o) { turn.actions.emplace_back(ProbeNetwork{std::move(o)}); },
           [&](proto::IdentityTokens& o) { write_tokens(std::move(o)); },
           [&](proto::FetchLog& o) { turn.actions.emplace_back(ReadFile{std::move(o)}); },
@@ -108,6 +111,15 @@ void Core::State::signal(const proto::SignalAttempt& order) {
     return;
   }
   turn.actions.emplace_back(Signal{order.key, order.signal, order.scope, order.step});
+}
+
+void Core::State::limit_step(const proto::LimitStep& order) {
+  const auto it = attempts.find(order.key);
+  if (it == attempts.end() || it->second.stage != Stage::running) {
+    ++counters.no_effect;
+    return;
+  }
+  turn.actions.emplace_back(SetStepLimit{order.key, order.step, order.time_limit});
 }
 
 // An attempt that is being ended is never stopped: it must run so that it can end.

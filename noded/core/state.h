@@ -103,6 +103,7 @@ struct Core::State {
   void go(Instant now, const AttemptKey& key);
   void terminate(Instant now, const proto::Terminate& order);
   void signal(const proto::SignalAttempt& order);
+  void limit_step(const proto::LimitStep& order);
   void tell(proto::TellAttempt&& order);
   void freeze(const proto::Freeze& order);
   void write_tokens(proto::IdentityTokens&& answer);

@@ -10,7 +10,8 @@
 //                    handed it on
 //   steps/<n>/       launch.msgpack (StepRequest), shim.lock, exit.msgpack;
 //                    attach.<m>: StepAttachment, until the shim has taken it;
-//                    notice.<m>: a line for who started the step, in the same way
+//                    notice.<m>: a line for who started the step, in the same way;
+//                    time_limit: microseconds, in the place of the order's, once it was changed
 #pragma once
 
 #include <csignal>
@@ -32,6 +33,7 @@ inline constexpr const char* kOomFile = "steps.oom";
 inline constexpr const char* kHostsFile = "hosts";
 inline constexpr const char* kResolverFile = "resolv.conf";  // bound at /etc/resolv.conf
 inline constexpr const char* kAttachPrefix = "attach.";
+inline constexpr const char* kTimeLimitFile = "time_limit";
 inline constexpr const char* kStepNoticePrefix = "notice.";
 inline constexpr const char* kSignalPrefix = "signal.";
 inline constexpr const char* kRuntimeLog = "runtime.log";
@@ -46,9 +48,9 @@ constexpr const FilterFiles& filter_of(Sandbox level) {
   return level == Sandbox::hardened ? kHardenedFilter : kFilter;
 }
 
-// noded sends it to a step's shim: look for attachments; and to the shim of a sandbox with a kernel
-// of its own: look for signals. A shim that cannot handle signals yet ignores it, and looks as soon
-// as it can.
+// noded sends it to a step's shim: look for attachments and the time limit; and to the shim of a
+// sandbox with a kernel of its own: look for signals. A shim that cannot handle signals yet ignores
+// it, and looks as soon as it can.
 inline constexpr int kAttachSignal = SIGURG;
 
 inline std::string job_name(const AttemptKey& key) {

@@ -226,6 +226,7 @@ Result<void> Runtime::begin_step(const StepRequest& request) {
   const Fd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   auto started = write_whole(fd.get(), kLaunchFile, codec::encode(request), Durability::none);
   if (!started) return started;
+  if (started = write_early_limit(fd.get(), job->second, request.step); !started) return started;
   auto shim = s.shims.start_shim(dir, {"step", s.setup.state_dir, job_name(request.key),
                                        std::to_string(request.step.value())});
   if (!shim) {

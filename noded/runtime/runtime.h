@@ -110,6 +110,8 @@ class Runtime {
   // Steps run in the container of a running attempt on this node.
   Result<void> begin_step(const StepRequest& request);
   Result<void> signal_step(const AttemptKey& key, StepId step, int number);
+  // The step's own time limit, from its beginning; 0 = none.
+  Result<void> limit_step(const AttemptKey& key, StepId step, Duration time_limit);
   Result<void> kill_step(const AttemptKey& key, StepId step);
   Result<void> attach_step(const StepAttachment& attachment);  // not_found: no task of it runs here
 

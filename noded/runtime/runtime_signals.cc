@@ -201,6 +201,40 @@ Result<void> Runtime::signal_step(const AttemptKey& key, StepId step, int number
   return {};
 }
 
+namespace {
+
+Result<void> write_time_limit(int step_dir, Duration time_limit) {
+  return write_whole(step_dir, kTimeLimitFile, std::to_string(time_limit.us), Durability::none);
+}
+
+}  // namespace
+
+Result<void> write_early_limit(int step_dir, OneJob& job, StepId step) {
+  const auto limit = job.early_limits.find(step);
+  if (limit == job.early_limits.end()) return {};
+  auto written = write_time_limit(step_dir, limit->second);
+  job.early_limits.erase(limit);
+  return written;
+}
+
+Result<void> Runtime::limit_step(const AttemptKey& key, StepId step, Duration time_limit) {
+  auto& s = *state_;
+  const auto job = s.jobs.find(key);
+  if (job == s.jobs.end() || job->second.ended) return not_here(key, s.setup);
+  const auto one = job->second.steps.find(step);
+  // The controller limits no step that has ended: srun may be on its way here with this one.
+  if (one == job->second.steps.end()) {
+    if (job->second.early_limits.size() < kMostEarly) job->second.early_limits[step] = time_limit;
+    return {};
+  }
+  const std::string dir = step_dir(s.setup.state_dir, key, step);
+  const Fd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) return fail_errno(ErrorCode::io_error, dir);
+  auto written = write_time_limit(fd.get(), time_limit);
+  if (written) signal_shim(one->second.shim, kAttachSignal);
+  return written;
+}
+
 Result<void> Runtime::attach_step(const StepAttachment& attachment) {
   auto& s = *state_;
   const auto job = s.jobs.find(attachment.key);

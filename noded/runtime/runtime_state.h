@@ -52,6 +52,7 @@ struct OneJob {
   // Steps that kill_step() cancelled before they came; they must not begin.
   std::set<StepId> cancelled;
   std::map<StepId, std::vector<int>> early;  // signals for steps that have not come yet
+  std::map<StepId, Duration> early_limits;   // their time limits, if they were changed
 };
 
 RunningJob facts_of(const LaunchRequest& request);
@@ -129,5 +130,9 @@ struct Runtime::State {
 
 inline constexpr std::uint64_t kNotesTag = 1;
 inline constexpr std::uint64_t kTimerTag = 2;
+
+// Writes the time limit that was set before the step came, into its directory; its shim looks
+// there.
+Result<void> write_early_limit(int step_dir, OneJob& job, StepId step);
 
 }  // namespace gantry::runtime

@@ -442,6 +442,27 @@ def write_beside_the_daemons(told):
 
 # ---- devices and sockets ----------------------------------------------------------------------------
 @attempt("root")
+def overwrite_the_program_of_another_process(_):
+    """CVE-2019-5736: the OCI runtime's own file by /proc/PID/exe."""
+    def one(pid):
+        fd = os.open(f"/proc/{pid}/exe", os.O_PATH)
+        try:
+            return "reached" if os.access(f"/proc/self/fd/{fd}", os.W_OK) else "EACCES"
+        finally:
+            os.close(fd)
+    return first(one, [pid for pid in os.listdir("/proc") if pid.isdigit() and int(pid) != os.getpid()])
+
+
+@attempt("user")
+def step_out_by_an_open_directory(_):
+    """CVE-2024-21626: a descriptor that whoever started the job has left open."""
+    def one(fd):
+        os.stat(f"/proc/self/fd/{fd}/..")
+        return "reached"
+    return first(one, [fd for fd in os.listdir("/proc/self/fd") if int(fd) > 2])
+
+
+@attempt("root")
 def open_a_disk(_):
     with open("/proc/partitions", encoding="utf-8") as f:
         disks = [line.split()[3] for line in f if len(line.split()) == 4 and line.split()[3] != "name"]

@@ -170,3 +170,38 @@ TEST_CASE("the chain goes on from file to file") {
   write(folder.log(), 1);
   CHECK(verdict(folder.log()) == "whole 302");
 }
+
+TEST_CASE("pages have all records once and in their order, wherever they begin") {
+  const Folder folder;
+  write(folder.log(), 3'000);  // some 900 KiB
+  // Older records lie in a file of their own.
+  const std::vector<std::string> lines = lines_of(folder.file());
+  put(folder.log() + "/audit-000000000001.jsonl", {lines.begin(), lines.begin() + 1'000});
+  put(folder.log() + "/audit-000000001001.jsonl", {lines.begin() + 1'000, lines.end()},
+      "{\"seq\":3001, unfinished");
+  for (const std::size_t most : {1u, 7u, 999u, 5'000u}) {
+    CAPTURE(most);
+    ChainCheck check;
+    std::uint64_t after = most == 1 ? 2'950 : 0;
+    std::size_t read = after;
+    while (true) {
+      const auto page = page_after(folder.log(), after, most, 64 << 10);
+      REQUIRE(page);
+      CHECK(page->lines.size() <= most);
+      for (const std::string& line : page->lines) {
+        REQUIRE(line == lines[read++]);
+        REQUIRE(check.follow(line));
+      }
+      CHECK(page->more == (read < lines.size()));
+      if (!page->more) break;
+      after = check.chain().last;
+    }
+    CHECK(read == lines.size());
+  }
+  CHECK(page_after(folder.log(), 3'000, 10, 1 << 20)->lines.empty());
+  const auto newest = newest_page(folder.log(), 2'500, 2 << 20);
+  REQUIRE(newest);
+  CHECK(newest->lines == std::vector<std::string>(lines.begin() + 500, lines.end()));
+  CHECK(newest_page(folder.log(), 3, 2 << 20)->lines ==
+        std::vector<std::string>(lines.end() - 3, lines.end()));
+}

@@ -100,17 +100,18 @@ TEST_CASE("with a token nobody can make anything that lasts") {
   const Matrix root = matrix(controller.state(), kRoot);
   CHECK(root.messages == std::variant_size_v<ClientMessage> + std::variant_size_v<ShellMessage>);
   CHECK(root.refused_always.empty());
-  CHECK(root.refused_by_token == std::set<std::string>{"ApplyTenancy", "ChangePartition",
-                                                       "DecideIncrease", "EnrollNode",
-                                                       "MakeReservation", "RegisterKey", "ResetUse",
-                                                       "SetSecret", "SetTrigger"});
+  CHECK(root.refused_by_token ==
+        std::set<std::string>{"ApplyTenancy", "ChangeEnrollment", "ChangePartition",
+                              "DecideIncrease", "EnrollNode", "MakeReservation", "RegisterKey",
+                              "ResetUse", "SetSecret", "SetTrigger"});
   const Matrix alice = matrix(controller.state(), kAlice);
   CHECK(alice.refused_by_token == std::set<std::string>{"ApplyTenancy", "DecideIncrease",
                                                         "RegisterKey", "SetSecret", "SetTrigger"});
   CHECK(alice.refused_always ==
-        std::set<std::string>{"ChangePartition", "EnrollNode", "ImportMeter", "ListMeters",
-                              "MakeReservation", "PlanMigModes", "Reconfigure", "RemoveReservation",
-                              "ResetStats", "ResetUse", "ResumeJobs", "SuspendJobs", "UpdateNodes",
+        std::set<std::string>{"ChangeEnrollment", "ChangePartition", "EnrollNode", "ImportMeter",
+                              "ListEnrollment", "ListMeters", "MakeReservation", "PlanMigModes",
+                              "ReadAudit", "Reconfigure", "RemoveReservation", "ResetStats",
+                              "ResetUse", "ResumeJobs", "SuspendJobs", "UpdateNodes",
                               "UpdatePartition"});
   Identity inside = kRoot;
   inside.inside = proto::AttemptKey{};

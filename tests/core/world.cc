@@ -147,8 +147,8 @@ void World::configure(const Words& w) {
   if (verb == "cluster") {
     for (const std::string& name : hosts(w.plain.at(1))) {
       const NodeConfig& node = config_.nodes.emplace_back(node_of(w, name));
-      nodes_[name] =
-          FakeNode{name, false, 0, "boot1", node.cpus, node.memory, {}, {}, {}, node.gres, {}};
+      nodes_[name] = FakeNode{name, false, 0,  "boot1", node.cpus, node.memory,
+                              {},   {},    {}, false,   node.gres, {}};
     }
   } else if (verb == "partition") {
     // a restart reads the partition anew
@@ -209,9 +209,6 @@ void World::command(const std::string& verb, const Words& w) {
                proto::RegisterKey{w.find("of") ? *w.find("of") : who(w.plain.at(1)).owner.user,
                                   w.plain.at(2) + std::string(64 - w.plain.at(2).size(), '0'),
                                   w.find("remove") != nullptr});
-  if (verb == "enroll")  // enroll admin n1 X: the key is X followed by 39 times the letter K
-    return ask(w.plain.at(1),
-               proto::EnrollNode{w.plain.at(2), w.plain.at(3) + std::string(39, 'K')});
   if (verb == "hold" || verb == "release" || verb == "requeue" || verb == "end" ||
       verb == "suspend" || verb == "resume" || verb == "notify" || verb == "top")
     return change(verb, w);
@@ -254,8 +251,8 @@ void World::command(const std::string& verb, const Words& w) {
     return;
   }
   if (rules_command(verb, w) || tenants_command(verb, w) || reservations_command(verb, w) ||
-      money_command(verb, w) || secrets_command(verb, w) ||
-      services_command(verb, w))
+      money_command(verb, w) || secrets_command(verb, w) || services_command(verb, w) ||
+      enroll_command(verb, w))
     return;
   const auto node = nodes_.find(verb);
   if (node == nodes_.end()) return line("there is no command " + verb);

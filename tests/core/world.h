@@ -44,6 +44,7 @@ struct FakeNode {
   GpuInventory gpus;
   std::vector<std::string> layers_off;
   std::vector<SandboxFact> sandboxes;
+  bool older = false;             // its daemon is of a release that knows of no abilities
   std::vector<std::string> gres;  // as the node declares them
   // the phase of each attempt, as the orders to the node demand it
   std::map<proto::AttemptKey, proto::AttemptPhase> attempts;
@@ -132,6 +133,8 @@ class World {
   void gpu_report(FakeNode& node, const Words& w);
   void idle_gpus(const std::string& text, proto::Heartbeat& beat) const;
   void sharing(const Words& w, proto::Heartbeat& beat) const;
+  bool enroll_command(const std::string& verb, const Words& w);
+  void print(const proto::EnrollmentList& m);
   bool secrets_command(const std::string& verb, const Words& w);
   void print(const proto::SecretList& m);
   void neighbours(const Words& w);  // neighbours alice 1

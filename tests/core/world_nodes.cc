@@ -24,6 +24,8 @@ void World::register_node(FakeNode& node) {
   m.gpus = node.gpus;
   m.layers_off = node.layers_off;
   m.sandboxes = node.sandboxes;
+  for (const auto& [ability, name] : enum_names(NodeAbility{}))
+    if (!node.older) m.abilities |= bit_of(ability);
   for (const std::string& text : node.gres) {
     const auto one = parse_declared_gres(text);
     m.gres.push_back({one->name, one->count});
@@ -184,6 +186,7 @@ void World::node_says(FakeNode& node, const Words& w) {  // n1 started 1
     if (w.find("forgot")) node.attempts.clear();
     if (w.find("off")) node.layers_off = {*w.find("off")};
     if (w.find("sandboxes")) node.sandboxes = sandboxes_of(*w.find("sandboxes"));
+    if (w.find("release")) node.older = *w.find("release") == "older";
     if (w.find("cpus")) node.cpus = std::stoul(*w.find("cpus"));
     if (w.find("mem")) node.memory = *parse_memory(*w.find("mem"));
     if (w.find("highest")) node.highest_job = JobId(std::stoull(*w.find("highest")));

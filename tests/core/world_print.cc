@@ -137,6 +137,7 @@ void World::print(const Reply& reply) {
           [&](const proto::TenancyPlanned& m) { print(m); },
           [&](const proto::UseReply& m) { print(m); },
           [&](const proto::SecretList& m) { print(m); },
+          [&](const proto::EnrollmentList& m) { print(m); },
           [&](const proto::AccessReply& m) { print(m); },
           [&](const proto::GateTable& m) { print(m); },
           [&](const proto::ServiceList& m) { print(m); },
@@ -225,6 +226,10 @@ void World::print(Order& order) {
           },
           [&](proto::Freeze& m) {
             text = fmt::format("{} {}", m.frozen ? "freeze" : "thaw", key(m.key));
+          },
+          [&](proto::LimitStep& m) {
+            text = fmt::format("limit {} step {} to {}", key(m.key), m.step.value(),
+                               format_duration(m.time_limit));
           },
           [&](proto::TellAttempt& m) { text = fmt::format("tell {} \"{}\"", key(m.key), m.text); },
           [&](proto::ResumeGpu& m) { text = "resume GPU " + m.uuid; },

@@ -120,7 +120,7 @@ def case_0_set_up(c):
         file.write(text.replace(
             "\ncontroller:\n",
             f"\ncontroller:\n  metrics_port: {c.http}\n  metrics_tokens: {tokens}\n"
-            f"  usage_events: {c.usage}\n"
+            f"  metrics_labels: [team]\n  usage_events: {c.usage}\n"
             f"  usage_webhook: http://127.0.0.1:{server.server_port}/usage\n", 1))
     restart(c)
     path = f"{c.top}/documents.yaml"
@@ -144,6 +144,26 @@ def case_1_tokens(c):
     equal({"fraud", "search"} <= tenants_of(everything), True, "all series")
     contains(everything, 'gantry_job_runs_total{tenant="fraud",job_type="batch"} 1')
     contains(everything, 'gantry_budget_amount{tenant="fraud",budget="fraud-month",currency="EUR"}')
+
+
+def case_1_labels(c):
+    """Jobs by a label of theirs: only keys that the site has named, at most 50 values, own tenants alone."""
+    go = f"{c.out}/labels-go"
+    body = f"while [ ! -e {go} ]; do sleep 0.1; done\n"
+    jobs = [c.submit("-p", tenant, "--time=0:10", "--labels=team=vision,secret=x", script=body, user=user)
+            for tenant, user in (("fraud", c.users[0]), ("fraud", c.users[0]), ("search", c.users[1]))]
+    for job in jobs:
+        c.running(job)
+    wanted = 'gantry_label_jobs{tenant="fraud",key="team",value="vision"} 2'
+    wait_for("the labels", lambda: wanted in get(c, "/metrics", TOKENS["*"])[1])
+    everything = get(c, "/metrics", TOKENS["*"])[1]
+    contains(everything, 'gantry_label_cpus{tenant="search",key="team",value="vision"} 1')
+    equal("secret" in everything, False, "a key that is not named")
+    equal(tenants_of(get(c, "/metrics", TOKENS["search"])[1]), {"search"}, "search's series")
+    with open(go, "w", encoding="ascii"):
+        pass
+    for job in jobs:
+        c.ended(job, "completed")
 
 
 def case_2_promtool(c):

@@ -69,6 +69,10 @@ std::string show(const node::Action& action) {
           [](const Notice& a) { return fmt::format("Notice {} \"{}\"", show(a.key), a.text); },
           [](const RepairGpu& a) { return "RepairGpu " + a.uuid; },
           [](const Forget& a) { return "Forget " + show(a.key); },
+          [](const SetStepLimit& a) {
+            return fmt::format("Limit {} step {} to {} s", show(a.key), a.step.value(),
+                               a.time_limit.us / 1'000'000);
+          },
           [](const SetFrozen& a) {
             return fmt::format("{} {}", a.frozen ? "Freeze" : "Thaw", show(a.key));
           },

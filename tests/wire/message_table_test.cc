@@ -56,22 +56,24 @@ std::vector<Sample> samples() {
 }
 
 TEST_CASE("the controller takes exactly these messages from each kind of sender") {
-  CHECK(taken_from(Sender::stranger) == Names{"Hello", "Authenticate", "Ping"});
+  CHECK(taken_from(Sender::stranger) == Names{"Hello", "Authenticate", "Ping", "UseEnrollToken"});
   CHECK(taken_from(Sender::node) == Names{"NodeRegister", "Heartbeat", "LaunchReady", "Started",
                                           "ExitReport", "Goodbye", "NodeRelay", "FetchLogReply",
                                           "GpuReport", "Frozen", "UserRelay", "UsersGone",
-                                          "AttemptProbed", "RenewIdentity"});
+                                          "AttemptProbed", "RenewIdentity", "UseEnrollToken"});
   CHECK(taken_from(Sender::controller).empty());
   const Names client = taken_from(Sender::client);
   CHECK(client.size() ==
-        2 + std::variant_size_v<core::ClientMessage> + std::variant_size_v<core::ShellMessage>);
+        3 + std::variant_size_v<core::ClientMessage> + std::variant_size_v<core::ShellMessage>);
   CHECK(taken_from(Sender::job) ==
-        without(client, {"Authenticate", "MakeToken",       "RegisterKey",     "EnrollNode",
-                         "Reconfigure",  "ApplyTenancy",    "AskIncrease",     "DecideIncrease",
-                         "ImportMeter",  "ListMeters",      "MakeReservation", "RemoveReservation",
-                         "UpdateNodes",  "UpdatePartition", "SuspendJobs",     "ResumeJobs",
-                         "PlanMigModes", "SetTrigger",      "ChangePartition", "ResetUse",
-                         "ListAccess",   "SetSecret",       "RemoveSecret",    "ResetStats"}));
+        without(client,
+                {"Authenticate",     "MakeToken",       "RegisterKey",     "EnrollNode",
+                 "Reconfigure",      "ApplyTenancy",    "AskIncrease",     "DecideIncrease",
+                 "ImportMeter",      "ListMeters",      "MakeReservation", "RemoveReservation",
+                 "UpdateNodes",      "UpdatePartition", "SuspendJobs",     "ResumeJobs",
+                 "PlanMigModes",     "SetTrigger",      "ChangePartition", "ResetUse",
+                 "ListAccess",       "SetSecret",       "RemoveSecret",    "ResetStats",
+                 "ChangeEnrollment", "ListEnrollment",  "UseEnrollToken",  "ReadAudit"}));
 }
 
 TEST_CASE("a node takes steps from clients and jobs, and orders only from the controller") {

@@ -7,6 +7,7 @@
 #include "cli/columns/ended_jobs.h"
 #include "cli/command.h"
 #include "cli/commands/control/gctl_audit.h"
+#include "cli/commands/control/gctl_enroll.h"
 #include "cli/commands/control/gctl_logs.h"
 #include "cli/commands/control/gctl_maintenance.h"
 #include "cli/commands/control/gctl_mig.h"
@@ -162,19 +163,6 @@ Result<int> run_token(const Invocation& in) {
 
 // ---- keys
 
-Result<int> run_enroll(const Invocation& in) {
-  NoOptions none;
-  const auto operands = in.parse(&none, 2, 2);
-  if (!operands) return tl::unexpected(operands.error());
-  if (!*operands) return 0;
-  const auto key = net::parse_public_key((**operands)[1]);
-  if (!key) return tl::unexpected(key.error());
-  const auto ok =
-      ask<proto::Ok>(in.program(), proto::EnrollNode{(**operands)[0], net::to_z85(*key)});
-  if (!ok) return tl::unexpected(ok.error());
-  return 0;
-}
-
 template <bool Remove>
 Result<int> run_key(const Invocation& in) {
   NoOptions none;
@@ -281,13 +269,6 @@ const Command kToken{
     .options = kTokenOptions,
     .examples = kTokenExamples,
     .run = run_token};
-constexpr Example kEnrollExamples[] = {{"gctl enroll gpu07 \"$(cat gpu07.pub)\"",
-                                        "The key that `gantry keygen --node` printed on gpu07"}};
-const Command kEnroll{.name = "enroll",
-                      .summary = "Accept a node by its public key",
-                      .operands = "NODE KEY",
-                      .examples = kEnrollExamples,
-                      .run = run_enroll};
 constexpr Example kKeyAddExamples[] = {
     {"gctl key add alice \"$(cat alice.pub)\"", "The key that `gantry keygen` printed for alice"}};
 const Command kKeyAdd{.name = "add",
@@ -315,7 +296,7 @@ constexpr const Command* kSub[] = {
     &kGctlShow,         &kGctlWhy,         &kGctlLogs,       &kHold,        &kRelease,
     &kRequeue,          &kSuspend,         &kUnsuspend,      &kGctlUpdate,  &kCheckpointed,
     &kGctlDrain,        &kGctlResume,      &kGctlClose,      &kGctlDead,    &kGctlReserve,
-    &kGctlReservations, &kGctlUnreserve,   &kEnroll,         &kKey,         &kPing,
+    &kGctlReservations, &kGctlUnreserve,   &kGctlEnroll,     &kKey,         &kPing,
     &kGctlTop,          &kGctlMaintenance, &kGctlMig,        &kReconfigure, &kToken,
     &kGctlPartition,    &kGctlNetwork,     &kGctlNeighbours, &kGctlAudit,   &kGctlWhoCan,
     &kGctlService};

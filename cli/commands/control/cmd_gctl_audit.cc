@@ -1,13 +1,17 @@
-// gctl audit show, verify, export: reads the files of the audit log, so it works on the
-// controller's machine for whoever may read them, and on a copy; the controller need not run.
+// gctl audit show, verify, export. On the controller's machine, and on a copy, it reads the files
+// of the audit log, and the controller need not run. Everywhere else it asks the controller for the
+// records, and checks their chain itself.
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 #include <syslog.h>
+#include <unistd.h>
 
 #include <deque>
+#include <functional>
 #include <optional>
 
 #include "cli/commands/control/gctl_audit.h"
+#include "cli/session.h"
 #include "common/audit/audit_reader.h"
 #include "common/job/verdict_text.h"
 #include "common/text/printable.h"
@@ -42,7 +46,7 @@ constexpr Option kDirectory{
     .value = "DIR",
     .help =
         "The log, or a copy of it (default: `audit` in the controller's state_dir, as "
-        "gantry.yaml of this machine says)",
+        "gantry.yaml of this machine says, if it can be read; else the controller is asked)",
     .set = put<&AuditOptions::directory>};
 constexpr Option kShowOptions[] = {
     kDirectory,
@@ -91,23 +95,80 @@ constexpr Option kExportOptions[] = {
      .set = put<&AuditOptions::to_syslog>},
 };
 
-Result<std::string> directory_of(const AuditOptions& options) {
-  if (!options.directory.empty()) return options.directory;
+// Where the records come from: files, or the controller.
+struct Source {
+  std::string directory;  // "" = the controller
+  [[nodiscard]] std::string name() const {
+    return directory.empty() ? "the controller" : directory;
+  }
+};
+using Each = std::function<void(const audit::Record&, std::string_view line)>;
+
+Source source_of(const AuditOptions& options) {
+  if (!options.directory.empty()) return {options.directory};
   const auto config = load_config(default_config_path());
-  if (!config)
-    return fail(config.error().code,
-                fmt::format("{}; --dir names the audit log itself", config.error().message));
-  return config->controller.state_dir + "/audit";
+  if (!config) return {};
+  std::string directory = config->controller.state_dir + "/audit";
+  return ::access(directory.c_str(), R_OK | X_OK) == 0 ? Source{std::move(directory)} : Source{};
 }
 
 // Reads the options, and says where the log is; nothing if only help was asked for.
-Result<std::optional<std::string>> directory_for(const Invocation& in, AuditOptions& options) {
+Result<std::optional<Source>> source_for(const Invocation& in, AuditOptions& options) {
   const auto operands = in.parse(&options, 0, 0);
   if (!operands) return tl::unexpected(operands.error());
   if (!*operands) return std::nullopt;
-  auto directory = directory_of(options);
-  if (!directory) return tl::unexpected(directory.error());
-  return std::optional(std::move(*directory));
+  return std::optional(source_of(options));
+}
+
+// One page of the controller's, of which each line is checked.
+Result<bool> follow_page(Session& session, const proto::ReadAudit& request,
+                         audit::ChainCheck& check, const Each& each) {
+  const auto page = session.call<proto::AuditPage>(request);
+  if (!page) return tl::unexpected(page.error());
+  for (const std::string& line : page->lines) {
+    const auto record = check.follow(line);
+    if (!record)
+      return fail(ErrorCode::malformed, fmt::format("the controller's audit log: the line after "
+                                                    "record {} {}",
+                                                    check.chain().last, record.error().message));
+    if (each) each(*record, line);
+  }
+  return page->more && !page->lines.empty();
+}
+
+// All records behind `after` in their order. The error names the first that is wrong.
+Result<audit::Chain> walk(const Invocation& in, const Source& source, std::uint64_t after,
+                          const Each& each) {
+  if (!source.directory.empty())
+    return audit::walk(source.directory, [&](const audit::Record& r, std::string_view line) {
+      if (r.seq > after && each) each(r, line);
+    });
+  auto session = Session::open(in.program());
+  if (!session) return tl::unexpected(session.error());
+  audit::ChainCheck check;
+  proto::ReadAudit request;
+  request.after = after;
+  while (true) {
+    const auto more = follow_page(*session, request, check, each);
+    if (!more) return tl::unexpected(more.error());
+    if (!*more) return check.chain();
+    request.after = check.chain().last;
+  }
+}
+
+// The same of the last so many records alone.
+Result<audit::Chain> walk_newest(const Invocation& in, const Source& source, std::uint64_t last,
+                                 const Each& each) {
+  if (!source.directory.empty() || last > proto::kMostAuditLines) return walk(in, source, 0, each);
+  auto session = Session::open(in.program());
+  if (!session) return tl::unexpected(session.error());
+  audit::ChainCheck check;
+  proto::ReadAudit request;
+  request.newest = true;
+  request.most = static_cast<std::uint32_t>(last);
+  if (const auto done = follow_page(*session, request, check, each); !done)
+    return tl::unexpected(done.error());
+  return check.chain();
 }
 
 bool wanted(const AuditOptions& o, const audit::Record& r) {
@@ -125,16 +186,18 @@ void print(const audit::Record& r) {
 
 Result<int> run_show(const Invocation& in) {
   AuditOptions options;
-  const auto given = directory_for(in, options);
-  if (!given) return tl::unexpected(given.error());
-  if (!*given) return 0;
-  const std::string& directory = **given;
+  const auto source = source_for(in, options);
+  if (!source) return tl::unexpected(source.error());
+  if (!*source) return 0;
   std::deque<std::pair<audit::Record, std::string>> newest;
-  const auto walked = audit::walk(directory, [&](const audit::Record& r, std::string_view line) {
+  const Each keep = [&](const audit::Record& r, std::string_view line) {
     if (!wanted(options, r)) return;
     newest.emplace_back(r, options.json ? std::string(line) : std::string());
     if (newest.size() > options.last) newest.pop_front();
-  });
+  };
+  const bool all = options.user.empty() && options.message.empty() && !options.refused;
+  const auto walked =
+      all ? walk_newest(in, **source, options.last, keep) : walk(in, **source, 0, keep);
   for (const auto& [record, line] : newest)
     if (options.json)
       fmt::print("{}\n", line);
@@ -146,20 +209,19 @@ Result<int> run_show(const Invocation& in) {
 
 Result<int> run_verify(const Invocation& in) {
   AuditOptions options;
-  const auto given = directory_for(in, options);
-  if (!given) return tl::unexpected(given.error());
-  if (!*given) return 0;
-  const std::string& directory = **given;
-  const auto chain = audit::walk(directory, {});
+  const auto source = source_for(in, options);
+  if (!source) return tl::unexpected(source.error());
+  if (!*source) return 0;
+  bool found = options.head.empty();
+  const auto chain = walk(in, **source, 0, [&](const audit::Record&, std::string_view line) {
+    found = found || line.ends_with(fmt::format("\"hash\":\"{}\"}}", options.head));
+  });
   if (!chain) return tl::unexpected(chain.error());
-  if (!options.head.empty()) {
-    const auto found = audit::holds(directory, options.head);
-    if (!found) return tl::unexpected(found.error());
-    if (!*found)
-      return fail(ErrorCode::malformed,
-                  fmt::format("{}: no record has the hash {}: the log was cut off or made anew",
-                              directory, options.head));
-  }
+  const std::string directory = (*source)->name();
+  if (!found)
+    return fail(ErrorCode::malformed,
+                fmt::format("{}: no record has the hash {}: the log was cut off or made anew",
+                            directory, options.head));
   if (chain->records == 0) {
     fmt::print("{}: no records\n", directory);
     return 0;
@@ -172,20 +234,20 @@ Result<int> run_verify(const Invocation& in) {
 
 Result<int> run_export(const Invocation& in) {
   AuditOptions options;
-  const auto given = directory_for(in, options);
-  if (!given) return tl::unexpected(given.error());
-  if (!*given) return 0;
-  const std::string& directory = **given;
+  const auto source = source_for(in, options);
+  if (!source) return tl::unexpected(source.error());
+  if (!*source) return 0;
   if (options.to_syslog) ::openlog("gantry-audit", LOG_NDELAY, LOG_AUTHPRIV);
-  const auto chain = audit::walk(directory, [&](const audit::Record& r, std::string_view line) {
-    if (r.seq <= options.after) return;
-    if (options.to_syslog)
-      ::syslog(LOG_NOTICE, "%.*s", static_cast<int>(line.size()), line.data());
-    else
-      fmt::print("{}\n", line);
-  });
+  const auto chain =
+      walk(in, **source, options.after, [&](const audit::Record&, std::string_view line) {
+        if (options.to_syslog)
+          ::syslog(LOG_NOTICE, "%.*s", static_cast<int>(line.size()), line.data());
+        else
+          fmt::print("{}\n", line);
+      });
   if (!chain) return tl::unexpected(chain.error());
-  fmt::print(stderr, "{}: exported up to record {}\n", in.program(), chain->last);
+  fmt::print(stderr, "{}: exported up to record {}\n", in.program(),
+             std::max(chain->last, options.after));
   return 0;
 }
 
@@ -231,7 +293,8 @@ const Command kGctlAudit{
     .description =
         "The controller writes down each request that changes something, each that needs a role, "
         "each look at another user's script or output, each refusal of these, and each refused "
-        "credential. These commands read the files on the controller's machine, as root.",
+        "credential. On the controller's machine these commands read its files, as root; elsewhere "
+        "auditors and administrators get the records from the controller.",
     .run = nullptr,
     .sub = kSub};
 

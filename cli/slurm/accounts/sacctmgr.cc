@@ -63,12 +63,21 @@ Result<int> run_sacctmgr(const Invocation& call) {
   }
   static constexpr std::pair<std::string_view, std::string_view> kChanges[] = {
       {"add", "add"},     {"create", "add"},    {"delete", "delete"}, {"dump", "dump"},
-      {"load", "load"},   {"modify", "modify"}, {"remove", "delete"}, {"archive", ""},
+      {"load", "load"},   {"modify", "modify"}, {"remove", "delete"}, {"archive", "archive"},
       {"clear", "clear"}, {"problem", ""},      {"reconfigure", ""},  {"shutdown", ""}};
   if (std::string_view("list").starts_with(verb) || std::string_view("show").starts_with(verb))
     return list_entities(call, options, {operands->begin() + 1, operands->end()});
   for (const auto& [word, change] : kChanges) {
     if (verb.size() < 2 || !word.starts_with(verb)) continue;
+    if (change == "archive") {
+      complain(
+          call,
+          "archive is not supported: accounting is kept for good, with the controller's store; "
+          "`gacct --allusers --json -S TIME -E TIME` prints its jobs for a file elsewhere, and a "
+          "copy "
+          "of the store (docs/store.md) is what can be loaded again");
+      return 1;
+    }
     if (change.empty()) {
       complain(call, fmt::format("{} is not supported: accounts are documents, which gtenant "
                                  "history and rollback look after",

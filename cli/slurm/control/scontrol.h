@@ -81,6 +81,10 @@ int update_reservation(const Control& c, const Arguments& args);
 // The words of `update NodeName=`.
 int update_nodes(const Control& c, const Arguments& args);
 
+// For a job that runs, and inside of a job: writes the scripts slurm_job_ID_resize.sh and .csh,
+// which set the variables that tell the job's size, and says how to use them.
+void write_resize_scripts(const Control& c, const proto::JobRef& job);
+
 // Sets one KEY=VALUE of `update JobId=`. Returns false if the key cannot be changed.
 Result<bool> set_job_key(const Control& c, proto::UpdateJob& update, const KeyValue& pair);
 

@@ -145,8 +145,44 @@ int update_jobs(const Control& c, const Arguments& given) {
     }
     const int one = report_done(c, ask<proto::JobsDone>(c.program, update), {});
     status = std::max(status, one);
+    if (one == 0 && update.reshape) write_resize_scripts(c, ref);
   }
   return status;
+}
+
+// update StepId=JOB[.STEP] TimeLimit=: without a step all that run in the job.
+int update_steps(const Control& c, const Arguments& given) {
+  const Arguments args = with_values(given);
+  proto::UpdateStep update;
+  std::string job = key_value(args[0]).value;
+  const std::size_t dot = job.rfind('.');
+  if (dot != std::string::npos) {
+    const auto step =
+        parse_integer("the step", std::string_view(job).substr(dot + 1), 0, INT32_MAX);
+    if (step) update.step = StepId(static_cast<std::uint32_t>(*step));
+    job.resize(step ? dot : 0);
+  }
+  std::vector<proto::JobRef> refs;
+  if (!add_job_refs(refs, job) || refs.size() != 1) {
+    fmt::print(stderr, "Invalid stepid specified: {}\n", key_value(args[0]).value);
+    return 1;
+  }
+  update.job = refs.front();
+  bool limited = false;
+  for (std::size_t i = 1; i < args.size(); ++i) {
+    const KeyValue pair = key_value(args[i]);
+    if (pair.key != "timelimit") return key_not_supported(args[i]);
+    const auto limit = parse_duration(pair.value);
+    if (!limit) return key_value_refused(args[i], limit.error());
+    update.time_limit = limit->value_or(Duration{});
+    limited = true;
+  }
+  if (!limited) {
+    fmt::print(stderr, "No changes specified\n");
+    return 1;
+  }
+  const auto done = ask<proto::Ok>(c.program, update);
+  return done ? 0 : control_error("slurm_update_step error", done.error());
 }
 
 }  // namespace
@@ -275,6 +311,7 @@ int control_update(const Control& c, const Arguments& args) {
   };
   static constexpr Kind kKinds[] = {{"jobid", update_jobs},
                                     {"job", update_jobs},
+                                    {"stepid", update_steps},
                                     {"nodename", update_nodes},
                                     {"node", update_nodes},
                                     {"reservationname", update_reservation},

@@ -42,6 +42,11 @@ Result<void> check(const State& state, const Identity& who, const Message& messa
     return fail(ErrorCode::unauthenticated,
                 "a login node's word is not enough for this: ask with a munge credential or a "
                 "registered key");
+  if constexpr (std::is_same_v<Message, proto::ReadAudit>)
+    if (!reads_audit(state, who))
+      return fail(
+          ErrorCode::permission_denied,
+          fmt::format("{} is neither auditor nor administrator of this cluster", who.owner.user));
   switch (row.right) {
     case proto::Right::everybody: return {};
     case proto::Right::operators:
@@ -88,6 +93,11 @@ bool is_operator(const State& state, const Identity& who) {
   return is_admin(who) || granted(state, who, [](tenancy::Role role) {
            return role >= tenancy::Role::operator_role;
          });
+}
+
+bool reads_audit(const State& state, const Identity& who) {
+  return is_admin(who) ||
+         granted(state, who, [](tenancy::Role role) { return role == tenancy::Role::auditor; });
 }
 
 bool sees_all(const State& state, const Identity& who) {

@@ -24,6 +24,7 @@ void take_grants(const State& state, Identity& who);
 
 bool is_admin(const Identity& who);
 bool is_operator(const State& state, const Identity& who);  // also true for administrators
+bool reads_audit(const State& state, const Identity& who);  // auditors and administrators
 // Operators, administrators and auditors: their listings are not narrowed.
 bool sees_all(const State& state, const Identity& who);
 

@@ -131,7 +131,8 @@ bool JobMatch::operator()(const State& state, const Job& job) const {
   if (!by_node_) return true;
   if (!job.placed()) return false;
   for (const NodeRun& run : job.active->nodes)
-    if (std::find(nodes_.begin(), nodes_.end(), run.grant.node) != nodes_.end()) return true;
+    if (!run.given_back && std::find(nodes_.begin(), nodes_.end(), run.grant.node) != nodes_.end())
+      return true;
   return false;
 }
 

@@ -186,6 +186,7 @@ void apply_event(MutableState& state, Instant at, const event::NodeExited& e) {
     set_started(state, *job, std::max(job->active->placed, ended - *e.ran));
   give_grant(state, *job, run.grant, job->active->exclusive);
   release_held(state, *job, run, ended);
+  if (run.given_back && job->phase == Phase::running) set_aside(state, *job);
   if (!job->active->all_released()) return;
   end_charge(state, *job, at);
   give_licenses(state, *job);
@@ -246,6 +247,22 @@ void apply_event(MutableState& state, Instant at, const event::JobRequeued& e) {
   job->backing_off = e.not_before.has_value();
   job->hold = e.hold;
   job->cause = e.cause;
+}
+
+void apply_event(MutableState& state, Instant at, const event::NodesGivenBack& e) {
+  JobEdit job(state, e.job);
+  GANTRY_ASSERT(job->phase == Phase::running && !job->active->suspended, "a job that runs");
+  end_charge(state, *job, at);
+  for (const NodeId node : e.nodes) run_on(*job, node).given_back = at;
+  job->active->charge = e.charge;
+  job->active->use = e.use;
+  start_charge(state, *job, at);
+}
+
+void apply_event(MutableState& state, Instant, const event::StepLimitSet& e) {
+  JobEdit job(state, e.job);
+  for (StepState& step : job->active->steps)
+    if (step.id == e.step) step.time_limit = e.time_limit;
 }
 
 void apply_event(MutableState& state, Instant at, const event::StepCreated& e) {

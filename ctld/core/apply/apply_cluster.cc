@@ -119,9 +119,21 @@ void apply_event(MutableState& state, Instant, const event::NodeEnrolled& e) {
   Node& node = state.node(e.node);
   state.node_keys.erase(node.public_key);
   node.public_key = e.public_key;
-  state.node_keys[e.public_key] = e.node;
+  if (!e.public_key.empty()) state.node_keys[e.public_key] = e.node;
   state.unfolded.node_keys.push_back(e.node);
   touch(state, node);
+}
+
+void apply_event(MutableState& state, Instant at, const event::EnrollTokenMade& e) {
+  state.enroll_tokens[e.hash] = {e.node, at, e.expires, e.by};
+  state.unfolded.enroll_tokens.push_back(e.hash);
+}
+
+void apply_event(MutableState& state, Instant, const event::EnrollTokensGone& e) {
+  for (const std::string& hash : e.hashes) {
+    GANTRY_ASSERT(state.enroll_tokens.erase(hash) == 1, "only what is there goes");
+    state.unfolded.enroll_tokens.push_back(hash);
+  }
 }
 
 namespace {

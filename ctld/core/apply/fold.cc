@@ -52,6 +52,12 @@ void fold_keys(MutableState& state, std::vector<store::RecordChange>& out) {
     if (it != state.user_keys.end()) value = codec::encode(TextRecord{it->second});
     out.push_back({store::Table::user_key, key, std::move(value)});
   }
+  for (const std::string& hash : take(state.unfolded.enroll_tokens)) {
+    const auto it = state.enroll_tokens.find(hash);
+    std::optional<Bytes> value;
+    if (it != state.enroll_tokens.end()) value = codec::encode(it->second);
+    out.push_back({store::Table::node_key, std::string(kTokenKey) + hash, std::move(value)});
+  }
   std::vector<store::RecordChange> changes;
   for (const NodeId id : take(state.unfolded.node_keys))
     changes.push_back({store::Table::node_key, state.node(id).name,

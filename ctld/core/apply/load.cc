@@ -96,6 +96,13 @@ Result<void> Loader::record(store::Table table, std::string_view key, std::strin
       return {};
     case store::Table::node: return node(key, value);
     case store::Table::node_key:
+      if (key.starts_with(kTokenKey)) {
+        auto token = codec::decode<EnrollToken>(value);
+        if (!token) return broken("enrolment token", token.error());
+        state_.enroll_tokens[std::string(key.substr(kTokenKey.size()))] = std::move(*token);
+        return {};
+      }
+      [[fallthrough]];
     case store::Table::user_key: {
       const auto r = codec::decode<TextRecord>(value);
       if (!r) return broken("key record", r.error());
@@ -295,7 +302,7 @@ Result<void> Loader::finish() {
   jobs_.shrink_to_fit();
   for (const auto& [name, key] : node_keys_) {
     const auto it = state_.node_ids.find(name);
-    if (it == state_.node_ids.end()) continue;
+    if (it == state_.node_ids.end() || key.empty()) continue;
     state_.node(it->second).public_key = key;
     state_.node_keys[key] = it->second;
   }

@@ -15,6 +15,7 @@
 #include "ctld/core/event/events_ledger.h"
 #include "ctld/core/event/events_secret.h"
 #include "ctld/core/event/events_service.h"
+#include "ctld/core/event/events_shrink.h"
 #include "ctld/core/event/events_tenancy.h"
 #include "ctld/core/event/events_trigger.h"
 
@@ -36,7 +37,8 @@ using Event = std::variant<
     event::TriggerFired, event::PartitionSet, event::JobRevived, event::NodeNoted, event::UseReset,
     event::SecretSet, event::SecretRemoved, event::SecretsTaken, event::ServiceSet,
     event::ServiceScaled, event::ServiceStepped, event::ServiceNoted, event::ServiceRemoved,
-    event::DoorGiven>;
+    event::DoorGiven, event::NodesGivenBack, event::StepLimitSet, event::EnrollTokenMade,
+    event::EnrollTokensGone>;
 
 // An event as it stands in the journal.
 struct JournalEvent {

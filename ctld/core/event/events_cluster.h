@@ -120,11 +120,29 @@ struct GpuResumed {  // a GPU that was drained
 
 struct NodeEnrolled {
   NodeId node{};
-  std::string public_key;
+  std::string public_key;  // "" = it has none any more
   GANTRY_EVENT(7, "node_enrolled") {
     v(1, "node", s.node);
     v(2, "public_key", s.public_key);
   }
+};
+
+struct EnrollTokenMade {
+  std::string hash;
+  std::string node;
+  Instant expires{};
+  std::string by;
+  GANTRY_EVENT(86, "enroll_token_made") {
+    v(1, "hash", s.hash);
+    v(2, "node", s.node);
+    v(3, "expires", s.expires);
+    v(4, "by", s.by);
+  }
+};
+
+struct EnrollTokensGone {  // used, taken back, or expired
+  std::vector<std::string> hashes;
+  GANTRY_EVENT(87, "enroll_tokens_gone") { v(1, "hashes", s.hashes); }
 };
 
 struct PartitionUpChanged {

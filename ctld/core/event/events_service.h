@@ -17,7 +17,7 @@ struct ServiceSet {  // which sets a service has, or that it is new
   std::uint64_t last_revision = 0;
   std::vector<tenancy::ServiceVersion> went_back;
   std::string text;
-  GANTRY_EVENT(84, "service_set") {
+  GANTRY_EVENT(90, "service_set") {
     v(1, "name", s.name);
     v(2, "tenant", s.tenant);
     v(3, "sets", s.sets);
@@ -33,7 +33,7 @@ struct ServiceScaled {
   std::uint32_t shape = 0;
   std::string reason;
   std::string text;
-  GANTRY_EVENT(85, "service_scaled") {
+  GANTRY_EVENT(91, "service_scaled") {
     v(1, "name", s.name);
     v(2, "wanted", s.wanted);
     v(3, "shape", s.shape);
@@ -56,7 +56,7 @@ struct ServiceStepped {  // requests move from one set to another
   std::string name;
   std::vector<SetPart> parts;
   std::string text;
-  GANTRY_EVENT(86, "service_stepped") {
+  GANTRY_EVENT(92, "service_stepped") {
     v(1, "name", s.name);
     v(2, "parts", s.parts);
     v(3, "text", s.text);
@@ -67,7 +67,7 @@ struct ServiceNoted {  // what happened to it, or that it was paused
   std::string name;
   std::string text;
   std::optional<bool> paused;
-  GANTRY_EVENT(87, "service_noted") {
+  GANTRY_EVENT(93, "service_noted") {
     v(1, "name", s.name);
     v(2, "text", s.text);
     v(3, "paused", s.paused);
@@ -76,13 +76,13 @@ struct ServiceNoted {  // what happened to it, or that it was paused
 
 struct ServiceRemoved {
   std::string name;
-  GANTRY_EVENT(88, "service_removed") { v(1, "name", s.name); }
+  GANTRY_EVENT(94, "service_removed") { v(1, "name", s.name); }
 };
 
 struct DoorGiven {  // with JobPlaced: the port of a replica's node on which gates reach it
   JobId job{};
   std::uint32_t port = 0;
-  GANTRY_EVENT(89, "door_given") {
+  GANTRY_EVENT(95, "door_given") {
     v(1, "job", s.job);
     v(2, "port", s.port);
   }

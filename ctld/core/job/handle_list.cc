@@ -87,6 +87,7 @@ proto::JobDetail detail_of(const Context& ctx, const Sight& sight, const Job& jo
                             std::pair(detail.worst_step.code, detail.worst_step.signal))
         detail.worst_step = step.exit;
     for (const NodeRun& run : job.active->nodes) {
+      if (run.given_back) continue;
       const Node& node = ctx.state.node(run.grant.node);
       detail.placement.push_back({node.name, run.grant.cpus, run.grant.memory, run.grant.scratch,
                                   run.grant.tasks, run.grant.devices, run.grant.gres});

@@ -90,7 +90,8 @@ Result<std::vector<const NodeRun*>> nodes_of(const Context& ctx, const Job& job,
                                              std::uint32_t cpus_per_task) {
   std::vector<const NodeRun*> out;
   std::set<NodeId> held, named;
-  for (const NodeRun& run : job.active->nodes) held.insert(run.grant.node);
+  for (const NodeRun& run : job.active->nodes)
+    if (!run.given_back) held.insert(run.grant.node);
   for (const std::string& name : shape.nodelist) {
     const Node* node = ctx.state.node_named(name);
     if (node == nullptr || !held.contains(node->id))
@@ -102,7 +103,8 @@ Result<std::vector<const NodeRun*>> nodes_of(const Context& ctx, const Job& job,
   for (const std::string& name : shape.excluded)
     if (const Node* node = ctx.state.node_named(name)) excluded.insert(node->id);
   for (const NodeRun& run : job.active->nodes)
-    if ((named.empty() || named.contains(run.grant.node)) && !excluded.contains(run.grant.node))
+    if ((named.empty() || named.contains(run.grant.node)) && held.contains(run.grant.node) &&
+        !excluded.contains(run.grant.node))
       out.push_back(&run);
   if (out.empty())
     return fail(ErrorCode::never_fits,
@@ -236,7 +238,7 @@ Result<StepPlan> plan_by_hosts(const Context& ctx, const Job& job, const proto::
   plan.total = static_cast<std::uint32_t>(shape.hosts.size());
   for (const NodeRun& run : job.active->nodes) {
     const auto here = by_name.find(ctx.state.node(run.grant.node).name);
-    if (here == by_name.end()) continue;
+    if (here == by_name.end() || run.given_back) continue;
     const std::uint32_t room = room_in(run.grant.cpus.size(), shape, plan.cpus_per_task);
     if (here->second.size() > room)
       return fail(ErrorCode::never_fits,

@@ -14,6 +14,7 @@
 #include "ctld/core/job/submit/rules.h"
 #include "ctld/core/job/submit/security.h"
 #include "ctld/core/job/submit/validate.h"
+#include "ctld/core/resize/shrink.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/state/stored_spec.h"
 #include "ctld/core/tenancy/admission.h"
@@ -342,8 +343,16 @@ void handle(Context& ctx, const ClientRequest& from, proto::UpdateJob&& m) {
     proto::UpdateJob mine = m;
     if (job.is_element() && m.job.job == job.array && m.job.tasks.empty())
       mine.array_max_running.reset();  // a limit for the array, not for its elements
+    std::optional<event::NodesGivenBack> given_back;
+    if (mine.reshape && job.phase == Phase::running) {
+      auto less = shrink(ctx.state, job, *mine.reshape);
+      if (!less) return tl::unexpected(less.error());
+      given_back = std::move(*less);
+      mine.reshape.reset();
+    }
     auto e = changes(ctx, from.who, job, mine);
     if (!e) return tl::unexpected(e.error());
+    if (given_back && !given_back->nodes.empty()) ctx.record(std::move(*given_back));
     const std::string old_name(ctx.state.names.text(job.name));
     const auto share = job.share;
     ctx.record(std::move(*e));

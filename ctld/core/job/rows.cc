@@ -84,7 +84,8 @@ std::string node_list_of(const State& state, const Job& job) {
   if (nodes.size() == 1) return state.node(nodes.front().grant.node).name;
   std::vector<std::string> names;
   names.reserve(nodes.size());
-  for (const NodeRun& run : nodes) names.push_back(state.node(run.grant.node).name);
+  for (const NodeRun& run : nodes)
+    if (!run.given_back) names.push_back(state.node(run.grant.node).name);
   return compress_hostlist(names);
 }
 
@@ -118,11 +119,12 @@ proto::JobRow plain_row(const State& state, const Job& job) {
   row.time_limit = time_limit_of(state, job);
   requested(state, job, row);
   if (job.active && !job.active->nodes.empty()) {
-    row.nodes = static_cast<std::uint32_t>(job.active->nodes.size());
+    row.nodes = kept_nodes(*job.active);
     row.cpus = 0;
     row.tasks = 0;
     row.gpus = 0;
     for (const NodeRun& run : job.active->nodes) {
+      if (run.given_back) continue;
       row.cpus += static_cast<std::uint32_t>(run.grant.cpus.size());
       row.tasks += run.grant.tasks;
       row.gpus += run.grant.gpus;
@@ -182,7 +184,8 @@ proto::HistoryRow history_row(const State& state, const Job& job, Instant now) {
   if (!job.active) return out;
   out.usage = job.active->usage;
   out.waits = job.active->waits;
-  for (const NodeRun& run : job.active->nodes) out.alloc_memory += run.grant.memory;
+  for (const NodeRun& run : job.active->nodes)
+    if (!run.given_back) out.alloc_memory += run.grant.memory;
   if (!job.started) return out;
   out.steps.push_back(batch_row(job, out.row, out.usage));
   for (const StepState& step : job.active->steps) {

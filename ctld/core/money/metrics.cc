@@ -1,8 +1,13 @@
 #include "ctld/core/money/metrics.h"
 
+#include <algorithm>
+
+#include "common/codec/codec.h"
+#include "common/metrics/families.h"
 #include "common/metrics/ledger_metrics.h"
 #include "ctld/core/money/budgets.h"
 #include "ctld/core/money/ledger.h"
+#include "ctld/core/state/stored_spec.h"
 
 namespace gantry::core {
 namespace {
@@ -86,12 +91,77 @@ proto::BudgetList budgets_now(const State& state, Instant now,
   return out;
 }
 
+struct LabelUse {
+  std::uint64_t jobs = 0, cpus = 0, gpus = 0;  // cores, whole GPUs and slices
+  void add(const LabelUse& more) {
+    jobs += more.jobs;
+    cpus += more.cpus;
+    gpus += more.gpus;
+  }
+};
+using LabelUses = std::map<std::pair<std::string, std::string>, LabelUse>;  // by tenant and value
+
+LabelUse use_of(const Job& job) {
+  LabelUse out{1, 0, 0};
+  for (const NodeRun& run : job.active->nodes) {
+    if (run.state == RunState::released) continue;
+    out.cpus += run.grant.cpus.size();
+    out.gpus += run.grant.devices.size();
+  }
+  return out;
+}
+
+// Users choose values, so there may be any number of them.
+LabelUses with_most_jobs(const LabelUses& all) {
+  if (all.size() <= kMostLabelValues) return all;
+  std::vector<LabelUses::const_iterator> order;
+  for (auto it = all.begin(); it != all.end(); ++it) order.push_back(it);
+  std::stable_sort(order.begin(), order.end(),
+                   [](auto a, auto b) { return a->second.jobs > b->second.jobs; });
+  LabelUses out;
+  for (std::size_t i = 0; i < order.size(); ++i)
+    if (i < kMostLabelValues)
+      out[order[i]->first].add(order[i]->second);
+    else
+      out[{order[i]->first.first, "other"}].add(order[i]->second);
+  return out;
+}
+
+std::string label_metrics(const State& state, const std::optional<std::string>& tenant,
+                          const std::vector<std::string>& keys) {
+  if (keys.empty()) return {};
+  std::map<std::string, LabelUses> uses;
+  for (const JobId id : jobs_on_nodes(state)) {
+    const Job& job = state.jobs.at(id);
+    const std::string& name = state.partition(class_of(state, job).partition).payer();
+    if (!job.active || (tenant && name != *tenant)) continue;
+    const auto read = codec::decode<SpecExtras>(spec_bytes(state, job));
+    if (!read) continue;
+    for (const std::string& key : keys)
+      if (const auto it = read->spec.labels.find(key); it != read->spec.labels.end())
+        uses[key][{name, it->second}].add(use_of(job));
+  }
+  metrics::Family jobs("gantry_label_jobs", "gauge", "Jobs on nodes, by a label of theirs.");
+  metrics::Family cpus("gantry_label_cpus", "gauge", "Cores that they hold.");
+  metrics::Family gpus("gantry_label_gpus", "gauge", "GPUs, slices and parts that they hold.");
+  for (const auto& [key, all] : uses)
+    for (const auto& [who, use] : with_most_jobs(all)) {
+      const std::string labels = metrics::label("tenant", who.first) + "," +
+                                 metrics::label("key", key) + "," +
+                                 metrics::label("value", who.second);
+      jobs.add(labels, std::to_string(use.jobs));
+      cpus.add(labels, std::to_string(use.cpus));
+      gpus.add(labels, std::to_string(use.gpus));
+    }
+  return jobs.text() + cpus.text() + gpus.text();
+}
+
 }  // namespace
 
-std::string metrics_text(const State& state, Instant now,
-                         const std::optional<std::string>& tenant) {
+std::string metrics_text(const State& state, Instant now, const std::optional<std::string>& tenant,
+                         const std::vector<std::string>& labels) {
   return ledger_metrics(counters(state, now, tenant), held_now(state, tenant)) +
-         budget_metrics(budgets_now(state, now, tenant));
+         label_metrics(state, tenant, labels) + budget_metrics(budgets_now(state, now, tenant));
 }
 
 }  // namespace gantry::core

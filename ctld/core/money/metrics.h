@@ -1,6 +1,6 @@
 // The text of the controller's GET /metrics for one tenant or for all: counters of the ledger over
-// all time, what is held now, and budgets. The cost grows with series and running jobs; the sums of
-// single months are not looked at.
+// all time, what is held now, also by labels of jobs, and budgets. The cost grows with series and
+// running jobs; the sums of single months are not looked at.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,13 @@
 
 namespace gantry::core {
 
-// `tenant`: only its series; unset: all. Returns the text format of Prometheus.
-std::string metrics_text(const State& state, Instant now, const std::optional<std::string>& tenant);
+// Of each key of labels so many series are shown, those of the most jobs; the others are one of the
+// value "other".
+inline constexpr std::size_t kMostLabelValues = 50;
+
+// `tenant`: only its series; unset: all. `labels`: keys by which running jobs are counted. Returns
+// the text format of Prometheus.
+std::string metrics_text(const State& state, Instant now, const std::optional<std::string>& tenant,
+                         const std::vector<std::string>& labels);
 
 }  // namespace gantry::core

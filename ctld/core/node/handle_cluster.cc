@@ -9,6 +9,7 @@
 #include "ctld/core/access/sight.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/submit/validate.h"
+#include "ctld/core/node/enrollment.h"
 #include "ctld/core/node/racks.h"
 #include "ctld/core/resources/gpus.h"
 #include "ctld/core/settle.h"
@@ -164,6 +165,8 @@ void handle(Context& ctx, const ClientRequest& from, proto::ShowConfig&& m) {
 }
 
 void handle(Context& ctx, const ClientRequest& from, proto::EnrollNode&& m) {
+  if (!m.token_hash.empty() && !token_counts(ctx, m.token_hash, m.node))
+    return refuse(ctx, from, {ErrorCode::unauthenticated, std::string(kTokenRefused)});
   const Node* node = ctx.state.node_named(m.node);
   if (node == nullptr || node->declared == nullptr) return refuse(ctx, from, no_such_node(m.node));
   if (m.public_key.size() != 40)
@@ -178,6 +181,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::EnrollNode&& m) {
     ctx.rt.links.at(id.value()).session = 0;  // the old key does not speak for the node any more
     ctx.record(event::NodeEnrolled{id, m.public_key});
   }
+  if (!m.token_hash.empty()) ctx.record(event::EnrollTokensGone{{m.token_hash}});
   ctx.reply(from, proto::Ok{});
 }
 

@@ -37,6 +37,7 @@ NodeFacts facts_of(const Node& node, proto::NodeRegister& message, Instant now) 
   facts.threads_per_core = std::max(1u, message.threads_per_core);
   facts.transport = message.transport.substr(0, kMostTransport);
   facts.gpus = held_to_possible(std::move(message.gpus));
+  facts.abilities = message.abilities;
   facts.sandboxes = std::move(message.sandboxes);
   if (facts.sandboxes.size() > kMostLayers) facts.sandboxes.resize(kMostLayers);
   return facts;

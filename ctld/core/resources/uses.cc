@@ -30,6 +30,7 @@ void count_placed(const State& state, const Job& job, bool add, UseSum& sum) {
     if (is_zero(held)) sum.held.erase(name);
   }
   for (const NodeRun& run : job.active->nodes) {
+    if (run.given_back) continue;
     std::uint32_t& jobs = sum.nodes[run.grant.node];
     jobs += static_cast<std::uint32_t>(sign);
     if (jobs == 0) sum.nodes.erase(run.grant.node);

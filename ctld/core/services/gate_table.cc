@@ -80,6 +80,12 @@ const tenancy::Service* service_document(const State& state, const std::string& 
   return it == state.tenancy.documents.end() ? nullptr : &std::get<tenancy::Service>(it->second);
 }
 
+std::vector<std::string> service_names(const State& state) {
+  std::vector<std::string> out;
+  for (const auto& [name, service] : state.services.all) out.push_back(name);
+  return out;
+}
+
 std::string set_name(const std::string& version, std::uint64_t revision) {
   return fmt::format("{}.{}", version, revision);
 }

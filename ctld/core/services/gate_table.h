@@ -8,6 +8,8 @@ namespace gantry::core {
 // The document of a service; null if there is none.
 const tenancy::Service* service_document(const State& state, const std::string& name);
 
+std::vector<std::string> service_names(const State& state);
+
 // The name under which gates know a set of replicas: "v1.7", version and revision.
 std::string set_name(const std::string& version, std::uint64_t revision);
 // The revision of such a name; 0 if it is none.

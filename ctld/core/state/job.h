@@ -97,6 +97,8 @@ struct NodeRun {
   // node took the order. The job may have run to its end since, so the part is not ordered again.
   bool perhaps_over = false;
   std::optional<Instant> ended{};  // once released: when the node let go
+  // The job gives the node back, since then: it ends its part, and no step begins there.
+  std::optional<Instant> given_back{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "grant", s.grant);
@@ -108,6 +110,7 @@ struct NodeRun {
     v(7, "frozen", s.frozen);
     v(8, "perhaps_over", s.perhaps_over);
     v(9, "ended", s.ended);
+    v(10, "given_back", s.given_back);
   }
 };
 
@@ -195,6 +198,13 @@ struct JobFacts {
   bool backing_off = false;   // not_before is a back-off
   bool lowered = false;       // a budget lowered it: its class is not the one of the spec
 };
+
+// Of the nodes of an attempt, those that the job has not given back.
+inline std::uint32_t kept_nodes(const Active& active) {
+  std::uint32_t n = 0;
+  for (const NodeRun& run : active.nodes) n += run.given_back ? 0 : 1;
+  return n;
+}
 
 struct Job : JobFacts {
   JobKind kind = JobKind::batch;

@@ -54,6 +54,7 @@ struct Unfolded {
   // Tenant and name; no name: what the tenant has removed.
   std::vector<std::pair<std::string, std::string>> secrets;
   std::vector<std::string> services;
+  std::vector<std::string> enroll_tokens;  // hashes
   std::vector<JobId> forgotten_specs;
   std::vector<store::HistoryEntry> history;
 };

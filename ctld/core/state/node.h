@@ -38,6 +38,7 @@ struct NodeFacts {
   GpuInventory gpus;
   std::vector<SandboxFact> sandboxes{};  // beside the standard one
   std::string transport;                 // as in proto::NodeRegister
+  std::uint32_t abilities = 0;           // the same
   friend bool operator==(const NodeFacts&, const NodeFacts&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -56,6 +57,7 @@ struct NodeFacts {
     v(13, "gpus", s.gpus);
     v(18, "sandboxes", s.sandboxes);
     v(14, "transport", s.transport);
+    v(15, "abilities", s.abilities);
   }
 };
 

@@ -102,6 +102,10 @@ struct JobRecord : JobFacts {
   }
 };
 
+// In the table of nodes' keys, before the hash of a token that enrolls a node; no node has such a
+// name.
+inline constexpr std::string_view kTokenKey = "token/";
+
 struct TextRecord {  // user_key: hex key -> user; node_key: name -> Z85 key
   std::string text;
   template <class Self, class V>

@@ -118,6 +118,20 @@ struct Counters {             // derived
   std::uint64_t several = 0;  // jobs that wait in several queues, arrays and elements one by one
 };
 
+struct EnrollToken {  // one that counts once; see common/proto/control.h
+  std::string node;
+  Instant made{};
+  Instant expires{};
+  std::string by;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "node", s.node);
+    v(2, "made", s.made);
+    v(3, "expires", s.expires);
+    v(4, "by", s.by);
+  }
+};
+
 struct Tables {  // durable
   Epoch epoch{};
   JobId last_job{};     // greatest id given
@@ -132,6 +146,7 @@ struct Tables {  // durable
   TriggerTable triggers;
   SecretTable secrets;
   ServiceTable services;
+  std::map<std::string, EnrollToken> enroll_tokens;  // by their hash in hex
   std::map<std::string, UseRecord> used;  // by key_of_use(); see ctld/core/resources/uses.h
 };
 

@@ -121,6 +121,25 @@ struct SpecHead {
   }
 };
 
+// Reads the little that timers and metrics ask of many jobs. Field numbers are those of StoredSpec
+// and JobSpec.
+struct SpecExtras {
+  struct Spec {
+    std::map<std::string, std::string> labels;
+    std::vector<StageCopy> stage_in;
+    template <class Self, class V>
+    static void fields(Self& s, V&& v) {
+      v(72, "labels", s.labels);
+      v(86, "stage_in", s.stage_in);
+    }
+  };
+  Spec spec;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "spec", s.spec);
+  }
+};
+
 // Reads what history and mail need beyond SpecHead. Field numbers are those of StoredSpec and
 // JobSpec.
 struct SpecTail {

@@ -123,6 +123,10 @@ std::string tenant_name_of(const State& state, const Partition& queue) {
   return tenant == nullptr ? queue.tenant : tenant->effective.name;
 }
 
+std::string tenant_name_of(const State& state, const Job& job) {
+  return tenant_name_of(state, state.partition(class_of(state, job).partition));
+}
+
 bool has_open_queue(const State& state, const std::string& tenant) {
   const CompiledTenant* found = state.tenancy.tenant(tenant);
   return found != nullptr && state.tenancy.queues.contains(tenant) &&

@@ -27,6 +27,7 @@ const CompiledTenant* tenant_of(const State& state, const Partition& queue);
 const CompiledTenant* tenant_of(const State& state, const Job& job);
 // "" if no tenant has the queue.
 std::string tenant_name_of(const State& state, const Partition& queue);
+std::string tenant_name_of(const State& state, const Job& job);
 
 // True if new jobs may go into the queue that has the tenant's name. A tenant whose document says
 // `own_queue: false` has such a queue only as long as gantry.yaml has no default partition. Jobs

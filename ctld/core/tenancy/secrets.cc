@@ -124,7 +124,7 @@ Result<std::vector<SecretUse>> secrets_of(const State& state, const Job& job) {
   std::vector<SecretUse> out;
   const std::vector<SecretUse>* wanted = wanted_by(state, job);
   if (wanted == nullptr) return out;
-  const std::string tenant = tenant_name_of(state, state.partition(class_of(state, job).partition));
+  const std::string tenant = tenant_name_of(state, job);
   for (const SecretUse& use : *wanted) {
     const std::uint32_t version = version_now(state, tenant, use);
     if (version == 0) return fail(ErrorCode::not_found, name_of(use));
@@ -144,15 +144,13 @@ void take_secrets(Context& ctx, JobId id) {
   const Job& job = ctx.state.jobs.at(id);
   auto uses = secrets_of(ctx.state, job);
   if (!uses || uses->empty()) return;  // startable() has looked
-  ctx.record(event::SecretsTaken{
-      id, tenant_name_of(ctx.state, ctx.state.partition(class_of(ctx.state, job).partition)),
-      std::move(*uses)});
+  ctx.record(event::SecretsTaken{id, tenant_name_of(ctx.state, job), std::move(*uses)});
 }
 
 std::vector<SealedSecret> sealed_for(const State& state, const Job& job) {
   std::vector<SealedSecret> out;
   if (job.active->secrets.empty()) return out;
-  const std::string tenant = tenant_name_of(state, state.partition(class_of(state, job).partition));
+  const std::string tenant = tenant_name_of(state, job);
   for (const SecretUse& use : job.active->secrets) {
     SealedSecret& one = out.emplace_back(SealedSecret{tenant, use.name, use.version, use.file, {}});
     const SecretState* secret = state.secrets.find(tenant, use.name);
@@ -166,7 +164,7 @@ std::optional<IdentityClaims> claims_for(const State& state, const Job& job, con
                                          NodeId node) {
   if (spec.identity_audiences.empty()) return std::nullopt;
   IdentityClaims out;
-  out.tenant = tenant_name_of(state, state.partition(class_of(state, job).partition));
+  out.tenant = tenant_name_of(state, job);
   out.project = state.names.text(job.account);
   out.user = state.names.text(job.user);
   out.job = job.id;

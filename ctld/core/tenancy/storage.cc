@@ -18,13 +18,13 @@ namespace {
 constexpr std::size_t kMostStageCopies = 64;  // of a job
 constexpr std::size_t kMostKeyBytes = 1024;   // as in S3
 
-const std::vector<DatasetUse>* wanted_by(const State& state, const Job& job) {
+const std::vector<DatasetUse>* datasets_wanted_by(const State& state, const Job& job) {
   if (state.datasets_wanted.empty()) return nullptr;
   const auto it = state.datasets_wanted.find(job.is_element() ? job.array : job.id);
   return it == state.datasets_wanted.end() ? nullptr : &it->second;
 }
 
-bool among(const std::vector<std::string>& names, const std::string& name) {
+bool tenant_among(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -35,12 +35,8 @@ const tenancy::Dataset* granted(const State& state, const std::string& tenant,
   const auto it = state.tenancy.documents.find({tenancy::Dataset::kKind, use.name});
   if (it == state.tenancy.documents.end()) return nullptr;
   const auto& dataset = std::get<tenancy::Dataset>(it->second);
-  if (dataset.tenant == tenant || among(dataset.write, tenant)) return &dataset;
-  return !use.write && among(dataset.read, tenant) ? &dataset : nullptr;
-}
-
-std::string tenant_of_job(const State& state, const Job& job) {
-  return tenant_name_of(state, state.partition(class_of(state, job).partition));
+  if (dataset.tenant == tenant || tenant_among(dataset.write, tenant)) return &dataset;
+  return !use.write && tenant_among(dataset.read, tenant) ? &dataset : nullptr;
 }
 
 const ObjectStore* store_of(const State& state, const std::string& tenant) {
@@ -110,8 +106,8 @@ Result<void> check_staging(const State& state, const Partition& queue, JobSpec& 
 }
 
 Duration stage_in_time(const Context& ctx, const Job& job) {
-  if (store_of(ctx.state, tenant_of_job(ctx.state, job)) == nullptr) return {};
-  const auto stored = codec::decode<StoredSpec>(spec_bytes(ctx.state, job));
+  if (store_of(ctx.state, tenant_name_of(ctx.state, job)) == nullptr) return {};
+  const auto stored = codec::decode<SpecExtras>(spec_bytes(ctx.state, job));
   if (!stored) return {};
   return ctx.config.noded.stage_timeout * static_cast<std::int64_t>(stored->spec.stage_in.size());
 }
@@ -119,7 +115,7 @@ Duration stage_in_time(const Context& ctx, const Job& job) {
 void add_object_store(const State& state, const Job& job, proto::Launch& launch, BlobRefs& blobs) {
   if (launch.spec.stage_in.empty() && launch.spec.stage_out.empty()) return;
   if (!launch.runs_batch) return;  // the node with the script stages
-  const std::string tenant = tenant_of_job(state, job);
+  const std::string tenant = tenant_name_of(state, job);
   const ObjectStore* store = store_of(state, tenant);
   if (store == nullptr) return;  // the node refuses the job then
   launch.objects = *store;
@@ -163,9 +159,9 @@ Result<void> check_datasets(const State& state, const Partition& queue,
 }
 
 std::optional<Verdict> verdict_of_datasets(const State& state, const Job& job) {
-  const std::vector<DatasetUse>* wanted = wanted_by(state, job);
+  const std::vector<DatasetUse>* wanted = datasets_wanted_by(state, job);
   if (wanted == nullptr) return std::nullopt;
-  const std::string tenant = tenant_of_job(state, job);
+  const std::string tenant = tenant_name_of(state, job);
   for (const DatasetUse& use : *wanted)
     if (granted(state, tenant, use) == nullptr)
       return Verdict{Reason::dataset_denied, 0, 0, use.name};
@@ -174,12 +170,12 @@ std::optional<Verdict> verdict_of_datasets(const State& state, const Job& job) {
 
 std::vector<StorageMount> storage_for(const State& state, const Job& job) {
   std::vector<StorageMount> out;
-  const std::string tenant = tenant_of_job(state, job);
+  const std::string tenant = tenant_name_of(state, job);
   const auto it = state.tenancy.documents.find({tenancy::Tenant::kKind, tenant});
   if (it == state.tenancy.documents.end()) return out;
   const std::string& own = std::get<tenancy::Tenant>(it->second).storage.path;
   if (!own.empty()) out.push_back({own, true, ""});
-  if (const std::vector<DatasetUse>* wanted = wanted_by(state, job))
+  if (const std::vector<DatasetUse>* wanted = datasets_wanted_by(state, job))
     for (const DatasetUse& use : *wanted)
       if (const tenancy::Dataset* dataset = granted(state, tenant, use))
         out.push_back({dataset->path, use.write, dataset->name});

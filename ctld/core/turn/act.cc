@@ -4,6 +4,7 @@
 //   ready, and so are all        -> Go
 //   running, not as wanted       -> Freeze (to freeze or to thaw)
 //   finishing, not released      -> Terminate
+//   given back, not released     -> Terminate
 //
 // An order that has not changed State yet is sent again, with growing pauses. A node carries out
 // each order once.
@@ -34,7 +35,7 @@ store::Digest digest_of_bytes(const Bytes& bytes) {
 
 SentKind wanted(const State& state, const Job& job, const NodeRun& run) {
   if (run.state == RunState::released) return SentKind::none;
-  if (job.phase == Phase::finishing) return SentKind::terminate;
+  if (job.phase == Phase::finishing || run.given_back) return SentKind::terminate;
   if (run.state == RunState::launched) return SentKind::launch;
   const bool freeze = job.active->suspended.has_value();
   if (run.state == RunState::running && run.frozen != freeze)
@@ -207,14 +208,16 @@ std::string notice_of(const State& state, const Job& job, const NodeRun& run) {
 }
 
 void send_terminate(Context& ctx, const Job& job, const NodeRun& run) {
-  const Finish& finish = *job.active->finish;
   proto::Terminate order;
   order.stamp = ctx.stamp(run.grant.node);
   order.key = {job.id, job.attempt};
+  const std::optional<Finish>& finish = job.active->finish;
+  Duration grace = ctx.config.controller.kill_wait;
+  if (finish) grace = finish->grace.value_or(grace);
   // The grace counts from the decision, so a repeated order does not give more time.
-  const Duration grace = finish.grace.value_or(ctx.config.controller.kill_wait);
-  order.grace = std::max(Duration{}, grace - (ctx.now - finish.since));
-  order.notice = notice_of(ctx.state, job, run);
+  const Instant since = run.given_back ? *run.given_back : finish->since;
+  order.grace = std::max(Duration{}, grace - (ctx.now - since));
+  if (finish) order.notice = notice_of(ctx.state, job, run);
   ctx.send(run.grant.node, std::move(order));
 }
 

@@ -52,9 +52,10 @@ std::string cause_text(const std::string& node, const NodeRun& run, bool batch_n
   return what.find(node) == std::string::npos ? fmt::format("{}: {}", node, what) : what;
 }
 
-// True if the job goes on without this node: --no-kill, and the node was lost. It needs the node
-// that runs its script, and some node at least.
+// True if the job goes on without this node: it has given the node back, or it has --no-kill, and
+// the node was lost. It needs the node that runs its script, and some node at least.
 bool goes_on_without(const Job& job, const NodeRun& run) {
+  if (run.given_back) return true;
   if (!job.no_kill || job.active->all_released()) return false;
   if (job.kind == JobKind::batch && &run == &job.active->nodes.front()) return false;
   return run.cause == proto::ExitCause::fenced || run.cause == proto::ExitCause::node_rebooted ||

@@ -37,11 +37,11 @@ void Eligible::begin_plan() {
 void Eligible::refresh(JobClass& cls, const Grid& grid) {
   if (cls.standing.generation == generation_) return;
   const JobShape& shape = cls.key.shape;
-  cls.node_set =
-      set_for({cls.key.partition, shape.constraint, shape.sandbox, shape.excluded_nodes,
-               shape.gpu_models, shape.tolerations, shape.gpus_per_node + shape.gpu_share > 0,
-               shape.gpu_slice, shape.gpu_share > 0, std::nullopt},
-              grid);
+  cls.node_set = set_for(
+      {cls.key.partition, shape.constraint, shape.sandbox, shape.abilities, shape.excluded_nodes,
+       shape.gpu_models, shape.tolerations, shape.gpus_per_node + shape.gpu_share > 0,
+       shape.gpu_slice, shape.gpu_share > 0, std::nullopt},
+      grid);
   cls.required.clear();
   for (const std::string& name : shape.required_nodes)
     if (const auto it = node_by_name_.find(name); it != node_by_name_.end())
@@ -110,6 +110,7 @@ bool Eligible::admits(const SetKey& key, const Grid& grid, std::uint32_t n) {
   const GridNode& node = grid.node(n);
   if (node.gpu_jobs_only && !key.gpus) return false;
   if (!has_sandbox(key.sandbox, node.features)) return false;
+  if (!has_abilities(key.abilities, node.features)) return false;
   if (key.shared && !node.gpu_sharing) return false;
   if (!key.slice.empty() && !grid.slices().on(n).has(key.slice)) return false;
   if (std::binary_search(key.excluded.begin(), key.excluded.end(), node.name)) return false;

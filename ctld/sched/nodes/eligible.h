@@ -79,6 +79,7 @@ class Eligible {
     PartitionId partition;
     std::string constraint;
     std::optional<Sandbox> sandbox;
+    std::uint32_t abilities = 0;
     std::vector<std::string> excluded, gpu_models, tolerations;
     bool gpus = false;
     std::string slice;

@@ -61,10 +61,27 @@ bool has_sandbox(const std::optional<Sandbox>& level, std::span<const std::strin
   return !level || std::binary_search(features.begin(), features.end(), sandbox_feature(*level));
 }
 
+std::string ability_feature(NodeAbility ability) {
+  return fmt::format("ability {}", enum_name(ability));
+}
+
+bool has_abilities(std::uint32_t abilities, std::span<const std::string> features) {
+  if (abilities == 0) return true;
+  for (const auto& [ability, name] : enum_names(NodeAbility{}))
+    if ((abilities & bit_of(ability)) != 0 &&
+        !std::binary_search(features.begin(), features.end(), ability_feature(ability)))
+      return false;
+  return true;
+}
+
 std::string wanted_of_nodes(const JobShape& shape) {
-  if (!shape.sandbox) return shape.constraint;
-  const std::string sandbox = fmt::format("the sandbox {}", enum_name(*shape.sandbox));
-  return shape.constraint.empty() ? sandbox : fmt::format("{} and {}", shape.constraint, sandbox);
+  std::string out = shape.constraint;
+  const auto add = [&](const std::string& what) { out += (out.empty() ? "" : " and ") + what; };
+  if (shape.sandbox) add(fmt::format("the sandbox {}", enum_name(*shape.sandbox)));
+  for (const auto& [ability, name] : enum_names(NodeAbility{}))
+    if ((shape.abilities & bit_of(ability)) != 0)
+      add(fmt::format("a node daemon that knows of {}", name));
+  return out;
 }
 
 }  // namespace gantry::sched

@@ -167,6 +167,7 @@ Result<void> keep_with_features(const JobShape& shape, const Constraint& constra
   if (left.empty())
     return never(fmt::format("no node of partition {} has the features \"{}\"", partition.name,
                              shape.constraint));
+  // What daemons of an older release do not know, newer ones will: such a job waits for them.
   std::erase_if(left,
                 [&](const NodeChanged* n) { return !has_sandbox(shape.sandbox, n->features); });
   if (!left.empty()) return {};

@@ -301,6 +301,7 @@ std::size_t hash_of(const ClassKey& key) {
   mix((std::uint64_t{s.gpus_per_node} << 1) | (s.exclusive ? 1 : 0));
   text(s.constraint);
   if (s.sandbox) mix(static_cast<std::uint64_t>(*s.sandbox));
+  if (s.abilities != 0) mix((std::uint64_t{s.abilities} << 8) | 1);
   for (const std::string& n : s.required_nodes) text(n);
   mix(s.required_nodes.size());
   for (const std::string& n : s.excluded_nodes) text(n);

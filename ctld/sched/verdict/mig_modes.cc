@@ -132,6 +132,7 @@ class Modes {
     if (shape.gpu_share > 0 && !node.gpu_sharing) return false;
     if (!r_.grid().available(n) || !matches(constraint, node.features)) return false;
     if (!has_sandbox(shape.sandbox, node.features)) return false;
+    if (!has_abilities(shape.abilities, node.features)) return false;
     if (listed(shape.excluded_nodes, node.name)) return false;
     if (!shape.required_nodes.empty() && !listed(shape.required_nodes, node.name)) return false;
     if (!shape.gpu_models.empty() && !listed(shape.gpu_models, node.gpu_model)) return false;

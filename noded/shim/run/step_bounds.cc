@@ -6,6 +6,7 @@
 #include <array>
 #include <ctime>
 
+#include "common/text/text.h"
 #include "noded/machine/cgroup.h"
 #include "noded/runtime/job_dir.h"
 
@@ -26,12 +27,25 @@ std::string local_time() {
 
 }  // namespace
 
-void StepBounds::begin() {
+void StepBounds::begin(std::string dir) {
   const Instant now = timer_clock();
+  dir_ = std::move(dir);
+  began_ = now;
   if (request_.time_limit > Duration{}) end_ = now + request_.time_limit;
+  look_at_limit();
   const auto& cgroups = shim_.setup.cgroups;
   const auto name = step_cgroup(request_.key, request_.step);
   if (cgroups.version != 0 && !counts_memory(cgroups, name)) sample_ = now + kFirstSample;
+}
+
+void StepBounds::look_at_limit() {
+  if (timed_out_) return;
+  const auto text = read_file(dir_ + "/" + kTimeLimitFile);
+  if (!text) return;
+  const auto limit = parse_integer("the time limit", *text, 0, INT64_MAX);
+  if (!limit) return;
+  end_.reset();
+  if (*limit > 0) end_ = began_ + microseconds(*limit);
 }
 
 int StepBounds::pause() const {

@@ -14,7 +14,9 @@ class StepBounds {
  public:
   StepBounds(const Shim& shim, const StepRequest& request) : shim_(shim), request_(request) {}
 
-  void begin();  // the tasks run from now on
+  // The tasks run from now on. `dir` is the step's directory.
+  void begin(std::string dir);
+  void look_at_limit();  // it may have been changed; it counts from begin()
   // Milliseconds until look() has something to do; -1 = never.
   [[nodiscard]] int pause() const;
   void look(StepTasks& tasks, StepIo& io);
@@ -32,6 +34,8 @@ class StepBounds {
 
   const Shim& shim_;
   const StepRequest& request_;
+  std::string dir_;
+  Instant began_{};
   std::optional<Instant> end_;     // of the time, by timer_clock(); then of the patience
   std::optional<Instant> sample_;  // when the memory is looked at next
   std::int64_t peak_ = 0;

@@ -57,7 +57,10 @@ void run_tasks(StepTasks& tasks, StepAudience& io, StepBounds& bounds, Signals& 
     }
     if (watched[1].revents != 0) io.ready(watched[1].revents, control);
     io.serve(watched.data() + 2, control);
-    if (attach) io.look_for_attachments();
+    if (attach) {
+      io.look_for_attachments();
+      bounds.look_at_limit();
+    }
     if (io.lost() && !killed) {
       killed = true;
       tasks.signal(SIGKILL);
@@ -144,7 +147,7 @@ int run_step(Shim& shim, StepId step, Signals& signals) {
       io->started(static_cast<std::uint32_t>(request->task_env.size()));
       // Attachments may have come before the shim could take the signal.
       io->look_for_attachments();
-      bounds->begin();
+      bounds->begin(dir);
       run_tasks(*tasks, *io, *bounds, signals, *control);
       io->look_for_attachments();  // readers who attach this late are at least told how it ended
       tasks->end_mpi();

@@ -7,6 +7,9 @@
 
 namespace gantry::core {
 
+// What the nodes of the job have to know so that they keep what it is promised; see NodeAbility.
+void resolve_abilities(const State& state, const Partition& partition, JobSpec& spec);
+
 // A job that names no sandbox gets that of its tenant. The nodes that it needs follow from it; the
 // standard one stays unset, because every node has it. A kernel of its own has no network, so a job
 // that did not ask for one gets none.

@@ -141,6 +141,7 @@ Result<void> check_security(const State& state, Uid uid, const Partition& partit
 Result<void> apply_security(Context& ctx, const Identity& who, const Partition& partition,
                             JobSpec& spec, std::vector<std::string>& warnings) {
   resolve_sandbox(ctx.state, partition, spec);
+  resolve_abilities(ctx.state, partition, spec);
   if (auto r = check_security(ctx.state, who.owner.uid, partition, spec); !r) return r;
   const CompiledTenant* tenant = tenant_of(ctx.state, partition);
   if (tenant == nullptr) return {};

@@ -1,0 +1,135 @@
+// gctl enroll: accepts a node's key, makes tokens by which a node enrolls itself once, and takes
+// both back. A token is made here, and the controller gets its hash alone.
+#include <fmt/core.h>
+
+#include "cli/commands/control/gctl_enroll.h"
+#include "cli/session.h"
+#include "cli/table.h"
+#include "common/auth/enroll_token.h"
+#include "common/net/keys.h"
+#include "common/text/text.h"
+
+namespace gantry::cli {
+namespace {
+
+struct EnrollOptions {
+  bool token = false, list = false;
+  Duration valid = hours(1);
+  std::string revoke, revoke_key;
+};
+
+Result<void> set_valid(EnrollOptions& o, std::string_view text) {
+  const auto length = parse_duration(text);
+  if (!length) return tl::unexpected(length.error());
+  if (!*length) return fail(ErrorCode::invalid_argument, "a token ends at some time");
+  o.valid = **length;
+  return {};
+}
+
+constexpr Option kOptions[] = {
+    {.name = "list",
+     .help = "The tokens that were not used yet, and which nodes have a key",
+     .set = put<&EnrollOptions::list>},
+    {.name = "revoke",
+     .arg = Arg::required,
+     .value = "TOKEN",
+     .help = "Take back a token, by its id in the list, or all tokens of a node, by its name",
+     .set = put<&EnrollOptions::revoke>},
+    {.name = "revoke-key",
+     .arg = Arg::required,
+     .value = "NODE",
+     .help =
+         "Take back the node's key: its daemon is not heard any more, and its jobs are those of a "
+         "lost node",
+     .set = put<&EnrollOptions::revoke_key>},
+    {.name = "token",
+     .help = "Print a token with which NODE enrolls itself once (gantry-noded --enroll)",
+     .set = put<&EnrollOptions::token>},
+    {.name = "valid",
+     .arg = Arg::required,
+     .value = "TIME",
+     .help = "With --token: how long, as minutes, H:M:S or D-H, up to 30 days (default 1:00:00)",
+     .set = call<set_valid>},
+};
+
+void print_list(const proto::EnrollmentList& list) {
+  for (const proto::EnrollTokenRow& row : list.tokens)
+    fmt::print("token {} for {}, until {}, made by {} at {}\n", row.id, row.node,
+               format_time(row.expires), row.by, format_time(row.made));
+  for (const proto::EnrolledNodeRow& row : list.nodes)
+    fmt::print("node {}: {}\n", row.node, row.public_key.empty() ? "no key" : row.public_key);
+}
+
+Result<int> change(const Invocation& in, const proto::ChangeEnrollment& request) {
+  const auto list = ask<proto::EnrollmentList>(in.program(), request);
+  if (!list) return tl::unexpected(list.error());
+  return 0;
+}
+
+Result<int> make_token(const Invocation& in, const std::string& node, Duration valid) {
+  const std::string token = auth::make_enroll_token();
+  proto::ChangeEnrollment request;
+  request.node = node;
+  request.hash = auth::hash_of_enroll_token(token);
+  request.valid = valid;
+  if (const auto made = change(in, request); !made) return made;
+  fmt::print("{}\n", token);
+  return 0;
+}
+
+Result<int> run_enroll(const Invocation& in) {
+  EnrollOptions o;
+  const auto operands = in.parse(&o, 0, 2);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  const auto& words = **operands;
+  const int actions = (o.token ? 1 : 0) + (o.list ? 1 : 0) + (o.revoke.empty() ? 0 : 1) +
+                      (o.revoke_key.empty() ? 0 : 1);
+  const std::size_t wanted = o.token ? 1 : actions > 0 ? 0 : 2;
+  if (actions > 1 || words.size() != wanted)
+    return fail(ErrorCode::usage,
+                "it is NODE KEY, or --token NODE, or one of --list, --revoke and --revoke-key "
+                "alone");
+  if (o.token) return make_token(in, words[0], o.valid);
+  if (o.list) {
+    const auto list = ask<proto::EnrollmentList>(in.program(), proto::ListEnrollment{});
+    if (!list) return tl::unexpected(list.error());
+    print_list(*list);
+    return 0;
+  }
+  if (actions > 0) {
+    proto::ChangeEnrollment request;
+    request.revoke = o.revoke;
+    request.revoke_key = o.revoke_key;
+    return change(in, request);
+  }
+  const auto key = net::parse_public_key(words[1]);
+  if (!key) return tl::unexpected(key.error());
+  const auto ok = ask<proto::Ok>(in.program(), proto::EnrollNode{words[0], net::to_z85(*key)});
+  if (!ok) return tl::unexpected(ok.error());
+  return 0;
+}
+
+constexpr Example kExamples[] = {
+    {"gctl enroll gpu07 \"$(cat gpu07.pub)\"",
+     "The key that `gantry keygen --node` printed on gpu07"},
+    {"gctl enroll --token gpu07 --valid 15",
+     "A token for the first start of gpu07: gantry-noded --enroll FILE"},
+    {"gctl enroll --list", "Tokens that wait, and keys"},
+    {"gctl enroll --revoke-key gpu07", "gpu07 was stolen"}};
+
+}  // namespace
+
+const Command kGctlEnroll{
+    .name = "enroll",
+    .summary = "Accept a node by its public key, or by a token that it shows once",
+    .operands = "[NODE [KEY]]",
+    .description =
+        "A node has one key. With a token it makes its key at its first start and enrolls it "
+        "itself, so that no key has to be carried to the controller. A token is for one node, "
+        "counts once and for a time; the controller keeps only its hash, so it is printed once.",
+    .options = kOptions,
+    .examples = kExamples,
+    .run = run_enroll};
+
+}  // namespace gantry::cli

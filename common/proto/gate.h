@@ -1,0 +1,209 @@
+// What the controller tells the gates, which pass requests on to replicas of services, and what
+// gates tell the controller, which decides how many replicas there are.
+//
+// A gate asks with SyncGate several times a second. It is answered by GateTable with all services,
+// or with none if the gate has this revision already.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/fields.h"
+#include "common/proto/attempt.h"
+#include "common/tenancy/tenancy_service.h"
+#include "common/time/time.h"
+#include "common/types.h"
+
+namespace gantry::proto {
+
+// Upper ends of the buckets in which gates count response times, in microseconds: a factor of about
+// 1.26 from each to the next (ten per factor of ten), so that a percentile read from them is at
+// most 26 % too high. What took longer than the last is counted in one bucket more.
+inline constexpr std::array<std::uint64_t, 51> kLatencyBuckets = {
+    1000,     1259,     1585,     1995,     2512,     3162,     3981,     5012,     6310,
+    7943,     10000,    12589,    15849,    19953,    25119,    31623,    39811,    50119,
+    63096,    79433,    100000,   125893,   158489,   199526,   251189,   316228,   398107,
+    501187,   630957,   794328,   1000000,  1258925,  1584893,  1995262,  2511886,  3162278,
+    3981072,  5011872,  6309573,  7943282,  10000000, 12589254, 15848932, 19952623, 25118864,
+    31622777, 39810717, 50118723, 63095734, 79432823, 100000000};
+
+struct GateReplica {
+  AttemptKey key;
+  std::string version;
+  std::string address;  // of its node
+  std::uint16_t port = 0;
+  // What the node's door wants to see before it passes a connection on to the job: the gate sends
+  // it as the unique id in the header of the PROXY protocol, version 2.
+  std::string password;
+  bool draining = false;  // it gets no new request, and ends when it has answered the others
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "key", s.key);
+    v(2, "version", s.version);
+    v(3, "address", s.address);
+    v(4, "port", s.port);
+    v(5, "password", s.password);
+    v(6, "draining", s.draining);
+  }
+};
+
+struct GateVersion {
+  std::string name;
+  std::uint32_t weight = 0;  // its part of the requests, beside those of the other versions
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "name", s.name);
+    v(2, "weight", s.weight);
+  }
+};
+
+struct GateService {
+  std::string tenant;
+  tenancy::ServiceRoute route;
+  std::string name;   // with the tenant it names the service
+  Duration target{};  // of the response time, at the percentile of the service's class
+  Duration drain{};   // how long a replica that leaves may answer what it has
+  Duration hold{};    // how long a request waits for the first replica to be ready
+  std::vector<GateVersion> versions;
+  std::vector<GateReplica> replicas;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "tenant", s.tenant);
+    v(2, "route", s.route);
+    v(3, "name", s.name);
+    v(4, "target", s.target);
+    v(5, "drain", s.drain);
+    v(6, "hold", s.hold);
+    v(7, "versions", s.versions);
+    v(8, "replicas", s.replicas);
+  }
+};
+
+struct GateTenant {
+  std::string name;
+  std::uint32_t requests = 0;  // a second, over all of its services and this gate; 0 = no limit
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "name", s.name);
+    v(2, "requests", s.requests);
+  }
+};
+
+struct GateTable {
+  std::uint64_t revision = 0;
+  bool unchanged = false;  // the gate has this revision: the lists are empty
+  std::vector<GateService> services;
+  std::vector<GateTenant> tenants;
+  std::string issuer;  // of tokens
+  std::string keys;    // the public keys of identity tokens, as a JSON Web Key Set
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "revision", s.revision);
+    v(2, "unchanged", s.unchanged);
+    v(3, "services", s.services);
+    v(4, "tenants", s.tenants);
+    v(5, "issuer", s.issuer);
+    v(6, "keys", s.keys);
+  }
+};
+
+// What went through a gate for one version of a service, since the gate's sample before.
+struct GateSample {
+  std::string tenant;
+  std::string service;
+  std::string version;  // "" = what reached no replica: refused, given up, held
+  Duration span{};      // of the sample
+  std::uint64_t requests = 0;
+  std::uint64_t errors = 0;   // answered with 5xx by a replica, or lost with it
+  std::uint64_t refused = 0;  // 429 and 503 of the gate itself
+  std::uint64_t bytes_in = 0, bytes_out = 0;
+  std::uint32_t running = 0;  // at the end of the sample: in replicas
+  std::uint32_t waiting = 0;  // and in the gate: for a free replica, or for the first one
+  // Requests in replicas and in the gate, on average over the span, in thousandths.
+  std::uint64_t concurrency = 0;
+  std::vector<std::uint64_t> times;  // response times, by kLatencyBuckets, and one more
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "tenant", s.tenant);
+    v(2, "service", s.service);
+    v(3, "version", s.version);
+    v(4, "span", s.span);
+    v(5, "requests", s.requests);
+    v(6, "errors", s.errors);
+    v(7, "refused", s.refused);
+    v(8, "bytes_in", s.bytes_in);
+    v(9, "bytes_out", s.bytes_out);
+    v(10, "running", s.running);
+    v(11, "waiting", s.waiting);
+    v(12, "concurrency", s.concurrency);
+    v(13, "times", s.times);
+  }
+};
+
+enum class ReplicaHealth : std::uint8_t {
+  starting = 1,  // its readiness probe has not been answered yet
+  ready = 2,
+  unready = 3,  // it was ready, and its probe fails now
+  dead = 4,     // its liveness probe failed as often as the service allows
+};
+constexpr auto enum_names(ReplicaHealth) {
+  using enum ReplicaHealth;
+  return std::array<std::pair<ReplicaHealth, std::string_view>, 4>{
+      {{starting, "starting"}, {ready, "ready"}, {unready, "unready"}, {dead, "dead"}}};
+}
+
+struct ReplicaReport {
+  AttemptKey key;
+  ReplicaHealth health = ReplicaHealth::starting;
+  std::uint32_t running = 0;  // requests in it; a draining one may end when none is left
+  Duration response{};        // the mean of the last seconds; 0 = none was answered
+  std::uint32_t weight = 0;   // as the policy set it, of 256
+  std::string why;            // of the last failed probe, for people
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "key", s.key);
+    v(2, "health", s.health);
+    v(3, "running", s.running);
+    v(4, "response", s.response);
+    v(5, "weight", s.weight);
+    v(6, "why", s.why);
+  }
+};
+
+struct SyncGate {
+  std::string gate;            // its name, which gates of a cluster do not share
+  std::string address;         // where clients reach it, for people: "http://10.0.0.5:8080"
+  std::uint64_t revision = 0;  // of the table that is in force at the gate; 0 = none
+  std::vector<GateSample> samples;
+  std::vector<ReplicaReport> replicas;  // all that are in its table
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "gate", s.gate);
+    v(2, "address", s.address);
+    v(3, "revision", s.revision);
+    v(4, "samples", s.samples);
+    v(5, "replicas", s.replicas);
+  }
+};
+
+// ---- to nodes
+
+// The door of a replica: where its node takes connections for it. The node listens there, looks for
+// the password in the header of the PROXY protocol, and passes the bytes on to `inside` in the job.
+struct JobDoor {
+  std::uint16_t port = 0;    // on the node's address
+  std::uint16_t inside = 0;  // on 127.0.0.1 of the job
+  std::string password;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "port", s.port);
+    v(2, "inside", s.inside);
+    v(3, "password", s.password);
+  }
+};
+
+}  // namespace gantry::proto

@@ -1,0 +1,48 @@
+// UpdateStep: running steps get another time limit, and their nodes are told.
+#include <fmt/core.h>
+
+#include "common/proto/job_text.h"
+#include "common/text/text.h"
+#include "ctld/core/access/select.h"
+#include "ctld/core/handlers.h"
+
+namespace gantry::core {
+namespace {
+
+constexpr Duration kLongestStepLimit = hours(24 * 3'650);
+
+Error none_runs(const proto::UpdateStep& message) {
+  const std::string job = format_job_ref(message.job);
+  return {ErrorCode::not_found,
+          message.step ? fmt::format("there is no step {}.{} that runs", job, message.step->value())
+                       : fmt::format("no step of job {} runs", job)};
+}
+
+}  // namespace
+
+void handle(Context& ctx, const ClientRequest& from, proto::UpdateStep&& message) {
+  if (message.time_limit < Duration{} || message.time_limit > kLongestStepLimit)
+    return refuse(ctx, from,
+                  {ErrorCode::invalid_argument,
+                   fmt::format("the time limit of a step is 0 (none of its own) to {}",
+                               format_duration(kLongestStepLimit))});
+  std::vector<proto::JobRef> unknown;
+  const auto found = resolve(ctx.state, from.who, {message.job}, unknown, May::change);
+  const Job* job = found.size() == 1 ? &ctx.state.jobs.at(found[0].job) : nullptr;
+  std::vector<StepId> steps;
+  if (job != nullptr && job->placed())
+    for (const StepState& step : job->active->steps)
+      if (!step.ended && (!message.step || step.id == *message.step)) steps.push_back(step.id);
+  if (steps.empty()) return refuse(ctx, from, none_runs(message));
+  for (const StepId id : steps) {
+    ctx.record(event::StepLimitSet{job->id, id, message.time_limit});
+    for (const StepState& step : job->active->steps)
+      for (const NodeId node : step.nodes)
+        if (step.id == id && ctx.link(node).session != 0)
+          ctx.send(node, proto::LimitStep{
+                             ctx.stamp(node), {job->id, job->attempt}, id, message.time_limit});
+  }
+  ctx.reply(from, proto::Ok{});
+}
+
+}  // namespace gantry::core

@@ -1,0 +1,26 @@
+// The audit log for auditors who are not on this machine.
+#include "common/audit/audit_reader.h"
+#include "common/codec/codec.h"
+#include "ctld/server.h"
+
+namespace gantry::ctld {
+namespace {
+
+constexpr std::size_t kMostPageBytes = 2u << 20;
+
+}  // namespace
+
+void Server::read_audit(const Asked& asked, const proto::ReadAudit& message) {
+  const std::string directory = config_.controller.state_dir + "/audit";
+  const std::size_t most = message.most == 0 || message.most > proto::kMostAuditLines
+                               ? proto::kMostAuditLines
+                               : message.most;
+  auto page = message.newest ? audit::newest_page(directory, most, kMostPageBytes)
+                             : audit::page_after(directory, message.after, most, kMostPageBytes);
+  if (!page) return refuse(asked.session, asked.request, page.error());
+  const proto::AuditPage reply{std::move(page->lines), page->more};
+  send_to(asked.session, static_cast<std::uint16_t>(proto::number_of<proto::AuditPage>),
+          asked.request, codec::encode(reply));
+}
+
+}  // namespace gantry::ctld
