@@ -47,6 +47,14 @@ std::string text_of(const std::string& path) {
   return out;
 }
 
+std::set<std::string> backends_of(const Blocks& blocks) {
+  constexpr std::string_view kHead = "backend ";
+  std::set<std::string> out;
+  for (const auto& [head, body] : blocks)
+    if (head.starts_with(kHead)) out.insert(head.substr(kHead.size()));
+  return out;
+}
+
 // Starts a program with nothing of ours but its standard files. -1: errno says why.
 int spawn_program(const std::vector<std::string>& words, const char* errors) {
   std::vector<char*> argv;
@@ -285,12 +293,7 @@ void Haproxy::bring_to(const Layout& layout, const std::string& issuer,
     if (!process->admin) continue;
     const auto& dir = options_.settings.state_dir;
     const ServerCommands servers = server_commands(layout, process->seen);
-    Tables tables = layout.tables;
-    // A request must not be sent to a backend that this process does not have.
-    for (const char* name : {table::kWhole, table::kParts})
-      std::erase_if(tables[name], [&](const auto& row) {
-        return !process->blocks.contains("backend " + row.second);
-      });
+    Tables tables = tables_for(layout.tables, backends_of(process->blocks));
     const auto rows = table_commands(tables, process->tables, dir);
     if (servers.before.empty() && servers.after.empty() && rows.empty()) continue;
     if (!tell(*process, servers.before) || !tell(*process, rows)) continue;

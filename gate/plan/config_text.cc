@@ -294,10 +294,13 @@ std::string backend_block(const Backend& backend) {
   out +=
       "  http-response set-var(txn.answered) int(1)\n"
       "  acl answered var(txn.answered) -m found\n"
+      "  acl has_server srv_id -m found\n"
       "  acl is_full queue gt 0\n"
-      "  http-after-response set-header Retry-After 1 if !answered { status 503 } is_full\n"
-      "  http-after-response set-status 429 if !answered { status 503 } is_full\n"
-      "  http-after-response set-status 502 if !answered { status 503 } !is_full { nbsrv gt 0 }\n"
+      "  http-after-response set-header Retry-After 1 if !answered { status 503 } !has_server { "
+      "nbsrv gt 0 } || !answered { status 503 } is_full\n"
+      "  http-after-response set-status 429 if !answered { status 503 } !has_server { nbsrv gt 0 } "
+      "|| !answered { status 503 } is_full\n"
+      "  http-after-response set-status 502 if !answered { status 503 } has_server !is_full\n"
       "  http-after-response set-header Retry-After 2 if !answered { status 503 }\n";
   return out;
 }
