@@ -15,11 +15,11 @@
 namespace gantry::gate {
 namespace {
 
-constexpr Duration kTryAgain = milliseconds(10);    // until a new process answers
-constexpr Duration kBetweenStarts = seconds(1);     // of two processes in the place of living ones
-constexpr Duration kLongestPause = seconds(30);     // after starts that failed
-constexpr off_t kMostErrors = 1 << 20;              // octets of what it says to its standard error
-constexpr std::size_t kMostLeaving = 8;             // processes that were replaced
+constexpr Duration kTryAgain = milliseconds(10);  // until a new process answers
+constexpr Duration kBetweenStarts = seconds(1);   // of two processes in the place of living ones
+constexpr Duration kLongestPause = seconds(30);   // after starts that failed
+constexpr off_t kMostErrors = 1 << 20;            // octets of what it says to its standard error
+constexpr std::size_t kMostLeaving = 8;           // processes that were replaced
 
 Instant monotonic() {
   timespec now{};
@@ -109,8 +109,8 @@ void Haproxy::adopt() {
   process->admin = std::move(*admin);
   process->blocks = read_blocks(text_of(file("haproxy.cfg")));
   for (const std::string& name : table_names())
-    if (const auto rows = process->admin->ask(
-            fmt::format("show map {}", table_file(options_.settings, name)));
+    if (const auto rows =
+            process->admin->ask(fmt::format("show map {}", table_file(options_.settings, name)));
         rows)
       process->tables[name] = read_table(*rows);
   watch(*process);

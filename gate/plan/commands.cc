@@ -99,7 +99,8 @@ Tables tables_for(const Tables& tables, const std::set<std::string>& backends) {
   std::set<std::string> known;
   for (const std::string& backend : backends) known.insert(service_of(backend));
   std::erase_if(out[table::kRoutes], [&](const auto& row) { return !known.contains(row.second); });
-  std::erase_if(out[table::kWhole], [&](const auto& row) { return !backends.contains(row.second); });
+  std::erase_if(out[table::kWhole],
+                [&](const auto& row) { return !backends.contains(row.second); });
   std::map<std::string, std::string> other;  // a backend of each service that gets a part
   for (const auto& [key, backend] : out[table::kParts])
     if (backends.contains(backend)) other[service_of(key)] = backend;
