@@ -18,9 +18,6 @@ struct GateConfig {
   std::string user = "haproxy";  // that HAProxy becomes if the gate is root; "" = it stays root
   std::uint32_t threads = 1;
   std::uint32_t connections = 10'000;
-  std::string metrics_host = "127.0.0.1";
-  std::uint16_t metrics_port = 0;  // 0 = none
-  std::string metrics_tokens = "/etc/gantry/metrics.tokens";
 };
 
 }  // namespace gantry

@@ -1,3 +1,4 @@
+// The options of the section `gate`; see options.h.
 #include "config/options.h"
 
 namespace gantry::config {
@@ -42,16 +43,6 @@ std::vector<Option> options_of(GateConfig& c) {
        &c.connections,
        {Form::plain, 10, 1'000'000},
        "Connections of clients at a time."},
-      {"metrics_host", &c.metrics_host, {}, "Address of the metrics."},
-      {"metrics_port",
-       &c.metrics_port,
-       {Form::plain, 0, 65535},
-       "TCP port where a Prometheus server reads `/metrics`: numbers of services, of which each "
-       "token sees its tenant's. 0 = none."},
-      {"metrics_tokens",
-       &c.metrics_tokens,
-       {Form::path, 0, 0},
-       "File with the tokens, as `controller.metrics_tokens`; mode 0600."},
   };
 }
 

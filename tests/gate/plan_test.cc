@@ -23,8 +23,8 @@ proto::GateReplica replica(std::uint64_t job, const std::string& version, bool d
   return {key(job), version, "10.0.0.1", static_cast<std::uint16_t>(30000 + job), "pw", draining};
 }
 
-proto::GateTable table(std::vector<proto::GateVersion> versions,
-                       std::vector<proto::GateReplica> replicas) {
+proto::GateTable table_of(std::vector<proto::GateVersion> versions,
+                          std::vector<proto::GateReplica> replicas) {
   proto::GateService s;
   s.tenant = "fraud";
   s.name = "api";
@@ -66,7 +66,7 @@ TEST_CASE("shares add up, and nobody with a weight is left out") {
 }
 
 TEST_CASE("a version gets its part when one of its replicas is ready") {
-  const auto t = table({{"v1", 90}, {"v2", 10}}, {replica(1, "v1"), replica(2, "v2")});
+  const auto t = table_of({{"v1", 90}, {"v2", 10}}, {replica(1, "v1"), replica(2, "v2")});
   Layout one = lay_out(t, {{key(1), kReady}});
   CHECK(one.tables[table::kWhole]["fraud:api"] == "fraud:api:v1");
   CHECK(one.tables[table::kParts].empty());
@@ -80,23 +80,23 @@ TEST_CASE("a version gets its part when one of its replicas is ready") {
 }
 
 TEST_CASE("a replica comes, is drained and goes") {
-  const auto before = table({{"v1", 100}}, {replica(1, "v1")});
+  const auto before = table_of({{"v1", 100}}, {replica(1, "v1")});
   const Layout one = lay_out(before, {{key(1), kReady}});
-  const auto added = table({{"v1", 100}}, {replica(1, "v1"), replica(2, "v1")});
+  const auto added = table_of({{"v1", 100}}, {replica(1, "v1"), replica(2, "v1")});
   auto commands = server_commands(lay_out(added, {{key(1), kReady}}), seen_of(one));
   CHECK(lines(commands.before) == "add server fraud:api:v1/j2.1 10.0.0.1:30002\n");
   const Layout two = lay_out(added, {{key(1), kReady}, {key(2), kReady}});
   Seen seen = seen_of(lay_out(added, {{key(1), kReady}}));
   commands = server_commands(two, seen);
   CHECK(lines(commands.before) == "set server fraud:api:v1/j2.1 state ready\n");
-  const auto drained = table({{"v1", 100}}, {replica(1, "v1", true), replica(2, "v1")});
+  const auto drained = table_of({{"v1", 100}}, {replica(1, "v1", true), replica(2, "v1")});
   const Layout less = lay_out(drained, {{key(1), kReady}, {key(2), kReady}});
   commands = server_commands(less, seen_of(two));
   CHECK(commands.before.empty());
   CHECK(lines(commands.after) == "set server fraud:api:v1/j1.1 state drain\n");
   seen = seen_of(less);
   seen["fraud:api:v1"].servers["j1.1"].running = 1;
-  const auto gone = table({{"v1", 100}}, {replica(2, "v1")});
+  const auto gone = table_of({{"v1", 100}}, {replica(2, "v1")});
   const Layout last = lay_out(gone, {{key(2), kReady}});
   CHECK(lines(server_commands(last, seen).after) == "set server fraud:api:v1/j1.1 state maint\n");
   seen["fraud:api:v1"].servers["j1.1"] = {"10.0.0.1:30001", 128, 0, ServerState::maint, 0};
@@ -123,12 +123,12 @@ TEST_CASE("a process that does not know a version sends its part to another one"
 }
 
 TEST_CASE("a changed document takes another process, a changed replica does not") {
-  auto t = table({{"v1", 100}}, {replica(1, "v1")});
+  auto t = table_of({{"v1", 100}}, {replica(1, "v1")});
   const Settings settings{.listen = {"127.0.0.1:1"}, .state_dir = "/d"};
   const Layout layout = lay_out(t, {{key(1), kReady}});
   const Blocks blocks = blocks_of(settings, layout, "iss", {});
   CHECK(read_blocks(config_text(blocks, layout)) == blocks);
-  auto more = table({{"v1", 100}}, {replica(1, "v1"), replica(2, "v1")});
+  auto more = table_of({{"v1", 100}}, {replica(1, "v1"), replica(2, "v1")});
   CHECK(can_serve(blocks, blocks_of(settings, lay_out(more, {}), "iss", {})));
   t.services[0].route.repeat = true;
   CHECK_FALSE(can_serve(blocks, blocks_of(settings, lay_out(t, {}), "iss", {})));
@@ -136,7 +136,7 @@ TEST_CASE("a changed document takes another process, a changed replica does not"
 }
 
 TEST_CASE("names that would mean something to HAProxy stay out") {
-  auto t = table({{"v1", 100}}, {replica(1, "v1")});
+  auto t = table_of({{"v1", 100}}, {replica(1, "v1")});
   t.services[0].name = "api\n  bind :1";
   CHECK(lay_out(t, {}).backends.empty());
   t.services[0].name = "api";
