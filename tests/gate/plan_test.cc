@@ -124,7 +124,9 @@ TEST_CASE("a process that does not know a version sends its part to another one"
 
 TEST_CASE("a changed document takes another process, a changed replica does not") {
   auto t = table_of({{"v1", 100}}, {replica(1, "v1")});
-  const Settings settings{.listen = {"127.0.0.1:1"}, .state_dir = "/d"};
+  Settings settings;
+  settings.listen = {"127.0.0.1:1"};
+  settings.state_dir = "/d";
   const Layout layout = lay_out(t, {{key(1), kReady}});
   const Blocks blocks = blocks_of(settings, layout, "iss", {});
   CHECK(read_blocks(config_text(blocks, layout)) == blocks);
