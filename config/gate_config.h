@@ -12,15 +12,12 @@ struct GateConfig {
   std::vector<std::string> listen{"127.0.0.1:8080"};
   std::vector<std::string> listen_tls;
   std::string certificate;  // PEM file, or a directory of such files; "" = none
-  std::string address;      // how people name it: "https://services.example"; "" = the first of listen
+  std::string address;  // how people name it: "https://services.example"; "" = the first of listen
   std::string state_dir = "/var/lib/gantry/gate";
   std::string haproxy = "/usr/sbin/haproxy";
   std::string user = "haproxy";  // that HAProxy becomes if the gate is root; "" = it stays root
   std::uint32_t threads = 1;
   std::uint32_t connections = 10'000;
-  std::string metrics_host = "127.0.0.1";
-  std::uint16_t metrics_port = 0;  // 0 = none
-  std::string metrics_tokens = "/etc/gantry/metrics.tokens";
 };
 
 }  // namespace gantry

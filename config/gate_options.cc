@@ -1,37 +1,48 @@
+// The options of the section `gate`; see options.h.
 #include "config/options.h"
 
 namespace gantry::config {
 
 std::vector<Option> options_of(GateConfig& c) {
   return {
-      {"name", &c.name, {},
+      {"name",
+       &c.name,
+       {},
        "What this gate calls itself; two gates of a cluster have two names. Left out = the name of "
        "its host."},
-      {"listen", &c.listen, {Form::address, 0, 0},
+      {"listen",
+       &c.listen,
+       {Form::address, 0, 0},
        "Where clients reach services by HTTP, without encryption."},
-      {"listen_tls", &c.listen_tls, {Form::address, 0, 0},
+      {"listen_tls",
+       &c.listen_tls,
+       {Form::address, 0, 0},
        "Where clients reach services by HTTPS, with `certificate`; HTTP/2 is spoken there, too."},
-      {"certificate", &c.certificate, {Form::path_or_none, 0, 0},
+      {"certificate",
+       &c.certificate,
+       {Form::path_or_none, 0, 0},
        "PEM file with certificate, chain and key, or a directory of such files, of which the "
        "client's name for the server selects one."},
-      {"address", &c.address, {},
+      {"address",
+       &c.address,
+       {},
        "How people name the gate, as in https://services.example. Left out = the first address "
        "that it listens on."},
-      {"state_dir", &c.state_dir, {Form::path, 0, 0},
+      {"state_dir",
+       &c.state_dir,
+       {Form::path, 0, 0},
        "Directory for the last table of services and for the files of HAProxy; on a local disk."},
       {"haproxy", &c.haproxy, {Form::path, 0, 0}, "HAProxy's program, of release 2.6 or newer."},
-      {"user", &c.user, {},
+      {"user",
+       &c.user,
+       {},
        "User of the operating system that HAProxy becomes, if the gate is root; `none` = it stays "
        "root."},
       {"threads", &c.threads, {Form::plain, 1, 64}, "Threads of HAProxy."},
-      {"connections", &c.connections, {Form::plain, 10, 1'000'000},
+      {"connections",
+       &c.connections,
+       {Form::plain, 10, 1'000'000},
        "Connections of clients at a time."},
-      {"metrics_host", &c.metrics_host, {}, "Address of the metrics."},
-      {"metrics_port", &c.metrics_port, {Form::plain, 0, 65535},
-       "TCP port where a Prometheus server reads `/metrics`: numbers of services, of which each "
-       "token sees its tenant's. 0 = none."},
-      {"metrics_tokens", &c.metrics_tokens, {Form::path, 0, 0},
-       "File with the tokens, as `controller.metrics_tokens`; mode 0600."},
   };
 }
 

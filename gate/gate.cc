@@ -20,9 +20,9 @@ namespace gantry::gate {
 namespace {
 
 constexpr Duration kLook = milliseconds(100);
-constexpr Duration kSync = milliseconds(250);   // between two questions to the controller
-constexpr Duration kAwaySync = seconds(1);      // while it does not answer
-constexpr Duration kProbe = milliseconds(20);   // how often it is looked which probes are due
+constexpr Duration kSync = milliseconds(250);  // between two questions to the controller
+constexpr Duration kAwaySync = seconds(1);     // while it does not answer
+constexpr Duration kProbe = milliseconds(20);  // how often it is looked which probes are due
 constexpr Duration kWeigh = seconds(1);
 constexpr unsigned kFilesOfAGate = 256;
 
@@ -307,12 +307,10 @@ void Gate::probe_one(const proto::GateService& service, const proto::GateReplica
                        auto answered) {
     if (count.asked || now < count.next) return;
     count.asked = true;
-    Question question{replica.address,
-                      replica.port,
-                      replica.password,
-                      service.route.hosts.empty() ? service.name : service.route.hosts.front(),
-                      how.path,
-                      how.timeout};
+    Question question{
+        replica.address,  replica.port,
+        replica.password, service.route.hosts.empty() ? service.name : service.route.hosts.front(),
+        how.path,         how.timeout};
     prober_.ask(kind + server_name(replica.key), question,
                 [this, key = replica.key, how, answered](const ProbeAnswer& answer) {
                   const auto it = replicas_.find(key);

@@ -28,9 +28,6 @@ class Gate {
                                             loop::Loop& loop, const Logger& log);
   void stop(std::function<void()> done) { haproxy_->stop(std::move(done)); }
 
-  // In the text format of Prometheus; of one tenant's services, "" = of all.
-  [[nodiscard]] std::string metrics(const std::string& tenant) const;
-
  private:
   Gate(const GateConfig& config, std::string table_file, loop::Loop& loop, const Logger& log)
       : config_(config),

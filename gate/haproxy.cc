@@ -15,11 +15,11 @@
 namespace gantry::gate {
 namespace {
 
-constexpr Duration kTryAgain = milliseconds(10);    // until a new process answers
-constexpr Duration kBetweenStarts = seconds(1);     // of two processes in the place of living ones
-constexpr Duration kLongestPause = seconds(30);     // after starts that failed
-constexpr off_t kMostErrors = 1 << 20;              // octets of what it says to its standard error
-constexpr std::size_t kMostLeaving = 8;             // processes that were replaced
+constexpr Duration kTryAgain = milliseconds(10);  // until a new process answers
+constexpr Duration kBetweenStarts = seconds(1);   // of two processes in the place of living ones
+constexpr Duration kLongestPause = seconds(30);   // after starts that failed
+constexpr off_t kMostErrors = 1 << 20;            // octets of what it says to its standard error
+constexpr std::size_t kMostLeaving = 8;           // processes that were replaced
 
 Instant monotonic() {
   timespec now{};
@@ -44,6 +44,14 @@ std::string text_of(const std::string& path) {
   std::string out(static_cast<std::size_t>(info.st_size), '\0');
   const ssize_t n = ::read(fd.get(), out.data(), out.size());
   out.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
+  return out;
+}
+
+std::set<std::string> backends_of(const Blocks& blocks) {
+  constexpr std::string_view kHead = "backend ";
+  std::set<std::string> out;
+  for (const auto& [head, body] : blocks)
+    if (head.starts_with(kHead)) out.insert(head.substr(kHead.size()));
   return out;
 }
 
@@ -101,8 +109,8 @@ void Haproxy::adopt() {
   process->admin = std::move(*admin);
   process->blocks = read_blocks(text_of(file("haproxy.cfg")));
   for (const std::string& name : table_names())
-    if (const auto rows = process->admin->ask(
-            fmt::format("show map {}", table_file(options_.settings, name)));
+    if (const auto rows =
+            process->admin->ask(fmt::format("show map {}", table_file(options_.settings, name)));
         rows)
       process->tables[name] = read_table(*rows);
   watch(*process);
@@ -285,12 +293,7 @@ void Haproxy::bring_to(const Layout& layout, const std::string& issuer,
     if (!process->admin) continue;
     const auto& dir = options_.settings.state_dir;
     const ServerCommands servers = server_commands(layout, process->seen);
-    Tables tables = layout.tables;
-    // A request must not be sent to a backend that this process does not have.
-    for (const char* name : {table::kWhole, table::kParts})
-      std::erase_if(tables[name], [&](const auto& row) {
-        return !process->blocks.contains("backend " + row.second);
-      });
+    Tables tables = tables_for(layout.tables, backends_of(process->blocks));
     const auto rows = table_commands(tables, process->tables, dir);
     if (servers.before.empty() && servers.after.empty() && rows.empty()) continue;
     if (!tell(*process, servers.before) || !tell(*process, rows)) continue;

@@ -43,9 +43,8 @@ void LogReader::take() {
     if (!fd) return;
     ucred peer{};
     socklen_t size = sizeof peer;
-    const bool known =
-        ::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-        (peer.uid == writer_ || peer.uid == 0);
+    const bool known = ::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+                       (peer.uid == writer_ || peer.uid == 0);
     if (!known || writers_.size() >= kMostWriters) continue;
     Writer& writer = writers_.emplace_back();
     writer.fd = std::move(fd);

@@ -106,9 +106,8 @@ int serve(const GateConfig& config, const std::string& table, Logger& log) {
   auto gate = gate::Gate::open(config, table, loop, log);
   if (!gate) return complain(gate.error());
   const auto end = [&] { (*gate)->stop([&] { loop.stop(); }); };
-  const loop::Watch watches[] = {
-      loop.on_signal(SIGTERM, end), loop.on_signal(SIGINT, end),
-      loop.on_signal(SIGHUP, [&] { (void)log.reopen(); })};
+  const loop::Watch watches[] = {loop.on_signal(SIGTERM, end), loop.on_signal(SIGINT, end),
+                                 loop.on_signal(SIGHUP, [&] { (void)log.reopen(); })};
   log.info("gate", {{"name", config.name}, {"address", config.address}});
   loop.run();
   return 0;

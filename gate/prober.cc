@@ -59,11 +59,10 @@ void Prober::ask(const std::string& id, const Question& question, OnAnswer on_an
   Place place;
   if (!find_place(question, place))
     return later(fmt::format("\"{}\" is no numeric address", question.address));
-  probe->fd.reset(
-      ::socket(place.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  probe->fd.reset(::socket(place.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!probe->fd) return later(std::strerror(errno));
-  const int done = ::connect(probe->fd.get(), reinterpret_cast<const sockaddr*>(&place.address),
-                             place.size);
+  const int done =
+      ::connect(probe->fd.get(), reinterpret_cast<const sockaddr*>(&place.address), place.size);
   if (done != 0 && errno != EINPROGRESS)
     return later(fmt::format("its node refuses a connection: {}", std::strerror(errno)));
   probe->limit = loop_.after(question.timeout, [this, id, timeout = question.timeout] {
@@ -79,8 +78,8 @@ void Prober::go_on(const std::string& id) {
     socklen_t size = sizeof error;
     ::getsockopt(probe.fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
     if (error != 0)
-      return end(id, {false, fmt::format("its node refuses a connection: {}",
-                                         std::strerror(error))});
+      return end(id,
+                 {false, fmt::format("its node refuses a connection: {}", std::strerror(error))});
     const ssize_t n =
         ::send(probe.fd.get(), probe.to_send.data(), probe.to_send.size(), MSG_NOSIGNAL);
     if (n < 0 && errno != EAGAIN)

@@ -93,6 +93,24 @@ std::vector<std::string> table_commands(const Tables& wanted, const Tables& has,
   return out;
 }
 
+Tables tables_for(const Tables& tables, const std::set<std::string>& backends) {
+  const auto service_of = [](const std::string& name) { return name.substr(0, name.rfind(':')); };
+  Tables out = tables;
+  std::set<std::string> known;
+  for (const std::string& backend : backends) known.insert(service_of(backend));
+  std::erase_if(out[table::kRoutes], [&](const auto& row) { return !known.contains(row.second); });
+  std::erase_if(out[table::kWhole],
+                [&](const auto& row) { return !backends.contains(row.second); });
+  std::map<std::string, std::string> other;  // a backend of each service that gets a part
+  for (const auto& [key, backend] : out[table::kParts])
+    if (backends.contains(backend)) other[service_of(key)] = backend;
+  for (auto& [key, backend] : out[table::kParts])
+    if (const auto it = other.find(service_of(key)); !backends.contains(backend))
+      backend = it == other.end() ? "" : it->second;
+  std::erase_if(out[table::kParts], [](const auto& row) { return row.second.empty(); });
+  return out;
+}
+
 const std::vector<std::string>& table_names() {
   // Who may call comes before where calls go: a service is never open before its rules are there.
   static const std::vector<std::string> kNames{

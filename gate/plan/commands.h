@@ -3,6 +3,7 @@
 // made again at the next look.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,10 @@ ServerCommands server_commands(const Layout& wanted, const Seen& seen);
 // `file_of` of a table's name is its name in commands.
 std::vector<std::string> table_commands(const Tables& wanted, const Tables& has,
                                         const std::string& directory);
+
+// What of the tables a process can have that knows only these backends: it sends the part of a
+// version that it does not know to another one of the service, and knows no service without one.
+Tables tables_for(const Tables& tables, const std::set<std::string>& backends);
 
 // The names of all tables.
 const std::vector<std::string>& table_names();

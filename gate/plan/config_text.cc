@@ -8,8 +8,8 @@ namespace gantry::gate {
 namespace {
 
 constexpr const char* kTableNames[] = {
-    table::kRoutes, table::kAccess, table::kCallers, table::kDoors,  table::kWhole,
-    table::kParts,  table::kHolds,  table::kQueues,  table::kCalls,  table::kTenants};
+    table::kRoutes, table::kAccess, table::kCallers, table::kDoors, table::kWhole,
+    table::kParts,  table::kHolds,  table::kQueues,  table::kCalls, table::kTenants};
 static_assert(std::size(kTableNames) == 10);
 
 constexpr const char* kBackend = "backend ";
@@ -46,8 +46,7 @@ std::string global_block(const Settings& s) {
 }
 
 // A request's line, in which each of its words is a number or a name without blanks.
-constexpr const char* kLogFormat =
-    "L %b %s %ST %Tw %Tc %Tr %Ta %ts %U %B %[var(txn.service)] %HM";
+constexpr const char* kLogFormat = "L %b %s %ST %Tw %Tc %Tr %Ta %ts %U %B %[var(txn.service)] %HM";
 
 std::string defaults_block() {
   return fmt::format(
@@ -128,8 +127,10 @@ std::string token_rules(const Settings& s, const std::string& issuer,
       "var(txn.digest),table_gpt0(good_tokens) gt 0 }\n";
   for (const TokenKey& key : keys)
     out += fmt::format(
-        "  http-request set-var(txn.signed) var(txn.bearer),jwt_verify(ES256,{}) if wants_token !{{ "
-        "var(txn.signed) -m found }} {{ var(txn.alg) -m str ES256 }} {{ var(txn.kid) -m str {} }}\n",
+        "  http-request set-var(txn.signed) var(txn.bearer),jwt_verify(ES256,{}) if wants_token "
+        "!{{ "
+        "var(txn.signed) -m found }} {{ var(txn.alg) -m str ES256 }} {{ var(txn.kid) -m str {} "
+        "}}\n",
         quoted(key.file), quoted(key.id));
   out += refusal(401, "The token is not signed by this cluster.", bearer.c_str(),
                  "wants_token !{ var(txn.signed) -m int 1 }");
@@ -158,11 +159,12 @@ std::string token_rules(const Settings& s, const std::string& issuer,
                  "wants_token !{ var(txn.aud) -m str gantry-services } !{ "
                  "var(txn.aud),strcmp(txn.name) eq 0 }");
   out += "  http-request set-var(txn.pair) var(txn.service),concat(:,txn.caller)\n";
-  out += refusal(403, "The token's tenant may not use this service.", "hdr Cache-Control no-store",
-                 fmt::format("{{ var(txn.access) -m str tenant }} !{{ "
-                             "var(txn.caller),strcmp(txn.owner) eq 0 }} !{{ var(txn.pair),map_str({}) "
-                             "-m found }}",
-                             table_file(s, table::kCallers)));
+  out +=
+      refusal(403, "The token's tenant may not use this service.", "hdr Cache-Control no-store",
+              fmt::format("{{ var(txn.access) -m str tenant }} !{{ "
+                          "var(txn.caller),strcmp(txn.owner) eq 0 }} !{{ var(txn.pair),map_str({}) "
+                          "-m found }}",
+                          table_file(s, table::kCallers)));
   // A service could use the token elsewhere in the caller's name.
   out += "  http-request del-header authorization if wants_token\n";
   return out;
@@ -294,10 +296,13 @@ std::string backend_block(const Backend& backend) {
   out +=
       "  http-response set-var(txn.answered) int(1)\n"
       "  acl answered var(txn.answered) -m found\n"
+      "  acl has_server srv_id -m found\n"
       "  acl is_full queue gt 0\n"
-      "  http-after-response set-header Retry-After 1 if !answered { status 503 } is_full\n"
-      "  http-after-response set-status 429 if !answered { status 503 } is_full\n"
-      "  http-after-response set-status 502 if !answered { status 503 } !is_full { nbsrv gt 0 }\n"
+      "  http-after-response set-header Retry-After 1 if !answered { status 503 } !has_server { "
+      "nbsrv gt 0 } || !answered { status 503 } is_full\n"
+      "  http-after-response set-status 429 if !answered { status 503 } !has_server { nbsrv gt 0 } "
+      "|| !answered { status 503 } is_full\n"
+      "  http-after-response set-status 502 if !answered { status 503 } has_server !is_full\n"
       "  http-after-response set-header Retry-After 2 if !answered { status 503 }\n";
   return out;
 }
@@ -321,8 +326,7 @@ Blocks blocks_of(const Settings& settings, const Layout& layout, const std::stri
   out["defaults"] = defaults_block();
   out["ring requests"] = ring_block(settings);
   out["frontend requests"] = frontend_block(settings, layout, issuer, keys);
-  out["backend good_tokens"] =
-      "  stick-table type binary len 32 size 100k expire 10m store gpt0\n";
+  out["backend good_tokens"] = "  stick-table type binary len 32 size 100k expire 10m store gpt0\n";
   out["backend callers"] =
       "  stick-table type string len 200 size 100k expire 10s store gpc0_rate(1s)\n";
   out["backend owners"] =
@@ -333,24 +337,22 @@ Blocks blocks_of(const Settings& settings, const Layout& layout, const std::stri
         "}}\n  http-request return status 404 content-type text/plain string \"There is "
         "/metrics.\\n\"\n",
         settings.raw_metrics);
-  for (const auto& [name, backend] : layout.backends)
-    out[kBackend + name] = backend_block(backend);
+  for (const auto& [name, backend] : layout.backends) out[kBackend + name] = backend_block(backend);
   return out;
 }
 
 std::string server_options(const Server& server, bool by_hash) {
-  std::string out =
-      fmt::format("{} weight {} send-proxy-v2 proxy-v2-options unique-id pool-purge-delay 5s "
-                  "pool-max-conn 1000",
-                  server.address, server.weight);
+  std::string out = fmt::format(
+      "{} weight {} send-proxy-v2 proxy-v2-options unique-id pool-purge-delay 5s "
+      "pool-max-conn 1000",
+      server.address, server.weight);
   if (by_hash) out += fmt::format(" id {}", server.id);
   if (server.most > 0) out += fmt::format(" maxconn {}", server.most);
   return out;
 }
 
 std::string config_text(const Blocks& blocks, const Layout& layout) {
-  std::string out =
-      "# Made by gantry-gate, which writes it anew; changes here are lost.\n";
+  std::string out = "# Made by gantry-gate, which writes it anew; changes here are lost.\n";
   for (const char* first : {"global", "defaults"})
     if (const auto it = blocks.find(first); it != blocks.end())
       out += it->first + "\n" + it->second;

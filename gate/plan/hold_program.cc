@@ -1,3 +1,4 @@
+// The Lua program in which requests wait for the first replica of their service.
 #include "gate/plan/config_text.h"
 
 namespace gantry::gate {

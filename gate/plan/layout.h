@@ -45,16 +45,16 @@ struct Backend {
 // Tables that HAProxy looks into (its maps), by name: key to value.
 using Tables = std::map<std::string, std::map<std::string, std::string>>;
 namespace table {
-inline constexpr const char* kRoutes = "routes";      // HOST/PATH/ -> service
-inline constexpr const char* kAccess = "access";      // service -> tenant, tokens or open
-inline constexpr const char* kCallers = "callers";    // service:TENANT -> yes
-inline constexpr const char* kDoors = "doors";        // service -> password
-inline constexpr const char* kWhole = "whole";        // service -> backend that gets all
-inline constexpr const char* kParts = "parts";        // service:0 to service:99 -> backend
-inline constexpr const char* kHolds = "holds";        // service -> milliseconds
-inline constexpr const char* kQueues = "queues";      // service -> requests that may wait
-inline constexpr const char* kCalls = "calls";        // service -> requests a second of a caller
-inline constexpr const char* kTenants = "tenants";    // tenant -> requests a second of all
+inline constexpr const char* kRoutes = "routes";    // HOST/PATH/ -> service
+inline constexpr const char* kAccess = "access";    // service -> tenant, tokens or open
+inline constexpr const char* kCallers = "callers";  // service:TENANT -> yes
+inline constexpr const char* kDoors = "doors";      // service -> password
+inline constexpr const char* kWhole = "whole";      // service -> backend that gets all
+inline constexpr const char* kParts = "parts";      // service:0 to service:99 -> backend
+inline constexpr const char* kHolds = "holds";      // service -> milliseconds
+inline constexpr const char* kQueues = "queues";    // service -> requests that may wait
+inline constexpr const char* kCalls = "calls";      // service -> requests a second of a caller
+inline constexpr const char* kTenants = "tenants";  // tenant -> requests a second of all
 }  // namespace table
 
 struct Layout {

@@ -25,8 +25,8 @@ void ready_answered(Probed& replica, const tenancy::ServiceProbe& probe, const P
   const bool starts = replica.health == ReplicaHealth::starting;
   // A replica that is to come back is looked at as often as one that starts.
   const bool away = starts || replica.health == ReplicaHealth::unready;
-  const Duration pause = away && !answer.good ? std::min(kStartInterval, probe.interval)
-                                              : probe.interval;
+  const Duration pause =
+      away && !answer.good ? std::min(kStartInterval, probe.interval) : probe.interval;
   count(replica.ready, answer, now + pause);
   if (replica.health == ReplicaHealth::dead) return;
   if (answer.good)
@@ -45,8 +45,7 @@ void live_answered(Probed& replica, const tenancy::ServiceProbe& probe, const Pr
 }
 
 std::optional<ProbeAnswer> read_answer(std::string_view head) {
-  if (!kVersion.starts_with(head.substr(0, kVersion.size())) &&
-      !head.starts_with(kVersion))
+  if (!kVersion.starts_with(head.substr(0, kVersion.size())) && !head.starts_with(kVersion))
     return ProbeAnswer{false, "its answer is not HTTP"};
   if (head.size() < kStatusEnd) return std::nullopt;
   const std::string_view status = head.substr(kStatusAt, kStatusEnd - kStatusAt);

@@ -8,7 +8,8 @@
 
 namespace gantry::gate {
 
-inline constexpr Duration kStartInterval = milliseconds(100);  // until it is ready for the first time
+inline constexpr Duration kStartInterval =
+    milliseconds(100);  // until it is ready for the first time
 
 struct ProbeAnswer {
   bool good = false;

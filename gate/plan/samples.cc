@@ -19,8 +19,7 @@ bool number(std::string_view text, T& out) {
 // "a:b:c" -> "a:b" and "c"; the second is "" where there are only two words.
 std::pair<std::string, std::string> service_and_version(const std::string& backend) {
   const std::size_t first = backend.find(':');
-  const std::size_t second =
-      first == std::string::npos ? first : backend.find(':', first + 1);
+  const std::size_t second = first == std::string::npos ? first : backend.find(':', first + 1);
   if (second == std::string::npos) return {backend, ""};
   return {backend.substr(0, second), backend.substr(second + 1)};
 }
@@ -95,9 +94,8 @@ void Samples::add(const RequestLine& r, Instant now) {
   const bool client_went = r.end.starts_with('C') || r.end.starts_with('c');
   if (!client_went && (r.status >= 500 || r.status <= 0)) ++sample.errors;
   if (r.answer_ms < 0) return;
-  const Duration time =
-      milliseconds(r.answer_ms + std::max<std::int64_t>(r.queued_ms, 0) +
-                   std::max<std::int64_t>(r.connect_ms, 0));
+  const Duration time = milliseconds(r.answer_ms + std::max<std::int64_t>(r.queued_ms, 0) +
+                                     std::max<std::int64_t>(r.connect_ms, 0));
   sample.times.resize(proto::kLatencyBuckets.size() + 1);
   ++sample.times[bucket_of(time)];
   ReplicaTimes& replica = replicas_[r.server];
@@ -131,8 +129,8 @@ std::vector<proto::GateSample> Samples::take(Instant now, const std::vector<Seen
     const std::uint32_t here = sample.running + sample.waiting;
     if (span > Duration{}) {
       const std::uint64_t stayed = std::min<std::uint64_t>(
-          here, counted.last_running - std::min<std::uint64_t>(counted.last_running,
-                                                               counted.began_before));
+          here, counted.last_running -
+                    std::min<std::uint64_t>(counted.last_running, counted.began_before));
       const double whole = static_cast<double>(span.us);
       const double sum = static_cast<double>(counted.whole_us) +
                          static_cast<double>(stayed) * whole +

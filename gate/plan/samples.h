@@ -29,7 +29,7 @@ std::size_t bucket_of(Duration time);
 
 // The response times of one replica, in the last seconds.
 struct ReplicaTimes {
-  double mean_us = 0;      // 0 = none yet
+  double mean_us = 0;       // 0 = none yet
   std::uint64_t count = 0;  // since the last look
   Instant last{};
 };

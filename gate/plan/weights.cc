@@ -29,9 +29,9 @@ std::map<std::string, std::uint32_t> weights_of(
     const double exact = time == 0 ? kFullWeight : kFullWeight * fastest / time;
     const double near = std::clamp(exact, old / kChange, old * kChange);
     const bool same = std::abs(near - old) < old * kNothing;
-    out[server] = same ? weight
-                       : std::clamp(static_cast<std::uint32_t>(std::lround(near)), kLeastWeight,
-                                    kFullWeight);
+    out[server] =
+        same ? weight
+             : std::clamp(static_cast<std::uint32_t>(std::lround(near)), kLeastWeight, kFullWeight);
   }
   return out;
 }

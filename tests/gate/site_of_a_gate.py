@@ -253,20 +253,19 @@ class Site:
     def wait_until_it_answers(self, host="api.example", seconds=10):
         wait_for(lambda: self.answers(host), seconds)
 
-    def raw(self, octets, timeout=5):
-        """Sends octets as they are; returns all that comes back."""
+    def raw(self, octets, timeout=0.5):
+        """Sends octets as they are; returns all that comes back until nothing more does."""
+        out = b""
         with socket.create_connection(("127.0.0.1", self.port), timeout) as s:
             try:
                 s.sendall(octets)
-                s.shutdown(socket.SHUT_WR)
-                out = b""
                 while True:
                     piece = s.recv(65536)
                     if not piece:
                         return out
                     out += piece
             except OSError:
-                return out if "out" in dir() else b""
+                return out
 
 
 class Load:
