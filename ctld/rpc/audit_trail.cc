@@ -13,7 +13,7 @@ Error error_of(const proto::ErrorReply& reply) {
 
 bool AuditTrail::is_written(const proto::MessageRow& row) {
   return row.kind == proto::MessageKind::write || row.right != proto::Right::everybody ||
-         row.type == proto::MessageType::MakeToken;
+         row.type == proto::MessageType::MakeToken || row.type == proto::MessageType::ReadAudit;
 }
 
 void AuditTrail::begin(core::ConnectionId connection, std::uint64_t request, audit::Record record,

@@ -93,6 +93,40 @@ def case_killed_controller(c):
              "the chain is whole")
 
 
+def case_auditors_elsewhere(c):
+    """Without the files: the controller's pages, checked where the command runs. Only for auditors and administrators."""
+    auditor, other = c.users[:2]
+    c.root(["gtenant", "apply", "-y", "-f", "-"], check=True, input=f"""\
+apiVersion: gantry/v1
+kind: Tenant
+name: watched
+quota: {{cpu: 1}}
+roles: {{auditor: {{users: [{auditor}]}}}}
+""")
+    c.root(["gctl", "drain", "node1", "-r", "for the auditor"])
+    c.root(["gctl", "resume", "node1"])
+    local = [r["seq"] for r in records(c)]
+    done = c.as_user(["gctl", "audit", "show", "--json", "-n", "1000"], user=auditor)
+    equal(done.returncode, 0, done.stderr)
+    seen = [json.loads(line) for line in done.stdout.splitlines()]
+    equal([r["seq"] for r in seen][:len(local)], local, "records of the controller")
+    few = c.as_user(["gctl", "audit", "show", "-r", "UpdateNodes", "-n", "2"], user=auditor)
+    equal(len(few.stdout.splitlines()), 2, few.stdout + few.stderr)
+    done = c.as_user(["gctl", "audit", "verify"], user=auditor)
+    contains(done.stdout, "the controller: ")
+    contains(done.stdout, "the chain is whole")
+    head = done.stdout.splitlines()[1].split()[1]
+    equal(c.as_user(["gctl", "audit", "verify", "--head", head], user=auditor).returncode, 0)
+    contains(c.as_user(["gctl", "audit", "verify", "--head", "0" * 64], user=auditor).stderr, "no record has the hash")
+    done = c.as_user(["gctl", "audit", "export", "--after", str(local[-2])], user=auditor)
+    equal(json.loads(done.stdout.splitlines()[0])["seq"], local[-1], done.stderr)
+    done = c.as_user(["gctl", "audit", "show"], user=other)
+    equal(done.returncode != 0, True, done.stdout)
+    contains(done.stderr, "neither auditor nor administrator")
+    refused = [r for r in records(c) if r["message"] == "ReadAudit"]
+    equal((refused[-1]["user"], refused[-1]["outcome"]), (other, "permission_denied"), "who was refused is written")
+
+
 def case_tampering(c):
     copy = f"{c.out}/copy"
     subprocess.run(["cp", "-a", log_of(c), copy], check=True)

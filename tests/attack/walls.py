@@ -442,24 +442,15 @@ def write_beside_the_daemons(told):
 
 # ---- devices and sockets ----------------------------------------------------------------------------
 @attempt("root")
-def overwrite_the_program_of_another_process(_):
-    """CVE-2019-5736: the OCI runtime's own file by /proc/PID/exe."""
-    def one(pid):
-        fd = os.open(f"/proc/{pid}/exe", os.O_PATH)
-        try:
-            return "reached" if os.access(f"/proc/self/fd/{fd}", os.W_OK) else "EACCES"
-        finally:
-            os.close(fd)
-    return first(one, [pid for pid in os.listdir("/proc") if pid.isdigit() and int(pid) != os.getpid()])
+def overwrite_the_program_of_another_process(_):  # CVE-2019-5736: the OCI runtime's own file
+    return first(lambda pid: "reached" if os.access(f"/proc/{pid}/exe", os.W_OK) else "EACCES",
+                 [pid for pid in os.listdir("/proc") if pid.isdigit() and int(pid) != os.getpid()])
 
 
 @attempt("user")
-def step_out_by_an_open_directory(_):
-    """CVE-2024-21626: a descriptor that whoever started the job has left open."""
-    def one(fd):
-        os.stat(f"/proc/self/fd/{fd}/..")
-        return "reached"
-    return first(one, [fd for fd in os.listdir("/proc/self/fd") if int(fd) > 2])
+def step_out_by_an_open_directory(_):  # CVE-2024-21626: a descriptor that was left open
+    return first(lambda fd: os.stat(f"/proc/self/fd/{fd}/..") and "reached",
+                 [fd for fd in os.listdir("/proc/self/fd") if int(fd) > 2])
 
 
 @attempt("root")
@@ -481,20 +472,17 @@ def have_a_raw_socket(_):
 
 @attempt("root")
 def have_a_packet_socket(_):
-    socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)).close()
-    return "reached"
+    return socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)).close() or "reached"
 
 
 @attempt("user")
 def reach_the_hypervisor_by_vsock(_):
-    socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM).close()
-    return "reached"
+    return socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM).close() or "reached"
 
 
 @attempt("user")
 def have_the_kernel_cipher_for_it(_):
-    socket.socket(socket.AF_ALG, socket.SOCK_SEQPACKET).close()
-    return "reached"
+    return socket.socket(socket.AF_ALG, socket.SOCK_SEQPACKET).close() or "reached"
 
 
 def main():
@@ -503,10 +491,8 @@ def main():
     for name, without, work in attempts:
         try:
             came = work(told)
-        except OSError as e:
-            came = errno.errorcode.get(e.errno, str(e.errno))
-        except (AttributeError, ValueError) as e:
-            came = str(e)
+        except (OSError, AttributeError, ValueError) as e:
+            came = errno.errorcode.get(getattr(e, "errno", None), str(e))
         print(json.dumps({"attempt": name, "without": without, "came": came}), flush=True)
 
 

@@ -45,26 +45,23 @@ void fold_nodes(MutableState& state, std::vector<store::RecordChange>& out) {
   std::move(changes.begin(), changes.end(), std::back_inserter(out));
 }
 
+// A key may be set and removed again between two folds; the record is what it is now.
 void fold_keys(MutableState& state, std::vector<store::RecordChange>& out) {
+  std::map<std::string, std::optional<Bytes>> users, nodes;
   for (const std::string& key : take(state.unfolded.user_keys)) {
     const auto it = state.user_keys.find(key);
-    std::optional<Bytes> value;
-    if (it != state.user_keys.end()) value = codec::encode(TextRecord{it->second});
-    out.push_back({store::Table::user_key, key, std::move(value)});
+    users[key] = it == state.user_keys.end() ? std::nullopt
+                                             : std::optional(codec::encode(TextRecord{it->second}));
   }
   for (const std::string& hash : take(state.unfolded.enroll_tokens)) {
     const auto it = state.enroll_tokens.find(hash);
-    std::optional<Bytes> value;
-    if (it != state.enroll_tokens.end()) value = codec::encode(it->second);
-    out.push_back({store::Table::node_key, std::string(kTokenKey) + hash, std::move(value)});
+    nodes[std::string(kTokenKey) + hash] =
+        it == state.enroll_tokens.end() ? std::nullopt : std::optional(codec::encode(it->second));
   }
-  std::vector<store::RecordChange> changes;
   for (const NodeId id : take(state.unfolded.node_keys))
-    changes.push_back({store::Table::node_key, state.node(id).name,
-                       codec::encode(TextRecord{state.node(id).public_key})});
-  std::sort(changes.begin(), changes.end(),
-            [](const auto& a, const auto& b) { return a.key < b.key; });
-  std::move(changes.begin(), changes.end(), std::back_inserter(out));
+    nodes[state.node(id).name] = codec::encode(TextRecord{state.node(id).public_key});
+  for (auto& [key, value] : users) out.push_back({store::Table::user_key, key, std::move(value)});
+  for (auto& [key, value] : nodes) out.push_back({store::Table::node_key, key, std::move(value)});
 }
 
 void fold_partitions(MutableState& state, std::vector<store::RecordChange>& out) {

@@ -352,7 +352,11 @@ void handle(Context& ctx, const ClientRequest& from, proto::UpdateJob&& m) {
     }
     auto e = changes(ctx, from.who, job, mine);
     if (!e) return tl::unexpected(e.error());
-    if (given_back && !given_back->nodes.empty()) ctx.record(std::move(*given_back));
+    if (given_back && !given_back->nodes.empty()) {
+      const std::vector<NodeId> nodes = given_back->nodes;
+      ctx.record(std::move(*given_back));
+      end_steps_on(ctx, ctx.state.jobs.at(id), nodes);
+    }
     const std::string old_name(ctx.state.names.text(job.name));
     const auto share = job.share;
     ctx.record(std::move(*e));

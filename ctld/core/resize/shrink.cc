@@ -1,6 +1,7 @@
 #include "ctld/core/resize/shrink.h"
 
 #include <algorithm>
+#include <csignal>
 
 #include <fmt/core.h>
 
@@ -80,6 +81,23 @@ Result<event::NodesGivenBack> shrink(const State& state, const Job& job,
   e.charge = charge_of(state, grants) * static_cast<double>(e.use.factor) /
              static_cast<double>(tenancy::kUsageFactorUnit);
   return e;
+}
+
+void end_steps_on(Context& ctx, const Job& job, const std::vector<NodeId>& nodes) {
+  if (job.no_kill) return;
+  const auto gone = [&](NodeId node) {
+    return std::find(nodes.begin(), nodes.end(), node) != nodes.end();
+  };
+  for (const StepState& step : job.active->steps) {
+    if (step.ended || std::none_of(step.nodes.begin(), step.nodes.end(), gone)) continue;
+    for (const NodeId node : step.nodes)
+      if (!gone(node) && ctx.link(node).session != 0)
+        ctx.send(node, proto::SignalAttempt{ctx.stamp(node),
+                                            {job.id, job.attempt},
+                                            SIGKILL,
+                                            proto::SignalScope::steps,
+                                            step.id});
+  }
 }
 
 }  // namespace gantry::core

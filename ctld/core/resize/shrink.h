@@ -6,6 +6,7 @@
 #pragma once
 
 #include "common/proto/job_change.h"
+#include "ctld/core/context.h"
 #include "ctld/core/event/events.h"
 #include "ctld/core/state/state.h"
 
@@ -16,5 +17,9 @@ namespace gantry::core {
 // No nodes: it has this size already.
 Result<event::NodesGivenBack> shrink(const State& state, const Job& job,
                                      const proto::Reshape& wanted);
+
+// Ends the running steps that have tasks on these nodes, on the nodes that stay: a step that has
+// lost a part of its tasks is of no use, unless the job was submitted with --no-kill.
+void end_steps_on(Context& ctx, const Job& job, const std::vector<NodeId>& nodes);
 
 }  // namespace gantry::core
