@@ -11,7 +11,8 @@ namespace {
 
 // What this release keeps of what jobs are promised.
 constexpr std::uint32_t kAbilities =
-    bit_of(NodeAbility::secrets) | bit_of(NodeAbility::storage) | bit_of(NodeAbility::staging);
+    bit_of(NodeAbility::secrets) | bit_of(NodeAbility::storage) | bit_of(NodeAbility::staging) |
+    bit_of(NodeAbility::doors);
 
 std::string step_address(const NodeSettings& settings, const runtime::NodeFacts& machine) {
   if (!settings.node.address.empty()) return settings.node.address;

@@ -82,14 +82,21 @@ std::string ring_block(const Settings& s) {
 }
 
 // What no request may have, and what a client might say in the gate's name.
-constexpr const char* kCleaning = R"(
-  http-request return status 405 content-type text/plain string "There is no such method here.\n" if { method CONNECT TRACE }
-  http-request return status 400 content-type text/plain string "The path of this request is not plain.\n" if { path,url_dec -m reg (^|/)\.\.?(/|$) } || { path,url_dec -m reg [[:cntrl:]\\\\] } || { path -m sub -i %00 }
-  http-request return status 400 content-type text/plain string "A request has one Authorization header at most.\n" if { req.fhdr_cnt(authorization) gt 1 }
-  http-request del-header ^x[-_.]gantry -m reg
-  http-request del-header ^x[-_.]forwarded -m reg
-  http-request del-header ^(forwarded|x-real-ip|proxy|via|x[-_.]http[-_.]method[-_.]override)$ -m reg
-)";
+constexpr const char* kCleaning =
+    "\n"
+    "  http-request return status 405 content-type text/plain string \"There is "
+    "no such method here.\\n\" if { method CONNECT TRACE }\n"
+    "  http-request return status 400 content-type text/plain string \"The path "
+    "of this request is not plain.\\n\" if { path,url_dec -m reg "
+    "(^|/)\\.\\.?(/|$) } || { path,url_dec -m reg [[:cntrl:]\\\\\\\\] } || { "
+    "path -m sub -i %00 }\n"
+    "  http-request return status 400 content-type text/plain string \"A request "
+    "has one Authorization header at most.\\n\" if { req.fhdr_cnt(authorization) "
+    "gt 1 }\n"
+    "  http-request del-header ^x[-_.]gantry -m reg\n"
+    "  http-request del-header ^x[-_.]forwarded -m reg\n"
+    "  http-request del-header "
+    "^(forwarded|x-real-ip|proxy|via|x[-_.]http[-_.]method[-_.]override)$ -m reg\n";
 
 std::string route_rules(const Settings& s) {
   return fmt::format(

@@ -47,6 +47,7 @@ NOT_HERE = [
     (r"gtenant request ask fraud --quota gpu=8 --flavor", "there is no node of that flavor here"),
     (r"gctl reserve course", "a date in the past; the next line runs"),
     (r"gbatch --reservation course", "needs the reservation in front of it: reserve_test"),
+    (r"gtenant apply -f score.yaml|gctl service ", "needs a service and a gate: services_test"),
     (r"gtenant (check|diff|apply) -f tenants/", "a site's own repository: tests/tenancy"),
 ]
 STATUS = {}

@@ -219,7 +219,8 @@ TEST_CASE("weights follow response times step by step") {
 
 TEST_CASE("keys of tokens") {
   const auto pems = pem_of_keys(
-      R"({"keys":[{"kty":"EC","crv":"P-256","kid":"a","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",)"
+      R"({"keys":[{"kty":"EC","crv":"P-256","kid":"a",)"
+      R"("x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",)"
       R"("y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"},{"kty":"RSA","kid":"b"}]})");
   REQUIRE(pems);
   CHECK(pems->size() == 1);

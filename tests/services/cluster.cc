@@ -45,6 +45,7 @@ Cluster::Cluster(const ClusterSize& size, std::vector<tenancy::Document> documen
     for (std::uint32_t cpu = 0; cpu < node.cpus; ++cpu)
       m.cpus.push_back(static_cast<std::uint16_t>(cpu));
     m.memory = node.memory;
+    m.abilities = bit_of(NodeAbility::doors);
     step(core::FromNode{node.name, std::move(m)});
     step(core::FromNode{node.name, proto::Heartbeat{sessions_.at(node.name), 0.5, 1 << 30, {}}});
   }

@@ -72,13 +72,14 @@ void resolve_sandbox(const State& state, const Partition& partition, JobSpec& sp
 void resolve_abilities(const State& state, const Partition& partition, JobSpec& spec) {
   const CompiledTenant* tenant = tenant_of(state, partition);
   std::uint32_t& out = spec.shape.abilities;
-  out &= bit_of(NodeAbility::doors);  // who submits replicas says it
+  out = 0;
   const auto needs = [&](bool condition, NodeAbility ability) {
     if (condition) out |= bit_of(ability);
   };
   needs(!spec.secrets.empty() || !spec.identity_audiences.empty(), NodeAbility::secrets);
   needs(!spec.datasets.empty() || (tenant != nullptr && !tenant->effective.storage.path.empty()),
         NodeAbility::storage);
+  needs(spec.replica.has_value(), NodeAbility::doors);
   needs(!spec.stage_in.empty() || !spec.stage_out.empty(), NodeAbility::staging);
 }
 
