@@ -160,7 +160,8 @@ std::string token_rules(const Settings& s, const std::string& issuer,
   out += refusal(401, "The token is not valid yet.", bearer.c_str(),
                  "wants_token { var(txn.early) -m int gt 30 }");
   out += refusal(401, "The token is of another issuer.", bearer.c_str(),
-                 fmt::format("wants_token !{{ var(txn.iss) -m str {} }}", quoted(issuer)));
+                 fmt::format("wants_token !{{ var(txn.iss) -m str {} }}",
+                             quoted(issuer.empty() ? "nobody-issues-tokens-here" : issuer)));
   out += refusal(401, "The token is for another audience: gantry-services, or the service.",
                  bearer.c_str(),
                  "wants_token !{ var(txn.aud) -m str gantry-services } !{ "

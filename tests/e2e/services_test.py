@@ -301,4 +301,4 @@ def ask_fails(c):
 
 
 if __name__ == "__main__":
-    sys.exit(cluster.main(__doc__, globals(), nodes=8 if LONG else 4, users=2))
+    sys.exit(cluster.main(__doc__, globals(), "services", nodes=8 if LONG else 4, users=2))
