@@ -10,9 +10,8 @@ namespace gantry::node {
 namespace {
 
 // What this release keeps of what jobs are promised.
-constexpr std::uint32_t kAbilities =
-    bit_of(NodeAbility::secrets) | bit_of(NodeAbility::storage) | bit_of(NodeAbility::staging) |
-    bit_of(NodeAbility::doors);
+constexpr std::uint32_t kAbilities = bit_of(NodeAbility::secrets) | bit_of(NodeAbility::storage) |
+                                     bit_of(NodeAbility::staging) | bit_of(NodeAbility::doors);
 
 std::string step_address(const NodeSettings& settings, const runtime::NodeFacts& machine) {
   if (!settings.node.address.empty()) return settings.node.address;

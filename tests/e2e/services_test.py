@@ -214,6 +214,8 @@ def case_2_bad_documents_and_strangers(c):
 def case_3_from_zero_and_back(c):
     apply(c, document("sleepy", least=0))
     equal(row(c, "sleepy")["wanted"], 0)
+    wait_for("the gate to know it", lambda: ask(c.gate_port, "sleepy.example")[0] == 200)
+    wait_for("zero", lambda: not row(c, "sleepy").get("replicas"))
     began = time.monotonic()
     status, text = ask(c.gate_port, "sleepy.example")
     took = time.monotonic() - began
