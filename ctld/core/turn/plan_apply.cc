@@ -122,14 +122,22 @@ std::optional<std::uint32_t> free_slot(const State& state, const Node& node) {
   return static_cast<std::uint32_t>(free - taken.begin());
 }
 
-// Gives a replica the lowest port that no other replica has on its node.
+// Gives a replica the lowest port that no other replica has on its machine. Nodes with the same
+// address are one machine.
 void give_door(Context& ctx, JobId id) {
   if (!ctx.state.services.replicas.contains(id)) return;
-  const Job& job = ctx.state.jobs.at(id);
+  const auto address_of = [&](const Job& job) {
+    const Node& node = ctx.state.node(job.active->nodes.front().grant.node);
+    const std::string& address = node.facts.address.empty() ? node.name : node.facts.address;
+    return address.substr(0, address.rfind(':'));
+  };
+  const std::string own = address_of(ctx.state.jobs.at(id));
   std::set<std::uint32_t> taken;
-  for (const JobId other : ctx.state.node(job.active->nodes.front().grant.node).jobs)
-    if (other != id && ctx.state.jobs.at(other).active)
-      taken.insert(ctx.state.jobs.at(other).active->door);
+  for (const auto& [other, of] : ctx.state.services.replicas) {
+    const Job* job = ctx.state.jobs.find(other);
+    if (other != id && job != nullptr && job->placed() && address_of(*job) == own)
+      taken.insert(job->active->door);
+  }
   std::uint32_t port = ctx.config.controller.service_port;
   while (taken.contains(port)) ++port;
   ctx.record(event::DoorGiven{id, port});
