@@ -193,6 +193,10 @@ ScaleAnswer scale(const Service& s, const ServiceLoad& load, const ScaleFacts& f
   ScaleAnswer out;
   out.shape = f.shape = shape_for(s, f, memory);
   Need need = held(s, f, memory, by_load(s, load, f));
+  const auto last_asked = load.last_request();
+  const bool idle =
+      s.scale.least == 0 && f.waiting == 0 && (!last_asked || f.now - *last_asked >= s.scale.idle);
+  if (idle) need = {0, "nobody has asked lately"};  // the long window still knows of requests
   if (s.scale.spare_node && need.replicas > 0) {
     const std::uint32_t spare = std::max(1u, f.on_one_node);
     need = {need.replicas + spare,
