@@ -156,11 +156,22 @@ void Gate::look() {
   for (const Seen& process : haproxy_->seen())
     for (const auto& [name, backend] : process)
       for (const auto& [server, s] : backend.servers) running_[key_of_server(server)] += s.running;
+  note_taken_in();
   const Instant now = monotonic_now();
   if (now >= next_weights_) weigh();
   reconcile();
   if (!haproxy_->held().empty()) ask_soon_ = true;
   sync();
+}
+
+void Gate::note_taken_in() {
+  if (!haproxy_->serves()) return;
+  const std::vector<Seen> all = haproxy_->seen();  // that of the newest process comes first
+  for (const auto& [name, backend] : all.front())
+    for (const auto& [server, s] : backend.servers) {
+      const auto it = replicas_.find(key_of_server(server));
+      if (it != replicas_.end() && s.state == ServerState::ready) it->second.taken_in = true;
+    }
 }
 
 // ---- the controller
@@ -186,7 +197,9 @@ proto::SyncGate Gate::question() {
   for (const auto& [key, replica] : replicas_) {
     proto::ReplicaReport report;
     report.key = key;
-    report.health = replica.health;
+    report.health = replica.health == proto::ReplicaHealth::ready && !replica.taken_in
+                        ? proto::ReplicaHealth::starting
+                        : replica.health;
     report.why = replica.why;
     if (const auto it = running_.find(key); it != running_.end()) report.running = it->second;
     if (const auto it = weights_.find(key); it != weights_.end()) report.weight = it->second;

@@ -38,6 +38,7 @@ class Gate {
   Result<void> prepare();
   void line(std::string_view text);
   void look();
+  void note_taken_in();
   void sync();
   void answered(Result<proto::GateTable>&& answer);
   void take_table(proto::GateTable&& table);

@@ -31,7 +31,7 @@ double Demand::rate_at(std::int64_t second) const {
       return rate * (1 + 0.8 * std::sin(angle));
     }
     case Shape::spikes: {
-      // One in each window, at a place that only the seed knows.
+      // There is one spike in each window, at a place that only the seed knows.
       const std::int64_t window = second / kSpikeEvery;
       std::mt19937_64 random(seed * 1'000'003 + static_cast<std::uint64_t>(window));
       const auto begins = static_cast<std::int64_t>(

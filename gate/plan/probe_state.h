@@ -26,6 +26,9 @@ struct ProbeCount {
 struct Probed {
   proto::ReplicaHealth health = proto::ReplicaHealth::starting;
   std::string why;  // of the last failed probe
+  // The HAProxy that takes connections was seen to send requests to it. The controller must not
+  // count on a replica before: its version may need a new HAProxy, which comes a moment later.
+  bool taken_in = false;
   ProbeCount ready, live;
 };
 

@@ -251,7 +251,10 @@ def case_4_rollouts_lose_no_request(c):
 def kill(c, what):
     if what == "replica":
         pids = [pid for pid, argv in cluster.processes().items() if SERVER_PATH.encode() in argv and cluster.program(argv).startswith("python")]
+        environment = cluster.read(f"/proc/{pids[0]}/environ").split(b"\0")
+        job = next(int(e.split(b"=")[1]) for e in environment if e.startswith(b"SLURM_JOB_ID="))
         os.kill(pids[0], signal.SIGKILL)
+        wait_for("its job to be replaced", lambda: not any(r["job"] == job for name in ["hello", *names()] for r in row(c, name).get("replicas", [])))
     elif what == "node":
         c.kill_and_restart(c.daemon("node1"))
     elif what == "controller":
@@ -266,16 +269,17 @@ def kill(c, what):
 
 
 def case_5_kills_lose_no_request(c):
+    least = 2
     for name in names():
-        apply(c, document(name, least=2 if SERVICES <= 3 else 1, most=2))
+        apply(c, document(name, least=least, most=2))
     for name in names():
-        wait_for(f"{name} to be ready", lambda name=name: row(c, name)["ready"] >= 1)
+        wait_for(f"{name} to be ready", lambda name=name: row(c, name)["ready"] >= least and not row(c, name).get("rollout"))
     load = Loads(c, [f"{name}.example" for name in names()])
     for i in range(KILLS):
         what = ("replica", "gate", "controller", "node")[i % 4]
         kill(c, what)
         for name in names():
-            wait_for(f"{name} to be ready after the kill of a {what}", lambda name=name: row(c, name)["ready"] >= (2 if SERVICES <= 3 else 1))
+            wait_for(f"{name} to be ready after the kill of a {what}", lambda name=name: row(c, name)["ready"] >= least)
     count, bad = load.stop()
     print(f"    {KILLS} kills under {count} requests", flush=True)
     equal(bad, [], "requests that failed")
@@ -303,4 +307,4 @@ def ask_fails(c):
 
 
 if __name__ == "__main__":
-    sys.exit(cluster.main(__doc__, globals(), "services", nodes=8 if LONG else 4, users=2))
+    sys.exit(cluster.main(__doc__, globals(), "services", nodes=12 if LONG else 4, users=2))

@@ -179,7 +179,7 @@ TEST_CASE("table numbers and names are permanent") {
         "1 meta\n2 job_state\n3 node\n4 user_key\n5 node_key\n6 request\n7 partition\n8 usage\n"
         "9 document\n10 share\n11 reservation\n12 revision\n13 alert\n14 ledger\n15 increase\n"
         "16 posted\n"
-        "17 trigger\n18 use\n19 secret\n");
+        "17 trigger\n18 use\n19 secret\n20 service\n");
 }
 
 }  // namespace gantry::store

@@ -120,7 +120,7 @@ Result<std::optional<Source>> source_for(const Invocation& in, AuditOptions& opt
   return std::optional(source_of(options));
 }
 
-// One page of the controller's, of which each line is checked.
+// Reads one page from the controller, and checks each of its lines.
 Result<bool> follow_page(Session& session, const proto::ReadAudit& request,
                          audit::ChainCheck& check, const Each& each) {
   const auto page = session.call<proto::AuditPage>(request);
