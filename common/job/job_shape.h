@@ -39,8 +39,8 @@ constexpr auto enum_names(NodeLayout) {
       {{any, "any"}, {next_to_each_other, "contiguous"}, {as_many_as_may_be, "spread"}}};
 }
 
-// What a node daemon has to know so that it can keep what is promised to some jobs. A daemon of a
-// release that does not know it would start such a job without it. Numbers are permanent.
+// Some jobs are promised things that a node daemon must know of. A daemon of an older release would
+// start such a job without them. Numbers are permanent.
 enum class NodeAbility : std::uint8_t { secrets = 1, storage = 2, staging = 3, doors = 4 };
 constexpr auto enum_names(NodeAbility) {
   using enum NodeAbility;

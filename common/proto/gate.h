@@ -1,5 +1,5 @@
-// What the controller tells the gates, which pass requests on to replicas of services, and what
-// gates tell the controller, which decides how many replicas there are.
+// Messages between gates, which pass requests on to replicas of services, and the controller, which
+// decides how many replicas there are.
 //
 // A gate asks with SyncGate several times a second. It is answered by GateTable with all services,
 // or with none if the gate has this revision already.
@@ -36,8 +36,8 @@ struct GateReplica {
   std::string version;
   std::string address;  // of its node
   std::uint16_t port = 0;
-  // What the node's door wants to see before it passes a connection on to the job: the gate sends
-  // it as the unique id in the header of the PROXY protocol, version 2.
+  // The node's door passes a connection on to the job only if its header has this password: the
+  // gate sends it as the unique id in the header of the PROXY protocol, version 2.
   std::string password;
   bool draining = false;  // it gets no new request, and ends when it has answered the others
   template <class Self, class V>
@@ -111,7 +111,7 @@ struct GateTable {
   }
 };
 
-// What went through a gate for one version of a service, since the gate's sample before.
+// A sample says what went through a gate for one version of a service since its sample before.
 struct GateSample {
   std::string tenant;
   std::string service;

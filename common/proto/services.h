@@ -70,7 +70,7 @@ struct ServiceRow {
   std::string reason;  // why so many are wanted, a sentence
   Duration target{};
   std::uint32_t percentile = 0;
-  // Of the last minute:
+  // The next two lines are about the last minute.
   std::uint64_t requests = 0, errors = 0, refused = 0;
   std::optional<Duration> p50, reached, p99;  // `reached`: at the promised percentile
   std::uint32_t running = 0, waiting = 0;
