@@ -43,8 +43,8 @@ struct ShowConfigReply {
 struct EnrollNode {
   std::string node;
   std::string public_key;  // Z85, 40 characters
-  // The hash of the token by which the node itself asks; the token is used up by it. "" = none. Only
-  // the controller sets it; see UseEnrollToken.
+  // The hash of the token by which the node itself asks; the token is used up by it. "" = none.
+  // Only the controller sets it; see UseEnrollToken.
   std::string token_hash{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {

@@ -34,8 +34,8 @@ class Key:
     """An EC key, and tokens that it signs, made by openssl."""
 
     def __init__(self, kid):
-        self.kid, self.dir = kid, tempfile.mkdtemp(prefix="gantry-gate-key-")
-        self.file = f"{self.dir}/key.pem"
+        self.kid, self.dir = kid, tempfile.TemporaryDirectory(prefix="gantry-gate-key-")
+        self.file = f"{self.dir.name}/key.pem"
         openssl("ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", self.file)
         self.public = openssl("ec", "-in", self.file, "-pubout")
         der = openssl("ec", "-in", self.file, "-pubout", "-outform", "DER")
