@@ -23,6 +23,8 @@ mig        | bench_mig                   | plans of MIG slices
 slices     | bench_slices                | the placement of slices
 money      | bench_money                 | the ledger, with each job and to read
 network    | programs bench_network      | what the network of a job costs its node
+services   | bench_services              | promises of 100 services for six hours, beside Kubernetes' rule
+gate       | bin/gantry-gate bin/gantry-shim | what a gate adds to a request, beside nginx alone
 finished   | bench_finished              | accounting of ten million jobs
 TABLE
 }
@@ -78,6 +80,7 @@ for name in "${names[@]}"; do
       dir=$(mktemp -d "$build/finished.XXXXXX")
       "$build/bin/bench_finished" "$dir" | tee "$out"
       rm -rf "$dir" ;;
+    gate) python3 "$here/services/gate.py" "$build" --out "$out" ;;
     network) { "$build/bin/bench_network"; "$here/network/starts.py" "$build"; } | tee "$out" ;;
     *) "$build/bin/bench_$name" | tee "$out" ;;
   esac

@@ -154,11 +154,12 @@ function(gantry_program name)
 endfunction()
 
 # gantry_test(name SOURCES ... [LIBS ...] [LABELS unit|container|sim|e2e [long]] [TIMEOUT seconds]
-#             [RUN_SERIAL] [APART b.cc ...]): one doctest executable, registered with ctest. The
+#             [LOCK name] [APART b.cc ...]): one doctest executable, registered with ctest. The
 # main function comes from tests/unit/doctest_main.cc. Tests labelled `long` run only in `./dev test
-# --long`.
+# --long`. Of tests with the same LOCK one runs at a time: `containers` of those that run containers
+# without a cluster, `clusters` of those with one.
 function(gantry_test name)
-  cmake_parse_arguments(arg "RUN_SERIAL" "TIMEOUT" "SOURCES;LIBS;LABELS;APART" ${ARGN})
+  cmake_parse_arguments(arg "" "TIMEOUT;LOCK" "SOURCES;LIBS;LABELS;APART" ${ARGN})
   if(NOT arg_LABELS)
     set(arg_LABELS unit)
   endif()
@@ -177,7 +178,7 @@ function(gantry_test name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
-                                          RUN_SERIAL "${arg_RUN_SERIAL}")
+                                          RESOURCE_LOCK "${arg_LOCK}")
   if(GANTRY_SANITIZE STREQUAL "thread")
     set_tests_properties(${name} PROPERTIES
       ENVIRONMENT "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/cmake/tsan.supp")

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "common/time/time.h"
+
 namespace gantry {
 
 struct GateConfig {
@@ -15,7 +17,8 @@ struct GateConfig {
   std::string address;  // how people name it: "https://services.example"; "" = the first of listen
   std::string state_dir = "/var/lib/gantry/gate";
   std::string haproxy = "/usr/sbin/haproxy";
-  std::string user = "haproxy";  // that HAProxy becomes if the gate is root; "" = it stays root
+  std::string user = "haproxy";   // that HAProxy becomes if the gate is root; "" = it stays root
+  Duration stop_time = hours(1);  // what requests have to be answered when the gate ends
   std::uint32_t threads = 1;
   std::uint32_t connections = 10'000;
 };

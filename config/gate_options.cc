@@ -38,6 +38,10 @@ std::vector<Option> options_of(GateConfig& c) {
        {},
        "User of the operating system that HAProxy becomes, if the gate is root; `none` = it stays "
        "root."},
+      {"stop_time",
+       &c.stop_time,
+       {Form::plain, 0, std::int64_t{86'400} * 1'000'000},
+       "When the gate is told to end, how long requests that are under way may still be answered."},
       {"threads", &c.threads, {Form::plain, 1, 64}, "Threads of HAProxy."},
       {"connections",
        &c.connections,

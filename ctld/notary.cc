@@ -99,12 +99,27 @@ Result<void> Notary::prepare(core::Order& order) const {
     claims.node = who.node;
     claims.job = who.job.value();
     claims.attempt = who.attempt.value();
-    auto token = identity_->token(claims, clock_.now());
+    auto token = identity_->token(claims, clock_.now(), identity_->lifetime());
     if (!token) return tl::unexpected(token.error());
     auto& list = launch != nullptr ? launch->identity : renewed->tokens;
     list.push_back({audience, file, std::move(*token), identity_->lifetime()});
   }
   return {};
+}
+
+Result<proto::TokenMade> Notary::service_token(const rpc::ServiceTokenWish& wish) const {
+  if (!identity_)
+    return fail(ErrorCode::unsupported,
+                "no identity tokens are made here, as controller.identity_issuer is not set");
+  const Instant now = clock_.now();
+  const Duration valid = std::min(wish.lifetime, identity_->lifetime());
+  secrets::Claims claims;
+  claims.audience = wish.audience;
+  claims.tenant = wish.tenant;
+  claims.user = wish.user;
+  auto token = identity_->token(claims, now, valid);
+  if (!token) return tl::unexpected(token.error());
+  return proto::TokenMade{std::move(*token), wish.user, now + valid, wish.tenant};
 }
 
 void Notary::forget_contents(core::Order& order) {

@@ -10,6 +10,7 @@
 #include "common/loop/loop.h"
 #include "config/config.h"
 #include "ctld/core/core.h"
+#include "ctld/rpc/token_rules.h"
 #include "ctld/secrets/identity_keys.h"
 #include "ctld/secrets/secret_box.h"
 
@@ -28,6 +29,8 @@ class Notary {
   Result<void> prepare(core::Order& order) const;
   // Fills in the passwords of the doors of replicas.
   void prepare(proto::GateTable& table) const;
+  // An identity token for somebody who calls services, and is no job.
+  [[nodiscard]] Result<proto::TokenMade> service_token(const rpc::ServiceTokenWish& wish) const;
   // Wipes the contents of an order that is encoded.
   static void forget_contents(core::Order& order);
 

@@ -10,6 +10,8 @@
 #include "common/http/tokens.h"
 #include "ctld/acct/usage_log.h"
 #include "ctld/core/money/metrics.h"
+#include "ctld/core/runtime.h"
+#include "ctld/core/services/service_metrics.h"
 #include "ctld/core/state/state.h"
 #include "ctld/http/webhook.h"
 #include "ctld/mailer.h"
@@ -124,6 +126,7 @@ http::Response Server::answer_http(const http::Request& request,
   loop_.post([this, tenant, made] {
     std::string all =
         core::metrics_text(core_->state(), clock_.now(), tenant, config_.controller.metrics_labels);
+    all += core::service_metrics({core_->state(), core_->runtime().services, clock_.now()}, tenant);
     if (!tenant) all += store_metrics() + metrics_of_sessions();
     made->set_value(std::move(all));
   });

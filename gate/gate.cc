@@ -120,8 +120,9 @@ Result<void> Gate::prepare() {
                                 [this](std::string_view text) { line(text); });
   if (!reader) return tl::unexpected(reader.error());
   reader_ = std::move(*reader);
-  haproxy_ = std::make_unique<Haproxy>(Haproxy::Options{config_.haproxy, settings}, loop_, log_,
-                                       [this] { reconcile(); });
+  haproxy_ =
+      std::make_unique<Haproxy>(Haproxy::Options{config_.haproxy, settings, config_.stop_time},
+                                loop_, log_, [this] { reconcile(); });
   haproxy_->adopt();
   if (const std::string kept = read_text(config_.state_dir + "/table.msgpack"); !kept.empty())
     if (auto table = codec::decode<proto::GateTable>(kept)) {

@@ -122,11 +122,12 @@ void Haproxy::adopt() {
 
 void Haproxy::watch(Process& process) {
   const int pid = process.pid;
-  auto watched = loop_.on_process_end(pid, [this, pid](loop::ProcessEnd) { gone(pid); });
+  auto watched = loop_.on_process_end(
+      pid, [this, pid](loop::ProcessEnd end) { gone(pid, end.status && end.status->signal != 0); });
   if (watched)
     process.ended = std::move(*watched);
   else
-    loop_.post([this, pid] { gone(pid); });
+    loop_.post([this, pid] { gone(pid, false); });
 }
 
 Result<void> Haproxy::write_files(const Blocks& blocks, const Layout& layout) {
@@ -191,11 +192,14 @@ std::string Haproxy::why_it_ended() const {
   return first.empty() ? "it gives no reason" : first;
 }
 
-void Haproxy::gone(int pid) {
+void Haproxy::gone(int pid, bool killed) {
   if (next_ && next_->pid == pid) {
-    ++failed_starts_;
-    const std::int64_t pause = std::int64_t{1} << std::min(failed_starts_, 5);
-    not_before_ = monotonic() + std::min(seconds(pause), kLongestPause);
+    // One that was killed once says nothing about its configuration: another starts at once.
+    if (const int failed = ++failed_starts_; killed && failed == 1)
+      not_before_ = {};
+    else
+      not_before_ =
+          monotonic() + std::min(seconds(std::int64_t{1} << std::min(failed, 5)), kLongestPause);
     trying_.cancel();
     next_.reset();
     log_.error("HAProxy ended at its start", {{"why", why_it_ended()}});
@@ -314,6 +318,9 @@ void Haproxy::stop(std::function<void()> done) {
     process->admin.reset();
     ::kill(process->pid, SIGUSR1);
   }
+  ending_ = loop_.after(options_.stop_time, [this] {
+    for (const Process* process : all()) ::kill(process->pid, SIGTERM);
+  });
   if (!current_ && !next_ && leaving_.empty())
     loop_.post([this] { std::exchange(stopped_, {})(); });
 }

@@ -25,6 +25,7 @@ class Haproxy {
   struct Options {
     std::string program;
     Settings settings;
+    Duration stop_time{};  // until processes that are still busy end at once; see stop()
   };
   // `changed` is called when a process has come or gone, and something may be to do.
   Haproxy(Options options, loop::Loop& loop, const Logger& log, std::function<void()> changed);
@@ -59,7 +60,7 @@ class Haproxy {
   Result<void> write_files(const Blocks& blocks, const Layout& layout);
   void start(Blocks&& blocks, const Layout& layout);
   void try_new();
-  void gone(int pid);
+  void gone(int pid, bool killed);
   void watch(Process& process);
   bool tell(Process& process, const std::vector<std::string>& commands);
   void look_at(Process& process);
@@ -73,7 +74,7 @@ class Haproxy {
   std::function<void()> changed_, stopped_;
   std::unique_ptr<Process> current_, next_;
   std::list<Process> leaving_;
-  loop::Watch trying_;
+  loop::Watch trying_, ending_;
   Instant not_before_{};  // of the next start
   int failed_starts_ = 0;
   LogLimit refused_;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 
 #include "common/log/log.h"
@@ -113,6 +114,13 @@ int serve(const GateConfig& config, const std::string& table, Logger& log) {
   return 0;
 }
 
+// A client.conf beside gantry.yaml says where the controller is, unless GANTRY_CONF does.
+void find_client_config(const std::string& config) {
+  const std::string directory = config.substr(0, config.rfind('/') + 1);
+  if (directory.empty() || ::access((directory + "client.conf").c_str(), R_OK) != 0) return;
+  ::setenv("GANTRY_CONF", directory.c_str(), 0);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -120,7 +128,9 @@ int main(int argc, char** argv) {
   if (const auto status = parse(argc, argv, args)) return *status;
   ::signal(SIGPIPE, SIG_IGN);
   ::prctl(PR_SET_DUMPABLE, 0);  // no core dumps: passwords of doors are in its memory
-  const auto config = load_config(args.config.empty() ? default_config_path() : args.config);
+  const std::string path = args.config.empty() ? default_config_path() : args.config;
+  find_client_config(path);
+  const auto config = load_config(path);
   if (!config) return complain(config.error());
   auto log = Logger::open(args.log);
   if (!log) return complain(log.error());

@@ -81,6 +81,27 @@ class FreePorts {
   std::uint32_t next_;
 };
 
+// Whether a gate can run here: HAProxy is there, and, for root, the user that it becomes.
+bool can_have_gate() {
+  const GateConfig usual;
+  return ::access(usual.haproxy.c_str(), X_OK) == 0 &&
+         (::geteuid() != 0 || ::getpwnam(usual.user.c_str()) != nullptr);
+}
+
+// The section of the gate. A stop waits a few seconds for requests that are under way, and no hour.
+std::string gate_section(const std::string& state_dir, std::uint16_t port) {
+  return fmt::format(
+      "\ngate:\n  name: gate\n  listen: ['127.0.0.1:{}']\n  state_dir: {}\n  stop_time: 5s\n", port,
+      state_dir);
+}
+
+// The first of the ports on which nodes take requests for replicas: above those of FreePorts, and
+// below those of outgoing connections.
+std::uint32_t service_port(std::uint32_t hash) {
+  constexpr std::uint32_t kFirst = 30'000, kCount = 2'500;
+  return kFirst + hash % kCount;
+}
+
 // Bytes of scratch disk for each node: an equal share of half of what is free where the nodes keep
 // their state, in whole GiB.
 std::int64_t scratch_of(const std::string& directory, std::uint32_t nodes) {
@@ -261,7 +282,7 @@ Result<void> LocalCluster::create(const ClusterRequest& r, const Machine& machin
   if (auto made = make_node_keys(r); !made) return made;
   if (auto made = make_user_keys(r); !made) return made;
 
-  constexpr std::uint16_t kPort = 6870;
+  constexpr std::uint16_t kPort = 6870, kGatePort = 8080;
   // Clusters on one machine must not share cgroups, because a node ends every process that it finds
   // in its own cgroup and does not know. The name of the cgroup is therefore made from the
   // directory.
@@ -280,6 +301,10 @@ Result<void> LocalCluster::create(const ClusterRequest& r, const Machine& machin
       "  kill_wait: 5s\n",
       kMark, r.name, port, path("ctld"), path("ctld.pub"), path("ctld.key"), user_of(::geteuid()),
       munge, r.job_networks && can_have_job_networks(r), node_name(0));
+  const bool gate = r.gate && can_have_gate();
+  if (gate)
+    yaml += fmt::format("  service_port: {}\n  identity_issuer: https://{}.gantry.invalid\n",
+                        service_port(hash), r.name);
   yaml += fmt::format(
       "\nnoded:\n  runtimes: [{}]\n  image_cache_dir: {}\n  cgroup_root: gantry-{:08x}\n"
       "  allow_root_jobs: {}\n\nnodes:\n",
@@ -298,6 +323,7 @@ Result<void> LocalCluster::create(const ClusterRequest& r, const Machine& machin
         node_name(i), r.cpus, format_index_ranges(compress_indexes(cpus)), format_memory(r.memory),
         format_memory(scratch), ports.take());
   }
+  if (gate) yaml += gate_section(path("gate"), ports.take(kGatePort));
   yaml += "\npartitions:\n  - {name: batch, nodes: all, default: true, allow_host_network: true}\n";
   const std::string address = fmt::format("127.0.0.1:{}", port);
   const std::string client =
@@ -327,6 +353,12 @@ Result<std::vector<Daemon>> LocalCluster::daemons(const Config& config) const {
                        own + "/key",  "--listen",     node.address};
     if (node.cpus > machine->cpus.size()) out.back().argv.push_back("--share-cpus");
   }
+  // A gantry.yaml without the section has the usual directory of a gate, which is not ours.
+  if (config.gate.state_dir != path("gate")) return out;
+  const auto gate = find_program("gantry-gate");
+  if (!gate) return tl::unexpected(gate.error());
+  out.push_back(daemon("gate"));
+  out.back().argv = {*gate, "--config", path("gantry.yaml")};
   return out;
 }
 

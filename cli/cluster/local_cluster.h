@@ -4,6 +4,7 @@
 //   DIR/gantry.yaml client.conf ctld.pub      readable by all
 //   DIR/ctld.key  DIR/ctld/                   the controller's secret and state
 //   DIR/nodes/NAME/{key,state,run}            each node's
+//   DIR/gate                                  the gate's
 //   DIR/users/NAME.key                        keys that speak for users, each readable by its owner
 //   DIR/log  DIR/pid
 #pragma once
@@ -29,6 +30,7 @@ struct ClusterRequest {
   bool oversubscribe = false;
   bool root_jobs = false;    // root may submit jobs; for development
   bool job_networks = true;  // where this machine can have them
+  bool gate = true;          // on loopback, where HAProxy is installed
 };
 
 struct Machine {

@@ -1,4 +1,4 @@
-// gantry up, down, status: a whole cluster on this machine, for personal work, demos and tests.
+// gantry up: a whole cluster on this machine, for personal work, demos and tests.
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -19,14 +19,11 @@
 namespace gantry::cli {
 
 extern const Command kUp;
-extern const Command kDown;
-extern const Command kStatus;
 
 namespace {
 
-constexpr Duration kStartTimeout = seconds(60);   // until all nodes are up
-constexpr Duration kStopTimeout = seconds(15);    // of one daemon
-constexpr Duration kCancelTimeout = seconds(30);  // until cancelled jobs are gone
+constexpr Duration kStartTimeout = seconds(60);  // until all nodes are up
+constexpr Duration kStopTimeout = seconds(15);   // of one daemon
 constexpr Duration kLook = milliseconds(100);
 void pause() {
   const timespec time{0, kLook.us * 1'000};
@@ -103,6 +100,11 @@ Result<void> set_no_job_networks(Up& up, std::string_view) {
   up.sized = true;
   return {};
 }
+Result<void> set_no_gate(Up& up, std::string_view) {
+  up.request.gate = false;
+  up.sized = true;
+  return {};
+}
 Result<void> set_root_jobs(Up& up, std::string_view) {
   up.request.root_jobs = true;
   up.sized = true;
@@ -125,6 +127,10 @@ constexpr Option kUpOptions[] = {
      .value = "NAME",
      .help = "Name of the cluster (default: local)",
      .set = call<set_name>},
+    {.name = "no-gate",
+     .help = "Without a gate. Otherwise one takes requests to services on loopback, where HAProxy "
+             "is installed",
+     .set = call<set_no_gate>},
     {.name = "no-job-networks",
      .help = "Give jobs loopback alone. Otherwise a job of a cluster of root has a network of its "
              "own, over which its nodes reach each other; several nodes need Linux 6.3 for it",
@@ -218,6 +224,13 @@ Result<proto::ListNodesReply> wait_until_up(const LocalCluster& cluster,
   }
 }
 
+void print_gate(const LocalCluster& cluster, const Config& config) {
+  if (config.gate.state_dir == cluster.directory() + "/gate")
+    fmt::print("Services (gctl service) answer at http://{}.\n", config.gate.listen.front());
+  else
+    fmt::print("It has no gate for services: HAProxy is not installed, or --no-gate was given.\n");
+}
+
 void print_next(const LocalCluster& cluster, const Config& config,
                 const proto::ListNodesReply& nodes) {
   const NodeConfig& first = config.nodes.front();
@@ -246,6 +259,7 @@ void print_next(const LocalCluster& cluster, const Config& config,
         "Munge does not answer here: only users with a key can submit (gantry up --user).\n");
   if (::geteuid() == 0 && !config.noded.allow_root_jobs)
     fmt::print("Jobs do not run as root: submit as another user, or start with --root-jobs.\n");
+  print_gate(cluster, config);
   fmt::print("\nNext:\n");
   const auto paths = client_config_paths();
   const std::string own = cluster.directory() + "/client.conf";
@@ -308,152 +322,6 @@ Result<int> run_up(const Invocation& in) {
   return 0;
 }
 
-// ---- down
-struct Down {
-  std::string directory;
-  bool cancel = false;
-  bool leave = false;
-  bool remove = false;
-};
-constexpr Option kDownOptions[] = {
-    {.name = "cancel", .help = "Cancel all jobs first", .set = put<&Down::cancel>},
-    {.name = "leave",
-     .help = "Leave the jobs as they are: running ones go on, and the next `gantry up` finds them",
-     .set = put<&Down::leave>},
-    {.name = "remove",
-     .help = "Remove the directory as well: keys, queue, accounting",
-     .set = put<&Down::remove>},
-    {.name = "state",
-     .arg = Arg::required,
-     .value = "DIR",
-     .help = "Where the cluster is kept",
-     .set = put<&Down::directory>},
-};
-
-Result<std::size_t> count_jobs(Session& session) {
-  const auto ping = session.call<proto::PingReply>(proto::Ping{});
-  if (!ping) return tl::unexpected(ping.error());
-  return ping->jobs_queued + ping->jobs_active;
-}
-
-// Cancels all jobs and waits until they are gone. Refused if the user did not say what to do.
-Result<void> settle_jobs(const LocalCluster& cluster, const Down& down) {
-  const auto client = cluster.client();
-  if (!client) return tl::unexpected(client.error());
-  auto session = Session::open("gantry", *client);
-  if (!session) return {};  // the controller is already gone
-  auto jobs = count_jobs(*session);
-  if (!jobs) return tl::unexpected(jobs.error());
-  if (*jobs == 0) return {};
-  if (!down.cancel)
-    return fail(
-        ErrorCode::wrong_state,
-        fmt::format("{} not over yet: --cancel ends, --leave keeps them", counted(*jobs, "job")));
-  proto::CancelJobs cancel;
-  cancel.filter.states = {"PENDING", "CONFIGURING", "RUNNING", "SUSPENDED", "COMPLETING"};
-  const auto done = session->call<proto::JobsDone>(cancel);
-  if (!done) return tl::unexpected(done.error());
-  Progress progress;
-  const Instant deadline = system_now() + kCancelTimeout;
-  while (*jobs > 0 && system_now() < deadline) {
-    progress.say(fmt::format("waiting for {} to end", counted(*jobs, "job")));
-    pause();
-    jobs = count_jobs(*session);
-    if (!jobs) return tl::unexpected(jobs.error());
-  }
-  progress.end();
-  if (*jobs > 0)
-    return fail(ErrorCode::timed_out,
-                fmt::format("{} did not end; nothing was stopped", counted(*jobs, "job")));
-  return {};
-}
-
-Result<int> run_down(const Invocation& in) {
-  Down down;
-  const auto operands = in.parse(&down, 0, 0);
-  if (!operands) return tl::unexpected(operands.error());
-  if (!*operands) return 0;
-  if (down.cancel && down.leave)
-    return fail(ErrorCode::usage, "--cancel and --leave exclude each other");
-  if (down.leave && down.remove)
-    return fail(ErrorCode::usage, "--leave and --remove exclude each other");
-  const auto cluster = LocalCluster::at(down.directory);
-  if (!cluster) return tl::unexpected(cluster.error());
-  if (!cluster->exists())
-    return fail(ErrorCode::not_found,
-                fmt::format("there is no cluster in {}", cluster->directory()));
-  const auto config = cluster->config();
-  if (!config) return tl::unexpected(config.error());
-  const auto daemons = cluster->daemons(*config);
-  if (!daemons) return tl::unexpected(daemons.error());
-  const bool answers = running_pid(daemons->front()).has_value();
-  if (answers && !down.leave)
-    if (auto done = settle_jobs(*cluster, down); !done) return tl::unexpected(done.error());
-  std::size_t stopped = 0;
-  for (auto daemon = daemons->rbegin(); daemon != daemons->rend(); ++daemon) {
-    stopped += running_pid(*daemon) ? 1 : 0;
-    if (auto done = stop_daemon(*daemon, kStopTimeout); !done) return tl::unexpected(done.error());
-  }
-  if (down.remove)
-    if (auto done = cluster->remove(); !done) return tl::unexpected(done.error());
-  fmt::print("Cluster {} is down: {} daemons stopped{}.\n", config->cluster, stopped,
-             down.remove ? fmt::format(", {} removed", cluster->directory()) : "");
-  return 0;
-}
-
-// ---- status
-struct StatusQuery {
-  std::string directory;
-};
-constexpr Option kStatusOptions[] = {
-    {.name = "state",
-     .arg = Arg::required,
-     .value = "DIR",
-     .help = "Where the cluster is kept",
-     .set = put<&StatusQuery::directory>},
-};
-
-Result<int> run_status(const Invocation& in) {
-  StatusQuery query;
-  const auto operands = in.parse(&query, 0, 0);
-  if (!operands) return tl::unexpected(operands.error());
-  if (!*operands) return 0;
-  const auto cluster = LocalCluster::at(query.directory);
-  if (!cluster) return tl::unexpected(cluster.error());
-  if (!cluster->exists())
-    return fail(ErrorCode::not_found,
-                fmt::format("there is no cluster in {}", cluster->directory()));
-  const auto config = cluster->config();
-  if (!config) return tl::unexpected(config.error());
-  const auto daemons = cluster->daemons(*config);
-  if (!daemons) return tl::unexpected(daemons.error());
-  std::map<std::string, std::string> states;
-  const auto client = cluster->client();
-  if (client && running_pid(daemons->front())) {
-    if (auto session = Session::open("gantry", *client)) {
-      if (const auto nodes = session->call<proto::ListNodesReply>(proto::ListNodes{}))
-        for (const proto::NodeRow& node : nodes->nodes)
-          states[node.name] = fmt::format("{}, {}", node_state(node), counted(node.jobs, "job"));
-      if (const auto ping = session->call<proto::PingReply>(proto::Ping{}))
-        states["ctld"] =
-            fmt::format("jobs: {} waiting, {} running", ping->jobs_queued, ping->jobs_active);
-    } else {
-      states["ctld"] = session.error().message;
-    }
-  }
-  fmt::print("cluster {} in {}\n", config->cluster, cluster->directory());
-  bool all = true;
-  for (const Daemon& daemon : *daemons) {
-    const auto pid = running_pid(daemon);
-    all = all && pid.has_value();
-    const std::string state =
-        states.contains(daemon.name) ? states[daemon.name] : why_stopped(daemon);
-    fmt::print("  {:<8} {:<16} {}\n", daemon.name,
-               pid ? fmt::format("running {}", *pid) : "stopped", state);
-  }
-  return all ? 0 : 1;
-}
-
 constexpr Example kUpExamples[] = {
     {"gantry up", "Start a cluster, or the one that was stopped here"},
     {"gantry up --nodes 4 --cpus 1 --memory 1G --oversubscribe", "Four nodes on a small machine"},
@@ -462,7 +330,6 @@ constexpr Example kUpExamples[] = {
 };
 constexpr ExitDoc kUpExits[] = {
     {"0", "all nodes are up"}, {"1", "it did not start"}, {"2", "the command line is wrong"}};
-constexpr ExitDoc kStatusExits[] = {{"0", "every daemon runs"}, {"1", "not every one does"}};
 
 }  // namespace
 
@@ -470,23 +337,13 @@ const Command kUp{.name = "up",
                   .summary = "Start a whole cluster on this machine",
                   .description =
                       "Makes keys and a gantry.yaml in a directory of its own, starts a controller "
-                      "and node daemons, and waits until all nodes are up. An ordinary user's "
+                      "and node daemons, and waits until all nodes are up. Where HAProxy is "
+                      "installed there is a gate for services, too. An ordinary user's "
                       "containers are rootless; it says which layers of isolation are off then. "
                       "A daemon that crashes is started again.",
                   .options = kUpOptions,
                   .examples = kUpExamples,
                   .exits = kUpExits,
                   .run = run_up};
-const Command kDown{.name = "down",
-                    .summary = "Stop the cluster that `gantry up` started",
-                    .options = kDownOptions,
-                    .examples = kUpExamples,
-                    .run = run_down};
-const Command kStatus{.name = "status",
-                      .summary = "Show the daemons of that cluster",
-                      .options = kStatusOptions,
-                      .examples = kUpExamples,
-                      .exits = kStatusExits,
-                      .run = run_status};
 
 }  // namespace gantry::cli

@@ -21,7 +21,12 @@ Family::Family(std::string name, std::string_view type, std::string_view help)
       head_(fmt::format("# HELP {0} {1}\n# TYPE {0} {2}\n", name_, help, type)) {}
 
 void Family::add(const std::string& labels, const std::string& value) {
-  lines_ += fmt::format("{}{{{}}} {}\n", name_, labels, value);
+  add_part("", labels, value);
+}
+
+void Family::add_part(std::string_view suffix, const std::string& labels,
+                      const std::string& value) {
+  lines_ += fmt::format("{}{}{{{}}} {}\n", name_, suffix, labels, value);
 }
 
 std::string Family::text() const {

@@ -14,6 +14,8 @@ class Family {
   Family(std::string name, std::string_view type, std::string_view help);
   // `labels` are joined by commas.
   void add(const std::string& labels, const std::string& value);
+  // A line of a histogram or a summary: NAME with a suffix, such as _bucket.
+  void add_part(std::string_view suffix, const std::string& labels, const std::string& value);
   [[nodiscard]] std::string text() const;  // "" if nothing was added
 
  private:

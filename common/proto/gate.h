@@ -100,6 +100,8 @@ struct GateTable {
   std::vector<GateTenant> tenants;
   std::string issuer;  // of tokens
   std::string keys;    // the public keys of identity tokens, as a JSON Web Key Set
+  // Gates that pass requests on now: each takes its part of what a replica answers at a time.
+  std::uint32_t gates = 1;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "revision", s.revision);
@@ -108,6 +110,7 @@ struct GateTable {
     v(4, "tenants", s.tenants);
     v(5, "issuer", s.issuer);
     v(6, "keys", s.keys);
+    v(7, "gates", s.gates);
   }
 };
 

@@ -150,14 +150,25 @@ struct Reconfigure {
   static void fields(Self&, V&&) {}
 };
 
+// The audience of identity tokens that every service takes from tenants that may call it.
+inline constexpr std::string_view kAllServices = "gantry-services";
+
 // Asks for a token for GANTRY_TOKEN. Users get tokens for themselves, administrators for anyone.
+// With an audience, for an identity token that gates take: it says who the asker is, for a tenant
+// that lets the asker submit, and gives no right here.
 struct MakeToken {
   std::string user;     // "" = the asker
   Duration lifetime{};  // 1 s to controller.max_token_lifetime; 0 = 30 minutes
+  // proto::kAllServices or the name of a service; "" = none. Its lifetime is at most
+  // controller.identity_lifetime.
+  std::string audience{};
+  std::string tenant{};  // of an identity token; "" = the only one that lets the asker submit
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "user", s.user);
     v(2, "lifetime", s.lifetime);
+    v(3, "audience", s.audience);
+    v(4, "tenant", s.tenant);
   }
 };
 
@@ -165,11 +176,13 @@ struct TokenMade {
   std::string token;
   std::string user;
   Instant expires{};
+  std::string tenant{};  // of an identity token
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "token", s.token);
     v(2, "user", s.user);
     v(3, "expires", s.expires);
+    v(4, "tenant", s.tenant);
   }
 };
 

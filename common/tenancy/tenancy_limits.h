@@ -39,6 +39,7 @@ struct JobLimits {
 struct CountLimits {  // not set = no limit
   std::optional<std::uint32_t> queued_jobs, running_jobs, array_tasks, reservations;
   std::optional<std::uint32_t> queued_jobs_per_user, submits_per_minute;
+  std::optional<std::uint32_t> service_requests;  // a second to all of its services, at each gate
   friend bool operator==(const CountLimits&, const CountLimits&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -48,6 +49,7 @@ struct CountLimits {  // not set = no limit
     v(4, "reservations", s.reservations);
     v(5, "queued_jobs_per_user", s.queued_jobs_per_user);
     v(6, "submits_per_minute", s.submits_per_minute);
+    v(7, "service_requests", s.service_requests);
   }
 };
 

@@ -94,6 +94,8 @@ class Checker : private References {
       return problem("limits.time", "must be longer than 0s");
     if (t.jobs.default_cpus == 0u) return problem("defaults.cpus", "must be at least 1");
     if (t.jobs.max_nodes == 0u) return problem("limits.nodes", "must be at least 1");
+    if (t.counts.service_requests == 0u)
+      return problem("limits.service_requests", "must be at least 1");
     if (t.weight && Thousandths{*t.weight} > kMostWeight)
       return problem("weight", "is above 1000000");
     if (Found found = check_tenant_network(*this, t.network)) return found;

@@ -95,6 +95,8 @@ std::vector<Field> shared_fields(Tenant& t) {
        "Reservations that name it, at one time."},
       {"limits.submits_per_minute", &counts.submits_per_minute, Form::plain,
        "Submissions of all its users together."},
+      {"limits.service_requests", &counts.service_requests, Form::plain,
+       "Requests a second to all its services together, at each gate; above: 429."},
       {"idle_gpus.note", &idle.note, Form::plain,
        "A GPU that a job has and does not use for so long makes an event (`gtenant events`)."},
       {"idle_gpus.warn", &idle.warn, Form::plain, "And its owner is told, by mail and in the job."},

@@ -80,6 +80,7 @@ void apply_event(MutableState&, Instant, const event::ServiceStepped&);
 void apply_event(MutableState&, Instant, const event::ServiceNoted&);
 void apply_event(MutableState&, Instant, const event::ServiceRemoved&);
 void apply_event(MutableState&, Instant, const event::DoorGiven&);
+void apply_event(MutableState&, Instant, const event::ServiceHistory&);
 void apply_event(MutableState&, Instant, const event::NodesGivenBack&);
 void apply_event(MutableState&, Instant, const event::StepLimitSet&);
 void apply_event(MutableState&, Instant, const event::EnrollTokenMade&);

@@ -52,6 +52,7 @@ struct ServiceMarks {
   std::map<std::string, std::uint32_t> running;  // by gate: requests in replicas
   std::map<std::string, std::uint32_t> waiting;  // by gate: requests that no replica has taken
   std::string reason;                            // of the newest answer about replicas
+  bool remembered = false;                       // `load` has the history of earlier days
   Duration start_time{};                         // mean, from a replica's submit until it was ready
   std::optional<Money> cost;                     // of one replica for an hour
 };

@@ -7,6 +7,8 @@ namespace {
 
 constexpr std::int64_t kSecond = 1'000'000;
 constexpr std::int64_t kMinutesOfDay = 24 * 60;
+constexpr std::int64_t kMinutesOfSpan = kHistorySpan.us / (60 * kSecond);
+static_assert(ServiceLoad::kMinutes == kMinutesOfSpan * std::int64_t{kHistory});
 
 std::int64_t second_of(Instant t) {
   return t.us / kSecond;
@@ -74,7 +76,20 @@ void ServiceLoad::note_minute(std::int64_t at, std::uint64_t requests) {
   rate = static_cast<std::uint32_t>(std::min<std::uint64_t>(rate + requests, UINT32_MAX));
 }
 
+void ServiceLoad::add_to_totals(const proto::GateSample& sample) {
+  totals_.requests += sample.requests;
+  totals_.errors += sample.errors;
+  totals_.refused += sample.refused;
+  totals_.bytes_in += sample.bytes_in;
+  totals_.bytes_out += sample.bytes_out;
+  totals_.times.add(sample.times);
+  for (std::size_t i = 0; i < std::min(sample.times.size(), kTimeBuckets); ++i)
+    totals_.microseconds +=
+        sample.times[i] * proto::kLatencyBuckets[std::min(i, proto::kLatencyBuckets.size() - 1)];
+}
+
 void ServiceLoad::add(const proto::GateSample& sample, Instant now) {
+  add_to_totals(sample);
   const std::int64_t at = second_of(now);
   if (first_second_ < 0) first_second_ = at;
   Second& one = second(at);
@@ -136,6 +151,32 @@ std::optional<double> ServiceLoad::same_minutes(std::int64_t from, std::int64_t 
       most = std::max(most.value_or(0), rate);
     }
   return most;
+}
+
+std::optional<std::uint32_t> ServiceLoad::most_of_span(std::uint64_t span) const {
+  const std::int64_t begin = static_cast<std::int64_t>(span) * kMinutesOfSpan;
+  if (first_minute_ < 0 || begin + kMinutesOfSpan <= first_minute_ || begin > newest_minute_)
+    return std::nullopt;
+  std::uint32_t most = 0;
+  for (std::int64_t m = std::max(begin, newest_minute_ - kMinutes + 1);
+       m < begin + kMinutesOfSpan && m <= newest_minute_; ++m)
+    most = std::max(most, rates_[static_cast<std::size_t>(m % kMinutes)]);
+  return most;
+}
+
+void ServiceLoad::remember(const std::vector<std::uint32_t>& history, std::uint64_t newest) {
+  if (history.size() != kHistory || newest + 1 < kHistory) return;
+  if (rates_.empty()) rates_.resize(kMinutes);
+  const std::int64_t begin = static_cast<std::int64_t>(newest + 1 - kHistory) * kMinutesOfSpan;
+  const std::int64_t end = begin + kMinutes;
+  const std::int64_t oldest = newest_minute_ - kMinutes + 1;
+  for (std::int64_t m = std::max(begin, oldest); m < end; ++m) {
+    if (first_minute_ >= 0 && m >= first_minute_) break;  // from here on it knows better
+    rates_[static_cast<std::size_t>(m % kMinutes)] =
+        history[static_cast<std::size_t>(m / kMinutesOfSpan) % kHistory];
+  }
+  if (first_minute_ < 0) newest_minute_ = end - 1;
+  first_minute_ = first_minute_ < 0 ? begin : std::min(first_minute_, begin);
 }
 
 void ServiceLoad::judge(Duration target, std::uint32_t percentile, Instant now) {

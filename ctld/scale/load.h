@@ -1,5 +1,6 @@
 // What gates say of the requests of one service, kept by the second. It is not durable: after a
-// restart the gates go on saying it.
+// restart the gates go on saying it. Of the rates of earlier days the controller keeps the history
+// of services with a forecast, and gives it back.
 #pragma once
 
 #include <array>
@@ -13,6 +14,10 @@
 namespace gantry::scale {
 
 inline constexpr std::size_t kTimeBuckets = proto::kLatencyBuckets.size() + 1;
+
+// The durable history has the greatest rate of each of these spans, of so many.
+inline constexpr Duration kHistorySpan = minutes(10);
+inline constexpr std::size_t kHistory = 8 * 24 * 6;
 
 // Response times, counted by proto::kLatencyBuckets.
 struct TimeCounts {
@@ -51,6 +56,20 @@ class ServiceLoad {
                                                    Instant now) const;
   [[nodiscard]] std::optional<Instant> last_request() const { return last_request_; }
 
+  // The most requests of one minute in this span of kHistorySpan, counted from 1970; unset if
+  // nothing is known of it.
+  [[nodiscard]] std::optional<std::uint32_t> most_of_span(std::uint64_t span) const;
+  // Takes rates of earlier days from a history: a ring of kHistory spans, whose newest is given.
+  void remember(const std::vector<std::uint32_t>& history, std::uint64_t newest);
+
+  // What came since the controller started.
+  struct Totals {
+    std::uint64_t requests = 0, errors = 0, refused = 0, bytes_in = 0, bytes_out = 0;
+    std::uint64_t microseconds = 0;  // about the sum of the response times: from their buckets
+    TimeCounts times;
+  };
+  [[nodiscard]] const Totals& totals() const { return totals_; }
+
   // Minutes with requests that have passed, and those in which the promise was kept: so many
   // percent answered within the target, where a refusal is a broken promise.
   void judge(Duration target, std::uint32_t percentile, Instant now);
@@ -66,6 +85,7 @@ class ServiceLoad {
   };
   Second& second(std::int64_t at);
   void note_minute(std::int64_t at, std::uint64_t requests);
+  void add_to_totals(const proto::GateSample& sample);
 
   std::array<Second, kSeconds> seconds_;
   std::vector<std::uint32_t> rates_;  // requests of each minute, a ring
@@ -75,6 +95,7 @@ class ServiceLoad {
   std::int64_t judged_ = -1;  // the minute that is being counted
   TimeCounts minute_times_;
   std::uint64_t minute_refused_ = 0, minutes_ = 0, kept_ = 0;
+  Totals totals_;
 };
 
 }  // namespace gantry::scale

@@ -182,14 +182,14 @@ Result<void> IdentityKeys::look(Instant now) {
   return done;
 }
 
-Result<Bytes> IdentityKeys::token(Claims claims, Instant now) const {
+Result<Bytes> IdentityKeys::token(Claims claims, Instant now, Duration valid) const {
   const OneKey& key = signing(now);
   std::string id(16, '\0');
   randombytes_buf(id.data(), id.size());
   id = base64url(id);
   claims.issuer = rules_.issuer;
   claims.from = now;
-  claims.until = now + rules_.lifetime;
+  claims.until = now + std::min(valid, rules_.lifetime);
   claims.id = id;
   std::string text = unsigned_token(claims, key.id);
   const auto signature = sign(key.key.get(), text);

@@ -35,8 +35,9 @@ class IdentityKeys {
   // Makes the next key and lets old ones go, as their times have come.
   Result<void> look(Instant now);
 
-  // The signed token, which is valid from now on for the lifetime; the rest of the claims is given.
-  [[nodiscard]] Result<Bytes> token(Claims claims, Instant now) const;
+  // The signed token, which is valid from now on for so long, but not longer than lifetime(); the
+  // rest of the claims is given.
+  [[nodiscard]] Result<Bytes> token(Claims claims, Instant now, Duration valid) const;
   [[nodiscard]] Duration lifetime() const { return rules_.lifetime; }
   [[nodiscard]] const std::string& issuer() const { return rules_.issuer; }
 

@@ -27,7 +27,13 @@ bool takes_requests(const Backend& backend) {
                      [](const auto& s) { return s.second.state == ServerState::ready; });
 }
 
-void add_backends(const proto::GateService& service, const ReplicaStates& states, Layout& out) {
+// What of a replica's concurrency is this gate's; 0 = no limit. Each gate has one place at least.
+std::uint32_t part_of_concurrency(std::uint32_t concurrency, std::uint32_t gates) {
+  return concurrency == 0 ? 0 : std::max(1u, concurrency / std::max(1u, gates));
+}
+
+void add_backends(const proto::GateService& service, const ReplicaStates& states,
+                  std::uint32_t gates, Layout& out) {
   for (const proto::GateVersion& version : service.versions) {
     Backend& backend = out.backends[backend_name(service, version.name)];
     backend.service = &service;
@@ -42,7 +48,7 @@ void add_backends(const proto::GateService& service, const ReplicaStates& states
     backend.servers[server_name(replica.key)] =
         Server{host_and_port(replica.address, replica.port),
                static_cast<std::uint32_t>(replica.key.job.value() % kIds) + 1, state.weight,
-               service.route.concurrency, state_of(replica, state)};
+               part_of_concurrency(service.route.concurrency, gates), state_of(replica, state)};
   }
 }
 
@@ -158,7 +164,7 @@ Layout lay_out(const proto::GateTable& table, const ReplicaStates& states) {
   Layout out;
   for (const proto::GateService& service : table.services) {
     if (!is_plain(service.tenant) || !is_plain(service.name)) continue;
-    add_backends(service, states, out);
+    add_backends(service, states, table.gates, out);
     add_shares(service, out);
     add_rules(service, out);
   }

@@ -43,7 +43,7 @@ TEST_CASE("a local cluster keeps its jobs over a stop and a start, and removes a
   const Cluster cluster;
   Run run =
       cluster.gantry({"up", "--nodes", "2", "--cpus", "1", "--memory", "256M", "--oversubscribe",
-                      "--runtime", "none", "--root-jobs", "--name", "test"});
+                      "--runtime", "none", "--root-jobs", "--name", "test", "--no-gate"});
   REQUIRE_MESSAGE(run.status == 0, run.err);
   CHECK(run.out.starts_with("Cluster test is up: 2 nodes with 1 core and 256M of memory each.\n"));
   CHECK(run.out.find("export GANTRY_CONF=" + cluster.directory) != std::string::npos);

@@ -139,7 +139,7 @@ class Cluster:
     """A cluster of `nodes` nodes with two cores and 1 GiB each, and of ordinary `users`; usable
     after start()."""
 
-    def __init__(self, bin_dir, name, nodes=4, users=1, runtime="crun", up_options=()):
+    def __init__(self, bin_dir, name, nodes=4, users=1, runtime="crun", up_options=("--no-gate",)):
         self.programs = Programs(bin_dir)
         self.bin = self.programs.path
         self.top = tempfile.mkdtemp(prefix=f"gantry-{name}.", dir="/var/tmp")

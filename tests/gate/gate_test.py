@@ -6,7 +6,9 @@ usage: gate_test.py BIN_DIR [-k CASE]
 """
 import os
 import signal
+import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -302,6 +304,84 @@ def case_unready_and_back(site):
     equal(b.requests, before)
     b.ready = True
     wait_for(lambda: site.servers()["fraud:api:v1/j2.1"] == "no check")
+
+
+def certificate(directory, name):
+    """A certificate for the name, which signs itself, and its key, in one file."""
+    pem = f"{directory}/{name}.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}",
+                    "-addext", f"subjectAltName=DNS:{name}", "-keyout", f"{pem}.key", "-out", pem],
+                   check=True, capture_output=True)
+    with open(f"{pem}.key", encoding="ascii") as key, open(pem, "a", encoding="ascii") as both:
+        both.write(key.read())
+    os.unlink(f"{pem}.key")
+    return pem
+
+
+def curl(site, pem, *options, host="api.example"):
+    done = subprocess.run(["curl", "-sS", "--max-time", "10", "--cacert", pem, "--resolve", f"{host}:{site.tls_port}:127.0.0.1",
+                           "-o", "/dev/null", "-w", "%{http_code} %{http_version}", *options, f"https://{host}:{site.tls_port}/x"],
+                          capture_output=True, text=True, check=False)
+    return done.stdout if done.returncode == 0 else f"curl {done.returncode}: {done.stderr}"
+
+
+def case_tls(site):
+    with tempfile.TemporaryDirectory(prefix="gantry-gate-tls-") as directory:
+        pem = certificate(directory, "api.example")
+        other = certificate(directory, "other.example")
+        with Site(site.bin, tls=directory) as secure:
+            a = secure.replica(1)
+            secure.put(service(replicas=[a]))
+            secure.start()
+            secure.wait_until_it_answers()
+            equal(curl(secure, pem, "--http1.1"), "200 1.1")
+            equal(curl(secure, pem, "--http2"), "200 2")
+            equal(curl(secure, pem, "--http2", "-H", "Host: unknown.example"), "404 2", "a host that no service has")
+            equal(curl(secure, other, host="other.example"), "404 2", "the certificate is that of the asked name")
+            assert curl(secure, pem, "--tls-max", "1.1").startswith("curl 35"), "TLS 1.1 is refused"
+            assert "curl 60" in curl(secure, other), "another certificate is no proof"
+            equal([path for _, path, _ in a.seen if path == "/x"], ["/x", "/x"])
+
+
+def case_two_gates_share_what_a_replica_answers(site):
+    a = site.replica(1)
+    with Site(site.bin) as second:
+        for one in (site, second):
+            one.gates = 2
+            one.put(service(replicas=[a], concurrency=4, queue=100, wait=5_000_000))
+            one.start()
+        for one in (site, second):
+            one.wait_until_it_answers()
+        loads = [Load(one, clients=6, path="/?ms=20") for one in (site, second)]
+        time.sleep(1)
+        second.kill_gate()  # its HAProxy goes on
+        time.sleep(1)
+        for load in loads:
+            load.stop()
+            equal((load.failed, load.errors), (0, []))
+        equal(a.most, 4, "requests in the replica at a time, from both gates")
+        site.gates = 1
+        site.put(service(replicas=[a], concurrency=4, queue=100, wait=5_000_000))
+        a.most = 0
+        load = Load(site, clients=6, path="/?ms=20")
+        wait_for(lambda: a.most == 4, 5)
+        equal(load.stop().failed, 0)
+        second.start()  # so that its end finds HAProxy
+        wait_for(second.answers, 5)
+
+
+def case_a_tenant_has_its_limit(site):
+    a, b = site.replica(1), site.replica(2)
+    site.tenants = [{"name": "fraud", "requests": 5}]
+    site.put(service(replicas=[a]), service("more", replicas=[b]), service("other", tenant="ads", replicas=[]))
+    site.start()
+    site.wait_until_it_answers()
+    time.sleep(1.1)
+    got = [site.get(host=host) for host in ("api.example", "more.example") * 6]
+    statuses = [status for status, _, _ in got]
+    equal((statuses[:5], statuses[-2:]), ([200] * 5, [429] * 2), "over both of its services")
+    equal(got[-1][2].get("retry-after"), "1")
+    equal(site.get(host="other.example")[0], 503, "another tenant's has no replica, and is not limited")
 
 
 CASES = {name[5:]: f for name, f in sorted(globals().items()) if name.startswith("case_")}

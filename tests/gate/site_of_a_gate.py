@@ -142,7 +142,7 @@ class Site:
         self.tls_port = free_port() if tls else 0
         self.table, self.log = f"{self.dir}/table.json", f"{self.dir}/gate.log"
         self.replicas, self.issuer, self.keys = [], "https://gantry.example", ""
-        self.tenants = []
+        self.tenants, self.gates = [], 1
         lines = ["cluster: test", "nodes: [{name: n1, cpus: 1, memory: 1G}]", "gate:",
                  f"  listen: ['127.0.0.1:{self.port}']", f"  state_dir: {self.dir}/state",
                  f"  user: {user}", f"  threads: {threads}"]
@@ -196,7 +196,7 @@ class Site:
         """Writes the table as the controller would give it."""
         self.revision += 1
         table = {"revision": self.revision, "unchanged": False, "services": list(services),
-                 "tenants": self.tenants, "issuer": self.issuer, "keys": self.keys}
+                 "tenants": self.tenants, "issuer": self.issuer, "keys": self.keys, "gates": self.gates}
         with open(self.table + ".new", "w") as f:
             json.dump(table, f)
         os.rename(self.table + ".new", self.table)

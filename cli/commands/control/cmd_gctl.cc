@@ -130,7 +130,21 @@ Result<void> set_token_lifetime(TokenOptions& o, std::string_view text) {
   o.message.lifetime = **lifetime;
   return {};
 }
+Result<void> set_token_audience(TokenOptions& o, std::string_view text) {
+  o.message.audience = text;
+  return {};
+}
+Result<void> set_token_tenant(TokenOptions& o, std::string_view text) {
+  o.message.tenant = text;
+  return {};
+}
 constexpr Option kTokenOptions[] = {
+    {.name = "audience",
+     .arg = Arg::required,
+     .value = "SERVICE",
+     .help = "Make an identity token for requests to this service, or to all with "
+             "gantry-services; it is printed alone, and gives no rights here",
+     .set = call<set_token_audience>},
     {.name = "json", .help = "As JSON", .set = put<&TokenOptions::json>},
     {.name = "lifetime",
      .letter = 't',
@@ -138,6 +152,11 @@ constexpr Option kTokenOptions[] = {
      .value = "TIME",
      .help = "How long it is valid: minutes, H:M:S or D-H (default 30 minutes)",
      .set = call<set_token_lifetime>},
+    {.name = "tenant",
+     .arg = Arg::required,
+     .value = "TENANT",
+     .help = "With --audience: in whose name services are called (default: one's only tenant)",
+     .set = call<set_token_tenant>},
     {.name = "user",
      .letter = 'u',
      .arg = Arg::required,
@@ -151,9 +170,17 @@ Result<int> run_token(const Invocation& in) {
   const auto operands = in.parse(&options, 0, 0);
   if (!operands) return tl::unexpected(operands.error());
   if (!*operands) return 0;
+  const bool identity = !options.message.audience.empty();
+  if (!identity && !options.message.tenant.empty())
+    return fail(ErrorCode::usage, "--tenant belongs to --audience");
   const auto made = ask<proto::TokenMade>(in.program(), options.message);
   if (!made) return tl::unexpected(made.error());
-  if (options.json)
+  if (options.json && identity)
+    fmt::print("{{\"token\": \"{}\", \"user\": \"{}\", \"tenant\": \"{}\", \"expires\": \"{}\"}}\n",
+               made->token, made->user, made->tenant, format_time(made->expires));
+  else if (identity)
+    fmt::print("{}\n", made->token);
+  else if (options.json)
     fmt::print("{{\"token\": \"{}\", \"user\": \"{}\", \"expires\": \"{}\"}}\n", made->token,
                made->user, format_time(made->expires));
   else
@@ -258,6 +285,9 @@ const Command kReconfigure{
     .run = run_reconfigure};
 constexpr Example kTokenExamples[] = {
     {"export $(gctl token -t 8:00:00)", "Commands of this shell show the token for eight hours"},
+    {"curl -H \"Authorization: Bearer $(gctl token --audience score)\" http://gate:8080/ -H 'Host: "
+     "score.fraud'",
+     "A request to the service score"},
 };
 const Command kToken{
     .name = "token",
@@ -265,7 +295,8 @@ const Command kToken{
     .description =
         "For programs that have neither munge nor a key: with GANTRY_TOKEN (or SLURM_JWT) set, "
         "commands show it instead. Whoever has it is the user until it ends; it cannot be taken "
-        "back. How long it may last is controller.max_token_lifetime's to say.",
+        "back. How long it may last is controller.max_token_lifetime's to say. With --audience it "
+        "makes an identity token that gates of services take (controller.identity_lifetime).",
     .options = kTokenOptions,
     .examples = kTokenExamples,
     .run = run_token};

@@ -4,6 +4,7 @@
 #include "common/assert.h"
 #include "ctld/core/apply.h"
 #include "ctld/core/resources/index.h"
+#include "ctld/scale/load.h"
 
 namespace gantry::core {
 namespace {
@@ -55,6 +56,17 @@ void apply_event(MutableState& state, Instant at, const event::ServiceNoted& e) 
   ServiceState& service = service_of(state, e.name);
   if (e.paused) service.paused = *e.paused;
   note(service, at, e.text);
+}
+
+void apply_event(MutableState& state, Instant, const event::ServiceHistory& e) {
+  ServiceState& service = service_of(state, e.name);
+  service.history.resize(scale::kHistory);
+  // Spans of which nothing is known, because the controller was away, had no requests.
+  const std::uint64_t passed = e.at > service.history_at ? e.at - service.history_at : 0;
+  for (std::uint64_t i = 0; i < std::min<std::uint64_t>(passed, scale::kHistory); ++i)
+    service.history[(e.at - i) % scale::kHistory] = 0;
+  service.history[e.at % scale::kHistory] = e.most;
+  service.history_at = std::max(service.history_at, e.at);
 }
 
 void apply_event(MutableState& state, Instant, const event::ServiceRemoved& e) {

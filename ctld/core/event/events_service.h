@@ -88,4 +88,15 @@ struct DoorGiven {  // with JobPlaced: the port of a replica's node on which gat
   }
 };
 
+struct ServiceHistory {  // for the forecast: one more span of its history
+  std::string name;
+  std::uint64_t at = 0;    // the span, of scale::kHistorySpan, counted from 1970
+  std::uint32_t most = 0;  // requests of one minute in it
+  GANTRY_EVENT(99, "service_history") {
+    v(1, "name", s.name);
+    v(2, "at", s.at);
+    v(3, "most", s.most);
+  }
+};
+
 }  // namespace gantry::core::event

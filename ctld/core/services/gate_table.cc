@@ -73,6 +73,13 @@ void add_versions(const Context& ctx, const tenancy::Service& doc, const std::st
   }
 }
 
+std::uint32_t gates_now(const Context& ctx) {
+  const auto& gates = ctx.rt.services.gates;
+  return static_cast<std::uint32_t>(std::count_if(gates.begin(), gates.end(), [&](const auto& one) {
+    return one.second.at + kGateSilent > ctx.now;
+  }));
+}
+
 }  // namespace
 
 const tenancy::Service* service_document(const State& state, const std::string& name) {
@@ -114,6 +121,10 @@ void refresh_table(Context& ctx) {
     add_versions(ctx, *doc, name, service, out);
     add_replicas(ctx, name, out);
   }
+  for (const auto& [name, tenant] : ctx.state.tenancy.compiled.tenants)
+    if (const auto most = tenant.effective.counts.service_requests)
+      next.tenants.push_back({name, std::max(1u, *most)});
+  next.gates = std::max(1u, gates_now(ctx));
   proto::GateTable& now = ctx.rt.services.table;
   next.revision = now.revision;
   if (now.revision != 0 && codec::encode(next) == codec::encode(now)) return;

@@ -33,6 +33,7 @@ class Look {
   void run() {
     collect();
     judge_replicas();
+    keep_history();
     if (!service().paused) decide();
     if (!service().paused) roll();
     adjust();
@@ -47,6 +48,7 @@ class Look {
   [[nodiscard]] bool heard(const ReplicaMarks& marks, proto::ReplicaHealth health) const;
   [[nodiscard]] bool leaving(const Job& job) const;
   void judge_replicas();
+  void keep_history();
   void failed(std::uint64_t revision);
   [[nodiscard]] scale::ScaleFacts facts() const;
   void decide();
@@ -186,11 +188,25 @@ void Look::judge_replicas() {
   replicas_ = std::move(left);
 }
 
+// The forecast looks at earlier days, which a controller that was restarted has not seen itself.
+void Look::keep_history() {
+  if (!doc_.scale.forecast) return;
+  if (!std::exchange(marks_.remembered, true))
+    marks_.load.remember(service().history, service().history_at);
+  const auto span = static_cast<std::uint64_t>(ctx_.now.us / scale::kHistorySpan.us) - 1;
+  if (service().history_at >= span) return;
+  if (const auto most = marks_.load.most_of_span(span))
+    ctx_.record(event::ServiceHistory{name_, span, *most});
+}
+
 scale::ScaleFacts Look::facts() const {
   scale::ScaleFacts out;
   out.now = ctx_.now;
   out.local_minute = ctx_.state.ledger.prices.zone.local_of(ctx_.now) / 60;
-  for (const auto& [gate, n] : marks_.waiting) out.waiting += n;
+  for (const auto& [gate, n] : marks_.waiting)
+    if (const auto it = ctx_.rt.services.gates.find(gate);
+        it != ctx_.rt.services.gates.end() && it->second.at + kGateSilent > ctx_.now)
+      out.waiting += n;  // those of a gate that is gone wait no more
   out.start_time = marks_.start_time;
   out.wanted = service().wanted;
   out.shape = service().shape;

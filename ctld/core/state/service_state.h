@@ -52,6 +52,10 @@ struct ServiceState {
   // Versions that were taken back, as they were: the document may still say them.
   std::vector<tenancy::ServiceVersion> went_back;
   std::vector<proto::ServiceEvent> events;  // the oldest first
+  // For the forecast: the most requests of one minute in each span of scale::kHistorySpan, a ring;
+  // and the newest span, counted from 1970. Empty until the service has a forecast.
+  std::vector<std::uint32_t> history;
+  std::uint64_t history_at = 0;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "tenant", s.tenant);
@@ -64,6 +68,8 @@ struct ServiceState {
     v(8, "stepped", s.stepped);
     v(9, "went_back", s.went_back);
     v(11, "events", s.events);
+    v(12, "history", s.history);
+    v(13, "history_at", s.history_at);
   }
 };
 

@@ -371,6 +371,7 @@ Tenant with_defaults(Tenant t, const Tenant& tier) {
   unset(t.counts.reservations, tier.counts.reservations);
   unset(t.counts.queued_jobs_per_user, tier.counts.queued_jobs_per_user);
   unset(t.counts.submits_per_minute, tier.counts.submits_per_minute);
+  unset(t.counts.service_requests, tier.counts.service_requests);
   empty(t.projects, tier.projects);
   empty(t.grants, tier.grants);
   empty(t.label_rules, tier.label_rules);

@@ -1,0 +1,199 @@
+// gantry down, status: stops the cluster of `gantry up`, and shows what runs of it.
+#include <fmt/core.h>
+
+#include <ctime>
+#include <map>
+
+#include "cli/cluster/daemons.h"
+#include "cli/cluster/local_cluster.h"
+#include "cli/columns/job_words.h"
+#include "cli/command.h"
+#include "cli/commands/progress.h"
+#include "cli/session.h"
+#include "cli/terminal.h"
+#include "common/text/text.h"
+
+namespace gantry::cli {
+
+extern const Command kDown;
+extern const Command kStatus;
+
+namespace {
+
+constexpr Duration kStopTimeout = seconds(15);    // of one daemon
+constexpr Duration kCancelTimeout = seconds(30);  // until cancelled jobs are gone
+constexpr Duration kLook = milliseconds(100);
+void pause() {
+  const timespec time{0, kLook.us * 1'000};
+  ::nanosleep(&time, nullptr);
+}
+
+// ---- down
+struct Down {
+  std::string directory;
+  bool cancel = false;
+  bool leave = false;
+  bool remove = false;
+};
+constexpr Option kDownOptions[] = {
+    {.name = "cancel", .help = "Cancel all jobs first", .set = put<&Down::cancel>},
+    {.name = "leave",
+     .help = "Leave the jobs as they are: running ones go on, and the next `gantry up` finds them",
+     .set = put<&Down::leave>},
+    {.name = "remove",
+     .help = "Remove the directory as well: keys, queue, accounting",
+     .set = put<&Down::remove>},
+    {.name = "state",
+     .arg = Arg::required,
+     .value = "DIR",
+     .help = "Where the cluster is kept",
+     .set = put<&Down::directory>},
+};
+
+Result<std::size_t> count_jobs(Session& session) {
+  const auto ping = session.call<proto::PingReply>(proto::Ping{});
+  if (!ping) return tl::unexpected(ping.error());
+  return ping->jobs_queued + ping->jobs_active;
+}
+
+// Cancels all jobs and waits until they are gone. Refused if the user did not say what to do.
+Result<void> settle_jobs(const LocalCluster& cluster, const Down& down) {
+  const auto client = cluster.client();
+  if (!client) return tl::unexpected(client.error());
+  auto session = Session::open("gantry", *client);
+  if (!session) return {};  // the controller is already gone
+  auto jobs = count_jobs(*session);
+  if (!jobs) return tl::unexpected(jobs.error());
+  if (*jobs == 0) return {};
+  if (!down.cancel)
+    return fail(
+        ErrorCode::wrong_state,
+        fmt::format("{} not over yet: --cancel ends, --leave keeps them", counted(*jobs, "job")));
+  proto::CancelJobs cancel;
+  cancel.filter.states = {"PENDING", "CONFIGURING", "RUNNING", "SUSPENDED", "COMPLETING"};
+  const auto done = session->call<proto::JobsDone>(cancel);
+  if (!done) return tl::unexpected(done.error());
+  Progress progress;
+  const Instant deadline = system_now() + kCancelTimeout;
+  while (*jobs > 0 && system_now() < deadline) {
+    progress.say(fmt::format("waiting for {} to end", counted(*jobs, "job")));
+    pause();
+    jobs = count_jobs(*session);
+    if (!jobs) return tl::unexpected(jobs.error());
+  }
+  progress.end();
+  if (*jobs > 0)
+    return fail(ErrorCode::timed_out,
+                fmt::format("{} did not end; nothing was stopped", counted(*jobs, "job")));
+  return {};
+}
+
+Result<int> run_down(const Invocation& in) {
+  Down down;
+  const auto operands = in.parse(&down, 0, 0);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  if (down.cancel && down.leave)
+    return fail(ErrorCode::usage, "--cancel and --leave exclude each other");
+  if (down.leave && down.remove)
+    return fail(ErrorCode::usage, "--leave and --remove exclude each other");
+  const auto cluster = LocalCluster::at(down.directory);
+  if (!cluster) return tl::unexpected(cluster.error());
+  if (!cluster->exists())
+    return fail(ErrorCode::not_found,
+                fmt::format("there is no cluster in {}", cluster->directory()));
+  const auto config = cluster->config();
+  if (!config) return tl::unexpected(config.error());
+  const auto daemons = cluster->daemons(*config);
+  if (!daemons) return tl::unexpected(daemons.error());
+  const bool answers = running_pid(daemons->front()).has_value();
+  if (answers && !down.leave)
+    if (auto done = settle_jobs(*cluster, down); !done) return tl::unexpected(done.error());
+  std::size_t stopped = 0;
+  for (auto daemon = daemons->rbegin(); daemon != daemons->rend(); ++daemon) {
+    stopped += running_pid(*daemon) ? 1 : 0;
+    if (auto done = stop_daemon(*daemon, kStopTimeout); !done) return tl::unexpected(done.error());
+  }
+  if (down.remove)
+    if (auto done = cluster->remove(); !done) return tl::unexpected(done.error());
+  fmt::print("Cluster {} is down: {} daemons stopped{}.\n", config->cluster, stopped,
+             down.remove ? fmt::format(", {} removed", cluster->directory()) : "");
+  return 0;
+}
+
+// ---- status
+struct StatusQuery {
+  std::string directory;
+};
+constexpr Option kStatusOptions[] = {
+    {.name = "state",
+     .arg = Arg::required,
+     .value = "DIR",
+     .help = "Where the cluster is kept",
+     .set = put<&StatusQuery::directory>},
+};
+
+Result<int> run_status(const Invocation& in) {
+  StatusQuery query;
+  const auto operands = in.parse(&query, 0, 0);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  const auto cluster = LocalCluster::at(query.directory);
+  if (!cluster) return tl::unexpected(cluster.error());
+  if (!cluster->exists())
+    return fail(ErrorCode::not_found,
+                fmt::format("there is no cluster in {}", cluster->directory()));
+  const auto config = cluster->config();
+  if (!config) return tl::unexpected(config.error());
+  const auto daemons = cluster->daemons(*config);
+  if (!daemons) return tl::unexpected(daemons.error());
+  std::map<std::string, std::string> states;
+  const auto client = cluster->client();
+  if (client && running_pid(daemons->front())) {
+    if (auto session = Session::open("gantry", *client)) {
+      if (const auto nodes = session->call<proto::ListNodesReply>(proto::ListNodes{}))
+        for (const proto::NodeRow& node : nodes->nodes)
+          states[node.name] = fmt::format("{}, {}", node_state(node), counted(node.jobs, "job"));
+      if (const auto ping = session->call<proto::PingReply>(proto::Ping{}))
+        states["ctld"] =
+            fmt::format("jobs: {} waiting, {} running", ping->jobs_queued, ping->jobs_active);
+    } else {
+      states["ctld"] = session.error().message;
+    }
+  }
+  fmt::print("cluster {} in {}\n", config->cluster, cluster->directory());
+  bool all = true;
+  for (const Daemon& daemon : *daemons) {
+    const auto pid = running_pid(daemon);
+    all = all && pid.has_value();
+    const std::string state =
+        states.contains(daemon.name) ? states[daemon.name] : why_stopped(daemon);
+    fmt::print("  {:<8} {:<16} {}\n", daemon.name,
+               pid ? fmt::format("running {}", *pid) : "stopped", state);
+  }
+  return all ? 0 : 1;
+}
+
+constexpr Example kDownExamples[] = {
+    {"gantry down --cancel", "Cancel all jobs and stop it"},
+    {"gantry down --leave", "Stop it, and let running jobs go on"},
+    {"gantry down --cancel --remove", "And remove its directory"},
+};
+constexpr Example kStatusExamples[] = {{"gantry status", "Which daemons run"}};
+constexpr ExitDoc kStatusExits[] = {{"0", "every daemon runs"}, {"1", "not every one does"}};
+
+}  // namespace
+
+const Command kDown{.name = "down",
+                    .summary = "Stop the cluster that `gantry up` started",
+                    .options = kDownOptions,
+                    .examples = kDownExamples,
+                    .run = run_down};
+const Command kStatus{.name = "status",
+                      .summary = "Show the daemons of that cluster",
+                      .options = kStatusOptions,
+                      .examples = kStatusExamples,
+                      .exits = kStatusExits,
+                      .run = run_status};
+
+}  // namespace gantry::cli

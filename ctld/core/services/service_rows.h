@@ -1,0 +1,22 @@
+// What there is to say of a service: replicas, how its promise is kept, what it costs.
+#pragma once
+
+#include <string>
+
+#include "common/proto/services.h"
+#include "ctld/core/service_marks.h"
+#include "ctld/core/state/state.h"
+
+namespace gantry::core {
+
+struct ServiceView {
+  const State& state;
+  const ServicesRuntime& rt;
+  Instant now{};
+};
+
+// `whole`: with its replicas one by one, and its events.
+proto::ServiceRow service_row(const ServiceView& view, const std::string& name,
+                              const ServiceState& service, const tenancy::Service& doc, bool whole);
+
+}  // namespace gantry::core
