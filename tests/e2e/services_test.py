@@ -10,6 +10,7 @@ import collections
 import http.client
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -24,23 +25,24 @@ LONG = "GANTRY_LONG" in os.environ
 SERVICES = 10 if LONG else 3
 ROLLOUTS = 100 if LONG else 6
 KILLS = 30 if LONG else 8
+RATE = 1200  # requests a second of a load, if the machine can
 SERVER = '''
-import os, sys, http.server, socket
-class Answers(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    def setup(self):
-        super().setup()
-        self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    def log_message(self, *_): pass
-    def do_GET(self):
-        body = (sys.argv[1] + " " + os.environ["SLURM_JOB_ID"]).encode()
-        self.send_response(200)
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-class Server(http.server.ThreadingHTTPServer):
-    request_queue_size = 128
-Server(("127.0.0.1", int(os.environ["PORT"])), Answers).serve_forever()
+import asyncio, os, sys
+body = (sys.argv[1] + " " + os.environ["SLURM_JOB_ID"]).encode()
+answer = b"HTTP/1.1 200 OK\\r\\ncontent-length: %d\\r\\n\\r\\n%s" % (len(body), body)
+async def serve(reader, writer):
+    try:
+        while await reader.readuntil(b"\\r\\n\\r\\n"):
+            writer.write(answer)
+            await writer.drain()
+    except (asyncio.IncompleteReadError, ConnectionError):
+        pass
+    finally:
+        writer.close()
+async def main():
+    server = await asyncio.start_server(serve, "127.0.0.1", int(os.environ["PORT"]), backlog=128)
+    await server.serve_forever()
+asyncio.run(main())
 '''
 
 
@@ -100,39 +102,53 @@ def ask(port, host, path="/", timeout=60):
 
 
 class Load(threading.Thread):
-    """Requests without a pause to some services, on connections that are kept; every answer but 200 is noted."""
+    """Requests at a rate to some services, on a connection that is kept; every answer but 200 is noted."""
 
-    def __init__(self, port, hosts):
+    def __init__(self, port, hosts, rate):
         super().__init__(daemon=True)
-        self.port, self.hosts, self.going = port, hosts, True
+        self.port, self.hosts, self.rate, self.going = port, hosts, rate, True
         self.answers = collections.Counter()
         self.bad = []
 
+    def ask(self, connection, host):
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: %s\r\n\r\n" % host.encode())
+        got = b""
+        while b"\r\n\r\n" not in got:
+            piece = connection.recv(65536)
+            if not piece:
+                raise OSError("the connection was closed")
+            got += piece
+        head, body = got.split(b"\r\n\r\n", 1)
+        fields = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:])
+        while len(body) < int(fields[b"content-length"]):
+            body += connection.recv(65536)
+        status, text = int(head.split(b" ", 2)[1]), body.decode()
+        if status != 200:
+            self.bad.append((time.time(), host, status, text[:80]))
+        self.answers[text.split()[0] if text else ""] += 1
+        return fields.get(b"connection") != b"close"
+
     def run(self):
-        connection, at = None, 0
+        connection, began, at = None, time.monotonic(), 0
         while self.going:
             at += 1
             host = self.hosts[at % len(self.hosts)]
+            time.sleep(max(0, began + at / self.rate - time.monotonic()))
             try:
                 if connection is None:
-                    connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-                connection.request("GET", "/", headers={"Host": host})
-                answer = connection.getresponse()
-                text = answer.read().decode()
-                if answer.status != 200:
-                    self.bad.append((time.time(), host, answer.status, text[:80]))
-                self.answers[text.split()[0] if text else ""] += 1
+                    connection = socket.create_connection(("127.0.0.1", self.port), 60)
+                    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                if not self.ask(connection, host):
+                    connection = None
             except OSError as error:
-                self.bad.append((time.time(), host, repr(error)))
-                connection = None
-            except http.client.HTTPException as error:
                 self.bad.append((time.time(), host, repr(error)))
                 connection = None
 
 
 class Loads:
     def __init__(self, c, hosts, count=4):
-        self.threads = [Load(c.gate_port, hosts[i % len(hosts):] + hosts[:i % len(hosts)]) for i in range(count)]
+        self.threads = [Load(c.gate_port, hosts[i % len(hosts):] + hosts[:i % len(hosts)], RATE / count) for i in range(count)]
+        self.began = time.monotonic()
         for thread in self.threads:
             thread.start()
 
@@ -141,7 +157,10 @@ class Loads:
             thread.going = False
         for thread in self.threads:
             thread.join(70)
-        return sum(sum(t.answers.values()) for t in self.threads), [b for t in self.threads for b in t.bad]
+        took = time.monotonic() - self.began
+        count = sum(sum(t.answers.values()) for t in self.threads)
+        print(f"    {count} requests in {took:.0f} s, {count / took:.0f} a second", flush=True)
+        return count, [b for t in self.threads for b in t.bad]
 
 
 def start_gate(c):
@@ -157,14 +176,19 @@ def case_0_set_up(c):
     if not os.path.exists("/usr/sbin/haproxy"):
         print("HAProxy is not installed")
         sys.exit(cluster.SKIPPED)
-    TOP, SERVER_PATH = c.out, f"{c.out}/serve.py"
+    TOP, SERVER_PATH = c.out, f"{c.out}/answers.py"
     with open(SERVER_PATH, "w", encoding="ascii") as f:
         f.write(SERVER)
     c.gate_port = free_port()
     config = f"{c.state}/gantry.yaml"
     text = cluster.text(config)
     text += f"\ngate:\n  name: g1\n  listen: [127.0.0.1:{c.gate_port}]\n  state_dir: {c.state}/gate\n"
-    text = text.replace("\ncontroller:\n", f"\ncontroller:\n  service_port: {20000 + os.getpid() % 20000}\n", 1)
+    c.http = free_port()
+    tokens = f"{c.state}/metrics.tokens"
+    with open(tokens, "w", encoding="ascii", opener=lambda path, flags: os.open(path, flags, 0o600)) as f:
+        f.write("fraud fraud-reads\n* site-reads\n")
+    text = text.replace("\ncontroller:\n", f"\ncontroller:\n  service_port: {20000 + os.getpid() % 20000}\n"
+                        f"  identity_issuer: https://gantry.example\n  metrics_port: {c.http}\n  metrics_tokens: {tokens}\n", 1)
     with open(config, "w", encoding="ascii") as f:
         f.write(text)
     c.kill_and_restart(c.daemon("ctld"))
@@ -195,6 +219,61 @@ def case_1_a_document_is_answered(c):
     contains(c.as_user(["gtenant", "apply", "-y", "-f", "-"], input=document("hello")).stdout, "0 to create, 0 to change")
 
 
+def token(c, *options, user=None):
+    return c.as_user(["gctl", "token", *options], user=user)
+
+
+def case_1b_tokens_of_people(c):
+    apply(c, document("closed").replace("access: open", "access: tenant"))
+    wait_for("a ready replica", lambda: row(c, "closed")["ready"] == 1)
+
+    def status(text):
+        connection = http.client.HTTPConnection("127.0.0.1", c.gate_port, timeout=60)
+        connection.request("GET", "/", headers={"Host": "closed.example", "Authorization": f"Bearer {text}"})
+        return connection.getresponse().status
+    equal(ask(c.gate_port, "closed.example")[0], 401, "without a token")
+    for audience in ("closed", "gantry-services"):
+        equal(status(token(c, "--audience", audience).stdout.strip()), 200, audience)
+    equal(status(token(c, "--audience", "hello").stdout.strip()), 401, "another service's")
+    short = token(c, "--audience", "closed", "-t", "0:00:02").stdout.strip()
+    equal(status(short), 200, "before its end")
+    time.sleep(3)
+    equal(status(short), 401, "after its end")
+    made = json.loads(token(c, "--audience", "closed", "--json").stdout)
+    equal((made["user"], made["tenant"]), (c.user, "fraud"))
+    rest = token(c, "-t", "5").stdout.strip().removeprefix("GANTRY_TOKEN=")
+    equal(status(rest), 401, "a token for commands is none for services")
+    done = subprocess.run(["gqueue"], env=dict(c.env, GANTRY_TOKEN=made["token"]), capture_output=True, text=True, check=False)
+    equal(done.returncode, 1, "an identity token gives no right at the controller")
+    contains(token(c, "--audience", "closed", user=c.users[1]).stderr, "may submit to no tenant")
+    contains(token(c, "--audience", "closed", "--tenant", "fraud", user=c.users[1]).stderr, "may not submit to tenant fraud")
+    contains(token(c, "--audience", "nothing").stderr, "there is no service nothing that tenant fraud may call")
+    contains(token(c, "--audience", "closed", "--user", c.users[1]).stderr, "for oneself")
+    contains(token(c, "--tenant", "fraud").stderr, "--tenant belongs to --audience")
+
+
+def case_1c_metrics(c):
+    def read(token):
+        asked = http.client.HTTPConnection("127.0.0.1", c.http, timeout=20)
+        asked.request("GET", "/metrics", headers={"Authorization": f"Bearer {token}"})
+        return asked.getresponse().read().decode()
+    wait_for("the sample of the requests",
+             lambda: 'gantry_service_requests_total{tenant="fraud",service="hello"} 0\n' not in read("site-reads"))
+    text = read("fraud-reads")
+    checked = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False)
+    equal((checked.returncode, checked.stdout + checked.stderr), (0, ""), "promtool")
+    contains(text, 'gantry_service_replicas{tenant="fraud",service="hello",state="ready"} 1')
+    contains(text, 'gantry_service_target_seconds{tenant="fraud",service="hello"} 1')
+    contains(text, 'gantry_service_response_seconds_bucket{tenant="fraud",service="hello",le="+Inf"}')
+    equal("gantry_gate_silent_seconds" in text, False, "gates are the site's")
+    contains(read("site-reads"), 'gantry_gate_silent_seconds{gate="g1"}')
+    board = json.loads(cluster.text(f"{os.path.dirname(os.path.abspath(__file__))}/../../docs/examples/grafana/services.json"))
+    known = {line.split()[2] for line in read("site-reads").splitlines() if line.startswith("# TYPE")}
+    known |= {f"{name}{part}" for name in known for part in ("_bucket", "_count", "_sum")}
+    asked = {word for panel in board["panels"] for target in panel["targets"] for word in re.findall(r"gantry_\w+", target["expr"])}
+    equal(asked - known - {"gantry_service_cost_per_hour", "gantry_service_cost_per_1000_requests"}, set(), "the board's metrics")
+
+
 def case_2_bad_documents_and_strangers(c):
     for wrong, said in ((document("x").replace("1s, percentile", "0s, percentile"), "promise.target"),
                         (document("x").replace("fraud", "nobody"), "nobody"),
@@ -223,6 +302,102 @@ def case_3_from_zero_and_back(c):
     print(f"    the first answer from zero came after {took:.2f} s", flush=True)
     wait_for("zero again", lambda: row(c, "sleepy")["wanted"] == 0)
     wait_for("no replica", lambda: not row(c, "sleepy").get("replicas"))
+
+
+STANDIN = '''
+"""Stands in for a model server: it has its flags and the paths of its probes, and nothing else."""
+import argparse, http.server, sys
+flags = argparse.ArgumentParser()
+for flag in sys.argv[2].split(","):
+    flags.add_argument(flag, required=True)
+flags.add_argument("words", nargs="*")
+paths, given = sys.argv[1].split(","), flags.parse_args(sys.argv[3:])
+class Answers(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *_): pass
+    def do_GET(self):
+        self.send_response(200 if self.path in paths else 404)
+        self.send_header("content-length", "0")
+        self.end_headers()
+values = vars(given)
+port = int(values.get("port") or values.get("http_port"))
+http.server.ThreadingHTTPServer((values.get("host") or values.get("http_address"), port), Answers).serve_forever()
+'''
+SERVERS = {  # name of the service: its example, what is asked of it, its stand-in: program, paths, flags
+    "vision": ("triton", "/v2/health/ready", "tritonserver", "/v2/health/ready,/v2/health/live",
+               "--model-repository,--http-port,--http-address,--exit-on-error"),
+    "chat": ("vllm", "/health", "vllm/entrypoints/openai/api_server.py", "/health", "--host,--port,--model,--max-num-seqs"),
+    "rank": ("ray", "/-/healthz", "serve", "/-/healthz", "--host,--port"),
+    "hello": ("http", "/", None, None, None),
+}
+
+
+def example(name):
+    """An example's document, open to all, without image and GPUs, which this cluster does not have."""
+    folder = f"{os.path.dirname(os.path.abspath(__file__))}/../../docs/examples/services"
+    text = cluster.text(f"{folder}/{name}.yaml")
+    text = re.sub(r"\n    (image|environment):.*", "", text)
+    text = re.sub(r"\n      (one|two|small|large|slice|whole): .*", "", text)
+    text = re.sub(r"least: 0", "least: 1", text)
+    if "directory:" in text:
+        text = re.sub(r"directory:.*", f"directory: {TOP}", text)
+    return text.replace("\n    shapes:", f"""
+    environment: {{PATH: "{TOP}/standins:/usr/bin:/bin", PYTHONPATH: {TOP}/standins, BATCH_MOST: "16", BATCH_WAIT_MS: "50"}}
+    shapes:
+      small: {{cpus: 1, memory: 600Mi}}""").replace("\nversions:", "\naccess: open\nversions:" if "access: open" not in text else "\nversions:")
+
+
+def case_3b_examples_of_model_servers(c):
+    top = f"{c.out}/standins"
+    os.makedirs(f"{top}/vllm/entrypoints/openai")
+    with open(f"{top}/standin.py", "w", encoding="ascii") as f:
+        f.write(STANDIN)
+    with open(f"{top}/ray", "w", encoding="ascii") as f:
+        f.write("#!/bin/sh\nexec true\n")
+    os.chmod(f"{top}/ray", 0o755)
+    for _, _, program, paths, flags in SERVERS.values():
+        if program is None:
+            continue
+        with open(f"{top}/{program}", "w", encoding="ascii") as f:
+            if program.endswith(".py"):
+                f.write(f"import os, sys\nos.execv('/usr/bin/python3', ['python3', '{top}/standin.py', '{paths}', '{flags}', *sys.argv[1:]])\n")
+            else:
+                f.write(f"#!/bin/sh\nexec python3 {top}/standin.py '{paths}' '{flags}' \"$@\"\n")
+        os.chmod(f"{top}/{program}", 0o755)
+    equal(c.as_user(["gtenant", "delete", "-y", "Service", "hello"]).returncode, 0)
+    for name, (file, path, *_) in SERVERS.items():
+        apply(c, example(file))
+        wait_for(f"{name} to be ready", lambda name=name: row(c, name)["ready"] == 1 and not row(c, name).get("rollout"), 60)
+        equal(ask(c.gate_port, f"{name}.fraud", path)[0], 200, f"{name}{path}")
+        if name != "hello":
+            equal(c.as_user(["gtenant", "delete", "-y", "Service", name]).returncode, 0)
+
+
+def case_3c_pytorch_answers_in_batches(c):
+    if subprocess.run(["/usr/bin/python3", "-c", "import torch"], capture_output=True, check=False).returncode != 0:
+        print("    python3-torch is not installed")
+        return
+    folder = f"{os.path.dirname(os.path.abspath(__file__))}/../../docs/examples/services"
+    with open(f"{TOP}/serve.py", "w", encoding="ascii") as f:
+        f.write(cluster.text(f"{folder}/digits/serve.py"))
+    apply(c, example("pytorch"))
+    wait_for("the model to be ready", lambda: row(c, "digits")["ready"] == 1, 90)
+    got = []
+
+    def post(body):
+        connection = http.client.HTTPConnection("127.0.0.1", c.gate_port, timeout=60)
+        connection.request("POST", "/predict", json.dumps(body), {"Host": "digits.fraud"})
+        answer = connection.getresponse()
+        got.append((answer.status, json.loads(answer.read())))
+    asking = [threading.Thread(target=post, args=([i] * 64,)) for i in range(8)]
+    for thread in asking:
+        thread.start()
+    for thread in asking:
+        thread.join()
+    equal({status for status, _ in got}, {200}, got)
+    equal(max(said["batch"] for _, said in got) > 1, True, f"several requests in one run of the model: {got}")
+    post([1, 2])
+    equal(got[-1][0], 400)
+    equal(c.as_user(["gtenant", "delete", "-y", "Service", "digits"]).returncode, 0)
 
 
 def names():
@@ -286,7 +461,7 @@ def case_5_kills_lose_no_request(c):
 
 
 def case_6_nothing_is_left(c):
-    for name in ["hello", "sleepy", *names()]:
+    for name in ["hello", "closed", "sleepy", *names()]:
         done = c.as_user(["gtenant", "delete", "-y", "Service", name])
         equal(done.returncode, 0, done.stdout + done.stderr)
     wait_for("no service", lambda: "no services" in c.as_user(["gctl", "service", "list"]).stdout)
