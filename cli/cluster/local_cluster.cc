@@ -102,6 +102,16 @@ std::uint32_t service_port(std::uint32_t hash) {
   return kFirst + hash % kCount;
 }
 
+// Settings of the controller for services. Gates take identity tokens, whose keys are read at the
+// port of the metrics.
+std::string services_settings(std::uint32_t first_port, const std::string& cluster,
+                              std::uint16_t metrics_port, const std::string& tokens) {
+  return fmt::format(
+      "  service_port: {}\n  metrics_port: {}\n  metrics_tokens: {}\n"
+      "  identity_issuer: https://{}.gantry.invalid\n",
+      first_port, metrics_port, tokens, cluster);
+}
+
 // Bytes of scratch disk for each node: an equal share of half of what is free where the nodes keep
 // their state, in whole GiB.
 std::int64_t scratch_of(const std::string& directory, std::uint32_t nodes) {
@@ -282,7 +292,7 @@ Result<void> LocalCluster::create(const ClusterRequest& r, const Machine& machin
   if (auto made = make_node_keys(r); !made) return made;
   if (auto made = make_user_keys(r); !made) return made;
 
-  constexpr std::uint16_t kPort = 6870, kGatePort = 8080;
+  constexpr std::uint16_t kPort = 6870, kMetricsPort = 6874, kGatePort = 8080;
   // Clusters on one machine must not share cgroups, because a node ends every process that it finds
   // in its own cgroup and does not know. The name of the cgroup is therefore made from the
   // directory.
@@ -302,9 +312,12 @@ Result<void> LocalCluster::create(const ClusterRequest& r, const Machine& machin
       kMark, r.name, port, path("ctld"), path("ctld.pub"), path("ctld.key"), user_of(::geteuid()),
       munge, r.job_networks && can_have_job_networks(r), node_name(0));
   const bool gate = r.gate && can_have_gate();
-  if (gate)
-    yaml += fmt::format("  service_port: {}\n  identity_issuer: https://{}.gantry.invalid\n",
-                        service_port(hash), r.name);
+  if (gate) {
+    const std::string tokens = path("ctld/metrics.tokens");
+    if (auto saved = write_file(tokens, "# TENANT TOKEN, or * TOKEN, for /metrics\n", 0600); !saved)
+      return saved;
+    yaml += services_settings(service_port(hash), r.name, ports.take(kMetricsPort), tokens);
+  }
   yaml += fmt::format(
       "\nnoded:\n  runtimes: [{}]\n  image_cache_dir: {}\n  cgroup_root: gantry-{:08x}\n"
       "  allow_root_jobs: {}\n\nnodes:\n",

@@ -11,6 +11,7 @@
 #include "cli/commands/progress.h"
 #include "cli/session.h"
 #include "cli/terminal.h"
+#include "common/job/verdict_text.h"
 #include "common/text/text.h"
 
 namespace gantry::cli {

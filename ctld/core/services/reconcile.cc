@@ -99,6 +99,13 @@ void Look::failed(std::uint64_t revision) {
   set.next_try = ctx_.now + std::min(seconds(back_off), kLongestBackOff);
 }
 
+std::string end_text(const Job& job) {
+  if (!job.cause.empty()) return job.cause;
+  if (job.exit.signal != 0)
+    return fmt::format("{}, by signal {}", enum_name(*job.outcome), job.exit.signal);
+  return fmt::format("{}, with exit code {}", enum_name(*job.outcome), job.exit.code);
+}
+
 void Look::look_at_end(const Job& job, const ReplicaOf& of, ReplicaMarks& marks) {
   if (marks.settled) return;
   marks.settled = true;
@@ -109,11 +116,11 @@ void Look::look_at_end(const Job& job, const ReplicaOf& of, ReplicaMarks& marks)
     else
       marks_.sets[of.revision].next_try = ctx_.now + seconds(1);
   }
-  ctx_.record(event::ServiceNoted{
-      name_,
-      fmt::format("replica {} of {} ended: {}", display_id(ctx_.state, job), of.version,
-                  job.cause.empty() ? std::string(enum_name(*job.outcome)) : job.cause),
-      {}});
+  ctx_.record(
+      event::ServiceNoted{name_,
+                          fmt::format("replica {} of {} ended: {}", display_id(ctx_.state, job),
+                                      of.version, end_text(job)),
+                          {}});
 }
 
 void Look::collect() {

@@ -13,7 +13,8 @@ std::int32_t nice_of(Duration target) {
   return target <= milliseconds(100) ? 50 : 100;
 }
 
-void fill_shape(const tenancy::Service& service, const tenancy::ServiceShape& from, JobShape& to) {
+void fill_shape(const tenancy::Service& service, std::uint64_t revision,
+                const tenancy::ServiceShape& from, JobShape& to) {
   to.cpus_per_task = from.cpus;
   to.memory_per_node = from.memory;
   to.gpus_per_node = from.gpus;
@@ -21,10 +22,11 @@ void fill_shape(const tenancy::Service& service, const tenancy::ServiceShape& fr
   to.gpu_share = from.gpu_share;
   to.gpu_models = from.gpu_models;
   if (!service.scale.spare_node) return;
-  // Half of the replicas on one node at most, so that a lost node leaves half.
-  to.anti_affinity = "service-" + service.name;
+  // About half of the replicas on one node at most, so that a lost node leaves half; two nodes are
+  // enough for all. Those of another revision do not count: they would stand in a rollout's way.
+  to.anti_affinity = fmt::format("service-{}-{}", service.name, revision);
   to.anti_affinity_level = "node";
-  to.anti_affinity_most = std::max(1u, service.scale.most / 2);
+  to.anti_affinity_most = (service.scale.most + 1) / 2;
 }
 
 }  // namespace
@@ -49,7 +51,7 @@ proto::SubmitJob replica_job(const tenancy::Service& service, const ReplicaSet& 
   spec.work_type = WorkType::inference;
   spec.labels["service"] = service.name;
   spec.labels["version"] = v.name;
-  fill_shape(service, v.shapes[rung], spec.shape);
+  fill_shape(service, set.revision, v.shapes[rung], spec.shape);
   spec.work_dir = v.directory.empty() ? "/" : v.directory;
   spec.std_out = v.directory.empty() ? "/dev/null" : service.name + "-%j.out";
   spec.container.image = v.image;

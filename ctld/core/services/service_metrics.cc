@@ -32,9 +32,10 @@ struct Families {
   Family target{"gantry_service_target_seconds", "gauge", "The promised response time."};
   Family reached{"gantry_service_reached_seconds", "gauge",
                  "Response time of the promised part of the last minute's requests."};
-  Family minutes{"gantry_service_minutes_total", "counter", "Minutes with requests."};
-  Family kept{"gantry_service_minutes_kept_total", "counter",
-              "Minutes with requests in which the promise was kept."};
+  Family minutes{"gantry_service_promise_seconds_total", "counter",
+                 "Time with requests, counted by the minute."};
+  Family kept{"gantry_service_promise_kept_seconds_total", "counter",
+              "That time as far as the promise was kept."};
   Family running{"gantry_service_running", "gauge", "Requests in replicas."};
   Family waiting{"gantry_service_waiting", "gauge", "Requests that wait in gates."};
   Family replicas{"gantry_service_replicas", "gauge", "Replicas, by state; wanted = as decided."};
@@ -73,8 +74,8 @@ void Families::add(const proto::ServiceRow& row, const scale::ServiceLoad& load)
   add_times(who, totals);
   target.add(who, seconds_text(row.target));
   if (row.reached) reached.add(who, seconds_text(*row.reached));
-  minutes.add(who, std::to_string(row.minutes));
-  kept.add(who, std::to_string(row.minutes_kept));
+  minutes.add(who, std::to_string(row.minutes * 60));
+  kept.add(who, std::to_string(row.minutes_kept * 60));
   running.add(who, std::to_string(row.running));
   waiting.add(who, std::to_string(row.waiting));
   const std::pair<const char*, std::uint32_t> states[] = {{"wanted", row.wanted},

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "common/text/text.h"
 #include "ctld/core/services/gate_table.h"
 #include "ctld/core/services/sets.h"
 

@@ -15,7 +15,7 @@ export PATH="$bin:$PATH"
 top=$(mktemp -d /tmp/gantry-demo.XXXXXX)
 chmod 755 "$top"
 state=$top/cluster
-made_users=() copied=''
+made_users=() copied='' victim=''
 
 if [ -t 1 ]; then bold=$'\e[1m' dim=$'\e[2m' off=$'\e[0m'; else bold='' dim='' off=''; fi
 say() { printf '\n%s== %s%s\n' "$bold" "$*" "$off"; }
@@ -40,7 +40,11 @@ finish() {
     echo "  gantry down --state $state     # when you are done"
     return
   fi
-  if [ $status -ne 0 ] && [ -d "$state/log" ]; then tail -n 20 "$state"/log/{ctld,gate}.log >&2 || true; fi
+  if [ $status -ne 0 ] && [ -d "$state/log" ]; then
+    for service in score recommend summarise; do gctl service show "$service" || true; done
+    gqueue || true
+  fi >&2
+  [ -z "$victim" ] || gctl dead "$victim" -r "the demo is over" >/dev/null 2>&1 || true
   gantry down --cancel --remove --state "$state" >/dev/null 2>&1 || true
   for user in "${made_users[@]}"; do userdel "$user" 2>/dev/null || true; done
   rm -rf --one-file-system "$top" ${copied:+"$copied"}
@@ -73,8 +77,10 @@ else
   users=()
   install -d -m 755 "$top/$fraud"
 fi
-install -d -m 755 "$top/models" "$top/tokens"
-install -m 644 "$here"/{model,train}.py "$top/models"
+install -d -m 755 "$top/tokens"
+for user in $fraud $shop $research; do install -m 644 "$here"/{model,train}.py "$top/$user"; done
+# The examples' documents, with the names of these users and their directories.
+filled() { sed -e "s|DIRECTORY|$top|" -e "s/USER-FRAUD/$fraud/" -e "s/USER-SHOP/$shop/" -e "s/USER-RESEARCH/$research/" "$here/$1"; }
 
 say "A cluster of four nodes with two cores each, and a gate"
 # Nodes are not started again here: one of them is to be lost.
@@ -85,11 +91,11 @@ if [ -z "$gate" ]; then
   echo "there is no gate: is the package haproxy installed?" >&2
   exit 1
 fi
-sed -e "s/USER-FRAUD/$fraud/" -e "s/USER-SHOP/$shop/" -e "s/USER-RESEARCH/$research/" "$here/cluster.yaml" >"$top/cluster.yaml"
+filled cluster.yaml >"$top/cluster.yaml"
 gtenant apply -y -f "$top/cluster.yaml" | tail -n 1
 
 say "Three services: score of fraud, recommend and summarise of shop; each by its tenant's admin"
-sed "s|DIRECTORY|$top/models|" "$here/services.yaml" | awk -v RS='---\n' -v top="$top" '{
+filled services.yaml | awk -v RS='---\n' -v top="$top" '{
   match($0, /name: [a-z]+/); printf "%s", $0 > (top "/" substr($0, RSTART + 6, RLENGTH - 6) ".yaml") }'
 as "$fraud" gtenant apply -y -f "$top/score.yaml" | tail -n 1
 as "$shop" gtenant apply -y -f "$top/recommend.yaml" -f "$top/summarise.yaml" | tail -n 1
@@ -104,12 +110,12 @@ until_so() {  # until_so SECONDS WHAT COMMAND...
     sleep 0.3
   done
 }
-until_so 60 "three replicas are ready" ready 3
+until_so 60 "four replicas are ready" ready 4
 gctl service list
 
-say "A training job takes two of the five cores that are left"
+say "A training job takes two of the cores that are left"
 train=$(quietly "$research" gbatch --parsable -A research -J train -c 2 --mem=300M --time=1:00:00 --requeue \
-  -o train.out --open-mode=append --wrap "exec python3 $top/models/train.py $top/$research/model.kept")
+  -o train.out --open-mode=append --wrap "exec python3 train.py model.kept")
 runs() { [ "$(gqueue -h -j "$train" -o %T)" = "$1" ]; }
 until_so 60 "the training job runs" runs RUNNING
 
@@ -118,23 +124,28 @@ python3 "$here/traffic.py" "$gate" "$day" "$top/tokens" "$top/report.json" &
 traffic=$!
 began=$SECONDS
 at() { local left=$((began + day * $1 / 100 - SECONDS)); [ $left -le 0 ] || sleep $left; }
-at 72
+at 66
 sed -i 's/model.py 20 v1/model.py 15 v2/' "$top/score.yaml"
 as "$fraud" gtenant apply -y -f "$top/score.yaml" | tail -n 1
-at 88
+at 80
 victim=$(gctl service show score --json | python3 -c '
 import json, sys
 rows = json.load(sys.stdin)["rows"][0].get("replicas", [])
 print(next((r["node"] for r in rows if r["state"] == "ready"), "node1"))')
 echo "$victim is killed, with all that runs on it"
 python3 "$here/kill-node.py" "$state" "$victim"
+lost() { ginfo -h -N -n "$victim" -o %t | grep -q '^down'; }
+until_so 60 "$victim counts as lost" lost
+# Jobs of a lost node stay where they are until somebody says that it does not come back.
+printf '%sroot$ gctl dead %s -r "power cut"%s\n' "$dim" "$victim" "$off"
+gctl dead "$victim" -r "power cut"
 wait $traffic
 
+until_so 60 "four replicas are ready again" ready 4
+until_so 60 "the training job runs again" runs RUNNING
 say "What happened to score, and to the training job"
 gctl service why score
 sed 's/^/    /' "$top/$research/train.out" | tail -n 4
-until_so 60 "each service has a ready replica again" ready 3
-until_so 60 "the training job runs again" runs RUNNING
 
 say "Promises, and what they cost"
 gctl service list

@@ -32,9 +32,18 @@ class Service:
     async def ask(self):
         since = time.monotonic()
         try:
-            reader, writer = self.idle.pop() if self.idle else await asyncio.open_connection(host, int(port))
+            reused = bool(self.idle)
+            reader, writer = self.idle.pop() if reused else await asyncio.open_connection(host, int(port))
             writer.write(self.request)
-            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60)
+            try:
+                head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60)
+            except (asyncio.IncompleteReadError, ConnectionError):
+                # The other side has closed an idle connection just now: clients ask again on a new one.
+                if not reused:
+                    raise
+                reader, writer = await asyncio.open_connection(host, int(port))
+                writer.write(self.request)
+                head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60)
             status = int(head.split(b" ", 2)[1])
             fields = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:-2])
             body = await reader.readexactly(int(fields.get(b"content-length", b"0")))
@@ -89,7 +98,7 @@ async def watch(services, began):
 
 
 async def main():
-    services = [Service("score", "fraud", 0.1, 10, 40, spike=110), Service("recommend", "shop", 0.3, 3, 18),
+    services = [Service("score", "fraud", 0.1, 8, 40, spike=80), Service("recommend", "shop", 0.3, 3, 18),
                 Service("summarise", "shop", 1.0, 0.5, 3)]
     began = time.monotonic()
     await asyncio.gather(watch(services, began), *(s.send(began) for s in services))
