@@ -403,7 +403,9 @@ std::vector<Option> options_of(NodeConfig& c) {
       {"cpu_ids", &c.cpu_ids, form(Form::cpu_list),
        "Which logical CPUs, as 0-3,8; left out = 0 to cpus-1."},
       {"memory", &c.memory, bytes(kMiB, std::int64_t{1} << 50), "Memory for jobs.", true},
-      {"scratch", &c.scratch, bytes(0, std::int64_t{1} << 60), "Node-local disk for jobs (--tmp)."},
+      {"scratch", &c.scratch, bytes(0, std::int64_t{1} << 60),
+       "Node-local disk for jobs (--tmp): the directory scratch in the node's state_dir, where a "
+       "disk of its own may be mounted."},
       {"gpus", &c.gpus, between(0, 64), "GPUs for jobs."},
       {"gpu_model", &c.gpu_model, form(Form::word),
        "Model of its GPUs, in lower case as a100 or h100; quota may speak of it."},

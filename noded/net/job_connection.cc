@@ -1,5 +1,6 @@
 #include "noded/net/job_connection.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <fmt/core.h>
@@ -27,6 +28,7 @@ JobConnection::JobConnection(loop::Loop& loop, net::Socket socket, proto::Attemp
 }
 
 JobConnection::~JobConnection() {
+  *self_ = nullptr;
   budget_.held -= counted_.held;
   budget_.unsent -= counted_.unsent;
 }
@@ -39,6 +41,7 @@ bool JobConnection::count() {
 }
 
 void JobConnection::on_readable() {
+  if (rest_waits_) return;  // what has come is handled first
   char buffer[65536];
   std::size_t taken = 0;
   bool over = false;
@@ -49,7 +52,26 @@ void JobConnection::on_readable() {
     frames_.feed({buffer, *got});
     taken += *got;
   }
-  while (!closing_ && !(over && handlers_.only_while_open)) {
+  take_messages(over);
+}
+
+bool JobConnection::has_closed() const {
+  pollfd peer{socket_.fd(), POLLRDHUP, 0};
+  return ::poll(&peer, 1, 0) > 0;
+}
+
+void JobConnection::take_messages(bool over) {
+  rest_waits_ = false;
+  for (int n = 0; !closing_ && !(over && handlers_.only_while_open); ++n) {
+    if (n == kMessagesPerTurn) {
+      if (handlers_.only_while_open && has_closed()) return close_soon();
+      if (holds_too_much()) return close_soon();
+      rest_waits_ = true;
+      loop_.post([self = self_, over] {
+        if (*self != nullptr) (*self)->take_messages(over);
+      });
+      return;
+    }
     auto message = frames_.next();
     if (!message) {
       refuse(0, message.error().code, message.error().message);
@@ -59,13 +81,15 @@ void JobConnection::on_readable() {
     if (!*message) break;
     handlers_.message(*this, std::move(**message));
   }
-  if (!closing_ && !count()) {
-    refuse(0, ErrorCode::limit_exceeded,
-           fmt::format("these connections hold more than {} bytes of unfinished messages",
-                       kMostHeldOfJob));
-    over = true;
-  }
-  if (over) close_soon();
+  if (over || holds_too_much()) close_soon();
+}
+
+bool JobConnection::holds_too_much() {
+  if (closing_ || count()) return false;
+  refuse(0, ErrorCode::limit_exceeded,
+         fmt::format("these connections hold more than {} bytes of unfinished messages",
+                     kMostHeldOfJob));
+  return true;
 }
 
 void JobConnection::send(const net::MessageHeader& header, std::string_view body) {

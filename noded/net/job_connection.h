@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "common/loop/loop.h"
@@ -23,6 +24,9 @@ inline constexpr std::size_t kMostJobMessage =
     static_cast<std::size_t>(net::kMaxFrameBytes) - (64u << 10);
 // Bytes that are read from one connection in a turn.
 inline constexpr std::size_t kReadPerTurn = 1u << 20;
+// Messages that are handled of one connection in a turn; the others wait for the next one, so that
+// a flood of small messages on many connections keeps nobody waiting for long.
+inline constexpr int kMessagesPerTurn = 32;
 
 // The bytes that all connections of one job hold.
 struct JobBudget {
@@ -60,9 +64,12 @@ class JobConnection {
 
  private:
   void on_readable();
+  void take_messages(bool over);  // over: nothing more comes
+  [[nodiscard]] bool has_closed() const;
   void flush();
   void close_soon();
-  bool count();  // false: the job holds too much
+  bool count();           // false: the job holds too much
+  bool holds_too_much();  // and was told so
 
   loop::Loop& loop_;
   net::Socket socket_;
@@ -75,6 +82,9 @@ class JobConnection {
   net::StreamFrames frames_{kMostJobMessage};
   Bytes unsent_;
   bool closing_ = false;
+  bool rest_waits_ = false;  // messages that have come wait for the next turn
+  // For what is posted to the loop, which may come after this connection has gone.
+  std::shared_ptr<JobConnection*> self_ = std::make_shared<JobConnection*>(this);
   loop::Watch readable_;
   loop::Watch writable_;
   loop::Watch close_;

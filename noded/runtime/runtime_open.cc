@@ -100,6 +100,9 @@ Result<void> Runtime::State::prepare() {
     if (auto r = make_dirs(path, 0700); !r) return r;
   remember_home();
   if (auto r = make_dirs(setup.mount_dir, 0711); !r) return r;
+  // It may be a disk of its own, which is mounted there.
+  if (!setup.scratch_dir.empty())
+    if (auto r = make_dirs(setup.scratch_dir, 0711); !r) return r;
   for (const auto& program : {setup.shim_path, setup.init_path})
     if (::access(program.c_str(), X_OK) != 0) return fail_errno(ErrorCode::not_found, program);
   setup.cgroups = discover_cgroups(config.cgroup_root, options.node, probe.layers_off);

@@ -46,6 +46,10 @@ Result<void> mount_tmpfs(const std::string& target, const std::string& options, 
   return {};
 }
 
+std::string tmpfs_limits(std::int64_t bytes) {
+  return ",size=" + std::to_string(bytes) + ",nr_inodes=" + std::to_string(tmpfs_files(bytes));
+}
+
 Result<Fd> open_in_root(const Fd& root, const std::string& path, int flags, Links links) {
   open_how how{};
   how.flags = static_cast<unsigned>(flags | O_CLOEXEC);

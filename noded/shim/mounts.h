@@ -1,6 +1,8 @@
 // Mount system calls (the descriptor-based ones of Linux 5.2 and 5.12) that return Results.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -20,6 +22,15 @@ Result<void> attach_tree(const Fd& tree, const std::string& target);  // trusted
 
 Result<void> mount_tmpfs(const std::string& target, const std::string& options,
                          bool no_exec = false);
+
+// How many files, directories and links a tmpfs of a job may hold, in `bytes` of room: twice as
+// many as it has pages. Empty ones take none of its room, but memory of the kernel, which not every
+// kernel counts to the job.
+inline std::int64_t tmpfs_files(std::int64_t bytes) {
+  return std::max<std::int64_t>(1024, bytes / 2048);
+}
+// Options for mount_tmpfs() with both limits, beginning with a comma.
+std::string tmpfs_limits(std::int64_t bytes);
 
 // Resolves `path` with `root` as "/"; the path cannot leave it. Links are followed or refused.
 enum class Links { followed, refused };

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "noded/machine/cgroup.h"
+#include "noded/runtime/job_dir.h"
 #include "noded/runtime/secret_files.h"
 
 namespace gantry::runtime {
@@ -22,7 +24,10 @@ std::string find_rclone() {
   return {};
 }
 
-std::vector<std::string> environment_of(const ObjectStore& store, const StoreKeys& keys) {
+// `memory`: of the job, in bytes, 0 = no limit. The copy counts to it, and leaves the half of it to
+// the pages of what it copies.
+std::vector<std::string> environment_of(const ObjectStore& store, const StoreKeys& keys,
+                                        std::int64_t memory) {
   std::map<std::string, std::string> env{{"PATH", "/usr/bin:/bin"},
                                          {"HOME", "/nonexistent"},
                                          {"RCLONE_CONFIG", ""},  // none: not the user's own
@@ -34,6 +39,7 @@ std::vector<std::string> environment_of(const ObjectStore& store, const StoreKey
                                          {"RCLONE_CONFIG_STORE_SECRET_ACCESS_KEY", keys.secret},
                                          {"RCLONE_CONFIG_STORE_FORCE_PATH_STYLE", "true"},
                                          {"RCLONE_CONFIG_STORE_NO_CHECK_BUCKET", "true"}};
+  if (memory > 0) env["GOMEMLIMIT"] = std::to_string(memory / 2);
   if (!keys.session.empty()) env["RCLONE_CONFIG_STORE_SESSION_TOKEN"] = keys.session;
   std::vector<std::string> out;
   for (const auto& [name, value] : env) out.push_back(name + "=" + value);
@@ -60,7 +66,7 @@ Result<void> copy_one(const Shim& shim, Signals& signals, const StoreKeys& keys,
                     // A key that is not there is a directory with nothing in it to rclone.
                     "--ignore-times", "--error-on-no-transfer", "--contimeout=20s", "--timeout=2m",
                     "--transfers=2", "--checkers=2", "--buffer-size=4M", "--log-level=ERROR"});
-  spec.env = environment_of(*request.objects, keys);
+  spec.env = environment_of(*request.objects, keys, request.memory);
   if (!shim.setup.rootless) {
     spec.uid = request.owner.uid.value();
     spec.gid = request.owner.gid.value();
@@ -68,6 +74,11 @@ Result<void> copy_one(const Shim& shim, Signals& signals, const StoreKeys& keys,
   }
   spec.own_group = true;
   spec.goes_first = true;
+  // What the copy uses is the job's, and is held to the job's limits.
+  const auto entries = open_cgroup_entries(shim.setup.cgroups, job_cgroup(request.key));
+  const Fd directory = open_cgroup_directory(shim.setup.cgroups, job_cgroup(request.key));
+  spec.cgroup = &entries;
+  spec.cgroup_directory = directory.get();
   auto end = run_to_end(std::move(spec), signals, shim.setup.stage_timeout);
   if (!end) return fail(end.error().code, what + ": " + end.error().message);
   const bool missing = WIFEXITED(end->status) && (WEXITSTATUS(end->status) == kNoDirectory ||

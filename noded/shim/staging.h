@@ -1,6 +1,6 @@
 // --stage-in and --stage-out: copies between the tenant's part of an object store and the job's
-// files, by rclone, with the rights of the job's user and the keys of the tenant. The job sees
-// neither the program nor the keys.
+// files, by rclone, with the rights of the job's user and the keys of the tenant, in the job's
+// cgroup: it counts to the job and has its limits. The job sees neither the program nor the keys.
 #pragma once
 
 #include "common/result.h"

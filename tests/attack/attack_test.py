@@ -7,6 +7,7 @@ behind. Devices are a stand-in's: an open that is let through says ENXIO.
 
 usage: attack_test.py BIN_DIR [-k CASE] [--keep]
 """
+import errno
 import json
 import os
 import re
@@ -21,6 +22,7 @@ sys.path.insert(0, os.path.join(HERE, "../e2e"))
 import cluster  # noqa: E402
 from cluster import contains, equal, wait_for  # noqa: E402
 from gpu_test import GPUS, MINORS, declare, entries, find, place, tried  # noqa: E402
+from without_walls import NOT_AS_ROOT, through, tried_without_walls  # noqa: E402
 
 MPS = os.path.abspath(os.path.join(HERE, "../nvml/nvidia-cuda-mps-control"))
 KEY = 0x67616e74
@@ -44,6 +46,11 @@ while not os.path.exists("stop"):
 STOPPED = {"EPERM", "EACCES", "ENOENT", "ESRCH", "EROFS", "ENOSYS", "ENOTDIR", "ECONNREFUSED", "EBADF",
            "none", "no new privileges", "its own only", "empty", "overwritten",
            "nothing there"}
+# What a machine for tests may lack: a driver with parameters, PCI devices with memory, device files of the
+# machine's memory, a daemon of MPS at its usual place, device programs, io_uring and user namespaces.
+OF_THE_MACHINE = {"change-the-drivers-parameters", "map-a-pci-devices-memory", "open-the-machines-memory",
+                  "use-the-default-mps-directory", "load-a-device-program", "perf-or-io-uring",
+                  "make-a-user-namespace", "reach-io-ports", "load-a-module"}
 SPOOF = {"CUDA_VISIBLE_DEVICES": "spoofed", "NVIDIA_VISIBLE_DEVICES": "all", "SLURM_JOB_GPUS": "spoofed",
          "GANTRY_JOB_GPUS": "spoofed", "GPU_DEVICE_ORDINAL": "spoofed", "GANTRY_GRES_FPGA": "spoofed"}
 
@@ -222,6 +229,13 @@ def case_every_device_number_from_inside_of_the_cgroup(c):
     equal({w for w, what in got.items() if what != "EPERM" and not w.startswith("13")} - own, set())
     equal({got[w] for w in own}, {"ENXIO"}, "its own")
     cancel(c, job)
+    # Without the rules the victim's number is let through to the driver.
+    path = f"{c.top}/files/195-{c.victim['minors'][0]}"
+    try:
+        os.close(os.open(path, os.O_RDWR))
+        raise AssertionError("a driver is there")
+    except OSError as e:
+        equal(e.errno, errno.ENXIO, path)
 
 
 def case_by_what_is_asked(c):
@@ -306,6 +320,22 @@ def case_cdi_of_a_users_own_is_not_read(c):
                       "CDI_DEVICES": "nvidia.com/gpu=all"})
     c.ended(job, "completed")
     equal("nvidia" in c.output(job), False, c.output(job))
+
+
+def case_without_walls_each_attempt_reaches_what_it_wants(c):
+    came = {}
+    for kind in ("part", "slice"):
+        start(c, kind)
+        for name, what in tried_without_walls(c, c.victim, SPOOF).items():
+            if not through(came.get(name, "")):
+                came[name] = what
+    held = {a: what for a, what in came.items() if not through(what)}
+    print(f"  {len(came) - len(held)} of {len(came)} reach it without walls; not on this machine: {held}")
+    equal({a: what for a, what in held.items() if a not in OF_THE_MACHINE}, {}, "attempts that do not bite")
+    sys.path.insert(0, HERE)
+    import probe  # pylint: disable=import-outside-toplevel
+    equal(set(probe.attempts), set(came) | NOT_AS_ROOT, "attempts")
+    equal(len(came) - len(held) >= 43, True, f"{len(came) - len(held)} attempts bite")
 
 
 def case_the_table_names_every_attempt(c):

@@ -135,11 +135,29 @@ def case_tampering(c):
     path = glob.glob(f"{copy}/*")[0]
     with open(path, encoding="utf-8") as f:
         lines = f.readlines()
+    forged = json.loads(lines[-1])
+    forged["seq"] += 1
+    changes = {
+        "a record that was changed": (lines[:2] + [lines[2].replace('"user":"', '"user":"x', 1)] + lines[3:], "line 3 was changed"),
+        "a record that is gone": (lines[:2] + lines[3:], "line 3"),
+        "two records changed round": (lines[:2] + [lines[3], lines[2]] + lines[4:], "line 3"),
+        "a record that was made up": (lines + [json.dumps(forged, separators=(",", ":")) + "\n"], f"line {len(lines) + 1}"),
+        "half a record": (lines[:-1] + [lines[-1][:40] + "\n"], f"line {len(lines)}"),
+    }
+    for what, (changed, said) in changes.items():
+        with open(path, "w", encoding="utf-8") as f:
+            f.writelines(changed)
+        done = c.root(verify)
+        equal(done.returncode != 0, True, f"{what}: {done.stdout}")
+        contains(done.stderr, said, what)
+    # Without the chain nobody would see it: the line reads as any other. `show` ends before it.
     with open(path, "w", encoding="utf-8") as f:
-        f.writelines(lines[:2] + [lines[2].replace('"user":"', '"user":"x', 1)] + lines[3:])
-    done = c.root(verify)
-    equal(done.returncode != 0, True, done.stdout)
-    contains(done.stderr, f"{path}: line 3 was changed")
+        f.writelines(changes["a record that was changed"][0])
+    with open(path, encoding="utf-8") as f:
+        read = [json.loads(line)["user"] for line in f]
+    equal((len(read), read[2]), (len(lines), "x" + json.loads(lines[2])["user"]), "what is read without the chain")
+    done = c.root(["gctl", "audit", "show", "--dir", copy, "--json", "-n", "1000"])
+    equal(f'"user":"{read[2]}"' in done.stdout, False, "what is shown")
     with open(path, "w", encoding="utf-8") as f:
         f.writelines(lines[:-1])
     contains(c.root(verify, check=True).stdout, "the chain is whole")

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Attacks on a gate and on the doors of replicas: others' tokens and false ones, names of hosts, paths, headers,
 bodies, slow clients and floods. Each must reach nothing; beside each stands the same request without the trick,
-which does reach its replica. README.md lists the attempts.
+which does reach its replica. Then the layer is taken away, and it must get through: the document wants no token,
+or has no limit, or the octets go straight to the replica's server. README.md lists the attempts.
 
 usage: gate_test.py BIN_DIR [-k CASE]
 """
 import base64
 import json
 import os
+import re
 import socket
 import struct
 import subprocess
@@ -16,7 +18,10 @@ import tempfile
 import threading
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../gate"))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+sys.path.insert(0, os.path.join(HERE, "../gate"))
+import http2  # noqa: E402
 from site_of_a_gate import HAPROXY, Load, Site, service, wait_for  # noqa: E402
 
 ISSUER = "https://gantry.example"
@@ -137,9 +142,11 @@ def case_tokens(site):
     equal((seen.get("x-gantry-tenant"), seen.get("x-gantry-user"), seen.get("authorization")),
           ("fraud", "ann", None))
     assert "x_gantry_user" not in seen, seen
-    # It bites: what is refused here is let in where the document wants no token.
+    # Without the layer each is let in.
     site.put(service(replicas=[a], access="open"))
     wait_for(lambda: site.get()[0] == 200)
+    for what, (headers, _) in tries.items():
+        equal(site.get(headers=headers)[0], 200, what + ", where the document wants no token")
 
 
 def case_key_taken_back(site):
@@ -189,6 +196,91 @@ def case_hosts(site):
         assert b'"j2"' not in said, (request, said[:80])
     equal(b.requests, reached, "requests in the service that wants a token")
     equal(site.get("shut.example", headers=bearer(key.token(tenant="risk")))[0], 200, "with a token")
+    # Without the layer those that name it as they should get there; the others are no requests of HTTP.
+    site.put(service("open", replicas=[a]), service("shut", tenant="risk", replicas=[b]))
+    wait_for(lambda: site.get("shut.example")[0] == 200)
+    there = [r for r in shut if b'"j2"' in site.raw(r + b"Connection: close\r\n\r\n")]
+    assert shut[0] in there and shut[1] in there, there
+
+
+def case_http2(site):
+    """The same by HTTP/2, where the name of the host is no header: nothing leads to a service that is not its own."""
+    key = Key("k1")
+    a, b = site.replica(1), site.replica(2)
+    begin(site, key, service("open", replicas=[a]), service("shut", tenant="risk", replicas=[b], access="tenant"))
+    plain = http2.request(1, *http2.get(b"open.example"))
+    status, body, _ = http2.talk(site.port, plain)
+    assert status == {1: 200} and b'"j1"' in body, (status, body)
+    reached, get, ask = b.requests, http2.get, http2.request
+    pseudo = get(b"open.example")
+    shut = {
+        "its authority": [ask(1, *get(b"shut.example"))],
+        "in capitals, with a dot and a port": [ask(1, *get(b"SHUT.example.:443"))],
+        "another host": [ask(1, *get(b"open.example", b"/", (b"host", b"shut.example")))],
+        "another authority": [ask(1, *get(b"shut.example", b"/", (b"host", b"open.example")))],
+        "two authorities": [ask(1, *pseudo, (b":authority", b"shut.example"))],
+        "two authorities, the other way": [ask(1, *get(b"shut.example"), (b":authority", b"open.example"))],
+        "a host and no authority": [ask(1, pseudo[0], pseudo[1], pseudo[3], (b"host", b"shut.example"))],
+        "two hosts": [ask(1, pseudo[0], pseudo[1], pseudo[3], (b"host", b"open.example"), (b"host", b"shut.example"))],
+        "no host at all": [ask(1, pseudo[0], pseudo[1], pseudo[3])],
+        "a user before the host": [ask(1, *get(b"open.example@shut.example"))],
+        "an absolute path": [ask(1, *get(b"open.example", b"http://shut.example/"))],
+        "a path of another host": [ask(1, *get(b"open.example", b"//shut.example/"))],
+        "a line in the authority": [ask(1, *get(b"open.example\r\nHost: shut.example"))],
+        "a line in the path": [ask(1, *get(b"open.example", b"/ HTTP/1.1\r\nHost: shut.example\r\nX: "))],
+        "a line in the method": [ask(1, (b":method", b"GET / HTTP/1.1\r\nHost: shut.example\r\nX: y\r\n\r\nGET"), *pseudo[1:])],
+        "a line in a value": [ask(1, *get(b"open.example", b"/", (b"x", b"y\r\nX-Gantry-Tenant: root")))],
+        "a line in a name": [ask(1, *get(b"open.example", b"/", (b"x: y\r\nx-gantry-tenant", b"root")))],
+        "a name with a colon": [ask(1, *get(b"open.example", b"/", (b"x-gantry-tenant:", b"root")))],
+        "a name in capitals": [ask(1, *get(b"open.example", b"/", (b"X-Gantry-Tenant", b"root")))],
+        "the gate's own header": [ask(1, *get(b"open.example", b"/", (b"x-gantry-tenant", b"root")))],
+        "the scheme of another": [ask(1, pseudo[0], (b":scheme", b"http://shut.example/?"), *pseudo[2:])],
+        "a late pseudo-header": [ask(1, *pseudo[:2], pseudo[3], (b"x", b"y"), (b":authority", b"shut.example"))],
+        "the authority as a trailer": [ask(1, (b":method", b"POST"), *pseudo[1:], end=False),
+                                       ask(1, (b":authority", b"shut.example"))],
+        "a tunnel": [ask(1, (b":method", b"CONNECT"), (b":authority", b"shut.example:80"), end=False)],
+        "a tunnel of another protocol": [ask(1, (b":method", b"CONNECT"), (b":protocol", b"websocket"), *pseudo[1:], end=False)],
+        "a length that is none": [ask(1, (b":method", b"POST"), *pseudo[1:], (b"content-length", b"0"), end=False),
+                                  http2.frame(http2.DATA, http2.END_STREAM, 1,
+                                              b"GET /hidden HTTP/1.1\r\nHost: shut.example\r\n\r\n")],
+        "chunks": [ask(1, (b":method", b"POST"), *pseudo[1:], (b"transfer-encoding", b"chunked"), end=False),
+                   http2.frame(http2.DATA, http2.END_STREAM, 1, b"0\r\n\r\nGET /hidden HTTP/1.1\r\nHost: shut.example\r\n\r\n")],
+        "a stream of the server": [ask(2, *get(b"shut.example"))],
+        "headers cut into pieces": [http2.frame(http2.HEADERS, http2.END_STREAM, 1, http2.block(*pseudo[:3])),
+                                    http2.frame(http2.CONTINUATION, http2.END_HEADERS, 1,
+                                                http2.block(pseudo[3], (b":authority", b"shut.example")))],
+    }
+    for what, frames in shut.items():
+        _, body, _ = http2.talk(site.port, *frames, timeout=0.5)
+        assert b'"j2"' not in body, (what, body)
+    equal(b.requests, reached, "requests in the service that wants a token")
+    for method, path, headers in a.seen:
+        seen = {k.lower(): v for k, v in headers.items()}
+        assert "hidden" not in path and seen.get("x-gantry-tenant") != "root", (method, path, headers)
+    good = (b"authorization", b"Bearer " + key.token(tenant="risk").encode())
+    equal(http2.talk(site.port, ask(1, *get(b"shut.example", b"/", good)))[0], {1: 200}, "with a token")
+    # Floods that cost the sender little: requests that are taken back at once, headers without an end, pings.
+    floods = {
+        "requests that are taken back": [frame for n in range(1, 4001, 2) for frame in (
+            ask(n, *pseudo), http2.frame(http2.RESET, 0, n, struct.pack(">I", 8)))],
+        "headers without an end": [http2.frame(http2.HEADERS, 0, 1, http2.block(*pseudo))] + [
+            http2.frame(http2.CONTINUATION, 0, 1, http2.header(b"x%d" % n, b"y" * 1000)) for n in range(4000)],
+        "pings": [http2.frame(http2.PING, 0, 0, b"12345678")] * 20000,
+        "settings": [http2.frame(http2.SETTINGS, 0, 0)] * 20000,
+    }
+    for what, frames in floods.items():
+        other = threading.Thread(target=http2.talk, args=(site.port, *frames))
+        other.start()
+        since = time.monotonic()
+        equal(site.get("open.example")[0], 200, f"beside a flood of {what}")
+        assert time.monotonic() - since < 5, what
+        other.join()
+    equal(a.running, 0, "requests that are left in the replica")
+    # Without the layer the service's name by itself leads there.
+    site.put(service("open", replicas=[a]), service("shut", tenant="risk", replicas=[b]))
+    wait_for(lambda: site.get("shut.example")[0] == 200)
+    for what in ("its authority", "in capitals, with a dot and a port"):
+        equal(b'"j2"' in http2.talk(site.port, *shut[what])[1], True, f"{what}, where no token is wanted")
 
 
 def case_paths(site):
@@ -210,6 +302,23 @@ def case_paths(site):
     equal((b.requests, a.requests), (reached, public), "requests that came through")
     said = site.raw(b"GET /pub/" + b"a" * 40000 + b" HTTP/1.1\r\nHost: x.example\r\n\r\n")
     assert b" 400 " in said.split(b"\r\n")[0] or b" 414 " in said, said[:80]
+    # Without the gate the server takes each of them.
+    for path in ("/pub/../adm/1", "/pub/%2e%2e/adm", "/pub/..%2fadm", "//adm/1"):
+        assert b" 200 " in straight(b, f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode()), path
+    equal(b.requests, reached + 4, "requests that came without the gate")
+
+
+def straight(replica, octets, timeout=1.0):
+    """Sends octets to the server behind the door, as if there were neither gate nor door."""
+    out = b""
+    with socket.create_connection(("127.0.0.1", replica.inside), timeout) as s:
+        try:
+            s.sendall(octets)
+            while piece := s.recv(65536):
+                out += piece
+        except OSError:
+            pass
+    return out
 
 
 def case_smuggling(site):
@@ -242,6 +351,12 @@ def case_smuggling(site):
         assert not ("content-length" in seen and "transfer-encoding" in seen), headers
     equal(b.requests, 0, "requests in the other service")
     equal(site.get("open.example", method="POST", body=b"abcde")[0], 200, "a plain body")
+    # Without the gate the hidden request is a request: the server goes by the length.
+    before = len([1 for _, path, headers in a.seen if path == "/hidden" and headers.get("X-Gantry-Tenant") == "root"])
+    equal(before, 0, "hidden requests")
+    for octets in tries[:1] + tries[6:8]:
+        straight(a, octets)
+    assert [1 for _, path, headers in a.seen if path == "/hidden" and headers.get("X-Gantry-Tenant") == "root"], a.seen[-5:]
 
 
 def case_flood_of_one_caller(site):
@@ -256,6 +371,12 @@ def case_flood_of_one_caller(site):
     equal(calm, [200] * 10, "another caller beside the flood")
     assert 20 <= flood.counts.get(200, 0) <= 20 * 5, flood.counts
     assert flood.counts.get(429, 0) > 100, flood.counts
+    site.put(service(replicas=[a], access="tokens"))  # without the layer nothing is refused
+    wait_for(lambda: [site.get(headers=bearer(key.token(tenant="risk")))[0] for _ in range(40)] == [200] * 40)
+    flood = Load(site, clients=4, headers=bearer(key.token(tenant="risk")))
+    time.sleep(1)
+    flood.stop()
+    assert flood.counts.get(429, 0) == 0 and flood.counts[200] > 20 * 5, flood.counts
 
 
 def case_tenant_limit(site):
@@ -267,6 +388,9 @@ def case_tenant_limit(site):
     time.sleep(2)
     flood.stop()
     assert flood.counts.get(429, 0) > 50 and 10 <= flood.counts.get(200, 0) <= 50, flood.counts
+    site.tenants = []  # without the layer nothing is refused
+    site.put(service(replicas=[a]))
+    wait_for(lambda: [site.get()[0] for _ in range(40)] == [200] * 40)
 
 
 def case_slow_clients(site):
@@ -282,11 +406,19 @@ def case_slow_clients(site):
         slow.append(s)
     time.sleep(0.3)
     equal(a.running, 0, "slow requests in the replica")
+    idle = threading.active_count()
     for _ in range(5):
         equal(site.get()[0], 200, "beside slow clients")
     slow[0].settimeout(15)
     assert b" 408 " in slow[0].recv(1000) + b" ", "a slow head is given up"
     for s in slow:
+        s.close()
+    # Without the gate each holds a thread of the server.
+    held = [socket.create_connection(("127.0.0.1", a.inside)) for _ in range(20)]
+    for s in held:
+        s.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nabc")
+    wait_for(lambda: threading.active_count() >= idle + 15)
+    for s in held:
         s.close()
 
 
@@ -328,11 +460,19 @@ def case_doors(site):
     # Who asks only whether somebody is there sends nothing on.
     equal(knock(header(b"5ec2e7", 0)), b"")
     equal(a.requests, reached, "requests without the password")
+    # Without the door nothing asks for it.
+    assert b" 200 " in straight(a, request), "the server behind the door"
     # Many who say nothing keep nobody out.
     crowd = [socket.create_connection(("127.0.0.1", a.port)) for _ in range(400)]
     assert b" 200 " in knock(header(b"5ec2e7") + request), "the gate beside a crowd"
     for s in crowd:
         s.close()
+
+
+def case_the_table_names_every_attempt(_):
+    with open(f"{HERE}/README.md", encoding="utf-8") as f:
+        named = set(re.findall(r"^\| `gate/([a-z0-9-]+)`", f.read(), re.M))
+    equal(named, {n.replace("_", "-") for n in CASES} - {"the-table-names-every-attempt"}, "README.md")
 
 
 CASES = {name[5:]: f for name, f in sorted(globals().items()) if name.startswith("case_")}

@@ -163,6 +163,7 @@ def case_a_job_by_the_path(c):
     hidden = c.submit(script=script(socket_of(c)))
     c.ended(hidden)
     contains(c.output(hidden), "failed FileNotFoundError", "what the job saw")
+    equal(raw(c, [(PING, 9, "80")])[0].split()[0] != str(ERROR), True, "the same program outside of a job")
     mounted = c.submit(f"--container-mounts={run}:/mnt", script=script("/mnt/cli.sock"))
     entry = c.ended(mounted)
     said = c.output(mounted)
@@ -212,6 +213,20 @@ def case_a_flood_of_one_user(c):
         flood.kill()
         flood.wait()
     equal("lost" in c.root(["ginfo", "-h"]).stdout, False, "a node was lost")
+
+
+def case_the_limit_is_of_each_user(c):
+    """Not the machine stops the flood, but the limit: two users hold more than one may."""
+    program = ("import socket, sys, time\nall = []\nfor i in range(300):\n  s = socket.socket(socket.AF_UNIX)\n"
+               "  s.connect(sys.argv[1])\n  s.setblocking(False)\n  all.append(s)\ntime.sleep(1)\nopen = 0\n"
+               "for s in all:\n  try:\n    while s.recv(65536): pass\n  except BlockingIOError: open += 1\n  except OSError: pass\n"
+               "print(open, flush=True)\nsys.stdin.readline()\n")
+    both = [subprocess.Popen(["python3", "-c", program, socket_of(c)], user=user, group=user, extra_groups=[], text=True,
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE) for user in c.users[:2]]
+    held = [int(one.stdout.readline()) for one in both]
+    for one in both:
+        one.communicate("\n")
+    equal((max(held) <= 256, sum(held) > 300), (True, True), f"connections that two users hold: {held}")
 
 
 def case_the_table_names_every_attempt(c):

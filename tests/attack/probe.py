@@ -1,6 +1,7 @@
 """Attempts of a hostile job to leave its container. argv[1] is a JSON file that tells it everything
 about its victim. It prints one line of JSON for each attempt: the name and the outcome. The outcome
-"reached" means success; every other word says how the attempt was stopped."""
+"reached" means success; every other word says how the attempt was stopped. With argv[2], names of
+attempts to leave out, each is made in a process of its own, since without walls some change it."""
 import ctypes
 import errno
 import json
@@ -380,10 +381,24 @@ def spoof_the_environment(v):
     return f"reached {bad}" if bad else "overwritten"
 
 
+def apart(name):
+    """True in the process that makes this attempt: a child, if argv[2] asks for one."""
+    if len(sys.argv) < 3:
+        return True
+    if name in sys.argv[2].split(","):
+        return False
+    child = os.fork()
+    if child != 0:
+        os.waitpid(child, 0)
+    return child == 0
+
+
 def main():
     with open(sys.argv[1], encoding="utf-8") as f:
         victim = json.load(f)
     for name, f in attempts.items():
+        if not apart(name):
+            continue
         ctypes.set_errno(0)
         try:
             came = f(victim)
@@ -393,6 +408,8 @@ def main():
         except Exception as e:
             came = f"error {type(e).__name__}: {e}"
         print(json.dumps({"attempt": name, "came": came}), flush=True)
+        if len(sys.argv) > 2:
+            os._exit(0)
 
 
 if __name__ == "__main__":

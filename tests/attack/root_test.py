@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -170,11 +171,31 @@ def case_trace_init(c):
                "follow-exe": "read"}, "a process of its own")
 
 
+def case_without_the_user_root_reaches_each(c):
+    """What the shim and the daemon would do if they opened these paths themselves, as root."""
+    with core_pattern_stays():
+        before = text(CORE)
+        for path in (CORE, f"{c.out}/{link(c, CORE)}", f"{c.out}/{link(c, '/proc/sys/kernel')}/core_pattern"):
+            for flags in (os.O_WRONLY | os.O_TRUNC, os.O_WRONLY | os.O_APPEND):
+                fd = os.open(path, flags)
+                os.write(fd, before.encode())
+                os.close(fd)
+    with open("/proc/kallsyms", encoding="utf-8") as f:
+        equal(len(f.read(100)), 100, "symbols of the kernel as input")
+    os.close(os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK))
+    with open(f"{c.out}/{link(c, '/proc/self/maps')}", encoding="utf-8") as f:
+        contains(f.read(), "[heap]", "the daemon's memory as a log")
+    shown = subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c",
+                            f"mount --bind {c.out}/{link(c, '/proc')} /mnt && ls /mnt"], capture_output=True, text=True,
+                           check=True).stdout
+    contains(shown, "kallsyms", "a mount of what a link leads to")
+
+
 def case_the_table_names_every_attempt(c):
     with open(f"{HERE}/README.md", encoding="utf-8") as f:
         named = set(re.findall(r"^\| `([a-z]+_[a-z_]+)`", f.read(), re.M))
     cases = {n[5:] for n in globals() if n.startswith("case_")}
-    equal(named, cases - {"the_table_names_every_attempt"}, "README.md")
+    equal(named, cases - {"the_table_names_every_attempt", "without_the_user_root_reaches_each"}, "README.md")
 
 
 if __name__ == "__main__":

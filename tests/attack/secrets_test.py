@@ -224,6 +224,12 @@ def case_3_a_job_gets_it(c):
              if line.split()[4] == f"{state}/secrets"]
     equal(set(types), {"tmpfs"}, "its type")
     equal(os.stat(f"{state}/secrets").st_mode & 0o777, 0o700)
+    # Without the mount that is read-only, and as root, the same directory is written, changed and listed.
+    with open(f"{path}/new", "w", encoding="ascii"):
+        pass
+    os.chmod(f"{path}/new", 0o644)
+    equal("new" in os.listdir(path), True, "what root makes there")
+    os.unlink(f"{path}/new")
     tokens = [cluster.text(f"{path}/{name}") for name in os.listdir(path) if name.startswith("identity-")]
     equal(len(tokens), 2)
     parts = [t.split(".")[2] for t in tokens]  # the signatures

@@ -16,10 +16,14 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../e2e"))
 
 import cluster  # noqa: E402
-from cluster import contains, equal  # noqa: E402
+from cluster import contains, equal, wait_for  # noqa: E402
 
 # Outcomes without walls of a machine that lacks what the attempt is about.
 NOT_THERE = {"ENOENT", "EAFNOSUPPORT", "ENOSYS", "ENODEV", "EOPNOTSUPP", "nothing there", "all are zero"}
+# Floods of floods.py, each with what may refuse it beside the memory limit.
+FLOODS = {"memory": (), "processes": ("EAGAIN",), "disk": ("ENOSPC",), "inodes": ("ENOSPC",), "inodes-of-shared-memory": ("ENOSPC",),
+          "files": ("EMFILE",), "pipes": ("EMFILE", "EPERM"), "sockets": ("EMFILE", "ENOBUFS"), "timers": ("EAGAIN",),
+          "mappings": ("ENOMEM",), "shared-memory": ("ENOSPC", "ENOMEM"), "queues": ("ENOSPC", "EMFILE"), "watches": ("EMFILE", "ENOSPC")}
 # Attempts that a machine for tests may stop by itself, before any wall of ours.
 OF_THE_MACHINE = {"open-a-disk", "make-a-user-namespace", "make-a-user-namespace-by-clone3", "watch-the-processor-of-all",
                   "raise-a-hard-limit"}
@@ -77,58 +81,44 @@ def case_without_walls_each_attempt_reaches_what_it_wants(c):
     equal(shown >= 45, True, f"{shown} attempts bite")
 
 
+def flood(c, name, *options, user=None):
+    """Runs one flood of floods.py in a job; returns what it said and how the job ended."""
+    job = c.submit("-w", "node1", *options, script=f"exec /usr/bin/python3 floods.py {name}\n", defaults=("-o", "%j.out"),
+                   user=user)
+    entry = c.ended(job)
+    return c.output(job), entry["row"]["outcome"]
+
+
 def case_floods_stay_in_their_job(c):
     """Each flood ends, or is held, in its own job; a neighbour on the same node goes on."""
-    neighbour = c.submit("-w", "node1", script="for i in $(seq 600); do echo $i; sleep 0.05; done\n")
+    shutil.copy(f"{HERE}/floods.py", f"{c.out}/floods.py")
+    neighbour = c.submit("-w", "node1", script="for i in $(seq 1200); do echo $i; sleep 0.05; done\n")
     c.running(neighbour)
-    memory = c.submit("-w", "node1", "--mem=40M", script="exec /usr/bin/python3 -c 'x = bytearray(400 << 20)'\n", defaults=())
-    entry = c.ended(memory)
-    equal(entry["row"]["outcome"] in ("out_of_memory", "failed"), True, entry["row"]["outcome"])
-    forks = c.submit("-w", "node1", script="""exec /usr/bin/python3 -c '
-import os, signal, sys
-n = 0
-try:
-    while n < 200000:
-        if os.fork() == 0:
-            signal.pause()
-        n += 1
-except OSError as e:
-    print("stopped", e.errno, flush=True)
-    os.killpg(0, signal.SIGKILL)
-'
-""")
-    c.ended(forks)
-    held = c.output(forks)  # by the limit of processes, or of the memory that they take
-    equal("stopped 11" in held or "memory limit" in held, True, f"a fork bomb: {held}")
-    disk = c.submit("-w", "node1", script="""exec /usr/bin/python3 -c '
-import errno
-try:
-    with open("/tmp/flood", "wb") as f:
-        for i in range(4096):
-            f.write(bytes(1 << 20))
-    print("all of it")
-except OSError as e:
-    print("stopped", errno.errorcode[e.errno])
-'
-""")
-    entry = c.ended(disk)
-    equal("all of it" in c.output(disk), False, "4 GiB in /tmp")
-    files = c.submit("-w", "node1", script="""exec /usr/bin/python3 -c '
-import os
-held = []
-try:
-    while len(held) < 2000000:
-        held.append(os.open("/dev/null", os.O_RDONLY))
-except OSError as e:
-    print("stopped", e.errno, len(held))
-'
-""")
-    c.ended(files, "completed")
-    contains(c.output(files), "stopped 24", "open files")
+    for name, how in FLOODS.items():
+        since = len(c.output(neighbour).split())
+        said, outcome = flood(c, name, "--mem=40M")
+        stopped = re.search(r"^stopped (\w+)", said, re.M)
+        equal("all of it" in said, False, f"{name}: {said}")
+        # Killed by the memory limit, or refused by the limit that is named.
+        equal(outcome == "out_of_memory" or "memory limit" in said or bool(stopped and stopped.group(1) in how), True,
+              f"{name}: {outcome}: {said[-300:]}")
+        wait_for(f"the neighbour beside {name}", lambda n=since: len(c.output(neighbour).split()) > n + 5, 10)
     c.root(["gcancel", str(neighbour)], check=True)
     entry = c.ended(neighbour)
     equal(entry["row"]["outcome"], "cancelled", "the neighbour ran until it was cancelled")
     equal(c.root(["ginfo", "-h", "-o", "%T"], check=True).stdout.split()[0] in ("idle", "mixed"), True, "the nodes")
+
+
+def case_without_limits_each_flood_is_through(c):
+    """The same programs as the same user in no cgroup of a job, in a /tmp of their own without a limit."""
+    shutil.copy(f"{HERE}/floods.py", f"{c.out}/floods.py")
+    for name in FLOODS:
+        done = subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c",
+                               "mount -t tmpfs -o mode=1777,size=90%,nr_inodes=0 none /tmp"
+                               "&& mount -t tmpfs -o mode=1777,size=90%,nr_inodes=0 none /dev/shm "
+                               f"&& exec setpriv --reuid={c.user} --regid={c.user} --clear-groups /usr/bin/python3 floods.py {name}"],
+                              cwd=c.out, capture_output=True, text=True, check=False, timeout=120)
+        contains(done.stdout, "all of it", f"{name}: {done.stderr[-300:]}")
 
 
 def case_the_table_names_every_attempt(c):
@@ -136,7 +126,7 @@ def case_the_table_names_every_attempt(c):
         named = set(re.findall(r"^\| `walls/([a-z0-9-]+)`", f.read(), re.M))
     with open(f"{HERE}/walls.py", encoding="utf-8") as f:
         there = {n.replace("_", "-") for n in re.findall(r'^@attempt\("\w+"\)\ndef (\w+)', f.read(), re.M)}
-    there |= {"floods-stay-in-their-job"}
+    there |= {f"flood-of-{name}" for name in FLOODS}
     equal(named, there, "README.md")
 
 

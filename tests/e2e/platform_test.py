@@ -4,10 +4,12 @@ a trace. The files are those of docs/examples/platform, with users and directori
 
 usage: platform_test.py BIN_DIR [-k CASE] [--keep]
 """
+import contextlib
 import os
 import re
 import shutil
 import socket
+import subprocess
 import sys
 
 import cluster
@@ -67,6 +69,7 @@ def case_0_set_up(c):
     wait_for("the nodes", lambda: c.root(["ginfo", "-h", "-o", "%T"]).stdout.split() == ["idle"])
     gtenant(c, "apply", "-y", "-f", "-", text="apiVersion: gantry/v1\nkind: PriceBook\nname: site\ncurrency: EUR\ncpu: 0.02\n")
     c.before = export(c)
+    equal(traces(c), [], "traces before there is a tenant")
 
 
 def case_1_one_file_each(c):
@@ -106,6 +109,47 @@ test -s /run/secrets/identity-vault && echo token
                       ["-p", tenant, "--network=host"], ["-p", tenant, "--container-image=docker.io/library/debian"]):
             done = c.as_user(["gbatch", *words, "--mem=40M", "--wrap=true"], user=user)
             equal(done.returncode, 1, f"{words}: {done.stdout}")
+        # The search of the next case finds what there is of a job that runs.
+        number = c.submit("-n1", "-p", tenant, f"--dataset={SETS[tenant]}", script="echo ready; sleep 300\n", user=user)
+        c.said(number, "ready")
+        seen = " ".join(traces(c))
+        for what in (f"{c.state}/nodes/", f"job_{number}.1", "node/net: ", tenant):
+            contains(seen, what, "traces of a job that runs")
+        c.root(["gcancel", str(number)], check=True)
+        c.ended(number)
+
+
+def traces(c):
+    """Where a tenant's name or the content of its secret is on this machine, outside of what is kept on purpose:
+    the controller's journal and history (accounting and bills outlive a tenant) and the audit log."""
+    found = []
+    words = [word.encode() for word in (*TENANTS, *SETS.values(), CONTENT)]
+    for top, dirs, files in os.walk(c.state):
+        dirs[:] = [name for name in dirs if f"{top}/{name}" not in (f"{c.state}/ctld/audit", f"{c.state}/ctld/store")]
+        for name in (*dirs, *files):
+            path = f"{top}/{name}"
+            text = cluster.read(path) if os.path.isfile(path) and not path.endswith((".log", ".mdb")) else b""
+            found += [f"{path}: {word.decode()}" for word in words if word in text + name.encode()]
+    for top, dirs, _ in os.walk("/sys/fs/cgroup"):
+        found += [f"{top}/{name}" for name in dirs if c.cgroup_root() in top and re.match("job_", name)]
+    found += [line for line in cluster.text("/proc/self/mountinfo").splitlines()
+              if c.state in line and ("/bundle" in line or TOP in line)]
+    for pid in cluster.processes():
+        for part in ("cmdline", "environ"):
+            seen = cluster.read(f"/proc/{pid}/{part}")
+            found += [f"/proc/{pid}/{part}: {word.decode()}" for word in words
+                      if word in seen and c.state.encode() in seen and pid != os.getpid()]
+    for space in spaces(c):
+        # Whatever belongs to a job is named by its link: j and a number.
+        rules = subprocess.run(["nsenter", f"--net={space}", "nft", "list", "ruleset"], capture_output=True, text=True,
+                               check=True).stdout
+        found += [f"{space}: {line.strip()}" for line in rules.splitlines() if re.search(r"\bj\d+\b|_j\d+", line)]
+    return found
+
+
+def spaces(c):
+    """The network namespaces of the node's own side."""
+    return [f"{top}/net" for top, _, files in os.walk(c.state) if os.path.basename(top) == "node" and "net" in files]
 
 
 def case_3_and_is_taken_away_without_a_trace(c):
@@ -120,6 +164,11 @@ def case_3_and_is_taken_away_without_a_trace(c):
     c.kill_and_restart(c.daemon("ctld"))
     wait_for("the controller", lambda: c.root(["gctl", "ping"]).returncode == 0)
     equal(export(c), c.before, "the documents after a restart")
+    with contextlib.suppress(AssertionError):
+        wait_for("no traces", lambda: not traces(c), 10)
+    equal(traces(c), [], "traces")
+    for tenant in TENANTS:
+        equal(os.listdir(f"{TOP}/tenants/{tenant}"), [], "files of ours in the tenant's own directory")
 
 
 def case_4_the_archive_brings_it_back(c):
@@ -136,8 +185,42 @@ def case_4_the_archive_brings_it_back(c):
 def case_5_kinds_of_kubernetes_are_taken_or_named(c):
     head = "apiVersion: {}\nkind: {}\nmetadata: {{name: x, namespace: fraud}}\n"
     for version, kind, said in (("v1", "ServiceAccount", "--identity=AUDIENCE"), ("v1", "Secret", "gtenant secret set"),
-                                ("v1", "PersistentVolumeClaim", "storage.path"), ("kyverno.io/v1", "ClusterPolicy", "kind Policy")):
+                                ("v1", "PersistentVolumeClaim", "storage.path"), ("kyverno.io/v1", "ClusterPolicy", "kind Policy"),
+                                ("kyverno.io/v1", "Policy", "kind Policy"), ("v1", "PersistentVolume", "storage.path"),
+                                ("constraints.gatekeeper.sh/v1", "K8sX", "mean nothing to Gantry")):
         contains(gtenant(c, "apply", "-y", "-f", "-", text=head.format(version, kind)), said)
+    equal(export(c), c.before, "the documents after what was refused")
+    # Honoured: the level of Pod Security, a quota, a network policy; named: what of them is not.
+    objects = """
+apiVersion: v1
+kind: Namespace
+metadata: {name: shop, labels: {pod-security.kubernetes.io/enforce: restricted, pod-security.kubernetes.io/warn: baseline}}
+---
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: q, namespace: shop}
+spec: {hard: {requests.cpu: "4", persistentvolumeclaims: "3", requests.storage: 10Gi, count/jobs.batch: "7"}}
+---
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: deny, namespace: shop}
+spec: {podSelector: {}, policyTypes: [Ingress, Egress]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: r, namespace: shop}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: edit}
+subjects: [{kind: ServiceAccount, name: default, namespace: shop}]
+"""
+    said = gtenant(c, "apply", "-y", "-f", "-", text=objects)
+    for what in ("there is no quota of storage", "persistentvolumeclaims", "default is no user or group"):
+        contains(said, what)
+    out = export(c)
+    for what in ("enforce: restricted", "warn: baseline", "queued_jobs: 7", "kind: NetworkProfile"):
+        contains(out, what)
+    unknown = objects.replace("enforce: restricted", "enforce: secret")
+    contains(gtenant(c, "apply", "-y", "-f", "-", text=unknown, status=1), "secret")
+    gtenant(c, "offboard", "shop", "--yes", "--archive", f"{c.top}/archive")
 
 
 if __name__ == "__main__":

@@ -109,6 +109,22 @@ mkdir -p result/deep && echo made > result/deep/file && echo noted > note.txt
     contains(shown, f"StageOut={c.out}/note.txt:out/note.txt")
 
 
+def case_2b_a_copy_counts_to_its_job(c):
+    """Its memory and its time are the job's: a job that copies has more of both than one that does not."""
+    used = []
+    for options in ((), ("--stage-in=in/one.txt:counted.txt",)):
+        entry = c.ended(submit(c, *options), "completed")["usage"]
+        used.append((entry["memory_peak_bytes"], entry["cpu_user_us"] + entry["cpu_system_us"]))
+    print(f"  {used[0][0] >> 20} MiB and {used[0][1] / 1e3:.0f} ms without a copy, {used[1][0] >> 20} MiB and {used[1][1] / 1e3:.0f} ms with one")
+    equal((used[1][0] > used[0][0] + (8 << 20), used[1][1] > used[0][1] + 10_000), (True, True), f"usage: {used}")
+    # Below what a copy takes the job is ended for its memory, and is not tried again elsewhere.
+    small = c.as_user(["gbatch", "--parsable", "-n1", "-p", "red", "--mem=4M", "--stage-in=in/one.txt:small.txt", "--wrap=true",
+                       "-o", "%j.out"], user=c.people["red"])
+    equal(small.returncode, 0, small.stderr)
+    entry = c.ended(int(small.stdout))
+    contains(entry["cause"], "memory limit of 4M reached", "why")
+
+
 def case_3_a_script_that_fails_still_brings_out(c):
     job = submit(c, "--stage-out=why.txt:out/why.txt", script="echo because > why.txt; exit 3\n")
     c.ended(job, "failed", code=3)

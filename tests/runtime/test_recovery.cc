@@ -320,6 +320,16 @@ TEST_CASE("a job that exceeds its scratch space is ended with the reason") {
   for (const auto& left : remains(node)) FAIL_CHECK(left);
 }
 
+TEST_CASE("files without a byte count as scratch, because a disk has only so many files") {
+  if (!can_run()) return;
+  Node node([](RuntimeOptions& options) { options.scratch_dir = "/var/tmp"; });
+  auto request = node.job("cd /tmp; for i in $(seq 2000); do : > $i; done; sleep 1000");
+  request.scratch = 4'000'000;
+  const auto record = node.run(request);
+  CHECK(record.exit == ExitStatus{0, SIGKILL});
+  CHECK(has(record.message, "exceeded its scratch space of 4000000 bytes (--tmp): 8"));
+}
+
 TEST_CASE("deleted files count as scratch as long as a process holds them") {
   if (!can_run()) return;
   Node node([](RuntimeOptions& options) { options.scratch_dir = "/var/tmp"; });

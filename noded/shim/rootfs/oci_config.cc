@@ -8,6 +8,7 @@
 #include <array>
 
 #include "noded/machine/files.h"
+#include "noded/shim/mounts.h"
 
 namespace gantry::runtime {
 namespace {
@@ -163,9 +164,13 @@ void mounts(Writer& w, const NodeSetup& setup, const LaunchRequest& request) {
   mount(w, "/dev", "tmpfs", "tmpfs", {"nosuid", "strictatime", "mode=755", "size=1m"});
   mount(w, "/dev/pts", "devpts", "devpts",
         {"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"});
-  const std::string size =
-      "size=" + std::to_string(request.memory > 0 ? request.memory / 2 : std::int64_t{64} << 20);
-  mount(w, "/dev/shm", "tmpfs", "shm", {"nosuid", "noexec", "nodev", "mode=1777", size});
+  const std::int64_t bytes = request.memory > 0 ? request.memory / 2 : std::int64_t{64} << 20;
+  const std::string size = "size=" + std::to_string(bytes);
+  const std::string files = "nr_inodes=" + std::to_string(tmpfs_files(bytes));
+  if (has_own_kernel(request.sandbox))
+    mount(w, "/dev/shm", "tmpfs", "shm", {"nosuid", "noexec", "nodev", "mode=1777", size});
+  else
+    mount(w, "/dev/shm", "tmpfs", "shm", {"nosuid", "noexec", "nodev", "mode=1777", size, files});
   if (!has_own_kernel(request.sandbox))
     mount(w, "/dev/mqueue", "mqueue", "mqueue", {"nosuid", "noexec", "nodev"});
   if (!request.network_sys.empty() && !has_own_kernel(request.sandbox))

@@ -39,7 +39,7 @@ Result<void> private_directory(const Fd& target, const LaunchRequest& request,
   std::int64_t bytes = request.tmp_bytes;
   if (bytes <= 0) bytes = request.memory > 0 ? request.memory / 2 : 0;
   std::string options = "mode=1777";
-  if (bytes > 0) options += ",size=" + std::to_string(bytes);
+  if (bytes > 0) options += tmpfs_limits(bytes);
   return mount_tmpfs("/proc/self/fd/" + std::to_string(target.get()), options, hardened);
 }
 
@@ -182,8 +182,7 @@ Result<void> enter_private_mounts(const NodeSetup& setup, const LaunchRequest& r
   if (!setup.hide_cgroup2.empty())
     if (auto r = mount_tmpfs(setup.hide_cgroup2, "mode=755,size=1m"); !r) return r;
   std::string options = "mode=711";
-  if (request.memory > 0 && request.container.writable)
-    options += ",size=" + std::to_string(request.memory);
+  if (request.memory > 0 && request.container.writable) options += tmpfs_limits(request.memory);
   return mount_tmpfs(setup.mount_dir, options);
 }
 

@@ -68,7 +68,8 @@ void walk(int parent, const char* name, int depth, ScratchUse& use) {
     if (child == ".." || ::fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0) continue;
     const bool directory = S_ISDIR(st.st_mode);
     const auto names = directory ? 1 : std::max<std::int64_t>(1, st.st_nlink);
-    if (!directory || child == ".") use.bytes += std::int64_t{st.st_blocks} * 512 / names;
+    if (!directory || child == ".")
+      use.bytes += std::max(kLeastOfFile, std::int64_t{st.st_blocks} * 512) / names;
     if (directory && child != ".") walk(fd, entry->d_name, depth + 1, use);
     if (use.too_deep) break;
   }

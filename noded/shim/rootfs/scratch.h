@@ -20,10 +20,14 @@ namespace gantry::runtime {
 Result<std::string> make_scratch(const NodeSetup& setup, const LaunchRequest& request);
 void remove_scratch(const NodeSetup& setup, const LaunchRequest& request);
 
-inline constexpr int kMostScratchDepth = 500;  // directories in each other
+inline constexpr int kMostScratchDepth = 500;       // directories in each other
+inline constexpr std::int64_t kLeastOfFile = 4096;  // bytes
 
 struct ScratchUse {
-  std::int64_t bytes = 0;    // bytes on the disk; a file with several names counts once
+  // Bytes on the disk; a file with several names counts once. Each file, directory and link counts
+  // at least kLeastOfFile, because a disk has a limited number of them and empty ones take no
+  // bytes.
+  std::int64_t bytes = 0;
   std::int64_t deleted = 0;  // part of `bytes`: in files that have no name any more
   // Deeper than kMostScratchDepth, so nobody can say how many bytes there are.
   bool too_deep = false;

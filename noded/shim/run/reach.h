@@ -1,5 +1,6 @@
-// What a job's shim can still reach once its container runs: its job's records and cgroup, and
-// nothing else of the machine. A shim that somebody takes over then can change no other file.
+// What a shim can still reach once its container runs or its step's tasks do: its job's records and
+// cgroup, and nothing else of the machine. A shim that somebody takes over then can change no other
+// file.
 #pragma once
 
 #include "noded/shim/shim.h"
@@ -11,5 +12,7 @@ namespace gantry::runtime {
 // out, and with a scratch directory, of which it looks for deleted files in all processes of the
 // job.
 void keep_only_what_a_shim_needs(const Shim& shim);
+// The same for the shim of a step, which has none of that to do: tasks and output files are open.
+void keep_only_what_a_step_needs(const Shim& shim);
 
 }  // namespace gantry::runtime

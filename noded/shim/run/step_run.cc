@@ -14,6 +14,7 @@
 #include "noded/runtime/beginning.h"
 #include "noded/shim/io/step_audience.h"
 #include "noded/shim/process/step_tasks.h"
+#include "noded/shim/run/reach.h"
 #include "noded/shim/run/step_bounds.h"
 #include "noded/shim/shim.h"
 
@@ -148,6 +149,7 @@ int run_step(Shim& shim, StepId step, Signals& signals) {
       // Attachments may have come before the shim could take the signal.
       io->look_for_attachments();
       bounds->begin(dir);
+      keep_only_what_a_step_needs(shim);
       run_tasks(*tasks, *io, *bounds, signals, *control);
       io->look_for_attachments();  // readers who attach this late are at least told how it ended
       tasks->end_mpi();
