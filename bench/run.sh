@@ -18,6 +18,7 @@ trace      | bench_trace bin/gantry-replay | public workload logs, by the shippe
 variations | bin/gantry-replay           | 50 random variations of one log; takes an hour, runs by name only
 listing    | bench_listing               | each listing on 10,000 nodes with 1,000 tenants
 containers | bench_containers            | starts of containers beside bare crun
+walls      | programs                    | all layers between tenants together, in a job's start
 gpu        | bench_gpu                   | what GPUs cost a node daemon
 mig        | bench_mig                   | plans of MIG slices
 slices     | bench_slices                | the placement of slices
@@ -78,6 +79,7 @@ for name in "${names[@]}"; do
       dir=$(mktemp -d "$build/finished.XXXXXX")
       "$build/bin/bench_finished" "$dir" | tee "$out"
       rm -rf "$dir" ;;
+    walls) python3 "$here/walls/starts.py" "$build" | tee "$out" ;;
     network) { "$build/bin/bench_network"; "$here/network/starts.py" "$build"; } | tee "$out" ;;
     *) "$build/bin/bench_$name" | tee "$out" ;;
   esac
