@@ -25,7 +25,7 @@ slices     | bench_slices                | the placement of slices
 money      | bench_money                 | the ledger, with each job and to read
 network    | programs bench_network      | what the network of a job costs its node
 services   | bench_services              | promises of 100 services for six hours, beside Kubernetes' rule
-gate       | bin/gantry-gate bin/gantry-shim | what a gate adds to a request, beside nginx alone
+gate       | bin/gantry-gate bin/gantry-shim bench_http_load | what a gate adds to a request, beside nginx alone
 finished   | bench_finished              | accounting of ten million jobs
 TABLE
 }

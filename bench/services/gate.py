@@ -3,7 +3,7 @@
 whose HAProxy has one thread. Requests come at a fixed rate, whether earlier ones were answered or not.
 
 usage: gate.py BUILD_DIR [--rate N] [--rounds N] [--seconds N] [--out FILE]
-It needs Debian's packages nginx-light and nghttp2-client (h2load), which nothing else here does.
+It needs Debian's package nginx-light, which nothing else here does.
 """
 import argparse
 import os
@@ -48,21 +48,12 @@ def cpu_of(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def load(url, host, rate, seconds, log):
-    """Response times in ms, sorted, and the number of answers that were not 200."""
-    if os.path.exists(log):
-        os.unlink(log)
-    subprocess.run(["h2load", "--h1", "-c", str(CLIENTS), "-m", "1", "--rps", str(rate / CLIENTS), "-D", str(seconds),
-                    "--warm-up-time", "1", "-H", f"Host: {host}", "--log-file", log, url], check=True, capture_output=True)
-    times, bad = [], 0
-    with open(log, encoding="ascii") as f:
-        for line in f:
-            _, status, took = line.split("\t")[:3]
-            if status == "200":
-                times.append(int(took) / 1000)
-            else:
-                bad += 1
-    return sorted(times), bad
+def load(build, port, host, args):
+    """Answers a second, median and 99th percentile in ms, and how many were not 200."""
+    done = subprocess.run([f"{build}/bin/bench_http_load", str(port), host, str(args.rate), str(args.seconds), str(CLIENTS)],
+                          check=True, capture_output=True, text=True)
+    rate, median, last, bad = (float(word) for word in done.stdout.split())
+    return median / 1000, last / 1000, rate, int(bad)
 
 
 def main():
@@ -73,7 +64,7 @@ def main():
     parser.add_argument("--seconds", type=int, default=5)
     parser.add_argument("--out")
     args = parser.parse_args()
-    for need, package in (("/usr/sbin/nginx", "nginx-light"), ("/usr/bin/h2load", "nghttp2-client"), (HAPROXY, "haproxy")):
+    for need, package in (("/usr/sbin/nginx", "nginx-light"), (HAPROXY, "haproxy")):
         if not os.path.exists(need):
             print(f"not measured: {need} is missing; apt-get install {package}")
             return
@@ -87,17 +78,15 @@ def main():
             site.put(service(replicas=[replica], concurrency=64, queue=1000, wait=5_000_000, ready=route))
             site.start()
             site.wait_until_it_answers()
-            places = {"nginx": (f"http://127.0.0.1:{replica.inside}/", "x"),
-                      "door, gate": (f"http://127.0.0.1:{site.port}/", "api.example")}
+            places = {"nginx": (replica.inside, "x"), "door, gate": (site.port, "api.example")}
             got = {name: [] for name in places}
             used = []
             for _ in range(args.rounds):
-                for name, (url, host) in places.items():
+                for name, (port, host) in places.items():
                     before, since = cpu_of(site.haproxy()), time.monotonic()
-                    times, bad = load(url, host, args.rate, args.seconds, f"{site.dir}/times")
+                    got[name].append(load(os.path.abspath(args.build), port, host, args))
                     if name != "nginx":
                         used.append((cpu_of(site.haproxy()) - before) / (time.monotonic() - since))
-                    got[name].append((statistics.median(times), times[int(len(times) * 0.99)], len(times) / args.seconds, bad))
         finally:
             nginx.end()
     lines.append(f"{'':<12}{'requests/s':>11}{'median ms':>11}{'p99 ms':>9}{'not 200':>9}")
