@@ -6,8 +6,8 @@
 namespace gantry::cli {
 namespace {
 
-constexpr std::size_t kWidth = 96;       // width of help lines, in characters
-constexpr std::size_t kHelpColumn = 34;  // column where the explanations of options begin
+constexpr std::size_t kWidth = 80;       // width of help lines, in characters
+constexpr std::size_t kHelpColumn = 30;  // column where the explanations of options begin
 
 std::string spelled(const Option& option) {
   std::string text = option.letter != 0 ? fmt::format("-{}", option.letter) : "  ";
@@ -66,12 +66,38 @@ void add_option(std::string& out, const Command& command, const Option& option) 
   wrap(out, text, kHelpColumn, kHelpColumn);
 }
 
+// A command line of an example. If it is too long it goes on below, as a shell reads it: behind a
+// backslash, and not within quotes.
+void add_command(std::string& out, std::string_view command) {
+  constexpr std::size_t kIndent = 6;
+  std::size_t at = 2;
+  out.append(at, ' ');
+  while (at + command.size() > kWidth) {
+    std::size_t end = 0;  // the last blank that may be replaced
+    bool quoted = false;
+    for (std::size_t i = 0; i < command.size() && at + i + 2 <= kWidth; ++i) {
+      if (command[i] == '\'') quoted = !quoted;
+      if (command[i] == ' ' && !quoted) end = i;
+    }
+    if (end == 0) break;
+    out += command.substr(0, end);
+    out += " \\\n";
+    out.append(at = kIndent, ' ');
+    command.remove_prefix(end + 1);
+  }
+  out += command;
+  out += '\n';
+}
+
 std::string usage_line(const Command& command, std::string_view program) {
   std::string text = fmt::format("Usage: {}", program);
   if (!command.sub.empty()) text += " COMMAND";
   if (!command.options.empty()) text += " [OPTION...]";
   if (!command.operands.empty()) text += fmt::format(" {}", command.operands);
-  return text + "\n" + std::string(command.summary) + ".\n";
+  std::string out;
+  wrap(out, text, 0, 6);
+  wrap(out, std::string(command.summary) + ".", 0, 0);
+  return out;
 }
 
 // ---- roff
@@ -149,7 +175,7 @@ std::string help_text(const Command& command, std::string_view program) {
   }
   if (!command.examples.empty()) out += "\nExamples:\n";
   for (const Example& example : command.examples) {
-    out += fmt::format("  {}\n", example.command);
+    add_command(out, example.command);
     out.append(6, ' ');
     wrap(out, example.what, 6, 6);
   }

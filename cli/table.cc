@@ -9,6 +9,9 @@ namespace gantry::cli {
 namespace {
 
 constexpr std::size_t kBatchRows = 4096;
+constexpr std::size_t kLeastColumn = 6;  // characters that a column keeps in a narrow terminal
+constexpr std::size_t kLastColumn = 24;  // and the last one, if it has as many
+constexpr std::size_t kLastHeader = 12;  // and its header
 
 bool continues(char c) {
   return (static_cast<unsigned char>(c) & 0xc0) == 0x80;
@@ -17,6 +20,18 @@ bool continues(char c) {
 std::size_t characters(std::string_view text) {
   return static_cast<std::size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return !continues(c); }));
+}
+
+// Characters on the screen: without the sequences that set colours.
+std::size_t shown_characters(std::string_view text) {
+  std::size_t count = 0;
+  bool sequence = false;
+  for (const char c : text) {
+    if (c == '\033') sequence = true;
+    if (!sequence && !continues(c)) ++count;
+    if (sequence && c == 'm') sequence = false;
+  }
+  return count;
 }
 
 // The first `count` characters.
@@ -32,10 +47,26 @@ std::string_view first_characters(std::string_view text, std::size_t count) {
   return text.substr(0, at);
 }
 
+// The longest value of a column, in characters. `ends` says where each cell ends in `texts`.
+std::size_t longest(std::string_view texts, std::span<const std::size_t> ends, std::size_t columns,
+                    std::size_t column) {
+  std::size_t most = 0;
+  for (std::size_t at = column; at < ends.size(); at += columns) {
+    const std::size_t begin = at == 0 ? 0 : ends[at - 1];
+    most = std::max(most, characters(texts.substr(begin, ends[at] - begin)));
+  }
+  return most;
+}
+
 }  // namespace
 
 TableWriter::TableWriter(Layout layout, TableStyle style, std::FILE* out)
-    : layout_(std::move(layout)), style_(std::move(style)), out_(out) {}
+    : layout_(std::move(layout)), style_(std::move(style)), out_(out) {
+  const bool grows = std::any_of(layout_.cells.begin(), layout_.cells.end(),
+                                 [](const Cell& cell) { return cell.grows; });
+  if (grows && style_.delimiter.empty() && is_terminal(out))
+    style_.columns = static_cast<std::size_t>(terminal_width(out));
+}
 
 TableWriter::~TableWriter() {
   flush();
@@ -60,6 +91,7 @@ void TableWriter::end_cell() {
 void TableWriter::flush() {
   if (!started_) {
     grow_widths();
+    if (style_.columns > 0) fit_widths();
     write_header();
     started_ = true;
   }
@@ -84,12 +116,65 @@ void TableWriter::grow_widths() {
     if (!cell.grows) continue;
     auto most = static_cast<std::size_t>(cell.width);
     if (style_.header) most = std::max(most, cell.header.size());
-    for (std::size_t at = i; at < ends_.size(); at += width) {
-      const std::size_t begin = at == 0 ? 0 : ends_[at - 1];
-      most = std::max(most, characters(std::string_view(texts_).substr(begin, ends_[at] - begin)));
-    }
-    cell.width = static_cast<int>(most);
+    cell.width = static_cast<int>(std::max(most, longest(texts_, ends_, width, i)));
   }
+}
+
+bool TableWriter::has_words(std::size_t cell) const {
+  constexpr std::string_view kOfNumbers = "0123456789.,:+-/%_[]KMGTPN/A ";
+  for (std::size_t at = cell; at < ends_.size(); at += layout_.cells.size()) {
+    const std::size_t begin = at == 0 ? 0 : ends_[at - 1];
+    const auto text = std::string_view(texts_).substr(begin, ends_[at] - begin);
+    if (text.find_first_not_of(kOfNumbers) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+// First what is only blank gives way: in the gaps, and in columns that are wider than their values.
+// Then the widest columns of words do, one character after the other, down to their headers.
+// Numbers and ids are never cut. What is left of the line is the last column's, which needs some
+// room too.
+void TableWriter::fit_widths() {
+  if (layout_.cells.empty()) return;
+  const std::size_t last = layout_.cells.size() - 1;
+  std::size_t rest = std::max(std::min(longest(texts_, ends_, last + 1, last), kLastColumn),
+                              std::min(layout_.cells[last].header.size(), kLastHeader));
+  if (layout_.cells[last].right)
+    rest = std::max(rest, static_cast<std::size_t>(layout_.cells[last].width));
+  std::size_t total = layout_.cells[last].before.size() + rest;
+  for (std::size_t i = 0; i < last; ++i)
+    total += layout_.cells[i].before.size() + static_cast<std::size_t>(layout_.cells[i].width);
+  std::vector<bool> may_be_cut;
+  for (std::size_t i = 0; i <= last; ++i) {
+    Cell& cell = layout_.cells[i];
+    may_be_cut.push_back(cell.grows && has_words(i));
+    if (total > style_.columns && cell.before == "  ") {
+      cell.before = " ";
+      --total;
+    }
+    const auto used =
+        static_cast<int>(std::max(longest(texts_, ends_, last + 1, i), cell.header.size()));
+    for (; i < last && cell.grows && total > style_.columns && cell.width > used; --total)
+      --cell.width;
+  }
+  while (total > style_.columns) {
+    Cell* widest = nullptr;
+    for (std::size_t i = 0; i < last; ++i) {
+      Cell& cell = layout_.cells[i];
+      const std::size_t least = std::max(kLeastColumn, cell.header.size());
+      if (!may_be_cut[i] || static_cast<std::size_t>(cell.width) <= least) continue;
+      if (widest == nullptr || cell.width > widest->width) widest = &cell;
+    }
+    if (widest == nullptr) break;
+    --widest->width;
+    --total;
+    widest->cut = true;
+    style_.cut_mark = '+';
+  }
+  // The values of the last column go on below; its header is cut instead.
+  Cell& cell = layout_.cells[last];
+  const std::size_t begin = total - rest;
+  if (begin < style_.columns) cell.header = first_characters(cell.header, style_.columns - begin);
 }
 
 void TableWriter::write_header() {
@@ -125,7 +210,36 @@ void TableWriter::write_row(std::span<const std::size_t> ends, std::size_t begin
   line_ += '\n';
 }
 
+// The last cell of a line in a terminal: what does not fit goes on below, broken at blanks and
+// commas.
+void TableWriter::put_last(const Cell& cell, std::string_view text, Colour colour) {
+  line_ += cell.before;
+  const std::size_t begin = line_.find_last_of('\n') + 1;  // npos + 1 is the first line's
+  const std::size_t column = shown_characters(std::string_view(line_).substr(begin));
+  const std::size_t room = column + kLeastColumn < style_.columns ? style_.columns - column : 0;
+  line_ += colour_on(colour);
+  while (room > 0 && characters(text) > room) {
+    const std::string_view most = first_characters(text, room);
+    const std::size_t comma = most.find_last_of(',');
+    const std::size_t blank = first_characters(text, room + 1).find_last_of(' ');
+    std::size_t length = most.size();
+    if (blank != std::string_view::npos && blank > 0)
+      length = blank;
+    else if (comma != std::string_view::npos)
+      length = comma + 1;
+    line_ += text.substr(0, length);
+    line_ += '\n';
+    line_.append(column, ' ');
+    text.remove_prefix(length);
+    text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  }
+  line_ += text;
+  if (colour != Colour::none) line_ += kColourOff;
+}
+
 void TableWriter::put_cell(const Cell& cell, std::string_view text, bool last, Colour colour) {
+  if (last && style_.columns > 0 && cell.grows && !cell.right && layout_.after.empty())
+    return put_last(cell, text, colour);
   if (!style_.delimiter.empty()) {
     if (&cell != layout_.cells.data()) line_ += style_.delimiter;
     line_ += text;

@@ -1,6 +1,10 @@
 // The tables that all commands print. A command declares its columns once, in one list; the default
 // table, -o/--format, the --help of the fields and the headers are made from that list.
 //
+// In a terminal a default table is as wide as the window at the most: its widest columns are cut
+// (the last character is '+' then), and the last column goes on in further lines. Into a file or a
+// pipe nothing is cut.
+//
 // Cells contain texts of users (job names, comments). Characters that are not printable
 // (common/text/printable.h) are shown as '?', so that no job name can move the cursor. Widths count
 // characters, not bytes.
@@ -36,8 +40,8 @@ struct Cell {
   std::string header;
   int width = 0;  // least width; 0 = as long as the value
   bool right = false;
-  bool cut = false;       // shown in the row's colour
-  bool coloured = false;  // as wide as the widest value of the first batch (not for the last cell)
+  bool cut = false;       // longer values are cut to the width
+  bool coloured = false;  // shown in the row's colour
   bool grows = false;     // as wide as the widest value of the first batch (not the last cell)
 };
 
@@ -53,6 +57,7 @@ struct TableStyle {
   std::string delimiter;  // not empty: values are not padded, and this text separates them (-P, -p)
   bool trailing_delimiter = false;
   bool colour = false;
+  std::size_t columns = 0;  // of the terminal, for a table that grows; 0: as wide as its values
 };
 
 // Collects lines and writes them in batches. The first batch decides the widths of cells that grow.
@@ -76,6 +81,9 @@ class TableWriter {
   void write_row(std::span<const std::size_t> ends, std::size_t begin, Colour colour);
   void put_cell(const Cell& cell, std::string_view text, bool last, Colour colour);
   void grow_widths();
+  void fit_widths();                                     // to the terminal
+  [[nodiscard]] bool has_words(std::size_t cell) const;  // and not only numbers, as yet
+  void put_last(const Cell& cell, std::string_view text, Colour colour);
 
   Layout layout_;
   TableStyle style_;

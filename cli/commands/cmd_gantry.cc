@@ -1,11 +1,17 @@
 // gantry: everything that has no command of its own: versions, keys, completion, manual pages, the
 // configuration, and a whole cluster on this machine.
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
 
 #include "cli/client_config.h"
 #include "cli/command.h"
 #include "cli/files.h"
 #include "cli/slurm/reference.h"
+#include "cli/terminal.h"
 #include "common/auth/signature.h"
 #include "common/job/verdict_text.h"
 #include "common/net/keys.h"
@@ -78,6 +84,29 @@ Result<int> run_help(const Invocation& in) {
 
 // ---- man, completion
 
+// Shows a page as man shows it, in its pager. Returns false where there is no man.
+bool shown_by_man(std::string_view page) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return false;
+  const pid_t man = ::fork();
+  if (man == 0) {
+    ::dup2(ends[0], STDIN_FILENO);
+    ::execlp("man", "man", "-l", "-", nullptr);
+    ::_exit(127);
+  }
+  ::close(ends[0]);
+  ::signal(SIGPIPE, SIG_IGN);  // who leaves the pager early ends the writing
+  while (man > 0 && !page.empty()) {
+    const ssize_t written = ::write(ends[1], page.data(), page.size());
+    if (written <= 0) break;
+    page.remove_prefix(static_cast<std::size_t>(written));
+  }
+  ::close(ends[1]);
+  int status = 0;
+  return man > 0 && ::waitpid(man, &status, 0) == man && WIFEXITED(status) &&
+         WEXITSTATUS(status) != 127;
+}
+
 Result<int> run_man(const Invocation& in) {
   NoOptions none;
   const auto operands = in.parse(&none, 1, kDeepest);
@@ -85,7 +114,11 @@ Result<int> run_man(const Invocation& in) {
   if (!*operands) return 0;
   const auto named = named_command(**operands);
   if (!named) return tl::unexpected(named.error());
-  fmt::print("{}", man_page(*named->command, named->program));
+  const std::string page = man_page(*named->command, named->program);
+  if (!is_terminal(stdout))
+    fmt::print("{}", page);
+  else if (!shown_by_man(page))
+    fmt::print("{}", help_text(*named->command, named->program));
   return 0;
 }
 

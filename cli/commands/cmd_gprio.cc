@@ -1,6 +1,9 @@
 // gprio: shows the terms that order waiting jobs, as the scheduler compares them.
 #include <fmt/core.h>
 
+#include <algorithm>
+
+#include "cli/columns/ended_jobs.h"
 #include "cli/columns/known_names.h"
 #include "cli/columns/tenant_columns.h"
 #include "cli/command.h"
@@ -8,6 +11,8 @@
 #include "cli/submit/job_filter.h"
 #include "cli/submit/job_refs.h"
 #include "cli/terminal.h"
+#include "common/job/public_state.h"
+#include "common/proto/job_text.h"
 #include "common/text/text.h"
 
 namespace gantry::cli {
@@ -95,8 +100,29 @@ constexpr Example kExamples[] = {
     {"gprio -l -j 12,13", "Why 12 goes before 13: the first field in which they differ"},
 };
 constexpr ExitDoc kExits[] = {{"0", "fine"},
-                              {"1", "a user or a partition does not exist, or no answer"},
+                              {"1", "a job, a user or a partition does not exist, or no answer"},
                               {"2", "the command line is wrong"}};
+
+// For jobs that the reply has no row of: says when they ended, that they do not wait, or that there
+// are none. Returns false if one is not in the queue.
+Result<bool> tell_missing(const Invocation& in, Session& session, const Query& q,
+                          const std::vector<proto::PriorityRow>& rows) {
+  proto::ListJobs list;
+  for (const proto::JobRef& ref : q.tuples.filter.jobs)
+    if (std::none_of(rows.begin(), rows.end(), [&](const proto::PriorityRow& row) {
+          return ref.job == row.job || ref.job == row.array_job;
+        }))
+      list.filter.jobs.push_back(ref);
+  if (list.filter.jobs.empty()) return true;
+  const auto reply = session.call<proto::ListJobsReply>(list);
+  if (!reply) return tl::unexpected(reply.error());
+  for (const proto::JobRow& row : reply->rows)
+    if (row.phase != Phase::ended)
+      fmt::print(stderr, "{}: job {} does not wait for its turn: it is {}\n", in.program(),
+                 format_job_ref(proto::JobRef{row.job, {}}),
+                 public_state(row.phase, row.outcome).name);
+  return tell_not_reached(in.program(), session, reply->unknown).unknown == 0;
+}
 
 Result<int> run(const Invocation& in) {
   Query q;
@@ -131,7 +157,9 @@ Result<int> run(const Invocation& in) {
   table.flush();
   if (auto known = check_names(*session, q.filter(), seen); !known)
     return tl::unexpected(known.error());
-  return 0;
+  const auto found = tell_missing(in, *session, q, reply->rows);
+  if (!found) return tl::unexpected(found.error());
+  return *found ? 0 : 1;
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ inline constexpr SubmitOption kRefusedOptionTable[] = {
     {.option = {.name = "ntasks-per-core", .refused = kNoTopology}, .families = Families::gantry},
     {.option = {.name = "ntasks-per-gpu", .refused = "use --ntasks-per-node"},
      .families = Families::gantry},
-    {.option = {.name = "ntasks-per-socket", .refused = kNoTopology}},
+    {.option = {.name = "ntasks-per-socket", .refused = kNoTopology}, .families = Families::gantry},
     {.option = {.name = "oom-kill-step",
                 .refused = "a job's memory limit is one for all its steps"},
      .families = Families::slurm},

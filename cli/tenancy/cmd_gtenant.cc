@@ -14,8 +14,7 @@ constexpr const Command* kSub[] = {
     &kTenantPolicy};
 
 constexpr Example kExamples[] = {
-    {"gtenant create fraud --gpus 64 --cpus 512 --memory 4Ti --borrow 128 --lend 32 "
-     "--cost-center cc-1042 --admin alice",
+    {"gtenant create fraud --gpus 64 --cpus 512 --borrow 128 --lend 32 --admin alice",
      "A new tenant, in one step"},
     {"gtenant apply -f tenants/", "Documents and manifests of a folder"},
     {"gtenant quota fraud", "What it holds, owns and may borrow"},

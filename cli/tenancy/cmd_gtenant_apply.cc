@@ -205,7 +205,7 @@ constexpr Example kApplyExamples[] = {
     {"gtenant apply -f fraud.yaml", "Show what would change, ask, apply"},
     {"gtenant apply -f tenants/ --prune --yes -m \"$(git log -1 --format=%s)\"",
      "The folder is the whole truth: for a pipeline"},
-    {"kubectl get namespaces,resourcequotas,rolebindings -A -o yaml | gtenant apply -f - -n",
+    {"kubectl get ns,resourcequotas,rolebindings -A -o yaml | gtenant apply -f - -n",
      "What a cluster of Kubernetes would come to"},
 };
 constexpr Example kDeleteExamples[] = {

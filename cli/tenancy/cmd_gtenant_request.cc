@@ -241,8 +241,7 @@ Result<int> run_request_list(const Invocation& in) {
 }
 
 constexpr Example kRequestExamples[] = {
-    {"gtenant request ask fraud --budget fraud-month --amount 500 --until 2026-12-01 -m "
-     "'retraining'",
+    {"gtenant request ask fraud --budget fraud-month --amount 500 --until 2026-12-01",
      "More money until the end of the month"},
     {"gtenant request ask fraud --quota gpu=8 --flavor a100 -m 'quarter end'", "More quota"},
     {"gtenant request list", "What is asked for, and what is in force"},

@@ -186,6 +186,8 @@ TEST_CASE("every command has help with examples, a manual page, a version and co
     CHECK(help.status == 0);
     CHECK(help.out.find("Usage: ") == 0);
     CHECK(help.out.find("\nExamples:\n") != std::string::npos);
+    std::istringstream lines(help.out);
+    for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 80);
     const Run man = run_program({{"gantry", "man", name}, {}, {}, {}});
     CHECK(man.out.find(".SH NAME") != std::string::npos);
     const Run version = run_program({{name, "--version"}, {}, {}, {}});

@@ -147,3 +147,21 @@ TEST_CASE("a bar shows own use, borrowed use, and what is free up to the limit")
   CHECK(bar(0, 0, 0, 4) == "[....]");
   CHECK(bar(INT64_MAX, INT64_MAX, INT64_MAX, 4) == "[####]");
 }
+
+TEST_CASE("a table that grows fits the terminal: words are cut, the last column goes on below") {
+  const std::vector<Pet> pets{{"centipede of the sea", 100}, {"cat", 4}};
+  TableStyle narrow;
+  narrow.columns = 14;
+  CHECK(print(format("%n %l", true), narrow, pets) ==
+        "NAME      LEGS\ncentiped+ 100\ncat       4\n");
+  narrow.columns = 13;
+  CHECK(print(format("%n  %l", true), narrow, pets) == "NAME     LEGS\ncentipe+ 100\ncat      4\n");
+  narrow.columns = 20;
+  CHECK(print(format("%l %n", true), narrow, pets) ==
+        "LEGS NAME\n100  centipede of\n     the sea\n4    cat\n");
+  narrow.columns = 80;
+  CHECK(print(format("%l %n", true), narrow, pets) == print(format("%l %n", true), {}, pets));
+  // A format with widths of its own is as it was asked for.
+  narrow.columns = 5;
+  CHECK(print(format("%30n|"), narrow, {{"cat", 4}}) == print(format("%30n|"), {}, {{"cat", 4}}));
+}

@@ -198,6 +198,7 @@ def examples_of(c, name):
     """The commands under "Examples:" in the help of a command."""
     text = c.root(name.split("_") + ["--help"], check=True).stdout
     part = text.partition("\nExamples:\n")[2].partition("\nExit status:")[0]
+    part = re.sub(r" \\\n +", " ", part)
     return [line.strip() for line in part.splitlines() if re.match(r"  \S", line)]
 
 
@@ -328,6 +329,57 @@ def case_the_first_examples_of_gtenant(c):
         words = shlex.split(example.replace("create fraud", "create another"))
         done = c.root(words + ["--dry-run"])
         assert done.returncode == 0, f"{example}: {done.stderr}"
+
+
+def commands_in_text(page):
+    """The commands in the running text of a page, as `gctl why JOB`; they may have placeholders."""
+    with open(page, encoding="utf-8") as f:
+        text = re.sub(r"^```.*?^```", "", f.read(), flags=re.S | re.M)
+    spans = (" ".join(span.split()) for span in re.findall(r"`([^`]+)`", text))
+    return [span for span in spans if span.split()[0] in OURS and " " in span]
+
+
+def mistake_in(c, command, helps):
+    """What is wrong with a command of the text: a subcommand or an option that there is not."""
+    words = re.sub(r"[\[\]]", " ", command).split()
+    if all(word in OURS for word in words):  # a list of commands
+        return ""
+    folder = "slurm/" if words[0].startswith("s") else ""
+    path = [folder + words.pop(0)]
+
+    def help_of_path():
+        key = " ".join(path)
+        if key not in helps:
+            helps[key] = c.root([*path, "--help"], check=True).stdout
+        return helps[key]
+
+    while words and re.search(r"\nCommands:\n", help_of_path()):
+        if not re.search(rf"^  {re.escape(words[0])}\b", help_of_path(), re.M):
+            return f"there is no {' '.join(path)} {words[0]}"
+        path.append(words.pop(0))
+    said = help_of_path()
+    if path[0] in ("slurm/scontrol", "slurm/sacctmgr") and words and words[0].isalpha() and \
+            not re.search(rf"\b{words[0]}\b", said, re.I):
+        return f"{path[0]} has no verb {words[0]}"
+    for word in words:
+        name = word.split("=")[0]
+        if re.fullmatch(r"--?[a-z][a-z-]*|-[A-Z]", name, re.I) and \
+                not re.search(rf"(^|[\s,\[]){name}\b", said, re.M):
+            return f"{' '.join(path)} has no option {name}"
+    return ""
+
+
+def case_commands_in_the_text_exist(c):
+    """What stands in the running text names subcommands and options that the help has, too."""
+    helps, wrong, seen = {}, [], 0
+    for page in [os.path.join(TOP, "README.md")] + sorted(glob.glob(os.path.join(TOP, "docs/*.md"))):
+        for command in commands_in_text(page):
+            seen += 1
+            if why := mistake_in(c, command, helps):
+                wrong.append(f"{os.path.basename(page)}: {command}: {why}")
+    print(f"{seen} commands in the text")
+    assert not wrong, "\n".join(wrong)
+    assert mistake_in(c, "gctl whi JOB", helps) and mistake_in(c, "gqueue --nosuch", helps)
 
 
 def case_linked_examples_are_sound(c):

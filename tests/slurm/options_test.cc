@@ -83,6 +83,7 @@ std::vector<Shown> job_options(const std::string& nodes) {
       {"nodelist", {"-w", "n3,"}, "\"required_nodes\":[\"n3\"]"},
       {"nodes", {"-N", "2-4"}, "\"max_nodes\":4"},
       {"ntasks-per-core", {"--ntasks-per-core=2"}, "\"tasks_per_core\":2"},
+      {"ntasks-per-socket", {"--ntasks-per-socket=2", "-n2"}, "\"tasks\":2"},
       {"ntasks-per-gpu", {"--ntasks-per-gpu=2", "-n", "8", "-N", "2"}, "\"gpus_per_node\":2"},
       {"overcommit", {"-O"}, "\"overcommit\":true"},
       {"oversubscribe", {"-s"}, "\"oversubscribe\":true"},

@@ -284,6 +284,9 @@ const Command kExport{.name = "export",
                       .examples = kExportExamples,
                       .run = run_export};
 constexpr const Command* kSub[] = {&kShow, &kVerify, &kExport};
+constexpr Example kAuditExamples[] = {
+    {"gctl audit show -u alice --refused", "What alice was refused"},
+    {"gctl audit verify", "Whether a record was changed, and which"}};
 
 }  // namespace
 
@@ -295,6 +298,7 @@ const Command kGctlAudit{
         "each look at another user's script or output, each refusal of these, and each refused "
         "credential. On the controller's machine these commands read its files, as root; elsewhere "
         "auditors and administrators get the records from the controller.",
+    .examples = kAuditExamples,
     .run = nullptr,
     .sub = kSub};
 

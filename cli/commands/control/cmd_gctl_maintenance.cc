@@ -317,10 +317,9 @@ Result<int> run_start(const Invocation& in) {
 }
 
 constexpr Example kExamples[] = {
-    {"gctl maintenance start --pool a --batch 10% --check 'ssh $GANTRY_NODE nvidia-smi' "
-     "--run 'ssh $GANTRY_NODE apt-get -y upgrade'",
+    {"gctl maintenance start --pool a --batch 10% --run 'ssh $GANTRY_NODE upgrade'",
      "All nodes of a pool, a tenth of them at a time"},
-    {"gctl maintenance start 'n[01-08]' --batch 1 --requeue --check 'test-fabric $GANTRY_NODE'",
+    {"gctl maintenance start 'n[1-8]' --requeue --check 'test-fabric $GANTRY_NODE'",
      "One after the other, without waiting for jobs"},
 };
 constexpr ExitDoc kExits[] = {{"0", "all nodes are done"},

@@ -91,6 +91,9 @@ const Command kReset{.name = "reset",
                      .examples = kResetExamples,
                      .run = run_partition<PartitionAction::reset>};
 constexpr const Command* kSub[] = {&kCreate, &kUpdate, &kDelete, &kReset};
+constexpr Example kPartitionExamples[] = {
+    {"gctl partition create night nodes=n[01-03] max_time=8h", "A new partition, in force at once"},
+    {"gctl partition reset night", "What gantry.yaml says of it counts again"}};
 
 }  // namespace
 
@@ -101,6 +104,7 @@ const Command kGctlPartition{
         "A change is in force at once and lasts, over restarts of the controller too. It goes "
         "before gantry.yaml, option by option, until it is reset; what no command has set follows "
         "the file.",
+    .examples = kPartitionExamples,
     .run = nullptr,
     .sub = kSub};
 

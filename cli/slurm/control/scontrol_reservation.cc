@@ -33,7 +33,8 @@ void change_names(std::vector<std::string>& list, char how, const std::string& t
   }
 }
 
-// SPEC_NODES says that nodes are named, which they are; it changes nothing in Slurm either.
+// Two flags say what is so here anyway: SPEC_NODES that nodes are named, STATIC_ALLOC that they
+// stay the ones that were chosen first.
 Result<bool> change_reservation_flags(MakeReservation& make, char how, const std::string& text) {
   std::vector<std::string> flags;
   if (make.maintenance) flags.emplace_back("MAINT");
@@ -45,10 +46,10 @@ Result<bool> change_reservation_flags(MakeReservation& make, char how, const std
       make.maintenance = true;
     else if (flag == "IGNORE_JOBS")
       make.ignore_jobs = true;
-    else if (flag != "SPEC_NODES")
+    else if (flag != "SPEC_NODES" && flag != "STATIC_ALLOC")
       return fail(ErrorCode::invalid_argument,
-                  fmt::format("there is no flag {} here; flags are MAINT, IGNORE_JOBS and "
-                              "SPEC_NODES",
+                  fmt::format("there is no flag {} here; flags are MAINT, IGNORE_JOBS, SPEC_NODES "
+                              "and STATIC_ALLOC",
                               flag));
   }
   return true;

@@ -214,6 +214,7 @@ inline constexpr auto kSlurmJobOptions =
               "nodes",
               "ntasks-per-core",
               "ntasks-per-gpu",
+              "ntasks-per-socket",
               "overcommit",
               "oversubscribe",
               "reservation",

@@ -387,6 +387,20 @@ void cut_at_deadline(SlurmRequest& r) {
   r.spec.time_limit = Duration{left.us / kMinute.us * kMinute.us};
 }
 
+// However the tasks of a node lie on its sockets, no socket has more of them than the node.
+Result<void> check_sockets(const SlurmRequest& r) {
+  if (!r.tasks_per_socket) return {};
+  const JobShape& shape = r.spec.shape;
+  const std::uint32_t others = std::max(shape.min_nodes, 1u) - 1;  // each has a task at least
+  const std::uint32_t most = shape.tasks_per_node.value_or(shape.tasks - others);
+  if (most <= *r.tasks_per_socket) return {};
+  return fail(
+      ErrorCode::invalid_argument,
+      fmt::format("--ntasks-per-socket={}: a node may get {} tasks, and tasks are not dealt "
+                  "to sockets; --ntasks-per-node={} is taken with it",
+                  *r.tasks_per_socket, most, *r.tasks_per_socket));
+}
+
 }  // namespace
 
 Result<void> before_finish(const Invocation& call, SlurmRequest& r, std::span<const Given> given) {
@@ -421,6 +435,7 @@ Result<void> before_finish(const Invocation& call, SlurmRequest& r, std::span<co
 }
 
 Result<void> after_finish(SlurmRequest& r) {
+  if (auto done = check_sockets(r); !done) return done;
   JobSpec& spec = r.spec;
   JobShape& shape = spec.shape;
   // As in Slurm the option, which may come from a variable, means nothing for a job without GPUs.

@@ -22,6 +22,7 @@ struct SlurmRequest : StepOptions {
   std::optional<std::string> clusters;  // -M
   std::string export_file;              // --export-file
   std::optional<std::uint32_t> cpus_per_gpu, tasks_per_gpu, gpus_per_socket, sockets_per_node;
+  std::optional<std::uint32_t> tasks_per_socket;
   bool get_user_env = false;
   std::string propagate = "ALL";      // --propagate
   std::string mem_bind_text;          // --mem-bind as it was given; "" = not given
@@ -73,6 +74,7 @@ Result<void> gpus_per_socket(SlurmRequest& r, std::string_view text);
 Result<void> gpu_freq(SlurmRequest& r, std::string_view text);
 Result<void> sockets_per_node(SlurmRequest& r, std::string_view text);
 Result<void> tasks_per_core(SlurmRequest& r, std::string_view text);
+Result<void> tasks_per_socket(SlurmRequest& r, std::string_view text);
 Result<void> threads_per_core(SlurmRequest& r, std::string_view text);
 Result<void> node_info(SlurmRequest& r, std::string_view text);
 Result<void> acctg_freq(SlurmRequest& r, std::string_view text);

@@ -51,6 +51,13 @@ Result<void> tasks_per_core(SlurmRequest& r, std::string_view text) {
   return {};
 }
 
+Result<void> tasks_per_socket(SlurmRequest& r, std::string_view text) {
+  const auto n = parse_integer("the greatest number of tasks on a socket", text, 1, 65'536);
+  if (!n) return tl::unexpected(n.error());
+  r.tasks_per_socket = static_cast<std::uint32_t>(*n);
+  return {};
+}
+
 Result<void> threads_per_core(SlurmRequest& r, std::string_view text) {
   if (auto done = one(r, text); !done) return done;
   r.spec.given.threads_per_core = 1;

@@ -47,6 +47,12 @@ inline constexpr Option kModestOptions[] = {
      .value = "N",
      .help = "At most so many tasks on a core: never more than 1, because cores are given whole",
      .set = call<set::tasks_per_core>},
+    {.name = "ntasks-per-socket",
+     .arg = Arg::required,
+     .value = "N",
+     .help = "At most so many tasks on a socket; taken where a node gets no more tasks than that, "
+             "because tasks are dealt to nodes and not to sockets",
+     .set = call<set::tasks_per_socket>},
     {.name = "threads-per-core",
      .arg = Arg::required,
      .value = "1",
