@@ -107,7 +107,7 @@ Result<void> Notary::prepare(core::Order& order) const {
   return {};
 }
 
-Result<proto::TokenMade> Notary::service_token(const rpc::ServiceTokenWish& wish) const {
+Result<proto::TokenMade> Notary::service_token(const core::ServiceTokenWish& wish) const {
   if (!identity_)
     return fail(ErrorCode::unsupported,
                 "no identity tokens are made here, as controller.identity_issuer is not set");

@@ -10,7 +10,7 @@
 #include "common/loop/loop.h"
 #include "config/config.h"
 #include "ctld/core/core.h"
-#include "ctld/rpc/token_rules.h"
+#include "ctld/core/services/service_token.h"
 #include "ctld/secrets/identity_keys.h"
 #include "ctld/secrets/secret_box.h"
 
@@ -30,7 +30,7 @@ class Notary {
   // Fills in the passwords of the doors of replicas.
   void prepare(proto::GateTable& table) const;
   // An identity token for somebody who calls services, and is no job.
-  [[nodiscard]] Result<proto::TokenMade> service_token(const rpc::ServiceTokenWish& wish) const;
+  [[nodiscard]] Result<proto::TokenMade> service_token(const core::ServiceTokenWish& wish) const;
   // Wipes the contents of an order that is encoded.
   static void forget_contents(core::Order& order);
 

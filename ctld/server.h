@@ -124,7 +124,6 @@ class Server {
   std::function<void(Reply)> later(const Asked& asked, std::function<void()> answered);
   void query_history(const Asked& asked, const proto::QueryHistory& message);
   void make_token(const Asked& asked, const proto::MakeToken& message);
-  void make_service_token(const Asked& asked, const proto::MakeToken& message);
   void read_audit(const Asked& asked, const proto::ReadAudit& message);
   void refuse(const rpc::Session& session, std::uint64_t request, const Error& error);
   void send_to(const rpc::Session& session, std::uint16_t type, std::uint64_t request,

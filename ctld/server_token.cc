@@ -1,4 +1,5 @@
-// Makes tokens that act for users; rpc/identity.cc checks them.
+// Makes tokens that act for users; rpc/identity.cc checks them. And identity tokens with which
+// users call services.
 #include "common/auth/token.h"
 #include "common/auth/users.h"
 #include "common/codec/codec.h"
@@ -7,35 +8,46 @@
 #include "ctld/server.h"
 
 namespace gantry::ctld {
+namespace {
 
-void Server::make_service_token(const Asked& asked, const proto::MakeToken& message) {
-  const auto wish = rpc::service_token_for(core_->state(), asked.who, message, clock_.now());
-  if (!wish) return refuse(asked.session, asked.request, wish.error());
-  const auto made = notary_->service_token(*wish);
-  if (!made) return refuse(asked.session, asked.request, made.error());
-  log_.write(LogLevel::info, "made an identity token",
-             {{"user", wish->user}, {"tenant", wish->tenant}, {"audience", wish->audience}});
-  send_to(asked.session, static_cast<std::uint16_t>(proto::number_of<proto::TokenMade>),
-          asked.request, codec::encode(*made));
+Result<proto::TokenMade> service_token(const core::State& state, const Notary& notary,
+                                       const core::Identity& who, const proto::MakeToken& message,
+                                       Instant now, const Logger& log) {
+  const auto wish = core::service_token_for(state, who, message, now);
+  if (!wish) return tl::unexpected(wish.error());
+  auto made = notary.service_token(*wish);
+  if (made)
+    log.write(LogLevel::info, "made an identity token",
+              {{"user", wish->user}, {"tenant", wish->tenant}, {"audience", wish->audience}});
+  return made;
 }
 
-void Server::make_token(const Asked& asked, const proto::MakeToken& message) {
-  if (!message.audience.empty()) return make_service_token(asked, message);
+Result<proto::TokenMade> user_token(const auth::TokenKey& key, const core::Identity& who,
+                                    const proto::MakeToken& message, Duration longest, Instant now,
+                                    const Logger& log) {
   if (!message.tenant.empty())
-    return refuse(asked.session, asked.request,
-                  {ErrorCode::invalid_argument, "a tenant belongs to a token with an audience"});
-  const auto token =
-      rpc::token_for(asked.who, message, config_.controller.max_token_lifetime, clock_.now());
-  if (!token) return refuse(asked.session, asked.request, token.error());
-  if (auto known = auth::find_user(token->user); !known)
-    return refuse(asked.session, asked.request, known.error());
-  log_.write(LogLevel::info, "made a token",
-             {{"user", token->user},
-              {"by", asked.who.owner.user},
-              {"seconds", (token->expires - token->issued).seconds()}});
-  proto::TokenMade reply{auth::make_token(secrets_.token, *token), token->user, token->expires};
+    return fail(ErrorCode::invalid_argument, "a tenant belongs to a token with an audience");
+  const auto token = rpc::token_for(who, message, longest, now);
+  if (!token) return tl::unexpected(token.error());
+  if (auto known = auth::find_user(token->user); !known) return tl::unexpected(known.error());
+  log.write(LogLevel::info, "made a token",
+            {{"user", token->user},
+             {"by", who.owner.user},
+             {"seconds", (token->expires - token->issued).seconds()}});
+  return proto::TokenMade{auth::make_token(key, *token), token->user, token->expires};
+}
+
+}  // namespace
+
+void Server::make_token(const Asked& asked, const proto::MakeToken& message) {
+  const auto made =
+      message.audience.empty()
+          ? user_token(secrets_.token, asked.who, message, config_.controller.max_token_lifetime,
+                       clock_.now(), log_)
+          : service_token(core_->state(), *notary_, asked.who, message, clock_.now(), log_);
+  if (!made) return refuse(asked.session, asked.request, made.error());
   send_to(asked.session, static_cast<std::uint16_t>(proto::number_of<proto::TokenMade>),
-          asked.request, codec::encode(reply));
+          asked.request, codec::encode(*made));
 }
 
 }  // namespace gantry::ctld

@@ -16,15 +16,4 @@ inline constexpr Duration kUsualTokenLifetime = minutes(30);  // as in Slurm
 Result<auth::Token> token_for(const core::Identity& who, const proto::MakeToken& asked,
                               Duration longest, Instant now);
 
-struct ServiceTokenWish {
-  std::string user, tenant, audience;
-  Duration lifetime{};
-};
-
-// Whoever may submit in a tenant may call services as this tenant: a job there could do it, too.
-// The audience is proto::kAllServices, or a service that takes this tenant's tokens. The errors are
-// permission_denied, not_found and invalid_argument, with the sentence.
-Result<ServiceTokenWish> service_token_for(const core::State& state, const core::Identity& who,
-                                           const proto::MakeToken& asked, Instant now);
-
 }  // namespace gantry::rpc

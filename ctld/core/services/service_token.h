@@ -1,0 +1,24 @@
+// Who may have an identity token with which services are called.
+#pragma once
+
+#include <string>
+
+#include "common/proto/session.h"
+#include "ctld/core/core.h"
+
+namespace gantry::core {
+
+inline constexpr Duration kUsualServiceToken = minutes(30);
+
+struct ServiceTokenWish {
+  std::string user, tenant, audience;
+  Duration lifetime{};
+};
+
+// Whoever may submit in a tenant may call services as this tenant: a job there could do it, too.
+// The audience is proto::kAllServices, or a service that takes this tenant's tokens. The errors are
+// permission_denied, not_found and invalid_argument, with the sentence.
+Result<ServiceTokenWish> service_token_for(const State& state, const Identity& who,
+                                           const proto::MakeToken& asked, Instant now);
+
+}  // namespace gantry::core
