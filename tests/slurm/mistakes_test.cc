@@ -78,7 +78,7 @@ const std::vector<Mistake>& submit_mistakes() {
       {{sbatch, "--switches=1@x"}, 255, "sbatch: error: Invalid --switches specification"},
       {{sbatch, "--ntasks-per-core=0"}, 255, "sbatch: error: Invalid --ntasks-per-core"},
       {{sbatch, "--ntasks-per-socket=2", "-n4", "-N2"},
-       255,
+       1,
        "sbatch: error: --ntasks-per-socket=2: a node may get 3 tasks, and tasks are not dealt to "
        "sockets; --ntasks-per-node=2 is taken with it"},
       {{sbatch, "-M", "nope"},
