@@ -142,7 +142,7 @@ Result<WayOut::Families> WayOut::open(const Options& options, const Fd& node_spa
   if (!families.four && !families.six)
     return fail(ErrorCode::unavailable,
                 "the machine forwards no packets (net.ipv4.ip_forward and "
-                "net.ipv6.conf.all.forwarding are 0), so it has no way out for jobs");
+                "net.ipv6.conf.all.forwarding are 0)");
   auto machine = Netlink::open();
   if (!machine) return tl::unexpected(machine.error());
   const MachineLink link{kWayLinks, options.owner, kWayLink, kMachineMac, kWayMac, options.mtu};

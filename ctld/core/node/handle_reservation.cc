@@ -81,8 +81,6 @@ Result<void> set_times(const Context& ctx, const proto::MakeReservation& m, Adva
 // Sets who may use the reservation, within the tenants' limits of reservations.
 Result<void> set_people(const Context& ctx, proto::MakeReservation& m, AdvanceReservation& r) {
   const TenancyState& tenancy = ctx.state.tenancy;
-  if (m.maintenance && !(m.tenants.empty() && m.users.empty()))
-    return bad("a maintenance window is nobody's: it takes no tenants and no users");
   if (!m.maintenance && m.tenants.empty() && m.users.empty())
     return bad("name the tenants or users who may use it, or make it a maintenance window");
   if (m.tenants.size() > kMaxReservationNames || m.users.size() > kMaxReservationNames)

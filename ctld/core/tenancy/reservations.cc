@@ -42,7 +42,7 @@ Result<void> check_reservation(const Context& ctx, const Identity& who, const Pa
   const auto it = all.find(name);
   if (it == all.end()) return no_reservation(name);
   const AdvanceReservation& r = it->second;
-  if (r.maintenance)
+  if (r.maintenance && r.tenants.empty() && r.users.empty())
     return fail(ErrorCode::invalid_argument,
                 fmt::format("{} is a maintenance window: no job may use it", name));
   const CompiledTenant* payer = tenant_of(ctx.state, partition);
