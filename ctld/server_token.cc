@@ -22,7 +22,7 @@ Result<proto::TokenMade> service_token(const core::State& state, const Notary& n
   return made;
 }
 
-Result<proto::TokenMade> user_token(const auth::TokenKey& key, const core::Identity& who,
+Result<proto::TokenMade> user_token(const auth::SigningSeed& key, const core::Identity& who,
                                     const proto::MakeToken& message, Duration longest, Instant now,
                                     const Logger& log) {
   if (!message.tenant.empty())

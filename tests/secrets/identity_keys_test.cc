@@ -32,7 +32,7 @@ secrets::Claims claims() {
 }
 
 std::string head_of(const IdentityKeys& keys, Instant now) {
-  const auto token = keys.token(claims(), now);
+  const auto token = keys.token(claims(), now, keys.lifetime());
   REQUIRE(token);
   CHECK(count(*token, ".") == 2);
   return token->substr(0, token->find('.'));

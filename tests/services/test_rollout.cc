@@ -99,7 +99,9 @@ TEST_CASE("a canary moves step by step after its pause, when its replicas are re
   f.fresh.ready = 9;
   CHECK(next_step(how, kTarget, 95, f).part == 1000);
   f.fresh.part = 1000;
+  CHECK(counts_of(how, f).before == 1);  // each that is ready makes room for the next
   f.fresh.ready = 10;
+  CHECK(counts_of(how, f).before == 0);
   CHECK(next_step(how, kTarget, 95, f).kind == Kind::finish);
 }
 
