@@ -19,6 +19,7 @@ made_users=() copied='' victim=''
 
 if [ -t 1 ]; then bold=$'\e[1m' dim=$'\e[2m' off=$'\e[0m'; else bold='' dim='' off=''; fi
 say() { printf '\n%s== %s%s\n' "$bold" "$*" "$off"; }
+shown() { printf '%s# %s%s\n' "$dim" "$*" "$off"; "$@"; }
 as() {  # as USER COMMAND...: shows the command, then runs it as that user
   local user=$1; shift
   printf '%s%s$ %s%s\n' "$dim" "$user" "$*" "$off"
@@ -137,10 +138,12 @@ python3 "$here/kill-node.py" "$state" "$victim"
 lost() { ginfo -h -N -n "$victim" -o %t | grep -q '^down'; }
 until_so 60 "$victim counts as lost" lost
 # Jobs of a lost node stay where they are until somebody says that it does not come back.
-printf '%sroot$ gctl dead %s -r "power cut"%s\n' "$dim" "$victim" "$off"
-gctl dead "$victim" -r "power cut"
+shown gctl dead "$victim" -r "power cut"
 wait $traffic
 
+say "The node is repaired"
+gantry up --state "$state" >/dev/null
+shown gctl resume "$victim"
 until_so 60 "four replicas are ready again" ready 4
 until_so 60 "the training job runs again" runs RUNNING
 say "What happened to score, and to the training job"
