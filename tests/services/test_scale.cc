@@ -201,6 +201,33 @@ TEST_CASE("the same minutes of the day before bring replicas in time, and take n
   CHECK(answer.reason.find("in the same minutes of earlier days") != std::string::npos);
 }
 
+TEST_CASE("a load that begins anew knows earlier days by their history") {
+  Traffic traffic;
+  traffic.pass(120, 10);
+  traffic.pass(600, 500);
+  traffic.pass(24 * 3600 - 1200, 10);
+  const auto span = static_cast<std::uint64_t>(traffic.now.us / scale::kHistorySpan.us);
+  std::vector<std::uint32_t> history(scale::kHistory);
+  for (std::uint64_t at = span - 200; at < span; ++at)
+    history[at % scale::kHistory] = traffic.load.most_of_span(at).value_or(0);
+  CHECK_FALSE(traffic.load.most_of_span(span + 1));
+  CHECK(*std::max_element(history.begin(), history.end()) == 500 * 60);
+
+  ServiceLoad fresh;
+  CHECK_FALSE(fresh.same_minutes(0, 10, traffic.now));
+  fresh.remember(history, span - 1);
+  const auto known = fresh.same_minutes(0, 10, traffic.now);
+  REQUIRE(known);
+  CHECK(*known == 500);
+  // What it has seen itself counts more than the history.
+  traffic.load = {};
+  traffic.pass(120, 7);
+  traffic.load.remember(history, span - 1);
+  CHECK(traffic.load.most_of_span(
+            static_cast<std::uint64_t>(traffic.now.us / scale::kHistorySpan.us)) == 7 * 60);
+  CHECK(traffic.load.same_minutes(0, 10, traffic.now).value_or(0) == 500);
+}
+
 TEST_CASE("minutes are judged by what was answered in time, and refusals break the promise") {
   ServiceLoad load;
   Instant now{hours(24 * 365 * 50).us};
