@@ -75,8 +75,8 @@ SetCounts counts_of(const tenancy::ServiceRollout& how, const RolloutFacts& f) {
     case RolloutKind::canary: {
       const std::uint32_t part = f.fresh.part;
       const std::uint32_t fresh = n == 0 ? 0 : std::max(1u, part_of(n, part));
-      // The ones before leave one by one as the fresh ones that take over from them are ready: where
-      // there is no room for both, each makes room for the next.
+      // The ones before leave one by one as the fresh ones that take over from them are ready:
+      // where there is no room for both, each makes room for the next.
       const std::uint32_t left = part_of(n, kWhole - part);
       const std::uint32_t ready = std::min(f.fresh.ready, n);
       const std::uint32_t before = f.fresh.ready >= fresh ? left : std::max(left, n - ready);
