@@ -146,6 +146,7 @@ gantry up --state "$state" >/dev/null
 shown gctl resume "$victim"
 until_so 60 "four replicas are ready again" ready 4
 until_so 60 "the training job runs again" runs RUNNING
+until_so 60 "it goes on where it was" grep -q "goes on after epoch" "$top/$research/train.out"
 say "What happened to score, and to the training job"
 gctl service why score
 sed 's/^/    /' "$top/$research/train.out" | tail -n 4
@@ -155,7 +156,6 @@ gctl service list
 greport --by tenant 2>/dev/null || greport
 left=$(gacct -n -P -D -X -j "$train" -o State | grep -c PREEMPTED || true)
 echo "The training job left $left times for the services, and went on where it was."
-grep -q "goes on after epoch" "$top/$research/train.out"
 [ "$left" -ge 1 ]
 python3 - "$top/report.json" <<'CHECK'
 import json, sys
