@@ -155,7 +155,7 @@ say "Promises, and what they cost"
 gctl service list
 greport --by tenant 2>/dev/null || greport
 left=$(gacct -n -P -D -X -j "$train" -o State | grep -c PREEMPTED || true)
-echo "The training job left $left times for the services, and went on where it was."
+echo "Times that the training job left for the services, and went on later where it was: $left"
 [ "$left" -ge 1 ]
 python3 - "$top/report.json" <<'CHECK'
 import json, sys
