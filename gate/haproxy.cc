@@ -194,7 +194,8 @@ std::string Haproxy::why_it_ended() const {
 
 void Haproxy::gone(int pid, bool killed) {
   if (next_ && next_->pid == pid) {
-    // One that was killed once says nothing about its configuration: another starts at once.
+    // The end of a process that was killed says nothing about its configuration, so after the first
+    // such end another one starts at once.
     if (const int failed = ++failed_starts_; killed && failed == 1)
       not_before_ = {};
     else

@@ -5,8 +5,8 @@
 //
 //   bench_http_load PORT HOST RATE SECONDS CONNECTIONS
 //
-// It prints one line: answers a second, median and 99th percentile in microseconds, answers other
-// than 200.
+// The program prints one line, which has the number of answers a second, the median and the 99th
+// percentile of their times in microseconds, and the number of answers other than 200.
 #include <arpa/inet.h>
 #include <fmt/core.h>
 #include <netinet/in.h>

@@ -29,6 +29,15 @@ void pause() {
   ::nanosleep(&time, nullptr);
 }
 
+// The cluster that `gantry up` made there; an error if there is none.
+Result<LocalCluster> cluster_in(const std::string& directory) {
+  auto cluster = LocalCluster::at(directory);
+  if (cluster && !cluster->exists())
+    return fail(ErrorCode::not_found,
+                fmt::format("there is no cluster in {}", cluster->directory()));
+  return cluster;
+}
+
 // ---- down
 struct Down {
   std::string directory;
@@ -98,11 +107,8 @@ Result<int> run_down(const Invocation& in) {
     return fail(ErrorCode::usage, "--cancel and --leave exclude each other");
   if (down.leave && down.remove)
     return fail(ErrorCode::usage, "--leave and --remove exclude each other");
-  const auto cluster = LocalCluster::at(down.directory);
+  const auto cluster = cluster_in(down.directory);
   if (!cluster) return tl::unexpected(cluster.error());
-  if (!cluster->exists())
-    return fail(ErrorCode::not_found,
-                fmt::format("there is no cluster in {}", cluster->directory()));
   const auto config = cluster->config();
   if (!config) return tl::unexpected(config.error());
   const auto daemons = cluster->daemons(*config);
@@ -139,11 +145,8 @@ Result<int> run_status(const Invocation& in) {
   const auto operands = in.parse(&query, 0, 0);
   if (!operands) return tl::unexpected(operands.error());
   if (!*operands) return 0;
-  const auto cluster = LocalCluster::at(query.directory);
+  const auto cluster = cluster_in(query.directory);
   if (!cluster) return tl::unexpected(cluster.error());
-  if (!cluster->exists())
-    return fail(ErrorCode::not_found,
-                fmt::format("there is no cluster in {}", cluster->directory()));
   const auto config = cluster->config();
   if (!config) return tl::unexpected(config.error());
   const auto daemons = cluster->daemons(*config);

@@ -62,7 +62,7 @@ class ServiceLoad {
   // Takes rates of earlier days from a history: a ring of kHistory spans, whose newest is given.
   void remember(const std::vector<std::uint32_t>& history, std::uint64_t newest);
 
-  // What came since the controller started.
+  // Totals count what came since the controller started.
   struct Totals {
     std::uint64_t requests = 0, errors = 0, refused = 0, bytes_in = 0, bytes_out = 0;
     std::uint64_t microseconds = 0;  // about the sum of the response times: from their buckets

@@ -27,7 +27,8 @@ bool takes_requests(const Backend& backend) {
                      [](const auto& s) { return s.second.state == ServerState::ready; });
 }
 
-// What of a replica's concurrency is this gate's; 0 = no limit. Each gate has one place at least.
+// Returns the part of a replica's concurrency that is this gate's; 0 = no limit. Each gate has one
+// place at least.
 std::uint32_t part_of_concurrency(std::uint32_t concurrency, std::uint32_t gates) {
   return concurrency == 0 ? 0 : std::max(1u, concurrency / std::max(1u, gates));
 }

@@ -100,7 +100,7 @@ Result<void> Runtime::State::prepare() {
     if (auto r = make_dirs(path, 0700); !r) return r;
   remember_home();
   if (auto r = make_dirs(setup.mount_dir, 0711); !r) return r;
-  // It may be a disk of its own, which is mounted there.
+  // The scratch directory may be a disk of its own, which is mounted there.
   if (!setup.scratch_dir.empty())
     if (auto r = make_dirs(setup.scratch_dir, 0711); !r) return r;
   for (const auto& program : {setup.shim_path, setup.init_path})

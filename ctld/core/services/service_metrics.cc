@@ -11,7 +11,7 @@ namespace {
 using metrics::Family;
 using metrics::label;
 
-// Of the buckets of gates every fifth is an end here: two in each factor of ten.
+// The histogram has every fifth of the buckets in which gates count: two for each factor of ten.
 constexpr std::size_t kEvery = 5;
 
 std::string seconds_text(std::uint64_t us) {

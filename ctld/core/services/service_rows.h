@@ -1,4 +1,5 @@
-// What there is to say of a service: replicas, how its promise is kept, what it costs.
+// Makes the rows that listings and metrics show of a service: its replicas, how its promise is
+// kept, and what it costs.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Who may have an identity token with which services are called.
+// Decides who may have an identity token with which services are called.
 #pragma once
 
 #include <string>
