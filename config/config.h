@@ -140,9 +140,16 @@ struct ControllerConfig {
   Duration policy_hook_timeout = seconds(5);
   HookFailure policy_hook_failure = HookFailure::refuse;
   std::vector<std::string> metrics_labels;  // keys of labels by which jobs are counted
+  std::vector<std::string> report_labels;   // keys of labels that are kept apart in the ledger
   std::string identity_issuer;  // https://HOST[/PATH]: who signs tokens; "" = none are made
   Duration identity_lifetime = hours(1);        // of a token
   Duration identity_key_time = hours(30 * 24);  // for which one key signs tokens
+  // Tokens of another issuer that are credentials of people (OpenID Connect); "" = none are.
+  std::string oidc_issuer;
+  std::string oidc_audience;
+  std::string oidc_keys;  // file with its JSON Web Key Set
+  std::string oidc_user_claim = "preferred_username";
+  std::string oidc_groups_claim = "groups";
 };
 
 struct NodedConfig {

@@ -318,12 +318,32 @@ class Loader {
     if (!c.usage_webhook.empty() && c.usage_events.empty())
       return error_about("controller.usage_webhook", "needs usage_events, whose lines it sends");
     if (auto r = check_issuer(c); !r) return r;
+    if (auto r = check_outside_issuer(c); !r) return r;
     if (c.metrics_labels.size() > 4)
       return error_about("controller.metrics_labels", "has more than 4 keys");
+    if (c.report_labels.size() > 4)
+      return error_about("controller.report_labels", "has more than 4 keys");
     if (c.lost_node_policy == LostNodePolicy::fence && c.fence_after <= c.node_timeout)
       return error_about("controller.fence_after", "is not longer than node_timeout");
     if (c.store_map_max < c.store_map)
       return error_about("controller.store_map_max", "is less than store_map");
+    return {};
+  }
+
+  Result<void> check_outside_issuer(const ControllerConfig& c) const {
+    const std::pair<std::string_view, const std::string*> needed[] = {
+        {"oidc_issuer", &c.oidc_issuer},
+        {"oidc_audience", &c.oidc_audience},
+        {"oidc_keys", &c.oidc_keys}};
+    const auto missing = [](const auto& row) { return row.second->empty(); };
+    if (std::all_of(std::begin(needed), std::end(needed), missing)) return {};
+    for (const auto& row : needed)
+      if (missing(row))
+        return error_about(fmt::format("controller.{}", row.first),
+                           "is missing: oidc_issuer, oidc_audience and oidc_keys belong together");
+    if (c.oidc_issuer == c.identity_issuer)
+      return error_about("controller.oidc_issuer",
+                         "is the same as identity_issuer, whose tokens are those of jobs");
     return {};
   }
 

@@ -128,6 +128,7 @@ Result<void> Server::start() {
   auto notary = Notary::open(config_.controller, *core_, clock_, loop_, log_);
   if (!notary) return tl::unexpected(notary.error());
   notary_ = std::move(*notary);
+  if (auto done = identities_.accept_issuer(config_.controller); !done) return done;
   stepped_ = true;
   if (auto done = open_exports(); !done) return done;
   if (auto done = audit_.open(config_.controller.state_dir + "/audit"); !done) return done;

@@ -126,6 +126,9 @@ void Server::authenticate(rpc::Session& session, std::uint64_t request, std::str
     return;
   }
   auto proof = identities_.check(*message, session.key, clock_.now());
+  if (const auto fault = identities_.new_fault(); !fault.empty())
+    log_.write(LogLevel::error, "the keys of oidc_issuer are those from before",
+               {{"error", fault}});
   if (!proof) {
     refusals_.refused(network, clock_.now());
     refuse_credential(session, request, *message, proof.error());

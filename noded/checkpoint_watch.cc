@@ -18,18 +18,22 @@ namespace gantry::node {
 namespace {
 
 // Runs in the child, after fork: it makes only system calls and allocates nothing. It writes a time
-// for each path, in microseconds since 1970; 0: there is no such file.
+// for each path, in microseconds since 1970; 0: there is no such file that the job may see.
 [[noreturn]] void look_as_user(const Owner& owner, const gid_t* groups, std::size_t group_count,
-                               const std::vector<std::string>& paths, int out) {
+                               const std::vector<std::string>& paths,
+                               const std::vector<runtime::StorageView>& views, int out) {
   if (runtime::become_user(owner.uid.value(), owner.gid.value(), groups, group_count) != nullptr)
     ::_exit(1);
   if (out != 3 && ::dup2(out, 3) < 0) ::_exit(1);
   ::syscall(SYS_close_range, 4u, ~0u, 0u);  // closes the daemon's locks and sockets
-  for (const std::string& path : paths) {
+  for (std::size_t i = 0; i < paths.size(); ++i) {
     struct stat facts {};
     std::int64_t time = 0;
-    if (::stat(path.c_str(), &facts) == 0 && S_ISREG(facts.st_mode))
+    const int file = ::open(paths[i].c_str(), O_PATH | O_CLOEXEC);
+    if (file >= 0 && ::fstat(file, &facts) == 0 && S_ISREG(facts.st_mode) &&
+        runtime::shows(views[i], file))
       time = std::int64_t{facts.st_mtim.tv_sec} * 1'000'000 + facts.st_mtim.tv_nsec / 1000;
+    if (file >= 0) ::close(file);
     if (::write(3, &time, sizeof time) != sizeof time) ::_exit(1);
   }
   ::_exit(0);
@@ -45,10 +49,10 @@ CheckpointWatch::~CheckpointWatch() {
 }
 
 void CheckpointWatch::watch(const proto::AttemptKey& key, const Owner& owner,
-                            const std::string& path) {
+                            const std::string& path, runtime::StorageView view) {
   if (path.empty() || path[0] != '/') return;
   if (::geteuid() != 0 && ::geteuid() != owner.uid.value()) return;
-  watched_[key] = {owner, path, std::nullopt};
+  watched_[key] = {owner, path, std::move(view), std::nullopt};
 }
 
 void CheckpointWatch::drop(const proto::AttemptKey& key) {
@@ -89,12 +93,14 @@ void CheckpointWatch::start(Uid user) {
     owner = &watched.owner;
     one.keys.push_back(key);
     one.paths.push_back(watched.path);
+    one.views.push_back(watched.view);
   }
   one.times = Fd(::memfd_create("gantry-checkpoints", MFD_CLOEXEC));
   std::vector<gid_t> groups;
   for (const auto gid : owner->groups) groups.push_back(gid.value());
   one.pid = one.times ? ::fork() : -1;
-  if (one.pid == 0) look_as_user(*owner, groups.data(), groups.size(), one.paths, one.times.get());
+  if (one.pid == 0)
+    look_as_user(*owner, groups.data(), groups.size(), one.paths, one.views, one.times.get());
   if (one.pid < 0) {
     looks_.erase(number);
     return;

@@ -15,6 +15,7 @@
 #include "common/loop/loop.h"
 #include "common/proto/node_report.h"
 #include "noded/machine/files.h"
+#include "noded/machine/storage_view.h"
 
 namespace gantry::node {
 
@@ -29,7 +30,9 @@ class CheckpointWatch {
   CheckpointWatch(const CheckpointWatch&) = delete;
   CheckpointWatch& operator=(const CheckpointWatch&) = delete;
 
-  void watch(const proto::AttemptKey& key, const Owner& owner, const std::string& path);
+  // Below the site's storage only what `view` shows is looked at.
+  void watch(const proto::AttemptKey& key, const Owner& owner, const std::string& path,
+             runtime::StorageView view);
   void drop(const proto::AttemptKey& key);
   // The checkpoints that have been written, and when, by the clock whose present time is `now`.
   [[nodiscard]] std::vector<proto::AttemptCheckpoint> newest(Instant now) const;
@@ -38,11 +41,13 @@ class CheckpointWatch {
   struct Watched {
     Owner owner;
     std::string path;
+    runtime::StorageView view;
     std::optional<Instant> written;  // wall clock
   };
   struct Look {
     std::vector<proto::AttemptKey> keys;
     std::vector<std::string> paths;
+    std::vector<runtime::StorageView> views;  // of each path
     Fd times;
     pid_t pid = 0;
     loop::Watch ended, limit;

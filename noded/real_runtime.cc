@@ -380,7 +380,8 @@ void RealRuntime::end(const AttemptKey& key, Exit exit, std::vector<Input>& even
 // Watches the file whose path the job's first node was told.
 void RealRuntime::watch_checkpoints(const runtime::LaunchRequest& request) {
   if (request.node_index == 0 && !request.checkpoint_file.empty())
-    checkpoints_.watch(request.key, request.owner, request.checkpoint_file);
+    checkpoints_.watch(request.key, request.owner, request.checkpoint_file,
+                       {options_.config.storage, request.storage});
 }
 
 void RealRuntime::resume(const AttemptKey& key, std::vector<Input>& events) {

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -77,15 +78,22 @@ std::string json_text(std::string_view text) {
 
 std::string tags_of(const proto::LedgerRow& row) {
   std::string out;
-  for (const auto& [key, value] :
-       {std::pair<std::string_view, const std::string&>{"user", row.user},
-        {"job_type", row.job_type},
-        {"pool", row.pool},
-        {"plan", row.plan}})
-    if (!value.empty()) {
-      out += out.empty() ? "{" : ",";
-      out += json_text(key) + ":" + json_text(value);
-    }
+  const auto add = [&](std::string_view key, std::string_view value) {
+    if (value.empty()) return;
+    out += out.empty() ? "{" : ",";
+    out += json_text(key) + ":" + json_text(value);
+  };
+  add("user", row.user);
+  add("job_type", row.job_type);
+  add("pool", row.pool);
+  add("plan", row.plan);
+  std::string_view rest = row.labels;
+  while (!rest.empty()) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    const std::size_t sign = std::min(line.find('='), line.size());
+    add("label:" + std::string(line.substr(0, sign)), line.substr(std::min(sign + 1, line.size())));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+  }
   return out.empty() ? "{}" : out + "}";
 }
 

@@ -42,8 +42,9 @@ constexpr Option kReportOptions[] = {
      .letter = 'b',
      .arg = Arg::required,
      .value = "COLUMN,...",
-     .help = "A line for each: period, tenant, project, user, job_type, pool, item, plan, and "
-             "label:KEY, what the tenant's label of that key is; period and tenant unless given",
+     .help = "A line for each: period, tenant, project, user, job_type, pool, item, plan, "
+             "label:KEY, what the tenant's label of that key is, labels of jobs "
+             "(controller.report_labels), job-label:KEY; period and tenant unless given",
      .set = put<&ReportQuery::by>},
     {.name = "csv", .help = "As CSV, with the exact amounts", .set = put<&ReportQuery::csv>},
     {.name = "exact",
@@ -95,7 +96,9 @@ struct Line {
   }
 };
 
-constexpr std::string_view kLabel = "label:";  // prefix; the key of a tenant's label follows
+// Prefixes, which the key of a label follows: of the tenant, and of its jobs.
+constexpr std::string_view kLabel = "label:";
+constexpr std::string_view kJobLabel = "job-label:";
 
 struct Key {
   std::string_view name;
@@ -105,7 +108,8 @@ constexpr Key kKeys[] = {
     {"period", &proto::LedgerRow::period},     {"tenant", &proto::LedgerRow::tenant},
     {"project", &proto::LedgerRow::project},   {"user", &proto::LedgerRow::user},
     {"job_type", &proto::LedgerRow::job_type}, {"pool", &proto::LedgerRow::pool},
-    {"item", &proto::LedgerRow::item},         {"plan", &proto::LedgerRow::plan}};
+    {"item", &proto::LedgerRow::item},         {"plan", &proto::LedgerRow::plan},
+    {"labels", &proto::LedgerRow::labels}};
 
 void add(Line& line, const proto::LedgerRow& row) {
   add_held(line.cpu, row.cpu, kThousandthsUnit);
@@ -138,8 +142,10 @@ std::vector<Line> lines_of(const std::vector<std::string>& by,
     std::vector<std::string> keys;
     for (const std::string& name : by) {
       if (name.starts_with(kLabel)) keys.push_back(row.label);
+      if (name.starts_with(kJobLabel)) keys.push_back(row.job_label);
       for (const Key& key : kKeys)
         if (key.name == name) keys.push_back(row.*key.member);
+      std::replace(keys.back().begin(), keys.back().end(), '\n', ' ');  // between labels
     }
     Line& line = groups[keys];
     line.keys = std::move(keys);
@@ -330,12 +336,15 @@ Result<void> check_known(Session& session, const ReportQuery& query,
 Result<void> check_by(std::vector<std::string>& by) {
   if (by.empty()) by = {"period", "tenant"};
   for (std::size_t i = 0; i < by.size(); ++i) {
-    const bool label = by[i].starts_with(kLabel) && by[i].size() > kLabel.size();
+    const auto names = [&](std::string_view prefix) {
+      return by[i].starts_with(prefix) && by[i].size() > prefix.size();
+    };
+    const bool label = names(kLabel) || names(kJobLabel);
     if (!label && std::none_of(std::begin(kKeys), std::end(kKeys),
                                [&](const Key& key) { return key.name == by[i]; }))
       return fail(ErrorCode::usage,
                   fmt::format("there is no column \"{}\"; use period, tenant, project, user, "
-                              "job_type, pool, item, plan or label:KEY",
+                              "job_type, pool, item, plan, labels, label:KEY or job-label:KEY",
                               by[i]));
     if (std::find(by.begin(), by.begin() + static_cast<std::ptrdiff_t>(i), by[i]) !=
         by.begin() + static_cast<std::ptrdiff_t>(i))
@@ -446,6 +455,7 @@ constexpr Example kReportExamples[] = {
      "Four weeks of a tenant, by project and user"},
     {"greport -b item", "What it was spent on"},
     {"greport last-month -b label:cost-center", "By the tenants' label, for finance"},
+    {"greport -b job-label:team,user", "By a label of the jobs, of controller.report_labels"},
     {"greport last-month --focus > focus.csv", "For a tool that reads clouds' bills"},
     {"greport last-month -t fraud --invoice fraud.pdf", "The bill, to be filed"},
     {"greport --metrics > /var/lib/prometheus/node-exporter/gantry.prom",

@@ -105,12 +105,20 @@ struct StorageMount {
   std::string path;
   bool write = false;
   std::string dataset;  // its name; "" = the tenant's directory
+  // What may lie in it, kept by the file system under this number where it has quotas of projects;
+  // 0 = as much as there is room for, or as many.
+  std::uint32_t project = 0;
+  std::int64_t size = 0;  // bytes
+  std::int64_t files = 0;
   friend bool operator==(const StorageMount&, const StorageMount&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "path", s.path);
     v(2, "write", s.write);
     v(3, "dataset", s.dataset);
+    v(4, "project", s.project);
+    v(5, "size", s.size);
+    v(6, "files", s.files);
   }
 };
 

@@ -16,8 +16,8 @@ namespace gantry::proto {
 struct QueryLedger {
   std::string first;  // period: a month "2026-11" or an ISO week "2026-W47"
   std::string last;   // of the same kind, not before `first`
-  // Names of LedgerRow's columns by which to divide the sums, and "label:KEY" for the tenants'
-  // labels of a key; none = one total.
+  // Names of LedgerRow's columns by which to divide the sums, "label:KEY" for the tenants' labels
+  // of a key, and "job-label:KEY" for those of the jobs; none = one total.
   std::vector<std::string> by;
   std::vector<std::string> tenants;  // none = all
   std::vector<std::string> projects, users;
@@ -55,6 +55,8 @@ struct LedgerRow {     // a column that was not asked for is ""
   Held metered;                    // hours: amount of what `item` ("meter:...") counts
   Money overhead;                  // part of the cost: shares of the costs that all tenants share
   std::string label;               // value of the tenant's label that was asked for
+  std::string labels;              // of the jobs, as far as they are reported: lines KEY=VALUE
+  std::string job_label;           // value of the jobs' label that was asked for
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "period", s.period);
@@ -83,6 +85,8 @@ struct LedgerRow {     // a column that was not asked for is ""
     v(24, "overhead", s.overhead);
     v(25, "label", s.label);
     v(26, "idle_gpu", s.idle_gpu);
+    v(27, "labels", s.labels);
+    v(28, "job_label", s.job_label);
   }
 };
 

@@ -2,6 +2,8 @@
 // nodes below the directories of `noded.storage`, which no job sees but for what these grant.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,11 +18,18 @@ struct TenantStorage {
   // user's rights go; "" = none.
   std::string path;
   ObjectStore objects;  // its part of an object store, for --stage-in and --stage-out
+  // What may lie in the directory, kept by the nodes' file systems as the quota of this project.
+  std::optional<std::uint32_t> project;
+  std::optional<std::int64_t> size;  // bytes
+  std::optional<std::int64_t> files;
   friend bool operator==(const TenantStorage&, const TenantStorage&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "path", s.path);
     v(2, "objects", s.objects);
+    v(3, "project", s.project);
+    v(4, "size", s.size);
+    v(5, "files", s.files);
   }
 };
 

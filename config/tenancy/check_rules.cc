@@ -76,7 +76,7 @@ Found check_grants(const References& documents, const std::vector<Grant>& grants
     if (grant.user.empty() == grant.group.empty())
       return documents.problem(path, "each grant is to a user or to a group");
     const std::string& name = grant.user.empty() ? grant.group : grant.user;
-    if (!is_account_name(name))
+    if (!(grant.user.empty() ? is_group_name(name) : is_account_name(name)))
       return documents.problem(path,
                                fmt::format("\"{}\" is not the name of a user or group", name));
     if (grant.custom.empty()) continue;

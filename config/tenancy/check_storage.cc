@@ -78,10 +78,36 @@ Found check_objects(const References& documents, const Tenant& tenant) {
   return std::nullopt;
 }
 
+constexpr std::int64_t kMostStorage = std::int64_t{1} << 60;
+
+Found check_room(const References& documents, const Tenant& tenant) {
+  const TenantStorage& own = tenant.storage;
+  if (!own.project && !own.size && !own.files) return std::nullopt;
+  if (own.path.empty()) return documents.problem("storage.path", "is missing: of which directory?");
+  if (!own.project || *own.project == 0)
+    return documents.problem("storage.project",
+                             "is missing: the number under which file systems count what lies in "
+                             "storage.path, 1 or more");
+  if (!own.size && !own.files)
+    return documents.problem("storage.project", "has neither storage.size nor storage.files");
+  for (const auto& [key, value] :
+       {std::pair("storage.size", own.size), {"storage.files", own.files}})
+    if (value && (*value < 1 || *value > kMostStorage))
+      return documents.problem(key, "has to be 1 or more, and at most 1 Ei");
+  for (const Document& document : documents.documents()) {
+    const auto* other = std::get_if<Tenant>(&document);
+    if (other != nullptr && other->name != tenant.name && other->storage.project == own.project)
+      return documents.problem("storage.project",
+                               fmt::format("{} is that of tenant {}", *own.project, other->name));
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Found check_tenant_storage(const References& documents, const Tenant& tenant) {
   if (Found found = check_objects(documents, tenant)) return found;
+  if (Found found = check_room(documents, tenant)) return found;
   const std::string& path = tenant.storage.path;
   if (path.empty()) return std::nullopt;
   if (Found found = check_path(documents, path, "storage.path")) return found;

@@ -125,6 +125,12 @@ std::vector<Field> fields_of(Tenant& t) {
        "A directory on the nodes, below one of `noded.storage`, that its jobs see at this path, "
        "and "
        "nobody else's. [storage.md](storage.md) explains it."},
+      {"storage.project", &t.storage.project, Form::plain,
+       "Number, 1 to 4294967295, under which the nodes' file systems count what lies there; no two "
+       "tenants have the same. Needed for the next two."},
+      {"storage.size", &t.storage.size, Form::bytes,
+       "How much may lie there: `10Ti`. Kept where the file system has quotas of projects."},
+      {"storage.files", &t.storage.files, Form::plain, "How many files may lie there."},
       {"storage.endpoint", &t.storage.objects.endpoint, Form::plain,
        "Of an object store that speaks S3, for `--stage-in` and `--stage-out`: "
        "`https://HOST[:PORT]`."},

@@ -41,6 +41,8 @@ Result<ReadDocument> read_document(const Value& root);
 
 // True for a login or group name: up to 64 letters, digits, '-', '_', '.', '@', and '$' at the end.
 bool is_account_name(std::string_view text);
+// The same, or "oidc:" and such a name: a group that tokens of controller.oidc_issuer tell.
+bool is_group_name(std::string_view text);
 
 std::vector<QuotaLine>* quota_of(Document& document);  // nullptr: this kind has no quota
 

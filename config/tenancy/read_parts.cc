@@ -175,6 +175,12 @@ bool is_account_name(std::string_view text) {
          });
 }
 
+bool is_group_name(std::string_view text) {
+  constexpr std::string_view kOfIssuer = "oidc:";
+  if (text.starts_with(kOfIssuer)) text.remove_prefix(kOfIssuer.size());
+  return is_account_name(text);
+}
+
 Result<std::string> read_word(const Value& value) {
   auto text = value.text();
   if (!text) return text;

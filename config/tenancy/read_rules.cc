@@ -14,18 +14,18 @@
 namespace gantry::tenancy {
 namespace {
 
-Result<std::vector<std::string>> read_accounts(const Value& value) {
+Result<std::vector<std::string>> read_accounts(const Value& value, bool groups) {
   const auto items = value.is_list() ? value.items() : std::vector<Value>{value};
   if (!items) return tl::unexpected(items.error());
   std::vector<std::string> out;
   for (const Value& item : *items) {
     auto text = item.text();
     if (!text) return tl::unexpected(text.error());
-    if (!is_account_name(*text))
-      return item.wrong(
-          fmt::format("\"{}\" is not the name of a user or group; use up to 64 "
-                      "letters, digits, '-', '_', '.' and '@'",
-                      *text));
+    if (!(groups ? is_group_name(*text) : is_account_name(*text)))
+      return item.wrong(fmt::format(
+          "\"{}\" is not the name of a {}; use up to 64 letters, digits, '-', '_', "
+          "'.' and '@'{}",
+          *text, groups ? "group" : "user", groups ? ", after \"oidc:\" if tokens tell it" : ""));
     if (std::find(out.begin(), out.end(), *text) != out.end())
       return item.wrong(fmt::format("names `{}` twice", *text));
     out.push_back(std::move(*text));
@@ -65,7 +65,7 @@ Result<void> read_role(const Value& value, const Grant& of, std::vector<Grant>& 
       return key.wrong(
           value.path(),
           fmt::format("unknown key `{}`; a role has users, groups and until", key.key));
-    auto accounts = read_accounts(key.value);
+    auto accounts = read_accounts(key.value, key.key == "groups");
     if (!accounts) return tl::unexpected(accounts.error());
     for (std::string& name : *accounts) {
       Grant& grant = out.emplace_back(of);

@@ -17,6 +17,16 @@ IdentityCheck::IdentityCheck(std::vector<std::string> admins, bool allow_munge,
       user_of_key_(std::move(user_of_key)),
       token_key_(token_key) {}
 
+Result<void> IdentityCheck::accept_issuer(const ControllerConfig& c) {
+  if (c.oidc_issuer.empty()) return {};
+  auto issuer =
+      secrets::OutsideIssuer::open({c.oidc_issuer, c.oidc_audience, c.oidc_keys, c.oidc_user_claim,
+                                    c.oidc_groups_claim, c.max_token_lifetime});
+  if (!issuer) return fail(issuer.error().code, "controller.oidc_keys: " + issuer.error().message);
+  outside_ = std::move(*issuer);
+  return {};
+}
+
 core::Identity nobody() {
   core::Identity who;
   who.owner.uid = Uid{UINT32_MAX};  // (uid_t)-1, which no user has
@@ -27,6 +37,25 @@ core::Identity nobody() {
 proto::Role IdentityCheck::role_of(const std::string& user) const {
   const bool admin = std::find(admins_.begin(), admins_.end(), user) != admins_.end();
   return admin ? proto::Role::admin : proto::Role::user;
+}
+
+// Fills in what a token says beside its user: until when it counts, and groups.
+Result<Owner> IdentityCheck::by_token(std::string_view token, Instant now, core::Identity& who) {
+  if (!outside_ || !secrets::OutsideIssuer::may_have_made(token)) {
+    const auto ours = auth::check_token(token_key_, token, now);
+    if (!ours) return tl::unexpected(ours.error());
+    who.token_ends = ours->expires;
+    return auth::find_user(ours->user);
+  }
+  const auto theirs = outside_->check(token, now);
+  if (!theirs) return tl::unexpected(theirs.error());
+  who.token_ends = theirs->expires;
+  who.groups = theirs->groups;
+  auto owner = auth::find_user(theirs->user);
+  if (owner && owner->uid == Uid{0})
+    return fail(ErrorCode::unauthenticated,
+                "a token of another issuer than the controller does not speak for root");
+  return owner;
 }
 
 Result<IdentityCheck::Proof> IdentityCheck::check(const proto::Authenticate& request,
@@ -42,10 +71,7 @@ Result<IdentityCheck::Proof> IdentityCheck::check(const proto::Authenticate& req
     if (!who) return tl::unexpected(who.error());
     owner = users_.find(who->uid, now);
   } else if (request.method == proto::AuthMethod::token) {
-    const auto token = auth::check_token(token_key_, request.credential, now);
-    if (!token) return tl::unexpected(token.error());
-    owner = auth::find_user(token->user);
-    proof.identity.token_ends = token->expires;
+    owner = by_token(request.credential, now, proof.identity);
   } else {
     const auto key = auth::check_key_credential(request.credential, session, now);
     if (!key) return tl::unexpected(key.error());
@@ -59,7 +85,8 @@ Result<IdentityCheck::Proof> IdentityCheck::check(const proto::Authenticate& req
   }
   if (!owner) return fail(ErrorCode::unauthenticated, owner.error().message);
   proof.identity.role = role_of(owner->user);
-  proof.identity.groups = groups_.of(*owner, now);
+  const std::vector<std::string> here = groups_.of(*owner, now);
+  proof.identity.groups.insert(proof.identity.groups.end(), here.begin(), here.end());
   proof.identity.owner = std::move(*owner);
   return proof;
 }
@@ -83,7 +110,10 @@ std::vector<std::string> IdentityCheck::groups_of(const Owner& owner, Instant no
 
 std::string IdentityCheck::claimed(const proto::Authenticate& request) const {
   switch (request.method) {
-    case proto::AuthMethod::token: return auth::claimed_user(request.credential);
+    case proto::AuthMethod::token:
+      return outside_ && secrets::OutsideIssuer::may_have_made(request.credential)
+                 ? outside_->claimed(request.credential)
+                 : auth::claimed_user(request.credential);
     case proto::AuthMethod::key: {
       const auto key = auth::claimed_key(request.credential);
       if (!key) return {};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,7 +13,9 @@
 #include "common/auth/users.h"
 #include "common/net/keys.h"
 #include "common/proto/session.h"
+#include "config/config.h"
 #include "ctld/core/core.h"
+#include "ctld/secrets/outside_issuer.h"
 
 namespace gantry::rpc {
 
@@ -22,6 +25,11 @@ class IdentityCheck {
   using UserOfKey = std::function<std::optional<std::string>(const auth::VerifyKey&)>;
   IdentityCheck(std::vector<std::string> admins, bool allow_munge, UserOfKey user_of_key,
                 const auth::SigningSeed& token_key);
+  // From now on tokens of oidc_issuer, if there is one, are credentials too. They speak for nobody
+  // with uid 0. The error names the file of its keys and says what is wrong with it.
+  Result<void> accept_issuer(const ControllerConfig& config);
+  // Why the newest content of that file is not used, once for each content; "" = nothing new.
+  std::string new_fault() { return outside_ ? outside_->new_fault() : std::string(); }
 
   struct Proof {
     core::Identity identity;
@@ -42,10 +50,12 @@ class IdentityCheck {
   [[nodiscard]] proto::Role role_of(const std::string& user) const;
 
  private:
+  Result<Owner> by_token(std::string_view token, Instant now, core::Identity& who);
   std::vector<std::string> admins_;
   bool allow_munge_;
   UserOfKey user_of_key_;
   auth::SigningSeed token_key_;
+  std::unique_ptr<secrets::OutsideIssuer> outside_;  // null: no other issuer counts
   auth::UserCache users_;
   auth::GroupNames groups_;
 };

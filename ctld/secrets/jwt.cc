@@ -31,6 +31,17 @@ std::string base64url(std::string_view octets) {
   return out;
 }
 
+std::optional<std::string> from_base64url(std::string_view text) {
+  std::string out(text.size(), '\0');
+  std::size_t size = 0;
+  if (sodium_base642bin(reinterpret_cast<unsigned char*>(out.data()), out.size(), text.data(),
+                        text.size(), nullptr, &size, nullptr,
+                        sodium_base64_VARIANT_URLSAFE_NO_PADDING) != 0)
+    return std::nullopt;
+  out.resize(size);
+  return out;
+}
+
 std::string json_text(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {

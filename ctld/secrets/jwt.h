@@ -1,6 +1,7 @@
 // The claims of an identity token as JSON, and its parts as base64url (RFC 7515, 7519).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,7 +20,8 @@ struct Claims {
 };
 
 std::string base64url(std::string_view octets);
-std::string json_text(std::string_view text);  // in quotes
+std::optional<std::string> from_base64url(std::string_view text);  // nothing: it is none
+std::string json_text(std::string_view text);                      // in quotes
 
 // "tenant:fraud:project:models:user:ann". A part keeps letters, digits and "._@+-"; every other
 // byte is written %XX, so that no part can pass for another one.

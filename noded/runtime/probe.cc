@@ -14,6 +14,7 @@
 #include "common/proto/node_report.h"
 #include "noded/machine/cgroup.h"
 #include "noded/machine/landlock.h"
+#include "noded/machine/project_quota.h"
 #include "noded/runtime/job_dir.h"
 #include "noded/runtime/seccomp.h"
 #include "noded/runtime/shim_process.h"
@@ -208,6 +209,13 @@ void describe_layers(const NodeSetup& setup, bool seccomp, ProbeReport& report) 
     on.emplace_back("suspension of jobs");
   else
     off.push_back(std::string(proto::kNoSuspension) + "no freezer cgroup may be written");
+  for (const std::string& directory : setup.storage) {
+    const std::string lacks = lacks_project_quota(directory);
+    if (lacks.empty())
+      on.push_back("storage quota on " + directory);
+    else
+      off.push_back("storage quota on " + directory + ": " + lacks);
+  }
   if (setup.rootless) off.emplace_back("other users' jobs: the node daemon is not root");
   if (setup.cgroups.version == 1) off.emplace_back("write-back I/O accounting: cgroup v1");
 }

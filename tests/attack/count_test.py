@@ -20,6 +20,7 @@ SHOWN = {"attack_test.py": "all but two, as root of the machine and as root in t
          "walls_test.py": "all, as root and as a user of the machine, and at least 45 have to succeed; all floods without limits",
          "sandbox_test.py": "all, in a standard sandbox",
          "secrets_test.py": "a planted copy is found; root writes where the job may not; the owner's, with its key, for its audience",
+         "issuer_test.py": "the same claims, signed by the issuer's key, count",
          "storage_test.py": "those of a job, on a node without the wall",
          "enroll_test.py": "the token before it was used or taken back, the key before it was revoked",
          "audit_test.py": "a line that was changed reads as any other to who does not check the chain",

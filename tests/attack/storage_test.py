@@ -190,6 +190,33 @@ def case_4_an_output_that_becomes_a_link(c):
     os.unlink(path)
 
 
+def has_checkpoint(c, number):
+    return "LastCheckpoint=20" in c.root(["gctl", "show", "job", str(number)]).stdout
+
+
+def checkpoint_of(c, path):
+    """Whether the node tells when a file was written that a job names as its checkpoint. It looks every ten seconds, and has
+    looked when it tells of the job's own file."""
+    options = ("-p", "blue", "-n1", "--mem=40M", "--cpus-per-task=1")
+    wait = "while [ ! -e looked ]; do sleep 0.2; done\n"
+    other = c.submit(*options, f"--checkpoint-file={path}", script=wait, user=c.blue)
+    own = c.submit(*options, f"--checkpoint-file={TOP}/tenants/blue/ckpt", script="touch $GANTRY_CHECKPOINT_FILE\n" + wait,
+                   user=c.blue)
+    c.running(other)
+    wait_for("the job's own checkpoint", lambda: has_checkpoint(c, own))
+    told = has_checkpoint(c, other)
+    put(f"{c.out}/looked", "")
+    c.ended(other, "completed")
+    c.ended(own, "completed")
+    os.unlink(f"{c.out}/looked")
+    return told
+
+
+def case_4_the_time_of_a_checkpoint(c):
+    for path in (f"{TOP}/tenants/red/file", f"{c.out}/to-red/file"):
+        equal(checkpoint_of(c, path), False, f"it tells when {path} was written")
+
+
 def case_5_a_grant_that_goes(c):
     done = c.as_user(["gbatch", "-p", "blue", "--dataset=closed", "--wrap=true"], user=c.blue)
     other = c.as_user(["gbatch", "-p", "blue", "--dataset=absent", "--wrap=true"], user=c.blue)
@@ -242,6 +269,7 @@ def case_8_without_the_wall_each_attempt_bites(c):
                  "by-the-processes-of-the-node"):  # stopped by the namespace of processes
         missed.pop(name, None)
     equal(missed, {}, "attempts that do not bite")
+    equal(checkpoint_of(c, f"{TOP}/tenants/red/file"), True, "the time of a file as a checkpoint")
 
 
 def documents_without(c):
@@ -255,7 +283,7 @@ def documents_without(c):
 def case_9_the_table_names_every_attempt(c):
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "README.md"), encoding="utf-8") as f:
         text = f.read()
-    for name in ATTEMPTS:
+    for name in (*ATTEMPTS, "the-time-of-a-file-as-a-checkpoint"):
         contains(text, f"`storage/{name}`", "README.md")
 
 

@@ -118,6 +118,7 @@ void set_options(const Words& w, ControllerConfig& c) {
   if (w.find("max_age")) c.priority_max_age = parse_length(*w.find("max_age"));
   if (w.find("mail")) c.mail_program = *w.find("mail");
   if (w.find("issuer")) c.identity_issuer = *w.find("issuer");
+  if (w.find("report_labels")) c.report_labels = listed(*w.find("report_labels"));
   if (w.find("user_triggers")) c.user_triggers = *w.find("user_triggers") == "yes";
   if (w.find("one_cohort")) c.one_cohort = *w.find("one_cohort") == "yes";
   if (w.find("max_jobs")) c.max_jobs = std::stoul(*w.find("max_jobs"));

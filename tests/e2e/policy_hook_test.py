@@ -45,6 +45,29 @@ elif name == "wrong-place":
 else:
     print(json.dumps({{"action": "allow"}}))
 """
+SERVICE = """
+apiVersion: gantry/v1
+kind: Tenant
+name: red
+roles: {{user: {{users: [{user}]}}}}
+---
+apiVersion: gantry/v1
+kind: Service
+name: {name}
+tenant: red
+hosts: [{name}.example]
+promise: {{target: 1s}}
+concurrency: 4
+ready: {{path: /}}
+versions:
+  v1:
+    command: exec true
+    image: {image}
+    shapes:
+      small: {{cpus: 1, memory: 64Mi}}
+      large: {{cpus: 2, memory: 64Mi}}
+scale: {{least: 0, most: 1}}
+"""
 REFUSED = "the site's policy hook gave no answer"
 
 
@@ -118,6 +141,34 @@ def case_4_nobody_waits_for_a_slow_one(c):
     # What was started is gone.
     wait_for("no hook runs", lambda: not [argv for argv in cluster.processes().values()
                                           if c.hook.encode() in argv])
+
+
+def case_4_replicas_of_services(c):
+    """Otherwise a service would be a way around the hook: the controller submits its replicas itself."""
+    def apply(name, *words):
+        path = f"{c.top}/{name}.yaml"
+        with open(path, "w", encoding="ascii") as f:
+            f.write(SERVICE.format(name=name, user=c.user, image="registry.example/model:1"))
+        return c.root(["gtenant", *(words or ("apply", "--yes")), "-f", path])
+
+    done = apply("plain")
+    equal(done.returncode, 0, done.stdout + done.stderr)
+    asked = json.loads(text(c.asked))
+    equal([(job["name"], job["cpus_per_task"] if "cpus_per_task" in job else job["shape"]["cpus_per_task"],
+            job["container"]["image"]) for job in asked["jobs"]],
+          [("plain", 1, "registry.example/model:1"), ("plain", 2, "registry.example/model:1")])
+    equal((asked["user"], "command" in json.dumps(asked)), ("root", False))
+    for words in ((), ("plan",)):
+        done = apply("forbidden", *words)
+        equal(done.returncode != 0, True, done.stdout)
+        contains(done.stderr, "ask the platform team first")
+    contains(apply("told").stdout, "night jobs are cheaper")
+    done = apply("changed")
+    equal(done.returncode != 0, True, done.stdout)
+    contains(done.stderr, 'wants comment of replicas to be "seen by the hook"')
+    contains(apply("broken").stderr, REFUSED)
+    listed = c.root(["gctl", "service", "list"]).stdout
+    equal([name for name in ("plain", "told", "forbidden", "changed", "broken") if name in listed], ["plain", "told"])
 
 
 def case_5_passed_over_if_the_site_says_so(c):

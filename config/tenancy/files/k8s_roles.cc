@@ -103,7 +103,7 @@ Result<void> read_subject(const Value& value, Binding& binding, Translation& int
   }
   const std::string domain = "@" + into.user_domain;
   if (!into.user_domain.empty() && name.ends_with(domain)) name.resize(name.size() - domain.size());
-  if (!is_account_name(name)) {
+  if (!(kind == "Group" ? is_group_name(name) : is_account_name(name))) {
     into.note(binding.meta, value, fmt::format("\"{}\" cannot be a login or group name", name));
     return {};
   }

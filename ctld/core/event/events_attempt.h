@@ -23,6 +23,7 @@ struct JobPlaced {
   std::vector<BillItem> items{};              // lines of the bill
   std::vector<std::vector<HeldPart>> held{};  // what each grant adds to the lines
   UseOfJob use{};                             // what it counts for limits of use
+  std::string labels{};                       // under which its bill is kept, as in LedgerParts
   GANTRY_EVENT(30, "job_placed") {
     v(1, "job", s.job);
     v(2, "attempt", s.attempt);
@@ -34,6 +35,7 @@ struct JobPlaced {
     v(8, "items", s.items);
     v(9, "held", s.held);
     v(10, "use", s.use);
+    v(11, "labels", s.labels);
   }
 };
 

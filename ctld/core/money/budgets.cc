@@ -99,8 +99,9 @@ Money spent_in(const State& state, const BudgetAccount& account, const std::stri
   LedgerParts first;
   first.period = period;
   first.tenant = b.tenant;
-  const LedgerParts cut = ledger_parts(ledger_key(
-      {period, b.tenant, b.project, b.user, {}, {}, {}, {}}));  // cut to the length that keys keep
+  // The names are cut to the length that keys keep.
+  const LedgerParts cut =
+      ledger_parts(ledger_key({period, b.tenant, b.project, b.user, {}, {}, {}, {}, {}}));
   Money out;
   const auto& sums = state.ledger.sums;
   for (auto it = sums.lower_bound(ledger_key(first)); it != sums.end(); ++it) {

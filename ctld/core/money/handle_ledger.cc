@@ -10,26 +10,29 @@
 #include "ctld/core/access/roles.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/money/ledger.h"
+#include "ctld/core/money/report_labels.h"
 #include "ctld/core/tenancy/tenant_submit.h"
 
 namespace gantry::core {
 namespace {
 
-constexpr std::string_view kLabel = "label:";
-constexpr std::size_t kMaxLedgerRows = 50'000;  // in a reply
+constexpr std::string_view kLabel = "label:";         // of the tenant
+constexpr std::string_view kJobLabel = "job-label:";  // of the job
+constexpr std::size_t kMaxLedgerRows = 50'000;        // in a reply
 
 struct LedgerColumn {
   std::string_view name;
   std::string LedgerParts::*part;
 };
-constexpr std::array<LedgerColumn, 8> kLedgerColumns{{{"period", &LedgerParts::period},
+constexpr std::array<LedgerColumn, 9> kLedgerColumns{{{"period", &LedgerParts::period},
                                                       {"tenant", &LedgerParts::tenant},
                                                       {"project", &LedgerParts::project},
                                                       {"user", &LedgerParts::user},
                                                       {"job_type", &LedgerParts::job_type},
                                                       {"pool", &LedgerParts::pool},
                                                       {"item", &LedgerParts::item},
-                                                      {"plan", &LedgerParts::plan}}};
+                                                      {"plan", &LedgerParts::plan},
+                                                      {"labels", &LedgerParts::labels}}};
 
 // True for a month such as "2026-11" or a week such as "2026-W47".
 bool is_period(std::string_view text) {
@@ -59,12 +62,17 @@ class Report {
         label_ = name.substr(kLabel.size());
         continue;
       }
+      if (name.starts_with(kJobLabel) && name.size() > kJobLabel.size() && job_label_.empty()) {
+        job_label_ = name.substr(kJobLabel.size());
+        continue;
+      }
       const auto it = std::find_if(kLedgerColumns.begin(), kLedgerColumns.end(),
                                    [&](const LedgerColumn& c) { return c.name == name; });
       if (it == kLedgerColumns.end())
         return fail(ErrorCode::invalid_argument,
                     fmt::format("the ledger has no column \"{}\"; use period, tenant, project, "
-                                "user, job_type, pool, item, plan or one label:KEY",
+                                "user, job_type, pool, item, plan, labels, one label:KEY or one "
+                                "job-label:KEY",
                                 name));
       columns_.push_back(it->part);
     }
@@ -76,7 +84,8 @@ class Report {
     LedgerParts at;
     at.period = query_.first;
     for (auto it = sums.lower_bound(ledger_key(at)); it != sums.end();) {
-      const LedgerParts parts = ledger_parts(it->first);
+      LedgerParts parts = ledger_parts(it->first);
+      parts.labels = it->second.labels;
       if (parts.period.size() != query_.first.size() || parts.period > query_.last) break;
       if (!among(query_.tenants, parts.tenant)) {
         it = sums.lower_bound(next_tenant(parts));
@@ -106,7 +115,9 @@ class Report {
     out.reserve(rows_.size());
     for (auto& [key, row] : rows_) {
       const LedgerParts& parts = key.first;
-      row.label = key.second;
+      row.label = key.second.first;
+      row.job_label = key.second.second;
+      row.labels = parts.labels;
       row.period = parts.period;
       row.tenant = parts.tenant;
       row.project = parts.project;
@@ -144,7 +155,7 @@ class Report {
     if (!visible(parts)) return;
     LedgerParts key;
     for (std::string LedgerParts::*part : columns_) key.*part = parts.*part;
-    proto::LedgerRow& row = rows_[{std::move(key), label_of(parts.tenant)}];
+    proto::LedgerRow& row = rows_[{std::move(key), {label_of(parts.tenant), job_label_of(parts)}}];
     const std::int64_t unit = held_unit(parts.item);
     if (parts.item.starts_with("overhead:")) row.overhead += sum.cost;
     if (Held* held = held_in(row, parts.item)) add_held(*held, sum.held, unit);
@@ -170,6 +181,10 @@ class Report {
     return it == labels.end() ? "" : it->second;
   }
 
+  [[nodiscard]] std::string job_label_of(const LedgerParts& parts) const {
+    return job_label_.empty() ? std::string() : label_in(parts.labels, job_label_);
+  }
+
   static Held* held_in(proto::LedgerRow& row, std::string_view item) {
     if (item == "cpu") return &row.cpu;
     if (item == "memory") return &row.memory;
@@ -183,8 +198,9 @@ class Report {
   const proto::QueryLedger& query_;
   const bool everything_;
   std::vector<std::string LedgerParts::*> columns_;
-  std::string label_;  // key of the label that is asked for; "" = none
-  std::map<std::pair<LedgerParts, std::string>, proto::LedgerRow> rows_;
+  std::string label_, job_label_;  // keys of the labels that are asked for; "" = none
+  using Labels = std::pair<std::string, std::string>;  // their values
+  std::map<std::pair<LedgerParts, Labels>, proto::LedgerRow> rows_;
   std::map<std::string, bool> seen_;  // tenants in which the asker has a role
 };
 

@@ -8,6 +8,7 @@
 
 #include "common/assert.h"
 #include "ctld/core/money/budgets.h"
+#include "ctld/core/money/report_labels.h"
 #include "ctld/core/resources/index.h"
 
 namespace gantry::core {
@@ -17,6 +18,9 @@ constexpr char kPart = '\x1f';         // separates the parts of a key; no name 
 constexpr std::size_t kMostPart = 64;  // bytes of most parts of a key; longer names are cut
 constexpr std::size_t kLongPart = 80;
 static_assert(9 + 5 * (kMostPart + 1) + 2 * (kLongPart + 1) <= store::kMaxKeyBytes);
+// With labels the plan's place holds both.
+constexpr std::size_t kShortPlan = kMostPart - kLabelsWordBytes - 1;
+
 std::string_view job_type_of(const Job& job) {
   if (job.kind == JobKind::allocation) return "interactive";
   return job.is_element() ? "array" : "batch";
@@ -31,6 +35,7 @@ LedgerParts parts_of(const State& state, const Job& job) {
   out.user = state.names.text(job.user);
   out.job_type = job_type_of(job);
   out.plan = job.active->bill.plan;
+  out.labels = job.active->bill.labels;
   return out;
 }
 
@@ -63,7 +68,12 @@ void advance(const PriceTable& prices, const TimeZone& zone, Bill& bill, Instant
 
 LedgerSum& sum_at(MutableState& state, const LedgerParts& parts) {
   std::string key = ledger_key(parts);
-  LedgerSum& sum = state.ledger.sums[key];
+  const auto [it, fresh] = state.ledger.sums.try_emplace(key);
+  LedgerSum& sum = it->second;
+  if (fresh && !parts.labels.empty()) {
+    sum.labels = parts.labels;
+    state.ledger.labels[parts.tenant].insert(parts.labels);
+  }
   if (!sum.fold_due) state.unfolded.sums.push_back(std::move(key));
   sum.fold_due = true;
   return sum;
@@ -100,8 +110,12 @@ std::string ledger_key(const LedgerParts& p) {
   for (const std::string* part :
        {&p.period, &p.tenant, &p.project, &p.user, &p.job_type, &p.pool, &p.item, &p.plan}) {
     if (part != &p.period) out += kPart;
-    out += part->substr(0, part == &p.project || part == &p.item ? kLongPart : kMostPart);
+    const bool shared = part == &p.plan && !p.labels.empty();
+    out += part->substr(0, part == &p.project || part == &p.item ? kLongPart
+                           : shared                              ? kShortPlan
+                                                                 : kMostPart);
   }
+  if (!p.labels.empty()) out += kPart + labels_word(p.labels);
   return out;
 }
 
@@ -119,6 +133,7 @@ LedgerParts ledger_parts(const std::string& key) {
 
 void add_total(LedgerState& ledger, const std::string& key, const LedgerSum& sum) {
   const LedgerParts parts = ledger_parts(key);
+  if (!sum.labels.empty()) ledger.labels[parts.tenant].insert(sum.labels);
   if (parts.period.find('W') != std::string::npos) return;  // months already count it
   add_sum(ledger.totals[{parts.tenant, parts.job_type, parts.item}], sum, held_unit(parts.item));
 }
@@ -183,6 +198,7 @@ void open_bill(MutableState& state, const event::JobPlaced& e, Job& job, Instant
   Active& active = *job.active;
   GANTRY_ASSERT(e.held.empty() || e.held.size() == active.nodes.size(), "what each node gives");
   active.bill.plan = e.plan;
+  active.bill.labels = e.labels;
   active.bill.since = at;
   for (const BillItem& item : e.items) active.bill.lines.emplace_back().what = item;
   for (std::size_t i = 0; i < e.held.size(); ++i) {

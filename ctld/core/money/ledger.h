@@ -75,7 +75,7 @@ void accrue(const State& state, Instant now, const Accrual& take);
 using PieceCost = std::function<void(const Piece& piece, Money cost)>;
 void accrue(const State& state, const Job& job, Instant now, const PieceCost& take);
 
-// Adds a sum that was loaded to the totals.
+// Adds a sum that was loaded to what is derived: totals, and labels of the tenant.
 void add_total(LedgerState& ledger, const std::string& key, const LedgerSum& sum);
 
 // Jobs that hold something, each once.

@@ -383,7 +383,7 @@ void Look::start(const ReplicaSet& set, std::uint32_t count) {
   if (marks.next_try > ctx_.now) return;
   const Identity who = owner_of(set);
   for (std::uint32_t i = 0; i < std::min(count, kMostStarts); ++i) {
-    auto made = submit_job(ctx_, who, replica_job(doc_, set, service().shape, ctx_));
+    auto made = submit_job(ctx_, who, replica_job(doc_, set, service().shape, ctx_.state));
     if (!made) {
       if (marks.refused != made.error().message)
         ctx_.record(event::ServiceNoted{

@@ -36,7 +36,7 @@ Identity owner_of(const ReplicaSet& set) {
 }
 
 proto::SubmitJob replica_job(const tenancy::Service& service, const ReplicaSet& set,
-                             std::uint32_t shape, const Context& ctx) {
+                             std::uint32_t shape, const State& state) {
   const tenancy::ServiceVersion& v = set.what;
   const auto rung = std::min<std::size_t>(shape, v.shapes.size() - 1);
   proto::SubmitJob out;
@@ -62,7 +62,7 @@ proto::SubmitJob replica_job(const tenancy::Service& service, const ReplicaSet& 
   }
   spec.replica = ReplicaOf{service.name, v.name, set.revision, static_cast<std::uint32_t>(rung),
                            static_cast<std::uint16_t>(set.port)};
-  const Partition* queue = ctx.state.partition_named(spec.partition);
+  const Partition* queue = state.partition_named(spec.partition);
   const bool limited =
       queue != nullptr && queue->declared != nullptr && queue->declared->max_time.has_value();
   if (!limited) spec.unlimited_time = true;

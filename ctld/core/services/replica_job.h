@@ -2,14 +2,16 @@
 // script.
 #pragma once
 
-#include "ctld/core/context.h"
+#include "common/tenancy/tenancy_service.h"
+#include "ctld/core/core.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 
 // The submit of one more replica of this set. Which network, sandbox and limits it gets is decided
 // as for any job of its owner.
 proto::SubmitJob replica_job(const tenancy::Service& service, const ReplicaSet& set,
-                             std::uint32_t shape, const Context& ctx);
+                             std::uint32_t shape, const State& state);
 
 // Who submits it: the set's owner, with no other rights than a user's.
 Identity owner_of(const ReplicaSet& set);

@@ -66,6 +66,7 @@ struct Bill {
   Instant since{};       // charged up to here
   bool settled = false;  // the attempt is over: its sum is in the job
   std::vector<BillLine> lines;
+  std::string labels;    // as in LedgerParts
   std::optional<Money> most;  // highest possible cost; set with a budget and a time limit
   [[nodiscard]] Money booked() const {
     Money sum;
@@ -83,6 +84,7 @@ struct Bill {
     v(3, "settled", s.settled);
     v(4, "lines", s.lines);
     v(5, "most", s.most);
+    v(6, "labels", s.labels);
   }
 };
 
@@ -99,6 +101,7 @@ struct LedgerSum {
   std::uint64_t starts = 0;
   Duration waited{};      // time in the queue before these starts, without what users caused
                           // themselves
+  std::string labels;     // as in LedgerParts; the key has a word for them
   bool fold_due = false;  // not durable: it is in Unfolded
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -112,6 +115,7 @@ struct LedgerSum {
     v(8, "waste", s.waste);
     v(9, "starts", s.starts);
     v(10, "waited", s.waited);
+    v(11, "labels", s.labels);
   }
 };
 // `unit` is held_unit(item).

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,12 +24,14 @@ struct LedgerParts {
   std::string pool;
   std::string item;
   std::string plan;
+  std::string labels;  // of the jobs: lines KEY=VALUE, see money/report_labels.h; "" = none
   friend auto operator<=>(const LedgerParts&, const LedgerParts&) = default;
 };
 
 // The parts as one string that sorts as they do: months first, then weeks. It has at most
 // kMaxKeyBytes of the store, so very long names are cut.
 std::string ledger_key(const LedgerParts& parts);
+// All parts but the labels, which are in the sum.
 LedgerParts ledger_parts(const std::string& key);
 
 struct LedgerState {
@@ -37,6 +40,7 @@ struct LedgerState {
   std::map<std::string, proto::PostedBatch> posted;  // by name
   // Sums over all months by tenant, type of job and item, for counters. Derived from `sums`.
   std::map<std::array<std::string, 3>, LedgerSum> totals;
+  std::map<std::string, std::set<std::string>> labels;  // of the sums, by tenant. Derived
 };
 
 }  // namespace gantry::core

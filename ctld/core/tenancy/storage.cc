@@ -173,12 +173,14 @@ std::vector<StorageMount> storage_for(const State& state, const Job& job) {
   const std::string tenant = tenant_name_of(state, job);
   const auto it = state.tenancy.documents.find({tenancy::Tenant::kKind, tenant});
   if (it == state.tenancy.documents.end()) return out;
-  const std::string& own = std::get<tenancy::Tenant>(it->second).storage.path;
-  if (!own.empty()) out.push_back({own, true, ""});
+  const tenancy::TenantStorage& own = std::get<tenancy::Tenant>(it->second).storage;
+  if (!own.path.empty())
+    out.push_back({own.path, true, "", own.project.value_or(0), own.size.value_or(0),
+                   own.files.value_or(0)});
   if (const std::vector<DatasetUse>* wanted = datasets_wanted_by(state, job))
     for (const DatasetUse& use : *wanted)
       if (const tenancy::Dataset* dataset = granted(state, tenant, use))
-        out.push_back({dataset->path, use.write, dataset->name});
+        out.push_back({dataset->path, use.write, dataset->name, 0, 0, 0});
   return out;
 }
 

@@ -13,6 +13,7 @@
 #include "ctld/core/limits/limits.h"
 #include "ctld/core/money/budget_gate.h"
 #include "ctld/core/money/ledger.h"
+#include "ctld/core/money/report_labels.h"
 #include "ctld/core/resources/gpus.h"
 #include "ctld/core/resources/gres.h"
 #include "ctld/core/settle.h"
@@ -155,9 +156,12 @@ void place(Context& ctx, JobId id, std::vector<sched::NodeGrant>&& grants, bool 
       grant.slot = free_slot(ctx.state, ctx.state.node(grant.node));
   ctx.rt.waits_since.erase(id);
   Holding holding = holding_of(ctx.state, grants, exclusive);
+  std::string labels =
+      reported_labels(ctx.state, ctx.state.jobs.at(id), ctx.config.controller.report_labels);
   ctx.record(event::JobPlaced{id, attempt, std::move(grants), exclusive, charge, std::move(waits),
                               plan_of(ctx.state, ctx.state.jobs.at(id), ctx.now),
-                              std::move(holding.items), std::move(holding.held), std::move(use)});
+                              std::move(holding.items), std::move(holding.held), std::move(use),
+                              std::move(labels)});
   take_secrets(ctx, id);
   give_door(ctx, id);
   ++ctx.rt.stats.starts;

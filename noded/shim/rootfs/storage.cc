@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <vector>
 
+#include "noded/machine/project_quota.h"
 #include "noded/machine/storage_view.h"
 #include "noded/shim/mounts.h"
 #include "noded/shim/rootfs/user_mounts.h"
@@ -70,6 +71,9 @@ Result<std::vector<Tree>> copies(const NodeSetup& setup, const LaunchRequest& re
                   text_of(*mount) + ", is below none of this node's noded.storage");
     const auto source = open_below(*top, *mount);
     if (!source) return tl::unexpected(source.error());
+    if (mount->project != 0)
+      if (auto r = limit_room(source->get(), {mount->project, mount->size, mount->files}); !r)
+        return fail(r.error().code, text_of(*mount) + ": " + r.error().message);
     auto tree = clone_tree(*source, mount->write ? Access::read_write : Access::read_only, true);
     if (!tree) return fail(tree.error().code, text_of(*mount) + ": " + tree.error().message);
     out.push_back({mount, top, std::move(*tree)});

@@ -1,0 +1,65 @@
+// Tokens that another issuer has made for a person (OpenID Connect, RFC 7519): the site's own
+// sign-on says who somebody is and in which groups. Nothing is fetched: the issuer's keys are a
+// file, which is read again when it has changed.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/time/time.h"
+#include "ctld/secrets/web_keys.h"
+
+namespace gantry::secrets {
+
+// What comes before the name of a group that a token has told, so that no issuer makes anybody a
+// member of a group of the operating system.
+inline constexpr std::string_view kOutsideGroup = "oidc:";
+inline constexpr std::size_t kMaxOutsideTokenBytes = 16 << 10;  // with many groups
+
+struct OutsideRules {
+  std::string issuer;        // the claim `iss`, letter by letter
+  std::string audience;      // has to be among the claim `aud`
+  std::string keys_file;     // a JSON Web Key Set; only root or this process's user may write it
+  std::string user_claim;    // has the login name
+  std::string groups_claim;  // has the groups: a list of texts, or one; "" = none are taken
+  Duration longest{};        // a token counts no longer than this after its `iat`
+};
+
+struct OutsideToken {
+  std::string user;
+  std::vector<std::string> groups;  // with kOutsideGroup before each, sorted
+  Instant expires{};
+};
+
+class OutsideIssuer {
+ public:
+  // The error names the file, and says what is wrong with it.
+  static Result<std::unique_ptr<OutsideIssuer>> open(OutsideRules rules);
+
+  // True if a token's header names a method of such issuers; false for the controller's own tokens.
+  static bool may_have_made(std::string_view token);
+  // The error unauthenticated says which part of the token is wrong.
+  [[nodiscard]] Result<OutsideToken> check(std::string_view token, Instant now);
+  // The user that a token names, without checking it, for logs only; "" = none.
+  [[nodiscard]] std::string claimed(std::string_view token) const;
+  // Why the newest content of the file is not used, once for each content; "" = nothing new.
+  std::string new_fault() { return std::exchange(fault_, {}); }
+
+ private:
+  explicit OutsideIssuer(OutsideRules rules) : rules_(std::move(rules)) {}
+  Result<void> read();
+  void read_again();
+
+  OutsideRules rules_;
+  std::optional<WebKeys> keys_;
+  struct stat seen_ {};  // of the file, when it was read
+  std::string fault_;
+};
+
+}  // namespace gantry::secrets

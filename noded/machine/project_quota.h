@@ -1,0 +1,27 @@
+// Quotas of projects, as ext4 and XFS have them: what lies below a directory counts under a number,
+// and the file system refuses what would be too much.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "common/result.h"
+
+namespace gantry::runtime {
+
+struct RoomLimit {
+  std::uint32_t project = 0;  // 1 or more
+  std::int64_t bytes = 0;     // 0 = no limit
+  std::int64_t files = 0;     // 0 = no limit
+};
+
+// Why the file system of this directory keeps no quota of projects; "" = it does.
+std::string lacks_project_quota(const std::string& directory);
+
+// Has what is made below the directory from now on count under the project, and limits the project.
+// What lay there before counts once an administrator has it count (chattr -R -p PROJECT). Does
+// nothing where the file system keeps no such quota. `directory` may be opened with O_PATH. The
+// error says what the kernel refused.
+Result<void> limit_room(int directory, const RoomLimit& limit);
+
+}  // namespace gantry::runtime
