@@ -15,7 +15,7 @@ namespace {
 
 core::ClientRequest request(core::ClientMessage message) {
   core::ClientRequest r;
-  r.connection = ConnectionId(1);
+  r.connection = core::ConnectionId(1);
   r.who = identity("alice", 1001);
   r.message = std::move(message);
   return r;
