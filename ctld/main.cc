@@ -15,30 +15,32 @@
 namespace {
 
 constexpr const char* kUsage =
-    "usage: gantry-ctld [--config FILE] [--log FILE] [--log-level LEVEL]\n"
-    "\n"
-    "The controller of a Gantry cluster. It runs in the foreground until SIGTERM or SIGINT; "
-    "SIGHUP,\n"
-    "as gctl reconfigure, makes it read its configuration again.\n"
-    "\n"
-    "  --config FILE      gantry.yaml (default: $GANTRY_CONF, or /etc/gantry/gantry.yaml)\n"
-    "  --log FILE         append the log there (default: standard error)\n"
-    "  --log-level LEVEL  debug, info, warning or error (default: info)\n"
-    "  --check            read the configuration, say whether it is sound, and exit\n"
-    "  --check-store      look at every page and checksum of the job store, which no controller "
-    "may\n"
-    "                     have open, say what is damaged, and exit; nothing is changed\n"
-    "  --accept-old-store go on with a store that is older than what its nodes know: epoch and "
-    "job\n"
-    "                     ids jump past those, waiting jobs are held, newer jobs on nodes are "
-    "left\n"
-    "                     alone; then exit, to be started as usual\n"
-    "  --version, --help\n"
-    "\n"
-    "Exit status: 0 stopped on request, or sound; 1 could not start or had to stop; 2 wrong "
-    "command "
-    "line;\n"
-    "65 what it has stored is damaged: starting it again does not help.\n";
+    R"(usage: gantry-ctld [--config FILE] [--log FILE] [--log-level LEVEL]
+
+The controller of a Gantry cluster. It runs in the foreground until SIGTERM or
+SIGINT; SIGHUP, as gctl reconfigure, makes it read its configuration again.
+
+  --config FILE      gantry.yaml (default: $GANTRY_CONF, or
+                     /etc/gantry/gantry.yaml)
+  --log FILE         append the log there (default: standard error)
+  --log-level LEVEL  debug, info, warning or error (default: info)
+  --check            read the configuration, say whether it is sound, and exit
+  --check-store      look at every page and checksum of the job store, which no
+                     controller may have open, say what is damaged, and exit;
+                     nothing is changed
+  --accept-old-store go on with a store that is older than what its nodes know:
+                     epoch and job ids jump past those, waiting jobs are held,
+                     newer jobs on nodes are left alone; then exit, to be
+                     started as usual
+  --version, --help
+
+Example:
+  gantry-ctld --config /etc/gantry/gantry.yaml --check
+
+Exit status: 0 stopped on request, or sound; 1 could not start or had to stop;
+2 wrong command line; 65 what it has stored is damaged: starting it again does
+not help.
+)";
 
 struct Arguments {
   std::string config;

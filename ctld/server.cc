@@ -13,25 +13,13 @@
 #include "ctld/notary.h"
 #include "ctld/policy_hook.h"
 #include "ctld/programs.h"
+#include "ctld/recovery.h"
 #include "ctld/rpc/dispatch.h"
 #include "ctld/sched/controller_policy.h"
 #include "ctld/store/lmdb_store.h"
 
 namespace gantry::ctld {
 namespace {
-
-Result<void> recover(core::Core& core, const store::Store& store) {
-  store::LoadVisitor visitor;
-  visitor.record = [&](store::Table table, std::string_view key, std::string_view value) {
-    return core.load_record(table, key, value);
-  };
-  visitor.spec = [&](JobId job, std::string_view spec) { return core.load_spec(job, spec); };
-  visitor.blob = [](const store::Digest&, std::size_t) { return Result<void>{}; };
-  visitor.event = [&](EventSeq seq, std::string_view data) {
-    return core.replay(store::JournalEntry{seq, Bytes(data)});
-  };
-  return store.load(visitor);
-}
 
 Result<auth::SigningKey> key_of_ours(const std::string& path) {
   if (auto key = auth::load_signing_key(path)) return key;

@@ -18,22 +18,28 @@ namespace {
 using namespace gantry;
 
 constexpr const char* kUsage =
-    "usage: gantry-gate [--config FILE] [--log FILE] [--log-level LEVEL] [OPTIONS]\n"
-    "\n"
-    "A gate: it passes requests of clients on to the replicas of services, by way of HAProxy. It "
-    "runs in\n"
-    "the foreground until SIGTERM or SIGINT, which end HAProxy when it has answered its requests. "
-    "If the\n"
-    "gate is killed, HAProxy goes on, and the next gate takes it over.\n"
-    "\n"
-    "  --config FILE      gantry.yaml (default: $GANTRY_CONF, or /etc/gantry/gantry.yaml)\n"
-    "  --name NAME        what the gate calls itself (default: gate.name)\n"
-    "  --state-dir DIR    where its files are (default: gate.state_dir)\n"
-    "  --listen ADDRESS   HOST:PORT for clients; may be given again (default: gate.listen)\n"
-    "  --table FILE       services from a file as JSON, in the place of the controller\n"
-    "  --log FILE         append the log there (default: standard error)\n"
-    "  --log-level LEVEL  debug, info, warning or error (default: info)\n"
-    "  --version, --help\n";
+    R"(usage: gantry-gate [--config FILE] [--log FILE] [--log-level LEVEL] [OPTIONS]
+
+A gate: it passes requests of clients on to the replicas of services, by way of
+HAProxy. It runs in the foreground until SIGTERM or SIGINT, which end HAProxy
+when it has answered its requests. If the gate is killed, HAProxy goes on, and
+the next gate takes it over.
+
+  --config FILE      gantry.yaml (default: $GANTRY_CONF, or
+                     /etc/gantry/gantry.yaml)
+  --name NAME        what the gate calls itself (default: gate.name)
+  --state-dir DIR    where its files are (default: gate.state_dir)
+  --listen ADDRESS   HOST:PORT for clients; may be given again (default:
+                     gate.listen)
+  --table FILE       services from a file as JSON, in the place of the
+                     controller
+  --log FILE         append the log there (default: standard error)
+  --log-level LEVEL  debug, info, warning or error (default: info)
+  --version, --help
+
+Example:
+  gantry-gate --config /etc/gantry/gantry.yaml --listen 0.0.0.0:80
+)";
 
 struct Arguments {
   std::string config, name, state_dir, table;

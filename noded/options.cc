@@ -12,21 +12,21 @@ namespace {
 struct OptionRow {
   std::string_view name;
   std::string_view value;  // "" = the option takes no value
-  std::string_view help;
+  std::string_view help;   // with line breaks, for a terminal of 80 columns
 };
 
 constexpr std::array<OptionRow, 15> kOptions{{
-    {"--config", "FILE", "configuration (default: $GANTRY_CONF, /etc/gantry/gantry.yaml)"},
-    {"--name", "NODE", "which node of the configuration this is (default: the host's name)"},
+    {"--config", "FILE", "gantry.yaml (default: $GANTRY_CONF, or\n/etc/gantry/gantry.yaml)"},
+    {"--name", "NODE", "which node of the configuration this is\n(default: the host's name)"},
     {"--state-dir", "DIR", "attempts and exit records; one daemon per directory"},
     {"--run-dir", "DIR", "sockets"},
     {"--key", "FILE", "the node's own key pair, enrolled with the controller"},
     {"--enroll", "FILE",
-     "a token of `gctl enroll --token`: at the first start makes the key and enrolls it, then "
+     "a token of `gctl enroll --token`: at the first start\nmakes the key and enrolls it, then "
      "removes the file"},
     {"--listen", "HOST:PORT", "where steps reach this node"},
     {"--cpus", "LIST", "logical CPUs that jobs may have, like 0-3,8"},
-    {"--share-cpus", "", "CPUs that are not here are had of those that are; to try things out"},
+    {"--share-cpus", "", "CPUs that are not here are had of those that are;\nto try things out"},
     {"--memory", "SIZE", "for jobs, like 64G"},
     {"--log-file", "FILE", "default: standard error; reopened at SIGHUP"},
     {"--log-level", "LEVEL", "debug, info, warning or error"},
@@ -103,11 +103,15 @@ Result<std::vector<std::uint16_t>> wanted_cpus(const Options& options, const Nod
 }  // namespace
 
 std::string usage_text() {
+  const std::string next_line = "\n" + std::string(25, ' ');
   std::string out =
       "gantry-noded: runs the jobs of one node of a Gantry cluster\n\n"
       "Usage: gantry-noded --config FILE --name NODE [options]\n\n";
-  for (const auto& row : kOptions)
-    out += fmt::format("  {:<22} {}\n", fmt::format("{} {}", row.name, row.value), row.help);
+  for (const auto& row : kOptions) {
+    out += fmt::format("  {:<22} ", fmt::format("{} {}", row.name, row.value));
+    for (const char c : row.help) out += c == '\n' ? next_line : std::string(1, c);
+    out += '\n';
+  }
   out +=
       "\nStopping it (SIGTERM) leaves its jobs running; the next start finds them again.\n\n"
       "Example:\n  gantry-noded --config /etc/gantry/gantry.yaml --name n1\n";

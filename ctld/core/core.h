@@ -23,6 +23,7 @@
 #include "common/result.h"
 #include "common/types.h"
 #include "config/config.h"
+#include "ctld/core/job_reader.h"
 #include "ctld/core/letter.h"
 #include "ctld/core/state/trigger_state.h"
 #include "ctld/core/usage_event.h"
@@ -159,6 +160,7 @@ class Core {
   // Recovery, in this order: records, specs, events (as store::LoadVisitor has them), start().
   Result<void> load_record(store::Table table, std::string_view key, std::string_view value);
   Result<void> load_spec(JobId job, std::string_view data);
+  void load_read(ReadPiece&& piece);  // in place of the records of jobs and of the specs
   Result<void> replay(const store::JournalEntry& entry);
   // Bumps the epoch; its events are in the next take_turn(). It fails if the store is inconsistent.
   Result<void> start(Instant now);
@@ -193,9 +195,10 @@ class Core {
   [[nodiscard]] const State& state() const;
   [[nodiscard]] const Runtime& runtime() const;  // what was told to whom, and why jobs wait
   // Everything the scheduler's replica needs, from scratch. Give it to a new replica right after
-  // start() (whose own turn has no changes), and compare with it as an audit.
+  // start() (whose own turn has no changes), and compare with it as an audit. Jobs come one by one.
   [[nodiscard]] std::vector<sched::Change> full_view() const;
-  // The same in batches, because the full view of a million waiting jobs is half a gigabyte.
+  // The same in batches, because the full view of a million waiting jobs is large. The waiting jobs
+  // of one class come together as far as they are in one batch.
   void full_view(const std::function<void(std::vector<sched::Change>)>& take) const;
   // Checks the state (audit.h), and the quota in use against the placements. Returns "" or what is
   // wrong.

@@ -23,8 +23,10 @@ void sync_node(Context& ctx, NodeId node);
 sched::NodeChanged node_view(const Context& ctx, const Node& node);
 sched::PartitionChanged partition_view(const State& state, const Partition& partition);
 void add_partition_view(Context& ctx, const Partition& partition);  // one that has just been made
-sched::JobQueued queued_view(const Context& ctx, const Job& job);   // as the scheduler was told
-void make_views(Context& ctx);                                      // for all nodes and partitions
+// A waiting job as the scheduler was told, with its class or for a list of its class.
+sched::JobQueued queued_view(const Context& ctx, const Job& job);
+sched::JobsQueued::Job queued_facts(const Context& ctx, const Job& job);
+void make_views(Context& ctx);  // for all nodes and partitions
 sched::JobPlaced placed_view(const State& state, const Job& job);
 bool available(const Context& ctx, const Node& node);
 

@@ -21,53 +21,71 @@ namespace {
 using namespace gantry;
 
 constexpr const char* kUsage =
-    "usage: gantry replay --trace FILE --cluster FILE [--policy POLICY [--policy2 POLICY]]\n"
-    "\n"
-    "Runs a trace of jobs, or this cluster's own recorded history, through the scheduler in\n"
-    "virtual time and says what came of it: utilisation, waits, slowdown, fairness, quota,\n"
-    "preemption. With two policies, both side by side.\n"
-    "\n"
-    "  --trace FILE       *.swf, *.csv or *.json, also with .gz; - is standard input, as JSON:\n"
-    "                     gacct -a -S 2026-01-01 --json | gantry replay --trace - --cluster FILE\n"
-    "  --format FORMAT    swf, csv or json, whatever the trace's name is\n"
-    "  --history          the trace is what `gacct --json` prints (default: standard input)\n"
-    "  --tenant-by FIELD  of SWF: group (default), user or queue\n"
-    "  --vary VARIATION   of the trace, parted by commas: seed=N, permute (run times are dealt "
-    "out\n"
-    "                     anew), arrivals=X (0.8: a fifth more load), from=T, length=T (a part of\n"
-    "                     it), large=X (so many of the jobs with one GPU ask for 8 to 32 instead,\n"
-    "                     for the same work)\n"
-    "  --cluster FILE     gantry.yaml, or in short 90x8gpu (nodes x GPUs) or 1x100cpu\n"
-    "  --policy POLICY    files and folders of tenants' documents and switches, parted by commas:\n"
-    "                     reservations=N|all (1 = EASY), ahead=N, fair_share=on|off, "
-    "quota=on|off,\n"
-    "                     preemption=on|off, balance=30m|on|off (takes from who borrows more\n"
-    "                     what has run no longer since its last checkpoint; on: however long),\n"
-    "                     promises=on|off, half_life=7d, oldest_first_after=72h|off,\n"
-    "                     deadlines=on|off (jobs that are due are given up when they cannot end\n"
-    "                     by then),\n"
-    "                     tenants=mean (nominal quota = mean use in the trace; draw=N: times a "
-    "number\n"
-    "                     of 0.25 to 2 that is drawn by that seed)\n"
-    "                     Without documents all jobs share one queue. Default: EASY\n"
-    "  --policy2 POLICY   another one, beside it\n"
-    "  --estimates F      limits of jobs without one: run x U(1, 1 + F), rounded up to what "
-    "people\n"
-    "                     ask for, instead of exactly the run\n"
-    "  --checkpoint T     jobs that do not say save their state so often (1h, 30m)\n"
-    "  --json             the report as JSON\n"
-    "  --svg FILE         draw use over time by tenant, and waits\n"
-    "  --timeline[=TENANT,...]  every submit, start, preemption and end; of these tenants, and\n"
-    "                     of whoever has to leave for them\n"
-    "  --violations       every claim to nominal quota that was not met in time\n"
-    "  --jobs FILE        a CSV line for each job and policy: when it was first told that it "
-    "would\n"
-    "                     start, and when it did\n"
-    "  --brief            no lines of single tenants\n"
-    "  --quiet            no progress\n"
-    "  --version, --help\n"
-    "\n"
-    "Exit status: 0 done, 1 the input is wrong, 2 wrong command line.\n";
+    R"(usage: gantry replay --trace FILE --cluster FILE
+                     [--policy POLICY [--policy2 POLICY]] [OPTIONS]
+
+Runs a trace of jobs, or this cluster's own recorded history, through the
+scheduler in virtual time and says what came of it: utilisation, waits,
+slowdown, fairness, quota, preemption. With two policies, both side by side.
+
+The trace:
+  --trace FILE       *.swf, *.csv or *.json, also with .gz; - is standard input,
+                     as JSON
+  --format FORMAT    swf, csv or json, whatever the trace's name is
+  --history          the trace is what `gacct --json` prints (default: standard
+                     input)
+  --tenant-by FIELD  of SWF: group (default), user or queue
+  --vary VARIATION   changes the trace; the parts are separated by commas:
+                     seed=N; permute (run times are dealt out anew);
+                     arrivals=X (0.8: a fifth more load);
+                     from=T, length=T (a part of it);
+                     large=X (so many of the jobs with one GPU ask for 8 to 32
+                     instead, for the same work)
+  --estimates F      limits of jobs without one: run x U(1, 1 + F), rounded up
+                     to what people ask for, instead of exactly the run
+  --checkpoint T     jobs that do not say save their state so often (1h, 30m)
+
+The cluster and its policies:
+  --cluster FILE     gantry.yaml, or in short 90x8gpu (nodes x GPUs) or 1x100cpu
+  --policy POLICY    files and folders of tenants' documents and switches,
+                     separated by commas. Without documents all jobs share one
+                     queue. Default: EASY. The switches:
+                     reservations=N|all (1 = EASY), ahead=N,
+                     fair_share=on|off, quota=on|off, preemption=on|off,
+                     balance=30m|on|off (takes from who borrows more what has
+                     run no longer since its last checkpoint; on: however long),
+                     promises=on|off, half_life=7d, oldest_first_after=72h|off,
+                     deadlines=on|off (jobs that are due are given up when they
+                     cannot end by then),
+                     tenants=mean (nominal quota = mean use in the trace),
+                     draw=N (times a number of 0.25 to 2 that is drawn by that
+                     seed)
+  --policy2 POLICY   another one, beside it
+
+The report:
+  --json             as JSON
+  --svg FILE         draw use over time by tenant, and waits
+  --timeline[=TENANT,...]
+                     every submit, start, preemption and end; of these tenants,
+                     and of whoever has to leave for them
+  --violations       every claim to nominal quota that was not met in time
+  --jobs FILE        a CSV line for each job and policy: when it was first told
+                     that it would start, and when it did
+  --brief            no lines of single tenants
+  --quiet            no progress
+  --version, --help
+
+Examples:
+  gantry replay --trace kth.swf --cluster 1x100cpu
+      A public log on 100 cores, by EASY backfill
+  gacct -a -S 2026-01-01 --json | gantry replay --history --cluster gantry.yaml
+      What this cluster's jobs of the year would have had
+  gantry replay --trace week.csv --cluster 90x8gpu --policy tenants/
+                --policy2 tenants/,preemption=off --svg week.svg
+      With and without preemption, side by side
+
+Exit status: 0 done, 1 the input is wrong, 2 wrong command line.
+)";
 
 struct Arguments {
   std::string trace, cluster, policy, svg, jobs;

@@ -106,6 +106,22 @@ struct JobQueued {  // eligible now; sent again with other numbers when they cha
   std::int64_t own_priority = 0;   // the part of priority that counts only inside its tenant
 };
 
+// Many jobs of one class, for a replica that is built from scratch: their class is told once.
+struct JobsQueued {
+  struct Job {  // as in JobQueued
+    JobId job;
+    std::int64_t priority = 0;
+    Instant queued_since{};
+    std::uint32_t startable = 1;
+    std::int32_t rank = 0;
+    std::optional<ShareId> share{};
+    bool raised = false;
+    std::int64_t own_priority = 0;
+  };
+  ClassKey key;
+  std::vector<Job> jobs;
+};
+
 struct JobUnqueued {
   JobId job;
 };
@@ -178,6 +194,6 @@ struct NodeReleased {  // the job holds this node no more
 
 using Change =
     std::variant<NodeChanged, PartitionChanged, JobQueued, JobUnqueued, JobPlaced, JobLimitChanged,
-                 NodeReleased, TenancyChanged, ShareChanged, ReservationChanged>;
+                 NodeReleased, TenancyChanged, ShareChanged, ReservationChanged, JobsQueued>;
 
 }  // namespace gantry::sched

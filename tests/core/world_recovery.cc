@@ -36,7 +36,9 @@ void World::restart() {
   GANTRY_ASSERT(started.has_value(), "a recovered core starts");
   finish_turn();
   replica_ = std::make_unique<sched::Replica>();
-  for (const sched::Change& change : core_->full_view()) replica_->apply(change);
+  core_->full_view([&](const std::vector<sched::Change>& some) {
+    for (const sched::Change& change : some) replica_->apply(change);
+  });
 }
 
 // The copy replaces the store and is accepted (ctld/age/accept.h); the nodes keep what they know.

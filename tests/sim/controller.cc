@@ -66,10 +66,12 @@ void Controller::start() {
   trace_.line(queue_.now(), fmt::format("controller starts, epoch {}", core_->epoch().value()));
   replica_ = std::make_unique<sched::Replica>();
   view_ = View{};
-  for (const sched::Change& change : core_->full_view()) {
-    replica_->apply(change);
-    view_.apply(change);
-  }
+  core_->full_view([&](const std::vector<sched::Change>& some) {
+    for (const sched::Change& change : some) {
+      replica_->apply(change);
+      view_.apply(change);
+    }
+  });
   armed_.reset();
   dies_after_.reset();
   plan_wanted_ = plan_again_ = handed_over_ = planned_ = false;

@@ -14,11 +14,6 @@
 namespace gantry::core {
 namespace {
 
-tl::unexpected<Error> broken(std::string_view what, const Error& error) {
-  return fail(ErrorCode::malformed,
-              fmt::format("the store's {} cannot be read: {}", what, error.message));
-}
-
 void restore_tasks(ArrayState& tasks, const ArrayRecord& r) {
   static_cast<ArrayFacts&>(tasks) = r;
   tasks.pending = OrdinalSet::from_spans(r.pending);
@@ -92,7 +87,7 @@ Result<void> Loader::record(store::Table table, std::string_view key, std::strin
       return {};
     }
     case store::Table::job_state:
-      jobs_.emplace_back(JobId(store::ordered_key_value(key)), Bytes(value));
+      reader_.record(JobId(store::ordered_key_value(key)), value);
       return {};
     case store::Table::node: return node(key, value);
     case store::Table::node_key:
@@ -231,24 +226,28 @@ Result<void> Loader::tenancy(store::Table table, std::string_view value) {
 }
 
 Result<void> Loader::spec(JobId id, std::string_view data) {
-  if (next_ == 0) state_.requests.reserve(jobs_.size());
-  while (next_ < jobs_.size() && jobs_[next_].first < id) ++next_;  // elements have no spec
-  if (next_ == jobs_.size() || jobs_[next_].first != id) {
-    state_.new_specs.emplace(id, Bytes(data));  // its submit is in a later event
-    return {};
-  }
-  auto record = codec::decode<JobRecord>(jobs_[next_].second);
-  if (!record) return broken(fmt::format("record of job {}", id.value()), record.error());
-  const auto head = codec::decode<SpecHead>(data);
-  if (!head) return broken(fmt::format("spec of job {}", id.value()), head.error());
-  jobs_[next_].second = Bytes();
-  Job& job = state_.jobs.add(id);
-  job.id = id;
-  job.spec.assign(data.data(), data.size());
-  fill_job(state_, job, *head, record->partition, record->time_limit);
-  restore(state_, job, std::move(*record));
-  index_job(state_, job, &*head);
+  if (!std::exchange(counted_, true)) take(reader_.count());
+  auto read = reader_.spec(id, data);
+  if (!read) return tl::unexpected(read.error());
+  take(std::move(*read));
   return {};
+}
+
+void Loader::take(ReadCount&& count) {
+  state_.requests.reserve(count.records);
+}
+
+void Loader::take(ReadJob&& read) {
+  if (!read.record) {
+    state_.new_specs.emplace(read.id, std::move(read.spec));
+    return;
+  }
+  Job& job = state_.jobs.add(read.id);
+  job.id = read.id;
+  job.spec = std::move(read.spec);
+  fill_job(state_, job, read.head, read.record->partition, read.record->time_limit);
+  restore(state_, job, std::move(*read.record));
+  index_job(state_, job, &read.head);
 }
 
 Result<void> Loader::job_without_spec(JobId id, JobRecord&& record) {
@@ -292,14 +291,13 @@ Result<void> Loader::job_without_spec(JobId id, JobRecord&& record) {
 Result<void> Loader::finish() {
   finished_ = true;
   state_.ledger.prices = compile_prices(state_.tenancy.documents);
-  for (auto& [id, bytes] : jobs_) {
-    if (bytes.empty()) continue;
+  if (ReadRest read = reader_.rest(); !read.records.empty()) take(std::move(read));
+  for (auto& [id, bytes] : rest_) {
     auto record = codec::decode<JobRecord>(bytes);
     if (!record) return broken(fmt::format("record of job {}", id.value()), record.error());
     if (auto done = job_without_spec(id, std::move(*record)); !done) return done;
   }
-  jobs_.clear();
-  jobs_.shrink_to_fit();
+  rest_ = {};
   for (const auto& [name, key] : node_keys_) {
     const auto it = state_.node_ids.find(name);
     if (it == state_.node_ids.end() || key.empty()) continue;

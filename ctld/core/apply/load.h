@@ -4,17 +4,25 @@
 #include <utility>
 #include <vector>
 
+#include "ctld/core/job_reader.h"
 #include "ctld/core/state/mutable_state.h"
 #include "ctld/core/state/record.h"
 
 namespace gantry::core {
 
-// Takes records (any order) and then specs (ascending), and builds jobs as their specs come.
+// The error of a load: what is stored cannot be read.
+tl::unexpected<Error> broken(std::string_view what, const Error& error);
+
+// Takes records (any order) and then specs (ascending), and builds jobs as their specs come. The
+// pieces that a JobReader has read elsewhere are taken in place of the records of jobs and specs.
 class Loader {
  public:
   explicit Loader(MutableState& state) : state_(state) {}
   Result<void> record(store::Table table, std::string_view key, std::string_view value);
   Result<void> spec(JobId job, std::string_view data);
+  void take(ReadCount&& count);
+  void take(ReadJob&& job);
+  void take(ReadRest&& rest) { rest_ = std::move(rest.records); }
   // Call it after the last spec and before the first event: makes elements, and what needs all
   // records.
   Result<void> finish();
@@ -28,8 +36,9 @@ class Loader {
   Result<void> job_without_spec(JobId id, JobRecord&& record);
 
   MutableState& state_;
-  std::vector<std::pair<JobId, Bytes>> jobs_;  // by id; emptied as specs come
-  std::size_t next_ = 0;
+  JobReader reader_;
+  std::vector<std::pair<JobId, Bytes>> rest_;  // records of elements
+  bool counted_ = false;
   std::vector<std::pair<std::string, std::string>> node_keys_;
   EventSeq applied_{};
   bool finished_ = false;

@@ -1,7 +1,7 @@
 // Core: the step interface over State, handlers, settle and fold. See core.h.
 #include "ctld/core/core.h"
 
-#include <iterator>
+#include <unordered_map>
 #include <utility>
 
 #include <fmt/core.h>
@@ -122,6 +122,10 @@ Result<void> Core::load_record(store::Table table, std::string_view key, std::st
 
 Result<void> Core::load_spec(JobId job, std::string_view data) {
   return p_->loader.spec(job, data);
+}
+
+void Core::load_read(ReadPiece&& piece) {
+  std::visit([&](auto&& one) { p_->loader.take(std::move(one)); }, std::move(piece));
 }
 
 Result<void> Core::replay(const store::JournalEntry& entry) {
@@ -274,23 +278,40 @@ Result<Identity> Core::inside_identity(std::string_view node, const proto::Attem
 std::vector<sched::Change> Core::full_view() const {
   std::vector<sched::Change> all;
   full_view([&](std::vector<sched::Change> some) {
-    all.insert(all.end(), std::make_move_iterator(some.begin()),
-               std::make_move_iterator(some.end()));
+    for (sched::Change& change : some) {
+      const auto* many = std::get_if<sched::JobsQueued>(&change);
+      if (many == nullptr) {
+        all.push_back(std::move(change));
+        continue;
+      }
+      for (const sched::JobsQueued::Job& j : many->jobs)
+        all.emplace_back(sched::JobQueued{j.job, many->key, j.priority, j.queued_since, j.startable,
+                                          j.rank, j.share, j.raised, j.own_priority});
+    }
   });
   return all;
 }
 
 void Core::full_view(const std::function<void(std::vector<sched::Change>)>& take) const {
-  constexpr std::size_t kBatch = 4096;
+  constexpr std::size_t kBatch = 4096;  // jobs
   std::vector<sched::Change> out;
+  std::unordered_map<ClassId, std::size_t> places;  // in `out`, of the classes that are there
+  std::size_t jobs = 0;
   const Context ctx = p_->context(*state_, state_->last_time);
   tell_tenancy(ctx, out);
   state_->jobs.walk(JobId{}, [&](const Job& job) {
+    const bool waits = p_->rt.marks.at(job.id).told.startable > 0;
     if (job.placed()) out.emplace_back(placed_view(*state_, job));
-    if (p_->rt.marks.at(job.id).told.startable > 0) out.emplace_back(queued_view(ctx, job));
-    if (out.size() < kBatch) return true;
+    if (waits) {
+      const auto [place, made] = places.try_emplace(job.cls, out.size());
+      if (made) out.emplace_back(sched::JobsQueued{class_of(*state_, job), {}});
+      std::get<sched::JobsQueued>(out[place->second]).jobs.push_back(queued_facts(ctx, job));
+    }
+    jobs += waits || job.placed() ? 1 : 0;
+    if (jobs < kBatch) return true;
     take(std::exchange(out, {}));
-    out.reserve(kBatch + 1);
+    places.clear();
+    jobs = 0;
     return true;
   });
   take(std::move(out));

@@ -41,17 +41,19 @@ void sync_queue(Context& ctx, const Job& job) {
   if (ctx.rt.running) ctx.turn.changes.emplace_back(queued_view(ctx, job));
 }
 
-sched::JobQueued queued_view(const Context& ctx, const Job& job) {
+sched::JobsQueued::Job queued_facts(const Context& ctx, const Job& job) {
   const Told& told = ctx.rt.marks.at(job.id).told;
-  return {job.id,
-          class_of(ctx.state, job),
-          told.priority,
-          told.since,
-          told.startable,
-          told.rank,
-          job.share,
-          told.raised,
-          own_priority_of(ctx.state, job)};
+  return {job.id,    told.priority, told.since,  told.startable,
+          told.rank, job.share,     told.raised, own_priority_of(ctx.state, job)};
+}
+
+sched::JobQueued queued_view(const Context& ctx, const Job& job) {
+  const sched::JobsQueued::Job f = queued_facts(ctx, job);
+  return {f.job,         class_of(ctx.state, job),
+          f.priority,    f.queued_since,
+          f.startable,   f.rank,
+          f.share,       f.raised,
+          f.own_priority};
 }
 
 bool available(const Context& ctx, const Node& node) {

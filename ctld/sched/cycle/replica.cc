@@ -28,6 +28,14 @@ void Replica::apply(const Change& change) {
       r.view_.queue.add(c, *partition);
       r.touch_queue(c.job);
     }
+    void operator()(const JobsQueued& c) const {
+      const PartitionChanged* partition = r.partition(c.key.partition);
+      GANTRY_ASSERT(partition != nullptr, "jobs were queued in a partition that is not known");
+      r.view_.scores.changed();
+      for (const JobsQueued::Job& job : c.jobs) r.touch_queue(job.job);
+      r.view_.queue.add(c, *partition);
+      for (const JobsQueued::Job& job : c.jobs) r.touch_queue(job.job);
+    }
     void operator()(const JobUnqueued& c) const {
       r.touch_queue(c.job);
       r.view_.queue.remove(c.job);

@@ -74,8 +74,8 @@ void JobIndex::grow(const WaitingPool& pool) {
 
 namespace {
 
-std::uint32_t share_of(const JobQueued& change) {
-  return change.share ? change.share->value() : kNoShare;
+std::uint32_t share_of(const JobsQueued::Job& job) {
+  return job.share ? job.share->value() : kNoShare;
 }
 
 Resources least_of(const Demand& d) {
@@ -97,23 +97,47 @@ Resources least_of(const Demand& d) {
 }  // namespace
 
 void Queue::add(const JobQueued& change, const PartitionChanged& partition) {
-  GANTRY_ASSERT(change.startable > 0, "queued a job of which nothing may start");
-  if (const auto slot = index_.find(change.job, pool_)) {
-    Waiting& w = pool_[*slot];
-    const Line& line = lines_[w.line];
-    if (w.rank == change.rank && w.priority == change.priority && w.since == change.queued_since &&
-        w.own_priority == change.own_priority && line.share == share_of(change) &&
-        classes_[line.class_index]->key == change.key) {
-      w.startable = change.startable;  // usual for an array: one element less each time
-      return;
-    }
-    remove(change.job);
-  }
+  const JobsQueued::Job job{change.job,  change.priority, change.queued_since, change.startable,
+                            change.rank, change.share,    change.raised,       change.own_priority};
+  if (has(change.key, job)) return;
+  remove(job.job);
   if (partitions_.size() <= change.key.partition.value()) partition_changed(partition);
-  const std::uint32_t line = line_for(intern(change.key, partition), share_of(change));
-  const std::uint32_t slot =
-      pool_.add({change.priority, change.queued_since, change.job, change.startable, line,
-                 change.rank, change.raised, change.own_priority});
+  insert(intern(change.key, partition), job);
+}
+
+void Queue::add(const JobsQueued& change, const PartitionChanged& partition) {
+  if (partitions_.size() <= change.key.partition.value()) partition_changed(partition);
+  // What is changed below is the jobs' old classes, so the class is looked up after the removals.
+  std::vector<const JobsQueued::Job*> fresh;
+  fresh.reserve(change.jobs.size());
+  for (const JobsQueued::Job& job : change.jobs) {
+    if (has(change.key, job)) continue;
+    remove(job.job);
+    fresh.push_back(&job);
+  }
+  if (fresh.empty()) return;
+  const std::uint32_t class_index = intern(change.key, partition);
+  for (const JobsQueued::Job* job : fresh) insert(class_index, *job);
+}
+
+bool Queue::has(const ClassKey& key, const JobsQueued::Job& job) {
+  GANTRY_ASSERT(job.startable > 0, "queued a job of which nothing may start");
+  const auto slot = index_.find(job.job, pool_);
+  if (!slot) return false;
+  Waiting& w = pool_[*slot];
+  const Line& line = lines_[w.line];
+  if (w.rank != job.rank || w.priority != job.priority || w.since != job.queued_since ||
+      w.own_priority != job.own_priority || line.share != share_of(job) ||
+      classes_[line.class_index]->key != key)
+    return false;
+  w.startable = job.startable;  // usual for an array: one element less each time
+  return true;
+}
+
+void Queue::insert(std::uint32_t class_index, const JobsQueued::Job& job) {
+  const std::uint32_t line = line_for(class_index, share_of(job));
+  const std::uint32_t slot = pool_.add({job.priority, job.queued_since, job.job, job.startable,
+                                        line, job.rank, job.raised, job.own_priority});
   index_.insert(slot, pool_);
   link(slot);
   ++size_;

@@ -153,7 +153,8 @@ class Queue {
   static constexpr std::size_t kMaxIdleClasses = 4096;
 
   void add(const JobQueued& change, const PartitionChanged& partition);  // adds or changes
-  void remove(JobId job);                                                // does nothing if absent
+  void add(const JobsQueued& change, const PartitionChanged& partition);
+  void remove(JobId job);  // does nothing if absent
   void partition_changed(const PartitionChanged& partition);
 
   [[nodiscard]] std::size_t size() const { return size_; }
@@ -177,6 +178,9 @@ class Queue {
 
  private:
   std::uint32_t intern(const ClassKey& key, const PartitionChanged& partition);
+  // True if the job waits already with this class; then it is as the change says.
+  bool has(const ClassKey& key, const JobsQueued::Job& job);
+  void insert(std::uint32_t class_index, const JobsQueued::Job& job);
   std::uint32_t line_for(std::uint32_t class_index, std::uint32_t share);
   void link(std::uint32_t slot);
   void unlink(std::uint32_t slot);

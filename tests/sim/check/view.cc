@@ -21,6 +21,11 @@ void View::take(const sched::PartitionChanged& c) {
 void View::take(const sched::JobQueued& c) {
   queued_[c.job] = c;
 }
+void View::take(const sched::JobsQueued& c) {
+  for (const sched::JobsQueued::Job& j : c.jobs)
+    queued_[j.job] = {j.job,  c.key,   j.priority, j.queued_since, j.startable,
+                      j.rank, j.share, j.raised,   j.own_priority};
+}
 void View::take(const sched::JobUnqueued& c) {
   queued_.erase(c.job);
 }

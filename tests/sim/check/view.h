@@ -18,6 +18,7 @@ class View {
   void take(const sched::NodeChanged& c);
   void take(const sched::PartitionChanged& c);
   void take(const sched::JobQueued& c);
+  void take(const sched::JobsQueued& c);
   void take(const sched::JobUnqueued& c);
   void take(const sched::JobPlaced& c);
   void take(const sched::JobLimitChanged& c);

@@ -1,0 +1,51 @@
+// The part of a recovery that needs no State: a job's record and its spec, found together and
+// decoded. It is apart from the rest of the load so that another thread can do it ahead
+// (ctld/recovery.h).
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "ctld/core/state/record.h"
+#include "ctld/core/state/stored_spec.h"
+
+namespace gantry::core {
+
+// A job as the store has it. Without a record, its submit is in a later event of the journal.
+struct ReadJob {
+  JobId id;
+  Bytes spec;  // as stored
+  SpecHead head;
+  std::optional<JobRecord> record;
+};
+
+struct ReadCount {
+  std::size_t records = 0;  // of jobs
+};
+// The records that no spec has come for: those of elements of arrays.
+struct ReadRest {
+  std::vector<std::pair<JobId, Bytes>> records;  // by id
+};
+// What a core takes in place of the records of jobs and of the specs: the count first, then each
+// job, then the rest.
+using ReadPiece = std::variant<ReadCount, ReadJob, ReadRest>;
+
+// Call it in the order of a load: all records of jobs by id, then all specs by id, then rest().
+class JobReader {
+ public:
+  void record(JobId id, std::string_view value) { records_.emplace_back(id, Bytes(value)); }
+  [[nodiscard]] ReadCount count() const { return {records_.size()}; }
+  // The error malformed means that the store is damaged.
+  Result<ReadJob> spec(JobId id, std::string_view data);
+  // Call it behind the last spec; the reader is empty then.
+  ReadRest rest();
+
+ private:
+  std::vector<std::pair<JobId, Bytes>> records_;  // by id; emptied as specs come
+  std::size_t next_ = 0;
+};
+
+}  // namespace gantry::core
