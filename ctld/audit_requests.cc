@@ -69,8 +69,11 @@ void AuditRequests::begin(const rpc::Session& session, const net::MessageHeader&
   if (!written) return;
   audit::Record record = record_of(session, row);
   record.about = rpc::about(message);
-  const bool weighty = row.type == proto::MessageType::MakeToken || row.lasts ||
-                       (row.kind == proto::MessageKind::write && record.right != "user");
+  // Everybody may submit, so a submit by an operator is no use of a right; the journal has it
+  // before the answer.
+  const bool uses_right = row.kind == proto::MessageKind::write && record.right != "user" &&
+                          row.type != proto::MessageType::SubmitJob;
+  const bool weighty = row.type == proto::MessageType::MakeToken || row.lasts || uses_right;
   trail_->begin(session.id, header.request, std::move(record), weighty);
 }
 template void AuditRequests::begin(const rpc::Session&, const net::MessageHeader&,

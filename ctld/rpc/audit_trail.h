@@ -3,8 +3,9 @@
 // scripts and output of other users' jobs, and refused credentials.
 //
 // Order and durability: the record of a change by an administrator or operator, and of one that
-// gives rights, is on the disk before the answer leaves (must_sync()). All others are there within
-// a second (sync()); if the machine crashes before that, the journal still has what they changed.
+// gives rights, is on the disk before the answer leaves (must_sync()). All others, submits by
+// operators too, are there within a second (sync()); if the machine crashes before that, the
+// journal still has what they changed.
 #pragma once
 
 #include <cstdint>
