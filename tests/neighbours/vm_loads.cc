@@ -3,16 +3,32 @@
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/timerfd.h>
 
 #include <algorithm>
-#include <chrono>
-#include <thread>
 
 namespace gantry::vm {
 namespace {
 
 constexpr const char* kFar = "far";
 constexpr unsigned kFirstPort = 5201;
+
+// Fires so many nanoseconds after the last time, and counts what was missed as one.
+class Pace {
+ public:
+  explicit Pace(long nanoseconds) : timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC)) {
+    const timespec every{nanoseconds / 1'000'000'000, nanoseconds % 1'000'000'000};
+    const itimerspec when{every, every};
+    if (!timer_ || ::timerfd_settime(timer_.get(), 0, &when, nullptr) != 0) ::_exit(1);
+  }
+  void wait() const {
+    std::uint64_t fired = 0;
+    if (::read(timer_.get(), &fired, sizeof(fired)) != sizeof(fired)) ::_exit(1);
+  }
+
+ private:
+  Fd timer_;
+};
 
 std::string network(unsigned number) {
   return fmt::format("g{}", number);
@@ -84,17 +100,13 @@ void read_paced(const std::string& disk, double bytes_per_second, std::size_t co
   void* buffer = nullptr;
   if (!file || ::posix_memalign(&buffer, 4096, kSmall) != 0) ::_exit(1);
   const auto places = static_cast<std::uint64_t>(::lseek(file.get(), 0, SEEK_END)) / kSmall;
-  const auto every = std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-      std::chrono::duration<double>(kSmall / bytes_per_second));
+  const Pace pace(static_cast<long>(1e9 * static_cast<double>(kSmall) / bytes_per_second));
   std::mt19937_64 random(seed);
-  auto next = std::chrono::steady_clock::now();
   for (;;) {
     const auto at = static_cast<off_t>(random() % places * kSmall);
     if (::pread(file.get(), buffer, kSmall, at) != static_cast<ssize_t>(kSmall)) ::_exit(1);
     shared->done[counter] += kSmall;
-    // What it could not do in time is not made up for later.
-    next = std::max(next + every, std::chrono::steady_clock::now());
-    std::this_thread::sleep_until(next);
+    pace.wait();
   }
 }
 
@@ -104,13 +116,13 @@ void read_cached(const std::string& disk, std::size_t bytes, std::size_t counter
   if (!file) ::_exit(1);
   for (std::size_t at = 0; at < bytes; at += kSmall)
     if (::pread(file.get(), buffer.data(), kSmall, static_cast<off_t>(at)) <= 0) ::_exit(1);
+  const Pace pace(5'000'000);
   std::mt19937_64 random(seed);
   for (;;) {
     const auto at = static_cast<off_t>(random() % (bytes / 4096) * 4096);
     if (::pread(file.get(), buffer.data(), 4096, at) <= 0) ::_exit(1);
     shared->done[counter] += 4096;
-    if (shared->done[counter] % (64 * 4096) == 0)
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    if (shared->done[counter] % (64 * 4096) == 0) pace.wait();
   }
 }
 
