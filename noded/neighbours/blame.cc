@@ -13,6 +13,7 @@ constexpr double kCulpritShare = 0.1;  // and of the use
 constexpr double kOwnRise = 0.35;      // from this part of the rise on, a victim is its own cause
 constexpr double kKnownByShareAlone = 0.4;
 constexpr double kLeastCorrelation = 0.2;
+constexpr double kFillsAlone = 0.5;     // waits so much for a disk that nobody else uses
 constexpr double kByFallAlone = 0.6;    // of the confidence, where waiting is not counted
 constexpr std::size_t kEnoughRows = 6;  // for a correlation to exclude somebody
 
@@ -64,6 +65,22 @@ Split split(const std::deque<Row>& rows, const proto::AttemptKey& victim, const 
     const bool full = row.level >= full_from(rule, counted);
     const bool quiet = !harmed && (!full || (counted && job->held_up() < rule.harmed / 2));
     out.harm.push_back(counted ? (full ? job->held_up() : 0.0) : row.level);
+    out.harmed.push_back(harmed);
+    out.quiet.push_back(quiet);
+    out.harmed_rows += harmed ? 1 : 0;
+    out.quiet_rows += quiet ? 1 : 0;
+  }
+  return out;
+}
+
+// The same for a job that waits for a disk which it alone fills.
+Split split_alone(const std::deque<Row>& rows, const proto::AttemptKey& victim, const Rule& rule) {
+  Split out;
+  for (const Row& row : rows) {
+    const JobRow* job = row.of(victim);
+    const bool harmed = job != nullptr && is_filled_alone(row, *job, rule);
+    const bool quiet = job != nullptr && row.level < rule.saturated;
+    out.harm.push_back(harmed ? job->alone : 0.0);
     out.harmed.push_back(harmed);
     out.quiet.push_back(quiet);
     out.harmed_rows += harmed ? 1 : 0;
@@ -206,6 +223,18 @@ bool is_held_up(const Row& row, const JobRow& job, const Rule& rule,
   if (row.level < full_from(rule, job.waited.has_value())) return false;
   if (job.waited) return job.held_up() >= rule.harmed;
   return usual && *usual > 0 && !job.limited && job.use < (1 - kFall) * *usual;
+}
+
+bool is_filled_alone(const Row& row, const JobRow& job, const Rule& rule) {
+  return rule.resource == Resource::disk && row.level >= rule.saturated && job.alone >= kFillsAlone;
+}
+
+Verdict blame_alone(const std::deque<Row>& rows, const proto::AttemptKey& victim,
+                    const Rule& rule) {
+  const Split parts = split_alone(rows, victim, rule);
+  if (parts.quiet_rows < 2) return {};
+  const Field f = field_of(rows, victim, parts);
+  return f.use <= 0 ? Verdict{} : by_rise(f, rows.size());
 }
 
 Verdict blame(const std::deque<Row>& rows, const proto::AttemptKey& victim, const Rule& rule,

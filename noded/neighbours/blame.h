@@ -25,4 +25,11 @@ bool is_held_up(const Row& row, const JobRow& job, const Rule& rule,
 Verdict blame(const std::deque<Row>& rows, const proto::AttemptKey& victim, const Rule& rule,
               const std::optional<double>& usual);
 
+// Does the job wait for a full disk that it alone uses? Whoever reads does so; it is worth telling
+// if there was a time before in which the disk was not full.
+bool is_filled_alone(const Row& row, const JobRow& job, const Rule& rule);
+// Why it has come to that: the job wants more than before (`itself`), or the disk does less
+// (`unknown`). `compared` is false if there is no time before.
+Verdict blame_alone(const std::deque<Row>& rows, const proto::AttemptKey& victim, const Rule& rule);
+
 }  // namespace gantry::neighbours

@@ -98,6 +98,10 @@ void Detector::look_at_job(const Channel& channel, const Kept& kept, const JobRo
     const JobRow* one = row.of(job.key);
     return one != nullptr && one->own >= kOwnHarm;
   };
+  const auto alone = [&](const Row& row) {
+    const JobRow* one = row.of(job.key);
+    return one != nullptr && is_filled_alone(row, *one, rule);
+  };
   const Row& row = kept.rows.back();
   Finding* open = open_finding(channel, job.key);
   if (const auto since = lasts(kept.rows, by_others)) {
@@ -115,9 +119,28 @@ void Detector::look_at_job(const Channel& channel, const Kept& kept, const JobRo
       f.verdict = {Cause::itself, {}, std::min(1.0, 0.5 + job.own / 2), false};
     f.last = row.at;
     f.evidence = {row.level, rule.saturated, job.held_up(), job.own, 0};
-  } else if (open != nullptr && over(kept.rows, by_others) && over(kept.rows, by_itself)) {
+  } else if (const auto filled = lasts(kept.rows, alone); filled && alone(row)) {
+    look_alone(channel, kept, job, *filled);
+  } else if (open != nullptr && over(kept.rows, by_others) && over(kept.rows, by_itself) &&
+             over(kept.rows, alone)) {
     open->ended = row.at;
   }
+}
+
+// A finding that somebody else was named in stays as it is.
+void Detector::look_alone(const Channel& channel, const Kept& kept, const JobRow& job,
+                          Instant since) {
+  const Row& row = kept.rows.back();
+  const Rule& rule = rules_.of(channel.resource);
+  Finding* open = open_finding(channel, job.key);
+  Verdict verdict = blame_alone(kept.rows, job.key, rule);
+  const bool says =
+      verdict.compared && (verdict.cause == Cause::itself || verdict.cause == Cause::unknown);
+  if (open == nullptr && !says) return;
+  Finding& f = open != nullptr ? *open : found(channel, job.key, row, since);
+  if (says && f.verdict.cause == Cause::unknown) f.verdict = std::move(verdict);
+  f.last = row.at;
+  f.evidence = {row.level, rule.saturated, 0, job.alone, 0};
 }
 
 void Detector::look_at_channel(const Channel& channel, const Kept& kept) {

@@ -40,6 +40,7 @@ class Detector {
   };
   void look(const Channel& channel, Kept& kept);
   void look_at_job(const Channel& channel, const Kept& kept, const JobRow& job);
+  void look_alone(const Channel& channel, const Kept& kept, const JobRow& job, Instant since);
   void look_at_channel(const Channel& channel, const Kept& kept);
   void learn(Kept& kept, const Rule& rule);
   Finding* open_finding(const Channel& channel, const std::optional<proto::AttemptKey>& victim);

@@ -139,6 +139,7 @@ class Interval {
     // In one queue a job waits for others in the measure in which they use the disk.
     if (r.use > 0 && !job.limited)
       job.natural = job.waited.value_or(0) * std::min(job.use / r.use, 1.0);
+    job.alone = std::max(job.natural - waited(p, &Stalled::memory).value_or(0), 0.0);
   }
 
   void links() {

@@ -28,6 +28,7 @@ struct JobRow {
   std::optional<double> waited;
   double own = 0;
   double natural = 0;               // what it would wait alone: a program that reads waits for that
+  double alone = 0;                 // of that, what is not reading back what memory had no room for
   bool limited = false;             // it has reached a limit of its own on this channel
   std::vector<std::uint16_t> cpus;  // cpu only; empty = all
   [[nodiscard]] double held_up() const {

@@ -74,6 +74,35 @@ TEST_CASE("who reads alone waits for what it reads, and nobody holds it up until
   CHECK(b.of(1)->verdict.confidence > 0.5);
 }
 
+TEST_CASE("a job that begins to fill a disk alone is its own cause, and a slow disk is nobody's") {
+  Bench own;
+  for (int i = 0; i < 4; ++i) own.pass(0.2, 20, 0.2, 0);
+  for (int i = 0; i < 2; ++i) own.pass(1, 95, 0.98, 0);
+  REQUIRE(own.of(1) != nullptr);
+  CHECK(own.of(1)->verdict.cause == Cause::itself);
+  CHECK(own.of(1)->verdict.confidence > 0.7);
+  for (int i = 0; i < 5; ++i) own.pass(0.2, 20, 0.2, 0);
+  CHECK(own.of(1)->ended.has_value());
+
+  Bench slow;
+  for (int i = 0; i < 4; ++i) slow.pass(0.2, 20, 0.2, 0);
+  for (int i = 0; i < 2; ++i) slow.pass(1, 3, 0.98, 0);
+  REQUIRE(slow.of(1) != nullptr);
+  CHECK(slow.of(1)->verdict.cause == Cause::unknown);
+}
+
+TEST_CASE("reading back what memory had no room for is not filling a disk") {
+  Bench b;
+  for (int i = 0; i < 4; ++i) b.pass(0.2, 20, 0.2, 0);
+  for (int i = 0; i < 3; ++i) {
+    auto& memory = b.sample.jobs[0].stalled->memory;
+    memory = memory + microseconds(2'700'000);
+    b.pass(1, 95, 0.98, 0);
+  }
+  for (const Finding& f : b.detector.findings())
+    if (f.victim == key(1)) CHECK(f.channel.resource != Resource::disk);
+}
+
 TEST_CASE("a job at its own limit holds itself up, whatever a neighbour does on a disk with room") {
   Bench b;
   b.sample.jobs[0].disks[0].limit = 10'000'000;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# boot.sh [-m MiB] [-c CPUS] [-d MiB] [-b BYTES] [-s DIR] [-w DIR] [-t SECONDS] [-k] [-v] [--] [COMMAND [ARG...]]
+# boot.sh [-m MiB] [-c CPUS] [-d MiB] [-b BYTES] [-n DISKS] [-e MBIT] [-s DIR] [-w DIR] [-t SECONDS] [-k] [-v] [--] [COMMAND [ARG...]]
 #
 # Boots a throw-away VM (Debian kernel, QEMU) whose kernel has cgroup v2 only
 # (unified hierarchy, PSI on), runs COMMAND in it as root and exits with
@@ -14,6 +14,8 @@
 #   -m MiB   memory (default 2048)      -c CPUS  virtual CPUs (default 2)
 #   -d MiB   add an empty scratch disk /dev/vda of that size (for io.max)
 #   -b BYTES let that disk move no more than BYTES in a second
+#   -n DISKS so many such disks (default 1): /dev/vda, /dev/vdb
+#   -e MBIT  add two network cards that are joined and say this speed
 #   -t SECS  give up after SECS (default 600; exit status 124)
 #   -k       keep the work directory (console log, QEMU arguments)
 #   -v       show the kernel's console on stderr
@@ -25,10 +27,11 @@
 # Exit status: COMMAND's; 77 skipped; 124 timed out; 125 the VM did not run COMMAND.
 set -euo pipefail
 
-mem=2048 cpus=2 disk=0 rate=0 share=$PWD wdir=$PWD limit=600 keep=0 verbose=0
-while getopts m:c:d:b:s:w:t:kv o; do
+mem=2048 cpus=2 disk=0 rate=0 disks=1 cards=0 share=$PWD wdir=$PWD limit=600 keep=0 verbose=0
+while getopts m:c:d:b:n:e:s:w:t:kv o; do
   case $o in
-    m) mem=$OPTARG ;; c) cpus=$OPTARG ;; d) disk=$OPTARG ;; b) rate=$OPTARG ;; s) share=$(realpath "$OPTARG") ;;
+    m) mem=$OPTARG ;; c) cpus=$OPTARG ;; d) disk=$OPTARG ;; b) rate=$OPTARG ;; n) disks=$OPTARG ;; e) cards=$OPTARG ;;
+    s) share=$(realpath "$OPTARG") ;;
     w) wdir=$OPTARG ;; t) limit=$OPTARG ;; k) keep=1 ;; v) verbose=1 ;;
     *) sed -n '2,27p' "$0" >&2; exit 125 ;;
   esac
@@ -192,8 +195,16 @@ args=(-accel "$accel$([ "$accel" = tcg ] && echo ,thread=multi)" -cpu max -M q35
   -fsdev "local,id=share,path=$share,security_model=none,multidevs=remap"
   -device virtio-9p-pci,fsdev=share,mount_tag=share)
 if [ "$disk" -gt 0 ]; then
-  truncate -s "${disk}M" "$work/disk"
-  args+=(-drive "if=none,id=d0,file=$work/disk,format=raw,cache=none$([ "$rate" = 0 ] || echo ",throttling.bps-total=$rate")" -device virtio-blk-pci,drive=d0)
+  for ((i = 0; i < disks; i++)); do
+    truncate -s "${disk}M" "$work/disk$i"
+    args+=(-drive "if=none,id=d$i,file=$work/disk$i,format=raw,cache=none$([ "$rate" = 0 ] || echo ",throttling.bps-total=$rate")"
+      -device "virtio-blk-pci,drive=d$i")
+  done
+fi
+if [ "$cards" -gt 0 ]; then
+  for i in 0 1; do
+    args+=(-netdev "hubport,id=h$i,hubid=0" -device "virtio-net-pci,netdev=h$i,speed=$cards,duplex=full,mac=52:54:00:00:00:0$i")
+  done
 fi
 printf '%q ' qemu-system-x86_64 "${args[@]}" > "$work/qemu.args"
 mkfifo "$work/out" "$work/err"
