@@ -41,7 +41,12 @@ proto::Role IdentityCheck::role_of(const std::string& user) const {
 
 // Fills in what a token says beside its user: until when it counts, and groups.
 Result<Owner> IdentityCheck::by_token(std::string_view token, Instant now, core::Identity& who) {
-  if (!outside_ || !secrets::OutsideIssuer::may_have_made(token)) {
+  const bool by_another = secrets::OutsideIssuer::may_have_made(token);
+  if (by_another && !outside_)
+    return fail(ErrorCode::unauthenticated,
+                "the token is not of this controller, and it takes no others "
+                "(controller.oidc_issuer)");
+  if (!by_another) {
     const auto ours = auth::check_token(token_key_, token, now);
     if (!ours) return tl::unexpected(ours.error());
     who.token_ends = ours->expires;

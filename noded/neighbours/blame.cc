@@ -63,7 +63,10 @@ Split split(const std::deque<Row>& rows, const proto::AttemptKey& victim, const 
     const bool harmed = job != nullptr && is_held_up(row, *job, rule, usual);
     const bool counted = job != nullptr && job->waited;
     const bool full = row.level >= full_from(rule, counted);
-    const bool quiet = !harmed && (!full || (counted && job->held_up() < rule.harmed / 2));
+    // What was used before the job was there says nothing of what changed for it: its own start
+    // would be a rise.
+    const bool quiet =
+        job != nullptr && !harmed && (!full || (counted && job->held_up() < rule.harmed / 2));
     out.harm.push_back(counted ? (full ? job->held_up() : 0.0) : row.level);
     out.harmed.push_back(harmed);
     out.quiet.push_back(quiet);

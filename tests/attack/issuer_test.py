@@ -79,6 +79,7 @@ def claims_of(user, **other):
 
 def token(key, claims, header=None, sign=None):
     head = {"alg": key.algorithm, "typ": "JWT", "kid": key.kid, **(header or {})}
+    head = {name: value for name, value in head.items() if value is not None}
     covered = b64(json.dumps(head).encode()) + "." + b64(json.dumps(claims).encode())
     return covered + "." + b64((sign or key.sign)(covered.encode()))
 
@@ -115,7 +116,7 @@ def case_0_the_issuer_is_made_known(c):
     c.second = Key(f"{c.top}/second.pem", "first", "ES256")  # says that it is the first
     publish(c, c.first, c.rsa)
     before = counts(c, token(c.first, claims_of(c.user)))
-    contains(before, "is not signed by HS256")  # as long as no issuer is known
+    contains(before, "it takes no others (controller.oidc_issuer)")
     with open(f"{c.top}/red.yaml", "w", encoding="ascii") as f:
         f.write(TENANT.format(user=c.user, group=c.users[1]))
     c.root(["gtenant", "apply", "--yes", "-f", f"{c.top}/red.yaml"], check=True)
@@ -127,7 +128,7 @@ def case_0_the_issuer_is_made_known(c):
     with open(conf, "w", encoding="utf-8") as f:
         f.write(plain.replace("controller:\n", lines, 1))
     c.root(["gctl", "reconfigure"])
-    contains(counts(c, token(c.first, claims_of(c.user))), "is not signed by HS256")
+    contains(counts(c, token(c.first, claims_of(c.user))), "it takes no others")
     os.chmod(c.keys, 0o644)
     c.root(["gctl", "reconfigure"], check=True)
     wait_for("the issuer counts", lambda: counts(c, token(c.first, claims_of(c.user))) == "")
@@ -171,10 +172,11 @@ def case_forged(c):
     claims = claims_of(c.user)
     whole = token(c.first, claims)
     equal(counts(c, whole), "", "unchanged, it counts")
-    refused(c, token(c.first, claims, {"alg": "none"}, lambda covered: b""), "is not signed by HS256")
+    refused(c, token(c.first, claims, {"alg": "none", "kid": None}, lambda covered: b""), "is not signed by HS256")
+    refused(c, token(c.first, claims, {"alg": "none"}, lambda covered: b""), "the token's header")
     pem = openssl("pkey", "-in", c.first.path, "-pubout")
     for secret in (pem, cluster.read(c.keys), json.dumps(c.first.public()).encode()):
-        refused(c, token(c.first, claims, {"alg": "HS256"},
+        refused(c, token(c.first, claims, {"alg": "HS256", "kid": None},
                          lambda covered, secret=secret: hmac.new(secret, covered, hashlib.sha256).digest()),
                 "is not signed by this controller")
     refused(c, token(c.second, claims), "signature is wrong")
