@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "common/text/printable.h"
 #include "common/time/time_zone.h"
@@ -76,6 +78,29 @@ std::string json_text(std::string_view text) {
   return out;
 }
 
+// Labels of jobs as the controller writes them: "team=nlp,code=p7", in values with a '\\' before
+// each
+// ',' and '\\'.
+std::vector<std::pair<std::string, std::string>> labels_in(std::string_view line) {
+  std::vector<std::pair<std::string, std::string>> out;
+  std::string text;
+  const auto end = [&] {
+    const std::size_t sign = std::min(text.find('='), text.size());
+    out.emplace_back(text.substr(0, sign), text.substr(std::min(sign + 1, text.size())));
+    text.clear();
+  };
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == ',') {
+      end();
+      continue;
+    }
+    if (line[i] == '\\' && i + 1 < line.size()) ++i;
+    text += line[i];
+  }
+  if (!line.empty()) end();
+  return out;
+}
+
 std::string tags_of(const proto::LedgerRow& row) {
   std::string out;
   const auto add = [&](std::string_view key, std::string_view value) {
@@ -87,13 +112,7 @@ std::string tags_of(const proto::LedgerRow& row) {
   add("job_type", row.job_type);
   add("pool", row.pool);
   add("plan", row.plan);
-  std::string_view rest = row.labels;
-  while (!rest.empty()) {
-    const std::string_view line = rest.substr(0, rest.find('\n'));
-    const std::size_t sign = std::min(line.find('='), line.size());
-    add("label:" + std::string(line.substr(0, sign)), line.substr(std::min(sign + 1, line.size())));
-    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-  }
+  for (const auto& [key, value] : labels_in(row.labels)) add("label:" + key, value);
   return out.empty() ? "{}" : out + "}";
 }
 

@@ -145,7 +145,6 @@ std::vector<Line> lines_of(const std::vector<std::string>& by,
       if (name.starts_with(kJobLabel)) keys.push_back(row.job_label);
       for (const Key& key : kKeys)
         if (key.name == name) keys.push_back(row.*key.member);
-      std::replace(keys.back().begin(), keys.back().end(), '\n', ' ');  // between labels
     }
     Line& line = groups[keys];
     line.keys = std::move(keys);

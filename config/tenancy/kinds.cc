@@ -365,7 +365,9 @@ struct TypeName {
   std::string operator()(const std::optional<std::uint32_t>*) const {
     return form == Form::weight ? "decimal" : "whole number";
   }
-  std::string operator()(const std::optional<std::int64_t>*) const { return "amount of memory"; }
+  std::string operator()(const std::optional<std::int64_t>*) const {
+    return form == Form::bytes ? "amount of memory" : "whole number";
+  }
   std::string operator()(const Duration*) const { return "duration"; }
   std::string operator()(const std::optional<Duration>*) const { return "duration"; }
   std::string operator()(const std::vector<std::string>*) const {

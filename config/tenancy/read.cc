@@ -91,6 +91,12 @@ struct Read {
     return {};
   }
   Result<void> operator()(std::optional<std::int64_t>* out) const {
+    if (field.form != Form::bytes) {
+      const auto number = read_number(value, 0, std::int64_t{1} << 60);
+      if (!number) return tl::unexpected(number.error());
+      *out = *number;
+      return {};
+    }
     const auto amount = read_amount(value, Resource::memory);
     if (!amount) return tl::unexpected(amount.error());
     *out = *amount;

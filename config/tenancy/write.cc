@@ -58,7 +58,9 @@ struct Write {
     return scalar(field.form == Form::weight ? show_thousandths(**v) : std::to_string(**v));
   }
   Yaml operator()(const std::optional<std::int64_t>* v) const {
-    return *v ? scalar(show_amount(Resource::memory, **v)) : Yaml{};
+    if (!*v) return {};
+    return scalar(field.form == Form::bytes ? show_amount(Resource::memory, **v)
+                                            : std::to_string(**v));
   }
   Yaml operator()(const Duration* v) const { return scalar(config::show_length(*v)); }
   Yaml operator()(const std::optional<Duration>* v) const {

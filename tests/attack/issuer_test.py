@@ -92,10 +92,10 @@ def publish(c, *keys):
     os.rename(f"{c.keys}.new", c.keys)
 
 
-def asks(c, made, *command):
+def asks(c, made, *command, text=""):
     """A command of somebody who has nothing but the token: nobody's uid, no key, no munge credential."""
     return subprocess.run([f"{c.bin}/{command[0]}", *command[1:]], cwd=c.out, capture_output=True, text=True, user=65534,
-                          group=65534, extra_groups=[], check=False, timeout=60, stdin=subprocess.DEVNULL,
+                          group=65534, extra_groups=[], check=False, timeout=60, input=text,
                           env=dict(c.env, HOME=c.out, GANTRY_TOKEN=made))
 
 
@@ -148,24 +148,20 @@ def case_a_token_is_its_user_until_it_ends(c):
 
 
 def case_groups_have_roles(c):
-    lead = token(c.first, claims_of(c.user, groups=["/leads", "others"]))
-    with_role = asks(c, lead, "gtenant", "secret", "list", "red")
-    equal(with_role.returncode, 0, with_role.stderr)
-    for groups in ([], ["others"], "Leads"):
-        made = token(c.first, claims_of(c.user, groups=groups))
-        equal(may_set(c, made), False, f"{groups} set a secret")
-    equal(may_set(c, lead), True, "a lead sets a secret")
-    # The group of the machine with a role is no group of a token, whatever the token says.
-    equal(may_set(c, token(c.first, claims_of(c.user, groups=[c.users[1]]))), False)
-    equal(may_set(c, token(c.first, claims_of(c.users[1]))), True, "who is in that group")
+    job = c.submit("-H", "-p", "red", "--wrap=true")
+    who = c.users[2]
 
+    def may_change(made):
+        return asks(c, made, "gctl", "update", f"job={job}", "comment=changed").returncode == 0
 
-def may_set(c, made):
-    path = f"{c.top}/content"
-    with open(path, "w", encoding="ascii") as f:
-        f.write("x")
-    os.chmod(path, 0o644)
-    return asks(c, made, "gtenant", "secret", "set", "red/hub", "--file", path).returncode == 0
+    for groups in ([], ["others"], "Leads", {"leads": True}):
+        equal(may_change(token(c.first, claims_of(who, groups=groups))), False, f"{groups} change a job")
+    for groups in (["others", "leads"], ["/leads"], "leads"):
+        equal(may_change(token(c.first, claims_of(who, groups=groups))), True, f"{groups} change a job")
+    # A group of the machine that has a role is no group of a token, whatever the token says.
+    equal(may_change(token(c.first, claims_of(who, groups=[c.users[1]]))), False)
+    equal(may_change(token(c.first, claims_of(c.users[1]))), True, "who is in that group")
+    c.root(["gcancel", "-Q", str(job)])
 
 
 def case_forged(c):
@@ -228,4 +224,4 @@ def case_keys_are_changed(c):
 
 
 if __name__ == "__main__":
-    sys.exit(cluster.main(__doc__, globals(), "issuer", nodes=1, users=2))
+    sys.exit(cluster.main(__doc__, globals(), "issuer", nodes=1, users=3))

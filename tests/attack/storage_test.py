@@ -197,12 +197,14 @@ def has_checkpoint(c, number):
 def checkpoint_of(c, path):
     """Whether the node tells when a file was written that a job names as its checkpoint. It looks every ten seconds, and has
     looked when it tells of the job's own file."""
-    options = ("-p", "blue", "-n1", "--mem=40M", "--cpus-per-task=1")
+    own_file = f"{TOP}/tenants/blue/ckpt"
+    put(own_file, "")
     wait = "while [ ! -e looked ]; do sleep 0.2; done\n"
-    other = c.submit(*options, f"--checkpoint-file={path}", script=wait, user=c.blue)
-    own = c.submit(*options, f"--checkpoint-file={TOP}/tenants/blue/ckpt", script="touch $GANTRY_CHECKPOINT_FILE\n" + wait,
-                   user=c.blue)
+    other, own = (c.submit("-p", "blue", "-n1", f"--checkpoint-file={of}", script=wait, user=c.blue) for of in (path, own_file))
     c.running(other)
+    c.running(own)
+    os.utime(f"{TOP}/tenants/red/file")  # files from before the start are no checkpoints
+    os.utime(own_file)
     wait_for("the job's own checkpoint", lambda: has_checkpoint(c, own))
     told = has_checkpoint(c, other)
     put(f"{c.out}/looked", "")

@@ -129,13 +129,13 @@ TEST_CASE("greport prints a bill by tenant, with GPUs by model and a total") {
 TEST_CASE("greport groups by labels of jobs") {
   FakeController fake;
   proto::LedgerReply reply = ledger();
-  for (proto::LedgerRow& row : reply.rows) row.job_label = "nlp", row.labels = "team=nlp\ncode=p7";
+  for (proto::LedgerRow& row : reply.rows) row.job_label = "nlp", row.labels = "team=nlp,code=p7";
   fake.answer<proto::QueryLedger>(reply);
   const Run run = fake.run({"greport", "-b", "job-label:team,labels"});
   CHECK(fake.last<proto::QueryLedger>().by ==
         std::vector<std::string>{"job-label:team", "labels", "item"});
   CHECK(run.out.starts_with("JOB-LABEL:TEAM  LABELS            A100-HOURS"));
-  CHECK(run.out.find("\nnlp             team=nlp code=p7 ") != std::string::npos);
+  CHECK(run.out.find("\nnlp             team=nlp,code=p7 ") != std::string::npos);
   CHECK(fake.run({"greport", "-b", "job-label:"}).status == 2);
 }
 
@@ -176,7 +176,7 @@ TEST_CASE(
   reply.rows[1].plan = "committed";
   reply.rows[1].list = {50'000'000};
   reply.rows[1].user = "ann,\"a\"";
-  reply.rows[1].labels = "team=vision\ncode=a=b";
+  reply.rows[1].labels = "team=vision,code=a=\\,b\\\\";
   fake.answer<proto::QueryLedger>(reply);
   const Run run = fake.run({"greport", "--focus"});
   CHECK(fake.last<proto::QueryLedger>().by.size() == 9);
@@ -194,7 +194,7 @@ TEST_CASE(
       out.find("\n-1.000001,fraud,fraud,EUR,2026-12-01T00:00:00Z,2026-11-01T00:00:00Z,Credit,,") !=
       std::string::npos);
   CHECK(out.find("\"\"plan\"\":\"\"committed\"\",\"\"label:team\"\":\"\"vision\"\","
-                 "\"\"label:code\"\":\"\"a=b\"\"}\"\n") != std::string::npos);
+                 "\"\"label:code\"\":\"\"a=,b\\\\\"\"}\"\n") != std::string::npos);
   CHECK(fake.run({"greport", "--focus", "--csv"}).status == 2);
   CHECK(fake.run({"greport", "--focus", "-b", "user"}).status == 2);
 }

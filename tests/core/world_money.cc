@@ -181,10 +181,8 @@ void World::print(const proto::LedgerReply& m) {
   for (const proto::LedgerRow& r : m.rows) {
     std::string text;
     for (const std::string* key : {&r.period, &r.tenant, &r.label, &r.project, &r.user, &r.job_type,
-                                   &r.pool, &r.item, &r.plan, &r.job_label})
+                                   &r.pool, &r.item, &r.plan, &r.labels, &r.job_label})
       if (!key->empty()) text += *key + " ";
-    for (const std::string& label : split(r.labels, '\n'))
-      if (!label.empty()) text += label + " ";
     text += fmt::format(
         "cpu {} mem {} gpu {} cost {} credit {} runs {}", format_hours(r.cpu, kThousandthsUnit),
         format_hours(r.memory, kMebibyteUnit), format_hours(r.gpu, kThousandthsUnit),

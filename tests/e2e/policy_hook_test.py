@@ -158,7 +158,7 @@ def case_4_replicas_of_services(c):
             job["container"]["image"]) for job in asked["jobs"]],
           [("plain", 1, "registry.example/model:1"), ("plain", 2, "registry.example/model:1")])
     equal((asked["user"], "command" in json.dumps(asked)), ("root", False))
-    for words in ((), ("plan",)):
+    for words in ((), ("diff",)):
         done = apply("forbidden", *words)
         equal(done.returncode != 0, True, done.stdout)
         contains(done.stderr, "ask the platform team first")

@@ -117,7 +117,7 @@ class Report {
       const LedgerParts& parts = key.first;
       row.label = key.second.first;
       row.job_label = key.second.second;
-      row.labels = parts.labels;
+      row.labels = line_of_labels(parts.labels);
       row.period = parts.period;
       row.tenant = parts.tenant;
       row.project = parts.project;

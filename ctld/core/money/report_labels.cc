@@ -40,6 +40,15 @@ std::string label_in(std::string_view labels, std::string_view key) {
   return {};
 }
 
+std::string line_of_labels(std::string_view labels) {
+  std::string out;
+  for (const char c : labels) {
+    if (c == ',' || c == '\\') out += '\\';
+    out += c == '\n' ? ',' : c;
+  }
+  return out;
+}
+
 // FNV-1a. A user who makes two texts of one word only mixes up what their own jobs cost: tenant,
 // project and user are other parts of the key.
 std::string labels_word(std::string_view labels) {

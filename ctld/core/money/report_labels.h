@@ -20,6 +20,8 @@ std::string reported_labels(const State& state, const Job& job,
                             const std::vector<std::string>& keys);
 // The value of one key in such a text; "" = none.
 std::string label_in(std::string_view labels, std::string_view key);
+// The same as one line, "team=nlp,code=p7": in values a '\\' stands before each ',' and '\\'.
+std::string line_of_labels(std::string_view labels);
 // Ends a key of the ledger for these labels: one of 2^64 words of kLabelsWordBytes.
 std::string labels_word(std::string_view labels);
 inline constexpr std::size_t kLabelsWordBytes = 11;
