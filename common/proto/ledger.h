@@ -55,7 +55,7 @@ struct LedgerRow {     // a column that was not asked for is ""
   Held metered;                    // hours: amount of what `item` ("meter:...") counts
   Money overhead;                  // part of the cost: shares of the costs that all tenants share
   std::string label;               // value of the tenant's label that was asked for
-  std::string labels;              // of the jobs, as far as they are reported: lines KEY=VALUE
+  std::string labels;              // of the jobs, as far as they are reported: KEY=VALUE,...
   std::string job_label;           // value of the jobs' label that was asked for
   template <class Self, class V>
   static void fields(Self& s, V&& v) {

@@ -66,7 +66,7 @@ struct Bill {
   Instant since{};       // charged up to here
   bool settled = false;  // the attempt is over: its sum is in the job
   std::vector<BillLine> lines;
-  std::string labels;    // as in LedgerParts
+  std::string labels;         // as in LedgerParts
   std::optional<Money> most;  // highest possible cost; set with a budget and a time limit
   [[nodiscard]] Money booked() const {
     Money sum;

@@ -175,8 +175,8 @@ std::vector<StorageMount> storage_for(const State& state, const Job& job) {
   if (it == state.tenancy.documents.end()) return out;
   const tenancy::TenantStorage& own = std::get<tenancy::Tenant>(it->second).storage;
   if (!own.path.empty())
-    out.push_back({own.path, true, "", own.project.value_or(0), own.size.value_or(0),
-                   own.files.value_or(0)});
+    out.push_back(
+        {own.path, true, "", own.project.value_or(0), own.size.value_or(0), own.files.value_or(0)});
   if (const std::vector<DatasetUse>* wanted = datasets_wanted_by(state, job))
     for (const DatasetUse& use : *wanted)
       if (const tenancy::Dataset* dataset = granted(state, tenant, use))
