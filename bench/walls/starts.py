@@ -60,8 +60,6 @@ class Site(system.Cluster):
     """A cluster of one node, and a directory where its jobs write."""
 
     def __init__(self, build, layers, runtime="crun"):
-        port = 20000 + os.getpid() % 20000 + (1 if layers else 0)
-
         def edit(text):
             if runtime == "none":
                 text = re.sub(r"cpus: 2, cpu_ids: '[^']*', memory: \S+,", "cpus: 256, memory: 64G,", text)
@@ -69,8 +67,6 @@ class Site(system.Cluster):
                 text = text.replace("job_networks: true", "job_networks: false")
             if layers:
                 text = text.replace("\nnoded:\n", f"\nnoded:\n  storage: [{TOP}]\n", 1)
-                text = text.replace("\ncontroller:\n", f"\ncontroller:\n  metrics_port: {port}\n"
-                                    "  identity_issuer: https://gantry.example\n", 1)
             return text
         super().__init__(build, runtime, 1, edit)
         self.who = pwd.getpwnam(USER)
