@@ -20,8 +20,9 @@ std::vector<JobSpec*> jobs_of(core::ClientMessage& message) {
   return out;
 }
 
-// What the replicas of services would be that somebody applies, of each version in each shape. The
-// controller submits them itself, later and again and again, and asks no more.
+// Returns the jobs that the replicas would be of all services that somebody applies: one for each
+// version in each shape. The controller submits replicas itself, later and again and again, and
+// asks no more.
 std::vector<JobSpec> replicas_in(const core::State& state, const core::Identity& who,
                                  const core::ClientMessage& message) {
   std::vector<JobSpec> out;
@@ -53,7 +54,8 @@ HookQuestion question_of(const core::State& state, const core::Identity& who,
   return out;
 }
 
-// What the hook sets is set in submits. A service is a document, which says itself what is so.
+// Puts the values that the hook sets into the jobs of a submit. They are refused for a service,
+// because its document says itself what is so.
 Result<void> set_all(core::ClientMessage& message, const HookAnswer& answer) {
   if (!answer.set.empty() && std::holds_alternative<proto::ApplyTenancy>(message))
     return fail(ErrorCode::permission_denied,

@@ -78,9 +78,8 @@ std::string json_text(std::string_view text) {
   return out;
 }
 
-// Labels of jobs as the controller writes them: "team=nlp,code=p7", in values with a '\\' before
-// each
-// ',' and '\\'.
+// Reads the labels of jobs as the controller writes them: "team=nlp,code=p7". In values a backslash
+// stands before each comma and each backslash.
 std::vector<std::pair<std::string, std::string>> labels_in(std::string_view line) {
   std::vector<std::pair<std::string, std::string>> out;
   std::string text;

@@ -105,8 +105,8 @@ struct StorageMount {
   std::string path;
   bool write = false;
   std::string dataset;  // its name; "" = the tenant's directory
-  // What may lie in it, kept by the file system under this number where it has quotas of projects;
-  // 0 = as much as there is room for, or as many.
+  // The file system counts what lies in the directory under the number `project`, where it has
+  // quotas of projects, and refuses more than `size` and `files`; a 0 sets no limit.
   std::uint32_t project = 0;
   std::int64_t size = 0;  // bytes
   std::int64_t files = 0;

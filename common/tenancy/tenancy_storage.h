@@ -18,7 +18,8 @@ struct TenantStorage {
   // user's rights go; "" = none.
   std::string path;
   ObjectStore objects;  // its part of an object store, for --stage-in and --stage-out
-  // What may lie in the directory, kept by the nodes' file systems as the quota of this project.
+  // The nodes' file systems count what lies in the directory under this number, and refuse more
+  // than the next two say.
   std::optional<std::uint32_t> project;
   std::optional<std::int64_t> size;  // bytes
   std::optional<std::int64_t> files;

@@ -29,8 +29,8 @@ struct ReadCount {
 struct ReadRest {
   std::vector<std::pair<JobId, Bytes>> records;  // by id
 };
-// What a core takes in place of the records of jobs and of the specs: the count first, then each
-// job, then the rest.
+// A core takes these pieces in place of the records of jobs and of the specs: the count first, then
+// each job, then the rest.
 using ReadPiece = std::variant<ReadCount, ReadJob, ReadRest>;
 
 // Call it in the order of a load: all records of jobs by id, then all specs by id, then rest().

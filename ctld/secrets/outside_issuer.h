@@ -17,8 +17,8 @@
 
 namespace gantry::secrets {
 
-// What comes before the name of a group that a token has told, so that no issuer makes anybody a
-// member of a group of the operating system.
+// A group that a token tells has this prefix here, so that no issuer makes anybody a member of a
+// group of the operating system.
 inline constexpr std::string_view kOutsideGroup = "oidc:";
 inline constexpr std::size_t kMaxOutsideTokenBytes = 16 << 10;  // with many groups
 

@@ -24,14 +24,15 @@ namespace {
 
 constexpr std::int64_t kBlock = 512;  // bytes, of the limits in fs_disk_quota
 
-// The kernel takes these forms of XFS for other file systems as well. 0 or the errno.
+// Returns 0 or the errno. The kernel takes these calls, which were made for XFS, for other file
+// systems as well.
 int quota_call(int directory, int command, std::uint32_t project, fs_disk_quota& quota) {
   const long rc = ::syscall(SYS_quotactl_fd, directory, QCMD(command, PRJQUOTA), project, &quota);
   return rc == 0 ? 0 : errno;
 }
 
-// What a file system without quotas of projects, or with them switched off, and an older kernel
-// answer.
+// True for the errors of a file system that has no quotas of projects or has them switched off,
+// and of a kernel that does not know the call.
 bool is_lacking(int error) {
   constexpr std::array kLacking{ENOTTY, ENOSYS, EOPNOTSUPP, ESRCH, EINVAL, ENOTBLK, ENODEV};
   return std::find(kLacking.begin(), kLacking.end(), error) != kLacking.end();

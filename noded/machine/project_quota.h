@@ -15,13 +15,13 @@ struct RoomLimit {
   std::int64_t files = 0;     // 0 = no limit
 };
 
-// Why the file system of this directory keeps no quota of projects; "" = it does.
+// Returns why the file system of this directory keeps no quota of projects; "" = it keeps one.
 std::string lacks_project_quota(const std::string& directory);
 
-// Has what is made below the directory from now on count under the project, and limits the project.
-// What lay there before counts once an administrator has it count (chattr -R -p PROJECT). Does
-// nothing where the file system keeps no such quota. `directory` may be opened with O_PATH. The
-// error says what the kernel refused.
+// Marks the directory, so that files made below it from now on count under the project, and limits
+// the project. Older files count after `chattr -R -p PROJECT DIRECTORY`. The function does nothing
+// where the file system keeps no such quota. `directory` may be opened with O_PATH. The error says
+// what the kernel refused.
 Result<void> limit_room(int directory, const RoomLimit& limit);
 
 }  // namespace gantry::runtime

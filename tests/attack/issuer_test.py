@@ -143,8 +143,9 @@ def case_a_token_is_its_user_until_it_ends(c):
         c.ended(job, "completed")
         contains(c.root(["gctl", "show", "job", str(job)]).stdout, c.user)
     # It makes no token that lasts longer, and registers no key.
-    done = asks(c, token(c.first, claims_of(c.user, exp=int(time.time()) + 60)), "gctl", "token", "--lifetime", "1h")
+    done = asks(c, token(c.first, claims_of(c.user, exp=int(time.time()) + 60)), "gctl", "token", "-t", "1:00:00")
     equal(done.returncode != 0, True, done.stdout)
+    contains(done.stderr, "for no longer")
 
 
 def case_groups_have_roles(c):

@@ -20,9 +20,11 @@ std::string reported_labels(const State& state, const Job& job,
                             const std::vector<std::string>& keys);
 // The value of one key in such a text; "" = none.
 std::string label_in(std::string_view labels, std::string_view key);
-// The same as one line, "team=nlp,code=p7": in values a '\\' stands before each ',' and '\\'.
+// Returns the same as one line, "team=nlp,code=p7". In values a backslash stands before each comma
+// and each backslash.
 std::string line_of_labels(std::string_view labels);
-// Ends a key of the ledger for these labels: one of 2^64 words of kLabelsWordBytes.
+// Returns the word of kLabelsWordBytes characters that stands for these labels at the end of a key
+// of the ledger. There are 2^64 such words.
 std::string labels_word(std::string_view labels);
 inline constexpr std::size_t kLabelsWordBytes = 11;
 

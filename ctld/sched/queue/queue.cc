@@ -107,7 +107,7 @@ void Queue::add(const JobQueued& change, const PartitionChanged& partition) {
 
 void Queue::add(const JobsQueued& change, const PartitionChanged& partition) {
   if (partitions_.size() <= change.key.partition.value()) partition_changed(partition);
-  // What is changed below is the jobs' old classes, so the class is looked up after the removals.
+  // Removing a job may remove its old class, so the new class is looked up after the removals.
   std::vector<const JobsQueued::Job*> fresh;
   fresh.reserve(change.jobs.size());
   for (const JobsQueued::Job& job : change.jobs) {
