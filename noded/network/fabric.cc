@@ -46,6 +46,23 @@ bool has_family(const WayOut::Families& families, const NetworkRange& range) {
   return range.six ? families.six : families.four;
 }
 
+// Removes the links of a node's namespace, with their other ends. The kernel does it too when the
+// namespace goes, but in its own time; and a link of the machine whose daemon was killed before it
+// had written there whose it is, is found in no other way.
+Result<void> remove_links_of(const Fd& node_space) {
+  return inside(node_space, []() -> Result<void> {
+    auto netlink = Netlink::open();
+    if (!netlink) return tl::unexpected(netlink.error());
+    const auto links = netlink->links();
+    if (!links) return tl::unexpected(links.error());
+    for (const Netlink::Link& link : *links) {
+      if (link.name == "lo") continue;
+      if (auto r = netlink->remove_link(link.name); !r && netlink->index_of(link.name)) return r;
+    }
+    return {};
+  });
+}
+
 }  // namespace
 
 Fabric::Fabric(FabricOptions options)
@@ -199,6 +216,8 @@ Result<Fabric::Counts> Fabric::counts() {
 Result<void> Fabric::remove(const std::string& directory) {
   if (auto r = WayOut::remove(directory); !r) return r;
   if (auto r = NodesLink::remove(directory); !r) return r;
+  if (const auto node = open_space(fmt::format("{}/{}/{}", directory, kNodeDir, kSpaceFile)))
+    if (auto r = remove_links_of(*node); !r) return r;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(directory, error))
     if (auto r = release_directory(entry.path()); !r) return r;

@@ -51,6 +51,10 @@ Result<std::uint32_t> have_machine_link(Netlink& machine, const MachineLink& lin
   if (place.mine && node_links.index_of(std::string(link.node_end))) return *place.mine;
   if (place.mine)
     if (auto r = remove(*place.mine); !r) return tl::unexpected(r.error());
+  // A daemon may have been killed before it had written on the link whose it is.
+  const std::string node_end(link.node_end);
+  if (node_links.index_of(node_end))
+    if (auto r = node_links.remove_link(node_end); !r) return tl::unexpected(r.error());
   const auto number = place.mine ? place.mine : place.free;
   if (!number)
     return fail(

@@ -96,7 +96,7 @@ TEST_CASE("real plugins give a job a link, which is checked and goes with the jo
       listening.push_back(listener(where == &two.space ? "10.77.0.3" : "10.77.0.1", SOCK_STREAM));
       return {};
     }));
-  CHECK(reached(*space, {"10.77.0.1", "10.77.0.3", two.four}, std::chrono::seconds(1)) ==
+  CHECK(reached(*space, {"10.77.0.1", "10.77.0.3", two.four}, std::chrono::milliseconds(2500)) ==
         std::set<std::string>{"10.77.0.1", "10.77.0.3"});
   const auto checked =
       inside(site.hosts[1].space, [&] { return cni->check(kOne, site.space(kOne)); });

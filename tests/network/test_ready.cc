@@ -76,7 +76,7 @@ TEST_CASE("jobs that begin together in namespaces made in advance reach their pa
     std::set<std::string> own;
     for (const Inside& to : parts)
       if (to.network.key.job == from.network.key.job) own.insert({to.six, to.four});
-    CHECK(reached(from.space, all, std::chrono::milliseconds(1000)) == own);
+    CHECK(reached(from.space, all, std::chrono::milliseconds(2500)) == own);
   }
 }
 
@@ -132,7 +132,7 @@ TEST_CASE("nothing leaves a namespace that is nobody's yet, and nothing reaches 
   other.peers.push_back({near.part, {}});
   (void)turn(fabric, {}, {near, other});
   const Inside from = look_inside(hosts, near), to = look_inside(hosts, other);
-  CHECK(reached(from.space, {to.six}, std::chrono::milliseconds(1000)).size() == 1);
+  CHECK(reached(from.space, {to.six}, std::chrono::seconds(5)).size() == 1);
   (void)turn(fabric, {other.key, near.key}, {});
   CHECK(reached(from.space, {to.six, to.four}, std::chrono::milliseconds(500)).empty());
 }
@@ -192,7 +192,7 @@ TEST_CASE("jobs that begin after somebody removed the rules get theirs, as other
   for (const std::uint64_t id : {1, 2, 3}) {
     const Inside from = look_inside(hosts, hosts.job(id, {1, 2}, 1));
     const Inside to = look_inside(hosts, hosts.job(id, {1, 2}, 2));
-    CHECK(reached(from.space, {to.six, to.four}, std::chrono::milliseconds(1000)).size() == 2);
+    CHECK(reached(from.space, {to.six, to.four}, std::chrono::seconds(5)).size() == 2);
   }
 }
 
@@ -208,7 +208,7 @@ TEST_CASE("what jobs send and receive is counted for each, and what is refused b
   const Inside from = look_inside(hosts, near), to = look_inside(hosts, other);
   const auto before = fabric.counts();
   REQUIRE(before);
-  CHECK(reached(from.space, {to.six}, std::chrono::milliseconds(1000)).size() == 1);
+  CHECK(reached(from.space, {to.six}, std::chrono::seconds(5)).size() == 1);
   CHECK(reached(from.space, {"100.127.0.1"}, std::chrono::milliseconds(300)).empty());
   const auto after = fabric.counts();
   REQUIRE(after);
