@@ -10,6 +10,7 @@
 #include "common/codec/codec.h"
 #include "common/overloaded.h"
 #include "common/version.h"
+#include "ctld/acct/stored_rows.h"
 #include "ctld/notary.h"
 #include "ctld/rpc/dispatch.h"
 #include "ctld/rpc/identity.h"
@@ -169,6 +170,13 @@ void Server::step_as(rpc::Session& session, const net::MessageHeader& header, co
   if (auto* secret = std::get_if<proto::SetSecret>(&message))
     if (auto sealed = notary_->seal(*secret); !sealed)
       return refuse(session, header.request, sealed.error());
+  if (auto* note = std::get_if<proto::NoteJobs>(&message)) {
+    // What other requests have just noted must be in the rows that this one replaces.
+    end_of_turn();
+    fold();
+    if (auto found = acct::attach_stored(*store_, *note); !found)
+      return refuse(session, header.request, found.error());
+  }
   core::ClientRequest request;
   request.connection = session.id;
   request.request = header.request;

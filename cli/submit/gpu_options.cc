@@ -172,15 +172,11 @@ Result<void> apply_part(const GpuWish& wish, std::uint32_t each, JobShape& shape
 Result<bool> deal_gpus(const GpuWish& wish, bool nodes_open, JobShape& shape) {
   const std::uint32_t gpus = *wish.in_all / kOne, nodes = shape.min_nodes;
   const bool whole = *wish.in_all % kOne == 0;
-  const bool open = nodes_open && !wish.memory_each && gpus > 1;
+  const bool open = nodes_open && gpus > 1;
   const bool may = whole && wish.slice.empty() && wish.shards == 0 && !wish.per_node &&
                    !wish.per_task && gpus >= nodes;
   if (may && (open || gpus % nodes != 0)) {
-    if (wish.memory_each)
-      return invalid(
-          "--mem-per-gpu needs as many GPUs on each node: give --nodes and --gpus so that they "
-          "come "
-          "out even");
+    shape.memory_per_gpu = wish.memory_each.value_or(0);
     shape.gpus_in_all = gpus;
     shape.gpus_per_node = (gpus + nodes - 1) / nodes;
     return true;
@@ -188,6 +184,25 @@ Result<bool> deal_gpus(const GpuWish& wish, bool nodes_open, JobShape& shape) {
   if (*wish.in_all % ((whole ? kOne : 1) * nodes) == 0) return false;
   return invalid(fmt::format("{} GPUs cannot be dealt to {} nodes; use --gpus-per-node",
                              format_thousandths(*wish.in_all), nodes));
+}
+
+// GPUs per task where tasks do not come out even on the nodes, or may go to several numbers of
+// them: each node gets as many as its tasks need. Returns false if the GPUs of a node are known.
+Result<bool> by_task(const GpuWish& wish, JobShape& shape) {
+  const std::uint32_t each = *wish.per_task / kOne;
+  if (shape.max_nodes == shape.min_nodes && shape.tasks % shape.min_nodes == 0) return false;
+  const bool whole = *wish.per_task % kOne == 0 && wish.slice.empty() && wish.shards == 0;
+  if (!whole || wish.per_node || wish.in_all)
+    return invalid(
+        "--gpus-per-task of other than whole GPUs, or beside another number of GPUs, needs as many "
+        "tasks on each node; give --nodes and --ntasks-per-node");
+  if (each == 0) return false;
+  const std::uint32_t nodes = shape.max_nodes;
+  shape.gpus_per_task = each;
+  shape.gpus_in_all = each * std::max(shape.tasks, shape.min_nodes);
+  shape.gpus_per_node = (shape.gpus_in_all / each + nodes - 1) / nodes * each;
+  shape.memory_per_gpu = wish.memory_each.value_or(0);
+  return true;
 }
 
 }  // namespace
@@ -210,12 +225,11 @@ Result<void> apply_gpus(const GpuWish& wish, bool nodes_open, JobShape& shape) {
       if (auto r = also(*wish.in_all / shape.min_nodes, "--gpus"); !r) return r;
   }
   if (wish.per_task) {
-    if (shape.max_nodes != shape.min_nodes || shape.tasks % shape.min_nodes != 0)
-      return invalid(
-          "--gpus-per-task needs as many tasks on each node; give --nodes and "
-          "--ntasks-per-node");
-    if (auto r = also(*wish.per_task * (shape.tasks / shape.min_nodes), "--gpus-per-task"); !r)
-      return r;
+    const auto uneven = by_task(wish, shape);
+    if (!uneven) return tl::unexpected(uneven.error());
+    if (!*uneven)
+      if (auto r = also(*wish.per_task * (shape.tasks / shape.min_nodes), "--gpus-per-task"); !r)
+        return r;
   }
   if (wish.shards > 0) {
     if (each || !wish.slice.empty())

@@ -91,6 +91,13 @@ struct JobShape {
   // than gpus_per_node. A submit with all of them on one node leaves the number of nodes open. 0 =
   // even.
   std::uint32_t gpus_in_all = 0;
+  // If not 0, memory_per_node is so many bytes for each GPU of a node, and a node that has fewer
+  // GPUs than gpus_per_node has less memory.
+  std::int64_t memory_per_gpu = 0;
+  // If not 0, each task has so many whole GPUs, and a node has as many as its tasks need together.
+  // Then gpus_in_all are those of all tasks, and gpus_per_node those of a node if the tasks are
+  // dealt evenly to max_nodes.
+  std::uint32_t gpus_per_task = 0;
   // Whole GPUs on the node of this rank of so many nodes, and on all of them.
   [[nodiscard]] std::uint32_t gpus_on(std::size_t rank, std::size_t nodes) const {
     const std::uint64_t more = std::uint64_t{gpus_per_node} * nodes;
@@ -149,6 +156,8 @@ struct JobShape {
     v(29, "node_layout", s.node_layout);
     v(30, "all_gpus", s.all_gpus);
     v(39, "gpus_in_all", s.gpus_in_all);
+    v(41, "memory_per_gpu", s.memory_per_gpu);
+    v(42, "gpus_per_task", s.gpus_per_task);
     v(35, "sandbox", s.sandbox);
     v(36, "abilities", s.abilities);
   }

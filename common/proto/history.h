@@ -1,4 +1,5 @@
-// Accounting: finished and unfinished jobs with their usage. Client to ctld, and the answer.
+// Accounting: finished and unfinished jobs with their usage, and notes about them. Client to ctld,
+// and the answer.
 #pragma once
 
 #include <map>
@@ -90,6 +91,9 @@ struct HistoryRow {
   // A run that was ended so that the job would start again, and not the job's end. Its outcome is
   // node_fail, preempted, or cancelled for every other cause. Only with `duplicates`.
   bool requeued = false;
+  // What somebody noted in the place of its steps' worst exit.
+  std::optional<ExitStatus> derived_exit{};
+  std::string admin_comment, system_comment;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "row", s.row);
@@ -108,6 +112,9 @@ struct HistoryRow {
     v(18, "std_out", s.std_out);
     v(19, "std_err", s.std_err);
     v(24, "requeued", s.requeued);
+    v(25, "derived_exit", s.derived_exit);
+    v(26, "admin_comment", s.admin_comment);
+    v(27, "system_comment", s.system_comment);
     v(33, "labels", s.labels);
     v(34, "work_type", s.work_type);
     v(39, "sandbox", s.sandbox);
@@ -127,6 +134,33 @@ struct HistoryReply {
     v(4, "now", s.now);  // number 3 was a cursor
     v(5, "position", s.position);
     v(6, "currency", s.currency);
+  }
+};
+
+// A row of the history as it is stored.
+struct StoredRow {
+  Instant end{};
+  JobId job{};
+  std::optional<JobId> array;
+  Bytes row;  // an encoded HistoryRow
+};
+
+// Notes something of jobs, also of those that have ended long ago; members that are set. The last
+// two are for administrators. Answered by JobsDone.
+struct NoteJobs {
+  static constexpr std::size_t kMaxJobs = 1000;
+  std::vector<JobRef> jobs;                // at most kMaxJobs
+  std::optional<ExitStatus> derived_exit;  // of jobs that have ended
+  std::optional<std::string> comment, admin_comment, system_comment;
+  // The controller's shell puts in here, for each of `jobs`, the newest stored row; never a client.
+  std::vector<std::optional<StoredRow>> stored{};
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "jobs", s.jobs);
+    v(2, "derived_exit", s.derived_exit);
+    v(3, "comment", s.comment);
+    v(4, "admin_comment", s.admin_comment);
+    v(5, "system_comment", s.system_comment);
   }
 };
 

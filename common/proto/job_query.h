@@ -162,6 +162,7 @@ struct JobDetail {
   std::vector<OpenDependency> waits_for;   // dependencies of a queued job that are not met
   ExitStatus worst_step;                   // of this attempt's steps that have ended
   std::vector<std::string> gpu_models;     // of the GPUs of each of `placement`; "" = not known
+  std::string admin_comment, system_comment;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "row", s.row);
@@ -179,6 +180,8 @@ struct JobDetail {
     v(13, "waits_for", s.waits_for);
     v(14, "gpu_models", s.gpu_models);
     v(24, "worst_step", s.worst_step);
+    v(25, "admin_comment", s.admin_comment);
+    v(26, "system_comment", s.system_comment);
   }
 };
 

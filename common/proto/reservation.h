@@ -5,9 +5,20 @@
 #include <string>
 #include <vector>
 
+#include "common/fields.h"
+#include "common/time/recurrence.h"
 #include "common/time/time.h"
 
 namespace gantry::proto {
+
+// Which nodes of a reservation by number are replaced by others that are free: none, those that are
+// out of service, or also those that jobs use, so that there are always free ones.
+enum class NodeReplacement : std::uint8_t { none = 0, down = 1, used = 2 };
+constexpr auto enum_names(NodeReplacement) {
+  using enum NodeReplacement;
+  return std::array<std::pair<NodeReplacement, std::string_view>, 3>{
+      {{none, "none"}, {down, "down"}, {used, "used"}}};
+}
 
 // Makes a reservation, or puts another in its place; for operators. Answered by
 // ListReservationsReply with the new reservation.
@@ -27,6 +38,12 @@ struct MakeReservation {
   // There is one of this name, and this is what it becomes; all that is said is said anew. If it
   // has begun, its start stays.
   bool replaces = false;
+  Recurrence every = Recurrence::once;  // it comes again, at the same local time
+  std::string zone;                     // the rule of local time (TimeZone); "" = UTC
+  NodeReplacement replacement = NodeReplacement::none;  // not with nodes by name, unless it
+                                                        // `replaces` one that has it
+  std::optional<Duration> purge_after;  // it ends when no job has named it for so long; above zero
+  bool skip = false;  // with `replaces`, of one that comes again: its next occurrence instead
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "name", s.name);
@@ -43,6 +60,11 @@ struct MakeReservation {
     v(12, "users", s.users);
     v(13, "comment", s.comment);
     v(14, "replaces", s.replaces);
+    v(15, "every", s.every);
+    v(16, "zone", s.zone);
+    v(17, "replacement", s.replacement);
+    v(18, "purge_after", s.purge_after);
+    v(19, "skip", s.skip);
   }
 };
 
@@ -65,6 +87,12 @@ struct ReservationRow {
   std::string by;  // who made it
   std::string comment;
   std::uint64_t queued = 0, running = 0;  // jobs that name it
+  Recurrence every = Recurrence::once;
+  std::string zone;  // as in MakeReservation
+  NodeReplacement replacement = NodeReplacement::none;
+  std::optional<Duration> purge_after;
+  std::string partition, constraint;  // from which its nodes by number are chosen
+  bool by_count = false;              // its nodes were chosen by their number
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "name", s.name);
@@ -80,6 +108,13 @@ struct ReservationRow {
     v(11, "comment", s.comment);
     v(12, "queued", s.queued);
     v(13, "running", s.running);
+    v(14, "every", s.every);
+    v(15, "zone", s.zone);
+    v(16, "replacement", s.replacement);
+    v(17, "purge_after", s.purge_after);
+    v(18, "partition", s.partition);
+    v(19, "constraint", s.constraint);
+    v(20, "by_count", s.by_count);
   }
 };
 

@@ -27,4 +27,18 @@ std::vector<PriorityClass> built_in_classes() {
   return {normal, critical, best_effort};
 }
 
+std::vector<std::string> projects_above(const std::vector<Project>& projects,
+                                        const std::string& name) {
+  std::vector<std::string> out;
+  const auto parent_of = [&](const std::string& of) -> std::string {
+    for (const Project& p : projects)
+      if (p.name == of) return p.parent;
+    return "";
+  };
+  for (std::string at = parent_of(name); !at.empty() && out.size() < projects.size();
+       at = parent_of(at))
+    out.push_back(at);
+  return out;
+}
+
 }  // namespace gantry::tenancy

@@ -111,6 +111,9 @@ struct Project {  // an account in Slurm's words
   std::uint32_t shares = 1;
   std::vector<UserShare> users;               // users that are not named have one share each
   std::string description{}, organization{};  // for people
+  // Another project of the tenant, whose limits of use its jobs keep too; "" = none. It takes no
+  // part in the fair share.
+  std::string parent{};
   friend bool operator==(const Project&, const Project&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -119,8 +122,14 @@ struct Project {  // an account in Slurm's words
     v(3, "users", s.users);
     v(4, "description", s.description);
     v(5, "organization", s.organization);
+    v(6, "parent", s.parent);
   }
 };
+
+// The projects above the one of this name, the nearest first; none if it is no project, or below
+// none. It ends also where they stand in a circle, which the check of documents refuses.
+std::vector<std::string> projects_above(const std::vector<Project>& projects,
+                                        const std::string& name);
 
 enum class Reclaim : std::uint8_t { any = 0, lower = 1, never = 2 };
 constexpr auto enum_names(Reclaim) {

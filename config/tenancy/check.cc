@@ -18,6 +18,8 @@
 namespace gantry::tenancy {
 namespace {
 
+constexpr std::size_t kMostLevels = 16;  // projects above a project
+
 // Also not shorter than the nodes' interval: noded.gpu_sample.
 constexpr Duration kLeastIdle = seconds(1);
 
@@ -152,6 +154,26 @@ class Checker : private References {
                          fmt::format("\"{}\" is not the name of a user, is there twice, or has "
                                      "more than 1000000 shares",
                                      u.user));
+    }
+    return check_parents(t);
+  }
+
+  // Every parent is a project of the tenant, and no project is below itself.
+  [[nodiscard]] Found check_parents(const Tenant& t) const {
+    for (const Project& p : t.projects) {
+      if (p.parent.empty()) continue;
+      const std::string path = "projects." + p.name + ".parent";
+      if (std::none_of(t.projects.begin(), t.projects.end(),
+                       [&](const Project& other) { return other.name == p.parent; }))
+        return problem(path, fmt::format("there is no project `{}` in the tenant", p.parent));
+      const auto above = projects_above(t.projects, p.name);
+      if (std::find(above.begin(), above.end(), p.name) != above.end())
+        return problem(path, "is below itself");
+      if (above.size() > kMostLevels)
+        return problem(path, fmt::format("has {} projects above it; at most {} may be",
+                                         above.size(), kMostLevels));
+      if (p.name == t.name)
+        return problem(path, "the project of the tenant's own name is the top one");
     }
     return std::nullopt;
   }

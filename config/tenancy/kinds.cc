@@ -31,7 +31,8 @@ std::vector<Field> shared_fields(Tenant& t) {
        "Pools its jobs may use, besides its own; all shared nodes unless given."},
       {"projects", &t.projects, Form::plain,
        "Accounts: `shares` of the tenant, and `users` with their shares, if it is theirs only. "
-       "`description` and `organization` are for people."},
+       "`parent` names another project, whose limits of use hold for its jobs too; for the fair "
+       "share it stands beside that. `description` and `organization` are for people."},
       {"roles", &t.grants, Form::plain,
        "By role (`viewer`, `user`, `tenant-admin`, of the whole cluster `auditor`, `operator`, "
        "`admin`, or the name of a Role), the `users` and `groups` of the operating system that "

@@ -291,14 +291,16 @@ Result<void> read_projects(const Value& value, std::vector<Project>& out) {
           if (!shares) return tl::unexpected(shares.error());
           project.users.push_back({user.key, *shares});
         }
-      } else if (key.key == "description" || key.key == "organization") {
+      } else if (key.key == "description" || key.key == "organization" || key.key == "parent") {
         auto text = key.value.text();
         if (!text) return tl::unexpected(text.error());
-        (key.key == "description" ? project.description : project.organization) = std::move(*text);
+        (key.key == "description" ? project.description
+         : key.key == "parent"    ? project.parent
+                                  : project.organization) = std::move(*text);
       } else {
         return key.wrong(entry.value.path(),
-                         fmt::format("unknown key `{}`; a project has shares, users, description "
-                                     "and organization",
+                         fmt::format("unknown key `{}`; a project has shares, users, parent, "
+                                     "description and organization",
                                      key.key));
       }
     }

@@ -253,6 +253,16 @@ Result<void> read_zone(const Value& value, ZoneName& out) {
   return {};
 }
 
+std::optional<std::string> zone_rule(std::string_view text) {
+  if (text.starts_with(':')) text.remove_prefix(1);
+  std::string name(text);
+  if (TimeZone::parse(name)) return name;
+  auto rule = name.starts_with('/') ? rule_of_file(name)
+              : is_zone_name(name)  ? rule_of_file(kZoneFolder + name)
+                                    : std::nullopt;
+  return rule && TimeZone::parse(*rule) ? rule : std::nullopt;
+}
+
 Result<void> read_zones(const Value& value, std::map<std::string, ZoneName>& out) {
   const auto entries = value.entries();
   if (!entries) return tl::unexpected(entries.error());

@@ -20,6 +20,9 @@ Result<void> read_named_prices(const Value& value, std::map<std::string, Money>&
                                Result<void> (*read)(const Value&, Money&));
 // Reads a rule as it is, or a name, whose rule is looked up in this machine's time zone database.
 Result<void> read_zone(const Value& value, ZoneName& out);
+// The rule of a zone as the variable TZ has it: a rule, the name of a zone, or a file of the time
+// zone database, perhaps after a colon. Nothing if this machine does not know it.
+std::optional<std::string> zone_rule(std::string_view text);
 Result<void> read_zones(const Value& value, std::map<std::string, ZoneName>& out);
 // Reads {spot: {factor: 0.4, classes: [best-effort]}}.
 Result<void> read_plans(const Value& value, std::vector<PricePlan>& out);

@@ -182,6 +182,7 @@ Yaml Write::operator()(const std::vector<Project>* v) const {
   for (const Project& project : *v) {
     Yaml& section = child(out, project.name);
     add(section, "shares", scalar(std::to_string(project.shares)));
+    if (!project.parent.empty()) add(section, "parent", scalar(project.parent));
     if (!project.description.empty()) add(section, "description", scalar(project.description));
     if (!project.organization.empty()) add(section, "organization", scalar(project.organization));
     if (project.users.empty()) continue;

@@ -85,6 +85,8 @@ void apply_event(MutableState&, Instant, const event::NodesGivenBack&);
 void apply_event(MutableState&, Instant, const event::StepLimitSet&);
 void apply_event(MutableState&, Instant, const event::EnrollTokenMade&);
 void apply_event(MutableState&, Instant, const event::EnrollTokensGone&);
+void apply_event(MutableState&, Instant, const event::JobNoted&);
+void apply_event(MutableState&, Instant, const event::HistoryReplaced&);
 
 // Removes all secrets of a tenant that is removed.
 void forget_secrets(MutableState& state, const std::string& tenant);

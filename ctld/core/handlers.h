@@ -27,6 +27,8 @@ void handle(Context&, const ClientRequest&, proto::TopJobs&&);
 void handle(Context&, const ClientRequest&, proto::ResumeJobs&&);
 // handle_update.cc
 void handle(Context&, const ClientRequest&, proto::UpdateJob&&);
+// handle_note.cc
+void handle(Context&, const ClientRequest&, proto::NoteJobs&&);
 // handle_wait.cc
 void handle(Context&, const ClientRequest&, proto::WaitJobs&&);
 void drop_waits(Context&, ConnectionId connection);

@@ -200,7 +200,8 @@ struct Runtime {
   std::optional<Instant> budgets_due;          // when a period ends or a threshold may be reached
   Instant budgets_seen{};
   Weights weights;
-  std::optional<Instant> window_due;  // when a reservation begins or ends
+  std::optional<Instant> window_due;  // when a reservation begins, ends, or is to be looked at
+  std::map<std::string, Instant> windows_idle;  // active reservations that no job names, since then
   // How each node was at the last look for triggers, by NodeId; unset: it has not been looked at.
   // idle_waits: when a trigger that waits for idle nodes has to look at which node; see triggers.h.
   std::vector<std::optional<NodeTriggerView>> trigger_views;

@@ -11,6 +11,7 @@
 
 #include "common/job/job_spec.h"
 #include "common/resources/gpu.h"
+#include "common/time/recurrence.h"
 #include "common/time/time.h"
 #include "common/types.h"
 #include "ctld/sched/tenancy.h"
@@ -180,6 +181,9 @@ struct ReservationChanged {
   std::vector<std::uint32_t> quota_nodes;  // tenants that may use it; users are checked at submit
   bool maintenance = false;
   bool removed = false;
+  // Of one that comes again: the next occurrences, in order. Jobs that name it run in the present
+  // one; for all others the later ones are windows too.
+  std::vector<TimeSpan> later{};
 };
 
 struct JobLimitChanged {

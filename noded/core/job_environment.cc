@@ -86,8 +86,10 @@ void add_geometry(Variables& v, const proto::Launch& launch, const NodePlacement
   }
   const GivenOptions& given = launch.spec.given;
   if (given.gpus_per_task && here.tasks > 0) {
-    v.set("GPUS_PER_TASK", shape.gpus_per_node / here.tasks);
-    v.set("TRES_PER_TASK", fmt::format("gres/gpu={}", shape.gpus_per_node / here.tasks));
+    const std::uint32_t each =
+        shape.gpus_per_task > 0 ? shape.gpus_per_task : shape.gpus_per_node / here.tasks;
+    v.set("GPUS_PER_TASK", each);
+    v.set("TRES_PER_TASK", fmt::format("gres/gpu={}", each));
   }
   if (shape.overcommit) v.set("OVERCOMMIT", std::uint64_t{1});
   if (shape.gpu_shards > 0) v.set("SHARDS_ON_NODE", shape.gpu_shards);

@@ -137,7 +137,22 @@ TEST_CASE("GPU options in Slurm's spelling give the number and model of GPUs") {
   CHECK(spec({"-G6", "-N2"}).shape.gpus_in_all == 0);
   CHECK(spec({"-G5", "-N1"}).shape.gpus_in_all == 0);
   CHECK(wrong({"-G1", "-N2"}).find("1 GPUs cannot be dealt to 2 nodes") != std::string::npos);
-  CHECK(wrong({"-G7", "-N2", "--mem-per-gpu=1G"}).find("come out even") != std::string::npos);
+  // With memory for each of them, a node that has fewer has less.
+  const JobShape memory = spec({"-G7", "-N2", "--mem-per-gpu=1G"}).shape;
+  CHECK(memory.gpus_in_all == 7);
+  CHECK(memory.memory_per_gpu == std::int64_t{1} << 30);
+  CHECK(memory.memory_per_node == std::int64_t{4} << 30);
+  CHECK(spec({"-G6", "-N2", "--mem-per-gpu=1G"}).shape.memory_per_gpu == 0);
+  CHECK(spec({"-G2", "--mem-per-gpu=1G"}).shape.memory_per_gpu == std::int64_t{1} << 30);
+  // GPUs for each task, where the tasks do not come out even, are counted by the task.
+  const JobShape by_task = spec({"-n3", "-N2", "--gpus-per-task=2", "--mem-per-gpu=1G"}).shape;
+  CHECK(by_task.gpus_per_task == 2);
+  CHECK(by_task.gpus_in_all == 6);
+  CHECK(by_task.gpus_per_node == 4);
+  CHECK(by_task.memory_per_gpu == std::int64_t{1} << 30);
+  CHECK(spec({"-n4", "-N2", "--gpus-per-task=2"}).shape.gpus_per_task == 0);
+  CHECK(wrong({"-n3", "-N2", "--gpus-per-task=0.5"}).find("needs as many tasks on each node") !=
+        std::string::npos);
   CHECK(wrong({"-G8", "-N2-4"}).find("range of nodes") != std::string::npos);
   CHECK(wrong({"-G8", "--gres=gpu:2"}).find("another option says 2") != std::string::npos);
   CHECK(wrong({"--gres=fpga:many"}).find("the number of fpga") != std::string::npos);

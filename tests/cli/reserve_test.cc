@@ -89,6 +89,39 @@ TEST_CASE("gctl reserve prints the new reservation, and refuses too few options"
   CHECK(fake.run({"gctl", "reserve", "--count", "2", "-u", "eva"}).status == 2);
 }
 
+TEST_CASE("gctl reserve says when a reservation comes again, and which nodes are replaced") {
+  FakeController fake;
+  proto::ListReservationsReply made;
+  made.reservations = {sample_reservation()};
+  made.reservations[0].every = Recurrence::weekdays;
+  made.reservations[0].replacement = proto::NodeReplacement::used;
+  made.reservations[0].purge_after = minutes(10);
+  fake.answer<proto::MakeReservation>(made);
+  fake.answer<proto::ListReservations>(made);
+  const std::vector<std::string> usual = {"gctl",       "reserve", "course",  "--count", "4",
+                                          "--duration", "8:00:00", "--users", "eva"};
+  const auto with = [&](std::vector<std::string> more) {
+    std::vector<std::string> argv = usual;
+    argv.insert(argv.end(), more.begin(), more.end());
+    return fake.run(argv, {}, {{"TZ", "UTC0"}});
+  };
+  const Run run = with({"--repeat", "weekdays", "--replace", "used", "--purge-after", "10"});
+  CAPTURE(run.err);
+  CHECK(run.status == 0);
+  CHECK(run.out.ends_with(", weekdays\n"));
+  const auto sent = fake.last<proto::MakeReservation>();
+  CHECK(sent.every == Recurrence::weekdays);
+  CHECK(sent.zone == "UTC0");
+  CHECK(sent.replacement == proto::NodeReplacement::used);
+  CHECK(sent.purge_after == minutes(10));
+  CHECK(with({"--repeat", "yearly"}).status == 1);
+  CHECK(with({"--replace", "all"}).status == 1);
+  CHECK(with({"--purge-after", "UNLIMITED"}).status == 1);
+  CHECK(fake.run({"gctl", "reservations", "-ho", "%n|%R|%x|%P"}).out ==
+        "course|weekdays|used|10:00\n");
+  CHECK(fake.run({"gctl", "reservations"}).out.find("REPEAT") != std::string::npos);
+}
+
 TEST_CASE("gctl reservations lists reservations, and gctl unreserve removes one") {
   FakeController fake;
   proto::ListReservationsReply list;

@@ -112,6 +112,8 @@ JobRecord common_fields() {
   r.nice = -3;
   r.site_factor = 7;
   r.queues = {PartitionId(1), PartitionId(2)};
+  r.windows = {"window", "other"};
+  r.notes = JobNotes{ExitStatus{1, 2}, "of an administrator", "of the system"};
   r.priority = 12;
   r.restarts = 2;
   r.launch_failures = 3;

@@ -122,6 +122,7 @@ class World {
   // returns false if it has no such command
   bool reservations_command(const std::string& verb, const Words& w);
   void reserve(const Words& w);
+  void note(const Words& w);
   void list_accounts();
   void print(const proto::ListReservationsReply& m);
   void print(const proto::TenantEventsReply& m);

@@ -300,6 +300,7 @@ void World::show(const Words& w) {
     for (const auto& [key, value] : job.spec.labels) line(fmt::format("  {}={}", key, value));
     if (job.spec.sandbox) line(fmt::format("  sandbox {}", enum_name(*job.spec.sandbox)));
     if (job.spec.work_type) line(fmt::format("  type {}", enum_name(*job.spec.work_type)));
+    if (!job.row.reservation.empty()) line("  reservation " + job.row.reservation);
     if (!job.cause.empty()) line("  cause: " + job.cause);
     if (job.checkpoint) line("  checkpoint: " + time_text(*job.checkpoint));
     if (job.usage != Usage{})
@@ -318,6 +319,11 @@ void World::history() {
     line(fmt::format("{} {} {} {} {} {}{}", time_text(entry.end), row_id(h->row), h->row.user,
                      public_state(h->row.phase, h->row.outcome).name, exit_text(h->row.exit),
                      h->cause, h->requeued ? " (it starts again)" : ""));
+    std::string notes;
+    if (h->derived_exit) notes += " exit " + exit_text(*h->derived_exit);
+    for (const auto* text : {&h->admin_comment, &h->system_comment})
+      if (!text->empty()) notes += " \"" + *text + "\"";
+    if (!notes.empty() || !h->comment.empty()) line("  noted:" + notes + " " + h->comment);
     std::string waits;
     for (const WaitPart& part : h->waits)
       waits += fmt::format(" {} {}", enum_name(part.reason), format_duration(part.length));

@@ -2,18 +2,32 @@
 //
 //   > reserve admin name=ci nodes=n[1-2] start=+1h length=2h tenants=fraud users=alice,bob
 //   > reserve admin count=2 length=1h maintenance=yes ignore_jobs=yes partition=main features=gpu
+//   > reserve admin nodes=n1 length=1h users=bob every=daily zone=UTC0 purge=10m
+//   > reserve admin count=1 length=1h users=bob replace=used
+//   > reserve admin name=ci replaces=yes skip=yes nodes=n1 ...
+//   > note alice 1 exit=2 comment=again [admin=words] [system=words]
 //   > unreserve admin ci       > reservations alice       > checkpointed alice 1
 //   > alerts alice [fraud]                > accounts            of all jobs
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include "common/assert.h"
 #include "common/proto/job_text.h"
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
+#include "ctld/acct/stored_rows.h"
 #include "world.h"
 
 namespace gantry::core::test {
 namespace {
+
+template <class E>
+E enum_of(const std::string& text) {
+  for (const auto& [value, name] : enum_names(E{}))
+    if (name == text) return value;
+  GANTRY_ASSERT(false, "a scenario has the words of the enumeration");
+  return E{};
+}
 
 std::vector<std::string> names_of(const Words& w, const char* key) {
   std::vector<std::string> out;
@@ -48,10 +62,28 @@ void World::reserve(const Words& w) {
   m.users = names_of(w, "users");
   if (w.find("comment")) m.comment = *w.find("comment");
   m.replaces = w.find("replaces") != nullptr;
+  m.skip = w.find("skip") != nullptr;
+  if (w.find("every")) m.every = enum_of<Recurrence>(*w.find("every"));
+  if (w.find("zone")) m.zone = *w.find("zone");
+  if (w.find("replace")) m.replacement = enum_of<proto::NodeReplacement>(*w.find("replace"));
+  if (w.find("purge")) m.purge_after = parse_length(*w.find("purge"));
+  ask(w.plain.at(1), std::move(m));
+}
+
+void World::note(const Words& w) {
+  fold();
+  proto::NoteJobs m;
+  for (std::size_t i = 2; i < w.plain.size(); ++i) m.jobs.push_back(*parse_job_ref(w.plain[i]));
+  if (w.find("exit")) m.derived_exit = ExitStatus{std::stoi(*w.find("exit")), 0};
+  if (w.find("comment")) m.comment = *w.find("comment");
+  if (w.find("admin")) m.admin_comment = *w.find("admin");
+  if (w.find("system")) m.system_comment = *w.find("system");
+  GANTRY_ASSERT(acct::attach_stored(store_, m).has_value(), "the memory store reads");
   ask(w.plain.at(1), std::move(m));
 }
 
 bool World::reservations_command(const std::string& verb, const Words& w) {
+  if (verb == "note") return note(w), true;
   if (verb == "reserve") return reserve(w), true;
   if (verb == "unreserve") return ask(w.plain.at(1), proto::RemoveReservation{w.plain.at(2)}), true;
   if (verb == "reservations") return ask(w.plain.at(1), proto::ListReservations{}), true;
@@ -83,6 +115,12 @@ void World::print(const proto::ListReservationsReply& m) {
                      r.nodes, time_text(r.start), time_text(r.end),
                      r.maintenance ? " maintenance" : "", r.active ? " active" : "", r.by, r.queued,
                      r.running));
+    std::string more;
+    if (r.every != Recurrence::once) more += fmt::format(" {} {}", enum_name(r.every), r.zone);
+    if (r.replacement != proto::NodeReplacement::none)
+      more += fmt::format(" replaces nodes that are {}", enum_name(r.replacement));
+    if (r.purge_after) more += " purged after " + format_duration(*r.purge_after);
+    if (!more.empty()) line(" " + more);
     if (!r.tenants.empty() || !r.users.empty())
       line(fmt::format("  for {} {}", fmt::join(r.tenants, ","), fmt::join(r.users, ",")));
   }

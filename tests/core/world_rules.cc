@@ -100,6 +100,10 @@ void World::add_labels(const Words& w, JobSpec& spec) {
     for (const auto& [value, name] : enum_names(WorkType{}))
       if (name == *text) spec.work_type = value;
   if (const std::string* text = w.find("gpus_in_all")) spec.shape.gpus_in_all = std::stoul(*text);
+  if (const std::string* text = w.find("gpus_per_task"))
+    spec.shape.gpus_per_task = std::stoul(*text);
+  if (const std::string* text = w.find("mem_per_gpu"))
+    spec.shape.memory_per_gpu = *parse_memory(*text);
   if (const std::string* text = w.find("gpu_model")) spec.shape.gpu_models = split(*text, ',');
 }
 

@@ -4,6 +4,7 @@
 //   > tenant fraud cohort=org cpu=4:2:1 user=alice,bob tenant-admin=carol projects=train:3,serve
 //   > tenant fraud own_classes=urgent:1000              classes that belong to the tenant
 //   > tenant fraud projects=train:3:alice+bob           the share of a project, then its users
+//   > tenant fraud projects=train,deep@train                 deep is below train
 //   > cohort org parent=all cpu=2
 //   > class low limits=GrpTRES=cpu=2|MaxJobsPerUser=1     limits of use
 //   > reset_use admin qos=low      > reset_use admin account=fraud [user=alice]
@@ -104,7 +105,9 @@ tenancy::Tenant tenant_of(const Words& w) {
   if (w.find("projects"))
     for (const std::string& text : split(*w.find("projects"), ',')) {
       const auto parts = split(text, ':');
-      tenancy::Project project{parts[0], 1, {}};
+      const auto names = split(parts[0], '@');
+      tenancy::Project project{names[0], 1, {}};
+      if (names.size() > 1) project.parent = names[1];
       if (parts.size() > 1) project.shares = std::stoul(parts[1]);
       if (parts.size() > 2)
         for (const std::string& user : split(parts[2], '+')) project.users.push_back({user, 1});

@@ -142,6 +142,9 @@ class Outlook {
       r.from = kNow + seconds(static_cast<std::int64_t>(pick(60)));
       r.until = r.from + seconds(static_cast<std::int64_t>(1 + pick(40)));
       r.nodes = {NodeId{static_cast<std::uint32_t>(pick(grid.size()))}};
+      const Duration period = r.until - r.from + seconds(static_cast<std::int64_t>(pick(30)));
+      for (std::int64_t again = 1; again <= 3 && chance(60); ++again)  // it comes again
+        r.later.push_back({r.from + period * again, r.until + period * again});
       windows_[name] = r;
     }
     windows.set(windows_);
@@ -219,6 +222,8 @@ class Outlook {
     for (const auto& [name, w] : windows_) {
       if (name == own_ && (from < w.from || until > w.until)) return 0;
       if (name != own_ && w.nodes[0].value() == n && w.from < until && from < w.until) return 0;
+      for (const TimeSpan& again : w.later)
+        if (w.nodes[0].value() == n && again.from < until && from < again.until) return 0;
     }
     std::uint32_t least = ~std::uint32_t{0};
     for (Instant t = from; t < until && t <= kNow + seconds(kHorizon); t = t + seconds(1))

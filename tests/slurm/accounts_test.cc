@@ -37,8 +37,37 @@ TEST_CASE("an account below root is a tenant, and an account below a tenant is a
   CHECK(*accounts.add_account("scoring", {"risk", {}, 5}));
   CHECK(only_tenant(accounts.changes()).projects ==
         std::vector<tenancy::Project>{{"scoring", 5, {{"nobody", 0}}}});
-  CHECK_FALSE(accounts.add_account("x", {"scoring", {}, {}}).has_value());
   CHECK_FALSE(accounts.add_account("x", {"nobody", {}, {}}).has_value());
+}
+
+TEST_CASE("an account below a project is a project with a parent, with limits of its own") {
+  Accounts accounts(fraud_only());
+  Accounts::Settings settings;
+  settings.parent = "retraining";
+  REQUIRE(read_setting("MaxNodes", "2", settings));
+  REQUIRE(read_setting("GrpNodes", "3", settings));
+  CHECK(*accounts.add_account("night", settings));
+  settings.parent = "night";
+  CHECK(*accounts.add_account("deep", settings));
+  REQUIRE(accounts.add_user("bob", "deep", {}));
+  const tenancy::Tenant fraud = only_tenant(accounts.changes());
+  REQUIRE(fraud.projects.size() == 4);
+  CHECK(fraud.projects[2].parent == "retraining");
+  CHECK(fraud.projects[3].parent == "night");
+  CHECK(fraud.projects[3].users == std::vector<tenancy::UserShare>{{"bob", 1}});
+  CHECK(fraud.associations.at("deep") == fraud.associations.at("night"));
+  CHECK(fraud.associations.at("deep").find("node=3") != std::string::npos);
+  CHECK(tenancy::projects_above(fraud.projects, "deep") ==
+        std::vector<std::string>{"night", "retraining"});
+  // A dump keeps the levels.
+  const std::string dump = accounts.dump("here");
+  CHECK(dump.find("Parent - 'night'\nAccount - 'deep'") != std::string::npos);
+  proto::TenancyDocuments none;
+  Accounts again(none);
+  std::vector<std::string> ignored;
+  REQUIRE(load_dump(dump, again, ignored));
+  CHECK(ignored.empty());
+  CHECK(again.dump("here") == dump);
 }
 
 TEST_CASE("a user has a role in the tenant and a share in the project") {

@@ -186,7 +186,7 @@ TEST_CASE("scontrol update of reservations says the whole reservation anew") {
   CHECK(m.nodes.empty());
   CHECK(m.ignore_jobs);
   CHECK(update({"Duration=+30"}).end == Instant{9'000'000'000'000'000} + minutes(30));
-  CHECK(scontrol(fake, {"update", "Reservation=course", "Flags=DAILY"}).status == 1);
+  CHECK(scontrol(fake, {"update", "Reservation=course", "Flags=FLEX"}).status == 1);
   CHECK(scontrol(fake, {"update", "Reservation=course"}).status == 1);
 }
 

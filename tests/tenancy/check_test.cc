@@ -154,6 +154,19 @@ TEST_CASE("a user has one default account, which is the tenant or a project of i
       "have one");
 }
 
+TEST_CASE("a project stands below another one of its tenant, and not below itself") {
+  CHECK(checked(doc("Tenant", "a", "projects: {p: {}, q: {parent: p}, r: {parent: q}}\n")) ==
+        "good");
+  CHECK(checked(doc("Tenant", "a", "projects: {p: {parent: s}}\n")) ==
+        "Tenant a: projects.p.parent: there is no project `s` in the tenant");
+  CHECK(checked(doc("Tenant", "a", "projects: {p: {parent: q}, q: {parent: p}}\n")) ==
+        "Tenant a: projects.p.parent: is below itself");
+  CHECK(checked(doc("Tenant", "a", "projects: {a: {parent: p}, p: {}}\n")) ==
+        "Tenant a: projects.a.parent: the project of the tenant's own name is the top one");
+  CHECK(checked(doc("Tier", "t", "projects: {p: {parent: p}}\n")) ==
+        "Tier t: projects.p.parent: is below itself");
+}
+
 TEST_CASE("a node has only one owning tenant, and the domains of a topology nest") {
   CHECK(checked(doc("Tenant", "a") + doc("Tenant", "b") +
                 doc("NodePool", "p", "nodes: n[1-4]\ntenant: a\n") +

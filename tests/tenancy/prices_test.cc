@@ -3,6 +3,7 @@
 #include "tests/tenancy/sample.h"
 
 #include "config/tenancy/files/load.h"
+#include "config/tenancy/read_prices.h"
 
 using namespace gantry;
 using namespace gantry::tenancy;
@@ -42,6 +43,13 @@ std::string refusal(const std::string& text) {
 }
 
 }  // namespace
+
+TEST_CASE("a zone is known as the variable TZ has it") {
+  CHECK(zone_rule(":UTC0") == "UTC0");
+  CHECK(zone_rule("CET-1CEST,M3.5.0,M10.5.0/3") == "CET-1CEST,M3.5.0,M10.5.0/3");
+  for (const char* unknown : {"", "Nowhere/City", "../../etc/passwd", "/etc/passwd"})
+    CHECK_FALSE(zone_rule(unknown).has_value());
+}
 
 TEST_CASE("a price book is read in full, and the same book comes back after writing") {
   const auto documents = read_all(kOthers + "---" + kPrices);

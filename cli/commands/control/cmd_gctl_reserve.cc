@@ -1,7 +1,10 @@
 // The commands for advance reservations and maintenance windows.
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "cli/commands/control/gctl_reserve.h"
+#include "cli/local_zone.h"
 #include "cli/session.h"
 #include "cli/table.h"
 #include "common/text/hostlist.h"
@@ -78,6 +81,30 @@ Result<void> set_ignore_jobs(Reserve& r, std::string_view) {
   return {};
 }
 
+Result<void> set_repeat(Reserve& r, std::string_view text) {
+  for (const auto& [every, name] : enum_names(Recurrence{}))
+    if (name == text) {
+      r.make.every = every;
+      r.make.zone = local_zone_rule();
+      return {};
+    }
+  return fail(ErrorCode::invalid_argument,
+              "a reservation repeats hourly, daily, weekdays, weekends or weekly");
+}
+Result<void> set_replace(Reserve& r, std::string_view text) {
+  if (text != "down" && text != "used")
+    return fail(ErrorCode::invalid_argument, "replaced are nodes that are down, or used");
+  r.make.replacement = text == "used" ? proto::NodeReplacement::used : proto::NodeReplacement::down;
+  return {};
+}
+Result<void> set_purge(Reserve& r, std::string_view text) {
+  const auto length = parse_duration(text);
+  if (!length) return tl::unexpected(length.error());
+  if (!*length) return fail(ErrorCode::invalid_argument, "--purge-after needs a time");
+  r.make.purge_after = **length;
+  return {};
+}
+
 constexpr Option kReserveOptions[] = {
     {.name = "comment",
      .arg = Arg::required,
@@ -127,6 +154,22 @@ constexpr Option kReserveOptions[] = {
      .value = "PARTITION",
      .help = "With --count: nodes of this partition or tenant",
      .set = call<set_partition>},
+    {.name = "purge-after",
+     .arg = Arg::required,
+     .value = "TIME",
+     .help = "It ends early when no job has named it for so long",
+     .set = call<set_purge>},
+    {.name = "repeat",
+     .arg = Arg::required,
+     .value = "WHEN",
+     .help = "It comes again at this local time: hourly, daily, weekdays, weekends, weekly",
+     .set = call<set_repeat>},
+    {.name = "replace",
+     .arg = Arg::required,
+     .value = "WHICH",
+     .help = "With --count: free nodes take the place of those that are down; or of those that are "
+             "down or used, so that there are always free ones",
+     .set = call<set_replace>},
     {.name = "start",
      .letter = 'S',
      .arg = Arg::required,
@@ -152,6 +195,9 @@ constexpr Example kReserveExamples[] = {
     {"gctl reserve --maintenance --nodes 'n[01-16]' --start tomorrow --duration 2:00:00 --comment "
      "'new firmware'",
      "Nothing runs there in those two hours"},
+    {"gctl reserve demo --count 2 --start 14:00 --duration 1:00:00 --repeat weekdays --tenants "
+     "sales",
+     "Two nodes, from Monday to Friday"},
     {"gbatch --reservation course -t 1:00:00 lesson1.sh", "A job in it"},
 };
 
@@ -174,9 +220,11 @@ Result<int> run_reserve(const Invocation& in) {
     return 0;
   }
   for (const proto::ReservationRow& row : reply->reservations)
-    fmt::print("{} {} has {} from {} to {}\n",
+    fmt::print("{} {} has {} from {} to {}{}{}\n",
                row.maintenance ? "maintenance window" : "reservation", row.name, row.node_list,
-               format_time(row.start), format_time(row.end));
+               format_time(row.start), format_time(row.end),
+               row.every == Recurrence::once ? "" : ", ",
+               row.every == Recurrence::once ? "" : enum_name(row.every));
   return 0;
 }
 
@@ -258,25 +306,45 @@ constexpr Column<proto::ReservationRow> kColumns[] = {
      .right = true,
      .put = [](O o, V r) { o += std::to_string(r.running); }},
     {.letter = 'b', .name = "By", .header = "BY", .put = [](O o, V r) { o += r.by; }},
+    {.letter = 'R',
+     .name = "Repeat",
+     .header = "REPEAT",
+     .put = [](O o, V r) { o += r.every == Recurrence::once ? "-" : enum_name(r.every); }},
+    {.letter = 'x',
+     .name = "Replace",
+     .header = "REPLACE",
+     .put =
+         [](O o, V r) {
+           const bool none = r.replacement == proto::NodeReplacement::none;
+           o += none ? "-" : enum_name(r.replacement);
+         }},
+    {.letter = 'P',
+     .name = "PurgeAfter",
+     .header = "PURGEAFTER",
+     .put = [](O o, V r) { o += r.purge_after ? format_duration(*r.purge_after) : "-"; }},
     {.letter = 'c',
      .name = "Comment",
      .header = "COMMENT",
      .put = [](O o, V r) { o += r.comment; }},
 };
 constexpr std::string_view kUsual = "%n %s %S %E %D %N %T %u %q %r %c";
+constexpr std::string_view kUsualRepeat = "%n %s %S %E %R %D %N %T %u %q %r %c";
 
 Result<int> run_list(const Invocation& in) {
   List list;
   const auto operands = in.parse(&list, 0, kAnyOperands);
   if (!operands) return tl::unexpected(operands.error());
   if (!*operands) return 0;
-  const std::span<const Column<proto::ReservationRow>> columns = kColumns;
-  const auto layout = parse_format(list.format.empty() ? kUsual : std::string_view(list.format),
-                                   infos(columns), list.format.empty());
-  if (!layout) return tl::unexpected(layout.error());
   const auto reply =
       ask<proto::ListReservationsReply>(in.program(), proto::ListReservations{**operands});
   if (!reply) return tl::unexpected(reply.error());
+  const bool repeat = std::any_of(reply->reservations.begin(), reply->reservations.end(),
+                                  [](V r) { return r.every != Recurrence::once; });
+  const std::string_view usual = repeat ? kUsualRepeat : kUsual;
+  const std::span<const Column<proto::ReservationRow>> columns = kColumns;
+  const auto layout = parse_format(list.format.empty() ? usual : std::string_view(list.format),
+                                   infos(columns), list.format.empty());
+  if (!layout) return tl::unexpected(layout.error());
   if (list.json) {
     fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
     return 0;
@@ -318,7 +386,8 @@ const Command kGctlReserve{
         "It is refused when jobs may still run there at its start, or when another reservation "
         "has one of the nodes; a maintenance window may overlap others. It ends by itself; jobs "
         "that still wait for it then wait until they name another (gctl update job JOB "
-        "reservation=NAME) or none (reservation=).\n\n"
+        "reservation=NAME) or none (reservation=). With --repeat the next one follows when one has "
+        "ended, and jobs that wait for it are kept until then.\n\n"
         "For operators and administrators.",
     .options = kReserveOptions,
     .examples = kReserveExamples,
@@ -331,7 +400,8 @@ const Command kGctlReservations{
     .operands = "[NAME...]",
     .description =
         "Fields of -o: %n name, %s state, %S start, %E end, %d duration, %D number and %N list of "
-        "nodes, %T tenants, %u users, %q queued and %r running jobs, %b who made it, %c comment.",
+        "nodes, %T tenants, %u users, %q queued and %r running jobs, %b who made it, %c comment, "
+        "%R when it comes again, %x which nodes are replaced, %P how long it may be idle.",
     .options = kListOptions,
     .examples = kGctlReservationsExamples,
     .run = run_list};

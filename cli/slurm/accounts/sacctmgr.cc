@@ -115,6 +115,8 @@ constexpr Example kSacctmgrExamples[] = {
     {"sacctmgr -i add qos high Priority=800 Preempt=normal,best-effort",
      "A priority class that takes from lower ones"},
     {"sacctmgr -i modify account fraud set QOS+=high", "Let its jobs say -q high"},
+    {"sacctmgr -i modify job job=12 set DerivedExitCode=256 Comment='diverged'",
+     "What the accounting says of a job that has ended"},
     {"sacctmgr -i create cluster east MaxJobs=50", "Another cluster, with a limit of its users"},
     {"sacctmgr -i add account risk cluster=east MaxTRES=cpu=8", "An account of that cluster"},
 };
@@ -135,6 +137,7 @@ std::vector<CommandWord> sacctmgr_words() {
           {"add resource", "NAME Server= Count= Cluster= PercentAllowed= ServerType= Description="},
           {"add user", "NAME Account= Cluster= DefaultAccount= AdminLevel= Fairshare="},
           {"modify", "ENTITY where CONDITION... set KEY=VALUE..."},
+          {"modify job", "job=ID set DerivedExitCode= Comment= AdminComment= SystemComment="},
           {"delete", "ENTITY where CONDITION...; also as remove"},
           {"dump", "CLUSTER File=: accounts and users as a file"},
           {"load", "FILE: what dump has written"},

@@ -168,16 +168,12 @@ Result<bool> Accounts::add_account(const std::string& name, const Settings& sett
   }
   const auto parent = find(settings.parent);
   if (!parent) return tl::unexpected(parent.error());
-  if (parent->project != nullptr)
-    return fail(ErrorCode::unsupported,
-                fmt::format("account {} is a project: accounts have two levels, tenants below root "
-                            "and projects below them",
-                            settings.parent));
   parent->tenant->projects.push_back({name,
                                       settings.fairshare.value_or(1),
                                       {{kNoUser, 0}},  // kept until users are added
                                       settings.description.value_or(""),
-                                      settings.organization.value_or("")});
+                                      settings.organization.value_or(""),
+                                      parent->project == nullptr ? "" : settings.parent});
   if (auto put = put_limits(*parent->tenant, {name}, settings); !put)
     return tl::unexpected(put.error());
   return true;

@@ -48,6 +48,30 @@ const std::string& or_else(const std::string& text, const std::string& other) {
 
 }  // namespace
 
+namespace {
+
+std::string dumped_account(const tenancy::Tenant& tenant, const tenancy::Project& project) {
+  return fmt::format("Account - '{}':Description='{}':Organization='{}':Fairshare={}{}\n",
+                     project.name, or_else(project.description, project.name),
+                     or_else(project.organization, tenant.name), project.shares,
+                     dumped_limits(tenant, {project.name}));
+}
+
+// The tenant's projects, apart from the one of its name, each after the one above it.
+std::vector<const tenancy::Project*> from_the_top(const tenancy::Tenant& tenant) {
+  std::vector<const tenancy::Project*> out;
+  for (const tenancy::Project& project : tenant.projects)
+    if (project.name != tenant.name) out.push_back(&project);
+  const auto depth = [&](const tenancy::Project* p) {
+    return tenancy::projects_above(tenant.projects, p->name).size();
+  };
+  std::stable_sort(out.begin(), out.end(),
+                   [&](const auto* a, const auto* b) { return depth(a) < depth(b); });
+  return out;
+}
+
+}  // namespace
+
 std::string Accounts::dump(const std::string& cluster) const {
   std::string out =
       fmt::format("Cluster - '{}':Fairshare=1:QOS='normal'\nParent - 'root'\n", cluster);
@@ -69,19 +93,17 @@ std::string Accounts::dump(const std::string& cluster) const {
       out += fmt::format("User - '{}':DefaultAccount='{}':Fairshare=1{}\n", user, default_of(user),
                          dumped_limits(tenant, {name, user}));
     for (const tenancy::Project& project : tenant.projects)
-      if (project.name != name)
-        out += fmt::format("Account - '{}':Description='{}':Organization='{}':Fairshare={}{}\n",
-                           project.name, or_else(project.description, project.name),
-                           or_else(project.organization, name), project.shares,
-                           dumped_limits(tenant, {project.name}));
-    for (const tenancy::Project& project : tenant.projects) {
-      if (project.name == name || project.users.empty()) continue;
-      if (project.users.front().user == kNoUser) continue;
-      out += fmt::format("Parent - '{}'\n", project.name);
-      for (const tenancy::UserShare& share : project.users)
-        out += fmt::format("User - '{}':DefaultAccount='{}':Fairshare={}{}\n", share.user,
-                           default_of(share.user), share.shares,
-                           dumped_limits(tenant, {project.name, share.user}));
+      if (project.parent.empty() && project.name != name) out += dumped_account(tenant, project);
+    for (const tenancy::Project* project : from_the_top(tenant)) {
+      std::string lines;
+      for (const tenancy::Project& below : tenant.projects)
+        if (below.parent == project->name) lines += dumped_account(tenant, below);
+      for (const tenancy::UserShare& share : project->users)
+        if (share.user != kNoUser)
+          lines += fmt::format("User - '{}':DefaultAccount='{}':Fairshare={}{}\n", share.user,
+                               default_of(share.user), share.shares,
+                               dumped_limits(tenant, {project->name, share.user}));
+      if (!lines.empty()) out += fmt::format("Parent - '{}'\n{}", project->name, lines);
     }
   }
   return out;
@@ -160,13 +182,6 @@ Result<void> take_dump_line(const DumpLine& line, const std::string& parent, Acc
     if (!below_root && settings.description == line.name) settings.description.reset();
     if (settings.organization == line.name || settings.organization == parent)
       settings.organization.reset();
-    if (const std::string tenant = below_root ? "" : accounts.tenant_above(parent);
-        !tenant.empty()) {
-      ignored.push_back(
-          fmt::format("account {}: its parent {} is a project of {}, and so is it now", line.name,
-                      parent, tenant));
-      settings.parent = tenant;
-    }
     // A dump contains only names of QOS, so an account may name QOS that do not exist here; they
     // are dropped too.
     if (!accounts.check_qos(settings)) drop_qos(line, settings, ignored);

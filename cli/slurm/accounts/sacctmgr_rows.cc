@@ -198,7 +198,7 @@ void add_tenant(const tenancy::Tenant& tenant, const QosBook& book, const Condit
     if (project.name == tenant.name) continue;
     Entry account = entry;
     account.account = account.name = project.name;
-    account.parent = tenant.name;
+    account.parent = or_else(project.parent, tenant.name);
     account.shares = std::to_string(project.shares);
     account.description = or_else(project.description, project.name);
     account.organization = or_else(project.organization, tenant.name);

@@ -166,6 +166,8 @@ Result<int> change_accounts(const Invocation& call, std::string_view verb,
     return change_clusters(call, verb, words, immediate);
   if (verb != "dump" && verb != "load" && names_resources(words))
     return change_resources(call, verb, words, immediate);
+  if (verb != "dump" && verb != "load" && names_jobs(words))
+    return change_jobs(call, verb, words, immediate);
   if (verb != "dump" && verb != "load" && entity_of(words) == ChangedEntity::qos)
     return change_qos(call, verb, words, immediate);
   const auto plan = read_plan(verb, words);

@@ -34,6 +34,13 @@ bool names_resources(const std::vector<std::string>& words);
 Result<int> change_resources(const Invocation& call, std::string_view verb,
                              const std::vector<std::string>& words, bool immediate);
 
+// True if the words begin with "job".
+bool names_jobs(const std::vector<std::string>& words);
+
+// Runs `modify job`, which notes something of jobs for the accounting. Returns the exit status.
+Result<int> change_jobs(const Invocation& call, std::string_view verb,
+                        const std::vector<std::string>& words, bool immediate);
+
 // Asks Slurm's question. The user has 30 seconds to answer; no answer means No.
 bool person_agrees(const std::string& question = "Would you like to commit changes?");
 

@@ -7,6 +7,7 @@
 #include "cli/slurm/control/scontrol.h"
 #include "cli/slurm/format.h"
 #include "cli/submit/job_refs.h"
+#include "common/proto/history.h"
 #include "common/proto/job_text.h"
 #include "common/text/text.h"
 
@@ -122,6 +123,17 @@ std::optional<Arguments> with_ids_of(const Control& c, const Arguments& given) {
   return rest;
 }
 
+// The comments that are no part of what a job asks for. False: the key is another one.
+bool set_note(proto::NoteJobs& note, const KeyValue& pair) {
+  if (pair.key == "admincomment")
+    note.admin_comment = pair.value;
+  else if (pair.key == "systemcomment")
+    note.system_comment = pair.value;
+  else
+    return false;
+  return true;
+}
+
 int update_jobs(const Control& c, const Arguments& given) {
   const Arguments args = with_values(given);
   const KeyValue first = key_value(args[0]);
@@ -137,12 +149,22 @@ int update_jobs(const Control& c, const Arguments& given) {
   int status = 0;
   for (const proto::JobRef& ref : refs) {
     proto::UpdateJob update;
+    proto::NoteJobs note;
     update.job = ref;
+    std::size_t notes = 0;
     for (std::size_t i = 1; i < args.size(); ++i) {
+      if (set_note(note, key_value(args[i]))) {
+        ++notes;
+        continue;
+      }
       const auto known = set_job_key(c, update, key_value(args[i]));
       if (!known) return key_value_refused(args[i], known.error());
       if (!*known) return key_not_supported(args[i]);
     }
+    note.jobs = {ref};
+    if (notes > 0)
+      status = std::max(status, report_done(c, ask<proto::JobsDone>(c.program, note), {}));
+    if (notes > 0 && notes + 1 == args.size()) continue;
     const int one = report_done(c, ask<proto::JobsDone>(c.program, update), {});
     status = std::max(status, one);
     if (one == 0 && update.reshape) write_resize_scripts(c, ref);

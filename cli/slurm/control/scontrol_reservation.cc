@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cli/local_zone.h"
 #include "cli/session.h"
 #include "cli/slurm/control/scontrol.h"
 #include "cli/slurm/format.h"
@@ -33,24 +34,90 @@ void change_names(std::vector<std::string>& list, char how, const std::string& t
   }
 }
 
-// Two flags say what is so here anyway: SPEC_NODES that nodes are named, STATIC_ALLOC that they
-// stay the ones that were chosen first.
+constexpr std::string_view kPurge = "PURGE_COMP";
+constexpr Duration kUsualPurge = minutes(5);
+
+struct RepeatFlag {
+  std::string_view flag;
+  Recurrence every;
+};
+constexpr RepeatFlag kRepeatFlags[] = {{"HOURLY", Recurrence::hourly},
+                                       {"DAILY", Recurrence::daily},
+                                       {"WEEKDAY", Recurrence::weekdays},
+                                       {"WEEKEND", Recurrence::weekends},
+                                       {"WEEKLY", Recurrence::weekly}};
+
+Result<bool> set_repetition(MakeReservation& make, Recurrence every, bool away) {
+  if (away) {
+    if (make.every == every) make.every = Recurrence::once;
+    return true;
+  }
+  if (make.every != Recurrence::once && make.every != every)
+    return fail(ErrorCode::invalid_argument,
+                "a reservation comes again by one of HOURLY, DAILY, WEEKDAY, WEEKEND and WEEKLY");
+  make.every = every;
+  if (make.zone.empty()) make.zone = local_zone_rule();
+  return true;
+}
+
+// "PURGE_COMP", or "PURGE_COMP=10:00" with the time for which the reservation may be idle.
+Result<bool> set_purge(MakeReservation& make, std::string_view text, bool away) {
+  make.purge_after.reset();
+  if (away) return true;
+  make.purge_after = kUsualPurge;
+  if (!text.starts_with('=')) return true;
+  const auto length = parse_duration(text.substr(1));
+  if (!length) return tl::unexpected(length.error());
+  if (!*length) return fail(ErrorCode::invalid_argument, "PURGE_COMP has a time");
+  make.purge_after = **length;
+  return true;
+}
+
+Result<bool> set_flag(MakeReservation& make, const std::string& flag, bool away) {
+  using proto::NodeReplacement;
+  for (const RepeatFlag& one : kRepeatFlags)
+    if (flag == one.flag) return set_repetition(make, one.every, away);
+  if (flag.starts_with(kPurge) && (flag.size() == kPurge.size() || flag[kPurge.size()] == '='))
+    return set_purge(make, std::string_view(flag).substr(kPurge.size()), away);
+  if (flag == "MAINT") {
+    make.maintenance = !away;
+  } else if (flag == "IGNORE_JOBS") {
+    make.ignore_jobs = !away;
+  } else if (flag == "REPLACE") {
+    make.replacement = away ? NodeReplacement::none : NodeReplacement::used;
+  } else if (flag == "REPLACE_DOWN") {
+    make.replacement = away ? NodeReplacement::none : NodeReplacement::down;
+  } else if (flag == "SKIP" && make.replaces) {
+    make.skip = !away;
+  } else if (flag == "STATIC_ALLOC") {
+    // Nodes stay the ones that were chosen first, unless a flag says otherwise.
+    if (!away) make.replacement = NodeReplacement::none;
+  } else if (flag != "SPEC_NODES") {  // which says that nodes are named, and that shows anyway
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("there is no flag {} here; flags are MAINT, IGNORE_JOBS, HOURLY, DAILY, "
+                    "WEEKDAY, WEEKEND, WEEKLY, REPLACE, REPLACE_DOWN, PURGE_COMP, "
+                    "SPEC_NODES, STATIC_ALLOC and, of an update, SKIP",
+                    flag));
+  }
+  return true;
+}
+
+// "A,B" in the place of the flags that were, or "+A,-B" (and FLAGS+=A, FLAGS-=B) beside them.
 Result<bool> change_reservation_flags(MakeReservation& make, char how, const std::string& text) {
-  std::vector<std::string> flags;
-  if (make.maintenance) flags.emplace_back("MAINT");
-  if (make.ignore_jobs) flags.emplace_back("IGNORE_JOBS");
-  change_names(flags, how, upper_case(text));
-  make.maintenance = make.ignore_jobs = false;
-  for (const std::string& flag : flags) {
-    if (flag == "MAINT")
-      make.maintenance = true;
-    else if (flag == "IGNORE_JOBS")
-      make.ignore_jobs = true;
-    else if (flag != "SPEC_NODES" && flag != "STATIC_ALLOC")
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("there is no flag {} here; flags are MAINT, IGNORE_JOBS, SPEC_NODES "
-                              "and STATIC_ALLOC",
-                              flag));
+  const std::vector<std::string> words = split_list(upper_case(text));
+  const bool by_sign = !words.empty() && (words[0][0] == '+' || words[0][0] == '-');
+  if (how == '=' && !by_sign) {
+    make.maintenance = make.ignore_jobs = false;
+    make.every = Recurrence::once;
+    make.replacement = proto::NodeReplacement::none;
+    make.purge_after.reset();
+  }
+  for (const std::string& word : words) {
+    const bool has_sign = word[0] == '+' || word[0] == '-';
+    const bool away = has_sign ? word[0] == '-' : how == '-';
+    if (const auto done = set_flag(make, has_sign ? word.substr(1) : word, away); !done)
+      return done;
   }
   return true;
 }
@@ -124,6 +191,9 @@ Result<bool> set_reservation_key(MakeReservation& make, const std::string& key, 
     make.constraint = value;
   } else if (key == "comment") {
     make.comment = value;
+  } else if (key == "corecnt") {
+    return fail(ErrorCode::invalid_argument,
+                "nodes are reserved whole here: give NodeCnt or Nodes");
   } else {
     return false;
   }
@@ -213,6 +283,10 @@ int update_reservation(const Control& c, const Arguments& args) {
   make.tenants = now.tenants;
   make.users = now.users;
   make.comment = now.comment;
+  make.every = now.every;
+  make.zone = now.zone;
+  make.replacement = now.replacement;
+  make.purge_after = now.purge_after;
   if (read_reservation_words(make, args) != 0) return 1;
   if (make.length && make.end) make.end.reset();
   if (name_all_nodes(c, make, "Error updating the reservation") != 0) return 1;

@@ -38,6 +38,7 @@ void put_core_seconds(Out o, A v) {
 }
 
 ExitStatus derived_exit(const proto::HistoryRow& job) {
+  if (job.derived_exit) return *job.derived_exit;
   ExitStatus worst;
   for (const proto::StepRow& step : job.steps)
     if (step.step != "batch" && step.step != "extern" &&
@@ -106,7 +107,12 @@ consteval Field<AccountRow> shared_line(std::string_view name) {
 
 constexpr Field<AccountRow> kAccountFields[] = {
     shared_line("Account"),
-    {.name = "AdminComment", .put = [](Out, A) {}, .width = 19},
+    {.name = "AdminComment",
+     .put =
+         [](Out o, A v) {
+           if (v.step == nullptr) o += v.job->admin_comment;
+         },
+     .width = 19},
     shared_line("AllocCPUS"),
     {.name = "AllocNodes",
      .put = [](Out o, A v) { put_number(o, v.job->row.node_list.empty() ? 0 : nodes_of(v)); },
@@ -287,7 +293,12 @@ constexpr Field<AccountRow> kAccountFields[] = {
     {.name = "Suspended",
      .put = [](Out o, A v) { o += format_duration_long(v.job->row.suspended); },
      .width = 10},
-    {.name = "SystemComment", .put = [](Out, A) {}, .width = 14},
+    {.name = "SystemComment",
+     .put =
+         [](Out o, A v) {
+           if (v.step == nullptr) o += v.job->system_comment;
+         },
+     .width = 14},
     shared_line("SystemCPU"),
     shared_line("Timelimit"),
     shared_line("TimelimitRaw"),

@@ -95,7 +95,8 @@ Tree sacct_job_tree(const AccountRow& v) {
   row.array_task ? array.add_set("task_id", *row.array_task) : array.add_unset("task_id");
   tree.add("array", array.add("task", row.array_tasks)).add("cluster", v.cluster);
   Tree comment = Tree::object();
-  comment.add("administrator", "").add("job", v.job->comment).add("system", "");
+  comment.add("administrator", v.job->admin_comment).add("job", v.job->comment);
+  comment.add("system", v.job->system_comment);
   tree.add("comment", std::move(comment)).add("exit_code", exit_code_tree(row.exit));
   Tree het = Tree::object();
   het.add("job_id", row.het ? static_cast<std::int64_t>(row.het->leader.value()) : 0);

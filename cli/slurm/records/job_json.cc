@@ -54,7 +54,7 @@ Tree resources_tree(const QueueRow& v) {
 void add_names(Tree& tree, const QueueRow& v) {
   const proto::JobRow& row = v.row;
   const JobSpec& job = spec(v);
-  tree.add("account", row.account).add("admin_comment", "");
+  tree.add("account", row.account).add("admin_comment", detail(v).admin_comment);
   const auto array = static_cast<std::int64_t>(row.array_job.value());
   array != 0 ? tree.add_set("array_job_id", array) : tree.add_set("array_job_id", 0);
   row.array_task ? tree.add_set("array_task_id", *row.array_task) : tree.add_unset("array_task_id");

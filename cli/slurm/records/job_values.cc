@@ -113,7 +113,9 @@ void put_gpus_per_task(std::string& out, const QueueRow& v) {
     out += "N/A";
     return;
   }
-  out += fmt::format("gres:gpu:{}", shape.gpus_per_node * shape.min_nodes / shape.tasks);
+  out += fmt::format("gres:gpu:{}", shape.gpus_per_task > 0
+                                        ? shape.gpus_per_task
+                                        : shape.gpus_per_node * shape.min_nodes / shape.tasks);
 }
 
 }  // namespace gantry::cli::slurm

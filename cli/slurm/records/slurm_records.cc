@@ -203,6 +203,14 @@ void job_files(RecordWriter& out, const proto::JobDetail& job) {
     out.line();
     out.field("Comment", spec.comment);
   }
+  if (!job.admin_comment.empty()) {
+    out.line();
+    out.field("AdminComment", job.admin_comment);
+  }
+  if (!job.system_comment.empty()) {
+    out.line();
+    out.field("SystemComment", job.system_comment);
+  }
   if (spec.kind == JobKind::batch) {
     out.line();
     out.field("StdErr", spec.std_err.empty() ? std_out : path(spec.std_err)).line();
@@ -340,13 +348,36 @@ void slurm_partition(RecordWriter& out, const proto::PartitionRow& p, NodeMember
   out.record();
 }
 
+namespace {
+
+// In Slurm's order.
+std::string reservation_flags(const proto::ReservationRow& row) {
+  std::vector<std::string> flags;
+  if (row.maintenance) flags.emplace_back("MAINT");
+  switch (row.every) {
+    case Recurrence::once: break;
+    case Recurrence::hourly: flags.emplace_back("HOURLY"); break;
+    case Recurrence::daily: flags.emplace_back("DAILY"); break;
+    case Recurrence::weekdays: flags.emplace_back("WEEKDAY"); break;
+    case Recurrence::weekends: flags.emplace_back("WEEKEND"); break;
+    case Recurrence::weekly: flags.emplace_back("WEEKLY"); break;
+  }
+  if (!row.by_count) flags.emplace_back("SPEC_NODES");
+  if (row.replacement == proto::NodeReplacement::used) flags.emplace_back("REPLACE");
+  if (row.replacement == proto::NodeReplacement::down) flags.emplace_back("REPLACE_DOWN");
+  if (row.purge_after) flags.push_back("PURGE_COMP=" + format_duration_long(*row.purge_after));
+  return fmt::format("{}", fmt::join(flags, ","));
+}
+
+}  // namespace
+
 void slurm_reservation(RecordWriter& out, const proto::ReservationRow& row) {
   out.field("ReservationName", row.name).field("StartTime", shown_time(row.start));
   out.field("EndTime", shown_time(row.end));
   out.field("Duration", format_duration_long(row.end - row.start)).line();
   out.field("Nodes", row.node_list).field("NodeCnt", row.nodes).field("CoreCnt", "0");
-  out.field("Features", "").field("PartitionName", "");
-  out.field("Flags", row.maintenance ? "MAINT,SPEC_NODES" : "SPEC_NODES").line();
+  out.field("Features", row.constraint).field("PartitionName", row.partition);
+  out.field("Flags", reservation_flags(row)).line();
   out.field("TRES", fmt::format("node={}", row.nodes)).line();
   out.field("Users", fmt::format("{}", fmt::join(row.users, ","))).field("Groups", "");
   out.field("Accounts", fmt::format("{}", fmt::join(row.tenants, ","))).field("Licenses", "");

@@ -439,7 +439,9 @@ Result<void> after_finish(SlurmRequest& r) {
   JobSpec& spec = r.spec;
   JobShape& shape = spec.shape;
   // As in Slurm the option, which may come from a variable, means nothing for a job without GPUs.
-  if (r.cpus_per_gpu && shape.gpus_per_node > 0) {
+  if (r.cpus_per_gpu && shape.gpus_per_task > 0) {
+    shape.cpus_per_task = std::max(1u, *r.cpus_per_gpu * shape.gpus_per_task);
+  } else if (r.cpus_per_gpu && shape.gpus_per_node > 0) {
     const std::uint32_t per_node = shape.tasks / std::max(shape.min_nodes, 1u);
     const std::uint32_t tasks = shape.tasks_per_node.value_or(std::max(per_node, 1u));
     const std::uint32_t cores = *r.cpus_per_gpu * shape.gpus_per_node;

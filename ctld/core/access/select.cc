@@ -118,12 +118,19 @@ bool JobMatch::in_queue(const State& state, const Job& job) const {
                      [&](PartitionId id) { return among(partitions_, state.partition(id).name); });
 }
 
+bool JobMatch::in_window(const State& state, const Job& job) const {
+  if (among(reservations_, class_of(state, job).reservation)) return true;
+  if (job.phase != Phase::queued || !job.windows) return false;
+  return std::any_of(job.windows->begin(), job.windows->end(),
+                     [&](const std::string& name) { return among(reservations_, name); });
+}
+
 bool JobMatch::operator()(const State& state, const Job& job) const {
   if (states_ && !states_->has(shown_phase(job), job.outcome)) return false;
   if (!among(users_, state.names.text(job.user)) || !among(names_, state.names.text(job.name)) ||
       !among(accounts_, state.names.text(job.account)))
     return false;
-  if (!among(reservations_, class_of(state, job).reservation)) return false;
+  if (!reservations_.empty() && !in_window(state, job)) return false;
   if (!partitions_.empty() && !in_queue(state, job)) return false;
   if (!tenants_.empty() &&
       !among(tenants_, state.partition(class_of(state, job).partition).payer()))

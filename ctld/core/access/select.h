@@ -27,6 +27,7 @@ class JobMatch {
  private:
   // In one of the queues of the filter; a job that waits is in all that it named.
   [[nodiscard]] bool in_queue(const State& state, const Job& job) const;
+  [[nodiscard]] bool in_window(const State& state, const Job& job) const;  // likewise
   std::vector<std::string> users_, names_, partitions_, accounts_, reservations_, tenants_;
   std::vector<NodeId> nodes_;
   bool by_node_ = false;

@@ -31,6 +31,7 @@ void apply_event(MutableState& state, Instant at, const event::JobSubmitted& e) 
   job.hold = e.hold;
   job.class_priority = e.class_priority;
   set_queues(job, e.queues);
+  set_windows(job, e.windows);
   if (job.dependencies) {
     GANTRY_ASSERT(e.dependencies.size() == job.dependencies->list.size(), "a status for each");
     for (std::size_t i = 0; i < e.dependencies.size(); ++i)
@@ -119,6 +120,7 @@ void apply_event(MutableState& state, Instant at, const event::JobUpdated& e) {
     set_class(state, *job, key);
   }
   if (e.queues) set_queues(*job, *e.queues);
+  if (e.windows) set_windows(*job, *e.windows);
   if (e.partition || e.account) set_share(state, *job);
   if (e.nice) job->nice = *e.nice;
   if (e.site_factor) job->site_factor = *e.site_factor;
@@ -217,6 +219,24 @@ void take_from_ended(MutableState& state, JobId id) {
 
 }  // namespace
 
+void apply_event(MutableState& state, Instant, const event::JobNoted& e) {
+  JobEdit job(state, e.job);
+  if (e.comment) job->comment = std::make_unique<std::string>(*e.comment);
+  if (e.derived_exit || e.admin_comment || e.system_comment) {
+    if (!job->notes) job->notes = std::make_unique<JobNotes>();
+    if (e.derived_exit) job->notes->derived_exit = e.derived_exit;
+    if (e.admin_comment) job->notes->admin_comment = *e.admin_comment;
+    if (e.system_comment) job->notes->system_comment = *e.system_comment;
+  }
+  // The row that was written at its end gets another in its place.
+  if (job->phase == Phase::ended && !job->is_array())
+    state.unfolded.history.push_back(history_of(state, *job));
+}
+
+void apply_event(MutableState& state, Instant, const event::HistoryReplaced& e) {
+  state.unfolded.history.push_back({e.end, e.job, e.array, e.row});
+}
+
 void apply_event(MutableState& state, Instant at, const event::JobRevived& e) {
   JobEdit job(state, e.job);
   job->phase = must_move(Trigger::revive, job->phase);
@@ -228,6 +248,7 @@ void apply_event(MutableState& state, Instant at, const event::JobRevived& e) {
   job->ended.reset();
   job->outcome.reset();
   job->exit = {};
+  if (job->notes) job->notes->derived_exit.reset();
   if (job->backing_off) job->not_before.reset();
   job->backing_off = false;
   job->launch_failures = 0;

@@ -218,6 +218,8 @@ JobRecord record_of(const State& state, const Job& job) {
   if (job.active) r.active = *job.active;
   if (job.comment) r.comment = *job.comment;
   if (job.queues) r.queues = *job.queues;
+  if (job.windows) r.windows = *job.windows;
+  if (job.notes) r.notes = *job.notes;
   return r;
 }
 

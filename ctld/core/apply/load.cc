@@ -38,6 +38,8 @@ void restore(MutableState& state, Job& job, JobRecord&& r) {
   }
   if (r.comment) job.comment = std::make_unique<std::string>(std::move(*r.comment));
   set_queues(job, std::move(r.queues));
+  set_windows(job, std::move(r.windows));
+  if (r.notes) job.notes = std::make_unique<JobNotes>(std::move(*r.notes));
   sched::ClassKey key = class_of(state, job);
   key.partition = r.partition;
   key.time_limit = r.time_limit;

@@ -38,7 +38,7 @@ using Event = std::variant<
     event::SecretSet, event::SecretRemoved, event::SecretsTaken, event::ServiceSet,
     event::ServiceScaled, event::ServiceStepped, event::ServiceNoted, event::ServiceRemoved,
     event::DoorGiven, event::NodesGivenBack, event::StepLimitSet, event::EnrollTokenMade,
-    event::EnrollTokensGone, event::ServiceHistory>;
+    event::EnrollTokensGone, event::ServiceHistory, event::JobNoted, event::HistoryReplaced>;
 
 // An event as it stands in the journal.
 struct JournalEvent {

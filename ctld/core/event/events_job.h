@@ -18,8 +18,9 @@ struct JobSubmitted {  // the job's spec is in the same commit, under the same i
   std::vector<DependencyStatus> dependencies;  // of the spec's dependencies, as they stand
   std::optional<Instant> not_before;
   std::vector<Span> corr_met, corr_never;  // state of aftercorr, task by task
-  std::int32_t class_priority = 0;    // value of the tenant's own class that it names; 0 = none
-  std::vector<PartitionId> queues{};  // if it named several: those that take it
+  std::int32_t class_priority = 0;     // value of the tenant's own class that it names; 0 = none
+  std::vector<PartitionId> queues{};   // if it named several: those that take it
+  std::vector<std::string> windows{};  // likewise of reservations
   GANTRY_EVENT(20, "job_submitted") {
     v(1, "job", s.job);
     v(2, "partition", s.partition);
@@ -31,6 +32,7 @@ struct JobSubmitted {  // the job's spec is in the same commit, under the same i
     v(8, "corr_never", s.corr_never);
     v(9, "class_priority", s.class_priority);
     v(10, "queues", s.queues);
+    v(11, "windows", s.windows);
   }
 };
 
@@ -66,7 +68,8 @@ struct JobUpdated {  // members that are set have changed
   std::optional<JobShape> shape;
   std::optional<bool> requeue;
   std::optional<std::int32_t> site_factor{};
-  std::optional<std::vector<PartitionId>> queues{};  // empty: it stays in one from now on
+  std::optional<std::vector<PartitionId>> queues{};   // empty: it stays in one from now on
+  std::optional<std::vector<std::string>> windows{};  // likewise of reservations
   GANTRY_EVENT(23, "job_updated") {
     v(1, "job", s.job);
     v(2, "partition", s.partition);
@@ -84,6 +87,7 @@ struct JobUpdated {  // members that are set have changed
     v(14, "requeue", s.requeue);
     v(15, "site_factor", s.site_factor);
     v(16, "queues", s.queues);
+    v(17, "windows", s.windows);
   }
 };
 
@@ -144,6 +148,35 @@ struct JobRevived {
     v(1, "job", s.job);
     v(2, "hold", s.hold);
     v(3, "cause", s.cause);
+  }
+};
+
+// Something was noted of a job, for its history; members that are set.
+struct JobNoted {
+  JobId job{};
+  std::optional<std::string> comment;
+  std::optional<ExitStatus> derived_exit;
+  std::optional<std::string> admin_comment, system_comment;
+  GANTRY_EVENT(96, "job_noted") {
+    v(1, "job", s.job);
+    v(2, "comment", s.comment);
+    v(3, "derived_exit", s.derived_exit);
+    v(4, "admin_comment", s.admin_comment);
+    v(5, "system_comment", s.system_comment);
+  }
+};
+
+// A row of the history in the place of the one with this end and job, which State knows no more.
+struct HistoryReplaced {
+  Instant end{};
+  JobId job{};
+  std::optional<JobId> array;
+  Bytes row;  // an encoded proto::HistoryRow
+  GANTRY_EVENT(97, "history_replaced") {
+    v(1, "end", s.end);
+    v(2, "job", s.job);
+    v(3, "array", s.array);
+    v(4, "row", s.row);
   }
 };
 

@@ -94,6 +94,11 @@ proto::JobDetail detail_of(const Context& ctx, const Sight& sight, const Job& jo
       detail.gpu_models.push_back(gpu_model_of(node, run.grant.devices));
     }
   }
+  if (job.notes) {
+    detail.worst_step = job.notes->derived_exit.value_or(detail.worst_step);
+    detail.admin_comment = job.notes->admin_comment;
+    detail.system_comment = job.notes->system_comment;
+  }
   if (job.dependencies && job.phase == Phase::queued)
     for (const DependencyState& d : job.dependencies->list)
       if (d.status != DependencyStatus::met)

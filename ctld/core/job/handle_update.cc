@@ -184,6 +184,7 @@ Result<JobShape> reshaped(Context& ctx, const Identity& who, const Job& job,
   set(change.max_nodes, shape.max_nodes);
   set(change.tasks, shape.tasks);
   set(change.cpus_per_task, shape.cpus_per_task);
+  if (change.memory_per_node || change.memory_per_cpu) shape.memory_per_gpu = 0;
   if (change.memory_per_node) shape.memory_per_cpu.reset();
   if (change.memory_per_cpu) shape.memory_per_node.reset();
   if (change.memory_per_node) shape.memory_per_node = change.memory_per_node;
@@ -198,6 +199,10 @@ Result<JobShape> reshaped(Context& ctx, const Identity& who, const Job& job,
         fmt::format("job {} has {} GPUs that are dealt to {} nodes: the number of nodes cannot "
                     "change",
                     display_id(ctx.state, job), shape.gpus_in_all, key.shape.min_nodes));
+  if (shape.gpus_per_task > 0 && shape.tasks != key.shape.tasks)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("job {} has {} GPUs, by its tasks: the number of tasks cannot change",
+                            display_id(ctx.state, job), shape.gpus_in_all));
   if (shape.tasks < shape.min_nodes) {  // each node needs a task
     if (change.tasks) return fail(ErrorCode::invalid_argument, "there are fewer tasks than nodes");
     shape.tasks = shape.min_nodes;
@@ -217,10 +222,19 @@ Result<JobShape> reshaped(Context& ctx, const Identity& who, const Job& job,
 Result<event::JobUpdated> changes(Context& ctx, const Identity& who, const Job& job,
                                   const proto::UpdateJob& m);
 
+Result<void> check_update_texts(const proto::UpdateJob& m) {
+  if (m.name)
+    if (auto r = check_text("the job name", *m.name, kMaxNameBytes); !r) return r;
+  if (m.name && m.name->empty())
+    return fail(ErrorCode::invalid_argument, "a job name is not empty");
+  if (m.comment) return check_text("the comment", *m.comment, kMaxCommentBytes);
+  return {};
+}
+
 // With several partitions the job goes to the first that takes it, and moves from there by itself.
 Result<event::JobUpdated> changes_of_list(Context& ctx, const Identity& who, const Job& job,
                                           const proto::UpdateJob& m) {
-  const auto names = names_of_list(*m.partition);
+  const auto names = names_of_list(*m.partition, "partitions");
   if (!names) return tl::unexpected(names.error());
   std::optional<Error> refused;
   std::optional<event::JobUpdated> first;
@@ -242,6 +256,32 @@ Result<event::JobUpdated> changes_of_list(Context& ctx, const Identity& who, con
   return *first;
 }
 
+// With several reservations the job goes to the first that takes it, and moves from there by
+// itself.
+Result<event::JobUpdated> changes_of_windows(Context& ctx, const Identity& who, const Job& job,
+                                             const proto::UpdateJob& m) {
+  const auto names = names_of_list(*m.reservation, "reservations");
+  if (!names) return tl::unexpected(names.error());
+  std::optional<Error> refused;
+  std::optional<event::JobUpdated> first;
+  std::vector<std::string> taking;
+  for (const std::string& name : *names) {
+    proto::UpdateJob one = m;
+    one.reservation = name;
+    auto e = changes(ctx, who, job, one);
+    if (!e && e.error().code == ErrorCode::not_found) return e;
+    if (!e) {
+      if (!refused) refused = e.error();
+    } else {
+      taking.push_back(name);
+      if (!first) first = std::move(*e);
+    }
+  }
+  if (!first) return tl::unexpected(*refused);
+  if (taking.size() > 1) first->windows = std::move(taking);
+  return *first;
+}
+
 Result<event::JobUpdated> changes(Context& ctx, const Identity& who, const Job& job,
                                   const proto::UpdateJob& m) {
   if (auto r = may_go_on(ctx.state, who, job); !r) return tl::unexpected(r.error());
@@ -251,6 +291,8 @@ Result<event::JobUpdated> changes(Context& ctx, const Identity& who, const Job& 
   const Partition* partition = nullptr;
   if (m.partition && m.partition->find(',') != std::string::npos)
     return changes_of_list(ctx, who, job, m);
+  if (m.reservation && m.reservation->find(',') != std::string::npos)
+    return changes_of_windows(ctx, who, job, m);
   if ((m.partition || m.account) && !queued)
     return not_queued(ctx.state, job, m.partition ? "partition" : "account");
   const auto queue = queue_for(ctx, who, job, m);
@@ -270,14 +312,7 @@ Result<event::JobUpdated> changes(Context& ctx, const Identity& who, const Job& 
                             partition->name));
   if (auto r = check_ranks(ctx, who, job, m); !r) return tl::unexpected(r.error());
   if (auto r = check_limit(ctx, who, job, *partition, m); !r) return tl::unexpected(r.error());
-  if (m.name)
-    if (auto r = check_text("the job name", *m.name, kMaxNameBytes); !r)
-      return tl::unexpected(r.error());
-  if (m.name && m.name->empty())
-    return fail(ErrorCode::invalid_argument, "a job name is not empty");
-  if (m.comment)
-    if (auto r = check_text("the comment", *m.comment, kMaxCommentBytes); !r)
-      return tl::unexpected(r.error());
+  if (auto r = check_update_texts(m); !r) return tl::unexpected(r.error());
   if (auto r = check_instant(ctx, "the begin time", m.begin); !r) return tl::unexpected(r.error());
   if (m.begin && !queued) return not_queued(ctx.state, job, "begin time");
   if (m.priority == 0u && !queued)
@@ -302,6 +337,7 @@ Result<event::JobUpdated> changes(Context& ctx, const Identity& who, const Job& 
   e.requeue = m.requeue;
   e.account = std::move(*account);
   e.reservation = m.reservation;
+  if (m.reservation && job.windows) e.windows.emplace();
   e.time_limit = m.time_limit;
   e.nice = m.nice;
   e.site_factor = m.site_factor;
@@ -316,24 +352,49 @@ Result<event::JobUpdated> changes(Context& ctx, const Identity& who, const Job& 
 
 }  // namespace
 
-Result<event::JobUpdated> move_within(Context& ctx, const Job& job, const Partition& queue) {
-  const auto stored = codec::decode<StoredSpec>(spec_bytes(ctx.state, job));
+namespace {
+
+// The owner as the job's spec has it.
+Result<Identity> owner_of(const State& state, const Job& job) {
+  const auto stored = codec::decode<StoredSpec>(spec_bytes(state, job));
   if (!stored) return tl::unexpected(stored.error());
   Identity who;
   who.owner = stored->owner;
+  return who;
+}
+
+}  // namespace
+
+Result<event::JobUpdated> move_within(Context& ctx, const Job& job, const Partition& queue) {
+  const auto who = owner_of(ctx.state, job);
+  if (!who) return tl::unexpected(who.error());
   event::JobUpdated e;
   e.job = job.id;
   e.partition = queue.id;
-  if (auto r = check_arrival(ctx, job, queue, who, {}); !r) return tl::unexpected(r.error());
-  if (auto r = check_window(ctx, who, job, queue, {}); !r) return tl::unexpected(r.error());
+  if (auto r = check_arrival(ctx, job, queue, *who, {}); !r) return tl::unexpected(r.error());
+  if (auto r = check_window(ctx, *who, job, queue, {}); !r) return tl::unexpected(r.error());
   const auto& classes = ctx.state.tenancy.class_names;
   const std::uint32_t index = class_of(ctx.state, job).priority_class;
-  if (auto r = check_partition_lists(ctx.state, who, queue,
+  if (auto r = check_partition_lists(ctx.state, *who, queue,
                                      {std::string(ctx.state.names.text(job.account)),
                                       index < classes.size() ? classes[index] : std::string()});
       !r)
     return tl::unexpected(r.error());
-  if (auto r = rules_allow(ctx, who, job, e); !r) return tl::unexpected(r.error());
+  if (auto r = rules_allow(ctx, *who, job, e); !r) return tl::unexpected(r.error());
+  return e;
+}
+
+Result<event::JobUpdated> move_to_window(Context& ctx, const Job& job, const std::string& name) {
+  const auto who = owner_of(ctx.state, job);
+  if (!who) return tl::unexpected(who.error());
+  proto::UpdateJob m;
+  m.reservation = name;
+  const Partition& queue = ctx.state.partition(class_of(ctx.state, job).partition);
+  if (auto r = check_window(ctx, *who, job, queue, m); !r) return tl::unexpected(r.error());
+  event::JobUpdated e;
+  e.job = job.id;
+  e.reservation = name;
+  if (auto r = rules_allow(ctx, *who, job, e); !r) return tl::unexpected(r.error());
   return e;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ctld/core/job/eligible.h"
+#include "ctld/core/job/submit/queue_list.h"
 #include "ctld/core/resources/forecast.h"
 
 namespace gantry::core {
@@ -25,10 +26,47 @@ bool starts_now(const Context& ctx, const Partition& queue, const JobShape& shap
   return found && found->start <= ctx.now;
 }
 
+bool starts_in(const Context& ctx, const sched::ClassKey& key, const std::string& window) {
+  const auto it = ctx.state.tenancy.reservations.find(window);
+  if (it == ctx.state.tenancy.reservations.end()) return false;
+  const auto start = start_within(ctx, ctx.state.partition(key.partition), key.shape,
+                                  key.least_limit(), it->second);
+  return start && *start <= ctx.now;
+}
+
+// The move to another of its reservations in which it can start now, if there is one.
+std::optional<event::JobUpdated> other_window(Context& ctx, const Job& job) {
+  if (!job.windows) return std::nullopt;
+  const sched::ClassKey& key = class_of(ctx.state, job);
+  if (ctx.now < job.eligible + kLook && starts_in(ctx, key, key.reservation)) return std::nullopt;
+  for (const std::string& other : *job.windows) {
+    if (other == key.reservation || !starts_in(ctx, key, other)) continue;
+    if (auto move = move_to_window(ctx, job, other)) return std::move(*move);
+  }
+  return std::nullopt;
+}
+
+// Likewise to another of its queues.
+std::optional<event::JobUpdated> other_queue(Context& ctx, const Job& job) {
+  if (!job.queues) return std::nullopt;
+  const sched::ClassKey& key = class_of(ctx.state, job);
+  const Partition& present = ctx.state.partition(key.partition);
+  // The next plan starts it where it is.
+  if (ctx.now < job.eligible + kLook && present.up() && starts_now(ctx, present, key.shape))
+    return std::nullopt;
+  for (const PartitionId other : *job.queues) {
+    if (other == key.partition) continue;
+    const Partition& queue = ctx.state.partition(other);
+    if (queue.declared == nullptr || !queue.up() || !starts_now(ctx, queue, key.shape)) continue;
+    if (auto move = move_within(ctx, job, queue)) return std::move(*move);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Instant> next_queue_look(const Context& ctx, const Job& job) {
-  if (!job.queues || job.phase != Phase::queued) return std::nullopt;
+  if ((!job.queues && !job.windows) || job.phase != Phase::queued) return std::nullopt;
   const auto rounds = static_cast<std::int64_t>(ctx.state.counters.several /
                                                 (kLooksASecond * kLook.us / seconds(1).us));
   const std::int64_t period = kLook.us * (1 + rounds);
@@ -39,25 +77,16 @@ std::optional<Instant> next_queue_look(const Context& ctx, const Job& job) {
 
 void look_at_queues(Context& ctx, JobId id) {
   const Job& job = ctx.state.jobs.at(id);
-  if (!job.queues || startable(ctx.state, job, ctx.now) == 0) return;
+  if ((!job.queues && !job.windows) || startable(ctx.state, job, ctx.now) == 0) return;
   const JobMark& mark = ctx.rt.marks.at(id);
   if (mark.moved != Instant{} && ctx.now < mark.moved + stay_of(mark)) return;
-  const sched::ClassKey& key = class_of(ctx.state, job);
-  const Partition& present = ctx.state.partition(key.partition);
-  // The next plan starts it where it is.
-  if (ctx.now < job.eligible + kLook && present.up() && starts_now(ctx, present, key.shape)) return;
-  for (const PartitionId other : *job.queues) {
-    if (other == key.partition) continue;
-    const Partition& queue = ctx.state.partition(other);
-    if (queue.declared == nullptr || !queue.up() || !starts_now(ctx, queue, key.shape)) continue;
-    auto move = move_within(ctx, job, queue);
-    if (!move) continue;
-    ctx.record(std::move(*move));
-    JobMark& edit = ctx.rt.marks.edit(id);
-    edit.moved = ctx.now;
-    ++edit.moves;
-    return;
-  }
+  auto move = other_queue(ctx, job);
+  if (!move) move = other_window(ctx, job);
+  if (!move) return;
+  ctx.record(std::move(*move));
+  JobMark& edit = ctx.rt.marks.edit(id);
+  edit.moved = ctx.now;
+  ++edit.moves;
 }
 
 }  // namespace gantry::core

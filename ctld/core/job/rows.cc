@@ -1,6 +1,8 @@
 // Rows of listings and of the history; see rows.h and history_row.h.
 #include "ctld/core/job/rows.h"
 
+#include <fmt/ranges.h>
+
 #include "common/assert.h"
 #include "common/codec/codec.h"
 #include "common/proto/job_text.h"
@@ -152,6 +154,7 @@ proto::JobRow live_row(const Context& ctx, const Job& job) {
     for (const PartitionId id : *job.queues)
       row.queue_priorities.push_back(priority_in(ctx, job, ctx.state.partition(id)));
   }
+  if (job.windows) row.reservation = fmt::format("{}", fmt::join(*job.windows, ","));
   row.verdict = verdict_of(ctx, job);
   if (const auto it = ctx.rt.expected.find(job.id); it != ctx.rt.expected.end())
     row.expected_start = it->second.start;
@@ -170,6 +173,11 @@ proto::HistoryRow history_row(const State& state, const Job& job, Instant now) {
   out.cause = job.cause;
   out.work_dir = tail->spec.work_dir;
   out.comment = job.comment ? *job.comment : tail->spec.comment;
+  if (job.notes) {
+    out.derived_exit = job.notes->derived_exit;
+    out.admin_comment = job.notes->admin_comment;
+    out.system_comment = job.notes->system_comment;
+  }
   out.submit_line = tail->spec.submit_line;
   out.group = std::to_string(tail->owner.gid.value());
   out.priority_class = tail->spec.priority_class;

@@ -14,12 +14,14 @@
 namespace gantry::core {
 namespace {
 
-std::vector<proto::TresUse> tres_of(const State& state, const UseSum& sum,
-                                    const std::string& record, Instant now) {
+std::vector<proto::TresUse> tres_of(const State& state, const UseSum& sum, const LimitSubject* of,
+                                    Instant now) {
   std::set<std::string> names{"cpu", "mem", "node", "billing"};
   for (const auto& [name, held] : sum.held) names.insert(name);
-  if (const auto it = state.used.find(record); it != state.used.end())
-    for (const auto& [name, usage] : it->second.tres) names.insert(name);
+  for (const std::string& record :
+       of == nullptr ? std::vector<std::string>{} : records_of(state, *of))
+    if (const auto it = state.used.find(record); it != state.used.end())
+      for (const auto& [name, usage] : it->second.tres) names.insert(name);
   std::vector<proto::TresUse> out;
   for (const std::string& name : names) {
     proto::TresUse& one = out.emplace_back();
@@ -30,7 +32,7 @@ std::vector<proto::TresUse> tres_of(const State& state, const UseSum& sum,
       one.running_minutes = running_seconds(held->second, now) / 60;
     }
     if (name == "node") one.held = static_cast<std::int64_t>(sum.nodes.size());
-    one.used_minutes = used_seconds(state, record, name, now) / 60;
+    if (of != nullptr) one.used_minutes = used_by(state, *of, name, now) / 60;
   }
   return out;
 }
@@ -39,8 +41,8 @@ void fill(const Context& ctx, const LimitSubject& subject, proto::UseRow& row) {
   const UseSum sum = sum_of(ctx.state, subject);
   row.submitted = sum.submitted;
   row.running = sum.running;
-  row.wall_minutes = used_seconds(ctx.state, subject.record, "", ctx.now) / 60;
-  row.tres = tres_of(ctx.state, sum, subject.record, ctx.now);
+  row.wall_minutes = used_by(ctx.state, subject, "", ctx.now) / 60;
+  row.tres = tres_of(ctx.state, sum, &subject, ctx.now);
 }
 
 // The users and accounts that have jobs in the QOS.
@@ -57,7 +59,7 @@ void fill_parts(const Context& ctx, std::uint32_t qos, proto::UseRow& row) {
   }
   const auto part_of = [&](std::string name, Uid uid, const UseSum& sum) {
     return proto::PartOfUse{std::move(name), uid, sum.submitted, sum.running,
-                            tres_of(ctx.state, sum, "", ctx.now)};
+                            tres_of(ctx.state, sum, nullptr, ctx.now)};
   };
   for (const auto& [uid, sum] : users)
     row.users.push_back(part_of(ctx.state.users.at(uid).name, uid, sum));
@@ -83,7 +85,6 @@ class Rows {
       LimitSubject subject;
       subject.qos = true;
       subject.index = i;
-      subject.record = key_of_use(names[i]);
       fill(ctx_, subject, row);
       fill_parts(ctx_, i, row);
     }
@@ -104,7 +105,8 @@ class Rows {
     proto::UseRow& row = next();
     row.account = account;
     row.user = user;
-    row.parent = !user.empty() ? "" : account == top ? "root" : top;
+    const auto above = tenancy::projects_above(tenant.effective.projects, account);
+    row.parent = !user.empty() ? "" : account == top ? "root" : above.empty() ? top : above.front();
     row.shares = shares;
     if (const auto it = uids_.find(user); it != uids_.end()) row.uid = it->second;
     const auto& texts = tenant.effective.associations;
@@ -112,8 +114,7 @@ class Rows {
         it != texts.end())
       row.limits = tenancy::read_limit_row(it->second);
     LimitSubject subject;
-    subject.share = share_of(ctx_.state, top, account, user);
-    if (subject.share) subject.record = key_of_use(*subject.share);
+    find_shares(ctx_.state, tenant.effective, account, user, subject);
     fill(ctx_, subject, row);
   }
 

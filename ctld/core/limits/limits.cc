@@ -54,12 +54,46 @@ void add_association(const State& state, const CompiledTenant& tenant, const std
   subject.name =
       user.empty() ? "account " + account : fmt::format("user {} in account {}", user, account);
   subject.limits = &it->second;
-  subject.share = share_of(state, tenant.effective.name, account, user);
-  if (subject.share) subject.record = key_of_use(*subject.share);
+  find_shares(state, tenant.effective, account, user, subject);
   out.push_back(std::move(subject));
 }
 
+// True if a job of this key is one of the subject, an association.
+bool of_association(const State& state, const UseKey& key, const LimitSubject& s) {
+  if (s.share && below(state, key.share, *s.share)) return true;
+  return std::any_of(s.below.begin(), s.below.end(),
+                     [&](sched::ShareId share) { return below(state, key.share, share); });
+}
+
 }  // namespace
+
+void find_shares(const State& state, const tenancy::Tenant& tenant, const std::string& account,
+                 const std::string& user, LimitSubject& subject) {
+  subject.share = share_of(state, tenant.name, account, user);
+  if (!user.empty() || account == tenant.name) return;
+  for (const tenancy::Project& p : tenant.projects) {
+    const auto above = tenancy::projects_above(tenant.projects, p.name);
+    if (std::find(above.begin(), above.end(), account) == above.end()) continue;
+    if (const auto share = share_of(state, tenant.name, p.name, ""))
+      subject.below.push_back(*share);
+  }
+}
+
+std::vector<std::string> records_of(const State& state, const LimitSubject& subject) {
+  std::vector<std::string> out;
+  if (subject.qos) out.push_back(key_of_use(state.tenancy.class_names.at(subject.index)));
+  if (subject.share) out.push_back(key_of_use(*subject.share));
+  for (const sched::ShareId share : subject.below) out.push_back(key_of_use(share));
+  return out;
+}
+
+double used_by(const State& state, const LimitSubject& subject, const std::string& tres,
+               Instant now) {
+  double sum = 0;
+  for (const std::string& record : records_of(state, subject))
+    sum += used_seconds(state, record, tres, now);
+  return sum;
+}
 
 void add_use(const UseSum& part, UseSum& sum) {
   sum.submitted += part.submitted;
@@ -98,8 +132,7 @@ double running_seconds(const HeldTres& held, Instant now) {
 UseSum sum_of(const State& state, const LimitSubject& subject) {
   if (subject.qos)
     return sum_if(state, [&](const UseKey& key) { return in_qos(state, key, subject.index); });
-  if (!subject.share) return {};
-  return sum_if(state, [&](const UseKey& key) { return below(state, key.share, *subject.share); });
+  return sum_if(state, [&](const UseKey& key) { return of_association(state, key, subject); });
 }
 
 UseSum sum_of_user(const State& state, std::uint32_t qos, Uid uid) {
@@ -113,8 +146,7 @@ std::vector<LimitSubject> subjects_of(const State& state, const UseDemand& deman
   std::vector<LimitSubject> out;
   const auto add_qos = [&](std::uint32_t index) {
     if (index >= limits.size()) return;
-    out.push_back(
-        {true, "QOS " + names[index], &limits[index], index, {}, key_of_use(names[index])});
+    out.push_back({true, "QOS " + names[index], &limits[index], index, {}});
   };
   const auto of_partition = partition_qos(state, state.partition(demand.key.partition));
   if (of_partition && *of_partition != demand.key.qos) add_qos(*of_partition);
@@ -124,6 +156,9 @@ std::vector<LimitSubject> subjects_of(const State& state, const UseDemand& deman
   if (tenant == nullptr || tenant->associations.empty()) return out;
   add_association(state, *tenant, demand.account, demand.user, out);
   if (demand.account != demand.tenant) add_association(state, *tenant, demand.account, "", out);
+  for (const std::string& above :
+       tenancy::projects_above(tenant->effective.projects, demand.account))
+    if (above != demand.tenant) add_association(state, *tenant, above, "", out);
   add_association(state, *tenant, demand.tenant, "", out);
   return out;
 }
@@ -297,7 +332,7 @@ class Judge {
           takes("group", s, true, tres) && would > static_cast<double>(most))
         return over(s, LimitKind::group, tres, would, static_cast<double>(most));
     for (const auto& [tres, most] : l.group_minutes) {
-      const double used = alone ? 0 : used_seconds(state_, s.record, tres, now_) / 60;
+      const double used = alone ? 0 : used_by(state_, s, tres, now_) / 60;
       const double would = used + running_with(sum, tres);
       if (takes("group_minutes", s, true, tres) && would > static_cast<double>(most) + kSlack)
         return over(s, LimitKind::group_minutes, tres, would, static_cast<double>(most));
@@ -312,7 +347,7 @@ class Judge {
     if (l.group_jobs && takes("group_jobs", s, true) && sum.running >= *l.group_jobs)
       return over(s, LimitKind::group_jobs, "", static_cast<double>(sum.running), *l.group_jobs);
     if (l.group_wall && takes("group_wall", s, true)) {
-      const double used = used_seconds(state_, s.record, "", now_);
+      const double used = used_by(state_, s, "", now_);
       const auto most = static_cast<double>(l.group_wall->seconds());
       if (used >= most) return over(s, LimitKind::group_wall, "", used / 60, most / 60);
     }
@@ -321,9 +356,8 @@ class Judge {
 
   [[nodiscard]] UseSum of_user(const LimitSubject& s) const {
     if (s.qos) return sum_of_user(state_, s.index, demand_.key.uid);
-    if (!s.share) return {};
     return sum_if(state_, [&](const UseKey& key) {
-      return key.uid == demand_.key.uid && below(state_, key.share, *s.share);
+      return key.uid == demand_.key.uid && of_association(state_, key, s);
     });
   }
 

@@ -24,7 +24,8 @@ struct LimitSubject {
   const tenancy::UseLimits* limits = nullptr;
   std::uint32_t index = 0;              // of the QOS
   std::optional<sched::ShareId> share;  // of the association; unset: no job of it has run
-  std::string record;                   // key of its record of use
+  // Of an account with accounts below it: the shares of these, whose use is also its use.
+  std::vector<sched::ShareId> below{};
 };
 
 // What would count of a job.
@@ -60,6 +61,15 @@ UseOfJob use_of_job(const State& state, const Job& job,
 
 // The index of the QOS of a partition; unset: it has none.
 std::optional<std::uint32_t> partition_qos(const State& state, const Partition& partition);
+
+// Sets share and `below` of the subject of an account, or of a user in one.
+void find_shares(const State& state, const tenancy::Tenant& tenant, const std::string& account,
+                 const std::string& user, LimitSubject& subject);
+// The keys of the subject's records of use.
+std::vector<std::string> records_of(const State& state, const LimitSubject& subject);
+// Seconds of one TRES, or of wall time if `tres` is "", that the subject has used up at `now`.
+double used_by(const State& state, const LimitSubject& subject, const std::string& tres,
+               Instant now);
 
 // What running jobs of the subject hold, and what may still be used up.
 UseSum sum_of(const State& state, const LimitSubject& subject);

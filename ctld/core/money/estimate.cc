@@ -147,9 +147,11 @@ class Estimator {
             {0, std::nullopt, 0,
              thousandths_of_gpu(DevicePart{shape_.gpu_share}).narrow<std::uint16_t>()}};
       else if (shape_.gpu_slice.empty())
-        grant.gpus = shape_.gpus_on(i, nodes.size());
+        grant.gpus = shape_.gpus_per_task > 0 ? static_cast<std::uint32_t>(need.gpus)
+                                              : shape_.gpus_on(i, nodes.size());
       else
         grant.devices = slices_of(view, shape_);
+      if (shape_.memory_per_gpu > 0) grant.memory = shape_.memory_per_gpu * grant.gpus;
     }
     const Holding holding = holding_of(ctx_.state, grants, exclusive_);
     Bill bill;

@@ -14,9 +14,9 @@
 #include "ctld/core/access/sight.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/submit/validate.h"
+#include "ctld/core/node/windows.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/tenancy/reservations.h"
-#include "ctld/core/tenancy/tenants.h"
 #include "ctld/sched/queue/constraint.h"
 
 namespace gantry::core {
@@ -24,6 +24,7 @@ namespace {
 
 constexpr Duration kPast = seconds(60);  // a start up to this long ago counts as now
 constexpr std::size_t kNamedJobs = 5;    // in one message
+constexpr std::size_t kMaxZoneBytes = 100;
 
 tl::unexpected<Error> bad(std::string message) {
   return fail(ErrorCode::invalid_argument, std::move(message));
@@ -78,6 +79,51 @@ Result<void> set_times(const Context& ctx, const proto::MakeReservation& m, Adva
   return {};
 }
 
+// Sets whether the reservation comes again, and goes to its next occurrence if that is asked for.
+Result<void> set_repetition(const Context& ctx, const proto::MakeReservation& m,
+                            AdvanceReservation& r) {
+  if (m.every == Recurrence::once)
+    return m.skip ? bad("only a reservation that comes again has a next occurrence")
+                  : Result<void>();
+  const AdvanceReservation* old = changed_by(ctx.state, m);
+  if (m.skip && old == nullptr) return bad("a new reservation has no occurrence to skip");
+  if (auto ok = check_text("the time zone", m.zone, kMaxZoneBytes); !ok) return ok;
+  auto repeats = repetition_of(m.every, m.zone, {r.from, r.until});
+  if (!repeats) return tl::unexpected(repeats.error());
+  r.repeats = std::move(*repeats);
+  // An occurrence at a time that the clocks skip is later; the next one is at its time again.
+  if (old != nullptr && old->repeats && old->from == r.from && old->until == r.until &&
+      old->repeats->every == r.repeats->every && old->repeats->zone == r.repeats->zone)
+    r.repeats = old->repeats;
+  if (!m.skip) return {};
+  r.repeats = next_of(*r.repeats);
+  const TimeSpan next = occurrence_of(*r.repeats);
+  r.from = next.from;
+  r.until = next.until;
+  return {};
+}
+
+// Sets which nodes are replaced and when the reservation ends early. Its nodes are chosen already.
+Result<void> set_upkeep(const Context& ctx, const proto::MakeReservation& m,
+                        AdvanceReservation& r) {
+  const AdvanceReservation* old = changed_by(ctx.state, m);
+  if (old != nullptr && old->by_count && m.count == 0 && old->nodes == r.nodes) {
+    r.by_count = true;
+    r.partition = old->partition;
+    r.constraint = old->constraint;
+  }
+  if (m.replacement != proto::NodeReplacement::none && !r.by_count)
+    return bad("nodes are replaced in a reservation of a number of nodes, not of these nodes");
+  r.replacement = m.replacement;
+  if (m.purge_after && (m.purge_after->us <= 0 || *m.purge_after > hours(24 * kMaxDurationDays)))
+    return bad(fmt::format("an idle reservation ends after more than zero, and at most {} days",
+                           kMaxDurationDays));
+  if (m.purge_after && r.maintenance && r.tenants.empty() && r.users.empty())
+    return bad("no job names a maintenance window: it would end at once");
+  r.purge_after = m.purge_after;
+  return {};
+}
+
 // Sets who may use the reservation, within the tenants' limits of reservations.
 Result<void> set_people(const Context& ctx, proto::MakeReservation& m, AdvanceReservation& r) {
   const TenancyState& tenancy = ctx.state.tenancy;
@@ -113,25 +159,10 @@ Result<void> set_people(const Context& ctx, proto::MakeReservation& m, AdvanceRe
   return {};
 }
 
-// Another reservation that has the node for some of the time.
-const AdvanceReservation* overlapping(const State& state, NodeId node,
-                                      const AdvanceReservation& r) {
-  for (const auto& [name, other] : state.tenancy.reservations)
-    if (name != r.name && other.from < r.until && r.from < other.until &&
-        std::find(other.nodes.begin(), other.nodes.end(), node) != other.nodes.end())
-      return &other;
-  return nullptr;
-}
-
-// The node's jobs that may still run at `from`.
-std::vector<JobId> jobs_beyond(const State& state, NodeId node, Instant from) {
-  std::vector<JobId> out;
-  for (const JobId id : state.node(node).jobs) {
-    const Job& job = state.jobs.at(id);
-    const auto end = limit_end(state, job);
-    if (job.phase != Phase::finishing && (!end || *end > from)) out.push_back(id);
-  }
-  return out;
+// How a message names the times of a reservation.
+std::string times_text(const AdvanceReservation& r) {
+  return fmt::format("from {} to {}{}{}", format_time(r.from), format_time(r.until),
+                     r.repeats ? ", " : "", r.repeats ? enum_name(r.repeats->every) : "");
 }
 
 Result<void> take_named(const Context& ctx, const proto::MakeReservation& m,
@@ -146,9 +177,8 @@ Result<void> take_named(const Context& ctx, const proto::MakeReservation& m,
     chosen.insert(node->id);
     const AdvanceReservation* other = overlapping(ctx.state, node->id, r);
     if (other != nullptr && !r.maintenance && !other->maintenance)
-      return fail(ErrorCode::wrong_state,
-                  fmt::format("reservation {} has node {} from {} to {}", other->name, name,
-                              format_time(other->from), format_time(other->until)));
+      return fail(ErrorCode::wrong_state, fmt::format("reservation {} has node {} {}", other->name,
+                                                      name, times_text(*other)));
   }
   r.nodes.assign(chosen.begin(), chosen.end());
   return {};
@@ -175,14 +205,17 @@ Result<void> take_count(const Context& ctx, const proto::MakeReservation& m,
   }
   if (up.size() + down.size() < m.count)
     return fail(ErrorCode::never_fits,
-                fmt::format("{} of the {} nodes can be had from {} to {}: others are reserved, or "
+                fmt::format("{} of the {} nodes can be had {}: others are reserved, or "
                             "jobs may still run there{}",
-                            up.size() + down.size(), m.count, format_time(r.from),
-                            format_time(r.until), m.ignore_jobs ? "" : " (--ignore-jobs)"));
+                            up.size() + down.size(), m.count, times_text(r),
+                            m.ignore_jobs ? "" : " (--ignore-jobs)"));
   up.insert(up.end(), down.begin(), down.end());  // nodes out of service come last
   up.resize(m.count);
   std::sort(up.begin(), up.end());
   r.nodes = std::move(up);
+  r.by_count = true;
+  r.partition = m.partition;
+  r.constraint = m.constraint;
   return {};
 }
 
@@ -235,9 +268,11 @@ Result<AdvanceReservation> reservation_of(const Context& ctx, const Identity& wh
     return tl::unexpected(ok.error());
   r.comment = m.comment;
   if (auto ok = set_times(ctx, m, r); !ok) return tl::unexpected(ok.error());
+  if (auto ok = set_repetition(ctx, m, r); !ok) return tl::unexpected(ok.error());
   if (auto ok = set_people(ctx, m, r); !ok) return tl::unexpected(ok.error());
   if (auto ok = m.nodes.empty() ? take_count(ctx, m, r) : take_named(ctx, m, r); !ok)
     return tl::unexpected(ok.error());
+  if (auto ok = set_upkeep(ctx, m, r); !ok) return tl::unexpected(ok.error());
   return r;
 }
 
@@ -256,6 +291,15 @@ proto::ReservationRow row_of(const Context& ctx, const AdvanceReservation& r) {
   row.users = r.users;
   row.by = r.by;
   row.comment = r.comment;
+  if (r.repeats) {
+    row.every = r.repeats->every;
+    row.zone = r.repeats->zone;
+  }
+  row.replacement = r.replacement;
+  row.purge_after = r.purge_after;
+  row.by_count = r.by_count;
+  row.partition = r.partition;
+  row.constraint = r.constraint;
   return row;
 }
 
@@ -263,14 +307,15 @@ void count_jobs(const State& state, std::vector<proto::ReservationRow>& rows) {
   std::map<std::string_view, proto::ReservationRow*> by_name;
   for (proto::ReservationRow& row : rows) by_name.emplace(row.name, &row);
   state.jobs.walk(JobId{}, [&](const Job& job) {
-    const std::string& name = class_of(state, job).reservation;
-    if (name.empty() || job.phase == Phase::ended) return true;
-    const auto it = by_name.find(name);
-    if (it == by_name.end()) return true;
-    proto::ReservationRow& row = *it->second;
-    row.queued +=
+    if (job.phase == Phase::ended) return true;
+    const std::uint64_t queued =
         job.phase != Phase::queued ? 0 : (job.is_array() ? job.tasks->pending.count() : 1);
-    row.running += job.placed() ? 1 : 0;
+    each_window_of(state, job, [&](const std::string& name) {
+      const auto it = by_name.find(name);
+      if (it == by_name.end()) return;
+      it->second->queued += queued;
+      it->second->running += job.placed() ? 1 : 0;
+    });
     return true;
   });
 }
@@ -298,11 +343,9 @@ void handle(Context& ctx, const ClientRequest& from, proto::MakeReservation&& m)
   ctx.note(fmt::format("reservation {} was {} by {}", name, m.replaces ? "changed" : "made",
                        from.who.owner.user));
   ctx.record(event::ReservationSet{std::move(*made)});
-  look_at_waiting(ctx, name);
+  ctx.rt.windows_idle.erase(name);
+  tell_window(ctx, name);
   const AdvanceReservation& r = ctx.state.tenancy.reservations.at(name);
-  ctx.turn.changes.emplace_back(reservation_view(ctx.state, r));
-  ctx.turn.schedule = true;
-  ctx.rt.window_due = next_window(ctx);
   proto::ListReservationsReply reply;
   reply.now = ctx.now;
   reply.reservations.push_back(row_of(ctx, r));
@@ -316,13 +359,8 @@ void handle(Context& ctx, const ClientRequest& from, proto::RemoveReservation&& 
                   {ErrorCode::not_found, fmt::format("there is no reservation \"{}\"", m.name)});
   ctx.note(fmt::format("reservation {} was removed by {}", m.name, from.who.owner.user));
   ctx.record(event::ReservationRemoved{m.name, from.who.owner.user});
-  look_at_waiting(ctx, m.name);
-  sched::ReservationChanged gone;
-  gone.name = m.name;
-  gone.removed = true;
-  ctx.turn.changes.emplace_back(std::move(gone));
-  ctx.turn.schedule = true;
-  ctx.rt.window_due = next_window(ctx);
+  ctx.rt.windows_idle.erase(m.name);
+  tell_window(ctx, m.name);
   ctx.reply(from, proto::Ok{});
 }
 

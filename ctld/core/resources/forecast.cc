@@ -61,10 +61,12 @@ sched::Room room_of(const State& state, const sched::NodeChanged& view,
 
 class Search {
  public:
-  Search(const Context& ctx, const Partition& partition, const JobShape& shape)
+  Search(const Context& ctx, const Partition& partition, const JobShape& shape,
+         const AdvanceReservation* within)
       : ctx_(ctx),
         partition_(partition),
         shape_(shape),
+        within_(within),
         demand_(sched::demand_of(shape, ctx.rt.partition_views.at(partition.id.value()))),
         constraint_(sched::parse_constraint(shape.constraint)),
         endings_(endings(ctx, partition)) {}
@@ -115,6 +117,8 @@ class Search {
   [[nodiscard]] std::uint32_t tasks_on(NodeId id, const Freed& freed) const {
     const Node& node = ctx_.state.node(id);
     const sched::NodeChanged& view = ctx_.rt.node_views.at(id.value());
+    if (within_ != nullptr && !std::binary_search(within_->nodes.begin(), within_->nodes.end(), id))
+      return 0;
     if (!view.available || node.exclusive_jobs > freed.exclusive ||
         named(shape_.excluded_nodes, node.name))
       return 0;
@@ -140,6 +144,7 @@ class Search {
   const Context& ctx_;
   const Partition& partition_;
   const JobShape& shape_;
+  const AdvanceReservation* within_;
   const sched::Demand demand_;
   const Result<sched::Constraint> constraint_;
   const std::vector<Ending> endings_;
@@ -148,8 +153,8 @@ class Search {
 }  // namespace
 
 std::optional<Forecast> forecast(const Context& ctx, const Partition& partition,
-                                 const JobShape& shape) {
-  return Search(ctx, partition, shape).run();
+                                 const JobShape& shape, const AdvanceReservation* within) {
+  return Search(ctx, partition, shape, within).run();
 }
 
 }  // namespace gantry::core

@@ -17,8 +17,9 @@ struct Forecast {
 
 // When and where the job would start if it were the first in the queue and every running job took
 // all its time. Nothing if it would still not fit, because jobs without a limit or nodes out of
-// service are in its way. It looks about a dozen times at the partition's nodes and jobs.
+// service are in its way. It looks about a dozen times at the partition's nodes and jobs. With
+// `within`, only nodes of this reservation count, whatever its time is.
 std::optional<Forecast> forecast(const Context& ctx, const Partition& partition,
-                                 const JobShape& shape);
+                                 const JobShape& shape, const AdvanceReservation* within = nullptr);
 
 }  // namespace gantry::core

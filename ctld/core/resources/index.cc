@@ -46,7 +46,7 @@ void count(MutableState& state, const Job& job, std::uint64_t sign) {
   Counters& c = state.counters;
   if (job.phase == Phase::queued)
     c.queued += sign * (job.is_array() ? job.tasks->pending.count() : 1);
-  if (job.phase == Phase::queued && job.queues) c.several += sign;
+  if (job.phase == Phase::queued && (job.queues || job.windows)) c.several += sign;
   if (job.placed()) c.active += sign;
   count_in_queue(state, job, sign);
   if (job.phase != Phase::ended && !job.is_element()) c.unended += sign;
@@ -143,6 +143,12 @@ void set_queues(Job& job, std::vector<PartitionId> queues) {
   if (!queues.empty()) job.queues = std::make_unique<std::vector<PartitionId>>(std::move(queues));
 }
 
+void set_windows(Job& job, std::vector<std::string> windows) {
+  job.windows.reset();
+  if (!windows.empty())
+    job.windows = std::make_unique<std::vector<std::string>>(std::move(windows));
+}
+
 void fill_element(MutableState& state, Job& element, const Job& array, std::uint32_t ordinal) {
   element.array = array.id;
   element.ordinal = ordinal;
@@ -170,6 +176,7 @@ void fill_element(MutableState& state, Job& element, const Job& array, std::uint
   element.has_image = array.has_image;
   element.cls = state.classes.add(class_of(state, array));
   if (array.queues) set_queues(element, *array.queues);
+  if (array.windows) set_windows(element, *array.windows);
 }
 
 void add_dependent(MutableState& state, const Job& job, const Dependency& d) {

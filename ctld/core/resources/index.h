@@ -31,6 +31,7 @@ void fill_job(MutableState& state, Job& job, const SpecHead& head, PartitionId p
 // Sets what an element has from its array.
 // The queues between which the job may move while it waits; empty = it stays in its own.
 void set_queues(Job& job, std::vector<PartitionId> queues);
+void set_windows(Job& job, std::vector<std::string> windows);  // likewise of reservations
 void fill_element(MutableState& state, Job& element, const Job& array, std::uint32_t ordinal);
 
 // index_job() adds a complete job to every index and counter; unindex_job() undoes that before the

@@ -1,7 +1,6 @@
 // Job: what the controller knows of one job, of one array element that is a job of its own, or of
 // an array. The record of an array stands for all tasks that have not been split off, and stays
 // until every task has ended.
-//
 // A Job is small, because a million may wait: members that only launch and `show` need stay encoded
 // in `spec`, and parts that most jobs lack are behind pointers. A Job is durable (record.h) apart
 // from the marked members. Only apply() changes it. job_marks.h has what others were told of it.
@@ -22,6 +21,7 @@
 #include "ctld/core/state/bill.h"
 #include "ctld/core/state/dependency_state.h"
 #include "ctld/core/state/finish.h"
+#include "ctld/core/state/job_notes.h"
 #include "ctld/core/state/names.h"
 #include "ctld/core/state/ordinal_set.h"
 #include "ctld/core/state/owned.h"
@@ -114,8 +114,7 @@ struct NodeRun {
   }
 };
 
-// The newest attempt of a job that has been placed. It is kept after the end for `show`, and is
-// stored as it is.
+// The newest attempt of a placed job. It is kept after the end for `show`, and stored as it is.
 struct Active {
   Instant placed{};
   bool exclusive = false;
@@ -225,7 +224,9 @@ struct Job : JobFacts {
   std::optional<WarnSignal> warn;
   Bytes spec;                  // encoded StoredSpec; empty for an element, which uses its array's
   Owned<std::string> comment;  // replaces the one of the spec
-  Owned<std::vector<PartitionId>> queues;  // those it named, if several; see turn/queue_choice.h
+  Owned<std::vector<PartitionId>> queues;   // those it named, if several; see turn/queue_choice.h
+  Owned<std::vector<std::string>> windows;  // likewise of reservations
+  Owned<JobNotes> notes;
   Owned<Dependencies> dependencies;
   Owned<ArrayState> tasks;  // only for an array
   Owned<Active> active;
@@ -242,8 +243,7 @@ inline Phase shown_phase(const Job& job) {
   return job.active && job.active->suspended ? Phase::suspended : job.phase;
 }
 
-// A container image may have to be fetched first, so a job with one gets this many times
-// start_timeout.
+// A job with a container image may have to fetch it, so it gets so many times start_timeout.
 inline constexpr std::int64_t kImageStarts = 10;
 inline constexpr std::size_t kMaxStepsKept = 1024;  // per attempt; older ones are dropped
 

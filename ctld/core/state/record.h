@@ -53,9 +53,11 @@ struct JobRecord : JobFacts {
   std::optional<std::string> reservation;  // unset: the spec's
   // Set for elements, and where a budget lowered it; unset: as in the spec or in the array.
   std::optional<std::uint32_t> priority_class;
-  std::optional<JobShape> shape;    // unset: the spec's
-  std::optional<bool> may_requeue;  // unset: the spec's
-  std::vector<PartitionId> queues;  // those between which it may move; empty: it stays in one
+  std::optional<JobShape> shape;     // unset: the spec's
+  std::optional<bool> may_requeue;   // unset: the spec's
+  std::vector<PartitionId> queues;   // those between which it may move; empty: it stays in one
+  std::vector<std::string> windows;  // likewise of reservations
+  std::optional<JobNotes> notes;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "array", s.array);
@@ -99,6 +101,8 @@ struct JobRecord : JobFacts {
     v(39, "asked_more", s.asked_more);
     v(40, "site_factor", s.site_factor);
     v(41, "queues", s.queues);
+    v(42, "windows", s.windows);
+    v(43, "notes", s.notes);
   }
 };
 

@@ -10,7 +10,9 @@
 #include <tuple>
 #include <vector>
 
+#include "common/proto/reservation.h"
 #include "common/proto/tenant_events.h"
+#include "common/time/recurrence.h"
 #include "config/config.h"
 #include "ctld/core/state/tenancy_compile.h"
 #include "ctld/sched/change.h"
@@ -80,7 +82,12 @@ struct AdvanceReservation {
   std::string by;                    // who made it
   std::vector<std::string> tenants;  // whose jobs may use it
   std::string comment;
-  Instant made{};  // jobs that named it earlier are checked again
+  Instant made{};                     // jobs that named it earlier are checked again
+  std::optional<Repetition> repeats;  // it comes again; `from` and `until` are the present one's
+  proto::NodeReplacement replacement = proto::NodeReplacement::none;
+  std::optional<Duration> purge_after;  // it ends when no job has named it for so long
+  bool by_count = false;                // its nodes were chosen by their number,
+  std::string partition, constraint;    // among these
   friend bool operator==(const AdvanceReservation&, const AdvanceReservation&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -94,6 +101,12 @@ struct AdvanceReservation {
     v(9, "tenants", s.tenants);
     v(10, "comment", s.comment);
     v(11, "made", s.made);
+    v(12, "repeats", s.repeats);
+    v(13, "replacement", s.replacement);
+    v(14, "purge_after", s.purge_after);
+    v(15, "by_count", s.by_count);
+    v(16, "partition", s.partition);
+    v(17, "constraint", s.constraint);
   }
 };
 

@@ -52,13 +52,16 @@ Result<void> check_reservation(const Context& ctx, const Identity& who, const Pa
     return fail(ErrorCode::permission_denied,
                 fmt::format("{} may not use reservation {} from partition {}", who.owner.user, name,
                             partition.name));
-  const Duration room = r.until - std::max(r.from, ctx.now);
+  // One that comes again has all of its time for a job that waits for the next occurrence.
+  const Duration room = r.until - (r.repeats ? r.from : std::max(r.from, ctx.now));
   if (!limit || *limit > room)
-    return fail(
-        ErrorCode::limit_exceeded,
-        fmt::format("reservation {} ends at {}: a job in it needs a time limit of {} at "
-                    "the most, not {}",
-                    name, format_time(r.until), format_duration(room), format_time_limit(limit)));
+    return fail(ErrorCode::limit_exceeded,
+                fmt::format("reservation {} {}: a job in it needs a time limit of {} at "
+                            "the most, not {}",
+                            name,
+                            r.repeats ? fmt::format("lasts {}", format_duration(room))
+                                      : fmt::format("ends at {}", format_time(r.until)),
+                            format_duration(room), format_time_limit(limit)));
   std::uint32_t nodes = 0;
   for (const NodeId id : r.nodes) nodes += among(partition.nodes, id) ? 1 : 0;
   if (shape.min_nodes > nodes)
@@ -84,8 +87,10 @@ bool let_into(const State& state, const Job& job, const std::string& name) {
 
 void look_at_waiting(Context& ctx, const std::string& name) {
   ctx.state.jobs.walk(JobId{}, [&](const Job& job) {
-    if (job.phase == Phase::queued && class_of(ctx.state, job).reservation == name)
-      ctx.touched.jobs.push_back(job.id);
+    if (job.phase != Phase::queued) return true;
+    bool named = false;
+    each_window_of(ctx.state, job, [&](const std::string& one) { named = named || one == name; });
+    if (named) ctx.touched.jobs.push_back(job.id);
     return true;
   });
 }
@@ -101,6 +106,12 @@ std::string reservation_words(const Context& ctx, const Job& job, const std::str
   const AdvanceReservation& r = it->second;
   if (ctx.now < r.from)
     return fmt::format("its reservation {} begins at {}", name, format_time(r.from));
+  if (r.repeats)
+    return fmt::format(
+        "its reservation {} of {} is full until others in it end, or too short for it until it is "
+        "over at {}, and begins again at {}",
+        name, nodes_text(ctx.state, r.nodes), format_time(r.until),
+        format_time(occurrence_of(next_of(*r.repeats)).from));
   return fmt::format("its reservation {} of {} is full until others in it end, and is over at {}",
                      name, nodes_text(ctx.state, r.nodes), format_time(r.until));
 }
@@ -112,36 +123,15 @@ std::string window_words(const Context& ctx, const std::string& name, Instant fr
     return fmt::format("it would run into {}, which begins at {}", name, format_time(from));
   const AdvanceReservation& r = it->second;
   const std::string nodes = nodes_text(ctx.state, r.nodes);
+  if (from >= r.until)
+    return fmt::format(
+        "it would run into {} {} of {}, which comes again at {}: a shorter time limit "
+        "may fit",
+        kind_of(r), name, nodes, format_time(from));
   if (ctx.now >= r.from)
     return fmt::format("{} {} has {} until {}", kind_of(r), name, nodes, format_time(r.until));
   return fmt::format("it would run into {} {} of {}, from {} to {}: a shorter time limit may fit",
                      kind_of(r), name, nodes, format_time(r.from), format_time(r.until));
-}
-
-std::optional<Instant> next_window(const Context& ctx) {
-  std::optional<Instant> next;
-  for (const auto& [name, r] : ctx.state.tenancy.reservations) {
-    const Instant at = r.from > ctx.now ? r.from : r.until;
-    if (!next || at < *next) next = at;
-  }
-  return next;
-}
-
-void run_windows(Context& ctx) {
-  std::vector<std::string> over;
-  for (const auto& [name, r] : ctx.state.tenancy.reservations)
-    if (r.until <= ctx.now) over.push_back(name);
-  for (const std::string& name : over) {
-    ctx.note(fmt::format("reservation {} is over", name));
-    ctx.record(event::ReservationRemoved{name, {}});
-    look_at_waiting(ctx, name);
-    sched::ReservationChanged gone;
-    gone.name = name;
-    gone.removed = true;
-    ctx.turn.changes.emplace_back(std::move(gone));
-  }
-  ctx.turn.schedule = true;
-  ctx.rt.window_due = next_window(ctx);
 }
 
 }  // namespace gantry::core

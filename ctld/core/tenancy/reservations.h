@@ -1,6 +1,6 @@
 // Nodes set aside for a time: advance reservations and maintenance windows. State (tenancy_state.h)
 // has their nodes, users and times, and the planner keeps other jobs off (timeline.h). This file
-// decides who may name one, what a waiting job is told about it, and when it ends.
+// decides who may name one, and what a waiting job is told about it; node/windows.h, when it ends.
 #pragma once
 
 #include <optional>
@@ -23,6 +23,17 @@ Result<void> check_reservation(const Context& ctx, const Identity& who, const Pa
 // which the job was checked at submit.
 bool let_into(const State& state, const Job& job, const std::string& name);
 
+// Calls f for the name of each reservation that the job may use: all that it named while it waits,
+// then the one in which it was placed.
+template <class F>
+void each_window_of(const State& state, const Job& job, F&& f) {
+  if (job.phase == Phase::queued && job.windows) {
+    for (const std::string& name : *job.windows) f(name);
+  } else if (const std::string& name = class_of(state, job).reservation; !name.empty()) {
+    f(name);
+  }
+}
+
 // Call it when a reservation of this name was made or removed: waiting jobs that name it are looked
 // at again.
 void look_at_waiting(Context& ctx, const std::string& name);
@@ -31,9 +42,5 @@ void look_at_waiting(Context& ctx, const std::string& name);
 std::string reservation_words(const Context& ctx, const Job& job,
                               const std::string& name);  // the job's own one
 std::string window_words(const Context& ctx, const std::string& name, Instant from);
-
-// When the next window begins or ends, and what happens then.
-std::optional<Instant> next_window(const Context& ctx);
-void run_windows(Context& ctx);
 
 }  // namespace gantry::core

@@ -20,7 +20,10 @@ QosOfUser qos_of_user(const CompiledTenant* tenant, const std::string& account,
                       const std::string& user) {
   QosOfUser out;
   if (tenant == nullptr) return out;
-  for (const std::string& of : {account + "/" + user, account}) {
+  std::vector<std::string> levels{account + "/" + user, account};
+  for (std::string& above : tenancy::projects_above(tenant->effective.projects, account))
+    levels.push_back(std::move(above));
+  for (const std::string& of : levels) {
     const auto it = tenant->associations.find(of);
     if (it == tenant->associations.end()) continue;
     if (out.allowed.empty()) out.allowed = it->second.qos;

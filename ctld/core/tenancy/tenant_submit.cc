@@ -45,7 +45,9 @@ Wanted wanted_of(const JobShape& s, const Partition& partition) {
       declared != nullptr ? declared->default_memory_per_cpu.value_or(0) : 0)};
   if (s.memory_per_node) {
     w.node.set<Resource::memory>(ByteCount{*s.memory_per_node});
-    w.job.set<Resource::memory>(ByteCount{*s.memory_per_node} * nodes);
+    w.job.set<Resource::memory>(s.memory_per_gpu > 0
+                                    ? ByteCount{s.memory_per_gpu} * Times{s.gpus_in_all}
+                                    : ByteCount{*s.memory_per_node} * nodes);
   } else {
     w.node.set<Resource::memory>(per_cpu * Times{cores_on_node.value()});
     w.job.set<Resource::memory>(per_cpu * Times{cores.value()});

@@ -174,7 +174,12 @@ sched::ShareChanged share_view(const State& state, const ShareNode& node) {
 }
 
 sched::ReservationChanged reservation_view(const State& state, const AdvanceReservation& r) {
-  sched::ReservationChanged view{r.name, r.nodes, r.from, r.until, {}, r.maintenance, false};
+  sched::ReservationChanged view{r.name, r.nodes, r.from, r.until, {}, r.maintenance, false, {}};
+  if (r.repeats) {
+    Repetition next = *r.repeats;
+    while (view.later.size() < kLaterOccurrences)
+      view.later.push_back(occurrence_of(next = next_of(next)));
+  }
   for (const std::string& name : r.tenants)
     if (const CompiledTenant* tenant = state.tenancy.tenant(name))
       view.quota_nodes.push_back(tenant->quota_node);

@@ -43,6 +43,10 @@ Rank rank_of(const State& state, const Job& job, Instant now, Duration age_step 
 void tell_tenancy(const Context& ctx, std::vector<sched::Change>& out);
 void tell_shares(Context& ctx);  // tells the scheduler the shares that were touched
 sched::ShareChanged share_view(const State& state, const ShareNode& node);
+// The scheduler hears of so many occurrences after the present one: a week of a daily reservation.
+// No job that starts now needs more, as each has to end before the next one; they only make starts
+// that are planned far ahead exact.
+inline constexpr std::size_t kLaterOccurrences = 7;
 sched::ReservationChanged reservation_view(const State& state,
                                            const AdvanceReservation& reservation);
 

@@ -21,6 +21,7 @@
 #include "ctld/core/money/budget_gate.h"
 #include "ctld/core/money/ledger.h"
 #include "ctld/core/money/posted.h"
+#include "ctld/core/node/windows.h"
 #include "ctld/core/notify/triggers.h"
 #include "ctld/core/notify/usage_events.h"
 #include "ctld/core/partition/in_force.h"
@@ -29,7 +30,6 @@
 #include "ctld/core/state/spec_owner.h"
 #include "ctld/core/tenancy/admission.h"
 #include "ctld/core/tenancy/multifactor.h"
-#include "ctld/core/tenancy/reservations.h"
 #include "ctld/core/tenancy/tenants.h"
 
 namespace gantry::core {

@@ -10,11 +10,11 @@
 #include "ctld/core/money/posted.h"
 #include "ctld/core/node/attempt_end.h"
 #include "ctld/core/node/racks.h"
+#include "ctld/core/node/windows.h"
 #include "ctld/core/notify/triggers.h"
 #include "ctld/core/services/reconcile.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/tenancy/multifactor.h"
-#include "ctld/core/tenancy/reservations.h"
 #include "ctld/core/tenancy/storage.h"
 #include "ctld/core/tenancy/tenants.h"
 

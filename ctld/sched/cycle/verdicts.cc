@@ -211,9 +211,14 @@ std::optional<Verdict> Verdicts::of_plans(const LineTurn& turn) {
   std::optional<Verdict> found;
   if (has_room(c) && d_.view.windows.speak_for(c.key.reservation)) {
     const Bits& nodes = d_.view.eligible.nodes_of(c);
+    const Window* own_window = d_.view.windows.own();
+    const auto elsewhere = [&](std::uint32_t n) {  // not in the reservation that the job names
+      return own_window != nullptr && std::find(own_window->nodes.begin(), own_window->nodes.end(),
+                                                n) == own_window->nodes.end();
+    };
     for (std::size_t w = 0; w < nodes.words() && !found; ++w)
       any_in_word(nodes.word(w), w, [&](std::uint32_t n) {
-        if (!d_.view.grid.available(n) ||
+        if (elsewhere(n) || !d_.view.grid.available(n) ||
             tasks_fitting(c.demand, d_.view.grid.room(n), d_.view.grid.free(n)) == 0)
           return false;
         if (const Window* window = d_.view.windows.in(n, d_.now, d_.end_of(c)))

@@ -27,8 +27,11 @@ std::vector<NodeGrant> make_grants(const Grid& grid, const JobClass& cls,
     const auto& [node, tasks] = shares[rank];
     Room need = need_for(cls.demand, grid.room(node), tasks);
     // A place has room for as many on each node; the last ones may need one less.
-    if (cls.key.shape.gpus_in_all > 0 && !cls.demand.all_gpus)
-      need.gpus = static_cast<std::int32_t>(cls.key.shape.gpus_on(rank, shares.size()));
+    const JobShape& shape = cls.key.shape;
+    if (shape.gpus_in_all > 0 && shape.gpus_per_task == 0 && !cls.demand.all_gpus) {
+      need.gpus = static_cast<std::int32_t>(shape.gpus_on(rank, shares.size()));
+      if (shape.memory_per_gpu > 0) need.memory = shape.memory_per_gpu * need.gpus;
+    }
     grants.push_back({NodeId{node}, choose_cpus(grid.node(node), need.cpus), need.memory,
                       need.scratch, static_cast<std::uint32_t>(need.gpus), tasks,
                       choose_devices(grid, cls, node, need, end),

@@ -45,13 +45,21 @@ Demand demand_of(const JobShape& shape, const PartitionChanged& partition) {
     d.memory = partition.default_memory_per_cpu;
   }
   d.scratch = shape.scratch_per_node;
-  if (shape.gpu_slice.empty()) {
+  if (shape.gpus_per_task > 0 && shape.gpu_slice.empty()) {
+    d.gpus_per_task = shape.gpus_per_task;
+    d.gpus = shape.gpus_per_task;
+    if (shape.memory_per_gpu > 0) d.memory = shape.memory_per_gpu * shape.gpus_per_task;
+  } else if (shape.gpu_slice.empty()) {
     d.gpus = shape.gpus_per_node;
     d.gpu_share = DevicePart{shape.gpu_share};
   } else {
     const ComputeSlices each{compute_slices_of(shape.gpu_slice)};
     d.slices = thousandths_of(each) * Times{shape.gpus_per_node} +
                part_of(each, DevicePart{shape.gpu_share});
+  }
+  if (shape.gpus_in_all > 0 && shape.gpu_slice.empty()) {
+    d.gpus_in_all = shape.gpus_in_all;
+    d.memory_per_gpu = shape.memory_per_gpu;
   }
   for (const GresCount& g : shape.gres) {
     const auto& names = partition.gres_names;
@@ -81,6 +89,13 @@ bool enough_devices(const Demand& d, const Room& free) {
   return true;
 }
 
+// How many tasks find their GPUs in `free`. Where parts of GPUs are taken, a sum does not say how
+// many devices are whole; one task is all that is looked up there.
+std::int64_t tasks_with_gpus(const Demand& d, const Room& free) {
+  if (free.gpu_parts != GpuThousandths::in<std::int32_t>{}) return 1;
+  return free.gpus / static_cast<std::int64_t>(d.gpus_per_task);
+}
+
 bool no_less(const GresAmounts& more, const GresAmounts& less) {
   for (std::size_t i = 0; i < less.size(); ++i)
     if (more[i] < less[i]) return false;
@@ -101,9 +116,11 @@ std::uint32_t tasks_fitting(const Demand& d, const Room& size, const Room& free)
     if (!d.overcommit) fits = std::min(fits, cores / d.cpus_per_task);
   };
   limit_cores(free.cpus);
+  if (d.gpus_per_task > 0) fits = std::min(fits, tasks_with_gpus(d, free));
   switch (d.memory_rule) {
     case MemoryRule::per_node:
       if (free.memory < d.memory) return 0;
+      if (d.by_task()) fits = std::min(fits, free.memory / d.memory);  // of one task
       break;
     case MemoryRule::whole_node:
       if (free.memory < size.memory) return 0;
@@ -123,6 +140,7 @@ std::uint32_t tasks_fitting(const Demand& d, const Room& size, const Room& free)
 bool holds(const Demand& d, const Room& size, const Room& free, std::uint32_t tasks) {
   if (tasks > d.most_per_node || (d.exclusive && free.cpus != size.cpus)) return false;
   if (free.cpus < d.cores_for(tasks)) return false;
+  if (d.gpus_per_task > 0 && tasks > tasks_with_gpus(d, free)) return false;
   const Room need = need_for(d, size, tasks);
   return free.cpus >= need.cpus && free.memory >= need.memory && free.scratch >= need.scratch &&
          free.gpus >= need.gpus && free.slices >= need.slices && enough_devices(d, free);
@@ -134,9 +152,11 @@ bool asks_no_less(const Demand& more, const Demand& less) {
          more.least_cpus >= less.least_cpus && more.overcommit <= less.overcommit &&
          (less.most_per_node >= more.most_per_node || less.most_per_node >= less.tasks) &&
          more.memory_rule == less.memory_rule && more.memory >= less.memory &&
-         more.scratch >= less.scratch && more.gpus >= less.gpus && more.slices >= less.slices &&
-         more.gpu_share >= less.gpu_share && no_less(more.gres, less.gres) &&
-         more.exclusive >= less.exclusive && more.all_gpus >= less.all_gpus;
+         more.scratch >= less.scratch && more.gpus >= less.gpus &&
+         more.gpus_per_task == less.gpus_per_task && more.memory_per_gpu == less.memory_per_gpu &&
+         more.slices >= less.slices && more.gpu_share >= less.gpu_share &&
+         no_less(more.gres, less.gres) && more.exclusive >= less.exclusive &&
+         more.all_gpus >= less.all_gpus;
 }
 
 Room need_for(const Demand& d, const Room& size, std::uint32_t tasks) {
@@ -149,8 +169,10 @@ Room need_for(const Demand& d, const Room& size, std::uint32_t tasks) {
             d.slices.narrow<std::int32_t>(),
             thousandths_of_gpu(d.gpu_share).narrow<std::int32_t>(),
             d.gres};
+  if (d.gpus_per_task > 0 && !d.all_gpus)
+    need.gpus = static_cast<std::int32_t>(d.gpus_per_task * tasks);
   switch (d.memory_rule) {
-    case MemoryRule::per_node: need.memory = d.memory; break;
+    case MemoryRule::per_node: need.memory = d.by_task() ? d.memory * tasks : d.memory; break;
     case MemoryRule::per_cpu: need.memory = d.memory * asked; break;
     case MemoryRule::whole_node: need.memory = size.memory; break;
     case MemoryRule::even_part:
@@ -299,6 +321,8 @@ std::size_t hash_of(const ClassKey& key) {
   mix(s.memory_per_cpu ? static_cast<std::uint64_t>(*s.memory_per_cpu) + 1 : 0);
   mix(static_cast<std::uint64_t>(s.scratch_per_node));
   mix((std::uint64_t{s.gpus_per_node} << 1) | (s.exclusive ? 1 : 0));
+  mix((std::uint64_t{s.gpus_in_all} << 32) | s.gpus_per_task);
+  mix(static_cast<std::uint64_t>(s.memory_per_gpu));
   text(s.constraint);
   if (s.sandbox) mix(static_cast<std::uint64_t>(*s.sandbox));
   if (s.abilities != 0) mix((std::uint64_t{s.abilities} << 8) | 1);

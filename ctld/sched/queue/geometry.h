@@ -10,6 +10,9 @@
 //   the partition's default per core, or else the cores' equal part of the node's memory.
 // - With overcommit the tasks on a node share the cores of one task. A job may also ask for a least
 //   number of cores on each node.
+// - A job with so many GPUs per task has as many on a node as its tasks there need, and with so
+// much
+//   memory per GPU also the memory of these.
 // - An exclusive job needs nodes without any other job and takes all their cores.
 #pragma once
 
@@ -80,18 +83,23 @@ struct Demand {
   std::uint32_t least_cpus = 0;  // cores on each node at least
   bool overcommit = false;       // a node's tasks share cpus_per_task cores
   MemoryRule memory_rule = MemoryRule::even_part;
-  std::int64_t memory = 0;    // bytes, per node or per core
-  std::int64_t scratch = 0;   // bytes per node
-  std::uint32_t gpus = 0;     // per node
-  SliceThousandths slices{};  // as in Room, per node; MigNode knows if they can be cut out
-  DevicePart gpu_share{};     // of one GPU per node; 0 = none
-  GresAmounts gres{};         // per node; an unknown name counts as more than any node has
+  std::int64_t memory = 0;          // bytes, per node or per core
+  std::int64_t scratch = 0;         // bytes per node
+  std::uint32_t gpus = 0;           // per node; with gpus_per_task, of one task
+  std::uint32_t gpus_per_task = 0;  // if not 0: a node has so many for each of its tasks
+  std::uint32_t gpus_in_all = 0;    // if not 0: of the whole job, as they do not come out even
+  std::int64_t memory_per_gpu = 0;  // if not 0, with gpus_in_all: the job's memory goes by its GPUs
+  SliceThousandths slices{};        // as in Room, per node; MigNode knows if they can be cut out
+  DevicePart gpu_share{};           // of one GPU per node; 0 = none
+  GresAmounts gres{};               // per node; an unknown name counts as more than any node has
   bool exclusive = false;
   bool all_gpus = false;  // if exclusive: the job holds all whole GPUs of its nodes
   NodeLayout node_layout = NodeLayout::any;
   // The job has wishes about topology, neighbours, slices or parts of GPUs: its failure says
   // nothing about other jobs.
   bool particular = false;
+  // True if `memory` is that of one task with its GPUs.
+  [[nodiscard]] bool by_task() const { return gpus_per_task > 0 && memory_per_gpu > 0; }
   // The cores that so many tasks take on one node, whole nodes apart.
   [[nodiscard]] std::int64_t cores_for(std::int64_t tasks_here) const {
     return std::max<std::int64_t>(least_cpus, (overcommit ? 1 : tasks_here) * cpus_per_task);

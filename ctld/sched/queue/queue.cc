@@ -83,12 +83,15 @@ Resources least_of(const Demand& d) {
   const std::int64_t cpus = d.least_cores();
   const Times nodes{d.min_nodes};
   least.set<Resource::cpu>(thousandths_of(Cores{cpus}));
-  least.set<Resource::gpu>(thousandths_of(Gpus{d.gpus}) * nodes);
+  least.set<Resource::gpu>(d.gpus_in_all > 0 ? thousandths_of(Gpus{d.gpus_in_all})
+                                             : thousandths_of(Gpus{d.gpus}) * nodes);
   least.add<Resource::gpu>(thousandths_of_gpu(d.gpu_share) * nodes);
   least.add<Resource::gpu>(least_weight(d.slices * nodes));
   least.set<Resource::scratch>(ByteCount{d.scratch} * nodes);
   if (d.memory_rule == MemoryRule::per_node)
-    least.set<Resource::memory>(ByteCount{d.memory} * nodes);
+    least.set<Resource::memory>(d.memory_per_gpu > 0
+                                    ? ByteCount{d.memory_per_gpu} * Times{d.gpus_in_all}
+                                    : ByteCount{d.memory} * nodes);
   if (d.memory_rule == MemoryRule::per_cpu)
     least.set<Resource::memory>(ByteCount{d.memory} * Times{cpus});
   return least;

@@ -11,6 +11,12 @@ void Windows::set(const std::map<std::string, ReservationChanged>& reservations)
   for (const auto& [name, r] : reservations) {
     windows_.push_back({name, r.from, r.until, r.maintenance, {}});
     for (const NodeId n : r.nodes) windows_.back().nodes.push_back(n.value());
+    for (const TimeSpan& later : r.later) {
+      Window again = windows_.back();
+      again.from = later.from;
+      again.until = later.until;
+      windows_.push_back(std::move(again));
+    }
   }
   std::stable_sort(windows_.begin(), windows_.end(),
                    [](const Window& a, const Window& b) { return a.until < b.until; });
@@ -26,7 +32,8 @@ void Windows::set(const std::map<std::string, ReservationChanged>& reservations)
 bool Windows::speak_for(const std::string& reservation) {
   own_ = kNone;
   if (reservation.empty()) return true;
-  for (std::uint32_t w = 0; w < windows_.size(); ++w)
+  // The first occurrence of one that comes again: they are sorted by end.
+  for (std::uint32_t w = 0; w < windows_.size() && own_ == kNone; ++w)
     if (windows_[w].name == reservation) own_ = w;
   return own_ != kNone;
 }

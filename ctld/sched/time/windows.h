@@ -1,6 +1,7 @@
 // Windows (advance reservations, maintenance) on nodes. A node in a window is closed to all jobs
-// except those that name the window, and these may run only in it. set() gives the windows;
-// speak_for() says for which job the next questions are, here and in the timeline.
+// except those that name the window, and these may run only in it. A reservation that comes again
+// is a window for each occurrence, of which a job that names it has the first. set() gives the
+// windows; speak_for() says for which job the next questions are, here and in the timeline.
 #pragma once
 
 #include <map>

@@ -86,7 +86,7 @@ Result<std::vector<PartitionId>> choose_partition(Context& ctx, const Identity& 
                                                   proto::SubmitJob& submit,
                                                   std::span<const Resolved> beside = {}) {
   if (submit.spec.partition.find(',') == std::string::npos) return {};
-  const auto names = names_of_list(submit.spec.partition);
+  const auto names = names_of_list(submit.spec.partition, "partitions");
   if (!names) return tl::unexpected(names.error());
   std::vector<PartitionId> taking;
   std::optional<PartitionId> goes_to;
@@ -117,6 +117,43 @@ Result<std::vector<PartitionId>> choose_partition(Context& ctx, const Identity& 
   return queues_beside(ctx.state, *goes_to, taking);
 }
 
+// Of several reservations that a submit names, the job goes to the one in which it could start the
+// earliest by the limits of running jobs, the first of equal ones. Those that cannot hold such a
+// job are left out, if one can. The answer has those that can, if they are several: the job moves
+// among them while it waits.
+Result<std::vector<std::string>> choose_window(Context& ctx, const Identity& who,
+                                               proto::SubmitJob& submit) {
+  if (submit.spec.reservation.find(',') == std::string::npos) return {};
+  const auto names = names_of_list(submit.spec.reservation, "reservations");
+  if (!names) return tl::unexpected(names.error());
+  std::vector<std::string> taking;
+  std::optional<Error> first;
+  std::optional<std::pair<bool, Instant>> earliest;  // unknown start, start
+  for (const std::string& name : *names) {
+    proto::SubmitJob trial = submit;
+    trial.spec.reservation = name;
+    trial.test_only = true;
+    const auto queues = choose_partition(ctx, who, trial);
+    const auto resolved =
+        queues ? validate(ctx, who, trial) : Result<Resolved>(tl::unexpected(queues.error()));
+    if (!resolved) {
+      if (resolved.error().code == ErrorCode::not_found) return tl::unexpected(resolved.error());
+      if (!first) first = resolved.error();
+      continue;
+    }
+    taking.push_back(name);
+    const auto start = start_within(ctx, ctx.state.partition(resolved->partition), trial.spec.shape,
+                                    resolved->time_limit, ctx.state.tenancy.reservations.at(name));
+    const std::pair at{!start, start.value_or(Instant{})};
+    if (earliest && *earliest <= at) continue;
+    earliest = at;
+    submit.spec.reservation = name;
+  }
+  if (!earliest) return tl::unexpected(*first);
+  if (taking.size() < 2) taking.clear();
+  return taking;
+}
+
 // Answers a test of the start from a forecast, because there is no plan for it.
 void test_only(Context& ctx, const ClientRequest& from, const Partition& partition,
                const JobSpec& spec, std::optional<Duration> limit, proto::SubmitReply reply) {
@@ -144,7 +181,7 @@ void test_only(Context& ctx, const ClientRequest& from, const Partition& partiti
 // Turns a checked submit into a job and returns its id.
 JobId make_job(Context& ctx, const Identity& who, proto::SubmitJob&& submit,
                const Resolved& resolved, DependencyStart&& dependencies,
-               std::vector<PartitionId> queues) {
+               std::vector<PartitionId> queues, std::vector<std::string> windows) {
   const Partition& partition = ctx.state.partition(resolved.partition);
   StoredSpec stored{std::move(submit.spec), who.owner, {}, {}, std::move(submit.request_id)};
   if (!submit.script.empty())
@@ -159,6 +196,7 @@ JobId make_job(Context& ctx, const Identity& who, proto::SubmitJob&& submit,
   made.partition = resolved.partition;
   made.time_limit = resolved.time_limit;
   made.queues = std::move(queues);
+  made.windows = std::move(windows);
   made.hold = hold_at_submit(who, stored.spec);
   made.dependencies = std::move(dependencies.statuses);
   made.not_before = dependencies.not_before;
@@ -244,6 +282,8 @@ Result<void> check_parts(const std::vector<proto::SubmitJob>& parts) {
     const bool first = &part == &parts[0];
     if (part.test_only) return unsupported("a test of the start (--test-only)");
     if (part.spec.array) return unsupported("an array");
+    if (part.spec.reservation.find(',') != std::string::npos)
+      return unsupported("a list of reservations");
     if (!part.spec.shape.gpu_slice.empty()) return unsupported("a slice of a GPU in a component");
     if (!first && part.spec.kind != JobKind::allocation)
       return unsupported("a script for other than the first component");
@@ -281,12 +321,16 @@ struct Checked {
   Resolved resolved;
   DependencyStart dependencies;
   std::vector<PartitionId> queues;
+  std::vector<std::string> windows;
   proto::SubmitReply reply;
 };
 
 Result<Checked> check_submit(Context& ctx, const Identity& who, proto::SubmitJob& submit) {
   Checked out;
   if (auto r = queue_has_room(ctx, 1); !r) return tl::unexpected(r.error());
+  auto windows = choose_window(ctx, who, submit);
+  if (!windows) return tl::unexpected(windows.error());
+  out.windows = std::move(*windows);
   auto queues = choose_partition(ctx, who, submit);
   if (!queues) return tl::unexpected(queues.error());
   out.queues = std::move(*queues);
@@ -315,8 +359,9 @@ proto::SubmitReply make_checked(Context& ctx, const Identity& who, proto::Submit
                                 Checked&& checked) {
   put_cost(ctx, who, ctx.state.partition(checked.resolved.partition), submit.spec,
            checked.resolved.time_limit, nullptr, checked.reply);
-  checked.reply.job = make_job(ctx, who, std::move(submit), checked.resolved,
-                               std::move(checked.dependencies), std::move(checked.queues));
+  checked.reply.job =
+      make_job(ctx, who, std::move(submit), checked.resolved, std::move(checked.dependencies),
+               std::move(checked.queues), std::move(checked.windows));
   return std::move(checked.reply);
 }
 
@@ -397,8 +442,8 @@ void handle(Context& ctx, const ClientRequest& from, proto::SubmitTogether&& mes
     parts[i].spec.het =
         HetPart{reply.job, static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(parts.size())};
     parts[i].spec.requeue = requeue;
-    const JobId id =
-        make_job(ctx, from.who, std::move(parts[i]), resolved[i], std::move(dependencies[i]), {});
+    const JobId id = make_job(ctx, from.who, std::move(parts[i]), resolved[i],
+                              std::move(dependencies[i]), {}, {});
     GANTRY_ASSERT(id.value() == reply.job.value() + i, "ids follow each other");
   }
   ctx.reply(from, std::move(reply));

@@ -61,6 +61,17 @@ Result<void> check_new_project(const Context& ctx, const Identity& who, const Te
   return {};
 }
 
+// The same for a project that gets another parent.
+Result<void> check_moved_project(const Identity& who, const Tenant& now,
+                                 const std::string& project) {
+  if (const auto limited = limited_below(now))
+    return fail(ErrorCode::permission_denied,
+                fmt::format("{} may not give project {} another parent: its jobs would pass by the "
+                            "limits of {}; an administrator of the cluster can do that",
+                            who.owner.user, project, *limited));
+  return {};
+}
+
 // A grant of a document with the role that a CustomRole is made from.
 tenancy::Grant resolved(const CompiledTenancy& compiled, tenancy::Grant grant) {
   const auto it = compiled.roles.find(grant.custom);
@@ -162,10 +173,14 @@ Result<void> check_own_tenant(const Context& ctx, const Identity& who, const Ten
     return denied(fmt::format("may not change the roles of tenant {}", tenant.name));
   if (auto r = check_grants(state, who, now, tenant); !r) return r;
   for (const tenancy::Project& project : tenant.projects) {
-    const bool there =
-        std::any_of(now.projects.begin(), now.projects.end(),
-                    [&](const tenancy::Project& p) { return p.name == project.name; });
-    if (there) continue;
+    const auto there =
+        std::find_if(now.projects.begin(), now.projects.end(),
+                     [&](const tenancy::Project& p) { return p.name == project.name; });
+    if (there != now.projects.end()) {
+      if (there->parent != project.parent)
+        if (auto may = check_moved_project(who, now, project.name); !may) return may;
+      continue;
+    }
     if (auto may = check_new_project(ctx, who, now, project.name); !may) return may;
   }
   return {};
