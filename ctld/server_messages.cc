@@ -170,8 +170,9 @@ void Server::step_as(rpc::Session& session, const net::MessageHeader& header, co
   if (auto* secret = std::get_if<proto::SetSecret>(&message))
     if (auto sealed = notary_->seal(*secret); !sealed)
       return refuse(session, header.request, sealed.error());
-  if (auto* note = std::get_if<proto::NoteJobs>(&message)) {
-    // What other requests have just noted must be in the rows that this one replaces.
+  auto* note = std::get_if<proto::NoteJobs>(&message);
+  if (note != nullptr) {
+    // A job may have ended just now, and its row is not stored yet.
     end_of_turn();
     fold();
     if (auto found = acct::attach_stored(*store_, *note); !found)
@@ -184,7 +185,12 @@ void Server::step_as(rpc::Session& session, const net::MessageHeader& header, co
   request.message = std::move(message);
   const std::string user = request.who.owner.user;
   const auto begun = std::chrono::steady_clock::now();
+  const bool noted = note != nullptr;
   step(std::move(request));
+  if (noted) {  // whoever asks from now on gets the new row, and the next note replaces that one
+    end_of_turn();
+    fold();
+  }
   const auto took = std::chrono::duration_cast<std::chrono::microseconds>(
       std::chrono::steady_clock::now() - begun);
   core_->note_call(proto::message_name(header.type), user, microseconds(took.count()));

@@ -87,12 +87,20 @@ bool ever_meets(const Repetition& r, const TimeSpan& span) {
 }
 
 bool ever_meet(const Repetition& a, const Repetition& b) {
+  const bool a_is_rarer = period_of(a.every) >= period_of(b.every);
+  const Repetition& rare = a_is_rarer ? a : b;
+  const Repetition& often = a_is_rarer ? b : a;
   const Instant begin = std::max(occurrence_of(a).from, occurrence_of(b).from);
   // Both patterns are those of one week; the second one is looked at too, for what passes midnight
-  // of the first.
-  const Instant end = begin + seconds(2 * kOneWeek);
-  for (Repetition one = near(a, begin); occurrence_of(one).from < end; one = next_of(one))
-    if (ever_meets(b, occurrence_of(one))) return true;
+  // of the first. Clocks of two places do not change on the same day, which a whole year shows. An
+  // hourly pattern goes by no clock.
+  const bool hourly = often.every == Recurrence::hourly;
+  const std::int64_t horizon = hourly && rare.every == Recurrence::hourly ? 2 * kOneHour
+                               : hourly || a.zone == b.zone               ? 2 * kOneWeek
+                                                                          : 54 * kOneWeek;
+  const Instant end = begin + seconds(horizon);
+  for (Repetition one = near(rare, begin); occurrence_of(one).from < end; one = next_of(one))
+    if (ever_meets(often, occurrence_of(one))) return true;
   return false;
 }
 

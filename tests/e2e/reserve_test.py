@@ -58,6 +58,32 @@ def case_a_reservation_holds_its_nodes(c):
     equal(sum(part["length"] for part in waits) > 0, True, f"the wait of {outside} by cause: {waits}")
 
 
+def case_one_comes_again_and_one_ends_when_idle(c):
+    member = c.users[0]
+    first = nodes_of(c)[0]
+    made = c.root(["gctl", "reserve", "lesson", "-w", first, "-S", "now+1hour", "-t", "60", "-u",
+                   member, "--repeat", "daily"])
+    equal(made.returncode, 0, made.stderr)
+    contains(made.stdout, ", daily")
+    made = c.root(["slurm/scontrol", "create", "reservation", "ReservationName=open", "StartTime=now",
+                   "Duration=30", "NodeCnt=1", f"Users={member}", "Flags=REPLACE_DOWN,PURGE_COMP=0:12"])
+    equal((made.returncode, made.stdout), (0, "Reservation created: open\n"), made.stderr)
+    # A job that names both runs in the one that is on.
+    job = c.submit("--reservation=lesson,open", "-t", "5", "--wrap=hostname", user=member)
+    c.ended(job, "completed")
+    equal(c.account(job)["row"]["reservation"], "open")
+    c.kill_and_restart(c.daemon("ctld"))
+    wait_for("the controller", lambda: c.root(["gctl", "ping"]).returncode == 0)
+    contains(c.root(["gctl", "reservations", "-ho", "%n %R"]).stdout, "lesson daily")
+    contains(c.root(["slurm/scontrol", "show", "reservation", "lesson"]).stdout,
+             "Flags=DAILY,SPEC_NODES")
+    wait_for("the end of the idle reservation", lambda: "open" not in
+             c.root(["gctl", "reservations", "-ho", "%n"]).stdout)
+    skipped = c.root(["slurm/scontrol", "update", "ReservationName=lesson", "Flags+=SKIP"])
+    equal((skipped.returncode, skipped.stdout), (0, "Reservation updated.\n"), skipped.stderr)
+    equal(c.root(["gctl", "unreserve", "lesson"]).returncode, 0)
+
+
 def case_nothing_runs_into_maintenance(c):
     names = nodes_of(c)
     made = c.root(["gctl", "reserve", "firmware", "--maintenance", "-w", ",".join(names), "-S",

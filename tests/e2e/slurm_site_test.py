@@ -14,7 +14,7 @@ import sys
 
 import cluster
 from cluster import contains, equal, text, wait_for
-from slurm_calls import MEM, answers, in_state, make_team, ok, script, slurm
+from slurm_calls import MEM, answers, in_state, make_team, ok, run_to_end, script, slurm
 
 
 def restart_with(c, key, value):
@@ -165,6 +165,39 @@ def case_licenses(c):
             f.write(before)
         c.kill_and_restart(c.daemon("ctld"))
         answers(c)
+
+
+def case_notes(c):
+    """sacctmgr modify job, of a job that the controller knows and of one that it has forgotten."""
+    path = f"{c.state}/gantry.yaml"
+    before = text(path)
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(before.replace("controller:\n", "controller:\n  min_job_age: 3s\n", 1))
+    try:
+        c.kill_and_restart(c.daemon("ctld"))
+        answers(c)
+        job = run_to_end(c, "--wrap=srun bash -c 'exit 3'; exit 0")
+        noted = ["sacct", "-nPX", "-j", job, "-o", "ExitCode,DerivedExitCode,Comment"]
+        wait_for("the steps", lambda: ok(c, *noted) == "0:0|3:0|\n")
+        said = ok(c, "sacctmgr", "-i", "modify", "job", f"job={job}", "set", "DerivedExitCode=22",
+                  "Comment=hello")
+        equal(said.startswith(f" Modified jobs...\n  {job} submitted at "), True, said)
+        equal(ok(c, *noted), "0:0|0:22|hello\n")
+        wait_for("the job to be forgotten", lambda: slurm(
+            c, "scontrol", "show", "job", job).returncode != 0)
+        for text_of in ("first", "second"):
+            ok(c, "sacctmgr", "-i", "modify", "job", f"job={job}", "set", f"Comment={text_of}")
+        c.root(["slurm/sacctmgr", "-i", "modify", "job", f"job={job}", "set", "AdminComment=seen"],
+               check=True)
+        equal(ok(c, *noted[:-1], "DerivedExitCode,Comment,AdminComment"), "0:22|second|seen\n")
+        bad = slurm(c, "sacctmgr", "-i", "modify", "job", f"job={job}", "set", "AdminComment=mine")
+        equal(bad.returncode, 1, bad.stdout)
+    finally:
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(before)
+        c.kill_and_restart(c.daemon("ctld"))
+        answers(c)
+    equal(ok(c, *noted[:-1], "DerivedExitCode,Comment,AdminComment"), "0:22|second|seen\n")
 
 
 def case_projects(c):

@@ -96,6 +96,25 @@ TEST_CASE("of two numbers of GPUs the third one follows") {
   CHECK(std::tuple(tasks.tasks, tasks.gpus_per_node) == std::tuple(2u, 4u));
 }
 
+TEST_CASE("GPUs that do not come out even go by the task, and memory by the GPU") {
+  FakeController fake;
+  accept_job(fake);
+  const JobShape task =
+      shape(fake, {"-n3", "-N2", "--gpus-per-task=1", "--cpus-per-gpu=1", "--overcommit"});
+  CHECK(std::tuple(task.gpus_per_task, task.gpus_in_all, task.gpus_per_node, task.cpus_per_task) ==
+        std::tuple(1u, 3u, 2u, 1u));
+  CHECK(task.overcommit);
+  const JobShape range = shape(fake, {"-n5", "-N1-5", "--gpus-per-task=2", "--mem-per-gpu=1G"});
+  CHECK(std::tuple(range.gpus_per_task, range.gpus_in_all, range.gpus_per_node) ==
+        std::tuple(2u, 10u, 2u));
+  CHECK(range.memory_per_gpu == std::int64_t{1} << 30);
+  CHECK(range.memory_per_node == std::int64_t{2} << 30);
+  const JobShape nodes = shape(fake, {"--gpus=3", "-N2", "--mem-per-gpu=13"});
+  CHECK(std::tuple(nodes.gpus_in_all, nodes.gpus_per_node) == std::tuple(3u, 2u));
+  CHECK(nodes.memory_per_gpu == std::int64_t{13} << 20);
+  CHECK(shape(fake, {"--gpus=2", "--mem-per-gpu=5G"}).gpus_in_all == 2);
+}
+
 TEST_CASE("a component has the times and the account of the one before it, not its size") {
   FakeController fake;
   fake.answer<proto::SubmitTogether>(proto::ErrorReply{

@@ -91,4 +91,17 @@ TEST_CASE("whether occurrences meet is known for all times") {
   const Repetition local =
       made(Recurrence::daily, span("2026-12-01T08:00", "2026-12-01T09:00"), kPrague);
   CHECK(ever_meets(local, span("2027-07-01T07:30", "2027-07-01T07:40")));
+  CHECK_FALSE(ever_meets(local, span("2027-12-01T07:30", "2027-12-01T07:40")));
+  const Repetition fixed = made(Recurrence::daily, span("2026-12-01T07:00", "2026-12-01T08:00"));
+  CHECK(ever_meet(local, fixed));
+  CHECK(ever_meet(fixed, local));
+  const Repetition there =
+      made(Recurrence::daily, span("2026-12-01T07:00", "2026-12-01T08:00"), kPrague);
+  CHECK_FALSE(ever_meet(local, there));
+  // Those of every hour meet what lasts over their minutes, at any time.
+  const Repetition quarter = made(Recurrence::hourly, span("2026-12-01T06:15", "2026-12-01T06:30"));
+  CHECK(ever_meet(quarter, monday));
+  CHECK(ever_meet(quarter, made(Recurrence::hourly, span("2027-01-01T00:29", "2027-01-01T00:40"))));
+  CHECK_FALSE(
+      ever_meet(quarter, made(Recurrence::hourly, span("2027-01-01T00:30", "2027-01-01T01:15"))));
 }

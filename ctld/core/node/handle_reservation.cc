@@ -170,13 +170,17 @@ Result<void> take_named(const Context& ctx, const proto::MakeReservation& m,
   if (!m.partition.empty() || !m.constraint.empty())
     return bad("partition and features choose nodes by count; these are named");
   std::set<NodeId> chosen;
+  auto rivals = rivals_of(ctx.state, r);
+  // A maintenance window may overlap any other reservation.
+  std::erase_if(
+      rivals, [&](const AdvanceReservation* other) { return r.maintenance || other->maintenance; });
   for (const std::string& name : m.nodes) {
     const Node* node = ctx.state.node_named(name);
     if (node == nullptr || node->declared == nullptr)
       return fail(ErrorCode::not_found, fmt::format("node \"{}\" is not in this cluster", name));
     chosen.insert(node->id);
-    const AdvanceReservation* other = overlapping(ctx.state, node->id, r);
-    if (other != nullptr && !r.maintenance && !other->maintenance)
+    const AdvanceReservation* other = holder_of(node->id, rivals);
+    if (other != nullptr)
       return fail(ErrorCode::wrong_state, fmt::format("reservation {} has node {} {}", other->name,
                                                       name, times_text(*other)));
   }
@@ -195,11 +199,12 @@ Result<void> take_count(const Context& ctx, const proto::MakeReservation& m,
       return fail(ErrorCode::not_found, fmt::format("there is no partition \"{}\"", m.partition));
     from = partition->nodes;
   }
+  const auto rivals = rivals_of(ctx.state, r);
   std::vector<NodeId> up, down;
   for (const NodeId id : from) {
     const Node& node = ctx.state.node(id);
     if (!sched::matches(*constraint, node.declared->features)) continue;
-    if (overlapping(ctx.state, id, r) != nullptr) continue;
+    if (holder_of(id, rivals) != nullptr) continue;
     if (!m.ignore_jobs && !jobs_beyond(ctx.state, id, r.from).empty()) continue;
     (available(ctx, node) ? up : down).push_back(id);
   }

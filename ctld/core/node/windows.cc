@@ -72,8 +72,7 @@ void end_occurrence(Context& ctx, const std::string& name, std::string_view why)
 bool free_node(const Context& ctx, const AdvanceReservation& r, const Node& node) {
   if (!available(ctx, node) || node.declared == nullptr) return false;
   if (std::binary_search(r.nodes.begin(), r.nodes.end(), node.id)) return false;
-  return jobs_beyond(ctx.state, node.id, std::max(r.from, ctx.now)).empty() &&
-         overlapping(ctx.state, node.id, r) == nullptr;
+  return jobs_beyond(ctx.state, node.id, std::max(r.from, ctx.now)).empty();
 }
 
 // Nodes by which others may be replaced, in the order of the configuration.
@@ -83,10 +82,12 @@ std::vector<NodeId> free_nodes(const Context& ctx, const AdvanceReservation& r, 
   const Partition* partition =
       r.partition.empty() ? nullptr : ctx.state.partition_named(r.partition);
   if (!constraint || (partition == nullptr && !r.partition.empty())) return out;
+  const auto rivals = rivals_of(ctx.state, r);
   for (const NodeId id : partition == nullptr ? ctx.state.node_order : partition->nodes) {
     if (out.size() == most) break;
     const Node& node = ctx.state.node(id);
-    if (free_node(ctx, r, node) && sched::matches(*constraint, node.declared->features))
+    if (free_node(ctx, r, node) && holder_of(id, rivals) == nullptr &&
+        sched::matches(*constraint, node.declared->features))
       out.push_back(id);
   }
   return out;
@@ -134,12 +135,17 @@ bool share_time(const AdvanceReservation& a, const AdvanceReservation& b) {
   return a.repeats && b.repeats && ever_meet(next_of(*a.repeats), next_of(*b.repeats));
 }
 
-const AdvanceReservation* overlapping(const State& state, NodeId node,
-                                      const AdvanceReservation& r) {
+std::vector<const AdvanceReservation*> rivals_of(const State& state, const AdvanceReservation& r) {
+  std::vector<const AdvanceReservation*> out;
   for (const auto& [name, other] : state.tenancy.reservations)
-    if (name != r.name && std::binary_search(other.nodes.begin(), other.nodes.end(), node) &&
-        share_time(other, r))
-      return &other;
+    if (name != r.name && share_time(other, r)) out.push_back(&other);
+  return out;
+}
+
+const AdvanceReservation* holder_of(NodeId node,
+                                    const std::vector<const AdvanceReservation*>& rivals) {
+  for (const AdvanceReservation* one : rivals)
+    if (std::binary_search(one->nodes.begin(), one->nodes.end(), node)) return one;
   return nullptr;
 }
 

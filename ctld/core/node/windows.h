@@ -14,8 +14,11 @@ bool takes_of(const AdvanceReservation& r, const TimeSpan& span);
 // True if the two have some time in common, now or when they come again.
 bool share_time(const AdvanceReservation& a, const AdvanceReservation& b);
 
-// Another reservation that has the node at some time of `r`; null: none.
-const AdvanceReservation* overlapping(const State& state, NodeId node, const AdvanceReservation& r);
+// The other reservations that have some time in common with `r`.
+std::vector<const AdvanceReservation*> rivals_of(const State& state, const AdvanceReservation& r);
+// The first of them that has the node; null: none.
+const AdvanceReservation* holder_of(NodeId node,
+                                    const std::vector<const AdvanceReservation*>& rivals);
 
 // The node's jobs that may still run at `from`.
 std::vector<JobId> jobs_beyond(const State& state, NodeId node, Instant from);

@@ -63,7 +63,7 @@ void shorter(const ClassKey& key, std::vector<Variant>& out) {
 
 void smaller(const ClassKey& key, std::vector<Variant>& out) {
   const JobShape& s = key.shape;
-  if (s.gpus_per_node > 1) {
+  if (s.gpus_per_node > 1 && s.gpus_in_all == 0) {
     Variant v{key, {}, {}};
     v.key.shape.gpus_per_node = s.gpus_per_node / 2;
     v.change =
@@ -71,7 +71,7 @@ void smaller(const ClassKey& key, std::vector<Variant>& out) {
     v.options = fmt::format("--gpus-per-node={}", s.gpus_per_node / 2);
     out.push_back(std::move(v));
   }
-  if (s.min_nodes > 1 && s.min_nodes > s.required_nodes.size()) {
+  if (s.min_nodes > 1 && s.min_nodes > s.required_nodes.size() && s.gpus_in_all == 0) {
     Variant v{key, {}, {}};
     JobShape& half = v.key.shape;
     half.min_nodes = std::max<std::uint32_t>(s.min_nodes / 2,
