@@ -15,6 +15,7 @@ constexpr double kKnownByShareAlone = 0.4;
 constexpr double kLeastCorrelation = 0.2;
 constexpr double kFillsAlone = 0.5;     // waits so much for a disk that nobody else uses
 constexpr double kByFallAlone = 0.6;    // of the confidence, where waiting is not counted
+constexpr double kHardlyUsed = 0.001;   // of what a device can do: less of it is missed by nobody
 constexpr std::size_t kEnoughRows = 6;  // for a correlation to exclude somebody
 
 // Use and waiting of one suspect, row by row.
@@ -225,7 +226,8 @@ bool is_held_up(const Row& row, const JobRow& job, const Rule& rule,
                 const std::optional<double>& usual) {
   if (row.level < full_from(rule, job.waited.has_value())) return false;
   if (job.waited) return job.held_up() >= rule.harmed;
-  return usual && *usual > 0 && !job.limited && job.use < (1 - kFall) * *usual;
+  const double most = row.use / row.level;
+  return usual && *usual > kHardlyUsed * most && !job.limited && job.use < (1 - kFall) * *usual;
 }
 
 bool is_filled_alone(const Row& row, const JobRow& job, const Rule& rule) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <sstream>
 
 namespace gantry::vm {
@@ -75,8 +76,7 @@ Scenario::~Scenario() {
     if (const auto network = network_of(job.key)) FarEnd::remove(*network);
   }
   if (facts_.kind == Kind::disk_slow && slow_ != nullptr) slow_->delay(0);
-  if (of_memory(facts_.kind))
-    done(fmt::format("echo max > {}/memory.max", m_.jobs.layout.mounts[0].path));
+  if (of_memory(facts_.kind)) limit_node("max");
 }
 
 std::optional<unsigned> Scenario::index_of(const proto::AttemptKey& key) const {
@@ -91,9 +91,13 @@ std::optional<unsigned> Scenario::network_of(const proto::AttemptKey& key) const
   return network_number(seed_, *job);
 }
 
+void Scenario::limit_node(const std::string& bytes) const {
+  std::ofstream file(m_.jobs.layout.mounts[0].path + "/memory.max");
+  if (!(file << bytes << std::flush)) ::_exit(3);
+}
+
 void Scenario::make_jobs() {
-  if (of_memory(facts_.kind))
-    done(fmt::format("echo {} > {}/memory.max", kNodeMemory, m_.jobs.layout.mounts[0].path));
+  if (of_memory(facts_.kind)) limit_node(std::to_string(kNodeMemory));
   for (unsigned i = 1; i <= 3; ++i) {
     sampling::WatchedJob job;
     job.key = {JobId(seed_ * 3ULL + i), Attempt(1)};
@@ -145,8 +149,11 @@ void Scenario::start_victim() {
       return;
     case Kind::memory:
     case Kind::memory_self: start(1, [&] { read_cached(disk_, kCached, lane_, seed); }); return;
-    case Kind::link_out: run(1, stream(0, 1, false, between(4, 8))); return;
-    case Kind::link_in: run(1, stream(0, 1, true, between(4, 8))); return;
+    case Kind::link_out: run(1, stream(0, 1, false, between(5, 8))); return;
+    case Kind::link_in:
+      // iperf3 does not pace what it receives.
+      FarEnd::limit(network_number(seed_, 1), false, between(5, 8) * 1'000'000 / 8);
+      return run(1, stream(0, 1, true, 0));
     case Kind::link_calm:
       run(1, stream(0, 1, false, 5));
       run(2, stream(1, 2, false, 3));
@@ -178,17 +185,17 @@ void Scenario::start_flood() {
     case Kind::disk_machine: return run(0, fio(disk_, "randread", between(5, 8), "1m"));
     case Kind::disk_self: return run(1, fio(disk_, "randread", between(4, 8), "1m"));
     case Kind::disk_slow: return slow_->delay(between(150, 400));
-    case Kind::link_out: return run(2, stream(1, between(6, 12), false, 0));
-    case Kind::link_in: return run(2, stream(1, between(6, 12), true, 0));
+    case Kind::link_out: return run(2, stream(1, between(8, 12), false, 0));
+    case Kind::link_in: return run(2, stream(1, between(8, 12), true, 0));
     case Kind::cores:
       return run(2, {"stress-ng", cores, std::to_string(between(4, 8)), "-t", "600", "--quiet"});
     case Kind::cores_self:
       return run(1, {"stress-ng", cores, std::to_string(between(4, 8)), "-t", "600", "--quiet"});
     case Kind::memory:
-      return run(2, {"stress-ng", "--vm", "1", "--vm-bytes", fmt::format("{}M", between(195, 205)),
+      return run(2, {"stress-ng", "--vm", "1", "--vm-bytes", fmt::format("{}M", between(190, 198)),
                      "--vm-keep", "--vm-method", "write64", "-t", "600", "--quiet"});
     case Kind::memory_self:
-      return run(1, {"stress-ng", "--vm", "1", "--vm-bytes", "46M", "--vm-keep", "--vm-method",
+      return run(1, {"stress-ng", "--vm", "1", "--vm-bytes", "34M", "--vm-keep", "--vm-method",
                      "write64", "-t", "600", "--quiet"});
     case Kind::quiet: return run(2, little_work(5));
     case Kind::disk_calm:

@@ -45,6 +45,7 @@ class Scenario {
  private:
   [[nodiscard]] std::uint64_t work() const;
   [[nodiscard]] double percent_since(std::uint64_t before, int seconds) const;
+  void limit_node(const std::string& bytes) const;
   void make_jobs();
   void start_victim();
   void start_flood();
