@@ -105,6 +105,10 @@ struct JobShape {
   std::optional<Sandbox> sandbox{};
   // Its nodes must have all of these abilities: bits of bit_of(). The controller's word.
   std::uint32_t abilities = 0;
+  // What each of its nodes may use of disks and of its link, as quota and prices count it: bytes
+  // and bits per second; 0 = nothing is counted. The controller's word, which it takes from
+  // JobSpec::io_rate and network_rate.
+  std::int64_t io_per_node = 0, net_per_node = 0;
   // Cores that this many tasks take on one node, or all tasks on the least number of nodes.
   [[nodiscard]] std::uint64_t cores_on_node(std::uint64_t tasks_here) const {
     return std::max<std::uint64_t>(min_cpus_per_node,
@@ -151,6 +155,8 @@ struct JobShape {
     v(39, "gpus_in_all", s.gpus_in_all);
     v(35, "sandbox", s.sandbox);
     v(36, "abilities", s.abilities);
+    v(40, "io_per_node", s.io_per_node);
+    v(41, "net_per_node", s.net_per_node);
   }
 };
 
