@@ -159,4 +159,17 @@ constexpr Mebibytes mebibytes_for(ByteCount amount) {  // rounded up
   return Mebibytes{(amount.value() + (std::int64_t{1} << 20) - 1) >> 20};
 }
 
+// ---- rates, in powers of 1,000, as disks and networks are measured
+
+using ByteRate = Quantity<struct ByteRateUnit>;          // bytes per second
+using MegabyteRate = Quantity<struct MegabyteRateUnit>;  // 10^6 bytes per second
+using BitRate = Quantity<struct BitRateUnit>;            // bits per second
+using MegabitRate = Quantity<struct MegabitRateUnit>;    // 10^6 bits per second
+constexpr MegabyteRate megabytes_for(ByteRate rate) {    // rounded up
+  return MegabyteRate{(rate.value() + 999'999) / 1'000'000};
+}
+constexpr MegabitRate megabits_for(BitRate rate) {  // rounded up
+  return MegabitRate{(rate.value() + 999'999) / 1'000'000};
+}
+
 }  // namespace gantry

@@ -37,6 +37,10 @@ Thing thing_of(const proto::LedgerRow& row) {
     return {format_hours(row.memory, kMebibyteUnit), "GiB-Hours", "Compute", "Memory"};
   if (item == "scratch")
     return {format_hours(row.scratch, kMebibyteUnit), "GiB-Hours", "Storage", "Scratch"};
+  if (item == "io")
+    return {format_hours(row.io, kThousandthsUnit), "GB/s-Hours", "Storage", "Disk rate"};
+  if (item == "net")
+    return {format_hours(row.net, kThousandthsUnit), "Gbit/s-Hours", "Networking", "Network rate"};
   if (item.starts_with("gpu:"))
     return {format_hours(row.gpu, kThousandthsUnit), "GPU-Hours", "Compute", "GPU"};
   if (item.starts_with("meter:"))

@@ -19,19 +19,14 @@ struct Group {
 std::string_view unit_word(const std::string& item) {
   if (item == "cpu") return "core-hours";
   if (item == "memory" || item == "scratch") return "GiB-hours";
+  if (item == "io") return "GB/s-hours";
+  if (item == "net") return "Gbit/s-hours";
   if (item.starts_with("meter:")) return "units";
   return item.starts_with("overhead:") ? "" : "GPU-hours";
 }
 
 std::int64_t unit_of(const std::string& item) {
   return item == "memory" || item == "scratch" ? kMebibyteUnit : kThousandthsUnit;
-}
-
-const Held& held_of(const proto::LedgerRow& row) {
-  if (row.item == "cpu") return row.cpu;
-  if (row.item == "memory") return row.memory;
-  if (row.item.starts_with("meter:")) return row.metered;
-  return row.item == "scratch" ? row.scratch : row.gpu;
 }
 
 // The cost of an hour, to the nearest ten-thousandth; "-" for less than a thousandth of an hour.
@@ -131,7 +126,8 @@ Invoice make_invoice(const std::string& tenant, const std::string& period,
       group->credit += row.credit;
     }
     if (out.cost_center.empty()) out.cost_center = row.label;
-    add_held(items[row.item].held, held_of(row), unit_of(row.item));
+    if (const auto held = proto::held_member(row.item))
+      add_held(items[row.item].held, row.*held, unit_of(row.item));
     out.cost += row.cost;
     out.credit += row.credit;
     for (const std::string& text :

@@ -69,6 +69,8 @@ constexpr Column<proto::TenantUse> kTenantColumns[] = {
     {'p', "CPU", "CPU", 8, true, [](O o, Tenant t) { put_use(o, t, Resource::cpu); }},
     {'m', "Memory", "MEMORY", 10, true, [](O o, Tenant t) { put_use(o, t, Resource::memory); }},
     {'d', "Scratch", "SCRATCH", 10, true, [](O o, Tenant t) { put_use(o, t, Resource::scratch); }},
+    {'i', "Io", "IO", 10, true, [](O o, Tenant t) { put_use(o, t, Resource::io); }},
+    {'w', "Net", "NET", 10, true, [](O o, Tenant t) { put_use(o, t, Resource::net); }},
     {'s', "State", "STATE", 9, false,
      [](O o, Tenant t) {
        o += !t.accepts_jobs ? "down" : t.max_queued == 0u ? "closing" : "open";

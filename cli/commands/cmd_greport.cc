@@ -86,7 +86,7 @@ struct Line {
   std::vector<std::string> keys;  // values of the columns asked for
   Held cpu, memory, scratch, gpu;
   std::map<std::string, Held> models;  // by "a100"; a slice counts as the part of a GPU that it is
-  std::map<std::string, Held> meters;  // by "storage-gib-month": amounts
+  std::map<std::string, Held> meters;  // by "storage-gib-month": amounts; and hours of rates
   Money cost, credit, list, waste, overhead;
   Held idle_cpu, idle_memory, idle_gpu;
   std::uint64_t runs = 0, starts = 0;
@@ -122,6 +122,8 @@ void add(Line& line, const proto::LedgerRow& row) {
   }
   if (row.item.starts_with("meter:"))
     add_held(line.meters[row.item.substr(6)], row.metered, kThousandthsUnit);
+  if (row.io != Held{}) add_held(line.meters["io-gb-per-s-hours"], row.io, kThousandthsUnit);
+  if (row.net != Held{}) add_held(line.meters["net-gbit-per-s-hours"], row.net, kThousandthsUnit);
   line.cost += row.cost;
   line.credit += row.credit;
   line.list += row.list;

@@ -4,12 +4,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "cli/random_id.h"
 #include "cli/submit/dependency.h"
 #include "common/job/mail.h"
 #include "common/proto/job_text.h"
+#include "common/resources/resources.h"
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
 
@@ -391,45 +391,25 @@ Result<void> set_mail_user(R& r, std::string_view text) {
   return {};
 }
 
-namespace {
-// "500M" in powers of 1000, as networks and disks are measured; nullopt: it is no such number.
-std::optional<std::uint64_t> parse_rate(std::string_view text) {
-  constexpr std::string_view kUnits = "KMGT";
-  std::string_view number = text;
-  std::uint64_t unit = 1;
-  const auto at = number.empty() ? std::string_view::npos : kUnits.find(number.back());
-  if (at != std::string_view::npos) {
-    for (std::size_t i = 0; i <= at; ++i) unit *= 1000;
-    number.remove_suffix(1);
-  }
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
-  if (error != std::errc() || end != number.data() + number.size() || number.empty() ||
-      value > 10'000'000'000'000 / unit || value == 0)
-    return std::nullopt;
-  return value * unit;
-}
-}  // namespace
-
 Result<void> set_net(R& r, std::string_view text) {
   const auto rate = parse_rate(text);
-  if (!rate)
+  if (!rate || *rate > kMostRate)
     return invalid(
         fmt::format("\"{}\" is not a rate of bits per second, such as 500M or 10G (at "
                     "most 10T)",
                     text));
-  r.spec.network_rate = *rate;
+  r.spec.network_rate = static_cast<std::uint64_t>(*rate);
   return {};
 }
 
 Result<void> set_io(R& r, std::string_view text) {
   const auto rate = parse_rate(text);
-  if (!rate)
+  if (!rate || *rate > kMostRate)
     return invalid(
         fmt::format("\"{}\" is not a rate of bytes per second, such as 200M or 2G (at "
                     "most 10T)",
                     text));
-  r.spec.io_rate = *rate;
+  r.spec.io_rate = static_cast<std::uint64_t>(*rate);
   return {};
 }
 

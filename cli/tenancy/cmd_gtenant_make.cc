@@ -19,7 +19,7 @@ constexpr std::uint32_t kRunningJobs = 500;
 
 struct MakeOptions : PlanOptions {
   tenancy::Tenant tenant;
-  std::string gpus, cpus, memory, scratch, borrow, lend;
+  std::string gpus, cpus, memory, scratch, io, net, borrow, lend;
   std::vector<std::string> users, groups, admins, admin_groups, viewers;
 };
 
@@ -105,6 +105,12 @@ constexpr Option kMakeOptions[] = {
      .value = "GROUP,...",
      .help = "Groups that may use it",
      .set = put<&MakeOptions::groups>},
+    {.name = "io",
+     .arg = Arg::required,
+     .value = "RATE",
+     .help = "Guaranteed bytes per second of disks (2G), of which each of its jobs names a part "
+             "(--io); twice as much at most, by borrowing",
+     .set = call<set_text<&MakeOptions::io>>},
     {.name = "label",
      .arg = Arg::required,
      .value = "NAME=TEXT",
@@ -121,6 +127,12 @@ constexpr Option kMakeOptions[] = {
      .help = "Guaranteed memory (4Ti), or a part of the cluster; twice as much at most, by "
              "borrowing",
      .set = call<set_text<&MakeOptions::memory>>},
+    {.name = "net",
+     .arg = Arg::required,
+     .value = "RATE",
+     .help = "Guaranteed bits per second of the nodes' links (10G), of which each of its jobs with "
+             "a network names a part (--net); twice as much at most, by borrowing",
+     .set = call<set_text<&MakeOptions::net>>},
     {.name = "scratch",
      .arg = Arg::required,
      .value = "AMOUNT",
@@ -255,7 +267,9 @@ Result<tenancy::ReadDocument> make(const MakeOptions& o, const std::string& name
        {std::tuple(Resource::gpu, "gpus", &o.gpus, false),
         {Resource::cpu, "cpus", &o.cpus, may_borrow},
         {Resource::memory, "memory", &o.memory, may_borrow},
-        {Resource::scratch, "scratch", &o.scratch, false}})
+        {Resource::scratch, "scratch", &o.scratch, false},
+        {Resource::io, "io", &o.io, may_borrow},
+        {Resource::net, "net", &o.net, may_borrow}})
     if (!text->empty())
       if (auto done = add_line(made, resource, option, o, *text, doubled); !done)
         return tl::unexpected(done.error());

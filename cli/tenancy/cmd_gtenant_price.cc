@@ -97,7 +97,8 @@ std::vector<PriceLine> lines_of(const PriceBook& book, const std::string& curren
   }
   for (const auto& [what, price, unit] :
        {std::tuple("cpu", book.cpu, "core"), std::tuple("memory", book.memory, "GiB"),
-        std::tuple("scratch", book.scratch, "GiB")})
+        std::tuple("scratch", book.scratch, "GiB"), std::tuple("io", book.io, "GB/s"),
+        std::tuple("net", book.net, "Gbit/s")})
     if (price.micros != 0)
       add(what, format_money(price), fmt::format("{}, {}-hour", currency, unit));
   for (const auto& [name, price] : book.meters) add("meter " + name, format_money(price), currency);

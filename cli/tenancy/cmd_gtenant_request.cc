@@ -54,8 +54,8 @@ Result<void> set_quota(AskOptions& o, std::string_view text) {
     o.wanted.quota = *amount;
     return {};
   }
-  return fail(ErrorCode::usage, fmt::format("--quota: \"{}\" is none of gpu=N, cpu=N, memory=SIZE "
-                                            "and scratch=SIZE",
+  return fail(ErrorCode::usage, fmt::format("--quota: \"{}\" is none of gpu=N, cpu=N, memory=SIZE, "
+                                            "scratch=SIZE, io=RATE and net=RATE",
                                             text));
 }
 

@@ -120,7 +120,7 @@ const Command kTenantList{
     .description =
         "GPU, CPU and MEMORY are what is used of its own, + what is borrowed, / what it owns.\n\n"
         "Fields of -o: %n name, %c cohort, %q queued and %r running jobs with their limits, %g "
-        "GPUs, %p cores, %m memory, %d scratch, %s state.",
+        "GPUs, %p cores, %m memory, %d scratch, %i io and %w net per second, %s state.",
     .options = kUseOptions,
     .examples = kTenantListExamples,
     .run = run_list};

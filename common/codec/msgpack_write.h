@@ -46,8 +46,12 @@ void write(MsgWriter& w, const T& value) {
   } else if constexpr (kIsCount<T>) {
     w.sint(count_of(value));
   } else if constexpr (std::is_same_v<T, Resources>) {
-    w.array(kResourceCount);
-    for (const std::int64_t amount : value.raw()) w.sint(amount);
+    // The rows that were there from the beginning, and then only up to the last that is not zero:
+    // an older release reads what it knows.
+    std::uint32_t size = kResourceCount;
+    while (size > 4 && value.raw()[size - 1] == 0) --size;
+    w.array(size);
+    for (std::uint32_t i = 0; i < size; ++i) w.sint(value.raw()[i]);
   } else if constexpr (kIsOptional<T>) {
     value ? write(w, *value) : w.nil();
   } else if constexpr (kIsVector<T>) {

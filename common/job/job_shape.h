@@ -112,6 +112,10 @@ struct JobShape {
   std::optional<Sandbox> sandbox{};
   // Its nodes must have all of these abilities: bits of bit_of(). The controller's word.
   std::uint32_t abilities = 0;
+  // What each of its nodes may use of disks and of its link, as quota and prices count it: bytes
+  // and bits per second; 0 = nothing is counted. The controller's word, which it takes from
+  // JobSpec::io_rate and network_rate.
+  std::int64_t io_per_node = 0, net_per_node = 0;
   // Cores that this many tasks take on one node, or all tasks on the least number of nodes.
   [[nodiscard]] std::uint64_t cores_on_node(std::uint64_t tasks_here) const {
     return std::max<std::uint64_t>(min_cpus_per_node,
@@ -160,6 +164,8 @@ struct JobShape {
     v(42, "gpus_per_task", s.gpus_per_task);
     v(35, "sandbox", s.sandbox);
     v(36, "abilities", s.abilities);
+    v(43, "io_per_node", s.io_per_node);
+    v(44, "net_per_node", s.net_per_node);
   }
 };
 

@@ -26,7 +26,7 @@ std::string seconds_of(const Held& held, std::int64_t unit) {
 }
 
 struct Total {
-  Held cpu, memory, gpu;
+  Held cpu, memory, io, net;
   Money cost, credit;
   std::uint64_t runs = 0;
 };
@@ -40,6 +40,8 @@ std::string ledger_metrics(const proto::LedgerReply& ledger, const proto::Tenant
     Total& total = by_type[{row.tenant, row.job_type}];
     add_held(total.cpu, row.cpu, kThousandthsUnit);
     add_held(total.memory, row.memory, kMebibyteUnit);
+    add_held(total.io, row.io, kThousandthsUnit);
+    add_held(total.net, row.net, kThousandthsUnit);
     total.cost += row.cost;
     total.credit += row.credit;
     total.runs += row.runs;
@@ -55,6 +57,10 @@ std::string ledger_metrics(const proto::LedgerReply& ledger, const proto::Tenant
         seconds_of(held, kThousandthsUnit));
   Family cpu("gantry_cpu_seconds_total", "counter", "Core-seconds held.");
   Family memory("gantry_memory_gib_seconds_total", "counter", "GiB-seconds of memory held.");
+  Family io("gantry_io_gigabytes_total", "counter",
+            "GB that held rates of disks (--io) allowed to move, each on all nodes.");
+  Family net("gantry_net_gigabits_total", "counter",
+             "Gbit that held rates of links (--net) allowed to move, each on all nodes.");
   Family runs("gantry_job_runs_total", "counter", "Attempts of jobs that ended.");
   Family cost("gantry_cost_total", "counter", "What was held, in money.");
   Family credit("gantry_credit_total", "counter", "What of it was credited.");
@@ -62,6 +68,8 @@ std::string ledger_metrics(const proto::LedgerReply& ledger, const proto::Tenant
     const std::string labels = label("tenant", key.first) + "," + label("job_type", key.second);
     cpu.add(labels, seconds_of(total.cpu, kThousandthsUnit));
     memory.add(labels, seconds_of(total.memory, kMebibyteUnit));
+    if (total.io != Held{}) io.add(labels, seconds_of(total.io, kThousandthsUnit));
+    if (total.net != Held{}) net.add(labels, seconds_of(total.net, kThousandthsUnit));
     runs.add(labels, std::to_string(total.runs));
     if (ledger.currency.empty()) continue;
     const std::string priced = labels + "," + label("currency", ledger.currency);
@@ -80,7 +88,8 @@ std::string ledger_metrics(const proto::LedgerReply& ledger, const proto::Tenant
     running.add(labels, std::to_string(row.running));
   }
   std::string out;
-  for (const Family* family : {&gpu, &cpu, &memory, &runs, &cost, &credit, &now, &queued, &running})
+  for (const Family* family :
+       {&gpu, &cpu, &memory, &io, &net, &runs, &cost, &credit, &now, &queued, &running})
     out += family->text();
   return out;
 }

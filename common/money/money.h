@@ -42,7 +42,8 @@ std::string format_money(Money money, int places);
 Money part_of(Money price, std::int64_t thousandths);
 
 // How much of an amount in the ledger is one unit. Amounts are thousandths of a core and of a GPU,
-// and MiB of a GiB (each node's memory and scratch rounded up to whole MiB).
+// MiB of a GiB (each node's memory and scratch rounded up to whole MiB), and MB/s of a GB/s and
+// Mbit/s of a Gbit/s (each node's io and net rounded up to whole ones).
 inline constexpr std::int64_t kThousandthsUnit = 1000;
 inline constexpr std::int64_t kMebibyteUnit = 1024;
 

@@ -79,6 +79,7 @@ struct PriceBook {
   // "default" for others.
   std::map<std::string, Money> gpu;
   Money cpu, memory, scratch;  // price of a core, a GiB, a GiB
+  Money io, net;               // price of a GB/s and of a Gbit/s
   // Price of one unit of what is metered elsewhere: "storage-gib-month", "egress-gib".
   std::map<std::string, Money> meters;
   // Costs of a month: those that all tenants share, by name; and the cost of the whole platform,
@@ -113,6 +114,8 @@ struct PriceBook {
     v(17, "overhead", s.overhead);
     v(18, "platform_cost", s.platform_cost);
     v(19, "issuer", s.issuer);
+    v(20, "io", s.io);
+    v(21, "net", s.net);
   }
 };
 

@@ -52,6 +52,7 @@ struct JobRow {
   // The priority of a waiting job in each of the partitions that it may go to, in the order of
   // `partition`, which is then a list; empty for a job that names one, or that has started.
   std::vector<std::int64_t> queue_priorities{};
+  std::int64_t io_per_node = 0, net_per_node = 0;  // as in JobShape; 0 = not counted
   [[nodiscard]] JobId slurm_id() const { return has_array_id ? array_job : job; }
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -93,6 +94,8 @@ struct JobRow {
     v(46, "has_array_id", s.has_array_id);
     v(47, "billing", s.billing);
     v(48, "queue_priorities", s.queue_priorities);
+    v(49, "io_per_node", s.io_per_node);
+    v(50, "net_per_node", s.net_per_node);
   }
 };
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/fields.h"
@@ -39,7 +40,7 @@ struct LedgerRow {     // a column that was not asked for is ""
   std::string user;
   std::string job_type;            // "batch", "array", "interactive"
   std::string pool;                // node pool; "" = none
-  std::string item;                // "cpu", "memory", "scratch", "gpu:a100", "gpu:a100:1g.10gb"
+  std::string item;                // "cpu", "memory", "scratch", "io", "net", "gpu:a100:1g.10gb"
   std::string plan;                // plan of the price book; "" = on demand
   Held cpu, memory, scratch, gpu;  // a GPU slice counts as its part of a GPU
   Held credited_gpu;               // part of `gpu` that is credited
@@ -57,6 +58,7 @@ struct LedgerRow {     // a column that was not asked for is ""
   std::string label;               // value of the tenant's label that was asked for
   std::string labels;              // of the jobs, as far as they are reported: KEY=VALUE,...
   std::string job_label;           // value of the jobs' label that was asked for
+  Held io, net;                    // hours of a GB/s, and of a Gbit/s
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "period", s.period);
@@ -87,8 +89,21 @@ struct LedgerRow {     // a column that was not asked for is ""
     v(26, "idle_gpu", s.idle_gpu);
     v(27, "labels", s.labels);
     v(28, "job_label", s.job_label);
+    v(29, "io", s.io);
+    v(30, "net", s.net);
   }
 };
+
+// The sum of a row in which that item is counted; null: nothing is held of it (a shared cost).
+constexpr Held LedgerRow::*held_member(std::string_view item) {
+  if (item == "cpu") return &LedgerRow::cpu;
+  if (item == "memory") return &LedgerRow::memory;
+  if (item == "scratch") return &LedgerRow::scratch;
+  if (item == "io") return &LedgerRow::io;
+  if (item == "net") return &LedgerRow::net;
+  if (item.starts_with("gpu:")) return &LedgerRow::gpu;
+  return item.starts_with("meter:") ? &LedgerRow::metered : nullptr;
+}
 
 // The income of a platform: what all tenants are charged, minus credits, compared with its cost.
 struct Recovery {

@@ -1,12 +1,13 @@
 // Resources: one fixed array of int64, used for capacity, requests, usage, quota and prices.
 //
-// kResourceTable gives each index its meaning. GPU models, MIG profiles and licences will use the
-// spare rows at start-up; the four rows here always exist.
+// kResourceTable gives each index its meaning. Nodes have no amount of io and net: they are what a
+// job may use at most, and only quota and prices count them.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,8 +20,10 @@ enum class Resource : std::uint8_t {
   memory = 1,   // bytes
   gpu = 2,      // thousandths of a GPU; a MIG slice counts as its part of one
   scratch = 3,  // bytes of node-local disk
+  io = 4,       // bytes per second of the disks of a node (--io)
+  net = 5,      // bits per second of a node's link (--net)
 };
-inline constexpr std::size_t kResourceCount = 4;
+inline constexpr std::size_t kResourceCount = 6;
 // These are for tables that show an amount as a number of cores or GPUs. Code that calculates uses
 // the types of common/quantity.h.
 inline constexpr std::int64_t kCoreUnit = 1000;  // of Resource::cpu
@@ -44,6 +47,14 @@ template <>
 struct ResourceUnit<Resource::scratch> {
   using type = ByteCount;
 };
+template <>
+struct ResourceUnit<Resource::io> {
+  using type = ByteRate;
+};
+template <>
+struct ResourceUnit<Resource::net> {
+  using type = BitRate;
+};
 template <Resource R>
 using AmountOf = typename ResourceUnit<R>::type;
 
@@ -57,6 +68,8 @@ inline constexpr std::array<ResourceRow, kResourceCount> kResourceTable{{
     {Resource::memory, "mem", "bytes"},
     {Resource::gpu, "gpu", "thousandths of a GPU"},
     {Resource::scratch, "scratch", "bytes"},
+    {Resource::io, "io", "bytes per second"},
+    {Resource::net, "net", "bits per second"},
 }};
 
 class Resources {
@@ -104,7 +117,15 @@ std::string to_string(const Resources& r);
 
 std::string format_thousandths(std::int64_t thousandths);  // "2", "0.5"
 
-// An amount in words: "4 cores", "1 GPU", "7.5 GiB", "20 GiB of scratch".
+// The rates of --io and --net that a job may name.
+inline constexpr std::int64_t kLeastRate = 100'000, kMostRate = 10'000'000'000'000;
+
+// A rate in powers of 1,000: "500M", "10G". parse_rate() accepts 1 to 1000000T and returns
+// nullopt for anything else; format_rate() writes what it can read, in the largest exact unit.
+std::optional<std::int64_t> parse_rate(std::string_view text);
+std::string format_rate(std::int64_t rate);
+
+// An amount in words: "4 cores", "1 GPU", "7.5 GiB", "20 GiB of scratch", "200 MB/s of io".
 std::string amount_words(Resource r, std::int64_t amount);
 
 }  // namespace gantry

@@ -21,6 +21,8 @@ struct JobLimits {
   // Whether jobs may ask for --exclusive=tenant or =user, which keep the jobs of others off whole
   // nodes while only the cores that they asked for are counted; not set = no.
   std::optional<bool> keep_others_off;
+  // Of jobs that name no --io and no --net, on each node: bytes and bits per second.
+  std::optional<std::int64_t> default_io, default_net;
   friend bool operator==(const JobLimits&, const JobLimits&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -33,6 +35,8 @@ struct JobLimits {
     v(7, "max_nodes", s.max_nodes);
     v(8, "host_network", s.host_network);
     v(9, "keep_others_off", s.keep_others_off);
+    v(10, "default_io", s.default_io);
+    v(11, "default_net", s.default_net);
   }
 };
 

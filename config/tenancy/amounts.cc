@@ -162,18 +162,28 @@ Result<std::int64_t> parse_gpus(std::string_view text) {
   return fitting(number->digits * power_of_ten(3 - number->places), text);
 }
 
+Result<std::int64_t> parse_rate_of(std::string_view of, std::string_view text) {
+  if (text == "0") return 0;
+  const auto rate = parse_rate(text);
+  if (rate) return *rate;
+  return wrong(fmt::format("\"{}\" is not a rate of {} per second, such as 500M or 10G", text, of));
+}
+
 Result<std::int64_t> parse_amount(Resource resource, std::string_view text) {
   switch (resource) {
     case Resource::cpu: return parse_cores(text);
     case Resource::gpu: return parse_gpus(text);
     case Resource::memory:
     case Resource::scratch: return parse_bytes(text);
+    case Resource::io: return parse_rate_of("bytes", text);
+    case Resource::net: return parse_rate_of("bits", text);
   }
   return wrong("no such resource");
 }
 
 std::string show_amount(Resource resource, std::int64_t amount) {
   if (resource == Resource::cpu || resource == Resource::gpu) return show_thousandths(amount);
+  if (resource == Resource::io || resource == Resource::net) return format_rate(amount);
   std::string text = format_memory(amount);
   if (text.back() >= 'C') text += 'i';
   return text;

@@ -180,6 +180,7 @@ void warn_of_guarantees(std::span<const Document> documents, const Capacity& cap
   for (const Cohort* cohort : all_of<Cohort>(documents)) add(cohort->quota);
   for (const auto& [cell, sum] : sums) {
     const auto& [flavor, resource] = cell;
+    if (!nodes_have(resource)) continue;
     std::int64_t there = capacity.total[resource];
     if (!flavor.empty()) {
       const auto found = capacity.flavors.find(flavor);

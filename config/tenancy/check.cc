@@ -95,6 +95,10 @@ class Checker : private References {
     if (t.jobs.max_time && t.jobs.max_time->us <= 0)
       return problem("limits.time", "must be longer than 0s");
     if (t.jobs.default_cpus == 0u) return problem("defaults.cpus", "must be at least 1");
+    for (const auto& [key, rate] : {std::pair("defaults.io", t.jobs.default_io),
+                                    std::pair("defaults.net", t.jobs.default_net)})
+      if (rate && (*rate < kLeastRate || *rate > kMostRate))
+        return problem(key, "is outside of 100K to 10T");
     if (t.jobs.max_nodes == 0u) return problem("limits.nodes", "must be at least 1");
     if (t.counts.service_requests == 0u)
       return problem("limits.service_requests", "must be at least 1");

@@ -138,7 +138,8 @@ Found check_price_book(const References& r, const PriceBook& b) {
     if (!is_gpu_price_key(key) || price.micros < 0 || price.micros > kMostPrice)
       return r.problem("gpu." + key, "is no GPU, or its price is outside of 0 to 10000");
   for (const auto& [key, price] :
-       {std::pair("cpu", b.cpu), std::pair("memory", b.memory), std::pair("scratch", b.scratch)})
+       {std::pair("cpu", b.cpu), std::pair("memory", b.memory), std::pair("scratch", b.scratch),
+        std::pair("io", b.io), std::pair("net", b.net)})
     if (price.micros < 0 || price.micros > kMostPrice)
       return r.problem(key, "is outside of 0 to 10000");
   if (Found found = check_sums(r, b)) return found;

@@ -48,6 +48,10 @@ std::vector<Field> shared_fields(Tenant& t) {
       {"defaults.cpus", &jobs.default_cpus, Form::plain, "Cores of each task that asks for none."},
       {"defaults.memory_per_cpu", &jobs.default_memory_per_cpu, Form::bytes,
        "Memory for each core of jobs that ask for none."},
+      {"defaults.io", &jobs.default_io, Form::rate,
+       "`--io` of jobs that name none: bytes per second of each node's disks."},
+      {"defaults.net", &jobs.default_net, Form::rate,
+       "`--net` of jobs with a network of their own that name none: bits per second of each node."},
       {"limits.time", &jobs.max_time, Form::plain, "Longest time limit of a job."},
       {"limits.nodes", &jobs.max_nodes, Form::plain, "Most nodes of a job."},
       {"limits.host_network", &jobs.host_network, Form::plain,
@@ -193,7 +197,7 @@ std::vector<Field> fields_of(Flavor& f) {
           {"features", &f.features, Form::words, "Nodes with all of these features."},
           {"charge", &f.charge, Form::charge,
            "Fair-share charge per second of a `gpu`, a core (`cpu`), a GiB of `memory` and of "
-           "`scratch`."}};
+           "`scratch`, a GB/s of `io` and a Gbit/s of `net`."}};
 }
 
 std::vector<Field> fields_of(NodePool& p) {
@@ -232,6 +236,8 @@ std::vector<Field> fields_of(PriceBook& b) {
           {"cpu", &b.cpu, Form::plain, "Per core and hour; 0."},
           {"memory", &b.memory, Form::plain, "Per GiB and hour; 0."},
           {"scratch", &b.scratch, Form::plain, "Per GiB and hour; 0."},
+          {"io", &b.io, Form::plain, "Per GB/s of `--io` and hour; 0."},
+          {"net", &b.net, Form::plain, "Per Gbit/s of `--net` and hour; 0."},
           {"meters", &b.meters, Form::meters,
            "By name, per one of what `gtenant meter` brings in: `storage-gib-month`."},
           {"overhead", &b.overhead, Form::sum,
@@ -367,7 +373,9 @@ struct TypeName {
     return form == Form::weight ? "decimal" : "whole number";
   }
   std::string operator()(const std::optional<std::int64_t>*) const {
-    return form == Form::bytes ? "amount of memory" : "whole number";
+    return form == Form::bytes  ? "amount of memory"
+           : form == Form::rate ? "rate per second"
+                                : "whole number";
   }
   std::string operator()(const Duration*) const { return "duration"; }
   std::string operator()(const std::optional<Duration>*) const { return "duration"; }

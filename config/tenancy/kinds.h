@@ -21,6 +21,7 @@ enum class Form : std::uint8_t {
   words,       // names
   weight,      // thousandths, written as a decimal
   bytes,       // an amount of memory
+  rate,        // of bytes or bits per second
   hosts,       // a host list
   gpu_model,   // lower case
   charge,      // of Resources: thousandths per core, GiB, GPU

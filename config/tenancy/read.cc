@@ -91,6 +91,13 @@ struct Read {
     return {};
   }
   Result<void> operator()(std::optional<std::int64_t>* out) const {
+    if (field.form == Form::rate) {
+      const auto amount =
+          read_amount(value, field.key.ends_with("io") ? Resource::io : Resource::net);
+      if (!amount) return tl::unexpected(amount.error());
+      *out = *amount;
+      return {};
+    }
     if (field.form != Form::bytes) {
       const auto number = read_number(value, 0, std::int64_t{1} << 60);
       if (!number) return tl::unexpected(number.error());

@@ -22,7 +22,8 @@ std::optional<Resource> resource_of(std::string_view key) {
   return std::nullopt;
 }
 
-constexpr std::array<std::string_view, 5> kQuotaKeys{"gpu", "cpu", "memory", "scratch", "flavors"};
+constexpr std::array<std::string_view, 7> kQuotaKeys{"gpu", "cpu", "memory", "scratch",
+                                                     "io",  "net", "flavors"};
 constexpr std::array<std::string_view, 5> kLineKeys{"nominal", "guaranteed", "borrow", "burst",
                                                     "lend"};
 
@@ -35,6 +36,8 @@ Result<Amount> read_part_or_amount(const Value& value, Resource resource) {
   const auto part = parse_part(*text);
   if (!part) return value.wrong(part.error());
   out.part = *part;
+  if (out.part && !nodes_have(resource))
+    return value.wrong("is not of something that nodes have an amount of; give a rate, such as 2G");
   if (out.part) return out;
   const auto amount = parse_amount(resource, *text);
   if (!amount) return value.wrong(amount.error());
@@ -143,8 +146,8 @@ Result<void> read_flavor(const Value& value, const std::string& flavor, std::vec
       return entry.wrong(
           value.path(),
           fmt::format(
-              "unknown key `{}`; quota is of gpu, cpu, memory and scratch{}", entry.key,
-              did_you_mean(entry.key, std::span(kQuotaKeys).first(flavor.empty() ? 5 : 4))));
+              "unknown key `{}`; quota is of gpu, cpu, memory, scratch, io and net{}", entry.key,
+              did_you_mean(entry.key, std::span(kQuotaKeys).first(flavor.empty() ? 7 : 6))));
     if (!seen.insert(*resource).second)
       return entry.wrong(value.path(), fmt::format("`{}` is given twice", entry.key));
     if (auto done = LineReader(entry.value, flavor, *resource).run(out, into); !done) return done;
@@ -243,8 +246,8 @@ Result<void> read_amounts(const Value& value, bool charge, Resources& out) {
     if (!resource)
       return entry.wrong(
           value.path(),
-          fmt::format("unknown key `{}`; use gpu, cpu, memory and scratch{}", entry.key,
-                      did_you_mean(entry.key, std::span(kQuotaKeys).first(4))));
+          fmt::format("unknown key `{}`; use gpu, cpu, memory, scratch, io and net{}", entry.key,
+                      did_you_mean(entry.key, std::span(kQuotaKeys).first(6))));
     if (charge) {
       const auto text = entry.value.text();
       if (!text) return tl::unexpected(text.error());

@@ -16,8 +16,9 @@ Each document has `apiVersion: gantry/v1`, a `kind`, a `name`, and the keys belo
 may be left out. A file may hold several, parted by `---`. [tenancy.md](tenancy.md) explains them.
 
 Amounts: `gpu` in whole devices, `cpu` in cores (`4`, `0.5`, `500m`), `memory` and `scratch` with
-`Ki`, `Mi`, `Gi` or `Ti` (`G` is the same as `Gi`). Quota may also be given as a part of the cluster
-(`10%`), which becomes an amount when it is applied. A line of quota is an amount, or
+`Ki`, `Mi`, `Gi` or `Ti` (`G` is the same as `Gi`), `io` in bytes and `net` in bits per second
+(`500M`, `2G`, in powers of 1,000). Quota of what nodes have may also be given as a part of the
+cluster (`10%`), which becomes an amount when it is applied. A line of quota is an amount, or
 
 ```yaml
 gpu: {nominal: 64, borrow: 128, lend: 32}   # owns 64, may hold 192, lends at most 32

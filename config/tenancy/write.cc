@@ -59,8 +59,9 @@ struct Write {
   }
   Yaml operator()(const std::optional<std::int64_t>* v) const {
     if (!*v) return {};
-    return scalar(field.form == Form::bytes ? show_amount(Resource::memory, **v)
-                                            : std::to_string(**v));
+    return scalar(field.form == Form::bytes  ? show_amount(Resource::memory, **v)
+                  : field.form == Form::rate ? format_rate(**v)
+                                             : std::to_string(**v));
   }
   Yaml operator()(const Duration* v) const { return scalar(config::show_length(*v)); }
   Yaml operator()(const std::optional<Duration>* v) const {

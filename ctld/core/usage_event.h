@@ -10,7 +10,7 @@
 namespace gantry::core {
 
 struct UsageThing {
-  std::string item;    // "cpu", "memory", "scratch", "gpu:a100", "gpu:a100:1g.10gb"
+  std::string item;    // "cpu", "memory", "scratch", "io", "net", "gpu:a100", "gpu:a100:1g.10gb"
   std::string pool;    // node pool; "" = none
   std::string amount;  // held from the start on: cores, GiB, GPUs
   std::string hours;   // in an "end": amount x time, three decimal places

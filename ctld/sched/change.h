@@ -138,6 +138,7 @@ struct NodeGrant {  // concrete: the node needs no policy to carry it out
   std::vector<GresGrant> gres{};  // by name
   // The job's place among the node's IPv4 addresses; the core gives it, not the plan.
   std::optional<std::uint32_t> slot{};
+  std::int64_t io = 0, net = 0;  // as JobShape::io_per_node and net_per_node
   friend bool operator==(const NodeGrant&, const NodeGrant&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {  // as stored in the core's events
@@ -150,6 +151,8 @@ struct NodeGrant {  // concrete: the node needs no policy to carry it out
     v(7, "devices", s.devices);
     v(8, "gres", s.gres);
     v(9, "slot", s.slot);
+    v(10, "io", s.io);
+    v(11, "net", s.net);
   }
 };
 

@@ -36,6 +36,8 @@ tenancy::PriceBook book_of(const Words& w) {
   if (w.find("from")) b.from = *w.find("from");
   if (w.find("cpu")) b.cpu = money_of(*w.find("cpu"));
   if (w.find("mem")) b.memory = money_of(*w.find("mem"));
+  if (w.find("io")) b.io = money_of(*w.find("io"));
+  if (w.find("net")) b.net = money_of(*w.find("net"));
   for (const auto& [key, prices] : {std::pair("gpu", &b.gpu), std::pair("meters", &b.meters),
                                     std::pair("overhead", &b.overhead)})
     if (w.find(key))
@@ -194,6 +196,8 @@ void World::print(const proto::LedgerReply& m) {
                           format_hours(r.idle_memory, kMebibyteUnit));
     if (r.waited > Duration{})
       text += fmt::format(" {} starts waited {}", r.starts, format_duration(r.waited));
+    if (r.io != Held{}) text += fmt::format(" io {}", format_hours(r.io, kThousandthsUnit));
+    if (r.net != Held{}) text += fmt::format(" net {}", format_hours(r.net, kThousandthsUnit));
     if (r.metered != Held{})
       text += fmt::format(" metered {}", format_hours(r.metered, kThousandthsUnit));
     if (r.overhead != Money{}) text += fmt::format(" overhead {}", format_money(r.overhead));

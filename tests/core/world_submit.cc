@@ -51,6 +51,10 @@ void files_of(JobSpec& spec, const Words& w) {
 }
 
 void counts_of(JobSpec& spec, const Words& w) {
+  if (const std::string* rate = w.find("io"))
+    spec.io_rate = static_cast<std::uint64_t>(parse_rate(*rate).value_or(0));
+  if (const std::string* rate = w.find("net"))
+    spec.network_rate = static_cast<std::uint64_t>(parse_rate(*rate).value_or(0));
   const auto count = [](const std::string& text) {
     return static_cast<std::uint32_t>(std::stoul(text.substr(text.find(':') + 1)));
   };

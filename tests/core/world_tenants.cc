@@ -32,9 +32,12 @@ namespace gantry::core::test {
 namespace {
 
 void quota_of(const Words& w, std::vector<tenancy::QuotaLine>& out) {
-  for (const auto& [name, r, unit] : {std::tuple{"cpu", Resource::cpu, std::int64_t{1000}},
-                                      std::tuple{"mem", Resource::memory, std::int64_t{1} << 30},
-                                      std::tuple{"gpu", Resource::gpu, kGpuUnit}}) {
+  for (const auto& [name, r, unit] :
+       {std::tuple{"cpu", Resource::cpu, std::int64_t{1000}},
+        std::tuple{"mem", Resource::memory, std::int64_t{1} << 30},
+        std::tuple{"gpu", Resource::gpu, kGpuUnit},
+        std::tuple{"io", Resource::io, std::int64_t{1'000'000'000}},
+        std::tuple{"net", Resource::net, std::int64_t{1'000'000'000}}}) {
     const std::string* text = w.find(name);
     if (text == nullptr) continue;
     const auto parts = split(*text, ':');
@@ -87,6 +90,8 @@ tenancy::Tenant tenant_of(const Words& w) {
     (*t.jobs.max_per_job).row(Resource::cpu) = std::stoll(*most) * 1000;
   if (const std::string* most = w.find("max_gpus"))
     (*t.jobs.max_per_job).row(Resource::gpu) = std::stoll(*most) * kGpuUnit;
+  if (const std::string* rate = w.find("default_io")) t.jobs.default_io = parse_rate(*rate);
+  if (const std::string* rate = w.find("default_net")) t.jobs.default_net = parse_rate(*rate);
   const auto length = [&](const char* key, std::optional<Duration>& to) {
     if (const std::string* text = w.find(key)) to = parse_length(*text);
   };

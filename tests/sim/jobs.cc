@@ -99,6 +99,8 @@ proto::SubmitJob draw_submit(Random& random, const Settings& settings,
   }
   if (random.chance(300)) m.environment = {{"N", fmt::format("{}", random.below(3))}};
   m.test_only = random.chance(10);
+  // Not drawn, so that older histories stay as they were.
+  if (spec.name < "name3") spec.io_rate = 100'001 * (std::uint64_t{spec.shape.tasks} + 1);
   m.request_id = std::move(request_id);
   return m;
 }

@@ -211,6 +211,7 @@ std::vector<Document> draw_prices(Random random) {
     b.cpu = price(20'001);
     b.memory = price(3'001);
     b.scratch = price(101);
+    b.io = Money{30'007};  // not drawn, so that older histories stay as they were
     b.plans = {
         {"spot", static_cast<std::int32_t>(random.below(1000)), {"best-effort"}, {}, {}, {}}};
     b.hours = {{"night", 22 * 60, 6 * 60, static_cast<std::int32_t>(random.below(1500)), {}}};

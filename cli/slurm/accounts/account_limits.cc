@@ -224,6 +224,8 @@ std::string group_tres(const tenancy::Tenant& tenant) {
       case Resource::memory: out += fmt::format("mem={}", format_memory(line.nominal)); break;
       case Resource::gpu: out += fmt::format("{}={}", gpu, line.nominal / kGpuUnit); break;
       case Resource::scratch: out += fmt::format("fs/disk={}", format_memory(line.nominal)); break;
+      case Resource::io: out += "io=" + format_rate(line.nominal); break;
+      case Resource::net: out += "net=" + format_rate(line.nominal); break;
     }
   }
   return out;
@@ -236,6 +238,8 @@ std::string most_tres(const std::optional<Resources>& most) {
   if (const auto n = (*most)[Resource::cpu]; n != 0) add(fmt::format("cpu={}", n / kCoreUnit));
   if (const auto n = (*most)[Resource::memory]; n != 0) add("mem=" + format_memory(n));
   if (const auto n = (*most)[Resource::gpu]; n != 0) add(fmt::format("gres/gpu={}", n / kGpuUnit));
+  if (const auto n = (*most)[Resource::io]; n != 0) add("io=" + format_rate(n));
+  if (const auto n = (*most)[Resource::net]; n != 0) add("net=" + format_rate(n));
   return out;
 }
 

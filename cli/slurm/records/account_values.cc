@@ -64,7 +64,12 @@ std::string sorted_tres(const AccountRow& v, std::uint32_t cpus, std::int64_t me
   text += fmt::format("cpu={}", cpus);
   const std::uint32_t gpus = v.step == nullptr ? v.job->row.gpus : v.step->gpus;
   if (gpus > 0) text += fmt::format(",gres/gpu={}", gpus);
+  const auto rate = [&](std::string_view name, std::int64_t per_node) {
+    if (per_node > 0) text += fmt::format(",{}={}", name, format_rate(per_node * nodes_of(v)));
+  };
+  rate("io", v.job->row.io_per_node);
   if (memory > 0) text += ",mem=" + format_memory(memory);
+  rate("net", v.job->row.net_per_node);
   return text + fmt::format(",node={}", nodes_of(v));
 }
 

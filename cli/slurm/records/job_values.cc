@@ -93,6 +93,8 @@ std::string tres_text(const proto::JobRow& row, std::int64_t memory) {
   if (memory > 0) text += ",mem=" + format_memory(memory);
   text += fmt::format(",node={},billing={}", row.nodes, row.billing.value_or(row.cpus));
   if (row.gpus > 0) text += fmt::format(",gres/gpu={}", row.gpus);
+  if (row.io_per_node > 0) text += ",io=" + format_rate(row.io_per_node * row.nodes);
+  if (row.net_per_node > 0) text += ",net=" + format_rate(row.net_per_node * row.nodes);
   return text;
 }
 

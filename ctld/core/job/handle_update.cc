@@ -11,6 +11,7 @@
 #include "ctld/core/job/split.h"
 #include "ctld/core/job/submit/dependency.h"
 #include "ctld/core/job/submit/queue_list.h"
+#include "ctld/core/job/submit/rates.h"
 #include "ctld/core/job/submit/rules.h"
 #include "ctld/core/job/submit/security.h"
 #include "ctld/core/job/submit/validate.h"
@@ -118,6 +119,8 @@ Result<void> check_arrival(Context& ctx, const Job& job, const Partition& queue,
     if (auto r = check_host_network(ctx.state, queue); !r) return r;
   if (stored)
     if (auto r = check_security(ctx.state, job.uid, queue, stored->spec); !r) return r;
+  if (stored)
+    if (auto r = check_rates_named(ctx.state, queue, stored->spec); !r) return r;
   if (stored && !stored->spec.network_profile.empty())
     if (auto r = check_network_profile(ctx.state, queue, stored->spec.network_profile); !r)
       return r;

@@ -139,6 +139,8 @@ proto::JobRow plain_row(const State& state, const Job& job) {
   row.exit = job.exit;
   row.restarts = job.restarts;
   row.reservation = class_of(state, job).reservation;
+  row.io_per_node = class_of(state, job).shape.io_per_node;
+  row.net_per_node = class_of(state, job).shape.net_per_node;
   row.het = class_of(state, job).het;
   return row;
 }

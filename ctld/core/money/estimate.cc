@@ -142,6 +142,8 @@ class Estimator {
       grant.cpus.resize(static_cast<std::size_t>(std::max(need.cpus, 0)));
       grant.memory = need.memory;
       grant.scratch = need.scratch;
+      grant.io = demand_.io;
+      grant.net = demand_.net;
       if (shape_.gpu_share > 0 && shape_.gpu_slice.empty())
         grant.devices = {
             {0, std::nullopt, 0,

@@ -158,7 +158,7 @@ class Report {
     proto::LedgerRow& row = rows_[{std::move(key), {label_of(parts.tenant), job_label_of(parts)}}];
     const std::int64_t unit = held_unit(parts.item);
     if (parts.item.starts_with("overhead:")) row.overhead += sum.cost;
-    if (Held* held = held_in(row, parts.item)) add_held(*held, sum.held, unit);
+    if (const auto held = proto::held_member(parts.item)) add_held(row.*held, sum.held, unit);
     if (parts.item.starts_with("gpu:")) add_held(row.credited_gpu, sum.credited, unit);
     if (parts.item == "cpu") add_held(row.idle_cpu, sum.wasted, unit);
     if (parts.item == "memory") add_held(row.idle_memory, sum.wasted, unit);
@@ -183,14 +183,6 @@ class Report {
 
   [[nodiscard]] std::string job_label_of(const LedgerParts& parts) const {
     return job_label_.empty() ? std::string() : label_in(parts.labels, job_label_);
-  }
-
-  static Held* held_in(proto::LedgerRow& row, std::string_view item) {
-    if (item == "cpu") return &row.cpu;
-    if (item == "memory") return &row.memory;
-    if (item == "scratch") return &row.scratch;
-    if (item.starts_with("gpu:")) return &row.gpu;
-    return item.starts_with("meter:") ? &row.metered : nullptr;
   }
 
   const State& state_;

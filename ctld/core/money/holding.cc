@@ -18,6 +18,12 @@ class HoldingBuilder {
   void add(const std::string& pool, std::string item, Mebibytes amount) {
     add(pool, std::move(item), kMebibyteUnit, amount.value());
   }
+  void add(const std::string& pool, std::string item, MegabyteRate amount) {
+    add(pool, std::move(item), kThousandthsUnit, amount.value());  // of a GB/s
+  }
+  void add(const std::string& pool, std::string item, MegabitRate amount) {
+    add(pool, std::move(item), kThousandthsUnit, amount.value());  // of a Gbit/s
+  }
   // `unit`: the amount that the price of the item is for.
   void add(const std::string& pool, std::string item, GpuThousandths unit, GpuThousandths amount) {
     add(pool, std::move(item), unit.value(), amount.value());
@@ -105,6 +111,8 @@ Holding holding_of(const State& state, const std::vector<sched::NodeGrant>& gran
     out.add(pool, "cpu", thousandths_of(cores));
     out.add(pool, "memory", mebibytes_for(memory));
     out.add(pool, "scratch", mebibytes_for(scratch));
+    out.add(pool, "io", megabytes_for(ByteRate{grant.io}));
+    out.add(pool, "net", megabits_for(BitRate{grant.net}));
     add_gpus(out, node, pool, grant, all);
   }
   return out.take();

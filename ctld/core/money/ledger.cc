@@ -290,8 +290,8 @@ std::int64_t idle_gpu_millionths(const Usage& usage, std::string_view item) {
 }
 
 // The part of one thing on all its nodes that a job did not use, in millionths of what it held.
-// Cores and memory go by what the kernel counted. Nothing is known of scratch, so none of it is
-// idle.
+// Cores and memory go by what the kernel counted. Nothing is known of scratch, and io and
+// net are most rates, so none of these is idle.
 std::int64_t idle_millionths(const Active& active, std::string_view item) {
   if (item.starts_with("gpu:")) return idle_gpu_millionths(active.usage, item);
   if (item != "cpu" && item != "memory") return 0;

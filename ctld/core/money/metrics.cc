@@ -20,11 +20,7 @@ void add_to(Series& out, const std::string& tenant, const std::string& type,
   row.tenant = tenant;
   row.job_type = type;
   row.item = item;
-  Held& held = item == "cpu"       ? row.cpu
-               : item == "memory"  ? row.memory
-               : item == "scratch" ? row.scratch
-                                   : row.gpu;
-  add_held(held, sum.held, held_unit(item));
+  if (const auto held = proto::held_member(item)) add_held(row.*held, sum.held, held_unit(item));
   row.cost += sum.cost;
   row.credit += sum.credit;
   row.runs += sum.runs;

@@ -17,7 +17,7 @@ namespace gantry::core {
 // A thing with a price: its node pool, and the amount of it that one price is for.
 struct BillItem {
   std::string pool;           // "" = none
-  std::string item;           // "cpu", "memory", "scratch", "gpu:MODEL", "gpu:MODEL:PROFILE"
+  std::string item;           // "cpu", "memory", "scratch", "io", "net", "gpu:MODEL[:PROFILE]"
   std::uint32_t unit = 1000;  // amount that one price is for; for a slice its part of a GPU
   friend bool operator==(const BillItem&, const BillItem&) = default;
   template <class Self, class V>

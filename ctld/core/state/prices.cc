@@ -134,6 +134,8 @@ Money price_of(const PriceBook* book, std::string_view item, std::uint32_t unit)
   if (item == "cpu") return book->cpu;
   if (item == "memory") return book->memory;
   if (item == "scratch") return book->scratch;
+  if (item == "io") return book->io;
+  if (item == "net") return book->net;
   GANTRY_ASSERT(item.starts_with("gpu:"), "an item of a bill");
   const std::string key(item.substr(4));
   if (const auto it = book->gpu.find(key); it != book->gpu.end()) return it->second;

@@ -24,7 +24,7 @@ using tenancy::Topology;
 constexpr double kGpuCharge = 1.0;
 constexpr double kCoreCharge = 1.0 / 64;
 constexpr double kGibCharge = 1.0 / 512;
-constexpr double kGib = 1024.0 * 1024 * 1024;
+constexpr double kGib = 1024.0 * 1024 * 1024, kGiga = 1e9;
 
 template <class T>
 std::vector<const T*> all_of(const Documents& documents) {
@@ -162,6 +162,8 @@ class Compiler {
     out[static_cast<std::size_t>(Resource::memory)] = part(Resource::memory, kGibCharge) / kGib;
     out[static_cast<std::size_t>(Resource::gpu)] = part(Resource::gpu, kGpuCharge) / kGpuUnit;
     out[static_cast<std::size_t>(Resource::scratch)] = part(Resource::scratch, 0) / kGib;
+    out[static_cast<std::size_t>(Resource::io)] = part(Resource::io, 0) / kGiga;
+    out[static_cast<std::size_t>(Resource::net)] = part(Resource::net, 0) / kGiga;
     return out;
   }
 
@@ -356,6 +358,8 @@ Tenant with_defaults(Tenant t, const Tenant& tier) {
   unset(t.jobs.max_time, tier.jobs.max_time);
   unset(t.jobs.default_memory_per_cpu, tier.jobs.default_memory_per_cpu);
   unset(t.jobs.default_cpus, tier.jobs.default_cpus);
+  unset(t.jobs.default_io, tier.jobs.default_io);
+  unset(t.jobs.default_net, tier.jobs.default_net);
   unset(t.jobs.max_per_job, tier.jobs.max_per_job);
   unset(t.jobs.max_per_node, tier.jobs.max_per_node);
   unset(t.jobs.max_nodes, tier.jobs.max_nodes);

@@ -62,6 +62,10 @@ Wanted wanted_of(const JobShape& s, const Partition& partition) {
   w.job.set<Resource::gpu>(s.gpus_in_all > 0 ? each * Times{s.gpus_in_all} : on_node * nodes);
   w.node.set<Resource::scratch>(ByteCount{s.scratch_per_node});
   w.job.set<Resource::scratch>(ByteCount{s.scratch_per_node} * nodes);
+  w.node.set<Resource::io>(ByteRate{s.io_per_node});
+  w.job.set<Resource::io>(ByteRate{s.io_per_node} * nodes);
+  w.node.set<Resource::net>(BitRate{s.net_per_node});
+  w.job.set<Resource::net>(BitRate{s.net_per_node} * nodes);
   return w;
 }
 
@@ -84,6 +88,7 @@ void cap_range(const tenancy::Tenant& tenant, const Partition& queue, JobShape& 
   const Wanted wanted = wanted_of(shape, queue);
   for (const ResourceRow& row : kResourceTable) {
     const bool by_node = row.id == Resource::gpu || row.id == Resource::scratch ||
+                         row.id == Resource::io || row.id == Resource::net ||
                          (row.id == Resource::memory && shape.memory_per_node);
     const std::int64_t most = (*tenant.jobs.max_per_job)[row.id], each = wanted.node[row.id];
     if (!by_node || most == 0 || each <= 0) continue;

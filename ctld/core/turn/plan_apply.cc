@@ -76,6 +76,8 @@ std::optional<std::string> objection(const Context& ctx, const Partition& partit
       return fmt::format("{} has too little memory free", node.name);
     if (g.scratch < 0 || node.scratch_taken + g.scratch > node.declared->scratch)
       return fmt::format("{} has too little scratch free", node.name);
+    if (g.io != shape.io_per_node || g.net != shape.net_per_node)
+      return "other than the io and net that are asked";
     if (auto why = gpu_objection(node, g, partition.id)) return why;
     if (shape.gpu_share > 0 &&
         (g.devices.size() != 1 || g.devices[0].profile.has_value() == shape.gpu_slice.empty() ||

@@ -74,6 +74,8 @@ std::vector<QuotaNeed> PlanQuota::needs_of(const JobClass& c,
       need.amount.set<Resource::gpu>(
           slices_weight(shape, d_.view.grid.slices().on(share.node).thousandths(shape.gpu_slice)));
     need.amount.set<Resource::scratch>(ByteCount{room.scratch});
+    need.amount.set<Resource::io>(ByteRate{c.demand.io});
+    need.amount.set<Resource::net>(BitRate{c.demand.net});
     const auto same = std::find_if(needs.begin(), needs.end(),
                                    [&](const QuotaNeed& n) { return n.flavor == need.flavor; });
     if (same == needs.end())

@@ -50,6 +50,8 @@ void Running::note_held(std::uint32_t slot) {
     for (const GpuGrant& d : use.devices)
       if (!d.whole()) p.held.add<Resource::gpu>(d.thousandths);
     p.held.add<Resource::scratch>(ByteCount{use.room.scratch});
+    p.held.add<Resource::io>(ByteRate{use.io});
+    p.held.add<Resource::net>(BitRate{use.net});
   }
   if (end_of_.size() < pool_.size()) end_of_.resize(pool_.size());
   End& end = end_of_[slot];
@@ -88,8 +90,15 @@ void Running::place(const JobPlaced& change, Grid& grid) {
   p.anti_affinity = change.anti_affinity;
   p.uses.reserve(change.grants.size());
   for (const NodeGrant& g : change.grants)
-    p.uses.push_back(
-        {g.node.value(), {g.memory, g.scratch}, g.cpus, g.devices, g.gres, g.cpus.size(), g.gpus});
+    p.uses.push_back({g.node.value(),
+                      {g.memory, g.scratch},
+                      g.cpus,
+                      g.devices,
+                      g.gres,
+                      g.cpus.size(),
+                      g.gpus,
+                      g.io,
+                      g.net});
   std::sort(p.uses.begin(), p.uses.end(),
             [](const Use& a, const Use& b) { return a.node < b.node; });
   for (Use& use : p.uses) {

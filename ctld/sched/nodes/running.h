@@ -21,6 +21,7 @@ struct Use {  // one node of one job
   std::vector<GresGrant> gres;
   std::size_t granted_cpus = 0;  // the number that quota counts, whatever the node has now
   std::uint32_t granted_gpus = 0;
+  std::int64_t io = 0, net = 0;  // as in NodeGrant
 };
 
 struct Placement {

@@ -35,7 +35,8 @@ std::vector<NodeGrant> make_grants(const Grid& grid, const JobClass& cls,
     grants.push_back({NodeId{node}, choose_cpus(grid.node(node), need.cpus), need.memory,
                       need.scratch, static_cast<std::uint32_t>(need.gpus), tasks,
                       choose_devices(grid, cls, node, need, end),
-                      choose_gres(grid.node(node), cls.key.shape.gres)});
+                      choose_gres(grid.node(node), cls.key.shape.gres), std::nullopt, cls.demand.io,
+                      cls.demand.net});
   }
   return grants;
 }

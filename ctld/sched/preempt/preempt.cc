@@ -141,7 +141,7 @@ class Search {
   // Resources of which, each taken alone, too few nodes have enough; all of them if there is no
   // such one.
   [[nodiscard]] ByResource lacking() const {
-    std::array<std::uint32_t, kResourceCount> enough{};
+    std::array<std::uint32_t, 4> enough{};
     for (std::size_t w = 0; w < nodes_.words(); ++w)
       any_in_word(nodes_.word(w), w, [&](std::uint32_t n) {
         if (!usable(n)) return false;
@@ -154,7 +154,8 @@ class Search {
         return false;
       });
     ByResource lacking{};
-    for (std::size_t r = 0; r < kResourceCount; ++r) lacking[r] = enough[r] < d_.min_nodes;
+    // A node lacks no io and no net: it has no amount of them.
+    for (std::size_t r = 0; r < 4; ++r) lacking[r] = enough[r] < d_.min_nodes;
     if (std::find(lacking.begin(), lacking.end(), true) == lacking.end()) lacking.fill(true);
     return lacking;
   }

@@ -45,6 +45,8 @@ Demand demand_of(const JobShape& shape, const PartitionChanged& partition) {
     d.memory = partition.default_memory_per_cpu;
   }
   d.scratch = shape.scratch_per_node;
+  d.io = shape.io_per_node;
+  d.net = shape.net_per_node;
   if (shape.gpus_per_task > 0 && shape.gpu_slice.empty()) {
     d.gpus_per_task = shape.gpus_per_task;
     d.gpus = shape.gpus_per_task;
@@ -320,6 +322,8 @@ std::size_t hash_of(const ClassKey& key) {
   mix(s.memory_per_node ? static_cast<std::uint64_t>(*s.memory_per_node) + 1 : 0);
   mix(s.memory_per_cpu ? static_cast<std::uint64_t>(*s.memory_per_cpu) + 1 : 0);
   mix(static_cast<std::uint64_t>(s.scratch_per_node));
+  if (s.io_per_node != 0) mix(static_cast<std::uint64_t>(s.io_per_node) + 1);
+  if (s.net_per_node != 0) mix(static_cast<std::uint64_t>(s.net_per_node) + 2);
   mix((std::uint64_t{s.gpus_per_node} << 1) | (s.exclusive ? 1 : 0));
   mix((std::uint64_t{s.gpus_in_all} << 32) | s.gpus_per_task);
   mix(static_cast<std::uint64_t>(s.memory_per_gpu));

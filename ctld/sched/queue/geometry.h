@@ -83,8 +83,10 @@ struct Demand {
   std::uint32_t least_cpus = 0;  // cores on each node at least
   bool overcommit = false;       // a node's tasks share cpus_per_task cores
   MemoryRule memory_rule = MemoryRule::even_part;
-  std::int64_t memory = 0;          // bytes, per node or per core
-  std::int64_t scratch = 0;         // bytes per node
+  std::int64_t memory = 0;   // bytes, per node or per core
+  std::int64_t scratch = 0;  // bytes per node
+  // As in JobShape. Every node has room for it: only quota counts it.
+  std::int64_t io = 0, net = 0;
   std::uint32_t gpus = 0;           // per node; with gpus_per_task, of one task
   std::uint32_t gpus_per_task = 0;  // if not 0: a node has so many for each of its tasks
   std::uint32_t gpus_in_all = 0;    // if not 0: of the whole job, as they do not come out even

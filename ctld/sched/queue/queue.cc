@@ -88,6 +88,8 @@ Resources least_of(const Demand& d) {
   least.add<Resource::gpu>(thousandths_of_gpu(d.gpu_share) * nodes);
   least.add<Resource::gpu>(least_weight(d.slices * nodes));
   least.set<Resource::scratch>(ByteCount{d.scratch} * nodes);
+  least.set<Resource::io>(ByteRate{d.io} * nodes);
+  least.set<Resource::net>(BitRate{d.net} * nodes);
   if (d.memory_rule == MemoryRule::per_node)
     least.set<Resource::memory>(d.memory_per_gpu > 0
                                     ? ByteCount{d.memory_per_gpu} * Times{d.gpus_in_all}

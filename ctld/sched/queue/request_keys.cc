@@ -35,10 +35,11 @@ std::uint32_t RequestKeys::nodes_of(std::uint32_t node_set, const Bits& nodes) {
 
 std::uint32_t RequestKeys::number_of(std::uint32_t nodes, const Demand& d,
                                      std::optional<Duration> limit, const QuotaNeed& need) {
-  const Key key{nodes,           d.min_nodes,     d.max_nodes,  d.tasks,       d.most_per_node,
-                d.cpus_per_task, d.least_cpus,    d.overcommit, d.memory_rule, d.memory,
-                d.scratch,       d.gpus,          d.exclusive,  d.all_gpus,    d.gres,
-                d.gpus_per_task, d.memory_per_gpu};
+  const Key key{nodes,           d.min_nodes,     d.max_nodes,     d.tasks,
+                d.most_per_node, d.cpus_per_task, d.least_cpus,    d.overcommit,
+                d.memory_rule,   d.memory,        d.scratch,       d.gpus,
+                d.exclusive,     d.all_gpus,      d.gres,          d.io,
+                d.net,           d.gpus_per_task, d.memory_per_gpu};
   const std::uint32_t demand_id =
       demand_ids_.emplace(key, static_cast<std::uint32_t>(demand_ids_.size())).first->second;
   const auto [it, made] =

@@ -76,7 +76,8 @@ class RequestKeys {
   static constexpr std::size_t kMaxFailures = 64;  // for each set of nodes
   using Key = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t,
                          std::uint32_t, std::uint32_t, bool, MemoryRule, std::int64_t, std::int64_t,
-                         std::uint32_t, bool, bool, GresAmounts, std::uint32_t, std::int64_t>;
+                         std::uint32_t, bool, bool, GresAmounts, std::int64_t, std::int64_t,
+                         std::uint32_t, std::int64_t>;
   std::uint64_t generation_ = 0;
   std::vector<std::uint32_t> nodes_by_set_;
   std::multimap<std::uint64_t, std::uint32_t> by_hash_;

@@ -14,6 +14,8 @@ inline Resources amount_of(const NodeGrant& grant) {
   for (const GpuGrant& d : grant.devices)
     if (!d.whole()) out.add<Resource::gpu>(d.thousandths);
   out.set<Resource::scratch>(ByteCount{grant.scratch});
+  out.set<Resource::io>(ByteRate{grant.io});
+  out.set<Resource::net>(BitRate{grant.net});
   return out;
 }
 

@@ -16,19 +16,23 @@ namespace {
 namespace event = core::event;
 
 constexpr std::int64_t kHourUs = kMicrosecondsPerHour;
-constexpr std::array<const char*, 4> kNames{"cpu", "memory", "scratch", "gpu"};
+constexpr std::array<const char*, 6> kNames{"cpu", "memory", "scratch", "gpu", "io", "net"};
 
 std::size_t kind_of(const std::string& item) {
-  for (std::size_t i = 0; i < 3; ++i)
+  for (std::size_t i = 0; i < kNames.size(); ++i)
     if (item == kNames[i]) return i;
   return 3;
+}
+
+std::int64_t whole_millions(std::int64_t rate) {
+  return rate / 1'000'000 + (rate % 1'000'000 != 0 ? 1 : 0);
 }
 
 std::int64_t whole_mebibytes(std::int64_t bytes) {
   return (bytes >> 20) + (bytes % (1 << 20) != 0 ? 1 : 0);
 }
 
-std::array<std::int64_t, 4> capacity_of(const NodeConfig& node) {
+std::array<std::int64_t, 6> capacity_of(const NodeConfig& node) {
   return {std::int64_t{node.cpus} * 1000, whole_mebibytes(node.memory),
           whole_mebibytes(node.scratch), std::int64_t{node.gpus} * 1000};
 }
@@ -127,12 +131,18 @@ void Takings::check_amounts(const event::JobPlaced& e, std::size_t grant) const 
   const sched::NodeGrant& g = e.grants[grant];
   const NodeConfig* node = nodes_.at(g.node.value());
   const Resources amount = sched::amount_of(g);
-  std::array<std::int64_t, kKinds> should{
-      amount[Resource::cpu], whole_mebibytes(amount[Resource::memory]),
-      whole_mebibytes(amount[Resource::scratch]), amount[Resource::gpu]};
+  std::array<std::int64_t, kKinds> should{amount[Resource::cpu],
+                                          whole_mebibytes(amount[Resource::memory]),
+                                          whole_mebibytes(amount[Resource::scratch]),
+                                          amount[Resource::gpu],
+                                          whole_millions(amount[Resource::io]),
+                                          whole_millions(amount[Resource::net])};
   if (e.exclusive) {
+    const std::int64_t io = should[4], net = should[5];  // a whole node has no more of them
     should = capacity_of(*node);
     should[3] = sound_gpus(g.node) * 1000;
+    should[4] = io;
+    should[5] = net;
   }
   std::array<std::int64_t, kKinds> is{};
   for (const core::HeldPart& part : e.held.at(grant))

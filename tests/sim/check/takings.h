@@ -34,7 +34,7 @@ class Takings {
 
  private:
   using Wide = __int128;
-  static constexpr std::size_t kKinds = 4;  // cpu, memory, scratch, gpu
+  static constexpr std::size_t kKinds = 6;  // cpu, memory, scratch, gpu, io, net
   struct Line {
     core::BillItem what;
     std::int64_t amount = 0;

@@ -11,6 +11,7 @@
 #include "common/text/text.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/job/submit/node_range.h"
+#include "ctld/core/job/submit/rates.h"
 #include "ctld/core/job/submit/rules.h"
 #include "ctld/core/job/submit/security.h"
 #include "ctld/core/limits/limits.h"
@@ -403,6 +404,7 @@ Result<void> check_request(Context& ctx, const Identity& who, proto::SubmitJob& 
   if (submit.request_id.size() > kMaxRequestIdBytes)
     return bad(fmt::format("a request id has at most {} bytes", kMaxRequestIdBytes));
   if (spec.het) return bad("whose component a job is, the controller says");
+  spec.shape.io_per_node = spec.shape.net_per_node = 0;  // count_rates() says
   if (auto r = check_script(ctx, submit); !r) return r;
   if (auto r = check_environment(submit); !r) return r;
   if (auto r = check_words(spec); !r) return r;
@@ -458,6 +460,7 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
   if (auto r = apply_security(ctx, who, *partition, spec, out.warnings); !r)
     return tl::unexpected(r.error());
   if (auto r = check_policy(ctx, who, spec, *partition); !r) return tl::unexpected(r.error());
+  if (auto r = count_rates(ctx, *partition, spec); !r) return tl::unexpected(r.error());
   if (auto r = check_secrets(ctx, *partition, spec); !r) return tl::unexpected(r.error());
   if (auto r = check_datasets(ctx.state, *partition, spec.datasets); !r)
     return tl::unexpected(r.error());

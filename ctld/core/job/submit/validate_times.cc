@@ -26,9 +26,8 @@ Result<void> check_instant(const Context& ctx, std::string_view what, std::optio
 }
 
 Result<void> check_rates(const JobSpec& spec) {
-  constexpr std::uint64_t kLeast = 100'000, kMost = 10'000'000'000'000;
   const auto possible = [](std::uint64_t rate) {
-    return rate == 0 || (rate >= kLeast && rate <= kMost);
+    return rate == 0 || (rate >= std::uint64_t{kLeastRate} && rate <= std::uint64_t{kMostRate});
   };
   if (spec.network_rate != 0 && spec.network != NetworkMode::job)
     return fail(ErrorCode::invalid_argument,
