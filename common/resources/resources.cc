@@ -48,12 +48,12 @@ std::string format_amount(const ResourceRow& row, std::int64_t amount) {
   return std::to_string(amount);
 }
 
-// A rate to two decimal places, in the largest unit of which it is at least one.
+// A rate to three decimal places, in the largest unit of which it is at least one.
 std::string in_rate(std::int64_t rate, std::string_view unit) {
   constexpr std::int64_t kGiga = 1'000'000'000, kMega = 1'000'000;
   const bool large = rate >= kGiga || rate <= -kGiga;
   std::string text =
-      fmt::format("{:.2f}", static_cast<double>(rate) / static_cast<double>(large ? kGiga : kMega));
+      fmt::format("{:.3f}", static_cast<double>(rate) / static_cast<double>(large ? kGiga : kMega));
   while (text.back() == '0') text.pop_back();
   if (text.back() == '.') text.pop_back();
   return fmt::format("{} {}{}/s", text, large ? 'G' : 'M', unit);

@@ -117,6 +117,22 @@ std::string head(const std::string& rest) {
 
 }  // namespace
 
+TEST_CASE("rates are read as quota, defaults and limits, and written as they were read") {
+  const std::string text = head(
+      "quota: {io: {nominal: 2G, borrow: 500M}, net: 10G}\n"
+      "defaults: {io: 100M, net: 1G}\nlimits: {per_node: {io: 1G}}\n");
+  const auto documents = read_all(text);
+  REQUIRE(documents.size() == 1);
+  const Tenant& t = std::get<Tenant>(documents[0]);
+  REQUIRE(t.quota.size() == 2);
+  CHECK(t.quota[0] == QuotaLine{"", Resource::io, 2'000'000'000, 500'000'000, std::nullopt});
+  CHECK(t.quota[1] == QuotaLine{"", Resource::net, 10'000'000'000, std::nullopt, std::nullopt});
+  CHECK(t.jobs.default_io == 100'000'000);
+  CHECK(t.jobs.default_net == 1'000'000'000);
+  CHECK(t.jobs.max_per_node.value()[Resource::io] == 1'000'000'000);
+  CHECK(read_all(to_text(documents)) == documents);
+}
+
 TEST_CASE("every field of a tenant document is read") {
   const auto documents = read_all(kFraud);
   REQUIRE(documents.size() == 1);
@@ -178,8 +194,8 @@ TEST_CASE("written documents are read again as the same, with any text in them")
 TEST_CASE("mistakes are refused with the place, the field, and what is allowed there") {
   CHECK(error_of(head("cohrt: x\n")) == "t.yaml:4:1: unknown key `cohrt`; did you mean `cohort`?");
   CHECK(error_of(head("quota:\n  gppu: 4\n")) ==
-        "t.yaml:5:3: quota: unknown key `gppu`; quota is of gpu, cpu, memory and scratch; did you "
-        "mean `gpu`?");
+        "t.yaml:5:3: quota: unknown key `gppu`; quota is of gpu, cpu, memory, scratch, io and "
+        "net; did you mean `gpu`?");
   CHECK(error_of(head("quota: {gpu: many}\n")) ==
         "t.yaml:4:14: quota.gpu: \"many\" is not a number of GPUs; at most three decimal places");
   CHECK(error_of(head("quota: {gpu: 1.5555}\n")) ==

@@ -71,4 +71,22 @@ TEST_CASE("resources are written as text") {
   r.row(Resource::gpu) = 10'000;
   r.row(Resource::scratch) = 1000;
   CHECK(to_string(r) == "gpu=10,scratch=1000B");
+  Resources rates;
+  rates.set<Resource::io>(gantry::ByteRate{1'500'000'000});
+  rates.set<Resource::net>(gantry::BitRate{10'000'000'000});
+  CHECK(to_string(rates) == "io=1500M,net=10G");
+  CHECK(gantry::amount_words(Resource::io, 1'500'000'000) == "1.5 GB/s of io");
+  CHECK(gantry::amount_words(Resource::net, 500'000'000) == "500 Mbit/s of net");
+}
+
+TEST_CASE("a rate is read as it is written") {
+  CHECK(gantry::parse_rate("500M") == 500'000'000);
+  CHECK(gantry::parse_rate("1000000T") == 1'000'000'000'000'000'000);
+  CHECK(gantry::parse_rate("7") == 7);
+  for (const char* wrong : {"", "0", "M", "-1M", "1.5G", "1Gi", "1000001T", "9999999999999999999T"})
+    CHECK_FALSE(gantry::parse_rate(wrong));
+  for (const std::int64_t rate :
+       {1LL, 999LL, 1'000LL, 1'500'000LL, 20'000'000'000LL, 10'000'000'000'000LL, 123'456'789LL})
+    CHECK(gantry::parse_rate(gantry::format_rate(rate)) == rate);
+  CHECK(gantry::format_rate(0) == "0");
 }
