@@ -29,13 +29,12 @@ namespace gantry {
 
 constexpr auto enum_names(Resource) {  // a number on the wire, a name in JSON
   using enum Resource;
-  return std::array<std::pair<Resource, std::string_view>, kResourceCount>{
-      {{cpu, "cpu"},
-       {memory, "mem"},
-       {gpu, "gpu"},
-       {scratch, "scratch"},
-       {io, "io"},
-       {net, "net"}}};
+  return std::array<std::pair<Resource, std::string_view>, kResourceCount>{{{cpu, "cpu"},
+                                                                            {memory, "mem"},
+                                                                            {gpu, "gpu"},
+                                                                            {scratch, "scratch"},
+                                                                            {io, "io"},
+                                                                            {net, "net"}}};
 }
 
 }  // namespace gantry
