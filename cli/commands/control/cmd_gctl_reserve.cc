@@ -195,8 +195,7 @@ constexpr Example kReserveExamples[] = {
     {"gctl reserve --maintenance --nodes 'n[01-16]' --start tomorrow --duration 2:00:00 --comment "
      "'new firmware'",
      "Nothing runs there in those two hours"},
-    {"gctl reserve demo --count 2 --start 14:00 --duration 1:00:00 --repeat weekdays --tenants "
-     "sales",
+    {"gctl reserve demo --count 2 --start 14:00 --duration 1:00:00 --repeat weekdays --users eva",
      "Two nodes, from Monday to Friday"},
     {"gbatch --reservation course -t 1:00:00 lesson1.sh", "A job in it"},
 };
