@@ -112,8 +112,8 @@ struct JobShape {
   std::optional<Sandbox> sandbox{};
   // Its nodes must have all of these abilities: bits of bit_of(). The controller's word.
   std::uint32_t abilities = 0;
-  // What each of its nodes may use of disks and of its link, as quota and prices count it: bytes
-  // and bits per second; 0 = nothing is counted. The controller's word, which it takes from
+  // Quota and prices count so much of the disks, and of the link, of each node of the job: bytes,
+  // and bits, per second; 0 = nothing is counted. The controller sets both, from
   // JobSpec::io_rate and network_rate.
   std::int64_t io_per_node = 0, net_per_node = 0;
   // Cores that this many tasks take on one node, or all tasks on the least number of nodes.

@@ -91,7 +91,7 @@ struct HistoryRow {
   // A run that was ended so that the job would start again, and not the job's end. Its outcome is
   // node_fail, preempted, or cancelled for every other cause. Only with `duplicates`.
   bool requeued = false;
-  // What somebody noted in the place of its steps' worst exit.
+  // Somebody noted this exit status; it is shown in the place of the worst one of the steps.
   std::optional<ExitStatus> derived_exit{};
   std::string admin_comment, system_comment;
   template <class Self, class V>

@@ -21,7 +21,7 @@ struct JobLimits {
   // Whether jobs may ask for --exclusive=tenant or =user, which keep the jobs of others off whole
   // nodes while only the cores that they asked for are counted; not set = no.
   std::optional<bool> keep_others_off;
-  // Of jobs that name no --io and no --net, on each node: bytes and bits per second.
+  // A job that names no --io, or no --net, gets this on each node: bytes, or bits, per second.
   std::optional<std::int64_t> default_io, default_net;
   friend bool operator==(const JobLimits&, const JobLimits&) = default;
   template <class Self, class V>

@@ -38,8 +38,9 @@ struct TimeSpan {  // half-open
   friend bool operator==(const TimeSpan&, const TimeSpan&) = default;
 };
 
-// One occurrence, and how the next follows. Its bounds are local seconds (time_zone.h), so that an
-// occurrence at nine stays at nine when the clocks change. An hourly one counts in UTC.
+// A Repetition has one occurrence, and says how the next follows. Its bounds are local seconds
+// (time_zone.h), so that an occurrence at nine stays at nine when the clocks change. An hourly one
+// counts in UTC.
 struct Repetition {
   Recurrence every = Recurrence::once;
   std::string zone;  // a rule of TimeZone; "" = UTC

@@ -1,5 +1,7 @@
 #include "ctld/acct/stored_rows.h"
 
+#include <algorithm>
+
 #include "ctld/acct/history.h"
 
 namespace gantry::acct {
@@ -13,17 +15,23 @@ bool is_named(const proto::HistoryRow& row, const proto::JobRef& ref) {
   return row.row.array_task == ref.tasks.front().first;
 }
 
-Result<std::optional<proto::StoredRow>> newest(const store::Store& store,
-                                               const proto::JobRef& ref) {
+// `examined` counts the records that were looked at for the whole message. The tasks of an array
+// share its id, so each one may need a look at all of them.
+Result<std::optional<proto::StoredRow>> newest(const store::Store& store, const proto::JobRef& ref,
+                                               std::size_t& examined) {
   const bool several =
       ref.tasks.size() > 1 || (!ref.tasks.empty() && ref.tasks[0].first != ref.tasks[0].last);
   if (several) return std::nullopt;
   store::HistoryScan scan;
   scan.id = ref.id();
-  std::size_t examined = 0;
   do {
+    if (examined >= kMaxExamined)
+      return fail(ErrorCode::invalid_argument,
+                  "the history of these jobs is too long to look all of them up at once: name "
+                  "fewer jobs");
     auto page = store.read_history(scan);
     if (!page) return tl::unexpected(page.error());
+    examined += std::max<std::size_t>(page->entries.size(), 1);
     for (store::HistoryEntry& entry : page->entries) {
       const auto row = from_entry(entry);
       if (!row || !is_named(*row, ref)) continue;
@@ -31,9 +39,8 @@ Result<std::optional<proto::StoredRow>> newest(const store::Store& store,
       if (row->row.array_job != JobId{}) array = row->row.array_job;
       return proto::StoredRow{entry.end, entry.job, array, std::move(entry.data)};
     }
-    examined += scan.limit;
     scan.resume = page->resume;
-  } while (scan.resume && examined < kMaxExamined);
+  } while (scan.resume);
   return std::nullopt;
 }
 
@@ -42,8 +49,9 @@ Result<std::optional<proto::StoredRow>> newest(const store::Store& store,
 Result<void> attach_stored(const store::Store& store, proto::NoteJobs& message) {
   message.stored.clear();
   if (message.jobs.size() > proto::NoteJobs::kMaxJobs) return {};  // the core refuses it
+  std::size_t examined = 0;
   for (const proto::JobRef& ref : message.jobs) {
-    auto row = newest(store, ref);
+    auto row = newest(store, ref, examined);
     if (!row) return tl::unexpected(row.error());
     message.stored.push_back(std::move(*row));
   }

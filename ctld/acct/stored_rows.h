@@ -8,7 +8,8 @@ namespace gantry::acct {
 
 // Puts the newest stored row of each of the jobs that the message names into it; none for a job
 // that the history does not have, or that is named with several tasks. The history has to be folded
-// up to now. The error means that the store cannot be read.
+// up to now. The error means that the store cannot be read, or, as invalid_argument, that more than
+// kMaxExamined records would have to be looked at.
 Result<void> attach_stored(const store::Store& store, proto::NoteJobs& message);
 
 }  // namespace gantry::acct

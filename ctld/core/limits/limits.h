@@ -24,7 +24,7 @@ struct LimitSubject {
   const tenancy::UseLimits* limits = nullptr;
   std::uint32_t index = 0;              // of the QOS
   std::optional<sched::ShareId> share;  // of the association; unset: no job of it has run
-  // Of an account with accounts below it: the shares of these, whose use is also its use.
+  // An account has here the shares of the accounts below it, whose use is also its use.
   std::vector<sched::ShareId> below{};
 };
 

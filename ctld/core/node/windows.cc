@@ -42,7 +42,7 @@ bool idle_for_too_long(Context& ctx, const AdvanceReservation& r) {
     idle.erase(r.name);
     return false;
   }
-  // What is known from the start of a controller on is enough: one that starts anew waits again.
+  // The idle time is kept in memory alone: a controller that was started anew counts from zero.
   const Instant since = idle.try_emplace(r.name, ctx.now).first->second;
   return since + *r.purge_after <= ctx.now;
 }

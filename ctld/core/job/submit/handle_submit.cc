@@ -117,7 +117,7 @@ Result<std::vector<PartitionId>> choose_partition(Context& ctx, const Identity& 
   return queues_beside(ctx.state, *goes_to, taking);
 }
 
-// Of several reservations that a submit names, the job goes to the one in which it could start the
+// A submit may name several reservations. The job goes to the one in which it could start the
 // earliest by the limits of running jobs, the first of equal ones. Those that cannot hold such a
 // job are left out, if one can. The answer has those that can, if they are several: the job moves
 // among them while it waits.

@@ -1,5 +1,5 @@
-// What a job may use of the disks of its nodes and of their links (--io, --net), as its tenant's
-// documents and quota see it.
+// These functions decide what a job may use of its nodes' disks and links (--io, --net): its
+// tenant's documents may limit it, give a default and demand that each job names it.
 #pragma once
 
 #include "ctld/core/context.h"
