@@ -213,6 +213,7 @@ void StepStreams::lost(Stream& stream, const std::string& why) {
                   node.rank(0), node.ranks.empty() ? "-" : " to ", node.rank(stream.tasks - 1),
                   why));
   ++nodes_done_;
+  tell_ended(stream);
   worst(stream, {0, SIGKILL});
 }
 
@@ -239,6 +240,7 @@ void StepStreams::handle(Stream& stream, const proto::StepFrame& frame) {
     result_.nodes[stream.index].add({{}, done->usage, done->timed_out});
     if (!stream.done) ++nodes_done_;
     stream.done = true;
+    tell_ended(stream);
   }
 }
 
@@ -277,7 +279,7 @@ void StepStreams::pass_on(const Stream& from, const proto::StepPeer& peer) {
 void StepStreams::tell_peer(std::uint32_t node, const proto::StepFrame& frame) {
   for (const auto& stream : streams_) {
     if (stream->node.empty() || stream->index != node) continue;
-    if (stream->done && options_.mpi == proto::StepMpi::pmi2) return wait_in_vain(*stream);
+    if (stream->done) return;  // its server has ended
     send(*stream, frame);
     if (!stream->closed && stream->crypt.output().size() > kMaxPeerBacklog)
       lost(*stream, "it does not take what the other nodes' PMI servers say");
@@ -286,14 +288,10 @@ void StepStreams::tell_peer(std::uint32_t node, const proto::StepFrame& frame) {
   early_[node].push_back(frame);
 }
 
-// Ends the step when the tasks of a node have ended while others wait for them. Servers of PMI-2
-// wait for each other only in fences, and every task takes part in a fence.
-void StepStreams::wait_in_vain(const Stream& gone) {
-  if (killing_) return;
-  say(fmt::format("{}: error: {}: its tasks have ended, and others wait for them in a fence",
-                  program_, gone.node));
-  worst(gone, {1, 0});
-  end_all();
+// Only the servers of the other nodes know whether they wait in a fence for the tasks that have
+// ended here. What this node's server has said to them was passed on before.
+void StepStreams::tell_ended(const Stream& gone) {
+  if (options_.mpi == proto::StepMpi::pmi2) pass_on(gone, {proto::kAllOtherNodes, {}});
 }
 
 void StepStreams::aborted(const Stream& stream, const proto::StepAbort& abort) {

@@ -122,7 +122,7 @@ class StepStreams {
   void pass_on(const Stream& from, const proto::StepPeer& peer);
   void tell_peer(std::uint32_t node, const proto::StepFrame& frame);
   void aborted(const Stream& stream, const proto::StepAbort& abort);
-  void wait_in_vain(const Stream& gone);
+  void tell_ended(const Stream& gone);
   void end_all();
   void send_window();
   void say(const std::string& line) const;  // prints on standard error

@@ -124,7 +124,8 @@ struct StepPeer {  // bytes of one node's PMIx or PMI server to another's, in or
   // Index in the permission's nodes: the receiver on the way to grun, the sender on the way from
   // grun.
   std::uint32_t node = 0;
-  Bytes data;  // at most kMaxTaskData
+  // At most kMaxTaskData; none, from grun: the node's tasks have ended, so its server says no more.
+  Bytes data;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "node", s.node);

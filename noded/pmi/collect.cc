@@ -98,6 +98,17 @@ bool Collect::awaited(const std::string& who) const {
   return gatherings_.count(who + "#" + std::to_string(next)) != 0;
 }
 
+std::optional<std::uint32_t> Collect::waits_for(const std::string& who,
+                                                const std::set<std::uint32_t>& nodes) const {
+  const auto begun = rounds_.find(who);
+  if (begun == rounds_.end()) return std::nullopt;
+  const auto last = gatherings_.find(who + "#" + std::to_string(begun->second - 1));
+  if (last == gatherings_.end()) return std::nullopt;
+  for (const std::uint32_t node : nodes)
+    if (last->second.among.count(node) != 0 && last->second.parts.count(node) == 0) return node;
+  return std::nullopt;
+}
+
 void Collect::look(const std::string& id) {
   const auto it = gatherings_.find(id);
   if (it->second.among.empty() || it->second.parts.size() < it->second.among.size()) return;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -31,6 +32,10 @@ class Collect {
               Done done);
   // Does another node wait in a gathering of these processes that has not begun here?
   [[nodiscard]] bool awaited(const std::string& who) const;
+  // The first of `nodes` whose part is missing in a gathering of these processes that has begun
+  // here.
+  [[nodiscard]] std::optional<std::uint32_t> waits_for(const std::string& who,
+                                                       const std::set<std::uint32_t>& nodes) const;
   void ask(std::uint32_t node, std::uint32_t rank, Done done);
   void answer(std::uint32_t node, std::uint32_t question, bool good, std::string_view data);
   // Returns false if the bytes break the rules of these messages.

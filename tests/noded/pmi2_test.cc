@@ -311,6 +311,32 @@ TEST_CASE("a task that has left ends the step only if others wait for it in a fe
     step.leave(1);
     CHECK(step.shim == std::string("fault 1") + kMissed);
   }
+  SUBCASE("the tasks of another node end before their server hears of the fence") {
+    Step step({1, 1});
+    step.begin(1);
+    step.say(0, "cmd=barrier_in\n");
+    CHECK(step.shim.empty());
+    step.servers[0]->from_peer(1, "");
+    CHECK(step.shim == "fault 0 it waits in a fence for the tasks of n1, which have ended|");
+  }
+  SUBCASE("the tasks of another node have ended before the fence") {
+    Step step({1, 1});
+    step.begin(1);
+    step.servers[0]->from_peer(1, "");
+    CHECK(step.shim.empty());
+    step.say(0, "cmd=barrier_in\n");
+    CHECK(step.shim == "fault 0 it waits in a fence for the tasks of n1, which have ended|");
+  }
+  SUBCASE("a node that has entered the fence before its tasks ended is not missed") {
+    Step step({1, 1});
+    step.begin(1);
+    step.say(1, "cmd=barrier_in\n");
+    step.deliver();
+    step.servers[0]->from_peer(1, "");
+    step.say(0, "cmd=barrier_in\n");
+    CHECK(step.heard[0] == "cmd=barrier_out rc=0\n");
+    CHECK(step.shim.empty());
+  }
   SUBCASE("a task that leaves after it entered the fence is not missed") {
     Step step({1, 1});
     step.begin(1);

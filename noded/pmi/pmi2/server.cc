@@ -135,7 +135,9 @@ void Server::gone(std::uint32_t task) {
 }
 
 void Server::from_peer(std::uint32_t node, std::string_view bytes) {
-  if (!collect_.receive(node, bytes))
+  if (bytes.empty())
+    ended_nodes_.insert(node);
+  else if (!collect_.receive(node, bytes))
     return fault(0, "the PMI servers of the step do not understand each other");
   look_for_absent();
 }
@@ -157,6 +159,8 @@ void Server::look_for_absent() {
   if (wanted && absent != tasks_.end())
     fault(static_cast<std::uint32_t>(absent - tasks_.begin()),
           "it has left PMI, and others wait for it in a fence");
+  else if (const auto node = collect_.waits_for(kEverybody, ended_nodes_))
+    fault(0, "it waits in a fence for the tasks of " + layout_.nodes[*node] + ", which have ended");
 }
 
 // In PMI-2 each thread of a task that waits for an answer has a name.
@@ -215,6 +219,7 @@ void Server::enter_fence(std::uint32_t task, std::string_view thread) {
   for (std::uint32_t node = 0; node < layout_.nodes.size(); ++node) among.insert(node);
   collect_.gather(kEverybody, among, std::exchange(part_, {}),
                   [this](bool, const std::string& parts) { leave_fence(parts); });
+  look_for_absent();
 }
 
 void Server::leave_fence(const std::string& all) {

@@ -45,6 +45,7 @@ class Server {
   [[nodiscard]] std::vector<std::string> environment(std::uint32_t task, int fd) const;
   void from_task(std::uint32_t task, std::string_view bytes);
   void gone(std::uint32_t task);  // the task's socket is closed
+  // No bytes: the tasks of that node have ended.
   void from_peer(std::uint32_t node, std::string_view bytes);
 
  private:
@@ -105,6 +106,7 @@ class Server {
   Out out_;
   pmix::Collect collect_;
   std::vector<Task> tasks_;
+  std::set<std::uint32_t> ended_nodes_;
   // Values of the step, as of the last fence.
   std::map<std::string, std::string, std::less<>> values_;
   // Attributes of this node only, visible at once.
