@@ -114,6 +114,7 @@ struct ControllerConfig {
   bool one_cohort = true;                   // tenants whose documents name no cohort share one
   Duration balance{};                       // see options.cc
   Duration oldest_first_after = hours(72);  // see options.cc
+  Duration keep_apart = hours(24);          // see options.cc
   Duration fair_share_half_life = hours(7 * 24);  // of past usage in the fair share
   // Weights of the multifactor priority, as Slurm has it; if all are 0, it is off.
   std::uint32_t priority_weight_age = 0;

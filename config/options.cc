@@ -146,6 +146,10 @@ std::vector<Option> options_of(ControllerConfig& c) {
        "is reserved for it. After twice the time it goes before those, and so on, but never before "
        "a class that preempts. A class with an age_step of its own goes by that; 0 = the order is "
        "that of quota and shares, however long a job waits."},
+      {"keep_apart", &c.keep_apart, between(0, 365 * kDay),
+       "Jobs of one user and name that have held up others on a node (docs/neighbours.md) are kept "
+       "off the nodes of those for so long, where there is another place for them; 0 = they are "
+       "not."},
       {"fair_share_half_life", &c.fair_share_half_life, between(kSecond, 36'500 * kDay),
        "After this time past usage counts half in the fair share of projects and users."},
       {"priority_weight_age", &c.priority_weight_age, between(0, kMostWeight),

@@ -9,6 +9,7 @@
 
 #include "common/assert.h"
 #include "common/proto/meeting_point.h"
+#include "common/text/hash.h"
 
 namespace gantry::node {
 namespace {
@@ -45,10 +46,9 @@ JobNetworks::Options network_options(const NodeSettings& s) {
   return o;
 }
 
-// FNV-1a of the cluster's name, in 24 bits.
+// Of the cluster's name, in 24 bits.
 std::uint32_t vni_of(const std::string& cluster) {
-  std::uint32_t hash = 2166136261U;
-  for (const char c : cluster) hash = (hash ^ static_cast<std::uint8_t>(c)) * 16777619U;
+  const std::uint32_t hash = fnv1a(cluster);
   return (hash ^ hash >> 24) & 0xff'ffff;
 }
 

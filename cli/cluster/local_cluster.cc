@@ -23,6 +23,7 @@
 #include "common/auth/signature.h"
 #include "common/auth/users.h"
 #include "common/proto/job_text.h"
+#include "common/text/hash.h"
 #include "common/text/text.h"
 
 namespace gantry::cli {
@@ -296,8 +297,7 @@ Result<void> LocalCluster::create(const ClusterRequest& r, const Machine& machin
   // Clusters on one machine must not share cgroups, because a node ends every process that it finds
   // in its own cgroup and does not know. The name of the cgroup is therefore made from the
   // directory.
-  std::uint32_t hash = 2166136261u;
-  for (const char c : directory_) hash = (hash ^ static_cast<std::uint8_t>(c)) * 16777619u;
+  const std::uint32_t hash = fnv1a(directory_);
   FreePorts ports(hash);
   const std::uint16_t port = ports.take(kPort);
   const bool munge = munge_works();

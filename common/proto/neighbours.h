@@ -177,15 +177,29 @@ struct NeighbourRow {  // a job that shares a node with it now
   }
 };
 
+struct ApartRow {    // jobs whose nodes the job is kept off where there is another place
+  std::string user;  // "" = another tenant's, of which no more is told
+  std::string name;
+  Instant until{};
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "user", s.user);
+    v(2, "name", s.name);
+    v(3, "until", s.until);
+  }
+};
+
 struct NeighbourList {
   std::string job;
   std::vector<NeighbourRow> neighbours;
   std::vector<NeighbourEvent> events;  // the oldest first
+  std::vector<ApartRow> apart;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "job", s.job);
     v(2, "neighbours", s.neighbours);
     v(3, "events", s.events);
+    v(4, "apart", s.apart);
   }
 };
 

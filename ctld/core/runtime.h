@@ -76,6 +76,15 @@ struct LogRequest {
   NodeId node{};
 };
 
+// Jobs of one user and name; see neighbours/apart.h.
+struct ApartJobs {
+  std::string user, name, payer;
+};
+struct Apart {
+  Instant until{};
+  ApartJobs first, second;  // in the order of their numbers
+};
+
 struct ProbeRequest {  // a ProbeNetwork that waits for its node
   ConnectionId connection;
   std::uint64_t request = 0;
@@ -183,6 +192,7 @@ struct Runtime {
   std::vector<sched::NodeChanged> node_views;                           // by NodeId
   std::map<PartitionId, SubmitWindow> submit_windows;
   std::unordered_map<ClassId, std::vector<WaitInterval>> wait_intervals;
+  std::map<sched::NamesakePair, Apart> apart;      // jobs that are kept off each other's nodes
   std::unordered_map<JobId, Instant> waits_since;  // when a requeued job was requeued
   // Placed jobs whose machine slept while they ran: the attempt, and how long it slept.
   std::unordered_map<JobId, std::pair<Attempt, Duration>> asleep;

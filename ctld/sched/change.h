@@ -105,6 +105,7 @@ struct JobQueued {  // eligible now; sent again with other numbers when they cha
   std::optional<ShareId> share{};  // the user's leaf; unset: not in a tenant
   bool raised = false;             // its rank is above its class's value, since it has waited
   std::int64_t own_priority = 0;   // the part of priority that counts only inside its tenant
+  std::uint32_t namesake = 0;      // see NamesakesApart; 0: the job has none
 };
 
 // Many jobs of one class, for a replica that is built from scratch: their class is told once.
@@ -118,6 +119,7 @@ struct JobsQueued {
     std::optional<ShareId> share{};
     bool raised = false;
     std::int64_t own_priority = 0;
+    std::uint32_t namesake = 0;
   };
   ClassKey key;
   std::vector<Job> jobs;
@@ -173,6 +175,7 @@ struct JobPlaced {  // a fact: the core has checked it again
   bool leaving = false;                    // finishing: it ends by itself and cannot be a victim
   NodeSharing sharing = NodeSharing::any;  // from its shape
   std::string anti_affinity{};             // from its shape
+  std::uint32_t namesake = 0;              // see NamesakesApart
 };
 
 // A time window on nodes in which only jobs that name this reservation may run; in a maintenance
@@ -199,8 +202,16 @@ struct NodeReleased {  // the job holds this node no more
   NodeId node;
 };
 
-using Change =
-    std::variant<NodeChanged, PartitionChanged, JobQueued, JobUnqueued, JobPlaced, JobLimitChanged,
-                 NodeReleased, TenancyChanged, ShareChanged, ReservationChanged, JobsQueued>;
+// Jobs of one user and one name are namesakes. They have a number in common, which is not 0 and
+// has 31 bits. Jobs of a pair of numbers that this names are kept off each other's nodes where
+// there is another place for them. It replaces the pairs that were known before.
+using NamesakePair = std::pair<std::uint32_t, std::uint32_t>;  // the smaller number first
+struct NamesakesApart {
+  std::vector<NamesakePair> pairs;  // sorted, each once
+};
+
+using Change = std::variant<NodeChanged, PartitionChanged, JobQueued, JobUnqueued, JobPlaced,
+                            JobLimitChanged, NodeReleased, TenancyChanged, ShareChanged,
+                            ReservationChanged, JobsQueued, NamesakesApart>;
 
 }  // namespace gantry::sched

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include "common/text/hash.h"
+
 namespace gantry::network {
 namespace {
 
@@ -9,9 +11,7 @@ constexpr std::uint32_t kNumbers = 4096;    // that a machine has for its daemon
 constexpr std::uint32_t kNumberTries = 64;  // numbers that are looked at for one daemon
 
 std::uint32_t first_link_number(const std::string& owner) {
-  std::uint32_t hash = 2166136261U;  // FNV-1a
-  for (const char c : owner) hash = (hash ^ static_cast<std::uint8_t>(c)) * 16777619U;
-  return hash % kNumbers;
+  return fnv1a(owner) % kNumbers;
 }
 
 struct Place {

@@ -107,6 +107,7 @@ void set_options(const Words& w, ControllerConfig& c) {
   if (w.find("min_job_age")) c.min_job_age = parse_length(*w.find("min_job_age"));
   if (w.find("heartbeat")) c.heartbeat = parse_length(*w.find("heartbeat"));
   if (w.find("node_timeout")) c.node_timeout = parse_length(*w.find("node_timeout"));
+  if (w.find("keep_apart")) c.keep_apart = parse_length(*w.find("keep_apart"));
   const auto weight = [&](const char* key, std::uint32_t& to) {
     if (w.find(key)) to = std::stoul(*w.find(key));
   };

@@ -161,6 +161,9 @@ void World::neighbours(const Words& w) {
                                      : fmt::format("{} of {} {}", row.job, row.user, row.tenant)));
   for (const proto::NeighbourEvent& e : reply->events)
     line(fmt::format("{}{}: {}", e.node, e.ended ? " (over)" : "", e.text));
+  for (const proto::ApartRow& row : reply->apart)
+    line("kept apart from " +
+         (row.user.empty() ? "another tenant's" : fmt::format("{} of {}", row.name, row.user)));
 }
 
 // LEVEL[:WHY_NOT],...

@@ -11,8 +11,8 @@
 #include "ctld/core/access/sight.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/explain.h"
-#include "ctld/core/job/neighbours.h"
 #include "ctld/core/job/rows.h"
+#include "ctld/core/neighbours/neighbours.h"
 #include "ctld/core/state/record.h"
 #include "ctld/core/state/stored_spec.h"
 

@@ -1,4 +1,4 @@
-#include "ctld/core/job/neighbours.h"
+#include "ctld/core/neighbours/neighbours.h"
 
 #include <fmt/core.h>
 
@@ -8,6 +8,7 @@
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/select.h"
 #include "ctld/core/handlers.h"
+#include "ctld/core/neighbours/apart.h"
 
 namespace gantry::core {
 namespace {
@@ -15,11 +16,6 @@ namespace {
 constexpr std::size_t kMostFindings = 128, kMostHolds = 128, kMostBy = 16, kMostDevice = 64;
 constexpr Duration kTellAgain = minutes(10);
 constexpr std::uint32_t kSureEnoughToTell = 50;  // percent
-
-const Job* job_of(const State& state, const proto::AttemptKey& key) {
-  const Job* job = state.jobs.find(key.job);
-  return job != nullptr && job->attempt == key.attempt && job->active ? job : nullptr;
-}
 
 // Keeps only what a node says of its own jobs, as for their GPUs.
 proto::NodeSharing of_own_jobs(const Node& node, proto::NodeSharing said) {
@@ -54,7 +50,7 @@ std::string causes(const State& state, const proto::SharingFinding& f, const See
   std::string out;
   std::size_t others = 0;
   for (const proto::SharingJob& one : f.by) {
-    const Job* job = job_of(state, one.key);
+    const Job* job = active_job(state, one.key);
     if (job == nullptr) continue;
     if (job != self && !sees(*job)) {
       ++others;
@@ -147,15 +143,23 @@ bool had(const std::vector<proto::SharingHold>& before, const proto::SharingHold
 
 }  // namespace
 
+const Job* active_job(const State& state, const proto::AttemptKey& key) {
+  const Job* job = state.jobs.find(key.job);
+  return job != nullptr && job->attempt == key.attempt && job->active ? job : nullptr;
+}
+
 void take_sharing(Context& ctx, NodeId id, proto::NodeSharing&& said) {
   NodeLink& link = ctx.rt.links.at(id.value());
   const std::string& node = ctx.state.node(id).name;
   const proto::NodeSharing before =
       std::exchange(link.sharing, of_own_jobs(ctx.state.node(id), std::move(said)));
   const SeesJob all = [](const Job&) { return true; };
+  forget_apart(ctx);
   for (const proto::SharingFinding& f : link.sharing.findings) {
-    if (f.ended || had(before.findings, f)) continue;
-    const Job* job = f.victim ? job_of(ctx.state, *f.victim) : nullptr;
+    if (f.ended) continue;
+    keep_apart(ctx, f);
+    if (had(before.findings, f)) continue;
+    const Job* job = f.victim ? active_job(ctx.state, *f.victim) : nullptr;
     if (job == nullptr) continue;
     ctx.note(fmt::format("neighbours node={} job={}: {}", node, display_id(ctx.state, *job),
                          of_victim(ctx.state, f, all)));
@@ -163,7 +167,7 @@ void take_sharing(Context& ctx, NodeId id, proto::NodeSharing&& said) {
       tell(ctx, id, *f.victim, of_victim(ctx.state, f, seen_from(ctx.state, *job)));
   }
   for (const proto::SharingHold& hold : link.sharing.holds) {
-    const Job* job = job_of(ctx.state, hold.key);
+    const Job* job = active_job(ctx.state, hold.key);
     if (job == nullptr || had(before.holds, hold)) continue;
     const std::string text = hold.undone
                                  ? "it is held back no more on " + thing(hold.resource, hold.device)
@@ -172,7 +176,7 @@ void take_sharing(Context& ctx, NodeId id, proto::NodeSharing&& said) {
     if (!hold.undone) tell(ctx, id, hold.key, text);
   }
   std::erase_if(link.told_sharing,
-                [&](const auto& one) { return job_of(ctx.state, one.first) == nullptr; });
+                [&](const auto& one) { return active_job(ctx.state, one.first) == nullptr; });
 }
 
 std::vector<proto::NeighbourEvent> neighbour_events(const Context& ctx, const Job& job,
@@ -191,7 +195,7 @@ std::vector<proto::NeighbourEvent> neighbour_events(const Context& ctx, const Jo
         e.own = f.own;
         e.text = of_victim(ctx.state, f, sees);
       } else if (is_cause(f, key)) {
-        const Job* victim = job_of(ctx.state, *f.victim);
+        const Job* victim = active_job(ctx.state, *f.victim);
         const bool named = victim != nullptr && sees(*victim);
         out.emplace_back(event_of(node, f)).text =
             fmt::format("it holds up {} on {}; confidence {} %",
@@ -233,6 +237,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::ListNeighbours&& mes
   proto::NeighbourList reply;
   reply.job = display_id(ctx.state, job);
   reply.events = neighbour_events(ctx, job, sees);
+  reply.apart = apart_rows(ctx, job, reach.everything());
   for (const NodeRun& run : job.active->nodes) {
     const Node& node = ctx.state.node(run.grant.node);
     for (const JobId id : node.jobs) {

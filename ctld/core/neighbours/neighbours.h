@@ -13,6 +13,9 @@
 
 namespace gantry::core {
 
+// The job whose attempt this is, while it is active; null: it is over.
+const Job* active_job(const State& state, const proto::AttemptKey& key);
+
 // Takes over what a node says of its own jobs, writes what is new into the log, and tells the jobs
 // that are held up or held back, in their standard error.
 void take_sharing(Context& ctx, NodeId node, proto::NodeSharing&& said);

@@ -21,6 +21,7 @@
 #include "ctld/core/money/budget_gate.h"
 #include "ctld/core/money/ledger.h"
 #include "ctld/core/money/posted.h"
+#include "ctld/core/neighbours/apart.h"
 #include "ctld/core/node/windows.h"
 #include "ctld/core/notify/triggers.h"
 #include "ctld/core/notify/usage_events.h"
@@ -286,7 +287,7 @@ std::vector<sched::Change> Core::full_view() const {
       }
       for (const sched::JobsQueued::Job& j : many->jobs)
         all.emplace_back(sched::JobQueued{j.job, many->key, j.priority, j.queued_since, j.startable,
-                                          j.rank, j.share, j.raised, j.own_priority});
+                                          j.rank, j.share, j.raised, j.own_priority, j.namesake});
     }
   });
   return all;
@@ -299,6 +300,7 @@ void Core::full_view(const std::function<void(std::vector<sched::Change>)>& take
   std::size_t jobs = 0;
   const Context ctx = p_->context(*state_, state_->last_time);
   tell_tenancy(ctx, out);
+  out.emplace_back(apart_view(p_->rt));
   state_->jobs.walk(JobId{}, [&](const Job& job) {
     const bool waits = p_->rt.marks.at(job.id).told.startable > 0;
     if (job.placed()) out.emplace_back(placed_view(*state_, job));

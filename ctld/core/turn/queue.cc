@@ -4,6 +4,7 @@
 #include "ctld/core/job/rows.h"
 #include "ctld/core/limits/limit_gate.h"
 #include "ctld/core/money/budget_gate.h"
+#include "ctld/core/neighbours/apart.h"
 #include "ctld/core/resources/features.h"
 #include "ctld/core/resources/gpus.h"
 #include "ctld/core/settle.h"
@@ -43,17 +44,22 @@ void sync_queue(Context& ctx, const Job& job) {
 
 sched::JobsQueued::Job queued_facts(const Context& ctx, const Job& job) {
   const Told& told = ctx.rt.marks.at(job.id).told;
-  return {job.id,    told.priority, told.since,  told.startable,
-          told.rank, job.share,     told.raised, own_priority_of(ctx.state, job)};
+  return {job.id,
+          told.priority,
+          told.since,
+          told.startable,
+          told.rank,
+          job.share,
+          told.raised,
+          own_priority_of(ctx.state, job),
+          namesake_of(ctx.state, job)};
 }
 
 sched::JobQueued queued_view(const Context& ctx, const Job& job) {
   const sched::JobsQueued::Job f = queued_facts(ctx, job);
-  return {f.job,         class_of(ctx.state, job),
-          f.priority,    f.queued_since,
-          f.startable,   f.rank,
-          f.share,       f.raised,
-          f.own_priority};
+  return {
+      f.job,    class_of(ctx.state, job), f.priority, f.queued_since, f.startable, f.rank, f.share,
+      f.raised, f.own_priority,           f.namesake};
 }
 
 bool available(const Context& ctx, const Node& node) {
@@ -144,6 +150,7 @@ sched::JobPlaced placed_view(const State& state, const Job& job) {
   view.requeue = job.may_requeue;
   view.sharing = class_of(state, job).shape.sharing;
   view.anti_affinity = class_of(state, job).shape.anti_affinity;
+  view.namesake = namesake_of(state, job);
   view.ends_by = limit_end(state, job);
   // A preempted job is leaving. Other finishing jobs were told in another way, or end by
   // themselves.

@@ -236,8 +236,8 @@ std::optional<Blocked> Cycle::try_choice(LineTurn& turn, std::uint32_t tenant,
   // The notes of too small nodes count this reservation as taken, so the element that has it does
   // not use them.
   Bits* const not_too_small = reservation == nullptr ? nodes_.hopeful(turn, choice) : nullptr;
-  auto place = find_place(d_.view.grid, d_.view.timeline, nodes_.nodes_for(c, choice), c,
-                          not_too_small, neighbours ? &*neighbours : nullptr, nodes_.scores());
+  auto place = nodes_.place_for(turn.first.namesake, c, nodes_.nodes_for(c, choice),
+                                neighbours ? &*neighbours : nullptr, not_too_small);
   std::optional<Blocked> blocked;
   if (!place) {
     if (request != RequestKeys::kNone) d_.left.requests.failed(request, d_.place(turn));
@@ -269,8 +269,8 @@ std::optional<std::vector<Share>> Cycle::place_within_quota(const LineTurn& turn
   d_.plan.stats.attempts += 1 + d_.view.grid.size() / 64;
   if (dropped == 0) return std::nullopt;
   const auto neighbours = nodes_.neighbours_of(c, d_.view.queue.line(turn.line).share);
-  auto place = find_place(d_.view.grid, d_.view.timeline, cheap, c, nullptr,
-                          neighbours ? &*neighbours : nullptr, nodes_.scores());
+  auto place =
+      nodes_.place_for(turn.first.namesake, c, cheap, neighbours ? &*neighbours : nullptr, nullptr);
   if (place && !quota_.fit(tenant, quota_.needs_of(c, *place)).fits) place.reset();
   return place;
 }

@@ -119,8 +119,8 @@ std::optional<Blocked> HetGroup::fit_now(Member& m) {
       }
       ++d_.plan.stats.attempts;
       const auto neighbours = neighbours_of(m);
-      auto place = find_place(v.grid, v.timeline, nodes_for(m, choice), c, nullptr,
-                              neighbours ? &*neighbours : nullptr, s_.nodes.scores());
+      auto place = s_.nodes.place_for(v.queue.namesake_of(job(m)), c, nodes_for(m, choice),
+                                      neighbours ? &*neighbours : nullptr, nullptr);
       if (place && tenant != kNoIndex) {
         fit = s_.quota.fit(tenant, s_.quota.needs_of(c, *place));
         if (!fit.fits) {

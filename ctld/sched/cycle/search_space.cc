@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "ctld/sched/place/place.h"
+
 namespace gantry::sched {
 
 std::optional<Neighbours> SearchSpace::neighbours_of(const JobClass& c, std::uint32_t user) const {
@@ -13,6 +15,38 @@ std::optional<Neighbours> SearchSpace::neighbours_of(const JobClass& c, std::uin
 GpuScores* SearchSpace::scores() {
   d_.view.scores.settle(d_.view.grid);
   return d_.view.scores.any() ? &d_.view.scores : nullptr;
+}
+
+// The nodes without those of jobs of the other namesake of a pair; nullopt: that takes none away.
+std::optional<Bits> SearchSpace::kept_apart(std::uint32_t own, const Bits& nodes) const {
+  std::optional<Bits> out;
+  const auto leave_out = [&](std::uint32_t n) {
+    if (!nodes.test(n)) return;
+    if (!out) out = nodes;
+    out->clear(n);
+  };
+  const Running& running = d_.view.running;
+  for (const auto& [a, b] : d_.view.apart.pairs) {
+    if (a != own && b != own) continue;
+    const std::uint32_t other = a == own ? b : a;
+    for (const std::uint32_t slot : running.of_namesake(other))
+      for (const Use& use : running[slot].uses) leave_out(use.node);
+    for (const Guest& guest : running.guests())
+      if (guest.namesake == other) leave_out(guest.node);
+  }
+  return out;
+}
+
+std::optional<std::vector<Share>> SearchSpace::place_for(std::uint32_t namesake, const JobClass& c,
+                                                         const Bits& nodes,
+                                                         const Neighbours* neighbours,
+                                                         Bits* hopeful) {
+  View& v = d_.view;
+  // What is found of the fewer nodes says nothing about all of them, so it is not noted.
+  if (const auto fewer = kept_apart(namesake, nodes))
+    if (auto place = find_place(v.grid, v.timeline, *fewer, c, nullptr, neighbours, scores()))
+      return place;
+  return find_place(v.grid, v.timeline, nodes, c, hopeful, neighbours, scores());
 }
 
 // Jobs that name a reservation run only on its nodes.

@@ -25,6 +25,13 @@ class SearchSpace {
   // The jobs that a job of the user may run beside; nullopt: there is nothing to check.
   [[nodiscard]] std::optional<Neighbours> neighbours_of(const JobClass& c,
                                                         std::uint32_t user) const;
+  // The place that find_place() gives on `nodes` to a job with this number (NamesakesApart): first
+  // without the nodes of jobs that it is to be kept apart from, and with them if that finds none.
+  // `hopeful` as there.
+  [[nodiscard]] std::optional<std::vector<Share>> place_for(std::uint32_t namesake,
+                                                            const JobClass& c, const Bits& nodes,
+                                                            const Neighbours* neighbours,
+                                                            Bits* hopeful);
   [[nodiscard]] GpuScores* scores();  // null: no node has GPUs
   // Nodes of the choice that no job of the turn's class has yet found too small; the search may
   // take more out. Null: the first search of a line, or nodes are not the same for all its jobs.
@@ -39,6 +46,7 @@ class SearchSpace {
   Draft& d_;
   std::unordered_map<std::uint64_t, Bits> hopeful_;  // by class and nodes
   Bits in_window_;                                   // scratch of nodes_for()
+  [[nodiscard]] std::optional<Bits> kept_apart(std::uint32_t own, const Bits& nodes) const;
 };
 
 }  // namespace gantry::sched

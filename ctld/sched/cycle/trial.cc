@@ -42,7 +42,8 @@ std::vector<NodeGrant> Trial::take(const Waiting& w, const JobClass& c,
         {taken.node,
          {c.key.partition, user == kNoShare ? std::nullopt : std::optional(ShareId{user})},
          shape.sharing,
-         shape.anti_affinity});
+         shape.anti_affinity,
+         w.namesake});
     taken_.push_back(std::move(taken));
   }
   v.timeline.started(c.demand, shares, until);

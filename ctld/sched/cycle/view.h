@@ -23,6 +23,7 @@ struct View {
   TenancyPtr tenancy = std::make_shared<const Tenancy>();
   ShareTree shares;
   Charges charges;  // quota in use
+  NamesakesApart apart;
   Grid grid;
   Running running;
   Queue queue;

@@ -88,6 +88,7 @@ void Running::place(const JobPlaced& change, Grid& grid) {
   p.checkpoint = change.checkpoint;
   p.preemptions = change.preemptions;
   p.anti_affinity = change.anti_affinity;
+  p.namesake = change.namesake;
   p.uses.reserve(change.grants.size());
   for (const NodeGrant& g : change.grants)
     p.uses.push_back({g.node.value(),
@@ -113,6 +114,7 @@ void Running::place(const JobPlaced& change, Grid& grid) {
   by_job_.emplace(change.job, slot);
   join_group(slot);
   if (!p.anti_affinity.empty()) by_key_[p.anti_affinity].push_back(slot);
+  if (p.namesake != 0) by_namesake_[p.namesake].push_back(slot);
   locks_ += p.sharing != NodeSharing::any ? 1 : 0;
   if (p.ends_by) ends_.insert(slot, earlier());
 }
@@ -143,6 +145,11 @@ void Running::remove(std::uint32_t slot) {
     const auto key = by_key_.find(p.anti_affinity);
     std::erase(key->second, slot);
     if (key->second.empty()) by_key_.erase(key);
+  }
+  if (p.namesake != 0) {
+    const auto same = by_namesake_.find(p.namesake);
+    std::erase(same->second, slot);
+    if (same->second.empty()) by_namesake_.erase(same);
   }
   locks_ -= p.sharing != NodeSharing::any ? 1 : 0;
   p = Placement{};
@@ -202,6 +209,11 @@ std::span<const std::uint32_t> Running::with_key(const std::string& key) const {
   return it == by_key_.end() ? std::span<const std::uint32_t>() : it->second;
 }
 
+std::span<const std::uint32_t> Running::of_namesake(std::uint32_t namesake) const {
+  const auto it = by_namesake_.find(namesake);
+  return it == by_namesake_.end() ? std::span<const std::uint32_t>() : it->second;
+}
+
 void Running::add_guest(const Guest& guest) {
   guests_.push_back(guest);
   locks_ += guest.sharing != NodeSharing::any ? 1 : 0;
@@ -214,13 +226,14 @@ void Running::forget_guests() {
 
 std::string Running::audit(const Grid& grid) const {
   std::vector<Room> held(grid.size());
-  std::size_t with_end = 0, in_groups = 0, locks = 0, with_key = 0;
+  std::size_t with_end = 0, in_groups = 0, locks = 0, with_key = 0, with_namesake = 0;
   for (const auto& [job, slot] : by_job_) {
     const Placement& p = pool_[slot];
     if (p.job != job || p.uses.empty()) return fmt::format("placement of job {}", job.value());
     with_end += p.ends_by ? 1 : 0;
     locks += p.sharing != NodeSharing::any ? 1 : 0;
     with_key += p.anti_affinity.empty() ? 0 : 1;
+    with_namesake += p.namesake == 0 ? 0 : 1;
     const auto group = groups_.find(group_of(p));
     if (group == groups_.end() || group->second[p.group_at] != slot)
       return fmt::format("group of job {}", job.value());
@@ -236,7 +249,9 @@ std::string Running::audit(const Grid& grid) const {
   if (with_end != ends_.size()) return "number of ends";
   for (const auto& [group, slots] : groups_) in_groups += slots.size();
   for (const auto& [key, slots] : by_key_) with_key -= slots.size();
-  if (locks != locks_ || with_key != 0 || !guests_.empty()) return "keys and locks";
+  for (const auto& [namesake, slots] : by_namesake_) with_namesake -= slots.size();
+  if (locks != locks_ || with_key != 0 || with_namesake != 0 || !guests_.empty())
+    return "keys and locks";
   if (in_groups != by_job_.size()) return "number of placements in groups";
   for (std::uint32_t n = 0; n < grid.size(); ++n) {
     held[n] += grid.free(n);

@@ -38,6 +38,7 @@ struct Placement {
   std::optional<Instant> checkpoint;
   std::uint32_t preemptions = 0;
   std::string anti_affinity;
+  std::uint32_t namesake = 0;                                 // see NamesakesApart
   std::uint32_t group_at = 0;                                 // in its group
   std::uint32_t flavor = 0;                                   // of all its nodes; 0: of several
   Resources held;                                             // as quota counts it
@@ -72,6 +73,7 @@ struct Guest {
   Owner owner;
   NodeSharing sharing = NodeSharing::any;
   std::string anti_affinity;
+  std::uint32_t namesake = 0;
 };
 
 // Every function that changes placements also updates the grid.
@@ -112,6 +114,8 @@ class Running {
   // For neighbours.h: placements with a key; whether any job limits who may run beside it; and the
   // nodes of jobs that the current plan has started.
   [[nodiscard]] std::span<const std::uint32_t> with_key(const std::string& key) const;
+  // Placements of a namesake (NamesakesApart), which is not 0.
+  [[nodiscard]] std::span<const std::uint32_t> of_namesake(std::uint32_t namesake) const;
   [[nodiscard]] bool any_locks() const { return locks_ > 0; }
   [[nodiscard]] std::span<const Guest> guests() const { return guests_; }
   void add_guest(const Guest& guest);
@@ -146,7 +150,8 @@ class Running {
   std::vector<std::vector<std::uint32_t>> on_node_;  // slots
   OrderedSlots ends_;
   std::map<PlacementGroup, std::vector<std::uint32_t>> groups_;
-  std::unordered_map<std::string, std::vector<std::uint32_t>> by_key_;  // no entry is empty
+  std::unordered_map<std::string, std::vector<std::uint32_t>> by_key_;         // no entry is empty
+  std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> by_namesake_;  // the same
   std::size_t locks_ = 0;  // placements and guests that do not share with everybody
   std::vector<Guest> guests_;
 };

@@ -102,8 +102,9 @@ Resources least_of(const Demand& d) {
 }  // namespace
 
 void Queue::add(const JobQueued& change, const PartitionChanged& partition) {
-  const JobsQueued::Job job{change.job,  change.priority, change.queued_since, change.startable,
-                            change.rank, change.share,    change.raised,       change.own_priority};
+  const JobsQueued::Job job{change.job,       change.priority,     change.queued_since,
+                            change.startable, change.rank,         change.share,
+                            change.raised,    change.own_priority, change.namesake};
   if (has(change.key, job)) return;
   remove(job.job);
   if (partitions_.size() <= change.key.partition.value()) partition_changed(partition);
@@ -132,8 +133,8 @@ bool Queue::has(const ClassKey& key, const JobsQueued::Job& job) {
   Waiting& w = pool_[*slot];
   const Line& line = lines_[w.line];
   if (w.rank != job.rank || w.priority != job.priority || w.since != job.queued_since ||
-      w.own_priority != job.own_priority || line.share != share_of(job) ||
-      classes_[line.class_index]->key != key)
+      w.own_priority != job.own_priority || w.namesake != job.namesake ||
+      line.share != share_of(job) || classes_[line.class_index]->key != key)
     return false;
   w.startable = job.startable;  // usual for an array: one element less each time
   return true;
@@ -141,8 +142,9 @@ bool Queue::has(const ClassKey& key, const JobsQueued::Job& job) {
 
 void Queue::insert(std::uint32_t class_index, const JobsQueued::Job& job) {
   const std::uint32_t line = line_for(class_index, share_of(job));
-  const std::uint32_t slot = pool_.add({job.priority, job.queued_since, job.job, job.startable,
-                                        line, job.rank, job.raised, job.own_priority});
+  const std::uint32_t slot =
+      pool_.add({job.priority, job.queued_since, job.job, job.startable, line, job.rank, job.raised,
+                 job.namesake, job.own_priority});
   index_.insert(slot, pool_);
   link(slot);
   ++size_;

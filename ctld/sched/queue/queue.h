@@ -30,8 +30,9 @@ struct Waiting {
   std::uint32_t startable = 0;  // elements of an array that may start now
   std::uint32_t line = 0;
   std::int32_t rank = 0;
-  bool raised = false;            // the rank was raised by waiting
-  std::int64_t own_priority = 0;  // the part of priority that counts only inside its tenant
+  bool raised : 1 = false;          // the rank was raised by waiting
+  std::uint32_t namesake : 31 = 0;  // see NamesakesApart
+  std::int64_t own_priority = 0;    // the part of priority that counts only inside its tenant
 };
 
 // The order within a partition, except for fair share between its users.
@@ -167,6 +168,10 @@ class Queue {
     return index_.find(job, pool_);
   }
   [[nodiscard]] const Line& line(std::uint32_t index) const { return lines_[index]; }
+  [[nodiscard]] std::uint32_t namesake_of(JobId job) const {  // 0: it does not wait
+    const auto slot = index_.find(job, pool_);
+    return slot ? pool_[*slot].namesake : 0;
+  }
   // Partitions with waiting jobs, by number.
   [[nodiscard]] const std::vector<std::uint32_t>& busy() const { return busy_; }
   [[nodiscard]] const PartitionQueue& partition(std::uint32_t id) const { return partitions_[id]; }

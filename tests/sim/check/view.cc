@@ -24,7 +24,7 @@ void View::take(const sched::JobQueued& c) {
 void View::take(const sched::JobsQueued& c) {
   for (const sched::JobsQueued::Job& j : c.jobs)
     queued_[j.job] = {j.job,  c.key,   j.priority, j.queued_since, j.startable,
-                      j.rank, j.share, j.raised,   j.own_priority};
+                      j.rank, j.share, j.raised,   j.own_priority, j.namesake};
 }
 void View::take(const sched::JobUnqueued& c) {
   queued_.erase(c.job);
@@ -50,6 +50,9 @@ void View::take(const sched::TenancyChanged& c) {
 void View::take(const sched::ShareChanged& c) {
   shares_[c.share] = c;
 }
+void View::take(const sched::NamesakesApart& c) {
+  apart_ = c;
+}
 void View::take(const sched::ReservationChanged& c) {
   if (c.removed)
     reservations_.erase(c.name);
@@ -70,6 +73,7 @@ std::string View::text() const {
   for (const auto& [name, r] : reservations_)
     out += fmt::format("reservation {} of {} nodes from {} until {}\n", name, r.nodes.size(),
                        r.from.us, r.until.us);
+  for (const auto& [a, b] : apart_.pairs) out += fmt::format("apart {} {}\n", a, b);
   for (const auto& [id, n] : nodes_)
     out += fmt::format(
         "node {} {} {} cpus {} mem {} sockets {} gpus {} {} of {} {} flavor {} domains {} taints "

@@ -25,6 +25,7 @@ class View {
   void take(const sched::NodeReleased& c);
   void take(const sched::TenancyChanged& c);
   void take(const sched::ShareChanged& c);
+  void take(const sched::NamesakesApart& c);
   void take(const sched::ReservationChanged& c);
 
   std::map<NodeId, sched::NodeChanged> nodes_;
@@ -34,6 +35,7 @@ class View {
   sched::TenancyPtr tenancy_;
   std::map<sched::ShareId, sched::ShareChanged> shares_;
   std::map<std::string, sched::ReservationChanged> reservations_;
+  sched::NamesakesApart apart_;
 };
 
 }  // namespace gantry::sim
