@@ -27,7 +27,8 @@ void each_v1(std::string_view text, const DiskNames& disks, const Add& add) {
 
 }  // namespace
 
-JobFiles::JobFiles(const runtime::CgroupLayout& layout, const std::string& resctrl, WatchedJob job)
+JobFiles::JobFiles(const runtime::CgroupLayout& layout, const std::string& monitored,
+                   WatchedJob job)
     : job_(std::move(job)), version_(layout.version) {
   const auto file = [&](std::string_view controller, const char* name) {
     const runtime::CgroupMount* mount = layout.with(controller);
@@ -52,9 +53,8 @@ JobFiles::JobFiles(const runtime::CgroupLayout& layout, const std::string& resct
     network_in_ = KeptFile(counts + "rx_bytes");
     network_out_ = KeptFile(counts + "tx_bytes");
   }
-  const std::string monitored = resctrl + "/mon_groups/" + job_.cgroup + "/mon_data";
-  for (const std::string& domain : runtime::list_dir(monitored)) {
-    KeptFile traffic(monitored + "/" + domain + "/mbm_total_bytes");
+  for (const std::string& domain : runtime::list_dir(monitored + "/mon_data")) {
+    KeptFile traffic(monitored + "/mon_data/" + domain + "/mbm_total_bytes");
     if (traffic.is_there()) traffic_.push_back(std::move(traffic));
   }
 }

@@ -28,7 +28,8 @@ struct WatchedJob {
 
 class JobFiles {
  public:
-  JobFiles(const runtime::CgroupLayout& layout, const std::string& resctrl, WatchedJob job);
+  // `monitored`: its monitoring group (monitor_groups.h), which may not be there.
+  JobFiles(const runtime::CgroupLayout& layout, const std::string& monitored, WatchedJob job);
   [[nodiscard]] const WatchedJob& job() const { return job_; }
   // The disks on which it is held back for others' sake.
   void hold(const std::string& disk) { held_.insert(disk); }

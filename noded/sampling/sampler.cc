@@ -4,9 +4,13 @@ namespace gantry::sampling {
 
 Sampler::Sampler(SamplerOptions options)
     : options_(std::move(options)),
-      machine_(options_.proc, options_.sys, options_.memory_traffic_most) {}
+      machine_(options_.proc, options_.sys, options_.memory_traffic_most),
+      groups_(options_.sys + "/fs/resctrl", options_.cgroups) {}
 
 void Sampler::watch(std::vector<WatchedJob> jobs) {
+  std::vector<std::string> cgroups;
+  for (const WatchedJob& job : jobs) cgroups.push_back(job.cgroup);
+  groups_.watch(cgroups);
   std::map<proto::AttemptKey, JobFiles> next;
   for (WatchedJob& job : jobs) {
     const proto::AttemptKey key = job.key;
@@ -14,7 +18,7 @@ void Sampler::watch(std::vector<WatchedJob> jobs) {
     if (known != jobs_.end() && known->second.job() == job)
       next.insert(jobs_.extract(known));
     else
-      next.emplace(key, JobFiles(options_.cgroups, options_.sys + "/fs/resctrl", std::move(job)));
+      next.emplace(key, JobFiles(options_.cgroups, groups_.path_of(job.cgroup), job));
   }
   jobs_ = std::move(next);
 }

@@ -1,5 +1,5 @@
-// Reads one neighbours::Sample: what the machine and its jobs have used until now. Reading is all
-// it does, and costs some files for each job (bench/neighbours).
+// Reads one neighbours::Sample: what the machine and its jobs have used until now. It costs some
+// files for each job (bench/neighbours).
 #pragma once
 
 #include <map>
@@ -8,6 +8,7 @@
 
 #include "noded/sampling/job_files.h"
 #include "noded/sampling/machine_files.h"
+#include "noded/sampling/monitor_groups.h"
 
 namespace gantry::sampling {
 
@@ -39,6 +40,7 @@ class Sampler {
  private:
   SamplerOptions options_;
   MachineFiles machine_;
+  MonitorGroups groups_;
   std::map<proto::AttemptKey, JobFiles> jobs_;
   std::string buffer_;
 };

@@ -1,10 +1,12 @@
 // Reads files that are written by hand, as the kernel writes them.
 #include <doctest/doctest.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 
+#include "noded/machine/files.h"
 #include "noded/sampling/sampler.h"
 
 namespace gantry::sampling {
@@ -32,7 +34,7 @@ struct Tree {
     put("sys/class/net/lo/speed", "1000\n");
     put("sys/fs/resctrl/mon_data/mon_L3_00/mbm_total_bytes", "100\n");
     put("sys/fs/resctrl/mon_data/mon_L3_01/mbm_total_bytes", "200\n");
-    put("sys/fs/resctrl/mon_groups/job_7.1/mon_data/mon_L3_00/mbm_total_bytes", "40\n");
+    put("sys/fs/resctrl/mon_groups/gantry.n1.job_7.1/mon_data/mon_L3_00/mbm_total_bytes", "40\n");
   }
   ~Tree() { std::filesystem::remove_all(root); }
   Tree(const Tree&) = delete;
@@ -47,6 +49,7 @@ struct Tree {
     o.sys = (root / "sys").string();
     o.memory_traffic_most = 1000;
     o.cgroups.version = version;
+    o.cgroups.relative = "/gantry/n1";
     const std::vector<std::string> all{"cpu", "cpuacct", "memory", "blkio", "io"};
     o.cgroups.mounts.push_back({(root / "cgroup").string(), all});
     return o;
@@ -106,6 +109,32 @@ TEST_CASE("the machine and a job of cgroup v2 are read, and read again") {
   CHECK(sampler.read(Instant{6}).jobs[0].memory == 8192);
   sampler.watch({});
   CHECK(sampler.read(Instant{7}).jobs.empty());
+}
+
+TEST_CASE("each job has a monitoring group of resctrl, with its processes, while it runs") {
+  const Tree tree;
+  const std::filesystem::path groups = tree.root / "sys/fs/resctrl/mon_groups";
+  const auto there = [&](const char* name) { return std::filesystem::exists(groups / name); };
+  const std::string self = std::to_string(::getpid()) + "\n";
+  tree.put("cgroup/job_7.1/cgroup.procs", self);
+  tree.put("sys/fs/resctrl/mon_groups/gantry.n1.job_7.1/tasks", "");
+  std::filesystem::create_directories(groups / "gantry.n1.job_6.1");  // it ended without a daemon
+  std::filesystem::create_directories(groups / "gantry.n2.job_6.1");  // another node's
+  std::filesystem::create_directories(groups / "mine");
+  Sampler sampler(tree.options(2));
+  CHECK_FALSE(there("gantry.n1.job_6.1"));
+  WatchedJob other = watched(tree);
+  other.key = {JobId(8), Attempt(1)};
+  other.cgroup = "job_8.1";
+  sampler.watch({watched(tree), other});
+  CHECK(there("gantry.n1.job_8.1"));
+  CHECK(runtime::read_file((groups / "gantry.n1.job_7.1/tasks").string()) == self);
+  CHECK(sampler.read(Instant{5}).jobs.at(0).memory_traffic == 40);
+  for (int i = 0; i < 5; ++i) sampler.watch({watched(tree)});
+  CHECK_FALSE(there("gantry.n1.job_8.1"));
+  CHECK(runtime::read_file((groups / "gantry.n1.job_7.1/tasks").string()) == self + self + self);
+  CHECK(there("gantry.n2.job_6.1"));
+  CHECK(there("mine"));
 }
 
 TEST_CASE("with cgroup v1 the pressure of a job is not known, and that is said") {
