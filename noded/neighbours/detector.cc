@@ -5,7 +5,9 @@
 namespace gantry::neighbours {
 namespace {
 
-constexpr double kOwnHarm = 0.3;    // a job that waits so much by its own doing is told
+// A job that waits so much by its own doing is told. Who keeps its cores busy, or its disk, waits
+// for them a little by nature; for memory nobody should have to wait.
+constexpr double kOwnHarm = 0.3;
 constexpr double kUsualStep = 0.2;  // how fast the mean of a job's use follows
 constexpr std::size_t kNewest = 3, kOfNewest = 2;
 
@@ -96,7 +98,8 @@ void Detector::look_at_job(const Channel& channel, const Kept& kept, const JobRo
   };
   const auto by_itself = [&](const Row& row) {
     const JobRow* one = row.of(job.key);
-    return one != nullptr && one->own >= kOwnHarm;
+    return one != nullptr &&
+           one->own >= (rule.resource == Resource::memory ? rule.harmed : kOwnHarm);
   };
   const auto alone = [&](const Row& row) {
     const JobRow* one = row.of(job.key);

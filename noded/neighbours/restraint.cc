@@ -5,10 +5,10 @@
 namespace gantry::neighbours {
 namespace {
 
-constexpr double kHeldTo = 0.05;  // of what it used
-constexpr double kLeastBytes = 1'000'000;
-constexpr std::uint64_t kHeldWeight = 10;  // of cpu; every job begins with 100
-constexpr double kPresses = 0.5;           // of a hold: who uses less does not need it
+constexpr double kHeldTo = 0.05;          // of what it used
+constexpr double kLeastBytes = 250'000;   // per second
+constexpr std::uint64_t kHeldWeight = 5;  // of cpu; every job begins with 100
+constexpr double kPresses = 0.5;          // of a hold: who uses less does not need it
 constexpr std::uint32_t kIdleRows = 5;
 constexpr double kHelped = 1.2;  // times what the victim of a full link got before
 constexpr std::uint32_t kRowsToHelp = 4;

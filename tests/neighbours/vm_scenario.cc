@@ -10,8 +10,10 @@ namespace {
 
 constexpr int kWarm = 4, kFlood = 10;  // the second in which it is measured, and flooded
 constexpr int kLook = 17;              // seconds of flood in which it must be named
-constexpr int kBack = 7;               // seconds of a hold in which the victim is measured
-constexpr double kDiskRate = 12e6;     // bytes per second, as tests/vm/scenarios.sh asks for
+// A hold begins after what the flood has asked for is done: seconds of a hold that are not counted,
+// and those after them in which the victim is measured.
+constexpr int kSettle = 2, kBack = 6;
+constexpr double kDiskRate = 12e6;  // bytes per second, as tests/vm/scenarios.sh asks for
 constexpr std::int64_t kNodeMemory = 240 << 20, kOwnMemory = 70 << 20;
 constexpr std::size_t kCached = 48 << 20;  // bytes that a victim of memory reads again and again
 
@@ -75,7 +77,8 @@ Scenario::~Scenario() {
     (void)runtime::remove_cgroup(m_.jobs.layout, job.cgroup, seconds(5));
     if (const auto network = network_of(job.key)) FarEnd::remove(*network);
   }
-  if (facts_.kind == Kind::disk_slow && slow_ != nullptr) slow_->delay(0);
+  const bool slow = facts_.kind == Kind::disk_slow || facts_.kind == Kind::memory_self;
+  if (slow && slow_ != nullptr) slow_->delay(0);
   if (of_memory(facts_.kind)) limit_node("max");
 }
 
@@ -147,8 +150,11 @@ void Scenario::start_victim() {
     case Kind::cores_self:
       for (int i = 0; i < 2; ++i) start(1, [&] { compute(lane_); });
       return;
-    case Kind::memory:
-    case Kind::memory_self: start(1, [&] { read_cached(disk_, kCached, lane_, seed); }); return;
+    case Kind::memory: start(1, [&] { read_cached(disk_, kCached, lane_, seed); }); return;
+    case Kind::memory_self:
+      // With a fast disk it would wait for the emulated processor, not for what it has to read.
+      slow_->delay(2);
+      return start(1, [&] { read_cached(slow_->path(), kCached, lane_, seed); });
     case Kind::link_out: run(1, stream(0, 1, false, between(5, 8))); return;
     case Kind::link_in:
       // iperf3 does not pace what it receives.
@@ -188,8 +194,8 @@ void Scenario::start_flood() {
     case Kind::disk_machine: return run(0, fio(disk_, "randread", between(5, 8), "1m"));
     case Kind::disk_self: return run(1, fio(disk_, "randread", between(4, 8), "1m"));
     case Kind::disk_slow: return slow_->delay(between(150, 400));
-    case Kind::link_out: return run(2, stream(1, between(8, 12), false, 0));
-    case Kind::link_in: return run(2, stream(1, between(8, 12), true, 0));
+    case Kind::link_out: return run(2, stream(1, between(14, 20), false, 0));
+    case Kind::link_in: return run(2, stream(1, between(14, 20), true, 0));
     case Kind::cores:
       return run(2, {"stress-ng", cores, std::to_string(between(4, 8)), "-t", "600", "--quiet"});
     case Kind::cores_self:
@@ -198,7 +204,7 @@ void Scenario::start_flood() {
       return run(2, {"stress-ng", "--vm", "1", "--vm-bytes", fmt::format("{}M", between(190, 198)),
                      "--vm-keep", "--vm-method", "write64", "-t", "600", "--quiet"});
     case Kind::memory_self:
-      return run(1, {"stress-ng", "--vm", "1", "--vm-bytes", "34M", "--vm-keep", "--vm-method",
+      return run(1, {"stress-ng", "--vm", "1", "--vm-bytes", "26M", "--vm-keep", "--vm-method",
                      "write64", "-t", "600", "--quiet"});
     case Kind::quiet: return run(2, little_work(5));
     case Kind::disk_calm:
@@ -238,12 +244,16 @@ bool Scenario::tick(const proto::NodeSharing& said) {
                                  [&](const auto& f) { return is_true(f); });
     if (now || (held && !flooded_))
       flooded_ = static_cast<int>(std::lround(percent_since(mark_, since)));
-    if (now) named_ = since, mark_ = work();
-    return !now && since >= kLook;
+    if (now) named_ = since;
+    if (now || since < kLook) return false;
+    flooded_ = static_cast<int>(std::lround(percent_since(mark_, since)));
+    return true;
   }
-  if (since < *named_ + kBack) return false;
-  if (held && facts_.cause == proto::SharingCause::neighbours)
-    back_ = static_cast<int>(std::lround(percent_since(mark_, kBack)));
+  if (!held || facts_.cause != proto::SharingCause::neighbours) return since >= *named_ + kSettle;
+  if (!held_) held_ = since;
+  if (since == *held_ + kSettle) mark_ = work();
+  if (since < *held_ + kSettle + kBack) return false;
+  back_ = static_cast<int>(std::lround(percent_since(mark_, kBack)));
   return true;
 }
 
@@ -261,6 +271,19 @@ bool Scenario::is_true(const proto::SharingFinding& f) const {
   });
 }
 
+// What the kernel says of the victim's waiting in the last ten seconds, in percent.
+std::string Scenario::pressure() const {
+  std::string out = "; waits";
+  for (const char* what : {"cpu", "memory", "io"}) {
+    const auto text = runtime::read_file(
+        fmt::format("{}/{}/{}.pressure", m_.jobs.layout.mounts[0].path, jobs_[0].cgroup, what));
+    const std::size_t at = text ? text->find("avg10=") : std::string::npos;
+    if (at != std::string::npos)
+      out += fmt::format(" {} {}", what, text->substr(at + 6, text->find(' ', at) - at - 6));
+  }
+  return out;
+}
+
 Seen Scenario::outcome(const proto::NodeSharing& said) const {
   Seen out;
   out.seed = seed_;
@@ -269,6 +292,7 @@ Seen Scenario::outcome(const proto::NodeSharing& said) const {
   out.named = named_;
   out.flooded = flooded_;
   out.back = back_;
+  if (out.has_truth && !named_) out.text = pressure();
   for (const proto::SharingFinding& f : said.findings) {
     const auto victim = f.victim ? index_of(*f.victim) : std::nullopt;
     // Who floods and is held up by what it floods itself is no harm to anybody.
@@ -279,10 +303,13 @@ Seen Scenario::outcome(const proto::NodeSharing& said) const {
       continue;
     }
     ++out.wrong;
-    out.text += fmt::format("; of job {} on {} {}: {} by {}, level {}, held up {}, own {}, sure {}",
-                            *victim, enum_name(f.resource), f.device, enum_name(f.cause),
-                            f.by.empty() ? 0 : index_of(f.by[0].key).value_or(9), f.level,
-                            f.held_up, f.own, f.confidence);
+    out.text += fmt::format("; of job {} on {} {}: {}", *victim, enum_name(f.resource), f.device,
+                            enum_name(f.cause));
+    for (const proto::SharingJob& one : f.by)
+      out.text +=
+          fmt::format(" {} ({} %, rise {} %)", index_of(one.key).value_or(9), one.share, one.rise);
+    out.text += fmt::format(", machine {} %, level {}, held up {}, own {}, sure {}", f.machine,
+                            f.level, f.held_up, f.own, f.confidence);
   }
   return out;
 }

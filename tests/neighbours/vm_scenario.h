@@ -45,6 +45,7 @@ class Scenario {
  private:
   [[nodiscard]] std::uint64_t work() const;
   [[nodiscard]] double percent_since(std::uint64_t before, int seconds) const;
+  [[nodiscard]] std::string pressure() const;
   void limit_node(const std::string& bytes) const;
   void make_jobs();
   void start_victim();
@@ -67,7 +68,7 @@ class Scenario {
   int second_ = 0;
   std::uint64_t mark_ = 0;  // the work that was done when what is measured now began
   double alone_ = 0;        // per second
-  std::optional<int> named_, flooded_, back_;
+  std::optional<int> named_, held_, flooded_, back_;  // the first two in seconds of the flood
 };
 
 }  // namespace gantry::vm
