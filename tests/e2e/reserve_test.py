@@ -65,8 +65,9 @@ def case_one_comes_again_and_one_ends_when_idle(c):
                    member, "--repeat", "daily"])
     equal(made.returncode, 0, made.stderr)
     contains(made.stdout, ", daily")
-    made = c.root(["slurm/scontrol", "create", "reservation", "ReservationName=open", "StartTime=now",
-                   "Duration=30", "NodeCnt=1", f"Users={member}", "Flags=REPLACE_DOWN,PURGE_COMP=0:12"])
+    # Keys may be shortened.
+    made = c.root(["slurm/scontrol", "create", "res", "res=open", "start=now", "dur=30", "NodeCnt=1",
+                   f"user={member}", "fl=REPLACE_DOWN,PURGE_COMP=0:12"])
     equal((made.returncode, made.stdout), (0, "Reservation created: open\n"), made.stderr)
     # A job that names both runs in the one that is on.
     job = c.submit("--reservation=lesson,open", "-t", "5", "--wrap=hostname", user=member)

@@ -73,8 +73,9 @@ const Command kGctlNeighbours{
     .operands = "JOB",
     .description =
         "What was full and when, who is the cause, with how much confidence, and who is held back "
-        "for it. Jobs of other tenants have no name here, except for operators. docs/neighbours.md "
-        "says what is measured.",
+        "for it; and off whose nodes jobs of its user and name are kept. Jobs of other tenants "
+        "have no "
+        "name here, except for operators. docs/neighbours.md says what is measured.",
     .options = kOptions,
     .examples = kExamples,
     .run = run};

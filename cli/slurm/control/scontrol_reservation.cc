@@ -163,6 +163,22 @@ Result<bool> set_reservation_nodes(MakeReservation& make, char how, const std::s
   return true;
 }
 
+// Keys may be shortened as Slurm's scontrol takes them: to so many letters.
+std::string whole_key(const std::string& key) {
+  struct Key {
+    std::string_view name;
+    std::size_t least;
+  };
+  static constexpr Key kKeys[] = {
+      {"reservationname", 1}, {"starttime", 1}, {"endtime", 1},  {"duration", 1}, {"flags", 2},
+      {"nodecnt", 5},         {"nodecount", 5}, {"corecnt", 5},  {"nodes", 5},    {"features", 2},
+      {"partitionname", 1},   {"users", 1},     {"accounts", 1}, {"comment", 3},
+  };
+  for (const Key& one : kKeys)
+    if (key.size() >= one.least && one.name.starts_with(key)) return std::string(one.name);
+  return key;
+}
+
 // Returns false if the key is none that a reservation has here. `how` is '=', '+' or '-'.
 Result<bool> set_reservation_key(MakeReservation& make, const std::string& key, char how,
                                  const std::string& value) {
@@ -174,18 +190,18 @@ Result<bool> set_reservation_key(MakeReservation& make, const std::string& key, 
   if (key == "duration") return set_reservation_length(make, value);
   if (key == "nodes") return set_reservation_nodes(make, how, value);
   if (key == "flags") return change_reservation_flags(make, how, value);
-  if (key == "reservationname" || key == "reservation") {
+  if (key == "reservationname") {
     make.name = value;
   } else if (key == "nodecnt" || key == "nodecount") {
     const auto n = parse_integer("NodeCnt", value, 1, 65'536);
     if (!n) return tl::unexpected(n.error());
     make.count = static_cast<std::uint32_t>(*n);
     make.nodes.clear();
-  } else if (key == "users" || key == "user") {
+  } else if (key == "users") {
     change_names(make.users, how, value);
-  } else if (key == "accounts" || key == "account") {
+  } else if (key == "accounts") {
     change_names(make.tenants, how, value);
-  } else if (key == "partitionname" || key == "partition") {
+  } else if (key == "partitionname") {
     make.partition = value;
   } else if (key == "features") {
     make.constraint = value;
@@ -211,7 +227,7 @@ int read_reservation_words(MakeReservation& make, const Arguments& args) {
       how = pair.key.back();
       pair.key.pop_back();
     }
-    const auto known = set_reservation_key(make, pair.key, how, pair.value);
+    const auto known = set_reservation_key(make, whole_key(pair.key), how, pair.value);
     if (!known) return key_value_refused(arg, known.error());
     if (!*known) return key_not_supported(arg);
   }
