@@ -74,8 +74,7 @@ const Command kGctlNeighbours{
     .description =
         "What was full and when, who is the cause, with how much confidence, and who is held back "
         "for it; and off whose nodes jobs of its user and name are kept. Jobs of other tenants "
-        "have no "
-        "name here, except for operators. docs/neighbours.md says what is measured.",
+        "have no name here, except for operators. docs/neighbours.md says what is measured.",
     .options = kOptions,
     .examples = kExamples,
     .run = run};
