@@ -46,7 +46,7 @@ JobNetworks::Options network_options(const NodeSettings& s) {
   return o;
 }
 
-// Of the cluster's name, in 24 bits.
+// The VXLAN network identifier (VNI) of a cluster: 24 bits, made from the cluster's name.
 std::uint32_t vni_of(const std::string& cluster) {
   const std::uint32_t hash = fnv1a(cluster);
   return (hash ^ hash >> 24) & 0xff'ffff;

@@ -238,8 +238,9 @@ void StepStreams::handle(Stream& stream, const proto::StepFrame& frame) {
     if (done->out_of_memory)
       say(fmt::format("{}: error: {}: the step ran out of its memory", program_, stream.node));
     result_.nodes[stream.index].add({{}, done->usage, done->timed_out});
-    if (!stream.done) ++nodes_done_;
+    if (stream.done) return;
     stream.done = true;
+    ++nodes_done_;
     tell_ended(stream);
   }
 }
@@ -288,8 +289,9 @@ void StepStreams::tell_peer(std::uint32_t node, const proto::StepFrame& frame) {
   early_[node].push_back(frame);
 }
 
-// Only the servers of the other nodes know whether they wait in a fence for the tasks that have
-// ended here. What this node's server has said to them was passed on before.
+// Tells the PMI-2 servers of the other nodes that the tasks of `gone` have ended: only these
+// servers know whether they wait for them in a fence. What the server of `gone` has said was passed
+// on before.
 void StepStreams::tell_ended(const Stream& gone) {
   if (options_.mpi == proto::StepMpi::pmi2) pass_on(gone, {proto::kAllOtherNodes, {}});
 }

@@ -10,8 +10,8 @@ namespace {
 
 constexpr int kWarm = 4, kFlood = 10;  // the second in which it is measured, and flooded
 constexpr int kLook = 17;              // seconds of flood in which it must be named
-// A hold begins after what the flood has asked for is done: seconds of a hold that are not counted,
-// and those after them in which the victim is measured.
+// The disk still does what a flood had asked for before it was held, so the first kSettle seconds
+// of a hold do not count. The victim is measured in the kBack seconds after them.
 constexpr int kSettle = 2, kBack = 6;
 constexpr double kDiskRate = 12e6;  // bytes per second, as tests/vm/scenarios.sh asks for
 constexpr std::int64_t kNodeMemory = 240 << 20, kOwnMemory = 70 << 20;
@@ -152,7 +152,7 @@ void Scenario::start_victim() {
       return;
     case Kind::memory: start(1, [&] { read_cached(disk_, kCached, lane_, seed); }); return;
     case Kind::memory_self:
-      // With a fast disk it would wait for the emulated processor, not for what it has to read.
+      // With a fast disk the victim would wait for the emulated processor, not for the disk.
       slow_->delay(2);
       return start(1, [&] { read_cached(slow_->path(), kCached, lane_, seed); });
     case Kind::link_out: run(1, stream(0, 1, false, between(5, 8))); return;
@@ -271,7 +271,8 @@ bool Scenario::is_true(const proto::SharingFinding& f) const {
   });
 }
 
-// What the kernel says of the victim's waiting in the last ten seconds, in percent.
+// Says how much of the last ten seconds the victim has waited for cores, memory and disks, in
+// percent, as the kernel counts it.
 std::string Scenario::pressure() const {
   std::string out = "; waits";
   for (const char* what : {"cpu", "memory", "io"}) {

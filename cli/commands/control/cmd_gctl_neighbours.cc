@@ -40,7 +40,7 @@ void print(const proto::NeighbourList& list) {
                e.node, e.text);
   if (list.events.empty()) fmt::print("nobody holds it up, and it holds up nobody\n");
   for (const proto::ApartRow& row : list.apart)
-    fmt::print("until {} kept off the nodes of {}, where there is another place\n",
+    fmt::print("until {} it is kept off the nodes of {}, where there is another place\n",
                format_time(row.until),
                row.user.empty() ? "jobs of another tenant"
                                 : fmt::format("jobs '{}' of {}", row.name, row.user));

@@ -163,7 +163,8 @@ Result<bool> set_reservation_nodes(MakeReservation& make, char how, const std::s
   return true;
 }
 
-// Keys may be shortened as Slurm's scontrol takes them: to so many letters.
+// Returns the whole name of a key. Slurm's scontrol takes a key that is shortened, if it has at
+// least `least` letters.
 std::string whole_key(const std::string& key) {
   struct Key {
     std::string_view name;

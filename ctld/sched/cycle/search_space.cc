@@ -17,7 +17,8 @@ GpuScores* SearchSpace::scores() {
   return d_.view.scores.any() ? &d_.view.scores : nullptr;
 }
 
-// The nodes without those of jobs of the other namesake of a pair; nullopt: that takes none away.
+// Returns `nodes` without those of jobs that are to be kept apart from jobs with the number `own`;
+// nullopt: none of `nodes` has such a job.
 std::optional<Bits> SearchSpace::kept_apart(std::uint32_t own, const Bits& nodes) const {
   std::optional<Bits> out;
   const auto leave_out = [&](std::uint32_t n) {
@@ -42,7 +43,8 @@ std::optional<std::vector<Share>> SearchSpace::place_for(std::uint32_t namesake,
                                                          const Neighbours* neighbours,
                                                          Bits* hopeful) {
   View& v = d_.view;
-  // What is found of the fewer nodes says nothing about all of them, so it is not noted.
+  // The first search leaves nodes out. It notes nothing in `hopeful`, since its notes would be
+  // wrong for a job that is kept apart from nobody.
   if (const auto fewer = kept_apart(namesake, nodes))
     if (auto place = find_place(v.grid, v.timeline, *fewer, c, nullptr, neighbours, scores()))
       return place;

@@ -114,7 +114,7 @@ class Running {
   // For neighbours.h: placements with a key; whether any job limits who may run beside it; and the
   // nodes of jobs that the current plan has started.
   [[nodiscard]] std::span<const std::uint32_t> with_key(const std::string& key) const;
-  // Placements of a namesake (NamesakesApart), which is not 0.
+  // The placements of jobs that have this number (NamesakesApart), which is not 0.
   [[nodiscard]] std::span<const std::uint32_t> of_namesake(std::uint32_t namesake) const;
   [[nodiscard]] bool any_locks() const { return locks_ > 0; }
   [[nodiscard]] std::span<const Guest> guests() const { return guests_; }

@@ -135,7 +135,7 @@ void Server::gone(std::uint32_t task) {
 }
 
 void Server::from_peer(std::uint32_t node, std::string_view bytes) {
-  if (bytes.empty())
+  if (bytes.empty() && node < layout_.nodes.size())
     ended_nodes_.insert(node);
   else if (!collect_.receive(node, bytes))
     return fault(0, "the PMI servers of the step do not understand each other");
