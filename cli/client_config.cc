@@ -36,8 +36,7 @@ Result<void> set_value(ClientConfig& config, std::string_view key, std::string_v
                   fmt::format("\"{}\" is not HOST:PORT or the path of a socket", value));
     config.address = (value.starts_with('/') ? "ipc://" : "tcp://") + std::string(value);
   } else if (key == "public_key") {
-    const auto parsed = net::parse_public_key(value);
-    if (!parsed) return tl::unexpected(parsed.error());
+    ASSIGN(parsed, net::parse_public_key(value));
     config.server_key = *parsed;
   } else if (key == "auth") {
     if (value == "any")
@@ -166,8 +165,7 @@ Result<ClientConfig> find_client_config() {
   }
   const std::vector<std::string> paths = client_config_paths();
   for (const std::string& path : paths) {
-    const auto text = read_small_file(path);
-    if (!text) return tl::unexpected(text.error());
+    ASSIGN(text, read_small_file(path));
     if (!*text) continue;
     auto config = parse_client_config(**text, path);
     if (config) take_token(*config);

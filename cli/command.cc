@@ -82,8 +82,7 @@ Result<std::optional<Parsed>> Invocation::parse_only() const {
   std::vector<Option> options(command_.options.begin(), command_.options.end());
   for (const Option& option : kCommon)
     if (!has_option(command_, option)) options.push_back(option);
-  auto parsed = parse_options(options, args_, command_.stop_at_operand);
-  if (!parsed) return tl::unexpected(parsed.error());
+  ASSIGN(parsed, parse_options(options, args_, command_.stop_at_operand));
   std::vector<Given> own;
   for (Given& given : parsed->given) {
     const std::string_view name = given.option->name;
@@ -109,13 +108,11 @@ Result<std::optional<Parsed>> Invocation::parse_only() const {
 
 Result<std::optional<std::vector<std::string>>> Invocation::parse(void* target, std::size_t least,
                                                                   std::size_t most) const {
-  auto parsed = parse_only();
-  if (!parsed) return tl::unexpected(parsed.error());
+  ASSIGN(parsed, parse_only());
   if (!*parsed) return std::nullopt;
   const auto environment = options_from_environment(command_.options, command_.env_prefixes);
-  if (auto done = apply_options(environment, target); !done) return tl::unexpected(done.error());
-  if (auto done = apply_options((*parsed)->given, target); !done)
-    return tl::unexpected(done.error());
+  TRY(apply_options(environment, target));
+  TRY(apply_options((*parsed)->given, target));
   auto& operands = (*parsed)->operands;
   if (operands.size() > most)
     return fail(ErrorCode::usage, fmt::format("extra argument '{}'", operands[most]));

@@ -52,8 +52,7 @@ class Parser {
   Result<void> long_option(std::string_view text) {
     const std::size_t equals = text.find('=');
     const std::string_view name = text.substr(0, equals);
-    const auto found = find_long(name, text);
-    if (!found) return tl::unexpected(found.error());
+    ASSIGN(found, find_long(name, text));
     const Option* option = *found;
     if (!option->refused.empty()) {
       give(*option, {});

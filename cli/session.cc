@@ -50,8 +50,7 @@ Error to_error(const proto::ErrorReply& reply) {
 }
 
 Result<Session> Session::open(std::string_view program) {
-  auto config = find_client_config();
-  if (!config) return tl::unexpected(config.error());
+  ASSIGN(config, find_client_config());
   return open(program, *config);
 }
 
@@ -103,8 +102,7 @@ Result<Bytes> Session::credential(proto::AuthMethod& method,
   const std::string key_file = key_path(config_);
   const bool may_use_key = config_.auth != Auth::munge && !key_file.empty();
   if (may_use_key && (config_.auth == Auth::key || ::access(key_file.c_str(), R_OK) == 0)) {
-    const auto key = auth::load_signing_key(key_file);
-    if (!key) return tl::unexpected(key.error());
+    ASSIGN(key, auth::load_signing_key(key_file));
     method = proto::AuthMethod::key;
     return auth::make_key_credential(*key, session_key, system_now());
   }
@@ -134,8 +132,7 @@ void Session::introduce(const proto::Authenticate& authenticate) {
 }
 
 Result<std::uint64_t> Session::send_raw(std::uint16_t type, const Bytes& body) {
-  if (needs_encryption(type))
-    if (auto done = go_around(); !done) return tl::unexpected(done.error());
+  if (needs_encryption(type)) TRY(go_around());
   const std::uint64_t request = ++last_request_;
   const net::MessageHeader header{proto::kProtocolVersion, type, request};
   Result<void> sent;
@@ -155,22 +152,18 @@ Result<net::StreamMessage> Session::receive_message(Duration timeout) {
   if (socket_) return receive_over_socket(timeout);
   if (auto* socket = std::get_if<net::JobSocketClient>(&link_)) return socket->receive(timeout);
   auto& client = std::get<net::Client>(link_);
-  if (client.queued_bytes() > 0)
-    if (const auto sent = client.flush(kCallTimeout); !sent) return tl::unexpected(sent.error());
-  auto frames = client.receive(timeout);
-  if (!frames) return tl::unexpected(frames.error());
+  if (client.queued_bytes() > 0) TRY(client.flush(kCallTimeout));
+  ASSIGN(frames, client.receive(timeout));
   if (frames->size() != net::kFrames)
     return fail(ErrorCode::malformed, "the controller sent a message that is not two frames");
-  const auto header = net::decode_header((*frames)[0]);
-  if (!header) return tl::unexpected(header.error());
+  ASSIGN(header, net::decode_header((*frames)[0]));
   return net::StreamMessage{*header, std::move((*frames)[1])};
 }
 
 // Moves one message from the wire into arrived_. An error that concerns the whole session is
 // returned.
 Result<void> Session::receive_one(Duration timeout) {
-  auto message = receive_message(timeout);
-  if (!message) return tl::unexpected(message.error());
+  ASSIGN(message, receive_message(timeout));
   Frame frame{message->header.type, std::move(message->body)};
   const std::uint64_t request = message->header.request;
   const bool refused = frame.type == static_cast<std::uint16_t>(proto::MessageType::ErrorReply);
@@ -202,8 +195,7 @@ Result<Bytes> Session::receive_raw(std::uint64_t request, std::uint16_t type, Du
     return fail(
         ErrorCode::malformed,
         fmt::format("the controller answered with message {} instead of {}", frame.type, type));
-  const auto error = codec::decode<proto::ErrorReply>(frame.body);
-  if (!error) return tl::unexpected(error.error());
+  ASSIGN(error, codec::decode<proto::ErrorReply>(frame.body));
   return tl::unexpected(to_error(*error));
 }
 

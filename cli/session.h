@@ -88,8 +88,8 @@ class Session {
   // can wait again.
   template <class Reply>
   Result<Reply> receive(std::uint64_t request, Duration timeout) {
-    auto frame = receive_raw(request, static_cast<std::uint16_t>(proto::number_of<Reply>), timeout);
-    if (!frame) return tl::unexpected(frame.error());
+    ASSIGN(frame,
+           receive_raw(request, static_cast<std::uint16_t>(proto::number_of<Reply>), timeout));
     auto reply = codec::decode<Reply>(*frame);
     if (reply) make_printable(*reply);
     return reply;
@@ -102,8 +102,7 @@ class Session {
     if constexpr (Pages<Request>::kAny) {
       return read_pages<Reply>(request, timeout);
     } else {
-      const auto id = send(request);
-      if (!id) return tl::unexpected(id.error());
+      ASSIGN(id, send(request));
       return receive<Reply>(*id, timeout);
     }
   }
@@ -138,8 +137,7 @@ class Session {
     Patience patience;
     bool any = false;
     while (true) {
-      const auto id = send(request);
-      if (!id) return tl::unexpected(id.error());
+      ASSIGN(id, send(request));
       auto page = receive<Reply>(*id, timeout);
       if (!page && any && page.error().code == ErrorCode::too_many && patience.pause()) continue;
       if (!page) return page;
@@ -201,8 +199,7 @@ template <class Reply, class Request>
 Result<Reply> ask(std::string_view program, const Request& request) {
   Patience patience;
   while (true) {
-    auto session = Session::open(program);
-    if (!session) return tl::unexpected(session.error());
+    ASSIGN(session, Session::open(program));
     auto reply = session->template call_once<Reply>(request);
     if (reply || reply.error().code != ErrorCode::too_many || !patience.pause()) return reply;
   }

@@ -82,8 +82,7 @@ void Session::note_sent(std::uint16_t type, std::uint64_t request, const Bytes& 
 
 // Goes on over CURVE, and asks there what has no answer.
 Result<void> Session::go_around() {
-  auto other = open_encrypted(program_, config_);
-  if (!other) return tl::unexpected(other.error());
+  ASSIGN(other, open_encrypted(program_, config_));
   link_ = std::move(other->link_);
   auto& client = std::get<net::Client>(link_);
   for (const Sent& sent : socket_->unheard)
@@ -125,7 +124,7 @@ Result<net::StreamMessage> Session::receive_over_socket(Duration timeout) {
     }
   }
   if (!around) return message;
-  if (auto done = go_around(); !done) return tl::unexpected(done.error());
+  TRY(go_around());
   return receive_message(timeout);
 }
 

@@ -50,8 +50,7 @@ Result<Layout> parse_format(std::string_view format, std::span<const ColumnInfo>
     while (at < format.size() && is_digit(format[at])) ++at;
     int width = 0;
     if (at > digits) {
-      const auto parsed = parse_width(format.substr(digits, at - digits), format);
-      if (!parsed) return tl::unexpected(parsed.error());
+      ASSIGN(parsed, parse_width(format.substr(digits, at - digits), format));
       width = *parsed;
     }
     if (at == format.size())
@@ -114,8 +113,7 @@ Result<Layout> parse_field_list(std::string_view fields, std::span<const ColumnI
     std::string_view digits = field.substr(percent + 1);
     cell.right = !digits.starts_with('-');
     if (!cell.right) digits.remove_prefix(1);
-    const auto width = parse_width(digits, field);
-    if (!width) return tl::unexpected(width.error());
+    ASSIGN(width, parse_width(digits, field));
     cell.width = *width;
   }
   if (layout.cells.empty()) return fail(ErrorCode::usage, "the list of fields is empty");

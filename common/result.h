@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
+#include <utility>
 
 namespace gantry {
 
@@ -26,6 +27,20 @@ using Result = tl::expected<T, Error>;
 inline tl::unexpected<Error> fail(ErrorCode code, std::string message) {
   return tl::unexpected<Error>(Error{code, std::move(message)});
 }
+
+// TRY(call): returns the error of `call`, a Result<T> whose value nobody needs, from the function
+// around it, which returns a Result as well.
+#define TRY(...)                                                           \
+  do {                                                                     \
+    if (auto&& tried = (__VA_ARGS__); !tried)                              \
+      return tl::unexpected(std::forward<decltype(tried)>(tried).error()); \
+  } while (false)
+
+// ASSIGN(name, call): declares `name` as the Result of `call`, and returns its error, if it has
+// one, from the function around it. Behind this line *name is the value.
+#define ASSIGN(name, ...)    \
+  auto name = (__VA_ARGS__); \
+  if (!name) return tl::unexpected(std::move(name).error())
 
 // "invalid_argument"; "unknown" for numbers of a newer version
 std::string_view name_of(ErrorCode code);

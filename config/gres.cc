@@ -27,8 +27,7 @@ Result<std::vector<std::string>> files_of(std::string_view text) {
   const auto slash = text.rfind('/');
   if (!text.starts_with("/dev/") || text.find("/../") != std::string_view::npos)
     return fail(ErrorCode::invalid_argument, fmt::format("\"{}\" is no path in /dev", text));
-  auto names = expand_hostlist(text.substr(slash + 1));
-  if (!names) return tl::unexpected(names.error());
+  ASSIGN(names, expand_hostlist(text.substr(slash + 1)));
   for (std::string& name : *names) name.insert(0, text.substr(0, slash + 1));
   return std::move(*names);
 }
@@ -47,8 +46,7 @@ Result<DeclaredGres> parse_declared_gres(std::string_view text) {
   const std::string_view rest =
       colon == std::string_view::npos ? std::string_view() : text.substr(colon + 1);
   if (rest.starts_with('/')) {
-    auto files = files_of(rest);
-    if (!files) return tl::unexpected(files.error());
+    ASSIGN(files, files_of(rest));
     out.files = std::move(*files);
     out.count = static_cast<std::uint32_t>(out.files.size());
   } else {

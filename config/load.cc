@@ -397,14 +397,12 @@ void describe_section(const std::string& prefix, Section section,
 }  // namespace config
 
 Result<Config> parse_config(const std::string& text, const std::string& name_for_errors) {
-  const auto tree = config::parse_yaml(text, name_for_errors);
-  if (!tree) return tl::unexpected(tree.error());
+  ASSIGN(tree, config::parse_yaml(text, name_for_errors));
   return config::Loader(name_for_errors).run(*tree);
 }
 
 Result<Config> load_config(const std::string& path) {
-  const auto text = config::read_file(path);
-  if (!text) return tl::unexpected(text.error());
+  ASSIGN(text, config::read_file(path));
   return parse_config(*text, path);
 }
 

@@ -200,8 +200,7 @@ struct SetText {
   template <class T>
   Result<void> number(T& out) const {
     const bool is_bytes = option.rule.form == Form::bytes;
-    const auto value = is_bytes ? parse_bytes(text) : parse_number(text);
-    if (!value) return tl::unexpected(value.error());
+    ASSIGN(value, is_bytes ? parse_bytes(text) : parse_number(text));
     if (auto ok = check_range(option, *value, is_bytes ? format_memory : show_number); !ok)
       return ok;
     out = static_cast<T>(*value);
@@ -213,8 +212,7 @@ struct SetText {
     return {};
   }
   Result<void> operator()(bool* out) const {
-    const auto value = parse_bool(text);
-    if (!value) return tl::unexpected(value.error());
+    ASSIGN(value, parse_bool(text));
     *out = *value;
     return {};
   }
@@ -230,8 +228,7 @@ struct SetText {
   Result<void> operator()(std::optional<std::uint32_t>* out) const { return number_or_none(*out); }
   Result<void> operator()(std::optional<std::int64_t>* out) const { return number_or_none(*out); }
   Result<void> operator()(Duration* out) const {
-    const auto value = parse_length(text);
-    if (!value) return tl::unexpected(value.error());
+    ASSIGN(value, parse_length(text));
     if (auto ok = check_range(option, value->us, show_microseconds); !ok) return ok;
     *out = *value;
     return {};
@@ -428,8 +425,7 @@ Result<void> set_option(const Option& option, std::span<const std::string> items
   std::vector<std::string> values;
   for (const std::string& item : items) {
     if (option.rule.form == Form::node_names) {
-      const auto names = expand_hostlist(item);
-      if (!names) return tl::unexpected(names.error());
+      ASSIGN(names, expand_hostlist(item));
       values.insert(values.end(), names->begin(), names->end());
     } else {
       if (auto ok = check_text(option.rule.form, item); !ok) return ok;

@@ -244,8 +244,7 @@ const Yaml* find(const Yaml& map, std::string_view key) {
 }
 
 Result<Yaml> parse_yaml(const std::string& text, const std::string& name) {
-  auto trees = read_documents(text, name, kMaxConfigBytes, 1);
-  if (!trees) return tl::unexpected(trees.error());
+  ASSIGN(trees, read_documents(text, name, kMaxConfigBytes, 1));
   return trees->empty() ? Yaml{} : std::move(trees->front());
 }
 

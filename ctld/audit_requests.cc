@@ -28,8 +28,7 @@ std::optional<JobId> private_of(const core::ClientMessage& message) {
 }  // namespace
 
 Result<void> AuditRequests::open(const std::string& directory) {
-  auto log = audit::AuditLog::open(directory, clock_.now());
-  if (!log) return tl::unexpected(log.error());
+  ASSIGN(log, audit::AuditLog::open(directory, clock_.now()));
   trail_ = std::make_unique<rpc::AuditTrail>(std::move(*log));
   return {};
 }

@@ -138,11 +138,10 @@ using gantry::ctld::Server;
 
 gantry::Result<std::unique_ptr<Server>> started(const gantry::Config& config,
                                                 const Arguments& args) {
-  auto logger = gantry::Logger::open(args.log);
-  if (!logger) return tl::unexpected(logger.error());
+  ASSIGN(logger, gantry::Logger::open(args.log));
   auto server = Server::open(config, std::move(*logger));
   if (!server) return server;
-  if (auto done = (*server)->start(); !done) return tl::unexpected(done.error());
+  TRY((*server)->start());
   return server;
 }
 
@@ -152,8 +151,7 @@ gantry::Result<void> serve(gantry::Config config, const Arguments& args) {
   auto server = started(config, args);
   while (true) {
     if (!server) return tl::unexpected(server.error());
-    const auto again = (*server)->run();
-    if (!again) return tl::unexpected(again.error());
+    ASSIGN(again, (*server)->run());
     if (!*again) return {};
     server->reset();  // releases the store and the port
     auto next = gantry::load_config(config.path);

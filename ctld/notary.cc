@@ -23,8 +23,7 @@ Result<std::unique_ptr<Notary>> Notary::open(const ControllerConfig& config, con
                                              const Logger& log) {
   std::unique_ptr<Notary> out(new Notary(core, clock));
   const std::string file = config.state_dir + "/secrets.key";
-  auto box = secrets::SecretBox::load(file);
-  if (!box) return tl::unexpected(box.error());
+  ASSIGN(box, secrets::SecretBox::load(file));
   out->box_ = std::make_unique<secrets::SecretBox>(std::move(*box));
   if (out->box_->is_new() && has_secrets(core.state()))
     log.write(LogLevel::error,
@@ -32,10 +31,10 @@ Result<std::unique_ptr<Notary>> Notary::open(const ControllerConfig& config, con
               "there cannot be opened until the old file is back",
               {{"file", file}});
   if (config.identity_issuer.empty()) return out;
-  auto keys = secrets::IdentityKeys::load(
-      config.state_dir + "/identity.keys",
-      {config.identity_issuer, config.identity_lifetime, config.identity_key_time}, clock.now());
-  if (!keys) return tl::unexpected(keys.error());
+  ASSIGN(keys, secrets::IdentityKeys::load(
+                   config.state_dir + "/identity.keys",
+                   {config.identity_issuer, config.identity_lifetime, config.identity_key_time},
+                   clock.now()));
   out->identity_ = std::move(*keys);
   out->look_ = loop.every(kLookAtKeys, [&keys = *out->identity_, &clock, &log] {
     if (auto done = keys.look(clock.now()); !done)
@@ -80,8 +79,7 @@ Result<void> Notary::prepare(core::Order& order) const {
                   fmt::format("secret {}@{} of tenant {} was removed after the job was given its "
                               "nodes",
                               one.name, one.version, one.tenant));
-    auto content = box_->open({one.tenant, one.name, one.version}, one.sealed);
-    if (!content) return tl::unexpected(content.error());
+    ASSIGN(content, box_->open({one.tenant, one.name, one.version}, one.sealed));
     launch->secrets.push_back({one.file, std::move(*content)});
   }
   if (!order.blobs.identity) return {};
@@ -99,8 +97,7 @@ Result<void> Notary::prepare(core::Order& order) const {
     claims.node = who.node;
     claims.job = who.job.value();
     claims.attempt = who.attempt.value();
-    auto token = identity_->token(claims, clock_.now(), identity_->lifetime());
-    if (!token) return tl::unexpected(token.error());
+    ASSIGN(token, identity_->token(claims, clock_.now(), identity_->lifetime()));
     auto& list = launch != nullptr ? launch->identity : renewed->tokens;
     list.push_back({audience, file, std::move(*token), identity_->lifetime()});
   }
@@ -117,8 +114,7 @@ Result<proto::TokenMade> Notary::service_token(const core::ServiceTokenWish& wis
   claims.audience = wish.audience;
   claims.tenant = wish.tenant;
   claims.user = wish.user;
-  auto token = identity_->token(claims, now, valid);
-  if (!token) return tl::unexpected(token.error());
+  ASSIGN(token, identity_->token(claims, now, valid));
   return proto::TokenMade{std::move(*token), wish.user, now + valid, wish.tenant};
 }
 

@@ -36,16 +36,13 @@ Result<void> set_by_hook(JobSpec& spec, const std::string& field, const std::str
   } else if (field == "wckey") {
     spec.wckey = value;
   } else if (field == "time") {
-    const auto limit = parse_duration(value);
-    if (!limit) return tl::unexpected(limit.error());
+    ASSIGN(limit, parse_duration(value));
     spec.time_limit = *limit;
   } else if (field == "sandbox") {
-    const auto level = value_of<Sandbox>(value);
-    if (!level) return tl::unexpected(level.error());
+    ASSIGN(level, value_of<Sandbox>(value));
     spec.sandbox = *level;
   } else if (field == "type") {
-    const auto type = value_of<WorkType>(value);
-    if (!type) return tl::unexpected(type.error());
+    ASSIGN(type, value_of<WorkType>(value));
     spec.work_type = *type;
   } else {
     return fail(ErrorCode::malformed,

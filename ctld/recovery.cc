@@ -78,8 +78,7 @@ class Ahead {
     };
     visitor.spec = [&](JobId id, std::string_view data) -> Result<void> {
       if (auto ok = count(); !ok) return ok;
-      auto job = reader_.spec(id, data);
-      if (!job) return tl::unexpected(job.error());
+      ASSIGN(job, reader_.spec(id, data));
       return put(core::ReadPiece(std::move(*job)));
     };
     visitor.blob = [](const store::Digest&, std::size_t) { return Result<void>{}; };

@@ -24,7 +24,7 @@ namespace {
 Result<auth::SigningKey> key_of_ours(const std::string& path) {
   if (auto key = auth::load_signing_key(path)) return key;
   const auth::SigningKey key = auth::generate_signing_key();
-  if (auto saved = auth::save_signing_key(path, key); !saved) return tl::unexpected(saved.error());
+  TRY(auth::save_signing_key(path, key));
   return key;
 }
 
@@ -32,31 +32,26 @@ Result<auth::SigningKey> key_of_ours(const std::string& path) {
 
 Result<std::unique_ptr<Server>> Server::open(const Config& config, Logger logger) {
   const ControllerConfig& c = config.controller;
-  auto keys = net::load_key_pair(c.secret_key_file);
-  if (!keys) return tl::unexpected(keys.error());
+  ASSIGN(keys, net::load_key_pair(c.secret_key_file));
   auto store =
       store::LmdbStore::open({.directory = c.state_dir,
                               .map_bytes = static_cast<std::uint64_t>(c.store_map),
                               .max_map_bytes = static_cast<std::uint64_t>(c.store_map_max)});
   if (!store) return tl::unexpected(store.error());
-  auto signing = key_of_ours(c.state_dir + "/permission.key");
-  if (!signing) return tl::unexpected(signing.error());
-  auto token = key_of_ours(c.state_dir + "/token.key");
-  if (!token) return tl::unexpected(token.error());
+  ASSIGN(signing, key_of_ours(c.state_dir + "/permission.key"));
+  ASSIGN(token, key_of_ours(c.state_dir + "/token.key"));
 
   auto core = std::make_unique<core::Core>(config);
-  if (auto done = recover(*core, **store); !done) return tl::unexpected(done.error());
+  TRY(recover(*core, **store));
 
-  auto age = load_age(c.state_dir, core->epoch(), (*store)->stats().last);
-  if (!age) return tl::unexpected(age.error());
+  ASSIGN(age, load_age(c.state_dir, core->epoch(), (*store)->stats().last));
 
   net::RouterOptions options;
   options.endpoints = {"tcp://" + c.host + ":" + std::to_string(c.port)};
   options.keys = *keys;
   options.max_strangers = kMostStrangers;
   options.stranger_time = kStrangerTime;
-  auto router = net::Router::open(options);
-  if (!router) return tl::unexpected(router.error());
+  ASSIGN(router, net::Router::open(options));
   if (const std::uint64_t format = (*store)->upgraded_from(); format != 0)
     logger.write(LogLevel::info, "the store had no checksums, and has them now",
                  {{"format", format}});
@@ -113,8 +108,7 @@ Result<void> Server::start() {
   login_nodes_ = rpc::LoginNodes::from(config_, problems);
   for (const std::string& problem : problems) log_.write(LogLevel::warning, problem);
   if (auto done = core_->start(started_); !done) return done;
-  auto notary = Notary::open(config_.controller, *core_, clock_, loop_, log_);
-  if (!notary) return tl::unexpected(notary.error());
+  ASSIGN(notary, Notary::open(config_.controller, *core_, clock_, loop_, log_));
   notary_ = std::move(*notary);
   if (auto done = identities_.accept_issuer(config_.controller); !done) return done;
   stepped_ = true;

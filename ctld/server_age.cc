@@ -7,15 +7,12 @@ namespace gantry::ctld {
 
 Result<Server::Age> Server::load_age(const std::string& state_dir, Epoch epoch, EventSeq last) {
   Age age;
-  const auto mark = age::load_high_water(state_dir);
-  if (!mark) return tl::unexpected(mark.error());
+  ASSIGN(mark, age::load_high_water(state_dir));
   if (*mark) {
     age.mark = **mark;
-    if (const auto good = age::Gate::check(age.mark, epoch, last, state_dir + "/data.mdb"); !good)
-      return tl::unexpected(good.error());
+    TRY(age::Gate::check(age.mark, epoch, last, state_dir + "/data.mdb"));
   }
-  auto strangers = age::Strangers::load(state_dir);
-  if (!strangers) return tl::unexpected(strangers.error());
+  ASSIGN(strangers, age::Strangers::load(state_dir));
   age.strangers = std::move(*strangers);
   return age;
 }

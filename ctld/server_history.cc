@@ -20,8 +20,7 @@ Result<acct::LiveRows> live_rows(const core::State& state, const core::Runtime& 
   if (query.position().phase != acct::PagePosition::Phase::live) return live;
   // The job may have been in the state at any time of the window; query.matches() checks that.
   filter.states.clear();
-  const auto match = core::JobMatch::make(state, filter);
-  if (!match) return tl::unexpected(match.error());
+  ASSIGN(match, core::JobMatch::make(state, filter));
   const std::size_t most = std::min(query.limit(), kLivePage);
   const auto visit = [&](const core::Job& job) {
     if (!core::has_row(job)) return true;

@@ -54,13 +54,11 @@ std::string client_config_beside(const std::string& config) {
 Result<void> Server::open_exports() {
   const ControllerConfig& c = config_.controller;
   if (!c.usage_events.empty()) {
-    auto log = acct::UsageLog::open(c.usage_events);
-    if (!log) return tl::unexpected(log.error());
+    ASSIGN(log, acct::UsageLog::open(c.usage_events));
     usage_ = std::move(*log);
   }
   if (!c.usage_webhook.empty()) {
-    auto url = http::parse_url(c.usage_webhook);
-    if (!url) return tl::unexpected(url.error());
+    ASSIGN(url, http::parse_url(c.usage_webhook));
     webhook_ = std::make_unique<http::Webhook>(
         *url, c.usage_events, c.usage_events + ".sent", [this](std::string note) {
           loop_.post([this, note = std::move(note)] { log_.write(LogLevel::warning, note); });
@@ -77,8 +75,7 @@ Result<void> Server::open_exports() {
       },
       client_config_beside(config_.path));
   if (c.metrics_port == 0) return {};
-  auto listening = http::listen_on(c.metrics_host, c.metrics_port);
-  if (!listening) return tl::unexpected(listening.error());
+  ASSIGN(listening, http::listen_on(c.metrics_host, c.metrics_port));
   tokens_ = std::make_unique<http::Tokens>(c.metrics_tokens);
   http_ = std::make_unique<http::Server>(
       std::move(*listening), [this](const http::Request& request, const std::atomic<bool>& stop) {

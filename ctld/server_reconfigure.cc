@@ -36,8 +36,7 @@ void Server::reconfigured() {
 }
 
 Result<void> Server::check_new_config() const {
-  const auto now = load_config(config_.path);
-  if (!now) return tl::unexpected(now.error());
+  ASSIGN(now, load_config(config_.path));
   if (const std::string name = fixed_part(config_, *now); !name.empty())
     return fail(ErrorCode::wrong_state,
                 fmt::format("{}: {} has changed, which takes a restart of gantry-ctld",

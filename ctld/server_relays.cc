@@ -62,14 +62,12 @@ void Server::relayed(const std::string& node, net::PeerId peer, const proto::Use
 
 // Gives the session its identity with the first message, and checks it again with each other.
 Result<void> Server::believe(rpc::Session& session, net::PeerId peer, Uid uid) {
-  const auto word = login_nodes_.check(session.node, router_.address_of(peer));
-  if (!word) return tl::unexpected(word.error());
+  ASSIGN(word, login_nodes_.check(session.node, router_.address_of(peer)));
   if (session.identity && session.identity->owner.uid != uid)
     return fail(ErrorCode::unauthenticated, "a connection has one user for as long as it lasts");
   const bool fresh = !session.identity;
   if (fresh) {
-    auto who = identities_.at_login_node(uid, clock_.now());
-    if (!who) return tl::unexpected(who.error());
+    ASSIGN(who, identities_.at_login_node(uid, clock_.now()));
     session.identity = std::move(*who);
   }
   if (unlimited(*session.identity)) {

@@ -13,8 +13,7 @@ namespace {
 Result<proto::TokenMade> service_token(const core::State& state, const Notary& notary,
                                        const core::Identity& who, const proto::MakeToken& message,
                                        Instant now, const Logger& log) {
-  const auto wish = core::service_token_for(state, who, message, now);
-  if (!wish) return tl::unexpected(wish.error());
+  ASSIGN(wish, core::service_token_for(state, who, message, now));
   auto made = notary.service_token(*wish);
   if (made)
     log.write(LogLevel::info, "made an identity token",
@@ -27,9 +26,8 @@ Result<proto::TokenMade> user_token(const auth::SigningSeed& key, const core::Id
                                     const Logger& log) {
   if (!message.tenant.empty())
     return fail(ErrorCode::invalid_argument, "a tenant belongs to a token with an audience");
-  const auto token = rpc::token_for(who, message, longest, now);
-  if (!token) return tl::unexpected(token.error());
-  if (auto known = auth::find_user(token->user); !known) return tl::unexpected(known.error());
+  ASSIGN(token, rpc::token_for(who, message, longest, now));
+  TRY(auth::find_user(token->user));
   log.write(LogLevel::info, "made a token",
             {{"user", token->user},
              {"by", who.owner.user},

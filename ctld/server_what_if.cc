@@ -15,8 +15,7 @@ Result<std::function<void()>> Server::question(rpc::UserQuestions& questions,
                                                const core::Identity& who) {
   if (unlimited(who)) return std::function<void()>([] {});
   const Uid uid = who.owner.uid;
-  if (auto counted = questions.asked(uid, who.owner.user); !counted)
-    return tl::unexpected(counted.error());
+  TRY(questions.asked(uid, who.owner.user));
   return std::function<void()>([&questions, uid] { questions.answered(uid); });
 }
 

@@ -19,8 +19,7 @@ namespace gantry::ctld {
 Result<std::vector<std::string>> words_as_user(Uid uid, Privileges privileges,
                                                std::vector<std::string> words) {
   if (::geteuid() == uid.value() && uid.value() != 0) return words;
-  const auto user = auth::find_user(uid);
-  if (!user) return tl::unexpected(user.error());
+  ASSIGN(user, auth::find_user(uid));
   std::vector<std::string> out{"setpriv",
                                fmt::format("--reuid={}", user->uid.value()),
                                fmt::format("--regid={}", user->gid.value()),

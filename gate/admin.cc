@@ -31,8 +31,8 @@ Result<Admin> Admin::connect(const std::string& path) {
   admin.fd_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (::connect(admin.fd_.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0)
     return fail(ErrorCode::unavailable, fmt::format("{}: {}", path, std::strerror(errno)));
-  if (auto r = admin.ask("prompt"); !r) return tl::unexpected(r.error());
-  if (auto r = admin.ask("set timeout cli 1d"); !r) return tl::unexpected(r.error());
+  TRY(admin.ask("prompt"));
+  TRY(admin.ask("set timeout cli 1d"));
   return admin;
 }
 
@@ -40,23 +40,19 @@ Result<std::string> Admin::ask(const std::string& command) {
   const net::Deadline deadline{milliseconds(kAnswerMs)};
   const std::string line = command + "\n";
   for (std::size_t at = 0; at < line.size();) {
-    auto sent = net::write_some(fd_.get(), std::string_view(line).substr(at));
-    if (!sent) return tl::unexpected(sent.error());
+    ASSIGN(sent, net::write_some(fd_.get(), std::string_view(line).substr(at)));
     at += *sent;
     if (*sent > 0) continue;
-    if (auto r = net::wait_for(fd_.get(), net::Wait::write, deadline); !r)
-      return tl::unexpected(r.error());
+    TRY(net::wait_for(fd_.get(), net::Wait::write, deadline));
   }
   std::string said;
   std::array<char, 64u << 10> piece;
   while (!said.ends_with(kPrompt) && said != kPrompt.substr(1)) {
-    auto got = net::read_some(fd_.get(), piece.data(), piece.size());
-    if (!got) return tl::unexpected(got.error());
+    ASSIGN(got, net::read_some(fd_.get(), piece.data(), piece.size()));
     said.append(piece.data(), *got);
     if (said.size() > kMost) return fail(ErrorCode::malformed, "HAProxy's answer is too long");
     if (*got > 0) continue;
-    if (auto r = net::wait_for(fd_.get(), net::Wait::read, deadline); !r)
-      return tl::unexpected(r.error());
+    TRY(net::wait_for(fd_.get(), net::Wait::read, deadline));
   }
   said.resize(said.size() - std::min(said.size(), kPrompt.size()));
   while (said.ends_with('\n')) said.pop_back();
@@ -64,8 +60,7 @@ Result<std::string> Admin::ask(const std::string& command) {
 }
 
 Result<int> Admin::process() {
-  const auto info = ask("show info");
-  if (!info) return tl::unexpected(info.error());
+  ASSIGN(info, ask("show info"));
   constexpr std::string_view kPid = "\nPid: ";
   const std::size_t at = info->find(kPid);
   int pid = 0;

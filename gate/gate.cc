@@ -94,7 +94,7 @@ std::string version_id(const proto::GateSample& s) {
 Result<std::unique_ptr<Gate>> Gate::open(const GateConfig& config, const std::string& table_file,
                                          loop::Loop& loop, const Logger& log) {
   std::unique_ptr<Gate> gate(new Gate(config, table_file, loop, log));
-  if (auto r = gate->prepare(); !r) return tl::unexpected(r.error());
+  TRY(gate->prepare());
   return gate;
 }
 
@@ -116,9 +116,8 @@ Result<void> Gate::prepare() {
   if (::access(config_.haproxy.c_str(), X_OK) != 0)
     return fail(ErrorCode::not_found,
                 fmt::format("gate.haproxy: {}: {}", config_.haproxy, std::strerror(errno)));
-  auto reader = LogReader::open(loop_, config_.state_dir + "/log.sock", writer,
-                                [this](std::string_view text) { line(text); });
-  if (!reader) return tl::unexpected(reader.error());
+  ASSIGN(reader, LogReader::open(loop_, config_.state_dir + "/log.sock", writer,
+                                 [this](std::string_view text) { line(text); }));
   reader_ = std::move(*reader);
   haproxy_ =
       std::make_unique<Haproxy>(Haproxy::Options{config_.haproxy, settings, config_.stop_time},
@@ -282,8 +281,7 @@ void Gate::read_fixed_table() {
 
 Result<void> Gate::write_keys() {
   if (table_.keys == known_keys_ && !keys_.empty()) return {};
-  const auto pems = pem_of_keys(table_.keys);
-  if (!pems) return tl::unexpected(pems.error());
+  ASSIGN(pems, pem_of_keys(table_.keys));
   std::vector<TokenKey> keys;
   for (const auto& [id, pem] : *pems) {
     if (!is_plain(id) || id.find('/') != std::string::npos) continue;

@@ -30,10 +30,9 @@ Result<void> show(const net::ClientOptions& options, const proto::UseEnrollToken
     return fail(ErrorCode::unavailable, sent.error().message);
   const auto frames = client->receive(kAnswerTime);
   if (!frames) return fail(ErrorCode::unavailable, frames.error().message);
-  const auto head = frames->size() == net::kFrames
-                        ? net::decode_header((*frames)[0])
-                        : fail(ErrorCode::malformed, "the controller's answer has no header");
-  if (!head) return tl::unexpected(head.error());
+  ASSIGN(head, frames->size() == net::kFrames
+                   ? net::decode_header((*frames)[0])
+                   : fail(ErrorCode::malformed, "the controller's answer has no header"));
   if (head->type == number<proto::Ok>) return {};
   const auto refused = codec::decode<proto::ErrorReply>((*frames)[1]);
   return fail(ErrorCode::unauthenticated,
@@ -46,12 +45,10 @@ Result<void> enroll_once(const std::string& token_file, const std::string& key_f
                          const std::string& node, const std::string& endpoint,
                          const net::PublicKey& server) {
   if (::access(token_file.c_str(), F_OK) != 0 && errno == ENOENT) return {};
-  const auto text = runtime::read_file(token_file);
-  if (!text) return tl::unexpected(text.error());
+  ASSIGN(text, runtime::read_file(token_file));
   if (::access(key_file.c_str(), F_OK) != 0)
     if (auto made = net::save_key_pair(key_file, net::generate_key_pair()); !made) return made;
-  const auto keys = net::load_key_pair(key_file);
-  if (!keys) return tl::unexpected(keys.error());
+  ASSIGN(keys, net::load_key_pair(key_file));
   net::ClientOptions options;
   options.address = endpoint;
   options.server_key = server;

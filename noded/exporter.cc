@@ -49,8 +49,7 @@ Exporter::Exporter(Parts parts, loop::Loop& loop)
     : parts_(std::move(parts)), loop_(loop), sampler_(parts_.sampling), tokens_(parts_.tokens) {}
 
 Result<std::unique_ptr<Exporter>> Exporter::open(Parts parts, loop::Loop& loop, const Logger& log) {
-  auto listening = http::listen_on(parts.host, parts.port);
-  if (!listening) return tl::unexpected(listening.error());
+  ASSIGN(listening, http::listen_on(parts.host, parts.port));
   std::unique_ptr<Exporter> out(new Exporter(std::move(parts), loop));
   out->server_ = std::make_unique<http::Server>(
       std::move(*listening),

@@ -41,18 +41,14 @@ std::string JobNetworks::address_of(const proto::NetworkPart& part) const {
 
 Result<std::string> try_job_networks(const JobNetworks::Options& options,
                                      const std::string& directory, const std::string& address) {
-  if (auto r = network::try_networks(directory, options.transport); !r)
-    return tl::unexpected(r.error());
-  if (!options.cni.list.empty())
-    if (const auto plugins = network::Cni::open(options.cni); !plugins)
-      return tl::unexpected(plugins.error());
+  TRY(network::try_networks(directory, options.transport));
+  if (!options.cni.list.empty()) TRY(network::Cni::open(options.cni));
   std::string host;
   if (options.transport == network::Transport::routed) {
     proto::NetworkPart own;
     own.node = "this node";
     own.address = address;
-    const auto underlay = underlay_of(own);
-    if (!underlay) return tl::unexpected(underlay.error());
+    ASSIGN(underlay, underlay_of(own));
     host = underlay->address;
   }
   return network::introduction(options.transport, options.key_file, host);
@@ -93,15 +89,13 @@ struct JobNetworks::Work {
     if (::mkdir(options.directory.c_str(), 0711) != 0 && errno != EEXIST)
       return fail(ErrorCode::unavailable,
                   fmt::format("{} cannot be made: {}", options.directory, std::strerror(errno)));
-    auto underlay = underlay_of(own);
-    if (!underlay) return tl::unexpected(underlay.error());
+    ASSIGN(underlay, underlay_of(own));
     network::FabricOptions o;
     o.directory = options.directory;
     o.blocks = options.blocks;
     o.transport = options.transport;
     if (o.transport == network::Transport::wireguard) {
-      const auto key = network::load_key(options.key_file);
-      if (!key) return tl::unexpected(key.error());
+      ASSIGN(key, network::load_key(options.key_file));
       o.secret = *key;
     }
     o.node = own.number;
@@ -109,8 +103,7 @@ struct JobNetworks::Work {
     o.vni = vni_of(options.cluster);
     o.guarded = addresses_of(options.machines);
     o.resolvers = network::resolvers_here(options.resolvers);
-    auto opened = network::Fabric::open(std::move(o), earlier);
-    if (!opened) return tl::unexpected(opened.error());
+    ASSIGN(opened, network::Fabric::open(std::move(o), earlier));
     fabric = std::move(*opened);
     number = own.number;
     earlier.clear();

@@ -56,15 +56,12 @@ struct Start {
 Result<Start> prepare(Options options) {
   if (options.config.empty()) options.config = default_config_path();
   if (options.node.empty()) options.node = host_name();
-  auto config = load_config(options.config);
-  if (!config) return tl::unexpected(config.error());
-  auto settings = settle(options, std::move(*config));
-  if (!settings) return tl::unexpected(settings.error());
+  ASSIGN(config, load_config(options.config));
+  ASSIGN(settings, settle(options, std::move(*config)));
   Start out;
   out.settings = std::move(*settings);
   const ControllerConfig& controller = out.settings.config.controller;
-  const auto key_text = runtime::read_file(controller.public_key_file);
-  if (!key_text) return tl::unexpected(key_text.error());
+  ASSIGN(key_text, runtime::read_file(controller.public_key_file));
   const auto server = net::parse_public_key(*key_text);
   if (!server)
     return fail(server.error().code,
@@ -72,12 +69,8 @@ Result<Start> prepare(Options options) {
   out.link.endpoint = fmt::format("tcp://{}:{}", controller.host, controller.port);
   const std::string& key_file = out.settings.config.noded.key_file;
   if (!options.enroll.empty())
-    if (auto enrolled = enroll_once(options.enroll, key_file, out.settings.node.name,
-                                    out.link.endpoint, *server);
-        !enrolled)
-      return tl::unexpected(enrolled.error());
-  auto keys = net::load_key_pair(key_file);
-  if (!keys) return tl::unexpected(keys.error());
+    TRY(enroll_once(options.enroll, key_file, out.settings.node.name, out.link.endpoint, *server));
+  ASSIGN(keys, net::load_key_pair(key_file));
   out.link.server_key = *server;
   out.link.keys = *keys;
   return out;
@@ -102,8 +95,7 @@ Result<std::unique_ptr<AttemptRuntime>> open_runtime(const Start& start, JobSock
   if (real.gres != nullptr)
     for (const std::uint32_t major : real.gres->majors()) options.device_majors.push_back(major);
   if (s.node.scratch > 0) options.scratch_dir = s.config.noded.state_dir + "/scratch";
-  auto opened = runtime::Runtime::open(std::move(options));
-  if (!opened) return tl::unexpected(opened.error());
+  ASSIGN(opened, runtime::Runtime::open(std::move(options)));
   const runtime::ProbeReport& probe = (*opened)->probe();
   for (const auto& why : probe.refused) log.warning("runtime not used", {{"why", why}});
   log.info("runtime chosen", {{"runtime", probe.runtime}, {"cgroup", probe.cgroup_version}});
@@ -214,8 +206,7 @@ Result<std::unique_ptr<Exporter>> open_exporter(const Start& start, AttemptRunti
                                                 loop::Loop& loop, const Logger& log) {
   const Config& config = start.settings.config;
   auto* containers = dynamic_cast<RealRuntime*>(&attempts);
-  const auto port = metrics_port(config, start.settings.node.name);
-  if (!port) return tl::unexpected(port.error());
+  ASSIGN(port, metrics_port(config, start.settings.node.name));
   if (*port == 0 || containers == nullptr) return std::unique_ptr<Exporter>();
   runtime::Runtime& runtime = containers->runtime();
   Exporter::Parts parts;
@@ -314,10 +305,8 @@ std::unique_ptr<UserSocket> open_user_socket(const Start& start, loop::Loop& loo
 // is released once the daemon runs.
 Result<bool> run(const Start& start, const Options& options, std::optional<Start>& before,
                  std::optional<Start>& next, Logger& log) {
-  auto memory = MemoryFile::open(start.settings.config.noded.state_dir);
-  if (!memory) return tl::unexpected(memory.error());
-  auto link = net::Dealer::open(start.link);
-  if (!link) return tl::unexpected(link.error());
+  ASSIGN(memory, MemoryFile::open(start.settings.config.noded.state_dir));
+  ASSIGN(link, net::Dealer::open(start.link));
   loop::Loop loop;
   std::unique_ptr<Daemon> daemon;
   JobSockets::Hooks hooks;
@@ -347,10 +336,8 @@ Result<bool> run(const Start& start, const Options& options, std::optional<Start
                           numeric_addresses(start.settings.config),
                           {}};
   real.on_event = [&](Input&& event) { daemon->take(std::move(event)); };
-  auto attempt_runtime = open_runtime(start, sockets, std::move(real), loop, log);
-  if (!attempt_runtime) return tl::unexpected(attempt_runtime.error());
-  auto service = open_steps(start, **attempt_runtime, loop, log, sockets);
-  if (!service) return tl::unexpected(service.error());
+  ASSIGN(attempt_runtime, open_runtime(start, sockets, std::move(real), loop, log));
+  ASSIGN(service, open_steps(start, **attempt_runtime, loop, log, sockets));
   steps = std::move(*service);
   tell_unheard_ends(**attempt_runtime, daemon, log);
   const auto neighbours = watch_neighbours(start, **attempt_runtime, networks.get(), loop, log);

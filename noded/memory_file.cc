@@ -30,8 +30,7 @@ Result<Memory> read_memory(const std::string& dir) {
   Memory memory;
   const std::string path = dir + "/" + kMemoryFile;
   if (::access(path.c_str(), F_OK) != 0) return memory;  // there is no file at the first start
-  const auto bytes = runtime::read_file(path);
-  if (!bytes) return tl::unexpected(bytes.error());
+  ASSIGN(bytes, runtime::read_file(path));
   const auto record = codec::decode<MemoryRecord>(*bytes);
   if (!record)
     return fail(ErrorCode::malformed, fmt::format("{}: {}", path, record.error().message));
@@ -46,7 +45,7 @@ Result<Memory> read_memory(const std::string& dir) {
 }  // namespace
 
 Result<MemoryFile> MemoryFile::open(const std::string& state_dir) {
-  if (auto made = runtime::make_dirs(state_dir, 0711); !made) return tl::unexpected(made.error());
+  TRY(runtime::make_dirs(state_dir, 0711));
   MemoryFile file;
   file.path_ = state_dir;
   file.directory_ = Fd(::open(state_dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -56,8 +55,7 @@ Result<MemoryFile> MemoryFile::open(const std::string& state_dir) {
   if (::flock(file.lock_.get(), LOCK_EX | LOCK_NB) != 0)
     return fail(ErrorCode::wrong_state,
                 fmt::format("another gantry-noded uses the state directory {}", state_dir));
-  auto memory = read_memory(state_dir);
-  if (!memory) return tl::unexpected(memory.error());
+  ASSIGN(memory, read_memory(state_dir));
   file.memory_ = *memory;
   file.drop_contact();
   return file;

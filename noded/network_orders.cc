@@ -104,11 +104,9 @@ Result<network::JobNetwork> job_of(const proto::AttemptKey& key, const proto::Jo
     network::Peer& one = out.peers.emplace_back();
     one.part = part_of(peer);
     if (peer.number == given.own.number) continue;
-    auto underlay = underlay_of(peer);
-    if (!underlay) return tl::unexpected(underlay.error());
+    ASSIGN(underlay, underlay_of(peer));
     one.underlay = std::move(*underlay);
-    auto said = network::introduced(transport, peer.node, peer.transport);
-    if (!said) return tl::unexpected(said.error());
+    ASSIGN(said, network::introduced(transport, peer.node, peer.transport));
     one.underlay.key = std::move(*said);
   }
   return out;

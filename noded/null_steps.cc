@@ -11,8 +11,7 @@ constexpr Duration kPatience = seconds(2);  // to connect and to write, a few ki
 }  // namespace
 
 Result<void> NullSteps::begin_step(const runtime::StepRequest& request) {
-  auto socket = net::connect_to(request.io_address, net::Deadline(kPatience));
-  if (!socket) return tl::unexpected(socket.error());
+  ASSIGN(socket, net::connect_to(request.io_address, net::Deadline(kPatience)));
   auto crypt =
       net::SecureStream::create(net::StreamRole::dialler, request.io_key, request.io_ticket);
   if (!crypt) return tl::unexpected(crypt.error());

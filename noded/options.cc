@@ -139,7 +139,7 @@ Result<Options> parse_options(const std::vector<std::string>& args) {
         return fail(ErrorCode::usage, fmt::format("{} wants a value: {}", name, row->value));
       value = args[++i];
     }
-    if (auto ok = set(options, name, value.value_or("")); !ok) return tl::unexpected(ok.error());
+    TRY(set(options, name, value.value_or("")));
   }
   return options;
 }
@@ -158,13 +158,11 @@ Result<NodeSettings> settle(const Options& options, Config config) {
   if (options.run_dir) noded.run_dir = *options.run_dir;
   if (options.key_file) noded.key_file = *options.key_file;
   if (options.listen) {
-    const auto port = port_of(*options.listen, noded.listen_host);
-    if (!port) return tl::unexpected(port.error());
+    ASSIGN(port, port_of(*options.listen, noded.listen_host));
     noded.listen_port = *port;
   }
   if (options.memory) out.node.memory = *options.memory;
-  auto cpus = wanted_cpus(options, out.node);
-  if (!cpus) return tl::unexpected(cpus.error());
+  ASSIGN(cpus, wanted_cpus(options, out.node));
   out.cpus = std::move(*cpus);
   out.share_cpus = options.share_cpus;
   const auto& runtimes = noded.runtimes;

@@ -12,8 +12,7 @@ struct SiteLinks::Work {
   // The list is read when it is first needed, and again after an error.
   Result<network::Cni*> plugins() {
     if (cni) return &*cni;
-    auto opened = network::Cni::open(options);
-    if (!opened) return tl::unexpected(opened.error());
+    ASSIGN(opened, network::Cni::open(options));
     cni.emplace(std::move(*opened));
     return &*cni;
   }

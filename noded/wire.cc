@@ -46,8 +46,7 @@ ToWire encode(const T& message) {
 }  // namespace
 
 Result<FromWire> decode_order(std::string_view header, std::string_view body) {
-  const auto head = net::decode_header(header);
-  if (!head) return tl::unexpected(head.error());
+  ASSIGN(head, net::decode_header(header));
   if (head->protocol < proto::kOldestProtocol || head->protocol > proto::kProtocolVersion)
     return fail(ErrorCode::version_mismatch,
                 fmt::format("the controller speaks protocol {}, this node {}", head->protocol,

@@ -226,8 +226,7 @@ Result<void> measure(Bench& bench, int shim, int parallel, int rounds, int each)
   Series bare;
   std::array<Series, kLevels.size()> ours;
   for (int i = 0; i < rounds; ++i) {
-    const auto b = gantry::bench::bare_loop(shim, Bench::mount_dir(), parallel, each, kMemoryMib);
-    if (!b) return tl::unexpected(b.error());
+    ASSIGN(b, gantry::bench::bare_loop(shim, Bench::mount_dir(), parallel, each, kMemoryMib));
     bare.rate.push_back(parallel * each / b->seconds);
     bare.cpu.push_back(b->cpu_ms);
     for (std::size_t level = 0; level < kLevels.size(); ++level) {

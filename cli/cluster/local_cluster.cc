@@ -219,8 +219,7 @@ Result<Config> LocalCluster::config() const {
 
 Result<ClientConfig> LocalCluster::client() const {
   const std::string file = path("client.conf");
-  const auto text = read_small_file(file);
-  if (!text) return tl::unexpected(text.error());
+  ASSIGN(text, read_small_file(file));
   if (!*text) return fail(ErrorCode::not_found, fmt::format("there is no {}", file));
   return parse_client_config(**text, file);
 }
@@ -263,8 +262,7 @@ Result<void> LocalCluster::make_user_keys(const ClusterRequest& r) const {
   const std::string me = user_of(::geteuid());
   if (std::find(users.begin(), users.end(), me) == users.end()) users.push_back(me);
   for (const std::string& user : users) {
-    const auto owner = auth::find_user(user);
-    if (!owner) return tl::unexpected(owner.error());
+    ASSIGN(owner, auth::find_user(user));
     if (::geteuid() != 0 && owner->uid.value() != ::geteuid())
       return fail(ErrorCode::permission_denied,
                   fmt::format("only root can make a key for {}", user));
@@ -347,15 +345,12 @@ Result<void> LocalCluster::create(const ClusterRequest& r, const Machine& machin
 }
 
 Result<std::vector<Daemon>> LocalCluster::daemons(const Config& config) const {
-  const auto ctld = find_program("gantry-ctld");
-  if (!ctld) return tl::unexpected(ctld.error());
-  const auto noded = find_program("gantry-noded");
-  if (!noded) return tl::unexpected(noded.error());
+  ASSIGN(ctld, find_program("gantry-ctld"));
+  ASSIGN(noded, find_program("gantry-noded"));
   const auto daemon = [&](const std::string& name) {
     return Daemon{name, path("pid/" + name), path("log/" + name + ".log"), {}};
   };
-  const auto machine = look_at_machine();
-  if (!machine) return tl::unexpected(machine.error());
+  ASSIGN(machine, look_at_machine());
   std::vector<Daemon> out{daemon("ctld")};
   out[0].argv = {*ctld, "--config", path("gantry.yaml")};
   for (const NodeConfig& node : config.nodes) {
@@ -368,8 +363,7 @@ Result<std::vector<Daemon>> LocalCluster::daemons(const Config& config) const {
   }
   // A gantry.yaml without the section has the usual directory of a gate, which is not ours.
   if (config.gate.state_dir != path("gate")) return out;
-  const auto gate = find_program("gantry-gate");
-  if (!gate) return tl::unexpected(gate.error());
+  ASSIGN(gate, find_program("gantry-gate"));
   out.push_back(daemon("gate"));
   out.back().argv = {*gate, "--config", path("gantry.yaml")};
   return out;

@@ -14,12 +14,9 @@ constexpr timespec kRestartPause{0, 50'000'000};
 }  // namespace
 
 Result<void> reconfigure(std::string_view program) {
-  auto session = Session::open(program);
-  if (!session) return tl::unexpected(session.error());
-  const auto before = session->call<proto::PingReply>(proto::Ping{});
-  if (!before) return tl::unexpected(before.error());
-  if (auto ok = session->call<proto::Ok>(proto::Reconfigure{}); !ok)
-    return tl::unexpected(ok.error());
+  ASSIGN(session, Session::open(program));
+  ASSIGN(before, session->call<proto::PingReply>(proto::Ping{}));
+  TRY(session->call<proto::Ok>(proto::Reconfigure{}));
   for (const Instant end = system_now() + kRestartPatience; system_now() < end;) {
     ::nanosleep(&kRestartPause, nullptr);
     auto again = Session::open(program);

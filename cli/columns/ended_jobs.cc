@@ -15,8 +15,7 @@ namespace gantry::cli {
 Result<std::vector<proto::HistoryRow>> ended_jobs(Session& session, const proto::JobRef& job) {
   proto::QueryHistory query;
   query.filter.jobs.push_back(job);
-  auto reply = history_rows(session, std::move(query), kMostEnded);
-  if (!reply) return tl::unexpected(reply.error());
+  ASSIGN(reply, history_rows(session, std::move(query), kMostEnded));
   return std::move(reply->rows);
 }
 

@@ -27,8 +27,7 @@ Result<proto::HistoryReply> history_rows(Session& session, proto::QueryHistory q
   std::map<Key, proto::HistoryRow> found;
   proto::HistoryReply out;
   while (true) {
-    auto page = session.call<proto::HistoryReply>(query);
-    if (!page) return tl::unexpected(page.error());
+    ASSIGN(page, session.call<proto::HistoryReply>(query));
     out.now = page->now;
     out.currency = page->currency;
     for (proto::HistoryRow& job : page->rows) {

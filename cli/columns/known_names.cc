@@ -35,8 +35,7 @@ Result<void> check_tenants(Session& session, const std::vector<std::string>& ten
                            const std::set<std::string>& seen) {
   const std::vector<std::string> left = not_in(tenants, seen);
   if (left.empty()) return {};
-  const auto partitions = session.call<proto::ListPartitionsReply>(proto::ListPartitions{});
-  if (!partitions) return tl::unexpected(partitions.error());
+  ASSIGN(partitions, session.call<proto::ListPartitionsReply>(proto::ListPartitions{}));
   for (const std::string& name : left)
     if (std::none_of(partitions->partitions.begin(), partitions->partitions.end(),
                      [&](const proto::PartitionRow& p) { return p.name == name; }))
@@ -49,8 +48,7 @@ Result<void> check_names(Session& session, const proto::JobFilter& filter, const
   if (auto known = check_tenants(session, filter.tenants, seen.tenants); !known) return known;
   const std::vector<std::string> left = not_in(filter.partitions, seen.partitions);
   if (left.empty()) return {};
-  const auto partitions = session.call<proto::ListPartitionsReply>(proto::ListPartitions{});
-  if (!partitions) return tl::unexpected(partitions.error());
+  ASSIGN(partitions, session.call<proto::ListPartitionsReply>(proto::ListPartitions{}));
   for (const std::string& name : left) {
     std::string all;
     bool found = false;

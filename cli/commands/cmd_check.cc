@@ -162,8 +162,7 @@ Result<int> check_walls(const CheckOptions& o, const std::vector<std::string>& n
 
 Result<int> run(const Invocation& in) {
   CheckOptions o;
-  const auto operands = in.parse(&o, 0, kAnyOperands);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&o, 0, kAnyOperands));
   if (!*operands) return 0;
   if (o.inside) {
     Sandbox level = Sandbox::standard;
@@ -172,10 +171,8 @@ Result<int> run(const Invocation& in) {
     fmt::print("{}\n", codec::to_json(probe_walls(level), codec::JsonStyle::compact));
     return 0;
   }
-  auto session = Session::open(in.program());
-  if (!session) return tl::unexpected(session.error());
-  const auto nodes = session->call<proto::ListNodesReply>(proto::ListNodes{**operands, {}, true});
-  if (!nodes) return tl::unexpected(nodes.error());
+  ASSIGN(session, Session::open(in.program()));
+  ASSIGN(nodes, session->call<proto::ListNodesReply>(proto::ListNodes{**operands, {}, true}));
   if (o.walls || !o.tenant.empty()) return check_walls(o, **operands, nodes->nodes);
   if (o.json || !o.sandbox.empty())
     return fail(ErrorCode::usage, "--json and --sandbox go with --tenant or --walls");

@@ -61,19 +61,16 @@ constexpr Option kDownOptions[] = {
 };
 
 Result<std::size_t> count_jobs(Session& session) {
-  const auto ping = session.call<proto::PingReply>(proto::Ping{});
-  if (!ping) return tl::unexpected(ping.error());
+  ASSIGN(ping, session.call<proto::PingReply>(proto::Ping{}));
   return ping->jobs_queued + ping->jobs_active;
 }
 
 // Cancels all jobs and waits until they are gone. Refused if the user did not say what to do.
 Result<void> settle_jobs(const LocalCluster& cluster, const Down& down) {
-  const auto client = cluster.client();
-  if (!client) return tl::unexpected(client.error());
+  ASSIGN(client, cluster.client());
   auto session = Session::open("gantry", *client);
   if (!session) return {};  // the controller is already gone
-  auto jobs = count_jobs(*session);
-  if (!jobs) return tl::unexpected(jobs.error());
+  ASSIGN(jobs, count_jobs(*session));
   if (*jobs == 0) return {};
   if (!down.cancel)
     return fail(
@@ -81,8 +78,7 @@ Result<void> settle_jobs(const LocalCluster& cluster, const Down& down) {
         fmt::format("{} not over yet: --cancel ends, --leave keeps them", counted(*jobs, "job")));
   proto::CancelJobs cancel;
   cancel.filter.states = {"PENDING", "CONFIGURING", "RUNNING", "SUSPENDED", "COMPLETING"};
-  const auto done = session->call<proto::JobsDone>(cancel);
-  if (!done) return tl::unexpected(done.error());
+  ASSIGN(done, session->call<proto::JobsDone>(cancel));
   Progress progress;
   const Instant deadline = system_now() + kCancelTimeout;
   while (*jobs > 0 && system_now() < deadline) {
@@ -100,29 +96,23 @@ Result<void> settle_jobs(const LocalCluster& cluster, const Down& down) {
 
 Result<int> run_down(const Invocation& in) {
   Down down;
-  const auto operands = in.parse(&down, 0, 0);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&down, 0, 0));
   if (!*operands) return 0;
   if (down.cancel && down.leave)
     return fail(ErrorCode::usage, "--cancel and --leave exclude each other");
   if (down.leave && down.remove)
     return fail(ErrorCode::usage, "--leave and --remove exclude each other");
-  const auto cluster = cluster_in(down.directory);
-  if (!cluster) return tl::unexpected(cluster.error());
-  const auto config = cluster->config();
-  if (!config) return tl::unexpected(config.error());
-  const auto daemons = cluster->daemons(*config);
-  if (!daemons) return tl::unexpected(daemons.error());
+  ASSIGN(cluster, cluster_in(down.directory));
+  ASSIGN(config, cluster->config());
+  ASSIGN(daemons, cluster->daemons(*config));
   const bool answers = running_pid(daemons->front()).has_value();
-  if (answers && !down.leave)
-    if (auto done = settle_jobs(*cluster, down); !done) return tl::unexpected(done.error());
+  if (answers && !down.leave) TRY(settle_jobs(*cluster, down));
   std::size_t stopped = 0;
   for (auto daemon = daemons->rbegin(); daemon != daemons->rend(); ++daemon) {
     stopped += running_pid(*daemon) ? 1 : 0;
-    if (auto done = stop_daemon(*daemon, kStopTimeout); !done) return tl::unexpected(done.error());
+    TRY(stop_daemon(*daemon, kStopTimeout));
   }
-  if (down.remove)
-    if (auto done = cluster->remove(); !done) return tl::unexpected(done.error());
+  if (down.remove) TRY(cluster->remove());
   fmt::print("Cluster {} is down: {} daemons stopped{}.\n", config->cluster, stopped,
              down.remove ? fmt::format(", {} removed", cluster->directory()) : "");
   return 0;
@@ -142,15 +132,11 @@ constexpr Option kStatusOptions[] = {
 
 Result<int> run_status(const Invocation& in) {
   StatusQuery query;
-  const auto operands = in.parse(&query, 0, 0);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&query, 0, 0));
   if (!*operands) return 0;
-  const auto cluster = cluster_in(query.directory);
-  if (!cluster) return tl::unexpected(cluster.error());
-  const auto config = cluster->config();
-  if (!config) return tl::unexpected(config.error());
-  const auto daemons = cluster->daemons(*config);
-  if (!daemons) return tl::unexpected(daemons.error());
+  ASSIGN(cluster, cluster_in(query.directory));
+  ASSIGN(config, cluster->config());
+  ASSIGN(daemons, cluster->daemons(*config));
   std::map<std::string, std::string> states;
   const auto client = cluster->client();
   if (client && running_pid(daemons->front())) {

@@ -66,14 +66,12 @@ Result<void> add_jobs(Query& q, std::string_view text) {
   return {};
 }
 Result<void> set_start(Query& q, std::string_view text) {
-  const auto t = parse_time(text, q.now, TimeSense::latest);
-  if (!t) return tl::unexpected(t.error());
+  ASSIGN(t, parse_time(text, q.now, TimeSense::latest));
   q.history.start = *t;
   return {};
 }
 Result<void> set_end(Query& q, std::string_view text) {
-  const auto t = parse_time(text, q.now, TimeSense::latest);
-  if (!t) return tl::unexpected(t.error());
+  ASSIGN(t, parse_time(text, q.now, TimeSense::latest));
   q.history.end = *t;
   return {};
 }
@@ -231,8 +229,7 @@ Result<void> finish_query(Query& q) {
   if (auto good = check_states(q.history.filter.states); !good) return good;
   const bool by_id = !q.history.filter.jobs.empty();
   if (!by_id && !q.history.start) {
-    const auto today = parse_time("today", q.now, TimeSense::latest);
-    if (!today) return tl::unexpected(today.error());
+    ASSIGN(today, parse_time("today", q.now, TimeSense::latest));
     q.history.start = *today;
   }
   if (q.history.start && q.history.end && *q.history.end < *q.history.start)
@@ -280,8 +277,7 @@ Result<void> check_known(Session& session, const Query& q, const proto::HistoryR
     const auto is_it = [&](const proto::HistoryRow& job) { return same_job(ref, job.row); };
     if (std::any_of(reply.rows.begin(), reply.rows.end(), is_it)) continue;
     if (narrowed || ref.component || q.history.filter.jobs.size() > 1) {
-      const auto known = ended_jobs(session, ref);
-      if (!known) return tl::unexpected(known.error());
+      ASSIGN(known, ended_jobs(session, ref));
       if (!known->empty()) continue;
     }
     return tl::unexpected(no_such_job(ref));
@@ -303,24 +299,20 @@ void print_fields() {
 Result<int> run(const Invocation& invocation) {
   Query q;
   q.now = system_now();
-  const auto operands = invocation.parse(&q, 0, 0);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, invocation.parse(&q, 0, 0));
   if (!*operands) return 0;
   if (q.help_format) {
     print_fields();
     return 0;
   }
-  if (auto done = finish_query(q); !done) return tl::unexpected(done.error());
+  TRY(finish_query(q));
   const auto columns = infos(account_columns());
-  const auto layout = parse_field_list(q.fields.empty() ? kAccountFields : q.fields, columns);
-  if (!layout) return tl::unexpected(layout.error());
-  auto session = Session::open(invocation.program());
-  if (!session) return tl::unexpected(session.error());
-  const auto reply = history_rows(*session, q.history);
-  if (!reply) return tl::unexpected(reply.error());
+  ASSIGN(layout, parse_field_list(q.fields.empty() ? kAccountFields : q.fields, columns));
+  ASSIGN(session, Session::open(invocation.program()));
+  ASSIGN(reply, history_rows(*session, q.history));
   if (q.json) {
     fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
-    if (auto known = check_known(*session, q, *reply); !known) return tl::unexpected(known.error());
+    TRY(check_known(*session, q, *reply));
     return 0;
   }
   TableStyle style;
@@ -336,7 +328,7 @@ Result<int> run(const Invocation& invocation) {
   TableWriter table(*layout, style, stdout);
   add_rows(table, q, *reply);
   table.flush();
-  if (auto known = check_known(*session, q, *reply); !known) return tl::unexpected(known.error());
+  TRY(check_known(*session, q, *reply));
   return 0;
 }
 

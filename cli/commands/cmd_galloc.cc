@@ -37,23 +37,19 @@ constexpr ExitDoc kExits[] = {
 };
 
 Result<int> run(const Invocation& invocation) {
-  auto parsed = invocation.parse_only();
-  if (!parsed) return tl::unexpected(parsed.error());
+  ASSIGN(parsed, invocation.parse_only());
   if (!*parsed) return 0;
   GallocRequest request;
   request.now = system_now();
   auto given = options_from_environment(kOptions, kPrefixes);
   given.insert(given.end(), (*parsed)->given.begin(), (*parsed)->given.end());
-  if (auto done = apply_options(given, static_cast<JobRequest*>(&request)); !done)
-    return tl::unexpected(done.error());
-  if (auto done = finish_request(request, given); !done) return tl::unexpected(done.error());
+  TRY(apply_options(given, static_cast<JobRequest*>(&request)));
+  TRY(finish_request(request, given));
 
   if (request.no_shell && !(*parsed)->operands.empty())
     return fail(ErrorCode::usage, "--no-shell runs no command; leave it, or the command");
-  auto session = Session::open(invocation.program());
-  if (!session) return tl::unexpected(session.error());
-  auto allocation = Allocation::ask(invocation, request, *session);
-  if (!allocation) return tl::unexpected(allocation.error());
+  ASSIGN(session, Session::open(invocation.program()));
+  ASSIGN(allocation, Allocation::ask(invocation, request, *session));
   if (!request.quiet)
     fmt::print(stderr, "{}: Granted job allocation {} on {}\n", invocation.program(),
                allocation->job().value(), allocation->row().node_list);

@@ -59,16 +59,14 @@ Result<Named> named_command(const std::vector<std::string>& words) {
 
 Result<int> run_version(const Invocation& in) {
   NoOptions none;
-  const auto operands = in.parse(&none, 0, 0);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&none, 0, 0));
   if (*operands) fmt::print("gantry {}\n", kVersion);
   return 0;
 }
 
 Result<int> run_help(const Invocation& in) {
   NoOptions none;
-  const auto operands = in.parse(&none, 0, kDeepest);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&none, 0, kDeepest));
   if (!*operands) return 0;
   if ((*operands)->empty()) {
     fmt::print("Gantry's commands; each has --help:\n\n");
@@ -76,8 +74,7 @@ Result<int> run_help(const Invocation& in) {
       fmt::print("  {:<10} {}\n", command->name, command->summary);
     return 0;
   }
-  const auto named = named_command(**operands);
-  if (!named) return tl::unexpected(named.error());
+  ASSIGN(named, named_command(**operands));
   fmt::print("{}", help_text(*named->command, named->program));
   return 0;
 }
@@ -109,11 +106,9 @@ bool shown_by_man(std::string_view page) {
 
 Result<int> run_man(const Invocation& in) {
   NoOptions none;
-  const auto operands = in.parse(&none, 1, kDeepest);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&none, 1, kDeepest));
   if (!*operands) return 0;
-  const auto named = named_command(**operands);
-  if (!named) return tl::unexpected(named.error());
+  ASSIGN(named, named_command(**operands));
   const std::string page = man_page(*named->command, named->program);
   if (!is_terminal(stdout))
     fmt::print("{}", page);
@@ -124,8 +119,7 @@ Result<int> run_man(const Invocation& in) {
 
 Result<int> run_completion(const Invocation& in) {
   NoOptions none;
-  const auto operands = in.parse(&none, 0, 0);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&none, 0, 0));
   if (*operands) fmt::print("{}", completion_script(all_commands()));
   return 0;
 }
@@ -134,16 +128,14 @@ Result<int> run_completion(const Invocation& in) {
 
 Result<int> run_slurm_options(const Invocation& in) {
   NoOptions none;
-  const auto operands = in.parse(&none, 0, 0);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&none, 0, 0));
   if (*operands) fmt::print("{}", slurm::options_page());
   return 0;
 }
 
 Result<int> run_slurm_completion(const Invocation& in) {
   NoOptions none;
-  const auto operands = in.parse(&none, 0, 0);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&none, 0, 0));
   if (*operands) fmt::print("{}", completion_script(slurm::slurm_commands()));
   return 0;
 }
@@ -161,18 +153,17 @@ constexpr Option kKeygenOptions[] = {
 
 Result<int> run_keygen(const Invocation& in) {
   Keygen keygen;
-  const auto operands = in.parse(&keygen, 1, 1);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&keygen, 1, 1));
   if (!*operands) return 0;
   const std::string& path = (*operands)->front();
   if (keygen.node) {
     const net::KeyPair pair = net::generate_key_pair();
-    if (auto saved = net::save_key_pair(path, pair); !saved) return tl::unexpected(saved.error());
+    TRY(net::save_key_pair(path, pair));
     fmt::print("{}\n", net::to_z85(pair.public_key));
     return 0;
   }
   const auth::SigningKey key = auth::generate_signing_key();
-  if (auto saved = auth::save_signing_key(path, key); !saved) return tl::unexpected(saved.error());
+  TRY(auth::save_signing_key(path, key));
   fmt::print("{}\n", net::to_hex(key.verify_key.view()));
   return 0;
 }
@@ -181,12 +172,10 @@ Result<int> run_keygen(const Invocation& in) {
 
 Result<int> run_config_check(const Invocation& in) {
   NoOptions none;
-  const auto operands = in.parse(&none, 0, 1);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&none, 0, 1));
   if (!*operands) return 0;
   const std::string path = (*operands)->empty() ? default_config_path() : (*operands)->front();
-  const auto config = load_config(path);
-  if (!config) return tl::unexpected(config.error());
+  ASSIGN(config, load_config(path));
   fmt::print("{}: {}, {}: good\n", path,
              counted(static_cast<std::int64_t>(config->nodes.size()), "node"),
              counted(static_cast<std::int64_t>(config->partitions.size()), "partition"));
@@ -195,8 +184,7 @@ Result<int> run_config_check(const Invocation& in) {
 
 Result<int> run_config_show(const Invocation& in) {
   NoOptions none;
-  const auto operands = in.parse(&none, 0, 1);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&none, 0, 1));
   if (!*operands) return 0;
   const auto config =
       load_config((*operands)->empty() ? default_config_path() : (*operands)->front());
@@ -207,20 +195,17 @@ Result<int> run_config_show(const Invocation& in) {
 
 Result<int> run_config_client(const Invocation& in) {
   NoOptions none;
-  const auto operands = in.parse(&none, 0, 1);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&none, 0, 1));
   if (!*operands) return 0;
   const auto config =
       load_config((*operands)->empty() ? default_config_path() : (*operands)->front());
   if (!config) return tl::unexpected(config.error());
   const ControllerConfig& controller = config->controller;
-  const auto text = read_small_file(controller.public_key_file);
-  if (!text) return tl::unexpected(text.error());
+  ASSIGN(text, read_small_file(controller.public_key_file));
   if (!*text)
     return fail(ErrorCode::not_found, fmt::format("there is no {}; start the controller once",
                                                   controller.public_key_file));
-  const auto key = net::parse_public_key(**text);
-  if (!key) return tl::unexpected(key.error());
+  ASSIGN(key, net::parse_public_key(**text));
   fmt::print("{}",
              client_config_text(config->cluster,
                                 fmt::format("{}:{}", controller.host, controller.port), *key, ""));
@@ -229,8 +214,7 @@ Result<int> run_config_client(const Invocation& in) {
 
 Result<int> run_config_reference(const Invocation& in) {
   NoOptions none;
-  const auto operands = in.parse(&none, 0, 0);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&none, 0, 0));
   if (*operands) fmt::print("{}", config::reference_page());
   return 0;
 }

@@ -67,9 +67,8 @@ Result<Source> find_script(const std::optional<std::string>& wrap,
     return Source{script_of_wrap(*wrap), "--wrap", "wrap"};
   }
   const std::string path = operands.empty() ? "" : operands[0];
-  auto text = read_script(path);
-  if (!text) return tl::unexpected(text.error());
-  if (auto good = check_script(*text); !good) return tl::unexpected(good.error());
+  ASSIGN(text, read_script(path));
+  TRY(check_script(*text));
   source.script = std::move(*text);
   const bool is_stdin = path.empty() || path == "-" || path == "/dev/stdin";
   source.shown = is_stdin ? "standard input" : path;
@@ -93,8 +92,7 @@ Result<JobRequest> build_request(const Invocation& invocation, const Parsed& par
 
   std::vector<Given> given;
   if (wrap == nullptr) {
-    auto directives = script_options(source.script, source.shown, kOptions);
-    if (!directives) return tl::unexpected(directives.error());
+    ASSIGN(directives, script_options(source.script, source.shown, kOptions));
     given = std::move(*directives);
   }
   const auto variables = options_from_environment(kOptions, kPrefixes);
@@ -103,8 +101,8 @@ Result<JobRequest> build_request(const Invocation& invocation, const Parsed& par
 
   JobRequest request;
   request.now = system_now();
-  if (auto done = apply_options(given, &request); !done) return tl::unexpected(done.error());
-  if (auto done = finish_request(request, given); !done) return tl::unexpected(done.error());
+  TRY(apply_options(given, &request));
+  TRY(finish_request(request, given));
   if (request.spec.name.empty()) request.spec.name = source.name;
   request.spec.submit_line = invocation.line();
   if (parsed.operands.size() > 1)
@@ -172,12 +170,10 @@ void tell_deadline(const std::string& program, Session& session, JobId job, Inst
 }
 
 Result<int> run(const Invocation& invocation) {
-  auto parsed = invocation.parse_only();
-  if (!parsed) return tl::unexpected(parsed.error());
+  ASSIGN(parsed, invocation.parse_only());
   if (!*parsed) return 0;
   Source source;
-  auto request = build_request(invocation, **parsed, source);
-  if (!request) return tl::unexpected(request.error());
+  ASSIGN(request, build_request(invocation, **parsed, source));
 
   proto::SubmitJob message;
   message.request_id = random_id();

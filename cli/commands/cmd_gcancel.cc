@@ -33,8 +33,7 @@ Result<void> add_given(Request& r, std::string_view text) {
   return add_words<Request, Member>(r, text);
 }
 Result<void> set_signal(Request& r, std::string_view text) {
-  const auto signal = parse_signal(text);
-  if (!signal) return tl::unexpected(signal.error());
+  ASSIGN(signal, parse_signal(text));
   r.cancel.signal = *signal;
   return {};
 }
@@ -132,13 +131,11 @@ constexpr ExitDoc kExits[] = {
 
 Result<int> run(const Invocation& invocation) {
   Request r;
-  const auto operands = invocation.parse(&r, 0, kAnyOperands);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, invocation.parse(&r, 0, kAnyOperands));
   if (!*operands) return 0;
   proto::JobFilter& filter = r.cancel.filter;
-  for (const std::string& operand : **operands)
-    if (auto done = add_job_refs(filter.jobs, operand); !done) return tl::unexpected(done.error());
-  if (auto good = check_states(filter.states); !good) return tl::unexpected(good.error());
+  for (const std::string& operand : **operands) TRY(add_job_refs(filter.jobs, operand));
+  TRY(check_states(filter.states));
   if (r.batch && r.full) return fail(ErrorCode::usage, "--batch and --full exclude each other");
   if ((r.batch || r.full) && !r.cancel.signal)
     return fail(ErrorCode::usage, "--batch and --full say who gets a --signal; give one");
@@ -150,10 +147,8 @@ Result<int> run(const Invocation& invocation) {
       filter.partitions.empty() && filter.accounts.empty() && filter.nodes.empty() &&
       filter.states.empty())
     return fail(ErrorCode::usage, "No job identification provided");
-  auto session = Session::open(invocation.program());
-  if (!session) return tl::unexpected(session.error());
-  const auto reply = session->call<proto::JobsDone>(r.cancel);
-  if (!reply) return tl::unexpected(reply.error());
+  ASSIGN(session, Session::open(invocation.program()));
+  ASSIGN(reply, session->call<proto::JobsDone>(r.cancel));
   if (r.verbose)
     fmt::print(stderr, "{}: {} {} {}\n", invocation.program(), reply->changed,
                reply->changed == 1 ? "job" : "jobs", r.cancel.signal ? "signalled" : "cancelled");
@@ -163,9 +158,7 @@ Result<int> run(const Invocation& invocation) {
     if (!r.quiet)
       fmt::print(stderr, "{}: error: Kill job error on job id {}: {}\n", invocation.program(),
                  format_job_ref(refused.job), refused.error.message);
-  if (reply->changed == 0 && reply->refused.empty())
-    if (auto known = check_names(*session, filter, {}); !known)
-      return tl::unexpected(known.error());
+  if (reply->changed == 0 && reply->refused.empty()) TRY(check_names(*session, filter, {}));
   return reply->refused.empty() && missed.unknown == 0 ? 0 : 1;
 }
 

@@ -36,8 +36,7 @@ struct Query {
 };
 
 Result<void> add_nodes(Query& q, std::string_view text) {
-  auto names = expand_hostlist(text);
-  if (!names) return tl::unexpected(names.error());
+  ASSIGN(names, expand_hostlist(text));
   q.nodes.insert(q.nodes.end(), names->begin(), names->end());
   return {};
 }
@@ -185,8 +184,7 @@ std::vector<NodeGroup> group(const Query& q, const Layout& layout,
 }
 
 Result<int> print_stats(Session& session, bool json) {
-  const auto stats = session.call<proto::ShowStatsReply>(proto::ShowStats{});
-  if (!stats) return tl::unexpected(stats.error());
+  ASSIGN(stats, session.call<proto::ShowStatsReply>(proto::ShowStats{}));
   if (json)
     fmt::print("{}\n", codec::to_json(*stats, codec::JsonStyle::pretty));
   else
@@ -228,12 +226,10 @@ Result<void> check_partitions(Session& session, const Query& q) {
 
 Result<int> print_gpus(Session& session, const Query& q) {
   const auto columns = gpu_columns();
-  const auto layout = parse_format(q.format.empty() ? kGpuFormat : std::string_view(q.format),
-                                   infos(columns), q.format.empty());
-  if (!layout) return tl::unexpected(layout.error());
-  if (auto known = check_partitions(session, q); !known) return tl::unexpected(known.error());
-  auto nodes = session.call<proto::ListNodesReply>(proto::ListNodes{q.nodes, q.partitions, true});
-  if (!nodes) return tl::unexpected(nodes.error());
+  ASSIGN(layout, parse_format(q.format.empty() ? kGpuFormat : std::string_view(q.format),
+                              infos(columns), q.format.empty()));
+  TRY(check_partitions(session, q));
+  ASSIGN(nodes, session.call<proto::ListNodesReply>(proto::ListNodes{q.nodes, q.partitions, true}));
   std::erase_if(nodes->nodes, [&](const proto::NodeRow& node) { return !wanted(q, node); });
   if (q.json) {
     fmt::print("{}\n", codec::to_json(*nodes, codec::JsonStyle::pretty));
@@ -252,29 +248,24 @@ Result<int> print_gpus(Session& session, const Query& q) {
 
 Result<int> run(const Invocation& invocation) {
   Query q;
-  const auto operands = invocation.parse(&q, 0, 0);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, invocation.parse(&q, 0, 0));
   if (!*operands) return 0;
-  if (auto good = check_node_states(q.states); !good) return tl::unexpected(good.error());
+  TRY(check_node_states(q.states));
   if (q.layout && q.drift)
     return fail(ErrorCode::usage, "--layout and --drift are two tables: give one of them");
   if ((q.layout || q.drift) && !q.format.empty())
     return fail(ErrorCode::usage, "--format does not apply to --layout and --drift");
   if (q.gpus || q.layout || q.drift) {
-    auto session = Session::open(invocation.program());
-    if (!session) return tl::unexpected(session.error());
+    ASSIGN(session, Session::open(invocation.program()));
     return print_gpus(*session, q);
   }
   const auto columns = infos(node_columns());
-  const auto layout = parse_format(format_of(q), columns, q.format.empty());
-  if (!layout) return tl::unexpected(layout.error());
-  auto session = Session::open(invocation.program());
-  if (!session) return tl::unexpected(session.error());
+  ASSIGN(layout, parse_format(format_of(q), columns, q.format.empty()));
+  ASSIGN(session, Session::open(invocation.program()));
   if (q.stats) return print_stats(*session, q.json);
-  if (auto known = check_partitions(*session, q); !known) return tl::unexpected(known.error());
+  TRY(check_partitions(*session, q));
 
-  auto partitions = session->call<proto::ListPartitionsReply>(proto::ListPartitions{});
-  if (!partitions) return tl::unexpected(partitions.error());
+  ASSIGN(partitions, session->call<proto::ListPartitionsReply>(proto::ListPartitions{}));
   auto nodes =
       session->call<proto::ListNodesReply>(proto::ListNodes{q.nodes, q.partitions, q.json});
   if (!nodes) return tl::unexpected(nodes.error());

@@ -31,8 +31,7 @@ Result<void> add_jobs(Query& q, std::string_view text) {
   return add_job_refs(q.tuples.filter.jobs, text);
 }
 Result<void> set_most(Query& q, std::string_view text) {
-  const auto number = parse_integer("the number of jobs", text, 1, 1'000'000'000);
-  if (!number) return tl::unexpected(number.error());
+  ASSIGN(number, parse_integer("the number of jobs", text, 1, 1'000'000'000));
   q.most = static_cast<std::uint32_t>(*number);
   return {};
 }
@@ -114,8 +113,7 @@ Result<bool> tell_missing(const Invocation& in, Session& session, const Query& q
         }))
       list.filter.jobs.push_back(ref);
   if (list.filter.jobs.empty()) return true;
-  const auto reply = session.call<proto::ListJobsReply>(list);
-  if (!reply) return tl::unexpected(reply.error());
+  ASSIGN(reply, session.call<proto::ListJobsReply>(list));
   for (const proto::JobRow& row : reply->rows)
     if (row.phase != Phase::ended)
       fmt::print(stderr, "{}: job {} does not wait for its turn: it is {}\n", in.program(),
@@ -126,21 +124,18 @@ Result<bool> tell_missing(const Invocation& in, Session& session, const Query& q
 
 Result<int> run(const Invocation& in) {
   Query q;
-  const auto operands = in.parse(&q, 0, 0);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&q, 0, 0));
   if (!*operands) return 0;
   const auto columns = priority_columns();
   const auto layout =
       parse_format(q.format.empty() ? kPriorityFormat : std::string_view(q.format), infos(columns),
                    q.format.empty() || q.format == kPriorityLongFormat);
   if (!layout) return tl::unexpected(layout.error());
-  auto session = Session::open(in.program());
-  if (!session) return tl::unexpected(session.error());
+  ASSIGN(session, Session::open(in.program()));
   TableStyle style;
   style.header = !q.no_header && !q.json;
   TableWriter table(*layout, style, stdout);
-  auto reply = session->call<proto::PriorityTuplesReply>(q.tuples);
-  if (!reply) return tl::unexpected(reply.error());
+  ASSIGN(reply, session->call<proto::PriorityTuplesReply>(q.tuples));
   if (q.most != 0 && reply->rows.size() > q.most) {
     reply->rows.resize(q.most);
     reply->more = true;
@@ -155,10 +150,8 @@ Result<int> run(const Invocation& in) {
   else
     for (const proto::PriorityRow& row : reply->rows) add_row(table, columns, row);
   table.flush();
-  if (auto known = check_names(*session, q.filter(), seen); !known)
-    return tl::unexpected(known.error());
-  const auto found = tell_missing(in, *session, q, reply->rows);
-  if (!found) return tl::unexpected(found.error());
+  TRY(check_names(*session, q.filter(), seen));
+  ASSIGN(found, tell_missing(in, *session, q, reply->rows));
   return *found ? 0 : 1;
 }
 

@@ -62,8 +62,7 @@ Result<void> set_why(Query& q, std::string_view) {
 }
 Result<void> set_watch(Query& q, std::string_view text) {
   if (text.empty()) text = "2";
-  const auto n = parse_integer("seconds", text, 1, 3600);
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, parse_integer("seconds", text, 1, 3600));
   q.watch = seconds(*n);
   return {};
 }
@@ -194,8 +193,7 @@ proto::ListJobs request_of(const Query& q) {
 template <class Each>
 Result<void> for_pages(Session& session, proto::ListJobs list, Each each) {
   while (true) {
-    auto page = session.call<proto::ListJobsReply>(list);
-    if (!page) return tl::unexpected(page.error());
+    ASSIGN(page, session.call<proto::ListJobsReply>(list));
     const bool more = page->more;
     const JobId next = page->next;
     each(*page);
@@ -334,17 +332,14 @@ Result<void> watch_lines(const Query& q, Session& session) {
 
 Result<int> run(const Invocation& invocation) {
   Query q;
-  const auto operands = invocation.parse(&q, 0, 0);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, invocation.parse(&q, 0, 0));
   if (!*operands) return 0;
   q.program = invocation.program();
-  if (auto good = check_states(q.list.filter.states); !good) return tl::unexpected(good.error());
+  TRY(check_states(q.list.filter.states));
   if (q.json && q.watch) return fail(ErrorCode::usage, "--json and --watch exclude each other");
   const auto columns = infos(job_columns());
-  const auto layout = parse_format(q.format, columns, !q.own_format);
-  if (!layout) return tl::unexpected(layout.error());
-  auto session = Session::open(q.program);
-  if (!session) return tl::unexpected(session.error());
+  ASSIGN(layout, parse_format(q.format, columns, !q.own_format));
+  ASSIGN(session, Session::open(q.program));
   Result<void> done;
   if (q.json)
     done = print_json(q, *session);

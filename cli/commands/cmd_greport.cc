@@ -313,8 +313,7 @@ Result<int> run_focus(const Invocation& in, const ReportQuery& query,
   of.tenants = query.tenants;
   of.projects = query.projects;
   of.users = query.users;
-  const auto reply = ask<proto::LedgerReply>(in.program(), of);
-  if (!reply) return tl::unexpected(reply.error());
+  ASSIGN(reply, ask<proto::LedgerReply>(in.program(), of));
   fmt::print("{}", focus_csv(*reply, !query.no_header));
   return 0;
 }
@@ -356,17 +355,14 @@ Result<void> check_by(std::vector<std::string>& by) {
 
 // Prints metrics. A counter must never fall, so each one sums over all periods.
 Result<int> run_metrics(const Invocation& in, const ReportQuery& query) {
-  auto session = Session::open(in.program());
-  if (!session) return tl::unexpected(session.error());
+  ASSIGN(session, Session::open(in.program()));
   proto::QueryLedger all;
   all.first = "0000-01";
   all.last = "9999-12";
   all.by = {"tenant", "job_type", "item"};
   all.tenants = query.tenants;
-  const auto ledger = session->call<proto::LedgerReply>(all);
-  if (!ledger) return tl::unexpected(ledger.error());
-  const auto usage = session->call<proto::TenantUsageReply>(proto::TenantUsage{query.tenants});
-  if (!usage) return tl::unexpected(usage.error());
+  ASSIGN(ledger, session->call<proto::LedgerReply>(all));
+  ASSIGN(usage, session->call<proto::TenantUsageReply>(proto::TenantUsage{query.tenants}));
   fmt::print("{}", ledger_metrics(*ledger, *usage));
   return 0;
 }
@@ -385,13 +381,10 @@ Result<int> run_invoice(const Invocation& in, const ReportQuery& query,
   of.first = of.last = periods.empty() ? "last-month" : periods.front();
   of.by = {"period", "project", "user", "item", "label:cost-center"};
   of.tenants = query.tenants;
-  auto session = Session::open(in.program());
-  if (!session) return tl::unexpected(session.error());
-  const auto reply = session->call<proto::LedgerReply>(of);
-  if (!reply) return tl::unexpected(reply.error());
+  ASSIGN(session, Session::open(in.program()));
+  ASSIGN(reply, session->call<proto::LedgerReply>(of));
   if (reply->rows.empty()) {
-    if (auto known = check_tenants(*session, query.tenants, {}); !known)
-      return tl::unexpected(known.error());
+    TRY(check_tenants(*session, query.tenants, {}));
     return fail(ErrorCode::not_found,
                 fmt::format("{} held nothing in {} that you may see{}", query.tenants[0], of.first,
                             periods.empty() ? "; name another period for its invoice" : ""));
@@ -400,8 +393,7 @@ Result<int> run_invoice(const Invocation& in, const ReportQuery& query,
       make_invoice(query.tenants[0], reply->rows[0].period, session->config().cluster, *reply);
   invoice.exact = query.exact;
   const std::string text = pdf ? invoice_pdf(invoice) : invoice_page(invoice);
-  if (auto done = write_file(query.invoice, text, kPrivateFile); !done)
-    return tl::unexpected(done.error());
+  TRY(write_file(query.invoice, text, kPrivateFile));
   fmt::print("{}: invoice {}, {} {}\n", query.invoice, invoice.number,
              shown_amount(invoice, invoice.cost - invoice.credit), invoice.currency);
   return 0;
@@ -409,8 +401,7 @@ Result<int> run_invoice(const Invocation& in, const ReportQuery& query,
 
 Result<int> run_report(const Invocation& in) {
   ReportQuery query;
-  const auto operands = in.parse(&query, 0, 2);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&query, 0, 2));
   if (!*operands) return 0;
   if (query.csv + query.focus + query.json + query.metrics + !query.invoice.empty() > 1)
     return fail(ErrorCode::usage, "use one of --csv, --focus, --invoice, --json and --metrics");
@@ -424,7 +415,7 @@ Result<int> run_report(const Invocation& in) {
       return fail(ErrorCode::usage, "--metrics are over all time, and of tenants as a whole");
     return run_metrics(in, query);
   }
-  if (auto sound = check_by(query.by); !sound) return tl::unexpected(sound.error());
+  TRY(check_by(query.by));
   const std::vector<std::string>& periods = **operands;
   proto::QueryLedger ask_for;
   ask_for.first = periods.empty() ? "this-month" : periods.front();
@@ -435,17 +426,14 @@ Result<int> run_report(const Invocation& in) {
   ask_for.tenants = query.tenants;
   ask_for.projects = query.projects;
   ask_for.users = query.users;
-  auto session = Session::open(in.program());
-  if (!session) return tl::unexpected(session.error());
-  const auto reply = session->call<proto::LedgerReply>(ask_for);
-  if (!reply) return tl::unexpected(reply.error());
+  ASSIGN(session, Session::open(in.program()));
+  ASSIGN(reply, session->call<proto::LedgerReply>(ask_for));
   if (query.json)
     fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
   else
     print_report(query, *reply);
   std::fflush(stdout);
-  if (auto known = check_known(*session, query, *reply); !known)
-    return tl::unexpected(known.error());
+  TRY(check_known(*session, query, *reply));
   return 0;
 }
 

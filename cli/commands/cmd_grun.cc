@@ -115,8 +115,7 @@ Result<void> check_step_options(const std::vector<Given>& typed) {
 }
 
 Result<int> run(const Invocation& invocation) {
-  auto parsed = invocation.parse_only();
-  if (!parsed) return tl::unexpected(parsed.error());
+  ASSIGN(parsed, invocation.parse_only());
   if (!*parsed) return 0;
   if ((*parsed)->operands.empty())
     return fail(ErrorCode::usage, "no command was given; for example: grun -n 4 hostname");
@@ -125,9 +124,8 @@ Result<int> run(const Invocation& invocation) {
   options.now = system_now();
   auto given = options_from_environment(kOptions, kPrefixes);
   given.insert(given.end(), (*parsed)->given.begin(), (*parsed)->given.end());
-  if (auto done = apply_options(given, static_cast<JobRequest*>(&options)); !done)
-    return tl::unexpected(done.error());
-  if (auto done = finish_request(options, given); !done) return tl::unexpected(done.error());
+  TRY(apply_options(given, static_cast<JobRequest*>(&options)));
+  TRY(finish_request(options, given));
 
   const bool files = !options.std_out.empty() || !options.std_err.empty();
   if (options.terminal && (files || options.label || options.input == StepInput::none))
@@ -135,19 +133,15 @@ Result<int> run(const Invocation& invocation) {
                 "--pty: a terminal is input and output; leave --input, --output, --error and "
                 "--label");
   const auto job = surrounding_job(options);
-  if (job)
-    if (auto good = check_step_options((*parsed)->given); !good)
-      return tl::unexpected(good.error());
-  auto session = Session::open(invocation.program());
-  if (!session) return tl::unexpected(session.error());
+  if (job) TRY(check_step_options((*parsed)->given));
+  ASSIGN(session, Session::open(invocation.program()));
   const auto step = [&](JobId id) {
     return run_step({invocation.program(), (*parsed)->operands, job_environment(options.exported)},
                     options, *session, id);
   };
   if (job) return step(*job);
 
-  auto allocation = Allocation::ask(invocation, options, *session);
-  if (!allocation) return tl::unexpected(allocation.error());
+  ASSIGN(allocation, Allocation::ask(invocation, options, *session));
   set_allocation_environment(allocation->row(), options);
   auto status = step(allocation->job());
   allocation->end(*session, status ? ExitStatus{*status & 0xff, 0} : ExitStatus{1, 0});

@@ -50,21 +50,16 @@ constexpr ExitDoc kExits[] = {{"0", "fine"},
 
 Result<int> run(const Invocation& in) {
   Query q;
-  const auto operands = in.parse(&q, 0, 0);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&q, 0, 0));
   if (!*operands) return 0;
   const auto columns = share_columns();
-  const auto layout = parse_format(q.format.empty() ? kShareFormat : std::string_view(q.format),
-                                   infos(columns), q.format.empty());
-  if (!layout) return tl::unexpected(layout.error());
-  auto session = Session::open(in.program());
-  if (!session) return tl::unexpected(session.error());
-  const auto reply = session->call<proto::ShareTreeReply>(proto::ShareTree{q.tenants});
-  if (!reply) return tl::unexpected(reply.error());
+  ASSIGN(layout, parse_format(q.format.empty() ? kShareFormat : std::string_view(q.format),
+                              infos(columns), q.format.empty()));
+  ASSIGN(session, Session::open(in.program()));
+  ASSIGN(reply, session->call<proto::ShareTreeReply>(proto::ShareTree{q.tenants}));
   std::set<std::string> seen;
   for (const proto::ShareRow& row : reply->rows) seen.insert(row.tenant);
-  if (auto known = check_tenants(*session, q.tenants, seen); !known)
-    return tl::unexpected(known.error());
+  TRY(check_tenants(*session, q.tenants, seen));
   if (q.json) {
     fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
     return 0;

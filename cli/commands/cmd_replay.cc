@@ -12,8 +12,7 @@ namespace gantry::cli {
 namespace {
 
 Result<int> run_replay(const Invocation& in) {
-  auto program = find_program("gantry-replay");
-  if (!program) return tl::unexpected(program.error());
+  ASSIGN(program, find_program("gantry-replay"));
   std::vector<std::string> words{*program};
   words.insert(words.end(), in.args().begin(), in.args().end());
   std::vector<char*> argv;

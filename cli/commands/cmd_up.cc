@@ -39,22 +39,19 @@ struct Up {
 };
 
 Result<void> set_nodes(Up& up, std::string_view text) {
-  const auto n = parse_integer("the number of nodes", text, 1, 256);
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, parse_integer("the number of nodes", text, 1, 256));
   up.request.nodes = static_cast<std::uint32_t>(*n);
   up.sized = true;
   return {};
 }
 Result<void> set_cpus(Up& up, std::string_view text) {
-  const auto n = parse_integer("the number of cores of a node", text, 1, 4096);
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, parse_integer("the number of cores of a node", text, 1, 4096));
   up.request.cpus = static_cast<std::uint32_t>(*n);
   up.sized = true;
   return {};
 }
 Result<void> set_memory(Up& up, std::string_view text) {
-  const auto bytes = parse_memory(text);
-  if (!bytes) return tl::unexpected(bytes.error());
+  ASSIGN(bytes, parse_memory(text));
   up.request.memory = *bytes;
   up.sized = true;
   return {};
@@ -90,8 +87,7 @@ Result<void> set_oversubscribe(Up& up, std::string_view) {
   return {};
 }
 Result<void> set_restarts(Up& up, std::string_view text) {
-  const auto n = parse_integer("the number of crashes", text, 0, 1'000'000);
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, parse_integer("the number of crashes", text, 0, 1'000'000));
   up.restarts = static_cast<unsigned>(*n);
   return {};
 }
@@ -185,10 +181,8 @@ Result<proto::ListNodesReply> look(const LocalCluster& cluster,
                                    const std::vector<Daemon>& daemons) {
   for (const Daemon& daemon : daemons)
     if (!running_pid(daemon)) return fail(ErrorCode::runtime_failed, ended(daemon));
-  const auto client = cluster.client();
-  if (!client) return tl::unexpected(client.error());
-  auto session = Session::open("gantry", *client);
-  if (!session) return tl::unexpected(session.error());
+  ASSIGN(client, cluster.client());
+  ASSIGN(session, Session::open("gantry", *client));
   return session->call<proto::ListNodesReply>(proto::ListNodes{});
 }
 
@@ -279,11 +273,9 @@ void print_next(const LocalCluster& cluster, const Config& config,
 
 Result<int> run_up(const Invocation& in) {
   Up up;
-  const auto operands = in.parse(&up, 0, 0);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&up, 0, 0));
   if (!*operands) return 0;
-  const auto cluster = LocalCluster::at(up.directory);
-  if (!cluster) return tl::unexpected(cluster.error());
+  ASSIGN(cluster, LocalCluster::at(up.directory));
   if (cluster->exists() && up.sized)
     return fail(
         ErrorCode::already_exists,
@@ -292,22 +284,18 @@ Result<int> run_up(const Invocation& in) {
                     cluster->directory()));
   const bool is_new = !cluster->exists();
   for (const char* name : {"gantry-ctld", "gantry-noded"})  // checked before anything is written
-    if (const auto program = find_program(name); !program) return tl::unexpected(program.error());
+    TRY(find_program(name));
   if (is_new) {
-    const auto machine = look_at_machine();
-    if (!machine) return tl::unexpected(machine.error());
-    const auto request = settle_sizes(up.request, *machine);
-    if (!request) return tl::unexpected(request.error());
-    if (auto made = cluster->create(*request, *machine); !made) return tl::unexpected(made.error());
+    ASSIGN(machine, look_at_machine());
+    ASSIGN(request, settle_sizes(up.request, *machine));
+    TRY(cluster->create(*request, *machine));
   }
-  const auto config = cluster->config();
-  if (!config) return tl::unexpected(config.error());
-  const auto daemons = cluster->daemons(*config);
-  if (!daemons) return tl::unexpected(daemons.error());
+  ASSIGN(config, cluster->config());
+  ASSIGN(daemons, cluster->daemons(*config));
   std::vector<const Daemon*> started;
   for (const Daemon& daemon : *daemons) {
     if (running_pid(daemon)) continue;
-    if (auto done = start_daemon(daemon, up.restarts); !done) return tl::unexpected(done.error());
+    TRY(start_daemon(daemon, up.restarts));
     started.push_back(&daemon);
   }
   const auto nodes = wait_until_up(*cluster, *daemons);

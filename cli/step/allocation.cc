@@ -64,9 +64,8 @@ Result<Allocation> Allocation::ask(const Invocation& invocation,
   }
   all.parts.front().environment = job_environment(parts.front()->exported);
   const Interruptible interruptible;
-  const auto submitted = parts.size() == 1 ? session.call<proto::SubmitReply>(all.parts.front())
-                                           : session.call<proto::SubmitReply>(all);
-  if (!submitted) return tl::unexpected(submitted.error());
+  ASSIGN(submitted, parts.size() == 1 ? session.call<proto::SubmitReply>(all.parts.front())
+                                      : session.call<proto::SubmitReply>(all));
   Allocation allocation(invocation.program(), submitted->job);
   // Slurm's srun and salloc say the first of these in Slurm's words.
   const bool of_slurm = invocation.program() == "srun" || invocation.program() == "salloc";
@@ -79,8 +78,7 @@ Result<Allocation> Allocation::ask(const Invocation& invocation,
   proto::WaitJobs wait;
   wait.jobs.push_back({submitted->job, {}});
   wait.until_started = true;
-  const auto asked = session.send(wait);
-  if (!asked) return tl::unexpected(asked.error());
+  ASSIGN(asked, session.send(wait));
   // Slurm always queues components first, and with --immediate alone it says nothing.
   const bool quiet = parts.front()->quiet;
   bool announced = of_slurm && !quiet && parts.size() > 1 && allocation.say_queued();

@@ -25,8 +25,7 @@ void set(const std::string& name, const std::string& value) {
 }
 
 Result<std::vector<proto::JobDetail>> details_of(Session& session, JobId job) {
-  auto shown = session.call<proto::ShowJobReply>(proto::ShowJob{{job, {}}, false});
-  if (!shown) return tl::unexpected(shown.error());
+  ASSIGN(shown, session.call<proto::ShowJobReply>(proto::ShowJob{{job, {}}, false}));
   if (shown->jobs.empty()) return fail(ErrorCode::not_found, "the allocation is gone");
   return std::move(shown->jobs);
 }
@@ -45,15 +44,13 @@ void set_geometry(const proto::JobDetail& job, const std::string& behind) {
 }  // namespace
 
 Result<void> set_allocation_geometry(Session& session, JobId job) {
-  const auto jobs = details_of(session, job);
-  if (!jobs) return tl::unexpected(jobs.error());
+  ASSIGN(jobs, details_of(session, job));
   set_geometry(jobs->front(), "");
   return {};
 }
 
 Result<void> set_component_geometry(Session& session, JobId leader) {
-  const auto jobs = details_of(session, leader);
-  if (!jobs) return tl::unexpected(jobs.error());
+  ASSIGN(jobs, details_of(session, leader));
   for (const proto::JobDetail& job : *jobs) {
     if (!job.row.het) continue;
     const std::string behind = fmt::format("_HET_GROUP_{}", job.row.het->offset);

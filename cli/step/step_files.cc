@@ -91,8 +91,7 @@ Result<void> StepFiles::open(const StepOptions& options, const proto::StepPermis
         const std::string& own = std_err ? options.std_err : options.std_out;
         const std::string& pattern = own.empty() && std_err ? options.std_out : own;
         if (pattern.empty()) continue;
-        auto path = expand_pattern(pattern, values);
-        if (!path) return tl::unexpected(path.error());
+        ASSIGN(path, expand_pattern(pattern, values));
         if (!path->starts_with('/')) path->insert(0, options.spec.work_dir + '/');
         if (auto r = open_for(values.task, std_err, *path, flags); !r) return r;
       }

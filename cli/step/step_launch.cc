@@ -100,8 +100,7 @@ Error at_node(const Error& error, const std::string& node) {
 
 // The local address from which `towards` ("tcp://HOST:PORT") is reached. No packet is sent.
 Result<sockaddr_storage> local_address(const std::string& towards) {
-  auto socket = net::connect_to(towards, net::Deadline(seconds(10)));
-  if (!socket) return tl::unexpected(socket.error());
+  ASSIGN(socket, net::connect_to(towards, net::Deadline(seconds(10))));
   sockaddr_storage local{};
   socklen_t size = sizeof local;
   if (::getsockname(socket->fd(), reinterpret_cast<sockaddr*>(&local), &size) != 0)
@@ -133,8 +132,7 @@ void allow_descriptors() {
 
 Result<std::unique_ptr<StreamSource>> listen_for_streams(const proto::StepPermission& permission) {
   if (permission.nodes.empty()) return fail(ErrorCode::invalid_argument, "the step has no node");
-  auto local = local_address(std::string(kTcp) + permission.nodes.front().address);
-  if (!local) return tl::unexpected(local.error());
+  ASSIGN(local, local_address(std::string(kTcp) + permission.nodes.front().address));
   if (local->ss_family == AF_INET6) {
     reinterpret_cast<sockaddr_in6&>(*local).sin6_port = 0;
   } else {
@@ -151,17 +149,13 @@ Result<std::unique_ptr<StreamSource>> listen_for_streams(const proto::StepPermis
 }
 
 Result<std::unique_ptr<StreamSource>> listen_through_node(const std::string& path) {
-  auto client = net::JobSocketClient::connect(path, kLaunchTimeout);
-  if (!client) return tl::unexpected(client.error());
+  ASSIGN(client, net::JobSocketClient::connect(path, kLaunchTimeout));
   const net::MessageHeader header{proto::kProtocolVersion, number<proto::StepListen>, 1};
-  if (auto sent = client->send(header, codec::encode(proto::StepListen{}), kLaunchTimeout); !sent)
-    return tl::unexpected(sent.error());
-  auto reply = client->receive(kLaunchTimeout);
-  if (!reply) return tl::unexpected(reply.error());
+  TRY(client->send(header, codec::encode(proto::StepListen{}), kLaunchTimeout));
+  ASSIGN(reply, client->receive(kLaunchTimeout));
   if (reply->header.type != number<proto::StepListening>)
     return tl::unexpected(refused(reply->body, "of this job"));
-  auto listening = codec::decode<proto::StepListening>(reply->body);
-  if (!listening) return tl::unexpected(listening.error());
+  ASSIGN(listening, codec::decode<proto::StepListening>(reply->body));
   return std::make_unique<PassedSource>(std::move(*client), std::move(*listening));
 }
 
@@ -214,19 +208,16 @@ Result<Answers> tell_nodes(const proto::StepPermission& permission, Message mess
 template <class Message>
 Result<Answers> tell_through_node(const std::string& path, const proto::StepPermission& permission,
                                   Message message) {
-  auto client = net::JobSocketClient::connect(path, kLaunchTimeout);
-  if (!client) return tl::unexpected(client.error());
+  ASSIGN(client, net::JobSocketClient::connect(path, kLaunchTimeout));
   std::uint64_t request = 0;
   for (const proto::StepNode& node : permission.nodes) {
     message.node = node.node;
     const net::MessageHeader header{proto::kProtocolVersion, number<Message>, ++request};
-    if (auto sent = client->send(header, codec::encode(message), kLaunchTimeout); !sent)
-      return tl::unexpected(sent.error());
+    TRY(client->send(header, codec::encode(message), kLaunchTimeout));
   }
   Answers answers(permission.nodes.size());
   for (std::size_t i = 0; i < permission.nodes.size(); ++i) {
-    const auto reply = client->receive(kLaunchTimeout);
-    if (!reply) return tl::unexpected(reply.error());
+    ASSIGN(reply, client->receive(kLaunchTimeout));
     if (reply->header.type == number<proto::Ok>) continue;
     const std::size_t asked = reply->header.request - 1;
     if (asked >= permission.nodes.size()) return tl::unexpected(refused(reply->body, "?"));

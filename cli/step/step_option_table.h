@@ -8,7 +8,7 @@
 namespace gantry::cli {
 
 inline Result<void> set_gpu_bind(StepOptions& options, std::string_view text) {
-  if (auto bind = parse_gpu_bind(text); !bind) return tl::unexpected(bind.error());
+  TRY(parse_gpu_bind(text));
   options.gpu_bind = text;
   return {};
 }

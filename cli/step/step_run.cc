@@ -204,10 +204,8 @@ Result<Made> make_step(const StepPart& part, std::optional<StepId> part_of, Sess
   const std::string& first = part.command.argv[0];
   const std::string& name = part.options.spec.name;
   create.name = name.empty() ? first.substr(first.rfind('/') + 1) : name;
-  auto granted = create_step(create, part.command.program, part.options, session);
-  if (!granted) return tl::unexpected(granted.error());
-  auto permission = codec::decode<proto::StepPermission>(granted->permission);
-  if (!permission) return tl::unexpected(permission.error());
+  ASSIGN(granted, create_step(create, part.command.program, part.options, session));
+  ASSIGN(permission, codec::decode<proto::StepPermission>(granted->permission));
   return Made{std::move(*granted), std::move(*permission)};
 }
 
@@ -359,12 +357,10 @@ Result<StepResult> run_made(std::vector<StepPart>& parts, const std::vector<Made
   std::uint32_t first_rank = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     parts[i].options.label = parts.front().options.label;
-    const auto opened = files.open(parts[i].options, steps[i].permission, first_rank);
-    if (!opened) return tl::unexpected(opened.error());
+    ASSIGN(opened, files.open(parts[i].options, steps[i].permission, first_rank));
     first_rank += steps[i].permission.tasks;
   }
-  const auto door = StepDoor::open(all);
-  if (!door) return tl::unexpected(door.error());
+  ASSIGN(door, StepDoor::open(all));
   std::vector<proto::LaunchStep> launches;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     proto::LaunchStep& launch = launches.emplace_back(launch_of(parts[i], steps[i]));
@@ -391,8 +387,7 @@ Result<StepResult> run_made(std::vector<StepPart>& parts, const std::vector<Made
 
 Result<int> run_step(std::vector<StepPart> parts, Session& session) {
   const std::string program = parts.front().command.program;
-  const auto steps = make_steps(parts, session);
-  if (!steps) return tl::unexpected(steps.error());
+  ASSIGN(steps, make_steps(parts, session));
   const proto::StepPermission all = joined(*steps);
   const Instant started = system_now();
   const auto result = run_made(parts, *steps, all);

@@ -146,8 +146,7 @@ Result<StepResult> StepStreams::run(StreamSource& source) {
       if (!streams_[i]->closed) write(*streams_[i]);
     }
     // If every stream is already here, the step loses nothing when the node's daemon ends.
-    if (fds[1].revents != 0 && !all_here())
-      if (auto done = accept(source); !done) return tl::unexpected(done.error());
+    if (fds[1].revents != 0 && !all_here()) TRY(accept(source));
     if (fds.back().revents != 0) read_input();
     forget_strangers();
   }

@@ -30,8 +30,7 @@ Result<void> set_secret(R& r, std::string_view text) {
   use.name = text.substr(0, at);
   if (use.name.empty()) return bad_value("the name of the secret is missing");
   if (at != std::string_view::npos) {
-    const auto version = parse_integer("the version", text.substr(at + 1), 1, UINT32_MAX);
-    if (!version) return tl::unexpected(version.error());
+    ASSIGN(version, parse_integer("the version", text.substr(at + 1), 1, UINT32_MAX));
     use.version = static_cast<std::uint32_t>(*version);
   }
   r.spec.secrets.push_back(std::move(use));

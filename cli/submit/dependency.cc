@@ -73,8 +73,7 @@ Result<void> parse_part(std::string_view part, DependencyList& out) {
   }
   while (true) {
     const std::size_t end = ids.find(':');
-    auto dependency = parse_job(kind, ids.substr(0, end));
-    if (!dependency) return tl::unexpected(dependency.error());
+    ASSIGN(dependency, parse_job(kind, ids.substr(0, end)));
     out.list.push_back(*dependency);
     if (out.list.size() > kMaxDependencies)
       return wrong(fmt::format("more than {} dependencies", kMaxDependencies));
@@ -93,8 +92,7 @@ Result<DependencyList> parse_dependency(std::string_view text) {
   const char separator = out.any ? '?' : ',';
   while (true) {
     const std::size_t end = text.find(separator);
-    if (auto done = parse_part(text.substr(0, end), out); !done)
-      return tl::unexpected(done.error());
+    TRY(parse_part(text.substr(0, end), out));
     if (end == std::string_view::npos) return out;
     text.remove_prefix(end + 1);
   }

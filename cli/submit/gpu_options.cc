@@ -58,8 +58,7 @@ constexpr std::uint32_t kOne = 1000;  // thousandths in one GPU
 // Reads an amount: "2", or "0.5" with up to three decimals.
 Result<std::uint32_t> parse_amount(std::string_view text) {
   const auto dot = text.find('.');
-  const auto whole = parse_integer("the number of GPUs", text.substr(0, dot), 0, 65536);
-  if (!whole) return tl::unexpected(whole.error());
+  ASSIGN(whole, parse_integer("the number of GPUs", text.substr(0, dot), 0, 65536));
   std::uint32_t parts = 0;
   if (dot != std::string_view::npos) {
     std::string decimals(text.substr(dot + 1));
@@ -67,8 +66,7 @@ Result<std::uint32_t> parse_amount(std::string_view text) {
       return invalid(
           fmt::format("\"{}\": a part of a GPU has one to three decimals, as 0.5", text));
     decimals.resize(3, '0');
-    const auto n = parse_integer("the number of GPUs", decimals, 0, 999);
-    if (!n) return tl::unexpected(n.error());
+    ASSIGN(n, parse_integer("the number of GPUs", decimals, 0, 999));
     parts = static_cast<std::uint32_t>(*n);
   }
   return static_cast<std::uint32_t>(*whole) * kOne + parts;
@@ -91,10 +89,9 @@ Result<void> take_other(std::string_view item, GpuWish& wish) {
   const std::string name(item.substr(0, colon));
   if (name.empty())
     return invalid(fmt::format("\"{}\" names no resource; write gpu:2 or NAME:2", item));
-  const auto n = parse_integer("the number of " + name,
-                               colon == std::string_view::npos ? "1" : item.substr(colon + 1), 0,
-                               kMostGresCount);
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, parse_integer("the number of " + name,
+                          colon == std::string_view::npos ? "1" : item.substr(colon + 1), 0,
+                          kMostGresCount));
   if (*n == 0) return {};  // none of it, whether or not there is such a resource
   for (const GresCount& g : wish.others)
     if (g.name == name) return invalid(fmt::format("{} is asked twice", name));
@@ -108,7 +105,7 @@ Result<std::uint32_t> parse_gpus(std::string_view text, GpuWish& wish) {
   if (text.find(',') != std::string_view::npos)
     return invalid(fmt::format("\"{}\": one kind of GPU; a job gets one model", text));
   if (const auto colon = text.rfind(':'); colon != std::string_view::npos) {
-    if (auto r = take_model(text.substr(0, colon), wish); !r) return tl::unexpected(r.error());
+    TRY(take_model(text.substr(0, colon), wish));
     text.remove_prefix(colon + 1);
   }
   return parse_amount(text);
@@ -148,8 +145,7 @@ Result<void> parse_gres(std::string_view text, GpuWish& wish) {
       sum += kOne;
       continue;
     }
-    const auto n = parse_gpus(rest, wish);
-    if (!n) return tl::unexpected(n.error());
+    ASSIGN(n, parse_gpus(rest, wish));
     sum += *n;
   }
   if (counted) wish.per_node = sum;
@@ -219,14 +215,12 @@ Result<void> apply_gpus(const GpuWish& wish, bool nodes_open, JobShape& shape) {
   if (wish.in_all) {
     if (shape.max_nodes != shape.min_nodes)
       return invalid("--gpus with a range of nodes says nothing of one node; use --gpus-per-node");
-    const auto dealt = deal_gpus(wish, nodes_open, shape);
-    if (!dealt) return tl::unexpected(dealt.error());
+    ASSIGN(dealt, deal_gpus(wish, nodes_open, shape));
     if (!*dealt)
       if (auto r = also(*wish.in_all / shape.min_nodes, "--gpus"); !r) return r;
   }
   if (wish.per_task) {
-    const auto uneven = by_task(wish, shape);
-    if (!uneven) return tl::unexpected(uneven.error());
+    ASSIGN(uneven, by_task(wish, shape));
     if (!*uneven)
       if (auto r = also(*wish.per_task * (shape.tasks / shape.min_nodes), "--gpus-per-task"); !r)
         return r;

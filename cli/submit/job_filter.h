@@ -21,8 +21,7 @@ Result<void> add_words(R& request, std::string_view text) {
 // --nodelist
 template <class R>
 Result<void> add_nodes(R& request, std::string_view text) {
-  auto names = expand_hostlist(text);
-  if (!names) return tl::unexpected(names.error());
+  ASSIGN(names, expand_hostlist(text));
   auto& nodes = request.filter().nodes;
   nodes.insert(nodes.end(), names->begin(), names->end());
   return {};

@@ -25,8 +25,7 @@ Result<void> add_job_refs(std::vector<proto::JobRef>& out, std::string_view text
 
 Result<std::vector<proto::JobRef>> job_refs_of(const std::vector<std::string>& texts) {
   std::vector<proto::JobRef> refs;
-  for (const std::string& text : texts)
-    if (auto done = add_job_refs(refs, text); !done) return tl::unexpected(done.error());
+  for (const std::string& text : texts) TRY(add_job_refs(refs, text));
   return refs;
 }
 

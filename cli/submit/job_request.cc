@@ -86,8 +86,7 @@ Result<void> finish_request(JobRequest& r, std::span<const Given> given) {
   if (r.chdir && r.chdir->starts_with('/')) {
     spec.work_dir = *r.chdir;
   } else {
-    const auto here = present_directory();
-    if (!here) return tl::unexpected(here.error());
+    ASSIGN(here, present_directory());
     spec.work_dir = absolute_path(r.chdir.value_or(""), *here);
   }
   for (auto* copies : {&spec.stage_in, &spec.stage_out})

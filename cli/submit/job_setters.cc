@@ -26,16 +26,14 @@ Result<void> invalid(std::string message) {
 }
 
 Result<std::uint32_t> count(std::string_view text, std::string_view what) {
-  const auto number = parse_integer(what, text, 1, kMaxCount);
-  if (!number) return tl::unexpected(number.error());
+  ASSIGN(number, parse_integer(what, text, 1, kMaxCount));
   return static_cast<std::uint32_t>(*number);
 }
 
 Result<void> set_names(std::vector<std::string>& out, std::string_view text) {
   // As in Slurm a list may end with a comma, as one cut out of another command's output does.
   if (text.ends_with(',')) text.remove_suffix(1);
-  auto names = expand_hostlist(text);
-  if (!names) return tl::unexpected(names.error());
+  ASSIGN(names, expand_hostlist(text));
   if (names->empty()) return invalid("names no node");
   std::sort(names->begin(), names->end());
   names->erase(std::unique(names->begin(), names->end()), names->end());
@@ -61,8 +59,7 @@ Result<std::uint32_t> count_nodes(std::string_view text) {
                                                           : 1;
   if (each > 1) text.remove_suffix(1);
   // How many a job may have is for the controller to say.
-  const auto n = parse_integer("the number of nodes", text, 1, UINT32_MAX / each);
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, parse_integer("the number of nodes", text, 1, UINT32_MAX / each));
   return static_cast<std::uint32_t>(*n) * each;
 }
 
@@ -70,12 +67,10 @@ Result<std::uint32_t> count_nodes(std::string_view text) {
 
 Result<void> set_nodes(R& r, std::string_view text) {
   const std::size_t dash = text.find('-');
-  const auto low = count_nodes(text.substr(0, dash));
-  if (!low) return tl::unexpected(low.error());
+  ASSIGN(low, count_nodes(text.substr(0, dash)));
   std::uint32_t most = *low;
   if (dash != std::string_view::npos) {
-    const auto high = count_nodes(text.substr(dash + 1));
-    if (!high) return tl::unexpected(high.error());
+    ASSIGN(high, count_nodes(text.substr(dash + 1)));
     most = *high;
   }
   if (most < *low) return invalid(fmt::format("\"{}\" has a maximum below its minimum", text));
@@ -83,14 +78,12 @@ Result<void> set_nodes(R& r, std::string_view text) {
   return {};
 }
 Result<void> set_tasks(R& r, std::string_view text) {
-  const auto n = count(text, "the number of tasks");
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, count(text, "the number of tasks"));
   r.tasks = *n;
   return {};
 }
 Result<void> set_cpus(R& r, std::string_view text) {
-  const auto n = count(text, "the number of cores per task");
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, count(text, "the number of cores per task"));
   r.spec.shape.cpus_per_task = *n;
   return {};
 }
@@ -99,21 +92,18 @@ Result<void> set_overcommit(R& r, std::string_view) {
   return {};
 }
 Result<void> set_min_cpus(R& r, std::string_view text) {
-  const auto n = count(text, "the least number of cores on each node");
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, count(text, "the least number of cores on each node"));
   r.spec.shape.min_cpus_per_node = *n;
   return {};
 }
 Result<void> set_tasks_per_node(R& r, std::string_view text) {
-  const auto n = count(text, "the number of tasks per node");
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, count(text, "the number of tasks per node"));
   r.spec.shape.tasks_per_node = *n;
   return {};
 }
 template <auto Which>
 Result<void> set_gpus(R& r, std::string_view text) {
-  const auto n = parse_gpus(text, r.gpus);
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, parse_gpus(text, r.gpus));
   r.gpus.*Which = *n;
   return {};
 }
@@ -144,8 +134,7 @@ Result<void> set_licenses(R& r, std::string_view text) {
     const std::size_t end = std::min(one.find_first_of(":*"), one.size());
     GresCount& added = licenses.emplace_back(GresCount{one.substr(0, end), 1});
     if (end < one.size()) {
-      const auto n = parse_integer("licences", one.substr(end + 1), 1, kMostLicenses);
-      if (!n) return tl::unexpected(n.error());
+      ASSIGN(n, parse_integer("licences", one.substr(end + 1), 1, kMostLicenses));
       added.count = static_cast<std::uint32_t>(*n);
     }
     if (added.name.empty() || added.name.find_first_of("| ") != std::string::npos)
@@ -160,15 +149,13 @@ Result<void> set_licenses(R& r, std::string_view text) {
   return {};
 }
 Result<void> set_mem_per_gpu(R& r, std::string_view text) {
-  const auto bytes = parse_memory(text);
-  if (!bytes) return tl::unexpected(bytes.error());
+  ASSIGN(bytes, parse_memory(text));
   if (*bytes == 0) return invalid("must be more than 0");
   r.gpus.memory_each = *bytes;
   return {};
 }
 Result<void> set_mem(R& r, std::string_view text) {
-  const auto bytes = parse_memory(text);
-  if (!bytes) return tl::unexpected(bytes.error());
+  ASSIGN(bytes, parse_memory(text));
   if (*bytes == 0)
     return invalid("0 would mean all memory of the node; use --exclusive, or say how much");
   r.spec.shape.memory_per_node = *bytes;
@@ -185,22 +172,19 @@ Result<void> set_mem_or_all(R& r, std::string_view text) {
   return set_exclusive(r, "");
 }
 Result<void> set_mem_per_cpu(R& r, std::string_view text) {
-  const auto bytes = parse_memory(text);
-  if (!bytes) return tl::unexpected(bytes.error());
+  ASSIGN(bytes, parse_memory(text));
   if (*bytes == 0) return invalid("must be more than 0");
   r.spec.shape.memory_per_cpu = *bytes;
   r.spec.shape.memory_per_node.reset();
   return {};
 }
 Result<void> set_tmp(R& r, std::string_view text) {
-  const auto bytes = parse_memory(text);
-  if (!bytes) return tl::unexpected(bytes.error());
+  ASSIGN(bytes, parse_memory(text));
   r.spec.shape.scratch_per_node = *bytes;
   return {};
 }
 Result<void> set_time(R& r, std::string_view text) {
-  const auto limit = parse_duration(text);
-  if (!limit) return tl::unexpected(limit.error());
+  ASSIGN(limit, parse_duration(text));
   r.spec.time_limit = *limit;
   r.spec.unlimited_time = !limit->has_value();
   if (*limit && (*limit)->us == 0)  // 0 means in Slurm: as long as the partition allows
@@ -208,22 +192,19 @@ Result<void> set_time(R& r, std::string_view text) {
   return {};
 }
 Result<void> set_time_or_none(R& r, std::string_view text) {
-  const auto limit = parse_duration(text);
-  if (!limit) return tl::unexpected(limit.error());
+  ASSIGN(limit, parse_duration(text));
   const bool none = !limit->has_value() || (*limit)->us == 0;  // 0 means no limit, as in Slurm
   r.spec.unlimited_time = none;
   r.spec.time_limit = none ? std::nullopt : *limit;
   return {};
 }
 Result<void> set_begin(R& r, std::string_view text) {
-  const auto t = parse_time(text, r.now);
-  if (!t) return tl::unexpected(t.error());
+  ASSIGN(t, parse_time(text, r.now));
   r.spec.begin = *t;
   return {};
 }
 Result<void> set_deadline_or_past(R& r, std::string_view text) {
-  const auto t = parse_time(text, r.now);
-  if (!t) return tl::unexpected(t.error());
+  ASSIGN(t, parse_time(text, r.now));
   r.spec.deadline = *t;
   return {};
 }
@@ -233,14 +214,12 @@ Result<void> set_deadline(R& r, std::string_view text) {
   return {};
 }
 Result<void> set_array(R& r, std::string_view text) {
-  auto array = parse_index_ranges(text);
-  if (!array) return tl::unexpected(array.error());
+  ASSIGN(array, parse_index_ranges(text));
   r.spec.array = std::move(*array);
   return {};
 }
 Result<void> set_dependency(R& r, std::string_view text) {
-  auto parsed = parse_dependency(text);
-  if (!parsed) return tl::unexpected(parsed.error());
+  ASSIGN(parsed, parse_dependency(text));
   r.spec.dependencies = std::move(parsed->list);
   r.spec.any_dependency = parsed->any;
   return {};
@@ -314,8 +293,7 @@ Result<void> set_keyed(R& r, std::string key, std::string_view text) {
   shape.anti_affinity_level = text.empty() ? "node" : text.substr(0, colon);
   if (shape.anti_affinity_level.empty()) return invalid("the level is missing");
   if (colon < text.size()) {
-    const auto n = parse_integer("the number in one domain", text.substr(colon + 1), 1, 65'536);
-    if (!n) return tl::unexpected(n.error());
+    ASSIGN(n, parse_integer("the number in one domain", text.substr(colon + 1), 1, 65'536));
     shape.anti_affinity_most = static_cast<std::uint32_t>(*n);
   }
   shape.anti_affinity = std::move(key);
@@ -339,14 +317,12 @@ Result<void> set_nice(R& r, std::string_view text) {
     r.spec.nice = 100;
     return {};
   }
-  const auto n = parse_integer("nice", text, -10'000, 10'000);
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, parse_integer("nice", text, -10'000, 10'000));
   r.spec.nice = static_cast<std::int32_t>(*n);
   return {};
 }
 Result<void> set_priority(R& r, std::string_view text) {
-  const auto n = parse_integer("priority", text, 0, UINT32_MAX);
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, parse_integer("priority", text, 0, UINT32_MAX));
   r.spec.priority = static_cast<std::uint32_t>(*n);
   return {};
 }
@@ -363,8 +339,7 @@ Result<void> set_no_requeue(R& r, std::string_view) {
   return {};
 }
 Result<void> set_signal(R& r, std::string_view text) {
-  const auto warn = parse_warn_signal(text);
-  if (!warn) return tl::unexpected(warn.error());
+  ASSIGN(warn, parse_warn_signal(text));
   r.spec.warn_signal = *warn;
   return {};
 }
@@ -378,15 +353,13 @@ Result<void> set_open_mode(R& r, std::string_view text) {
   return {};
 }
 Result<void> set_mail_type(R& r, std::string_view text) {
-  const auto events = parse_mail_events(text);
-  if (!events) return tl::unexpected(events.error());
+  ASSIGN(events, parse_mail_events(text));
   r.spec.mail.events = *events;
   return {};
 }
 
 Result<void> set_mail_user(R& r, std::string_view text) {
-  auto to = parse_mail_addresses(text);
-  if (!to) return tl::unexpected(to.error());
+  ASSIGN(to, parse_mail_addresses(text));
   r.spec.mail.to = std::move(*to);
   return {};
 }

@@ -30,8 +30,7 @@ Result<void> parse_line(std::string_view text, const std::string& place,
   if (!words)
     return fail(ErrorCode::usage, fmt::format("a {} quote is not closed",
                                               words.error() == '"' ? "double" : "single"));
-  auto parsed = parse_options(options, *words, false, spelling);
-  if (!parsed) return tl::unexpected(parsed.error());
+  ASSIGN(parsed, parse_options(options, *words, false, spelling));
   if (words->size() == 1 && (words->front() == "hetjob" || words->front() == "packjob")) {
     out.emplace_back();
     return {};
@@ -99,8 +98,7 @@ Result<void> check_script(std::string_view script) {
 
 Result<std::vector<Given>> script_options(std::string_view script, std::string_view name,
                                           std::span<const Option> options, Spelling spelling) {
-  auto parts = script_components(script, name, options, spelling);
-  if (!parts) return tl::unexpected(parts.error());
+  ASSIGN(parts, script_components(script, name, options, spelling));
   if (parts->size() > 1)
     return fail(
         ErrorCode::unsupported,

@@ -20,8 +20,7 @@ Result<proto::SubmitReply> submit(const std::string& program, const Message& mes
     const timespec time{0, pause * 1'000'000};
     ::nanosleep(&time, nullptr);
   }
-  auto opened = Session::open(program);
-  if (!opened) return tl::unexpected(opened.error());
+  ASSIGN(opened, Session::open(program));
   session.emplace(std::move(*opened));
   return session->call<proto::SubmitReply>(message);
 }

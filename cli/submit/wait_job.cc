@@ -86,13 +86,11 @@ proto::ListJobs look_at(JobId job) {
 Result<proto::WaitReply> wait_on(Session& session, JobId job, Progress& progress) {
   proto::WaitJobs wait;
   wait.jobs.push_back({job, {}});
-  const auto request = session.send(wait);
-  if (!request) return tl::unexpected(request.error());
+  ASSIGN(request, session.send(wait));
   while (true) {
     auto reply = session.receive<proto::WaitReply>(*request, progress.interval());
     if (reply || reply.error().code != ErrorCode::timed_out) return reply;
-    const auto rows = session.call<proto::ListJobsReply>(look_at(job));
-    if (!rows) return tl::unexpected(rows.error());
+    ASSIGN(rows, session.call<proto::ListJobsReply>(look_at(job)));
     progress.show(*rows);
   }
 }

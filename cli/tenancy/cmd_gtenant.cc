@@ -26,8 +26,7 @@ constexpr ExitDoc kExits[] = {
 }  // namespace
 
 Result<std::uint64_t> parse_revision(std::string_view text) {
-  const auto number = parse_integer("the revision", text, 1, INT64_MAX);
-  if (!number) return tl::unexpected(number.error());
+  ASSIGN(number, parse_integer("the revision", text, 1, INT64_MAX));
   return static_cast<std::uint64_t>(*number);
 }
 

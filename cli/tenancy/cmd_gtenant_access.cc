@@ -62,16 +62,14 @@ void print_csv(const std::vector<proto::AccessRow>& rows, bool header) {
 
 Result<int> run_access(const Invocation& in) {
   AccessOptions options;
-  const auto operands = in.parse(&options, 0, kAnyOperands);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&options, 0, kAnyOperands));
   if (!*operands) return 0;
   const auto columns = access_columns();
   const auto layout =
       parse_format(options.format.empty() ? kFormat : std::string_view(options.format),
                    infos(columns), options.format.empty());
   if (!layout) return tl::unexpected(layout.error());
-  const auto reply = ask<proto::AccessReply>(in.program(), proto::ListAccess{**operands, 0});
-  if (!reply) return tl::unexpected(reply.error());
+  ASSIGN(reply, ask<proto::AccessReply>(in.program(), proto::ListAccess{**operands, 0}));
   if (options.json) {
     fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
     return 0;

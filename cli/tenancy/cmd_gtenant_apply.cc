@@ -77,10 +77,8 @@ Result<tenancy::Loaded> load(const FileOptions& options, const proto::TenancyDoc
 }
 
 Result<Change> change_of(Session& session, const FileOptions& options) {
-  auto present = present_documents(session);
-  if (!present) return tl::unexpected(present.error());
-  auto loaded = load(options, &*present);
-  if (!loaded) return tl::unexpected(loaded.error());
+  ASSIGN(present, present_documents(session));
+  ASSIGN(loaded, load(options, &*present));
   Change change;
   change.documents = std::move(loaded->documents);
   change.notes = std::move(loaded->notes);
@@ -96,19 +94,15 @@ Result<Change> change_of(Session& session, const FileOptions& options) {
 
 Result<int> run_check(const Invocation& in) {
   FileOptions options;
-  const auto operands = in.parse(&options, 0, 0);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&options, 0, 0));
   if (!*operands) return 0;
   std::optional<proto::TenancyDocuments> present;
   if (!options.offline) {
-    auto session = Session::open(in.program());
-    if (!session) return tl::unexpected(session.error());
-    auto documents = present_documents(*session);
-    if (!documents) return tl::unexpected(documents.error());
+    ASSIGN(session, Session::open(in.program()));
+    ASSIGN(documents, present_documents(*session));
     present = std::move(*documents);
   }
-  const auto loaded = load(options, present ? &*present : nullptr);
-  if (!loaded) return tl::unexpected(loaded.error());
+  ASSIGN(loaded, load(options, present ? &*present : nullptr));
   const auto all =
       tenancy::with_changes(present ? present->documents : std::vector<tenancy::Document>(),
                             loaded->documents, loaded->removals);
@@ -125,28 +119,23 @@ Result<int> run_check(const Invocation& in) {
 
 Result<int> run_delete(const Invocation& in) {
   FileOptions options;
-  const auto operands = in.parse(&options, 0, kAnyOperands);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&options, 0, kAnyOperands));
   if (!*operands) return 0;
   const std::vector<std::string>& words = **operands;
   Change change;
   if (options.files.empty()) {
     if (words.size() < 2)
       return fail(ErrorCode::usage, "what to delete is missing: KIND NAME..., or -f FILE");
-    const auto kind = kind_named(words[0]);
-    if (!kind) return tl::unexpected(kind.error());
+    ASSIGN(kind, kind_named(words[0]));
     for (std::size_t i = 1; i < words.size(); ++i) change.removals.push_back({*kind, words[i]});
   } else if (!words.empty()) {
     return fail(ErrorCode::usage, fmt::format("extra argument '{}'", words[0]));
   }
-  auto session = Session::open(in.program());
-  if (!session) return tl::unexpected(session.error());
-  const auto present = present_documents(*session);
-  if (!present) return tl::unexpected(present.error());
+  ASSIGN(session, Session::open(in.program()));
+  ASSIGN(present, present_documents(*session));
   change.revision = present->revision;
   if (!options.files.empty()) {
-    const auto loaded = load(options, &*present);
-    if (!loaded) return tl::unexpected(loaded.error());
+    ASSIGN(loaded, load(options, &*present));
     for (const tenancy::Document& document : loaded->documents) {
       if (std::holds_alternative<tenancy::Manifest>(document))
         return fail(
@@ -173,19 +162,14 @@ Result<int> run_delete(const Invocation& in) {
 
 Result<int> run_rollback(const Invocation& in) {
   PlanOptions options;
-  const auto operands = in.parse(&options, 1, 1);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&options, 1, 1));
   if (!*operands) return 0;
-  const auto revision = parse_revision((**operands)[0]);
-  if (!revision) return tl::unexpected(revision.error());
-  auto session = Session::open(in.program());
-  if (!session) return tl::unexpected(session.error());
-  const auto present = session->call<proto::TenancyDocuments>(proto::GetTenancy{});
-  if (!present) return tl::unexpected(present.error());
+  ASSIGN(revision, parse_revision((**operands)[0]));
+  ASSIGN(session, Session::open(in.program()));
+  ASSIGN(present, session->call<proto::TenancyDocuments>(proto::GetTenancy{}));
   proto::GetTenancy get;
   get.revision = *revision;
-  const auto then = session->call<proto::TenancyDocuments>(get);
-  if (!then) return tl::unexpected(then.error());
+  ASSIGN(then, session->call<proto::TenancyDocuments>(get));
   Change change;
   change.documents = then->documents;
   change.revision = present->revision;

@@ -104,16 +104,14 @@ constexpr Column<proto::BudgetRow> kColumns[] = {
 };
 Result<int> run_budget_list(const Invocation& in) {
   BudgetOptions options;
-  const auto operands = in.parse(&options, 0, kAnyOperands);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&options, 0, kAnyOperands));
   if (!*operands) return 0;
   const std::span<const Column<proto::BudgetRow>> columns(kColumns);
   auto layout =
       parse_format(options.format.empty() ? kBudgetFormat : options.format, infos(columns),
                    options.format.empty() || options.format == kBudgetLongFormat);
   if (!layout) return tl::unexpected(layout.error());
-  const auto reply = ask<proto::BudgetList>(in.program(), proto::ListBudgets{**operands});
-  if (!reply) return tl::unexpected(reply.error());
+  ASSIGN(reply, ask<proto::BudgetList>(in.program(), proto::ListBudgets{**operands}));
   if (options.json) {
     fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
     return 0;

@@ -17,8 +17,7 @@ struct EventOptions {
 };
 
 Result<void> set_limit(EventOptions& o, std::string_view text) {
-  const auto n = parse_integer("the number of events", text, 1, 1'000'000);
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, parse_integer("the number of events", text, 1, 1'000'000));
   o.limit = static_cast<std::uint32_t>(*n);
   return {};
 }
@@ -68,15 +67,12 @@ void print_event(const EventOptions& options, const proto::QuotaAlert& a) {
 
 Result<int> run_events(const Invocation& in) {
   EventOptions options;
-  const auto operands = in.parse(&options, 0, kAnyOperands);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&options, 0, kAnyOperands));
   if (!*operands) return 0;
-  auto session = Session::open(in.program());
-  if (!session) return tl::unexpected(session.error());
+  ASSIGN(session, Session::open(in.program()));
   proto::TenantEvents ask{**operands, 0, options.limit};
   while (true) {
-    const auto reply = session->call<proto::TenantEventsReply>(ask);
-    if (!reply) return tl::unexpected(reply.error());
+    ASSIGN(reply, session->call<proto::TenantEventsReply>(ask));
     for (const proto::QuotaAlert& a : reply->events) {
       print_event(options, a);
       ask.after = a.number;

@@ -38,15 +38,13 @@ struct OtherFiles {
 Result<OtherFiles> read_others(const std::vector<std::string>& paths) {
   OtherFiles out;
   for (const std::string& path : paths) {
-    const auto text = read_small_file(path, kLargeFile);
-    if (!text) return tl::unexpected(text.error());
+    ASSIGN(text, read_small_file(path, kLargeFile));
     if (!*text) return fail(ErrorCode::not_found, fmt::format("there is no {}", path));
     if ((*text)->find("Cluster - ") != std::string::npos) {
       out.dump += **text;
       continue;
     }
-    auto lines = slurm::read_conf(path);
-    if (!lines) return tl::unexpected(lines.error());
+    ASSIGN(lines, slurm::read_conf(path));
     const bool gres = std::all_of(lines->begin(), lines->end(), [](const slurm::ConfLine& line) {
       return std::any_of(line.words.begin(), line.words.end(), [](const auto& word) {
         return word.first == "name" || word.first == "autodetect";
@@ -62,33 +60,26 @@ Result<OtherFiles> read_others(const std::vector<std::string>& paths) {
 
 Result<int> run_import(const Invocation& in) {
   ImportOptions options;
-  const auto operands = in.parse(&options, 0, kAnyOperands);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&options, 0, kAnyOperands));
   if (!*operands) return 0;
   if (options.slurm_conf.empty())
     return fail(ErrorCode::usage, "--slurm=SLURM.CONF is missing: what is to be imported");
-  const auto conf = slurm::read_conf(options.slurm_conf);
-  if (!conf) return tl::unexpected(conf.error());
-  const auto others = read_others(**operands);
-  if (!others) return tl::unexpected(others.error());
-  const auto cluster = slurm::import_cluster(*conf, others->gres);
-  if (!cluster) return tl::unexpected(cluster.error());
+  ASSIGN(conf, slurm::read_conf(options.slurm_conf));
+  ASSIGN(others, read_others(**operands));
+  ASSIGN(cluster, slurm::import_cluster(*conf, others->gres));
   std::vector<std::string> left_out = cluster->left_out;
   slurm::Accounts accounts(proto::TenancyDocuments{});
-  if (auto done = slurm::load_dump(others->dump, accounts, left_out); !done)
-    return tl::unexpected(done.error());
+  TRY(slurm::load_dump(others->dump, accounts, left_out));
   const std::string tenants = tenancy::to_text(accounts.changes().documents);
   if (options.folder.empty()) {
     fmt::print("{}{}{}", cluster->gantry_yaml, tenants.empty() ? "" : "---\n", tenants);
   } else {
-    if (auto made = make_directories(options.folder, kPrivateFolder); !made)
-      return tl::unexpected(made.error());
+    TRY(make_directories(options.folder, kPrivateFolder));
     for (const auto& [name, text] :
          {std::pair{"gantry.yaml", &cluster->gantry_yaml}, std::pair{"tenants.yaml", &tenants}}) {
       if (text->empty()) continue;
       const std::string path = fmt::format("{}/{}", options.folder, name);
-      if (auto done = write_file(path, *text, kPrivateFile); !done)
-        return tl::unexpected(done.error());
+      TRY(write_file(path, *text, kPrivateFile));
       fmt::print("{}\n", path);
     }
   }

@@ -49,8 +49,7 @@ Result<void> set_cost_center(MakeOptions& options, std::string_view text) {
   return {};
 }
 Result<void> set_weight(MakeOptions& options, std::string_view text) {
-  const auto weight = tenancy::parse_thousandths(text);
-  if (!weight) return tl::unexpected(weight.error());
+  ASSIGN(weight, tenancy::parse_thousandths(text));
   if (*weight > thousandths_of(Times{1'000'000}))
     return fail(ErrorCode::invalid_argument, "is above 1000000");
   options.tenant.weight = weight->narrow<std::uint32_t>().value();
@@ -186,16 +185,14 @@ Result<void> add_line(tenancy::ReadDocument& made, Resource resource, std::strin
   auto& quota = std::get<tenancy::Tenant>(made.document).quota;
   tenancy::PartialLine parts;
   parts.line = quota.size();
-  auto amount = amount_of(option, resource, nominal);
-  if (!amount) return tl::unexpected(amount.error());
+  ASSIGN(amount, amount_of(option, resource, nominal));
   parts.nominal = *amount;
   if (doubled) parts.borrow = *amount;
   if (resource == Resource::gpu)
     for (const auto& [text, name, slot] :
          {std::tuple(&o.borrow, "borrow", &parts.borrow), {&o.lend, "lend", &parts.lend}}) {
       if (text->empty()) continue;
-      auto limit = amount_of(name, resource, *text);
-      if (!limit) return tl::unexpected(limit.error());
+      ASSIGN(limit, amount_of(name, resource, *text));
       *slot = *limit;
     }
   tenancy::QuotaLine& line = quota.emplace_back();
@@ -270,42 +267,34 @@ Result<tenancy::ReadDocument> make(const MakeOptions& o, const std::string& name
         {Resource::scratch, "scratch", &o.scratch, false},
         {Resource::io, "io", &o.io, may_borrow},
         {Resource::net, "net", &o.net, may_borrow}})
-    if (!text->empty())
-      if (auto done = add_line(made, resource, option, o, *text, doubled); !done)
-        return tl::unexpected(done.error());
+    if (!text->empty()) TRY(add_line(made, resource, option, o, *text, doubled));
   return made;
 }
 
 Result<int> run_create(const Invocation& in) {
   MakeOptions options;
-  const auto operands = in.parse(&options, 1, 1);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&options, 1, 1));
   if (!*operands) return 0;
   const std::string& name = (**operands)[0];
-  auto session = Session::open(in.program());
-  if (!session) return tl::unexpected(session.error());
-  const auto present = present_documents(*session);
-  if (!present) return tl::unexpected(present.error());
+  ASSIGN(session, Session::open(in.program()));
+  ASSIGN(present, present_documents(*session));
   for (const tenancy::Document& document : present->documents)
     if (std::holds_alternative<tenancy::Tenant>(document) && name_of(document) == name)
       return fail(ErrorCode::already_exists,
                   fmt::format("tenant {} exists already; change it with gtenant apply", name));
-  auto made = make(options, name, *present);
-  if (!made) return tl::unexpected(made.error());
+  ASSIGN(made, make(options, name, *present));
   tenancy::LoadOptions load;
   load.known = present->documents;
   load.nodes = &present->nodes;
   std::vector<tenancy::ReadDocument> documents;
   documents.push_back(std::move(*made));
-  auto loaded = tenancy::load_made(std::move(documents), load);
-  if (!loaded) return tl::unexpected(loaded.error());
+  ASSIGN(loaded, tenancy::load_made(std::move(documents), load));
   Change change;
   change.revision = present->revision;
   change.documents = loaded->documents;
   change.notes = std::move(loaded->notes);
   if (options.comment.empty()) options.comment = fmt::format("create {}", name);
-  const auto done = carry_out(in, *session, std::move(change), options);
-  if (!done) return tl::unexpected(done.error());
+  ASSIGN(done, carry_out(in, *session, std::move(change), options));
   if (!*done || options.json) return 0;
   fmt::print("\n{}\nJobs go to it with `gbatch -p {}`; `gtenant quota {}` shows what it uses.\n",
              tenancy::to_text(loaded->documents), name, name);

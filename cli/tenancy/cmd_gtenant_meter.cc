@@ -94,8 +94,7 @@ class MeterFile {
       text.remove_prefix(std::min(end + 1, text.size()));
       if (line.find_first_not_of(" \t\r") == std::string_view::npos || line.front() == '#')
         continue;
-      if (auto done = columns_.empty() ? head(line) : row(line); !done)
-        return tl::unexpected(done.error());
+      TRY(columns_.empty() ? head(line) : row(line));
     }
     if (lines_.empty())
       return fail(ErrorCode::invalid_argument, fmt::format("{}: has no lines", path_));
@@ -187,16 +186,13 @@ constexpr Option kImportOptions[] = {
 
 Result<int> run_import(const Invocation& in) {
   ImportOptions options;
-  const auto operands = in.parse(&options, 1, 1);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&options, 1, 1));
   if (!*operands) return 0;
   const std::string& path = (*operands)->front();
   if (path == "-" && options.batch.empty())
     return fail(ErrorCode::usage, "of standard input --batch has to say what it is called");
-  const auto text = read_meter_file(path);
-  if (!text) return tl::unexpected(text.error());
-  auto lines = MeterFile(path).read(*text);
-  if (!lines) return tl::unexpected(lines.error());
+  ASSIGN(text, read_meter_file(path));
+  ASSIGN(lines, MeterFile(path).read(*text));
   proto::ImportMeter import;
   import.name =
       options.batch.empty() ? std::filesystem::path(path).filename().string() : options.batch;
@@ -262,15 +258,12 @@ constexpr std::string_view kBatchFormat = "%t %n %u %.7l %.14c";
 
 Result<int> run_meter_list(const Invocation& in) {
   MeterListOptions options;
-  const auto operands = in.parse(&options, 0, 0);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&options, 0, 0));
   if (!*operands) return 0;
   const std::span<const Column<proto::PostedBatch>> columns(kBatchColumns);
-  auto layout = parse_format(options.format.empty() ? kBatchFormat : options.format, infos(columns),
-                             options.format.empty());
-  if (!layout) return tl::unexpected(layout.error());
-  const auto reply = ask<proto::MeterReply>(in.program(), proto::ListMeters{});
-  if (!reply) return tl::unexpected(reply.error());
+  ASSIGN(layout, parse_format(options.format.empty() ? kBatchFormat : options.format,
+                              infos(columns), options.format.empty()));
+  ASSIGN(reply, ask<proto::MeterReply>(in.program(), proto::ListMeters{}));
   if (options.json) {
     fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
     return 0;

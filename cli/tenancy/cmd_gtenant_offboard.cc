@@ -59,8 +59,7 @@ const tenancy::Tenant* find_tenant(const proto::TenancyDocuments& documents,
 }
 
 Result<proto::TenantUse> use_of(Session& session, const std::string& name) {
-  const auto reply = session.call<proto::TenantUsageReply>(proto::TenantUsage{{name}});
-  if (!reply) return tl::unexpected(reply.error());
+  ASSIGN(reply, session.call<proto::TenantUsageReply>(proto::TenantUsage{{name}}));
   for (const proto::TenantUse& row : reply->rows)
     if (row.name == name && !row.is_cohort) return row;
   return fail(ErrorCode::not_found, fmt::format("there is no tenant {}", name));
@@ -72,8 +71,7 @@ std::string jobs_text(const proto::TenantUse& use) {
 
 // From now on no job is accepted; jobs that are already there stay.
 Result<void> close_queue(Session& session, const std::string& name, const std::string& comment) {
-  const auto present = session.call<proto::TenancyDocuments>(proto::GetTenancy{});
-  if (!present) return tl::unexpected(present.error());
+  ASSIGN(present, session.call<proto::TenancyDocuments>(proto::GetTenancy{}));
   const tenancy::Tenant* tenant = find_tenant(*present, name);
   if (tenant == nullptr) return fail(ErrorCode::not_found, "the tenant is gone");
   if (tenant->counts.queued_jobs == 0u) return {};
@@ -83,16 +81,14 @@ Result<void> close_queue(Session& session, const std::string& name, const std::s
   request.documents.emplace_back(std::move(closed));
   request.comment = comment;
   request.base_revision = present->revision;
-  const auto done = session.call<proto::TenancyPlanned>(request);
-  if (!done) return tl::unexpected(done.error());
+  ASSIGN(done, session.call<proto::TenancyPlanned>(request));
   return {};
 }
 
 Result<void> cancel_jobs(Session& session, const std::string& name) {
   proto::CancelJobs cancel;
   cancel.filter.tenants.push_back(name);
-  const auto done = session.call<proto::JobsDone>(cancel);
-  if (!done) return tl::unexpected(done.error());
+  ASSIGN(done, session.call<proto::JobsDone>(cancel));
   if (!done->refused.empty()) return tl::unexpected(to_error(done->refused.front().error));
   return {};
 }
@@ -100,8 +96,7 @@ Result<void> cancel_jobs(Session& session, const std::string& name) {
 Result<void> wait_until_empty(Session& session, const std::string& name) {
   std::string said;
   while (true) {
-    const auto use = use_of(session, name);
-    if (!use) return tl::unexpected(use.error());
+    ASSIGN(use, use_of(session, name));
     if (use->queued == 0 && use->running == 0) return {};
     if (std::string text = jobs_text(*use); text != said) {
       fmt::print("waiting for {}\n", text);
@@ -117,31 +112,26 @@ Result<void> wait_until_empty(Session& session, const std::string& name) {
 // with the records of its jobs.
 Result<std::string> archive(Session& session, const OffboardOptions& options,
                             const std::string& name) {
-  const auto present = session.call<proto::TenancyDocuments>(proto::GetTenancy{});
-  if (!present) return tl::unexpected(present.error());
+  ASSIGN(present, session.call<proto::TenancyDocuments>(proto::GetTenancy{}));
   const tenancy::Tenant* tenant = find_tenant(*present, name);
   if (tenant == nullptr) return fail(ErrorCode::not_found, "the tenant is gone");
   std::string stamp = format_time(system_now());
   std::erase_if(stamp, [](char c) { return c == '-' || c == ':'; });
   const std::string base = fmt::format("{}/{}-{}", options.folder, name, stamp);
-  if (auto done = make_directories(options.folder, kPrivateFolder); !done)
-    return tl::unexpected(done.error());
+  TRY(make_directories(options.folder, kPrivateFolder));
   const std::vector<tenancy::Document> documents = owned_by(present->documents, name);
-  if (auto done = write_file(base + ".yaml", tenancy::to_text(documents), kPrivateFile); !done)
-    return tl::unexpected(done.error());
+  TRY(write_file(base + ".yaml", tenancy::to_text(documents), kPrivateFile));
   std::string records;
   proto::QueryHistory query;
   query.filter.tenants.push_back(name);
   query.duplicates = true;
   while (true) {
-    const auto page = session.call<proto::HistoryReply>(query);
-    if (!page) return tl::unexpected(page.error());
+    ASSIGN(page, session.call<proto::HistoryReply>(query));
     for (const proto::HistoryRow& row : page->rows) records += codec::to_json(row) + "\n";
     if (!page->more) break;
     query.position = page->position;
   }
-  if (auto done = write_file(base + ".jsonl", records, kPrivateFile); !done)
-    return tl::unexpected(done.error());
+  TRY(write_file(base + ".jsonl", records, kPrivateFile));
   return base;
 }
 
@@ -155,44 +145,34 @@ Result<void> check_removal(const proto::TenancyDocuments& present, const std::st
 
 Result<int> run_offboard(const Invocation& in) {
   OffboardOptions options;
-  const auto operands = in.parse(&options, 1, 1);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&options, 1, 1));
   if (!*operands) return 0;
   const std::string& name = (**operands)[0];
-  auto session = Session::open(in.program());
-  if (!session) return tl::unexpected(session.error());
-  const auto use = use_of(*session, name);
-  if (!use) return tl::unexpected(use.error());
-  const auto documents = session->call<proto::TenancyDocuments>(proto::GetTenancy{});
-  if (!documents) return tl::unexpected(documents.error());
-  if (auto sound = check_removal(*documents, name); !sound) return tl::unexpected(sound.error());
+  ASSIGN(session, Session::open(in.program()));
+  ASSIGN(use, use_of(*session, name));
+  ASSIGN(documents, session->call<proto::TenancyDocuments>(proto::GetTenancy{}));
+  TRY(check_removal(*documents, name));
   if (options.comment.empty()) options.comment = fmt::format("offboard {}", name);
   fmt::print(
       "{} has {}.\nIts queue is closed, its jobs are {}, its document and the records of "
       "its jobs are kept in {}, and it is removed.\n",
       name, jobs_text(*use), options.cancel ? "cancelled" : "waited for", options.folder);
   if (!options.yes) {
-    const auto yes = confirm("Go on?");
-    if (!yes) return tl::unexpected(yes.error());
+    ASSIGN(yes, confirm("Go on?"));
     if (!*yes) return 1;
   }
-  if (auto done = close_queue(*session, name, options.comment); !done)
-    return tl::unexpected(done.error());
-  if (options.cancel)
-    if (auto done = cancel_jobs(*session, name); !done) return tl::unexpected(done.error());
-  const auto left = use_of(*session, name);
-  if (!left) return tl::unexpected(left.error());
+  TRY(close_queue(*session, name, options.comment));
+  if (options.cancel) TRY(cancel_jobs(*session, name));
+  ASSIGN(left, use_of(*session, name));
   if (options.no_wait && left->queued + left->running > 0) {
     fmt::print("its queue is closed; run this again when its jobs have ended ({})\n",
                jobs_text(*left));
     return 0;
   }
-  if (auto done = wait_until_empty(*session, name); !done) return tl::unexpected(done.error());
-  const auto base = archive(*session, options, name);
-  if (!base) return tl::unexpected(base.error());
+  TRY(wait_until_empty(*session, name));
+  ASSIGN(base, archive(*session, options, name));
   fmt::print("{0}.yaml has its document, {0}.jsonl the records of its jobs\n", *base);
-  const auto present = session->call<proto::TenancyDocuments>(proto::GetTenancy{});
-  if (!present) return tl::unexpected(present.error());
+  ASSIGN(present, session->call<proto::TenancyDocuments>(proto::GetTenancy{}));
   options.yes = true;  // the user has already confirmed
   return finish_change(in, *session, removal_of(*present, name), options);
 }

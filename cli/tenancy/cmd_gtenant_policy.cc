@@ -64,14 +64,12 @@ Result<void> add_file(TestOptions& o, std::string_view path) {
   return {};
 }
 Result<void> set_since(TestOptions& o, std::string_view text) {
-  const auto since = parse_time(text, system_now(), TimeSense::latest);
-  if (!since) return tl::unexpected(since.error());
+  ASSIGN(since, parse_time(text, system_now(), TimeSense::latest));
   o.since = *since;
   return {};
 }
 Result<void> set_most(TestOptions& o, std::string_view text) {
-  const auto n = parse_integer("the number of examples", text, 0, 10'000);
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, parse_integer("the number of examples", text, 0, 10'000));
   o.most = static_cast<std::uint64_t>(*n);
   return {};
 }
@@ -98,13 +96,11 @@ constexpr Option kTestOptions[] = {
 };
 
 Result<std::vector<Policy>> policies_in(const TestOptions& options, Session& session) {
-  auto present = present_documents(session);
-  if (!present) return tl::unexpected(present.error());
+  ASSIGN(present, present_documents(session));
   tenancy::LoadOptions load;
   load.known = present->documents;
   load.nodes = &present->nodes;
-  auto loaded = tenancy::load_documents(options.files, load);
-  if (!loaded) return tl::unexpected(loaded.error());
+  ASSIGN(loaded, tenancy::load_documents(options.files, load));
   std::vector<Policy> out;
   for (tenancy::Document& document : loaded->documents)
     if (auto* policy = std::get_if<Policy>(&document)) out.push_back(std::move(*policy));
@@ -169,18 +165,14 @@ void print(const std::vector<Policy>& policies, const std::map<std::string, Effe
 Result<int> run_test(const Invocation& in) {
   TestOptions options;
   options.since = system_now() - hours(7 * 24);
-  const auto operands = in.parse(&options, 0, 0);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&options, 0, 0));
   if (!*operands) return 0;
   if (options.files.empty()) return fail(ErrorCode::usage, "no file is given; use -f FILE");
-  auto session = Session::open(in.program());
-  if (!session) return tl::unexpected(session.error());
-  const auto policies = policies_in(options, *session);
-  if (!policies) return tl::unexpected(policies.error());
+  ASSIGN(session, Session::open(in.program()));
+  ASSIGN(policies, policies_in(options, *session));
   proto::QueryHistory query;
   query.start = options.since;
-  const auto history = history_rows(*session, std::move(query));
-  if (!history) return tl::unexpected(history.error());
+  ASSIGN(history, history_rows(*session, std::move(query)));
   std::map<std::string, Effect> effects;
   for (const proto::HistoryRow& row : history->rows) look_at(row, *policies, effects, options.most);
   print(*policies, effects, history->rows.size());
@@ -191,8 +183,7 @@ struct NoOptions {};
 
 Result<int> run_fields(const Invocation& in) {
   NoOptions none;
-  const auto operands = in.parse(&none, 0, 0);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&none, 0, 0));
   if (!*operands) return 0;
   constexpr std::array<std::pair<policy::Measure, std::string_view>, 5> kWords{
       {{policy::Measure::text, "text"},

@@ -37,13 +37,11 @@ constexpr Option kPriceFileOption[] = {
 Result<Change> price_change(Session& session, const PriceOptions& options) {
   if (options.files.empty())
     return fail(ErrorCode::usage, "no file is given; use -f FILE or -f DIR");
-  auto present = present_documents(session);
-  if (!present) return tl::unexpected(present.error());
+  ASSIGN(present, present_documents(session));
   tenancy::LoadOptions load;
   load.known = present->documents;
   load.nodes = &present->nodes;
-  auto loaded = tenancy::load_documents(options.files, load);
-  if (!loaded) return tl::unexpected(loaded.error());
+  ASSIGN(loaded, tenancy::load_documents(options.files, load));
   for (const tenancy::Document& document : loaded->documents)
     if (!std::holds_alternative<PriceBook>(document))
       return fail(ErrorCode::invalid_argument,
@@ -131,13 +129,11 @@ constexpr Option kPriceListOptions[] = {
 
 Result<int> run_price_list(const Invocation& in) {
   PriceListOptions options;
-  const auto operands = in.parse(&options, 0, 0);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&options, 0, 0));
   if (!*operands) return 0;
   proto::GetTenancy get;
   get.kinds = {std::string(PriceBook::kName)};
-  const auto reply = ask<proto::TenancyDocuments>(in.program(), get);
-  if (!reply) return tl::unexpected(reply.error());
+  ASSIGN(reply, ask<proto::TenancyDocuments>(in.program(), get));
   if (options.json) {
     fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
     return 0;
@@ -156,8 +152,7 @@ Result<int> run_price_list(const Invocation& in) {
             [](const PriceBook& a, const PriceBook& b) { return a.from < b.from; });
   const std::span<const Column<PriceLine>> columns(kPriceColumns);
   const auto known = infos(columns);
-  auto layout = parse_format(kPriceFormat, known, true);
-  if (!layout) return tl::unexpected(layout.error());
+  ASSIGN(layout, parse_format(kPriceFormat, known, true));
   TableStyle style;
   style.header = !options.no_header;
   TableWriter table(std::move(*layout), style, stdout);

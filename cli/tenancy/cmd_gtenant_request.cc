@@ -112,8 +112,7 @@ void print_reply(const proto::IncreaseReply& reply, bool json) {
 
 Result<int> run_ask(const Invocation& in) {
   AskOptions options;
-  const auto operands = in.parse(&options, 1, 1);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&options, 1, 1));
   if (!*operands) return 0;
   options.wanted.tenant = (**operands)[0];
   const Increase& w = options.wanted;
@@ -121,8 +120,7 @@ Result<int> run_ask(const Invocation& in) {
     return fail(ErrorCode::usage,
                 "ask for --budget NAME --amount MONEY, or for --quota RESOURCE=N");
   if (w.amount && !w.flavor.empty()) return fail(ErrorCode::usage, "--flavor is for --quota");
-  const auto reply = ask<proto::IncreaseReply>(in.program(), proto::AskIncrease{options.wanted});
-  if (!reply) return tl::unexpected(reply.error());
+  ASSIGN(reply, ask<proto::IncreaseReply>(in.program(), proto::AskIncrease{options.wanted}));
   print_reply(*reply, options.json);
   return 0;
 }
@@ -145,15 +143,12 @@ constexpr Option kDecideOptions[] = {
 
 Result<int> decide(const Invocation& in, IncreaseState state) {
   DecideOptions options;
-  const auto operands = in.parse(&options, 1, 1);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&options, 1, 1));
   if (!*operands) return 0;
-  const auto number = parse_integer("the request's number", (**operands)[0], 1, INT64_MAX);
-  if (!number) return tl::unexpected(number.error());
-  const auto reply = ask<proto::IncreaseReply>(
-      in.program(),
-      proto::DecideIncrease{static_cast<std::uint64_t>(*number), state, options.note});
-  if (!reply) return tl::unexpected(reply.error());
+  ASSIGN(number, parse_integer("the request's number", (**operands)[0], 1, INT64_MAX));
+  ASSIGN(reply, ask<proto::IncreaseReply>(
+                    in.program(), proto::DecideIncrease{static_cast<std::uint64_t>(*number), state,
+                                                        options.note}));
   print_reply(*reply, options.json);
   return 0;
 }
@@ -219,8 +214,7 @@ constexpr std::string_view kRequestFormat = "%.7i %t %w %u %s %b %d %r";
 
 Result<int> run_request_list(const Invocation& in) {
   RequestListOptions options;
-  const auto operands = in.parse(&options, 0, kAnyOperands);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&options, 0, kAnyOperands));
   if (!*operands) return 0;
   const auto reply =
       ask<proto::IncreaseReply>(in.program(), proto::ListIncreases{**operands, options.all});
@@ -230,8 +224,7 @@ Result<int> run_request_list(const Invocation& in) {
     return 0;
   }
   const std::span<const Column<RequestRow>> columns(kRequestColumns);
-  auto layout = parse_format(kRequestFormat, infos(columns), true);
-  if (!layout) return tl::unexpected(layout.error());
+  ASSIGN(layout, parse_format(kRequestFormat, infos(columns), true));
   TableStyle style;
   style.header = !options.no_header;
   TableWriter table(std::move(*layout), style, stdout);

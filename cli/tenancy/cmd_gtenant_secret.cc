@@ -36,8 +36,7 @@ Result<Named> parse_name(std::string_view text, MayHaveVersion version) {
   std::string_view name = text.substr(slash + 1);
   if (const std::size_t at = name.find('@');
       at != std::string_view::npos && version == MayHaveVersion::yes) {
-    const auto number = parse_integer("the version", name.substr(at + 1), 1, UINT32_MAX);
-    if (!number) return tl::unexpected(number.error());
+    ASSIGN(number, parse_integer("the version", name.substr(at + 1), 1, UINT32_MAX));
     out.version = static_cast<std::uint32_t>(*number);
     name = name.substr(0, at);
   }
@@ -53,8 +52,7 @@ struct SecretOptions {
 };
 
 Result<void> set_keep(SecretOptions& o, std::string_view text) {
-  const auto keep = parse_integer("--keep", text, 1, proto::kMaxSecretVersions);
-  if (!keep) return tl::unexpected(keep.error());
+  ASSIGN(keep, parse_integer("--keep", text, 1, proto::kMaxSecretVersions));
   o.keep = static_cast<std::uint32_t>(*keep);
   return {};
 }
@@ -140,13 +138,10 @@ Result<int> print_json(const proto::SecretList& list) {
 
 Result<int> run_set(const Invocation& in) {
   SecretOptions options;
-  const auto operands = in.parse(&options, 1, 1);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&options, 1, 1));
   if (!*operands) return 0;
-  const auto named = parse_name((**operands)[0], MayHaveVersion::no);
-  if (!named) return tl::unexpected(named.error());
-  auto content = read_content(options.file);
-  if (!content) return tl::unexpected(content.error());
+  ASSIGN(named, parse_name((**operands)[0], MayHaveVersion::no));
+  ASSIGN(content, read_content(options.file));
   proto::SetSecret message;
   message.tenant = named->tenant;
   message.name = named->name;
@@ -164,14 +159,11 @@ Result<int> run_set(const Invocation& in) {
 
 Result<int> run_remove(const Invocation& in) {
   SecretOptions options;
-  const auto operands = in.parse(&options, 1, 1);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&options, 1, 1));
   if (!*operands) return 0;
-  const auto named = parse_name((**operands)[0], MayHaveVersion::yes);
-  if (!named) return tl::unexpected(named.error());
-  const auto reply = ask<proto::SecretList>(
-      in.program(), proto::RemoveSecret{named->tenant, named->name, named->version});
-  if (!reply) return tl::unexpected(reply.error());
+  ASSIGN(named, parse_name((**operands)[0], MayHaveVersion::yes));
+  ASSIGN(reply, ask<proto::SecretList>(
+                    in.program(), proto::RemoveSecret{named->tenant, named->name, named->version}));
   if (options.json) return print_json(*reply);
   for (const SecretRow& row : reply->rows) {
     fmt::print("secret {}/{}: {}\n", row.tenant, row.name,
@@ -204,15 +196,12 @@ constexpr std::string_view kSecretFormat = "%t %n %v %s %b %u %.7j";
 
 Result<int> run_list(const Invocation& in) {
   SecretOptions options;
-  const auto operands = in.parse(&options, 0, kAnyOperands);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&options, 0, kAnyOperands));
   if (!*operands) return 0;
-  const auto reply = ask<proto::SecretList>(in.program(), proto::ListSecrets{**operands, ""});
-  if (!reply) return tl::unexpected(reply.error());
+  ASSIGN(reply, ask<proto::SecretList>(in.program(), proto::ListSecrets{**operands, ""}));
   if (options.json) return print_json(*reply);
   const std::span<const Column<SecretRow>> columns(kSecretColumns);
-  auto layout = parse_format(kSecretFormat, infos(columns), true);
-  if (!layout) return tl::unexpected(layout.error());
+  ASSIGN(layout, parse_format(kSecretFormat, infos(columns), true));
   TableStyle style;
   style.header = !options.no_header;
   TableWriter table(std::move(*layout), style, stdout);
@@ -222,11 +211,9 @@ Result<int> run_list(const Invocation& in) {
 
 Result<int> run_show(const Invocation& in) {
   SecretOptions options;
-  const auto operands = in.parse(&options, 1, 1);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&options, 1, 1));
   if (!*operands) return 0;
-  const auto named = parse_name((**operands)[0], MayHaveVersion::no);
-  if (!named) return tl::unexpected(named.error());
+  ASSIGN(named, parse_name((**operands)[0], MayHaveVersion::no));
   const auto reply =
       ask<proto::SecretList>(in.program(), proto::ListSecrets{{named->tenant}, named->name});
   if (!reply) return tl::unexpected(reply.error());

@@ -21,8 +21,7 @@ struct GetOptions {
 };
 
 Result<void> set_revision(GetOptions& options, std::string_view text) {
-  const auto revision = parse_revision(text);
-  if (!revision) return tl::unexpected(revision.error());
+  ASSIGN(revision, parse_revision(text));
   options.revision = *revision;
   return {};
 }
@@ -53,18 +52,15 @@ constexpr Option kExportOptions[] = {
 
 Result<int> run_get(const Invocation& in) {
   GetOptions options;
-  const auto operands = in.parse(&options, 1, kAnyOperands);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&options, 1, kAnyOperands));
   if (!*operands) return 0;
   const std::vector<std::string>& words = **operands;
-  const auto kind = kind_named(words[0]);
-  if (!kind) return tl::unexpected(kind.error());
+  ASSIGN(kind, kind_named(words[0]));
   proto::GetTenancy get;
   get.revision = options.revision;
   get.kinds = {*kind};
   get.names.assign(words.begin() + 1, words.end());
-  const auto reply = ask<proto::TenancyDocuments>(in.program(), get);
-  if (!reply) return tl::unexpected(reply.error());
+  ASSIGN(reply, ask<proto::TenancyDocuments>(in.program(), get));
   if (options.json)
     fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
   else
@@ -82,13 +78,11 @@ Result<int> run_get(const Invocation& in) {
 
 Result<int> run_export(const Invocation& in) {
   GetOptions options;
-  const auto operands = in.parse(&options, 0, 0);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&options, 0, 0));
   if (!*operands) return 0;
   proto::GetTenancy get;
   get.revision = options.revision;
-  const auto reply = ask<proto::TenancyDocuments>(in.program(), get);
-  if (!reply) return tl::unexpected(reply.error());
+  ASSIGN(reply, ask<proto::TenancyDocuments>(in.program(), get));
   if (options.folder.empty()) {
     fmt::print("# revision {}\n{}", reply->revision, tenancy::to_text(reply->documents));
     return 0;
@@ -97,13 +91,11 @@ Result<int> run_export(const Invocation& in) {
     std::string kind(kind_of(document));
     for (char& c : kind) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
     const std::string folder = options.folder + "/" + kind;
-    if (auto done = make_directories(folder, kPrivateFolder); !done)
-      return tl::unexpected(done.error());
+    TRY(make_directories(folder, kPrivateFolder));
     std::string file(name_of(document));
     std::replace(file.begin(), file.end(), '/', '+');  // names of Manifests contain slashes
     const std::string path = fmt::format("{}/{}.yaml", folder, file);
-    if (auto done = write_file(path, tenancy::to_text(document), kPrivateFile); !done)
-      return tl::unexpected(done.error());
+    TRY(write_file(path, tenancy::to_text(document), kPrivateFile));
   }
   fmt::print("{} has the documents of revision {}: {}\n", options.folder, reply->revision,
              reply->documents.size());
@@ -120,8 +112,7 @@ struct HistoryOptions {
 };
 
 Result<void> set_limit(HistoryOptions& options, std::string_view text) {
-  const auto number = parse_integer("the number of revisions", text, 1, 1'000'000);
-  if (!number) return tl::unexpected(number.error());
+  ASSIGN(number, parse_integer("the number of revisions", text, 1, 1'000'000));
   options.limit = static_cast<std::uint32_t>(*number);
   return {};
 }
@@ -172,19 +163,16 @@ constexpr Column<proto::TenancyRevision> kHistoryColumns[] = {
 
 Result<int> run_history(const Invocation& in) {
   HistoryOptions options;
-  const auto operands = in.parse(&options, 0, 2);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&options, 0, 2));
   if (!*operands) return 0;
   proto::TenancyHistory history;
   history.limit = options.limit;
   if (!(*operands)->empty()) {
-    const auto kind = kind_named((**operands)[0]);
-    if (!kind) return tl::unexpected(kind.error());
+    ASSIGN(kind, kind_named((**operands)[0]));
     history.kind = *kind;
     if ((*operands)->size() > 1) history.name = (**operands)[1];
   }
-  const auto reply = ask<proto::TenancyHistoryReply>(in.program(), history);
-  if (!reply) return tl::unexpected(reply.error());
+  ASSIGN(reply, ask<proto::TenancyHistoryReply>(in.program(), history));
   if (reply->revisions.empty() && !history.name.empty())
     return fail(ErrorCode::not_found,
                 fmt::format("there never was a {} {}", history.kind, history.name));
@@ -204,8 +192,7 @@ Result<int> run_history(const Invocation& in) {
     return 0;
   }
   const std::span<const Column<proto::TenancyRevision>> columns = kHistoryColumns;
-  const auto layout = parse_format("%.8r %t %u %c %m", infos(columns), true);
-  if (!layout) return tl::unexpected(layout.error());
+  ASSIGN(layout, parse_format("%.8r %t %u %c %m", infos(columns), true));
   TableStyle style;
   style.header = !options.no_header;
   TableWriter table(*layout, style, stdout);

@@ -61,13 +61,10 @@ template <class Columns, class AddRows, class Tell>
 Result<int> show_use(const Invocation& in, const Columns& columns, std::string_view usual,
                      AddRows add_rows, Tell tell) {
   UseOptions options;
-  const auto operands = in.parse(&options, 0, kAnyOperands);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&options, 0, kAnyOperands));
   if (!*operands) return 0;
-  const auto layout = layout_of(options, usual, infos(columns));
-  if (!layout) return tl::unexpected(layout.error());
-  const auto reply = ask<proto::TenantUsageReply>(in.program(), proto::TenantUsage{**operands});
-  if (!reply) return tl::unexpected(reply.error());
+  ASSIGN(layout, layout_of(options, usual, infos(columns)));
+  ASSIGN(reply, ask<proto::TenantUsageReply>(in.program(), proto::TenantUsage{**operands}));
   if (options.json) {
     fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
     return 0;

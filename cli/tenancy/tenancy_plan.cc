@@ -103,8 +103,7 @@ Result<std::optional<proto::TenancyPlanned>> carry_out(const Invocation& in, Ses
   request.comment = options.comment;
   request.base_revision = change.revision;
   request.dry_run = true;
-  const auto plan = session.call<proto::TenancyPlanned>(request);
-  if (!plan) return tl::unexpected(plan.error());
+  ASSIGN(plan, session.call<proto::TenancyPlanned>(request));
   std::FILE* words = options.json ? stderr : stdout;  // standard output is for the JSON alone
   const bool colour = wants_colour(words);
   print_lines(words, "note", change.notes, Colour::cyan, colour);
@@ -116,8 +115,7 @@ Result<std::optional<proto::TenancyPlanned>> carry_out(const Invocation& in, Ses
     return std::nullopt;
   }
   if (!options.yes) {
-    const auto yes = confirm("Apply this?");
-    if (!yes) return tl::unexpected(yes.error());
+    ASSIGN(yes, confirm("Apply this?"));
     if (!*yes) {
       fmt::print(stderr, "{}: nothing was applied\n", in.program());
       return std::nullopt;
@@ -140,15 +138,14 @@ Result<std::optional<proto::TenancyPlanned>> carry_out(const Invocation& in, Ses
 
 Result<int> finish_change(const Invocation& in, Session& session, Change change,
                           const PlanOptions& options) {
-  const auto done = carry_out(in, session, std::move(change), options);
-  if (!done) return tl::unexpected(done.error());
+  ASSIGN(done, carry_out(in, session, std::move(change), options));
   return 0;
 }
 
 Result<int> show_difference(Session& session, Change change, const PlanOptions& options) {
-  const auto plan = session.call<proto::TenancyPlanned>(proto::ApplyTenancy{
-      std::move(change.documents), std::move(change.removals), "", true, change.revision});
-  if (!plan) return tl::unexpected(plan.error());
+  ASSIGN(plan,
+         session.call<proto::TenancyPlanned>(proto::ApplyTenancy{
+             std::move(change.documents), std::move(change.removals), "", true, change.revision}));
   const ShownPlan shown = show_plan(*plan, wants_colour(stdout));
   if (options.json)
     fmt::print("{}\n", codec::to_json(*plan, codec::JsonStyle::pretty));

@@ -63,13 +63,10 @@ Result<int> show_difference(Session& session, Change change, const PlanOptions& 
 template <class Options, Result<Change> (*make)(Session&, const Options&), bool only_show>
 Result<int> run_change(const Invocation& in) {
   Options options;
-  const auto operands = in.parse(&options, 0, 0);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&options, 0, 0));
   if (!*operands) return 0;
-  auto session = Session::open(in.program());
-  if (!session) return tl::unexpected(session.error());
-  auto change = make(*session, options);
-  if (!change) return tl::unexpected(change.error());
+  ASSIGN(session, Session::open(in.program()));
+  ASSIGN(change, make(*session, options));
   if (only_show) return show_difference(*session, std::move(*change), options);
   return finish_change(in, *session, std::move(*change), options);
 }

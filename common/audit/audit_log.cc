@@ -53,15 +53,13 @@ Result<AuditLog> AuditLog::open(const std::string& directory, Instant now) {
   }
   out.folder_.reset(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   if (!out.folder_) return tl::unexpected(error(directory, "opened").error());
-  const auto files = files_in(directory);
-  if (!files) return tl::unexpected(files.error());
+  ASSIGN(files, files_in(directory));
   if (files->empty()) {
-    if (auto r = out.next_file(); !r) return tl::unexpected(r.error());
+    TRY(out.next_file());
     return out;
   }
-  if (auto r = out.open_file(files->back()); !r) return tl::unexpected(r.error());
-  const auto cut = out.find_end(*files);
-  if (!cut) return tl::unexpected(cut.error());
+  TRY(out.open_file(files->back()));
+  ASSIGN(cut, out.find_end(*files));
   if (*cut == 0) return out;
   Record record;
   record.time = now;
@@ -69,8 +67,8 @@ Result<AuditLog> AuditLog::open(const std::string& directory, Instant now) {
   record.message = "AuditLog";
   record.outcome = "done";
   record.why = fmt::format("{} bytes of an unfinished record were cut off", *cut);
-  if (auto r = out.add(std::move(record)); !r) return tl::unexpected(r.error());
-  if (auto r = out.sync(); !r) return tl::unexpected(r.error());
+  TRY(out.add(std::move(record)));
+  TRY(out.sync());
   return out;
 }
 
@@ -95,11 +93,10 @@ Result<std::int64_t> AuditLog::find_end(const std::vector<std::string>& files) {
       return tl::unexpected(error(directory_ + "/" + before.back(), "read").error());
     const auto last = read_tail(earlier.get(), found.st_size);
     if (!last) return tl::unexpected(error(directory_ + "/" + before.back(), "read").error());
-    if (auto r = go_on_from(*last, before.back()); !r) return tl::unexpected(r.error());
+    TRY(go_on_from(*last, before.back()));
     return cut;
   }
-  if (auto r = go_on_from(text->substr(0, whole), files.back()); !r)
-    return tl::unexpected(r.error());
+  TRY(go_on_from(text->substr(0, whole), files.back()));
   return cut;
 }
 

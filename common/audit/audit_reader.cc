@@ -25,8 +25,7 @@ Result<std::vector<std::string>> files_in(const std::string& directory) {
 }
 
 Result<Record> ChainCheck::follow(std::string_view text) {
-  auto line = read_line(text);
-  if (!line) return tl::unexpected(line.error());
+  ASSIGN(line, read_line(text));
   const Record& record = line->record;
   const auto wrong = [](std::string why) { return fail(ErrorCode::malformed, std::move(why)); };
   if (chain_.records > 0 && record.seq != chain_.last + 1)
@@ -51,8 +50,7 @@ Result<Record> ChainCheck::follow(std::string_view text) {
 
 Result<Chain> walk(const std::string& directory,
                    const std::function<void(const Record&, std::string_view line)>& each) {
-  const auto files = files_in(directory);
-  if (!files) return tl::unexpected(files.error());
+  ASSIGN(files, files_in(directory));
   ChainCheck check;
   for (const std::string& name : *files) {
     std::ifstream file(directory + "/" + name);
@@ -74,10 +72,9 @@ Result<Chain> walk(const std::string& directory,
 
 Result<bool> holds(const std::string& directory, std::string_view hash) {
   bool found = false;
-  const auto walked = walk(directory, [&](const Record&, std::string_view line) {
-    found = found || line.ends_with(fmt::format("\"hash\":\"{}\"}}", hash));
-  });
-  if (!walked) return tl::unexpected(walked.error());
+  ASSIGN(walked, walk(directory, [&](const Record&, std::string_view line) {
+           found = found || line.ends_with(fmt::format("\"hash\":\"{}\"}}", hash));
+         }));
   return found;
 }
 
@@ -146,8 +143,7 @@ std::uint64_t first_in(const std::string& name) {
 
 Result<Page> page_after(const std::string& directory, std::uint64_t after, std::size_t most,
                         std::size_t most_bytes) {
-  const auto files = files_in(directory);
-  if (!files) return tl::unexpected(files.error());
+  ASSIGN(files, files_in(directory));
   Page out;
   for (std::size_t i = 0; i < files->size(); ++i) {
     if (i + 1 < files->size() && first_in((*files)[i + 1]) <= after + 1) continue;
@@ -161,8 +157,7 @@ Result<Page> page_after(const std::string& directory, std::uint64_t after, std::
 }
 
 Result<Page> newest_page(const std::string& directory, std::size_t most, std::size_t most_bytes) {
-  const auto files = files_in(directory);
-  if (!files) return tl::unexpected(files.error());
+  ASSIGN(files, files_in(directory));
   Page out;
   for (auto name = files->rbegin(); name != files->rend() && out.lines.size() < most; ++name) {
     std::ifstream file(directory + "/" + *name, std::ios::binary | std::ios::ate);

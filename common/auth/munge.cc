@@ -50,8 +50,7 @@ Error describe(munge_err_t error, munge_ctx* context) {
 }  // namespace
 
 Result<Bytes> munge_encode(const net::PublicKey& session, const MungeOptions& options) {
-  const auto context = make_context(options);
-  if (!context) return tl::unexpected(context.error());
+  ASSIGN(context, make_context(options));
   char* raw = nullptr;
   const munge_err_t error =
       ::munge_encode(&raw, context->get(), session.bytes.data(), static_cast<int>(net::kKeyBytes));
@@ -62,8 +61,7 @@ Result<Bytes> munge_encode(const net::PublicKey& session, const MungeOptions& op
 
 Result<MungeIdentity> munge_decode(std::string_view credential, const net::PublicKey& session,
                                    const MungeOptions& options) {
-  const auto context = make_context(options);
-  if (!context) return tl::unexpected(context.error());
+  ASSIGN(context, make_context(options));
   const std::string text(credential);  // with the terminating zero that munge needs
   if (text.find('\0') != std::string::npos)
     return fail(ErrorCode::unauthenticated, "the munge credential is refused: it has a zero byte");

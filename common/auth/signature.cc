@@ -105,8 +105,7 @@ Result<void> save_signing_key(const std::string& path, const SigningKey& key) {
 }
 
 Result<SigningKey> load_signing_key(const std::string& path) {
-  const auto values = net::read_private_file(path);
-  if (!values) return tl::unexpected(values.error());
+  ASSIGN(values, net::read_private_file(path));
   const auto damaged = [&] {
     return fail(ErrorCode::malformed, fmt::format("key file {} does not hold a signing key", path));
   };

@@ -90,8 +90,7 @@ Result<Token> check_token(const SigningSeed& key, std::string_view text, Instant
   const std::size_t last = text.rfind('.');
   if (text.size() > kMaxTokenBytes || first == last || first == std::string_view::npos)
     return fail(ErrorCode::unauthenticated, "this is no token: it has not three parts");
-  const auto header = read_part<Header>(text.substr(0, first), "header");
-  if (!header) return tl::unexpected(header.error());
+  ASSIGN(header, read_part<Header>(text.substr(0, first), "header"));
   if (header->alg != "HS256")
     return fail(ErrorCode::unauthenticated, "the token is not signed by HS256");
   const auto mac = from_base64(text.substr(last + 1));
@@ -99,8 +98,7 @@ Result<Token> check_token(const SigningSeed& key, std::string_view text, Instant
   if (!mac || mac->size() != right.size() ||
       sodium_memcmp(mac->data(), right.data(), right.size()) != 0)
     return fail(ErrorCode::unauthenticated, "the token is not signed by this controller");
-  const auto claims = read_part<Claims>(text.substr(first + 1, last - first - 1), "body");
-  if (!claims) return tl::unexpected(claims.error());
+  ASSIGN(claims, read_part<Claims>(text.substr(first + 1, last - first - 1), "body"));
   if (claims->sun.empty() || claims->iat < 0 || claims->iat > claims->exp || claims->exp > kLatest)
     return fail(ErrorCode::unauthenticated, "the token lacks one of sun, iat and exp");
   const Token token{claims->sun, {claims->iat * 1'000'000}, {claims->exp * 1'000'000}};

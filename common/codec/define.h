@@ -53,8 +53,7 @@ std::string to_json(const T& value, JsonStyle style) {
 
 template <class T>
 Result<T> from_json(std::string_view text) {
-  const auto document = JsonDocument::parse(text);
-  if (!document) return tl::unexpected(document.error());
+  ASSIGN(document, JsonDocument::parse(text));
   Result<T> out{T{}};
   DecodeError error;
   if (!read_json(error, document->root(), *out)) return tl::unexpected(error.to_error());

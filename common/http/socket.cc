@@ -54,8 +54,7 @@ tl::unexpected<Error> failed(std::string_view what, const std::string& host, std
 }  // namespace
 
 Result<Fd> listen_on(const std::string& host, std::uint16_t port) {
-  const auto addresses = resolve(host, port, true);
-  if (!addresses) return tl::unexpected(addresses.error());
+  ASSIGN(addresses, resolve(host, port, true));
   const addrinfo* a = addresses->get();
   Fd fd(::socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int on = 1;
@@ -77,8 +76,7 @@ std::uint16_t port_of(const Fd& listening) {
 }
 
 Result<Fd> connect_to(const std::string& host, std::uint16_t port, Deadline deadline) {
-  const auto addresses = resolve(host, port, false);
-  if (!addresses) return tl::unexpected(addresses.error());
+  ASSIGN(addresses, resolve(host, port, false));
   const addrinfo* a = addresses->get();
   Fd fd(::socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return failed("cannot connect to", host, port);

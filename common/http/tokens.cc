@@ -59,7 +59,7 @@ Result<void> Tokens::read() {
 }
 
 Result<std::optional<Scope>> Tokens::scope_of(std::string_view token) {
-  if (auto done = read(); !done) return tl::unexpected(done.error());
+  TRY(read());
   std::optional<Scope> out;
   for (const Line& line : lines_) {
     if (!same(token, line.token)) continue;

@@ -57,8 +57,7 @@ std::string words_of(std::string_view all, std::vector<std::string> levels) {
 Result<std::optional<Distribution>> parse_distribution(std::string_view text) {
   const std::string_view all = text;
   Distribution out;
-  const auto packed = take_packing(all, text);
-  if (!packed) return tl::unexpected(packed.error());
+  ASSIGN(packed, take_packing(all, text));
   out.pack = *packed;
   std::vector<std::string> levels = split(text, ':');
   if (levels.size() > 3) return wrong_order(all, "nodes, sockets and cores are three levels");
@@ -66,8 +65,7 @@ Result<std::optional<Distribution>> parse_distribution(std::string_view text) {
   levels.resize(3, "block");
   std::string_view nodes = levels[0];
   if (nodes.starts_with("plane=")) {
-    const auto size = parse_integer("the number of tasks of a plane", nodes.substr(6), 1, 65'536);
-    if (!size) return tl::unexpected(size.error());
+    ASSIGN(size, parse_integer("the number of tasks of a plane", nodes.substr(6), 1, 65'536));
     out.plane = static_cast<std::uint32_t>(*size);
     nodes = "plane";
   } else if (nodes == "plane") {

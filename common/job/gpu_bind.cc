@@ -44,20 +44,17 @@ Result<GpuBind> parse_sets(std::string_view list, bool masks) {
     const auto star = item.find('*');
     std::int64_t times = 1;
     if (star != std::string_view::npos) {
-      const auto n = parse_integer("the number after *", item.substr(star + 1), 1, 65'536);
-      if (!n) return tl::unexpected(n.error());
+      ASSIGN(n, parse_integer("the number after *", item.substr(star + 1), 1, 65'536));
       times = *n;
     }
     std::uint64_t set = 0;
     if (masks) {
-      const auto mask = parse_mask(item.substr(0, star));
-      if (!mask) return tl::unexpected(mask.error());
+      ASSIGN(mask, parse_mask(item.substr(0, star)));
       set = *mask;
     } else {
       for (const char c : item.substr(0, star))
         if (c < '0' || c > '9') return odd_letter(item.substr(0, star), c);
-      const auto n = parse_integer("the number of a GPU", item.substr(0, star), 0, kMostGpus - 1);
-      if (!n) return tl::unexpected(n.error());
+      ASSIGN(n, parse_integer("the number of a GPU", item.substr(0, star), 0, kMostGpus - 1));
       set = std::uint64_t{1} << *n;
     }
     if (out.sets.size() + static_cast<std::size_t>(times) > kMostSets)

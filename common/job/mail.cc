@@ -94,7 +94,7 @@ Result<void> check_mail_addresses(const std::vector<std::string>& addresses) {
 
 Result<std::vector<std::string>> parse_mail_addresses(std::string_view text) {
   std::vector<std::string> out = split_list(text);
-  if (auto good = check_mail_addresses(out); !good) return tl::unexpected(good.error());
+  TRY(check_mail_addresses(out));
   return out;
 }
 

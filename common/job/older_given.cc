@@ -43,18 +43,15 @@ Result<void> read_word(std::string_view word, OlderGiven& out) {
   if (const auto value = value_of(word, kSubmitDir)) out.submit_dir = *value;
   if (const auto value = value_of(word, kCommand)) out.script_path = *value;
   if (const auto value = value_of(word, kMailType)) {
-    const auto events = parse_mail_events(*value);
-    if (!events) return tl::unexpected(events.error());
+    ASSIGN(events, parse_mail_events(*value));
     out.mail.events = *events;
   }
   if (const auto value = value_of(word, kMailUser)) {
-    auto to = parse_mail_addresses(*value);
-    if (!to) return tl::unexpected(to.error());
+    ASSIGN(to, parse_mail_addresses(*value));
     out.mail.to = std::move(*to);
   }
   if (const auto value = value_of(word, kDistribution)) {
-    const auto distribution = parse_distribution(*value);
-    if (!distribution) return tl::unexpected(distribution.error());
+    ASSIGN(distribution, parse_distribution(*value));
     out.distribution = *distribution;
   }
   return {};

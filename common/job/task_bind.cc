@@ -25,8 +25,7 @@ Result<std::uint32_t> parse_digits(std::string_view text) {
   if (odd != text.end())
     return wrong_bind(
         fmt::format("Failed to validate number: {}, the offending character is {}", text, *odd));
-  const auto n = parse_integer("a number in the list", text, 0, kMostPlaces - 1);
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, parse_integer("a number in the list", text, 0, kMostPlaces - 1));
   return static_cast<std::uint32_t>(*n);
 }
 
@@ -56,19 +55,16 @@ Result<std::vector<std::vector<std::uint16_t>>> parse_places(std::string_view li
     const std::size_t star = std::min(item.find('*'), item.size());
     std::uint32_t times = 1;
     if (star < item.size()) {
-      const auto n = parse_integer("the number after *", item.substr(star + 1), 1, 65'536);
-      if (!n) return tl::unexpected(n.error());
+      ASSIGN(n, parse_integer("the number after *", item.substr(star + 1), 1, 65'536));
       times = static_cast<std::uint32_t>(*n);
     }
     const std::string_view one = std::string_view(item).substr(0, star);
     std::vector<std::uint16_t> set;
     if (masks) {
-      auto mask = parse_cpu_mask(one);
-      if (!mask) return tl::unexpected(mask.error());
+      ASSIGN(mask, parse_cpu_mask(one));
       set = std::move(*mask);
     } else {
-      const auto n = parse_digits(one);
-      if (!n) return tl::unexpected(n.error());
+      ASSIGN(n, parse_digits(one));
       set.push_back(static_cast<std::uint16_t>(*n));
     }
     if (out.size() + times > kMostBound)
@@ -94,8 +90,7 @@ Result<TaskBind> parse_bind(std::string_view text, std::span<const BindWord> wor
     const std::string_view word = text.substr(0, std::min(comma, colon));
     const bool masks = word == fmt::format("mask_{}", unit);
     if (masks || word == fmt::format("map_{}", unit)) {
-      auto sets = parse_places(colon < text.size() ? text.substr(colon + 1) : "", masks);
-      if (!sets) return tl::unexpected(sets.error());
+      ASSIGN(sets, parse_places(colon < text.size() ? text.substr(colon + 1) : "", masks));
       out.kind = masks ? TaskBind::Kind::mask : TaskBind::Kind::map;
       out.sets = std::move(*sets);
       return out;

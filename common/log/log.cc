@@ -112,8 +112,7 @@ Logger& Logger::operator=(Logger&&) noexcept = default;
 Logger::~Logger() = default;
 
 Result<Logger> Logger::open(const LogOptions& options) {
-  auto sink = make_sink(options.file);
-  if (!sink) return tl::unexpected(sink.error());
+  ASSIGN(sink, make_sink(options.file));
   auto impl = std::make_unique<Impl>();
   impl->options = options;
   impl->use(std::move(*sink));
@@ -122,8 +121,7 @@ Result<Logger> Logger::open(const LogOptions& options) {
 
 Result<void> Logger::reopen() {
   if (impl_->options.file.empty()) return {};
-  auto sink = make_sink(impl_->options.file);
-  if (!sink) return tl::unexpected(sink.error());
+  ASSIGN(sink, make_sink(impl_->options.file));
   impl_->use(std::move(*sink));
   return {};
 }

@@ -27,12 +27,10 @@ struct Client::Impl {
   // nobody reads may stop reading ours.
   Result<void> flush(const Deadline& deadline) {
     while (!engine.output().empty()) {
-      const auto n = write_some(socket.fd(), engine.output());
-      if (!n) return tl::unexpected(n.error());
+      ASSIGN(n, write_some(socket.fd(), engine.output()));
       engine.written(*n);
       if (*n > 0) continue;
-      const auto fed = take_input();
-      if (!fed) return tl::unexpected(fed.error());
+      ASSIGN(fed, take_input());
       if (*fed > 0) continue;
       if (const auto ok = wait_for(socket.fd(), Wait::either, deadline); !ok) return ok;
     }
@@ -43,15 +41,14 @@ struct Client::Impl {
   Result<std::size_t> take_input() {
     const auto n = read_some(socket.fd(), buffer.data(), buffer.size());
     if (!n || *n == 0) return n;
-    if (const auto ok = engine.feed({buffer.data(), *n}); !ok) return tl::unexpected(ok.error());
+    TRY(engine.feed({buffer.data(), *n}));
     return n;
   }
 
   Result<void> handshake(const Deadline& deadline) {
     while (!engine.ready()) {
       if (const auto ok = flush(deadline); !ok) return ok;
-      const auto n = take_input();
-      if (!n) return tl::unexpected(n.error());
+      ASSIGN(n, take_input());
       if (*n > 0) continue;
       if (const auto ok = wait_for(socket.fd(), Wait::read, deadline); !ok) return ok;
     }
@@ -66,8 +63,7 @@ Client::~Client() = default;
 
 Result<Client> Client::start(const ClientOptions& options) {
   const Deadline deadline(options.timeout);
-  auto socket = connect_to(options.address, deadline, options.from);
-  if (!socket) return tl::unexpected(socket.error());
+  ASSIGN(socket, connect_to(options.address, deadline, options.from));
   const KeyPair keys = options.keys ? *options.keys : generate_key_pair();
   auto impl = std::make_unique<Impl>(std::move(*socket), ZmtpClient(options.server_key, keys),
                                      options.address, deadline);
@@ -90,7 +86,7 @@ Result<void> Client::finish() {
 Result<Client> Client::connect(const ClientOptions& options) {
   auto client = start(options);
   if (!client) return client;
-  if (const auto done = client->finish(); !done) return tl::unexpected(done.error());
+  TRY(client->finish());
   return client;
 }
 
@@ -126,16 +122,14 @@ Result<std::vector<Bytes>> Client::receive(Duration timeout) {
   const Deadline deadline(timeout);
   while (true) {
     if (auto message = impl_->engine.next()) return std::move(*message);
-    const auto n = impl_->take_input();
-    if (!n) return tl::unexpected(n.error());
+    ASSIGN(n, impl_->take_input());
     if (*n > 0) {
       if (impl_->engine.output().empty()) continue;
       // Sends pongs.
-      if (const auto ok = impl_->flush(deadline); !ok) return tl::unexpected(ok.error());
+      TRY(impl_->flush(deadline));
       continue;
     }
-    if (const auto ok = wait_for(impl_->socket.fd(), Wait::read, deadline); !ok)
-      return tl::unexpected(ok.error());
+    TRY(wait_for(impl_->socket.fd(), Wait::read, deadline));
   }
 }
 

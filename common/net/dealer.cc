@@ -114,9 +114,7 @@ Result<void> Dealer::send(std::string_view header, std::string_view body) {
 }
 
 Result<loop::QueueSource*> Dealer::watch_link() {
-  if (!impl_->events.is_open())
-    if (auto open = impl_->events.open(impl_->context.get(), impl_->socket.get()); !open)
-      return tl::unexpected(open.error());
+  if (!impl_->events.is_open()) TRY(impl_->events.open(impl_->context.get(), impl_->socket.get()));
   return &impl_->events;
 }
 

@@ -26,12 +26,10 @@ Result<void> JobSocketClient::send(const MessageHeader& header, std::string_view
   const Deadline deadline(timeout);
   std::string_view rest = out;
   while (!rest.empty()) {
-    const auto sent = write_some(socket_.fd(), rest);
-    if (!sent) return tl::unexpected(sent.error());
+    ASSIGN(sent, write_some(socket_.fd(), rest));
     rest.remove_prefix(*sent);
     if (*sent > 0) continue;
-    if (auto ready = wait_for(socket_.fd(), Wait::write, deadline); !ready)
-      return tl::unexpected(ready.error());
+    TRY(wait_for(socket_.fd(), Wait::write, deadline));
   }
   return {};
 }
@@ -40,17 +38,14 @@ Result<StreamMessage> JobSocketClient::receive(Duration timeout) {
   const Deadline deadline(timeout);
   char buffer[65536];
   while (true) {
-    auto message = frames_.next();
-    if (!message) return tl::unexpected(message.error());
+    ASSIGN(message, frames_.next());
     if (*message) return std::move(**message);
-    const auto got = read_some(socket_.fd(), buffer, sizeof buffer);
-    if (!got) return tl::unexpected(got.error());
+    ASSIGN(got, read_some(socket_.fd(), buffer, sizeof buffer));
     if (*got > 0) {
       frames_.feed({buffer, *got});
       continue;
     }
-    if (auto ready = wait_for(socket_.fd(), Wait::read, deadline); !ready)
-      return tl::unexpected(ready.error());
+    TRY(wait_for(socket_.fd(), Wait::read, deadline));
   }
 }
 

@@ -142,8 +142,7 @@ Result<void> save_key_pair(const std::string& path, const KeyPair& pair) {
 }
 
 Result<KeyPair> load_key_pair(const std::string& path) {
-  const auto values = read_private_file(path);
-  if (!values) return tl::unexpected(values.error());
+  ASSIGN(values, read_private_file(path));
   const auto whole = values->contains("public") && values->contains("secret");
   const auto secret = whole ? parse_secret_key(values->at("secret")) : Result<SecretKey>();
   const auto shown = whole ? parse_public_key(values->at("public")) : Result<PublicKey>();

@@ -117,8 +117,7 @@ Result<Listening> listen_at(const std::string& endpoint, int backlog) {
   if (endpoint.starts_with(kIpc)) return listen_unix(endpoint, backlog);
   std::string plain = endpoint.starts_with(kTcp) ? endpoint.substr(kTcp.size()) : endpoint;
   if (plain.ends_with(":*")) plain.replace(plain.size() - 1, 1, "0");
-  const auto parts = split_address(plain);
-  if (!parts) return tl::unexpected(parts.error());
+  ASSIGN(parts, split_address(plain));
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;

@@ -42,14 +42,12 @@ Result<Router> Router::open(const RouterOptions& options) {
   auto impl = std::make_unique<Impl>();
   std::vector<Listening> listening;
   for (const std::string& endpoint : options.endpoints) {
-    auto one = listen_at(endpoint, kBacklog);
-    if (!one) return tl::unexpected(one.error());
+    ASSIGN(one, listen_at(endpoint, kBacklog));
     impl->endpoints.push_back(one->endpoint);
     listening.push_back(std::move(*one));
   }
   impl->queued_messages = static_cast<std::size_t>(options.queued_messages);
-  auto io = RouterIo::open(options, std::move(listening), impl->queues);
-  if (!io) return tl::unexpected(io.error());
+  ASSIGN(io, RouterIo::open(options, std::move(listening), impl->queues));
   impl->io = std::move(*io);
   // Signals are handled by the loop's thread. A new thread inherits the mask, so all are blocked
   // here while it starts.

@@ -59,8 +59,7 @@ Result<Hello> parse_hello(std::string_view bytes) {
 }  // namespace
 
 Result<std::optional<Bytes>> read_ticket(std::string_view bytes) {
-  const auto hello = parse_hello(bytes);
-  if (!hello) return tl::unexpected(hello.error());
+  ASSIGN(hello, parse_hello(bytes));
   if (hello->size == 0) return std::optional<Bytes>();
   return std::optional<Bytes>(hello->ticket);
 }
@@ -224,8 +223,7 @@ Result<void> SecureStream::feed(std::string_view bytes) {
   impl_->input += bytes;
   std::size_t done = 0;
   while (true) {
-    const auto used = impl_->consume(std::string_view(impl_->input).substr(done));
-    if (!used) return tl::unexpected(used.error());
+    ASSIGN(used, impl_->consume(std::string_view(impl_->input).substr(done)));
     if (*used == 0) break;
     done += *used;
   }

@@ -9,8 +9,7 @@ namespace gantry::net {
 Result<void> write_all(int fd, SecureStream& stream, Duration timeout) {
   const Deadline deadline(timeout);
   while (!stream.output().empty()) {
-    const auto n = write_some(fd, stream.output());
-    if (!n) return tl::unexpected(n.error());
+    ASSIGN(n, write_some(fd, stream.output()));
     stream.written(*n);
     if (*n > 0) continue;
     if (const auto ok = wait_for(fd, Wait::write, deadline); !ok) return ok;
@@ -24,19 +23,18 @@ Result<std::optional<Bytes>> read_frame(int fd, SecureStream& stream, Duration t
   while (true) {
     if (auto frame = stream.next()) return frame;
     if (stream.finished()) return std::optional<Bytes>();
-    const auto n = read_some(fd, buffer.data(), buffer.size());
-    if (!n) return tl::unexpected(n.error());
+    ASSIGN(n, read_some(fd, buffer.data(), buffer.size()));
     if (*n > 0) {
-      if (const auto ok = stream.feed({buffer.data(), *n}); !ok) return tl::unexpected(ok.error());
+      TRY(stream.feed({buffer.data(), *n}));
       // The other end's hello may have arrived, and frames that waited for it can be sent now.
       if (stream.output().empty()) continue;
-      if (const auto ok = write_all(fd, stream, timeout); !ok) return tl::unexpected(ok.error());
+      TRY(write_all(fd, stream, timeout));
       continue;
     }
     if (!stream.output().empty()) {
-      if (const auto ok = write_all(fd, stream, timeout); !ok) return tl::unexpected(ok.error());
+      TRY(write_all(fd, stream, timeout));
     }
-    if (const auto ok = wait_for(fd, Wait::read, deadline); !ok) return tl::unexpected(ok.error());
+    TRY(wait_for(fd, Wait::read, deadline));
   }
 }
 

@@ -28,8 +28,7 @@ Result<std::optional<StreamMessage>> StreamFrames::next() {
                                                   length, kHeaderBytes, largest_));
   if (rest.size() < kLengthBytes + length) return std::optional<StreamMessage>{};
   const std::string_view frame = rest.substr(kLengthBytes, length);
-  auto header = decode_header(frame.substr(0, kHeaderBytes));
-  if (!header) return tl::unexpected(header.error());
+  ASSIGN(header, decode_header(frame.substr(0, kHeaderBytes)));
   StreamMessage message{*header, Bytes(frame.substr(kHeaderBytes))};
   start_ += kLengthBytes + length;
   drop_taken();

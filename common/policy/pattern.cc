@@ -26,8 +26,7 @@ Result<std::int64_t> operand(Measure measure, std::string_view text) {
   if (measure == Measure::memory) return parse_memory(text);
   if (measure == Measure::number)
     return parse_integer("the number", text, 0, std::numeric_limits<std::int64_t>::max());
-  auto duration = parse_duration(text);
-  if (!duration) return tl::unexpected(duration.error());
+  ASSIGN(duration, parse_duration(text));
   if (!*duration) return fail(ErrorCode::invalid_argument, "\"unlimited\" is written as \"\"");
   return (*duration)->seconds();
 }

@@ -188,7 +188,7 @@ Result<proto::JobRef> parse_job_ref(std::string_view text) {
   if (!ranges) return tl::unexpected(ranges.error());
   ref.tasks = std::move(*ranges);
   if (bracket) {
-    if (const auto limit = take_limit(text, rest); !limit) return tl::unexpected(limit.error());
+    TRY(take_limit(text, rest));
     if (!take_char(rest, ']')) return wrong();
   }
   if (!rest.empty()) return wrong();

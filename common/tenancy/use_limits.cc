@@ -73,8 +73,7 @@ int rank_of(std::string_view name) {
 }
 
 Result<std::uint32_t> read_count(std::string_view name, std::string_view text) {
-  const auto n = parse_integer(name, text, 0, kMostCount);
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, parse_integer(name, text, 0, kMostCount));
   return static_cast<std::uint32_t>(*n);
 }
 
@@ -137,8 +136,7 @@ Members members_of(UseLimits& l, std::string_view name) {
 Result<void> read_one(const LimitName& name, const std::string& text, UseLimits& out) {
   if (name.form == LimitForm::flags) return read_flags(text, out);
   if (name.form == LimitForm::factor) {
-    const auto factor = read_factor(text);
-    if (!factor) return tl::unexpected(factor.error());
+    ASSIGN(factor, read_factor(text));
     out.usage_factor = *factor;
     return {};
   }
@@ -151,20 +149,17 @@ Result<void> read_one(const LimitName& name, const std::string& text, UseLimits&
   }
   const Members to = members_of(out, name.name);
   if (name.form == LimitForm::tres) {
-    auto amounts = read_tres(text);
-    if (!amounts) return tl::unexpected(amounts.error());
+    ASSIGN(amounts, read_tres(text));
     for (const auto& [tres, amount] : *amounts)
       if (amount < 0)
         return fail(ErrorCode::invalid_argument,
                     fmt::format("{}: leave {} out for no limit", name.name, tres));
     *to.tres = std::move(*amounts);
   } else if (name.form == LimitForm::count) {
-    const auto count = read_count(name.name, text);
-    if (!count) return tl::unexpected(count.error());
+    ASSIGN(count, read_count(name.name, text));
     *to.count = *count;
   } else {
-    const auto wall = parse_duration(text);
-    if (!wall) return tl::unexpected(wall.error());
+    ASSIGN(wall, parse_duration(text));
     *to.wall = *wall;
   }
   return {};
@@ -208,12 +203,10 @@ Result<TresAmounts> read_tres(std::string_view text) {
     if (value == "-1") {
       out[name] = -1;
     } else if (name == "mem") {
-      const auto bytes = parse_memory(value);
-      if (!bytes) return tl::unexpected(bytes.error());
+      ASSIGN(bytes, parse_memory(value));
       out[name] = *bytes >> 20;
     } else {
-      const auto n = parse_integer(name, value, 0, kMostAmount);
-      if (!n) return tl::unexpected(n.error());
+      ASSIGN(n, parse_integer(name, value, 0, kMostAmount));
       out[name] = *n;
     }
   }
@@ -236,8 +229,7 @@ std::string format_tres(const TresAmounts& amounts) {
 Result<void> set_limit_text(LimitTexts& texts, const LimitName& name, std::string_view value) {
   const std::string key(name.name);
   if (name.form == LimitForm::tres && value != "-1") {
-    auto changes = read_tres(value);
-    if (!changes) return tl::unexpected(changes.error());
+    ASSIGN(changes, read_tres(value));
     TresAmounts now;
     if (const auto it = texts.find(key); it != texts.end())
       now = read_tres(it->second).value_or(TresAmounts{});

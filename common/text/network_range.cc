@@ -99,8 +99,7 @@ Result<NetworkRange> parse_network_range(std::string_view text) {
       return bad(fmt::format("\"{}\" has bits set behind its first {}", cidr, out.bits));
   if (space == std::string_view::npos) return out;
   if (space + 1 == text.size()) return bad(fmt::format("\"{}\" ends with a space", text));
-  auto ports = parse_ports(text.substr(space + 1));
-  if (!ports) return tl::unexpected(ports.error());
+  ASSIGN(ports, parse_ports(text.substr(space + 1)));
   out.ports = *ports;
   return out;
 }

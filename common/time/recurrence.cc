@@ -54,8 +54,7 @@ Repetition near(const Repetition& r, Instant at) {
 
 Result<Repetition> repetition_of(Recurrence every, const std::string& zone, const TimeSpan& first) {
   Repetition r{every, every == Recurrence::hourly ? std::string() : zone, 0, 0};
-  const auto rule = r.zone.empty() ? Result<TimeZone>(TimeZone{}) : TimeZone::parse(r.zone);
-  if (!rule) return tl::unexpected(rule.error());
+  ASSIGN(rule, r.zone.empty() ? Result<TimeZone>(TimeZone{}) : TimeZone::parse(r.zone));
   r.from = rule->local_of(first.from);
   r.until = rule->local_of(first.until);
   if (r.until - r.from > period_of(every))

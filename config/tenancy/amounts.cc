@@ -141,8 +141,7 @@ Result<Thousandths> parse_thousandths(std::string_view text) {
   const auto number = take_decimal(rest);
   if (!number || !rest.empty() || number->places > 3)
     return wrong(fmt::format("\"{}\" is not a number with at most three decimal places", text));
-  const auto thousandths = fitting(number->digits * power_of_ten(3 - number->places), text);
-  if (!thousandths) return tl::unexpected(thousandths.error());
+  ASSIGN(thousandths, fitting(number->digits * power_of_ten(3 - number->places), text));
   return Thousandths{*thousandths};
 }
 
@@ -227,8 +226,7 @@ Result<Thousandths> parse_quantity(std::string_view text) {
 }
 
 Result<std::int64_t> amount_of_quantity(Resource resource, std::string_view text) {
-  const auto number = parse_quantity(text);
-  if (!number) return tl::unexpected(number.error());
+  ASSIGN(number, parse_quantity(text));
   if (resource == Resource::gpu && thousandths_of(times_in(*number)) != *number)
     return wrong(fmt::format("\"{}\" is not a whole number of GPUs", text));
   if (resource == Resource::cpu || resource == Resource::gpu) return fitting(number->value(), text);

@@ -88,8 +88,7 @@ class Resolver {
                                 amount->path, cell_text(line.resource, line.flavor)));
       return part_of(whose, line, *amount, total[line.resource]);
     };
-    const auto nominal = resolve(parts.nominal);
-    if (!nominal) return tl::unexpected(nominal.error());
+    ASSIGN(nominal, resolve(parts.nominal));
     line.nominal = *nominal;
     if (parts.nominal->part && !std::holds_alternative<Tier>(read.document)) {
       std::int64_t& sum = sums_[{line.flavor, line.resource}];
@@ -103,8 +102,7 @@ class Resolver {
     }
     for (const auto& [from, is_burst] : {std::pair(&parts.borrow, false), {&parts.burst, true}}) {
       if (!*from) continue;
-      const auto amount = resolve(*from);
-      if (!amount) return tl::unexpected(amount.error());
+      ASSIGN(amount, resolve(*from));
       if (is_burst && *amount < line.nominal)
         return fail(ErrorCode::invalid_argument,
                     fmt::format("{}: {}: is below what is guaranteed", to_string((*from)->place),
@@ -112,8 +110,7 @@ class Resolver {
       line.borrow = *amount - (is_burst ? line.nominal : 0);
     }
     if (parts.lend) {
-      const auto amount = resolve(parts.lend);
-      if (!amount) return tl::unexpected(amount.error());
+      ASSIGN(amount, resolve(parts.lend));
       line.lend = *amount;
     }
     return {};

@@ -46,11 +46,9 @@ Result<std::vector<std::string>> Value::texts() const {
     out.push_back(yaml_->scalar);
     return out;
   }
-  const auto values = items();
-  if (!values) return tl::unexpected(values.error());
+  ASSIGN(values, items());
   for (const Value& value : *values) {
-    auto text = value.text();
-    if (!text) return tl::unexpected(text.error());
+    ASSIGN(text, value.text());
     out.push_back(std::move(*text));
   }
   return out;

@@ -26,8 +26,7 @@ Result<void> read_fields(const Value& map, const std::string& prefix,
 // Reads {v1: {...}, v2: {...}} into items that have a name and fields of their own.
 template <class Item>
 Result<void> read_named(const Value& value, std::vector<Item>& out, ReadDocument& into) {
-  const auto entries = value.entries();
-  if (!entries) return tl::unexpected(entries.error());
+  ASSIGN(entries, value.entries());
   for (const Value::Entry& entry : *entries) {
     if (!config::is_word(entry.key)) return entry.wrong(value.path(), not_a_name(entry.key));
     Item& item = out.emplace_back();
@@ -44,11 +43,9 @@ struct Read {
   ReadDocument& into;
 
   Result<void> operator()(std::string* out) const {
-    auto text = value.text();
-    if (!text) return tl::unexpected(text.error());
+    ASSIGN(text, value.text());
     if (field.form == Form::word) {
-      auto word = read_word(value);
-      if (!word) return tl::unexpected(word.error());
+      ASSIGN(word, read_word(value));
     } else if (field.form == Form::hosts) {
       if (const auto names = expand_hostlist(*text); !names) return value.wrong(names.error());
     } else if (field.form == Form::gpu_model) {
@@ -61,8 +58,7 @@ struct Read {
     return {};
   }
   Result<void> operator()(bool* out) const {
-    const auto text = value.text();
-    if (!text) return tl::unexpected(text.error());
+    ASSIGN(text, value.text());
     const auto parsed = config::parse_bool(*text);
     if (!parsed) return value.wrong(parsed.error());
     *out = *parsed;
@@ -70,23 +66,20 @@ struct Read {
   }
   Result<void> operator()(std::optional<bool>* out) const { return (*this)(&out->emplace()); }
   Result<void> operator()(std::int32_t* out) const {
-    const auto number = read_number(value, -kMostValue, kMostValue);
-    if (!number) return tl::unexpected(number.error());
+    ASSIGN(number, read_number(value, -kMostValue, kMostValue));
     *out = static_cast<std::int32_t>(*number);
     return {};
   }
   Result<void> operator()(std::optional<std::uint32_t>* out) const {
     if (field.form == Form::weight) {
-      const auto text = value.text();
-      if (!text) return tl::unexpected(text.error());
+      ASSIGN(text, value.text());
       const auto weight = parse_thousandths(*text);
       if (!weight) return value.wrong(weight.error());
       if (*weight > kMostWeight) return value.wrong("is above 1000000");
       *out = weight->narrow<std::uint32_t>().value();
       return {};
     }
-    const auto number = read_number(value, 0, UINT32_MAX);
-    if (!number) return tl::unexpected(number.error());
+    ASSIGN(number, read_number(value, 0, UINT32_MAX));
     *out = static_cast<std::uint32_t>(*number);
     return {};
   }
@@ -99,19 +92,16 @@ struct Read {
       return {};
     }
     if (field.form != Form::bytes) {
-      const auto number = read_number(value, 0, std::int64_t{1} << 60);
-      if (!number) return tl::unexpected(number.error());
+      ASSIGN(number, read_number(value, 0, std::int64_t{1} << 60));
       *out = *number;
       return {};
     }
-    const auto amount = read_amount(value, Resource::memory);
-    if (!amount) return tl::unexpected(amount.error());
+    ASSIGN(amount, read_amount(value, Resource::memory));
     *out = *amount;
     return {};
   }
   Result<void> operator()(Duration* out) const {
-    const auto text = value.text();
-    if (!text) return tl::unexpected(text.error());
+    ASSIGN(text, value.text());
     const auto length = config::parse_length(*text);
     if (!length) return value.wrong(length.error());
     *out = *length;
@@ -123,8 +113,7 @@ struct Read {
       return read_network_words(value, field.form, *out);
     if (field.form == Form::models) return read_models(value, *out);
     if (field.form == Form::registries) return read_registries(value, *out);
-    auto names = read_words(value);
-    if (!names) return tl::unexpected(names.error());
+    ASSIGN(names, read_words(value));
     *out = std::move(*names);
     return {};
   }
@@ -184,8 +173,7 @@ struct Read {
   Result<void> operator()(std::vector<PriceHours>* out) const { return read_hours(value, *out); }
   Result<void> operator()(CreditPart* out) const { return read_choice(value, *out); }
   Result<void> operator()(std::uint32_t* out) const {
-    const auto number = read_number(value, 0, UINT32_MAX);
-    if (!number) return tl::unexpected(number.error());
+    ASSIGN(number, read_number(value, 0, UINT32_MAX));
     *out = static_cast<std::uint32_t>(*number);
     return {};
   }
@@ -231,8 +219,7 @@ std::string suggestion(const std::vector<Field>& fields, const std::string& key,
 
 Result<void> read_fields(const Value& map, const std::string& prefix,
                          const std::vector<Field>& fields, ReadDocument& into) {
-  const auto entries = map.entries();
-  if (!entries) return tl::unexpected(entries.error());
+  ASSIGN(entries, map.entries());
   const bool is_root = prefix.empty() && map.path().empty();
   for (const Value::Entry& entry : *entries) {
     if (is_root && (entry.key == "apiVersion" || entry.key == "kind")) continue;
@@ -264,12 +251,10 @@ Result<void> read_root(const Value& root, ReadDocument& into) {
 }  // namespace
 
 Result<ReadDocument> read_document(const Value& root) {
-  const auto entries = root.entries();
-  if (!entries) return tl::unexpected(entries.error());
+  ASSIGN(entries, root.entries());
   for (const Value::Entry& entry : *entries) {
     if (entry.key != "kind") continue;
-    const auto kind = entry.value.text();
-    if (!kind) return tl::unexpected(kind.error());
+    ASSIGN(kind, entry.value.text());
     auto document = empty_document(*kind);
     const auto kinds = kind_names();
     if (!document) {
@@ -280,7 +265,7 @@ Result<ReadDocument> read_document(const Value& root) {
     }
     ReadDocument out;
     out.document = std::move(*document);
-    if (auto done = read_root(root, out); !done) return tl::unexpected(done.error());
+    TRY(read_root(root, out));
     if (out.parts.empty()) normalise(out.document);
     return out;
   }

@@ -14,8 +14,7 @@ Result<Peer> parse_peer(std::string_view text) {
   if (!config::is_word(out.tenant))
     return fail(ErrorCode::invalid_argument, not_a_name(out.tenant));
   if (space == std::string_view::npos) return out;
-  const auto ports = parse_ports(text.substr(space + 1));
-  if (!ports) return tl::unexpected(ports.error());
+  ASSIGN(ports, parse_ports(text.substr(space + 1)));
   out.ports = to_string(*ports);
   return out;
 }
@@ -30,11 +29,9 @@ std::string not_a_range(std::string_view text) {
 }
 
 Result<void> read_network_words(const Value& value, Form form, std::vector<std::string>& out) {
-  const auto items = value.items();
-  if (!items) return tl::unexpected(items.error());
+  ASSIGN(items, value.items());
   for (const Value& item : *items) {
-    const auto text = item.text();
-    if (!text) return tl::unexpected(text.error());
+    ASSIGN(text, item.text());
     std::string kept;
     if (form == Form::ranges) {
       if (const std::string wrong = not_a_range(*text); !wrong.empty()) return item.wrong(wrong);

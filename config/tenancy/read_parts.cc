@@ -28,8 +28,7 @@ constexpr std::array<std::string_view, 5> kLineKeys{"nominal", "guaranteed", "bo
                                                     "lend"};
 
 Result<Amount> read_part_or_amount(const Value& value, Resource resource) {
-  const auto text = value.text();
-  if (!text) return tl::unexpected(text.error());
+  ASSIGN(text, value.text());
   Amount out;
   out.place = value.place();
   out.path = value.path();
@@ -90,15 +89,13 @@ class LineReader {
 
   Result<void> set(std::optional<Amount>& slot, const Value& value) {
     if (slot) return value.wrong("`nominal` and `guaranteed` are the same; use one");
-    auto amount = read_part_or_amount(value, line_.resource);
-    if (!amount) return tl::unexpected(amount.error());
+    ASSIGN(amount, read_part_or_amount(value, line_.resource));
     slot = std::move(*amount);
     return {};
   }
 
   Result<void> read_map() {
-    const auto entries = value_.entries();
-    if (!entries) return tl::unexpected(entries.error());
+    ASSIGN(entries, value_.entries());
     for (const Value::Entry& entry : *entries) {
       const auto text = entry.value.is_scalar() ? *entry.value.text() : "";
       Result<void> done;
@@ -127,13 +124,11 @@ class LineReader {
 
 Result<void> read_flavor(const Value& value, const std::string& flavor, std::vector<QuotaLine>& out,
                          ReadDocument& into) {
-  const auto entries = value.entries();
-  if (!entries) return tl::unexpected(entries.error());
+  ASSIGN(entries, value.entries());
   std::set<Resource> seen;
   for (const Value::Entry& entry : *entries) {
     if (entry.key == "flavors" && flavor.empty()) {
-      const auto flavors = entry.value.entries();
-      if (!flavors) return tl::unexpected(flavors.error());
+      ASSIGN(flavors, entry.value.entries());
       for (const Value::Entry& f : *flavors) {
         if (!config::is_word(f.key)) return f.wrong(entry.value.path(), not_a_name(f.key));
         into.places["quota.flavors." + f.key] = f.at;
@@ -156,8 +151,7 @@ Result<void> read_flavor(const Value& value, const std::string& flavor, std::vec
 }
 
 Result<std::uint32_t> read_shares(const Value& value) {
-  const auto number = read_number(value, 0, kMostShares);
-  if (!number) return tl::unexpected(number.error());
+  ASSIGN(number, read_number(value, 0, kMostShares));
   return static_cast<std::uint32_t>(*number);
 }
 
@@ -192,12 +186,10 @@ Result<std::string> read_word(const Value& value) {
 }
 
 Result<std::vector<std::string>> read_words(const Value& value) {
-  const auto items = value.is_scalar() ? std::vector<Value>{value} : value.items();
-  if (!items) return tl::unexpected(items.error());
+  ASSIGN(items, value.is_scalar() ? std::vector<Value>{value} : value.items());
   std::vector<std::string> out;
   for (const Value& item : *items) {
-    auto word = read_word(item);
-    if (!word) return tl::unexpected(word.error());
+    ASSIGN(word, read_word(item));
     if (std::find(out.begin(), out.end(), *word) != out.end())
       return item.wrong(fmt::format("names `{}` twice", *word));
     out.push_back(std::move(*word));
@@ -206,8 +198,7 @@ Result<std::vector<std::string>> read_words(const Value& value) {
 }
 
 Result<std::int64_t> read_number(const Value& value, std::int64_t low, std::int64_t high) {
-  const auto text = value.text();
-  if (!text) return tl::unexpected(text.error());
+  ASSIGN(text, value.text());
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
   if (text->empty() || error != std::errc{} || end != text->data() + text->size())
@@ -218,19 +209,16 @@ Result<std::int64_t> read_number(const Value& value, std::int64_t low, std::int6
 }
 
 Result<std::int64_t> read_amount(const Value& value, Resource resource) {
-  const auto text = value.text();
-  if (!text) return tl::unexpected(text.error());
+  ASSIGN(text, value.text());
   const auto amount = parse_amount(resource, *text);
   if (!amount) return value.wrong(amount.error());
   return *amount;
 }
 
 Result<void> read_labels(const Value& value, std::map<std::string, std::string>& out) {
-  const auto entries = value.entries();
-  if (!entries) return tl::unexpected(entries.error());
+  ASSIGN(entries, value.entries());
   for (const Value::Entry& entry : *entries) {
-    auto text = entry.value.is_null() ? Result<std::string>("") : entry.value.text();
-    if (!text) return tl::unexpected(text.error());
+    ASSIGN(text, entry.value.is_null() ? Result<std::string>("") : entry.value.text());
     if (entry.key.empty() || entry.key.size() > 317 || text->size() > 256)
       return entry.wrong(value.path(), "a label has a name, and at most 256 letters of text");
     out[entry.key] = std::move(*text);
@@ -239,8 +227,7 @@ Result<void> read_labels(const Value& value, std::map<std::string, std::string>&
 }
 
 Result<void> read_amounts(const Value& value, bool charge, Resources& out) {
-  const auto entries = value.entries();
-  if (!entries) return tl::unexpected(entries.error());
+  ASSIGN(entries, value.entries());
   for (const Value::Entry& entry : *entries) {
     const auto resource = resource_of(entry.key);
     if (!resource)
@@ -249,14 +236,12 @@ Result<void> read_amounts(const Value& value, bool charge, Resources& out) {
           fmt::format("unknown key `{}`; use gpu, cpu, memory, scratch, io and net{}", entry.key,
                       did_you_mean(entry.key, std::span(kQuotaKeys).first(6))));
     if (charge) {
-      const auto text = entry.value.text();
-      if (!text) return tl::unexpected(text.error());
+      ASSIGN(text, entry.value.text());
       const auto number = parse_thousandths(*text);
       if (!number) return entry.value.wrong(number.error());
       out.row(*resource) = number->value();
     } else {
-      const auto amount = read_amount(entry.value, *resource);
-      if (!amount) return tl::unexpected(amount.error());
+      ASSIGN(amount, read_amount(entry.value, *resource));
       if (*amount == 0) return entry.value.wrong("is 0; leave it out for no limit");
       out.row(*resource) = *amount;
     }
@@ -270,33 +255,27 @@ Result<void> read_quota(const Value& value, std::vector<QuotaLine>& out, ReadDoc
 }
 
 Result<void> read_projects(const Value& value, std::vector<Project>& out) {
-  const auto entries = value.entries();
-  if (!entries) return tl::unexpected(entries.error());
+  ASSIGN(entries, value.entries());
   for (const Value::Entry& entry : *entries) {
     if (!config::is_word(entry.key)) return entry.wrong(value.path(), not_a_name(entry.key));
     Project& project = out.emplace_back();
     project.name = entry.key;
-    const auto keys = entry.value.entries();
-    if (!keys) return tl::unexpected(keys.error());
+    ASSIGN(keys, entry.value.entries());
     for (const Value::Entry& key : *keys) {
       if (key.key == "shares") {
-        const auto shares = read_shares(key.value);
-        if (!shares) return tl::unexpected(shares.error());
+        ASSIGN(shares, read_shares(key.value));
         project.shares = *shares;
       } else if (key.key == "users") {
-        const auto users = key.value.entries();
-        if (!users) return tl::unexpected(users.error());
+        ASSIGN(users, key.value.entries());
         for (const Value::Entry& user : *users) {
           if (!is_account_name(user.key))
             return user.wrong(key.value.path(),
                               fmt::format("\"{}\" is not the name of a user", user.key));
-          const auto shares = read_shares(user.value);
-          if (!shares) return tl::unexpected(shares.error());
+          ASSIGN(shares, read_shares(user.value));
           project.users.push_back({user.key, *shares});
         }
       } else if (key.key == "description" || key.key == "organization" || key.key == "parent") {
-        auto text = key.value.text();
-        if (!text) return tl::unexpected(text.error());
+        ASSIGN(text, key.value.text());
         (key.key == "description" ? project.description
          : key.key == "parent"    ? project.parent
                                   : project.organization) = std::move(*text);
@@ -312,28 +291,23 @@ Result<void> read_projects(const Value& value, std::vector<Project>& out) {
 }
 
 Result<void> read_classes(const Value& value, std::vector<TenantClass>& out) {
-  const auto entries = value.entries();
-  if (!entries) return tl::unexpected(entries.error());
+  ASSIGN(entries, value.entries());
   for (const Value::Entry& entry : *entries) {
     if (!config::is_word(entry.key)) return entry.wrong(value.path(), not_a_name(entry.key));
-    const auto number = read_number(entry.value, -kMostValue, kMostValue);
-    if (!number) return tl::unexpected(number.error());
+    ASSIGN(number, read_number(entry.value, -kMostValue, kMostValue));
     out.push_back({entry.key, static_cast<std::int32_t>(*number)});
   }
   return {};
 }
 
 Result<void> read_domains(const Value& value, std::vector<TopologyDomain>& out) {
-  const auto levels = value.entries();
-  if (!levels) return tl::unexpected(levels.error());
+  ASSIGN(levels, value.entries());
   for (const Value::Entry& level : *levels) {
-    const auto domains = level.value.entries();
-    if (!domains) return tl::unexpected(domains.error());
+    ASSIGN(domains, level.value.entries());
     for (const Value::Entry& domain : *domains) {
       if (!config::is_word(domain.key))
         return domain.wrong(level.value.path(), not_a_name(domain.key));
-      const auto hosts = domain.value.text();
-      if (!hosts) return tl::unexpected(hosts.error());
+      ASSIGN(hosts, domain.value.text());
       if (const auto names = expand_hostlist(*hosts); !names)
         return domain.value.wrong(names.error());
       out.push_back({level.key, domain.key, *hosts});

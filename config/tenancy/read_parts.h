@@ -29,8 +29,7 @@ Result<void> read_domains(const Value& value, std::vector<TopologyDomain>& out);
 
 template <class Enum>
 Result<void> read_choice(const Value& value, Enum& out) {
-  const auto text = value.text();
-  if (!text) return tl::unexpected(text.error());
+  ASSIGN(text, value.text());
   std::string all;
   for (const auto& [choice, name] : enum_names(Enum{})) {
     if (*text == name) {

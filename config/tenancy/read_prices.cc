@@ -46,8 +46,7 @@ bool is_zone_name(std::string_view text) {
 }
 
 Result<std::int32_t> read_factor(const Value& value) {
-  const auto text = value.text();
-  if (!text) return tl::unexpected(text.error());
+  ASSIGN(text, value.text());
   const auto number = parse_thousandths(*text);
   if (!number) return value.wrong(number.error());
   if (*number > Thousandths{kMostFactor})
@@ -57,8 +56,7 @@ Result<std::int32_t> read_factor(const Value& value) {
 
 // Reads a list of TENANT/PROJECT, each once.
 Result<std::vector<std::string>> read_tenant_projects(const Value& value) {
-  const auto texts = value.texts();
-  if (!texts) return tl::unexpected(texts.error());
+  ASSIGN(texts, value.texts());
   std::vector<std::string> out;
   for (const std::string& text : *texts) {
     const std::size_t slash = text.find('/');
@@ -80,8 +78,7 @@ Result<void> take_into(T& out, Result<T> from) {
 }
 
 Result<void> read_plan(const Value& value, PricePlan& plan) {
-  const auto keys = value.entries();
-  if (!keys) return tl::unexpected(keys.error());
+  ASSIGN(keys, value.entries());
   bool has_factor = false;
   for (const Value::Entry& key : *keys) {
     Result<void> done;
@@ -120,16 +117,14 @@ Result<std::vector<std::string>> read_days(const Value& value) {
 }
 
 Result<std::int32_t> read_time_of_day(const Value& value) {
-  const auto text = value.text();
-  if (!text) return tl::unexpected(text.error());
+  ASSIGN(text, value.text());
   const auto minutes = parse_time_of_day(*text);
   if (!minutes) return value.wrong(minutes.error());
   return *minutes;
 }
 
 Result<void> read_window(const Value& value, PriceHours& hours) {
-  const auto keys = value.entries();
-  if (!keys) return tl::unexpected(keys.error());
+  ASSIGN(keys, value.entries());
   int given = 0;
   for (const Value::Entry& key : *keys) {
     Result<void> done;
@@ -163,8 +158,7 @@ bool is_gpu_price_key(std::string_view key) {
 }
 
 Result<void> read_price(const Value& value, Money& out) {
-  const auto text = value.text();
-  if (!text) return tl::unexpected(text.error());
+  ASSIGN(text, value.text());
   const auto price = parse_money(*text);
   if (!price) return value.wrong(price.error());
   if (price->micros > kMostPrice)
@@ -174,8 +168,7 @@ Result<void> read_price(const Value& value, Money& out) {
 }
 
 Result<void> read_sum(const Value& value, Money& out) {
-  const auto text = value.text();
-  if (!text) return tl::unexpected(text.error());
+  ASSIGN(text, value.text());
   const auto sum = parse_money(*text);
   if (!sum) return value.wrong(sum.error());
   if (*sum <= Money{} || *sum > kMostBudget)
@@ -186,11 +179,9 @@ Result<void> read_sum(const Value& value, Money& out) {
 }
 
 Result<void> read_percents(const Value& value, std::vector<std::uint32_t>& out) {
-  const auto items = value.items();
-  if (!items) return tl::unexpected(items.error());
+  ASSIGN(items, value.items());
   for (const Value& item : *items) {
-    const auto percent = read_number(item, 1, kMostWarnPercent);
-    if (!percent) return tl::unexpected(percent.error());
+    ASSIGN(percent, read_number(item, 1, kMostWarnPercent));
     if (!out.empty() && static_cast<std::uint32_t>(*percent) <= out.back())
       return item.wrong("the percentages have to rise");
     out.push_back(static_cast<std::uint32_t>(*percent));
@@ -199,8 +190,7 @@ Result<void> read_percents(const Value& value, std::vector<std::uint32_t>& out) 
 }
 
 Result<void> read_gpu_prices(const Value& value, std::map<std::string, Money>& out) {
-  const auto entries = value.entries();
-  if (!entries) return tl::unexpected(entries.error());
+  ASSIGN(entries, value.entries());
   for (const Value::Entry& entry : *entries) {
     std::string key = entry.key;
     for (char& c : key) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -219,8 +209,7 @@ Result<void> read_gpu_prices(const Value& value, std::map<std::string, Money>& o
 
 Result<void> read_named_prices(const Value& value, std::map<std::string, Money>& out,
                                Result<void> (*read)(const Value&, Money&)) {
-  const auto entries = value.entries();
-  if (!entries) return tl::unexpected(entries.error());
+  ASSIGN(entries, value.entries());
   for (const Value::Entry& entry : *entries) {
     if (!config::is_word(entry.key)) return entry.wrong(value.path(), not_a_name(entry.key));
     Money price;
@@ -232,8 +221,7 @@ Result<void> read_named_prices(const Value& value, std::map<std::string, Money>&
 }
 
 Result<void> read_zone(const Value& value, ZoneName& out) {
-  auto text = value.text();
-  if (!text) return tl::unexpected(text.error());
+  ASSIGN(text, value.text());
   if (TimeZone::parse(*text)) {
     out = {*text, *text};
     return {};
@@ -264,8 +252,7 @@ std::optional<std::string> zone_rule(std::string_view text) {
 }
 
 Result<void> read_zones(const Value& value, std::map<std::string, ZoneName>& out) {
-  const auto entries = value.entries();
-  if (!entries) return tl::unexpected(entries.error());
+  ASSIGN(entries, value.entries());
   for (const Value::Entry& entry : *entries) {
     if (!config::is_word(entry.key)) return entry.wrong(value.path(), not_a_name(entry.key));
     if (auto done = read_zone(entry.value, out[entry.key]); !done) return done;
@@ -274,8 +261,7 @@ Result<void> read_zones(const Value& value, std::map<std::string, ZoneName>& out
 }
 
 Result<void> read_plans(const Value& value, std::vector<PricePlan>& out) {
-  const auto entries = value.entries();
-  if (!entries) return tl::unexpected(entries.error());
+  ASSIGN(entries, value.entries());
   for (const Value::Entry& entry : *entries) {
     if (!config::is_word(entry.key)) return entry.wrong(value.path(), not_a_name(entry.key));
     PricePlan& plan = out.emplace_back();
@@ -286,8 +272,7 @@ Result<void> read_plans(const Value& value, std::vector<PricePlan>& out) {
 }
 
 Result<void> read_hours(const Value& value, std::vector<PriceHours>& out) {
-  const auto entries = value.entries();
-  if (!entries) return tl::unexpected(entries.error());
+  ASSIGN(entries, value.entries());
   for (const Value::Entry& entry : *entries) {
     if (!config::is_word(entry.key)) return entry.wrong(value.path(), not_a_name(entry.key));
     PriceHours& hours = out.emplace_back();

@@ -15,12 +15,10 @@ namespace gantry::tenancy {
 namespace {
 
 Result<std::vector<std::string>> read_accounts(const Value& value, bool groups) {
-  const auto items = value.is_list() ? value.items() : std::vector<Value>{value};
-  if (!items) return tl::unexpected(items.error());
+  ASSIGN(items, value.is_list() ? value.items() : std::vector<Value>{value});
   std::vector<std::string> out;
   for (const Value& item : *items) {
-    auto text = item.text();
-    if (!text) return tl::unexpected(text.error());
+    ASSIGN(text, item.text());
     if (!(groups ? is_group_name(*text) : is_account_name(*text)))
       return item.wrong(fmt::format(
           "\"{}\" is not the name of a {}; use up to 64 letters, digits, '-', '_', "
@@ -35,11 +33,9 @@ Result<std::vector<std::string>> read_accounts(const Value& value, bool groups) 
 
 // The ends of grants of one role, by name of the user or group.
 Result<void> read_ends(const Value& value, std::span<Grant> grants) {
-  const auto entries = value.entries();
-  if (!entries) return tl::unexpected(entries.error());
+  ASSIGN(entries, value.entries());
   for (const Value::Entry& entry : *entries) {
-    const auto end = read_utc(entry.value);
-    if (!end) return tl::unexpected(end.error());
+    ASSIGN(end, read_utc(entry.value));
     bool named = false;
     for (Grant& grant : grants) {
       if (grant.user != entry.key && grant.group != entry.key) continue;
@@ -56,8 +52,7 @@ Result<void> read_ends(const Value& value, std::span<Grant> grants) {
 
 // The grants of one role.
 Result<void> read_role(const Value& value, const Grant& of, std::vector<Grant>& out) {
-  const auto keys = value.entries();
-  if (!keys) return tl::unexpected(keys.error());
+  ASSIGN(keys, value.entries());
   const std::size_t first = out.size();
   for (const Value::Entry& key : *keys) {
     if (key.key == "until") continue;
@@ -65,8 +60,7 @@ Result<void> read_role(const Value& value, const Grant& of, std::vector<Grant>& 
       return key.wrong(
           value.path(),
           fmt::format("unknown key `{}`; a role has users, groups and until", key.key));
-    auto accounts = read_accounts(key.value, key.key == "groups");
-    if (!accounts) return tl::unexpected(accounts.error());
+    ASSIGN(accounts, read_accounts(key.value, key.key == "groups"));
     for (std::string& name : *accounts) {
       Grant& grant = out.emplace_back(of);
       (key.key == "users" ? grant.user : grant.group) = std::move(name);
@@ -81,8 +75,7 @@ Result<void> read_role(const Value& value, const Grant& of, std::vector<Grant>& 
 }  // namespace
 
 Result<Instant> read_utc(const Value& value) {
-  const auto text = value.text();
-  if (!text) return tl::unexpected(text.error());
+  ASSIGN(text, value.text());
   const auto seconds = parse_local_time(*text);
   if (!seconds) return value.wrong(seconds.error());
   return Instant{*seconds * 1'000'000};
@@ -98,8 +91,7 @@ std::string show_utc(Instant t) {
 }
 
 Result<void> read_roles(const Value& value, std::vector<Grant>& out) {
-  const auto entries = value.entries();
-  if (!entries) return tl::unexpected(entries.error());
+  ASSIGN(entries, value.entries());
   for (const Value::Entry& entry : *entries) {
     Grant of;
     const auto& names = enum_names(Role{});
@@ -119,21 +111,17 @@ Result<void> read_roles(const Value& value, std::vector<Grant>& out) {
 }
 
 Result<void> read_label_rules(const Value& value, std::vector<LabelRule>& out) {
-  const auto entries = value.entries();
-  if (!entries) return tl::unexpected(entries.error());
+  ASSIGN(entries, value.entries());
   for (const Value::Entry& entry : *entries) {
     LabelRule& rule = out.emplace_back();
     rule.key = entry.key;
-    const auto keys = entry.value.entries();
-    if (!keys) return tl::unexpected(keys.error());
+    ASSIGN(keys, entry.value.entries());
     for (const Value::Entry& key : *keys) {
       if (key.key == "values") {
-        auto values = key.value.texts();
-        if (!values) return tl::unexpected(values.error());
+        ASSIGN(values, key.value.texts());
         rule.values = std::move(*values);
       } else if (key.key == "default") {
-        auto text = key.value.text();
-        if (!text) return tl::unexpected(text.error());
+        ASSIGN(text, key.value.text());
         rule.value = std::move(*text);
       } else {
         return key.wrong(entry.value.path(),
@@ -145,11 +133,9 @@ Result<void> read_label_rules(const Value& value, std::vector<LabelRule>& out) {
 }
 
 Result<void> read_patterns(const Value& value, std::map<std::string, std::string>& out) {
-  const auto entries = value.entries();
-  if (!entries) return tl::unexpected(entries.error());
+  ASSIGN(entries, value.entries());
   for (const Value::Entry& entry : *entries) {
-    auto text = entry.value.text();
-    if (!text) return tl::unexpected(text.error());
+    ASSIGN(text, entry.value.text());
     if (!out.emplace(entry.key, std::move(*text)).second)
       return entry.wrong(value.path(), fmt::format("`{}` is given twice", entry.key));
   }
@@ -157,11 +143,9 @@ Result<void> read_patterns(const Value& value, std::map<std::string, std::string
 }
 
 Result<void> read_registries(const Value& value, std::vector<std::string>& out) {
-  const auto items = value.is_scalar() ? std::vector<Value>{value} : value.items();
-  if (!items) return tl::unexpected(items.error());
+  ASSIGN(items, value.is_scalar() ? std::vector<Value>{value} : value.items());
   for (const Value& item : *items) {
-    auto text = item.text();
-    if (!text) return tl::unexpected(text.error());
+    ASSIGN(text, item.text());
     if (std::find(out.begin(), out.end(), *text) != out.end())
       return item.wrong(fmt::format("names `{}` twice", *text));
     out.push_back(std::move(*text));
@@ -170,8 +154,7 @@ Result<void> read_registries(const Value& value, std::vector<std::string>& out) 
 }
 
 Result<void> read_models(const Value& value, std::vector<std::string>& out) {
-  auto words = read_words(value);
-  if (!words) return tl::unexpected(words.error());
+  ASSIGN(words, read_words(value));
   out = std::move(*words);
   for (std::string& word : out)
     for (char& c : word) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;

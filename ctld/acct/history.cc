@@ -45,8 +45,7 @@ bool allows(const std::set<std::string, std::less<>>& set, std::string_view valu
 Result<std::set<std::string, std::less<>>> expanded(const std::vector<std::string>& lists) {
   std::set<std::string, std::less<>> nodes;
   for (const std::string& list : lists) {
-    auto names = expand_hostlist(list);
-    if (!names) return tl::unexpected(names.error());
+    ASSIGN(names, expand_hostlist(list));
     nodes.insert(names->begin(), names->end());
   }
   return nodes;
@@ -154,12 +153,9 @@ Result<HistoryQuery> HistoryQuery::make(const proto::QueryHistory& message, std:
                             message.filter.jobs.size()));
   if (message.start && message.end && *message.end < *message.start)
     return fail(ErrorCode::invalid_argument, "the end of the time window is before its start");
-  auto nodes = expanded(message.filter.nodes);
-  if (!nodes) return tl::unexpected(nodes.error());
-  auto states = StateSet::parse(message.filter.states);
-  if (!states) return tl::unexpected(states.error());
-  auto position = page_position(message.position);
-  if (!position) return tl::unexpected(position.error());
+  ASSIGN(nodes, expanded(message.filter.nodes));
+  ASSIGN(states, StateSet::parse(message.filter.states));
+  ASSIGN(position, page_position(message.position));
 
   HistoryQuery query;
   query.jobs_ = message.filter.jobs;

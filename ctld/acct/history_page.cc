@@ -18,8 +18,7 @@ class PageBuilder {
   Result<proto::HistoryReply> build(LiveRows live, Instant now) {
     bool more = take_live(std::move(live));
     if (!more && position_.phase == PagePosition::Phase::history) {
-      auto left = take_history();
-      if (!left) return tl::unexpected(left.error());
+      ASSIGN(left, take_history());
       more = *left;
     }
     if (!query_.series())
@@ -74,12 +73,11 @@ class PageBuilder {
       if (full()) return true;
       scan.resume = position_.after;
       scan.limit = std::clamp<std::size_t>(query_.limit(), 100, store::kMaxHistoryPage);
-      auto page = store_.read_history(scan);
-      if (!page) return tl::unexpected(page.error());
+      ASSIGN(page, store_.read_history(scan));
       for (const store::HistoryEntry& entry : page->entries) {
         if (full()) return true;
         ++examined_;
-        if (auto taken = take(entry); !taken) return tl::unexpected(taken.error());
+        TRY(take(entry));
         position_.after = store::HistoryPosition{entry.end, entry.job};
       }
       if (!page->resume) return false;
@@ -87,8 +85,7 @@ class PageBuilder {
   }
 
   Result<void> take(const store::HistoryEntry& entry) {
-    auto row = from_entry(entry);
-    if (!row) return tl::unexpected(row.error());
+    ASSIGN(row, from_entry(entry));
     // The index may find a row that this name does not mean, or that an earlier name has already
     // found; such rows are skipped.
     if (!query_.jobs().empty() && query_.named_by(row->row) != position_.named) return {};

@@ -29,8 +29,7 @@ Result<std::optional<proto::StoredRow>> newest(const store::Store& store, const 
       return fail(ErrorCode::invalid_argument,
                   "the history of these jobs is too long to look all of them up at once: name "
                   "fewer jobs");
-    auto page = store.read_history(scan);
-    if (!page) return tl::unexpected(page.error());
+    ASSIGN(page, store.read_history(scan));
     examined += std::max<std::size_t>(page->entries.size(), 1);
     for (store::HistoryEntry& entry : page->entries) {
       const auto row = from_entry(entry);
@@ -51,8 +50,7 @@ Result<void> attach_stored(const store::Store& store, proto::NoteJobs& message) 
   if (message.jobs.size() > proto::NoteJobs::kMaxJobs) return {};  // the core refuses it
   std::size_t examined = 0;
   for (const proto::JobRef& ref : message.jobs) {
-    auto row = newest(store, ref, examined);
-    if (!row) return tl::unexpected(row.error());
+    ASSIGN(row, newest(store, ref, examined));
     message.stored.push_back(std::move(*row));
   }
   return {};

@@ -48,8 +48,7 @@ Result<std::uint64_t> number_of_line(const std::string& path, std::string_view l
 Result<std::uint64_t> line_before(int fd, const std::string& path, std::uint64_t at) {
   while (at > 0) {
     const std::uint64_t from = at > kBlock ? at - kBlock : 0;
-    const auto text = read_at(fd, path, from, static_cast<std::size_t>(at - from));
-    if (!text) return tl::unexpected(text.error());
+    ASSIGN(text, read_at(fd, path, from, static_cast<std::size_t>(at - from)));
     if (const std::size_t end = text->rfind('\n'); end != std::string::npos) return from + end + 1;
     at = from;
   }
@@ -59,8 +58,7 @@ Result<std::uint64_t> line_before(int fd, const std::string& path, std::uint64_t
 Result<std::string> line_at(int fd, const std::string& path, std::uint64_t at) {
   std::string out;
   while (true) {
-    const auto text = read_at(fd, path, at + out.size(), kBlock);
-    if (!text) return tl::unexpected(text.error());
+    ASSIGN(text, read_at(fd, path, at + out.size(), kBlock));
     const std::size_t end = text->find('\n');
     out.append(*text, 0, std::min(end, text->size()));
     if (end != std::string::npos || text->empty()) return out;
@@ -82,8 +80,7 @@ Result<std::uint64_t> find_behind(int fd, const std::string& path, std::uint64_t
     const std::uint64_t middle = low + (high - low) / 2;
     const auto begin = line_before(fd, path, middle);
     if (!begin) return begin;
-    const auto line = line_at(fd, path, *begin);
-    if (!line) return tl::unexpected(line.error());
+    ASSIGN(line, line_at(fd, path, *begin));
     const auto number = number_of_line(path, *line);
     if (!number) return number;
     if (*number > after)
@@ -100,7 +97,7 @@ Result<std::unique_ptr<UsageLog>> UsageLog::open(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
   if (fd < 0) return failed(path);
   std::unique_ptr<UsageLog> log(new UsageLog(fd, path));
-  if (auto done = log->find_end(); !done) return tl::unexpected(done.error());
+  TRY(log->find_end());
   return log;
 }
 
@@ -111,18 +108,14 @@ UsageLog::~UsageLog() {
 Result<void> UsageLog::find_end() {
   const off_t size = ::lseek(fd_, 0, SEEK_END);
   if (size < 0) return failed(path_);
-  const auto whole = line_before(fd_, path_, static_cast<std::uint64_t>(size));
-  if (!whole) return tl::unexpected(whole.error());
+  ASSIGN(whole, line_before(fd_, path_, static_cast<std::uint64_t>(size)));
   if (*whole < static_cast<std::uint64_t>(size) &&
       ::ftruncate(fd_, static_cast<off_t>(*whole)) != 0)
     return failed(path_);
   if (*whole == 0) return {};
-  const auto begin = line_before(fd_, path_, *whole - 1);
-  if (!begin) return tl::unexpected(begin.error());
-  const auto line = line_at(fd_, path_, *begin);
-  if (!line) return tl::unexpected(line.error());
-  const auto number = number_of_line(path_, *line);
-  if (!number) return tl::unexpected(number.error());
+  ASSIGN(begin, line_before(fd_, path_, *whole - 1));
+  ASSIGN(line, line_at(fd_, path_, *begin));
+  ASSIGN(number, number_of_line(path_, *line));
   last_ = *number;
   return {};
 }
@@ -158,10 +151,8 @@ Result<std::string> usage_lines(const std::string& path, std::uint64_t after,
   File file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (file.fd < 0) return failed(path);
   const off_t end = ::lseek(file.fd, 0, SEEK_END);
-  const auto size = line_before(file.fd, path, static_cast<std::uint64_t>(std::max<off_t>(end, 0)));
-  if (!size) return tl::unexpected(size.error());
-  auto at = find_behind(file.fd, path, after, *size);
-  if (!at) return tl::unexpected(at.error());
+  ASSIGN(size, line_before(file.fd, path, static_cast<std::uint64_t>(std::max<off_t>(end, 0))));
+  ASSIGN(at, find_behind(file.fd, path, after, *size));
   std::string out;
   while (*at < *size && out.size() < limit) {
     const auto line = line_at(file.fd, path, *at);

@@ -26,8 +26,7 @@ Result<Loaded> load(const Config& config, const store::Store& store) {
   visitor.record = [&](store::Table table, std::string_view key,
                        std::string_view value) -> Result<void> {
     if (table == store::Table::meta) {
-      auto meta = codec::decode<core::MetaRecord>(value);
-      if (!meta) return tl::unexpected(meta.error());
+      ASSIGN(meta, codec::decode<core::MetaRecord>(value));
       out.meta = std::move(*meta);
     }
     return core.load_record(table, key, value);
@@ -37,14 +36,13 @@ Result<Loaded> load(const Config& config, const store::Store& store) {
   visitor.event = [&](EventSeq seq, std::string_view data) {
     return core.replay(store::JournalEntry{seq, Bytes(data)});
   };
-  if (auto done = store.load(visitor); !done) return tl::unexpected(done.error());
-  if (auto done = core.doubt_orders(); !done) return tl::unexpected(done.error());
+  TRY(store.load(visitor));
+  TRY(core.doubt_orders());
   out.fold = core.take_fold();
   out.fold.applied = store.stats().last;
   for (const store::RecordChange& change : out.fold.records) {
     if (change.table != store::Table::meta || !change.value) continue;
-    auto meta = codec::decode<core::MetaRecord>(*change.value);
-    if (!meta) return tl::unexpected(meta.error());
+    ASSIGN(meta, codec::decode<core::MetaRecord>(*change.value));
     out.meta = std::move(*meta);
   }
   return out;
@@ -54,8 +52,7 @@ Result<Loaded> load(const Config& config, const store::Store& store) {
 
 Result<HighWater> accept_old_store(const Config& config, store::Store& store,
                                    const HighWater& known) {
-  auto loaded = load(config, store);
-  if (!loaded) return tl::unexpected(loaded.error());
+  ASSIGN(loaded, load(config, store));
   core::MetaRecord& meta = loaded->meta;
   const EventSeq last = store.stats().last;
   if (behind(known, meta.epoch, last).empty())
@@ -69,14 +66,13 @@ Result<HighWater> accept_old_store(const Config& config, store::Store& store,
   auto& records = loaded->fold.records;
   std::erase_if(records, [](const auto& r) { return r.table == store::Table::meta; });
   records.insert(records.begin(), {store::Table::meta, "controller", codec::encode(meta)});
-  if (auto done = store.fold(loaded->fold); !done) return tl::unexpected(done.error());
+  TRY(store.fold(loaded->fold));
   return HighWater{meta.epoch, last, meta.last_job, meta.epoch, true};
 }
 
 Result<HighWater> accept_old_store(const Config& config) {
   const ControllerConfig& c = config.controller;
-  const auto known = load_high_water(c.state_dir);
-  if (!known) return tl::unexpected(known.error());
+  ASSIGN(known, load_high_water(c.state_dir));
   auto store =
       store::LmdbStore::open({.directory = c.state_dir,
                               .map_bytes = static_cast<std::uint64_t>(c.store_map),
@@ -84,8 +80,7 @@ Result<HighWater> accept_old_store(const Config& config) {
   if (!store) return tl::unexpected(store.error());
   const auto mark = accept_old_store(config, **store, known->value_or(HighWater{}));
   if (!mark) return mark;
-  if (auto saved = save_high_water(c.state_dir, *mark); !saved)
-    return tl::unexpected(saved.error());
+  TRY(save_high_water(c.state_dir, *mark));
   return mark;
 }
 

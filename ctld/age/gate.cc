@@ -159,8 +159,7 @@ Result<bool> Gate::set_strangers_aside(const core::State& state, const std::stri
     const bool runs = status.phase == proto::AttemptPhase::running ||
                       status.phase == proto::AttemptPhase::finishing;
     if (before && runs && known != nullptr && !is_placed(state, *known, status.key)) {
-      if (auto added = strangers_.add(node, status.key); !added)
-        return tl::unexpected(added.error());
+      TRY(strangers_.add(node, status.key));
     }
     if (!strangers_.has(node, status.key)) {
       others.push_back(status);
@@ -197,18 +196,15 @@ Result<bool> Gate::admit_registration(const core::State& state, const std::strin
     return std::any_of(message.attempts.begin(), message.attempts.end(),
                        [&](const proto::AttemptStatus& status) { return status.key == key; });
   });
-  const auto found = set_strangers_aside(state, node, message);
-  if (!found) return tl::unexpected(found.error());
+  ASSIGN(found, set_strangers_aside(state, node, message));
   if (!before) {
     const std::string why = newer_than_us(state, proving(message), heard_us_.contains(node));
     if (!why.empty()) return note_claim(state, node, message, why).map([] { return false; });
     claims_.erase(node);
   }
-  for (const proto::AttemptKey& key : unlisted)
-    if (auto done = stranger_ended(state, node, key); !done) return tl::unexpected(done.error());
+  for (const proto::AttemptKey& key : unlisted) TRY(stranger_ended(state, node, key));
   for (const proto::AttemptStatus& status : ended_) {
-    if (auto done = stranger_ended(state, node, status.key); !done)
-      return tl::unexpected(done.error());
+    TRY(stranger_ended(state, node, status.key));
     message.attempts.push_back(status);  // the core then orders the node to forget it
   }
   const core::Node* known = state.node_named(node);
@@ -224,8 +220,7 @@ Result<bool> Gate::admit_registration(const core::State& state, const std::strin
 
 Result<void> Gate::stranger_ended(const core::State& state, const std::string& node,
                                   const proto::AttemptKey& key) {
-  const auto removed = strangers_.remove(node, key);
-  if (!removed) return tl::unexpected(removed.error());
+  ASSIGN(removed, strangers_.remove(node, key));
   if (!*removed) return {};
   doors_.say(LogLevel::info, fmt::format("job {} on node {}, which is newer than the store, ended",
                                          key.job.value(), node));
@@ -250,9 +245,7 @@ Result<bool> Gate::admit(const core::State& state, const std::string& node,
     const auto* beat = std::get_if<proto::Heartbeat>(&message);
     return beat != nullptr && (beat->session >> 32) < state.epoch.value();
   } else if (const auto* report = std::get_if<proto::ExitReport>(&message)) {
-    if (strangers_.has(node, report->key))
-      if (auto done = stranger_ended(state, node, report->key); !done)
-        return tl::unexpected(done.error());
+    if (strangers_.has(node, report->key)) TRY(stranger_ended(state, node, report->key));
   }
   heard_us_.insert(node);
   return true;

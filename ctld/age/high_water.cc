@@ -67,8 +67,7 @@ Result<std::optional<std::string>> read_whole(const std::string& path) {
 
 Result<std::optional<HighWater>> load_high_water(const std::string& state_dir) {
   const std::string path = high_water_path(state_dir);
-  const auto text = read_whole(path);
-  if (!text) return tl::unexpected(text.error());
+  ASSIGN(text, read_whole(path));
   if (!*text) return std::nullopt;
   std::istringstream in(**text);
   std::string first;

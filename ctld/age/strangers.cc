@@ -11,8 +11,7 @@ namespace gantry::age {
 Result<Strangers> Strangers::load(const std::string& state_dir) {
   Strangers out;
   out.path_ = state_dir + "/strangers";
-  const auto text = read_whole(out.path_);
-  if (!text) return tl::unexpected(text.error());
+  ASSIGN(text, read_whole(out.path_));
   if (!*text) return out;
   std::istringstream in(**text);
   for (std::string line; std::getline(in, line);) {
@@ -40,13 +39,13 @@ Result<void> Strangers::save() const {
 
 Result<bool> Strangers::add(const std::string& node, const proto::AttemptKey& key) {
   if (!all_.insert({node, key}).second) return false;
-  if (auto saved = save(); !saved) return tl::unexpected(saved.error());
+  TRY(save());
   return true;
 }
 
 Result<bool> Strangers::remove(const std::string& node, const proto::AttemptKey& key) {
   if (all_.erase({node, key}) == 0) return false;
-  if (auto saved = save(); !saved) return tl::unexpected(saved.error());
+  TRY(save());
   return true;
 }
 

@@ -145,15 +145,14 @@ Result<std::uint64_t> Webhook::send_some(std::uint64_t from) {
   }
   if (whole == 0) return std::uint64_t{0};
   body.resize(whole);
-  if (auto done = post(body); !done) return tl::unexpected(done.error());
-  if (auto done = write_mark(mark_, from + whole); !done) return tl::unexpected(done.error());
+  TRY(post(body));
+  TRY(write_mark(mark_, from + whole));
   return std::uint64_t{whole};
 }
 
 Result<void> Webhook::post(const std::string& body) const {
   const Deadline deadline = std::chrono::steady_clock::now() + kPostTime;
-  const auto fd = connect_to(url_.host, url_.port, deadline);
-  if (!fd) return tl::unexpected(fd.error());
+  ASSIGN(fd, connect_to(url_.host, url_.port, deadline));
   const std::string head = fmt::format(
       "POST {} HTTP/1.1\r\nHost: {}:{}\r\nContent-Type: application/x-ndjson\r\n"
       "Content-Length: {}\r\nConnection: close\r\n\r\n",

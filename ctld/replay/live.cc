@@ -65,8 +65,7 @@ Result<std::vector<Live>> enrol_all(const Trace& trace, const Cluster& cluster, 
                        ? std::int64_t{shape->gpus_per_node} * shape->min_nodes
                        : std::int64_t{shape->tasks} * shape->cpus_per_task;
     all[i].key.shape = *shape;
-    if (auto placed = enrol(trace.name, job, site, shares, all[i]); !placed)
-      return tl::unexpected(placed.error());
+    TRY(enrol(trace.name, job, site, shares, all[i]));
     if (!all[i].every) all[i].every = checkpoint_every;
     if (all[i].every && all[i].every->us <= 0) all[i].every.reset();
   }

@@ -131,17 +131,16 @@ Result<void> set_value(Arguments& args, int option, const char* value) {
   using replay::TenantField;
   using replay::TraceFormat;
   if (option == 'F') {
-    const auto format = one_of<TraceFormat>(
-        "--format", text,
-        {{"swf", TraceFormat::swf}, {"csv", TraceFormat::csv}, {"json", TraceFormat::json}});
-    if (!format) return tl::unexpected(format.error());
+    ASSIGN(format, one_of<TraceFormat>("--format", text,
+                                       {{"swf", TraceFormat::swf},
+                                        {"csv", TraceFormat::csv},
+                                        {"json", TraceFormat::json}}));
     args.trace_options.format = *format;
   } else if (option == 'T') {
-    const auto field = one_of<TenantField>("--tenant-by", text,
-                                           {{"group", TenantField::group},
-                                            {"user", TenantField::user},
-                                            {"queue", TenantField::queue}});
-    if (!field) return tl::unexpected(field.error());
+    ASSIGN(field, one_of<TenantField>("--tenant-by", text,
+                                      {{"group", TenantField::group},
+                                       {"user", TenantField::user},
+                                       {"queue", TenantField::queue}}));
     args.trace_options.tenant = *field;
   } else if (option == 'e') {
     double factor = 0;
@@ -151,8 +150,7 @@ Result<void> set_value(Arguments& args, int option, const char* value) {
                   fmt::format("--estimates: must be a number of 0 to 1000, not \"{}\"", text));
     args.estimates = factor;
   } else if (option == 'y') {
-    const auto variation = replay::parse_variation(std::string(text));
-    if (!variation) return tl::unexpected(variation.error());
+    ASSIGN(variation, replay::parse_variation(std::string(text)));
     args.variation = *variation;
   } else if (option == 'k') {
     const auto every = config::parse_length(text);
@@ -228,23 +226,17 @@ Result<void> save(const std::string& path, const std::string& text) {
 }
 
 Result<int> run(const Arguments& args) {
-  auto trace = replay::read_trace(args.trace, args.trace_options);
-  if (!trace) return tl::unexpected(trace.error());
-  if (args.variation)
-    if (auto varied = replay::vary(*trace, *args.variation); !varied)
-      return tl::unexpected(varied.error());
+  ASSIGN(trace, replay::read_trace(args.trace, args.trace_options));
+  if (args.variation) TRY(replay::vary(*trace, *args.variation));
   if (args.estimates) replay::draw_limits(*trace, *args.estimates);
-  const auto cluster = replay::read_cluster(args.cluster);
-  if (!cluster) return tl::unexpected(cluster.error());
+  ASSIGN(cluster, replay::read_cluster(args.cluster));
   std::vector<std::string> notes = trace->notes;
   std::vector<replay::Site> sites;
   std::vector<std::string> policies{args.policy};
   if (args.policy2) policies.push_back(*args.policy2);
   for (const std::string& text : policies) {
-    const auto policy = replay::parse_policy(text);
-    if (!policy) return tl::unexpected(policy.error());
-    auto site = replay::make_site(*cluster, *policy, *trace);
-    if (!site) return tl::unexpected(site.error());
+    ASSIGN(policy, replay::parse_policy(text));
+    ASSIGN(site, replay::make_site(*cluster, *policy, *trace));
     notes.insert(notes.end(), site->notes.begin(), site->notes.end());
     sites.push_back(std::move(*site));
   }
@@ -262,9 +254,9 @@ Result<int> run(const Arguments& args) {
         fmt::print(stderr, "\r{}: {:3} %, {} of {} jobs{}", site.label, 100 * done / all, done, all,
                    done == all ? "\n" : "");
       };
-    auto outcome = replay::replay(
-        *trace, *cluster, site, site.has_tenants ? replay::yardstick_of(site) : yardstick, options);
-    if (!outcome) return tl::unexpected(outcome.error());
+    ASSIGN(outcome,
+           replay::replay(*trace, *cluster, site,
+                          site.has_tenants ? replay::yardstick_of(site) : yardstick, options));
     if (!outcome->audit.empty())
       return fail(ErrorCode::internal,
                   fmt::format("the scheduler's view is wrong: {}", outcome->audit));
@@ -282,12 +274,8 @@ Result<int> run(const Arguments& args) {
   fmt::print("{}", args.json ? replay::to_json(reports, *trace, *cluster)
                              : replay::to_table(reports, cluster->unit, !args.brief));
   for (const std::string& note : notes) fmt::print(stderr, "note: {}\n", note);
-  if (!args.jobs.empty())
-    if (auto saved = save(args.jobs, replay::to_jobs(sides, *trace)); !saved)
-      return tl::unexpected(saved.error());
-  if (!args.svg.empty())
-    if (auto saved = save(args.svg, replay::to_svg(sides, *trace, *cluster)); !saved)
-      return tl::unexpected(saved.error());
+  if (!args.jobs.empty()) TRY(save(args.jobs, replay::to_jobs(sides, *trace)));
+  if (!args.svg.empty()) TRY(save(args.svg, replay::to_svg(sides, *trace, *cluster)));
   return 0;
 }
 

@@ -50,8 +50,7 @@ class Replay {
   }
 
   Result<Outcome> run() {
-    auto enrolled = enrol_all(trace_, cluster_, site_, options_.checkpoint_every, shares_, out_);
-    if (!enrolled) return tl::unexpected(enrolled.error());
+    ASSIGN(enrolled, enrol_all(trace_, cluster_, site_, options_.checkpoint_every, shares_, out_));
     live_ = std::move(*enrolled);
     replica_.apply(sched::TenancyChanged{site_.compiled.view});
     for (const auto& node : site_.nodes) replica_.apply(node);

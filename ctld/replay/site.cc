@@ -112,15 +112,13 @@ Result<void> set_switch(PolicyChoice& policy, std::string_view key, std::string_
                              {"preemption", &sched::Policy::preemption},
                              {"promises", &sched::Policy::keep_reservations}};
   if (key == "deadlines") {
-    const auto set = on_or_off(key, value);
-    if (!set) return tl::unexpected(set.error());
+    ASSIGN(set, on_or_off(key, value));
     policy.deadlines = *set;
     return {};
   }
   for (const Flag& flag : kFlags) {
     if (flag.name != key) continue;
-    const auto set = on_or_off(key, value);
-    if (!set) return tl::unexpected(set.error());
+    ASSIGN(set, on_or_off(key, value));
     policy.switches.*flag.member = *set;
     return {};
   }
@@ -226,8 +224,7 @@ Result<Cluster> read_cluster(const std::string& text) {
         ErrorCode::not_found,
         fmt::format("cluster {}: neither a file nor NODESxCOUNTgpu or NODESxCOUNTcpu", text));
   } else {
-    auto config = load_config(text);
-    if (!config) return tl::unexpected(config.error());
+    ASSIGN(config, load_config(text));
     cluster.name = config->cluster;
     cluster.nodes = std::move(config->nodes);
     cluster.partitions = std::move(config->partitions);
@@ -321,8 +318,7 @@ Result<Site> make_site(const Cluster& cluster, const PolicyChoice& policy, const
     const auto nodes = alike(cluster);
     tenancy::LoadOptions options;
     options.nodes = &nodes;
-    auto loaded = tenancy::load_documents(policy.paths, options);
-    if (!loaded) return tl::unexpected(loaded.error());
+    ASSIGN(loaded, tenancy::load_documents(policy.paths, options));
     documents = std::move(loaded->documents);
     site.notes = std::move(loaded->notes);
   }

@@ -122,8 +122,7 @@ Result<T> number(std::string_view text, double low, double high) {
 // Reads seconds, or "36h", "1-12:00:00".
 Result<Duration> length(std::string_view text) {
   if (text.find_first_not_of("0123456789.") == std::string_view::npos) {
-    const auto s = number<double>(text, 0, kMostSeconds);
-    if (!s) return tl::unexpected(s.error());
+    ASSIGN(s, number<double>(text, 0, kMostSeconds));
     return Duration{std::llround(*s * 1e6)};
   }
   return config::parse_length(text);
@@ -179,8 +178,7 @@ Result<Instant> moment(std::string_view text) {
 
 template <class T, T TraceJob::*Member>
 Result<void> whole(TraceJob& job, std::string_view text) {
-  const auto n = number<T>(text, 0, 1e7);
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, number<T>(text, 0, 1e7));
   job.*Member = *n;
   return {};
 }
@@ -191,22 +189,19 @@ Result<void> word(TraceJob& job, std::string_view text) {
 }
 template <auto Member>
 Result<void> span(TraceJob& job, std::string_view text) {
-  const auto d = length(text);
-  if (!d) return tl::unexpected(d.error());
+  ASSIGN(d, length(text));
   job.*Member = *d;
   return {};
 }
 
 Result<void> set_submit(TraceJob& job, std::string_view text) {
-  const auto at = moment(text);
-  if (!at) return tl::unexpected(at.error());
+  ASSIGN(at, moment(text));
   job.submit = *at;
   return {};
 }
 template <std::optional<Instant> TraceJob::*Member>
 Result<void> set_moment(TraceJob& job, std::string_view text) {
-  const auto at = moment(text);
-  if (!at) return tl::unexpected(at.error());
+  ASSIGN(at, moment(text));
   job.*Member = *at;
   if (job.began && job.ended) job.run = *job.ended - *job.began;
   return {};
@@ -216,14 +211,12 @@ Result<void> set_limit(TraceJob& job, std::string_view text) {
   return job.unlimited ? Result<void>{} : span<&TraceJob::limit>(job, text);
 }
 Result<void> set_memory(TraceJob& job, std::string_view text) {
-  const auto bytes = parse_memory(text);
-  if (!bytes) return tl::unexpected(bytes.error());
+  ASSIGN(bytes, parse_memory(text));
   job.memory = *bytes;
   return {};
 }
 Result<void> set_id(TraceJob& job, std::string_view text) {
-  const auto n = number<std::uint64_t>(text, 0, 9e15);
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, number<std::uint64_t>(text, 0, 9e15));
   job.id = *n;
   return {};
 }
@@ -377,7 +370,7 @@ void leave_out(Trace& trace, Which which, std::string_view why) {
 
 Result<Trace> parse_trace(const std::string& text, const std::string& name, TraceFormat format,
                           const TraceOptions& options) {
-  if (auto plain = check_unpacked(text, name); !plain) return tl::unexpected(plain.error());
+  TRY(check_unpacked(text, name));
   const std::string_view all = std::string_view(text).substr(text.starts_with(kMark) ? 3 : 0);
   Result<Trace> trace = format == TraceFormat::swf   ? parse_swf(all, name, options.tenant)
                         : format == TraceFormat::csv ? parse_csv(all, name)
@@ -408,8 +401,7 @@ Result<Trace> read_trace(const std::string& path, const TraceOptions& options) {
                 fmt::format("{}: a trace's name ends in .swf, .csv or .json (and .gz), or --format "
                             "says what it is",
                             path));
-  const auto text = read_text(path);
-  if (!text) return tl::unexpected(text.error());
+  ASSIGN(text, read_text(path));
   return parse_trace(*text, path == "-" ? "standard input" : path, format, options);
 }
 

@@ -92,8 +92,7 @@ Result<Trace> parse_swf(std::string_view text, const std::string& name, TenantFi
     ++reader.line;
     const std::size_t first = line.find_first_not_of(kBlanks);
     if (first == std::string_view::npos || line[first] == ';') continue;
-    const auto f = reader.numbers(line);
-    if (!f) return tl::unexpected(f.error());
+    ASSIGN(f, reader.numbers(line));
     TraceJob job = job_of(*f, reader.line, trace.jobs.size() + parts.size() + 1, tenant);
     const bool part = (*f)[10] >= 2 && (*f)[10] <= 4;
     if (!part && (*f)[0] > 0) whole.insert(job.id);

@@ -219,8 +219,7 @@ Result<Trace> parse_csv(std::string_view text, const std::string& name) {
     auto cells = cells_of(line, separator);
     if (!cells) return wrong_line(name, line_number, "", "a quote is not closed on its line");
     if (columns.empty()) {
-      auto read = columns_of(*cells, trace, line_number);
-      if (!read) return tl::unexpected(read.error());
+      ASSIGN(read, columns_of(*cells, trace, line_number));
       columns = std::move(*read);
       continue;
     }
@@ -259,16 +258,14 @@ Result<Trace> parse_json(std::string_view text, const std::string& name) {
     const codec::JsonNode root = document->root();
     const auto row = root.find("row");
     if (row || root.find("submitted")) {
-      auto job = history_job(row ? *row : root, name, line);
-      if (!job) return tl::unexpected(job.error());
+      ASSIGN(job, history_job(row ? *row : root, name, line));
       if (!*job)
         ++not_run;
       else
         trace.jobs.push_back(std::move(**job));
       continue;
     }
-    auto job = plain_job(root, name, line);
-    if (!job) return tl::unexpected(job.error());
+    ASSIGN(job, plain_job(root, name, line));
     if (job->id == 0) job->id = trace.jobs.size() + 1;
     trace.jobs.push_back(std::move(*job));
   }

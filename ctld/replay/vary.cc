@@ -33,8 +33,7 @@ Result<void> set_value(Variation& v, std::string_view key, std::string_view text
     return {};
   }
   if (key == "arrivals" || key == "large") {
-    const auto n = key == "large" ? number(key, text, 0, 1) : number(key, text, 0.01, 100);
-    if (!n) return tl::unexpected(n.error());
+    ASSIGN(n, key == "large" ? number(key, text, 0, 1) : number(key, text, 0.01, 100));
     (key == "large" ? v.large : v.arrivals) = *n;
     return {};
   }
@@ -42,8 +41,7 @@ Result<void> set_value(Variation& v, std::string_view key, std::string_view text
     return fail(ErrorCode::usage, fmt::format("variation: \"{}\": there are seed=N, permute, "
                                               "arrivals=X, from=T, length=T and large=X",
                                               key));
-  const auto n = number(key, text, 0, 1e9);
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, number(key, text, 0, 1e9));
   v.seed = static_cast<std::uint64_t>(*n);
   return {};
 }

@@ -47,13 +47,11 @@ Result<Owner> IdentityCheck::by_token(std::string_view token, Instant now, core:
                 "the token is not of this controller, and it takes no others "
                 "(controller.oidc_issuer)");
   if (!by_another) {
-    const auto ours = auth::check_token(token_key_, token, now);
-    if (!ours) return tl::unexpected(ours.error());
+    ASSIGN(ours, auth::check_token(token_key_, token, now));
     who.token_ends = ours->expires;
     return auth::find_user(ours->user);
   }
-  const auto theirs = outside_->check(token, now);
-  if (!theirs) return tl::unexpected(theirs.error());
+  ASSIGN(theirs, outside_->check(token, now));
   who.token_ends = theirs->expires;
   who.groups = theirs->groups;
   auto owner = auth::find_user(theirs->user);
@@ -72,14 +70,12 @@ Result<IdentityCheck::Proof> IdentityCheck::check(const proto::Authenticate& req
       return fail(ErrorCode::unauthenticated,
                   "this controller does not accept munge credentials; use a registered key");
     }
-    const auto who = auth::munge_decode(request.credential, session);
-    if (!who) return tl::unexpected(who.error());
+    ASSIGN(who, auth::munge_decode(request.credential, session));
     owner = users_.find(who->uid, now);
   } else if (request.method == proto::AuthMethod::token) {
     owner = by_token(request.credential, now, proof.identity);
   } else {
-    const auto key = auth::check_key_credential(request.credential, session, now);
-    if (!key) return tl::unexpected(key.error());
+    ASSIGN(key, auth::check_key_credential(request.credential, session, now));
     const auto user = user_of_key_(*key);
     if (!user) {
       return fail(ErrorCode::unauthenticated,

@@ -94,9 +94,8 @@ void IdentityKeys::Free::operator()(evp_pkey_st* key) const {
 Result<std::unique_ptr<IdentityKeys>> IdentityKeys::load(std::string path, Rules rules,
                                                          Instant now) {
   std::unique_ptr<IdentityKeys> out(new IdentityKeys(std::move(path), std::move(rules)));
-  if (::access(out->path_.c_str(), F_OK) == 0)
-    if (auto done = out->read(); !done) return tl::unexpected(done.error());
-  if (auto done = out->look(now); !done) return tl::unexpected(done.error());
+  if (::access(out->path_.c_str(), F_OK) == 0) TRY(out->read());
+  TRY(out->look(now));
   return out;
 }
 
@@ -105,8 +104,7 @@ Result<void> IdentityKeys::add(Instant made, evp_pkey_st* key) {
   one.key.reset(key);
   one.made = made;
   if (key == nullptr) return failed("making or reading a key");
-  const auto at = coordinates(key);
-  if (!at) return tl::unexpected(at.error());
+  ASSIGN(at, coordinates(key));
   one.id = thumbprint(at->first, at->second);
   one.jwk = fmt::format(
       R"({{"kty":"EC","crv":"P-256","alg":"ES256","use":"sig","kid":"{}","x":"{}","y":"{}"}})",
@@ -116,8 +114,7 @@ Result<void> IdentityKeys::add(Instant made, evp_pkey_st* key) {
 }
 
 Result<void> IdentityKeys::read() {
-  auto lines = net::read_private_file(path_);
-  if (!lines) return tl::unexpected(lines.error());
+  ASSIGN(lines, net::read_private_file(path_));
   for (auto& [name, text] : *lines) {
     std::int64_t made = 0;
     const auto end = name.data() + name.size();
@@ -192,8 +189,7 @@ Result<Bytes> IdentityKeys::token(Claims claims, Instant now, Duration valid) co
   claims.until = now + std::min(valid, rules_.lifetime);
   claims.id = id;
   std::string text = unsigned_token(claims, key.id);
-  const auto signature = sign(key.key.get(), text);
-  if (!signature) return tl::unexpected(signature.error());
+  ASSIGN(signature, sign(key.key.get(), text));
   return text + "." + base64url(*signature);
 }
 

@@ -48,10 +48,8 @@ Result<Parts> parts_of(std::string_view token) {
   const std::size_t first = token.find('.'), last = token.rfind('.');
   if (token.size() > kMaxOutsideTokenBytes || first == last || token.find('.', first + 1) != last)
     return refused("this is no token: it has not three parts");
-  auto header = object_in(token.substr(0, first), "header");
-  if (!header) return tl::unexpected(header.error());
-  auto claims = object_in(token.substr(first + 1, last - first - 1), "body");
-  if (!claims) return tl::unexpected(claims.error());
+  ASSIGN(header, object_in(token.substr(0, first), "header"));
+  ASSIGN(claims, object_in(token.substr(first + 1, last - first - 1), "body"));
   auto signature = from_base64url(token.substr(last + 1));
   if (!signature) return refused("the token's signature is not base64url");
   return Parts{token.substr(0, last), std::move(*header), std::move(*claims),
@@ -107,7 +105,7 @@ bool same_file(const struct stat& a, const struct stat& b) {
 
 Result<std::unique_ptr<OutsideIssuer>> OutsideIssuer::open(OutsideRules rules) {
   std::unique_ptr<OutsideIssuer> out(new OutsideIssuer(std::move(rules)));
-  if (auto done = out->read(); !done) return tl::unexpected(done.error());
+  TRY(out->read());
   return out;
 }
 
@@ -155,15 +153,12 @@ bool OutsideIssuer::may_have_made(std::string_view token) {
 }
 
 Result<OutsideToken> OutsideIssuer::check(std::string_view token, Instant now) {
-  const auto parts = parts_of(token);
-  if (!parts) return tl::unexpected(parts.error());
+  ASSIGN(parts, parts_of(token));
   if (parts->header.root().find("crit"))
     return refused("the token's header has `crit`, of which nothing is known here");
   read_again();
-  if (auto sound = keys_->verify(text_at(parts->header, "alg"), text_at(parts->header, "kid"),
-                                 parts->covered, parts->signature);
-      !sound)
-    return tl::unexpected(sound.error());
+  TRY(keys_->verify(text_at(parts->header, "alg"), text_at(parts->header, "kid"), parts->covered,
+                    parts->signature));
   const codec::JsonDocument& claims = parts->claims;
   if (text_at(claims, "iss") != rules_.issuer)
     return refused(fmt::format("the token is of issuer \"{:.128}\", and {} is the one that counts",

@@ -70,8 +70,7 @@ Result<SecretBox> SecretBox::load(const std::string& path) {
     if (!written) return tl::unexpected(written.error());
     return box;
   }
-  auto values = net::read_private_file(path);
-  if (!values) return tl::unexpected(values.error());
+  ASSIGN(values, net::read_private_file(path));
   Bytes& hex = (*values)["key"];
   auto raw = net::from_hex(hex);
   wipe(hex);

@@ -107,8 +107,7 @@ void WebKeys::Free::operator()(evp_pkey_st* key) const {
 }
 
 Result<WebKeys> WebKeys::parse(std::string_view jwks) {
-  const auto document = codec::JsonDocument::parse(jwks);
-  if (!document) return tl::unexpected(document.error());
+  ASSIGN(document, codec::JsonDocument::parse(jwks));
   const auto list = document->root().is_object() ? document->root().find("keys") : std::nullopt;
   if (!list || !list->is_array())
     return fail(ErrorCode::malformed, "it is no set of keys: it has no list `keys`");

@@ -156,8 +156,7 @@ Result<std::unique_ptr<LmdbEnv>> LmdbEnv::open(const EnvOptions& options) {
   } else if (!options.read_only && errno != EEXIST) {
     return tl::unexpected(env->error(errno, "creating the state directory"));
   }
-  auto opened = env->lock_directory().and_then([&] { return env->open_env(); });
-  if (!opened) return tl::unexpected(opened.error());
+  ASSIGN(opened, env->lock_directory().and_then([&] { return env->open_env(); }));
   return env;
 }
 
@@ -201,8 +200,7 @@ Result<void> LmdbEnv::open_env() {
   map_bytes_ = options_.map_bytes;
   if (existed) {
     map_bytes_ = std::max<std::uint64_t>(map_bytes_, st.st_size);
-    const auto pages = check_pages(data_path(), {options_.most_leaves});
-    if (!pages) return tl::unexpected(pages.error());
+    ASSIGN(pages, check_pages(data_path(), {options_.most_leaves}));
     pages_ = pages->read;
   }
   if (auto opened = open_at(options_.directory); !opened) return opened;

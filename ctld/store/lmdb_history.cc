@@ -42,7 +42,7 @@ class RangeWalk {
 }  // namespace
 
 Result<HistoryPage> LmdbStore::read_history(const HistoryScan& scan) const {
-  if (auto ok = usable(); !ok) return tl::unexpected(ok.error());
+  TRY(usable());
   const HistoryBounds bounds = history_bounds(scan);
   const auto deadline = std::chrono::steady_clock::now() + kReadBudget;
   HistoryPage page;

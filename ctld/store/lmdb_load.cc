@@ -91,7 +91,7 @@ Result<void> LmdbStore::load(const LoadVisitor& visitor) const {
 }
 
 Result<Bytes> LmdbStore::read_spec(JobId job) const {
-  if (auto ok = usable(); !ok) return tl::unexpected(ok.error());
+  TRY(usable());
   Bytes spec;
   Damage damage;
   int rc = env_->read([&](MDB_txn* txn) {
@@ -115,7 +115,7 @@ bool LmdbStore::has_blob(const Digest& digest) const {
 }
 
 Result<Bytes> LmdbStore::read_blob(const Digest& digest) const {
-  if (auto ok = usable(); !ok) return tl::unexpected(ok.error());
+  TRY(usable());
   auto it = blobs_.find(digest);
   if (it == blobs_.end()) return fail(ErrorCode::not_found, "no such script or environment");
   Bytes content;
@@ -135,7 +135,7 @@ Result<Bytes> LmdbStore::read_blob(const Digest& digest) const {
 }
 
 Result<ScrubPiece> LmdbStore::scrub(ScrubAt& at, std::uint64_t octets) const {
-  if (auto ok = usable(); !ok) return tl::unexpected(ok.error());
+  TRY(usable());
   return scrub_piece(*env_, at, octets);
 }
 

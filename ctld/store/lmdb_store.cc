@@ -88,18 +88,15 @@ LmdbStore::LmdbStore(std::unique_ptr<LmdbEnv> env)
 LmdbStore::~LmdbStore() = default;
 
 Result<std::unique_ptr<LmdbStore>> LmdbStore::open(const LmdbOptions& options) {
-  auto env = LmdbEnv::open({options.directory, options.map_bytes, options.max_map_bytes});
-  if (!env) return tl::unexpected(env.error());
+  ASSIGN(env, LmdbEnv::open({options.directory, options.map_bytes, options.max_map_bytes}));
   EnvUse use;
   if (int rc = (*env)->measure(use); rc != 0)
     return tl::unexpected((*env)->error(rc, "measuring the state"));
   if (use.file_bytes >= options.compact_from_bytes && use.free_bytes > use.file_bytes / 2) {
-    auto compacted = (*env)->compact();
-    if (!compacted) return tl::unexpected(compacted.error());
+    ASSIGN(compacted, (*env)->compact());
   }
   std::unique_ptr<LmdbStore> store(new LmdbStore(std::move(*env)));
-  auto read = store->read_positions();
-  if (!read) return tl::unexpected(read.error());
+  ASSIGN(read, store->read_positions());
   return store;
 }
 
@@ -241,7 +238,7 @@ Result<void> LmdbStore::fold(const FoldBatch& batch) {
 }
 
 Result<bool> LmdbStore::maintain() {
-  if (auto ok = usable(); !ok) return tl::unexpected(ok.error());
+  TRY(usable());
   auto now = std::chrono::steady_clock::now();
   if (now >= next_reader_check_) {
     next_reader_check_ = now + kReaderCheckEvery;

@@ -126,7 +126,7 @@ void MemoryStore::trim() {
 }
 
 Result<bool> MemoryStore::maintain() {
-  if (auto ok = usable(); !ok) return tl::unexpected(ok.error());
+  TRY(usable());
   trim();
   return !journal_.empty() && journal_.front().seq <= applied_;
 }
@@ -145,7 +145,7 @@ Result<void> MemoryStore::load(const LoadVisitor& visitor) const {
 }
 
 Result<Bytes> MemoryStore::read_spec(JobId job) const {
-  if (auto ok = usable(); !ok) return tl::unexpected(ok.error());
+  TRY(usable());
   auto it = specs_.find(job);
   if (it == specs_.end())
     return fail(ErrorCode::not_found, fmt::format("job {} has no specification", job.value()));
@@ -153,7 +153,7 @@ Result<Bytes> MemoryStore::read_spec(JobId job) const {
 }
 
 Result<Bytes> MemoryStore::read_blob(const Digest& digest) const {
-  if (auto ok = usable(); !ok) return tl::unexpected(ok.error());
+  TRY(usable());
   auto it = blobs_.find(digest);
   if (it == blobs_.end()) return fail(ErrorCode::not_found, "no such script or environment");
   return it->second;
@@ -164,7 +164,7 @@ bool MemoryStore::has_blob(const Digest& digest) const {
 }
 
 Result<HistoryPage> MemoryStore::read_history(const HistoryScan& scan) const {
-  if (auto ok = usable(); !ok) return tl::unexpected(ok.error());
+  TRY(usable());
   const HistoryBounds bounds = history_bounds(scan);
   if (bounds.lo >= bounds.hi) return HistoryPage{};
   std::vector<Bytes> keys;  // history keys in range, oldest first

@@ -76,16 +76,14 @@ Result<StoreReport> check_store(const std::string& directory) {
   options.directory = directory;
   options.read_only = true;
   options.most_leaves = ~0ULL;
-  auto env = LmdbEnv::open(options);
-  if (!env) return tl::unexpected(env.error());
+  ASSIGN(env, LmdbEnv::open(options));
   StoreReport report;
   report.format = (*env)->old_format() != 0 ? (*env)->old_format() : kFormatVersion;
   report.pages = (*env)->pages_looked_at();
   if ((*env)->old_format() != 0) return report;
   ScrubAt at;
   for (bool end = false; !end;) {
-    const auto piece = scrub_piece(**env, at, ~0ULL);
-    if (!piece) return tl::unexpected(piece.error());
+    ASSIGN(piece, scrub_piece(**env, at, ~0ULL));
     end = piece->end;
     report.entries += piece->entries;
     report.octets += piece->octets;

@@ -42,8 +42,7 @@ std::string pem_of(const std::string& x, const std::string& y) {
 Result<std::map<std::string, std::string>> pem_of_keys(const std::string& jwks) {
   std::map<std::string, std::string> out;
   if (jwks.empty()) return out;
-  const auto document = codec::JsonDocument::parse(jwks);
-  if (!document) return tl::unexpected(document.error());
+  ASSIGN(document, codec::JsonDocument::parse(jwks));
   const auto keys = document->root().is_object() ? document->root().find("keys") : std::nullopt;
   if (!keys || !keys->is_array()) return fail(ErrorCode::malformed, "it is no set of keys");
   for (std::size_t i = 0; i < keys->size(); ++i) {

@@ -114,10 +114,8 @@ std::string note(std::string_view what, const TaskBind& bind, const StepHere& he
 Result<TaskPlaces> task_places(const TaskBind& cpu, const TaskBind& mem, const StepHere& here) {
   TaskPlaces out;
   for (std::size_t task = 0; task < here.ranks.size(); ++task) {
-    auto cpus = cpus_of(cpu, here, task);
-    if (!cpus) return tl::unexpected(cpus.error());
-    auto mems = mems_of(mem, here, *cpus, task);
-    if (!mems) return tl::unexpected(mems.error());
+    ASSIGN(cpus, cpus_of(cpu, here, task));
+    ASSIGN(mems, mems_of(mem, here, *cpus, task));
     std::string said;
     if (cpu.verbose) said += note("cpu", cpu, here, task, *cpus);
     if (mem.verbose) said += note("mem", mem, here, task, *mems);

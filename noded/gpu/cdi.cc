@@ -29,9 +29,8 @@ Result<void> check_owner(const std::string& path) {
 }
 
 Result<CdiSpec> read_one(const std::string& path) {
-  if (auto owned = check_owner(path); !owned) return tl::unexpected(owned.error());
-  const auto text = runtime::read_file(path, kMostBytes);
-  if (!text) return tl::unexpected(text.error());
+  TRY(check_owner(path));
+  ASSIGN(text, runtime::read_file(path, kMostBytes));
   return parse_cdi(*text, path);
 }
 

@@ -37,8 +37,7 @@ Result<std::uint32_t> major_of(const DeviceNumbers& numbers, std::string_view na
 }
 
 Result<DeviceFile> capability(const DeviceNumbers& numbers, const std::string& name) {
-  const auto major = major_of(numbers, "nvidia-caps", "nvidia");
-  if (!major) return tl::unexpected(major.error());
+  ASSIGN(major, major_of(numbers, "nvidia-caps", "nvidia"));
   const auto minor = numbers.mig_minors.find(name);
   if (minor == numbers.mig_minors.end())
     return fail(ErrorCode::not_found,
@@ -70,26 +69,22 @@ DeviceNumbers parse_device_numbers(std::string_view devices, std::string_view mi
 }
 
 Result<DeviceNumbers> read_device_numbers(const Roots& roots) {
-  const auto devices = runtime::read_file(roots.proc + "/devices");
-  if (!devices) return tl::unexpected(devices.error());
+  ASSIGN(devices, runtime::read_file(roots.proc + "/devices"));
   // Drivers without MIG have no such file.
   const auto minors = runtime::read_file(roots.proc + "/driver/nvidia-caps/mig-minors");
   return parse_device_numbers(*devices, minors.value_or(""));
 }
 
 Result<std::vector<DeviceFile>> common_device_files(const DeviceNumbers& numbers) {
-  const auto gpus = gpu_major(numbers);
-  if (!gpus) return tl::unexpected(gpus.error());
-  const auto uvm = major_of(numbers, "nvidia-uvm", "nvidia-uvm");
-  if (!uvm) return tl::unexpected(uvm.error());
+  ASSIGN(gpus, gpu_major(numbers));
+  ASSIGN(uvm, major_of(numbers, "nvidia-uvm", "nvidia-uvm"));
   return std::vector<DeviceFile>{{"/dev/nvidiactl", *gpus, kControlMinor, "rw"},
                                  {"/dev/nvidia-uvm", *uvm, kUvmMinor, "rw"},
                                  {"/dev/nvidia-uvm-tools", *uvm, kUvmToolsMinor, "rw"}};
 }
 
 Result<std::vector<DeviceFile>> device_files(const DeviceNumbers& numbers, const GpuDevice& gpu) {
-  const auto major = gpu_major(numbers);
-  if (!major) return tl::unexpected(major.error());
+  ASSIGN(major, gpu_major(numbers));
   return std::vector<DeviceFile>{
       {fmt::format("/dev/nvidia{}", gpu.minor), *major, gpu.minor, "rw"}};
 }
@@ -101,8 +96,7 @@ Result<std::vector<DeviceFile>> device_files(const DeviceNumbers& numbers, const
   const std::string base = fmt::format("gpu{}/gi{}/", gpu.minor, slice.gpu_instance);
   for (const std::string& name :
        {base + "access", base + fmt::format("ci{}/access", slice.compute_instance)}) {
-    auto file = capability(numbers, name);
-    if (!file) return tl::unexpected(file.error());
+    ASSIGN(file, capability(numbers, name));
     files->push_back(std::move(*file));
   }
   return files;

@@ -54,8 +54,7 @@ Result<void> complete_device(GenericDevice& device, std::size_t place) {
     return refuse(fmt::format("\"{}\" is no id: letters, digits, '-', '_' and '.'", device.id));
   std::vector<std::string> files;
   for (const std::string& file : device.files) {
-    auto one = expand(file);
-    if (!one) return tl::unexpected(one.error());
+    ASSIGN(one, expand(file));
     files.insert(files.end(), one->begin(), one->end());
     if (files.size() > kMostFiles) return refuse(fmt::format("more than {} files", kMostFiles));
   }
@@ -126,8 +125,7 @@ Result<std::vector<GenericResource>> combine(std::vector<GenericResource> declar
   std::vector<GenericResource> out;
   for (auto* list : {&declared, &discovered}) {
     for (GenericResource& one : *list) {
-      auto whole = complete(std::move(one));
-      if (!whole) return tl::unexpected(whole.error());
+      ASSIGN(whole, complete(std::move(one)));
       for (const GenericResource& other : out)
         if (title(other) == title(*whole))
           return refuse(fmt::format("{} is given twice", title(*whole)));

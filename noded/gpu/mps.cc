@@ -165,17 +165,15 @@ Result<MpsPaths> Mps::serve(const std::string& tenant, const std::string& uuid) 
     return fail(ErrorCode::wrong_state,
                 fmt::format("the MPS daemon of {} belongs to another tenant", uuid));
   end(uuid);  // removes what a daemon that died has left
-  if (auto r = make_dir(dir_, 0700); !r) return tl::unexpected(r.error());
-  if (auto r = make_dir(of(uuid), 0711); !r) return tl::unexpected(r.error());
-  for (const std::string& d : {paths.pipe, of(uuid) + "/log"})
-    if (auto r = make_dir(d, 0755); !r) return tl::unexpected(r.error());
-  if (auto r = make_dir(paths.shm, 0755); !r) return tl::unexpected(r.error());
+  TRY(make_dir(dir_, 0700));
+  TRY(make_dir(of(uuid), 0711));
+  for (const std::string& d : {paths.pipe, of(uuid) + "/log"}) TRY(make_dir(d, 0755));
+  TRY(make_dir(paths.shm, 0755));
   if (::mount("tmpfs", paths.shm.c_str(), "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
               "mode=1777,size=1g") != 0)
     return runtime::fail_errno(ErrorCode::io_error, paths.shm);
   const Fd here(::open(of(uuid).c_str(), O_DIRECTORY | O_RDONLY | O_CLOEXEC));
-  if (auto r = runtime::write_whole(here.get(), "tenant", tenant, runtime::Durability::none); !r)
-    return tl::unexpected(r.error());
+  TRY(runtime::write_whole(here.get(), "tenant", tenant, runtime::Durability::none));
   if (auto r = start(uuid); !r) {
     end(uuid);
     return tl::unexpected(r.error());

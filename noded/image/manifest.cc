@@ -107,8 +107,7 @@ Result<Blob> read_descriptor(const Value& v, const std::array<std::string_view, 
   const auto type = text_of(v, "mediaType");
   if (std::find(types.begin(), types.end(), type) == types.end())
     return bad(fmt::format("the media type '{}' is not supported", type.substr(0, 100)));
-  auto digest = hex_of(text_of(v, "digest"));
-  if (!digest) return tl::unexpected(digest.error());
+  ASSIGN(digest, hex_of(text_of(v, "digest")));
   const Value* size = member(v, "size");
   if (size == nullptr || !size->IsInt64() || size->GetInt64() < 0 || size->GetInt64() > kMaxBlob)
     return bad("a descriptor of its manifest has no proper size");
@@ -137,8 +136,7 @@ std::int64_t Manifest::size() const {
 }
 
 Result<Manifest> parse_manifest(std::string_view text) {
-  auto document = parse_strictly(text, "manifest");
-  if (!document) return tl::unexpected(document.error());
+  ASSIGN(document, parse_strictly(text, "manifest"));
   const Value* version = member(*document, "schemaVersion");
   if (version == nullptr || !version->IsInt() || version->GetInt() != 2)
     return bad("its manifest is not of schema version 2");
@@ -155,20 +153,17 @@ Result<Manifest> parse_manifest(std::string_view text) {
   if (layers->Size() > kMaxLayers)
     return bad(fmt::format("it has {} layers; at most {} are allowed", layers->Size(), kMaxLayers));
   Manifest out;
-  auto read = read_descriptor(*config, kConfigTypes);
-  if (!read) return tl::unexpected(read.error());
+  ASSIGN(read, read_descriptor(*config, kConfigTypes));
   out.config = std::move(*read);
   for (const Value& layer : layers->GetArray()) {
-    auto blob = read_descriptor(layer, kLayerTypes);
-    if (!blob) return tl::unexpected(blob.error());
+    ASSIGN(blob, read_descriptor(layer, kLayerTypes));
     out.layers.push_back(std::move(*blob));
   }
   return out;
 }
 
 Result<std::string> platform_manifest(std::string_view text, std::string_view architecture) {
-  auto document = parse_strictly(text, "manifest");
-  if (!document) return tl::unexpected(document.error());
+  ASSIGN(document, parse_strictly(text, "manifest"));
   const Value* list = member(*document, "manifests");
   if (list == nullptr) return std::string();
   if (!list->IsArray() || list->Size() > kMaxIndexEntries)
@@ -183,16 +178,14 @@ Result<std::string> platform_manifest(std::string_view text, std::string_view ar
     if (platform == nullptr || !platform->IsObject() || text_of(*platform, "os") != "linux" ||
         text_of(*platform, "architecture") != architecture)
       continue;
-    auto blob = read_descriptor(entry, kManifestTypes);
-    if (!blob) return tl::unexpected(blob.error());
+    ASSIGN(blob, read_descriptor(entry, kManifestTypes));
     return blob->digest;
   }
   return bad(fmt::format("it has nothing for linux on {}", architecture));
 }
 
 Result<std::string> layout_manifest(std::string_view index, std::string_view tag) {
-  auto document = parse_strictly(index, "index");
-  if (!document) return tl::unexpected(document.error());
+  ASSIGN(document, parse_strictly(index, "index"));
   const Value* list = member(*document, "manifests");
   if (list == nullptr || !list->IsArray() || list->Size() > kMaxIndexEntries)
     return bad("its index of manifests is not a list, or too long");
@@ -207,8 +200,7 @@ Result<std::string> layout_manifest(std::string_view index, std::string_view tag
     found = &entry;
   }
   if (found == nullptr) return bad("its index has no such manifest");
-  auto blob = read_descriptor(*found, kManifestTypes);
-  if (!blob) return tl::unexpected(blob.error());
+  ASSIGN(blob, read_descriptor(*found, kManifestTypes));
   return blob->digest;
 }
 
@@ -235,15 +227,13 @@ std::string key_of_squashfs(std::string_view digest) {
 }
 
 Result<ImageMeta> parse_image_config(std::string_view text, std::size_t layers) {
-  auto document = parse_strictly(text, "configuration");
-  if (!document) return tl::unexpected(document.error());
+  ASSIGN(document, parse_strictly(text, "configuration"));
   ImageMeta out;
   const Value* rootfs = member(*document, "rootfs");
   if (rootfs == nullptr || !rootfs->IsObject() || text_of(*rootfs, "type") != "layers")
     return bad("its configuration does not say what its layers are");
   for (const auto& id : texts_of(*rootfs, "diff_ids")) {
-    auto hex = hex_of(id);
-    if (!hex) return tl::unexpected(hex.error());
+    ASSIGN(hex, hex_of(id));
     out.diff_ids.push_back(std::move(*hex));
   }
   if (out.diff_ids.size() != layers)

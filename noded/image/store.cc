@@ -63,8 +63,7 @@ constexpr std::string_view kPolicy =
     R"("docker-archive":{"":[{"type":"insecureAcceptAnything"}]}}})";
 
 Result<void> write_policy(int dir_fd) {
-  auto file = write_visible(dir_fd, "policy.json", kPolicy);
-  if (!file) return tl::unexpected(file.error());
+  ASSIGN(file, write_visible(dir_fd, "policy.json", kPolicy));
   if (::fchmod(file->get(), 0644) != 0) return fail_errno(ErrorCode::io_error, "policy.json");
   return {};
 }
@@ -142,8 +141,7 @@ Result<ImageStore::Locked> ImageStore::lock_one_of(const std::vector<std::string
                                                    const Stopped& stopped) const {
   for (;;) {
     for (std::size_t i = 0; i < names.size(); ++i) {
-      auto lock = try_lock(dir_ + "/slots/" + names[i], LOCK_EX, true);
-      if (!lock) return tl::unexpected(lock.error());
+      ASSIGN(lock, try_lock(dir_ + "/slots/" + names[i], LOCK_EX, true));
       if (*lock) return Locked{std::move(*lock), i};
     }
     if (const auto why = stopped(); !why.empty())
@@ -156,15 +154,13 @@ Result<ImageStore::Turn> ImageStore::take_turn(Uid uid, const std::string& sourc
                                                const Stopped& stopped) const {
   const std::string user = "user-" + std::to_string(uid.value());
   Turn turn;
-  auto same = lock_one_of({user + "-" + sha256_hex(source) + ".lock"}, stopped);
-  if (!same) return tl::unexpected(same.error());
+  ASSIGN(same, lock_one_of({user + "-" + sha256_hex(source) + ".lock"}, stopped));
   turn.path = dir_ + "/slots/" + user + "-" + sha256_hex(source) + ".lock";
   turn.same_source = std::move(same->lock);
   std::vector<std::string> names;
   for (unsigned n = 0; n < kSlotsOfUser; ++n)
     names.push_back(user + "." + std::to_string(n) + ".lock");
-  auto one = lock_one_of(names, stopped);
-  if (!one) return tl::unexpected(one.error());
+  ASSIGN(one, lock_one_of(names, stopped));
   turn.one_of_user = std::move(one->lock);
   turn.number = one->index;
   return turn;
@@ -177,8 +173,7 @@ ImageStore::Turn::~Turn() {
 Result<Slot> ImageStore::take_slot(const Stopped& stopped) const {
   for (;;) {
     for (unsigned n = 0; n < kImageSlots; ++n) {
-      auto lock = try_lock(slot_dir(dir_, n) + ".lock", LOCK_EX, true);
-      if (!lock) return tl::unexpected(lock.error());
+      ASSIGN(lock, try_lock(slot_dir(dir_, n) + ".lock", LOCK_EX, true));
       if (!*lock) continue;
       Slot slot(std::move(*lock), n, dir_);
       slot.clear();  // removes what a fetch left that was killed

@@ -174,8 +174,7 @@ bool is_within(int fd, const std::vector<std::string>& dirs) {
 
 Result<TakenIn> take_in(const Owner& owner, const UserFile& file, const Fd& out,
                         std::int64_t max_bytes, const Stopped& stopped) {
-  auto child = read_as(owner, file, send_file);
-  if (!child) return tl::unexpected(child.error());
+  ASSIGN(child, read_as(owner, file, send_file));
   TakenIn taken;
   Sha256 sum;
   const auto done = receive(*child, file.path, stopped, [&](std::string_view part) -> Result<void> {
@@ -194,30 +193,26 @@ Result<TakenIn> take_in(const Owner& owner, const UserFile& file, const Fd& out,
 
 Result<std::string> take_in_text(const Owner& owner, const UserFile& file, std::size_t max_bytes,
                                  const Stopped& stopped) {
-  auto child = read_as(owner, file, send_file);
-  if (!child) return tl::unexpected(child.error());
+  ASSIGN(child, read_as(owner, file, send_file));
   std::string text;
-  const auto done = receive(*child, file.path, stopped, [&](std::string_view part) -> Result<void> {
-    if (text.size() + part.size() > max_bytes)
-      return fail(ErrorCode::invalid_argument,
-                  file.path + ": more than " + std::to_string(max_bytes) + " bytes");
-    text += part;
-    return {};
-  });
-  if (!done) return tl::unexpected(done.error());
+  ASSIGN(done, receive(*child, file.path, stopped, [&](std::string_view part) -> Result<void> {
+           if (text.size() + part.size() > max_bytes)
+             return fail(ErrorCode::invalid_argument,
+                         file.path + ": more than " + std::to_string(max_bytes) + " bytes");
+           text += part;
+           return {};
+         }));
   return text;
 }
 
 Result<FileState> look_at(const Owner& owner, const UserFile& file, const Stopped& stopped) {
   const std::string& path = file.path;
-  auto child = read_as(owner, file, send_state);
-  if (!child) return tl::unexpected(child.error());
+  ASSIGN(child, read_as(owner, file, send_state));
   std::string bytes;
-  const auto done = receive(*child, path, stopped, [&](std::string_view part) -> Result<void> {
-    bytes += part;
-    return {};
-  });
-  if (!done) return tl::unexpected(done.error());
+  ASSIGN(done, receive(*child, path, stopped, [&](std::string_view part) -> Result<void> {
+           bytes += part;
+           return {};
+         }));
   struct stat st {};
   if (bytes.size() < sizeof st) return child_failed(path, -1);
   std::memcpy(&st, bytes.data(), sizeof st);
@@ -235,9 +230,8 @@ Result<FileState> look_at(const Owner& owner, const UserFile& file, const Stoppe
 
 Result<Fd> open_user_directory(const Owner& owner, const std::string& path,
                                const Stopped& stopped) {
-  auto child = UserChild::start(owner, UserChild::Channel::messages, {},
-                                [&](const Fd& parent) { return pass_directory(path, parent); });
-  if (!child) return tl::unexpected(child.error());
+  ASSIGN(child, UserChild::start(owner, UserChild::Channel::messages, {},
+                                 [&](const Fd& parent) { return pass_directory(path, parent); }));
   for (;;) {
     if (const auto why = stopped(); !why.empty())
       return fail(ErrorCode::runtime_failed, path + ": " + why);

@@ -104,13 +104,11 @@ Result<void> make_durable(int dir_fd, const Fd& file, const char* name) {
 Result<void> write_whole(int dir_fd, const char* name, std::string_view bytes,
                          Durability durability) {
   if (durability == Durability::none) {
-    auto fd = write_visible(dir_fd, name, bytes);
-    if (!fd) return tl::unexpected(fd.error());
+    ASSIGN(fd, write_visible(dir_fd, name, bytes));
     return {};
   }
   const std::string early = std::string(name) + ".new";
-  auto fd = write_visible(dir_fd, early.c_str(), bytes);
-  if (!fd) return tl::unexpected(fd.error());
+  ASSIGN(fd, write_visible(dir_fd, early.c_str(), bytes));
   if (::fdatasync(fd->get()) != 0) return fail_errno(ErrorCode::io_error, early);
   if (::renameat(dir_fd, early.c_str(), dir_fd, name) != 0 || ::fsync(dir_fd) != 0)
     return fail_errno(ErrorCode::io_error, name);

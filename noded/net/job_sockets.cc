@@ -32,11 +32,9 @@ Result<void> JobSockets::open(const proto::AttemptKey& key, Uid owner,
   auto listener = std::make_unique<Listener>();
   listener->key = key;
   listener->owner = owner;
-  auto opened = open_directory(directory);
-  if (!opened) return tl::unexpected(opened.error());
+  ASSIGN(opened, open_directory(directory));
   listener->directory = std::move(*opened);
-  auto socket = listen_in(listener->directory.fd(), kJobSocketName, "a job's socket");
-  if (!socket) return tl::unexpected(socket.error());
+  ASSIGN(socket, listen_in(listener->directory.fd(), kJobSocketName, "a job's socket"));
   listener->socket = std::move(*socket);
   Listener& kept = *listener;
   listeners_[key] = std::move(listener);

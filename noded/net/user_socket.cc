@@ -54,10 +54,8 @@ UserSocket::UserSocket(loop::Loop& loop, const Logger& log, Options options, Hoo
 UserSocket::~UserSocket() = default;
 
 Result<void> UserSocket::open(const std::string& directory) {
-  auto opened = open_directory(directory);
-  if (!opened) return tl::unexpected(opened.error());
-  auto socket = listen_in(opened->fd(), kUserSocketName, "the users' socket");
-  if (!socket) return tl::unexpected(socket.error());
+  ASSIGN(opened, open_directory(directory));
+  ASSIGN(socket, listen_in(opened->fd(), kUserSocketName, "the users' socket"));
   listener_ = std::move(*socket);
   accept_ = loop_.on_readable(listener_.fd(), [this] { accept(); });
   return {};

@@ -182,8 +182,7 @@ std::vector<std::string> Cni::addresses(const proto::AttemptKey& key) const {
 Result<std::string> Cni::run(const Plugin& plugin, const char* command,
                              const proto::AttemptKey& key, const std::string& space,
                              const std::string& before) const {
-  const auto config = codec::JsonDocument::parse(plugin.config);
-  if (!config) return tl::unexpected(config.error());
+  ASSIGN(config, codec::JsonDocument::parse(plugin.config));
   codec::JsonWriter writer(codec::JsonStyle::compact);
   writer.begin_object();
   copy_members(config->root(), writer, 0);
@@ -255,8 +254,7 @@ Result<void> Cni::remove(const proto::AttemptKey& key, const std::string& space)
 Result<void> Cni::check(const proto::AttemptKey& key, const std::string& space) const {
   if (!checks_ || ::access(file_of(key).c_str(), F_OK) != 0) return {};
   const std::string said = said_of(key);
-  for (const Plugin& plugin : plugins_)
-    if (auto r = run(plugin, "CHECK", key, space, said); !r) return tl::unexpected(r.error());
+  for (const Plugin& plugin : plugins_) TRY(run(plugin, "CHECK", key, space, said));
   return {};
 }
 

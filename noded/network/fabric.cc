@@ -33,8 +33,7 @@ std::string name_of(const proto::AttemptKey& key) {
 Result<void> read_groups(const std::vector<proto::NetworkGroup>& from,
                          std::vector<Reach::Group>& to) {
   for (const proto::NetworkGroup& one : from) {
-    const auto ports = parse_ports(one.ports);
-    if (!ports) return tl::unexpected(ports.error());
+    ASSIGN(ports, parse_ports(one.ports));
     if (one.group == 0 || one.group >= kMostGroups)
       return fail(ErrorCode::invalid_argument, "a tenant has a number that addresses cannot hold");
     to.push_back({one.group, *ports});
@@ -51,10 +50,8 @@ bool has_family(const WayOut::Families& families, const NetworkRange& range) {
 // had written there whose it is, is found in no other way.
 Result<void> remove_links_of(const Fd& node_space) {
   return inside(node_space, []() -> Result<void> {
-    auto netlink = Netlink::open();
-    if (!netlink) return tl::unexpected(netlink.error());
-    const auto links = netlink->links();
-    if (!links) return tl::unexpected(links.error());
+    ASSIGN(netlink, Netlink::open());
+    ASSIGN(links, netlink->links());
     for (const Netlink::Link& link : *links) {
       if (link.name == "lo") continue;
       if (auto r = netlink->remove_link(link.name); !r && netlink->index_of(link.name)) return r;
@@ -79,13 +76,12 @@ Result<WayOut::Families> Fabric::have_way_out() {
 Result<Member> Fabric::member_of(const JobNetwork& job, const std::string& link) {
   Member out{link, job.part, {}, {}};
   for (const Peer& peer : job.peers) out.peers.push_back(peer.part);
-  if (auto r = read_groups(job.reach.to, out.reach.to); !r) return tl::unexpected(r.error());
-  if (auto r = read_groups(job.reach.from, out.reach.from); !r) return tl::unexpected(r.error());
+  TRY(read_groups(job.reach.to, out.reach.to));
+  TRY(read_groups(job.reach.from, out.reach.from));
   if (!job.reach.leaves()) return out;
   std::vector<NetworkRange> ranges;
   for (const std::string& text : job.reach.ranges) {
-    const auto range = parse_network_range(text);
-    if (!range) return tl::unexpected(range.error());
+    ASSIGN(range, parse_network_range(text));
     ranges.push_back(*range);
   }
   const auto families = have_way_out();
@@ -129,12 +125,10 @@ std::string Fabric::sys_dir(const proto::AttemptKey& key) const {
 Result<std::unique_ptr<Fabric>> Fabric::open(FabricOptions options,
                                              const std::vector<JobNetwork>& attempts) {
   std::unique_ptr<Fabric> out(new Fabric(std::move(options)));
-  if (auto r = out->open_node(); !r) return tl::unexpected(r.error());
-  const auto links = out->remove_others(attempts);
-  if (!links) return tl::unexpected(links.error());
+  TRY(out->open_node());
+  ASSIGN(links, out->remove_others(attempts));
   for (const JobNetwork& job : attempts) {
-    for (const Peer& peer : job.peers)
-      if (auto r = out->set_way_to(peer); !r) return tl::unexpected(r.error());
+    for (const Peer& peer : job.peers) TRY(out->set_way_to(peer));
     // What it began with may be lost meanwhile; its own parts it keeps.
     JobNetwork kept = job;
     kept.reach.required = false;
@@ -144,7 +138,7 @@ Result<std::unique_ptr<Fabric>> Fabric::open(FabricOptions options,
     if (!member) return tl::unexpected(member.error());
     (void)out->rules_.add(job.key, std::move(*member));
   }
-  if (auto r = out->filter_->run(out->rules_.whole()); !r) return tl::unexpected(r.error());
+  TRY(out->filter_->run(out->rules_.whole()));
   return out;
 }
 
@@ -162,15 +156,13 @@ Result<proto::AttemptNetwork> Fabric::look(const proto::AttemptKey& key) {
     out.resolvers.push_back(text.substr(0, text.find('/')));
   }
   if (const auto lacks = lacks_.find(key); lacks != lacks_.end()) out.no_way_out = lacks->second;
-  const auto traffic = links_->traffic_of(member.link);
-  if (!traffic) return tl::unexpected(traffic.error());
+  ASSIGN(traffic, links_->traffic_of(member.link));
   // What the node's end has received, the job has sent.
   out.sent_packets = traffic->received_packets;
   out.sent_bytes = traffic->received_bytes;
   out.received_packets = traffic->sent_packets;
   out.received_bytes = traffic->sent_bytes;
-  const auto denied = filter_->packets_of(std::string(kTable), std::string(kDeniedOf), member.link);
-  if (!denied) return tl::unexpected(denied.error());
+  ASSIGN(denied, filter_->packets_of(std::string(kTable), std::string(kDeniedOf), member.link));
   out.denied_packets = *denied;
   return out;
 }
@@ -184,8 +176,7 @@ Result<void> Fabric::limit(const proto::AttemptKey& key, Way way, std::uint64_t 
   };
   // What leaves by the node's end, the job receives.
   if (way == Way::receives) return set(*links_, it->second.link);
-  auto space = open_space(space_file(key));
-  if (!space) return tl::unexpected(space.error());
+  ASSIGN(space, open_space(space_file(key)));
   return inside(*space, [&]() -> Result<void> {
     auto links = Netlink::open(Netlink::For::changes);
     return links ? set(*links, kJobEnd) : Result<void>(tl::unexpected(links.error()));
@@ -193,12 +184,9 @@ Result<void> Fabric::limit(const proto::AttemptKey& key, Way way, std::uint64_t 
 }
 
 Result<Fabric::Counts> Fabric::counts() {
-  const auto links = links_->traffic();
-  if (!links) return tl::unexpected(links.error());
-  const auto refused = filter_->counters(fmt::format("list set {} {}", kTable, kDeniedOf));
-  if (!refused) return tl::unexpected(refused.error());
-  auto dropped = filter_->counters(fmt::format("list counters table {}", kTable));
-  if (!dropped) return tl::unexpected(dropped.error());
+  ASSIGN(links, links_->traffic());
+  ASSIGN(refused, filter_->counters(fmt::format("list set {} {}", kTable, kDeniedOf)));
+  ASSIGN(dropped, filter_->counters(fmt::format("list counters table {}", kTable)));
   Counts out;
   for (const auto& [key, member] : rules_.members()) {
     const auto link = links->find(member.link);
@@ -237,11 +225,9 @@ Result<void> Fabric::open_node() {
   space_ = std::move(*space);
   if (auto r = inside(space_,
                       [this]() -> Result<void> {
-                        auto links = Netlink::open();
-                        if (!links) return tl::unexpected(links.error());
+                        ASSIGN(links, Netlink::open());
                         links_ = std::make_unique<Netlink>(std::move(*links));
-                        auto filter = Filter::open();
-                        if (!filter) return tl::unexpected(filter.error());
+                        ASSIGN(filter, Filter::open());
                         filter_ = std::make_unique<Filter>(std::move(*filter));
                         // The rules come before forwarding, so that nothing ever passes without.
                         if (auto done = filter_->run(rules_.whole()); !done) return done;
@@ -253,8 +239,7 @@ Result<void> Fabric::open_node() {
     return r;
   if (auto r = links_->add_address("lo", node_address6(options_.blocks, options_.node)); !r)
     return r;
-  auto nodes = NodesLink::open(nodes_options(), space_, *links_);
-  if (!nodes) return tl::unexpected(nodes.error());
+  ASSIGN(nodes, NodesLink::open(nodes_options(), space_, *links_));
   nodes_ = std::move(*nodes);
   return {};
 }
@@ -278,8 +263,7 @@ Result<std::map<proto::AttemptKey, std::string>> Fabric::remove_others(
     files.emplace(name_of(job.key), job.key);
     older.emplace(older_link_of(job.key), job.key);
   }
-  const auto there = links_->links();
-  if (!there) return tl::unexpected(there.error());
+  ASSIGN(there, links_->links());
   std::map<proto::AttemptKey, std::string> out;
   std::uint64_t first = 1;
   for (const Netlink::Link& link : *there) {
@@ -301,7 +285,7 @@ Result<std::map<proto::AttemptKey, std::string>> Fabric::remove_others(
   for (const auto& entry : std::filesystem::directory_iterator(options_.directory, error)) {
     const std::string name = entry.path().filename();
     if (name == kNodeDir || files.contains(name)) continue;
-    if (auto r = release_directory(entry.path()); !r) return tl::unexpected(r.error());
+    TRY(release_directory(entry.path()));
   }
   ready_ = std::make_unique<ReadySpaces>(*links_, first, nodes_->mtu());
   return out;
@@ -420,8 +404,7 @@ Result<void> Fabric::settle_node(const JobNetwork& job, const std::string& link)
 
 // Inside the job's namespace.
 Result<void> Fabric::settle_job(const JobNetwork& job) {
-  auto links = Netlink::open(Netlink::For::changes);
-  if (!links) return tl::unexpected(links.error());
+  ASSIGN(links, Netlink::open(Netlink::For::changes));
   return links->together([&]() -> Result<void> {
     if (auto r = links->add_address(kJobEnd, address6(options_.blocks, job.part)); !r) return r;
     if (const auto four = address4(options_.blocks, job.part)) {

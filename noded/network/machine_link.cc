@@ -49,12 +49,10 @@ Result<std::uint32_t> have_machine_link(Netlink& machine, const MachineLink& lin
                                         const std::function<Result<void>(std::uint32_t)>& remove) {
   const Place place = find_place(machine, link.prefix, link.owner);
   if (place.mine && node_links.index_of(std::string(link.node_end))) return *place.mine;
-  if (place.mine)
-    if (auto r = remove(*place.mine); !r) return tl::unexpected(r.error());
+  if (place.mine) TRY(remove(*place.mine));
   // A daemon may have been killed before it had written on the link whose it is.
   const std::string node_end(link.node_end);
-  if (node_links.index_of(node_end))
-    if (auto r = node_links.remove_link(node_end); !r) return tl::unexpected(r.error());
+  if (node_links.index_of(node_end)) TRY(node_links.remove_link(node_end));
   const auto number = place.mine ? place.mine : place.free;
   if (!number)
     return fail(
@@ -71,7 +69,7 @@ Result<std::uint32_t> have_machine_link(Netlink& machine, const MachineLink& lin
   veth.peer_space = node_space.get();
   veth.mtu = link.mtu;
   veth.alias = link.owner;
-  if (auto r = machine.make_veth(veth); !r) return tl::unexpected(r.error());
+  TRY(machine.make_veth(veth));
   return *number;
 }
 

@@ -63,9 +63,8 @@ Result<void> Netlink::connect(std::unique_ptr<nl_sock, CloseSocket>& socket) {
 
 Result<Netlink> Netlink::open(For what) {
   Netlink out;
-  if (auto r = connect(out.socket_); !r) return tl::unexpected(r.error());
-  if (what == For::changes_and_waiting)
-    if (auto r = connect(out.events_); !r) return tl::unexpected(r.error());
+  TRY(connect(out.socket_));
+  if (what == For::changes_and_waiting) TRY(connect(out.events_));
   return out;
 }
 
@@ -156,8 +155,7 @@ Result<void> Netlink::make_veth(const Veth& veth) {
 }
 
 Result<void> Netlink::name(const std::string& link, const std::string& alias) {
-  const auto index = index_for(link);
-  if (!index) return tl::unexpected(index.error());
+  ASSIGN(index, index_for(link));
   nl_msg* m = message(RTM_NEWLINK, 0, link_header(*index));
   put(m, IFLA_IFALIAS, alias);
   return send(m, fmt::format("the link {} could not be named", link));
@@ -201,8 +199,7 @@ Result<void> Netlink::make_wireguard(const std::string& name, int space, std::ui
 }
 
 Result<void> Netlink::add_remote(const std::string& link, const Mac& mac, const Underlay& node) {
-  const auto index = index_for(link);
-  if (!index) return tl::unexpected(index.error());
+  ASSIGN(index, index_for(link));
   const auto address = bytes_of(node.address);
   if (address.empty())
     return fail(ErrorCode::invalid_argument,
@@ -220,22 +217,19 @@ Result<void> Netlink::add_remote(const std::string& link, const Mac& mac, const 
 }
 
 Result<void> Netlink::remove_link(const std::string& link) {
-  const auto index = index_of(link);
-  if (!index) return tl::unexpected(index.error());
+  ASSIGN(index, index_of(link));
   return send(message(RTM_DELLINK, 0, link_header(*index)),
               fmt::format("the link {} could not be removed", link));
 }
 
 Result<void> Netlink::set_up(const std::string& link) {
-  const auto index = index_for(link);
-  if (!index) return tl::unexpected(index.error());
+  ASSIGN(index, index_for(link));
   return send(message(RTM_NEWLINK, 0, link_header(*index, IFF_UP)),
               fmt::format("the link {} could not be started", link));
 }
 
 Result<void> Netlink::set_down(const std::string& link) {
-  const auto index = index_for(link);
-  if (!index) return tl::unexpected(index.error());
+  ASSIGN(index, index_for(link));
   ifinfomsg header = link_header(*index);
   header.ifi_change = IFF_UP;
   return send(message(RTM_NEWLINK, 0, header),
@@ -244,8 +238,7 @@ Result<void> Netlink::set_down(const std::string& link) {
 
 Result<void> Netlink::add_address(const std::string& link, int family, const void* address,
                                   std::size_t bytes, const std::string& what) {
-  const auto index = index_for(link);
-  if (!index) return tl::unexpected(index.error());
+  ASSIGN(index, index_for(link));
   ifaddrmsg header{};
   header.ifa_family = static_cast<std::uint8_t>(family);
   header.ifa_prefixlen = static_cast<std::uint8_t>(bytes * 8);
@@ -267,8 +260,7 @@ Result<void> Netlink::add_address(const std::string& link, const Ip4& address) {
 }
 
 Result<void> Netlink::add_neighbour(const std::string& link, const Ip6& address, const Mac& mac) {
-  const auto index = index_for(link);
-  if (!index) return tl::unexpected(index.error());
+  ASSIGN(index, index_for(link));
   ndmsg header{};
   header.ndm_family = AF_INET6;
   header.ndm_ifindex = static_cast<int>(*index);
@@ -281,8 +273,7 @@ Result<void> Netlink::add_neighbour(const std::string& link, const Ip6& address,
 
 Result<void> Netlink::add_route(const std::string& link, const Route& route,
                                 const std::string& what) {
-  const auto index = index_for(link);
-  if (!index) return tl::unexpected(index.error());
+  ASSIGN(index, index_for(link));
   rtmsg header{};
   header.rtm_family = static_cast<std::uint8_t>(route.family);
   header.rtm_dst_len = static_cast<std::uint8_t>(route.bits);
@@ -330,8 +321,7 @@ Result<void> Netlink::add_far_route(const std::string& link, const Ip4& to, int 
 // what 10 ms bring, and never less than the largest packet that a link hands on at once (64 KiB);
 // what waits longer than 50 ms is dropped.
 Result<void> Netlink::limit_rate(const std::string& link, std::uint64_t bits_per_second) {
-  const auto index = index_for(link);
-  if (!index) return tl::unexpected(index.error());
+  ASSIGN(index, index_for(link));
   // The bucket counts headers too. With 3 % for them both a flood of frames and what TCP carries
   // (94 % of a bucket, measured) are within 5 % of what was asked for.
   const std::uint64_t rate = std::max<std::uint64_t>(bits_per_second / 8 * 103 / 100, 1'000);
@@ -357,8 +347,7 @@ Result<void> Netlink::limit_rate(const std::string& link, std::uint64_t bits_per
 }
 
 Result<void> Netlink::unlimit_rate(const std::string& link) {
-  const auto index = index_of(link);
-  if (!index) return tl::unexpected(index.error());
+  ASSIGN(index, index_of(link));
   tcmsg header{};
   header.tcm_family = AF_UNSPEC;
   header.tcm_ifindex = static_cast<int>(*index);

@@ -95,7 +95,7 @@ Result<void> Netlink::list(int (*note)(nl_msg*, void*), void* out) const {
 
 Result<std::vector<Netlink::Link>> Netlink::links() const {
   std::vector<Link> out;
-  if (auto r = list(note_link, &out); !r) return tl::unexpected(r.error());
+  TRY(list(note_link, &out));
   return out;
 }
 
@@ -108,7 +108,7 @@ Result<std::map<std::string, Netlink::Traffic>> Netlink::traffic() const {
       note_traffic(m, &(*static_cast<std::map<std::string, Traffic>*>(to))[name.front().name]);
     return static_cast<int>(NL_OK);
   };
-  if (auto r = list(note, &out); !r) return tl::unexpected(r.error());
+  TRY(list(note, &out));
   return out;
 }
 

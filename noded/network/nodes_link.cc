@@ -65,8 +65,7 @@ class VxlanLink : public NodesLink {
   VxlanLink(const Options& options, Netlink& links) : options_(options), links_(links) {}
 
   Result<void> make(const Fd& space) {
-    auto outside = Netlink::open();
-    if (!outside) return tl::unexpected(outside.error());
+    ASSIGN(outside, Netlink::open());
     Netlink::Vxlan vxlan;
     vxlan.name = kNodesLink;
     vxlan.vni = options_.vni;
@@ -95,13 +94,11 @@ class WireGuardLink : public NodesLink {
   WireGuardLink(const Options& options, Netlink& links) : options_(options), links_(links) {}
 
   Result<void> make(const Fd& space) {
-    auto outside = Netlink::open();
-    if (!outside) return tl::unexpected(outside.error());
+    ASSIGN(outside, Netlink::open());
     // Its socket is where it was made, so the encrypted packets leave from the machine.
     if (auto r = outside->make_wireguard(kNodesLink, space.get(), mtu()); !r) return r;
     const auto opened = inside(space, [&]() -> Result<void> {
-      auto guard = WireGuard::open();
-      if (!guard) return tl::unexpected(guard.error());
+      ASSIGN(guard, WireGuard::open());
       guard_.emplace(std::move(*guard));
       return {};
     });
@@ -111,8 +108,7 @@ class WireGuardLink : public NodesLink {
     return try_often([&] { return links_.set_up(kNodesLink); });  // here it takes its port
   }
   Result<void> set_way(std::uint32_t node, const Underlay& at) override {
-    const auto key = key_of_text(at.key);
-    if (!key) return tl::unexpected(key.error());
+    ASSIGN(key, key_of_text(at.key));
     // Else a node that says another one's key would take that one's addresses from it here.
     for (const auto& [other, theirs] : keys_)
       if (other != node && theirs == *key)
@@ -157,7 +153,7 @@ template <class Link>
 Result<std::unique_ptr<NodesLink>> made(const NodesLink::Options& options, const Fd& space,
                                         Netlink& links) {
   auto out = std::make_unique<Link>(options, links);
-  if (auto r = out->make(space); !r) return tl::unexpected(r.error());
+  TRY(out->make(space));
   return out;
 }
 
@@ -184,17 +180,14 @@ std::string name_of(Transport transport) {
 
 Result<std::unique_ptr<NodesLink>> NodesLink::open(const Options& options, const Fd& space,
                                                    Netlink& links) {
-  if (auto r = remove(options.owner); !r) return tl::unexpected(r.error());
-  if (links.index_of(kNodesLink))
-    if (auto r = links.remove_link(kNodesLink); !r) return tl::unexpected(r.error());
+  TRY(remove(options.owner));
+  if (links.index_of(kNodesLink)) TRY(links.remove_link(kNodesLink));
   auto out = make(options, space, links);
   if (!out) return out;
   // What has no other way goes to the rules, which refuse it; without a route the kernel would
   // refuse it, but only once in a second, and nobody would count it.
-  if (auto r = links.add_route(kNodesLink, Ip6{}, 0, std::nullopt); !r)
-    return tl::unexpected(r.error());
-  if (auto r = links.add_route(kNodesLink, Ip4{}, 0, std::nullopt); !r)
-    return tl::unexpected(r.error());
+  TRY(links.add_route(kNodesLink, Ip6{}, 0, std::nullopt));
+  TRY(links.add_route(kNodesLink, Ip4{}, 0, std::nullopt));
   return out;
 }
 
@@ -232,12 +225,10 @@ Result<std::string> introduction(Transport transport, const std::string& key_fil
   const std::string name = name_of(transport);
   if (transport == Transport::vxlan) return name;
   if (transport == Transport::wireguard) {
-    const auto key = load_key(key_file);
-    if (!key) return tl::unexpected(key.error());
+    ASSIGN(key, load_key(key_file));
     return name + " " + text_of_key(public_key(*key));
   }
-  const auto here = neighbour_text(host);
-  if (!here) return tl::unexpected(here.error());
+  ASSIGN(here, neighbour_text(host));
   return name + " " + *here;
 }
 

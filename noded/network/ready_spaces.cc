@@ -33,16 +33,13 @@ Result<Fd> sysfs_here() {
 
 // Inside the job's namespace, which the job itself cannot change: it has no capability there.
 Result<Fd> settle() {
-  auto links = Netlink::open(Netlink::For::changes);
-  if (!links) return tl::unexpected(links.error());
-  if (auto r = set_sysctl(fmt::format("ipv6/conf/{}/accept_ra", kJobEnd), "0"); !r)
-    return tl::unexpected(r.error());
-  const auto done = links->together([&]() -> Result<void> {
+  ASSIGN(links, Netlink::open(Netlink::For::changes));
+  TRY(set_sysctl(fmt::format("ipv6/conf/{}/accept_ra", kJobEnd), "0"));
+  ASSIGN(done, links->together([&]() -> Result<void> {
     if (auto r = links->set_up(kJobEnd); !r) return r;
     if (auto r = links->add_neighbour(kJobEnd, kGateway, kNodeMac); !r) return r;
     return links->add_route(kJobEnd, Ip6{}, 0, kGateway);
-  });
-  if (!done) return tl::unexpected(done.error());
+  }));
   return sysfs_here();
 }
 
@@ -78,8 +75,7 @@ Result<void> bind_directory(const std::string& directory, const ReadySpace& spac
 }
 
 Result<void> ReadySpaces::make() {
-  auto made = make_one();
-  if (!made) return tl::unexpected(made.error());
+  ASSIGN(made, make_one());
   spaces_.push_back(std::move(*made));
   return {};
 }
@@ -94,8 +90,7 @@ Result<ReadySpace> ReadySpaces::take() {
 Result<ReadySpace> ReadySpaces::make_one() {
   ReadySpace out;
   out.link = fmt::format("{}{}", kJobLinks, next_++);
-  auto space = new_space();
-  if (!space) return tl::unexpected(space.error());
+  ASSIGN(space, new_space());
   out.space = std::move(*space);
   Netlink::Veth veth;
   veth.name = out.link;
@@ -104,15 +99,13 @@ Result<ReadySpace> ReadySpaces::make_one() {
   veth.peer_mac = kJobMac;
   veth.peer_space = out.space.get();
   veth.mtu = mtu_;
-  if (auto r = links_.make_veth(veth); !r) return tl::unexpected(r.error());
-  const auto settled = inside(out.space, [&]() -> Result<void> {
-    auto sys = settle();
-    if (!sys) return tl::unexpected(sys.error());
-    out.sys = std::move(*sys);
-    return {};
-  });
-  if (!settled) return tl::unexpected(settled.error());
-  if (auto r = links_.wait_until_up(out.link); !r) return tl::unexpected(r.error());
+  TRY(links_.make_veth(veth));
+  ASSIGN(settled, inside(out.space, [&]() -> Result<void> {
+           ASSIGN(sys, settle());
+           out.sys = std::move(*sys);
+           return {};
+         }));
+  TRY(links_.wait_until_up(out.link));
   return out;
 }
 

@@ -205,8 +205,7 @@ std::string routed_rules(std::uint32_t number, const Routed::Options& options) {
 Result<void> remove_routed(Netlink& machine, std::uint32_t number) {
   if (auto r = machine.set_down(machine_link(kRoutedLinks, number)); !r) return r;
   if (auto r = machine.remove_routes(kFirstMetric + number); !r) return r;
-  auto filter = Filter::open();
-  if (!filter) return tl::unexpected(filter.error());
+  ASSIGN(filter, Filter::open());
   if (auto r = filter->run(fmt::format("table {0}\ndelete table {0}\n", routed_table(number))); !r)
     return r;
   return machine.remove_link(machine_link(kRoutedLinks, number));
@@ -216,16 +215,12 @@ Result<void> remove_routed(Netlink& machine, std::uint32_t number) {
 
 Result<Routed> Routed::open(Options options, const Fd& node_space, Netlink& node_links) {
   Routed out(std::move(options));
-  auto machine = Netlink::open();
-  if (!machine) return tl::unexpected(machine.error());
+  ASSIGN(machine, Netlink::open());
   out.machine_ = std::make_unique<Netlink>(std::move(*machine));
-  auto filter = Filter::open();
-  if (!filter) return tl::unexpected(filter.error());
+  ASSIGN(filter, Filter::open());
   out.filter_ = std::make_unique<Filter>(std::move(*filter));
-  auto here = look_here();
-  if (!here) return tl::unexpected(here.error());
-  const auto own = own_network(*here, out.options_.underlay.address);
-  if (!own) return tl::unexpected(own.error());
+  ASSIGN(here, look_here());
+  ASSIGN(own, own_network(*here, out.options_.underlay.address));
   out.mtu_ = mtu_of((*own)->link);
   out.nearby_ = std::move(here->networks);
   if (auto r = out.settle(node_space, node_links); !r) {
@@ -263,8 +258,7 @@ Result<void> Routed::settle(const Fd& node_space, Netlink& node_links) {
 }
 
 Result<void> Routed::remove(const std::string& owner) {
-  auto machine = Netlink::open();
-  if (!machine) return tl::unexpected(machine.error());
+  ASSIGN(machine, Netlink::open());
   const auto mine = find_machine_link(*machine, kRoutedLinks, owner);
   return mine ? remove_routed(*machine, *mine) : Result<void>{};
 }
@@ -312,10 +306,8 @@ Result<void> Routed::set_way(std::uint32_t node, const Underlay& at) {
 }
 
 Result<std::string> neighbour_text(const std::string& address) {
-  auto here = look_here();
-  if (!here) return tl::unexpected(here.error());
-  const auto own = own_network(*here, address);
-  if (!own) return tl::unexpected(own.error());
+  ASSIGN(here, look_here());
+  ASSIGN(own, own_network(*here, address));
   const std::string& link = (*own)->link;
   if (link == "lo") return std::string("lo");
   const auto local = here->link_local.find(link);

@@ -67,7 +67,7 @@ Result<void> bind_space(const Fd& space, const std::string& file) {
 Result<Fd> make_space(const std::string& file) {
   auto made = new_space();
   if (!made) return made;
-  if (auto bound = bind_space(*made, file); !bound) return tl::unexpected(bound.error());
+  TRY(bind_space(*made, file));
   return made;
 }
 
@@ -88,8 +88,7 @@ Result<void> release_space(const std::string& file) {
 }
 
 Result<void> inside(const Fd& space, const std::function<Result<void>()>& work) {
-  auto before = own_space();
-  if (!before) return tl::unexpected(before.error());
+  ASSIGN(before, own_space());
   if (::setns(space.get(), CLONE_NEWNET) != 0) return failed("the namespace cannot be entered");
   auto done = work();
   if (::setns(before->get(), CLONE_NEWNET) != 0) std::abort();

@@ -19,13 +19,11 @@ namespace {
 constexpr std::uint16_t kPort = 4789;  // of the stand-in's own machine
 
 Result<void> make_one(const std::string& directory, Transport transport) {
-  const auto blocks = read_blocks("fd00::/48", "100.64.0.0/10");
-  if (!blocks) return tl::unexpected(blocks.error());
+  ASSIGN(blocks, read_blocks("fd00::/48", "100.64.0.0/10"));
   FabricOptions options{directory, *blocks, 1, {"127.0.0.1", kPort}, 1};
   options.transport = transport;
   options.secret = new_key();
-  auto fabric = Fabric::open(options, {});
-  if (!fabric) return tl::unexpected(fabric.error());
+  ASSIGN(fabric, Fabric::open(options, {}));
   JobNetwork job;
   job.key = {JobId(1), Attempt(1)};
   job.part = {1, JobId(1), 0U, 0};

@@ -112,20 +112,17 @@ Result<void> settle_node(Netlink& node, std::uint32_t number, const WayOut::Fami
 // The link goes last, because it is what says whose table it is; while it is down nothing passes.
 Result<void> remove_place(Netlink& machine, std::uint32_t number) {
   if (auto r = machine.set_down(way_link(number)); !r) return r;
-  auto filter = Filter::open();
-  if (!filter) return tl::unexpected(filter.error());
+  ASSIGN(filter, Filter::open());
   if (auto r = filter->run(fmt::format("table {0}\ndelete table {0}\n", way_table(number))); !r)
     return r;
   return machine.remove_link(way_link(number));
 }
 
 Result<void> translate(std::uint32_t number, const WayOut::Options& options, const Fd& node_space) {
-  auto machine = Filter::open();
-  if (!machine) return tl::unexpected(machine.error());
+  ASSIGN(machine, Filter::open());
   if (auto r = machine->run(rules_of(number, options)); !r) return r;
   return inside(node_space, [&]() -> Result<void> {
-    auto node = Filter::open();
-    if (!node) return tl::unexpected(node.error());
+    ASSIGN(node, Filter::open());
     return node->run(std::string(kNodeTable));
   });
 }
@@ -143,12 +140,10 @@ Result<WayOut::Families> WayOut::open(const Options& options, const Fd& node_spa
     return fail(ErrorCode::unavailable,
                 "the machine forwards no packets (net.ipv4.ip_forward and "
                 "net.ipv6.conf.all.forwarding are 0)");
-  auto machine = Netlink::open();
-  if (!machine) return tl::unexpected(machine.error());
+  ASSIGN(machine, Netlink::open());
   const MachineLink link{kWayLinks, options.owner, kWayLink, kMachineMac, kWayMac, options.mtu};
-  const auto number = have_machine_link(*machine, link, node_space, node_links,
-                                        [&](std::uint32_t n) { return remove_place(*machine, n); });
-  if (!number) return tl::unexpected(number.error());
+  ASSIGN(number, have_machine_link(*machine, link, node_space, node_links,
+                                   [&](std::uint32_t n) { return remove_place(*machine, n); }));
   auto settled = translate(*number, options, node_space);
   if (settled) settled = settle_machine(*machine, *number);
   if (settled) settled = node_links.set_up(std::string(kWayLink));
@@ -162,8 +157,7 @@ Result<WayOut::Families> WayOut::open(const Options& options, const Fd& node_spa
 }
 
 Result<void> WayOut::remove(const std::string& owner) {
-  auto machine = Netlink::open();
-  if (!machine) return tl::unexpected(machine.error());
+  ASSIGN(machine, Netlink::open());
   const auto mine = find_machine_link(*machine, kWayLinks, owner);
   return mine ? remove_place(*machine, *mine) : Result<void>{};
 }

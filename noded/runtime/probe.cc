@@ -150,8 +150,7 @@ Result<void> try_once(const NodeSetup& setup, Sandbox level) {
   remove_tree(dir);
   if (!in_time) return fail(ErrorCode::timed_out, "a test container did not end within 20 s");
   if (!bytes) return fail(ErrorCode::unavailable, kNoRecord);
-  const auto record = codec::decode<ExitRecord>(*bytes);
-  if (!record) return tl::unexpected(record.error());
+  ASSIGN(record, codec::decode<ExitRecord>(*bytes));
   return judge(*record, request.memory > 0);
 }
 

@@ -20,8 +20,7 @@ using Stage = RecoveredAttempt::Stage;
 constexpr Duration kPatience = seconds(10);
 
 Result<LaunchRequest> read_request(const std::string& dir) {
-  const auto bytes = read_file(dir + "/" + kLaunchFile);
-  if (!bytes) return tl::unexpected(bytes.error());
+  ASSIGN(bytes, read_file(dir + "/" + kLaunchFile));
   return codec::decode<LaunchRequest>(*bytes);
 }
 

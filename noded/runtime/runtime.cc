@@ -172,8 +172,7 @@ OneJob new_job(const LaunchRequest& request) {
 }  // namespace
 
 Result<void> Runtime::State::start_job(const AttemptKey& key, OneJob job) {
-  auto shim = shims.start_shim(dir(key), {"job", setup.state_dir, job_name(key)});
-  if (!shim) return tl::unexpected(shim.error());
+  ASSIGN(shim, shims.start_shim(dir(key), {"job", setup.state_dir, job_name(key)}));
   job.shim = std::move(*shim);
   watch(key, std::nullopt, job.shim);
   jobs.insert_or_assign(key, std::move(job));
@@ -199,10 +198,8 @@ Result<void> Runtime::resume(const AttemptKey& key) {
   auto& s = *state_;
   if (s.jobs.contains(key))
     return fail(ErrorCode::already_exists, "attempt " + job_name(key) + " was started already");
-  const auto bytes = read_file(s.dir(key) + "/" + kLaunchFile);
-  if (!bytes) return tl::unexpected(bytes.error());
-  const auto request = codec::decode<LaunchRequest>(*bytes);
-  if (!request) return tl::unexpected(request.error());
+  ASSIGN(bytes, read_file(s.dir(key) + "/" + kLaunchFile));
+  ASSIGN(request, codec::decode<LaunchRequest>(*bytes));
   return s.start_job(key, new_job(*request));
 }
 

@@ -46,8 +46,7 @@ Result<void> add_source(const Fd& epoll, const Fd& source, std::uint64_t tag) {
 }
 
 Result<void> write_filter(const Fd& dir, const std::string& list, CallFilter which) {
-  const auto filter = compile_seccomp(list, which);
-  if (!filter) return tl::unexpected(filter.error());
+  ASSIGN(filter, compile_seccomp(list, which));
   const FilterFiles& files = which == CallFilter::hardened ? kHardenedFilter : kFilter;
   if (auto r = write_whole(dir.get(), files.bpf, filter->bpf, Durability::none); !r) return r;
   if (auto r = write_whole(dir.get(), files.base64, filter->base64, Durability::none); !r) return r;
@@ -193,9 +192,9 @@ Result<std::unique_ptr<Runtime>> Runtime::open(RuntimeOptions options) {
   auto state = std::make_unique<State>();
   state->options = std::move(options);
   auto& s = *state;
-  if (auto r = s.prepare(); !r) return tl::unexpected(r.error());
-  if (auto r = s.choose_runtime(); !r) return tl::unexpected(r.error());
-  if (auto r = s.open_sources(); !r) return tl::unexpected(r.error());
+  TRY(s.prepare());
+  TRY(s.choose_runtime());
+  TRY(s.open_sources());
   s.shims = ShimTemplate(s.setup.shim_path, s.setup.state_dir, s.log.get());
   s.shims.start();
   s.boot_id = discover_node("").boot_id;
@@ -203,8 +202,7 @@ Result<std::unique_ptr<Runtime>> Runtime::open(RuntimeOptions options) {
   const auto before = read_file(path);
   s.rebooted = before && trim(*before) != s.boot_id;
   const Fd dir(::open(s.setup.state_dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (auto r = write_whole(dir.get(), "boot_id", s.boot_id + "\n", Durability::durable); !r)
-    return tl::unexpected(r.error());
+  TRY(write_whole(dir.get(), "boot_id", s.boot_id + "\n", Durability::durable));
   return std::unique_ptr<Runtime>(new Runtime(std::move(state)));
 }
 

@@ -268,8 +268,7 @@ Result<std::string> compile(const std::vector<Rule>& rules, CallFilter which) {
       return fail(ErrorCode::internal, errno_text("seccomp architecture", -rc));
   // The kernel searches a tree, not a list.
   ::seccomp_attr_set(context.filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
-  for (const auto& rule : rules)
-    if (auto r = add_rule(context.filter, rule); !r) return tl::unexpected(r.error());
+  for (const auto& rule : rules) TRY(add_rule(context.filter, rule));
   const Fd memory(::memfd_create("seccomp", MFD_CLOEXEC));
   if (const int rc = ::seccomp_export_bpf(context.filter, memory.get()); rc != 0)
     return fail(ErrorCode::internal, errno_text("seccomp_export_bpf", -rc));
@@ -347,15 +346,13 @@ std::string to_oci(const std::vector<Rule>& rules, CallFilter which) {
 }  // namespace
 
 Result<SeccompFilter> compile_seccomp(const std::string& list, CallFilter which) {
-  auto rules = read_rules(list, which);
-  if (!rules) return tl::unexpected(rules.error());
+  ASSIGN(rules, read_rules(list, which));
   add_own(*rules);
   if (which == CallFilter::hardened)
     add_hardened(*rules);
   else
     add_sockets(*rules);
-  auto bpf = compile(*rules, which);
-  if (!bpf) return tl::unexpected(bpf.error());
+  ASSIGN(bpf, compile(*rules, which));
   SeccompFilter filter;
   filter.base64 = base64(*bpf);
   filter.bpf = std::move(*bpf);

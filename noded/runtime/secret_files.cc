@@ -89,13 +89,12 @@ Result<Fd> open_dir(const std::string& path) {
 Result<std::string> write_secrets(const std::string& state_dir, const AttemptKey& key,
                                   const Owner& owner, const std::vector<SecretText>& files) {
   const std::string room = room_of(state_dir);
-  if (auto r = make_room(room); !r) return tl::unexpected(r.error());
+  TRY(make_room(room));
   remove_secrets(state_dir, key);
   const std::string path = room + "/" + job_name(key);
   if (::mkdir(path.c_str(), 0700) != 0) return fail_errno(ErrorCode::io_error, path);
   const auto fill = [&]() -> Result<void> {
-    auto dir = open_dir(path);
-    if (!dir) return tl::unexpected(dir.error());
+    ASSIGN(dir, open_dir(path));
     for (const SecretText& one : files) {
       if (auto r = check_name(one.file); !r) return r;
       if (auto r = write_file(*dir, std::string(one.file).c_str(), owner, one.content); !r)
@@ -116,8 +115,7 @@ Result<std::string> write_secrets(const std::string& state_dir, const AttemptKey
 Result<void> replace_secret(const std::string& state_dir, const AttemptKey& key, const Owner& owner,
                             const SecretText& file) {
   if (auto r = check_name(file.file); !r) return r;
-  const auto dir = open_dir(room_of(state_dir) + "/" + job_name(key));
-  if (!dir) return tl::unexpected(dir.error());
+  ASSIGN(dir, open_dir(room_of(state_dir) + "/" + job_name(key)));
   ::unlinkat(dir->get(), kFresh, 0);  // of a daemon that was killed
   if (auto r = write_file(*dir, kFresh, owner, file.content); !r) return r;
   if (::renameat(dir->get(), kFresh, dir->get(), std::string(file.file).c_str()) != 0)
@@ -135,8 +133,7 @@ Result<void> write_store_keys(const std::string& state_dir, const AttemptKey& ke
                               std::string_view content) {
   const std::string room = room_of(state_dir);
   if (auto r = make_room(room); !r) return r;
-  auto dir = open_dir(room);
-  if (!dir) return tl::unexpected(dir.error());
+  ASSIGN(dir, open_dir(room));
   const std::string name = kStorePrefix + job_name(key);
   ::unlinkat(dir->get(), name.c_str(), 0);
   return write_file(*dir, name.c_str(), Owner(), content);

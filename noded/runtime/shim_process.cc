@@ -84,8 +84,7 @@ Result<Fd> take_lock(const std::string& dir) {
 
 Result<ShimProcess> start_shim(const std::string& shim_path, const std::string& dir,
                                const std::vector<std::string>& args, int log) {
-  const auto lock = take_lock(dir);
-  if (!lock) return tl::unexpected(lock.error());
+  ASSIGN(lock, take_lock(dir));
   std::vector<std::string> argv{shim_path};
   argv.insert(argv.end(), args.begin(), args.end());
   return start_process(argv, lock->get(), log);

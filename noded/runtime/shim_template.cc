@@ -62,8 +62,7 @@ Result<ShimProcess> ShimTemplate::start_shim(const std::string& dir,
   }
   ShimProcess shim;
   {
-    const auto lock = take_lock(dir);
-    if (!lock) return tl::unexpected(lock.error());
+    ASSIGN(lock, take_lock(dir));
     if (ask(args, *lock, shim)) return shim;
   }
   auto dead = end();

@@ -150,7 +150,7 @@ Result<Fd> AsUser::open_file(const std::string& given, int flags, unsigned mode)
     if (!storage_shows(directory.get())) return not_shown(given);
     const Fd there(open_path(directory.get(), name.empty() ? "." : name, O_PATH | O_NOFOLLOW, 0));
     if (!there && errno == ENOENT && (flags & O_CREAT) != 0) {
-      if (auto r = check_holds_files(directory, given); !r) return tl::unexpected(r.error());
+      TRY(check_holds_files(directory, given));
       Fd fd(open_path(directory.get(), name, careful | O_CREAT | O_EXCL | O_NOFOLLOW, mode));
       if (!fd && errno == EEXIST) continue;  // somebody has made the file meanwhile
       if (!fd) return fail_errno(code_of_path_error(errno), given);
@@ -158,17 +158,15 @@ Result<Fd> AsUser::open_file(const std::string& given, int flags, unsigned mode)
       return fd;
     }
     if (!there) return fail_errno(code_of_path_error(errno), given);
-    auto target = target_of(there, directory, given);
-    if (!target) return tl::unexpected(target.error());
+    ASSIGN(target, target_of(there, directory, given));
     if (*target) {
       path = std::move(**target);
       base = path.starts_with('/') ? Fd() : std::move(directory);
       continue;
     }
     if (!storage_shows(there.get())) return not_shown(given);
-    if (auto r = check_kind(there, given); !r) return tl::unexpected(r.error());
-    if ((flags & O_CREAT) != 0)
-      if (auto r = check_kept_apart(there, directory, given); !r) return tl::unexpected(r.error());
+    TRY(check_kind(there, given));
+    if ((flags & O_CREAT) != 0) TRY(check_kept_apart(there, directory, given));
     const std::string link = "/proc/self/fd/" + std::to_string(there.get());
     Fd fd(::open(link.c_str(), careful & ~O_CREAT));
     if (!fd) return fail_errno(code_of_path_error(errno), given);
@@ -257,14 +255,12 @@ Result<FromUser> as_user(const Owner& owner, const UserWork& work, const UserWor
 }
 
 Result<Fd> open_as_user(const Owner& owner, const std::function<Result<Fd>(const AsUser&)>& work) {
-  auto done = as_user(owner, [&](const AsUser& user) -> Result<FromUser> {
-    auto fd = work(user);
-    if (!fd) return tl::unexpected(fd.error());
-    FromUser out;
-    out.files.push_back(std::move(*fd));
-    return out;
-  });
-  if (!done) return tl::unexpected(done.error());
+  ASSIGN(done, as_user(owner, [&](const AsUser& user) -> Result<FromUser> {
+           ASSIGN(fd, work(user));
+           FromUser out;
+           out.files.push_back(std::move(*fd));
+           return out;
+         }));
   return std::move(done->files.front());
 }
 

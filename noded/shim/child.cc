@@ -263,8 +263,7 @@ Result<std::string> said_of(const std::string& name, HelperEnd end) {
 Result<std::string> run_helper(ChildSpec spec, Signals& signals, Duration timeout,
                                const std::function<std::string()>& stopped) {
   const std::string name = spec.argv[0];
-  auto end = run_to_end(std::move(spec), signals, timeout, stopped);
-  if (!end) return tl::unexpected(end.error());
+  ASSIGN(end, run_to_end(std::move(spec), signals, timeout, stopped));
   return said_of(name, std::move(*end));
 }
 

@@ -90,13 +90,11 @@ Result<std::vector<std::string>> container_environment(const LaunchRequest& requ
   std::size_t bytes = 0;
   for (const auto& [name, value] : all) {
     env.push_back(name + "=" + value);
-    if (auto r = check_text("environment variable " + name, env.back()); !r)
-      return tl::unexpected(r.error());
+    TRY(check_text("environment variable " + name, env.back()));
     bytes += env.back().size() + kPointer;
   }
   for (std::size_t i = 0; i < request.argv.size(); ++i) {
-    if (auto r = check_text(fmt::format("argument {}", i + 1), request.argv[i]); !r)
-      return tl::unexpected(r.error());
+    TRY(check_text(fmt::format("argument {}", i + 1), request.argv[i]));
     bytes += request.argv[i].size() + kPointer;
   }
   if (bytes > kMostInAll)

@@ -104,8 +104,7 @@ Result<void> copy_all(const Shim& shim, Signals& signals, const std::vector<Stag
     return fail(ErrorCode::not_found, "its tenant has no object store any more to stage files");
   const auto content = read_store_keys(shim.setup.state_dir, shim.request.key);
   if (!content) return fail(ErrorCode::runtime_failed, "the keys to the object store are gone");
-  const auto keys = read_keys(*content);
-  if (!keys) return tl::unexpected(keys.error());
+  ASSIGN(keys, read_keys(*content));
   for (const StageCopy& copy : copies)
     if (auto r = copy_one(shim, signals, *keys, copy, way); !r) return r;
   return {};

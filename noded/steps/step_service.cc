@@ -93,10 +93,8 @@ Result<std::unique_ptr<StepService>> StepService::open(StepServiceOptions option
   router_options.stranger_time = kAskerTime;
   // Each waiting stream takes two descriptors, beside the connections of the askers.
   net::raise_file_limit(kMostAskers + 2 * kMaxWaitingStreams);
-  auto router = net::Router::open(router_options);
-  if (!router) return tl::unexpected(router.error());
-  auto streams = listen_on_any_port(options.listen_host);
-  if (!streams) return tl::unexpected(streams.error());
+  ASSIGN(router, net::Router::open(router_options));
+  ASSIGN(streams, listen_on_any_port(options.listen_host));
   return std::unique_ptr<StepService>(
       new StepService(std::move(options), loop, log, std::move(runtime), sockets,
                       std::move(*router), std::move(streams->socket), std::move(streams->address)));
@@ -190,8 +188,7 @@ Result<void> StepService::check_listener(const Message& message,
 
 template <class Message>
 Result<void> StepService::act_for(const std::string& asker, std::string_view body) {
-  const auto message = codec::decode<Message>(body);
-  if (!message) return tl::unexpected(message.error());
+  ASSIGN(message, codec::decode<Message>(body));
   if (auto allowed = check_listener(*message, asker); !allowed) return allowed;
   return act(*message);
 }
@@ -221,8 +218,7 @@ Result<proto::StepPermission> StepService::check_passed_on(const JobConnection& 
 }
 
 Result<void> StepService::act(const proto::AttachStep& attach) {
-  const auto permission = check(attach);
-  if (!permission) return tl::unexpected(permission.error());
+  ASSIGN(permission, check(attach));
   runtime::StepAttachment attachment;
   attachment.key = permission->key;
   attachment.step = permission->step;
@@ -243,8 +239,7 @@ Result<void> StepService::bind_tasks(const proto::LaunchStep& launch,
   const runtime::NumaMap numa = runtime::NumaMap::read();
   for (const auto& [cpu, node] : numa.nodes()) here.numa[cpu] = static_cast<std::uint16_t>(node);
   for (std::uint32_t i = 0; i < request.task_env.size(); ++i) here.ranks.push_back(request.rank(i));
-  auto places = task_places(launch.cpu_bind, launch.mem_bind, here);
-  if (!places) return tl::unexpected(places.error());
+  ASSIGN(places, task_places(launch.cpu_bind, launch.mem_bind, here));
   request.task_cpus = std::move(places->cpus);
   request.task_mems = std::move(places->mems);
   request.task_notes = std::move(places->notes);
@@ -253,10 +248,8 @@ Result<void> StepService::bind_tasks(const proto::LaunchStep& launch,
 }
 
 Result<void> StepService::act(const proto::LaunchStep& launch) {
-  const auto permission = check(launch);
-  if (!permission) return tl::unexpected(permission.error());
-  auto environment = step_environment(*permission, launch, options_.node);
-  if (!environment) return tl::unexpected(environment.error());
+  ASSIGN(permission, check(launch));
+  ASSIGN(environment, step_environment(*permission, launch, options_.node));
   if (runtime_->has_network(permission->key)) meet_by_name(launch, *permission, *environment);
   if (launch.node != options_.node)
     return fail(ErrorCode::invalid_argument,

@@ -17,12 +17,11 @@ namespace {
 constexpr auto kOptions = join(kJobOptions, kRefusedJobOptions);
 
 Result<JobRequest> request(std::vector<std::string> args) {
-  auto parsed = parse_options(kOptions, args, false);
-  if (!parsed) return tl::unexpected(parsed.error());
+  ASSIGN(parsed, parse_options(kOptions, args, false));
   JobRequest r;
   r.now = {1'769'850'000'000'000};
-  if (auto done = apply_options(parsed->given, &r); !done) return tl::unexpected(done.error());
-  if (auto done = finish_request(r, parsed->given); !done) return tl::unexpected(done.error());
+  TRY(apply_options(parsed->given, &r));
+  TRY(finish_request(r, parsed->given));
   return r;
 }
 

@@ -44,8 +44,7 @@ void Hosts::introduce(Host& host) {
     if (transport_ == Transport::routed)
       for (const char* name : {"ipv4/ip_forward", "ipv6/conf/all/forwarding"})
         REQUIRE(set_sysctl(name, "1"));
-    const auto text = introduction(transport_, key_file, host.underlay.address);
-    if (!text) return tl::unexpected(text.error());
+    ASSIGN(text, introduction(transport_, key_file, host.underlay.address));
     host.underlay.key = *introduced(transport_, "n", *text);
     return {};
   });
@@ -106,10 +105,9 @@ Hosts::~Hosts() {
 void Hosts::open(Host& host, const std::vector<JobNetwork>& attempts) {
   host.fabric.reset();
   const auto opened = inside(host.space, [&]() -> Result<void> {
-    auto fabric = Fabric::open({host.directory, blocks_, host.node, host.underlay, 77, guarded,
-                                resolvers, transport_, host.secret},
-                               attempts);
-    if (!fabric) return tl::unexpected(fabric.error());
+    ASSIGN(fabric, Fabric::open({host.directory, blocks_, host.node, host.underlay, 77, guarded,
+                                 resolvers, transport_, host.secret},
+                                attempts));
     host.fabric = std::move(*fabric);
     return {};
   });

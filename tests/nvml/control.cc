@@ -63,22 +63,19 @@ Result<std::string> xid(State& state, Words words) {
 }
 
 Result<std::string> lost(State& state, Words words) {
-  const auto at = place(state, words[0]);
-  if (!at) return tl::unexpected(at.error());
+  ASSIGN(at, place(state, words[0]));
   at->gpu->lost = 1;
   return "";
 }
 
 Result<std::string> reset_gpu(State& state, Words words) {
-  const auto at = place(state, words[0]);
-  if (!at) return tl::unexpected(at.error());
+  ASSIGN(at, place(state, words[0]));
   reset(*at->gpu);
   return "";
 }
 
 Result<std::string> mig(State& state, Words words) {
-  const auto at = place(state, words[0]);
-  if (!at) return tl::unexpected(at.error());
+  ASSIGN(at, place(state, words[0]));
   if (words[1] != "on" && words[1] != "off") return refuse("mig is on or off");
   Return activation = Return::success;
   if (const Return code = set_mig_mode(*at->gpu, words[1] == "on", activation);
@@ -89,8 +86,7 @@ Result<std::string> mig(State& state, Words words) {
 
 // Makes a slice as a person would by hand: "make 0 19@4 [slices of the compute instance]".
 Result<std::string> make(State& state, Words words) {
-  const auto at = place(state, words[0]);
-  if (!at) return tl::unexpected(at.error());
+  ASSIGN(at, place(state, words[0]));
   const auto sign = words[1].find('@');
   const auto profile = number(std::string_view(words[1]).substr(0, sign));
   const auto start =
@@ -168,8 +164,7 @@ bool set_value(GpuState& gpu, InstanceState* instance, std::string_view key, std
 }
 
 Result<std::string> set(State& state, Words words) {
-  const auto at = place(state, words[0]);
-  if (!at) return tl::unexpected(at.error());
+  ASSIGN(at, place(state, words[0]));
   for (const std::string& word : words.subspan(1)) {
     const auto equals = word.find('=');
     const auto value = equals == std::string::npos
@@ -222,7 +217,7 @@ Result<std::string> crash(State& state, Words words) {
 }
 
 Result<std::string> tree(State& state, Words words) {
-  if (auto done = write_tree(state, words[0]); !done) return tl::unexpected(done.error());
+  TRY(write_tree(state, words[0]));
   return "";
 }
 

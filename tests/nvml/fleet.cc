@@ -87,8 +87,7 @@ Result<Fleet> parse_fleet(const std::string& json, const std::string& name) {
   if (document.HasParseError() || !document.IsObject())
     return fail_at(name,
                    "not a JSON object (byte " + std::to_string(document.GetErrorOffset()) + ")");
-  if (auto known = check_names(name, document, {"driver", "cuda", "seed", "gpus"}); !known)
-    return tl::unexpected(known.error());
+  TRY(check_names(name, document, {"driver", "cuda", "seed", "gpus"}));
   Fleet fleet;
   fleet.driver = text(document, "driver", fleet.driver);
   fleet.cuda = static_cast<std::int32_t>(number(document, "cuda", 12040));
@@ -96,8 +95,7 @@ Result<Fleet> parse_fleet(const std::string& json, const std::string& name) {
   const auto gpus = document.FindMember("gpus");
   if (gpus == document.MemberEnd() || !gpus->value.IsArray())
     return fail_at(name, "gpus must be a list");
-  for (const auto& entry : gpus->value.GetArray())
-    if (auto added = add_entry(fleet, entry, name); !added) return tl::unexpected(added.error());
+  for (const auto& entry : gpus->value.GetArray()) TRY(add_entry(fleet, entry, name));
   return fleet;
 }
 

@@ -85,9 +85,8 @@ Result<Mapping> Mapping::open_existing(const std::string& path) {
 
 Result<Mapping> Mapping::open(const std::string& path, const std::string& fleet_path) {
   if (::access(path.c_str(), F_OK) != 0) {
-    const auto fleet = read_fleet(fleet_path);
-    if (!fleet) return tl::unexpected(fleet.error());
-    if (auto made = make(path, *fleet); !made) return tl::unexpected(made.error());
+    ASSIGN(fleet, read_fleet(fleet_path));
+    TRY(make(path, *fleet));
   }
   return open_existing(path);
 }

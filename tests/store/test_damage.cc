@@ -35,8 +35,7 @@ Result<void> read_all_history(const Store& store, std::optional<JobId> id, std::
   HistoryScan scan;
   scan.id = id;
   do {
-    auto page = store.read_history(scan);
-    if (!page) return tl::unexpected(page.error());
+    ASSIGN(page, store.read_history(scan));
     for (const HistoryEntry& entry : page->entries)
       out += fmt::format("h {} {} {}\n", entry.end.us, entry.job.value(), entry.data);
     scan.resume = page->resume;
@@ -46,8 +45,7 @@ Result<void> read_all_history(const Store& store, std::optional<JobId> id, std::
 
 // Everything that can be read from a store, as one text.
 Result<std::string> read_everything(const LmdbOptions& options) {
-  auto opened = LmdbStore::open(options);
-  if (!opened) return tl::unexpected(opened.error());
+  ASSIGN(opened, LmdbStore::open(options));
   const LmdbStore& store = **opened;
   std::string out;
   std::vector<Digest> blobs;
@@ -69,10 +67,9 @@ Result<std::string> read_everything(const LmdbOptions& options) {
     out += fmt::format("e {} {}\n", seq.value(), data);
     return {};
   };
-  if (auto done = store.load(visitor); !done) return tl::unexpected(done.error());
+  TRY(store.load(visitor));
   for (const Digest& digest : blobs) {
-    auto blob = store.read_blob(digest);
-    if (!blob) return tl::unexpected(blob.error());
+    ASSIGN(blob, store.read_blob(digest));
     out += *blob;
   }
   for (std::uint64_t job = 1; job <= 20; ++job)
@@ -80,11 +77,8 @@ Result<std::string> read_everything(const LmdbOptions& options) {
       out += *spec;
     else if (spec.error().code != ErrorCode::not_found)
       return tl::unexpected(spec.error());
-  if (auto done = read_all_history(store, std::nullopt, out); !done)
-    return tl::unexpected(done.error());
-  for (std::uint64_t job : {7, 5000})
-    if (auto done = read_all_history(store, JobId{job}, out); !done)
-      return tl::unexpected(done.error());
+  TRY(read_all_history(store, std::nullopt, out));
+  for (std::uint64_t job : {7, 5000}) TRY(read_all_history(store, JobId{job}, out));
   const Stats stats = store.stats();
   out += fmt::format("last {} applied {}", stats.last.value(), stats.applied.value());
   return out;

@@ -40,7 +40,7 @@ class Workload {
     if (auto done = store_.append(batch); !done) return done;
     if (random_() % fold_one_in_ == 0) {
       if (auto done = store_.fold(fold()); !done) return done;
-      if (auto done = store_.maintain(); !done) return tl::unexpected(done.error());
+      TRY(store_.maintain());
     }
     return {};
   }

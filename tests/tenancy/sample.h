@@ -14,12 +14,10 @@ namespace gantry::test {
 
 inline Result<std::vector<tenancy::ReadDocument>> try_read(const std::string& text,
                                                            const std::string& file = "t.yaml") {
-  const auto trees = config::parse_yaml_documents(text, file);
-  if (!trees) return tl::unexpected(trees.error());
+  ASSIGN(trees, config::parse_yaml_documents(text, file));
   std::vector<tenancy::ReadDocument> out;
   for (const config::Yaml& tree : *trees) {
-    auto read = tenancy::read_document(tenancy::Value(tree, file, ""));
-    if (!read) return tl::unexpected(read.error());
+    ASSIGN(read, tenancy::read_document(tenancy::Value(tree, file, "")));
     out.push_back(std::move(*read));
   }
   return out;

@@ -37,13 +37,10 @@ struct NoOptions {};
 template <class Request>
 Result<int> change_jobs(const Invocation& in, Request request,
                         const std::vector<std::string>& operands) {
-  auto refs = job_refs_of(operands);
-  if (!refs) return tl::unexpected(refs.error());
+  ASSIGN(refs, job_refs_of(operands));
   request.jobs = std::move(*refs);
-  auto session = Session::open(in.program());
-  if (!session) return tl::unexpected(session.error());
-  const auto done = session->call<proto::JobsDone>(request);
-  if (!done) return tl::unexpected(done.error());
+  ASSIGN(session, Session::open(in.program()));
+  ASSIGN(done, session->call<proto::JobsDone>(request));
   for (const auto& refused : done->refused)
     fmt::print(stderr, "{}: error: job {}: {}\n", in.program(), format_job_ref(refused.job),
                refused.error.message);
@@ -54,8 +51,7 @@ Result<int> change_jobs(const Invocation& in, Request request,
 template <class Request>
 Result<int> run_change(const Invocation& in) {
   Request request;
-  const auto operands = in.parse(&request, 1, kAnyOperands);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&request, 1, kAnyOperands));
   if (!*operands) return 0;
   return change_jobs(in, std::move(request), **operands);
 }
@@ -63,8 +59,7 @@ Result<int> run_change(const Invocation& in) {
 // Without operands, inside a job, it reports for that job itself.
 Result<int> run_checkpointed(const Invocation& in) {
   NoOptions none;
-  const auto operands = in.parse(&none, 0, kAnyOperands);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&none, 0, kAnyOperands));
   if (!*operands) return 0;
   std::vector<std::string> jobs = **operands;
   if (const char* own = std::getenv("GANTRY_JOB_ID"); jobs.empty() && own != nullptr)
@@ -83,14 +78,11 @@ constexpr Option kRequeueOptions[] = {
 
 Result<int> run_ping(const Invocation& in) {
   NoOptions none;
-  const auto operands = in.parse(&none, 0, 0);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&none, 0, 0));
   if (!*operands) return 0;
-  auto session = Session::open(in.program());
-  if (!session) return tl::unexpected(session.error());
+  ASSIGN(session, Session::open(in.program()));
   const Instant before = system_now();
-  const auto reply = session->call<proto::PingReply>(proto::Ping{});
-  if (!reply) return tl::unexpected(reply.error());
+  ASSIGN(reply, session->call<proto::PingReply>(proto::Ping{}));
   const Duration took = system_now() - before;
   fmt::print("cluster {} (gantry {}) is up since {}; answered in {} us\n", reply->cluster,
              reply->version, format_time(reply->started), took.us);
@@ -106,11 +98,9 @@ Result<int> run_ping(const Invocation& in) {
 
 Result<int> run_reconfigure(const Invocation& in) {
   NoOptions none;
-  const auto operands = in.parse(&none, 0, 0);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&none, 0, 0));
   if (!*operands) return 0;
-  const auto done = reconfigure(in.program());
-  if (!done) return tl::unexpected(done.error());
+  ASSIGN(done, reconfigure(in.program()));
   return 0;
 }
 
@@ -123,8 +113,7 @@ Result<void> set_token_user(TokenOptions& o, std::string_view text) {
   return {};
 }
 Result<void> set_token_lifetime(TokenOptions& o, std::string_view text) {
-  const auto lifetime = parse_duration(text);
-  if (!lifetime) return tl::unexpected(lifetime.error());
+  ASSIGN(lifetime, parse_duration(text));
   if (!*lifetime || **lifetime <= Duration{})
     return fail(ErrorCode::invalid_argument, "a token has an end: minutes, H:M:S or D-H");
   o.message.lifetime = **lifetime;
@@ -167,14 +156,12 @@ constexpr Option kTokenOptions[] = {
 
 Result<int> run_token(const Invocation& in) {
   TokenOptions options;
-  const auto operands = in.parse(&options, 0, 0);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&options, 0, 0));
   if (!*operands) return 0;
   const bool identity = !options.message.audience.empty();
   if (!identity && !options.message.tenant.empty())
     return fail(ErrorCode::usage, "--tenant belongs to --audience");
-  const auto made = ask<proto::TokenMade>(in.program(), options.message);
-  if (!made) return tl::unexpected(made.error());
+  ASSIGN(made, ask<proto::TokenMade>(in.program(), options.message));
   if (options.json && identity)
     fmt::print("{{\"token\": \"{}\", \"user\": \"{}\", \"tenant\": \"{}\", \"expires\": \"{}\"}}\n",
                made->token, made->user, made->tenant, format_time(made->expires));
@@ -193,8 +180,7 @@ Result<int> run_token(const Invocation& in) {
 template <bool Remove>
 Result<int> run_key(const Invocation& in) {
   NoOptions none;
-  const auto operands = in.parse(&none, 2, 2);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&none, 2, 2));
   if (!*operands) return 0;
   const std::string& text = (**operands)[1];
   const auto bytes = net::from_hex(text);
@@ -207,8 +193,7 @@ Result<int> run_key(const Invocation& in) {
   request.user = (**operands)[0];
   request.public_key = net::to_hex(*bytes);
   request.remove = Remove;
-  const auto ok = ask<proto::Ok>(in.program(), request);
-  if (!ok) return tl::unexpected(ok.error());
+  ASSIGN(ok, ask<proto::Ok>(in.program(), request));
   return 0;
 }
 

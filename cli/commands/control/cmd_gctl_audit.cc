@@ -28,14 +28,12 @@ struct AuditOptions {
 };
 
 Result<void> set_last(AuditOptions& o, std::string_view text) {
-  const auto n = parse_integer("the number of records", text, 1, 1'000'000);
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, parse_integer("the number of records", text, 1, 1'000'000));
   o.last = static_cast<std::uint64_t>(*n);
   return {};
 }
 Result<void> set_after(AuditOptions& o, std::string_view text) {
-  const auto n = parse_integer("the number of a record", text, 0, INT64_MAX);
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, parse_integer("the number of a record", text, 0, INT64_MAX));
   o.after = static_cast<std::uint64_t>(*n);
   return {};
 }
@@ -114,8 +112,7 @@ Source source_of(const AuditOptions& options) {
 
 // Reads the options, and says where the log is; nothing if only help was asked for.
 Result<std::optional<Source>> source_for(const Invocation& in, AuditOptions& options) {
-  const auto operands = in.parse(&options, 0, 0);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&options, 0, 0));
   if (!*operands) return std::nullopt;
   return std::optional(source_of(options));
 }
@@ -123,8 +120,7 @@ Result<std::optional<Source>> source_for(const Invocation& in, AuditOptions& opt
 // Reads one page from the controller, and checks each of its lines.
 Result<bool> follow_page(Session& session, const proto::ReadAudit& request,
                          audit::ChainCheck& check, const Each& each) {
-  const auto page = session.call<proto::AuditPage>(request);
-  if (!page) return tl::unexpected(page.error());
+  ASSIGN(page, session.call<proto::AuditPage>(request));
   for (const std::string& line : page->lines) {
     const auto record = check.follow(line);
     if (!record)
@@ -143,14 +139,12 @@ Result<audit::Chain> walk(const Invocation& in, const Source& source, std::uint6
     return audit::walk(source.directory, [&](const audit::Record& r, std::string_view line) {
       if (r.seq > after && each) each(r, line);
     });
-  auto session = Session::open(in.program());
-  if (!session) return tl::unexpected(session.error());
+  ASSIGN(session, Session::open(in.program()));
   audit::ChainCheck check;
   proto::ReadAudit request;
   request.after = after;
   while (true) {
-    const auto more = follow_page(*session, request, check, each);
-    if (!more) return tl::unexpected(more.error());
+    ASSIGN(more, follow_page(*session, request, check, each));
     if (!*more) return check.chain();
     request.after = check.chain().last;
   }
@@ -160,14 +154,12 @@ Result<audit::Chain> walk(const Invocation& in, const Source& source, std::uint6
 Result<audit::Chain> walk_newest(const Invocation& in, const Source& source, std::uint64_t last,
                                  const Each& each) {
   if (!source.directory.empty() || last > proto::kMostAuditLines) return walk(in, source, 0, each);
-  auto session = Session::open(in.program());
-  if (!session) return tl::unexpected(session.error());
+  ASSIGN(session, Session::open(in.program()));
   audit::ChainCheck check;
   proto::ReadAudit request;
   request.newest = true;
   request.most = static_cast<std::uint32_t>(last);
-  if (const auto done = follow_page(*session, request, check, each); !done)
-    return tl::unexpected(done.error());
+  TRY(follow_page(*session, request, check, each));
   return check.chain();
 }
 
@@ -186,8 +178,7 @@ void print(const audit::Record& r) {
 
 Result<int> run_show(const Invocation& in) {
   AuditOptions options;
-  const auto source = source_for(in, options);
-  if (!source) return tl::unexpected(source.error());
+  ASSIGN(source, source_for(in, options));
   if (!*source) return 0;
   std::deque<std::pair<audit::Record, std::string>> newest;
   const Each keep = [&](const audit::Record& r, std::string_view line) {
@@ -209,14 +200,12 @@ Result<int> run_show(const Invocation& in) {
 
 Result<int> run_verify(const Invocation& in) {
   AuditOptions options;
-  const auto source = source_for(in, options);
-  if (!source) return tl::unexpected(source.error());
+  ASSIGN(source, source_for(in, options));
   if (!*source) return 0;
   bool found = options.head.empty();
-  const auto chain = walk(in, **source, 0, [&](const audit::Record&, std::string_view line) {
-    found = found || line.ends_with(fmt::format("\"hash\":\"{}\"}}", options.head));
-  });
-  if (!chain) return tl::unexpected(chain.error());
+  ASSIGN(chain, walk(in, **source, 0, [&](const audit::Record&, std::string_view line) {
+           found = found || line.ends_with(fmt::format("\"hash\":\"{}\"}}", options.head));
+         }));
   const std::string directory = (*source)->name();
   if (!found)
     return fail(ErrorCode::malformed,
@@ -234,8 +223,7 @@ Result<int> run_verify(const Invocation& in) {
 
 Result<int> run_export(const Invocation& in) {
   AuditOptions options;
-  const auto source = source_for(in, options);
-  if (!source) return tl::unexpected(source.error());
+  ASSIGN(source, source_for(in, options));
   if (!*source) return 0;
   if (options.to_syslog) ::openlog("gantry-audit", LOG_NDELAY, LOG_AUTHPRIV);
   const auto chain =

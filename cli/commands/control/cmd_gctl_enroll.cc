@@ -19,8 +19,7 @@ struct EnrollOptions {
 };
 
 Result<void> set_valid(EnrollOptions& o, std::string_view text) {
-  const auto length = parse_duration(text);
-  if (!length) return tl::unexpected(length.error());
+  ASSIGN(length, parse_duration(text));
   if (!*length) return fail(ErrorCode::invalid_argument, "a token ends at some time");
   o.valid = **length;
   return {};
@@ -61,8 +60,7 @@ void print_list(const proto::EnrollmentList& list) {
 }
 
 Result<int> change(const Invocation& in, const proto::ChangeEnrollment& request) {
-  const auto list = ask<proto::EnrollmentList>(in.program(), request);
-  if (!list) return tl::unexpected(list.error());
+  ASSIGN(list, ask<proto::EnrollmentList>(in.program(), request));
   return 0;
 }
 
@@ -79,8 +77,7 @@ Result<int> make_token(const Invocation& in, const std::string& node, Duration v
 
 Result<int> run_enroll(const Invocation& in) {
   EnrollOptions o;
-  const auto operands = in.parse(&o, 0, 2);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&o, 0, 2));
   if (!*operands) return 0;
   const auto& words = **operands;
   const int actions = (o.token ? 1 : 0) + (o.list ? 1 : 0) + (o.revoke.empty() ? 0 : 1) +
@@ -92,8 +89,7 @@ Result<int> run_enroll(const Invocation& in) {
                 "alone");
   if (o.token) return make_token(in, words[0], o.valid);
   if (o.list) {
-    const auto list = ask<proto::EnrollmentList>(in.program(), proto::ListEnrollment{});
-    if (!list) return tl::unexpected(list.error());
+    ASSIGN(list, ask<proto::EnrollmentList>(in.program(), proto::ListEnrollment{}));
     print_list(*list);
     return 0;
   }
@@ -103,10 +99,8 @@ Result<int> run_enroll(const Invocation& in) {
     request.revoke_key = o.revoke_key;
     return change(in, request);
   }
-  const auto key = net::parse_public_key(words[1]);
-  if (!key) return tl::unexpected(key.error());
-  const auto ok = ask<proto::Ok>(in.program(), proto::EnrollNode{words[0], net::to_z85(*key)});
-  if (!ok) return tl::unexpected(ok.error());
+  ASSIGN(key, net::parse_public_key(words[1]));
+  ASSIGN(ok, ask<proto::Ok>(in.program(), proto::EnrollNode{words[0], net::to_z85(*key)}));
   return 0;
 }
 

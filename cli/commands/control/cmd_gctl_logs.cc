@@ -68,8 +68,7 @@ enum class Read { more, nothing_now, ended, closed };
 
 // Reads and prints the next piece.
 Result<Read> read_piece(Session& session, proto::ReadLog& read, Output& out) {
-  const auto chunk = session.call<proto::LogChunk>(read);
-  if (!chunk) return tl::unexpected(chunk.error());
+  ASSIGN(chunk, session.call<proto::LogChunk>(read));
   if (!out.print(chunk->data)) return Read::closed;
   read.offset = chunk->offset + chunk->data.size();
   if (!chunk->data.empty()) return Read::more;
@@ -102,8 +101,7 @@ std::string output_of(const proto::HistoryRow& job, bool std_err) {
 
 Result<int> ended_output(const Invocation& in, Session& session, const Logs& logs,
                          const proto::JobRef& ref) {
-  const auto ended = ended_jobs(session, ref);
-  if (!ended) return tl::unexpected(ended.error());
+  ASSIGN(ended, ended_jobs(session, ref));
   if (ended->empty()) return tl::unexpected(no_such_job(ref));
   int status = 0;
   for (const proto::HistoryRow& job : *ended) {
@@ -134,8 +132,7 @@ Result<bool> add_tasks(Session& session, const Logs& logs, const proto::JobRef& 
   list.filter.states = {"all"};
   bool waiting = false;
   while (true) {
-    const auto page = session.call<proto::ListJobsReply>(list);
-    if (!page) return tl::unexpected(page.error());
+    ASSIGN(page, session.call<proto::ListJobsReply>(list));
     for (const proto::JobRow& row : page->rows) {
       const bool open = row.phase == Phase::queued || row.phase == Phase::starting;
       waiting = waiting || open;
@@ -154,8 +151,7 @@ Result<int> follow_tasks(const Invocation& in, Session& session, const Logs& log
                          const proto::JobRef& ref) {
   std::map<std::uint32_t, Task> tasks;
   while (true) {
-    const auto waiting = add_tasks(session, logs, ref, tasks);
-    if (!waiting) return tl::unexpected(waiting.error());
+    ASSIGN(waiting, add_tasks(session, logs, ref, tasks));
     if (tasks.empty() && !*waiting) return ended_output(in, session, logs, ref);
     if (tasks.empty() && !logs.follow)
       return fail(
@@ -217,15 +213,13 @@ Result<int> follow_one(const Invocation& in, Session& session, const Logs& logs,
 
 Result<int> run_logs(const Invocation& in) {
   Logs logs;
-  const auto operands = in.parse(&logs, 1, 1);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&logs, 1, 1));
   if (!*operands) return 0;
   const auto ref = parse_job_ref((*operands)->front());
   if (!ref)
     return fail(ErrorCode::invalid_argument,
                 fmt::format("Invalid job id {}", (*operands)->front()));
-  auto session = Session::open(in.program());
-  if (!session) return tl::unexpected(session.error());
+  ASSIGN(session, Session::open(in.program()));
   return count_indexes(ref->tasks) > 1 ? follow_tasks(in, *session, logs, *ref)
                                        : follow_one(in, *session, logs, *ref);
 }

@@ -39,8 +39,7 @@ struct Maintain {
 Result<void> set_batch(Maintain& m, std::string_view text) {
   const bool percent = text.ends_with('%');
   if (percent) text.remove_suffix(1);
-  const auto n = parse_integer("the batch", text, 1, percent ? 100 : 1'000'000);
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, parse_integer("the batch", text, 1, percent ? 100 : 1'000'000));
   (percent ? m.percent : m.batch) = static_cast<std::size_t>(*n);
   if (percent) m.batch = 0;
   return {};
@@ -50,8 +49,7 @@ Result<void> set_partitions(Maintain& m, std::string_view text) {
   return {};
 }
 Result<void> set_wait(Maintain& m, std::string_view text) {
-  const auto wait = parse_duration(text);
-  if (!wait) return tl::unexpected(wait.error());
+  ASSIGN(wait, parse_duration(text));
   m.wait = *wait;
   return {};
 }
@@ -113,10 +111,8 @@ Result<std::vector<std::string>> nodes_of_pools(Session& session,
                                                 const std::vector<std::string>& pools) {
   proto::GetTenancy get;
   get.kinds = {std::string(tenancy::NodePool::kName)};
-  const auto present = session.call<proto::TenancyDocuments>(get);
-  if (!present) return tl::unexpected(present.error());
-  const auto nodes = session.call<proto::ListNodesReply>(proto::ListNodes{});
-  if (!nodes) return tl::unexpected(nodes.error());
+  ASSIGN(present, session.call<proto::TenancyDocuments>(get));
+  ASSIGN(nodes, session.call<proto::ListNodesReply>(proto::ListNodes{}));
   std::vector<std::string> names;
   for (const std::string& name : pools) {
     const tenancy::NodePool* pool = nullptr;
@@ -127,8 +123,7 @@ Result<std::vector<std::string>> nodes_of_pools(Session& session,
       return fail(ErrorCode::not_found, fmt::format("there is no node pool \"{}\"", name));
     std::vector<std::string> hosts;
     if (!pool->nodes.empty()) {
-      auto expanded = expand_hostlist(pool->nodes);
-      if (!expanded) return tl::unexpected(expanded.error());
+      ASSIGN(expanded, expand_hostlist(pool->nodes));
       hosts = std::move(*expanded);
     }
     bool any = false;
@@ -150,9 +145,8 @@ class Rounds {
 
   // Handles all nodes. Returns false if the command has stopped early; it has then said why.
   Result<bool> all(std::vector<std::string> names) {
-    const auto nodes = session_.call<proto::ListNodesReply>(
-        proto::ListNodes{std::move(names), m_.partitions, false});
-    if (!nodes) return tl::unexpected(nodes.error());
+    ASSIGN(nodes, session_.call<proto::ListNodesReply>(
+                      proto::ListNodes{std::move(names), m_.partitions, false}));
     std::vector<std::string> left;
     for (const proto::NodeRow& node : nodes->nodes) {
       if (node.intent == NodeIntent::open && node.health == NodeHealth::up)
@@ -177,34 +171,29 @@ class Rounds {
   Result<void> change(const std::vector<std::string>& nodes, proto::NodeAction action,
                       const std::string& reason) {
     if (nodes.empty()) return {};
-    const auto done = session_.call<proto::Ok>(proto::UpdateNodes{nodes, action, reason});
-    if (!done) return tl::unexpected(done.error());
+    ASSIGN(done, session_.call<proto::Ok>(proto::UpdateNodes{nodes, action, reason}));
     return {};
   }
 
   Result<bool> one(const std::vector<std::string>& batch) {
     const std::string list = compress_hostlist(batch);
-    if (auto r = change(batch, proto::NodeAction::drain, m_.reason); !r)
-      return tl::unexpected(r.error());
+    TRY(change(batch, proto::NodeAction::drain, m_.reason));
     fmt::print("{}: drained\n", list);
     std::fflush(stdout);
-    auto idle = wait_for_idle(batch);
-    if (!idle) return tl::unexpected(idle.error());
+    ASSIGN(idle, wait_for_idle(batch));
     if (!*idle) {
       fmt::print("{}: still in use: stopped, and put back into service\n", list);
-      if (auto r = change(batch, proto::NodeAction::resume, {}); !r)
-        return tl::unexpected(r.error());
+      TRY(change(batch, proto::NodeAction::resume, {}));
       return false;
     }
     std::vector<std::string> well = batch;
     std::vector<std::string> unwell;
     for (const std::string* command : {&m_.run, &m_.check})
       if (!command->empty()) run(*command, well, unwell);
-    if (auto r = change(well, proto::NodeAction::resume, {}); !r) return tl::unexpected(r.error());
+    TRY(change(well, proto::NodeAction::resume, {}));
     if (!well.empty()) fmt::print("{}: back in service\n", compress_hostlist(well));
     if (unwell.empty()) return true;
-    if (auto r = change(unwell, proto::NodeAction::drain, m_.reason + ": failed"); !r)
-      return tl::unexpected(r.error());
+    TRY(change(unwell, proto::NodeAction::drain, m_.reason + ": failed"));
     fmt::print("{}: failed: stopped; these stay out of service\n", compress_hostlist(unwell));
     return false;
   }
@@ -214,8 +203,7 @@ class Rounds {
     bool asked = false;
     std::vector<std::string> told;
     for (;;) {
-      const auto nodes = session_.call<proto::ListNodesReply>(proto::ListNodes{batch, {}, false});
-      if (!nodes) return tl::unexpected(nodes.error());
+      ASSIGN(nodes, session_.call<proto::ListNodesReply>(proto::ListNodes{batch, {}, false}));
       std::vector<std::string> busy;
       for (const proto::NodeRow& node : nodes->nodes)
         if (node.jobs > 0) busy.push_back(node.name);
@@ -226,8 +214,7 @@ class Rounds {
         told = std::move(busy);
       }
       if (m_.wait && system_now() - since > *m_.wait) return false;
-      if (m_.requeue && !std::exchange(asked, true))
-        if (auto r = requeue(batch); !r) return tl::unexpected(r.error());
+      if (m_.requeue && !std::exchange(asked, true)) TRY(requeue(batch));
       ::nanosleep(&kPause, nullptr);
     }
   }
@@ -238,8 +225,7 @@ class Rounds {
     list.filter.nodes = batch;
     proto::RequeueJobs again;
     for (;;) {
-      const auto jobs = session_.call<proto::ListJobsReply>(list);
-      if (!jobs) return tl::unexpected(jobs.error());
+      ASSIGN(jobs, session_.call<proto::ListJobsReply>(list));
       for (const proto::JobRow& row : jobs->rows)
         if (row.phase == Phase::running || row.phase == Phase::starting ||
             row.phase == Phase::suspended)
@@ -248,8 +234,7 @@ class Rounds {
       list.after = jobs->next;
     }
     if (again.jobs.empty()) return {};
-    const auto done = session_.call<proto::JobsDone>(again);
-    if (!done) return tl::unexpected(done.error());
+    ASSIGN(done, session_.call<proto::JobsDone>(again));
     for (const auto& refused : done->refused)
       fmt::print("job {} runs to its end: {}\n", refused.job.job.value(), refused.error.message);
     return {};
@@ -288,15 +273,13 @@ class Rounds {
 
 Result<int> run_start(const Invocation& in) {
   Maintain m;
-  const auto operands = in.parse(&m, 0, 1);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&m, 0, 1));
   if (!*operands) return 0;
   if (m.run.empty() && m.check.empty())
     return fail(ErrorCode::usage, "say what is to be done: --run, --check or both");
   std::vector<std::string> names;
   if (!(*operands)->empty()) {
-    auto expanded = expand_hostlist((*operands)->front());
-    if (!expanded) return tl::unexpected(expanded.error());
+    ASSIGN(expanded, expand_hostlist((*operands)->front()));
     names = std::move(*expanded);
   }
   const int said =
@@ -304,15 +287,12 @@ Result<int> run_start(const Invocation& in) {
   if (said != 1)
     return fail(ErrorCode::usage,
                 "name nodes, or pools with --pool, or partitions with -p: one of the three");
-  auto session = Session::open(in.program());
-  if (!session) return tl::unexpected(session.error());
+  ASSIGN(session, Session::open(in.program()));
   if (!m.pools.empty()) {
-    auto of_pools = nodes_of_pools(*session, m.pools);
-    if (!of_pools) return tl::unexpected(of_pools.error());
+    ASSIGN(of_pools, nodes_of_pools(*session, m.pools));
     names = std::move(*of_pools);
   }
-  const auto good = Rounds(m, *session).all(std::move(names));
-  if (!good) return tl::unexpected(good.error());
+  ASSIGN(good, Rounds(m, *session).all(std::move(names)));
   return *good ? 0 : 1;
 }
 

@@ -98,17 +98,13 @@ Result<std::vector<Row>> with_addresses(Session& session, proto::MigModePlan pla
 
 Result<int> run(const Invocation& in) {
   Mig mig;
-  const auto operands = in.parse(&mig, 0, 0);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&mig, 0, 0));
   if (!*operands) return 0;
   const auto columns = infos(std::span<const Column<Row>>(kColumns));
-  const auto layout = parse_format(mig.format.empty() ? kFormat : std::string_view(mig.format),
-                                   columns, mig.format.empty());
-  if (!layout) return tl::unexpected(layout.error());
-  auto session = Session::open(in.program());
-  if (!session) return tl::unexpected(session.error());
-  auto plan = session->call<proto::MigModePlan>(proto::PlanMigModes{});
-  if (!plan) return tl::unexpected(plan.error());
+  ASSIGN(layout, parse_format(mig.format.empty() ? kFormat : std::string_view(mig.format), columns,
+                              mig.format.empty()));
+  ASSIGN(session, Session::open(in.program()));
+  ASSIGN(plan, session->call<proto::MigModePlan>(proto::PlanMigModes{}));
   if (mig.json) {
     fmt::print("{}\n", codec::to_json(*plan, codec::JsonStyle::pretty));
     return 0;
@@ -117,8 +113,7 @@ Result<int> run(const Invocation& in) {
     fmt::print(stderr, "no job waits for a GPU whose MIG mode could be switched\n");
     return 0;
   }
-  const auto rows = with_addresses(*session, std::move(*plan));
-  if (!rows) return tl::unexpected(rows.error());
+  ASSIGN(rows, with_addresses(*session, std::move(*plan)));
   TableStyle style;
   style.header = !mig.no_header;
   style.colour = wants_colour(stdout);

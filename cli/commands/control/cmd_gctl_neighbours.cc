@@ -48,13 +48,10 @@ void print(const proto::NeighbourList& list) {
 
 Result<int> run(const Invocation& in) {
   NeighbourOptions options;
-  const auto operands = in.parse(&options, 1, 1);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&options, 1, 1));
   if (!*operands) return 0;
-  const auto refs = job_refs_of({(**operands).front()});
-  if (!refs) return tl::unexpected(refs.error());
-  const auto list = ask<proto::NeighbourList>(in.program(), proto::ListNeighbours{refs->front()});
-  if (!list) return tl::unexpected(list.error());
+  ASSIGN(refs, job_refs_of({(**operands).front()}));
+  ASSIGN(list, ask<proto::NeighbourList>(in.program(), proto::ListNeighbours{refs->front()}));
   if (options.json)
     fmt::print("{}\n", codec::to_json(*list, codec::JsonStyle::pretty));
   else

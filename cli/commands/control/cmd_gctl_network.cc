@@ -75,8 +75,7 @@ void print_job(const proto::NetworkProbed& found) {
 
 Result<proto::NetworkProbed> probe(const Invocation& in, const NetworkOptions& options,
                                    const std::string& job, const std::string& target) {
-  const auto refs = job_refs_of({job});
-  if (!refs) return tl::unexpected(refs.error());
+  ASSIGN(refs, job_refs_of({job}));
   return ask<proto::NetworkProbed>(in.program(),
                                    proto::ProbeNetwork{refs->front(), options.node, target});
 }
@@ -158,8 +157,7 @@ void print_profile(const std::vector<tenancy::Document>& documents, const Tenant
 }
 
 Result<int> show_tenant(const Invocation& in, const std::string& name) {
-  const auto got = ask<proto::TenancyDocuments>(in.program(), proto::GetTenancy{});
-  if (!got) return tl::unexpected(got.error());
+  ASSIGN(got, ask<proto::TenancyDocuments>(in.program(), proto::GetTenancy{}));
   const auto* tenant = find<Tenant>(got->documents, name);
   if (tenant == nullptr)
     return fail(ErrorCode::not_found,
@@ -184,13 +182,11 @@ Result<int> show_tenant(const Invocation& in, const std::string& name) {
 
 Result<int> run_show(const Invocation& in) {
   NetworkOptions options;
-  const auto operands = in.parse(&options, 1, 1);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&options, 1, 1));
   if (!*operands) return 0;
   const std::string& what = (**operands).front();
   if (what.empty() || what.front() < '0' || what.front() > '9') return show_tenant(in, what);
-  const auto found = probe(in, options, what, "");
-  if (!found) return tl::unexpected(found.error());
+  ASSIGN(found, probe(in, options, what, ""));
   if (options.json)
     fmt::print("{}\n", codec::to_json(*found, codec::JsonStyle::pretty));
   else
@@ -231,12 +227,10 @@ std::string rule_for(const proto::AttemptNetwork& network, const std::string& ta
 
 Result<int> run_probe(const Invocation& in) {
   NetworkOptions options;
-  const auto operands = in.parse(&options, 2, 2);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&options, 2, 2));
   if (!*operands) return 0;
   const std::string& target = (**operands)[1];
-  const auto found = probe(in, options, (**operands)[0], target);
-  if (!found) return tl::unexpected(found.error());
+  ASSIGN(found, probe(in, options, (**operands)[0], target));
   const proto::AttemptNetwork& network = found->network;
   const bool open = network.result == proto::ProbeResult::open;
   if (options.json) {

@@ -35,14 +35,11 @@ Result<int> run_partition(const Invocation& in) {
       Action == PartitionAction::create || Action == PartitionAction::update;
   NoOptions none;
   const std::size_t least = Action == PartitionAction::update ? 2 : 1;
-  const auto operands = in.parse(&none, least, kTakesValues ? kAnyOperands : 1);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&none, least, kTakesValues ? kAnyOperands : 1));
   if (!*operands) return 0;
-  auto values = read_values(std::span(**operands).subspan(1));
-  if (!values) return tl::unexpected(values.error());
+  ASSIGN(values, read_values(std::span(**operands).subspan(1)));
   proto::ChangePartition change{(*operands)->front(), Action, std::move(*values)};
-  const auto ok = ask<proto::Ok>(in.program(), change);
-  if (!ok) return tl::unexpected(ok.error());
+  ASSIGN(ok, ask<proto::Ok>(in.program(), change));
   return 0;
 }
 

@@ -22,32 +22,27 @@ struct Reserve {
 };
 
 Result<void> set_nodes(Reserve& r, std::string_view text) {
-  auto names = expand_hostlist(text);
-  if (!names) return tl::unexpected(names.error());
+  ASSIGN(names, expand_hostlist(text));
   for (std::string& name : *names) r.make.nodes.push_back(std::move(name));
   return {};
 }
 Result<void> set_count(Reserve& r, std::string_view text) {
-  const auto n = parse_integer("count", text, 1, 65'536);
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, parse_integer("count", text, 1, 65'536));
   r.make.count = static_cast<std::uint32_t>(*n);
   return {};
 }
 Result<void> set_start(Reserve& r, std::string_view text) {
-  const auto t = parse_time(text, r.now);
-  if (!t) return tl::unexpected(t.error());
+  ASSIGN(t, parse_time(text, r.now));
   r.make.start = *t;
   return {};
 }
 Result<void> set_end(Reserve& r, std::string_view text) {
-  const auto t = parse_time(text, r.now);
-  if (!t) return tl::unexpected(t.error());
+  ASSIGN(t, parse_time(text, r.now));
   r.make.end = *t;
   return {};
 }
 Result<void> set_duration(Reserve& r, std::string_view text) {
-  const auto length = parse_duration(text);
-  if (!length) return tl::unexpected(length.error());
+  ASSIGN(length, parse_duration(text));
   if (!*length) return fail(ErrorCode::invalid_argument, "a reservation cannot be UNLIMITED");
   r.make.length = **length;
   return {};
@@ -98,8 +93,7 @@ Result<void> set_replace(Reserve& r, std::string_view text) {
   return {};
 }
 Result<void> set_purge(Reserve& r, std::string_view text) {
-  const auto length = parse_duration(text);
-  if (!length) return tl::unexpected(length.error());
+  ASSIGN(length, parse_duration(text));
   if (!*length) return fail(ErrorCode::invalid_argument, "--purge-after needs a time");
   r.make.purge_after = **length;
   return {};
@@ -203,15 +197,13 @@ constexpr Example kReserveExamples[] = {
 Result<int> run_reserve(const Invocation& in) {
   Reserve r;
   r.now = system_now();
-  const auto operands = in.parse(&r, 0, 1);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&r, 0, 1));
   if (!*operands) return 0;
   if (!(*operands)->empty()) r.make.name = (*operands)->front();
   if (r.make.nodes.empty() && r.make.count == 0)
     return fail(ErrorCode::usage, "give --nodes or --count");
   if (!r.make.length && !r.make.end) return fail(ErrorCode::usage, "give --duration or --end");
-  const auto reply = ask<proto::ListReservationsReply>(in.program(), r.make);
-  if (!reply) return tl::unexpected(reply.error());
+  ASSIGN(reply, ask<proto::ListReservationsReply>(in.program(), r.make));
   for (const std::string& warning : reply->warnings)
     fmt::print(stderr, "{}: warning: {}\n", in.program(), warning);
   if (r.json) {
@@ -331,8 +323,7 @@ constexpr std::string_view kUsualRepeat = "%n %s %S %E %R %D %N %T %u %q %r %c";
 
 Result<int> run_list(const Invocation& in) {
   List list;
-  const auto operands = in.parse(&list, 0, kAnyOperands);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&list, 0, kAnyOperands));
   if (!*operands) return 0;
   const auto reply =
       ask<proto::ListReservationsReply>(in.program(), proto::ListReservations{**operands});
@@ -341,9 +332,8 @@ Result<int> run_list(const Invocation& in) {
                                   [](V r) { return r.every != Recurrence::once; });
   const std::string_view usual = repeat ? kUsualRepeat : kUsual;
   const std::span<const Column<proto::ReservationRow>> columns = kColumns;
-  const auto layout = parse_format(list.format.empty() ? usual : std::string_view(list.format),
-                                   infos(columns), list.format.empty());
-  if (!layout) return tl::unexpected(layout.error());
+  ASSIGN(layout, parse_format(list.format.empty() ? usual : std::string_view(list.format),
+                              infos(columns), list.format.empty()));
   if (list.json) {
     fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
     return 0;
@@ -362,14 +352,11 @@ struct NoOptions {};
 
 Result<int> run_unreserve(const Invocation& in) {
   NoOptions none;
-  const auto operands = in.parse(&none, 1, kAnyOperands);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&none, 1, kAnyOperands));
   if (!*operands) return 0;
-  auto session = Session::open(in.program());
-  if (!session) return tl::unexpected(session.error());
+  ASSIGN(session, Session::open(in.program()));
   for (const std::string& name : **operands)
-    if (const auto ok = session->call<proto::Ok>(proto::RemoveReservation{name}); !ok)
-      return tl::unexpected(ok.error());
+    TRY(session->call<proto::Ok>(proto::RemoveReservation{name}));
   return 0;
 }
 

@@ -51,8 +51,7 @@ Result<int> as_json(const proto::ServiceList& list) {
 template <class Row>
 Result<void> print_rows(const std::vector<Row>& rows, std::span<const Column<Row>> columns,
                         std::string_view format) {
-  const auto layout = parse_format(format, infos(columns), true);
-  if (!layout) return tl::unexpected(layout.error());
+  ASSIGN(layout, parse_format(format, infos(columns), true));
   TableStyle style;
   style.colour = wants_colour(stdout);
   TableWriter table(*layout, style, stdout);
@@ -62,20 +61,17 @@ Result<void> print_rows(const std::vector<Row>& rows, std::span<const Column<Row
 
 Result<int> run_list(const Invocation& in) {
   ServiceOptions options;
-  const auto operands = in.parse(&options, 0, 0);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&options, 0, 0));
   if (!*operands) return 0;
   proto::ListServices request;
   if (!options.tenant.empty()) request.tenants.push_back(options.tenant);
-  const auto list = ask<proto::ServiceList>(in.program(), request);
-  if (!list) return tl::unexpected(list.error());
+  ASSIGN(list, ask<proto::ServiceList>(in.program(), request));
   if (options.json) return as_json(*list);
   if (list->rows.empty()) {
     fmt::print("there are no services that you see\n");
     return 0;
   }
-  if (auto done = print_rows(list->rows, service_columns(), options.format); !done)
-    return tl::unexpected(done.error());
+  TRY(print_rows(list->rows, service_columns(), options.format));
   if (list->gates.empty())
     fmt::print(stderr, "{}: no gate has asked lately: no request reaches a service\n",
                in.program());
@@ -116,8 +112,7 @@ void print_head(const proto::ServiceRow& r) {
 
 Result<proto::ServiceList> find(const Invocation& in, ServiceOptions& options, bool& stop) {
   stop = false;
-  const auto operands = in.parse(&options, 1, 1);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&options, 1, 1));
   stop = !*operands;
   if (stop) return proto::ServiceList{};
   proto::ListServices request;
@@ -135,16 +130,14 @@ Result<int> run_show(const Invocation& in) {
   constexpr std::size_t kFew = 5;
   ServiceOptions options;
   bool stop = false;
-  const auto list = find(in, options, stop);
-  if (!list) return tl::unexpected(list.error());
+  ASSIGN(list, find(in, options, stop));
   if (stop) return 0;
   if (options.json) return as_json(*list);
   for (const proto::ServiceRow& row : list->rows) {
     print_head(row);
     if (!row.replicas.empty()) {
       fmt::print("\n");
-      if (auto done = print_rows(row.replicas, replica_columns(), "%i %v %N %s %q %x %S %y"); !done)
-        return tl::unexpected(done.error());
+      TRY(print_rows(row.replicas, replica_columns(), "%i %v %N %s %q %x %S %y"));
     }
     if (!row.events.empty()) fmt::print("\n");
     print_events(row, kFew);
@@ -155,8 +148,7 @@ Result<int> run_show(const Invocation& in) {
 Result<int> run_why(const Invocation& in) {
   ServiceOptions options;
   bool stop = false;
-  const auto list = find(in, options, stop);
-  if (!list) return tl::unexpected(list.error());
+  ASSIGN(list, find(in, options, stop));
   if (stop) return 0;
   if (options.json) return as_json(*list);
   for (const proto::ServiceRow& row : list->rows) {
@@ -174,8 +166,7 @@ Result<int> run_why(const Invocation& in) {
 template <proto::ServiceAction action>
 Result<int> run_change(const Invocation& in) {
   ServiceOptions options;
-  const auto operands = in.parse(&options, 1, 1);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&options, 1, 1));
   if (!*operands) return 0;
   const auto list =
       ask<proto::ServiceList>(in.program(), proto::ChangeService{(**operands).front(), action});

@@ -42,8 +42,7 @@ bool print_json(const Show& show, const Reply& reply) {
 
 // Shows a job that the queue no longer has, from accounting.
 Result<void> show_ended(Session& session, const Show& show, const proto::JobRef& ref) {
-  const auto ended = ended_jobs(session, ref);
-  if (!ended) return tl::unexpected(ended.error());
+  ASSIGN(ended, ended_jobs(session, ref));
   if (ended->empty()) return tl::unexpected(no_such_job(ref));
   if (show.script)
     return fail(ErrorCode::not_found, fmt::format("{}; its script is not kept any more",
@@ -60,19 +59,15 @@ Result<void> show_ended(Session& session, const Show& show, const proto::JobRef&
 
 Result<int> run_job(const Invocation& in) {
   Show show;
-  const auto operands = in.parse(&show, 1, kAnyOperands);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&show, 1, kAnyOperands));
   if (!*operands) return 0;
-  const auto refs = job_refs_of(**operands);
-  if (!refs) return tl::unexpected(refs.error());
-  auto session = Session::open(in.program());
-  if (!session) return tl::unexpected(session.error());
+  ASSIGN(refs, job_refs_of(**operands));
+  ASSIGN(session, Session::open(in.program()));
   for (const proto::JobRef& ref : *refs) {
     const auto reply = session->call<proto::ShowJobReply>(proto::ShowJob{ref, show.script});
     const bool gone = reply ? reply->jobs.empty() : reply.error().code == ErrorCode::not_found;
     if (gone) {
-      if (auto shown = show_ended(*session, show, ref); !shown)
-        return tl::unexpected(shown.error());
+      TRY(show_ended(*session, show, ref));
       continue;
     }
     if (!reply) return tl::unexpected(reply.error());
@@ -89,18 +84,15 @@ Result<int> run_job(const Invocation& in) {
 
 Result<int> run_node(const Invocation& in) {
   Show show;
-  const auto operands = in.parse(&show, 0, 1);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&show, 0, 1));
   if (!*operands) return 0;
   proto::ListNodes list;
   if (!(*operands)->empty()) {
-    auto names = expand_hostlist((*operands)->front());
-    if (!names) return tl::unexpected(names.error());
+    ASSIGN(names, expand_hostlist((*operands)->front()));
     list.nodes = std::move(*names);
   }
   list.gpus = show.json;
-  const auto reply = ask<proto::ListNodesReply>(in.program(), list);
-  if (!reply) return tl::unexpected(reply.error());
+  ASSIGN(reply, ask<proto::ListNodesReply>(in.program(), list));
   if (reply->nodes.empty() && !list.nodes.empty())
     return fail(ErrorCode::not_found, fmt::format("Node {} not found", list.nodes[0]));
   if (print_json(show, *reply)) return 0;
@@ -111,15 +103,11 @@ Result<int> run_node(const Invocation& in) {
 
 Result<int> run_partition(const Invocation& in) {
   Show show;
-  const auto operands = in.parse(&show, 0, 1);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&show, 0, 1));
   if (!*operands) return 0;
-  auto session = Session::open(in.program());
-  if (!session) return tl::unexpected(session.error());
-  auto reply = session->call<proto::ListPartitionsReply>(proto::ListPartitions{});
-  if (!reply) return tl::unexpected(reply.error());
-  const auto nodes = session->call<proto::ListNodesReply>(proto::ListNodes{});
-  if (!nodes) return tl::unexpected(nodes.error());
+  ASSIGN(session, Session::open(in.program()));
+  ASSIGN(reply, session->call<proto::ListPartitionsReply>(proto::ListPartitions{}));
+  ASSIGN(nodes, session->call<proto::ListNodesReply>(proto::ListNodes{}));
   if (!(*operands)->empty()) {
     std::erase_if(reply->partitions,
                   [&](const proto::PartitionRow& p) { return p.name != (*operands)->front(); });
@@ -137,11 +125,9 @@ Result<int> run_partition(const Invocation& in) {
 
 Result<int> run_config(const Invocation& in) {
   Show show;
-  const auto operands = in.parse(&show, 0, 0);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&show, 0, 0));
   if (!*operands) return 0;
-  const auto reply = ask<proto::ShowConfigReply>(in.program(), proto::ShowConfig{});
-  if (!reply) return tl::unexpected(reply.error());
+  ASSIGN(reply, ask<proto::ShowConfigReply>(in.program(), proto::ShowConfig{}));
   if (print_json(show, *reply)) return 0;
   for (const auto& [name, value] : reply->values) fmt::print("{} = {}\n", name, value);
   return 0;
@@ -149,11 +135,9 @@ Result<int> run_config(const Invocation& in) {
 
 Result<int> run_stats(const Invocation& in) {
   Show show;
-  const auto operands = in.parse(&show, 0, 0);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&show, 0, 0));
   if (!*operands) return 0;
-  const auto reply = ask<proto::ShowStatsReply>(in.program(), proto::ShowStats{});
-  if (!reply) return tl::unexpected(reply.error());
+  ASSIGN(reply, ask<proto::ShowStatsReply>(in.program(), proto::ShowStats{}));
   if (print_json(show, *reply)) return 0;
   for (const auto& [name, value] : reply->values) fmt::print("{} {}\n", name, value);
   return 0;
@@ -171,26 +155,20 @@ Result<std::string> host_list_text(const std::vector<std::string>& operands) {
 
 Result<int> run_hostnames(const Invocation& in) {
   Show show;
-  const auto operands = in.parse(&show, 0, 1);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&show, 0, 1));
   if (!*operands) return 0;
-  const auto text = host_list_text(**operands);
-  if (!text) return tl::unexpected(text.error());
-  const auto names = expand_hostlist(*text);
-  if (!names) return tl::unexpected(names.error());
+  ASSIGN(text, host_list_text(**operands));
+  ASSIGN(names, expand_hostlist(*text));
   for (const std::string& name : *names) fmt::print("{}\n", name);
   return 0;
 }
 
 Result<int> run_hostlist(const Invocation& in) {
   Show show;
-  const auto operands = in.parse(&show, 0, 1);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&show, 0, 1));
   if (!*operands) return 0;
-  const auto text = host_list_text(**operands);
-  if (!text) return tl::unexpected(text.error());
-  const auto names = expand_hostlist(*text);
-  if (!names) return tl::unexpected(names.error());
+  ASSIGN(text, host_list_text(**operands));
+  ASSIGN(names, expand_hostlist(*text));
   fmt::print("{}\n", compress_hostlist(*names));
   return 0;
 }

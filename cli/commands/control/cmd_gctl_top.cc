@@ -32,8 +32,7 @@ struct TopRow {
 };
 
 Result<void> set_idle(Top& top, std::string_view text) {
-  const auto idle = parse_duration(text);
-  if (!idle) return tl::unexpected(idle.error());
+  ASSIGN(idle, parse_duration(text));
   if (!*idle) return fail(ErrorCode::invalid_argument, "must be a time");
   top.idle = **idle;
   return {};
@@ -141,17 +140,14 @@ constexpr std::string_view kCostFormat = "%.3j %n %u %q %.4g %.5c %.7e %.8s %.8r
 
 Result<int> run_cost(const Invocation& in, const Top& top) {
   const auto columns = infos(std::span<const Column<CostRow>>(kCostColumns));
-  const auto layout = parse_format(top.format.empty() ? kCostFormat : std::string_view(top.format),
-                                   columns, top.format.empty());
-  if (!layout) return tl::unexpected(layout.error());
-  auto session = Session::open(in.program());
-  if (!session) return tl::unexpected(session.error());
+  ASSIGN(layout, parse_format(top.format.empty() ? kCostFormat : std::string_view(top.format),
+                              columns, top.format.empty()));
+  ASSIGN(session, Session::open(in.program()));
   proto::ListJobs query;
   query.filter.states = {"running", "configuring"};
   proto::ListJobsReply all;
   for (bool more = true; more;) {
-    auto page = session->call<proto::ListJobsReply>(query);
-    if (!page) return tl::unexpected(page.error());
+    ASSIGN(page, session->call<proto::ListJobsReply>(query));
     query.after = page->next;
     more = page->more;
     page->rows.insert(page->rows.begin(), std::make_move_iterator(all.rows.begin()),
@@ -179,8 +175,7 @@ Result<int> run_cost(const Invocation& in, const Top& top) {
 
 Result<int> run(const Invocation& in) {
   Top top;
-  const auto operands = in.parse(&top, 0, kAnyOperands);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&top, 0, kAnyOperands));
   if (!*operands) return 0;
   if (top.cost) {
     if (!(*operands)->empty() || top.idle > Duration{})
@@ -188,11 +183,9 @@ Result<int> run(const Invocation& in) {
     return run_cost(in, top);
   }
   const auto columns = infos(std::span<const Column<TopRow>>(kColumns));
-  const auto layout = parse_format(top.format.empty() ? kFormat : std::string_view(top.format),
-                                   columns, top.format.empty());
-  if (!layout) return tl::unexpected(layout.error());
-  auto nodes = ask<proto::ListNodesReply>(in.program(), proto::ListNodes{**operands, {}, true});
-  if (!nodes) return tl::unexpected(nodes.error());
+  ASSIGN(layout, parse_format(top.format.empty() ? kFormat : std::string_view(top.format), columns,
+                              top.format.empty()));
+  ASSIGN(nodes, ask<proto::ListNodesReply>(in.program(), proto::ListNodes{**operands, {}, true}));
   std::vector<TopRow> rows;
   for (proto::NodeRow& node : nodes->nodes) {
     std::erase_if(node.top, [&](const proto::GpuTopRow& gpu) {

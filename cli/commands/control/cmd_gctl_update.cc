@@ -46,17 +46,14 @@ Result<std::vector<Pair>> parse_pairs(std::span<const std::string> operands) {
 Result<void> set_job(proto::UpdateJob& update, const Pair& pair, Instant now) {
   const std::string& key = pair.key;
   if (key == "time" || key == "timelimit") {
-    const auto limit = parse_duration(pair.value);
-    if (!limit) return tl::unexpected(limit.error());
+    ASSIGN(limit, parse_duration(pair.value));
     if (!*limit) return wrong("a time limit cannot become UNLIMITED");
     update.time_limit = **limit;
   } else if (key == "nice") {
-    const auto n = parse_integer("nice", pair.value, -10'000, 10'000);
-    if (!n) return tl::unexpected(n.error());
+    ASSIGN(n, parse_integer("nice", pair.value, -10'000, 10'000));
     update.nice = static_cast<std::int32_t>(*n);
   } else if (key == "priority") {
-    const auto n = parse_integer("priority", pair.value, 0, UINT32_MAX);
-    if (!n) return tl::unexpected(n.error());
+    ASSIGN(n, parse_integer("priority", pair.value, 0, UINT32_MAX));
     update.priority = static_cast<std::uint32_t>(*n);
   } else if (key == "partition") {
     update.partition = pair.value;
@@ -69,12 +66,10 @@ Result<void> set_job(proto::UpdateJob& update, const Pair& pair, Instant now) {
   } else if (key == "comment") {
     update.comment = pair.value;
   } else if (key == "begin" || key == "starttime") {
-    const auto t = parse_time(pair.value, now);
-    if (!t) return tl::unexpected(t.error());
+    ASSIGN(t, parse_time(pair.value, now));
     update.begin = *t;
   } else if (key == "arraytaskthrottle") {
-    const auto n = parse_integer("arraytaskthrottle", pair.value, 1, 1'000'000);
-    if (!n) return tl::unexpected(n.error());
+    ASSIGN(n, parse_integer("arraytaskthrottle", pair.value, 1, 1'000'000));
     update.array_max_running = static_cast<std::uint32_t>(*n);
   } else {
     static constexpr std::string_view kKeys[] = {
@@ -99,12 +94,9 @@ Result<int> update_job(const Invocation& in, const std::string& id, std::span<co
   const auto ref = parse_job_ref(id);
   if (!ref) return wrong(fmt::format("Invalid job id {}", id));
   update.job = *ref;
-  for (const Pair& pair : pairs)
-    if (auto done = set_job(update, pair, system_now()); !done) return tl::unexpected(done.error());
-  auto session = Session::open(in.program());
-  if (!session) return tl::unexpected(session.error());
-  const auto done = session->call<proto::JobsDone>(update);
-  if (!done) return tl::unexpected(done.error());
+  for (const Pair& pair : pairs) TRY(set_job(update, pair, system_now()));
+  ASSIGN(session, Session::open(in.program()));
+  ASSIGN(done, session->call<proto::JobsDone>(update));
   return report(in, *session, *done);
 }
 
@@ -121,8 +113,7 @@ Result<int> change_nodes(const Invocation& in, const proto::UpdateNodes& update)
       update.action != proto::NodeAction::resume && update.action != proto::NodeAction::keep;
   if (owes_reason && update.reason.empty())
     return fail(ErrorCode::usage, "a reason is needed, for those who come later");
-  const auto ok = ask<proto::Ok>(in.program(), update);
-  if (!ok) return tl::unexpected(ok.error());
+  ASSIGN(ok, ask<proto::Ok>(in.program(), update));
   return 0;
 }
 
@@ -162,8 +153,7 @@ Result<int> update_node(const Invocation& in, const std::string& list,
     }
   }
   update.action = action.value_or(proto::NodeAction::keep);
-  auto names = names_of(list);
-  if (!names) return tl::unexpected(names.error());
+  ASSIGN(names, names_of(list));
   update.nodes = std::move(*names);
   return change_nodes(in, update);
 }
@@ -187,16 +177,14 @@ Result<int> update_partition(const Invocation& in, const std::string& name,
       return wrong(fmt::format("\"{}\" is not up or down", pair.value));
     update.up = value == "up";
   }
-  const auto ok = ask<proto::Ok>(in.program(), update);
-  if (!ok) return tl::unexpected(ok.error());
+  ASSIGN(ok, ask<proto::Ok>(in.program(), update));
   return 0;
 }
 
 // "job 12 time=1:00" and Slurm's "JobId=12 TimeLimit=1:00" are the same.
 Result<int> run_update(const Invocation& in) {
   NoOptions none;
-  const auto parsed = in.parse(&none, 1, kAnyOperands);
-  if (!parsed) return tl::unexpected(parsed.error());
+  ASSIGN(parsed, in.parse(&none, 1, kAnyOperands));
   if (!*parsed) return 0;
   std::span<const std::string> operands = **parsed;
   std::string kind = lower(operands[0]);
@@ -210,8 +198,7 @@ Result<int> run_update(const Invocation& in) {
     name = operands[1];
     operands = operands.subspan(2);
   }
-  const auto pairs = parse_pairs(operands);
-  if (!pairs) return tl::unexpected(pairs.error());
+  ASSIGN(pairs, parse_pairs(operands));
   if (kind == "job" || kind == "jobid") return update_job(in, name, *pairs);
   if (kind == "node" || kind == "nodename") return update_node(in, name, *pairs);
   if (kind == "partition" || kind == "partitionname") return update_partition(in, name, *pairs);
@@ -269,8 +256,7 @@ constexpr Option kResumeOptions[] = {kGpu, kRack};
 template <proto::NodeAction Action>
 Result<int> run_action(const Invocation& in) {
   Change change;
-  const auto operands = in.parse(&change, 0, 1);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&change, 0, 1));
   if (!*operands) return 0;
   if ((*operands)->empty() == change.racks.empty())
     return fail(ErrorCode::usage, change.racks.empty() ? "name nodes, or racks with --rack"
@@ -283,8 +269,7 @@ Result<int> run_action(const Invocation& in) {
   update.gpus = std::move(change.gpus);
   update.domains = std::move(change.racks);
   if (update.domains.empty()) {
-    auto names = names_of((*operands)->front());
-    if (!names) return tl::unexpected(names.error());
+    ASSIGN(names, names_of((*operands)->front()));
     update.nodes = std::move(*names);
   }
   return change_nodes(in, update);

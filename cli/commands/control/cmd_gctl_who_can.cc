@@ -39,20 +39,16 @@ bool has(const proto::AccessRow& row, const std::string& right) {
 
 Result<int> run(const Invocation& in) {
   WhoOptions options;
-  const auto operands = in.parse(&options, 2, 2);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&options, 2, 2));
   if (!*operands) return 0;
   const std::string &right = (**operands)[0], &tenant = (**operands)[1];
   const auto all = rights();
   if (std::find(all.begin(), all.end(), right) == all.end())
     return fail(ErrorCode::usage,
                 fmt::format("there is no right \"{}\"; there are {}", right, fmt::join(all, ", ")));
-  auto session = Session::open(in.program());
-  if (!session) return tl::unexpected(session.error());
-  const auto of_tenant = session->call<proto::AccessReply>(proto::ListAccess{{tenant}, 0});
-  if (!of_tenant) return tl::unexpected(of_tenant.error());
-  const auto everywhere = session->call<proto::AccessReply>(proto::ListAccess{});
-  if (!everywhere) return tl::unexpected(everywhere.error());
+  ASSIGN(session, Session::open(in.program()));
+  ASSIGN(of_tenant, session->call<proto::AccessReply>(proto::ListAccess{{tenant}, 0}));
+  ASSIGN(everywhere, session->call<proto::AccessReply>(proto::ListAccess{}));
   proto::AccessReply found;
   for (const proto::AccessRow& row : everywhere->rows)
     if (row.tenant.empty() && has(row, right)) found.rows.push_back(row);
@@ -63,8 +59,7 @@ Result<int> run(const Invocation& in) {
     return 0;
   }
   const auto columns = access_columns();
-  const auto layout = parse_format("%u %r %e %s %b %f", infos(columns), true);
-  if (!layout) return tl::unexpected(layout.error());
+  ASSIGN(layout, parse_format("%u %r %e %s %b %f", infos(columns), true));
   TableStyle style;
   style.colour = wants_colour(stdout);
   TableWriter table(*layout, style, stdout);

@@ -80,8 +80,7 @@ void ask_sooner(const Invocation& in, Session& session, const proto::JobRow& row
 
 // Says how a job ended that the queue no longer has.
 Result<void> tell_ended(Session& session, const proto::JobRef& ref, bool json) {
-  const auto ended = ended_jobs(session, ref);
-  if (!ended) return tl::unexpected(ended.error());
+  ASSIGN(ended, ended_jobs(session, ref));
   if (ended->empty()) return tl::unexpected(no_such_job(ref));
   if (json) {
     fmt::print("{}\n", codec::to_json(proto::HistoryReply{*ended, false, system_now(), {}, {}},
@@ -94,19 +93,15 @@ Result<void> tell_ended(Session& session, const proto::JobRef& ref, bool json) {
 
 Result<int> run_why(const Invocation& in) {
   Why why;
-  const auto operands = in.parse(&why, 1, kAnyOperands);
-  if (!operands) return tl::unexpected(operands.error());
+  ASSIGN(operands, in.parse(&why, 1, kAnyOperands));
   if (!*operands) return 0;
-  const auto refs = job_refs_of(**operands);
-  if (!refs) return tl::unexpected(refs.error());
-  auto session = Session::open(in.program());
-  if (!session) return tl::unexpected(session.error());
+  ASSIGN(refs, job_refs_of(**operands));
+  ASSIGN(session, Session::open(in.program()));
   for (const proto::JobRef& ref : *refs) {
     const auto reply = session->call<proto::ShowJobReply>(proto::ShowJob{ref, false});
     const bool gone = reply ? reply->jobs.empty() : reply.error().code == ErrorCode::not_found;
     if (gone) {
-      if (auto told = tell_ended(*session, ref, why.json); !told)
-        return tl::unexpected(told.error());
+      TRY(tell_ended(*session, ref, why.json));
       continue;
     }
     if (!reply) return tl::unexpected(reply.error());

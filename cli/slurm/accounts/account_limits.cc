@@ -42,13 +42,11 @@ Result<TresItem> parse_tres_item(const std::string& text) {
   }
   if (value == "-1") return out;
   if (out.resource == Resource::memory) {
-    const auto bytes = parse_memory(value);
-    if (!bytes) return tl::unexpected(bytes.error());
+    ASSIGN(bytes, parse_memory(value));
     out.amount = *bytes;
     return out;
   }
-  const auto n = parse_integer(name, value, 0, kMostOf);
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, parse_integer(name, value, 0, kMostOf));
   out.amount = *n * unit;
   return out;
 }
@@ -56,8 +54,7 @@ Result<TresItem> parse_tres_item(const std::string& text) {
 Result<std::vector<TresItem>> parse_limit_tres(const std::string& text) {
   std::vector<TresItem> out;
   for (const std::string& one : split_list(text)) {
-    auto item = parse_tres_item(one);
-    if (!item) return tl::unexpected(item.error());
+    ASSIGN(item, parse_tres_item(one));
     out.push_back(std::move(*item));
   }
   return out;
@@ -66,8 +63,7 @@ Result<std::vector<TresItem>> parse_limit_tres(const std::string& text) {
 // Replaces the tenant's quota. The limit of a Slurm group becomes the tenant's own quota, and the
 // tenant can borrow nothing beyond it.
 Result<bool> set_limit_quota(tenancy::Tenant& tenant, const std::string& value) {
-  const auto items = parse_limit_tres(value);
-  if (!items) return tl::unexpected(items.error());
+  ASSIGN(items, parse_limit_tres(value));
   for (const TresItem& item : *items) {
     std::erase_if(tenant.quota, [&](const tenancy::QuotaLine& line) {
       return line.resource == item.resource && line.flavor == item.flavor;
@@ -84,8 +80,7 @@ Result<bool> set_limit_quota(tenancy::Tenant& tenant, const std::string& value) 
 }
 
 Result<bool> set_limit_most(std::optional<Resources>& limit, const std::string& value) {
-  const auto items = parse_limit_tres(value);
-  if (!items) return tl::unexpected(items.error());
+  ASSIGN(items, parse_limit_tres(value));
   Resources most = limit.value_or(Resources{});
   for (const TresItem& item : *items) {
     if (!item.flavor.empty())
@@ -101,8 +96,7 @@ Result<bool> set_limit_count(std::optional<std::uint32_t>& to, const std::string
     to.reset();
     return true;
   }
-  const auto n = parse_integer("the limit", value, 0, kMostOf);
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, parse_integer("the limit", value, 0, kMostOf));
   to = static_cast<std::uint32_t>(*n);
   return true;
 }
@@ -110,8 +104,7 @@ Result<bool> set_limit_count(std::optional<std::uint32_t>& to, const std::string
 Result<bool> set_limit_wall(tenancy::Tenant& tenant, const std::string& value) {
   tenant.jobs.max_time.reset();
   if (value == "-1") return true;
-  const auto limit = parse_duration(value);
-  if (!limit) return tl::unexpected(limit.error());
+  ASSIGN(limit, parse_duration(value));
   tenant.jobs.max_time = *limit;
   return true;
 }
@@ -146,23 +139,19 @@ Result<std::string> set_in_tenant(tenancy::Tenant& tenant, const LimitKey& key,
   if (key.limit == "GrpSubmitJobs") tenant.counts.queued_jobs.reset();
   if (key.limit == "MaxSubmitJobs") tenant.counts.queued_jobs_per_user.reset();
   if (key.limit == "MaxWallDurationPerJob") {
-    if (const auto set = set_limit_wall(tenant, value); !set) return tl::unexpected(set.error());
+    TRY(set_limit_wall(tenant, value));
     return std::string();
   }
   PartedTres parts = part_tres(value);
   if (key.limit == "GrpTRES" && !parts.quota.empty())
-    if (const auto set = set_limit_quota(tenant, lower_case(parts.quota)); !set)
-      return tl::unexpected(set.error());
+    TRY(set_limit_quota(tenant, lower_case(parts.quota)));
   std::optional<Resources>* most = key.limit == "MaxTRESPerJob"    ? &tenant.jobs.max_per_job
                                    : key.limit == "MaxTRESPerNode" ? &tenant.jobs.max_per_node
                                                                    : nullptr;
-  if (most != nullptr && !parts.quota.empty())
-    if (const auto set = set_limit_most(*most, lower_case(parts.quota)); !set)
-      return tl::unexpected(set.error());
+  if (most != nullptr && !parts.quota.empty()) TRY(set_limit_most(*most, lower_case(parts.quota)));
   if (most == nullptr && key.limit != "GrpTRES") return value;
   if (key.limit == "MaxTRESPerJob" && parts.others.starts_with("node=")) {
-    if (const auto set = set_limit_count(tenant.jobs.max_nodes, parts.others.substr(5)); !set)
-      return tl::unexpected(set.error());
+    TRY(set_limit_count(tenant.jobs.max_nodes, parts.others.substr(5)));
     return std::string();
   }
   return parts.others;
@@ -199,8 +188,7 @@ Result<bool> set_limit(tenancy::Tenant& tenant, const AccountOfLimit& of, const 
   if (limit == nullptr) return false;
   std::string rest = limit_value(*limit, value);
   if (of.user.empty() && of.account == tenant.name) {
-    auto left = set_in_tenant(tenant, *limit, rest);
-    if (!left) return tl::unexpected(left.error());
+    ASSIGN(left, set_in_tenant(tenant, *limit, rest));
     if (left->empty() && !rest.empty()) return true;
     rest = std::move(*left);
   }

@@ -77,9 +77,7 @@ std::optional<ChangedEntity> entity_of(const std::vector<std::string>& words) {
 
 Result<Accounts::Settings> ChangeWords::own_settings() const {
   Accounts::Settings out;
-  for (const RawSetting& setting : settings)
-    if (const auto read = read_setting(setting.key, setting.value, out); !read)
-      return tl::unexpected(read.error());
+  for (const RawSetting& setting : settings) TRY(read_setting(setting.key, setting.value, out));
   return out;
 }
 
@@ -98,8 +96,7 @@ Result<ChangeWords> read_change_words(ChangedEntity entity, const std::vector<st
                                       std::string_view verb) {
   const bool adding = verb == "add";
   Reader reader(entity, adding);
-  for (std::size_t i = 1; i < words.size(); ++i)
-    if (const auto read = reader.read(words[i]); !read) return tl::unexpected(read.error());
+  for (std::size_t i = 1; i < words.size(); ++i) TRY(reader.read(words[i]));
   ChangeWords out = reader.take();
   if (out.names.empty())
     return fail(ErrorCode::usage,

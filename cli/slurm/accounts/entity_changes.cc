@@ -59,16 +59,13 @@ Result<AccountChange> add_accounts(const ChangeWords& words, const Scope& scope,
   for (const std::string& name : words.names) {
     bool fresh = false;
     if (scope.here) {
-      const auto settings = words.own_settings();
-      if (!settings) return tl::unexpected(settings.error());
-      const auto added = all.own.add_account(name, *settings);
-      if (!added) return tl::unexpected(added.error());
+      ASSIGN(settings, words.own_settings());
+      ASSIGN(added, all.own.add_account(name, *settings));
       fresh = *added;
       if (fresh) act.details += fmt::format("  A = {:<10.10} C = {:<10.10}\n", name, scope.own);
     }
     for (const std::string& cluster : scope.others) {
-      const auto added = all.others.add_account(cluster, name, words.settings);
-      if (!added) return tl::unexpected(added.error());
+      ASSIGN(added, all.others.add_account(cluster, name, words.settings));
       fresh = fresh || *added;
       if (*added) act.details += fmt::format("  A = {:<10.10} C = {:<10.10}\n", name, cluster);
     }
@@ -92,10 +89,8 @@ Result<void> add_own_user(const std::string& name, const ChangeWords& words, con
                           AllAccounts all, AccountChange& act) {
   for (const std::string& account : words.accounts) {
     if (!all.own.has_account(account)) continue;
-    const auto settings = words.own_settings();
-    if (!settings) return tl::unexpected(settings.error());
-    const auto added = all.own.add_user(name, account, *settings);
-    if (!added) return tl::unexpected(added.error());
+    ASSIGN(settings, words.own_settings());
+    ASSIGN(added, all.own.add_user(name, account, *settings));
     if (settings->admin_level)
       if (const auto put = all.own.put_admin_level(name, *settings->admin_level); !put) return put;
     if (*added)
@@ -110,20 +105,16 @@ Result<void> add_own_user(const std::string& name, const ChangeWords& words, con
 
 Result<AccountChange> add_users(const ChangeWords& words, const Scope& scope, AllAccounts all) {
   AccountChange act{" Adding User(s)", {}, " Associations =\n"};
-  if (const auto exist = check_accounts_exist(words, scope, all); !exist)
-    return tl::unexpected(exist.error());
+  TRY(check_accounts_exist(words, scope, all));
   for (const std::string& name : words.names) {
     bool known = all.own.has_user(name, "");
     for (const std::string& cluster : all.others.clusters())
       known = known || all.others.has_user(cluster, name, "");
-    if (scope.here)
-      if (const auto added = add_own_user(name, words, scope, all, act); !added)
-        return tl::unexpected(added.error());
+    if (scope.here) TRY(add_own_user(name, words, scope, all, act));
     for (const std::string& cluster : scope.others)
       for (const std::string& account : words.accounts) {
         if (!all.others.has_account(cluster, account)) continue;
-        const auto added = all.others.add_user(cluster, name, account, words.settings);
-        if (!added) return tl::unexpected(added.error());
+        ASSIGN(added, all.others.add_user(cluster, name, account, words.settings));
         if (*added)
           act.details +=
               fmt::format("  U = {:<9.9} A = {:<10.10} C = {:<10.10}\n", name, account, cluster);
@@ -175,20 +166,17 @@ Result<AccountChange> modify_accounts(const ChangeWords& words, const Scope& sco
   for (const std::string& name : words.names) {
     bool found = false;
     if (scope.here && all.own.has_account(name)) {
-      const auto settings = words.own_settings();
-      if (!settings) return tl::unexpected(settings.error());
+      ASSIGN(settings, words.own_settings());
       for (const std::string& user : words.users) {
         if (!all.own.has_user(user, name)) continue;
-        if (const auto done = all.own.modify_user(user, name, *settings); !done)
-          return tl::unexpected(done.error());
+        TRY(all.own.modify_user(user, name, *settings));
         modified.associations +=
             fmt::format("  C = {:<10} A = {:<20} U = {:<9}\n", scope.own, name, user);
         found = true;
       }
       if (found) modified.names.push_back(name);
       if (!words.users.empty()) continue;
-      if (const auto done = all.own.modify_account(name, *settings); !done)
-        return tl::unexpected(done.error());
+      TRY(all.own.modify_account(name, *settings));
       const std::string above = all.own.tenant_above(name);
       modified.associations += fmt::format("  C = {:<10} A = {} of {}\n", scope.own, name,
                                            above.empty() ? "root" : above);
@@ -196,8 +184,7 @@ Result<AccountChange> modify_accounts(const ChangeWords& words, const Scope& sco
     }
     for (const std::string& cluster : scope.others) {
       if (!all.others.has_account(cluster, name)) continue;
-      if (const auto done = all.others.modify_account(cluster, name, words.settings); !done)
-        return tl::unexpected(done.error());
+      TRY(all.others.modify_account(cluster, name, words.settings));
       modified.associations += fmt::format("  C = {:<10} A = {} of {}\n", cluster, name,
                                            all.others.parent_of(cluster, name));
       found = true;
@@ -214,10 +201,8 @@ Result<bool> modify_own_user(const std::string& name, const ChangeWords& words, 
   bool changed = false;
   for (const std::string& account : accounts_or_all(words)) {
     if (!all.own.has_user(name, account)) continue;
-    const auto settings = words.own_settings();
-    if (!settings) return tl::unexpected(settings.error());
-    if (const auto done = all.own.modify_user(name, account, *settings); !done)
-      return tl::unexpected(done.error());
+    ASSIGN(settings, words.own_settings());
+    TRY(all.own.modify_user(name, account, *settings));
     changed = true;
   }
   if (!changed) return false;
@@ -234,15 +219,13 @@ Result<AccountChange> modify_users(const ChangeWords& words, const Scope& scope,
   for (const std::string& name : words.names) {
     bool found = false;
     if (scope.here) {
-      const auto changed = modify_own_user(name, words, scope, all, modified);
-      if (!changed) return tl::unexpected(changed.error());
+      ASSIGN(changed, modify_own_user(name, words, scope, all, modified));
       found = *changed;
     }
     for (const std::string& cluster : scope.others)
       for (const std::string& account : accounts_or_all(words)) {
         if (!all.others.has_user(cluster, name, account)) continue;
-        if (const auto done = all.others.modify_user(cluster, name, account, words.settings); !done)
-          return tl::unexpected(done.error());
+        TRY(all.others.modify_user(cluster, name, account, words.settings));
         for (const std::string& one : all.others.accounts_of(cluster, name))
           if (account.empty() || one == account)
             modified.associations +=
@@ -263,8 +246,7 @@ Result<AccountChange> remove_accounts(const ChangeWords& words, const Scope& sco
   for (const std::string& name : words.names) {
     bool found = false;
     if (scope.here && all.own.has_account(name)) {
-      if (const auto done = all.own.remove_account(name); !done)
-        return tl::unexpected(done.error());
+      TRY(all.own.remove_account(name));
       found = true;
       if (!words.clusters.empty())
         act.names.push_back(fmt::format("C = {:<10} A = {}", scope.own, name));
@@ -296,8 +278,7 @@ Result<AccountChange> remove_users(const ChangeWords& words, const Scope& scope,
   for (const std::string& name : words.names) {
     for (const std::string& account : accounts_or_all(words)) {
       if (!scope.here || !all.own.has_user(name, account)) continue;
-      if (const auto done = all.own.remove_user(name, account); !done)
-        return tl::unexpected(done.error());
+      TRY(all.own.remove_user(name, account));
       say(scope.own, account, name);
     }
     for (const std::string& cluster : scope.others) {
@@ -308,8 +289,7 @@ Result<AccountChange> remove_users(const ChangeWords& words, const Scope& scope,
                             [&](const std::string& account) { return account != last; });
       for (const std::string& account : accounts) {
         if (!all.others.has_user(cluster, name, account)) continue;
-        if (const auto done = all.others.remove_user(cluster, name, account); !done)
-          return tl::unexpected(done.error());
+        TRY(all.others.remove_user(cluster, name, account));
         say(cluster, account, name);
       }
     }
@@ -327,8 +307,7 @@ Result<AccountChange> change_coordinators(bool adding, const ChangeWords& words,
       found = all.others.put_coordinator(account, name, adding) || found;
       if (!all.own.has_account(account)) continue;
       found = true;
-      if (const auto put = all.own.put_coordinator(account, name, adding); !put)
-        return tl::unexpected(put.error());
+      TRY(all.own.put_coordinator(account, name, adding));
     }
     if (!found) return tl::unexpected(account_is_missing(account));
     act.details += fmt::format("  {}\n", account);
@@ -340,8 +319,7 @@ Result<AccountChange> change_coordinators(bool adding, const ChangeWords& words,
 
 Result<AccountChange> change_entities(std::string_view verb, ChangedEntity entity,
                                       const ChangeWords& words, AllAccounts all) {
-  const auto scope = clusters_meant(words, all.others);
-  if (!scope) return tl::unexpected(scope.error());
+  ASSIGN(scope, clusters_meant(words, all.others));
   const bool users = entity == ChangedEntity::user;
   if (entity == ChangedEntity::coordinator) {
     if (verb == "modify")

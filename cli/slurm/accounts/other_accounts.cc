@@ -150,8 +150,7 @@ Result<bool> OtherAccounts::add_account(const std::string& cluster, const std::s
   if (has_account(cluster, account)) return false;
   OtherRow row{
       {"account", account}, {"parent", kRoot}, {"Description", account}, {"Organization", account}};
-  for (const RawSetting& setting : settings)
-    if (const auto put = put_setting(row, setting, qos_); !put) return tl::unexpected(put.error());
+  for (const RawSetting& setting : settings) TRY(put_setting(row, setting, qos_));
   if (const std::string parent = row_value(row, "parent"); !has_account(cluster, parent))
     return tl::unexpected(no_account_on(parent, cluster));
   now_.at(cluster).rows.push_back(std::move(row));
@@ -166,8 +165,7 @@ Result<bool> OtherAccounts::add_user(const std::string& cluster, const std::stri
   OtherRow row{{"account", account}, {"user", user}};
   OtherRow& who = person(cluster, user);
   for (const RawSetting& setting : settings)
-    if (const auto put = put_setting(is_user_key(setting) ? who : row, setting, qos_); !put)
-      return tl::unexpected(put.error());
+    TRY(put_setting(is_user_key(setting) ? who : row, setting, qos_));
   if (!who.contains("DefaultAccount")) who["DefaultAccount"] = account;
   if (fresh) now_.at(cluster).rows.push_back(std::move(row));
   return fresh;

@@ -183,8 +183,7 @@ std::vector<std::string> applied(const std::string& list, const std::vector<std:
 // A list of QOS is either whole, or what is added to and taken from the list above. An addition to
 // a whole list makes another whole list.
 Result<void> put_qos_list(OtherRow& row, const std::string& value, char sign, const QosBook& qos) {
-  const auto change = parse_name_list(value, sign);
-  if (!change) return tl::unexpected(change.error());
+  ASSIGN(change, parse_name_list(value, sign));
   for (const auto* names : {&change->added, &change->removed})
     if (const auto known = qos.check_known(*names); !known) return known;
   const std::string now = row["QOS"];

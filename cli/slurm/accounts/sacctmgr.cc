@@ -93,10 +93,8 @@ Result<int> run_sacctmgr(const Invocation& call) {
         complain(call, "clear takes one word: stats");
         return 1;
       }
-      auto session = Session::open("sacctmgr");
-      if (!session) return tl::unexpected(session.error());
-      const auto done = session->call<proto::Ok>(proto::ResetStats{});
-      if (!done) return tl::unexpected(done.error());
+      ASSIGN(session, Session::open("sacctmgr"));
+      ASSIGN(done, session->call<proto::Ok>(proto::ResetStats{}));
       return 0;
     }
     return change_accounts(call, change, {operands->begin() + 1, operands->end()},

@@ -83,9 +83,7 @@ Accounts::Accounts(const proto::TenancyDocuments& documents)
 
 Result<void> Accounts::put_limits(tenancy::Tenant& tenant, const AccountOfLimit& of,
                                   const Settings& settings) const {
-  for (const auto& [key, value] : settings.limits)
-    if (const auto set = set_limit(tenant, of, key, value); !set)
-      return tl::unexpected(set.error());
+  for (const auto& [key, value] : settings.limits) TRY(set_limit(tenant, of, key, value));
   const bool whole = of.user.empty() && of.account == tenant.name;
   if (whole || (!settings.qos && !settings.default_qos)) return {};
   if (settings.default_qos && !settings.default_qos->empty())
@@ -161,31 +159,27 @@ Result<bool> Accounts::add_account(const std::string& name, const Settings& sett
     tenant.organization = settings.organization.value_or("");
     if (settings.fairshare)
       tenant.weight = thousandths_of(Times{*settings.fairshare}).narrow<std::uint32_t>().value();
-    if (auto put = put_limits(tenant, {name}, settings); !put) return tl::unexpected(put.error());
-    if (auto put = put_qos(tenant, settings); !put) return tl::unexpected(put.error());
+    TRY(put_limits(tenant, {name}, settings));
+    TRY(put_qos(tenant, settings));
     now_[name] = std::move(tenant);
     return true;
   }
-  const auto parent = find(settings.parent);
-  if (!parent) return tl::unexpected(parent.error());
+  ASSIGN(parent, find(settings.parent));
   parent->tenant->projects.push_back({name,
                                       settings.fairshare.value_or(1),
                                       {{kNoUser, 0}},  // kept until users are added
                                       settings.description.value_or(""),
                                       settings.organization.value_or(""),
                                       parent->project == nullptr ? "" : settings.parent});
-  if (auto put = put_limits(*parent->tenant, {name}, settings); !put)
-    return tl::unexpected(put.error());
+  TRY(put_limits(*parent->tenant, {name}, settings));
   return true;
 }
 
 Result<bool> Accounts::add_user(const std::string& name, const std::string& account,
                                 const Settings& settings) {
-  const auto place = find(account);
-  if (!place) return tl::unexpected(place.error());
+  ASSIGN(place, find(account));
   const auto before = place->tenant->associations;
-  if (auto put = put_limits(*place->tenant, {account, name}, settings); !put)
-    return tl::unexpected(put.error());
+  TRY(put_limits(*place->tenant, {account, name}, settings));
   bool changed = before != place->tenant->associations;
   // The first association of a user is with the default account, unless another one is given.
   const bool first = places_of(name, "").empty() && default_account_of(name).empty();
@@ -208,8 +202,7 @@ Result<bool> Accounts::add_user(const std::string& name, const std::string& acco
 }
 
 Result<void> Accounts::modify_account(const std::string& name, const Settings& settings) {
-  const auto place = find(name);
-  if (!place) return tl::unexpected(place.error());
+  ASSIGN(place, find(name));
   if (!settings.parent.empty())
     return fail(ErrorCode::unsupported,
                 fmt::format("account {}: an account is not moved to another parent; make it there "
@@ -299,8 +292,7 @@ Result<void> Accounts::put_admin_level(const std::string& user, tenancy::Role le
 
 Result<void> Accounts::put_coordinator(const std::string& account, const std::string& user,
                                        bool coordinates) {
-  const auto place = find(account);
-  if (!place) return tl::unexpected(place.error());
+  ASSIGN(place, find(account));
   if (place->project != nullptr)
     return fail(ErrorCode::unsupported,
                 fmt::format(" account {} is a project: its coordinators are those of {}, the "
@@ -343,8 +335,7 @@ Result<void> Accounts::modify_user(const std::string& name, const std::string& a
 }
 
 Result<void> Accounts::remove_account(const std::string& name) {
-  const auto place = find(name);
-  if (!place) return tl::unexpected(place.error());
+  ASSIGN(place, find(name));
   if (place->project == nullptr) {
     now_.erase(name);
     return {};
@@ -422,12 +413,10 @@ Result<void> read_setting(const std::string& key, const std::string& value,
   } else if (is("description", 3)) {
     settings.description = value;
   } else if (is("fairshare", 1) || is("shares", 2)) {
-    const auto shares = parse_integer("fairshare", value, 0, 1'000'000);
-    if (!shares) return tl::unexpected(shares.error());
+    ASSIGN(shares, parse_integer("fairshare", value, 0, 1'000'000));
     settings.fairshare = static_cast<std::uint32_t>(*shares);
   } else if (is("qoslevel", 1)) {
-    auto list = parse_name_list(value, sign);
-    if (!list) return tl::unexpected(list.error());
+    ASSIGN(list, parse_name_list(value, sign));
     settings.qos = std::move(*list);
   } else if (is("defaultqos", 8)) {
     settings.default_qos = value == "-1" ? "" : value;
@@ -454,8 +443,7 @@ Result<void> read_setting(const std::string& key, const std::string& value,
       settings.reset_usage = true;
       return {};
     }
-    const auto limit = set_limit(scratch, {}, word, value);
-    if (!limit) return tl::unexpected(limit.error());
+    ASSIGN(limit, set_limit(scratch, {}, word, value));
     if (!*limit && value == "-1" && is_limit_of_slurm(word)) return {};  // there is none to remove
     if (!*limit)
       return fail(ErrorCode::unsupported,

@@ -68,8 +68,7 @@ class Clusters {
         continue;
       }
       others_.add_cluster(name, words.description.value_or(""));
-      if (const auto set = others_.set_cluster(name, words.settings); !set)
-        return tl::unexpected(set.error());
+      TRY(others_.set_cluster(name, words.settings));
       text += fmt::format("  Name           = {}\n", name);
     }
     if (text.empty()) return "";
@@ -87,8 +86,7 @@ class Clusters {
                                 name));
       if (!others_.has_cluster(name)) continue;
       if (words.description) others_.describe_cluster(name, *words.description);
-      if (const auto set = others_.set_cluster(name, words.settings); !set)
-        return tl::unexpected(set.error());
+      TRY(others_.set_cluster(name, words.settings));
       text += fmt::format("  {}\n", name);
     }
     return text.empty() ? "" : settings_text(words) + " Modified cluster...\n" + text;
@@ -142,10 +140,8 @@ Result<int> change_clusters(const Invocation& call, std::string_view verb,
   if (!read) return say_refusal(read.error());
   if (verb == "modify" && !read->has_settings())
     return say_refusal({ErrorCode::usage, " You didn't give me anything to set"});
-  auto session = Session::open(call.program());
-  if (!session) return tl::unexpected(session.error());
-  const auto documents = session->call<proto::TenancyDocuments>(proto::GetTenancy{});
-  if (!documents) return tl::unexpected(documents.error());
+  ASSIGN(session, Session::open(call.program()));
+  ASSIGN(documents, session->call<proto::TenancyDocuments>(proto::GetTenancy{}));
   Clusters clusters(*documents);
   Result<std::string> text = verb == "add"      ? clusters.add(*read)
                              : verb == "modify" ? clusters.modify(*read)
@@ -160,8 +156,7 @@ Result<int> change_clusters(const Invocation& call, std::string_view verb,
     fmt::print(" Changes Discarded\n");
     return 0;
   }
-  const auto done = session->call<proto::TenancyPlanned>(clusters.changes());
-  if (!done) return tl::unexpected(done.error());
+  ASSIGN(done, session->call<proto::TenancyPlanned>(clusters.changes()));
   return 0;
 }
 

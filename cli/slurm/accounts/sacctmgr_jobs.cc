@@ -17,8 +17,7 @@ namespace {
 
 // As in Slurm the number is a status as wait() has it: 22 is signal 22, 256 is exit code 1.
 Result<ExitStatus> derived_exit(const std::string& text) {
-  const auto n = parse_integer("DerivedExitCode", text, 0, 0xffff);
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, parse_integer("DerivedExitCode", text, 0, 0xffff));
   const auto status = static_cast<std::int32_t>(*n);
   if (const std::int32_t signal = status & 0x7f; signal != 0) {
     if (signal > 64)
@@ -31,8 +30,7 @@ Result<ExitStatus> derived_exit(const std::string& text) {
 
 Result<void> read_setting(const std::string& key, const std::string& value, proto::NoteJobs& out) {
   if (key == "derivedexitcode" || key == "dec") {
-    const auto exit = derived_exit(value);
-    if (!exit) return tl::unexpected(exit.error());
+    ASSIGN(exit, derived_exit(value));
     out.derived_exit = *exit;
   } else if (key == "comment" || key == "derivedexitstring" || key == "des") {
     out.comment = value;
@@ -71,7 +69,7 @@ Result<proto::NoteJobs> read_words(const std::vector<std::string>& words) {
     }
     const std::string value = unquoted(words[i].substr(equals + 1));
     if (setting) {
-      if (auto read = read_setting(key, value, out); !read) return tl::unexpected(read.error());
+      TRY(read_setting(key, value, out));
     } else if (key == "job" || key == "jobs" || key == "jobid" || key == "jobids") {
       for (const std::string& name : split_list(value)) {
         const auto ref = parse_job_ref(name);
@@ -103,8 +101,7 @@ Result<int> change_jobs(const Invocation& call, std::string_view verb,
         {ErrorCode::usage, fmt::format(" {} of a job: jobs can only be modified", verb)});
   const auto note = read_words(words);
   if (!note) return say_refusal(note.error());
-  auto session = Session::open(call.program());
-  if (!session) return tl::unexpected(session.error());
+  ASSIGN(session, Session::open(call.program()));
   proto::QueryHistory query;
   query.filter.jobs = note->jobs;
   const auto history = ask_history(*session, std::move(query));

@@ -208,8 +208,7 @@ Result<std::vector<Entry>> entries_of(const Invocation& call, std::string_view l
   if (listing == "events") return node_events(call.program(), cluster_name());
   if (listing == "reservations") return reservation_entries(call.program(), cluster_name());
   if (listing == "transactions" || listing == "txn") return transactions(call.program());
-  const auto documents = ask<proto::TenancyDocuments>(call.program(), proto::GetTenancy{});
-  if (!documents) return tl::unexpected(documents.error());
+  ASSIGN(documents, ask<proto::TenancyDocuments>(call.program(), proto::GetTenancy{}));
   if (listing == "clusters") return clusters_from(*documents, c);
   if (listing == "resource") {
     auto rows = resource_entries(*documents, c.with_clusters || !c.clusters.empty(), c.clusters);
@@ -241,12 +240,9 @@ Result<std::vector<Entry>> entries_of(const Invocation& call, std::string_view l
 
 // The controller keeps the accounting, so these are its requests.
 Result<int> show_stats() {
-  auto session = Session::open("sacctmgr");
-  if (!session) return tl::unexpected(session.error());
-  const auto ping = session->call<proto::PingReply>(proto::Ping{});
-  if (!ping) return tl::unexpected(ping.error());
-  const auto stats = session->call<proto::ShowStatsReply>(proto::ShowStats{true});
-  if (!stats) return tl::unexpected(stats.error());
+  ASSIGN(session, Session::open("sacctmgr"));
+  ASSIGN(ping, session->call<proto::PingReply>(proto::Ping{}));
+  ASSIGN(stats, session->call<proto::ShowStatsReply>(proto::ShowStats{true}));
   const std::string stars(67, '*');
   fmt::print(
       "{0}\nsacctmgr show stats output at {1}\nData since                    {2}\n"
@@ -291,8 +287,7 @@ Result<int> list_entities(const Invocation& call, const SacctmgrCall& options,
     fmt::print(stderr, "{}\n", layout.error().message);
     return 1;
   }
-  const auto entries = entries_of(call, listing.name, c);
-  if (!entries) return tl::unexpected(entries.error());
+  ASSIGN(entries, entries_of(call, listing.name, c));
   print_entries(options, *layout, *entries);
   return 0;
 }

@@ -184,9 +184,7 @@ Result<std::vector<std::string>> QosBook::modify(const std::vector<std::string>&
     if (settings.flags) put_flags(*settings.flags, cls);
     found.push_back(name);
   }
-  if (settings.preempt)
-    if (const auto set = set_preempt(found, *settings.preempt); !set)
-      return tl::unexpected(set.error());
+  if (settings.preempt) TRY(set_preempt(found, *settings.preempt));
   return found;
 }
 
@@ -227,7 +225,7 @@ Result<std::vector<std::string>> QosBook::remove(const std::vector<std::string>&
   std::vector<std::string> found;
   for (const std::string& name : sorted_once(names)) {
     if (!now_.contains(name)) continue;
-    if (const auto may = check_removal(name, cluster); !may) return tl::unexpected(may.error());
+    TRY(check_removal(name, cluster));
     now_.erase(name);
     for (auto& [other, cls] : now_)
       if (std::erase(cls.victims, name) > 0 && cls.victims.empty()) cls.preempts = false;

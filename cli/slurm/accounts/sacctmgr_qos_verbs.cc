@@ -51,8 +51,7 @@ Result<QosPlan> read_qos_plan(std::string_view verb, const std::vector<std::stri
           ErrorCode::usage,
           fmt::format(" Unknown condition: {}\n Use keyword 'set' to modify value", words[i]));
     } else {
-      if (const auto read = read_qos_setting(words[i], plan.settings); !read)
-        return tl::unexpected(read.error());
+      TRY(read_qos_setting(words[i], plan.settings));
       plan.has_settings = true;
     }
   }
@@ -70,8 +69,7 @@ Result<void> check_no_jobs(Session& session, const std::vector<std::string>& nam
   if (names.empty()) return {};
   proto::QueryHistory query;
   query.start = system_now();  // jobs that ended earlier do not matter
-  auto history = ask_history(session, std::move(query));
-  if (!history) return tl::unexpected(history.error());
+  ASSIGN(history, ask_history(session, std::move(query)));
   HistorySieve sieve;
   sieve.qos = names;
   keep_only(*history, sieve);
@@ -97,9 +95,7 @@ Result<std::vector<std::string>> change_book(Session& session, std::string_view 
   if (verb == "add") return book.add(plan.names, plan.settings);
   if (verb == "modify") return book.modify(plan.names, plan.settings);
   auto removed = book.remove(plan.names, cluster_name());
-  if (removed)
-    if (const auto free = check_no_jobs(session, *removed); !free)
-      return tl::unexpected(free.error());
+  if (removed) TRY(check_no_jobs(session, *removed));
   return removed;
 }
 
@@ -118,10 +114,8 @@ Result<int> change_qos(const Invocation& call, std::string_view verb,
                        const std::vector<std::string>& words, bool immediate) {
   auto plan = read_qos_plan(verb, words);
   if (!plan) return say_refusal(plan.error());
-  auto session = Session::open(call.program());
-  if (!session) return tl::unexpected(session.error());
-  const auto documents = session->call<proto::TenancyDocuments>(proto::GetTenancy{});
-  if (!documents) return tl::unexpected(documents.error());
+  ASSIGN(session, Session::open(call.program()));
+  ASSIGN(documents, session->call<proto::TenancyDocuments>(proto::GetTenancy{}));
   QosBook book(*documents);
   if (plan->names.empty()) {
     if (!immediate && !person_agrees("You didn't set any conditions with 'WHERE'.\n"

@@ -84,8 +84,7 @@ Result<void> set_preempt_mode(QosSettings& s, const QosWord& word) {
 }
 
 Result<void> set_preempt_list(QosSettings& s, const QosWord& word) {
-  auto list = parse_name_list(word.value, word.sign);
-  if (!list) return tl::unexpected(list.error());
+  ASSIGN(list, parse_name_list(word.value, word.sign));
   s.preempt = std::move(*list);
   return {};
 }
@@ -100,8 +99,7 @@ Result<void> set_usage_factor(QosSettings& s, const QosWord& word) {
 }
 
 Result<void> set_flags(QosSettings& s, const QosWord& word) {
-  auto list = parse_name_list(word.value, word.sign);
-  if (!list) return tl::unexpected(list.error());
+  ASSIGN(list, parse_name_list(word.value, word.sign));
   for (const auto* names : {&list->added, &list->removed})
     for (const std::string& name : *names)
       if (const auto read = tenancy::read_use_limits({{"Flags", name}}); !read)

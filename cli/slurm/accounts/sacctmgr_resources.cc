@@ -35,16 +35,14 @@ Result<void> read_resource_setting(const std::string& key, const std::string& va
     return key.size() >= least && name.starts_with(key);
   };
   if (is("count", 3)) {
-    const auto n = parse_integer("count", value, 0, 1'000'000);
-    if (!n) return tl::unexpected(n.error());
+    ASSIGN(n, parse_integer("count", value, 0, 1'000'000));
     out.count = static_cast<std::uint32_t>(*n);
   } else if (is("description", 1)) {
     out.description = value;
   } else if (is("servertype", 7)) {
     out.server_type = value;
   } else if (is("percentallowed", 1)) {
-    if (const auto n = parse_integer("percentallowed", value, 0, 100); !n)
-      return tl::unexpected(n.error());
+    TRY(parse_integer("percentallowed", value, 0, 100));
     out.percent = value;
   } else if (is("type", 1)) {
     if (!std::string_view("license").starts_with(lower_case(value)))
@@ -187,10 +185,8 @@ Result<int> change_resources(const Invocation& call, std::string_view verb,
                              const std::vector<std::string>& words, bool immediate) {
   const auto read = read_resource_words(verb, words);
   if (!read) return say_refusal(read.error());
-  auto session = Session::open(call.program());
-  if (!session) return tl::unexpected(session.error());
-  const auto documents = session->call<proto::TenancyDocuments>(proto::GetTenancy{});
-  if (!documents) return tl::unexpected(documents.error());
+  ASSIGN(session, Session::open(call.program()));
+  ASSIGN(documents, session->call<proto::TenancyDocuments>(proto::GetTenancy{}));
   Resources resources(*documents);
   const auto text = verb == "add"      ? resources.add(*read)
                     : verb == "modify" ? Result<std::string>(resources.modify(*read))

@@ -42,8 +42,7 @@ int show_accounting_config(const Entry& cluster) {
 }
 
 Result<std::vector<Entry>> node_events(const std::string& program, const std::string& cluster) {
-  const auto nodes = ask<proto::ListNodesReply>(program, proto::ListNodes{});
-  if (!nodes) return tl::unexpected(nodes.error());
+  ASSIGN(nodes, ask<proto::ListNodesReply>(program, proto::ListNodes{}));
   std::vector<Entry> out;
   for (const proto::NodeRow& node : nodes->nodes) {
     const bool down = node.health != NodeHealth::up;
@@ -63,8 +62,7 @@ Result<std::vector<Entry>> node_events(const std::string& program, const std::st
 
 Result<std::vector<Entry>> reservation_entries(const std::string& program,
                                                const std::string& cluster) {
-  const auto reply = ask<proto::ListReservationsReply>(program, proto::ListReservations{});
-  if (!reply) return tl::unexpected(reply.error());
+  ASSIGN(reply, ask<proto::ListReservationsReply>(program, proto::ListReservations{}));
   std::vector<Entry> out;
   for (const proto::ReservationRow& row : reply->reservations) {
     Entry& entry = out.emplace_back();
@@ -79,8 +77,7 @@ Result<std::vector<Entry>> reservation_entries(const std::string& program,
 }
 
 Result<std::vector<Entry>> transactions(const std::string& program) {
-  const auto reply = ask<proto::TenancyHistoryReply>(program, proto::TenancyHistory{});
-  if (!reply) return tl::unexpected(reply.error());
+  ASSIGN(reply, ask<proto::TenancyHistoryReply>(program, proto::TenancyHistory{}));
   std::vector<Entry> out;
   for (const proto::TenancyRevision& revision : reply->revisions)
     for (const proto::DocumentChange& change : revision.changes) {

@@ -36,8 +36,7 @@ Result<std::string> dump_text(const std::vector<std::string>& words) {
 
 Result<AccountChange> load_entities(const std::string& text, Accounts& accounts) {
   std::vector<std::string> ignored;
-  if (const auto done = load_dump(text, accounts, ignored); !done)
-    return tl::unexpected(done.error());
+  TRY(load_dump(text, accounts, ignored));
   for (const std::string& line : ignored) fmt::print(" No counterpart: {}\n", line);
   AccountChange act{" Loading Tenant(s)", {}};
   const auto changes = accounts.changes();
@@ -89,8 +88,7 @@ Result<ChangePlan> read_plan(std::string_view verb, const std::vector<std::strin
   ChangePlan plan;
   if (verb == "dump") return plan;
   if (verb == "load") {
-    auto text = dump_text(words);
-    if (!text) return tl::unexpected(text.error());
+    ASSIGN(text, dump_text(words));
     plan.text = std::move(*text);
     return plan;
   }
@@ -100,8 +98,7 @@ Result<ChangePlan> read_plan(std::string_view verb, const std::vector<std::strin
                 fmt::format(" No valid entity in {} command\n Input line must include "
                             "\"account\", \"coordinator\", \"user\" or \"qos\"",
                             verb));
-  auto read = read_change_words(*entity, words, verb);
-  if (!read) return tl::unexpected(read.error());
+  ASSIGN(read, read_change_words(*entity, words, verb));
   plan.entity = *entity;
   plan.words = std::move(*read);
   return plan;
@@ -121,11 +118,9 @@ Result<void> reset_usage(Session& session, const ChangePlan& plan) {
     return fail(ErrorCode::usage, " RawUsage: say of which account, with where account=NAME");
   for (const std::string& account : accounts) {
     for (const std::string& user : names)
-      if (const auto done = session.call<proto::Ok>(proto::ResetUse{"", account, user}); !done)
-        return tl::unexpected(done.error());
+      TRY(session.call<proto::Ok>(proto::ResetUse{"", account, user}));
     if (!names.empty()) continue;
-    if (const auto done = session.call<proto::Ok>(proto::ResetUse{"", account, ""}); !done)
-      return tl::unexpected(done.error());
+    TRY(session.call<proto::Ok>(proto::ResetUse{"", account, ""}));
   }
   return {};
 }
@@ -172,10 +167,8 @@ Result<int> change_accounts(const Invocation& call, std::string_view verb,
     return change_qos(call, verb, words, immediate);
   const auto plan = read_plan(verb, words);
   if (!plan) return say_refusal(plan.error());
-  auto session = Session::open(call.program());
-  if (!session) return tl::unexpected(session.error());
-  const auto documents = session->call<proto::TenancyDocuments>(proto::GetTenancy{});
-  if (!documents) return tl::unexpected(documents.error());
+  ASSIGN(session, Session::open(call.program()));
+  ASSIGN(documents, session->call<proto::TenancyDocuments>(proto::GetTenancy{}));
   Accounts accounts(*documents);
   OtherAccounts others(*documents);
   if (verb == "dump") return dump_entities(words, accounts);
@@ -204,8 +197,7 @@ Result<int> change_accounts(const Invocation& call, std::string_view verb,
   if (resets)
     if (const auto reset = reset_usage(*session, *plan); !reset) return say_refusal(reset.error());
   if (changes.documents.empty() && changes.removals.empty()) return 0;
-  const auto done = session->call<proto::TenancyPlanned>(changes);
-  if (!done) return tl::unexpected(done.error());
+  ASSIGN(done, session->call<proto::TenancyPlanned>(changes));
   for (const std::string& warning : done->warnings) fmt::print(stderr, " {}\n", warning);
   return 0;
 }

@@ -47,7 +47,7 @@ Result<AssocWords> read_assoc_words(const Arguments& args) {
     if (list != nullptr) {
       for (std::string& name : split_list(word.value)) list->push_back(std::move(name));
     } else if (word.key.starts_with("flag")) {
-      if (auto read = read_flags(word.value, out); !read) return tl::unexpected(read.error());
+      TRY(read_flags(word.value, out));
     } else {
       return fail(ErrorCode::usage, "invalid option:" + args[i]);
     }

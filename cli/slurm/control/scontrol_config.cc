@@ -299,10 +299,8 @@ ConfigKeys cgroup_keys(const ConfigTold& told) {
 }
 
 Result<ConfigTold> ask_about_it(const Control& c) {
-  auto session = Session::open(c.program);
-  if (!session) return tl::unexpected(session.error());
-  auto ping = session->call<proto::PingReply>(proto::Ping{});
-  if (!ping) return tl::unexpected(ping.error());
+  ASSIGN(session, Session::open(c.program));
+  ASSIGN(ping, session->call<proto::PingReply>(proto::Ping{}));
   auto config = session->call<proto::ShowConfigReply>(proto::ShowConfig{});
   ConfigTold told{std::move(*ping), {}, {}, {}};
   if (config) told.values = std::move(config->values);

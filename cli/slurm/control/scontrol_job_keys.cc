@@ -14,12 +14,10 @@ namespace {
 Result<Duration> new_time_limit(const Control& c, const proto::JobRef& job,
                                 const std::string& text) {
   const bool relative = text.starts_with('+') || text.starts_with('-');
-  const auto limit = parse_duration(relative ? std::string_view(text).substr(1) : text);
-  if (!limit) return tl::unexpected(limit.error());
+  ASSIGN(limit, parse_duration(relative ? std::string_view(text).substr(1) : text));
   if (!*limit) return fail(ErrorCode::invalid_argument, "a limit cannot become UNLIMITED");
   if (!relative) return **limit;
-  const auto shown = ask<proto::ShowJobReply>(c.program, proto::ShowJob{job, false});
-  if (!shown) return tl::unexpected(shown.error());
+  ASSIGN(shown, ask<proto::ShowJobReply>(c.program, proto::ShowJob{job, false}));
   if (shown->jobs.empty() || !shown->jobs[0].row.time_limit)
     return fail(ErrorCode::invalid_argument, "the job has no limit to change");
   const Duration now = *shown->jobs[0].row.time_limit;
@@ -29,15 +27,13 @@ Result<Duration> new_time_limit(const Control& c, const proto::JobRef& job,
 template <class Number>
 Result<void> put_integer(std::optional<Number>& out, const KeyValue& pair, std::int64_t low,
                          std::int64_t high) {
-  const auto n = parse_integer(pair.key, pair.value, low, high);
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, parse_integer(pair.key, pair.value, low, high));
   out = static_cast<Number>(*n);
   return {};
 }
 
 Result<void> put_memory(std::optional<std::int64_t>& out, const KeyValue& pair) {
-  const auto bytes = parse_memory(pair.value);
-  if (!bytes) return tl::unexpected(bytes.error());
+  ASSIGN(bytes, parse_memory(pair.value));
   if (*bytes == 0) return fail(ErrorCode::invalid_argument, "say how much");
   out = *bytes;
   return {};
@@ -46,8 +42,7 @@ Result<void> put_memory(std::optional<std::int64_t>& out, const KeyValue& pair) 
 Result<void> put_nodes(std::optional<std::vector<std::string>>& out, const KeyValue& pair) {
   out.emplace();
   if (pair.value.empty()) return {};
-  auto names = expand_hostlist(pair.value);
-  if (!names) return tl::unexpected(names.error());
+  ASSIGN(names, expand_hostlist(pair.value));
   *out = std::move(*names);
   return {};
 }
@@ -96,8 +91,7 @@ Result<bool> set_job_key(const Control& c, proto::UpdateJob& update, const KeyVa
   Result<void> done;
   const std::string& key = pair.key;
   if (key == "timelimit" || key == "time") {
-    const auto limit = new_time_limit(c, update.job, pair.value);
-    if (!limit) return tl::unexpected(limit.error());
+    ASSIGN(limit, new_time_limit(c, update.job, pair.value));
     update.time_limit = *limit;
   } else if (key == "nice") {
     done =
@@ -127,8 +121,7 @@ Result<bool> set_job_key(const Control& c, proto::UpdateJob& update, const KeyVa
   } else if (key == "comment") {
     update.comment = pair.value;
   } else if (key == "starttime" || key == "eligibletime" || key == "begin") {
-    const auto t = parse_time(pair.value, system_now());
-    if (!t) return tl::unexpected(t.error());
+    ASSIGN(t, parse_time(pair.value, system_now()));
     update.begin = *t;
   } else {
     const auto size = set_size_key(update, pair);

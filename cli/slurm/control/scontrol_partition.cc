@@ -39,31 +39,26 @@ Result<std::string> partition_flag(const std::string& text) {
 }
 Result<std::string> partition_time(const std::string& text) {
   if (is_no_limit(text) || upper_case(text) == "NONE") return std::string("unlimited");
-  const auto length = parse_duration(text);
-  if (!length) return tl::unexpected(length.error());
+  ASSIGN(length, parse_duration(text));
   if (!*length) return std::string("unlimited");
   return fmt::format("{}s", (*length)->us / 1'000'000);
 }
 Result<std::string> partition_count(const std::string& text) {
   if (is_no_limit(text)) return std::string("none");
-  const auto n = parse_integer("the number", text, 0, UINT32_MAX);
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, parse_integer("the number", text, 0, UINT32_MAX));
   return std::to_string(*n);
 }
 Result<std::string> partition_least(const std::string& text) {
-  const auto n = parse_integer("the number", text, 0, UINT32_MAX);
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, parse_integer("the number", text, 0, UINT32_MAX));
   return std::to_string(std::max<std::int64_t>(*n, 1));
 }
 Result<std::string> partition_number(const std::string& text) {
-  const auto n = parse_integer("the number", text, 0, 65'535);
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, parse_integer("the number", text, 0, 65'535));
   return std::to_string(*n);
 }
 Result<std::string> partition_megabytes(const std::string& text) {
   if (is_no_limit(text) || text == "0") return std::string("none");
-  const auto bytes = parse_memory(text);
-  if (!bytes) return tl::unexpected(bytes.error());
+  ASSIGN(bytes, parse_memory(text));
   return fmt::format("{}M", *bytes >> 20);
 }
 Result<std::string> partition_list(const std::string& text) {
@@ -84,8 +79,7 @@ Result<std::string> partition_qos_name(const std::string& text) {
   return upper_case(text) == "N/A" ? std::string() : text;
 }
 Result<std::string> partition_weights(const std::string& text) {
-  if (const auto read = tenancy::read_billing_weights(text); !read)
-    return tl::unexpected(read.error());
+  TRY(tenancy::read_billing_weights(text));
   return text;
 }
 

@@ -66,8 +66,7 @@ Result<bool> set_purge(MakeReservation& make, std::string_view text, bool away) 
   if (away) return true;
   make.purge_after = kUsualPurge;
   if (!text.starts_with('=')) return true;
-  const auto length = parse_duration(text.substr(1));
-  if (!length) return tl::unexpected(length.error());
+  ASSIGN(length, parse_duration(text.substr(1)));
   if (!*length) return fail(ErrorCode::invalid_argument, "PURGE_COMP has a time");
   make.purge_after = **length;
   return true;
@@ -123,8 +122,7 @@ Result<bool> change_reservation_flags(MakeReservation& make, char how, const std
 }
 
 Result<bool> set_reservation_time(std::optional<Instant>& out, const std::string& text) {
-  const auto t = parse_time(text, system_now());
-  if (!t) return tl::unexpected(t.error());
+  ASSIGN(t, parse_time(text, system_now()));
   out = *t;
   return true;
 }
@@ -132,8 +130,7 @@ Result<bool> set_reservation_time(std::optional<Instant>& out, const std::string
 // A length in the place of the old one; "+30" and "-30" change it.
 Result<bool> set_reservation_length(MakeReservation& make, const std::string& text) {
   const bool relative = text.starts_with('+') || text.starts_with('-');
-  const auto length = parse_duration(relative ? std::string_view(text).substr(1) : text);
-  if (!length) return tl::unexpected(length.error());
+  ASSIGN(length, parse_duration(relative ? std::string_view(text).substr(1) : text));
   if (!*length) return fail(ErrorCode::invalid_argument, "a reservation has an end");
   if (!relative) {
     make.length = **length;
@@ -152,8 +149,7 @@ Result<bool> set_reservation_nodes(MakeReservation& make, char how, const std::s
     make.count = 0;
     return true;
   }
-  auto names = expand_hostlist(text);
-  if (!names) return tl::unexpected(names.error());
+  ASSIGN(names, expand_hostlist(text));
   if (how == '=') make.nodes.clear();
   for (const std::string& name : *names) {
     std::erase(make.nodes, name);
@@ -194,8 +190,7 @@ Result<bool> set_reservation_key(MakeReservation& make, const std::string& key, 
   if (key == "reservationname") {
     make.name = value;
   } else if (key == "nodecnt" || key == "nodecount") {
-    const auto n = parse_integer("NodeCnt", value, 1, 65'536);
-    if (!n) return tl::unexpected(n.error());
+    ASSIGN(n, parse_integer("NodeCnt", value, 1, 65'536));
     make.count = static_cast<std::uint32_t>(*n);
     make.nodes.clear();
   } else if (key == "users") {

@@ -31,8 +31,7 @@ Result<std::string> active_steps(Session& session, const std::string& node) {
   query.filter.nodes = {node};
   query.filter.states = {"RUNNING", "SUSPENDED", "COMPLETING"};
   query.start = system_now();
-  const auto history = ask_history(session, std::move(query));
-  if (!history) return tl::unexpected(history.error());
+  ASSIGN(history, ask_history(session, std::move(query)));
   std::string text;
   for (const proto::HistoryRow& job : history->jobs)
     for (const proto::StepRow& step : job.steps) {

@@ -68,8 +68,7 @@ std::vector<std::string> conf_words(std::string_view line) {
 }
 
 Result<void> read_conf_into(const std::string& path, int depth, std::vector<ConfLine>& out) {
-  const auto text = read_small_file(path, kLargeFile);
-  if (!text) return tl::unexpected(text.error());
+  ASSIGN(text, read_small_file(path, kLargeFile));
   if (!*text) return fail(ErrorCode::not_found, fmt::format("there is no {}", path));
   const std::string folder = path.substr(0, path.rfind('/') + 1);
   const std::string name = path.substr(path.rfind('/') + 1);
@@ -276,7 +275,7 @@ void take_conf_words(const ConfLine& line, ConfCluster& cluster, NodesAndPartiti
 
 Result<std::vector<ConfLine>> read_conf(const std::string& path) {
   std::vector<ConfLine> out;
-  if (auto done = read_conf_into(path, 0, out); !done) return tl::unexpected(done.error());
+  TRY(read_conf_into(path, 0, out));
   return out;
 }
 

@@ -109,10 +109,8 @@ Result<int> run_sacct(const Invocation& call) {
     complain(call, fmt::format("Invalid field requested: \"{}\"", unknown.front()));
     return 1;
   }
-  auto session = Session::open("sacct");
-  if (!session) return tl::unexpected(session.error());
-  auto history = ask_history(*session, q.history);
-  if (!history) return tl::unexpected(history.error());
+  ASSIGN(session, Session::open("sacct"));
+  ASSIGN(history, ask_history(*session, q.history));
   keep_only(*history, q.sieve);
   if (q.truncate) cut_times(*history, q.history.start, q.history.end);
   if (!q.json && !q.yaml) {

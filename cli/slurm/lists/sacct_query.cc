@@ -101,14 +101,12 @@ Result<void> set_whole_hetjob(SacctQuery&, std::string_view text) {
               fmt::format("\"{}\": name a component as JOB+N to see it alone", text));
 }
 Result<void> set_sacct_start(SacctQuery& q, std::string_view text) {
-  const auto t = sacct_time(q, text);
-  if (!t) return tl::unexpected(t.error());
+  ASSIGN(t, sacct_time(q, text));
   q.history.start = *t;
   return {};
 }
 Result<void> set_sacct_end(SacctQuery& q, std::string_view text) {
-  const auto t = sacct_time(q, text);
-  if (!t) return tl::unexpected(t.error());
+  ASSIGN(t, sacct_time(q, text));
   q.history.end = *t;
   return {};
 }

@@ -246,8 +246,7 @@ bool may_cancel(std::string_view what, const proto::JobRow& row) {
 
 // The job of a step, for the question about it.
 Result<std::vector<QueueRow>> job_of_step(const proto::SignalStep& step) {
-  auto session = Session::open("scancel");
-  if (!session) return tl::unexpected(session.error());
+  ASSIGN(session, Session::open("scancel"));
   QueueQuestion question;
   question.list.filter.jobs = {step.job};
   question.list.filter.states = {"RUNNING", "SUSPENDED", "COMPLETING"};
@@ -359,8 +358,7 @@ Result<int> check_named(Session& session, const ScancelRequest& r) {
   QueueQuestion question;
   question.list.filter.jobs = r.cancel.filter.jobs;
   question.list.filter.states = {"PENDING", "CONFIGURING", "RUNNING", "SUSPENDED", "COMPLETING"};
-  const auto rows = ask_queue(session, question, cluster_name());
-  if (!rows) return tl::unexpected(rows.error());
+  ASSIGN(rows, ask_queue(session, question, cluster_name()));
   int status = 0;
   for (const proto::JobRef& ref : r.cancel.filter.jobs) {
     const auto is_meant = [&](const QueueRow& row) {
@@ -382,8 +380,7 @@ Result<int> check_named(Session& session, const ScancelRequest& r) {
 // Applies --qos, --wckey and --interactive: replaces the filter by the list of the remaining jobs.
 // Returns false if no job remains. Sets `status` to 1 if a job that is named is over.
 Result<bool> choose_jobs(ScancelRequest& r, int& status) {
-  auto session = Session::open("scancel");
-  if (!session) return tl::unexpected(session.error());
+  ASSIGN(session, Session::open("scancel"));
   QueueQuestion question;
   question.list.filter = r.filter();
   if (r.me) question.list.filter.users.push_back(login_name());
@@ -391,11 +388,9 @@ Result<bool> choose_jobs(ScancelRequest& r, int& status) {
     question.list.filter.states = {"PENDING", "CONFIGURING", "RUNNING", "SUSPENDED"};
   question.qos = r.qos;
   question.details = !r.qos.empty() || !r.wckeys.empty();
-  const auto gone = check_named(*session, r);
-  if (!gone) return tl::unexpected(gone.error());
+  ASSIGN(gone, check_named(*session, r));
   status = std::max(status, *gone);
-  const auto rows = ask_queue(*session, question, cluster_name());
-  if (!rows) return tl::unexpected(rows.error());
+  ASSIGN(rows, ask_queue(*session, question, cluster_name()));
   std::vector<proto::JobRef> chosen;
   for (const QueueRow& row : *rows) {
     if (!has_wckey(row, r.wckeys) ||

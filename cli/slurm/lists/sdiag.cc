@@ -59,18 +59,14 @@ Result<int> run_sdiag(const Invocation& call) {
   if (!operands) return status;
   std::string named;
   if (!check_clusters(call, q.clusters, named, status)) return status;
-  auto session = Session::open("sdiag");
-  if (!session) return tl::unexpected(session.error());
+  ASSIGN(session, Session::open("sdiag"));
   if (q.reset) {
-    const auto done = session->call<proto::Ok>(proto::ResetStats{});
-    if (!done) return tl::unexpected(done.error());
+    ASSIGN(done, session->call<proto::Ok>(proto::ResetStats{}));
     fmt::print("The reset request has been sent to the controller.\n");
     return 0;
   }
-  const auto ping = session->call<proto::PingReply>(proto::Ping{});
-  if (!ping) return tl::unexpected(ping.error());
-  const auto stats = session->call<proto::ShowStatsReply>(proto::ShowStats{true});
-  if (!stats) return tl::unexpected(stats.error());
+  ASSIGN(ping, session->call<proto::PingReply>(proto::Ping{}));
+  ASSIGN(stats, session->call<proto::ShowStatsReply>(proto::ShowStats{true}));
   const auto value = [&](const std::string& name) {
     const auto found = stats->values.find(name);
     return found == stats->values.end() ? std::int64_t{0} : found->second;

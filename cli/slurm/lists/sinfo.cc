@@ -42,8 +42,7 @@ struct SinfoQuery {
 };
 
 Result<void> set_sinfo_nodes(SinfoQuery& q, std::string_view text) {
-  auto names = expand_hostlist(text);
-  if (!names) return tl::unexpected(names.error());
+  ASSIGN(names, expand_hostlist(text));
   q.nodes = std::move(*names);
   return {};
 }
@@ -345,12 +344,9 @@ struct Cluster {
 };
 
 Result<Cluster> ask_cluster(const SinfoQuery& q, bool gpus) {
-  auto session = Session::open("sinfo");
-  if (!session) return tl::unexpected(session.error());
-  auto partitions = session->call<proto::ListPartitionsReply>(proto::ListPartitions{});
-  if (!partitions) return tl::unexpected(partitions.error());
-  auto nodes = session->call<proto::ListNodesReply>(proto::ListNodes{{}, q.partitions, gpus});
-  if (!nodes) return tl::unexpected(nodes.error());
+  ASSIGN(session, Session::open("sinfo"));
+  ASSIGN(partitions, session->call<proto::ListPartitionsReply>(proto::ListPartitions{}));
+  ASSIGN(nodes, session->call<proto::ListNodesReply>(proto::ListNodes{{}, q.partitions, gpus}));
   std::erase_if(partitions->partitions, [&](const proto::PartitionRow& p) {
     const auto& names = q.partitions;
     return !names.empty() && std::find(names.begin(), names.end(), p.name) == names.end();

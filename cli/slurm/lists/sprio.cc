@@ -252,16 +252,14 @@ Result<int> run_sprio(const Invocation& call) {
   for (const std::string& name : unknown)
     fmt::print(stderr, "Invalid job format specification: {}\n", name);
   if (q.verbose) say_query(q, format);
-  auto session = Session::open("sprio");
-  if (!session) return tl::unexpected(session.error());
+  ASSIGN(session, Session::open("sprio"));
   TableStyle style;
   style.header = !q.no_header;
   if (!named.empty() && style.header) fmt::print("CLUSTER: {}\n", named);
   std::fflush(stdout);
   const std::string cluster = cluster_name();
   TableWriter table(layout, style, stdout);
-  const auto reply = session->call<proto::PriorityTuplesReply>(q.tuples);
-  if (!reply) return tl::unexpected(reply.error());
+  ASSIGN(reply, session->call<proto::PriorityTuplesReply>(q.tuples));
   if (q.weights) {
     proto::PriorityRow row;
     row.terms = reply->weights;

@@ -370,8 +370,7 @@ int load_error(const Error& error) {
 // Prints Slurm's message and returns false if one of these nodes does not exist.
 Result<bool> knows_nodes(Session& session, const std::vector<std::string>& names) {
   if (names.empty()) return true;
-  auto known = session.call<proto::ListNodesReply>(proto::ListNodes{{}, {}, false});
-  if (!known) return tl::unexpected(known.error());
+  ASSIGN(known, session.call<proto::ListNodesReply>(proto::ListNodes{{}, {}, false}));
   for (const std::string& name : names) {
     const auto is = [&](const proto::NodeRow& node) { return node.name == name; };
     if (std::any_of(known->nodes.begin(), known->nodes.end(), is)) continue;

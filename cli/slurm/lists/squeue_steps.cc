@@ -113,14 +113,12 @@ Result<int> show_steps(const Invocation& call, const StepsQuestion& question) {
                                          : names_layout(question.names, names, unknown);
   for (const std::string& name : unknown)
     complain(call, "Invalid job step format specification: " + name);
-  auto session = Session::open("squeue");
-  if (!session) return tl::unexpected(session.error());
+  ASSIGN(session, Session::open("squeue"));
   proto::QueryHistory query;
   query.filter = question.filter;
   query.filter.states = {"RUNNING", "SUSPENDED"};
   if (query.filter.jobs.empty()) query.start = system_now();
-  const auto history = ask_history(*session, query);
-  if (!history) return tl::unexpected(history.error());
+  ASSIGN(history, ask_history(*session, query));
   TableStyle style;
   style.header = !question.no_header;
   const std::string cluster = cluster_name();

@@ -129,8 +129,7 @@ Result<void> read_span(const std::vector<std::string>& words, Instant now, Span&
     const std::string key = lower_case(word.substr(0, equals));
     const std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
     if (key.starts_with("start") || key.starts_with("end")) {
-      const auto t = parse_time(value, now, TimeSense::latest);
-      if (!t) return tl::unexpected(t.error());
+      ASSIGN(t, parse_time(value, now, TimeSense::latest));
       (key.starts_with("start") ? span.start : span.end) = *t;
     } else if (key.starts_with("user")) {
       span.users = split_list(value);
@@ -139,8 +138,7 @@ Result<void> read_span(const std::vector<std::string>& words, Instant now, Span&
     } else if (key.starts_with("format")) {
       span.format = value;
     } else if (key.starts_with("topcount")) {
-      const auto n = parse_integer("topcount", value, 1, 1'000'000);
-      if (!n) return tl::unexpected(n.error());
+      ASSIGN(n, parse_integer("topcount", value, 1, 1'000'000));
       span.top = static_cast<std::size_t>(*n);
     } else if (!key.starts_with("cluster")) {
       return fail(ErrorCode::invalid_argument, fmt::format("Unknown condition: {}", word));
@@ -210,10 +208,8 @@ Result<int> run_report(const SreportCall& c, const Report& report, const Span& s
   query.filter.users = span.users;
   query.filter.accounts = span.accounts;
   query.duplicates = true;
-  auto session = Session::open("sreport");
-  if (!session) return tl::unexpected(session.error());
-  const auto history = ask_history(*session, query);
-  if (!history) return tl::unexpected(history.error());
+  ASSIGN(session, Session::open("sreport"));
+  ASSIGN(history, ask_history(*session, query));
   const auto lines_of = report.type == "job" ? sizes_of : uses_of;
   std::vector<UseLine> lines = lines_of(*history, span, c.unit, cluster_name());
   if (report.name == "topusage") {
@@ -291,8 +287,7 @@ Result<int> run_sreport(const Invocation& call) {
   const Instant now = system_now();
   Span span;
   // The default is yesterday, as in Slurm.
-  const auto today = parse_time("today", now, TimeSense::latest);
-  if (!today) return tl::unexpected(today.error());
+  ASSIGN(today, parse_time("today", now, TimeSense::latest));
   span.end = *today;
   span.start = *today - hours(24);
   if (auto done = read_span({operands->begin() + 2, operands->end()}, now, span); !done) {

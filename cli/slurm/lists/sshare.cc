@@ -230,8 +230,7 @@ Result<int> run_sshare(const Invocation& call) {
     return 1;
   }
   if (q.verbose) say_asked(q);
-  const auto reply = ask<proto::ShareTreeReply>("sshare", proto::ShareTree{});
-  if (!reply) return tl::unexpected(reply.error());
+  ASSIGN(reply, ask<proto::ShareTreeReply>("sshare", proto::ShareTree{}));
   TableStyle style;
   style.header = !q.no_header;
   if (q.parsable || q.parsable2) {

@@ -45,8 +45,7 @@ Result<void> set_strigger_node(StriggerRequest& r, std::string_view text) {
   r.node = true;
   r.trigger.nodes.clear();
   if (text.empty() || text == "*") return {};
-  auto nodes = expand_hostlist(text);
-  if (!nodes) return tl::unexpected(nodes.error());
+  ASSIGN(nodes, expand_hostlist(text));
   r.trigger.nodes = std::move(*nodes);
   return {};
 }

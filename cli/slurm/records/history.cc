@@ -34,8 +34,7 @@ void add_extern(proto::HistoryRow& job) {
 }  // namespace
 
 Result<History> ask_history(Session& session, proto::QueryHistory query) {
-  auto reply = history_rows(session, std::move(query));
-  if (!reply) return tl::unexpected(reply.error());
+  ASSIGN(reply, history_rows(session, std::move(query)));
   History history;
   history.now = reply->now;
   history.jobs = std::move(reply->rows);

@@ -58,8 +58,7 @@ Result<void> add_details(Session& session, std::vector<QueueRow>& rows) {
     for (; sent < rows.size() && sent < i + kAskedAhead; ++sent) {
       const bool repeated = sent > 0 && rows[sent].row.job == rows[sent - 1].row.job;
       if (repeated) continue;  // tasks of the same array's rest share an answer
-      const auto id = session.send(proto::ShowJob{{rows[sent].row.job, {}}, false});
-      if (!id) return tl::unexpected(id.error());
+      ASSIGN(id, session.send(proto::ShowJob{{rows[sent].row.job, {}}, false}));
       asked[sent] = *id;
     }
     if (asked[i] == 0) {
@@ -172,8 +171,7 @@ Result<std::vector<QueueRow>> ask_queue(Session& session, const QueueQuestion& q
   std::vector<QueueRow> rows;
   proto::ListJobs list = question.list;
   while (true) {
-    auto page = session.call<proto::ListJobsReply>(list);
-    if (!page) return tl::unexpected(page.error());
+    ASSIGN(page, session.call<proto::ListJobsReply>(list));
     if (question.one_job && !page->unknown.empty())
       return fail(ErrorCode::not_found, "there is no job " + format_job_ref(page->unknown[0]));
     const bool more = page->more;
@@ -185,8 +183,7 @@ Result<std::vector<QueueRow>> ask_queue(Session& session, const QueueQuestion& q
     list.after = next;
   }
   for (QueueRow& row : rows) row.cluster = std::string(cluster);
-  if (question.details)
-    if (auto done = add_details(session, rows); !done) return tl::unexpected(done.error());
+  if (question.details) TRY(add_details(session, rows));
   if (!question.qos.empty())
     std::erase_if(rows, [&](const QueueRow& row) {
       if (!row.detail) return true;

@@ -45,23 +45,20 @@ Result<std::optional<std::uint32_t>> task_of(std::string_view text, std::string_
   return std::optional(static_cast<std::uint32_t>(*task));
 }
 Result<void> set_input_filter(SattachRequest& r, std::string_view text) {
-  const auto task = task_of(text, "input-filter");
-  if (!task) return tl::unexpected(task.error());
+  ASSIGN(task, task_of(text, "input-filter"));
   r.only_input = *task;
   r.filtered = true;
   return {};
 }
 Result<void> set_output_filter(SattachRequest& r, std::string_view text) {
-  const auto task = task_of(text, "output-filter");
-  if (!task) return tl::unexpected(task.error());
+  ASSIGN(task, task_of(text, "output-filter"));
   r.only_output = *task;
   if (!r.error_filtered) r.only_error = *task;
   r.filtered = true;
   return {};
 }
 Result<void> set_error_filter(SattachRequest& r, std::string_view text) {
-  const auto task = task_of(text, "error-filter");
-  if (!task) return tl::unexpected(task.error());
+  ASSIGN(task, task_of(text, "error-filter"));
   r.only_error = *task;
   r.filtered = r.error_filtered = true;
   return {};
@@ -155,15 +152,13 @@ const char* disagreement(const SattachRequest& r) {
 // Shows the streams of all nodes until the tasks have ended or a signal ends this process.
 Result<int> watch_step(const Invocation& call, const SattachRequest& r,
                        const proto::StepGranted& granted, const proto::StepPermission& permission) {
-  const auto door = StepDoor::open(permission);
-  if (!door) return tl::unexpected(door.error());
+  ASSIGN(door, StepDoor::open(permission));
   proto::AttachStep attach;
   attach.permission = granted.permission;
   attach.signature = granted.signature;
   door->tell(attach);
   StepStreams streams(call.program(), permission, door->key(), r);
-  const auto none = door->attach(permission, std::move(attach));
-  if (!none) return tl::unexpected(none.error());
+  ASSIGN(none, door->attach(permission, std::move(attach)));
   for (const std::size_t node : *none) {
     streams.leave_out(node);
     if (!r.quiet)
@@ -176,8 +171,7 @@ Result<int> watch_step(const Invocation& call, const SattachRequest& r,
         fmt::print(stderr, "sattach: Node {}, {} tasks\n", permission.nodes[i].node,
                    permission.nodes[i].tasks);
   }
-  const auto result = streams.run(door->source());
-  if (!result) return tl::unexpected(result.error());
+  ASSIGN(result, streams.run(door->source()));
   return result->exit_status;
 }
 
@@ -205,8 +199,7 @@ Result<int> run_sattach(const Invocation& call) {
     return refuse(granted.error().code == ErrorCode::not_found
                       ? "Could not get job step info: Invalid job id specified"
                       : "Could not get job step info: " + words_for(granted.error()).text);
-  const auto permission = codec::decode<proto::StepPermission>(granted->permission);
-  if (!permission) return tl::unexpected(permission.error());
+  ASSIGN(permission, codec::decode<proto::StepPermission>(granted->permission));
   if (r.layout) {
     print_layout(*permission);
     return 0;

@@ -59,27 +59,23 @@ Result<void> set_sbcast_block(SbcastRequest& r, std::string_view text) {
                             : last == 'm' || last == 'M' ? 1 << 20
                                                          : 1;
   if (unit > 1) text.remove_suffix(1);
-  const auto n = parse_integer("the block size", text, 1, kMostBlock / unit);
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, parse_integer("the block size", text, 1, kMostBlock / unit));
   r.block = *n * unit;
   return {};
 }
 
 Result<void> set_sbcast_job(SbcastRequest& r, std::string_view text) {
   const std::size_t dot = text.find('.');
-  const auto id = parse_integer("the job", text.substr(0, dot), 1, INT64_MAX);
-  if (!id) return tl::unexpected(id.error());
+  ASSIGN(id, parse_integer("the job", text.substr(0, dot), 1, INT64_MAX));
   if (dot != std::string_view::npos) {
-    const auto step = parse_integer("the step", text.substr(dot + 1), 0, UINT32_MAX);
-    if (!step) return tl::unexpected(step.error());
+    ASSIGN(step, parse_integer("the step", text.substr(dot + 1), 0, UINT32_MAX));
     r.step = StepId(static_cast<std::uint32_t>(*step));
   }
   r.job = JobId(static_cast<std::uint64_t>(*id));
   return {};
 }
 Result<void> set_sbcast_fan_out(SbcastRequest& r, std::string_view text) {
-  const auto n = parse_integer("the fan-out", text, 1, kMostFanOut);
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, parse_integer("the fan-out", text, 1, kMostFanOut));
   r.fan_out = static_cast<std::size_t>(*n);
   return {};
 }
@@ -134,10 +130,8 @@ constexpr std::string_view kSbcastPrefixes[] = {"SBCAST_"};
 Result<std::vector<std::string>> sbcast_nodes(const Invocation& call, const SbcastRequest& r) {
   if (r.step) {
     const proto::StepAttach ask_for{{*r.job, {}}, *r.step};
-    const auto granted = ask<proto::StepGranted>(call.program(), ask_for);
-    if (!granted) return tl::unexpected(granted.error());
-    const auto permission = codec::decode<proto::StepPermission>(granted->permission);
-    if (!permission) return tl::unexpected(permission.error());
+    ASSIGN(granted, ask<proto::StepGranted>(call.program(), ask_for));
+    ASSIGN(permission, codec::decode<proto::StepPermission>(granted->permission));
     std::vector<std::string> nodes;
     for (const proto::StepNode& node : permission->nodes) nodes.push_back(node.node);
     return nodes;
@@ -146,8 +140,7 @@ Result<std::vector<std::string>> sbcast_nodes(const Invocation& call, const Sbca
   if (!r.job && list != nullptr) return expand_hostlist(list);
   proto::ShowJob show;
   show.job.job = *r.job;
-  const auto reply = ask<proto::ShowJobReply>(call.program(), show);
-  if (!reply) return tl::unexpected(reply.error());
+  ASSIGN(reply, ask<proto::ShowJobReply>(call.program(), show));
   if (reply->jobs.empty() || reply->jobs[0].row.node_list.empty() ||
       reply->jobs[0].row.phase != Phase::running)
     return fail(ErrorCode::wrong_state, "Invalid job id specified");

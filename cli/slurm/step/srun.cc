@@ -55,8 +55,7 @@ Result<void> set_input(SrunRequest& r, std::string_view text) {
     if (is_pattern) r.input = StepInput::none;
     return {};
   }
-  const auto rank = parse_integer("the task that reads standard input", text, 0, 65'535);
-  if (!rank) return tl::unexpected(rank.error());
+  ASSIGN(rank, parse_integer("the task that reads standard input", text, 0, 65'535));
   r.input = StepInput::one_task;
   r.input_rank = static_cast<std::uint32_t>(*rank);
   return {};
@@ -74,14 +73,12 @@ Result<void> set_kill(SrunRequest& r, std::string_view text) {
   return {};
 }
 Result<void> set_wait(SrunRequest& r, std::string_view text) {
-  const auto n = parse_integer("the time to wait in seconds", text, 0, 31'536'000);
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, parse_integer("the time to wait in seconds", text, 0, 31'536'000));
   r.patience_s = static_cast<std::uint32_t>(*n);
   return {};
 }
 Result<void> set_relative(SrunRequest& r, std::string_view text) {
-  const auto n = parse_integer("the number of the first node", text, 0, 65'535);
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, parse_integer("the number of the first node", text, 0, 65'535));
   r.relative = static_cast<std::uint32_t>(*n);
   return {};
 }

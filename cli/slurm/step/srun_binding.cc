@@ -12,8 +12,7 @@ namespace gantry::cli::slurm {
 
 namespace srun {
 Result<void> set_cpu_bind(SrunRequest& r, std::string_view text) {
-  auto bind = parse_cpu_bind(text);
-  if (!bind) return tl::unexpected(bind.error());
+  ASSIGN(bind, parse_cpu_bind(text));
   r.cpu_bind = std::move(*bind);
   r.cpu_bind_text = text;
   return {};

@@ -132,8 +132,7 @@ std::map<std::string, std::string> nodes_of_components(
 Result<std::vector<JobId>> jobs_of(const std::vector<std::optional<std::uint32_t>>& groups,
                                    JobId job, Session& session) {
   if (groups.size() == 1 && !groups.front()) return std::vector<JobId>{job};
-  const auto shown = session.call<proto::ShowJobReply>(proto::ShowJob{{job, {}}, false});
-  if (!shown) return tl::unexpected(shown.error());
+  ASSIGN(shown, session.call<proto::ShowJobReply>(proto::ShowJob{{job, {}}, false}));
   HetPart parts{job, 0, 1};  // the job alone, unless it is a leader of components
   for (const proto::JobDetail& detail : shown->jobs)
     if (detail.row.het && detail.row.het->leader == job) parts = *detail.row.het;

@@ -27,8 +27,7 @@ Result<void> set_stopped(SrunRequest& r, std::string_view) {
   return {};
 }
 Result<void> set_threads(SrunRequest& r, std::string_view text) {
-  const auto n = parse_integer("the number of nodes at a time", text, 1, 65'536);
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, parse_integer("the number of nodes at a time", text, 1, 65'536));
   r.at_a_time = static_cast<std::uint32_t>(*n);
   return {};
 }

@@ -150,15 +150,13 @@ Result<int> run_sstat(const Invocation& call) {
     style.cut_mark = '+';
     layout.after = " ";
   }
-  auto session = Session::open("sstat");
-  if (!session) return tl::unexpected(session.error());
+  ASSIGN(session, Session::open("sstat"));
   const std::string cluster = cluster_name();
   TableWriter table(std::move(layout), style, stdout);
   for (const auto& [ref, step] : q.steps) {
     proto::QueryHistory query;
     query.filter.jobs = {ref};
-    const auto history = ask_history(*session, query);
-    if (!history) return tl::unexpected(history.error());
+    ASSIGN(history, ask_history(*session, query));
     std::size_t shown = 0;
     for (const proto::HistoryRow& job : history->jobs)
       for (const proto::StepRow* one : stat_steps(q, job, step)) {

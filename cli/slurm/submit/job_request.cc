@@ -103,8 +103,7 @@ Result<std::string> login_environment() {
 
 Result<std::string> read_export_file(const std::string& name) {
   const bool is_fd = name.find_first_not_of("0123456789") == std::string::npos;
-  auto text = read_small_file(is_fd ? "/proc/self/fd/" + name : name);
-  if (!text) return tl::unexpected(text.error());
+  ASSIGN(text, read_small_file(is_fd ? "/proc/self/fd/" + name : name));
   if (!*text) return fail(ErrorCode::not_found, fmt::format("--export-file: there is no {}", name));
   return **text;
 }
@@ -129,8 +128,7 @@ Result<void> export_file(SlurmRequest& r, std::string_view text) {
   return {};
 }
 Result<void> nodefile(SlurmRequest& r, std::string_view text) {
-  const auto file = read_small_file(std::string(text));
-  if (!file) return tl::unexpected(file.error());
+  ASSIGN(file, read_small_file(std::string(text)));
   if (!*file) return wrong(fmt::format("there is no {}", text));
   std::string list;
   for (const char c : **file) list += c == '\n' || c == ' ' || c == '\t' ? ',' : c;
@@ -139,20 +137,17 @@ Result<void> nodefile(SlurmRequest& r, std::string_view text) {
   return job::set_nodelist(r, tidy);
 }
 Result<void> cpus_per_gpu(SlurmRequest& r, std::string_view text) {
-  const auto n = parse_integer("the number of cores per GPU", text, 1, 1024);
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, parse_integer("the number of cores per GPU", text, 1, 1024));
   r.cpus_per_gpu = static_cast<std::uint32_t>(*n);
   return {};
 }
 Result<void> tasks_per_gpu(SlurmRequest& r, std::string_view text) {
-  const auto n = parse_integer("the number of tasks per GPU", text, 1, 1024);
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, parse_integer("the number of tasks per GPU", text, 1, 1024));
   r.tasks_per_gpu = static_cast<std::uint32_t>(*n);
   return {};
 }
 Result<void> immediate(SlurmRequest& r, std::string_view text) {
-  const auto n = parse_integer("the seconds to wait", text.empty() ? "1" : text, 1, 31'536'000);
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, parse_integer("the seconds to wait", text.empty() ? "1" : text, 1, 31'536'000));
   r.most_wait = seconds(*n);
   return {};
 }
@@ -165,13 +160,12 @@ Result<void> get_user_env(SlurmRequest& r, std::string_view text) {
   return {};
 }
 Result<void> propagate(SlurmRequest& r, std::string_view text) {
-  if (auto names = parse_limit_names(text); !names) return tl::unexpected(names.error());
+  TRY(parse_limit_names(text));
   r.propagate = text.empty() ? "ALL" : text;
   return {};
 }
 Result<void> time_min(SlurmRequest& r, std::string_view text) {
-  const auto limit = parse_duration(text);
-  if (!limit) return tl::unexpected(limit.error());
+  ASSIGN(limit, parse_duration(text));
   if (!*limit || (*limit)->us == 0) return wrong("it must be more than 0, and not unlimited");
   r.spec.time_min = *limit;
   return {};
@@ -232,8 +226,7 @@ Result<void> no_kill(SlurmRequest& r, std::string_view text) {
   return wrong(fmt::format("\"{}\" is not off", text));
 }
 Result<void> mem_bind(SlurmRequest& r, std::string_view text) {
-  auto bind = parse_mem_bind(text);
-  if (!bind) return tl::unexpected(bind.error());
+  ASSIGN(bind, parse_mem_bind(text));
   r.mem_bind = std::move(*bind);
   r.mem_bind_text = text;
   return {};
@@ -250,8 +243,7 @@ Result<void> switches(SlurmRequest& r, std::string_view text) {
                     text));
   bool always = false;
   if (at < text.size()) {
-    const auto wait = parse_duration(text.substr(at + 1));
-    if (!wait) return tl::unexpected(wait.error());
+    ASSIGN(wait, parse_duration(text.substr(at + 1)));
     always = !wait->has_value();
   }
   return job::set_topology(r, always ? "required:switch" : "preferred:switch");
@@ -310,8 +302,7 @@ Result<void> name_hosts(SlurmRequest& r, std::span<const Given> given) {
       return fail(
           ErrorCode::usage,
           "-m arbitrary needs the node of each task: --nodelist, or a file of SLURM_HOSTFILE");
-    const auto file = read_small_file(name);
-    if (!file) return tl::unexpected(file.error());
+    ASSIGN(file, read_small_file(name));
     if (!*file) return wrong(fmt::format("SLURM_HOSTFILE: there is no {}", name));
     for (const char c : **file) list += c == '\n' || c == ' ' || c == '\t' ? ',' : c;
   }
@@ -320,11 +311,9 @@ Result<void> name_hosts(SlurmRequest& r, std::span<const Given> given) {
   for (const std::string& word : split_list(list)) {
     // A host may be given with a number of tasks: n1*2.
     const std::size_t star = std::min(word.find('*'), word.size());
-    const auto names = expand_hostlist(word.substr(0, star));
-    if (!names) return tl::unexpected(names.error());
-    const auto count = parse_integer("tasks on a node",
-                                     star < word.size() ? word.substr(star + 1) : "1", 1, 65'536);
-    if (!count) return tl::unexpected(count.error());
+    ASSIGN(names, expand_hostlist(word.substr(0, star)));
+    ASSIGN(count, parse_integer("tasks on a node", star < word.size() ? word.substr(star + 1) : "1",
+                                1, 65'536));
     for (const std::string& host : *names)
       for (std::int64_t i = 0; i < *count; ++i)
         if (!r.tasks || r.hosts.size() < *r.tasks) {
@@ -460,14 +449,12 @@ Result<std::map<std::string, std::string>> slurm_environment(const SlurmRequest&
   if (!r.export_file.empty()) {
     // The job gets what the file says and our SLURM_* variables, as in Slurm; --export has no
     // effect.
-    const auto text = read_export_file(r.export_file);
-    if (!text) return tl::unexpected(text.error());
+    ASSIGN(text, read_export_file(r.export_file));
     out.clear();
     add_entries(*text, out);
   }
   if (r.get_user_env) {
-    const auto text = login_environment();
-    if (!text) return tl::unexpected(text.error());
+    ASSIGN(text, login_environment());
     add_entries(*text, out);
   }
   for (auto& [name, value] : task_gpu_variables(r.gpus, r.gpu_bind)) out[name] = value;

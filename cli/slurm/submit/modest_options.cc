@@ -25,9 +25,8 @@ Result<void> take_node_info(SlurmRequest& r, const std::vector<std::string>& par
   std::uint64_t threads = 1;
   for (const std::string& part : parts) {
     if (part == "*") continue;
-    const auto least = parse_integer("the number of sockets, cores or threads",
-                                     std::string_view(part).substr(0, part.find('-')), 1, 1024);
-    if (!least) return tl::unexpected(least.error());
+    ASSIGN(least, parse_integer("the number of sockets, cores or threads",
+                                std::string_view(part).substr(0, part.find('-')), 1, 1024));
     threads *= static_cast<std::uint64_t>(*least);
   }
   if (threads > 65'536) return wrong(fmt::format("\"{}\" is more than a node has", text));
@@ -45,15 +44,13 @@ Result<void> oversubscribe(SlurmRequest& r, std::string_view) {
 }
 
 Result<void> tasks_per_core(SlurmRequest& r, std::string_view text) {
-  const auto n = parse_integer("the greatest number of tasks on a core", text, 1, 1024);
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, parse_integer("the greatest number of tasks on a core", text, 1, 1024));
   r.spec.given.tasks_per_core = static_cast<std::uint32_t>(*n);
   return {};
 }
 
 Result<void> tasks_per_socket(SlurmRequest& r, std::string_view text) {
-  const auto n = parse_integer("the greatest number of tasks on a socket", text, 1, 65'536);
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, parse_integer("the greatest number of tasks on a socket", text, 1, 65'536));
   r.tasks_per_socket = static_cast<std::uint32_t>(*n);
   return {};
 }
@@ -84,9 +81,8 @@ Result<void> acctg_freq(SlurmRequest&, std::string_view text) {
     const bool named = equals != std::string::npos;
     if (named && kind != "task" && kind != "energy" && kind != "network" && kind != "filesystem")
       return wrong(fmt::format("\"{}\" is not task, energy, network or filesystem", kind));
-    const auto n = parse_integer("seconds between two samples",
-                                 named ? item.substr(equals + 1) : item, 0, 86'400);
-    if (!n) return tl::unexpected(n.error());
+    ASSIGN(n, parse_integer("seconds between two samples", named ? item.substr(equals + 1) : item,
+                            0, 86'400));
     if ((!named || kind == "task") && (*n == 0 || *n > kSampleSeconds))
       return fail(ErrorCode::usage,
                   fmt::format("Invalid accounting frequency requested: {} s, and at most {} s lie "
@@ -117,8 +113,7 @@ Result<void> gpu_freq(SlurmRequest& r, std::string_view text) {
 }
 
 Result<void> gpus_per_socket(SlurmRequest& r, std::string_view text) {
-  const auto n = parse_integer("the number of GPUs of a socket", text, 1, 64);
-  if (!n) return tl::unexpected(n.error());
+  ASSIGN(n, parse_integer("the number of GPUs of a socket", text, 1, 64));
   r.gpus_per_socket = static_cast<std::uint32_t>(*n);
   return {};
 }

@@ -25,8 +25,7 @@ struct SallocRequest : SlurmRequest {
 Result<void> set_kill_command(SallocRequest& r, std::string_view text) {
   r.kill_command = ::isatty(STDIN_FILENO) == 1 ? SIGHUP : SIGTERM;
   if (text.empty() || text == "1") return {};  // a variable only says that it is so
-  const auto signal = parse_signal(text);
-  if (!signal) return tl::unexpected(signal.error());
+  ASSIGN(signal, parse_signal(text));
   r.kill_command = *signal;
   return {};
 }

@@ -90,7 +90,7 @@ Result<Script> find_batch_script(const std::string* wrap,
   if (!text && text.error().code == ErrorCode::not_found)
     return fail(ErrorCode::io_error, fmt::format("Unable to open file {}", path));
   if (!text) return tl::unexpected(text.error());
-  if (auto good = check_batch_script(*text); !good) return tl::unexpected(good.error());
+  TRY(check_batch_script(*text));
   return Script{std::move(*text), is_stdin ? "standard input" : path,
                 is_stdin ? "sbatch" : path.substr(path.rfind('/') + 1), is_stdin ? "" : path};
 }
@@ -237,8 +237,7 @@ Result<int> run_sbatch(const Invocation& call) {
   const SlurmRequest& request = requests.front();
   std::string named;
   if (!check_clusters(call, request.clusters, named, status)) return status;
-  auto environment = slurm_environment(request);
-  if (!environment) return tl::unexpected(environment.error());
+  ASSIGN(environment, slurm_environment(request));
 
   if (!request.quiet) {
     print_warnings(call.program(), script_warnings(script.text, script.shown));

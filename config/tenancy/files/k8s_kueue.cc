@@ -39,8 +39,7 @@ Keys::Handler stop_policy(const Meta& meta, Translation& into) {
 // Reads a list of maps with these keys, and adds one note for the whole list.
 Keys::Handler list_of(const Meta& meta, Translation& into, Words keys, std::string_view why) {
   return [&meta, &into, keys, why](const Value& v) -> Result<void> {
-    const auto items = v.items();
-    if (!items) return tl::unexpected(items.error());
+    ASSIGN(items, v.items());
     for (const Value& item : *items) {
       Keys known(item, into, meta);
       for (const std::string_view key : keys) known.note(key, "");
@@ -75,8 +74,7 @@ Result<void> read_line(const Value& item, const std::string& flavor, const Meta&
   if (name.empty()) return item.wrong("`name` is missing");
   const auto resource = resource_of_kubernetes(name);
   if (!resource) {
-    const auto text = nominal->text();
-    if (!text) return tl::unexpected(text.error());
+    ASSIGN(text, nominal->text());
     const auto number = parse_quantity(*text);
     if (!number) return nominal->wrong(number.error());
     if (name == "pods") {
@@ -89,13 +87,11 @@ Result<void> read_line(const Value& item, const std::string& flavor, const Meta&
     return {};
   }
   line.resource = *resource;
-  const auto amount = read_quantity(*nominal, *resource);
-  if (!amount) return tl::unexpected(amount.error());
+  ASSIGN(amount, read_quantity(*nominal, *resource));
   line.nominal = *amount;
   for (auto& [value, member] : {std::pair(&borrow, &line.borrow), {&lend, &line.lend}}) {
     if (!*value) continue;
-    const auto limit = read_quantity(**value, *resource);
-    if (!limit) return tl::unexpected(limit.error());
+    ASSIGN(limit, read_quantity(**value, *resource));
     *member = *limit;
   }
   for (const std::optional<Value>& limit : {borrow, lend})
@@ -117,8 +113,7 @@ Result<void> read_group(const Value& group, const Meta& meta, Translation& into,
     std::string flavor;
     std::vector<std::string> named;
     const auto resources = [&](const Value& value) -> Result<void> {
-      const auto lines = value.items();
-      if (!lines) return tl::unexpected(lines.error());
+      ASSIGN(lines, value.items());
       for (const Value& line : *lines) {
         std::string& name = named.emplace_back();
         if (auto done = read_line(line, flavor, meta, into, pool, name); !done) return done;
@@ -150,8 +145,7 @@ Result<void> read_group(const Value& group, const Meta& meta, Translation& into,
   auto done = Keys(group, into, meta)
                   .required("coveredResources",
                             [&](const Value& value) -> Result<void> {
-                              auto names = value.texts();
-                              if (!names) return tl::unexpected(names.error());
+                              ASSIGN(names, value.texts());
                               covered = std::move(*names);
                               return {};
                             })
@@ -162,8 +156,7 @@ Result<void> read_group(const Value& group, const Meta& meta, Translation& into,
                             })
                   .run();
   if (!done) return done;
-  const auto items = flavors->items();
-  if (!items) return tl::unexpected(items.error());
+  ASSIGN(items, flavors->items());
   for (const Value& item : *items)
     if (auto read = read_flavor_quotas(item); !read) return read;
   return {};
@@ -171,8 +164,7 @@ Result<void> read_group(const Value& group, const Meta& meta, Translation& into,
 
 Keys::Handler groups_into(const Meta& meta, Translation& into, Pool& pool) {
   return [&](const Value& value) -> Result<void> {
-    const auto groups = value.items();
-    if (!groups) return tl::unexpected(groups.error());
+    ASSIGN(groups, value.items());
     for (const Value& group : *groups)
       if (auto done = read_group(group, meta, into, pool); !done) return done;
     return {};
@@ -184,8 +176,7 @@ Keys::Handler weight_into(const Meta& meta, Translation& into, Pool& pool) {
     return Keys(value, into, meta)
         .on("weight",
             [&](const Value& v) -> Result<void> {
-              const auto text = v.text();
-              if (!text) return tl::unexpected(text.error());
+              ASSIGN(text, v.text());
               const auto weight = parse_quantity(*text);
               if (!weight) return v.wrong(weight.error());
               if (*weight > kMostWeight) return v.wrong("is above 1000000");
@@ -276,11 +267,9 @@ std::string model_of(std::string product) {
 
 Result<void> read_node_labels(const Value& value, const Meta& meta, Translation& into,
                               Flavor& flavor) {
-  const auto entries = value.entries();
-  if (!entries) return tl::unexpected(entries.error());
+  ASSIGN(entries, value.entries());
   for (const Value::Entry& entry : *entries) {
-    const auto text = entry.value.is_null() ? Result<std::string>("") : entry.value.text();
-    if (!text) return tl::unexpected(text.error());
+    ASSIGN(text, entry.value.is_null() ? Result<std::string>("") : entry.value.text());
     const bool is_product =
         entry.key == "nvidia.com/gpu.product" || entry.key == "cloud.google.com/gke-accelerator";
     if (const std::string model = is_product ? model_of(*text) : ""; !model.empty()) {
@@ -401,8 +390,7 @@ Result<void> read_local_queue(const Value& root, const Meta& meta, Translation& 
     return Keys(value, into, meta)
         .required("clusterQueue",
                   [&](const Value& v) -> Result<void> {
-                    auto text = v.text();
-                    if (!text) return tl::unexpected(text.error());
+                    ASSIGN(text, v.text());
                     queue.cluster_queue = *text;
                     return {};
                   })
@@ -469,8 +457,7 @@ Result<void> read_topology(const Value& root, const Meta& meta, Translation& int
   Topology topology;
   topology.name = meta.name;
   const auto levels = [&](const Value& value) -> Result<void> {
-    const auto items = value.items();
-    if (!items) return tl::unexpected(items.error());
+    ASSIGN(items, value.items());
     for (const Value& item : *items) {
       std::string label;
       if (auto done = Keys(item, into, meta).text("nodeLabel", label).run(); !done) return done;

@@ -22,8 +22,7 @@ struct Selector {
 
 // Runs `read` for each item of a list.
 Result<void> each(const Value& value, const Keys::Handler& read) {
-  const auto items = value.items();
-  if (!items) return tl::unexpected(items.error());
+  ASSIGN(items, value.items());
   for (const Value& item : *items)
     if (auto done = read(item); !done) return done;
   return {};
@@ -80,8 +79,7 @@ class PolicyReader {
 
   // Selects all pods, or it is an error: jobs have no labels.
   Result<void> read_pods(const Value& value) {
-    const auto selector = read_selector(value);
-    if (!selector) return tl::unexpected(selector.error());
+    ASSIGN(selector, read_selector(value));
     if (selector->everything) return {};
     return value.wrong("jobs have no labels to select by; `{}` means all jobs of the tenant");
   }
@@ -95,11 +93,9 @@ class PolicyReader {
       return at.wrong(fmt::format("namespaces are selected by the label {} alone", kNameLabel));
     };
     const auto labels = [&](const Value& v) -> Result<void> {
-      const auto entries = v.entries();
-      if (!entries) return tl::unexpected(entries.error());
+      ASSIGN(entries, v.entries());
       for (const Value::Entry& entry : *entries) {
-        const auto text = entry.value.text();
-        if (!text) return tl::unexpected(text.error());
+        ASSIGN(text, entry.value.text());
         out.everything = false;
         if (namespaces && entry.key == kNameLabel)
           out.names.push_back(*text);
@@ -117,8 +113,7 @@ class PolicyReader {
                       .on("values",
                           [&](const Value& list) {
                             return each(list, [&](const Value& item) -> Result<void> {
-                              const auto text = item.text();
-                              if (!text) return tl::unexpected(text.error());
+                              ASSIGN(text, item.text());
                               values.push_back(*text);
                               return {};
                             });
@@ -130,11 +125,10 @@ class PolicyReader {
       out.names = values;
       return {};
     };
-    auto done = Keys(value, into_, meta_)
-                    .on("matchLabels", labels)
-                    .on("matchExpressions", [&](const Value& v) { return each(v, expression); })
-                    .run();
-    if (!done) return tl::unexpected(done.error());
+    ASSIGN(done, Keys(value, into_, meta_)
+                     .on("matchLabels", labels)
+                     .on("matchExpressions", [&](const Value& v) { return each(v, expression); })
+                     .run());
     return out;
   }
 
@@ -145,8 +139,7 @@ class PolicyReader {
                     .text("protocol", protocol)
                     .on("port",
                         [&](const Value& v) -> Result<void> {
-                          auto text = v.text();
-                          if (!text) return tl::unexpected(text.error());
+                          ASSIGN(text, v.text());
                           port = *text;
                           port_value = v;
                           return {};
@@ -189,8 +182,7 @@ class PolicyReader {
                         })
                     .run();
     if (!done) return done;
-    const auto items = peers ? peers->items() : Result<std::vector<Value>>();
-    if (!items) return tl::unexpected(items.error());
+    ASSIGN(items, peers ? peers->items() : Result<std::vector<Value>>());
     if (items->empty() && !inward && of_dns(ports)) {
       parts_.resolvers = true;
       into_.note(meta_, value, "DNS goes to the site's resolvers, and nowhere else");
@@ -228,8 +220,7 @@ class PolicyReader {
     if (block) return read_block(*block, ports);
     // The cluster's DNS stands in some namespace of Kubernetes; here it is the site's.
     if (namespaces && !inward && of_dns(ports)) {
-      if (const auto which = read_selector(*namespaces, true, true); !which)
-        return tl::unexpected(which.error());
+      TRY(read_selector(*namespaces, true, true));
       parts_.resolvers = true;
       return {};
     }
@@ -237,8 +228,7 @@ class PolicyReader {
       if (auto r = read_pods(*pods); !r) return r;
     std::vector<std::string> tenants{meta_.name_space};
     if (namespaces) {
-      const auto which = read_selector(*namespaces, true);
-      if (!which) return tl::unexpected(which.error());
+      ASSIGN(which, read_selector(*namespaces, true));
       if (which->everything)
         return namespaces->wrong("selects every namespace; name each by the label " +
                                  std::string(kNameLabel));
@@ -257,8 +247,7 @@ class PolicyReader {
     std::vector<NetworkRange> ranges;
     std::vector<std::pair<Value, NetworkRange>> except;
     const auto cidr = [](const Value& v) -> Result<NetworkRange> {
-      const auto text = v.text();
-      if (!text) return tl::unexpected(text.error());
+      ASSIGN(text, v.text());
       const auto range = parse_network_range(*text);
       if (!range || text->find('/') == std::string::npos || text->find(' ') != std::string::npos)
         return v.wrong(range ? "\"" + *text + "\" is not a CIDR" : range.error().message);
@@ -267,16 +256,14 @@ class PolicyReader {
     auto done = Keys(value, into_, meta_)
                     .required("cidr",
                               [&](const Value& v) -> Result<void> {
-                                const auto range = cidr(v);
-                                if (!range) return tl::unexpected(range.error());
+                                ASSIGN(range, cidr(v));
                                 ranges.push_back(*range);
                                 return {};
                               })
                     .on("except",
                         [&](const Value& v) {
                           return each(v, [&](const Value& item) -> Result<void> {
-                            const auto range = cidr(item);
-                            if (!range) return tl::unexpected(range.error());
+                            ASSIGN(range, cidr(item));
                             except.emplace_back(item, *range);
                             return {};
                           });

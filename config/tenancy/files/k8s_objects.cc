@@ -16,8 +16,7 @@ Result<void> read_annotations(const Value& value, const Meta& meta, Translation&
   static constexpr std::array<std::string_view, 6> kTools{
       "kubectl.kubernetes.io/", "argocd.argoproj.io/",   "helm.sh/",
       "meta.helm.sh/",          "config.kubernetes.io/", "kustomize.toolkit.fluxcd.io/"};
-  const auto entries = value.entries();
-  if (!entries) return tl::unexpected(entries.error());
+  ASSIGN(entries, value.entries());
   const bool others = std::any_of(entries->begin(), entries->end(), [](const Value::Entry& e) {
     return std::none_of(kTools.begin(), kTools.end(),
                         [&](std::string_view tool) { return e.key.starts_with(tool); });
@@ -45,16 +44,14 @@ Keys& Keys::note(std::string_view key, std::string_view why) {
 
 Keys& Keys::text(std::string_view key, std::string& out) {
   return on(key, [&out](const Value& value) -> Result<void> {
-    auto text = value.text();
-    if (!text) return tl::unexpected(text.error());
+    ASSIGN(text, value.text());
     out = std::move(*text);
     return {};
   });
 }
 
 Result<void> Keys::run() {
-  const auto entries = map_.entries();
-  if (!entries) return tl::unexpected(entries.error());
+  ASSIGN(entries, map_.entries());
   for (const Value::Entry& entry : *entries) {
     const auto known = known_.find(entry.key);
     if (known == known_.end()) {
@@ -77,8 +74,7 @@ Result<void> Keys::run() {
 }
 
 Result<void> read_metadata(const Value& value, Meta& meta, Translation& into) {
-  const auto entries = value.entries();
-  if (!entries) return tl::unexpected(entries.error());
+  ASSIGN(entries, value.entries());
   for (const Value::Entry& entry : *entries)  // read first, because notes name the object
     if (entry.value.is_scalar() && (entry.key == "name" || entry.key == "namespace"))
       (entry.key == "name" ? meta.name : meta.name_space) = *entry.value.text();
@@ -115,8 +111,7 @@ std::optional<Resource> resource_of_kubernetes(std::string_view name) {
 }
 
 Result<std::int64_t> read_quantity(const Value& value, Resource resource) {
-  const auto text = value.text();
-  if (!text) return tl::unexpected(text.error());
+  ASSIGN(text, value.text());
   const auto amount = amount_of_quantity(resource, *text);
   if (!amount) return value.wrong(amount.error());
   return *amount;
@@ -124,8 +119,7 @@ Result<std::int64_t> read_quantity(const Value& value, Resource resource) {
 
 Result<void> expect_choice(const Value& value, std::span<const std::string_view> choices,
                            std::string& out) {
-  auto text = value.text();
-  if (!text) return tl::unexpected(text.error());
+  ASSIGN(text, value.text());
   std::string all;
   for (const std::string_view choice : choices) {
     if (*text == choice) {

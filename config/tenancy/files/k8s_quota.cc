@@ -31,15 +31,13 @@ Result<void> read_hard(const Value::Entry& entry, std::string_view map, const Me
   if (limits) key.remove_prefix(7);
   if (key.starts_with("requests.")) key.remove_prefix(9);
   if (const auto resource = resource_of_kubernetes(key)) {
-    const auto amount = read_quantity(entry.value, *resource);
-    if (!amount) return tl::unexpected(amount.error());
+    ASSIGN(amount, read_quantity(entry.value, *resource));
     HardLimit& hard = parts.hard[*resource];
     hard.place = entry.value.place();
     take_least(limits && *resource != Resource::gpu ? hard.limits : hard.requests, *amount);
     return {};
   }
-  const auto amount = entry.value.text();
-  if (!amount) return tl::unexpected(amount.error());
+  ASSIGN(amount, entry.value.text());
   const auto number = parse_quantity(*amount);
   if (!number) return entry.value.wrong(number.error());
   if (key == "pods" || key == "count/pods") {
@@ -77,20 +75,17 @@ Result<void> read_hard(const Value::Entry& entry, std::string_view map, const Me
 // Reads the amounts in a LimitRange's default, max, ...
 Result<void> read_list(const Value& map, const Meta& meta, Translation& into, Resources& out,
                        std::string_view unless_known) {
-  const auto entries = map.entries();
-  if (!entries) return tl::unexpected(entries.error());
+  ASSIGN(entries, map.entries());
   for (const Value::Entry& entry : *entries) {
     const auto resource = resource_of_kubernetes(entry.key);
     if (!resource) {
-      const auto text = entry.value.text();
-      if (!text) return tl::unexpected(text.error());
+      ASSIGN(text, entry.value.text());
       if (const auto number = parse_quantity(*text); !number)
         return entry.value.wrong(number.error());
       if (!unless_known.empty()) into.note(meta, entry.value, std::string(unless_known));
       continue;
     }
-    const auto amount = read_quantity(entry.value, *resource);
-    if (!amount) return tl::unexpected(amount.error());
+    ASSIGN(amount, read_quantity(entry.value, *resource));
     out.row(*resource) = *amount;
   }
   return {};
@@ -124,8 +119,7 @@ Result<void> read_range(const Value& item, const Meta& meta, Translation& into) 
   Resources request;
   Resources most;
   std::string type;
-  const auto entries = item.entries();
-  if (!entries) return tl::unexpected(entries.error());
+  ASSIGN(entries, item.entries());
   for (const Value::Entry& entry : *entries)
     if (entry.key == "type" && entry.value.is_scalar()) type = *entry.value.text();
   const bool of_jobs = type == "Container" || type == "Pod";
@@ -137,8 +131,7 @@ Result<void> read_range(const Value& item, const Meta& meta, Translation& into) 
       Keys(item, into, meta)
           .required("type",
                     [](const Value& value) -> Result<void> {
-                      const auto text = value.text();
-                      if (!text) return tl::unexpected(text.error());
+                      ASSIGN(text, value.text());
                       return {};
                     })
           .on("default", amounts(usual))
@@ -177,8 +170,7 @@ Result<void> read_range(const Value& item, const Meta& meta, Translation& into) 
 }
 
 Result<void> read_value(const Value& value, PriorityClass& out) {
-  const auto number = read_number(value, -kMostValue, kMostValue);
-  if (!number) return tl::unexpected(number.error());
+  ASSIGN(number, read_number(value, -kMostValue, kMostValue));
   out.value = static_cast<std::int32_t>(*number);
   return {};
 }
@@ -269,8 +261,7 @@ Result<void> read_resource_quota(const Value& root, const Meta& meta, Translatio
                     .on("scopeSelector", scope)
                     .run();
     if (!done || scoped || !hard) return done;
-    const auto entries = hard->entries();
-    if (!entries) return tl::unexpected(entries.error());
+    ASSIGN(entries, hard->entries());
     for (const Value::Entry& entry : *entries)
       if (auto read = read_hard(entry, hard->path(), meta, into); !read) return read;
     return {};
@@ -280,8 +271,7 @@ Result<void> read_resource_quota(const Value& root, const Meta& meta, Translatio
 
 Result<void> read_limit_range(const Value& root, const Meta& meta, Translation& into) {
   const auto limits = [&](const Value& value) -> Result<void> {
-    const auto items = value.items();
-    if (!items) return tl::unexpected(items.error());
+    ASSIGN(items, value.items());
     for (const Value& item : *items)
       if (auto done = read_range(item, meta, into); !done) return done;
     return {};

@@ -54,8 +54,7 @@ Result<void> read_rule(const Value& value, const Meta& meta, Translation& into,
   Rule rule;
   const auto texts = [](std::vector<std::string>& out) {
     return [&out](const Value& v) -> Result<void> {
-      auto read = v.texts();
-      if (!read) return tl::unexpected(read.error());
+      ASSIGN(read, v.texts());
       out = std::move(*read);
       return {};
     };
@@ -123,8 +122,7 @@ Result<void> read_subject(const Value& value, Binding& binding, Translation& int
 Result<void> read_role(const Value& root, const Meta& meta, Translation& into) {
   RoleMeaning meaning;
   const auto rules = [&](const Value& value) -> Result<void> {
-    const auto items = value.items();
-    if (!items) return tl::unexpected(items.error());
+    ASSIGN(items, value.items());
     for (const Value& item : *items)
       if (auto done = read_rule(item, meta, into, meaning); !done) return done;
     return {};
@@ -150,8 +148,7 @@ Result<void> read_binding(const Value& root, const Meta& meta, Translation& into
         .run();
   };
   const auto subjects = [&](const Value& value) -> Result<void> {
-    const auto items = value.items();
-    if (!items) return tl::unexpected(items.error());
+    ASSIGN(items, value.items());
     for (const Value& item : *items)
       if (auto done = read_subject(item, binding, into); !done) return done;
     return {};

@@ -46,12 +46,10 @@ struct Head {  // the fields that every object begins with
 
 Result<Head> read_head(const Value& root) {
   Head head;
-  const auto entries = root.entries();
-  if (!entries) return tl::unexpected(entries.error());
+  ASSIGN(entries, root.entries());
   for (const Value::Entry& entry : *entries) {
     if (entry.key == "apiVersion" || entry.key == "kind") {
-      auto text = entry.value.text();
-      if (!text) return tl::unexpected(text.error());
+      ASSIGN(text, entry.value.text());
       (entry.key == "kind" ? head.kind : head.api_version) = std::move(*text);
       if (entry.key == "kind") head.kind_value = entry.value;
     }
@@ -116,11 +114,9 @@ std::string unknown_object(const Head& head) {
 }  // namespace
 
 Result<void> Kubernetes::add(const Value& root) {
-  const auto head = read_head(root);
-  if (!head) return tl::unexpected(head.error());
+  ASSIGN(head, read_head(root));
   if (head->kind.ends_with("List") && head->items) {
-    const auto items = head->items->items();
-    if (!items) return tl::unexpected(items.error());
+    ASSIGN(items, head->items->items());
     for (const Value& item : *items)
       if (auto done = add(item); !done) return done;
     return {};

@@ -85,13 +85,11 @@ class Load {
   explicit Load(const LoadOptions& options) : options_(options) {}
 
   Result<Loaded> run(std::span<const Source> sources, std::vector<ReadDocument> made = {}) {
-    for (const Source& source : sources)
-      if (auto done = read(source); !done) return tl::unexpected(done.error());
-    for (ReadDocument& document : made)
-      if (auto done = keep(std::move(document)); !done) return tl::unexpected(done.error());
-    if (auto done = translate(); !done) return tl::unexpected(done.error());
-    if (auto done = resolve(); !done) return tl::unexpected(done.error());
-    if (auto done = check(); !done) return tl::unexpected(done.error());
+    for (const Source& source : sources) TRY(read(source));
+    for (ReadDocument& document : made) TRY(keep(std::move(document)));
+    TRY(translate());
+    TRY(resolve());
+    TRY(check());
     Loaded out;
     for (const ReadDocument& r : read_) out.documents.push_back(r.document);
     sort_documents(out.documents);
@@ -103,8 +101,7 @@ class Load {
 
  private:
   Result<void> read(const Source& source) {
-    auto trees = config::parse_yaml_documents(source.text, source.file);
-    if (!trees) return tl::unexpected(trees.error());
+    ASSIGN(trees, config::parse_yaml_documents(source.text, source.file));
     for (config::Yaml& tree : *trees) {
       trees_.push_back(std::move(tree));
       const Value root(trees_.back(), source.file, "");
@@ -119,8 +116,7 @@ class Load {
       if (version->scalar != "gantry/v1")
         return Value(*version, source.file, "apiVersion")
             .wrong(fmt::format("\"{}\" is not known; use gantry/v1", version->scalar));
-      auto document = read_document(root);
-      if (!document) return tl::unexpected(document.error());
+      ASSIGN(document, read_document(root));
       if (auto done = keep(std::move(*document)); !done) return done;
     }
     return {};
@@ -136,8 +132,7 @@ class Load {
       return {};
     }
     const std::string below = path.empty() ? "items" : path + ".items";
-    const auto list = Value(*items, file, below).items();
-    if (!list) return tl::unexpected(list.error());
+    ASSIGN(list, Value(*items, file, below).items());
     for (std::size_t i = 0; i < items->items.size(); ++i)
       if (auto done = add_objects(items->items[i], file, fmt::format("{}[{}]", below, i)); !done)
         return done;
@@ -158,8 +153,7 @@ class Load {
 
   Result<void> translate() {
     if (objects_.empty()) return {};
-    auto merged = merge_manifests(objects_, all(), options_.user_domain, options_.only_these);
-    if (!merged) return tl::unexpected(merged.error());
+    ASSIGN(merged, merge_manifests(objects_, all(), options_.user_domain, options_.only_these));
     for (ReadDocument& document : merged->documents)
       if (auto done = keep(std::move(document)); !done) return done;
     removals_ = std::move(merged->removals);
@@ -239,13 +233,12 @@ Result<Loaded> load_documents(std::span<const std::string> paths, const LoadOpti
       continue;
     }
     std::vector<std::string> files;
-    if (auto done = list_files(path, 0, true, files); !done) return tl::unexpected(done.error());
+    TRY(list_files(path, 0, true, files));
     if (files.empty())
       return fail(ErrorCode::not_found,
                   fmt::format("{}: there is no *.yaml, *.yml or *.json in it", path));
     for (const std::string& file : files) {
-      auto text = read_file(file);
-      if (!text) return tl::unexpected(text.error());
+      ASSIGN(text, read_file(file));
       sources.push_back({file, std::move(*text)});
     }
   }

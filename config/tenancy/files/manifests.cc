@@ -87,15 +87,11 @@ class Merge {
       : given_(given), known_(known), user_domain_(user_domain) {}
 
   Result<Merged> run(bool forget) {
-    if (auto done = collect(forget); !done) return tl::unexpected(done.error());
-    auto old = translate(before_, false);
-    if (!old) return tl::unexpected(old.error());
-    auto fresh = translate(after_, true);
-    if (!fresh) return tl::unexpected(fresh.error());
-    for (const ReadDocument& read : *fresh)
-      if (auto done = bring_in(*old, read); !done) return tl::unexpected(done.error());
-    for (const ReadDocument& read : *old)
-      if (auto done = take_out(read, *fresh); !done) return tl::unexpected(done.error());
+    TRY(collect(forget));
+    ASSIGN(old, translate(before_, false));
+    ASSIGN(fresh, translate(after_, true));
+    for (const ReadDocument& read : *fresh) TRY(bring_in(*old, read));
+    for (const ReadDocument& read : *old) TRY(take_out(read, *fresh));
     keep_objects();
     return std::move(out_);
   }
@@ -136,19 +132,16 @@ class Merge {
       const auto given = notes ? trees_.find(name) : trees_.end();
       if (given != trees_.end()) {
         const GivenObject& object = *given->second;
-        if (auto done = objects.add(object.value()); !done) return tl::unexpected(done.error());
+        TRY(objects.add(object.value()));
         continue;
       }
-      auto tree = config::parse_yaml(manifest.text, kBefore);
-      if (!tree) return tl::unexpected(tree.error());
+      ASSIGN(tree, config::parse_yaml(manifest.text, kBefore));
       kept_.push_back(std::move(*tree));
-      if (auto done = objects.add(Value(kept_.back(), kBefore, "")); !done)
-        return tl::unexpected(done.error());
+      TRY(objects.add(Value(kept_.back(), kBefore, "")));
     }
     if (notes)
       for (const GivenObject& object : given_)
-        if (manifest_name(*object.tree).empty())
-          if (auto done = objects.add(object.value()); !done) return tl::unexpected(done.error());
+        if (manifest_name(*object.tree).empty()) TRY(objects.add(object.value()));
     const std::vector<Document> others = background(known_, set);
     auto made = objects.finish(others);
     if (notes)
@@ -179,11 +172,9 @@ class Merge {
 
   Result<Document> document_of(std::string_view kind, const Yaml& tree) {
     texts_.push_back(fmt::format("apiVersion: gantry/v1\nkind: {}\n{}", kind, yaml_text(tree)));
-    auto parsed = config::parse_yaml(texts_.back(), kBefore);
-    if (!parsed) return tl::unexpected(parsed.error());
+    ASSIGN(parsed, config::parse_yaml(texts_.back(), kBefore));
     kept_.push_back(std::move(*parsed));
-    auto read = read_document(Value(kept_.back(), kBefore, ""));
-    if (!read) return tl::unexpected(read.error());
+    ASSIGN(read, read_document(Value(kept_.back(), kBefore, "")));
     normalise(read->document);
     return std::move(read->document);
   }
@@ -221,8 +212,7 @@ class Merge {
     left.kind = Yaml::Kind::map;
     if (config::find(left, "name") == nullptr)
       left.entries.insert(left.entries.begin(), {"name", 0, 0, name});
-    auto document = document_of(kind_of(*now), left);
-    if (!document) return tl::unexpected(document.error());
+    ASSIGN(document, document_of(kind_of(*now), left));
     ReadDocument read;
     read.document = std::move(*document);
     read.place = was.place;

@@ -105,8 +105,7 @@ Result<JobMatch> JobMatch::make(const State& state, const proto::JobFilter& filt
     match.nodes_.push_back(node->id);
   }
   if (filter.states.empty()) return match;
-  const auto states = StateSet::parse(filter.states);
-  if (!states) return tl::unexpected(states.error());
+  ASSIGN(states, StateSet::parse(filter.states));
   match.states_ = *states;
   return match;
 }

@@ -229,8 +229,7 @@ Result<void> Loader::tenancy(store::Table table, std::string_view value) {
 
 Result<void> Loader::spec(JobId id, std::string_view data) {
   if (!std::exchange(counted_, true)) take(reader_.count());
-  auto read = reader_.spec(id, data);
-  if (!read) return tl::unexpected(read.error());
+  ASSIGN(read, reader_.spec(id, data));
   take(std::move(*read));
   return {};
 }

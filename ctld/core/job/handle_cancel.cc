@@ -24,8 +24,7 @@ Result<std::vector<Selected>> chosen(const Context& ctx, const Identity& who,
   if (f.jobs.empty() && !by_condition && !message.all_mine)
     return fail(ErrorCode::invalid_argument,
                 "say which jobs: by id, user, name, account, partition, node or state");
-  auto match = JobMatch::make(ctx.state, f);
-  if (!match) return tl::unexpected(match.error());
+  ASSIGN(match, JobMatch::make(ctx.state, f));
   const auto mine = [&](const Job& job) { return !message.all_mine || job.uid == who.owner.uid; };
   std::vector<Selected> out;
   if (f.jobs.empty()) {

@@ -39,8 +39,7 @@ Result<const Job*> usable(const Context& ctx, const Identity& who, JobId id, Tri
   if (job->is_array())
     return fail(ErrorCode::invalid_argument,
                 fmt::format("job {} is an array: name one task", id.value()));
-  if (const auto legal = may_move(trigger, job->phase, display_id(ctx.state, *job)); !legal)
-    return tl::unexpected(legal.error());
+  TRY(may_move(trigger, job->phase, display_id(ctx.state, *job)));
   return job;
 }
 
@@ -223,8 +222,7 @@ std::uint32_t gpus_seen(const StepPlan& plan) {
 // Adds what the step has of its job for itself.
 Result<StepPlan> with_claims(const State& state, const Job& job, const proto::StepShape& shape,
                              StepPlan plan) {
-  auto claims = claims_of(state, job, shape, plan.nodes, plan.tasks, plan.cpus_per_task);
-  if (!claims) return tl::unexpected(claims.error());
+  ASSIGN(claims, claims_of(state, job, shape, plan.nodes, plan.tasks, plan.cpus_per_task));
   plan.claims = std::move(*claims);
   return plan;
 }
@@ -270,8 +268,7 @@ Result<StepPlan> plan_step(const Context& ctx, const Job& job, proto::StepShape 
     auto by_hosts = plan_by_hosts(ctx, job, shape, std::move(plan));
     return by_hosts ? with_claims(ctx.state, job, shape, std::move(*by_hosts)) : by_hosts;
   }
-  auto nodes = nodes_of(ctx, job, shape, plan.cpus_per_task);
-  if (!nodes) return tl::unexpected(nodes.error());
+  ASSIGN(nodes, nodes_of(ctx, job, shape, plan.cpus_per_task));
   plan.total = shape.tasks;
   if (plan.total == 0 && shape.tasks_per_node)
     plan.total = *shape.tasks_per_node * static_cast<std::uint32_t>(nodes->size());
@@ -282,8 +279,7 @@ Result<StepPlan> plan_step(const Context& ctx, const Job& job, proto::StepShape 
                                                        plan.total, kMaxStepTasks));
   keep_nodes(ctx.state, job, *nodes, std::max(shape.nodes, plan.total), plan.cpus_per_task, shape);
   if (shape.nodes > plan.total) plan.total = shape.nodes;
-  auto tasks = layout(job, *nodes, plan.total, shape, plan.cpus_per_task);
-  if (!tasks) return tl::unexpected(tasks.error());
+  ASSIGN(tasks, layout(job, *nodes, plan.total, shape, plan.cpus_per_task));
   for (std::size_t i = 0; i < tasks->size(); ++i) {
     if ((*tasks)[i] == 0) continue;
     plan.nodes.push_back((*nodes)[i]);

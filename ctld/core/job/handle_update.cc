@@ -61,8 +61,7 @@ Result<void> check_limit(const Context& ctx, const Identity& who, const Job& job
                 "only an administrator may raise the time limit of a job that has started");
   if (is_admin(who) && m.time_limit->us > 0 && *m.time_limit <= hours(24 * kMaxDurationDays))
     return {};
-  const auto checked = check_time_limit(partition, m.time_limit, false);
-  if (!checked) return tl::unexpected(checked.error());
+  ASSIGN(checked, check_time_limit(partition, m.time_limit, false));
   return {};
 }
 
@@ -126,7 +125,7 @@ Result<void> check_arrival(Context& ctx, const Job& job, const Partition& queue,
       return r;
   if (m.time_limit) return {};
   const auto limit = time_limit_of(ctx.state, job);
-  if (auto r = check_time_limit(queue, limit, !limit); !r) return tl::unexpected(r.error());
+  TRY(check_time_limit(queue, limit, !limit));
   return {};
 }
 
@@ -137,9 +136,7 @@ Result<std::optional<std::string>> account_for(const State& state, const Identit
                                                const proto::UpdateJob& m) {
   if (!m.account && !m.partition) return std::optional<std::string>();
   const std::string now(state.names.text(job.account));
-  if (m.account)
-    if (auto r = check_text("the account", *m.account, kMaxAccountBytes); !r)
-      return tl::unexpected(r.error());
+  if (m.account) TRY(check_text("the account", *m.account, kMaxAccountBytes));
   const CompiledTenant* tenant = tenant_of(state, queue);
   if (tenant == nullptr) return m.account;
   const Payer payer =
@@ -211,14 +208,12 @@ Result<JobShape> reshaped(Context& ctx, const Identity& who, const Job& job,
     shape.tasks = shape.min_nodes;
   }
   shape.max_nodes = std::max(shape.min_nodes, std::min(shape.max_nodes, shape.tasks));
-  if (auto r = check_new_shape(ctx, partition, shape); !r) return tl::unexpected(r.error());
-  if (auto r = check_reshaped(ctx, partition, shape); !r) return tl::unexpected(r.error());
+  TRY(check_new_shape(ctx, partition, shape));
+  TRY(check_reshaped(ctx, partition, shape));
   const std::string& window = m.reservation ? *m.reservation : key.reservation;
   if (!window.empty())
-    if (auto r = check_reservation(ctx, who, partition, shape,
-                                   m.time_limit ? m.time_limit : key.time_limit, window);
-        !r)
-      return tl::unexpected(r.error());
+    TRY(check_reservation(ctx, who, partition, shape, m.time_limit ? m.time_limit : key.time_limit,
+                          window));
   return shape;
 }
 
@@ -237,8 +232,7 @@ Result<void> check_update_texts(const proto::UpdateJob& m) {
 // With several partitions the job goes to the first that takes it, and moves from there by itself.
 Result<event::JobUpdated> changes_of_list(Context& ctx, const Identity& who, const Job& job,
                                           const proto::UpdateJob& m) {
-  const auto names = names_of_list(*m.partition, "partitions");
-  if (!names) return tl::unexpected(names.error());
+  ASSIGN(names, names_of_list(*m.partition, "partitions"));
   std::optional<Error> refused;
   std::optional<event::JobUpdated> first;
   std::vector<PartitionId> taking;
@@ -263,8 +257,7 @@ Result<event::JobUpdated> changes_of_list(Context& ctx, const Identity& who, con
 // itself.
 Result<event::JobUpdated> changes_of_windows(Context& ctx, const Identity& who, const Job& job,
                                              const proto::UpdateJob& m) {
-  const auto names = names_of_list(*m.reservation, "reservations");
-  if (!names) return tl::unexpected(names.error());
+  ASSIGN(names, names_of_list(*m.reservation, "reservations"));
   std::optional<Error> refused;
   std::optional<event::JobUpdated> first;
   std::vector<std::string> taking;
@@ -287,7 +280,7 @@ Result<event::JobUpdated> changes_of_windows(Context& ctx, const Identity& who, 
 
 Result<event::JobUpdated> changes(Context& ctx, const Identity& who, const Job& job,
                                   const proto::UpdateJob& m) {
-  if (auto r = may_go_on(ctx.state, who, job); !r) return tl::unexpected(r.error());
+  TRY(may_go_on(ctx.state, who, job));
   const bool queued = job.phase == Phase::queued;
   event::JobUpdated e;
   e.job = job.id;
@@ -298,11 +291,10 @@ Result<event::JobUpdated> changes(Context& ctx, const Identity& who, const Job& 
     return changes_of_windows(ctx, who, job, m);
   if ((m.partition || m.account) && !queued)
     return not_queued(ctx.state, job, m.partition ? "partition" : "account");
-  const auto queue = queue_for(ctx, who, job, m);
-  if (!queue) return tl::unexpected(queue.error());
+  ASSIGN(queue, queue_for(ctx, who, job, m));
   if (*queue != nullptr) {
     partition = *queue;
-    if (auto r = check_arrival(ctx, job, *partition, who, m); !r) return tl::unexpected(r.error());
+    TRY(check_arrival(ctx, job, *partition, who, m));
     e.partition = partition->id;
     if (job.queues) e.queues.emplace();
   } else {
@@ -313,10 +305,10 @@ Result<event::JobUpdated> changes(Context& ctx, const Identity& who, const Job& 
                 fmt::format("partition {} is no longer configured: move the job "
                             "to another one first",
                             partition->name));
-  if (auto r = check_ranks(ctx, who, job, m); !r) return tl::unexpected(r.error());
-  if (auto r = check_limit(ctx, who, job, *partition, m); !r) return tl::unexpected(r.error());
-  if (auto r = check_update_texts(m); !r) return tl::unexpected(r.error());
-  if (auto r = check_instant(ctx, "the begin time", m.begin); !r) return tl::unexpected(r.error());
+  TRY(check_ranks(ctx, who, job, m));
+  TRY(check_limit(ctx, who, job, *partition, m));
+  TRY(check_update_texts(m));
+  TRY(check_instant(ctx, "the begin time", m.begin));
   if (m.begin && !queued) return not_queued(ctx.state, job, "begin time");
   if (m.priority == 0u && !queued)
     return fail(
@@ -324,16 +316,12 @@ Result<event::JobUpdated> changes(Context& ctx, const Identity& who, const Job& 
         fmt::format("job {} is {}: priority 0 holds a job, and only one that waits can be held",
                     display_id(ctx.state, job), enum_name(job.phase)));
   if (m.reservation && !queued) return not_queued(ctx.state, job, "reservation");
-  auto account = account_for(ctx.state, who, job, *partition, m);
-  if (!account) return tl::unexpected(account.error());
-  if (e.partition || *account)
-    if (auto r = check_lists(ctx.state, who, job, *partition, *account); !r)
-      return tl::unexpected(r.error());
-  if (auto r = check_window(ctx, who, job, *partition, m); !r) return tl::unexpected(r.error());
+  ASSIGN(account, account_for(ctx.state, who, job, *partition, m));
+  if (e.partition || *account) TRY(check_lists(ctx.state, who, job, *partition, *account));
+  TRY(check_window(ctx, who, job, *partition, m));
   if (m.reshape) {
     if (!queued) return not_queued(ctx.state, job, "size");
-    auto shape = reshaped(ctx, who, job, *partition, m);
-    if (!shape) return tl::unexpected(shape.error());
+    ASSIGN(shape, reshaped(ctx, who, job, *partition, m));
     e.shape = std::move(*shape);
   }
   if (m.requeue && !queued) return not_queued(ctx.state, job, "requeue setting");
@@ -349,7 +337,7 @@ Result<event::JobUpdated> changes(Context& ctx, const Identity& who, const Job& 
   e.comment = m.comment;
   e.begin = m.begin;
   e.max_running = m.array_max_running;
-  if (auto r = rules_allow(ctx, who, job, e); !r) return tl::unexpected(r.error());
+  TRY(rules_allow(ctx, who, job, e));
   return e;
 }
 
@@ -359,8 +347,7 @@ namespace {
 
 // The owner as the job's spec has it.
 Result<Identity> owner_of(const State& state, const Job& job) {
-  const auto stored = codec::decode<StoredSpec>(spec_bytes(state, job));
-  if (!stored) return tl::unexpected(stored.error());
+  ASSIGN(stored, codec::decode<StoredSpec>(spec_bytes(state, job)));
   Identity who;
   who.owner = stored->owner;
   return who;
@@ -369,35 +356,31 @@ Result<Identity> owner_of(const State& state, const Job& job) {
 }  // namespace
 
 Result<event::JobUpdated> move_within(Context& ctx, const Job& job, const Partition& queue) {
-  const auto who = owner_of(ctx.state, job);
-  if (!who) return tl::unexpected(who.error());
+  ASSIGN(who, owner_of(ctx.state, job));
   event::JobUpdated e;
   e.job = job.id;
   e.partition = queue.id;
-  if (auto r = check_arrival(ctx, job, queue, *who, {}); !r) return tl::unexpected(r.error());
-  if (auto r = check_window(ctx, *who, job, queue, {}); !r) return tl::unexpected(r.error());
+  TRY(check_arrival(ctx, job, queue, *who, {}));
+  TRY(check_window(ctx, *who, job, queue, {}));
   const auto& classes = ctx.state.tenancy.class_names;
   const std::uint32_t index = class_of(ctx.state, job).priority_class;
-  if (auto r = check_partition_lists(ctx.state, *who, queue,
-                                     {std::string(ctx.state.names.text(job.account)),
-                                      index < classes.size() ? classes[index] : std::string()});
-      !r)
-    return tl::unexpected(r.error());
-  if (auto r = rules_allow(ctx, *who, job, e); !r) return tl::unexpected(r.error());
+  TRY(check_partition_lists(ctx.state, *who, queue,
+                            {std::string(ctx.state.names.text(job.account)),
+                             index < classes.size() ? classes[index] : std::string()}));
+  TRY(rules_allow(ctx, *who, job, e));
   return e;
 }
 
 Result<event::JobUpdated> move_to_window(Context& ctx, const Job& job, const std::string& name) {
-  const auto who = owner_of(ctx.state, job);
-  if (!who) return tl::unexpected(who.error());
+  ASSIGN(who, owner_of(ctx.state, job));
   proto::UpdateJob m;
   m.reservation = name;
   const Partition& queue = ctx.state.partition(class_of(ctx.state, job).partition);
-  if (auto r = check_window(ctx, *who, job, queue, m); !r) return tl::unexpected(r.error());
+  TRY(check_window(ctx, *who, job, queue, m));
   event::JobUpdated e;
   e.job = job.id;
   e.reservation = name;
-  if (auto r = rules_allow(ctx, *who, job, e); !r) return tl::unexpected(r.error());
+  TRY(rules_allow(ctx, *who, job, e));
   return e;
 }
 
@@ -409,13 +392,11 @@ void handle(Context& ctx, const ClientRequest& from, proto::UpdateJob&& m) {
       mine.array_max_running.reset();  // a limit for the array, not for its elements
     std::optional<event::NodesGivenBack> given_back;
     if (mine.reshape && job.phase == Phase::running) {
-      auto less = shrink(ctx.state, job, *mine.reshape);
-      if (!less) return tl::unexpected(less.error());
+      ASSIGN(less, shrink(ctx.state, job, *mine.reshape));
       given_back = std::move(*less);
       mine.reshape.reset();
     }
-    auto e = changes(ctx, from.who, job, mine);
-    if (!e) return tl::unexpected(e.error());
+    ASSIGN(e, changes(ctx, from.who, job, mine));
     if (given_back && !given_back->nodes.empty()) {
       const std::vector<NodeId> nodes = given_back->nodes;
       ctx.record(std::move(*given_back));

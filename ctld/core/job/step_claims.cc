@@ -169,10 +169,8 @@ Result<StepClaims> claims_of(const State& state, const Job& job, const proto::St
                              const std::vector<const NodeRun*>& nodes,
                              const std::vector<std::uint32_t>& tasks, std::uint32_t cpus_per_task) {
   StepClaims claims;
-  if (auto r = claim_gpus(state, job, shape, nodes, tasks, claims); !r)
-    return tl::unexpected(r.error());
-  if (auto r = claim_memory(state, job, shape, nodes, tasks, cpus_per_task, claims); !r)
-    return tl::unexpected(r.error());
+  TRY(claim_gpus(state, job, shape, nodes, tasks, claims));
+  TRY(claim_memory(state, job, shape, nodes, tasks, cpus_per_task, claims));
   return claims;
 }
 

@@ -194,8 +194,7 @@ Result<Priced> priced(const Context& ctx, const Identity& who, const proto::Impo
   out.batch.at = ctx.now;
   out.batch.lines = m.lines.size();
   for (const proto::MeterLine& line : m.lines) {
-    auto charge = priced(ctx.state, line);
-    if (!charge) return tl::unexpected(charge.error());
+    ASSIGN(charge, priced(ctx.state, line));
     out.batch.cost += charge->cost;
     if (out.batch.cost > tenancy::kMostBudget || out.batch.cost < Money{} - tenancy::kMostBudget)
       return wrong(line, "up to here the batch would cost more than there is");

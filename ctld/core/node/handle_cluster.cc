@@ -36,8 +36,7 @@ Result<std::vector<Target>> targets_of(const State& state, const proto::UpdateNo
     out.back().nodes.push_back(node->id);
   }
   for (const std::string& name : m.domains) {
-    auto domain = domain_nodes(state, name);
-    if (!domain) return tl::unexpected(domain.error());
+    ASSIGN(domain, domain_nodes(state, name));
     out.push_back({std::move(domain->nodes), m.reason.empty()
                                                  ? std::string()
                                                  : fmt::format("{}: {}", domain->title, m.reason)});

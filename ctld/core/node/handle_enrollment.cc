@@ -41,8 +41,7 @@ void forget_expired(Context& ctx) {
 }
 
 Result<void> make(Context& ctx, const std::string& by, const proto::ChangeEnrollment& m) {
-  if (const auto node = declared_node(ctx.state, m.node); !node)
-    return tl::unexpected(node.error());
+  TRY(declared_node(ctx.state, m.node));
   if (!is_hash(m.hash))
     return fail(ErrorCode::invalid_argument,
                 fmt::format("the hash of a token has {} hex digits", kHashDigits));
@@ -72,8 +71,7 @@ Result<void> revoke(Context& ctx, const std::string& what) {
 
 // The jobs of the node run on; it is lost, and found again with its next key.
 Result<void> revoke_key(Context& ctx, const std::string& name) {
-  const auto node = declared_node(ctx.state, name);
-  if (!node) return tl::unexpected(node.error());
+  ASSIGN(node, declared_node(ctx.state, name));
   if ((*node)->public_key.empty())
     return fail(ErrorCode::not_found, fmt::format("node {} has no key", name));
   const NodeId id = (*node)->id;

@@ -88,8 +88,7 @@ Result<void> set_repetition(const Context& ctx, const proto::MakeReservation& m,
   const AdvanceReservation* old = changed_by(ctx.state, m);
   if (m.skip && old == nullptr) return bad("a new reservation has no occurrence to skip");
   if (auto ok = check_text("the time zone", m.zone, kMaxZoneBytes); !ok) return ok;
-  auto repeats = repetition_of(m.every, m.zone, {r.from, r.until});
-  if (!repeats) return tl::unexpected(repeats.error());
+  ASSIGN(repeats, repetition_of(m.every, m.zone, {r.from, r.until}));
   r.repeats = std::move(*repeats);
   // An occurrence at a time that the clocks skip is later; the next one is at its time again.
   if (old != nullptr && old->repeats && old->from == r.from && old->until == r.until &&
@@ -190,8 +189,7 @@ Result<void> take_named(const Context& ctx, const proto::MakeReservation& m,
 
 Result<void> take_count(const Context& ctx, const proto::MakeReservation& m,
                         AdvanceReservation& r) {
-  const auto constraint = sched::parse_constraint(m.constraint);
-  if (!constraint) return tl::unexpected(constraint.error());
+  ASSIGN(constraint, sched::parse_constraint(m.constraint));
   std::vector<NodeId> from = ctx.state.node_order;
   if (!m.partition.empty()) {
     const Partition* partition = ctx.state.partition_named(m.partition);
@@ -264,20 +262,17 @@ Result<AdvanceReservation> reservation_of(const Context& ctx, const Identity& wh
         fmt::format("there are {} reservations, the most that there can be", kMaxReservations));
   if (m.nodes.empty() == (m.count == 0))
     return bad("a reservation has either nodes by name or a number of nodes");
-  auto name = old != nullptr ? Result<std::string>(m.name) : name_for(ctx, who, m.name);
-  if (!name) return tl::unexpected(name.error());
+  ASSIGN(name, old != nullptr ? Result<std::string>(m.name) : name_for(ctx, who, m.name));
   r.name = std::move(*name);
   r.by = old != nullptr ? old->by : who.owner.user;
   r.made = old != nullptr ? old->made : ctx.now;
-  if (auto ok = check_text("the comment", m.comment, kMaxCommentBytes); !ok)
-    return tl::unexpected(ok.error());
+  TRY(check_text("the comment", m.comment, kMaxCommentBytes));
   r.comment = m.comment;
-  if (auto ok = set_times(ctx, m, r); !ok) return tl::unexpected(ok.error());
-  if (auto ok = set_repetition(ctx, m, r); !ok) return tl::unexpected(ok.error());
-  if (auto ok = set_people(ctx, m, r); !ok) return tl::unexpected(ok.error());
-  if (auto ok = m.nodes.empty() ? take_count(ctx, m, r) : take_named(ctx, m, r); !ok)
-    return tl::unexpected(ok.error());
-  if (auto ok = set_upkeep(ctx, m, r); !ok) return tl::unexpected(ok.error());
+  TRY(set_times(ctx, m, r));
+  TRY(set_repetition(ctx, m, r));
+  TRY(set_people(ctx, m, r));
+  TRY(m.nodes.empty() ? take_count(ctx, m, r) : take_named(ctx, m, r));
+  TRY(set_upkeep(ctx, m, r));
   return r;
 }
 

@@ -57,8 +57,7 @@ Result<void> check_unused(const State& state, const std::string& name) {
 
 Result<void> check_new(const State& state, const std::string& name) {
   PartitionConfig named;
-  if (auto r = config::set_option(config::options_of(named).front(), name); !r)
-    return tl::unexpected(r.error());
+  TRY(config::set_option(config::options_of(named).front(), name));
   if (state.tenancy.documents.contains({tenancy::Tenant::kKind, name}))
     return fail(ErrorCode::already_exists,
                 fmt::format("{} is a tenant, and a tenant's queue has its name", name));

@@ -68,8 +68,7 @@ Result<event::NodesGivenBack> shrink(const State& state, const Job& job,
   if (job.active->suspended) return refused(state, job, "is suspended: resume it first");
   if (class_of(state, job).het)
     return refused(state, job, "is a component of a heterogeneous job: its size cannot change");
-  const auto stay = kept(state, job, wanted);
-  if (!stay) return tl::unexpected(stay.error());
+  ASSIGN(stay, kept(state, job, wanted));
   event::NodesGivenBack e;
   e.job = job.id;
   std::vector<sched::NodeGrant> grants;

@@ -46,8 +46,7 @@ Result<ServiceTokenWish> service_token_for(const State& state, const Identity& w
                                            const proto::MakeToken& asked, Instant now) {
   if (!asked.user.empty() && asked.user != who.owner.user)
     return fail(ErrorCode::permission_denied, "an identity token is for oneself");
-  auto tenant = calling_tenant(state, who, asked.tenant);
-  if (!tenant) return tl::unexpected(tenant.error());
+  ASSIGN(tenant, calling_tenant(state, who, asked.tenant));
   if (asked.audience != proto::kAllServices && !may_call(state, *tenant, asked.audience))
     return fail(
         ErrorCode::not_found,

@@ -94,8 +94,7 @@ Result<void> check_staging(const State& state, const Partition& queue, JobSpec& 
                             spec.stage_in.size() + spec.stage_out.size(), kMostStageCopies));
   for (auto* list : {&spec.stage_in, &spec.stage_out})
     for (StageCopy& copy : *list) {
-      auto key = own_key(*store, tenant, copy.key);
-      if (!key) return tl::unexpected(key.error());
+      ASSIGN(key, own_key(*store, tenant, copy.key));
       copy.key = std::move(*key);
       if (!copy.path.starts_with('/') || copy.path.size() > kMostKeyBytes ||
           !is_printable(copy.path))

@@ -306,8 +306,7 @@ Result<const Partition*> choose_queue(Context& ctx, const Identity& who, const Q
     if (state.default_partition) return &state.partition(*state.default_partition);
     return fail(ErrorCode::not_found, "there is no default partition: name one with --partition");
   }
-  const auto tenant = choose_tenant(state, who, wish);
-  if (!tenant) return tl::unexpected(tenant.error());
+  ASSIGN(tenant, choose_tenant(state, who, wish));
   if (partition == nullptr)
     partition = has_open_queue(state, *tenant) || !state.default_partition
                     ? state.partition_named(*tenant)
@@ -390,8 +389,7 @@ Result<void> check_tenant(Context& ctx, const Identity& who, const Partition& pa
   const tenancy::Tenant& t = tenant->effective;
   if (t.jobs.default_cpus && !spec.given.cpus_per_task)
     spec.shape.cpus_per_task = *t.jobs.default_cpus;
-  auto project = project_of(payer_of(ctx.state, who, who.owner.user, t.name), t, spec.account);
-  if (!project) return tl::unexpected(project.error());
+  ASSIGN(project, project_of(payer_of(ctx.state, who, who.owner.user, t.name), t, spec.account));
   spec.account = std::move(*project);
   if (auto r = resolve_class(ctx.state, who, tenant, spec); !r) return r;
   if (auto r = resolve_tenant_class(t, spec); !r) return r;

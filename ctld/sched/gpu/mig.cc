@@ -34,8 +34,7 @@ bool has_media(std::string_view name) {
 }  // namespace
 
 Result<MigTable> MigTable::compile(const MigGeometry& geometry) {
-  auto catalog = MigCatalog::read(geometry);
-  if (!catalog) return tl::unexpected(catalog.error());
+  ASSIGN(catalog, MigCatalog::read(geometry));
   MigTable t(std::move(*catalog));
   t.find_limits();
   if (t.limits_.size() > kMostLimits || !t.find_states())

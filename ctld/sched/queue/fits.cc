@@ -331,8 +331,7 @@ std::string tainted_text(const JobShape& shape, std::span<const NodeChanged* con
 Result<void> check_untainted(const JobShape& shape, const PartitionChanged& partition,
                              std::span<const NodeChanged* const> nodes,
                              std::span<const TopologyLevel> levels) {
-  auto constraint = parse_constraint(shape.constraint);
-  if (!constraint) return tl::unexpected(constraint.error());
+  ASSIGN(constraint, parse_constraint(shape.constraint));
   if (auto ok = check_levels(shape, levels); !ok) return ok;
   if (auto ok = check_required(shape, partition, nodes); !ok) return ok;
   if (nodes.empty()) return never(fmt::format("partition {} has no nodes", partition.name));

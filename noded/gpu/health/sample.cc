@@ -59,8 +59,7 @@ Result<GpuSampler::Source> GpuSampler::find(std::uint32_t index, const MigSlice*
 }
 
 Result<GpuSampler::Track> GpuSampler::begin(std::uint32_t gpu, const MigSlice* slice, Instant now) {
-  auto found = find(gpu, slice);
-  if (!found) return tl::unexpected(found.error());
+  ASSIGN(found, find(gpu, slice));
   const auto [at, fresh] = sources_.try_emplace(found->uuid, std::move(*found));
   Source& source = at->second;
   ++source.users;

@@ -36,8 +36,7 @@ Answer<std::string> why_busy(const Nvml& nvml, const std::vector<Nvml::MigDevice
                              std::span<const std::string> in_use) {
   for (const Nvml::MigDevice& one : devices) {
     if (is_in(in_use, one.uuid)) return fmt::format("{} is a job's", one.uuid);
-    const auto processes = nvml.processes(one.device);
-    if (!processes) return tl::unexpected(processes.error());
+    ASSIGN(processes, nvml.processes(one.device));
     if (!processes->empty())
       return fmt::format("process {} runs on {}", processes->front().pid, one.uuid);
   }
@@ -59,11 +58,9 @@ Answer<std::vector<MigPartitioner::Instance>> MigPartitioner::instances(
     const MigTarget& target) const {
   std::vector<Instance> out;
   for (const MigProfile& profile : target.geometry->profiles) {
-    const auto handles = nvml_.gpu_instances(target.device, profile.id);
-    if (!handles) return tl::unexpected(handles.error());
+    ASSIGN(handles, nvml_.gpu_instances(target.device, profile.id));
     for (const nvml::GpuInstance handle : *handles) {
-      const auto info = nvml_.info(handle);
-      if (!info) return tl::unexpected(info.error());
+      ASSIGN(info, nvml_.info(handle));
       out.push_back({handle, *info, &profile});
     }
   }
@@ -73,11 +70,9 @@ Answer<std::vector<MigPartitioner::Instance>> MigPartitioner::instances(
 Answer<std::vector<nvml::ComputeInstance>> MigPartitioner::computes(
     nvml::GpuInstance instance) const {
   std::vector<nvml::ComputeInstance> out;
-  const auto profiles = nvml_.compute_profiles(instance);
-  if (!profiles) return tl::unexpected(profiles.error());
+  ASSIGN(profiles, nvml_.compute_profiles(instance));
   for (const nvml::ComputeInstanceProfile& profile : *profiles) {
-    const auto found = nvml_.compute_instances(instance, profile.id);
-    if (!found) return tl::unexpected(found.error());
+    ASSIGN(found, nvml_.compute_instances(instance, profile.id));
     out.insert(out.end(), found->begin(), found->end());
   }
   return out;
@@ -116,14 +111,13 @@ Result<const MigProfile*> MigPartitioner::check_place(const MigTarget& target,
 
 Result<MigSlice> MigPartitioner::create(const MigTarget& target, std::uint32_t profile_id,
                                         std::uint32_t start) {
-  const auto profile = check_place(target, profile_id, start);
-  if (!profile) return tl::unexpected(profile.error());
+  ASSIGN(profile, check_place(target, profile_id, start));
   MigIntent intent{MigStep::create, target.gpu->uuid, {}};
   intent.slice.profile = profile_id;
   intent.slice.start = start;
-  if (auto begun = journal_.begin(intent); !begun) return tl::unexpected(begun.error());
+  TRY(journal_.begin(intent));
   auto slice = make(target, **profile, start);
-  if (auto done = journal_.done(target.gpu->uuid); !done) return tl::unexpected(done.error());
+  TRY(journal_.done(target.gpu->uuid));
   return slice;
 }
 
@@ -174,8 +168,7 @@ Result<MigSlice> MigPartitioner::complete(const MigTarget& target, const MigProf
 // Removes the compute instances, then the GPU instance. The driver refuses instances with
 // processes.
 Answer<void> MigPartitioner::take_away(nvml::GpuInstance instance) const {
-  const auto inside = computes(instance);
-  if (!inside) return tl::unexpected(inside.error());
+  ASSIGN(inside, computes(instance));
   for (const nvml::ComputeInstance one : *inside)
     if (auto gone = nvml_.destroy(one); !gone) return gone;
   return nvml_.destroy(instance);

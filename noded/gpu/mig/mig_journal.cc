@@ -29,15 +29,14 @@ Result<std::string> file_of(const std::string& gpu) {
 }  // namespace
 
 Result<MigJournal> MigJournal::open(const std::string& dir) {
-  if (auto made = runtime::make_dirs(dir, 0700); !made) return tl::unexpected(made.error());
+  TRY(runtime::make_dirs(dir, 0700));
   Fd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) return runtime::fail_errno(ErrorCode::io_error, dir);
   return MigJournal(dir, std::move(fd));
 }
 
 Result<void> MigJournal::begin(const MigIntent& intent) const {
-  const auto name = file_of(intent.gpu);
-  if (!name) return tl::unexpected(name.error());
+  ASSIGN(name, file_of(intent.gpu));
   if (::faccessat(fd_.get(), name->c_str(), F_OK, 0) == 0)
     return fail(ErrorCode::wrong_state,
                 fmt::format("{}: an earlier change of its slices is not finished", intent.gpu));
@@ -46,8 +45,7 @@ Result<void> MigJournal::begin(const MigIntent& intent) const {
 }
 
 Result<void> MigJournal::done(const std::string& gpu) const {
-  const auto name = file_of(gpu);
-  if (!name) return tl::unexpected(name.error());
+  ASSIGN(name, file_of(gpu));
   if ((::unlinkat(fd_.get(), name->c_str(), 0) != 0 && errno != ENOENT) || ::fsync(fd_.get()) != 0)
     return runtime::fail_errno(ErrorCode::io_error, dir_ + "/" + *name);
   return {};

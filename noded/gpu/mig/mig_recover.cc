@@ -45,8 +45,7 @@ Result<std::string> MigPartitioner::settle(const MigTarget& target, const MigInt
 
 Result<std::vector<std::string>> MigPartitioner::recover(std::span<const MigTarget> targets,
                                                          std::span<const std::string> in_use) {
-  const auto pending = journal_.pending();
-  if (!pending) return tl::unexpected(pending.error());
+  ASSIGN(pending, journal_.pending());
   std::vector<std::string> notes;
   for (const MigIntent& intent : *pending) {
     const auto target = std::find_if(targets.begin(), targets.end(), [&](const MigTarget& one) {
@@ -65,7 +64,7 @@ Result<std::vector<std::string>> MigPartitioner::recover(std::span<const MigTarg
       }
       notes.push_back(std::move(*note));
     }
-    if (auto done = journal_.done(intent.gpu); !done) return tl::unexpected(done.error());
+    TRY(journal_.done(intent.gpu));
   }
   return notes;
 }

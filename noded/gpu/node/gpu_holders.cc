@@ -37,8 +37,7 @@ Result<void> GpuHolders::take(const AttemptKey& key, const Device& device, Devic
     request.state("GANTRY_GPU_SHARE", fmt::format("{}.{:03}", 0, part.value()));
   }
   if (shared && sharing_ == GpuSharing::mps) {
-    const auto paths = mps_.serve(request.sharing.tenant, device.uuid);
-    if (!paths) return tl::unexpected(paths.error());
+    ASSIGN(paths, mps_.serve(request.sharing.tenant, device.uuid));
     for (const auto& [name, value] : gpu::mps_variables(part, device.memory))
       request.env[name] = value;
     request.sharing.binds.push_back({gpu::kMpsInJob, paths->pipe});

@@ -145,7 +145,7 @@ Result<std::string> GpuWork::file_of(const gpu::DeviceFile& file) const {
   };
   std::string path = options_.roots.dev + file.path.substr(4);
   if (is_it(path)) return path;
-  if (auto r = runtime::make_dirs(options_.files_dir, 0711); !r) return tl::unexpected(r.error());
+  TRY(runtime::make_dirs(options_.files_dir, 0711));
   path = fmt::format("{}/{}-{}", options_.files_dir, file.major, file.minor);
   const mode_t mode = file.permissions.find('w') != std::string::npos ? 0666 : 0444;
   if (is_it(path)) return path;
@@ -160,8 +160,7 @@ Result<void> GpuWork::add_files(const std::vector<gpu::DeviceFile>& files,
     const bool known = std::any_of(request.devices.begin(), request.devices.end(),
                                    [&](const auto& d) { return d.path == file.path; });
     if (known) continue;
-    auto source = file_of(file);
-    if (!source) return tl::unexpected(source.error());
+    ASSIGN(source, file_of(file));
     request.devices.push_back(
         {file.path, std::move(*source), file.major, file.minor, file.permissions});
   }
@@ -193,7 +192,7 @@ Result<MigSlice> GpuWork::slice_for(const GpuDevice& gpu, const GpuGrant& grant)
     const bool in_the_way =
         s.start < grant.start + size(*grant.profile) && grant.start < s.start + size(s.profile);
     if (!in_the_way) continue;
-    if (auto r = partitioner_->destroy(*target, s, held); !r) return tl::unexpected(r.error());
+    TRY(partitioner_->destroy(*target, s, held));
   }
   auto made = partitioner_->create(*target, *grant.profile, grant.start);
   if (!made && made.error().code == ErrorCode::wrong_state) {
@@ -212,8 +211,7 @@ Result<void> GpuWork::add(const AttemptKey& key, const GpuGrant& grant,
   if (gpu == nullptr)
     return fail(ErrorCode::unavailable, fmt::format("GPU {} is not there", grant.gpu));
   if (!grant.profile) {
-    const auto files = gpu::device_files(numbers_, *gpu);
-    if (!files) return tl::unexpected(files.error());
+    ASSIGN(files, gpu::device_files(numbers_, *gpu));
     const GpuHolders::Device whole{fmt::format("GPU {}", gpu->index), gpu->uuid,
                                    ByteCount{gpu->memory}};
     if (auto r = holders_.take(key, whole, grant.of_device(), request); !r) return r;
@@ -222,8 +220,7 @@ Result<void> GpuWork::add(const AttemptKey& key, const GpuGrant& grant,
     devices.push_back(handed(*gpu, nullptr));
     return {};
   }
-  const auto slice = slice_for(*gpu, grant);
-  if (!slice) return tl::unexpected(slice.error());
+  ASSIGN(slice, slice_for(*gpu, grant));
   const GpuHolders::Device device{fmt::format("the slice at {} of GPU {}", grant.start, grant.gpu),
                                   slice->uuid, slice_memory(found_.inventory, *gpu, *slice)};
   if (auto r = holders_.take(key, device, grant.of_device(), request); !r) return r;
@@ -231,8 +228,7 @@ Result<void> GpuWork::add(const AttemptKey& key, const GpuGrant& grant,
   look();  // capability files get their numbers only now
   gpu = find(grant.gpu);
   if (gpu == nullptr) return fail(ErrorCode::unavailable, fmt::format("GPU {} is gone", grant.gpu));
-  const auto files = gpu::device_files(numbers_, *gpu, *slice);
-  if (!files) return tl::unexpected(files.error());
+  ASSIGN(files, gpu::device_files(numbers_, *gpu, *slice));
   if (auto r = add_files(*files, request); !r) return r;
   devices.push_back(handed(*gpu, &*slice));
   return {};
@@ -265,8 +261,7 @@ Result<void> GpuWork::add_cdi(const std::vector<HandedDevice>& devices,
     add_driver(request);
     return {};
   }
-  auto merged = gpu::merge_cdi(registry, names);
-  if (!merged) return tl::unexpected(merged.error());
+  ASSIGN(merged, gpu::merge_cdi(registry, names));
   gpu::CdiEdits edits = gpu::fit_for_job(std::move(*merged), gpu::CdiNodes::dropped);
   for (const std::string& one : edits.env) {
     const auto at = one.find('=');
@@ -311,13 +306,10 @@ Result<GpuPrepared> GpuWork::prepare(const AttemptKey& key, const std::vector<Gp
   if (found_.inventory.gpus.empty())
     return fail(ErrorCode::unavailable, "no GPUs: " + found_.inventory.why_none);
   std::vector<HandedDevice> devices;
-  for (const GpuGrant& grant : grants)
-    if (auto r = add(key, grant, request, devices); !r) return tl::unexpected(r.error());
-  const auto common = gpu::common_device_files(numbers_);
-  if (!common) return tl::unexpected(common.error());
-  if (auto r = add_files(*common, request); !r) return tl::unexpected(r.error());
-  if (!request.container.image.empty())
-    if (auto r = add_cdi(devices, request); !r) return tl::unexpected(r.error());
+  for (const GpuGrant& grant : grants) TRY(add(key, grant, request, devices));
+  ASSIGN(common, gpu::common_device_files(numbers_));
+  TRY(add_files(*common, request));
+  if (!request.container.image.empty()) TRY(add_cdi(devices, request));
   std::vector<std::string> uuids;
   std::vector<std::uint32_t> indices;
   std::vector<std::int32_t> numa;  // NUMA node of each device's GPU

@@ -32,14 +32,10 @@ std::int32_t numa_of(const Nvml& nvml, nvml::Device device, const Roots& roots,
 // Describes one GPU, without its links and MIG.
 Answer<GpuDevice> describe(const Nvml& nvml, nvml::Device device, const Roots& roots) {
   GpuDevice gpu;
-  auto pci = nvml.pci(device);
-  if (!pci) return tl::unexpected(pci.error());
-  auto uuid = nvml.uuid(device);
-  if (!uuid) return tl::unexpected(uuid.error());
-  auto name = nvml.name(device);
-  if (!name) return tl::unexpected(name.error());
-  const auto minor = nvml.minor(device);
-  if (!minor) return tl::unexpected(minor.error());
+  ASSIGN(pci, nvml.pci(device));
+  ASSIGN(uuid, nvml.uuid(device));
+  ASSIGN(name, nvml.name(device));
+  ASSIGN(minor, nvml.minor(device));
   const auto memory = nvml.memory(device);  // some GPUs have only the machine's memory
   if (!memory && memory.error().code != Return::not_supported)
     return tl::unexpected(memory.error());

@@ -12,8 +12,7 @@ using nvml::Return;
 Answer<MigGeometry> geometry_of(const Nvml& nvml, nvml::Device device, const std::string& model) {
   MigGeometry out;
   out.model = model;
-  const auto profiles = nvml.profiles(device);
-  if (!profiles) return tl::unexpected(profiles.error());
+  ASSIGN(profiles, nvml.profiles(device));
   for (const Profile& one : *profiles) {
     const auto places = nvml.placements(device, one.info.id);
     // The profile is not available in this mode.
@@ -54,12 +53,10 @@ const Nvml::MigDevice* whole_instance(const std::vector<Nvml::MigDevice>& device
 // Does the GPU instance have a compute instance with all of its `slices` compute slices?
 Answer<bool> has_whole_instance(const Nvml& nvml, nvml::GpuInstance instance,
                                 std::uint32_t slices) {
-  const auto profiles = nvml.compute_profiles(instance);
-  if (!profiles) return tl::unexpected(profiles.error());
+  ASSIGN(profiles, nvml.compute_profiles(instance));
   for (const nvml::ComputeInstanceProfile& profile : *profiles) {
     if (profile.slices != slices) continue;
-    const auto present = nvml.compute_instances(instance, profile.id);
-    if (!present) return tl::unexpected(present.error());
+    ASSIGN(present, nvml.compute_instances(instance, profile.id));
     if (!present->empty()) return true;
   }
   return false;
@@ -71,18 +68,15 @@ Answer<std::vector<MigSlice>> slices_of(const Nvml& nvml, nvml::Device device,
                                         const std::vector<MigProfile>& profiles,
                                         std::vector<std::string>& warnings) {
   std::vector<MigSlice> out;
-  const auto devices = nvml.mig_devices(device);
-  if (!devices) return tl::unexpected(devices.error());
+  ASSIGN(devices, nvml.mig_devices(device));
   for (const MigProfile& profile : profiles) {
-    const auto instances = nvml.gpu_instances(device, profile.id);
-    if (!instances) return tl::unexpected(instances.error());
+    ASSIGN(instances, nvml.gpu_instances(device, profile.id));
     for (const nvml::GpuInstance instance : *instances) {
       const auto info = nvml.info(instance);
       if (!info && info.error().code == Return::not_found) continue;  // the instance has just gone
       if (!info) return tl::unexpected(info.error());
       const Nvml::MigDevice* whole = whole_instance(*devices, info->id);
-      const auto all = has_whole_instance(nvml, instance, profile.compute_slices);
-      if (!all) return tl::unexpected(all.error());
+      ASSIGN(all, has_whole_instance(nvml, instance, profile.compute_slices));
       if (whole == nullptr || !*all) {
         const auto any = std::any_of(devices->begin(), devices->end(),
                                      [&](auto& one) { return one.gpu_instance == info->id; });

@@ -74,8 +74,7 @@ Result<std::unique_ptr<Nvml>> Nvml::open(const std::string& library) {
   out->calls_->load(handle);
   if (const char* missing = out->calls_->missing())
     return fail(ErrorCode::unsupported, fmt::format("{} has no {}", library, missing));
-  if (auto opened = check_opened(out->calls_->init.function(), library); !opened)
-    return tl::unexpected(opened.error());
+  TRY(check_opened(out->calls_->init.function(), library));
   out->initialised_ = true;
   return out;
 }
@@ -123,8 +122,7 @@ Answer<std::string> Nvml::pci(nvml::Device device) const {
 
 Answer<std::int32_t> Nvml::numa(nvml::Device device) const {
   unsigned long nodes[4] = {};
-  if (auto done = call(calls_->memory_affinity, device, 4u, nodes, 0u); !done)
-    return tl::unexpected(done.error());
+  TRY(call(calls_->memory_affinity, device, 4u, nodes, 0u));
   for (int i = 0; i < 4; ++i)
     if (nodes[i] != 0) return i * 64 + __builtin_ctzl(nodes[i]);
   return -1;
@@ -193,10 +191,8 @@ Answer<bool> Nvml::retirement_pending(nvml::Device device) const {
 Answer<RemappedRows> Nvml::remapped_rows(nvml::Device device) const {
   RemappedRows rows;
   std::uint32_t pending = 0, failed = 0;
-  if (auto done = call(calls_->remapped_rows, device, &rows.correctable, &rows.uncorrectable,
-                       &pending, &failed);
-      !done)
-    return tl::unexpected(done.error());
+  TRY(call(calls_->remapped_rows, device, &rows.correctable, &rows.uncorrectable, &pending,
+           &failed));
   rows.pending = pending != 0;
   rows.failed = failed != 0;
   return rows;
@@ -205,8 +201,7 @@ Answer<RemappedRows> Nvml::remapped_rows(nvml::Device device) const {
 Answer<std::uint32_t> Nvml::recovery_action(nvml::Device device) const {
   nvml::FieldValue value{};
   value.field = nvml::kFieldRecoveryAction;
-  if (auto done = call(calls_->field_values, device, 1, &value); !done)
-    return tl::unexpected(done.error());
+  TRY(call(calls_->field_values, device, 1, &value));
   if (value.result != Return::success)
     return tl::unexpected(Failure{value.result, calls_->field_values.name});
   return value.type == 1 ? value.value.u32 : static_cast<std::uint32_t>(value.value.u64);
@@ -268,8 +263,7 @@ Answer<double> Nvml::busy(nvml::GpmSample first, nvml::GpmSample second) const {
   metrics->first = first;
   metrics->second = second;
   metrics->metrics[0].id = nvml::kGpmGraphicsUtilization;
-  if (auto done = call(calls_->gpm_metrics, metrics.get()); !done)
-    return tl::unexpected(done.error());
+  TRY(call(calls_->gpm_metrics, metrics.get()));
   if (metrics->metrics[0].result != Return::success)
     return tl::unexpected(Failure{metrics->metrics[0].result, calls_->gpm_metrics.name});
   return metrics->metrics[0].value;

@@ -65,7 +65,7 @@ Answer<void> call(const Call<F>& call, In... in) {
 template <class T, class F, class... In>
 Answer<T> get(const Call<F>& function, In... in) {
   T out{};
-  if (auto done = call(function, in..., &out); !done) return tl::unexpected(done.error());
+  TRY(call(function, in..., &out));
   return out;
 }
 
@@ -73,7 +73,7 @@ Answer<T> get(const Call<F>& function, In... in) {
 template <std::uint32_t N, class F, class... In>
 Answer<std::string> text(const Call<F>& function, In... in) {
   char buffer[N] = {};
-  if (auto done = call(function, in..., buffer, N); !done) return tl::unexpected(done.error());
+  TRY(call(function, in..., buffer, N));
   return std::string(buffer, ::strnlen(buffer, N));
 }
 

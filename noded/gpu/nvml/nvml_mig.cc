@@ -65,8 +65,7 @@ std::string plain_name(const char* text) {  // some drivers say "MIG 1g.10gb"
 
 Answer<std::vector<nvml::ProcessInfo>> Nvml::processes(nvml::Device device) const {
   std::vector<nvml::ProcessInfo> all;
-  if (auto done = add_processes(calls_->compute_processes, device, all); !done)
-    return tl::unexpected(done.error());
+  TRY(add_processes(calls_->compute_processes, device, all));
   for (const auto* kind : {&calls_->mps_processes, &calls_->graphics_processes})
     if (auto done = add_processes(*kind, device, all); !done && !is_absent(done.error().code))
       return tl::unexpected(done.error());
@@ -110,11 +109,9 @@ Answer<std::vector<Profile>> Nvml::profiles(nvml::Device device) const {
 Answer<std::vector<nvml::Placement>> Nvml::placements(nvml::Device device,
                                                       std::uint32_t profile) const {
   std::uint32_t count = 0;
-  if (auto done = call(calls_->placements, device, profile, nullptr, &count); !done)
-    return tl::unexpected(done.error());
+  TRY(call(calls_->placements, device, profile, nullptr, &count));
   std::vector<nvml::Placement> out(std::min(count, kMostInstances));
-  if (auto done = call(calls_->placements, device, profile, out.data(), &count); !done)
-    return tl::unexpected(done.error());
+  TRY(call(calls_->placements, device, profile, out.data(), &count));
   out.resize(std::min<std::size_t>(count, out.size()));
   std::sort(out.begin(), out.end(), [](auto& a, auto& b) { return a.start < b.start; });
   return out;
@@ -126,8 +123,7 @@ Answer<std::vector<nvml::GpuInstance>> Nvml::gpu_instances(nvml::Device device,
   // are.
   std::vector<nvml::GpuInstance> out(kMostInstances);
   std::uint32_t count = kMostInstances;
-  if (auto done = call(calls_->gpu_instances, device, profile, out.data(), &count); !done)
-    return tl::unexpected(done.error());
+  TRY(call(calls_->gpu_instances, device, profile, out.data(), &count));
   out.resize(std::min(count, kMostInstances));
   return out;
 }
@@ -139,8 +135,7 @@ Answer<nvml::GpuInstanceInfo> Nvml::info(nvml::GpuInstance instance) const {
 Answer<nvml::GpuInstance> Nvml::create(nvml::Device device, std::uint32_t profile,
                                        nvml::Placement at) const {
   nvml::GpuInstance out = nullptr;
-  if (auto done = call(calls_->create_gpu_instance, device, profile, &at, &out); !done)
-    return tl::unexpected(done.error());
+  TRY(call(calls_->create_gpu_instance, device, profile, &at, &out));
   return out;
 }
 
@@ -166,8 +161,7 @@ Answer<std::vector<nvml::ComputeInstance>> Nvml::compute_instances(nvml::GpuInst
                                                                    std::uint32_t profile) const {
   std::vector<nvml::ComputeInstance> out(kMostInstances);
   std::uint32_t count = kMostInstances;
-  if (auto done = call(calls_->compute_instances, instance, profile, out.data(), &count); !done)
-    return tl::unexpected(done.error());
+  TRY(call(calls_->compute_instances, instance, profile, out.data(), &count));
   out.resize(std::min(count, kMostInstances));
   return out;
 }
@@ -196,12 +190,9 @@ Answer<std::vector<Nvml::MigDevice>> Nvml::mig_devices(nvml::Device device) cons
     if (!handle) return tl::unexpected(handle.error());
     MigDevice one;
     one.device = *handle;
-    const auto gi = get<std::uint32_t>(calls_->mig_gpu_instance, *handle);
-    if (!gi) return tl::unexpected(gi.error());
-    const auto ci = get<std::uint32_t>(calls_->mig_compute_instance, *handle);
-    if (!ci) return tl::unexpected(ci.error());
-    auto name = uuid(*handle);
-    if (!name) return tl::unexpected(name.error());
+    ASSIGN(gi, get<std::uint32_t>(calls_->mig_gpu_instance, *handle));
+    ASSIGN(ci, get<std::uint32_t>(calls_->mig_compute_instance, *handle));
+    ASSIGN(name, uuid(*handle));
     one.gpu_instance = *gi;
     one.compute_instance = *ci;
     one.uuid = std::move(*name);

@@ -100,14 +100,12 @@ std::string absolute_path(const std::string& work_dir, const std::string& path) 
 }
 
 Result<Fd> open_output(const LaunchRequest& request, const std::string& path, OpenMode mode) {
-  auto files = open_files(request, {output_file(path, mode)}, Duration{});
-  if (!files) return tl::unexpected(files.error());
+  ASSIGN(files, open_files(request, {output_file(path, mode)}, Duration{}));
   return std::move(files->front());
 }
 
 Result<Fd> open_input(const LaunchRequest& request, const std::string& path) {
-  auto files = open_files(request, {{"input file ", path, O_RDONLY}}, Duration{});
-  if (!files) return tl::unexpected(files.error());
+  ASSIGN(files, open_files(request, {{"input file ", path, O_RDONLY}}, Duration{}));
   return std::move(files->front());
 }
 
@@ -132,8 +130,7 @@ Result<StandardFiles> open_standard_files(const NodeSetup& setup, const LaunchRe
   const bool apart = !request.std_err.empty() && *err != *out;
   if (apart) wanted.push_back(output_file(*err, request.open_mode));
   wanted.push_back({"input file ", *in, O_RDONLY});
-  auto opened = open_files(request, wanted, kFolderPatience);
-  if (!opened) return tl::unexpected(opened.error());
+  ASSIGN(opened, open_files(request, wanted, kFolderPatience));
   StandardFiles files;
   files.out = std::move(opened->front());
   if (apart) files.err = std::move((*opened)[1]);

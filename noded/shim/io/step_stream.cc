@@ -278,8 +278,7 @@ class AttachedIo final : public StreamIo {
 
 Result<std::unique_ptr<StepIo>> dial_step_stream(const std::string& node,
                                                  const StepRequest& request) {
-  auto fd = dial(request.io_address);
-  if (!fd) return tl::unexpected(fd.error());
+  ASSIGN(fd, dial(request.io_address));
   auto stream =
       net::SecureStream::create(net::StreamRole::dialler, request.io_key, request.io_ticket);
   if (!stream) return tl::unexpected(stream.error());
@@ -288,8 +287,7 @@ Result<std::unique_ptr<StepIo>> dial_step_stream(const std::string& node,
 
 Result<std::unique_ptr<StepIo>> dial_attached(const std::string& node, const StepRequest& request,
                                               const StepAttachment& attachment) {
-  auto fd = begin_dial(attachment.io_address);
-  if (!fd) return tl::unexpected(fd.error());
+  ASSIGN(fd, begin_dial(attachment.io_address));
   auto stream =
       net::SecureStream::create(net::StreamRole::dialler, attachment.io_key, attachment.io_ticket);
   if (!stream) return tl::unexpected(stream.error());

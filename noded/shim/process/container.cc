@@ -111,9 +111,8 @@ Result<std::string> read_only_runtime(const NodeSetup& setup) {
   const Fd file(::open(target.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
   const Fd source(::open(setup.runtime_path.c_str(), O_PATH | O_CLOEXEC));
   if (!file || !source) return fail_errno(ErrorCode::runtime_failed, setup.runtime_path);
-  auto tree = clone_tree(source, Access::read_only, false);
-  if (!tree) return tl::unexpected(tree.error());
-  if (auto r = attach_tree(*tree, target); !r) return tl::unexpected(r.error());
+  ASSIGN(tree, clone_tree(source, Access::read_only, false));
+  TRY(attach_tree(*tree, target));
   return target;
 }
 
@@ -184,21 +183,17 @@ Result<Container> start_container(const Shim& shim, const Root& root, const Stan
   std::optional<UserNamespace> owned;  // held until the runtime has entered the namespace
   if (shim.setup.user_namespace && !shim.setup.rootless) {
     const IdMappings ids = mappings_of(shim.setup, shim.request);
-    auto made = UserNamespace::make(shim.request.key.job, ids.uids, ids.gids);
-    if (!made) return tl::unexpected(made.error());
+    ASSIGN(made, UserNamespace::make(shim.request.key.job, ids.uids, ids.gids));
     owned.emplace(std::move(*made));
   }
-  if (auto r = write_bundle(shim, bundle, root, env, owned ? owned->path() : ""); !r)
-    return tl::unexpected(r.error());
-  auto pair = init_socket();
-  if (!pair) return tl::unexpected(pair.error());
+  TRY(write_bundle(shim, bundle, root, env, owned ? owned->path() : ""));
+  ASSIGN(pair, init_socket());
   if (shim.setup.cgroups.with("cpuset") == nullptr) pin_to(shim.request.cpus);
   const auto cgroup = open_cgroup_entries(shim.setup.cgroups, job_cgroup(shim.request.key));
   ChildSpec spec;
   std::string program = shim.setup.runtime_path;
   if (shim.setup.runtime == RuntimeKind::crun) {
-    auto mounted = read_only_runtime(shim.setup);
-    if (!mounted) return tl::unexpected(mounted.error());
+    ASSIGN(mounted, read_only_runtime(shim.setup));
     program = *mounted;
   }
   spec.argv = runtime_command(shim, program, bundle, log);
@@ -207,8 +202,7 @@ Result<Container> start_container(const Shim& shim, const Root& root, const Stan
     spec.env.emplace_back("_LIBCONTAINER_CLONED_BINARY=1");
   // The runtime's own standard files are a pipe, which serves only for complaints: see
   // init_protocol.h.
-  auto talk = runtime_pipe();
-  if (!talk) return tl::unexpected(talk.error());
+  ASSIGN(talk, runtime_pipe());
   spec.in = talk->ours.get();
   spec.out = spec.err = talk->theirs.get();
   spec.more = {pair->theirs.get(), files.in.get(), files.out.get(), files.err_fd()};
@@ -222,8 +216,7 @@ Result<Container> start_container(const Shim& shim, const Root& root, const Stan
     for (const JobLimit& limit :
          job_limits(limits_beside_runc(shim.request.limits), shim.request.sandbox))
       spec.limits.push_back({limit.resource, limit.hard, limit.soft});
-  const auto pid = spawn(spec);
-  if (!pid) return tl::unexpected(pid.error());
+  ASSIGN(pid, spawn(spec));
   pair->theirs.reset();
   Container container;
   container.socket = std::move(pair->ours);

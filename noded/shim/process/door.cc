@@ -176,16 +176,14 @@ Door& Door::operator=(Door&& other) noexcept {
 Result<Door> Door::open(const LaunchRequest& request) {
   Door door;
   if (!request.door) return door;
-  auto fd = listen_at(request.door->address, request.door->port);
-  if (!fd) return tl::unexpected(fd.error());
+  ASSIGN(fd, listen_at(request.door->address, request.door->port));
   door.listening_ = std::move(*fd);
   return door;
 }
 
 Result<void> Door::start(const Shim& shim, int inside) {
   if (!listening_) return {};
-  auto ways = open_ways(shim, shim.request.network == NetworkMode::host ? 0 : inside);
-  if (!ways) return tl::unexpected(ways.error());
+  ASSIGN(ways, open_ways(shim, shim.request.network == NetworkMode::host ? 0 : inside));
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
     return fail_errno(ErrorCode::runtime_failed, "socketpair");

@@ -110,12 +110,12 @@ class StandardPipes {
   static Result<StandardPipes> make(const StandardFiles& files) {
     StandardPipes pipes;
     const bool joined = files.err_fd() == files.out.get();
-    if (auto r = pipes.add(files.out.get(), pipes.out_); !r) return tl::unexpected(r.error());
+    TRY(pipes.add(files.out.get(), pipes.out_));
     if (joined)
       pipes.err_.reset(::fcntl(pipes.out_.get(), F_DUPFD_CLOEXEC, 3));
     else if (auto r = pipes.add(files.err_fd(), pipes.err_); !r)
       return tl::unexpected(r.error());
-    if (auto r = pipes.feed(files.in.get()); !r) return tl::unexpected(r.error());
+    TRY(pipes.feed(files.in.get()));
     return pipes;
   }
   void give(ChildSpec& spec) const {
@@ -160,8 +160,7 @@ class StandardPipes {
     return std::array<Fd, 2>{Fd(ends[0]), Fd(ends[1])};
   }
   Result<void> add(int to, Fd& writer) {
-    auto ends = pipe();
-    if (!ends) return tl::unexpected(ends.error());
+    ASSIGN(ends, pipe());
     ::fcntl((*ends)[0].get(), F_SETFL, O_NONBLOCK);
     ways_.push_back({std::move((*ends)[0]), to});
     writer = std::move((*ends)[1]);
@@ -179,8 +178,7 @@ class StandardPipes {
   // Input may be without end, and the job may not read it: so a process of its own hands it on. A
   // device of the node, which is /dev/null, has none.
   Result<void> feed(int from) {
-    auto ends = pipe();
-    if (!ends) return tl::unexpected(ends.error());
+    ASSIGN(ends, pipe());
     in_ = std::move((*ends)[0]);
     struct stat st {};
     if (::fstat(from, &st) != 0 || S_ISCHR(st.st_mode)) return {};
@@ -219,8 +217,7 @@ class OwnKernel {
     spec.env = environment();
     pipes_.give(spec);
     spec.cgroup = &cgroup;
-    const auto pid = spawn(spec);
-    if (!pid) return tl::unexpected(pid.error());
+    ASSIGN(pid, spawn(spec));
     pid_ = *pid;
     pipes_.let_go();
     if (auto r = await_up(); !r) {
@@ -246,8 +243,7 @@ class OwnKernel {
       ask.argv = command_of(shim_, "");
       ask.argv.insert(ask.argv.end(), {"state", name_of(shim_)});
       ask.env = environment();
-      const auto said = run_to_end(std::move(ask), signals_, kStateTime);
-      if (!said) return tl::unexpected(said.error());
+      ASSIGN(said, run_to_end(std::move(ask), signals_, kStateTime));
       killed_ = killed_ || said->by_order;
       if (said->status == 0 && said->output.find("\"running\"") != std::string::npos) return {};
       reap();
@@ -341,8 +337,7 @@ Result<void> run_own_kernel(Shim& shim, Signals& signals, const Root& root,
     if (!await_go(shim, signals))
       return fail(ErrorCode::runtime_failed, "ended by order while held");
   }
-  auto pipes = StandardPipes::make(files);
-  if (!pipes) return tl::unexpected(pipes.error());
+  ASSIGN(pipes, StandardPipes::make(files));
   return OwnKernel(shim, signals, files, std::move(*pipes)).run(bundle, record, began);
 }
 

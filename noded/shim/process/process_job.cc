@@ -53,8 +53,7 @@ Result<void> run_process_job(Shim& shim, Signals& signals, const StandardFiles& 
   if (!request.container.image.empty() || !request.container.mounts.empty())
     return fail(ErrorCode::unsupported,
                 "container images and mounts need a container runtime; this node uses 'process'");
-  auto env = container_environment(request, {});
-  if (!env) return tl::unexpected(env.error());
+  ASSIGN(env, container_environment(request, {}));
   TaskSpec task;
   task.env = std::move(*env);
   task.cpus = request.cpus;
@@ -80,8 +79,7 @@ Result<void> run_process_job(Shim& shim, Signals& signals, const StandardFiles& 
   place.owner = &request.owner;
   place.cwd = request.work_dir;
   place.rootless = shim.setup.rootless;
-  const auto started = start_tasks({task}, place);
-  if (!started) return tl::unexpected(started.error());
+  ASSIGN(started, start_tasks({task}, place));
   const int pid = started->front().pid;
   began = Beginning::now();
   say_running(shim, pid, began);

@@ -106,8 +106,7 @@ Result<std::unique_ptr<MpiServer>> MpiServer::start(const Shim& shim, const Step
   spec.extra = theirs.front().get();
   spec.program = program.get();
   if (request.mpi == proto::StepMpi::pmi2) {
-    auto sockets = make_sockets(request.task_env.size(), theirs);
-    if (!sockets) return tl::unexpected(sockets.error());
+    ASSIGN(sockets, make_sockets(request.task_env.size(), theirs));
     server->task_sockets_ = std::move(*sockets);
     for (std::size_t i = 1; i < theirs.size(); ++i) spec.more.push_back(theirs[i].get());
   }

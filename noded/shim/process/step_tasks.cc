@@ -86,22 +86,18 @@ Result<std::string> StepTasks::file_of(std::uint32_t index, const std::string& p
   values.step = request_.step;
   values.task = request_.rank(index);
   values.node_index = request_.node_index;
-  const auto name = expand_pattern(pattern, values);
-  if (!name) return tl::unexpected(name.error());
+  ASSIGN(name, expand_pattern(pattern, values));
   const auto& dir = request_.work_dir.empty() ? shim_.request.work_dir : request_.work_dir;
   return absolute_path(dir, *name);
 }
 
 Result<int> StepTasks::input_of(std::uint32_t index, std::vector<Fd>& given) {
   if (!request_.std_in.empty()) {
-    const auto path = file_of(index, request_.std_in);
-    if (!path) return tl::unexpected(path.error());
-    auto fd = open_input(shim_.request, *path);
-    if (!fd) return tl::unexpected(fd.error());
+    ASSIGN(path, file_of(index, request_.std_in));
+    ASSIGN(fd, open_input(shim_.request, *path));
     given.push_back(std::move(*fd));
   } else if (reads_input(index)) {
-    auto pipe = make_pipe();
-    if (!pipe) return tl::unexpected(pipe.error());
+    ASSIGN(pipe, make_pipe());
     ::fcntl(pipe->writer.get(), F_SETFL, O_NONBLOCK);
     tasks_[index].input = std::move(pipe->writer);
     given.push_back(std::move(pipe->reader));
@@ -114,17 +110,15 @@ Result<int> StepTasks::input_of(std::uint32_t index, std::vector<Fd>& given) {
 Result<int> StepTasks::output_of(std::uint32_t index, const std::string& pattern, int number,
                                  Task& task, std::vector<Fd>& given) {
   if (pattern.empty()) {
-    auto pipe = make_pipe();
-    if (!pipe) return tl::unexpected(pipe.error());
+    ASSIGN(pipe, make_pipe());
     ::fcntl(pipe->reader.get(), F_SETFL, O_NONBLOCK);
     given.push_back(std::move(pipe->writer));
     task.streams.push_back({std::move(pipe->reader), number});
     return given.back().get();
   }
-  const auto path = file_of(index, pattern);
-  if (!path) return tl::unexpected(path.error());
-  auto fd = open_output(shim_.request, *path, request_.open_mode.value_or(shim_.request.open_mode));
-  if (!fd) return tl::unexpected(fd.error());
+  ASSIGN(path, file_of(index, pattern));
+  ASSIGN(fd,
+         open_output(shim_.request, *path, request_.open_mode.value_or(shim_.request.open_mode)));
   given.push_back(std::move(*fd));
   return given.back().get();
 }
@@ -172,8 +166,7 @@ Result<TaskSpec> StepTasks::prepare(std::uint32_t index, std::vector<Fd>& given)
   if (index < request_.task_notes.size()) spec.note = request_.task_notes[index];
   spec.mems_preferred = request_.mems_preferred;
   spec.limits = &limits_of_step(shim_.request, request_);
-  auto env = task_environment(shim_.request, request_, gpus_, index, spec.cpus);
-  if (!env) return tl::unexpected(env.error());
+  ASSIGN(env, task_environment(shim_.request, request_, gpus_, index, spec.cpus));
   spec.env = std::move(env->variables);
   spec.note += env->note;
   if (mpi_) {  // in front, because the first variable of a name counts
@@ -182,22 +175,19 @@ Result<TaskSpec> StepTasks::prepare(std::uint32_t index, std::vector<Fd>& given)
     spec.more = mpi_->sockets(index);
   }
   if (request_.terminal) {
-    if (auto done = give_terminal(index, spec, given); !done) return tl::unexpected(done.error());
+    TRY(give_terminal(index, spec, given));
     return spec;
   }
-  const auto in = input_of(index, given);
-  if (!in) return tl::unexpected(in.error());
+  ASSIGN(in, input_of(index, given));
   spec.in = *in;
   auto& task = tasks_[index];
-  const auto out = output_of(index, request_.std_out, 1, task, given);
-  if (!out) return tl::unexpected(out.error());
+  ASSIGN(out, output_of(index, request_.std_out, 1, task, given));
   spec.out = *out;
   if (!request_.std_out.empty() && request_.std_err.empty()) {
     spec.err = *out;
     return spec;
   }
-  const auto err = output_of(index, request_.std_err, 2, task, given);
-  if (!err) return tl::unexpected(err.error());
+  ASSIGN(err, output_of(index, request_.std_err, 2, task, given));
   spec.err = *err;
   return spec;
 }
@@ -213,8 +203,7 @@ Result<void> StepTasks::start(Signals& signals) {
   TaskPlace place;
   Fd container;
   if (shim_.setup.runtime != RuntimeKind::process) {
-    auto found = container_when_running(shim_);
-    if (!found) return tl::unexpected(found.error());
+    ASSIGN(found, container_when_running(shim_));
     container = std::move(*found);
     place.container = container.get();
     place.seccomp_bpf =
@@ -236,8 +225,7 @@ Result<void> StepTasks::start(Signals& signals) {
   if (request_.mpi != proto::StepMpi::none) {
     TaskPlace of_server = place;
     of_server.hardened = false;  // its program is the node's, and lies outside of the container
-    auto server = MpiServer::start(shim_, request_, of_server, signals);
-    if (!server) return tl::unexpected(server.error());
+    ASSIGN(server, MpiServer::start(shim_, request_, of_server, signals));
     mpi_ = std::move(*server);
   }
   return start_in(place);
@@ -247,12 +235,10 @@ Result<void> StepTasks::start_in(const TaskPlace& place) {
   std::vector<TaskSpec> specs;
   std::vector<Fd> given;  // the shim's copies of the tasks' ends, closed when the tasks have theirs
   for (std::uint32_t i = 0; i < tasks_.size(); ++i) {
-    auto spec = prepare(i, given);
-    if (!spec) return tl::unexpected(spec.error());
+    ASSIGN(spec, prepare(i, given));
     specs.push_back(std::move(*spec));
   }
-  auto started = start_tasks(specs, place);
-  if (!started) return tl::unexpected(started.error());
+  ASSIGN(started, start_tasks(specs, place));
   given.clear();
   if (mpi_) mpi_->let_go_of_sockets();
   for (std::size_t i = 0; i < tasks_.size(); ++i) {

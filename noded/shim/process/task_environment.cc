@@ -119,12 +119,10 @@ Result<void> bind_gpus(const StepRequest& step, const std::vector<VisibleGpu>& a
                        std::uint32_t index, const std::vector<std::uint16_t>& cpus,
                        std::map<std::string, std::string>& env, std::string& note) {
   if (all.empty()) return {};
-  const auto bind = gpu_bind_of(step);
-  if (!bind) return tl::unexpected(bind.error());
-  const auto own = gpus_of_task(
-      *bind, index, all.size(),
-      bind->kind == GpuBind::Kind::closest ? distances(all, cpus) : std::vector<std::uint32_t>());
-  if (!own) return tl::unexpected(own.error());
+  ASSIGN(bind, gpu_bind_of(step));
+  ASSIGN(own, gpus_of_task(*bind, index, all.size(),
+                           bind->kind == GpuBind::Kind::closest ? distances(all, cpus)
+                                                                : std::vector<std::uint32_t>()));
   if (bind->verbose) note = gpu_note(all, *own);
   if (bind->kind == GpuBind::Kind::none) return {};
   std::string& visible = env["CUDA_VISIBLE_DEVICES"];
@@ -170,8 +168,7 @@ Result<TaskEnvironment> task_environment(const LaunchRequest& job, const StepReq
   put_secret_places(job, all);
   put_own_gpus(job, step, gpus, all);
   TaskEnvironment out;
-  if (auto bound = bind_gpus(step, gpus, index, cpus, all, out.note); !bound)
-    return tl::unexpected(bound.error());
+  TRY(bind_gpus(step, gpus, index, cpus, all, out.note));
   all["TMPDIR"] = "/tmp";
   for (const auto& [name, value] : all) out.variables.push_back(name + "=" + value);
   return out;

@@ -67,8 +67,8 @@ Result<UserNamespace> UserNamespace::make(JobId job, const std::vector<IdRange>&
   if (error != 0)
     return fail(ErrorCode::runtime_failed, errno_text("a user namespace for the job", error));
   const std::string process = "/proc/" + std::to_string(pid);
-  if (auto r = write_map(process + "/uid_map", uids); !r) return tl::unexpected(r.error());
-  if (auto r = write_map(process + "/gid_map", gids); !r) return tl::unexpected(r.error());
+  TRY(write_map(process + "/uid_map", uids));
+  TRY(write_map(process + "/gid_map", gids));
   return made;
 }
 

@@ -108,10 +108,8 @@ Result<std::vector<Fd>> open_own_places(const NodeSetup& setup, const Owner& own
 Result<void> show_own(const LaunchRequest& request, const std::string& root,
                       const std::string& path, const Fd& source) {
   const Fd root_fd(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  auto target = mount_point(request, root_fd, path, true);
-  if (!target) return tl::unexpected(target.error());
-  auto tree = clone_tree(source, Access::read_write, true);
-  if (!tree) return tl::unexpected(tree.error());
+  ASSIGN(target, mount_point(request, root_fd, path, true));
+  ASSIGN(tree, clone_tree(source, Access::read_write, true));
   return attach_tree(*tree, *target);
 }
 
@@ -242,8 +240,7 @@ ShownMount shown_of(const std::vector<ListedMount>& all, const ListedMount& one)
 
 // Mounts below `root` that a job could see and that hold no files.
 Result<std::vector<ShownMount>> pseudo_mounts(const std::string& root) {
-  const auto all = listed_mounts();
-  if (!all) return tl::unexpected(all.error());
+  ASSIGN(all, listed_mounts());
   std::vector<ShownMount> found;
   for (const ListedMount& one : *all) {
     if (!one.pseudo || !below(one.path, root) || one.path == root) continue;
@@ -273,8 +270,7 @@ Result<void> drop_pseudo(const std::string& root) {
   constexpr int kRounds = 8;
   Result<void> last;
   for (int round = 0; round < kRounds; ++round) {
-    const auto found = pseudo_mounts(root);
-    if (!found) return tl::unexpected(found.error());
+    ASSIGN(found, pseudo_mounts(root));
     if (found->empty()) return {};
     // mountinfo lists the deepest mounts last.
     for (auto it = found->rbegin(); it != found->rend(); ++it)
@@ -300,8 +296,7 @@ Result<void> own_directories(const NodeSetup& setup, const LaunchRequest& reques
     places.push_back({request.owner.home, true});
     for (const auto& path : setup.writable_paths) places.push_back({path});
   }
-  const auto found = open_own_places(setup, request.owner, places);
-  if (!found) return tl::unexpected(found.error());
+  ASSIGN(found, open_own_places(setup, request.owner, places));
   for (std::size_t i = 1; i < places.size(); ++i)
     if ((*found)[i])
       if (auto r = show_own(request, root, places[i].path, (*found)[i]); !r) return r;

@@ -48,19 +48,17 @@ class Fetch {
         stopped_([this] { return tools_.stopped(); }) {}
 
   Result<ImageStore::Held> run() {
-    if (auto r = store_.make(); !r) return tl::unexpected(r.error());
+    TRY(store_.make());
     const UserFile file{
         nullptr, reference_.kind == ImageKind::squashfs ? reference_.source : reference_.file,
         &shim_.setup.image_dirs};
     FileState state;
     if (!file.path.empty()) {  // skopeo would only say that it failed, and not whose fault that is
-      auto seen = look_at(owner_, file, stopped_);
-      if (!seen) return tl::unexpected(seen.error());
+      ASSIGN(seen, look_at(owner_, file, stopped_));
       state = std::move(*seen);
-      if (auto r = name_truly(state.true_path); !r) return tl::unexpected(r.error());
+      TRY(name_truly(state.true_path));
     }
-    auto turn = store_.take_turn(owner_.uid, reference_.source, stopped_);
-    if (!turn) return tl::unexpected(turn.error());
+    ASSIGN(turn, store_.take_turn(owner_.uid, reference_.source, stopped_));
     return reference_.kind == ImageKind::squashfs ? squashfs(state) : copied(state, *turn);
   }
 
@@ -83,13 +81,10 @@ class Fetch {
     const std::string& path = reference_.source;
     if (state.directory) return fail(ErrorCode::invalid_argument, path + ": is a directory");
     if (auto held = store_.find_by_state(state.identity, owner_.uid)) return std::move(*held);
-    auto slot = prepare_slot(shim_, store_, stopped_);
-    if (!slot) return tl::unexpected(slot.error());
-    const auto out = new_file(*slot, kSquashfsFile);
-    if (!out) return tl::unexpected(out.error());
-    const auto taken = take_in(owner_, {nullptr, path, &shim_.setup.image_dirs}, *out,
-                               store_.limits().image_bytes, stopped_);
-    if (!taken) return tl::unexpected(taken.error());
+    ASSIGN(slot, prepare_slot(shim_, store_, stopped_));
+    ASSIGN(out, new_file(*slot, kSquashfsFile));
+    ASSIGN(taken, take_in(owner_, {nullptr, path, &shim_.setup.image_dirs}, *out,
+                          store_.limits().image_bytes, stopped_));
     ImageRecord record;
     record.source = path;
     return unpacked(*slot, key_of_squashfs(taken->digest), std::move(record),
@@ -116,8 +111,7 @@ class Fetch {
                           kMaxImageJson, stopped_);
     };
     // An index that cannot be read, or never ends, is not given to skopeo either.
-    auto index = read("index.json");
-    if (!index) return tl::unexpected(index.error());
+    ASSIGN(index, read("index.json"));
     const auto tag = source_.substr(source_.find(':') + 1 + file_.size());
     const auto digest = layout_manifest(*index, tag.empty() ? tag : tag.substr(1));
     if (!digest) return std::nullopt;
@@ -135,27 +129,20 @@ class Fetch {
       state = file.identity + "." + sha256_hex(reference_.source).substr(0, 16);
     if (!state.empty())
       if (auto held = store_.find_by_state(state, owner_.uid)) return std::move(*held);
-    const auto claimed = claimed_key(file, turn);
-    if (!claimed) return tl::unexpected(claimed.error());
+    ASSIGN(claimed, claimed_key(file, turn));
     if (*claimed)
       if (auto held = store_.find(**claimed, owner_.uid)) return std::move(*held);
-    auto slot = prepare_slot(shim_, store_, stopped_);
-    if (!slot) return tl::unexpected(slot.error());
-    auto incoming = make_incoming(shim_, *slot);
-    if (!incoming) return tl::unexpected(incoming.error());
-    if (auto r = tools_.copy(source_, *slot, store_); !r) return tl::unexpected(r.error());
-    auto text = take_in_text(owner_, {&*incoming, "image/manifest.json"}, kMaxImageJson, stopped_);
-    if (!text) return tl::unexpected(text.error());
-    auto manifest = parse_manifest(*text);
-    if (!manifest) return tl::unexpected(manifest.error());
-    auto meta = take_config(*incoming, *manifest);
-    if (!meta) return tl::unexpected(meta.error());
-    auto layers = take_layers(*incoming, *slot, *manifest, *meta);
-    if (!layers) return tl::unexpected(layers.error());
+    ASSIGN(slot, prepare_slot(shim_, store_, stopped_));
+    ASSIGN(incoming, make_incoming(shim_, *slot));
+    TRY(tools_.copy(source_, *slot, store_));
+    ASSIGN(text,
+           take_in_text(owner_, {&*incoming, "image/manifest.json"}, kMaxImageJson, stopped_));
+    ASSIGN(manifest, parse_manifest(*text));
+    ASSIGN(meta, take_config(*incoming, *manifest));
+    ASSIGN(layers, take_layers(*incoming, *slot, *manifest, *meta));
     remove_tree(slot->dir + "/incoming");
     for (const auto& file : minimal_layout(*layers)) {
-      const auto out = new_file(*slot, file.path);
-      if (!out) return tl::unexpected(out.error());
+      ASSIGN(out, new_file(*slot, file.path));
       if (::write(out->get(), file.text.data(), file.text.size()) !=
           static_cast<ssize_t>(file.text.size()))
         return fail_errno(ErrorCode::io_error, file.path);
@@ -192,8 +179,7 @@ class Fetch {
       if (earlier != nullptr) {
         form.gzip = earlier->gzip;
       } else {
-        const auto file = new_file(slot, "blobs/sha256/" + blob.digest);
-        if (!file) return tl::unexpected(file.error());
+        ASSIGN(file, new_file(slot, "blobs/sha256/" + blob.digest));
         const auto taken =
             take_in(owner_, {&incoming, "image/" + blob.digest}, *file, left, stopped_);
         if (!taken) return tl::unexpected(taken.error());
@@ -215,15 +201,14 @@ class Fetch {
   Result<ImageStore::Held> unpacked(const Slot& slot, const std::string& key, ImageRecord record,
                                     const std::string& state, std::int64_t bytes,
                                     const std::function<Result<void>()>& unpack) {
-    auto alone = store_.lock_key(key, stopped_);
-    if (!alone) return tl::unexpected(alone.error());
+    ASSIGN(alone, store_.lock_key(key, stopped_));
     if (!store_.is_there(key)) {
       constexpr int kUsualCompression = 3;
       store_.make_room(bytes * kUsualCompression);
-      if (auto r = unpack(); !r) return tl::unexpected(r.error());
-      if (auto r = store_.keep(slot, key, std::move(record)); !r) return tl::unexpected(r.error());
+      TRY(unpack());
+      TRY(store_.keep(slot, key, std::move(record)));
     }
-    if (auto r = store_.prove(key, owner_.uid, state); !r) return tl::unexpected(r.error());
+    TRY(store_.prove(key, owner_.uid, state));
     alone->reset();
     auto held = store_.find(key, owner_.uid);
     if (!held) return fail(ErrorCode::runtime_failed, "removed from the cache just now");
@@ -244,8 +229,7 @@ class Fetch {
 }  // namespace
 
 Result<void> fetch_image(const Shim& shim, ImageUse& image, Signals& signals) {
-  auto reference = parse_image(shim.request.container.image, shim.request.work_dir);
-  if (!reference) return tl::unexpected(reference.error());
+  ASSIGN(reference, parse_image(shim.request.container.image, shim.request.work_dir));
   image.kind = reference->kind;
   image.path = reference->source;
   if (image.kind == ImageKind::none) return {};

@@ -148,10 +148,8 @@ Result<Slot> prepare_slot(const Shim& shim, const ImageStore& store, const Stopp
     if (::mkdir((slot->dir + name).c_str(), 0700) != 0)
       return fail_errno(ErrorCode::io_error, slot->dir + name);
   if (shim.setup.rootless) return slot;
-  if (auto r = give(slot->dir + "/layout", 0, slot->uid(), 0750); !r)
-    return tl::unexpected(r.error());
-  if (auto r = give(slot->dir + "/out", slot->uid(), slot->uid(), 0700); !r)
-    return tl::unexpected(r.error());
+  TRY(give(slot->dir + "/layout", 0, slot->uid(), 0750));
+  TRY(give(slot->dir + "/out", slot->uid(), slot->uid(), 0700));
   return slot;
 }
 
@@ -164,8 +162,7 @@ Result<Fd> make_incoming(const Shim& shim, const Slot& slot) {
   if (!fd) return fail_errno(ErrorCode::io_error, dir);
   if (shim.setup.rootless) return fd;
   for (const auto& path : {temporary, dir})  // the outer one last: it opens the way to the other
-    if (auto r = give(path, owner.uid.value(), owner.gid.value(), 0700); !r)
-      return tl::unexpected(r.error());
+    TRY(give(path, owner.uid.value(), owner.gid.value(), 0700));
   return fd;
 }
 
@@ -221,11 +218,10 @@ Result<void> ImageTools::run(ChildSpec spec, const Bounds& bounds,
     spec.writable = bounds.writable;
   }
   const std::string name = spec.argv[0];
-  auto end = run_to_end(std::move(spec), signals_, shim_.setup.image_timeout, [&] {
-    const auto why = also_stopped ? also_stopped() : std::string();
-    return why.empty() ? stopped() : why;
-  });
-  if (!end) return tl::unexpected(end.error());
+  ASSIGN(end, run_to_end(std::move(spec), signals_, shim_.setup.image_timeout, [&] {
+           const auto why = also_stopped ? also_stopped() : std::string();
+           return why.empty() ? stopped() : why;
+         }));
   told_to_end_ = told_to_end_ || end->by_order;  // then no other program is started
   if (end->status != 0 && read_oom_kills(shim_.setup.cgroups, bounds.cgroup) > 0)
     return fail(
@@ -250,8 +246,7 @@ Result<std::string> ImageTools::manifest_of(const std::string& source, const Ima
   spec.out = said.get();
   const std::string user = std::to_string(shim_.request.owner.uid.value());
   const std::string cgroup = "image_of_" + user + "_" + std::to_string(turn.number);
-  if (auto r = run(std::move(spec), {cgroup, kInspectMemory, "", true}); !r)
-    return tl::unexpected(r.error());
+  TRY(run(std::move(spec), {cgroup, kInspectMemory, "", true}));
   struct stat st {};
   if (::fstat(said.get(), &st) != 0) return fail_errno(ErrorCode::io_error, "manifest");
   std::string text(static_cast<std::size_t>(st.st_size), '\0');

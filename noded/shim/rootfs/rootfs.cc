@@ -32,8 +32,7 @@ Result<void> private_directory(const Fd& target, const LaunchRequest& request,
     const Fd source(::open(scratch_dir.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!source) return fail_errno(ErrorCode::runtime_failed, scratch_dir);
     if (auto r = check_holds_files(source, scratch_dir); !r) return r;
-    auto tree = clone_tree(source, Access::read_write, false, hardened);
-    if (!tree) return tl::unexpected(tree.error());
+    ASSIGN(tree, clone_tree(source, Access::read_write, false, hardened));
     return attach_tree(*tree, target);
   }
   std::int64_t bytes = request.tmp_bytes;
@@ -63,10 +62,8 @@ Result<void> show_directory(const Fd& root, const std::string& source, const cha
                             bool no_exec) {
   const Fd found(::open(source.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!found) return fail_errno(ErrorCode::runtime_failed, source);
-  auto tree = clone_tree(found, Access::read_only, false, no_exec);
-  if (!tree) return tl::unexpected(tree.error());
-  auto place = open_in_root(root, target, O_PATH | O_DIRECTORY);
-  if (!place) return tl::unexpected(place.error());
+  ASSIGN(tree, clone_tree(found, Access::read_only, false, no_exec));
+  ASSIGN(place, open_in_root(root, target, O_PATH | O_DIRECTORY));
   return attach_tree(*tree, *place);
 }
 
@@ -81,8 +78,7 @@ Result<void> private_directories(const std::string& root, const LaunchRequest& r
     (void)::mkdirat(root_fd.get(), name, 0755);
   const auto all_ours = [](const Fd&) { return true; };  // nothing of the user's is mounted yet
   for (const char* name : {"/proc", "/sys", "/dev", "/tmp", "/run/gantry"})
-    if (auto made = make_in_root(root_fd, name, true, all_ours); !made)
-      return tl::unexpected(made.error());
+    TRY(make_in_root(root_fd, name, true, all_ours));
   for (const char* name : {"/tmp", "/var/tmp"}) {
     // A link in an image stays as it is, also one at /var.
     const auto place = open_in_root(root_fd, name, O_PATH | O_DIRECTORY, Links::refused);
@@ -92,8 +88,7 @@ Result<void> private_directories(const std::string& root, const LaunchRequest& r
   }
   if (auto r = show_directory(root_fd, plan.run_dir, "/run/gantry", false); !r) return r;
   if (plan.secrets_dir.empty()) return {};
-  if (auto made = make_in_root(root_fd, kSecretsInside, true, all_ours); !made)
-    return tl::unexpected(made.error());
+  TRY(make_in_root(root_fd, kSecretsInside, true, all_ours));
   return show_directory(root_fd, plan.secrets_dir, kSecretsInside, true);
 }
 
@@ -119,8 +114,7 @@ Result<std::string> working_directory(const std::string& root, const LaunchReque
   const bool may_be_another = given.empty() && plan.image != nullptr;
   if (may_be_another && !plan.image_cwd.empty()) choices.push_back(plan.image_cwd);
   const auto usable = [&](const AsUser& user, const std::string& path) -> Result<void> {
-    auto fd = open_in_root(root_fd, path, O_PATH | O_DIRECTORY);
-    if (!fd) return tl::unexpected(fd.error());
+    ASSIGN(fd, open_in_root(root_fd, path, O_PATH | O_DIRECTORY));
     if (!user.may(*fd, X_OK)) return fail_errno(code_of_path_error(errno), path);
     return {};
   };
@@ -193,8 +187,7 @@ Result<void> private_binds(const NodeSetup& setup, LaunchRequest& request) {
     if (::mkdir(here.c_str(), 0711) != 0) return fail_errno(ErrorCode::runtime_failed, here);
     const Fd source(::open(bind.source.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (!source) return fail_errno(ErrorCode::runtime_failed, bind.source);
-    auto tree = clone_tree(source, Access::read_write, false, true);
-    if (!tree) return tl::unexpected(tree.error());
+    ASSIGN(tree, clone_tree(source, Access::read_write, false, true));
     if (auto r = attach_tree(*tree, here); !r) return r;
     bind.source = here;
   }
@@ -206,19 +199,16 @@ Result<Root> build_root(const NodeSetup& setup, const LaunchRequest& request,
   Root root{setup.mount_dir + "/root", "", !request.container.writable};
   if (::mkdir(root.path.c_str(), 0755) != 0)
     return fail_errno(ErrorCode::runtime_failed, root.path);
-  const auto made = plan.image == nullptr
-                        ? host_directories(root.path)
-                        : overlay_root(*plan.image, setup.mount_dir, request, setup.rootless);
-  if (!made) return tl::unexpected(made.error());
-  if (auto r = private_directories(root.path, request, plan); !r) return tl::unexpected(r.error());
-  if (auto r = own_directories(setup, request, root.path, plan.image != nullptr); !r)
-    return tl::unexpected(r.error());
-  if (auto r = show_storage(request, root.path); !r) return tl::unexpected(r.error());
-  if (auto r = driver_mount_points(request, root.path); !r) return tl::unexpected(r.error());
-  if (auto r = user_mounts(request, root.path); !r) return tl::unexpected(r.error());
-  if (auto r = drop_pseudo(root.path); !r) return tl::unexpected(r.error());
-  auto cwd = working_directory(root.path, request, plan);
-  if (!cwd) return tl::unexpected(cwd.error());
+  ASSIGN(made, plan.image == nullptr
+                   ? host_directories(root.path)
+                   : overlay_root(*plan.image, setup.mount_dir, request, setup.rootless));
+  TRY(private_directories(root.path, request, plan));
+  TRY(own_directories(setup, request, root.path, plan.image != nullptr));
+  TRY(show_storage(request, root.path));
+  TRY(driver_mount_points(request, root.path));
+  TRY(user_mounts(request, root.path));
+  TRY(drop_pseudo(root.path));
+  ASSIGN(cwd, working_directory(root.path, request, plan));
   root.cwd = *cwd;
   return root;
 }

@@ -69,8 +69,7 @@ Result<std::vector<Tree>> copies(const NodeSetup& setup, const LaunchRequest& re
     if (top == nullptr)
       return fail(ErrorCode::runtime_failed,
                   text_of(*mount) + ", is below none of this node's noded.storage");
-    const auto source = open_below(*top, *mount);
-    if (!source) return tl::unexpected(source.error());
+    ASSIGN(source, open_below(*top, *mount));
     if (mount->project != 0)
       if (auto r = limit_room(source->get(), {mount->project, mount->size, mount->files}); !r)
         return fail(r.error().code, text_of(*mount) + ": " + r.error().message);
@@ -84,8 +83,7 @@ Result<std::vector<Tree>> copies(const NodeSetup& setup, const LaunchRequest& re
 }  // namespace
 
 Result<void> fence_storage(const NodeSetup& setup, const LaunchRequest& request) {
-  auto trees = copies(setup, request);
-  if (!trees) return tl::unexpected(trees.error());
+  ASSIGN(trees, copies(setup, request));
   for (const std::string& top : setup.storage) {
     if (::access(top.c_str(), F_OK) != 0) continue;  // then nothing of it is to be seen
     if (auto r = mount_tmpfs(top, "mode=755,size=1m"); !r) return r;
@@ -95,10 +93,8 @@ Result<void> fence_storage(const NodeSetup& setup, const LaunchRequest& request)
     const Fd top(::open(one.top->c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     auto place = open_below(*one.top, *one.mount);
     if (!place) {
-      if (auto made = make_in_root(top, one.mount->path.substr(one.top->size()), true,
-                                   [](const Fd&) { return true; });
-          !made)
-        return tl::unexpected(made.error());
+      TRY(make_in_root(top, one.mount->path.substr(one.top->size()), true,
+                       [](const Fd&) { return true; }));
       place = open_below(*one.top, *one.mount);
       if (!place) return tl::unexpected(place.error());
     }
@@ -120,8 +116,7 @@ Result<void> show_storage(const LaunchRequest& request, const std::string& root)
     // Here the path leads to the copy that fence_storage() has made.
     const Fd source(::open(mount->path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!source) return fail_errno(ErrorCode::runtime_failed, text_of(*mount));
-    auto tree = clone_tree(source, mount->write ? Access::read_write : Access::read_only, true);
-    if (!tree) return tl::unexpected(tree.error());
+    ASSIGN(tree, clone_tree(source, mount->write ? Access::read_write : Access::read_only, true));
     auto place = mount_point(request, root_fd, mount->path, true);
     if (!place) return fail(place.error().code, text_of(*mount) + ": " + place.error().message);
     if (auto r = attach_tree(*tree, *place); !r) return r;

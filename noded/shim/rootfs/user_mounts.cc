@@ -79,10 +79,8 @@ Result<FromUser> open_source(const Owner& owner, const MountSpec& spec, const st
 }
 
 Result<void> mount_one(const LaunchRequest& request, const Fd& root, const std::string& text) {
-  const auto spec = parse_mount(text);
-  if (!spec) return tl::unexpected(spec.error());
-  const auto opened = open_source(request.owner, *spec, text);
-  if (!opened) return tl::unexpected(opened.error());
+  ASSIGN(spec, parse_mount(text));
+  ASSIGN(opened, open_source(request.owner, *spec, text));
   const Fd& source = opened->files.front();
   const bool directory = (opened->facts & kIsDirectory) != 0;
   const bool writable = (opened->facts & kIsWritable) != 0;
@@ -158,8 +156,7 @@ Result<void> driver_mount_points(const LaunchRequest& request, const std::string
     struct stat st {};
     if (bind && ::stat(m.source.c_str(), &st) != 0)
       return fail_errno(ErrorCode::runtime_failed, m.source);
-    if (auto made = mount_point(request, root_fd, m.path, !bind || S_ISDIR(st.st_mode)); !made)
-      return tl::unexpected(made.error());
+    TRY(mount_point(request, root_fd, m.path, !bind || S_ISDIR(st.st_mode)));
   }
   return {};
 }

@@ -166,11 +166,9 @@ Result<void> prepare(Job& job, ImageUse& image) {
     prolog_ran = true;
     if (auto r = run_hook(shim, "prolog", request.prolog, {}, signals); !r) return r;
   }
-  auto listening = Door::open(request);
-  if (!listening) return tl::unexpected(listening.error());
+  ASSIGN(listening, Door::open(request));
   door = std::move(*listening);
-  auto opened = open_standard_files(shim.setup, request);
-  if (!opened) return tl::unexpected(opened.error());
+  ASSIGN(opened, open_standard_files(shim.setup, request));
   files = std::move(*opened);
   return fetch_image(shim, image, signals);
 }
@@ -186,24 +184,21 @@ Result<Prepared> prepare_root(Job& job, ImageUse& image) {
   RootPlan plan;
   plan.run_dir = shim.dir + "/run";
   plan.secrets_dir = shim.request.secrets_dir;
-  auto scratch = make_scratch(shim.setup, shim.request);
-  if (!scratch) return tl::unexpected(scratch.error());
+  ASSIGN(scratch, make_scratch(shim.setup, shim.request));
   plan.scratch_dir = *scratch;
   if (!shim.setup.rootless) {
     job.host_mounts.reset(::open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
     job.host_root.reset(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
   }
-  if (auto r = enter_private_mounts(shim.setup, shim.request); !r) return tl::unexpected(r.error());
-  if (auto r = fence_storage(shim.setup, shim.request); !r) return tl::unexpected(r.error());
-  if (auto r = private_binds(shim.setup, shim.request); !r) return tl::unexpected(r.error());
-  if (auto r = mount_image(shim, image, job.signals); !r) return tl::unexpected(r.error());
+  TRY(enter_private_mounts(shim.setup, shim.request));
+  TRY(fence_storage(shim.setup, shim.request));
+  TRY(private_binds(shim.setup, shim.request));
+  TRY(mount_image(shim, image, job.signals));
   if (image.root) plan.image = &image.root;
   plan.image_cwd = image.config.work_dir;
-  if (auto r = stage_in(shim, job.signals); !r) return tl::unexpected(r.error());
-  auto root = build_root(shim.setup, shim.request, plan);
-  if (!root) return tl::unexpected(root.error());
-  auto env = container_environment(shim.request, image.config);
-  if (!env) return tl::unexpected(env.error());
+  TRY(stage_in(shim, job.signals));
+  ASSIGN(root, build_root(shim.setup, shim.request, plan));
+  ASSIGN(env, container_environment(shim.request, image.config));
   return Prepared{std::move(*root), std::move(*env)};
 }
 
@@ -243,8 +238,7 @@ void bring_out(Job& job) {
 
 Result<void> run_in_container(Job& job, ImageUse& image) {
   auto& shim = job.shim;
-  const auto made = prepare_root(job, image);
-  if (!made) return tl::unexpected(made.error());
+  ASSIGN(made, prepare_root(job, image));
   if (has_own_kernel(shim.request.sandbox)) {
     if (shim.request.door)
       return fail(ErrorCode::unsupported,
@@ -254,8 +248,7 @@ Result<void> run_in_container(Job& job, ImageUse& image) {
     if (ran) bring_out(job);
     return ran;
   }
-  auto container = start_container(shim, made->root, job.files, made->env, job.signals);
-  if (!container) return tl::unexpected(container.error());
+  ASSIGN(container, start_container(shim, made->root, job.files, made->env, job.signals));
   if (auto r = job.door.start(shim, container->init_pid); !r) {
     ::kill(container->init_pid, SIGKILL);
     return r;

@@ -55,8 +55,7 @@ void fill_standard_files() {
 
 template <class T>
 Result<T> read_struct_file(const std::string& path) {
-  const auto bytes = read_file(path);
-  if (!bytes) return tl::unexpected(bytes.error());
+  ASSIGN(bytes, read_file(path));
   return codec::decode<T>(*bytes);
 }
 
@@ -67,11 +66,9 @@ Result<Shim> load(const std::string& state_dir, const std::string& name) {
   shim.dir = job_dir(state_dir, *key);
   shim.dir_fd.reset(::open(shim.dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!shim.dir_fd) return fail_errno(ErrorCode::io_error, shim.dir);
-  auto setup = read_struct_file<NodeSetup>(state_dir + "/" + kSetupFile);
-  if (!setup) return tl::unexpected(setup.error());
+  ASSIGN(setup, read_struct_file<NodeSetup>(state_dir + "/" + kSetupFile));
   shim.setup = std::move(*setup);
-  auto request = read_struct_file<LaunchRequest>(shim.dir + "/" + kLaunchFile);
-  if (!request) return tl::unexpected(request.error());
+  ASSIGN(request, read_struct_file<LaunchRequest>(shim.dir + "/" + kLaunchFile));
   shim.request = std::move(*request);
   set_storage_view({shim.setup.storage, shim.request.storage});
   return shim;

@@ -113,8 +113,7 @@ void note_oom_kills(const Shim& shim, const StepRequest& request, const std::str
 }
 
 Result<StepRequest> read_request(const std::string& dir) {
-  const auto bytes = read_file(dir + "/" + kLaunchFile);
-  if (!bytes) return tl::unexpected(bytes.error());
+  ASSIGN(bytes, read_file(dir + "/" + kLaunchFile));
   return codec::decode<StepRequest>(*bytes);
 }
 

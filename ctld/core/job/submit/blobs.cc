@@ -20,15 +20,12 @@ Result<void> fill(Order& order, const store::Store& store) {
   auto* launch = std::get_if<proto::Launch>(&order.message);
   if (launch == nullptr) return {};
   if (order.blobs.script) {
-    auto script = store.read_blob(*order.blobs.script);
-    if (!script) return tl::unexpected(script.error());
+    ASSIGN(script, store.read_blob(*order.blobs.script));
     launch->script = std::move(*script);
   }
   if (order.blobs.environment) {
-    const auto bytes = store.read_blob(*order.blobs.environment);
-    if (!bytes) return tl::unexpected(bytes.error());
-    auto blob = codec::decode<EnvironmentBlob>(*bytes);
-    if (!blob) return tl::unexpected(blob.error());
+    ASSIGN(bytes, store.read_blob(*order.blobs.environment));
+    ASSIGN(blob, codec::decode<EnvironmentBlob>(*bytes));
     launch->environment = std::move(blob->variables);
   }
   return {};
@@ -39,8 +36,7 @@ Result<void> fill(Reply& reply, const store::Store& store) {
   if (show == nullptr) return {};
   for (std::size_t i = 0; i < reply.blobs.size() && i < show->jobs.size(); ++i) {
     if (!reply.blobs[i].script) continue;
-    auto script = store.read_blob(*reply.blobs[i].script);
-    if (!script) return tl::unexpected(script.error());
+    ASSIGN(script, store.read_blob(*reply.blobs[i].script));
     show->jobs[i].script = std::move(*script);
   }
   return {};

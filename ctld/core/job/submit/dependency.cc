@@ -142,8 +142,7 @@ Result<DependencyStart> resolve_dependencies(const Context& ctx, const Identity&
                   fmt::format("dependency {}:{}_{}: the job has no such task", enum_name(d.kind),
                               d.job.value(), *d.array_task));
     }
-    if (d.kind == DependencyKind::after_corr)
-      if (auto r = resolve_task_wise(spec, *target, d, out); !r) return tl::unexpected(r.error());
+    if (d.kind == DependencyKind::after_corr) TRY(resolve_task_wise(spec, *target, d, out));
     if (d.kind == DependencyKind::after_corr) {
       out.statuses.push_back(target->phase == Phase::ended ? DependencyStatus::met
                                                            : DependencyStatus::open);

@@ -86,8 +86,7 @@ Result<std::vector<PartitionId>> choose_partition(Context& ctx, const Identity& 
                                                   proto::SubmitJob& submit,
                                                   std::span<const Resolved> beside = {}) {
   if (submit.spec.partition.find(',') == std::string::npos) return {};
-  const auto names = names_of_list(submit.spec.partition, "partitions");
-  if (!names) return tl::unexpected(names.error());
+  ASSIGN(names, names_of_list(submit.spec.partition, "partitions"));
   std::vector<PartitionId> taking;
   std::optional<PartitionId> goes_to;
   std::optional<Error> first;
@@ -124,8 +123,7 @@ Result<std::vector<PartitionId>> choose_partition(Context& ctx, const Identity& 
 Result<std::vector<std::string>> choose_window(Context& ctx, const Identity& who,
                                                proto::SubmitJob& submit) {
   if (submit.spec.reservation.find(',') == std::string::npos) return {};
-  const auto names = names_of_list(submit.spec.reservation, "reservations");
-  if (!names) return tl::unexpected(names.error());
+  ASSIGN(names, names_of_list(submit.spec.reservation, "reservations"));
   std::vector<std::string> taking;
   std::optional<Error> first;
   std::optional<std::pair<bool, Instant>> earliest;  // unknown start, start
@@ -327,20 +325,15 @@ struct Checked {
 
 Result<Checked> check_submit(Context& ctx, const Identity& who, proto::SubmitJob& submit) {
   Checked out;
-  if (auto r = queue_has_room(ctx, 1); !r) return tl::unexpected(r.error());
-  auto windows = choose_window(ctx, who, submit);
-  if (!windows) return tl::unexpected(windows.error());
+  TRY(queue_has_room(ctx, 1));
+  ASSIGN(windows, choose_window(ctx, who, submit));
   out.windows = std::move(*windows);
-  auto queues = choose_partition(ctx, who, submit);
-  if (!queues) return tl::unexpected(queues.error());
+  ASSIGN(queues, choose_partition(ctx, who, submit));
   out.queues = std::move(*queues);
-  const auto resolved = validate(ctx, who, submit);
-  if (!resolved) return tl::unexpected(resolved.error());
+  ASSIGN(resolved, validate(ctx, who, submit));
   out.resolved = *resolved;
-  if (!submit.test_only)
-    if (auto r = user_has_room(ctx, who, {&submit, 1}); !r) return tl::unexpected(r.error());
-  auto dependencies = resolve_dependencies(ctx, who, submit.spec);
-  if (!dependencies) return tl::unexpected(dependencies.error());
+  if (!submit.test_only) TRY(user_has_room(ctx, who, {&submit, 1}));
+  ASSIGN(dependencies, resolve_dependencies(ctx, who, submit.spec));
   out.dependencies = std::move(*dependencies);
 
   proto::SubmitReply& reply = out.reply;
@@ -350,8 +343,7 @@ Result<Checked> check_submit(Context& ctx, const Identity& who, proto::SubmitJob
     reply.warnings.push_back(fmt::format("partition {} is down: the job waits", partition.name));
   warn_of_mail(ctx, submit.spec, reply);
   reply.warnings.insert(reply.warnings.end(), resolved->warnings.begin(), resolved->warnings.end());
-  if (auto r = check_budgets(ctx, partition, submit.spec, who.owner.user, resolved->time_limit); !r)
-    return tl::unexpected(r.error());
+  TRY(check_budgets(ctx, partition, submit.spec, who.owner.user, resolved->time_limit));
   return out;
 }
 
@@ -376,8 +368,7 @@ Result<void> is_no_replica(const proto::SubmitJob& submit) {
 
 Result<proto::SubmitReply> submit_job(Context& ctx, const Identity& who,
                                       proto::SubmitJob&& submit) {
-  auto checked = check_submit(ctx, who, submit);
-  if (!checked) return tl::unexpected(checked.error());
+  ASSIGN(checked, check_submit(ctx, who, submit));
   return make_checked(ctx, who, std::move(submit), std::move(*checked));
 }
 

@@ -424,31 +424,24 @@ Result<void> check_request(Context& ctx, const Identity& who, proto::SubmitJob& 
 Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& submit,
                           std::span<const Resolved> beside) {
   JobSpec& spec = submit.spec;
-  if (auto r = check_request(ctx, who, submit); !r) return tl::unexpected(r.error());
-  const auto queue = choose_queue(ctx, who, {spec.partition, spec.account});
-  if (!queue) return tl::unexpected(queue.error());
+  TRY(check_request(ctx, who, submit));
+  ASSIGN(queue, choose_queue(ctx, who, {spec.partition, spec.account}));
   const Partition* partition = *queue;
   spec.partition = partition->name;
   name_switch(ctx, spec.shape);
-  if (auto r = count_shards(ctx, *partition, spec.shape); !r) return tl::unexpected(r.error());
-  if (auto r = deal_gpus(ctx, *partition, spec.shape); !r) return tl::unexpected(r.error());
-  if (auto r = allow_gpus(ctx.state, who, *partition, spec.shape); !r)
-    return tl::unexpected(r.error());
+  TRY(count_shards(ctx, *partition, spec.shape));
+  TRY(deal_gpus(ctx, *partition, spec.shape));
+  TRY(allow_gpus(ctx.state, who, *partition, spec.shape));
   std::uint64_t with_it = 0;  // other parts of the submit that are the tenant's
   for (const Resolved& other : beside)
     with_it += tenant_of(ctx.state, ctx.state.partition(other.partition)) ==
                tenant_of(ctx.state, *partition);
-  if (auto r = check_tenant(ctx, who, *partition, spec, submit.test_only, with_it); !r)
-    return tl::unexpected(r.error());
-  if (auto r = check_open(who, *partition, !spec.reservation.empty()); !r)
-    return tl::unexpected(r.error());
-  if (auto r = check_admission(ctx.state, who, *partition, {spec.account, spec.priority_class}); !r)
-    return tl::unexpected(r.error());
-  auto limit = check_time_limit(*partition, spec.time_limit, spec.unlimited_time);
-  if (!limit) return tl::unexpected(limit.error());
+  TRY(check_tenant(ctx, who, *partition, spec, submit.test_only, with_it));
+  TRY(check_open(who, *partition, !spec.reservation.empty()));
+  TRY(check_admission(ctx.state, who, *partition, {spec.account, spec.priority_class}));
+  ASSIGN(limit, check_time_limit(*partition, spec.time_limit, spec.unlimited_time));
   Resolved out{partition->id, *limit};
-  if (auto r = apply_rules(ctx, who, *partition, *limit, spec, out.warnings); !r)
-    return tl::unexpected(r.error());
+  TRY(apply_rules(ctx, who, *partition, *limit, spec, out.warnings));
   if (partition->declared->exclusive_nodes) spec.shape.exclusive = true;
   spec.network_named =
       spec.network.has_value() || !spec.network_profile.empty() || spec.network_rate != 0;
@@ -457,34 +450,29 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
     spec.shape.anti_affinity = fmt::format("{}/{}", who.owner.user, spec.shape.anti_affinity);
 
   tidy_nodes(spec.shape);
-  if (auto r = apply_security(ctx, who, *partition, spec, out.warnings); !r)
-    return tl::unexpected(r.error());
-  if (auto r = check_policy(ctx, who, spec, *partition); !r) return tl::unexpected(r.error());
-  if (auto r = count_rates(ctx, *partition, spec); !r) return tl::unexpected(r.error());
-  if (auto r = check_secrets(ctx, *partition, spec); !r) return tl::unexpected(r.error());
-  if (auto r = check_datasets(ctx.state, *partition, spec.datasets); !r)
-    return tl::unexpected(r.error());
-  if (auto r = check_staging(ctx.state, *partition, spec); !r) return tl::unexpected(r.error());
-  if (auto r = check_licenses(ctx.state, spec.shape); !r) return tl::unexpected(r.error());
-  if (auto r = check_nodes(ctx, *partition, spec.shape); !r) return tl::unexpected(r.error());
+  TRY(apply_security(ctx, who, *partition, spec, out.warnings));
+  TRY(check_policy(ctx, who, spec, *partition));
+  TRY(count_rates(ctx, *partition, spec));
+  TRY(check_secrets(ctx, *partition, spec));
+  TRY(check_datasets(ctx.state, *partition, spec.datasets));
+  TRY(check_staging(ctx.state, *partition, spec));
+  TRY(check_licenses(ctx.state, spec.shape));
+  TRY(check_nodes(ctx, *partition, spec.shape));
   UseDemand use = demand_of_submit(ctx.state, who.owner, *partition, spec, *limit);
   if (!spec.time_limit && !spec.unlimited_time && !partition->declared->default_time)
     if (const auto wall = longest_wall(ctx.state, use))
       use.limit = *limit = std::min(limit->value_or(*wall), *wall);
-  if (auto r = check_time_min(*limit, spec); !r) return tl::unexpected(r.error());
+  TRY(check_time_min(*limit, spec));
   // The reservation is checked before the deadline, which counts from the start of the reservation.
   if (!spec.reservation.empty())
-    if (auto r = check_reservation(ctx, who, *partition, spec.shape, *limit, spec.reservation); !r)
-      return tl::unexpected(r.error());
-  if (auto r = check_times(ctx, spec, *limit); !r) return tl::unexpected(r.error());
+    TRY(check_reservation(ctx, who, *partition, spec.shape, *limit, spec.reservation));
+  TRY(check_times(ctx, spec, *limit));
   cap_nodes(*partition, spec.shape);
-  if (auto r = check_partition_fit(ctx, *partition, spec.shape); !r)
-    return tl::unexpected(r.error());
+  TRY(check_partition_fit(ctx, *partition, spec.shape));
   out.time_limit = *limit;
   if (submit.test_only) return out;
   const std::uint64_t jobs = spec.array ? ArrayIndexes(spec.array->ranges).count() : 1;
-  if (auto r = check_use_limits(ctx, use, jobs + beside.size()); !r)
-    return tl::unexpected(r.error());
+  TRY(check_use_limits(ctx, use, jobs + beside.size()));
   return out;
 }
 
