@@ -4,15 +4,9 @@
 #include <csignal>
 
 #include "common/codec/codec.h"
-#include "common/http/http_server.h"
-#include "common/http/tokens.h"
-#include "ctld/acct/usage_log.h"
 #include "ctld/core/job/submit/blobs.h"
-#include "ctld/http/webhook.h"
-#include "ctld/mailer.h"
+#include "ctld/key_files.h"
 #include "ctld/notary.h"
-#include "ctld/policy_hook.h"
-#include "ctld/programs.h"
 #include "ctld/recovery.h"
 #include "ctld/rpc/dispatch.h"
 #include "ctld/sched/controller_policy.h"
@@ -65,32 +59,35 @@ Server::Server(const Config& config, Logger logger, std::unique_ptr<store::LmdbS
     : config_(config),
       log_(std::move(logger)),
       store_(std::move(store)),
-      router_(std::move(router)),
       secrets_(secrets),
       core_(std::move(core)),
-      gate_(make_gate(std::move(age))),
       clock_(core_->last_time()),
       audit_(*core_, clock_),
-      identities_(
-          config.controller.admins, config.controller.allow_munge,
-          [this](const auth::VerifyKey& key) {
-            return core_->user_of_key(net::to_hex(key.view()));
-          },
-          secrets.token),
-      limits_({config.controller.max_user_connections, config.controller.max_user_requests}) {
-  router_.on_closed([this](net::PeerId peer) { peer_closed(peer); });
-}
+      shell_{config_,
+             log_,
+             *core_,
+             clock_,
+             loop_,
+             audit_,
+             [this](core::Input input) { step(std::move(input)); },
+             [this](const Error& error) { fatal(error); }},
+      gate_(make_gate(std::move(age))),
+      connections_(shell_, std::move(router), secrets_.token),
+      relays_(shell_, connections_,
+              [this](rpc::Session& session, const net::MessageHeader& header,
+                     std::string_view body) { from_client(session, header, body); }),
+      hook_(shell_, connections_,
+            [this](rpc::Session& session, const net::MessageHeader& header, core::Identity who,
+                   core::ClientMessage message) {
+              step_as(session, header, std::move(who), std::move(message));
+            }) {}
 
 Server::~Server() {
   planner_.reset();  // its thread posts to the loop
   history_.reset();
   scrubber_.reset();
-  http_.reset();
+  exports_.reset();
   notary_.reset();  // it looks at its keys from time to time, by the loop
-  webhook_.reset();
-  hook_.reset();
-  mailer_.reset();
-  programs_.reset();
 }
 
 Result<bool> Server::run() {
@@ -103,16 +100,16 @@ Result<bool> Server::run() {
 }
 
 Result<void> Server::start() {
-  started_ = clock_.now();
-  std::vector<std::string> problems;
-  login_nodes_ = rpc::LoginNodes::from(config_, problems);
-  for (const std::string& problem : problems) log_.write(LogLevel::warning, problem);
-  if (auto done = core_->start(started_); !done) return done;
+  relays_.look_up_login_nodes();
+  if (auto done = core_->start(clock_.now()); !done) return done;
   ASSIGN(notary, Notary::open(config_.controller, *core_, clock_, loop_, log_));
   notary_ = std::move(*notary);
-  if (auto done = identities_.accept_issuer(config_.controller); !done) return done;
+  if (auto done = connections_.identities().accept_issuer(config_.controller); !done) return done;
   stepped_ = true;
-  if (auto done = open_exports(); !done) return done;
+  exports_ = std::make_unique<Exports>(shell_, *notary_, [this] {
+    return store_metrics(scrubber_->status()) + connections_.metrics();
+  });
+  if (auto done = exports_->open(); !done) return done;
   if (auto done = audit_.open(config_.controller.state_dir + "/audit"); !done) return done;
   const sched::Policy policy =
       sched::controller_policy(config_.controller.backfill_depth, config_.controller.balance);
@@ -129,18 +126,20 @@ Result<void> Server::start() {
       std::make_unique<store::Scrubber>(*store_, store::ScrubPace{}, [this](std::string damage) {
         loop_.post([this, damage = std::move(damage)] { log_.write(LogLevel::error, damage); });
       });
+  answers_ = std::make_unique<Answers>(shell_, connections_, *planner_, *history_, *notary_,
+                                       secrets_.token);
   core_->full_view(
       [this](std::vector<sched::Change> changes) { planner_->advance(std::move(changes)); });
-  const std::vector<std::string> key_files = enroll_from_files();
+  const std::vector<std::string> key_files = enroll_from_files(shell_);
   gate_.hold_waiting(core_->state());
   end_of_turn();
   if (failed_) return tl::unexpected(*failed_);
-  key_files_used(key_files);
+  key_files_used(shell_, key_files);
   if (auto noted = gate_.started(core_->state(), store_->stats().last, clock_.now()); !noted)
     return noted;
   planner_->request(clock_.now());
 
-  queue_ = loop_.add_queue(router_, [this] { return receive_one(); });
+  queue_ = loop_.add_queue(connections_.router(), [this] { return receive_one(); });
   turn_ = loop_.at_end_of_turn([this] { end_of_turn(); });
   fold_ = loop_.every(kFoldPeriod, [this] { fold(); });
   look_ = loop_.every(sched::kLookAtEverything, [this] {
@@ -159,8 +158,9 @@ Result<void> Server::start() {
     else
       start_anew();
   });
-  log_.write(LogLevel::info, "ready",
-             {{"address", router_.endpoints().front()}, {"cluster", config_.cluster}});
+  log_.write(
+      LogLevel::info, "ready",
+      {{"address", connections_.router().endpoints().front()}, {"cluster", config_.cluster}});
   return {};
 }
 
@@ -172,9 +172,9 @@ void Server::step(core::Input input) {
 void Server::end_of_turn() {
   if (failed_) return;
   if (!stepped_) {
-    if (!kept(audit_.sync_if_due())) return;
-    send_greetings();
-    return close_leaving();
+    if (!shell_.kept(audit_.sync_if_due())) return;
+    connections_.send_greetings();
+    return connections_.close_leaving();
   }
   stepped_ = false;
   core::Turn turn = core_->take_turn();
@@ -183,21 +183,13 @@ void Server::end_of_turn() {
     fatal(done.error());
     return;
   }
-  if (!kept(gate_.turn_taken(core_->state()))) return;
-  if (usage_ && !turn.usage.empty()) {
-    if (auto done = usage_->append(turn.usage); !done) {
-      fatal(done.error());
-      return;
-    }
-    if (webhook_) webhook_->wake();
-  }
-  if (mailer_ && !turn.letters.empty()) mailer_->send(std::move(turn.letters));
-  if (programs_ && !turn.programs.empty()) programs_->run(std::move(turn.programs));
-  if (!kept(audit_.answers(turn.replies))) return;
-  send_greetings();
+  if (!shell_.kept(gate_.turn_taken(core_->state()))) return;
+  if (!shell_.kept(exports_->committed(turn))) return;
+  if (!shell_.kept(audit_.answers(turn.replies))) return;
+  connections_.send_greetings();
   for (core::Reply& reply : turn.replies) send_reply(reply);
   for (core::Order& order : turn.orders) send_order(order);
-  close_leaving();
+  connections_.close_leaving();
   planner_->advance(std::move(turn.changes));
   if (std::exchange(planned_, false)) planner_->plan_applied();
   if (turn.schedule) planner_->request(clock_.now());
@@ -206,27 +198,14 @@ void Server::end_of_turn() {
   if (unfolded_ >= kFoldEvents) fold();
 }
 
-void Server::close_leaving() {
-  for (const net::PeerId peer : std::exchange(leaving_, {})) router_.close(peer);
-}
-
-void Server::send_greetings() {
-  for (const Greeting& greeting : std::exchange(greetings_, {})) {
-    const rpc::Session* session = find_session(greeting.connection);
-    if (session == nullptr) continue;
-    send_to(*session, static_cast<std::uint16_t>(proto::number_of<proto::HelloReply>),
-            greeting.request, codec::encode(greeting.reply));
-  }
-}
-
 void Server::send_reply(core::Reply& reply) {
-  const rpc::Session* session = find_session(reply.connection);
+  const rpc::Session* session = connections_.find(reply.connection);
   if (session == nullptr) return;
   const auto uid = session->identity ? std::optional(session->identity->owner.uid) : std::nullopt;
-  const Duration began = loop_time();
+  const Duration began = Connections::loop_time();
   if (!reply.blobs.empty()) {
     if (auto done = core::fill(reply, *store_); !done) {
-      refuse(*session, reply.request, done.error());
+      connections_.refuse(*session, reply.request, done.error());
       return;
     }
   }
@@ -237,21 +216,16 @@ void Server::send_reply(core::Reply& reply) {
                    granted->permission);
   }
   if (auto* table = std::get_if<proto::GateTable>(&reply.message)) notary_->prepare(*table);
-  add_hook_warning(reply);
+  hook_.add_warning(reply);
   if (auto* ping = std::get_if<proto::PingReply>(&reply.message))
     ping->config_problem = config_problem_;
   const rpc::Encoded encoded = rpc::encode_reply(reply.message);
-  send_to(*session, encoded.type, reply.request, encoded.body);
-  if (uid) limits_.took(*uid, loop_time() - began);
+  connections_.send_to(*session, encoded.type, reply.request, encoded.body);
+  if (uid) connections_.took(*uid, Connections::loop_time() - began);
 }
 
 void Server::send_order(core::Order& order) {
-  const auto link = links_.find(order.node);
-  if (link == links_.end()) return;  // the core repeats it when the node registers
-  if (core_->node_of_key(link->second.key) != order.node) {  // the key is now another node's
-    links_.erase(link);
-    return;
-  }
+  if (!connections_.peer_of(order.node)) return;  // the core repeats it when the node registers
   if (!order.blobs.empty()) {
     if (auto done = core::fill(order, *store_); !done) {
       log_.write(LogLevel::error, "an order could not be completed",
@@ -269,16 +243,13 @@ void Server::send_order(core::Order& order) {
   }
   rpc::Encoded encoded = rpc::encode_order(order.message);
   Notary::forget_contents(order);
-  const net::HeaderBytes header({proto::kProtocolVersion, encoded.type, 0});
-  const auto sent = router_.send(link->second.peer, header.view(), encoded.body);
+  const auto sent = connections_.send_to_node(order.node, encoded.type, encoded.body);
   if (std::holds_alternative<proto::Launch>(order.message)) secrets::wipe(encoded.body);
   if (sent) return;
   log_.write(LogLevel::warning, "an order could not be sent",
              {{"node", order.node}, {"error", sent.error().message}});
-  // If an order is too large, that is no sign of a broken connection.
-  if (sent.error().code != ErrorCode::invalid_argument)
-    links_.erase(link);
-  else if (const auto* launch = std::get_if<proto::Launch>(&order.message))
+  if (sent.error().code != ErrorCode::invalid_argument) return;
+  if (const auto* launch = std::get_if<proto::Launch>(&order.message))
     refuse_launch(order.node, launch->key,
                   fmt::format("the job cannot be started, because the order to its node would be "
                               "{}: its script, its environment and its lists of nodes are too "
@@ -307,20 +278,15 @@ void Server::set_wake(std::optional<Instant> at) {
 void Server::fold() {
   if (failed_ || stepped_) return;  // fold only between turns; the next second will do
   unfolded_ = 0;
-  if (usage_) {  // before the journal's tail is let go
-    if (auto done = usage_->sync(); !done) {
-      fatal(done.error());
-      return;
-    }
-  }
-  if (!kept(audit_.sync())) return;
+  if (!shell_.kept(exports_->sync())) return;  // before the journal's tail is dropped
+  if (!shell_.kept(audit_.sync())) return;
   const store::FoldBatch batch = core_->take_fold();
   if (auto done = store_->fold(batch); !done) {
     fatal(done.error());
     return;
   }
   if (auto more = store_->maintain(); !more) fatal(more.error());
-  (void)kept(gate_.note_events(store_->stats().last, clock_.now()));
+  (void)shell_.kept(gate_.note_events(store_->stats().last, clock_.now()));
 }
 
 void Server::fatal(const Error& error) {

@@ -29,12 +29,6 @@ age::Gate Server::make_gate(Age age) {
        [this](LogLevel level, const std::string& what) { log_.write(level, what); }}};
 }
 
-// Returns false if it could not be saved; the process then ends.
-bool Server::kept(const Result<void>& done) {
-  if (!done) fatal(done.error());
-  return done.has_value();
-}
-
 // Returns false if the core must not get this message.
 bool Server::admit(const std::string& node, core::NodeMessage& message) {
   const auto admitted = gate_.admit(core_->state(), node, message);

@@ -17,29 +17,23 @@ constexpr std::uint16_t number = static_cast<std::uint16_t>(proto::number_of<T>)
 void Server::enroll_by_token(rpc::Session& session, const net::MessageHeader& header,
                              std::string_view body) {
   const auto message = codec::decode<proto::UseEnrollToken>(body);
-  if (!message) return refuse(session, header.request, message.error());
+  if (!message) return connections_.refuse(session, header.request, message.error());
   if (const auto node = core_->node_of_key(session.z85); node == message->node)
-    return send_to(session, number<proto::Ok>, header.request, codec::encode(proto::Ok{}));
-  const std::string address = router_.address_of(session.peer);
-  const std::string network = net::network_of(address);
-  const Instant now = clock_.now();
+    return connections_.send(session, header.request, proto::Ok{});
   const std::string hash = auth::hash_of_enroll_token(message->token);
-  const bool counts = core::token_counts(core_->state(), now, hash, message->node);
-  if (!counts || core_->node_of_key(session.z85) || !refusals_.may_look(network, now)) {
+  const bool counts = core::token_counts(core_->state(), clock_.now(), hash, message->node);
+  if (!counts || core_->node_of_key(session.z85) || !connections_.may_look(session)) {
     const Error error{ErrorCode::unauthenticated, std::string(core::kTokenRefused)};
-    refusals_.refused(network, now);
-    ++refused_credentials_;
-    log_.write(refused_logs_[network], LogLevel::warning, "refused an enrolment token",
-               {{"address", address}, {"claims", fmt::format("{:.64}", message->node)}});
-    (void)kept(audit_.refused(session, proto::kRowOf<proto::UseEnrollToken>,
-                              fmt::format("claims={:.64} address={}", message->node, address),
-                              error));
-    refuse(session, header.request, error);
-    if (++session.refusals >= kMostRefusals) cut_off(session);
+    connections_.note_refused(session, proto::kRowOf<proto::UseEnrollToken>,
+                              "refused an enrolment token", fmt::format("{:.64}", message->node),
+                              "", error);
+    connections_.refuse(session, header.request, error);
+    if (++session.refusals >= kMostRefusals) connections_.cut_off(session);
     return;
   }
-  log_.write(LogLevel::info, "enrolled a node by its token",
-             {{"node", message->node}, {"address", address}});
+  log_.write(
+      LogLevel::info, "enrolled a node by its token",
+      {{"node", message->node}, {"address", connections_.router().address_of(session.peer)}});
   core::Identity who = rpc::nobody();
   who.role = proto::Role::admin;
   who.owner.user = "(token of " + message->node + ")";

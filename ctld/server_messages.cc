@@ -26,7 +26,7 @@ constexpr auto kHere = proto::Place::controller;
 constexpr bool of_sessions(const proto::MessageRow& m) {
   return m.taker == proto::Taker::sessions;
 }
-// from_client() and from_node() handle these messages themselves.
+// answer(), receive_one() and Relays handle these messages.
 static_assert(std::is_same_v<proto::MessagesWhere<of_sessions>,
                              std::variant<proto::Hello, proto::Authenticate, proto::UseEnrollToken,
                                           proto::NodeRelay, proto::UserRelay, proto::UsersGone>>);
@@ -45,38 +45,38 @@ Error wrong_version(std::uint16_t theirs) {
 
 bool Server::receive_one() {
   if (failed_) return false;
-  std::optional<net::Incoming> incoming = router_.receive();
+  std::optional<net::Incoming> incoming = connections_.router().receive();
   if (!incoming) return false;
-  std::optional<core::ConnectionId> dropped;
-  rpc::Session& session = sessions_.of_peer(incoming->peer, incoming->key, dropped);
-  forget_session(dropped);
+  rpc::Session& session = connections_.of_peer(*incoming);
   if (session.cut_off) return true;
   const auto header = net::decode_header(incoming->header);
   if (!header || incoming->frames != net::kFrames) {
-    (void)admit(session);  // it counts like any other message
-    refuse(session, 0,
-           {ErrorCode::malformed, fmt::format("a message has two frames, a 12-byte header and a "
-                                              "body; this one has {} frames, the first of {} bytes",
-                                              incoming->frames, incoming->header.size())});
+    (void)connections_.admit(session);  // it counts like any other message
+    connections_.refuse(
+        session, 0,
+        {ErrorCode::malformed, fmt::format("a message has two frames, a 12-byte header and a "
+                                           "body; this one has {} frames, the first of {} bytes",
+                                           incoming->frames, incoming->header.size())});
     return true;
   }
   const auto node = core_->node_of_key(session.z85);
   if (!version_accepted(header->protocol)) {
-    if (!node) (void)admit(session);
-    refuse(session, header->request, wrong_version(header->protocol));
+    if (!node) (void)connections_.admit(session);
+    connections_.refuse(session, header->request, wrong_version(header->protocol));
     return true;
   }
   if (node) {
-    set_standing(session, net::Standing::node);
+    connections_.set_standing(session, net::Standing::node);
     if (header->type == number<proto::UseEnrollToken>) {
       enroll_by_token(session, *header, incoming->body);
       return true;
     }
-    links_[*node] = {session.peer, session.z85};
+    connections_.node_is_at(*node, session);
     from_node(*node, *header, *incoming);
   } else {
     // The key no longer belongs to a node, because the node has got another key.
-    if (session.standing == net::Standing::node) set_standing(session, net::Standing::stranger);
+    if (session.standing == net::Standing::node)
+      connections_.set_standing(session, net::Standing::stranger);
     from_client(session, *header, incoming->body);
   }
   return true;
@@ -89,7 +89,7 @@ void Server::from_node(const std::string& node, const net::MessageHeader& header
                {{"node", node}, {"error", sent.error().message}});
     return;
   }
-  if (carried(node, header.type, incoming)) return;
+  if (relays_.carried(node, header.type, incoming)) return;
   auto message = rpc::decode_node(header.type, incoming.body);
   if (!message) {
     log_.write(LogLevel::warning, "ignored a message of a node",
@@ -99,35 +99,16 @@ void Server::from_node(const std::string& node, const net::MessageHeader& header
   if (admit(node, *message)) step(core::FromNode{node, std::move(*message)});
 }
 
-// Returns true if the message is one that a node carries for others.
-bool Server::carried(const std::string& node, std::uint16_t type, const net::Incoming& incoming) {
-  const auto take = [&]<class T>(std::type_identity<T>, const auto& handle) {
-    if (type != number<T>) return false;
-    if (const auto message = codec::decode<T>(incoming.body))
-      handle(*message);
-    else
-      log_.write(LogLevel::warning, "ignored a relay that cannot be read",
-                 {{"node", node}, {"error", message.error().message}});
-    return true;
-  };
-  return take(std::type_identity<proto::NodeRelay>{},
-              [&](const proto::NodeRelay& m) { relayed(node, m); }) ||
-         take(std::type_identity<proto::UserRelay>{},
-              [&](const proto::UserRelay& m) { relayed(node, incoming.peer, m); }) ||
-         take(std::type_identity<proto::UsersGone>{},
-              [&](const proto::UsersGone& m) { users_gone(node, m); });
-}
-
 void Server::from_client(rpc::Session& session, const net::MessageHeader& header,
                          std::string_view body) {
-  if (const auto admitted = admit(session); !admitted) {
-    refuse(session, header.request, admitted.error());
+  if (const auto admitted = connections_.admit(session); !admitted) {
+    connections_.refuse(session, header.request, admitted.error());
     return;
   }
   const auto uid = session.identity ? std::optional(session.identity->owner.uid) : std::nullopt;
-  const Duration began = loop_time();
+  const Duration began = Connections::loop_time();
   answer(session, header, body);  // the session may not exist after this
-  if (uid) limits_.took(*uid, loop_time() - began);
+  if (uid) connections_.took(*uid, Connections::loop_time() - began);
 }
 
 void Server::answer(rpc::Session& session, const net::MessageHeader& header,
@@ -135,9 +116,9 @@ void Server::answer(rpc::Session& session, const net::MessageHeader& header,
   if (const auto sent = proto::check_sender(header.type, session.sender(), kHere); !sent) {
     const bool stranger = sent.error().code == ErrorCode::unauthenticated;
     if (const auto row = proto::find_message(header.type); row && session.identity)
-      (void)kept(audit_.refused(session, *row, "", sent.error()));
-    refuse(session, header.request,
-           stranger ? session.refused.value_or(sent.error()) : sent.error());
+      (void)shell_.kept(audit_.refused(session, *row, "", sent.error()));
+    connections_.refuse(session, header.request,
+                        stranger ? session.refused.value_or(sent.error()) : sent.error());
     return;
   }
   switch (proto::find_message(header.type)->taker) {
@@ -145,21 +126,21 @@ void Server::answer(rpc::Session& session, const net::MessageHeader& header,
       if (header.type == number<proto::Hello>) return hello(session, header.request, body);
       // Only a connection of its own proves somebody; a relayed one has its identity from a node.
       if (session.relayed())
-        return refuse(session, header.request,
-                      {ErrorCode::permission_denied, "a node has said who this is"});
+        return connections_.refuse(session, header.request,
+                                   {ErrorCode::permission_denied, "a node has said who this is"});
       if (header.type == number<proto::UseEnrollToken>)
         return enroll_by_token(session, header, body);
-      return authenticate(session, header.request, body);
+      return connections_.authenticate(session, header.request, body);
     case proto::Taker::shell: return answer_here(session, header, body);
     default: break;
   }
   auto message = rpc::decode_client(header.type, body);
   if (!message) {
-    refuse(session, header.request, message.error());
+    connections_.refuse(session, header.request, message.error());
     return;
   }
   if (auto* enroll = std::get_if<proto::EnrollNode>(&*message)) enroll->token_hash.clear();
-  if (asks_hook(session, header, *message)) return;
+  if (hook_.asks(session, header, *message)) return;
   step_as(session, header, session.identity.value_or(rpc::nobody()), std::move(*message));
 }
 
@@ -169,14 +150,14 @@ void Server::step_as(rpc::Session& session, const net::MessageHeader& header, co
   audit_.begin(session, header, message);
   if (auto* secret = std::get_if<proto::SetSecret>(&message))
     if (auto sealed = notary_->seal(*secret); !sealed)
-      return refuse(session, header.request, sealed.error());
+      return connections_.refuse(session, header.request, sealed.error());
   auto* note = std::get_if<proto::NoteJobs>(&message);
   if (note != nullptr) {
     // A job may have ended just now, and its row is not stored yet.
     end_of_turn();
     fold();
     if (auto found = acct::attach_stored(*store_, *note); !found)
-      return refuse(session, header.request, found.error());
+      return connections_.refuse(session, header.request, found.error());
   }
   core::ClientRequest request;
   request.connection = session.id;
@@ -200,30 +181,30 @@ void Server::step_as(rpc::Session& session, const net::MessageHeader& header, co
 void Server::answer_here(const rpc::Session& session, const net::MessageHeader& header,
                          std::string_view body) {
   auto message = rpc::decode_shell(header.type, body);
-  if (!message) return refuse(session, header.request, message.error());
+  if (!message) return connections_.refuse(session, header.request, message.error());
   audit_.begin(session, header, *message);
   const core::ConnectionId connection = session.id;  // the session may not outlive its answer
   Asked asked{session, header.request, *session.identity};
   if (auto in = core::let_in(core_->state(), asked.who, *message); !in)
-    return refuse(session, header.request, in.error());
+    return connections_.refuse(session, header.request, in.error());
   std::visit(Overloaded{[&](const proto::Reconfigure&) { reconfigure(asked); },
-                        [&](const proto::MakeToken& m) { make_token(asked, m); },
-                        [&](const proto::QueryHistory& m) { query_history(asked, m); },
-                        [&](const proto::WhatIf& m) { what_if(asked, m); },
-                        [&](const proto::PlanMigModes&) { plan_modes(asked); },
-                        [&](const proto::ReadAudit& m) { read_audit(asked, m); }},
+                        [&](const proto::MakeToken& m) { answers_->make_token(asked, m); },
+                        [&](const proto::QueryHistory& m) { answers_->query_history(asked, m); },
+                        [&](const proto::WhatIf& m) { answers_->what_if(asked, m); },
+                        [&](const proto::PlanMigModes&) { answers_->plan_modes(asked); },
+                        [&](const proto::ReadAudit& m) { answers_->read_audit(asked, m); }},
              *message);
-  (void)kept(audit_.end(connection, header.request, nullptr));  // if it was not refused
+  (void)shell_.kept(audit_.end(connection, header.request, nullptr));  // if it was not refused
 }
 
 void Server::hello(const rpc::Session& session, std::uint64_t request, std::string_view body) {
   const auto message = codec::decode<proto::Hello>(body);
   if (!message) {
-    refuse(session, request, message.error());
+    connections_.refuse(session, request, message.error());
     return;
   }
   if (!version_accepted(message->protocol)) {
-    refuse(session, request, wrong_version(message->protocol));
+    connections_.refuse(session, request, wrong_version(message->protocol));
     return;
   }
   proto::HelloReply reply;
@@ -232,35 +213,7 @@ void Server::hello(const rpc::Session& session, std::uint64_t request, std::stri
   reply.version = kVersion;
   reply.epoch = core_->epoch();
   reply.now = clock_.now();
-  greetings_.push_back({session.id, request, std::move(reply)});
-}
-
-void Server::refuse(const rpc::Session& session, std::uint64_t request, const Error& error) {
-  (void)kept(audit_.end(session.id, request, &error));
-  const rpc::Encoded encoded = rpc::encode_error(error);
-  send_to(session, encoded.type, request, encoded.body);
-}
-
-void Server::send_to(const rpc::Session& session, std::uint16_t type, std::uint64_t request,
-                     const Bytes& body) {
-  const auto too_large = [&](const Error& error) {
-    if (type != number<proto::ErrorReply>)
-      refuse(session, request,
-             {ErrorCode::out_of_space,
-              fmt::format("the answer is {}: ask for less at a time", error.message)});
-  };
-  if (!session.relayed()) {
-    const net::HeaderBytes header({proto::kProtocolVersion, type, request});
-    const auto sent = router_.send(session.peer, header.view(), body);
-    if (sent) return;
-    if (sent.error().code == ErrorCode::invalid_argument) return too_large(sent.error());
-    // The peer has gone or does not read, so nobody can use the answers that wait for it.
-    router_.close(session.peer);
-    loop_.post([this, id = session.id] { forget_session(id); });
-    return;
-  }
-  const auto sent = send_relayed(session.node, {session.channel, type, request, body});
-  if (!sent) too_large(sent.error());
+  connections_.greet_later(session.id, request, std::move(reply));
 }
 
 }  // namespace gantry::ctld

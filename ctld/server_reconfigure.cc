@@ -48,10 +48,9 @@ Result<void> Server::check_new_config() const {
 
 void Server::start_anew() {
   const auto type = static_cast<std::uint16_t>(proto::number_of<proto::RereadConfig>);
-  const net::HeaderBytes header({proto::kProtocolVersion, type, 0});
   const Bytes body = codec::encode(proto::RereadConfig{});
-  for (const auto& [node, link] : links_)
-    if (!router_.send(link.peer, header.view(), body))
+  for (const std::string& node : connections_.nodes())
+    if (!connections_.send_to_node(node, type, body))
       log_.write(LogLevel::warning, "a node does not hear that it should read its configuration",
                  {{"node", node}});
   again_ = true;
@@ -60,10 +59,9 @@ void Server::start_anew() {
 
 void Server::reconfigure(const Asked& asked) {
   if (auto sound = check_new_config(); !sound)
-    return refuse(asked.session, asked.request, sound.error());
+    return connections_.refuse(asked.session, asked.request, sound.error());
   log_.write(LogLevel::info, "reading the configuration again", {{"by", asked.who.owner.user}});
-  send_to(asked.session, static_cast<std::uint16_t>(proto::number_of<proto::Ok>), asked.request,
-          codec::encode(proto::Ok{}));
+  connections_.send(asked.session, asked.request, proto::Ok{});
   start_anew();
 }
 

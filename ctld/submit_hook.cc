@@ -1,10 +1,11 @@
 // Submits, and services, that wait for the word of the site's policy hook before the core sees
 // them.
+#include "ctld/submit_hook.h"
+
 #include <fmt/core.h>
 
 #include "ctld/core/services/replica_job.h"
 #include "ctld/policy_hook.h"
-#include "ctld/server.h"
 
 namespace gantry::ctld {
 namespace {
@@ -71,37 +72,50 @@ Result<void> set_all(core::ClientMessage& message, const HookAnswer& answer) {
 
 }  // namespace
 
-bool Server::asks_hook(rpc::Session& session, const net::MessageHeader& header,
-                       core::ClientMessage& message) {
+SubmitHook::SubmitHook(const Shell& shell, Connections& connections, PassOn pass_on)
+    : shell_(shell), connections_(connections), pass_on_(std::move(pass_on)) {
+  const ControllerConfig& c = shell.config.controller;
+  if (c.policy_hook.empty()) return;
+  hook_ = std::make_unique<PolicyHook>(
+      c.policy_hook, c.policy_hook_timeout,
+      [this](std::function<void()> work) { shell_.loop.post(std::move(work)); });
+}
+
+SubmitHook::~SubmitHook() = default;
+
+bool SubmitHook::asks(rpc::Session& session, const net::MessageHeader& header,
+                      core::ClientMessage& message) {
   if (!hook_ || !session.identity) return false;
-  const HookQuestion question = question_of(core_->state(), *session.identity, message);
+  const HookQuestion question = question_of(shell_.core.state(), *session.identity, message);
   if (question.jobs.empty()) return false;
   if (question.jobs.size() > kMostAsked) {
-    refuse(session, header.request,
-           {ErrorCode::limit_exceeded,
-            fmt::format("the policy hook would be asked about {} kinds of replicas at once; apply "
-                        "services with at most {} together",
-                        question.jobs.size(), kMostAsked)});
+    connections_.refuse(
+        session, header.request,
+        {ErrorCode::limit_exceeded,
+         fmt::format("the policy hook would be asked about {} kinds of replicas at once; apply "
+                     "services with at most {} together",
+                     question.jobs.size(), kMostAsked)});
     return true;
   }
   const auto about = std::make_shared<core::ClientMessage>(std::move(message));
   const auto asked =
       hook_->ask(question, [this, id = session.id, header, uid = session.identity->owner.uid,
                             about](Result<HookAnswer> answer) {
-        rpc::Session* asker = find_session(id);
+        rpc::Session* asker = connections_.find(id);
         if (asker == nullptr || !asker->identity || asker->identity->owner.uid != uid) return;
-        hook_answered(*asker, header, std::move(*about), std::move(answer));
+        answered(*asker, header, std::move(*about), std::move(answer));
       });
-  if (!asked) refuse(session, header.request, asked.error());
+  if (!asked) connections_.refuse(session, header.request, asked.error());
   return true;
 }
 
-void Server::hook_answered(rpc::Session& session, const net::MessageHeader& header,
-                           core::ClientMessage&& message, Result<HookAnswer> answer) {
+void SubmitHook::answered(rpc::Session& session, const net::MessageHeader& header,
+                          core::ClientMessage&& message, Result<HookAnswer> answer) {
   const std::string user = session.identity->owner.user;
   const auto refuse_it = [&](const Error& error) {
-    (void)kept(audit_.refused(session, *proto::find_message(header.type), "policy hook", error));
-    refuse(session, header.request, error);
+    (void)shell_.kept(
+        shell_.audit.refused(session, *proto::find_message(header.type), "policy hook", error));
+    connections_.refuse(session, header.request, error);
   };
   if (answer) {
     if (auto set = set_all(message, *answer); !set) {
@@ -110,11 +124,11 @@ void Server::hook_answered(rpc::Session& session, const net::MessageHeader& head
     }
   }
   if (!answer) {
-    const bool accept = config_.controller.policy_hook_failure == HookFailure::accept;
-    log_.write(hook_failures_, LogLevel::warning,
-               accept ? "a job or service was taken without the policy hook's word"
-                      : "a job or service was refused, because the policy hook said nothing",
-               {{"user", user}, {"why", answer.error().message}});
+    const bool accept = shell_.config.controller.policy_hook_failure == HookFailure::accept;
+    shell_.log.write(failures_, LogLevel::warning,
+                     accept ? "a job or service was taken without the policy hook's word"
+                            : "a job or service was refused, because the policy hook said nothing",
+                     {{"user", user}, {"why", answer.error().message}});
     if (!accept)
       return refuse_it({ErrorCode::unavailable,
                         "the site's policy hook gave no answer, and without one nothing is "
@@ -127,28 +141,20 @@ void Server::hook_answered(rpc::Session& session, const net::MessageHeader& head
                                        : service ? "the site's policy hook refuses this service"
                                                  : "the site's policy hook refuses this job"});
   } else if (answer->action == "warn" && !answer->message.empty()) {
-    if (hook_warnings_.size() >= kMostHookWarnings) hook_warnings_.clear();
-    hook_warnings_[{session.id, header.request}] = answer->message;
+    if (warnings_.size() >= kMostHookWarnings) warnings_.clear();
+    warnings_[{session.id, header.request}] = answer->message;
   }
-  step_as(session, header, *session.identity, std::move(message));
+  pass_on_(session, header, *session.identity, std::move(message));
 }
 
-void Server::add_hook_warning(core::Reply& reply) {
-  const auto it = hook_warnings_.find({reply.connection, reply.request});
-  if (it == hook_warnings_.end()) return;
+void SubmitHook::add_warning(core::Reply& reply) {
+  const auto it = warnings_.find({reply.connection, reply.request});
+  if (it == warnings_.end()) return;
   if (auto* submitted = std::get_if<proto::SubmitReply>(&reply.message))
     submitted->warnings.push_back(it->second);
   if (auto* planned = std::get_if<proto::TenancyPlanned>(&reply.message))
     planned->warnings.push_back(it->second);
-  hook_warnings_.erase(it);
-}
-
-void Server::open_hook() {
-  const ControllerConfig& c = config_.controller;
-  if (c.policy_hook.empty()) return;
-  hook_ = std::make_unique<PolicyHook>(
-      c.policy_hook, c.policy_hook_timeout,
-      [this](std::function<void()> work) { loop_.post(std::move(work)); });
+  warnings_.erase(it);
 }
 
 }  // namespace gantry::ctld

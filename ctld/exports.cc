@@ -1,5 +1,7 @@
 // GET /metrics and /usage (/.well-known: notary.h). Metrics are made on the loop's thread, usage
 // comes from the file of usage events. The code that feeds that file and the webhook is here too.
+#include "ctld/exports.h"
+
 #include <charconv>
 #include <filesystem>
 #include <future>
@@ -17,7 +19,6 @@
 #include "ctld/mailer.h"
 #include "ctld/notary.h"
 #include "ctld/programs.h"
-#include "ctld/server.h"
 
 namespace gantry::ctld {
 namespace {
@@ -51,44 +52,59 @@ std::string client_config_beside(const std::string& config) {
 
 }  // namespace
 
-Result<void> Server::open_exports() {
-  const ControllerConfig& c = config_.controller;
+Exports::Exports(const Shell& shell, Notary& notary, std::function<std::string()> more_metrics)
+    : shell_(shell), notary_(notary), more_metrics_(std::move(more_metrics)) {}
+
+Exports::~Exports() {
+  http_.reset();
+  webhook_.reset();
+  mailer_.reset();
+  programs_.reset();
+}
+
+Result<void> Exports::open() {
+  const ControllerConfig& c = shell_.config.controller;
+  const auto warn = [this](std::string note) {  // from any thread
+    shell_.loop.post([this, note = std::move(note)] { shell_.log.write(LogLevel::warning, note); });
+  };
   if (!c.usage_events.empty()) {
     ASSIGN(log, acct::UsageLog::open(c.usage_events));
     usage_ = std::move(*log);
   }
   if (!c.usage_webhook.empty()) {
     ASSIGN(url, http::parse_url(c.usage_webhook));
-    webhook_ = std::make_unique<http::Webhook>(
-        *url, c.usage_events, c.usage_events + ".sent", [this](std::string note) {
-          loop_.post([this, note = std::move(note)] { log_.write(LogLevel::warning, note); });
-        });
+    webhook_ =
+        std::make_unique<http::Webhook>(*url, c.usage_events, c.usage_events + ".sent", warn);
   }
-  if (!c.mail_program.empty())
-    mailer_ = std::make_unique<Mailer>(c.mail_program, [this](std::string note) {
-      loop_.post([this, note = std::move(note)] { log_.write(LogLevel::warning, note); });
-    });
-  open_hook();
-  programs_ = std::make_unique<Programs>(
-      [this](std::string note) {
-        loop_.post([this, note = std::move(note)] { log_.write(LogLevel::warning, note); });
-      },
-      client_config_beside(config_.path));
+  if (!c.mail_program.empty()) mailer_ = std::make_unique<Mailer>(c.mail_program, warn);
+  programs_ = std::make_unique<Programs>(warn, client_config_beside(shell_.config.path));
   if (c.metrics_port == 0) return {};
   ASSIGN(listening, http::listen_on(c.metrics_host, c.metrics_port));
   tokens_ = std::make_unique<http::Tokens>(c.metrics_tokens);
   http_ = std::make_unique<http::Server>(
       std::move(*listening), [this](const http::Request& request, const std::atomic<bool>& stop) {
-        return answer_http(request, stop);
+        return answer(request, stop);
       });
-  log_.write(LogLevel::info, "metrics",
-             {{"address", fmt::format("{}:{}", c.metrics_host, http_->port())}});
+  shell_.log.write(LogLevel::info, "metrics",
+                   {{"address", fmt::format("{}:{}", c.metrics_host, http_->port())}});
   return {};
 }
 
-// The progress of the slow scrub, for users who may see everything.
-std::string Server::store_metrics() const {
-  const store::ScrubStatus scrub = scrubber_->status();
+Result<void> Exports::committed(core::Turn& turn) {
+  if (usage_ && !turn.usage.empty()) {
+    TRY(usage_->append(turn.usage));
+    if (webhook_) webhook_->wake();
+  }
+  if (mailer_ && !turn.letters.empty()) mailer_->send(std::move(turn.letters));
+  if (programs_ && !turn.programs.empty()) programs_->run(std::move(turn.programs));
+  return {};
+}
+
+Result<void> Exports::sync() {
+  return usage_ ? usage_->sync() : Result<void>{};
+}
+
+std::string store_metrics(const store::ScrubStatus& scrub) {
   const auto one = [](std::string_view name, std::string_view type, std::string_view help,
                       std::uint64_t value) {
     return fmt::format("# HELP {0} {1}\n# TYPE {0} {2}\n{0} {3}\n", name, help, type, value);
@@ -103,10 +119,9 @@ std::string Server::store_metrics() const {
 }
 
 // Runs on the HTTP thread.
-http::Response Server::answer_http(const http::Request& request,
-                                   const std::atomic<bool>& stopping) {
+http::Response Exports::answer(const http::Request& request, const std::atomic<bool>& stopping) {
   // Everybody may know the keys with which tokens are checked.
-  if (request.path.starts_with("/.well-known/")) return notary_->page(request.path);
+  if (request.path.starts_with("/.well-known/")) return notary_.page(request.path);
   const bool metrics = request.path == "/metrics";
   if (!metrics && request.path != "/usage")
     return refusal(404,
@@ -120,11 +135,13 @@ http::Response Server::answer_http(const http::Request& request,
   // The promise is shared, because either the loop or the waiting thread may be the last to use it.
   auto made = std::make_shared<std::promise<std::string>>();
   std::future<std::string> text = made->get_future();
-  loop_.post([this, tenant, made] {
-    std::string all =
-        core::metrics_text(core_->state(), clock_.now(), tenant, config_.controller.metrics_labels);
-    all += core::service_metrics({core_->state(), core_->runtime().services, clock_.now()}, tenant);
-    if (!tenant) all += store_metrics() + metrics_of_sessions();
+  shell_.loop.post([this, tenant, made] {
+    const core::Core& core = shell_.core;
+    std::string all = core::metrics_text(core.state(), shell_.clock.now(), tenant,
+                                         shell_.config.controller.metrics_labels);
+    all +=
+        core::service_metrics({core.state(), core.runtime().services, shell_.clock.now()}, tenant);
+    if (!tenant) all += more_metrics_();
     made->set_value(std::move(all));
   });
   auto body = wait_for(text, stopping);
@@ -132,8 +149,8 @@ http::Response Server::answer_http(const http::Request& request,
   return {200, "text/plain; version=0.0.4; charset=utf-8", std::move(*body)};
 }
 
-http::Response Server::usage_page(const http::Request& request, const std::string& tenant) const {
-  const std::string& path = config_.controller.usage_events;
+http::Response Exports::usage_page(const http::Request& request, const std::string& tenant) const {
+  const std::string& path = shell_.config.controller.usage_events;
   if (path.empty()) return refusal(404, "controller.usage_events is not set");
   std::uint64_t after = 0;
   const std::string text = http::parameter(request.query, "after");

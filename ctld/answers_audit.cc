@@ -1,7 +1,8 @@
 // The audit log for auditors who are not on this machine.
+#include "ctld/answers.h"
+
 #include "common/audit/audit_reader.h"
 #include "common/codec/codec.h"
-#include "ctld/server.h"
 
 namespace gantry::ctld {
 namespace {
@@ -10,17 +11,16 @@ constexpr std::size_t kMostPageBytes = 2u << 20;
 
 }  // namespace
 
-void Server::read_audit(const Asked& asked, const proto::ReadAudit& message) {
-  const std::string directory = config_.controller.state_dir + "/audit";
+void Answers::read_audit(const Asked& asked, const proto::ReadAudit& message) {
+  const std::string directory = shell_.config.controller.state_dir + "/audit";
   const std::size_t most = message.most == 0 || message.most > proto::kMostAuditLines
                                ? proto::kMostAuditLines
                                : message.most;
   auto page = message.newest ? audit::newest_page(directory, most, kMostPageBytes)
                              : audit::page_after(directory, message.after, most, kMostPageBytes);
-  if (!page) return refuse(asked.session, asked.request, page.error());
+  if (!page) return connections_.refuse(asked.session, asked.request, page.error());
   const proto::AuditPage reply{std::move(page->lines), page->more};
-  send_to(asked.session, static_cast<std::uint16_t>(proto::number_of<proto::AuditPage>),
-          asked.request, codec::encode(reply));
+  connections_.send(asked.session, asked.request, reply);
 }
 
 }  // namespace gantry::ctld

@@ -1,11 +1,12 @@
 // Makes tokens that act for users; rpc/identity.cc checks them. And identity tokens with which
 // users call services.
+#include "ctld/answers.h"
+
 #include "common/auth/token.h"
 #include "common/auth/users.h"
 #include "common/codec/codec.h"
 #include "ctld/notary.h"
 #include "ctld/rpc/token_rules.h"
-#include "ctld/server.h"
 
 namespace gantry::ctld {
 namespace {
@@ -37,15 +38,15 @@ Result<proto::TokenMade> user_token(const auth::SigningSeed& key, const core::Id
 
 }  // namespace
 
-void Server::make_token(const Asked& asked, const proto::MakeToken& message) {
+void Answers::make_token(const Asked& asked, const proto::MakeToken& message) {
   const auto made =
       message.audience.empty()
-          ? user_token(secrets_.token, asked.who, message, config_.controller.max_token_lifetime,
-                       clock_.now(), log_)
-          : service_token(core_->state(), *notary_, asked.who, message, clock_.now(), log_);
-  if (!made) return refuse(asked.session, asked.request, made.error());
-  send_to(asked.session, static_cast<std::uint16_t>(proto::number_of<proto::TokenMade>),
-          asked.request, codec::encode(*made));
+          ? user_token(token_, asked.who, message, shell_.config.controller.max_token_lifetime,
+                       shell_.clock.now(), shell_.log)
+          : service_token(shell_.core.state(), notary_, asked.who, message, shell_.clock.now(),
+                          shell_.log);
+  if (!made) return connections_.refuse(asked.session, asked.request, made.error());
+  connections_.send(asked.session, asked.request, *made);
 }
 
 }  // namespace gantry::ctld

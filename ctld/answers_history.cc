@@ -1,12 +1,13 @@
 // Accounting queries. The rows that the core still has are collected here. The history reader's
 // thread reads the rest from the store, and sends the page back to the loop.
+#include "ctld/answers.h"
+
 #include "common/codec/codec.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/select.h"
 #include "ctld/core/state/history_row.h"
 #include "ctld/core/state/state.h"
 #include "ctld/rpc/dispatch.h"
-#include "ctld/server.h"
 
 namespace gantry::ctld {
 namespace {
@@ -49,38 +50,38 @@ Result<acct::LiveRows> live_rows(const core::State& state, const core::Runtime& 
 
 }  // namespace
 
-void Server::query_history(const Asked& asked, const proto::QueryHistory& message) {
+void Answers::query_history(const Asked& asked, const proto::QueryHistory& message) {
   const core::Identity& who = asked.who;
-  const core::Reach reach(core_->state(), who);
+  const core::Reach reach(shell_.core.state(), who);
   const std::optional<Uid> only = reach.everything() ? std::nullopt : std::optional(who.owner.uid);
   std::vector<std::string> tenants;
-  for (const PartitionId id : reach.tenants()) tenants.push_back(core_->state().partition(id).name);
+  for (const PartitionId id : reach.tenants())
+    tenants.push_back(shell_.core.state().partition(id).name);
   auto query = acct::HistoryQuery::make(message, only, tenants);
-  if (!query) return refuse(asked.session, asked.request, query.error());
+  if (!query) return connections_.refuse(asked.session, asked.request, query.error());
   const auto answered = question(history_questions_, who);
-  if (!answered) return refuse(asked.session, asked.request, answered.error());
-  auto live =
-      live_rows(core_->state(), core_->runtime(), who, message.filter, *query, clock_.now());
-  const auto done = [this, id = asked.session.id, request = asked.request, answered = *answered,
-                     currency =
-                         core_->state().ledger.prices.currency](Result<proto::HistoryReply> reply) {
-    answered();
-    const rpc::Session* asker = find_session(id);
-    if (asker == nullptr) return;
-    if (!reply) {
-      refuse(*asker, request, reply.error());
-      return;
-    }
-    reply->currency = currency;
-    send_to(*asker, static_cast<std::uint16_t>(proto::number_of<proto::HistoryReply>), request,
-            codec::encode(*reply));
-  };
+  if (!answered) return connections_.refuse(asked.session, asked.request, answered.error());
+  auto live = live_rows(shell_.core.state(), shell_.core.runtime(), who, message.filter, *query,
+                        shell_.clock.now());
+  const auto done =
+      [this, id = asked.session.id, request = asked.request, answered = *answered,
+       currency = shell_.core.state().ledger.prices.currency](Result<proto::HistoryReply> reply) {
+        answered();
+        const rpc::Session* asker = connections_.find(id);
+        if (asker == nullptr) return;
+        if (!reply) {
+          connections_.refuse(*asker, request, reply.error());
+          return;
+        }
+        reply->currency = currency;
+        connections_.send(*asker, request, *reply);
+      };
   const Result<void> waits =
-      live ? history_->ask(std::move(*query), std::move(*live), clock_.now(), done)
+      live ? history_.ask(std::move(*query), std::move(*live), shell_.clock.now(), done)
            : Result<void>(tl::unexpected(live.error()));
   if (waits) return;
   (*answered)();
-  refuse(asked.session, asked.request, waits.error());
+  connections_.refuse(asked.session, asked.request, waits.error());
 }
 
 }  // namespace gantry::ctld
