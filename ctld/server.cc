@@ -1,4 +1,5 @@
-// Opening, recovery, and the turn: commits first, and only then tells anybody.
+// Opening, recovery, and the turn: commits first, and only then tells anybody. A store that is
+// older than what nodes know of it is found here too (ctld/age).
 #include "ctld/server.h"
 
 #include <csignal>
@@ -294,6 +295,37 @@ void Server::fatal(const Error& error) {
   log_.write(LogLevel::error, "stopping: what is acknowledged is safe, nothing more can be",
              {{"error", error.message}});
   loop_.stop();
+}
+
+Result<Server::Age> Server::load_age(const std::string& state_dir, Epoch epoch, EventSeq last) {
+  Age age;
+  ASSIGN(mark, age::load_high_water(state_dir));
+  if (*mark) {
+    age.mark = **mark;
+    TRY(age::Gate::check(age.mark, epoch, last, state_dir + "/data.mdb"));
+  }
+  ASSIGN(strangers, age::Strangers::load(state_dir));
+  age.strangers = std::move(*strangers);
+  return age;
+}
+
+age::Gate Server::make_gate(Age age) {
+  const std::string& state_dir = config_.controller.state_dir;
+  return {
+      age.mark,
+      std::move(age.strangers),
+      config_.nodes.size(),
+      state_dir + "/data.mdb",
+      {[state_dir](const age::HighWater& mark) { return age::save_high_water(state_dir, mark); },
+       [this](core::ClientRequest order) { step(std::move(order)); },
+       [this](LogLevel level, const std::string& what) { log_.write(level, what); }}};
+}
+
+// Returns false if the core must not get this message.
+bool Server::admit(const std::string& node, core::NodeMessage& message) {
+  const auto admitted = gate_.admit(core_->state(), node, message);
+  if (!admitted) fatal(admitted.error());
+  return admitted.value_or(false) && !failed_;
 }
 
 }  // namespace gantry::ctld

@@ -77,7 +77,7 @@ class Server {
   void enroll_by_token(rpc::Session& session, const net::MessageHeader& header,
                        std::string_view body);
 
-  // server_age.cc: a store that is older than what its nodes know
+  // A store that is older than what its nodes know (ctld/age)
   static Result<Age> load_age(const std::string& state_dir, Epoch epoch, EventSeq last);
   age::Gate make_gate(Age age);
   bool admit(const std::string& node, core::NodeMessage& message);

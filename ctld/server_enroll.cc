@@ -7,13 +7,6 @@
 #include "ctld/server.h"
 
 namespace gantry::ctld {
-namespace {
-
-template <class T>
-constexpr std::uint16_t number = static_cast<std::uint16_t>(proto::number_of<T>);
-
-}  // namespace
-
 void Server::enroll_by_token(rpc::Session& session, const net::MessageHeader& header,
                              std::string_view body) {
   const auto message = codec::decode<proto::UseEnrollToken>(body);
@@ -38,7 +31,7 @@ void Server::enroll_by_token(rpc::Session& session, const net::MessageHeader& he
   who.role = proto::Role::admin;
   who.owner.user = "(token of " + message->node + ")";
   net::MessageHeader as = header;
-  as.type = number<proto::EnrollNode>;
+  as.type = static_cast<std::uint16_t>(proto::number_of<proto::EnrollNode>);
   step_as(session, as, std::move(who), proto::EnrollNode{message->node, session.z85, hash});
 }
 

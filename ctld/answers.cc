@@ -1,7 +1,8 @@
-// Makes tokens that act for users; rpc/identity.cc checks them. And identity tokens with which
-// users call services.
+// Tokens that act for users (rpc/identity.cc checks them), identity tokens with which users call
+// services, and pages of the audit log for auditors who are not on this machine.
 #include "ctld/answers.h"
 
+#include "common/audit/audit_reader.h"
 #include "common/auth/token.h"
 #include "common/auth/users.h"
 #include "common/codec/codec.h"
@@ -10,6 +11,8 @@
 
 namespace gantry::ctld {
 namespace {
+
+constexpr std::size_t kMostPageBytes = 2u << 20;
 
 Result<proto::TokenMade> service_token(const core::State& state, const Notary& notary,
                                        const core::Identity& who, const proto::MakeToken& message,
@@ -47,6 +50,18 @@ void Answers::make_token(const Asked& asked, const proto::MakeToken& message) {
                           shell_.log);
   if (!made) return connections_.refuse(asked.session, asked.request, made.error());
   connections_.send(asked.session, asked.request, *made);
+}
+
+void Answers::read_audit(const Asked& asked, const proto::ReadAudit& message) {
+  const std::string directory = shell_.config.controller.state_dir + "/audit";
+  const std::size_t most = message.most == 0 || message.most > proto::kMostAuditLines
+                               ? proto::kMostAuditLines
+                               : message.most;
+  auto page = message.newest ? audit::newest_page(directory, most, kMostPageBytes)
+                             : audit::page_after(directory, message.after, most, kMostPageBytes);
+  if (!page) return connections_.refuse(asked.session, asked.request, page.error());
+  const proto::AuditPage reply{std::move(page->lines), page->more};
+  connections_.send(asked.session, asked.request, reply);
 }
 
 }  // namespace gantry::ctld
