@@ -18,7 +18,11 @@
 
 #include "common/codec/codec.h"
 #include "ctld/core/core.h"
-#include "ctld/core/event/events.h"
+#include "ctld/core/event/events_attempt.h"
+#include "ctld/core/event/events_cluster.h"
+#include "ctld/core/event/events_job.h"
+#include "ctld/core/event/events_tenancy.h"
+#include "ctld/core/event/journal.h"
 #include "ctld/core/state/state.h"
 #include "ctld/core/state/stored_spec.h"
 
@@ -121,9 +125,9 @@ class Month {
   }
 
  private:
-  void tell(Instant at, Event event) {
+  void tell(Instant at, EventRef event) {
     seq_ = EventSeq(seq_.value() + 1);
-    if (!core_.replay({seq_, codec::encode(JournalEvent{at, std::move(event)})})) std::abort();
+    if (!core_.replay({seq_, encode_event(at, event)})) std::abort();
   }
 
   void job(std::uint64_t i) {

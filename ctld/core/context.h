@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "ctld/core/core.h"
-#include "ctld/core/event/events.h"
+#include "ctld/core/event/event.h"
 #include "ctld/core/recorder.h"
 #include "ctld/core/runtime.h"
 #include "ctld/core/state/state.h"
@@ -23,13 +23,13 @@ struct Context {
   Instant now;
 
   // Journals and applies one event.
-  void record(Event event) {
+  void record(EventRef event) {
     ++rt.stats.events;
-    recorder.record(now, std::move(event));
+    recorder.record(now, event);
   }
-  void record(event::JobSubmitted event, Bytes spec) {
+  void record(const event::JobSubmitted& event, Bytes spec) {
     ++rt.stats.events;
-    recorder.record(now, std::move(event), std::move(spec));
+    recorder.record(now, event, std::move(spec));
   }
 
   void note(std::string line) { turn.notes.push_back(std::move(line)); }

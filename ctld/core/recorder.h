@@ -4,10 +4,14 @@
 #pragma once
 
 #include "ctld/core/core.h"
-#include "ctld/core/event/events.h"
+#include "ctld/core/event/event.h"
 #include "ctld/core/state/mutable_state.h"
 
 namespace gantry::core {
+
+namespace event {
+struct JobSubmitted;
+}
 
 class Recorder {
  public:
@@ -22,9 +26,9 @@ class Recorder {
         turn_(turn),
         last_seq_(last_seq) {}
 
-  void record(Instant now, Event event);
+  void record(Instant now, EventRef event);
   // `spec` is the job's encoded StoredSpec; it is stored in the same transaction.
-  void record(Instant now, event::JobSubmitted event, Bytes spec);
+  void record(Instant now, const event::JobSubmitted& event, Bytes spec);
 
   // Puts newly compiled documents in the place of the old ones, and gives each tenant's queue its
   // nodes and limits (tenancy/queues.h).

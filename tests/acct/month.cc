@@ -11,6 +11,10 @@
 #include "common/time/time_zone.h"
 #include "config/tenancy/files/load.h"
 #include "ctld/core/apply.h"
+#include "ctld/core/event/events_attempt.h"
+#include "ctld/core/event/events_cluster.h"
+#include "ctld/core/event/events_job.h"
+#include "ctld/core/event/events_tenancy.h"
 #include "ctld/core/money/ledger.h"
 #include "ctld/core/resources/index.h"
 #include "ctld/core/tenancy/tenants.h"
@@ -158,7 +162,7 @@ void Month::add_documents() {
   state_.tenancy.compiled = compile_for(state_, state_.tenancy.documents, LooseTenants::apart);
 }
 
-void Month::apply(Instant at, const Event& event) {
+void Month::apply(Instant at, EventRef event) {
   if (watch) watch(state_, at);
   core::apply(state_, at, event);
 }

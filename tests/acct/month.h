@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "config/config.h"
-#include "ctld/core/event/events.h"
+#include "ctld/core/event/event.h"
 #include "ctld/core/state/mutable_state.h"
 
 namespace gantry::test {
@@ -47,7 +47,7 @@ class Month {
 
   void add_nodes();
   void add_documents();
-  void apply(Instant at, const core::Event& event);
+  void apply(Instant at, core::EventRef event);
   void change_prices(Instant at, const std::string& book, const std::string& model, Money price);
   JobId submitted(const Attempt& attempt);
   Grant grant_of(const std::string& text);

@@ -3,6 +3,8 @@
 
 #include "common/assert.h"
 #include "ctld/core/apply.h"
+#include "ctld/core/event/events_attempt.h"
+#include "ctld/core/event/events_shrink.h"
 #include "ctld/core/money/budgets.h"
 #include "ctld/core/money/ledger.h"
 #include "ctld/core/resources/index.h"

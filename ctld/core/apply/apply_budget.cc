@@ -4,6 +4,8 @@
 
 #include "common/assert.h"
 #include "ctld/core/apply.h"
+#include "ctld/core/event/events_budget.h"
+#include "ctld/core/event/events_tenancy.h"
 #include "ctld/core/money/budgets.h"
 #include "ctld/core/money/ledger.h"
 #include "ctld/core/resources/index.h"

@@ -1,16 +1,10 @@
-// apply() itself, which dispatches, and its events about the controller, nodes, partitions and
-// keys.
+// apply() of events about the controller, nodes, partitions and keys.
 #include "common/assert.h"
 #include "ctld/core/apply.h"
+#include "ctld/core/event/events_cluster.h"
 #include "ctld/core/resources/index.h"
 
 namespace gantry::core {
-
-void apply(MutableState& state, Instant at, const Event& event) {
-  state.last_time = at;
-  state.unfolded.meta = true;
-  std::visit([&](const auto& e) { apply_event(state, at, e); }, event);
-}
 
 void apply_event(MutableState& state, Instant, const event::ControllerStarted& e) {
   GANTRY_ASSERT(e.epoch > state.epoch, "the epoch grows");

@@ -4,6 +4,8 @@
 #include "common/assert.h"
 #include "common/codec/codec.h"
 #include "ctld/core/apply.h"
+#include "ctld/core/event/events_attempt.h"
+#include "ctld/core/event/events_job.h"
 #include "ctld/core/money/budgets.h"
 #include "ctld/core/money/ledger.h"
 #include "ctld/core/notify/triggers.h"

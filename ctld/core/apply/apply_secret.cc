@@ -3,6 +3,7 @@
 
 #include "common/assert.h"
 #include "ctld/core/apply.h"
+#include "ctld/core/event/events_secret.h"
 #include "ctld/core/resources/index.h"
 
 namespace gantry::core {

@@ -3,6 +3,7 @@
 
 #include "common/assert.h"
 #include "ctld/core/apply.h"
+#include "ctld/core/event/events_service.h"
 #include "ctld/core/resources/index.h"
 #include "ctld/scale/load.h"
 

@@ -4,6 +4,7 @@
 #include "common/assert.h"
 #include "common/codec/codec.h"
 #include "ctld/core/apply.h"
+#include "ctld/core/event/events_tenancy.h"
 #include "ctld/core/money/budgets.h"
 #include "ctld/core/money/ledger.h"
 #include "ctld/core/resources/index.h"

@@ -3,6 +3,7 @@
 
 #include "common/assert.h"
 #include "ctld/core/apply.h"
+#include "ctld/core/event/events_trigger.h"
 #include "ctld/core/notify/triggers.h"
 
 namespace gantry::core {

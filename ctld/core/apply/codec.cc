@@ -1,16 +1,17 @@
-// The codec of events and records: the durable form of the controller.
+// The codec of records: the durable form of the controller.
 #include "common/codec/define.h"
-#include "ctld/core/event/events.h"
 #include "ctld/core/job/submit/blobs.h"
 #include "ctld/core/state/budget_state.h"
 #include "ctld/core/state/record.h"
+#include "ctld/core/state/secret_state.h"
+#include "ctld/core/state/service_state.h"
 #include "ctld/core/state/spec_owner.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/state/trigger_state.h"
 #include "ctld/core/usage_event.h"
 
 namespace gantry {
 
-GANTRY_CODEC_INSTANTIATE(core::JournalEvent)
 GANTRY_CODEC_INSTANTIATE(core::JobRecord)
 GANTRY_CODEC_INSTANTIATE_BINARY(core::StoredSpec)
 GANTRY_CODEC_INSTANTIATE_BINARY(core::SpecHead)

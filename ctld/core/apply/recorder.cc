@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/codec/codec.h"
 #include "ctld/core/apply.h"
+#include "ctld/core/event/events_job.h"
+#include "ctld/core/event/journal.h"
 #include "ctld/core/notify/letters.h"
 #include "ctld/core/notify/usage_events.h"
 #include "ctld/core/partition/in_force.h"
@@ -14,22 +15,20 @@
 
 namespace gantry::core {
 
-void Recorder::record(Instant now, Event event) {
+void Recorder::record(Instant now, EventRef event) {
   last_seq_ = EventSeq(last_seq_.value() + 1);
-  const JournalEvent entry{now, std::move(event)};
-  turn_.append.events.push_back({last_seq_, codec::encode(entry)});
+  turn_.append.events.push_back({last_seq_, encode_event(now, event)});
   if (config_.controller.usage_events.empty())
-    apply(state_, now, entry.event);
+    apply(state_, now, event);
   else
-    apply_and_tell(state_, last_seq_, now, entry.event, config_.cluster, turn_.usage);
-  if (!config_.controller.mail_program.empty())
-    write_letters(state_, now, entry.event, turn_.letters);
+    apply_and_tell(state_, last_seq_, now, event, config_.cluster, turn_.usage);
+  if (!config_.controller.mail_program.empty()) write_letters(state_, now, event, turn_.letters);
 }
 
-void Recorder::record(Instant now, event::JobSubmitted event, Bytes spec) {
+void Recorder::record(Instant now, const event::JobSubmitted& event, Bytes spec) {
   turn_.append.specs.emplace_back(event.job, spec);
   state_.new_specs.emplace(event.job, std::move(spec));
-  record(now, Event(std::move(event)));
+  record(now, event);
 }
 
 void Recorder::set_tenancy(CompiledTenancy compiled) {

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #define GANTRY_EVENT(kind, name)                  \
+  static constexpr bool kIsEvent = true;          \
   static constexpr int kKind = kind;              \
   static constexpr std::string_view kName = name; \
   template <class Self, class V>                  \

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ctld/core/event/events_tenancy.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/split.h"
 #include "ctld/core/settle.h"

@@ -6,6 +6,7 @@
 
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/select.h"
+#include "ctld/core/event/events_job.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/submit/dependency.h"
 #include "ctld/core/settle.h"

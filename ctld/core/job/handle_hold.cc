@@ -4,6 +4,7 @@
 
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/select.h"
+#include "ctld/core/event/events_job.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/split.h"
 #include "ctld/core/state/moves.h"

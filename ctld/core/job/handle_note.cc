@@ -9,6 +9,7 @@
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/roles.h"
 #include "ctld/core/access/select.h"
+#include "ctld/core/event/events_job.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/submit/validate.h"
 

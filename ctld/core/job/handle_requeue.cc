@@ -4,6 +4,8 @@
 #include <fmt/core.h>
 
 #include "ctld/core/access/authorise.h"
+#include "ctld/core/event/events_attempt.h"
+#include "ctld/core/event/events_job.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/split.h"
 #include "ctld/core/tenancy/tenant_submit.h"
@@ -78,7 +80,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::RequeueJobs&& messag
     e.cause = fmt::format("requeued by {}", who_text(from.who));
     e.requeue = RequeueWhy::asked;
     if (message.hold) e.hold = hold_of(ctx, from.who, job, message.special_exit);
-    ctx.record(std::move(e));
+    ctx.record(e);
     return {};
   });
 }

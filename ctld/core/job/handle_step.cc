@@ -16,6 +16,7 @@
 #include "common/text/text.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/select.h"
+#include "ctld/core/event/events_attempt.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/reported.h"
 #include "ctld/core/job/step_check.h"
@@ -356,7 +357,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::StepCreate&& message
   }
   if (several) made.ranks = plan->ranks;
   number(permission.nodes, made.cyclic, made.block);
-  ctx.record(std::move(made));
+  ctx.record(made);
   ctx.reply(from, proto::StepGranted{codec::encode(permission), {}, false});
 }
 

@@ -2,6 +2,7 @@
 // on from there. It keeps what it holds. If it is ended meanwhile, its nodes let it run on first.
 #include <fmt/core.h>
 
+#include "ctld/core/event/events_attempt.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/split.h"
 #include "ctld/core/settle.h"

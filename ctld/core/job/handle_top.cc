@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "ctld/core/access/select.h"
+#include "ctld/core/event/events_job.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/split.h"
 #include "ctld/core/job/submit/validate.h"
@@ -78,7 +79,7 @@ class Rivals {
       event::JobUpdated e;
       e.job = id;
       e.nice = nice;
-      ctx.record(std::move(e));
+      ctx.record(e);
     }
   }
 

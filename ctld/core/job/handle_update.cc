@@ -6,6 +6,8 @@
 #include "common/codec/codec.h"
 #include "common/limits.h"
 #include "ctld/core/access/authorise.h"
+#include "ctld/core/event/events_job.h"
+#include "ctld/core/event/events_shrink.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/queue_choice.h"
 #include "ctld/core/job/split.h"
@@ -399,12 +401,12 @@ void handle(Context& ctx, const ClientRequest& from, proto::UpdateJob&& m) {
     ASSIGN(e, changes(ctx, from.who, job, mine));
     if (given_back && !given_back->nodes.empty()) {
       const std::vector<NodeId> nodes = given_back->nodes;
-      ctx.record(std::move(*given_back));
+      ctx.record(*given_back);
       end_steps_on(ctx, ctx.state.jobs.at(id), nodes);
     }
     const std::string old_name(ctx.state.names.text(job.name));
     const auto share = job.share;
-    ctx.record(std::move(*e));
+    ctx.record(*e);
     // The scheduler is told again of a job when its place in the queue changes. Another account
     // leaves it there, but counts from now on against other jobs.
     if (ctx.state.jobs.at(id).share != share && ctx.rt.marks.at(id).told.startable != 0)

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include "ctld/core/event/events_attempt.h"
 #include "ctld/core/settle.h"
 
 namespace gantry::core {
@@ -65,7 +66,7 @@ bool follow_placed(Context& ctx, const Job& job) {
   }
   if (!e) return false;
   const bool victim = e->grace.has_value();
-  ctx.record(std::move(*e));
+  ctx.record(*e);
   if (victim) ctx.turn.changes.emplace_back(placed_view(ctx.state, ctx.state.jobs.at(job.id)));
   return true;
 }

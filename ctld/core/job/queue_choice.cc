@@ -83,7 +83,7 @@ void look_at_queues(Context& ctx, JobId id) {
   auto move = other_queue(ctx, job);
   if (!move) move = other_window(ctx, job);
   if (!move) return;
-  ctx.record(std::move(*move));
+  ctx.record(*move);
   JobMark& edit = ctx.rt.marks.edit(id);
   edit.moved = ctx.now;
   ++edit.moves;

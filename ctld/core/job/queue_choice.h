@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "ctld/core/context.h"
-#include "ctld/core/event/events.h"
+#include "ctld/core/event/events_job.h"
 
 namespace gantry::core {
 

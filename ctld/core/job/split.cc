@@ -8,6 +8,7 @@
 
 #include "common/text/text.h"
 #include "ctld/core/access/select.h"
+#include "ctld/core/event/events_job.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/eligible.h"
 

@@ -7,6 +7,7 @@
 
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/roles.h"
+#include "ctld/core/event/events_tenancy.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/limits/limits.h"
 #include "ctld/core/resources/uses.h"

@@ -8,6 +8,8 @@
 #include "common/codec/codec.h"
 #include "common/proto/job_text.h"
 #include "common/text/text.h"
+#include "ctld/core/event/events_attempt.h"
+#include "ctld/core/event/events_budget.h"
 #include "ctld/core/money/budgets.h"
 #include "ctld/core/money/ledger.h"
 #include "ctld/core/settle.h"
@@ -298,7 +300,7 @@ bool roll(Context& ctx) {
     if (std::string now = span_at(account, ctx.now).name; now != account.book->period)
       e.periods.emplace(name, std::move(now));
   if (e.periods.empty()) return false;
-  ctx.record(std::move(e));
+  ctx.record(e);
   return true;
 }
 
@@ -338,7 +340,7 @@ std::uint32_t end_jobs(Context& ctx, const BudgetAccount& account, const BudgetS
     e.cause = fmt::format("budget {} is used up: {} of {}", account.budget.name,
                           format_money(stand.spent, 2), money(ctx, amount_of(account)));
     if (job.warn && job.phase == Phase::running) send_warning(ctx, job);
-    ctx.record(std::move(e));
+    ctx.record(e);
     ctx.turn.changes.emplace_back(placed_view(ctx.state, ctx.state.jobs.at(id)));
     ++ended;
   }

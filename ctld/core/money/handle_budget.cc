@@ -7,6 +7,7 @@
 #include "common/text/text.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/roles.h"
+#include "ctld/core/event/events_budget.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/money/budget_gate.h"
 #include "ctld/core/money/budgets.h"

@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "common/assert.h"
+#include "ctld/core/event/events_attempt.h"
 #include "ctld/core/money/budgets.h"
 #include "ctld/core/money/report_labels.h"
 #include "ctld/core/resources/index.h"

@@ -21,10 +21,13 @@
 #include <string>
 #include <vector>
 
-#include "ctld/core/event/events_attempt.h"
 #include "ctld/core/state/mutable_state.h"
 
 namespace gantry::core {
+
+namespace event {
+struct JobPlaced;
+}
 
 // The bill of a start that is not recorded yet: its lines, and what each grant adds to them.
 struct Holding {

@@ -10,6 +10,7 @@
 #include "common/text/text.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/apply.h"
+#include "ctld/core/event/events_ledger.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/money/ledger.h"
 #include "ctld/core/tenancy/tenants.h"
@@ -123,7 +124,7 @@ void close_month(Context& ctx, Month month) {
   }
   for (const PostedCharge& charge : e.charges) e.batch.cost += charge.cost;
   e.batch.lines = e.charges.size();
-  ctx.record(std::move(e));
+  ctx.record(e);
 }
 
 // ---- metering
@@ -217,7 +218,7 @@ void close_months(Context& ctx) {
     event::ChargesPosted e;
     e.batch.name = std::string(kMonths) + present.before().name();
     e.batch.at = ctx.now;
-    ctx.record(std::move(e));
+    ctx.record(e);
     last = present.before();
   }
   const auto due = [&](Month month) { return month.next().begin(prices.zone) + kMonthMargin; };

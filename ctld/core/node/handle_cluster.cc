@@ -7,6 +7,7 @@
 #include "config/options.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/sight.h"
+#include "ctld/core/event/events_cluster.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/submit/validate.h"
 #include "ctld/core/node/enrollment.h"

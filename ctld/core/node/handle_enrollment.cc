@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include "common/text/text.h"
+#include "ctld/core/event/events_cluster.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/node/enrollment.h"
 
@@ -37,7 +38,7 @@ void forget_expired(Context& ctx) {
   event::EnrollTokensGone gone;
   for (const auto& [hash, token] : ctx.state.enroll_tokens)
     if (token.expires <= ctx.now) gone.hashes.push_back(hash);
-  if (!gone.hashes.empty()) ctx.record(std::move(gone));
+  if (!gone.hashes.empty()) ctx.record(gone);
 }
 
 Result<void> make(Context& ctx, const std::string& by, const proto::ChangeEnrollment& m) {
@@ -65,7 +66,7 @@ Result<void> revoke(Context& ctx, const std::string& what) {
   if (gone.hashes.empty())
     return fail(ErrorCode::not_found,
                 fmt::format("there is no token \"{}\", and none for a node of this name", what));
-  ctx.record(std::move(gone));
+  ctx.record(gone);
   return {};
 }
 

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include "ctld/core/event/events_cluster.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/submit/validate.h"
 #include "ctld/core/resources/gpus.h"

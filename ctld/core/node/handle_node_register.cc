@@ -8,6 +8,7 @@
 
 #include <fmt/core.h>
 
+#include "ctld/core/event/events_cluster.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/reported.h"
 #include "ctld/core/node/attempt_end.h"

@@ -6,6 +6,8 @@
 #include <fmt/core.h>
 
 #include "common/text/printable.h"
+#include "ctld/core/event/events_attempt.h"
+#include "ctld/core/event/events_cluster.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/checkpoint.h"
 #include "ctld/core/job/reported.h"
@@ -208,7 +210,7 @@ void release_node(Context& ctx, const Job& job, NodeId node, proto::ExitReport r
   if (times.ended != ctx.now) e.ended = times.ended;
   for (const NodeRun& run : job.active->nodes)
     if (run.grant.node == node) free_quota(ctx, job, run.grant);
-  ctx.record(std::move(e));
+  ctx.record(e);
   ctx.turn.changes.emplace_back(sched::NodeReleased{id, node});
   ctx.turn.schedule = true;
   const Job& now = ctx.state.jobs.at(id);

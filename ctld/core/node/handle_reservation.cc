@@ -12,6 +12,7 @@
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
 #include "ctld/core/access/sight.h"
+#include "ctld/core/event/events_tenancy.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/submit/validate.h"
 #include "ctld/core/node/windows.h"

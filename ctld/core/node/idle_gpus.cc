@@ -5,6 +5,8 @@
 #include <fmt/core.h>
 
 #include "common/text/text.h"
+#include "ctld/core/event/events_attempt.h"
+#include "ctld/core/event/events_tenancy.h"
 #include "ctld/core/job/rows.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/state/tenancy_state.h"
@@ -99,7 +101,7 @@ void end(Context& ctx, const Job& job, const proto::QuotaAlert& a) {
   if (a.step == IdleGpuStep::requeue) e.requeue = RequeueWhy::idle_gpus;
   if (job.warn) send_warning(ctx, job);
   const JobId id = job.id;
-  ctx.record(std::move(e));
+  ctx.record(e);
   ctx.turn.changes.emplace_back(placed_view(ctx.state, ctx.state.jobs.at(id)));
 }
 

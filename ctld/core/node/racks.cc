@@ -6,6 +6,7 @@
 
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
+#include "ctld/core/event/events_cluster.h"
 
 namespace gantry::core {
 namespace {

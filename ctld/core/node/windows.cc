@@ -6,6 +6,7 @@
 
 #include "common/assert.h"
 #include "common/text/text.h"
+#include "ctld/core/event/events_tenancy.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/tenancy/reservations.h"
 #include "ctld/core/tenancy/tenants.h"

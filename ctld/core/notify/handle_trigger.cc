@@ -7,6 +7,7 @@
 
 #include "common/text/text.h"
 #include "ctld/core/access/authorise.h"
+#include "ctld/core/event/events_trigger.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/rows.h"
 #include "ctld/core/job/submit/validate.h"

@@ -6,6 +6,9 @@
 #include "common/job/public_state.h"
 #include "common/text/printable.h"
 #include "common/text/text.h"
+#include "ctld/core/event/events_attempt.h"
+#include "ctld/core/event/events_job.h"
+#include "ctld/core/event/events_tenancy.h"
 #include "ctld/core/job/eligible.h"
 #include "ctld/core/job/rows.h"
 #include "ctld/core/state/stored_spec.h"
@@ -142,14 +145,22 @@ struct Teller {
                                    e.alert.no_process ? " (no process is on any)" : "");
   }
 
-  template <class Other>
-  void operator()(const Other&) {}
+  template <EventStruct E>
+  void tell_if(EventRef event) {
+    if (const auto* e = event.get_if<E>()) (*this)(*e);
+  }
 };
 
 }  // namespace
 
-void write_letters(const State& state, Instant at, const Event& event, std::vector<Letter>& out) {
-  std::visit(Teller{state, at, out}, event);
+void write_letters(const State& state, Instant at, EventRef event, std::vector<Letter>& out) {
+  Teller teller{state, at, out};
+  teller.tell_if<event::JobStarted>(event);
+  teller.tell_if<event::JobEnded>(event);
+  teller.tell_if<event::JobRequeued>(event);
+  teller.tell_if<event::JobRevived>(event);
+  teller.tell_if<event::DependencySettled>(event);
+  teller.tell_if<event::GpusIdle>(event);
 }
 
 }  // namespace gantry::core

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "ctld/core/event/events.h"
+#include "ctld/core/event/event.h"
 #include "ctld/core/letter.h"
 #include "ctld/core/state/state.h"
 
@@ -13,6 +13,6 @@ namespace gantry::core {
 
 // Adds the letters about an event that has been applied. For an array there is one when its first
 // task starts and one when its last has ended, unless letters for each task are asked for.
-void write_letters(const State& state, Instant at, const Event& event, std::vector<Letter>& out);
+void write_letters(const State& state, Instant at, EventRef event, std::vector<Letter>& out);
 
 }  // namespace gantry::core

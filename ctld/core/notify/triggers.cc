@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/text/hostlist.h"
+#include "ctld/core/event/events_trigger.h"
 
 namespace gantry::core {
 namespace {

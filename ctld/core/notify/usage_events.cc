@@ -4,6 +4,7 @@
 
 #include "common/time/time_zone.h"
 #include "ctld/core/apply.h"
+#include "ctld/core/event/events_attempt.h"
 #include "ctld/core/money/ledger.h"
 
 namespace gantry::core {
@@ -75,11 +76,11 @@ UsageEvent end_of(const State& state, const Job& job, EventSeq seq, Instant at,
 
 }  // namespace
 
-void apply_and_tell(MutableState& state, EventSeq seq, Instant at, const Event& event,
+void apply_and_tell(MutableState& state, EventSeq seq, Instant at, EventRef event,
                     const std::string& cluster, std::vector<UsageEvent>& out) {
-  const auto* ended = std::get_if<event::JobEnded>(&event);
-  const auto* again = std::get_if<event::JobRequeued>(&event);
-  const auto* placed = std::get_if<event::JobPlaced>(&event);
+  const auto* ended = event.get_if<event::JobEnded>();
+  const auto* again = event.get_if<event::JobRequeued>();
+  const auto* placed = event.get_if<event::JobPlaced>();
   const JobId id = ended != nullptr ? ended->job : again != nullptr ? again->job : JobId{};
   Money credited;
   bool ends = false;

@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "ctld/core/event/events.h"
+#include "ctld/core/event/event.h"
 #include "ctld/core/state/mutable_state.h"
 #include "ctld/core/usage_event.h"
 
 namespace gantry::core {
 
 // Applies the event, and adds the usage events that follow from it.
-void apply_and_tell(MutableState& state, EventSeq seq, Instant at, const Event& event,
+void apply_and_tell(MutableState& state, EventSeq seq, Instant at, EventRef event,
                     const std::string& cluster, std::vector<UsageEvent>& out);
 
 }  // namespace gantry::core

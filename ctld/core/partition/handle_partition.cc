@@ -7,6 +7,7 @@
 
 #include "config/options.h"
 #include "config/partitions.h"
+#include "ctld/core/event/events_cluster.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/tenancy/tenants.h"
@@ -114,7 +115,7 @@ void take_default(Context& ctx, PartitionId keeper, const std::string& by) {
     e.values.erase("default");
     others.push_back(std::move(e));
   }
-  for (event::PartitionSet& e : others) ctx.record(std::move(e));
+  for (event::PartitionSet& e : others) ctx.record(e);
 }
 
 // Puts in force what has been recorded.
@@ -160,7 +161,7 @@ Result<void> put(Context& ctx, const std::string& by, proto::ChangePartition& m)
     e.origin = PartitionOrigin::command;
   else
     e.values.insert(there->values.begin(), there->values.end());  // the new ones stay
-  ctx.record(std::move(e));
+  ctx.record(e);
   return {};
 }
 

@@ -4,6 +4,7 @@
 #include "common/proto/job_text.h"
 #include "common/text/text.h"
 #include "ctld/core/access/select.h"
+#include "ctld/core/event/events_shrink.h"
 #include "ctld/core/handlers.h"
 
 namespace gantry::core {

@@ -7,7 +7,7 @@
 
 #include "common/proto/job_change.h"
 #include "ctld/core/context.h"
-#include "ctld/core/event/events.h"
+#include "ctld/core/event/events_shrink.h"
 #include "ctld/core/state/state.h"
 
 namespace gantry::core {

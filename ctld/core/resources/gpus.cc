@@ -6,6 +6,8 @@
 #include <fmt/core.h>
 
 #include "common/assert.h"
+#include "ctld/core/event/events_attempt.h"
+#include "ctld/core/event/events_cluster.h"
 #include "ctld/core/settle.h"
 #include "ctld/sched/gpu/gpu_share.h"
 
@@ -285,7 +287,7 @@ void end_jobs_on_faults(Context& ctx, NodeId id) {
     }
     if (!ends) continue;
     ctx.note(fmt::format("job {}: {}", display_id(ctx.state, job), ends->cause));
-    ctx.record(std::move(*ends));
+    ctx.record(*ends);
     // The scheduler learns that the job leaves now, not at its limit.
     ctx.turn.changes.emplace_back(placed_view(ctx.state, ctx.state.jobs.at(job_id)));
   }

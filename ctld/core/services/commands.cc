@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ctld/core/event/events_service.h"
 #include "ctld/core/services/gate_table.h"
 #include "ctld/core/services/reconcile.h"
 #include "ctld/core/services/sets.h"
@@ -18,7 +19,7 @@ void services_changed(Context& ctx, const Identity& who) {
     const auto now = ctx.state.services.all.find(doc->name);
     auto sets =
         sets_for(*doc, now == ctx.state.services.all.end() ? nullptr : &now->second, who, ctx.now);
-    if (sets) ctx.record(std::move(*sets));
+    if (sets) ctx.record(*sets);
   }
   run_services(ctx);
 }
@@ -35,7 +36,7 @@ bool roll_back(Context& ctx, const std::string& name, const std::string& why) {
     const std::string version = set.what.name;
     event::ServiceSet sets = without_sets(name, service, version, true);
     sets.text = fmt::format("{} went back to what it was: {}", version, why);
-    ctx.record(std::move(sets));
+    ctx.record(sets);
     run_services(ctx);
     return true;
   }
@@ -64,7 +65,7 @@ void restart_service(Context& ctx, const std::string& name, const Identity& who)
   }
   std::sort(sets.sets.begin(), sets.sets.end(),
             [](const ReplicaSet& a, const ReplicaSet& b) { return a.revision < b.revision; });
-  ctx.record(std::move(sets));
+  ctx.record(sets);
   run_services(ctx);
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ctld/core/event/events_service.h"
 #include "ctld/core/job/submit/submit.h"
 #include "ctld/core/services/gate_table.h"
 #include "ctld/core/services/replica_job.h"
@@ -311,7 +312,7 @@ void Look::roll(const ReplicaSet& before, const ReplicaSet& fresh) {
       event::ServiceSet sets = without_sets(name_, service(), version, back);
       sets.text = back ? fmt::format("{} went back to what it was: {}", version, step.why)
                        : fmt::format("{} is rolled out: {}", version, step.why);
-      ctx_.record(std::move(sets));
+      ctx_.record(sets);
       for (auto& [revision, set] : marks_.sets) set.facts = {};
       return;
     }

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "ctld/core/context.h"
+#include "ctld/core/event/events_service.h"
 
 namespace gantry::core {
 

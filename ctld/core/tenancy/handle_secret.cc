@@ -8,6 +8,7 @@
 #include "config/values.h"
 #include "ctld/core/access/roles.h"
 #include "ctld/core/access/sight.h"
+#include "ctld/core/event/events_secret.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/tenancy/queues.h"
 #include "ctld/core/tenancy/secrets.h"

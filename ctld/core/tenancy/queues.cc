@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ctld/core/event/events_cluster.h"
 #include "ctld/core/settle.h"
 
 namespace gantry::core {

@@ -7,6 +7,7 @@
 
 #include "common/text/printable.h"
 #include "config/values.h"
+#include "ctld/core/event/events_secret.h"
 #include "ctld/core/tenancy/queues.h"
 
 namespace gantry::core {

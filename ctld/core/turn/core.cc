@@ -16,6 +16,10 @@
 #include "ctld/core/apply/audit.h"
 #include "ctld/core/apply/configure.h"
 #include "ctld/core/apply/load.h"
+#include "ctld/core/event/events_budget.h"
+#include "ctld/core/event/events_cluster.h"
+#include "ctld/core/event/events_tenancy.h"
+#include "ctld/core/event/journal.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/likely.h"
 #include "ctld/core/money/budget_gate.h"
@@ -132,7 +136,7 @@ void Core::load_read(ReadPiece&& piece) {
 Result<void> Core::replay(const store::JournalEntry& entry) {
   if (!p_->loader.finished())
     if (auto done = p_->loader.finish(); !done) return done;
-  const auto event = codec::decode<JournalEvent>(entry.data);
+  const auto event = decode_event(entry.data);
   if (!event)
     return fail(ErrorCode::malformed, fmt::format("event {} of the journal cannot be read: {}",
                                                   entry.seq.value(), event.error().message));

@@ -7,6 +7,9 @@
 
 #include <fmt/core.h>
 
+#include "ctld/core/event/events_attempt.h"
+#include "ctld/core/event/events_job.h"
+#include "ctld/core/event/events_service.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/eligible.h"
 #include "ctld/core/limits/limit_gate.h"
@@ -191,7 +194,7 @@ void lower_limit(Context& ctx, JobId id, const sched::Start& start) {
   event::JobUpdated lower;
   lower.job = id;
   lower.time_limit = limit;
-  ctx.record(std::move(lower));
+  ctx.record(lower);
 }
 
 void apply_start(Context& ctx, sched::Start&& start) {
@@ -359,7 +362,7 @@ void apply_preempt(Context& ctx, const sched::Preempt& p) {
   ctx.note(fmt::format("job {} is preempted for {}{}", display_id(ctx.state, *victim), other_text,
                        to_text(p.why)));
   if (victim->warn && victim->phase == Phase::running) send_warning(ctx, *victim);
-  ctx.record(std::move(e));
+  ctx.record(e);
   ++ctx.rt.stats.preemptions;
   ctx.turn.changes.emplace_back(placed_view(ctx.state, ctx.state.jobs.at(p.victim)));
 }

@@ -4,6 +4,8 @@
 
 #include <fmt/core.h>
 
+#include "ctld/core/event/events_attempt.h"
+#include "ctld/core/event/events_job.h"
 #include "ctld/core/job/eligible.h"
 #include "ctld/core/job/het.h"
 #include "ctld/core/job/likely.h"
@@ -76,7 +78,7 @@ bool decide_end(Context& ctx, const Job& job) {
   e.cause = cause_text(ctx.state.node(gone->grant.node).name, *gone, batch_node);
   e.requeue = requeue_after(job, gone->cause);
   if (!batch_node) e.exit = ExitStatus{};  // the batch script was ended by us
-  ctx.record(std::move(e));
+  ctx.record(e);
   return true;
 }
 
@@ -97,7 +99,7 @@ void requeue(Context& ctx, const Job& job) {
                           job.cause.empty() ? "asked for" : job.cause);
   }
   ctx.rt.waits_since[job.id] = ctx.now;
-  ctx.record(std::move(e));
+  ctx.record(e);
 }
 
 // True if the node can no longer report whether its part of the job started.

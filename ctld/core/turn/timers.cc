@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include "common/text/text.h"
+#include "ctld/core/event/events_attempt.h"
+#include "ctld/core/event/events_cluster.h"
 #include "ctld/core/job/eligible.h"
 #include "ctld/core/job/queue_choice.h"
 #include "ctld/core/limits/limit_gate.h"
@@ -220,7 +222,7 @@ void forget_ended(Context& ctx) {
     ctx.rt.asleep.erase(id);
     ctx.rt.marks.forget(id);
   }
-  if (!e.jobs.empty()) ctx.record(std::move(e));
+  if (!e.jobs.empty()) ctx.record(e);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include "ctld/core/event/events_cluster.h"
 #include "ctld/sched/tenant/amount.h"
 #include "tests/sim/check/ledger.h"
 
@@ -34,8 +35,8 @@ std::string payer_of(const std::string& queue) {
   return slash == std::string::npos ? queue : queue.substr(slash + 1);
 }
 
-void Book::take(Instant at, const core::Event& any, const std::map<JobId, Account>& jobs) {
-  if (const auto* e = std::get_if<event::NodeDeclared>(&any)) {
+void Book::take(Instant at, core::EventRef any, const std::map<JobId, Account>& jobs) {
+  if (const auto* e = any.get_if<event::NodeDeclared>()) {
     core::NodeTraits& traits = nodes_.emplace_back();
     traits.name = e->name;
     for (const NodeConfig& n : config_.nodes)
@@ -45,15 +46,15 @@ void Book::take(Instant at, const core::Event& any, const std::map<JobId, Accoun
       }
     compile();
   }
-  if (const auto* e = std::get_if<event::PartitionDeclared>(&any))
+  if (const auto* e = any.get_if<event::PartitionDeclared>())
     payers_[e->partition] = payer_of(e->name);
-  if (const auto* e = std::get_if<event::TenancyApplied>(&any)) applied(*e);
-  if (const auto* e = std::get_if<event::JobSubmitted>(&any)) submitted(*e, jobs.at(e->job));
-  if (const auto* e = std::get_if<event::TaskSplit>(&any)) {
+  if (const auto* e = any.get_if<event::TenancyApplied>()) applied(*e);
+  if (const auto* e = any.get_if<event::JobSubmitted>()) submitted(*e, jobs.at(e->job));
+  if (const auto* e = any.get_if<event::TaskSplit>()) {
     jobs_[e->job] = jobs_.at(e->array);
     jobs_[e->job].preemptions = 0;
   }
-  if (const auto* e = std::get_if<event::JobUpdated>(&any)) {
+  if (const auto* e = any.get_if<event::JobUpdated>()) {
     if (e->partition) jobs_.at(e->job).partition = *e->partition;
     if (e->account) jobs_.at(e->job).account = *e->account;
     if (e->requeue) {
@@ -61,25 +62,25 @@ void Book::take(Instant at, const core::Event& any, const std::map<JobId, Accoun
       jobs_.at(e->job).may_requeue = *e->requeue && comes_back(spec);
     }
   }
-  if (const auto* e = std::get_if<event::JobUpdated>(&any)) std::erase(returned_, e->job);
-  if (const auto* e = std::get_if<event::JobReleased>(&any)) std::erase(returned_, e->job);
-  if (const auto* e = std::get_if<event::JobPlaced>(&any)) {
+  if (const auto* e = any.get_if<event::JobUpdated>()) std::erase(returned_, e->job);
+  if (const auto* e = any.get_if<event::JobReleased>()) std::erase(returned_, e->job);
+  if (const auto* e = any.get_if<event::JobPlaced>()) {
     placed(at, *e);
     placed_.push_back(e->job);
   }
-  if (const auto* e = std::get_if<event::JobFinishing>(&any)) {
+  if (const auto* e = any.get_if<event::JobFinishing>()) {
     if (e->outcome == Outcome::preempted) preempted(at, *e);
     jobs_.at(e->job).leaving = true;
   }
-  if (const auto* e = std::get_if<event::NodeExited>(&any)) exited(at, *e);
-  if (const auto* e = std::get_if<event::JobRequeued>(&any)) {
+  if (const auto* e = any.get_if<event::NodeExited>()) exited(at, *e);
+  if (const auto* e = any.get_if<event::JobRequeued>()) {
     if (e->why == core::RequeueWhy::preempted) {
       ++jobs_.at(e->job).preemptions;
       returned_.push_back(e->job);
     }
     jobs_.at(e->job).leaving = false;
   }
-  if (const auto* e = std::get_if<event::JobRevived>(&any)) {
+  if (const auto* e = any.get_if<event::JobRevived>()) {
     jobs_.at(e->job).leaving = false;
     std::erase(returned_, e->job);
   }

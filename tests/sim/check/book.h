@@ -15,7 +15,10 @@
 #include <string>
 #include <vector>
 
-#include "ctld/core/event/events.h"
+#include "ctld/core/event/event.h"
+#include "ctld/core/event/events_attempt.h"
+#include "ctld/core/event/events_job.h"
+#include "ctld/core/event/events_tenancy.h"
 #include "ctld/core/state/state.h"
 #include "ctld/sched/plan.h"
 #include "tests/sim/check/quota_of.h"
@@ -35,7 +38,7 @@ class Book {
   Book(const Queue& queue, Trace& trace, const Config& config)
       : queue_(queue), trace_(trace), config_(config) {}
 
-  void take(Instant at, const core::Event& event, const std::map<JobId, Account>& jobs);
+  void take(Instant at, core::EventRef event, const std::map<JobId, Account>& jobs);
   using Least = std::function<Resources(JobId)>;  // returns the least that a waiting job can take
   void check_plan(const sched::Plan& plan, const Least& least) const;
   void compare(const core::State& state);               // compares documents, preemptions, places

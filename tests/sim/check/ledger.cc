@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "common/codec/codec.h"
+#include "ctld/core/event/journal.h"
 
 namespace gantry::sim {
 
@@ -35,10 +36,10 @@ void Ledger::read(const store::MemoryStore& store) {
     specs_.insert(store.every_spec()[specs_read_]);
   for (; events_read_ < store.every_event().size(); ++events_read_) {
     const Bytes& data = store.every_event()[events_read_].data;
-    const auto entry = codec::decode<core::JournalEvent>(data);
+    const auto entry = core::decode_event(data);
     if (!entry) broken("an event cannot be decoded: " + entry.error().message);
     trace_.octets(data);
-    trace_.line(queue_.now(), "event " + codec::to_json(*entry));
+    trace_.line(queue_.now(), "event " + core::event_json(entry->at, entry->event));
     take(entry->at, entry->event);
   }
   check_together();
@@ -77,25 +78,24 @@ void Ledger::move(Account& job, Trigger trigger) {
   job.phase = *next;
 }
 
-void Ledger::take(Instant at, const core::Event& any) {
-  if (const auto* e = std::get_if<event::NodeDeclared>(&any)) declared(*e);
-  if (const auto* e = std::get_if<event::JobSubmitted>(&any)) submitted(*e);
-  if (const auto* e = std::get_if<event::TaskSplit>(&any)) split(*e);
-  if (const auto* e = std::get_if<event::TasksCancelled>(&any)) tasks_cancelled(*e);
-  if (const auto* e = std::get_if<event::JobHeld>(&any)) move(account(e->job), Trigger::hold);
-  if (const auto* e = std::get_if<event::JobReleased>(&any))
-    move(account(e->job), Trigger::release);
-  if (const auto* e = std::get_if<event::JobUpdated>(&any)) {
+void Ledger::take(Instant at, core::EventRef any) {
+  if (const auto* e = any.get_if<event::NodeDeclared>()) declared(*e);
+  if (const auto* e = any.get_if<event::JobSubmitted>()) submitted(*e);
+  if (const auto* e = any.get_if<event::TaskSplit>()) split(*e);
+  if (const auto* e = any.get_if<event::TasksCancelled>()) tasks_cancelled(*e);
+  if (const auto* e = any.get_if<event::JobHeld>()) move(account(e->job), Trigger::hold);
+  if (const auto* e = any.get_if<event::JobReleased>()) move(account(e->job), Trigger::release);
+  if (const auto* e = any.get_if<event::JobUpdated>()) {
     move(account(e->job), Trigger::update);
     if (e->begin) account(e->job).begin = e->begin;
   }
-  if (const auto* e = std::get_if<event::JobPlaced>(&any)) placed(at, *e);
-  if (const auto* e = std::get_if<event::NodeReady>(&any)) move(account(e->job), Trigger::ready);
-  if (const auto* e = std::get_if<event::JobStarted>(&any)) {
+  if (const auto* e = any.get_if<event::JobPlaced>()) placed(at, *e);
+  if (const auto* e = any.get_if<event::NodeReady>()) move(account(e->job), Trigger::ready);
+  if (const auto* e = any.get_if<event::JobStarted>()) {
     move(account(e->job), Trigger::started);
     account(e->job).started = e->started.value_or(at);
   }
-  if (const auto* e = std::get_if<event::JobFinishing>(&any)) {
+  if (const auto* e = any.get_if<event::JobFinishing>()) {
     move(account(e->job), Trigger::finish);
     Account& job = account(e->job);
     job.ending = !e->requeue && e->outcome != Outcome::cancelled;
@@ -103,11 +103,11 @@ void Ledger::take(Instant at, const core::Event& any) {
     job.chosen = queue_.now();
     if (e->outcome == Outcome::preempted && e->grace) job.spared_until = job.chosen + *e->grace;
   }
-  if (const auto* e = std::get_if<event::NodeExited>(&any)) exited(at, *e);
-  if (const auto* e = std::get_if<event::JobEnded>(&any)) ended(at, *e);
-  if (const auto* e = std::get_if<event::JobRequeued>(&any)) requeued(*e);
-  if (const auto* e = std::get_if<event::JobRevived>(&any)) revived(*e);
-  if (const auto* e = std::get_if<event::JobsForgotten>(&any))
+  if (const auto* e = any.get_if<event::NodeExited>()) exited(at, *e);
+  if (const auto* e = any.get_if<event::JobEnded>()) ended(at, *e);
+  if (const auto* e = any.get_if<event::JobRequeued>()) requeued(*e);
+  if (const auto* e = any.get_if<event::JobRevived>()) revived(*e);
+  if (const auto* e = any.get_if<event::JobsForgotten>())
     for (const JobId id : e->jobs) {
       move(account(id), Trigger::forget);
       account(id).forgotten = true;

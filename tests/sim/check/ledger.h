@@ -17,7 +17,10 @@
 #include <vector>
 
 #include "common/proto/job_change.h"
-#include "ctld/core/event/events.h"
+#include "ctld/core/event/event.h"
+#include "ctld/core/event/events_attempt.h"
+#include "ctld/core/event/events_cluster.h"
+#include "ctld/core/event/events_job.h"
 #include "ctld/core/state/moves.h"
 #include "ctld/core/state/record.h"
 #include "ctld/core/state/state.h"
@@ -100,7 +103,7 @@ class Ledger {
     std::map<JobId, bool> jobs;  // true for an exclusive job
   };
 
-  void take(Instant at, const core::Event& event);
+  void take(Instant at, core::EventRef event);
   void move(Account& job, core::Trigger trigger);
   void declared(const core::event::NodeDeclared& e);
   void submitted(const core::event::JobSubmitted& e);

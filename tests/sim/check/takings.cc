@@ -6,6 +6,8 @@
 #include <fmt/core.h>
 
 #include "common/time/time_zone.h"
+#include "ctld/core/event/events_job.h"
+#include "ctld/core/event/events_tenancy.h"
 #include "ctld/core/money/ledger.h"
 #include "ctld/sched/tenant/amount.h"
 #include "tests/sim/check/book.h"
@@ -52,27 +54,26 @@ std::int64_t factor_of_hour(const tenancy::PriceBook* book, std::int64_t local) 
 
 }  // namespace
 
-void Takings::take(Instant at, const core::Event& event) {
+void Takings::take(Instant at, core::EventRef event) {
   advance_time(at);
-  if (const auto* e = std::get_if<event::NodeDeclared>(&event)) declared(*e);
-  if (const auto* e = std::get_if<event::NodeRegistered>(&event)) found_[e->node] = e->facts.gpus;
-  if (const auto* e = std::get_if<event::GpuDrained>(&event)) drained_.emplace(e->node, e->uuid);
-  if (const auto* e = std::get_if<event::GpuResumed>(&event)) drained_.erase({e->node, e->uuid});
-  if (const auto* e = std::get_if<event::PartitionDeclared>(&event))
+  if (const auto* e = event.get_if<event::NodeDeclared>()) declared(*e);
+  if (const auto* e = event.get_if<event::NodeRegistered>()) found_[e->node] = e->facts.gpus;
+  if (const auto* e = event.get_if<event::GpuDrained>()) drained_.emplace(e->node, e->uuid);
+  if (const auto* e = event.get_if<event::GpuResumed>()) drained_.erase({e->node, e->uuid});
+  if (const auto* e = event.get_if<event::PartitionDeclared>())
     payers_[e->partition] = payer_of(e->name);
-  if (const auto* e = std::get_if<event::JobSubmitted>(&event))
+  if (const auto* e = event.get_if<event::JobSubmitted>())
     tenants_[e->job] = payers_.at(e->partition);
-  if (const auto* e = std::get_if<event::TaskSplit>(&event))
-    tenants_[e->job] = tenants_.at(e->array);
+  if (const auto* e = event.get_if<event::TaskSplit>()) tenants_[e->job] = tenants_.at(e->array);
   // A change of the paying tenant or a checkpoint records what was held until then.
-  if (const auto* e = std::get_if<event::JobUpdated>(&event)) note(e->job, at);
-  if (const auto* e = std::get_if<event::JobCheckpointed>(&event))
+  if (const auto* e = event.get_if<event::JobUpdated>()) note(e->job, at);
+  if (const auto* e = event.get_if<event::JobCheckpointed>())
     note(e->job, std::min(at, e->saved.value_or(at)));
-  if (const auto* e = std::get_if<event::JobUpdated>(&event))
+  if (const auto* e = event.get_if<event::JobUpdated>())
     if (e->partition) tenants_[e->job] = payers_.at(*e->partition);
-  if (const auto* e = std::get_if<event::JobPlaced>(&event)) placed(at, *e);
-  if (const auto* e = std::get_if<event::NodeExited>(&event)) exited(at, *e);
-  const auto* applied = std::get_if<event::TenancyApplied>(&event);
+  if (const auto* e = event.get_if<event::JobPlaced>()) placed(at, *e);
+  if (const auto* e = event.get_if<event::NodeExited>()) exited(at, *e);
+  const auto* applied = event.get_if<event::TenancyApplied>();
   if (applied == nullptr) return;
   if (std::any_of(applied->changes.begin(), applied->changes.end(), [](const auto& change) {
         return change.kind == tenancy::PriceBook::kKind || change.kind == tenancy::Budget::kKind;

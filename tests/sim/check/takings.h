@@ -15,7 +15,9 @@
 #include <vector>
 
 #include "config/config.h"
-#include "ctld/core/event/events.h"
+#include "ctld/core/event/event.h"
+#include "ctld/core/event/events_attempt.h"
+#include "ctld/core/event/events_cluster.h"
 #include "ctld/core/state/state.h"
 #include "tests/sim/queue.h"
 #include "tests/sim/trace.h"
@@ -27,7 +29,7 @@ class Takings {
   Takings(const Queue& queue, Trace& trace, const Config& config)
       : queue_(queue), trace_(trace), config_(config) {}
 
-  void take(Instant at, const core::Event& event);
+  void take(Instant at, core::EventRef event);
   // Compares with the ledger as of the last event.
   void compare(const core::State& state) const;
   [[nodiscard]] Money sum() const;  // the cost of everything that was ever held

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t kMostGpusOfJob = 1 << 20;
 
-tl::unexpected<Error> bad(std::string text) {
+tl::unexpected<Error> bad_deal(std::string text) {
   return fail(ErrorCode::invalid_argument, std::move(text));
 }
 
@@ -24,8 +24,8 @@ Result<void> check_by_task(const JobShape& shape) {
   const std::uint64_t nodes = std::max({1u, shape.min_nodes, shape.max_nodes});
   const std::uint64_t on_node = (tasks + nodes - 1) / nodes * shape.gpus_per_task;
   if (shape.gpus_in_all == tasks * shape.gpus_per_task && shape.gpus_per_node == on_node) return {};
-  return bad(fmt::format("{} tasks with {} GPUs each are not {} GPUs, {} on a node", tasks,
-                         shape.gpus_per_task, shape.gpus_in_all, shape.gpus_per_node));
+  return bad_deal(fmt::format("{} tasks with {} GPUs each are not {} GPUs, {} on a node", tasks,
+                              shape.gpus_per_task, shape.gpus_in_all, shape.gpus_per_node));
 }
 
 // Memory per GPU makes the job's memory; no other rule of memory may stand beside it.
@@ -33,7 +33,7 @@ Result<void> check_memory(const JobShape& shape) {
   const std::int64_t gpus = std::max(shape.gpus_in_all, shape.gpus_per_node);
   if (shape.memory_per_gpu < 0 || shape.memory_per_gpu > kMaxMemoryBytes / gpus ||
       (shape.memory_per_gpu > 0 && shape.memory_per_cpu))
-    return bad(
+    return bad_deal(
         fmt::format("memory per GPU is up to {} bytes for all of them, and excludes memory "
                     "per core",
                     kMaxMemoryBytes));
@@ -52,13 +52,14 @@ std::uint32_t gpus_for(const sched::NodeChanged& node, const JobShape& shape) {
 Result<void> deal_gpus(const Context& ctx, const Partition& partition, JobShape& shape) {
   if (shape.gpus_in_all == 0) {
     if (shape.memory_per_gpu == 0 && shape.gpus_per_task == 0) return {};
-    return bad("memory per GPU and GPUs per task stand beside the number of all GPUs of the job");
+    return bad_deal(
+        "memory per GPU and GPUs per task stand beside the number of all GPUs of the job");
   }
   const std::uint32_t all = shape.gpus_in_all;
   if (auto r = check_memory(shape); !r) return r;
   if (shape.gpu_share > 0 || shape.gpu_shards > 0 || !shape.gpu_slice.empty() ||
       all > kMostGpusOfJob)
-    return bad(fmt::format("GPUs in all are 1 to {} whole ones", kMostGpusOfJob));
+    return bad_deal(fmt::format("GPUs in all are 1 to {} whole ones", kMostGpusOfJob));
   if (shape.memory_per_gpu > 0) shape.memory_per_node = shape.memory_per_gpu * shape.gpus_per_node;
   if (shape.gpus_per_task > 0) return check_by_task(shape);
   const bool open = shape.min_nodes <= 1 && shape.max_nodes <= 1 && shape.gpus_per_node == all;
@@ -78,7 +79,7 @@ Result<void> deal_gpus(const Context& ctx, const Partition& partition, JobShape&
   }
   const std::uint32_t nodes = shape.min_nodes;
   if (nodes != shape.max_nodes || nodes > all || shape.gpus_per_node != (all + nodes - 1) / nodes)
-    return bad(fmt::format("{} GPUs cannot be dealt to {} nodes", all, nodes));
+    return bad_deal(fmt::format("{} GPUs cannot be dealt to {} nodes", all, nodes));
   if (shape.memory_per_gpu > 0) shape.memory_per_node = shape.memory_per_gpu * shape.gpus_per_node;
   if (all % nodes == 0) shape.gpus_in_all = shape.memory_per_gpu = 0;
   return {};

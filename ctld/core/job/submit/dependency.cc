@@ -10,6 +10,7 @@
 #include "common/proto/job_text.h"
 #include "common/text/text.h"
 #include "ctld/core/access/authorise.h"
+#include "ctld/core/event/events_job.h"
 #include "ctld/core/job/submit/validate.h"
 
 namespace gantry::core {

@@ -11,6 +11,7 @@
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
 #include "ctld/core/access/authorise.h"
+#include "ctld/core/event/events_job.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/submit/blobs.h"
 #include "ctld/core/job/submit/dependency.h"
@@ -208,7 +209,7 @@ JobId make_job(Context& ctx, const Identity& who, proto::SubmitJob&& submit,
   const JobId id = made.job;
 
   Bytes spec = codec::encode(stored);
-  ctx.record(std::move(made), std::move(spec));
+  ctx.record(made, std::move(spec));
   ++ctx.rt.stats.submits;
   return id;
 }

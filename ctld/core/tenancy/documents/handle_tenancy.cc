@@ -12,6 +12,8 @@
 #include "config/tenancy/write.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/sight.h"
+#include "ctld/core/event/events_cluster.h"
+#include "ctld/core/event/events_tenancy.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/money/budget_gate.h"
 #include "ctld/core/money/posted.h"
@@ -178,7 +180,7 @@ void commit(Context& ctx, const ClientRequest& from, std::string comment,
   e.comment = std::move(comment);
   e.changes = std::move(changes);
   e.new_classes = new_class_names(next, ctx.state.tenancy.class_names);
-  ctx.record(std::move(e));
+  ctx.record(e);
   compile_tenancy(ctx);
   close_months(ctx);
   look_at_budgets(ctx);
