@@ -26,7 +26,6 @@
 namespace gantry {
 GANTRY_CODEC_INSTANTIATE(ctld::HookQuestion)
 GANTRY_CODEC_INSTANTIATE(ctld::HookAnswer)
-GANTRY_CODEC_INSTANTIATE_FROM_JSON(ctld::HookAnswer)
 }  // namespace gantry
 
 namespace gantry::ctld {

@@ -3,4 +3,3 @@
 #include "common/codec/define.h"
 
 GANTRY_CODEC_INSTANTIATE(gantry::cli::WallReport)
-GANTRY_CODEC_INSTANTIATE_FROM_JSON(gantry::cli::WallReport)

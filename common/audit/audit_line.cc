@@ -36,7 +36,6 @@ struct Entry {
 
 namespace gantry {
 GANTRY_CODEC_INSTANTIATE(audit::Entry)
-GANTRY_CODEC_INSTANTIATE_FROM_JSON(audit::Entry)
 }  // namespace gantry
 
 namespace gantry::audit {

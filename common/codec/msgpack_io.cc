@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -20,7 +21,16 @@ T big_endian(T value) {
   return value;
 }
 
+constexpr std::size_t kLeastRoom = 128;
+
 }  // namespace
+
+void MsgWriter::grow(std::size_t count) {
+  const std::size_t used = size();
+  out_.resize(used + std::max({count, out_.size() - begun_, kLeastRoom}));
+  at_ = out_.data() + used;
+  end_ = out_.data() + out_.size();
+}
 
 template <class T>
 void MsgWriter::tagged(unsigned tag, T value) {
@@ -28,7 +38,9 @@ void MsgWriter::tagged(unsigned tag, T value) {
   buffer[0] = static_cast<char>(tag);
   value = big_endian(value);
   std::memcpy(buffer + 1, &value, sizeof(T));
-  out_.append(buffer, sizeof buffer);
+  need(sizeof buffer);
+  std::memcpy(at_, buffer, sizeof buffer);
+  at_ += sizeof buffer;
 }
 
 void MsgWriter::long_uint(std::uint64_t value) {
@@ -44,7 +56,7 @@ void MsgWriter::long_uint(std::uint64_t value) {
 
 void MsgWriter::negative(std::int64_t value) {
   if (value >= -32)
-    out_.push_back(static_cast<char>(value));
+    byte(static_cast<unsigned>(value));
   else if (value >= std::numeric_limits<std::int8_t>::min())
     tagged(0xd0, static_cast<std::uint8_t>(value));
   else if (value >= std::numeric_limits<std::int16_t>::min())
@@ -61,37 +73,43 @@ void MsgWriter::real(double value) {
 
 void MsgWriter::string(std::string_view value) {
   if (value.size() < 32)
-    out_.push_back(static_cast<char>(0xa0 | value.size()));
+    byte(static_cast<unsigned>(0xa0 | value.size()));
   else if (value.size() <= 0xff)
     tagged(0xd9, static_cast<std::uint8_t>(value.size()));
   else if (value.size() <= 0xffff)
     tagged(0xda, static_cast<std::uint16_t>(value.size()));
   else
     tagged(0xdb, static_cast<std::uint32_t>(value.size()));
-  out_.append(value);
+  if (value.empty()) return;
+  need(value.size());
+  std::memcpy(at_, value.data(), value.size());
+  at_ += value.size();
 }
 
 void MsgWriter::head(std::uint32_t size, unsigned fix, unsigned wide) {
   if (size < 16)
-    out_.push_back(static_cast<char>(fix | size));
+    byte(fix | size);
   else if (size <= 0xffff)
     tagged(wide, static_cast<std::uint16_t>(size));
   else
     tagged(wide + 1, size);
 }
 
-MsgWriter::Mark MsgWriter::begin_map(int most) {
-  const Mark mark{out_.size(), most > 15};
-  out_.append(mark.wide ? "\xde\0\0" : "\x80", mark.wide ? 3 : 1);
+MsgWriter::Mark MsgWriter::begin_map(std::size_t most) {
+  const Mark mark{size(), most > 15};
+  need(3);
+  at_ += mark.wide ? 3 : 1;
   return mark;
 }
 
-void MsgWriter::end_map(Mark mark, int count) {
+void MsgWriter::end_map(Mark mark, unsigned count) {
+  char* at = out_.data() + mark.at;
   if (mark.wide) {
-    out_[mark.at + 1] = static_cast<char>(count >> 8);
-    out_[mark.at + 2] = static_cast<char>(count);
+    at[0] = '\xde';
+    at[1] = static_cast<char>(count >> 8);
+    at[2] = static_cast<char>(count);
   } else {
-    out_[mark.at] = static_cast<char>(0x80 | count);
+    at[0] = static_cast<char>(0x80 | count);
   }
 }
 

@@ -18,13 +18,17 @@ namespace gantry::codec {
 
 class MsgWriter {
  public:
-  explicit MsgWriter(Bytes& out) : out_(out) {}
+  explicit MsgWriter(Bytes& out)
+      : out_(out), begun_(out.size()), at_(out.data() + begun_), end_(at_) {}
+  ~MsgWriter() { out_.resize(size()); }
+  MsgWriter(const MsgWriter&) = delete;
+  MsgWriter& operator=(const MsgWriter&) = delete;
 
-  void boolean(bool value) { out_.push_back(value ? '\xc3' : '\xc2'); }
-  void nil() { out_.push_back('\xc0'); }
+  void boolean(bool value) { byte(value ? 0xc3 : 0xc2); }
+  void nil() { byte(0xc0); }
   void uint(std::uint64_t value) {
     if (value < 0x80)
-      out_.push_back(static_cast<char>(value));
+      byte(static_cast<unsigned>(value));
     else
       long_uint(value);
   }
@@ -45,8 +49,11 @@ class MsgWriter {
     std::size_t at;
     bool wide;
   };
-  Mark begin_map(int most);
-  void end_map(Mark mark, int count);
+  Mark begin_map(std::size_t most);
+  void end_map(Mark mark, unsigned count);
+
+  [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(at_ - out_.data()); }
+  void cut(std::size_t size) { at_ = out_.data() + size; }  // removes what was written after this
 
  private:
   void long_uint(std::uint64_t value);
@@ -54,8 +61,19 @@ class MsgWriter {
   void head(std::uint32_t size, unsigned fix, unsigned wide);
   template <class T>
   void tagged(unsigned tag, T value);
+  void byte(unsigned value) {
+    if (at_ == end_) grow(1);
+    *at_++ = static_cast<char>(value);
+  }
+  void need(std::size_t count) {
+    if (static_cast<std::size_t>(end_ - at_) < count) grow(count);
+  }
+  void grow(std::size_t count);
 
-  Bytes& out_;
+  Bytes& out_;         // longer than what was written, until the destructor
+  std::size_t begun_;  // bytes of `out` when this began
+  char* at_;
+  char* end_;
 };
 
 class MsgReader {

@@ -4,45 +4,40 @@
 
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
-#include "common/codec/traits.h"
+#include "common/codec/codec.h"
 
 namespace gantry::codec {
 
-// True for fields with octets that only their maker reads: the position in the history, a GPU's
-// series, a piece of a log. They are known by name, because Bytes is the same type as a text.
-constexpr bool is_octets(std::string_view field) {
-  return field == "position" || field == "data";
-}
+struct TextVisitor {
+  // `field` is the name of the field; is_key tells that the text is the key of a map, which must
+  // not be changed.
+  virtual void text(std::string_view field, std::string& text, bool is_key) = 0;
+  virtual ~TextVisitor() = default;
+};
+
+void each_text(const TypeInfo& type, void* value, std::string_view field, TextVisitor& visitor);
 
 // Calls f(name of the field, text) for each text in `value`, including texts in lists, variants,
-// and keys and values of maps. If the struct is not const, f may change texts, but not keys of
-// maps.
+// and keys and values of maps, but not for octets that only their maker reads. If the struct is not
+// const, f may change texts, but not keys of maps.
 template <class T, class F>
-void each_text(T& value, F&& f, std::string_view field = {}) {
+void each_text(T& value, F&& f) {
   using Plain = std::remove_const_t<T>;
-  if constexpr (std::is_same_v<Plain, std::string>) {
-    if (!is_octets(field)) f(field, value);
-  } else if constexpr (kIsOptional<Plain>) {
-    if (value) each_text(*value, f, field);
-  } else if constexpr (std::is_same_v<Plain, std::vector<bool>>) {
-  } else if constexpr (kIsVector<Plain>) {
-    for (auto& item : value) each_text(item, f, field);
-  } else if constexpr (kIsMap<Plain>) {
-    for (auto& [key, item] : value) {
-      f(field, key);
-      each_text(item, f, field);
+  struct Visitor : TextVisitor {
+    F& f;
+    explicit Visitor(F& call) : f(call) {}
+    void text(std::string_view field, std::string& text, bool is_key) override {
+      if (std::is_const_v<T> || is_key) {
+        f(field, std::as_const(text));
+      } else {
+        if constexpr (!std::is_const_v<T>) f(field, text);
+      }
     }
-  } else if constexpr (kIsPair<Plain>) {
-    each_text(value.first, f, field);
-    each_text(value.second, f, field);
-  } else if constexpr (kIsVariant<Plain>) {
-    std::visit([&](auto& alternative) { each_text(alternative, f, field); }, value);
-  } else if constexpr (HasFields<Plain>) {
-    Plain::fields(value,
-                  [&](int, std::string_view name, auto& member) { each_text(member, f, name); });
-  }
+  } visitor(f);
+  each_text(type_of<Plain>(), const_cast<Plain*>(&value), {}, visitor);
 }
 
 }  // namespace gantry::codec

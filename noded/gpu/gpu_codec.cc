@@ -5,8 +5,7 @@
 #include "noded/gpu/mig/mig_journal.h"
 #include "noded/gpu/nvml/known.h"
 
-GANTRY_CODEC_INSTANTIATE_BINARY(gantry::gpu::MigIntent)
-GANTRY_CODEC_INSTANTIATE_BINARY(gantry::gpu::KnownGpus)
+GANTRY_CODEC_INSTANTIATE(gantry::gpu::MigIntent)
+GANTRY_CODEC_INSTANTIATE(gantry::gpu::KnownGpus)
 GANTRY_CODEC_INSTANTIATE(gantry::gpu::GenericResources)
-GANTRY_CODEC_INSTANTIATE_FROM_JSON(gantry::gpu::GenericResources)
 GANTRY_CODEC_INSTANTIATE(gantry::GpuUsage)

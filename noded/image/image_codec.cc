@@ -2,4 +2,4 @@
 #include "common/codec/define.h"
 #include "noded/image/store.h"
 
-GANTRY_CODEC_INSTANTIATE_BINARY(gantry::runtime::ImageRecord)
+GANTRY_CODEC_INSTANTIATE(gantry::runtime::ImageRecord)

@@ -26,10 +26,10 @@ void LaunchRequest::from_older_form() {
 
 }  // namespace gantry::runtime
 
-GANTRY_CODEC_INSTANTIATE_BINARY(gantry::runtime::LaunchRequest)
-GANTRY_CODEC_INSTANTIATE_BINARY(gantry::runtime::StepRequest)
-GANTRY_CODEC_INSTANTIATE_BINARY(gantry::runtime::StepAttachment)
-GANTRY_CODEC_INSTANTIATE_BINARY(gantry::runtime::NodeSetup)
-GANTRY_CODEC_INSTANTIATE_BINARY(gantry::runtime::ExitRecord)
-GANTRY_CODEC_INSTANTIATE_BINARY(gantry::runtime::RunningRecord)
-GANTRY_CODEC_INSTANTIATE_BINARY(gantry::runtime::ShimNote)
+GANTRY_CODEC_INSTANTIATE(gantry::runtime::LaunchRequest)
+GANTRY_CODEC_INSTANTIATE(gantry::runtime::StepRequest)
+GANTRY_CODEC_INSTANTIATE(gantry::runtime::StepAttachment)
+GANTRY_CODEC_INSTANTIATE(gantry::runtime::NodeSetup)
+GANTRY_CODEC_INSTANTIATE(gantry::runtime::ExitRecord)
+GANTRY_CODEC_INSTANTIATE(gantry::runtime::RunningRecord)
+GANTRY_CODEC_INSTANTIATE(gantry::runtime::ShimNote)

@@ -8,8 +8,7 @@
 
 #include <fmt/core.h>
 
-#include "common/codec/codec.h"
-#include "common/codec/traits.h"
+#include "common/codec/define.h"
 #include "ctld/core/apply/load.h"
 #include "ctld/core/resources/index.h"
 #include "tests/golden/golden.h"
@@ -26,10 +25,11 @@ using FieldNames = std::set<std::string>;
 template <class T>
 FieldNames unset_fields(const T& value) {
   FieldNames out;
-  const T& dflt = codec::defaults<T>().value;
-  T::fields(value, [&](int, std::string_view name, const auto& field) {
-    if (codec::same_as_default(field, codec::same_member(value, field, dflt))) out.emplace(name);
-  });
+  const codec::FieldTable& table = codec::fields_of(codec::type_of<T>());
+  for (const codec::Field& field : table.fields)
+    if (codec::same_as_default(*field.type, codec::at(&value, field.offset),
+                               table.defaults + field.offset))
+      out.emplace(field.name);
   return out;
 }
 

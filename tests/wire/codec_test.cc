@@ -13,6 +13,7 @@
 #pragma GCC diagnostic pop
 
 #include "common/codec/define.h"
+#include "common/codec/limits.h"
 #include "common/proto/messages.h"
 #include "tests/wire/sample.h"
 

@@ -1,9 +1,14 @@
-// Instantiates the codec of structs that are no messages but are stored, signed or printed alone.
+// Instantiates the codec of every message, and of structs that are no messages but are stored,
+// signed or printed alone.
 #include "common/codec/define.h"
 #include "common/proto/messages.h"
 #include "common/proto/step_io.h"
 
 namespace gantry {
+
+#define X(type, ...) GANTRY_CODEC_INSTANTIATE(proto::type)
+#include "common/proto/messages.def"
+#undef X
 
 GANTRY_CODEC_INSTANTIATE(JobSpec)
 GANTRY_CODEC_INSTANTIATE(Owner)
@@ -23,6 +28,7 @@ GANTRY_CODEC_INSTANTIATE(proto::AttemptStatus)
 GANTRY_CODEC_INSTANTIATE(proto::QuotaAlert)
 GANTRY_CODEC_INSTANTIATE(proto::Increase)
 GANTRY_CODEC_INSTANTIATE(proto::PostedBatch)
-GANTRY_CODEC_INSTANTIATE_BINARY(proto::StepFrame)
+GANTRY_CODEC_INSTANTIATE(GpuInventory)
+GANTRY_CODEC_INSTANTIATE(proto::StepFrame)
 
 }  // namespace gantry
