@@ -1,13 +1,12 @@
 // How a struct declares its wire form. Every message, event and record is a plain struct with
 //
-//   template <class Self, class V> static void fields(Self& self, V&& v) {
-//     v(1, "job", self.job);
-//     v(2, "user", self.user);
-//   }
+//   GANTRY_FIELDS(FIELD(1, job), FIELD(2, user), NAMED_FIELD(3, "given", older_given))
 //
-// Self is T or const T, so one list serves writing and reading. Numbers (1..) are the msgpack map
-// keys and are permanent; names give JSON and `show` output. A reader skips unknown numbers and
-// leaves missing ones at their default, so a field can be added and never renumbered.
+// which defines `fields(self, visitor)`: it calls visitor(number, name, member) for each field.
+// Self is T or const T, so one list serves writing and reading. FIELD has the member's name as its
+// own. Numbers (1..) are the msgpack map keys and are permanent; names give JSON and `show` output.
+// A reader skips unknown numbers and leaves missing ones at their default, so a field can be added
+// and never renumbered.
 //
 // Field types: bool, integers, double, std::string, Id<>, Quantity<>, Instant, Duration, Money,
 // Resources, enums with names (below), std::optional, std::vector, std::map<std::string, T>,
@@ -32,6 +31,14 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+
+#define GANTRY_FIELDS(...)                                               \
+  template <class Self, class V>                                         \
+  static void fields([[maybe_unused]] Self& s, [[maybe_unused]] V&& v) { \
+    __VA_ARGS__;                                                         \
+  }
+#define FIELD(number, member) v(number, #member, s.member)
+#define NAMED_FIELD(number, name, member) v(number, name, s.member)
 
 namespace gantry::codec {
 

@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/job/job_spec.h"
 #include "common/result.h"
 #include "ctld/user_queue.h"
@@ -34,26 +35,15 @@ struct HookQuestion {
   std::vector<std::string> groups;
   bool inside_a_job = false;  // a job has submitted it
   std::vector<JobSpec> jobs;  // several: components of a heterogeneous job
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "user", s.user);
-    v(2, "uid", s.uid);
-    v(3, "groups", s.groups);
-    v(4, "inside_a_job", s.inside_a_job);
-    v(5, "jobs", s.jobs);
-  }
+  GANTRY_FIELDS(FIELD(1, user), FIELD(2, uid), FIELD(3, groups), FIELD(4, inside_a_job),
+                FIELD(5, jobs))
 };
 
 struct HookAnswer {
   std::string action;                      // "allow", "warn", "deny"
   std::string message;                     // for the user
   std::map<std::string, std::string> set;  // fields of all its jobs, by their names
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "action", s.action);
-    v(2, "message", s.message);
-    v(3, "set", s.set);
-  }
+  GANTRY_FIELDS(FIELD(1, action), FIELD(2, message), FIELD(3, set))
 };
 
 // Puts a value that the hook sets where the job has it; the core checks it like the user's own. The

@@ -1,4 +1,5 @@
 #include "noded/memory_file.h"
+#include "common/fields.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -18,12 +19,7 @@ struct MemoryRecord {
   Epoch epoch{};
   std::optional<Duration> fence_after;
   JobId highest_job{};
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "epoch", s.epoch);
-    v(2, "fence_after", s.fence_after);
-    v(3, "highest_job", s.highest_job);
-  }
+  GANTRY_FIELDS(FIELD(1, epoch), FIELD(2, fence_after), FIELD(3, highest_job))
 };
 
 Result<Memory> read_memory(const std::string& dir) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/log/log.h"
 #include "common/loop/clock.h"
 #include "common/loop/loop.h"
@@ -28,19 +29,11 @@ struct KeptHold {
   std::string cgroup;
   std::string disk;             // "254:0"; "" = the weight of cpu
   std::uint64_t own_bytes = 0;  // the job's own limit, which comes back
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "cgroup", s.cgroup);
-    v(2, "disk", s.disk);
-    v(3, "own_bytes", s.own_bytes);
-  }
+  GANTRY_FIELDS(FIELD(1, cgroup), FIELD(2, disk), FIELD(3, own_bytes))
 };
 struct KeptHolds {
   std::vector<KeptHold> holds;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "holds", s.holds);
-  }
+  GANTRY_FIELDS(FIELD(1, holds))
 };
 
 class NeighbourWatch {

@@ -18,22 +18,12 @@ struct WallFinding {
   std::string attempt;  // "mount a file system"
   std::string state;    // "on": it was stopped; "OFF": it went through; "not testable"
   std::string why;      // what stopped it, or why it could not be tried
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "node", s.node);
-    v(2, "layer", s.layer);
-    v(3, "attempt", s.attempt);
-    v(4, "state", s.state);
-    v(5, "why", s.why);
-  }
+  GANTRY_FIELDS(FIELD(1, node), FIELD(2, layer), FIELD(3, attempt), FIELD(4, state), FIELD(5, why))
 };
 
 struct WallReport {
   std::vector<WallFinding> findings;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "findings", s.findings);
-  }
+  GANTRY_FIELDS(FIELD(1, findings))
 };
 
 inline constexpr const char* kWallOn = "on";

@@ -1,4 +1,5 @@
 #include "common/audit/audit_line.h"
+#include "common/fields.h"
 
 #include <fmt/core.h>
 #include <sodium.h>
@@ -15,21 +16,12 @@ struct Entry {
   Record record;
   std::string at;  // the time for people
   std::string prev;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "seq", s.record.seq);
-    v(2, "at", s.at);
-    v(3, "time", s.record.time);
-    v(4, "user", s.record.user);
-    v(5, "uid", s.record.uid);
-    v(6, "how", s.record.how);
-    v(7, "right", s.record.right);
-    v(8, "message", s.record.message);
-    v(9, "about", s.record.about);
-    v(10, "outcome", s.record.outcome);
-    v(11, "why", s.record.why);
-    v(12, "prev", s.prev);
-  }
+  GANTRY_FIELDS(NAMED_FIELD(1, "seq", record.seq), FIELD(2, at),
+                NAMED_FIELD(3, "time", record.time), NAMED_FIELD(4, "user", record.user),
+                NAMED_FIELD(5, "uid", record.uid), NAMED_FIELD(6, "how", record.how),
+                NAMED_FIELD(7, "right", record.right), NAMED_FIELD(8, "message", record.message),
+                NAMED_FIELD(9, "about", record.about), NAMED_FIELD(10, "outcome", record.outcome),
+                NAMED_FIELD(11, "why", record.why), FIELD(12, prev))
 };
 
 }  // namespace gantry::audit

@@ -1,4 +1,5 @@
 #include "common/auth/registered_key.h"
+#include "common/fields.h"
 
 #include <fmt/core.h>
 
@@ -13,12 +14,7 @@ struct KeyCredential {
   Bytes verify_key;
   Instant at{};
   Bytes signature;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "verify_key", s.verify_key);
-    v(2, "at", s.at);
-    v(3, "signature", s.signature);
-  }
+  GANTRY_FIELDS(FIELD(1, verify_key), FIELD(2, at), FIELD(3, signature))
 };
 
 std::string covered(const net::PublicKey& session, Instant at) {

@@ -1,4 +1,5 @@
 #include "common/auth/token.h"
+#include "common/fields.h"
 
 #include <fmt/core.h>
 #include <sodium.h>
@@ -46,22 +47,13 @@ std::string mac_of(const SigningSeed& key, std::string_view text) {
 
 struct Header {
   std::string alg, typ;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "alg", s.alg);
-    v(2, "typ", s.typ);
-  }
+  GANTRY_FIELDS(FIELD(1, alg), FIELD(2, typ))
 };
 
 struct Claims {
   std::int64_t exp = 0, iat = 0;  // seconds since 1970
   std::string sun;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "exp", s.exp);
-    v(2, "iat", s.iat);
-    v(3, "sun", s.sun);
-  }
+  GANTRY_FIELDS(FIELD(1, exp), FIELD(2, iat), FIELD(3, sun))
 };
 
 template <class T>

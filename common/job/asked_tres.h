@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "common/fields.h"
+
 namespace gantry {
 
 struct AskedTres {
@@ -17,17 +19,8 @@ struct AskedTres {
   std::string bind;    // "gpu:closest"
   std::string freq;    // "gpu:medium"
   friend bool operator==(const AskedTres&, const AskedTres&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "per_job", s.per_job);
-    v(2, "per_node", s.per_node);
-    v(3, "per_socket", s.per_socket);
-    v(4, "per_task", s.per_task);
-    v(5, "cpus", s.cpus);
-    v(6, "memory", s.memory);
-    v(7, "bind", s.bind);
-    v(8, "freq", s.freq);
-  }
+  GANTRY_FIELDS(FIELD(1, per_job), FIELD(2, per_node), FIELD(3, per_socket), FIELD(4, per_task),
+                FIELD(5, cpus), FIELD(6, memory), FIELD(7, bind), FIELD(8, freq))
 };
 
 }  // namespace gantry

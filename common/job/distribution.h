@@ -50,14 +50,7 @@ struct Distribution {
   std::string words{};
   bool pack = false;  // a step fills its nodes one by one, and does not deal its tasks evenly
   friend bool operator==(const Distribution&, const Distribution&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "nodes", s.nodes);
-    v(2, "cores", s.cores);
-    v(3, "plane", s.plane);
-    v(4, "words", s.words);
-    v(5, "pack", s.pack);
-  }
+  GANTRY_FIELDS(FIELD(1, nodes), FIELD(2, cores), FIELD(3, plane), FIELD(4, words), FIELD(5, pack))
 };
 
 // "cyclic", "block:fcyclic", "*:cyclic:block", "plane=4", "arbitrary", "block,pack": nodes,

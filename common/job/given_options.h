@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "common/fields.h"
 #include "common/job/asked_tres.h"
 
 namespace gantry {
@@ -23,21 +24,10 @@ struct GivenOptions {
   std::optional<std::uint32_t> tasks_per_core, threads_per_core;
   AskedTres tres;
   friend bool operator==(const GivenOptions&, const GivenOptions&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "tasks", s.tasks);
-    v(2, "tasks_per_node", s.tasks_per_node);
-    v(3, "cpus_per_task", s.cpus_per_task);
-    v(4, "gres", s.gres);
-    v(5, "gpus", s.gpus);
-    v(6, "gpus_per_node", s.gpus_per_node);
-    v(7, "gpus_per_task", s.gpus_per_task);
-    v(8, "cpus_per_gpu", s.cpus_per_gpu);
-    v(9, "oversubscribe", s.oversubscribe);
-    v(10, "tasks_per_core", s.tasks_per_core);
-    v(11, "threads_per_core", s.threads_per_core);
-    v(17, "tres", s.tres);
-  }
+  GANTRY_FIELDS(FIELD(1, tasks), FIELD(2, tasks_per_node), FIELD(3, cpus_per_task), FIELD(4, gres),
+                FIELD(5, gpus), FIELD(6, gpus_per_node), FIELD(7, gpus_per_task),
+                FIELD(8, cpus_per_gpu), FIELD(9, oversubscribe), FIELD(10, tasks_per_core),
+                FIELD(11, threads_per_core), FIELD(17, tres))
 };
 
 }  // namespace gantry

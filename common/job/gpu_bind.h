@@ -33,13 +33,7 @@ struct GpuBind {
   std::vector<std::uint64_t> sets;
   bool verbose = false;  // each task says on its standard error which GPUs it sees
   friend bool operator==(const GpuBind&, const GpuBind&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "kind", s.kind);
-    v(2, "count", s.count);
-    v(3, "sets", s.sets);
-    v(4, "verbose", s.verbose);
-  }
+  GANTRY_FIELDS(FIELD(1, kind), FIELD(2, count), FIELD(3, sets), FIELD(4, verbose))
 };
 constexpr auto enum_names(GpuBind::Kind) {
   using enum GpuBind::Kind;

@@ -38,11 +38,7 @@ struct SandboxFact {
   Sandbox level = Sandbox::standard;
   std::string why_not;  // "" = it has it
   friend bool operator==(const SandboxFact&, const SandboxFact&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "level", s.level);
-    v(2, "why_not", s.why_not);
-  }
+  GANTRY_FIELDS(FIELD(1, level), FIELD(2, why_not))
 };
 
 struct SecretUse {  // --secret=NAME[@VERSION][:FILE]
@@ -50,23 +46,14 @@ struct SecretUse {  // --secret=NAME[@VERSION][:FILE]
   std::uint32_t version = 0;  // 0 = the newest when the job starts
   std::string file;           // its name below the directory of secrets; "" = the secret's name
   friend bool operator==(const SecretUse&, const SecretUse&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "version", s.version);
-    v(3, "file", s.file);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, version), FIELD(3, file))
 };
 
 struct DatasetUse {  // --dataset=NAME[:rw]
   std::string name;
   bool write = false;
   friend bool operator==(const DatasetUse&, const DatasetUse&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "write", s.write);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, write))
 };
 
 // --stage-in=KEY:PATH, --stage-out=PATH:KEY: a copy between the tenant's part of an object store
@@ -75,11 +62,7 @@ struct StageCopy {
   std::string key;   // below the tenant's prefix
   std::string path;  // absolute
   friend bool operator==(const StageCopy&, const StageCopy&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "key", s.key);
-    v(2, "path", s.path);
-  }
+  GANTRY_FIELDS(FIELD(1, key), FIELD(2, path))
 };
 
 // A tenant's part of an object store that speaks S3.
@@ -90,14 +73,8 @@ struct ObjectStore {
   std::string prefix;       // of all keys: "" or with a '/' at its end
   std::string credentials;  // the tenant's secret with its keys
   friend bool operator==(const ObjectStore&, const ObjectStore&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "endpoint", s.endpoint);
-    v(2, "region", s.region);
-    v(3, "bucket", s.bucket);
-    v(4, "prefix", s.prefix);
-    v(5, "credentials", s.credentials);
-  }
+  GANTRY_FIELDS(FIELD(1, endpoint), FIELD(2, region), FIELD(3, bucket), FIELD(4, prefix),
+                FIELD(5, credentials))
 };
 
 // A directory of the site's storage that a job may see, at its own path.
@@ -111,15 +88,8 @@ struct StorageMount {
   std::int64_t size = 0;  // bytes
   std::int64_t files = 0;
   friend bool operator==(const StorageMount&, const StorageMount&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "path", s.path);
-    v(2, "write", s.write);
-    v(3, "dataset", s.dataset);
-    v(4, "project", s.project);
-    v(5, "size", s.size);
-    v(6, "files", s.files);
-  }
+  GANTRY_FIELDS(FIELD(1, path), FIELD(2, write), FIELD(3, dataset), FIELD(4, project),
+                FIELD(5, size), FIELD(6, files))
 };
 
 }  // namespace gantry

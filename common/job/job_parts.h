@@ -17,23 +17,14 @@ struct IndexRange {
   std::uint32_t last = 0;
   std::uint32_t step = 1;
   friend bool operator==(const IndexRange&, const IndexRange&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "first", s.first);
-    v(2, "last", s.last);
-    v(3, "step", s.step);
-  }
+  GANTRY_FIELDS(FIELD(1, first), FIELD(2, last), FIELD(3, step))
 };
 
 struct ArraySpec {
   std::vector<IndexRange> ranges;            // sorted, disjoint; at most kMaxArrayTasks in all
   std::optional<std::uint32_t> max_running;  // %N
   friend bool operator==(const ArraySpec&, const ArraySpec&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "ranges", s.ranges);
-    v(2, "max_running", s.max_running);
-  }
+  GANTRY_FIELDS(FIELD(1, ranges), FIELD(2, max_running))
 };
 
 struct WarnSignal {  // --signal=[B:]SIG[@SECONDS]
@@ -41,12 +32,7 @@ struct WarnSignal {  // --signal=[B:]SIG[@SECONDS]
   Duration before{};  // before the time limit; default 60 s
   bool batch_shell_only = false;
   friend bool operator==(const WarnSignal&, const WarnSignal&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "signal", s.signal);
-    v(2, "before", s.before);
-    v(3, "batch_shell_only", s.batch_shell_only);
-  }
+  GANTRY_FIELDS(FIELD(1, signal), FIELD(2, before), FIELD(3, batch_shell_only))
 };
 
 struct ContainerSpec {
@@ -56,13 +42,7 @@ struct ContainerSpec {
   std::string work_dir;             // "" = the job's work_dir, or the image's
   bool writable = false;            // overlay on a read-only root
   friend bool operator==(const ContainerSpec&, const ContainerSpec&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "image", s.image);
-    v(2, "mounts", s.mounts);
-    v(3, "work_dir", s.work_dir);
-    v(4, "writable", s.writable);
-  }
+  GANTRY_FIELDS(FIELD(1, image), FIELD(2, mounts), FIELD(3, work_dir), FIELD(4, writable))
 };
 
 }  // namespace gantry

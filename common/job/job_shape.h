@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/job/job_access.h"
 #include "common/resources/gres.h"
 
@@ -127,46 +128,18 @@ struct JobShape {
     return std::max(all * cpus_per_task, nodes * min_cpus_per_node);
   }
   friend bool operator==(const JobShape&, const JobShape&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "min_nodes", s.min_nodes);
-    v(2, "max_nodes", s.max_nodes);
-    v(3, "tasks", s.tasks);
-    v(4, "tasks_per_node", s.tasks_per_node);
-    v(5, "cpus_per_task", s.cpus_per_task);
-    v(6, "memory_per_node", s.memory_per_node);
-    v(7, "memory_per_cpu", s.memory_per_cpu);
-    v(8, "scratch_per_node", s.scratch_per_node);
-    v(9, "gpus_per_node", s.gpus_per_node);
-    v(10, "constraint", s.constraint);
-    v(11, "required_nodes", s.required_nodes);
-    v(12, "excluded_nodes", s.excluded_nodes);
-    v(13, "exclusive", s.exclusive);
-    v(14, "topology", s.topology);
-    v(15, "topology_level", s.topology_level);
-    v(16, "sharing", s.sharing);
-    v(17, "tolerations", s.tolerations);
-    v(18, "anti_affinity", s.anti_affinity);
-    v(19, "anti_affinity_level", s.anti_affinity_level);
-    v(20, "anti_affinity_most", s.anti_affinity_most);
-    v(21, "gpu_models", s.gpu_models);
-    v(22, "gpu_slice", s.gpu_slice);
-    v(23, "gpu_share", s.gpu_share);
-    v(24, "gpu_shards", s.gpu_shards);
-    v(25, "gres", s.gres);
-    v(26, "licenses", s.licenses);
-    v(27, "overcommit", s.overcommit);
-    v(28, "min_cpus_per_node", s.min_cpus_per_node);
-    v(29, "node_layout", s.node_layout);
-    v(30, "all_gpus", s.all_gpus);
-    v(39, "gpus_in_all", s.gpus_in_all);
-    v(41, "memory_per_gpu", s.memory_per_gpu);
-    v(42, "gpus_per_task", s.gpus_per_task);
-    v(35, "sandbox", s.sandbox);
-    v(36, "abilities", s.abilities);
-    v(43, "io_per_node", s.io_per_node);
-    v(44, "net_per_node", s.net_per_node);
-  }
+  GANTRY_FIELDS(FIELD(1, min_nodes), FIELD(2, max_nodes), FIELD(3, tasks), FIELD(4, tasks_per_node),
+                FIELD(5, cpus_per_task), FIELD(6, memory_per_node), FIELD(7, memory_per_cpu),
+                FIELD(8, scratch_per_node), FIELD(9, gpus_per_node), FIELD(10, constraint),
+                FIELD(11, required_nodes), FIELD(12, excluded_nodes), FIELD(13, exclusive),
+                FIELD(14, topology), FIELD(15, topology_level), FIELD(16, sharing),
+                FIELD(17, tolerations), FIELD(18, anti_affinity), FIELD(19, anti_affinity_level),
+                FIELD(20, anti_affinity_most), FIELD(21, gpu_models), FIELD(22, gpu_slice),
+                FIELD(23, gpu_share), FIELD(24, gpu_shards), FIELD(25, gres), FIELD(26, licenses),
+                FIELD(27, overcommit), FIELD(28, min_cpus_per_node), FIELD(29, node_layout),
+                FIELD(30, all_gpus), FIELD(39, gpus_in_all), FIELD(41, memory_per_gpu),
+                FIELD(42, gpus_per_task), FIELD(35, sandbox), FIELD(36, abilities),
+                FIELD(43, io_per_node), FIELD(44, net_per_node))
 };
 
 }  // namespace gantry

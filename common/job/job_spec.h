@@ -50,13 +50,7 @@ struct Dependency {
   std::optional<std::uint32_t> array_task;  // one element of array `job`
   Duration delay{};                         // after:ID+MINUTES only
   friend bool operator==(const Dependency&, const Dependency&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "kind", s.kind);
-    v(2, "job", s.job);
-    v(3, "array_task", s.array_task);
-    v(4, "delay", s.delay);
-  }
+  GANTRY_FIELDS(FIELD(1, kind), FIELD(2, job), FIELD(3, array_task), FIELD(4, delay))
 };
 
 enum class JobKind : std::uint8_t {
@@ -78,12 +72,7 @@ struct HetPart {
   std::uint32_t size = 0;    // components in all, 2..kMaxHetParts
   friend bool operator==(const HetPart&, const HetPart&) = default;
   [[nodiscard]] JobId member(std::uint32_t at) const { return JobId(leader.value() + at); }
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "leader", s.leader);
-    v(2, "offset", s.offset);
-    v(3, "size", s.size);
-  }
+  GANTRY_FIELDS(FIELD(1, leader), FIELD(2, offset), FIELD(3, size))
 };
 
 // A replica of a service: a job that the controller made from the service's document.
@@ -94,14 +83,8 @@ struct ReplicaOf {
   std::uint32_t shape = 0;     // of the version's
   std::uint16_t port = 0;      // on which its server listens in the job
   friend bool operator==(const ReplicaOf&, const ReplicaOf&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "service", s.service);
-    v(2, "version", s.version);
-    v(3, "revision", s.revision);
-    v(4, "shape", s.shape);
-    v(5, "port", s.port);
-  }
+  GANTRY_FIELDS(FIELD(1, service), FIELD(2, version), FIELD(3, revision), FIELD(4, shape),
+                FIELD(5, port))
 };
 
 struct JobSpec {
@@ -167,67 +150,24 @@ struct JobSpec {
   std::vector<StageCopy> stage_in{}, stage_out{};  // before its script starts, after it has ended
   std::optional<ReplicaOf> replica{};              // the controller's word, never a client's
   void from_older_form();                          // called by whoever decodes; see older_given.h
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "kind", s.kind);
-    v(2, "name", s.name);
-    v(3, "partition", s.partition);
-    v(4, "account", s.account);
-    v(5, "comment", s.comment);
-    v(6, "shape", s.shape);
-    v(7, "time_limit", s.time_limit);
-    v(8, "unlimited_time", s.unlimited_time);
-    v(9, "begin", s.begin);
-    v(10, "deadline", s.deadline);
-    v(11, "dependencies", s.dependencies);
-    v(12, "any_dependency", s.any_dependency);
-    v(13, "cancel_on_invalid_dependency", s.cancel_on_invalid_dependency);
-    v(14, "array", s.array);
-    v(15, "nice", s.nice);
-    v(16, "priority", s.priority);
-    v(17, "hold", s.hold);
-    v(18, "requeue", s.requeue);
-    v(19, "warn_signal", s.warn_signal);
-    v(20, "work_dir", s.work_dir);
-    v(21, "std_in", s.std_in);
-    v(22, "std_out", s.std_out);
-    v(23, "std_err", s.std_err);
-    v(24, "open_mode", s.open_mode);
-    v(25, "container", s.container);
-    v(26, "network", s.network);
-    v(27, "submit_host", s.submit_host);
-    v(28, "submit_line", s.submit_line);
-    v(29, "script_args", s.script_args);
-    v(30, "given", s.older_given);
-    v(31, "priority_class", s.priority_class);
-    v(32, "tenant_class", s.tenant_class);
-    v(33, "reservation", s.reservation);
-    v(34, "checkpoint_file", s.checkpoint_file);
-    v(35, "het", s.het);
-    v(36, "mail", s.mail);
-    v(37, "wckey", s.wckey);
-    v(38, "distribution", s.distribution);
-    v(39, "submit_dir", s.submit_dir);
-    v(40, "script_path", s.script_path);
-    v(41, "given_options", s.given);
-    v(42, "time_min", s.time_min);
-    v(43, "limits", s.limits);
-    v(44, "gpu_names", s.gpu_names);
-    v(45, "no_kill", s.no_kill);
-    v(61, "network_profile", s.network_profile);
-    v(62, "network_rate", s.network_rate);
-    v(63, "network_named", s.network_named);
-    v(71, "io_rate", s.io_rate);
-    v(72, "labels", s.labels);
-    v(73, "secrets", s.secrets);
-    v(74, "identity_audiences", s.identity_audiences);
-    v(75, "sandbox", s.sandbox);
-    v(76, "work_type", s.work_type);
-    v(85, "datasets", s.datasets);
-    v(86, "stage_in", s.stage_in);
-    v(87, "stage_out", s.stage_out);
-    v(88, "replica", s.replica);
-  }
+  GANTRY_FIELDS(FIELD(1, kind), FIELD(2, name), FIELD(3, partition), FIELD(4, account),
+                FIELD(5, comment), FIELD(6, shape), FIELD(7, time_limit), FIELD(8, unlimited_time),
+                FIELD(9, begin), FIELD(10, deadline), FIELD(11, dependencies),
+                FIELD(12, any_dependency), FIELD(13, cancel_on_invalid_dependency),
+                FIELD(14, array), FIELD(15, nice), FIELD(16, priority), FIELD(17, hold),
+                FIELD(18, requeue), FIELD(19, warn_signal), FIELD(20, work_dir), FIELD(21, std_in),
+                FIELD(22, std_out), FIELD(23, std_err), FIELD(24, open_mode), FIELD(25, container),
+                FIELD(26, network), FIELD(27, submit_host), FIELD(28, submit_line),
+                FIELD(29, script_args), NAMED_FIELD(30, "given", older_given),
+                FIELD(31, priority_class), FIELD(32, tenant_class), FIELD(33, reservation),
+                FIELD(34, checkpoint_file), FIELD(35, het), FIELD(36, mail), FIELD(37, wckey),
+                FIELD(38, distribution), FIELD(39, submit_dir), FIELD(40, script_path),
+                NAMED_FIELD(41, "given_options", given), FIELD(42, time_min), FIELD(43, limits),
+                FIELD(44, gpu_names), FIELD(45, no_kill), FIELD(61, network_profile),
+                FIELD(62, network_rate), FIELD(63, network_named), FIELD(71, io_rate),
+                FIELD(72, labels), FIELD(73, secrets), FIELD(74, identity_audiences),
+                FIELD(75, sandbox), FIELD(76, work_type), FIELD(85, datasets), FIELD(86, stage_in),
+                FIELD(87, stage_out), FIELD(88, replica))
 };
 
 }  // namespace gantry

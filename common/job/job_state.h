@@ -155,13 +155,7 @@ struct Verdict {
   std::int64_t b = 0;
   std::string subject;
   friend bool operator==(const Verdict&, const Verdict&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "reason", s.reason);
-    v(2, "a", s.a);
-    v(3, "b", s.b);
-    v(4, "subject", s.subject);
-  }
+  GANTRY_FIELDS(FIELD(1, reason), FIELD(2, a), FIELD(3, b), FIELD(4, subject))
 };
 
 // How long a job waited for one reason.
@@ -169,11 +163,7 @@ struct WaitPart {
   Reason reason = Reason::none;
   Duration length{};
   friend bool operator==(const WaitPart&, const WaitPart&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "reason", s.reason);
-    v(2, "length", s.length);
-  }
+  GANTRY_FIELDS(FIELD(1, reason), FIELD(2, length))
 };
 
 // The exit of a job or task: an exit code, or the signal that ended it (the code is then 0).
@@ -181,11 +171,7 @@ struct ExitStatus {
   std::int32_t code = 0;    // 0..255
   std::int32_t signal = 0;  // 0 or 1..64
   friend bool operator==(const ExitStatus&, const ExitStatus&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "code", s.code);
-    v(2, "signal", s.signal);
-  }
+  GANTRY_FIELDS(FIELD(1, code), FIELD(2, signal))
 };
 
 // What a job used on one node, in all its processes; read from its cgroup and its GPUs.
@@ -197,15 +183,8 @@ struct Usage {
   std::int64_t io_write_bytes = 0;
   std::vector<GpuUsage> gpus;  // for whole attempts only
   friend bool operator==(const Usage&, const Usage&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "cpu_user_us", s.cpu_user_us);
-    v(2, "cpu_system_us", s.cpu_system_us);
-    v(3, "memory_peak_bytes", s.memory_peak_bytes);
-    v(4, "io_read_bytes", s.io_read_bytes);
-    v(5, "io_write_bytes", s.io_write_bytes);
-    v(6, "gpus", s.gpus);
-  }
+  GANTRY_FIELDS(FIELD(1, cpu_user_us), FIELD(2, cpu_system_us), FIELD(3, memory_peak_bytes),
+                FIELD(4, io_read_bytes), FIELD(5, io_write_bytes), FIELD(6, gpus))
 };
 
 // The state of a node is its health (what we see) combined with its intent (what the operator

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/result.h"
 
 namespace gantry {
@@ -24,16 +25,8 @@ struct MailEvents {
   bool array_tasks = false;     // of each task of an array, instead of the array
   friend bool operator==(const MailEvents&, const MailEvents&) = default;
   [[nodiscard]] bool any() const { return *this != MailEvents{}; }
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "begin", s.begin);
-    v(2, "end", s.end);
-    v(3, "fail", s.fail);
-    v(4, "requeue", s.requeue);
-    v(5, "invalid_depend", s.invalid_depend);
-    v(6, "time_limit", s.time_limit);
-    v(7, "array_tasks", s.array_tasks);
-  }
+  GANTRY_FIELDS(FIELD(1, begin), FIELD(2, end), FIELD(3, fail), FIELD(4, requeue),
+                FIELD(5, invalid_depend), FIELD(6, time_limit), FIELD(7, array_tasks))
 };
 
 // "BEGIN,END", "ALL", "NONE" (none at all), in any case. invalid_argument: not one of Slurm's;
@@ -52,12 +45,7 @@ struct MailRequest {
   std::vector<std::string> to;       // none = who submitted the job
   bool if_possible = false;  // where no mail is sent, the job is warned of instead of refused
   friend bool operator==(const MailRequest&, const MailRequest&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "events", s.events);
-    v(2, "to", s.to);
-    v(3, "if_possible", s.if_possible);
-  }
+  GANTRY_FIELDS(FIELD(1, events), FIELD(2, to), FIELD(3, if_possible))
 };
 
 }  // namespace gantry

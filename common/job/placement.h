@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/resources/gpu.h"
 #include "common/resources/gres.h"
 #include "common/types.h"
@@ -21,15 +22,8 @@ struct Owner {
   std::string home;
   std::string shell;
   friend bool operator==(const Owner&, const Owner&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "uid", s.uid);
-    v(2, "gid", s.gid);
-    v(3, "user", s.user);
-    v(4, "groups", s.groups);
-    v(5, "home", s.home);
-    v(6, "shell", s.shell);
-  }
+  GANTRY_FIELDS(FIELD(1, uid), FIELD(2, gid), FIELD(3, user), FIELD(4, groups), FIELD(5, home),
+                FIELD(6, shell))
 };
 
 // What one node gives to one attempt of a job: concrete CPUs, memory, GPUs and devices.
@@ -42,16 +36,8 @@ struct NodePlacement {
   std::vector<GpuGrant> gpus;
   std::vector<GresGrant> gres{};
   friend bool operator==(const NodePlacement&, const NodePlacement&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "node", s.node);
-    v(2, "cpus", s.cpus);
-    v(3, "memory", s.memory);
-    v(4, "scratch", s.scratch);
-    v(5, "tasks", s.tasks);
-    v(6, "gpus", s.gpus);
-    v(7, "gres", s.gres);
-  }
+  GANTRY_FIELDS(FIELD(1, node), FIELD(2, cpus), FIELD(3, memory), FIELD(4, scratch),
+                FIELD(5, tasks), FIELD(6, gpus), FIELD(7, gres))
 };
 
 }  // namespace gantry

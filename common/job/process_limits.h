@@ -46,22 +46,14 @@ struct SoftLimit {
   LimitName name = LimitName::core;
   std::optional<std::uint64_t> value;  // bytes, seconds or a number; unset = unlimited
   friend bool operator==(const SoftLimit&, const SoftLimit&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "value", s.value);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, value))
 };
 
 struct ProcessLimits {
   std::optional<std::uint32_t> umask;  // unset = the node's, 022
   std::vector<SoftLimit> soft;  // each name at most once; a name that is not here = the node's
   friend bool operator==(const ProcessLimits&, const ProcessLimits&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "umask", s.umask);
-    v(2, "soft", s.soft);
-  }
+  GANTRY_FIELDS(FIELD(1, umask), FIELD(2, soft))
 };
 
 // Refuses a umask with other bits than those of permissions, and a limit that is named twice.

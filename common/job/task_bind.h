@@ -30,13 +30,7 @@ struct TaskBind {
   bool prefer = false;   // memory: other may be used if that is full
   std::vector<std::vector<std::uint16_t>> sets{};  // behind the last one the first one follows
   friend bool operator==(const TaskBind&, const TaskBind&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "kind", s.kind);
-    v(2, "verbose", s.verbose);
-    v(3, "prefer", s.prefer);
-    v(4, "sets", s.sets);
-  }
+  GANTRY_FIELDS(FIELD(1, kind), FIELD(2, verbose), FIELD(3, prefer), FIELD(4, sets))
 };
 constexpr auto enum_names(TaskBind::Kind) {
   using enum TaskBind::Kind;

@@ -52,22 +52,9 @@ struct Budget {
   std::string lower_to;          // for lower_class: a PriorityClass
   Duration grace = seconds(60);  // for stop: time from the signal to the kill
   friend bool operator==(const Budget&, const Budget&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "description", s.description);
-    v(3, "tenant", s.tenant);
-    v(4, "project", s.project);
-    v(5, "user", s.user);
-    v(6, "amount", s.amount);
-    v(7, "period", s.period);
-    v(8, "from", s.from);
-    v(9, "until", s.until);
-    v(10, "warn_at", s.warn_at);
-    v(11, "at_limit", s.at_limit);
-    v(12, "lower_to", s.lower_to);
-    v(13, "grace", s.grace);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, description), FIELD(3, tenant), FIELD(4, project),
+                FIELD(5, user), FIELD(6, amount), FIELD(7, period), FIELD(8, from), FIELD(9, until),
+                FIELD(10, warn_at), FIELD(11, at_limit), FIELD(12, lower_to), FIELD(13, grace))
 };
 
 }  // namespace gantry::tenancy

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/fields.h"
 #include "common/result.h"
 #include "common/time/time.h"
 
@@ -53,11 +54,7 @@ struct Held {
   std::int64_t hours = 0;
   std::int64_t rest = 0;  // amount x microseconds; 0 <= rest < unit x kMicrosecondsPerHour
   friend constexpr auto operator<=>(const Held&, const Held&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "hours", s.hours);
-    v(2, "rest", s.rest);
-  }
+  GANTRY_FIELDS(FIELD(1, hours), FIELD(2, rest))
 };
 // Adds `amount`, of which `unit` make one, held for `length`. No argument is negative; unit is at
 // least 1.
@@ -75,11 +72,7 @@ struct Exact {
   Money whole;
   std::int64_t rest = 0;  // rest of a millionth, in parts of divisor(unit)
   friend constexpr auto operator<=>(const Exact&, const Exact&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "whole", s.whole);
-    v(2, "rest", s.rest);
-  }
+  GANTRY_FIELDS(FIELD(1, whole), FIELD(2, rest))
   // Unit x microseconds of an hour x both factors; this fits for a unit of up to 2500.
   static constexpr std::int64_t divisor(std::int64_t unit) {
     return unit * kMicrosecondsPerHour * kFactorUnit * kFactorUnit;

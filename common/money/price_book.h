@@ -34,16 +34,8 @@ struct PricePlan {  // a factor on the prices of jobs that any of the lists name
   std::vector<std::string> tiers;
   std::vector<std::string> sandboxes{};  // how strong the wall around a job is (job_access.h)
   friend bool operator==(const PricePlan&, const PricePlan&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "factor", s.factor);
-    v(3, "classes", s.classes);
-    v(4, "projects", s.projects);
-    v(5, "tenants", s.tenants);
-    v(6, "tiers", s.tiers);
-    v(11, "sandboxes", s.sandboxes);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, factor), FIELD(3, classes), FIELD(4, projects),
+                FIELD(5, tenants), FIELD(6, tiers), FIELD(11, sandboxes))
 };
 
 struct PriceHours {  // hours of the local day; if `until` is not after `from`, they pass midnight
@@ -53,14 +45,7 @@ struct PriceHours {  // hours of the local day; if `until` is not after `from`, 
   std::int32_t factor = 1000;     // thousandths, 0..100000
   std::vector<std::string> days;  // "mon".."sun" on which they begin; none = every day
   friend bool operator==(const PriceHours&, const PriceHours&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "from", s.from);
-    v(3, "until", s.until);
-    v(4, "factor", s.factor);
-    v(5, "days", s.days);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, from), FIELD(3, until), FIELD(4, factor), FIELD(5, days))
 };
 
 inline constexpr std::array<std::string_view, 7> kWeekdays{"sun", "mon", "tue", "wed",
@@ -93,30 +78,12 @@ struct PriceBook {
   CreditPart launch_failure = CreditPart::all;
   std::string issuer;  // who writes the invoices: name and address; "" = what another book says
   friend bool operator==(const PriceBook&, const PriceBook&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "description", s.description);
-    v(3, "from", s.from);
-    v(4, "currency", s.currency);
-    v(5, "zone", s.zone);
-    v(6, "tenant_zones", s.tenant_zones);
-    v(7, "gpu", s.gpu);
-    v(8, "cpu", s.cpu);
-    v(9, "memory", s.memory);
-    v(10, "scratch", s.scratch);
-    v(11, "plans", s.plans);
-    v(12, "hours", s.hours);
-    v(13, "preempted", s.preempted);
-    v(14, "node_failure", s.node_failure);
-    v(15, "launch_failure", s.launch_failure);
-    v(16, "meters", s.meters);
-    v(17, "overhead", s.overhead);
-    v(18, "platform_cost", s.platform_cost);
-    v(19, "issuer", s.issuer);
-    v(20, "io", s.io);
-    v(21, "net", s.net);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, description), FIELD(3, from), FIELD(4, currency),
+                FIELD(5, zone), FIELD(6, tenant_zones), FIELD(7, gpu), FIELD(8, cpu),
+                FIELD(9, memory), FIELD(10, scratch), FIELD(11, plans), FIELD(12, hours),
+                FIELD(13, preempted), FIELD(14, node_failure), FIELD(15, launch_failure),
+                FIELD(16, meters), FIELD(17, overhead), FIELD(18, platform_cost), FIELD(19, issuer),
+                FIELD(20, io), FIELD(21, net))
 };
 
 }  // namespace gantry::tenancy

@@ -18,11 +18,7 @@ namespace gantry::proto {
 struct ListAccess {
   std::vector<std::string> tenants;  // none = all, and the cluster
   std::uint64_t after = 0;           // rows to leave out, as AccessReply::next says; 0 = none
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "tenants", s.tenants);
-    v(2, "after", s.after);
-  }
+  GANTRY_FIELDS(FIELD(1, tenants), FIELD(2, after))
 };
 
 struct AccessRow {
@@ -38,31 +34,15 @@ struct AccessRow {
   std::optional<std::uint64_t> revision;
   std::optional<Instant> since;
   std::string by;  // who applied that revision; "" = not known
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "tenant", s.tenant);
-    v(2, "user", s.user);
-    v(3, "group", s.group);
-    v(4, "role", s.role);
-    v(5, "rights", s.rights);
-    v(6, "gpu_models", s.gpu_models);
-    v(7, "gpus", s.gpus);
-    v(8, "from", s.from);
-    v(9, "until", s.until);
-    v(10, "revision", s.revision);
-    v(11, "since", s.since);
-    v(12, "by", s.by);
-  }
+  GANTRY_FIELDS(FIELD(1, tenant), FIELD(2, user), FIELD(3, group), FIELD(4, role), FIELD(5, rights),
+                FIELD(6, gpu_models), FIELD(7, gpus), FIELD(8, from), FIELD(9, until),
+                FIELD(10, revision), FIELD(11, since), FIELD(12, by))
 };
 
 struct AccessReply {
   std::vector<AccessRow> rows;        // by tenant, the cluster first; then by role and name
   std::optional<std::uint64_t> next;  // `after` of the next page; unset = the last
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "rows", s.rows);
-    v(2, "next", s.next);
-  }
+  GANTRY_FIELDS(FIELD(1, rows), FIELD(2, next))
 };
 
 }  // namespace gantry::proto

@@ -33,11 +33,7 @@ struct AttemptKey {
   JobId job{};
   Attempt attempt{};
   friend auto operator<=>(const AttemptKey&, const AttemptKey&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "job", s.job);
-    v(2, "attempt", s.attempt);
-  }
+  GANTRY_FIELDS(FIELD(1, job), FIELD(2, attempt))
 };
 
 struct AttemptStatus {
@@ -45,13 +41,7 @@ struct AttemptStatus {
   AttemptPhase phase = AttemptPhase::preparing;
   std::optional<Instant> started{};  // by the node's clock; set once the attempt runs
   Duration asleep{};                 // as AttemptSleep has it
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "key", s.key);
-    v(2, "phase", s.phase);
-    v(3, "started", s.started);
-    v(4, "asleep", s.asleep);
-  }
+  GANTRY_FIELDS(FIELD(1, key), FIELD(2, phase), FIELD(3, started), FIELD(4, asleep))
 };
 
 // How long the machine has slept since the attempt began to run. The attempt did not run during
@@ -60,22 +50,14 @@ struct AttemptSleep {
   AttemptKey key;
   Duration asleep{};
   friend bool operator==(const AttemptSleep&, const AttemptSleep&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "key", s.key);
-    v(2, "asleep", s.asleep);
-  }
+  GANTRY_FIELDS(FIELD(1, key), FIELD(2, asleep))
 };
 
 struct AttemptCheckpoint {
   AttemptKey key;
   Instant at{};  // by the node's clock
   friend bool operator==(const AttemptCheckpoint&, const AttemptCheckpoint&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "key", s.key);
-    v(2, "at", s.at);
-  }
+  GANTRY_FIELDS(FIELD(1, key), FIELD(2, at))
 };
 
 }  // namespace gantry::proto

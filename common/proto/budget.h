@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/money/budget.h"
 #include "common/resources/resources.h"
 
@@ -13,20 +14,13 @@ namespace gantry::proto {
 
 struct ListBudgets {  // shows tenants in which the asker has a role, and the asker's own budgets
   std::vector<std::string> names;  // of budgets or tenants; none = all
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "names", s.names);
-  }
+  GANTRY_FIELDS(FIELD(1, names))
 };
 
 struct PeriodSpent {
   std::string period;  // "2026-11", "2026-Q4", "2026", "2026-W47", "fixed"
   Money spent;         // minus what was credited
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "period", s.period);
-    v(2, "spent", s.spent);
-  }
+  GANTRY_FIELDS(FIELD(1, period), FIELD(2, spent))
 };
 
 struct BudgetRow {
@@ -43,33 +37,16 @@ struct BudgetRow {
   // Less than kForecastNeeds of charges are known: `forecast` is then what is spent, and no
   // forecast.
   bool little_history = false;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "budget", s.budget);
-    v(2, "period", s.period);
-    v(3, "from", s.from);
-    v(4, "to", s.to);
-    v(5, "amount", s.amount);
-    v(6, "increase", s.increase);
-    v(7, "spent", s.spent);
-    v(8, "reserved", s.reserved);
-    v(9, "forecast", s.forecast);
-    v(10, "waiting", s.waiting);
-    v(11, "earlier", s.earlier);
-    v(12, "little_history", s.little_history);
-  }
+  GANTRY_FIELDS(FIELD(1, budget), FIELD(2, period), FIELD(3, from), FIELD(4, to), FIELD(5, amount),
+                FIELD(6, increase), FIELD(7, spent), FIELD(8, reserved), FIELD(9, forecast),
+                FIELD(10, waiting), FIELD(11, earlier), FIELD(12, little_history))
 };
 
 struct BudgetList {
   std::vector<BudgetRow> rows;  // by tenant, project, user, name
   std::string currency;
   Instant now{};
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "rows", s.rows);
-    v(2, "currency", s.currency);
-    v(3, "now", s.now);
-  }
+  GANTRY_FIELDS(FIELD(1, rows), FIELD(2, currency), FIELD(3, now))
 };
 
 enum class IncreaseState : std::uint8_t {
@@ -108,34 +85,17 @@ struct Increase {
   Instant decided_at{};
   std::string note;
   friend bool operator==(const Increase&, const Increase&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "number", s.number);
-    v(2, "tenant", s.tenant);
-    v(3, "budget", s.budget);
-    v(4, "amount", s.amount);
-    v(5, "quota", s.quota);
-    v(6, "resource", s.resource);
-    v(7, "flavor", s.flavor);
-    v(8, "until", s.until);
-    v(9, "reason", s.reason);
-    v(10, "asked_by", s.asked_by);
-    v(11, "asked_at", s.asked_at);
-    v(12, "state", s.state);
-    v(13, "decided_by", s.decided_by);
-    v(14, "decided_at", s.decided_at);
-    v(15, "note", s.note);
-  }
+  GANTRY_FIELDS(FIELD(1, number), FIELD(2, tenant), FIELD(3, budget), FIELD(4, amount),
+                FIELD(5, quota), FIELD(6, resource), FIELD(7, flavor), FIELD(8, until),
+                FIELD(9, reason), FIELD(10, asked_by), FIELD(11, asked_at), FIELD(12, state),
+                FIELD(13, decided_by), FIELD(14, decided_at), FIELD(15, note))
 };
 
 // Sent by a tenant's admin; answered by IncreaseReply. The members that the controller sets itself
 // are ignored: number, state, who and when.
 struct AskIncrease {
   Increase wanted;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "wanted", s.wanted);
-  }
+  GANTRY_FIELDS(FIELD(1, wanted))
 };
 
 // Decides a request: approved or denied (by a platform admin), withdrawn (by the tenant's admin),
@@ -144,32 +104,19 @@ struct DecideIncrease {
   std::uint64_t number = 0;
   IncreaseState state = IncreaseState::denied;
   std::string note;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "number", s.number);
-    v(2, "state", s.state);
-    v(3, "note", s.note);
-  }
+  GANTRY_FIELDS(FIELD(1, number), FIELD(2, state), FIELD(3, note))
 };
 
 struct ListIncreases {               // shows tenants in which the asker has a role
   std::vector<std::string> tenants;  // none = all
   bool all = false;                  // also those that are over
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "tenants", s.tenants);
-    v(2, "all", s.all);
-  }
+  GANTRY_FIELDS(FIELD(1, tenants), FIELD(2, all))
 };
 
 struct IncreaseReply {
   std::vector<Increase> rows;  // by number
   std::string currency;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "rows", s.rows);
-    v(2, "currency", s.currency);
-  }
+  GANTRY_FIELDS(FIELD(1, rows), FIELD(2, currency))
 };
 
 }  // namespace gantry::proto

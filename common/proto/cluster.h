@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/job/job_access.h"
 #include "common/job/job_state.h"
 #include "common/proto/gpu_rows.h"
@@ -48,40 +49,14 @@ struct NodeRow {
   std::vector<DrainedGpu> drained_gpus;  // with ListNodes::gpus
   std::string comment{};                 // an operator's
   std::vector<SandboxFact> sandboxes{};  // beside the standard one
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "address", s.address);
-    v(3, "health", s.health);
-    v(4, "intent", s.intent);
-    v(5, "reason", s.reason);
-    v(6, "reason_by", s.reason_by);
-    v(7, "since", s.since);
-    v(8, "partitions", s.partitions);
-    v(9, "features", s.features);
-    v(10, "total", s.total);
-    v(11, "allocated", s.allocated);
-    v(12, "jobs", s.jobs);
-    v(13, "version", s.version);
-    v(14, "runtime", s.runtime);
-    v(15, "layers_off", s.layers_off);
-    v(16, "last_seen", s.last_seen);
-    v(17, "booted", s.booted);
-    v(18, "load", s.load);
-    v(19, "free_memory", s.free_memory);
-    v(20, "sockets", s.sockets);
-    v(21, "cores_per_socket", s.cores_per_socket);
-    v(22, "threads_per_core", s.threads_per_core);
-    v(23, "gpu_trouble", s.gpu_trouble);
-    v(24, "gpus", s.gpus);
-    v(25, "holders", s.holders);
-    v(26, "reservation", s.reservation);
-    v(27, "maintenance", s.maintenance);
-    v(28, "top", s.top);
-    v(29, "drained_gpus", s.drained_gpus);
-    v(30, "comment", s.comment);
-    v(35, "sandboxes", s.sandboxes);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, address), FIELD(3, health), FIELD(4, intent),
+                FIELD(5, reason), FIELD(6, reason_by), FIELD(7, since), FIELD(8, partitions),
+                FIELD(9, features), FIELD(10, total), FIELD(11, allocated), FIELD(12, jobs),
+                FIELD(13, version), FIELD(14, runtime), FIELD(15, layers_off), FIELD(16, last_seen),
+                FIELD(17, booted), FIELD(18, load), FIELD(19, free_memory), FIELD(20, sockets),
+                FIELD(21, cores_per_socket), FIELD(22, threads_per_core), FIELD(23, gpu_trouble),
+                FIELD(24, gpus), FIELD(25, holders), FIELD(26, reservation), FIELD(27, maintenance),
+                FIELD(28, top), FIELD(29, drained_gpus), FIELD(30, comment), FIELD(35, sandboxes))
 };
 
 // Listings of the cluster come in pages if the request sets `from`. Rows are ordered by the
@@ -94,13 +69,7 @@ struct ListNodes {
   std::vector<std::string> partitions;
   bool gpus = false;                    // say what GPUs there are and who has them
   std::optional<std::uint32_t> from{};  // first number of the page; 0 = the first page
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "nodes", s.nodes);
-    v(2, "partitions", s.partitions);
-    v(3, "gpus", s.gpus);
-    v(4, "from", s.from);
-  }
+  GANTRY_FIELDS(FIELD(1, nodes), FIELD(2, partitions), FIELD(3, gpus), FIELD(4, from))
 };
 
 struct NodePage {
@@ -109,25 +78,14 @@ struct NodePage {
   std::vector<std::uint32_t> places;                 // of each row in configuration order
   std::vector<std::vector<std::string>> partitions;  // lists of names, each once
   std::vector<std::uint32_t> list_of;                // of each row; its `partitions` are empty
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "next", s.next);
-    v(2, "places", s.places);
-    v(3, "partitions", s.partitions);
-    v(4, "list_of", s.list_of);
-  }
+  GANTRY_FIELDS(FIELD(1, next), FIELD(2, places), FIELD(3, partitions), FIELD(4, list_of))
 };
 
 struct ListNodesReply {
   std::vector<NodeRow> nodes;  // in configuration order; in a page by number
   Instant now{};
   std::optional<NodePage> page{};
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "nodes", s.nodes);
-    v(2, "now", s.now);
-    v(3, "page", s.page);
-  }
+  GANTRY_FIELDS(FIELD(1, nodes), FIELD(2, now), FIELD(3, page))
 };
 
 // What an operator can want of a node. `dead` declares that a lost node runs nothing any more: its
@@ -155,17 +113,8 @@ struct UpdateNodes {  // admin; answered by Ok; all or nothing
   std::optional<std::vector<std::string>> features{};
   bool file_features = false;
   std::optional<std::string> comment{};  // "" takes it away
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "nodes", s.nodes);
-    v(2, "action", s.action);
-    v(3, "reason", s.reason);
-    v(4, "gpus", s.gpus);
-    v(5, "domains", s.domains);
-    v(6, "features", s.features);
-    v(7, "file_features", s.file_features);
-    v(8, "comment", s.comment);
-  }
+  GANTRY_FIELDS(FIELD(1, nodes), FIELD(2, action), FIELD(3, reason), FIELD(4, gpus),
+                FIELD(5, domains), FIELD(6, features), FIELD(7, file_features), FIELD(8, comment))
 };
 
 }  // namespace gantry::proto

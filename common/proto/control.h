@@ -8,35 +8,26 @@
 #include <string>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/proto/session.h"
 
 namespace gantry::proto {
 
 struct ShowConfig {
   std::optional<std::string> after{};  // a page: options after this name; "" = the first page
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "after", s.after);
-  }
+  GANTRY_FIELDS(FIELD(1, after))
 };
 
 struct ConfigPage {
   static constexpr bool kLeftOutUnset = true;
   bool more = false;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "more", s.more);
-  }
+  GANTRY_FIELDS(FIELD(1, more))
 };
 
 struct ShowConfigReply {
   std::map<std::string, std::string> values;  // every option with its value in force
   std::optional<ConfigPage> page{};
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "values", s.values);
-    v(2, "page", s.page);
-  }
+  GANTRY_FIELDS(FIELD(1, values), FIELD(2, page))
 };
 
 // Binds a node's CURVE public key to its name (admin, once per node). Re-enrolment replaces it.
@@ -46,12 +37,7 @@ struct EnrollNode {
   // The hash of the token by which the node itself asks; the token is used up by it. "" = none.
   // Only the controller sets it; see UseEnrollToken.
   std::string token_hash{};
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "node", s.node);
-    v(2, "public_key", s.public_key);
-    v(3, "token_hash", s.token_hash);
-  }
+  GANTRY_FIELDS(FIELD(1, node), FIELD(2, public_key), FIELD(3, token_hash))
 };
 
 // Registers an ed25519 public key that may then act for a user. Users register their own; an admin
@@ -60,31 +46,18 @@ struct RegisterKey {
   std::string user;
   std::string public_key;  // hex, 64 characters
   bool remove = false;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "user", s.user);
-    v(2, "public_key", s.public_key);
-    v(3, "remove", s.remove);
-  }
+  GANTRY_FIELDS(FIELD(1, user), FIELD(2, public_key), FIELD(3, remove))
 };
 // Counters of the controller, for ginfo --stats, benches and metrics.
 struct ShowStats {
   bool since_reset = false;  // false: counters run from the controller's start on
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "since_reset", s.since_reset);
-  }
+  GANTRY_FIELDS(FIELD(1, since_reset))
 };
 struct CallCount {
   std::string name;  // of a message, or of a user
   std::uint64_t count = 0;
   Duration time{};  // in the controller's loop, all together
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "count", s.count);
-    v(3, "time", s.time);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, count), FIELD(3, time))
 };
 struct ShowStatsReply {
   std::map<std::string, std::int64_t> values;  // names end in their unit: _total, _us, _bytes
@@ -92,25 +65,17 @@ struct ShowStatsReply {
   // Requests since the last reset that were not refused unread, by message and by user. Who does
   // not see everything has only their own in `callers`.
   std::vector<CallCount> calls{}, callers{};
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "values", s.values);
-    v(2, "since", s.since);
-    v(3, "calls", s.calls);
-    v(4, "callers", s.callers);
-  }
+  GANTRY_FIELDS(FIELD(1, values), FIELD(2, since), FIELD(3, calls), FIELD(4, callers))
 };
 // Lets the counters that ShowStats gives since the reset begin anew. Those of the metrics go on.
 struct ResetStats {
-  template <class Self, class V>
-  static void fields(Self&, V&&) {}
+  GANTRY_FIELDS()
 };
 
 // Tells a node to read gantry.yaml again and to start anew with it; its jobs go on. A node that is
 // not connected reads the file when it is started next.
 struct RereadConfig {
-  template <class Self, class V>
-  static void fields(Self&, V&&) {}
+  GANTRY_FIELDS()
 };
 
 // ---- nodes that enroll themselves
@@ -127,19 +92,12 @@ struct ChangeEnrollment {
   Duration valid{};        // 1 minute to 30 days
   std::string revoke;      // a token's id, or the name of a node: all of its tokens
   std::string revoke_key;  // a node's name; its daemon is a stranger from then on
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "node", s.node);
-    v(2, "hash", s.hash);
-    v(3, "valid", s.valid);
-    v(4, "revoke", s.revoke);
-    v(5, "revoke_key", s.revoke_key);
-  }
+  GANTRY_FIELDS(FIELD(1, node), FIELD(2, hash), FIELD(3, valid), FIELD(4, revoke),
+                FIELD(5, revoke_key))
 };
 
 struct ListEnrollment {
-  template <class Self, class V>
-  static void fields(Self&, V&&) {}
+  GANTRY_FIELDS()
 };
 
 struct EnrollTokenRow {  // one that was not used yet
@@ -148,34 +106,19 @@ struct EnrollTokenRow {  // one that was not used yet
   Instant made{};
   Instant expires{};
   std::string by;  // the user who made it
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "id", s.id);
-    v(2, "node", s.node);
-    v(3, "made", s.made);
-    v(4, "expires", s.expires);
-    v(5, "by", s.by);
-  }
+  GANTRY_FIELDS(FIELD(1, id), FIELD(2, node), FIELD(3, made), FIELD(4, expires), FIELD(5, by))
 };
 
 struct EnrolledNodeRow {
   std::string node;
   std::string public_key;  // Z85; "" = it has none
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "node", s.node);
-    v(2, "public_key", s.public_key);
-  }
+  GANTRY_FIELDS(FIELD(1, node), FIELD(2, public_key))
 };
 
 struct EnrollmentList {
   std::vector<EnrollTokenRow> tokens;
   std::vector<EnrolledNodeRow> nodes;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "tokens", s.tokens);
-    v(2, "nodes", s.nodes);
-  }
+  GANTRY_FIELDS(FIELD(1, tokens), FIELD(2, nodes))
 };
 
 // Shows a token: the key of this connection is to be the node's. Answered by Ok, also if the key is
@@ -184,11 +127,7 @@ struct EnrollmentList {
 struct UseEnrollToken {
   std::string node;
   std::string token;  // hex
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "node", s.node);
-    v(2, "token", s.token);
-  }
+  GANTRY_FIELDS(FIELD(1, node), FIELD(2, token))
 };
 
 // ---- the audit log, for auditors and administrators who are not on the controller's machine; its
@@ -200,22 +139,13 @@ struct ReadAudit {
   std::uint64_t after = 0;  // only records with a higher number
   std::uint32_t most = 0;   // 0 = kMostAuditLines
   bool newest = false;      // the last ones of all, instead of the first ones behind `after`
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "after", s.after);
-    v(2, "most", s.most);
-    v(3, "newest", s.newest);
-  }
+  GANTRY_FIELDS(FIELD(1, after), FIELD(2, most), FIELD(3, newest))
 };
 
 struct AuditPage {
   std::vector<std::string> lines;  // as they are in the log, in their order
   bool more = false;               // there are records behind the last line
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "lines", s.lines);
-    v(2, "more", s.more);
-  }
+  GANTRY_FIELDS(FIELD(1, lines), FIELD(2, more))
 };
 
 }  // namespace gantry::proto

@@ -40,25 +40,14 @@ struct GateReplica {
   // gate sends it as the unique id in the header of the PROXY protocol, version 2.
   std::string password;
   bool draining = false;  // it gets no new request, and ends when it has answered the others
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "key", s.key);
-    v(2, "version", s.version);
-    v(3, "address", s.address);
-    v(4, "port", s.port);
-    v(5, "password", s.password);
-    v(6, "draining", s.draining);
-  }
+  GANTRY_FIELDS(FIELD(1, key), FIELD(2, version), FIELD(3, address), FIELD(4, port),
+                FIELD(5, password), FIELD(6, draining))
 };
 
 struct GateVersion {
   std::string name;
   std::uint32_t weight = 0;  // its part of the requests, beside those of the other versions
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "weight", s.weight);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, weight))
 };
 
 struct GateService {
@@ -70,27 +59,14 @@ struct GateService {
   Duration hold{};    // how long a request waits for the first replica to be ready
   std::vector<GateVersion> versions;
   std::vector<GateReplica> replicas;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "tenant", s.tenant);
-    v(2, "route", s.route);
-    v(3, "name", s.name);
-    v(4, "target", s.target);
-    v(5, "drain", s.drain);
-    v(6, "hold", s.hold);
-    v(7, "versions", s.versions);
-    v(8, "replicas", s.replicas);
-  }
+  GANTRY_FIELDS(FIELD(1, tenant), FIELD(2, route), FIELD(3, name), FIELD(4, target),
+                FIELD(5, drain), FIELD(6, hold), FIELD(7, versions), FIELD(8, replicas))
 };
 
 struct GateTenant {
   std::string name;
   std::uint32_t requests = 0;  // a second, over all of its services and this gate; 0 = no limit
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "requests", s.requests);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, requests))
 };
 
 struct GateTable {
@@ -102,16 +78,8 @@ struct GateTable {
   std::string keys;    // the public keys of identity tokens, as a JSON Web Key Set
   // Gates that pass requests on now: each takes its part of what a replica answers at a time.
   std::uint32_t gates = 1;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "revision", s.revision);
-    v(2, "unchanged", s.unchanged);
-    v(3, "services", s.services);
-    v(4, "tenants", s.tenants);
-    v(5, "issuer", s.issuer);
-    v(6, "keys", s.keys);
-    v(7, "gates", s.gates);
-  }
+  GANTRY_FIELDS(FIELD(1, revision), FIELD(2, unchanged), FIELD(3, services), FIELD(4, tenants),
+                FIELD(5, issuer), FIELD(6, keys), FIELD(7, gates))
 };
 
 // A sample says what went through a gate for one version of a service since its sample before.
@@ -129,22 +97,10 @@ struct GateSample {
   // Requests in replicas and in the gate, on average over the span, in thousandths.
   std::uint64_t concurrency = 0;
   std::vector<std::uint64_t> times;  // response times, by kLatencyBuckets, and one more
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "tenant", s.tenant);
-    v(2, "service", s.service);
-    v(3, "version", s.version);
-    v(4, "span", s.span);
-    v(5, "requests", s.requests);
-    v(6, "errors", s.errors);
-    v(7, "refused", s.refused);
-    v(8, "bytes_in", s.bytes_in);
-    v(9, "bytes_out", s.bytes_out);
-    v(10, "running", s.running);
-    v(11, "waiting", s.waiting);
-    v(12, "concurrency", s.concurrency);
-    v(13, "times", s.times);
-  }
+  GANTRY_FIELDS(FIELD(1, tenant), FIELD(2, service), FIELD(3, version), FIELD(4, span),
+                FIELD(5, requests), FIELD(6, errors), FIELD(7, refused), FIELD(8, bytes_in),
+                FIELD(9, bytes_out), FIELD(10, running), FIELD(11, waiting), FIELD(12, concurrency),
+                FIELD(13, times))
 };
 
 enum class ReplicaHealth : std::uint8_t {
@@ -166,15 +122,8 @@ struct ReplicaReport {
   Duration response{};        // the mean of the last seconds; 0 = none was answered
   std::uint32_t weight = 0;   // as the policy set it, of 256
   std::string why;            // of the last failed probe, for people
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "key", s.key);
-    v(2, "health", s.health);
-    v(3, "running", s.running);
-    v(4, "response", s.response);
-    v(5, "weight", s.weight);
-    v(6, "why", s.why);
-  }
+  GANTRY_FIELDS(FIELD(1, key), FIELD(2, health), FIELD(3, running), FIELD(4, response),
+                FIELD(5, weight), FIELD(6, why))
 };
 
 struct SyncGate {
@@ -183,14 +132,8 @@ struct SyncGate {
   std::uint64_t revision = 0;  // of the table that is in force at the gate; 0 = none
   std::vector<GateSample> samples;
   std::vector<ReplicaReport> replicas;  // all that are in its table
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "gate", s.gate);
-    v(2, "address", s.address);
-    v(3, "revision", s.revision);
-    v(4, "samples", s.samples);
-    v(5, "replicas", s.replicas);
-  }
+  GANTRY_FIELDS(FIELD(1, gate), FIELD(2, address), FIELD(3, revision), FIELD(4, samples),
+                FIELD(5, replicas))
 };
 
 // ---- to nodes
@@ -201,12 +144,7 @@ struct JobDoor {
   std::uint16_t port = 0;    // on the node's address
   std::uint16_t inside = 0;  // on 127.0.0.1 of the job
   std::string password;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "port", s.port);
-    v(2, "inside", s.inside);
-    v(3, "password", s.password);
-  }
+  GANTRY_FIELDS(FIELD(1, port), FIELD(2, inside), FIELD(3, password))
 };
 
 }  // namespace gantry::proto

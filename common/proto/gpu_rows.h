@@ -17,12 +17,7 @@ struct GpuHolder {  // a device or slice that a job has
   GpuGrant grant;
   JobId job{};            // 0: of somebody whose jobs the asker may not see
   std::string partition;  // set together with the job
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "grant", s.grant);
-    v(2, "job", s.job);
-    v(3, "partition", s.partition);
-  }
+  GANTRY_FIELDS(FIELD(1, grant), FIELD(2, job), FIELD(3, partition))
 };
 
 // A GPU that an operator has taken out of service: its jobs go on, but nothing new starts on it.
@@ -31,13 +26,7 @@ struct DrainedGpu {
   std::string reason;
   std::string by;
   Instant since{};
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "uuid", s.uuid);
-    v(2, "reason", s.reason);
-    v(3, "by", s.by);
-    v(4, "since", s.since);
-  }
+  GANTRY_FIELDS(FIELD(1, uuid), FIELD(2, reason), FIELD(3, by), FIELD(4, since))
   friend bool operator==(const DrainedGpu&, const DrainedGpu&) = default;
 };
 
@@ -52,21 +41,10 @@ struct GpuTopRow {
   std::optional<std::uint32_t> power_w;
   std::optional<Duration> idle;
   bool has_process = false;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "job", s.job);
-    v(2, "display_id", s.display_id);
-    v(3, "user", s.user);
-    v(4, "partition", s.partition);
-    v(5, "gpu", s.gpu);
-    v(6, "name", s.name);
-    v(7, "busy", s.busy);
-    v(8, "memory_mib", s.memory_mib);
-    v(9, "of_memory_mib", s.of_memory_mib);
-    v(10, "power_w", s.power_w);
-    v(11, "idle", s.idle);
-    v(12, "has_process", s.has_process);
-  }
+  GANTRY_FIELDS(FIELD(1, job), FIELD(2, display_id), FIELD(3, user), FIELD(4, partition),
+                FIELD(5, gpu), FIELD(6, name), FIELD(7, busy), FIELD(8, memory_mib),
+                FIELD(9, of_memory_mib), FIELD(10, power_w), FIELD(11, idle),
+                FIELD(12, has_process))
 };
 
 // A GPU whose MIG mode would have to change for waiting jobs. An operator has to do this; Gantry
@@ -81,32 +59,18 @@ struct MigModeRow {
   std::uint32_t jobs = 0;  // number of waiting jobs, at least
   // true: no GPU in that mode could ever serve them; false: such GPUs are in use.
   bool only_way = false;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "node", s.node);
-    v(2, "gpu", s.gpu);
-    v(3, "model", s.model);
-    v(4, "on", s.on);
-    v(5, "profile", s.profile);
-    v(6, "first", s.first);
-    v(7, "jobs", s.jobs);
-    v(8, "only_way", s.only_way);
-  }
+  GANTRY_FIELDS(FIELD(1, node), FIELD(2, gpu), FIELD(3, model), FIELD(4, on), FIELD(5, profile),
+                FIELD(6, first), FIELD(7, jobs), FIELD(8, only_way))
 };
 
 struct PlanMigModes {  // operators
-  template <class Self, class V>
-  static void fields(Self&, V&&) {}
+  GANTRY_FIELDS()
 };
 
 struct MigModePlan {
   std::vector<MigModeRow> rows;  // in the order of the waiting jobs
   Instant now{};
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "rows", s.rows);
-    v(2, "now", s.now);
-  }
+  GANTRY_FIELDS(FIELD(1, rows), FIELD(2, now))
 };
 
 }  // namespace gantry::proto

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/proto/job_query.h"
 
 namespace gantry::proto {
@@ -50,23 +51,10 @@ struct StepRow {
   std::optional<Duration> time_limit;  // the step's own
   std::uint32_t gpus = 0;              // GPUs that its tasks may use, on all nodes
   AskedTres tres;                      // what the step has asked for
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "step", s.step);
-    v(2, "name", s.name);
-    v(3, "outcome", s.outcome);
-    v(4, "running", s.running);
-    v(5, "exit", s.exit);
-    v(6, "started", s.started);
-    v(7, "ended", s.ended);
-    v(8, "tasks", s.tasks);
-    v(9, "cpus", s.cpus);
-    v(10, "node_list", s.node_list);
-    v(11, "usage", s.usage);
-    v(14, "time_limit", s.time_limit);
-    v(23, "gpus", s.gpus);
-    v(24, "tres", s.tres);
-  }
+  GANTRY_FIELDS(FIELD(1, step), FIELD(2, name), FIELD(3, outcome), FIELD(4, running),
+                FIELD(5, exit), FIELD(6, started), FIELD(7, ended), FIELD(8, tasks), FIELD(9, cpus),
+                FIELD(10, node_list), FIELD(11, usage), FIELD(14, time_limit), FIELD(23, gpus),
+                FIELD(24, tres))
 };
 
 struct HistoryRow {
@@ -94,31 +82,12 @@ struct HistoryRow {
   // Somebody noted this exit status; it is shown in the place of the worst one of the steps.
   std::optional<ExitStatus> derived_exit{};
   std::string admin_comment, system_comment;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "row", s.row);
-    v(2, "usage", s.usage);
-    v(3, "cause", s.cause);
-    v(4, "work_dir", s.work_dir);
-    v(5, "comment", s.comment);
-    v(6, "submit_line", s.submit_line);
-    v(7, "group", s.group);
-    v(8, "alloc_memory", s.alloc_memory);
-    v(9, "steps", s.steps);
-    v(10, "waits", s.waits);
-    v(11, "priority_class", s.priority_class);
-    v(12, "wckey", s.wckey);
-    v(13, "licenses", s.licenses);
-    v(18, "std_out", s.std_out);
-    v(19, "std_err", s.std_err);
-    v(24, "requeued", s.requeued);
-    v(25, "derived_exit", s.derived_exit);
-    v(26, "admin_comment", s.admin_comment);
-    v(27, "system_comment", s.system_comment);
-    v(33, "labels", s.labels);
-    v(34, "work_type", s.work_type);
-    v(39, "sandbox", s.sandbox);
-  }
+  GANTRY_FIELDS(FIELD(1, row), FIELD(2, usage), FIELD(3, cause), FIELD(4, work_dir),
+                FIELD(5, comment), FIELD(6, submit_line), FIELD(7, group), FIELD(8, alloc_memory),
+                FIELD(9, steps), FIELD(10, waits), FIELD(11, priority_class), FIELD(12, wckey),
+                FIELD(13, licenses), FIELD(18, std_out), FIELD(19, std_err), FIELD(24, requeued),
+                FIELD(25, derived_exit), FIELD(26, admin_comment), FIELD(27, system_comment),
+                FIELD(33, labels), FIELD(34, work_type), FIELD(39, sandbox))
 };
 
 struct HistoryReply {
@@ -154,14 +123,8 @@ struct NoteJobs {
   std::optional<std::string> comment, admin_comment, system_comment;
   // The controller's shell puts in here, for each of `jobs`, the newest stored row; never a client.
   std::vector<std::optional<StoredRow>> stored{};
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "jobs", s.jobs);
-    v(2, "derived_exit", s.derived_exit);
-    v(3, "comment", s.comment);
-    v(4, "admin_comment", s.admin_comment);
-    v(5, "system_comment", s.system_comment);
-  }
+  GANTRY_FIELDS(FIELD(1, jobs), FIELD(2, derived_exit), FIELD(3, comment), FIELD(4, admin_comment),
+                FIELD(5, system_comment))
 };
 
 }  // namespace gantry::proto

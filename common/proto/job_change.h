@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/job/job_spec.h"
 #include "common/job/job_state.h"
 #include "common/proto/job_ref.h"
@@ -33,13 +34,7 @@ struct CancelJobs {
   bool all_mine = false;
   std::optional<std::int32_t> signal;
   SignalScope scope = SignalScope::steps;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "filter", s.filter);
-    v(2, "all_mine", s.all_mine);
-    v(3, "signal", s.signal);
-    v(4, "scope", s.scope);
-  }
+  GANTRY_FIELDS(FIELD(1, filter), FIELD(2, all_mine), FIELD(3, signal), FIELD(4, scope))
 };
 
 // The answer to cancel, hold, release, requeue and update: what was done, and for each refused job
@@ -50,63 +45,39 @@ struct JobsDone {
   struct Refused {
     JobRef job;
     ErrorReply error;
-    template <class Self, class V>
-    static void fields(Self& s, V&& v) {
-      v(1, "job", s.job);
-      v(2, "error", s.error);
-    }
+    GANTRY_FIELDS(FIELD(1, job), FIELD(2, error))
   };
   std::vector<Refused> refused;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "changed", s.changed);
-    v(2, "not_active", s.not_active);
-    v(3, "refused", s.refused);
-  }
+  GANTRY_FIELDS(FIELD(1, changed), FIELD(2, not_active), FIELD(3, refused))
 };
 
 // Says that the running jobs have saved their work, so that preempting them now would lose little.
 // A job may say so of itself.
 struct CheckpointJobs {
   std::vector<JobRef> jobs;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "jobs", s.jobs);
-  }
+  GANTRY_FIELDS(FIELD(1, jobs))
 };
 
 struct HoldJobs {
   std::vector<JobRef> jobs;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "jobs", s.jobs);
-  }
+  GANTRY_FIELDS(FIELD(1, jobs))
 };
 
 struct ReleaseJobs {
   std::vector<JobRef> jobs;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "jobs", s.jobs);
-  }
+  GANTRY_FIELDS(FIELD(1, jobs))
 };
 
 // Suspends running jobs, or resumes them. They keep what they hold; meanwhile their time limit,
 // cost and fair share stand still. Only operators may do this.
 struct SuspendJobs {
   std::vector<JobRef> jobs;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "jobs", s.jobs);
-  }
+  GANTRY_FIELDS(FIELD(1, jobs))
 };
 
 struct ResumeJobs {
   std::vector<JobRef> jobs;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "jobs", s.jobs);
-  }
+  GANTRY_FIELDS(FIELD(1, jobs))
 };
 
 // Puts waiting jobs before the other jobs of their user with the same partition, account and
@@ -114,10 +85,7 @@ struct ResumeJobs {
 // do this with their own jobs.
 struct TopJobs {
   std::vector<JobRef> jobs;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "jobs", s.jobs);
-  }
+  GANTRY_FIELDS(FIELD(1, jobs))
 };
 
 // Sends a line to the standard error of running jobs. Their owners may do this, and everybody who
@@ -126,11 +94,7 @@ struct NotifyJobs {
   static constexpr std::size_t kMaxText = 1024;  // bytes, printable
   std::vector<JobRef> jobs;
   std::string text;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "jobs", s.jobs);
-    v(2, "text", s.text);
-  }
+  GANTRY_FIELDS(FIELD(1, jobs), FIELD(2, text))
 };
 
 // Sends a signal to the processes of one running step, on all its nodes. Answered by Ok.
@@ -138,12 +102,7 @@ struct SignalStep {
   JobRef job;  // a job, or one element of an array
   StepId step{};
   std::int32_t signal = 0;  // 1..64
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "job", s.job);
-    v(2, "step", s.step);
-    v(3, "signal", s.signal);
-  }
+  GANTRY_FIELDS(FIELD(1, job), FIELD(2, step), FIELD(3, signal))
 };
 
 // Changes the time limit of a running step, or of all that run in the job; it counts from the
@@ -152,24 +111,14 @@ struct UpdateStep {
   JobRef job;  // a job, or one element of an array
   std::optional<StepId> step{};
   Duration time_limit{};  // 0 = none but the job's
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "job", s.job);
-    v(2, "step", s.step);
-    v(3, "time_limit", s.time_limit);
-  }
+  GANTRY_FIELDS(FIELD(1, job), FIELD(2, step), FIELD(3, time_limit))
 };
 
 struct RequeueJobs {
   std::vector<JobRef> jobs;
   bool hold = false;
   bool special_exit = false;  // with hold: it is shown in Slurm's state SPECIAL_EXIT until then
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "jobs", s.jobs);
-    v(2, "hold", s.hold);
-    v(3, "special_exit", s.special_exit);
-  }
+  GANTRY_FIELDS(FIELD(1, jobs), FIELD(2, hold), FIELD(3, special_exit))
 };
 
 // Changes the members that are set. Once the job runs, only an admin may raise its time limit.
@@ -181,18 +130,9 @@ struct Reshape {
   std::optional<std::int64_t> memory_per_node, memory_per_cpu;  // bytes; one replaces the other
   std::optional<std::string> constraint;                        // "" = removes it
   std::optional<std::vector<std::string>> required_nodes, excluded_nodes;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "min_nodes", s.min_nodes);
-    v(2, "max_nodes", s.max_nodes);
-    v(3, "tasks", s.tasks);
-    v(4, "cpus_per_task", s.cpus_per_task);
-    v(5, "memory_per_node", s.memory_per_node);
-    v(6, "memory_per_cpu", s.memory_per_cpu);
-    v(7, "constraint", s.constraint);
-    v(8, "required_nodes", s.required_nodes);
-    v(9, "excluded_nodes", s.excluded_nodes);
-  }
+  GANTRY_FIELDS(FIELD(1, min_nodes), FIELD(2, max_nodes), FIELD(3, tasks), FIELD(4, cpus_per_task),
+                FIELD(5, memory_per_node), FIELD(6, memory_per_cpu), FIELD(7, constraint),
+                FIELD(8, required_nodes), FIELD(9, excluded_nodes))
 };
 
 struct UpdateJob {
@@ -210,23 +150,10 @@ struct UpdateJob {
   std::optional<Reshape> reshape;
   std::optional<bool> requeue;                // queued only; after a node failed or a preemption
   std::optional<std::int32_t> site_factor{};  // admin; added to the priority
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "job", s.job);
-    v(2, "time_limit", s.time_limit);
-    v(3, "nice", s.nice);
-    v(4, "priority", s.priority);
-    v(5, "partition", s.partition);
-    v(6, "name", s.name);
-    v(7, "comment", s.comment);
-    v(8, "begin", s.begin);
-    v(9, "array_max_running", s.array_max_running);
-    v(10, "account", s.account);
-    v(11, "reservation", s.reservation);
-    v(12, "reshape", s.reshape);
-    v(13, "requeue", s.requeue);
-    v(14, "site_factor", s.site_factor);
-  }
+  GANTRY_FIELDS(FIELD(1, job), FIELD(2, time_limit), FIELD(3, nice), FIELD(4, priority),
+                FIELD(5, partition), FIELD(6, name), FIELD(7, comment), FIELD(8, begin),
+                FIELD(9, array_max_running), FIELD(10, account), FIELD(11, reservation),
+                FIELD(12, reshape), FIELD(13, requeue), FIELD(14, site_factor))
 };
 
 }  // namespace gantry::proto

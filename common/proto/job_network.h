@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/proto/attempt.h"
 #include "common/proto/job_ref.h"
 #include "common/types.h"
@@ -27,27 +28,15 @@ struct NetworkPart {
   std::string address;                // host:port of the node's daemon
   std::uint32_t group = 0;            // the tenant's number in the addresses; 0 = of no tenant
   std::string transport;              // as in NodeRegister
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "node", s.node);
-    v(2, "number", s.number);
-    v(3, "job", s.job);
-    v(4, "slot", s.slot);
-    v(5, "address", s.address);
-    v(22, "group", s.group);
-    v(6, "transport", s.transport);
-  }
+  GANTRY_FIELDS(FIELD(1, node), FIELD(2, number), FIELD(3, job), FIELD(4, slot), FIELD(5, address),
+                FIELD(22, group), FIELD(6, transport))
 };
 
 // Jobs of one tenant, which this job may connect to or be connected to from.
 struct NetworkGroup {
   std::uint32_t group = 0;
   std::string ports;  // "tcp/8080-8090"; "" = all
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "group", s.group);
-    v(2, "ports", s.ports);
-  }
+  GANTRY_FIELDS(FIELD(1, group), FIELD(2, ports))
 };
 
 // What the job may reach beside its own parts: its profile, as its tenant's documents say it at the
@@ -61,17 +50,8 @@ struct NetworkReach {
   std::vector<NetworkGroup> to, from;
   std::string proxy;  // for the variable http_proxy and its kin: "http://10.1.0.9:3128"; "" = none
   [[nodiscard]] bool leaves() const { return resolvers || internet || !ranges.empty(); }
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "profile", s.profile);
-    v(2, "required", s.required);
-    v(3, "resolvers", s.resolvers);
-    v(4, "internet", s.internet);
-    v(5, "ranges", s.ranges);
-    v(6, "to", s.to);
-    v(7, "from", s.from);
-    v(8, "proxy", s.proxy);
-  }
+  GANTRY_FIELDS(FIELD(1, profile), FIELD(2, required), FIELD(3, resolvers), FIELD(4, internet),
+                FIELD(5, ranges), FIELD(6, to), FIELD(7, from), FIELD(8, proxy))
 };
 
 struct JobNetwork {
@@ -79,13 +59,7 @@ struct JobNetwork {
   std::vector<NetworkPart> peers;  // all other parts of the job
   NetworkReach reach{};
   std::uint64_t bits_per_second = 0;  // each way; 0 = no limit
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "own", s.own);
-    v(2, "peers", s.peers);
-    v(19, "reach", s.reach);
-    v(20, "bits_per_second", s.bits_per_second);
-  }
+  GANTRY_FIELDS(FIELD(1, own), FIELD(2, peers), FIELD(19, reach), FIELD(20, bits_per_second))
 };
 
 // The beginning of the line in layers_off on a node that makes no networks for jobs; why follows.
@@ -105,12 +79,7 @@ struct ProbeNetwork {
   JobRef job;
   std::string node;    // of the job; "" = its first
   std::string target;  // "HOST:PORT", an address or a node of the job; "" = nothing is tried
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "job", s.job);
-    v(2, "node", s.node);
-    v(3, "target", s.target);
-  }
+  GANTRY_FIELDS(FIELD(1, job), FIELD(2, node), FIELD(3, target))
 };
 
 // One attempt's network on one node. Packets and bytes are counted at its link.
@@ -125,22 +94,10 @@ struct AttemptNetwork {
   std::string why;                          // of refused, failed
   std::vector<std::string> site_addresses;  // "10.1.0.7/24": what the site's CNI plugins gave it
   std::string site_trouble;                 // what they find wrong with it now; "" = nothing
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "addresses", s.addresses);
-    v(2, "reach", s.reach);
-    v(3, "resolvers", s.resolvers);
-    v(4, "no_way_out", s.no_way_out);
-    v(5, "sent_packets", s.sent_packets);
-    v(6, "sent_bytes", s.sent_bytes);
-    v(7, "received_packets", s.received_packets);
-    v(8, "received_bytes", s.received_bytes);
-    v(9, "denied_packets", s.denied_packets);
-    v(10, "result", s.result);
-    v(11, "why", s.why);
-    v(12, "site_addresses", s.site_addresses);
-    v(13, "site_trouble", s.site_trouble);
-  }
+  GANTRY_FIELDS(FIELD(1, addresses), FIELD(2, reach), FIELD(3, resolvers), FIELD(4, no_way_out),
+                FIELD(5, sent_packets), FIELD(6, sent_bytes), FIELD(7, received_packets),
+                FIELD(8, received_bytes), FIELD(9, denied_packets), FIELD(10, result),
+                FIELD(11, why), FIELD(12, site_addresses), FIELD(13, site_trouble))
 };
 
 struct NetworkProbed {
@@ -149,38 +106,22 @@ struct NetworkProbed {
   AttemptNetwork network;
   // Of the reach's groups, in their order; "" = a tenant that is not known any more.
   std::vector<std::string> to_tenants, from_tenants;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "job", s.job);
-    v(2, "node", s.node);
-    v(3, "network", s.network);
-    v(4, "to_tenants", s.to_tenants);
-    v(5, "from_tenants", s.from_tenants);
-  }
+  GANTRY_FIELDS(FIELD(1, job), FIELD(2, node), FIELD(3, network), FIELD(4, to_tenants),
+                FIELD(5, from_tenants))
 };
 
 struct ProbeAttempt {
   std::uint64_t ticket = 0;
   AttemptKey key;
   std::string target;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "ticket", s.ticket);
-    v(2, "key", s.key);
-    v(3, "target", s.target);
-  }
+  GANTRY_FIELDS(FIELD(1, ticket), FIELD(2, key), FIELD(3, target))
 };
 
 struct AttemptProbed {
   std::uint64_t ticket = 0;
   std::string error;  // "" = fine
   AttemptNetwork network;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "ticket", s.ticket);
-    v(2, "error", s.error);
-    v(3, "network", s.network);
-  }
+  GANTRY_FIELDS(FIELD(1, ticket), FIELD(2, error), FIELD(3, network))
 };
 
 }  // namespace gantry::proto

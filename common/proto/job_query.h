@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/job/job_spec.h"
 #include "common/job/job_state.h"
 #include "common/money/money.h"
@@ -54,61 +55,24 @@ struct JobRow {
   std::vector<std::int64_t> queue_priorities{};
   std::int64_t io_per_node = 0, net_per_node = 0;  // as in JobShape; 0 = not counted
   [[nodiscard]] JobId slurm_id() const { return has_array_id ? array_job : job; }
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "job", s.job);
-    v(2, "array_job", s.array_job);
-    v(3, "array_task", s.array_task);
-    v(4, "array_tasks", s.array_tasks);
-    v(5, "name", s.name);
-    v(6, "user", s.user);
-    v(7, "uid", s.uid);
-    v(8, "account", s.account);
-    v(9, "partition", s.partition);
-    v(10, "phase", s.phase);
-    v(11, "outcome", s.outcome);
-    v(12, "verdict", s.verdict);
-    v(13, "submitted", s.submitted);
-    v(14, "eligible", s.eligible);
-    v(15, "started", s.started);
-    v(16, "ended", s.ended);
-    v(17, "expected_start", s.expected_start);
-    v(18, "time_limit", s.time_limit);
-    v(19, "nodes", s.nodes);
-    v(20, "cpus", s.cpus);
-    v(21, "tasks", s.tasks);
-    v(22, "memory_per_node", s.memory_per_node);
-    v(23, "node_list", s.node_list);
-    v(24, "priority", s.priority);
-    v(25, "exit", s.exit);
-    v(26, "restarts", s.restarts);
-    v(27, "gpus", s.gpus);
-    v(28, "reservation", s.reservation);
-    v(29, "cost", s.cost);
-    v(30, "credit", s.credit);
-    v(31, "cost_rate", s.cost_rate);
-    v(32, "gpu_parts", s.gpu_parts);
-    v(33, "suspended", s.suspended);
-    v(34, "het", s.het);
-    v(35, "tenant", s.tenant);
-    v(46, "has_array_id", s.has_array_id);
-    v(47, "billing", s.billing);
-    v(48, "queue_priorities", s.queue_priorities);
-    v(49, "io_per_node", s.io_per_node);
-    v(50, "net_per_node", s.net_per_node);
-  }
+  GANTRY_FIELDS(FIELD(1, job), FIELD(2, array_job), FIELD(3, array_task), FIELD(4, array_tasks),
+                FIELD(5, name), FIELD(6, user), FIELD(7, uid), FIELD(8, account),
+                FIELD(9, partition), FIELD(10, phase), FIELD(11, outcome), FIELD(12, verdict),
+                FIELD(13, submitted), FIELD(14, eligible), FIELD(15, started), FIELD(16, ended),
+                FIELD(17, expected_start), FIELD(18, time_limit), FIELD(19, nodes), FIELD(20, cpus),
+                FIELD(21, tasks), FIELD(22, memory_per_node), FIELD(23, node_list),
+                FIELD(24, priority), FIELD(25, exit), FIELD(26, restarts), FIELD(27, gpus),
+                FIELD(28, reservation), FIELD(29, cost), FIELD(30, credit), FIELD(31, cost_rate),
+                FIELD(32, gpu_parts), FIELD(33, suspended), FIELD(34, het), FIELD(35, tenant),
+                FIELD(46, has_array_id), FIELD(47, billing), FIELD(48, queue_priorities),
+                FIELD(49, io_per_node), FIELD(50, net_per_node))
 };
 
 struct ListJobs {
   JobFilter filter;
   std::uint32_t limit = 0;  // rows in one reply; 0 = server's maximum
   JobId after{};  // page: rows with a greater id (the rest of an array has the array's id)
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "filter", s.filter);
-    v(2, "limit", s.limit);
-    v(3, "after", s.after);
-  }
+  GANTRY_FIELDS(FIELD(1, filter), FIELD(2, limit), FIELD(3, after))
 };
 
 struct ListJobsReply {
@@ -118,35 +82,20 @@ struct ListJobsReply {
   Instant now{};
   std::vector<JobRef> unknown;  // of filter.jobs
   std::string currency;         // of costs; "" = there are no prices
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "rows", s.rows);
-    v(2, "more", s.more);
-    v(3, "next", s.next);
-    v(4, "now", s.now);
-    v(5, "unknown", s.unknown);
-    v(6, "currency", s.currency);
-  }
+  GANTRY_FIELDS(FIELD(1, rows), FIELD(2, more), FIELD(3, next), FIELD(4, now), FIELD(5, unknown),
+                FIELD(6, currency))
 };
 
 struct ShowJob {
   JobRef job;
   bool with_script = false;  // only for owner and admin
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "job", s.job);
-    v(2, "with_script", s.with_script);
-  }
+  GANTRY_FIELDS(FIELD(1, job), FIELD(2, with_script))
 };
 
 struct OpenDependency {
   Dependency what;
   bool never = false;  // it can no longer be met
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "what", s.what);
-    v(2, "never", s.never);
-  }
+  GANTRY_FIELDS(FIELD(1, what), FIELD(2, never))
 };
 
 struct JobDetail {
@@ -166,58 +115,31 @@ struct JobDetail {
   ExitStatus worst_step;                   // of this attempt's steps that have ended
   std::vector<std::string> gpu_models;     // of the GPUs of each of `placement`; "" = not known
   std::string admin_comment, system_comment;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "row", s.row);
-    v(2, "spec", s.spec);
-    v(3, "owner", s.owner);
-    v(4, "placement", s.placement);
-    v(5, "cause", s.cause);
-    v(6, "usage", s.usage);
-    v(7, "attempt", s.attempt);
-    v(8, "script", s.script);
-    v(9, "why", s.why);
-    v(10, "checkpoint", s.checkpoint);
-    v(11, "preemptions", s.preemptions);
-    v(12, "suspended_since", s.suspended_since);
-    v(13, "waits_for", s.waits_for);
-    v(14, "gpu_models", s.gpu_models);
-    v(24, "worst_step", s.worst_step);
-    v(25, "admin_comment", s.admin_comment);
-    v(26, "system_comment", s.system_comment);
-  }
+  GANTRY_FIELDS(FIELD(1, row), FIELD(2, spec), FIELD(3, owner), FIELD(4, placement),
+                FIELD(5, cause), FIELD(6, usage), FIELD(7, attempt), FIELD(8, script),
+                FIELD(9, why), FIELD(10, checkpoint), FIELD(11, preemptions),
+                FIELD(12, suspended_since), FIELD(13, waits_for), FIELD(14, gpu_models),
+                FIELD(24, worst_step), FIELD(25, admin_comment), FIELD(26, system_comment))
 };
 
 struct ShowJobReply {
   std::vector<JobDetail> jobs;
   Instant now{};
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "jobs", s.jobs);
-    v(2, "now", s.now);
-  }
+  GANTRY_FIELDS(FIELD(1, jobs), FIELD(2, now))
 };
 
 // Asks when a waiting job would start, with its present request and with others. The planner
 // answers for an otherwise unchanged cluster. The asker must be allowed to see the job.
 struct WhatIf {
   JobRef job;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "job", s.job);
-  }
+  GANTRY_FIELDS(FIELD(1, job))
 };
 
 struct WhatIfRow {
   std::string change;            // "2 GPUs on each node instead of 4"
   std::string options;           // as gbatch takes them: "--gpus-per-node=2"
   std::optional<Instant> start;  // not after `now`: at once; not set: unknown
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "change", s.change);
-    v(2, "options", s.options);
-    v(3, "start", s.start);
-  }
+  GANTRY_FIELDS(FIELD(1, change), FIELD(2, options), FIELD(3, start))
 };
 
 struct WhatIfReply {
@@ -227,14 +149,7 @@ struct WhatIfReply {
   bool complete = true;         // false: there was no time to try more
   Instant now{};
   std::vector<MigModeRow> modes{};  // GPUs whose MIG mode operators could change for such jobs
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "start", s.start);
-    v(2, "rows", s.rows);
-    v(3, "complete", s.complete);
-    v(4, "now", s.now);
-    v(5, "modes", s.modes);
-  }
+  GANTRY_FIELDS(FIELD(1, start), FIELD(2, rows), FIELD(3, complete), FIELD(4, now), FIELD(5, modes))
 };
 
 }  // namespace gantry::proto

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/job/job_spec.h"
 
 namespace gantry::proto {
@@ -20,12 +21,7 @@ struct JobRef {
   // The reference to the job itself; a component becomes a plain job.
   [[nodiscard]] JobId id() const { return JobId(job.value() + component.value_or(0)); }
   friend bool operator==(const JobRef&, const JobRef&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "job", s.job);
-    v(2, "tasks", s.tasks);
-    v(3, "component", s.component);
-  }
+  GANTRY_FIELDS(FIELD(1, job), FIELD(2, tasks), FIELD(3, component))
 };
 
 // Selects jobs. All given conditions must hold; an empty list sets no condition. Jobs that the
@@ -40,18 +36,9 @@ struct JobFilter {
   std::vector<std::string> states;  // Slurm's words, short or long, any case; "all"
   std::vector<std::string> reservations;
   std::vector<std::string> tenants;  // tenants of the jobs, in any partition
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "jobs", s.jobs);
-    v(2, "users", s.users);
-    v(3, "names", s.names);
-    v(4, "partitions", s.partitions);
-    v(5, "accounts", s.accounts);
-    v(6, "nodes", s.nodes);
-    v(7, "states", s.states);
-    v(8, "reservations", s.reservations);
-    v(9, "tenants", s.tenants);
-  }
+  GANTRY_FIELDS(FIELD(1, jobs), FIELD(2, users), FIELD(3, names), FIELD(4, partitions),
+                FIELD(5, accounts), FIELD(6, nodes), FIELD(7, states), FIELD(8, reservations),
+                FIELD(9, tenants))
 };
 
 }  // namespace gantry::proto

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/job/job_spec.h"
 #include "common/job/job_state.h"
 #include "common/money/money.h"
@@ -20,14 +21,8 @@ struct SubmitJob {
   Bytes script;  // batch only; begins with "#!"
   std::map<std::string, std::string> environment;
   bool test_only = false;  // validate and estimate, queue nothing
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "request_id", s.request_id);
-    v(2, "spec", s.spec);
-    v(3, "script", s.script);
-    v(4, "environment", s.environment);
-    v(5, "test_only", s.test_only);
-  }
+  GANTRY_FIELDS(FIELD(1, request_id), FIELD(2, spec), FIELD(3, script), FIELD(4, environment),
+                FIELD(5, test_only))
 };
 
 // A heterogeneous job: one job for each component, and all start together. Either all are queued,
@@ -35,10 +30,7 @@ struct SubmitJob {
 struct SubmitTogether {
   // 2..kMaxHetParts; a retry is recognised by the request_id of the first
   std::vector<SubmitJob> parts;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "parts", s.parts);
-  }
+  GANTRY_FIELDS(FIELD(1, parts))
 };
 
 struct SubmitReply {
@@ -54,19 +46,9 @@ struct SubmitReply {
   // test_only: where and when it would start, up to its time limit
   std::optional<Money> cost_expected;
   std::optional<Money> cost_most;  // of all tasks, up to the time limit; not set: no limit
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "job", s.job);
-    v(2, "partition", s.partition);
-    v(3, "expected_start", s.expected_start);
-    v(4, "expected_nodes", s.expected_nodes);
-    v(5, "cpus", s.cpus);
-    v(6, "warnings", s.warnings);
-    v(7, "currency", s.currency);
-    v(8, "cost_per_hour", s.cost_per_hour);
-    v(9, "cost_expected", s.cost_expected);
-    v(10, "cost_most", s.cost_most);
-  }
+  GANTRY_FIELDS(FIELD(1, job), FIELD(2, partition), FIELD(3, expected_start),
+                FIELD(4, expected_nodes), FIELD(5, cpus), FIELD(6, warnings), FIELD(7, currency),
+                FIELD(8, cost_per_hour), FIELD(9, cost_expected), FIELD(10, cost_most))
 };
 
 // Asks for a part of a job's output file; its node reads it as the job's user.
@@ -75,13 +57,7 @@ struct ReadLog {
   bool std_err = false;
   std::uint64_t offset = 0;
   std::uint32_t max_bytes = 65536;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "job", s.job);
-    v(2, "std_err", s.std_err);
-    v(3, "offset", s.offset);
-    v(4, "max_bytes", s.max_bytes);
-  }
+  GANTRY_FIELDS(FIELD(1, job), FIELD(2, std_err), FIELD(3, offset), FIELD(4, max_bytes))
 };
 
 struct LogChunk {
@@ -89,13 +65,7 @@ struct LogChunk {
   std::uint64_t offset = 0;  // of data
   bool job_ended = false;    // the job has ended, and nothing will be added
   std::string path;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "data", s.data);
-    v(2, "offset", s.offset);
-    v(3, "job_ended", s.job_ended);
-    v(4, "path", s.path);
-  }
+  GANTRY_FIELDS(FIELD(1, data), FIELD(2, offset), FIELD(3, job_ended), FIELD(4, path))
 };
 
 // Waits for jobs. The answer comes when every named job (for an array: all tasks) has reached the
@@ -105,22 +75,13 @@ struct WaitJobs {
   std::vector<JobRef> jobs;
   bool until_started = false;  // running or ended; otherwise ended
   bool notices = false;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "jobs", s.jobs);
-    v(2, "until_started", s.until_started);
-    v(3, "notices", s.notices);
-  }
+  GANTRY_FIELDS(FIELD(1, jobs), FIELD(2, until_started), FIELD(3, notices))
 };
 
 struct WaitReply {
   std::vector<JobRow> rows;  // one per job; an array has one row with the worst exit of its tasks
   std::string notice;        // the line of NotifyJobs; then there are no rows
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "rows", s.rows);
-    v(2, "notice", s.notice);
-  }
+  GANTRY_FIELDS(FIELD(1, rows), FIELD(2, notice))
 };
 
 }  // namespace gantry::proto

@@ -22,15 +22,8 @@ struct QueryLedger {
   std::vector<std::string> by;
   std::vector<std::string> tenants;  // none = all
   std::vector<std::string> projects, users;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "first", s.first);
-    v(2, "last", s.last);
-    v(3, "by", s.by);
-    v(4, "tenants", s.tenants);
-    v(5, "projects", s.projects);
-    v(6, "users", s.users);
-  }
+  GANTRY_FIELDS(FIELD(1, first), FIELD(2, last), FIELD(3, by), FIELD(4, tenants),
+                FIELD(5, projects), FIELD(6, users))
 };
 
 struct LedgerRow {     // a column that was not asked for is ""
@@ -59,39 +52,14 @@ struct LedgerRow {     // a column that was not asked for is ""
   std::string labels;              // of the jobs, as far as they are reported: KEY=VALUE,...
   std::string job_label;           // value of the jobs' label that was asked for
   Held io, net;                    // hours of a GB/s, and of a Gbit/s
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "period", s.period);
-    v(2, "tenant", s.tenant);
-    v(3, "project", s.project);
-    v(4, "user", s.user);
-    v(5, "job_type", s.job_type);
-    v(6, "pool", s.pool);
-    v(7, "item", s.item);
-    v(8, "plan", s.plan);
-    v(9, "cpu", s.cpu);
-    v(10, "memory", s.memory);
-    v(11, "scratch", s.scratch);
-    v(12, "gpu", s.gpu);
-    v(13, "credited_gpu", s.credited_gpu);
-    v(14, "cost", s.cost);
-    v(15, "credit", s.credit);
-    v(16, "runs", s.runs);
-    v(17, "list", s.list);
-    v(18, "waste", s.waste);
-    v(19, "idle_cpu", s.idle_cpu);
-    v(20, "idle_memory", s.idle_memory);
-    v(21, "starts", s.starts);
-    v(22, "waited", s.waited);
-    v(23, "metered", s.metered);
-    v(24, "overhead", s.overhead);
-    v(25, "label", s.label);
-    v(26, "idle_gpu", s.idle_gpu);
-    v(27, "labels", s.labels);
-    v(28, "job_label", s.job_label);
-    v(29, "io", s.io);
-    v(30, "net", s.net);
-  }
+  GANTRY_FIELDS(FIELD(1, period), FIELD(2, tenant), FIELD(3, project), FIELD(4, user),
+                FIELD(5, job_type), FIELD(6, pool), FIELD(7, item), FIELD(8, plan), FIELD(9, cpu),
+                FIELD(10, memory), FIELD(11, scratch), FIELD(12, gpu), FIELD(13, credited_gpu),
+                FIELD(14, cost), FIELD(15, credit), FIELD(16, runs), FIELD(17, list),
+                FIELD(18, waste), FIELD(19, idle_cpu), FIELD(20, idle_memory), FIELD(21, starts),
+                FIELD(22, waited), FIELD(23, metered), FIELD(24, overhead), FIELD(25, label),
+                FIELD(26, idle_gpu), FIELD(27, labels), FIELD(28, job_label), FIELD(29, io),
+                FIELD(30, net))
 };
 
 // The sum of a row in which that item is counted; null: nothing is held of it (a shared cost).
@@ -110,12 +78,7 @@ struct Recovery {
   std::string period;
   Money cost;
   Money earned;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "period", s.period);
-    v(2, "cost", s.cost);
-    v(3, "earned", s.earned);
-  }
+  GANTRY_FIELDS(FIELD(1, period), FIELD(2, cost), FIELD(3, earned))
 };
 
 struct LedgerReply {
@@ -126,16 +89,8 @@ struct LedgerReply {
   std::vector<Recovery> recovery;  // by month; for operators, if the platform's cost is known
   std::string issuer;              // of invoices; "" = no price book says
   std::string tenant_zone;         // where months end for the one tenant asked for; "" = several
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "rows", s.rows);
-    v(2, "currency", s.currency);
-    v(3, "zone", s.zone);
-    v(4, "now", s.now);
-    v(5, "recovery", s.recovery);
-    v(6, "issuer", s.issuer);
-    v(7, "tenant_zone", s.tenant_zone);
-  }
+  GANTRY_FIELDS(FIELD(1, rows), FIELD(2, currency), FIELD(3, zone), FIELD(4, now),
+                FIELD(5, recovery), FIELD(6, issuer), FIELD(7, tenant_zone))
 };
 
 // ---- what is charged besides jobs
@@ -149,17 +104,8 @@ struct PostedCharge {
   std::int64_t amount = 0;  // thousandths of what the meter counts; negative: a correction
   Money cost;
   friend bool operator==(const PostedCharge&, const PostedCharge&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "period", s.period);
-    v(2, "week", s.week);
-    v(3, "tenant", s.tenant);
-    v(4, "project", s.project);
-    v(5, "user", s.user);
-    v(6, "item", s.item);
-    v(7, "amount", s.amount);
-    v(8, "cost", s.cost);
-  }
+  GANTRY_FIELDS(FIELD(1, period), FIELD(2, week), FIELD(3, tenant), FIELD(4, project),
+                FIELD(5, user), FIELD(6, item), FIELD(7, amount), FIELD(8, cost))
 };
 
 struct PostedBatch {
@@ -170,15 +116,8 @@ struct PostedBatch {
   std::uint64_t lines = 0;
   Money cost;
   friend bool operator==(const PostedBatch&, const PostedBatch&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "digest", s.digest);
-    v(3, "by", s.by);
-    v(4, "at", s.at);
-    v(5, "lines", s.lines);
-    v(6, "cost", s.cost);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, digest), FIELD(3, by), FIELD(4, at), FIELD(5, lines),
+                FIELD(6, cost))
 };
 
 struct MeterLine {
@@ -189,16 +128,8 @@ struct MeterLine {
   std::string user;     // "" = nobody in particular
   std::string meter;
   std::int64_t amount = 0;  // thousandths
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "line", s.line);
-    v(2, "date", s.date);
-    v(3, "tenant", s.tenant);
-    v(4, "project", s.project);
-    v(5, "user", s.user);
-    v(6, "meter", s.meter);
-    v(7, "amount", s.amount);
-  }
+  GANTRY_FIELDS(FIELD(1, line), FIELD(2, date), FIELD(3, tenant), FIELD(4, project), FIELD(5, user),
+                FIELD(6, meter), FIELD(7, amount))
 };
 
 // Charges lines of a meter; for platform admins. Either all lines are charged, or none. A batch
@@ -209,30 +140,18 @@ struct ImportMeter {
   std::string digest;
   bool check = false;  // only compute what it would cost; charge nothing
   std::vector<MeterLine> lines;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "digest", s.digest);
-    v(3, "check", s.check);
-    v(4, "lines", s.lines);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, digest), FIELD(3, check), FIELD(4, lines))
 };
 
 struct ListMeters {  // the batches, newest first; for operators
-  template <class Self, class V>
-  static void fields(Self&, V&&) {}
+  GANTRY_FIELDS()
 };
 
 struct MeterReply {
   std::vector<PostedBatch> batches;
   std::string currency;
   bool again = false;  // it had been imported before
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "batches", s.batches);
-    v(2, "currency", s.currency);
-    v(3, "again", s.again);
-  }
+  GANTRY_FIELDS(FIELD(1, batches), FIELD(2, currency), FIELD(3, again))
 };
 
 }  // namespace gantry::proto

@@ -51,12 +51,7 @@ struct SharingJob {
   AttemptKey key;
   std::uint32_t share = 0;  // of all use
   std::uint32_t rise = 0;   // its part of what came to be used more than before
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "key", s.key);
-    v(2, "share", s.share);
-    v(3, "rise", s.rise);
-  }
+  GANTRY_FIELDS(FIELD(1, key), FIELD(2, share), FIELD(3, rise))
 };
 
 // A finding says that a job is held up on a resource of its node, or that the resource is full.
@@ -74,24 +69,10 @@ struct SharingFinding {
   std::uint32_t level = 0, saturated = 0;  // how full it is, and from when on that is too much
   std::uint32_t held_up = 0, own = 0;      // the victim's waiting, by others and by itself
   std::uint32_t machine = 0;               // share of use that is no job's
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "number", s.number);
-    v(2, "resource", s.resource);
-    v(3, "device", s.device);
-    v(4, "victim", s.victim);
-    v(5, "since", s.since);
-    v(6, "last", s.last);
-    v(7, "ended", s.ended);
-    v(8, "cause", s.cause);
-    v(9, "by", s.by);
-    v(10, "confidence", s.confidence);
-    v(11, "level", s.level);
-    v(12, "saturated", s.saturated);
-    v(13, "held_up", s.held_up);
-    v(14, "own", s.own);
-    v(15, "machine", s.machine);
-  }
+  GANTRY_FIELDS(FIELD(1, number), FIELD(2, resource), FIELD(3, device), FIELD(4, victim),
+                FIELD(5, since), FIELD(6, last), FIELD(7, ended), FIELD(8, cause), FIELD(9, by),
+                FIELD(10, confidence), FIELD(11, level), FIELD(12, saturated), FIELD(13, held_up),
+                FIELD(14, own), FIELD(15, machine))
 };
 
 // A job that is held back for a while, for others' sake.
@@ -103,35 +84,19 @@ struct SharingHold {
   Instant since{}, until{};
   std::uint32_t times = 0;        // how often it was held back here
   std::optional<Instant> undone;  // set: it is over
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "key", s.key);
-    v(2, "resource", s.resource);
-    v(3, "device", s.device);
-    v(4, "most", s.most);
-    v(5, "since", s.since);
-    v(6, "until", s.until);
-    v(7, "times", s.times);
-    v(8, "undone", s.undone);
-  }
+  GANTRY_FIELDS(FIELD(1, key), FIELD(2, resource), FIELD(3, device), FIELD(4, most),
+                FIELD(5, since), FIELD(6, until), FIELD(7, times), FIELD(8, undone))
 };
 
 struct NodeSharing {  // what holds now, and what has ended lately
   std::vector<SharingFinding> findings;
   std::vector<SharingHold> holds;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "findings", s.findings);
-    v(2, "holds", s.holds);
-  }
+  GANTRY_FIELDS(FIELD(1, findings), FIELD(2, holds))
 };
 
 struct ListNeighbours {
   JobRef job;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "job", s.job);
-  }
+  GANTRY_FIELDS(FIELD(1, job))
 };
 
 // An event is a sentence about the job on one node, with its numbers. Jobs that the asker does not
@@ -146,21 +111,9 @@ struct NeighbourEvent {
   bool is_victim = false;             // otherwise the job is a cause
   std::optional<SharingCause> cause;  // unset: it is held back
   std::uint32_t confidence = 0, level = 0, held_up = 0, own = 0;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "node", s.node);
-    v(2, "text", s.text);
-    v(3, "since", s.since);
-    v(4, "ended", s.ended);
-    v(5, "resource", s.resource);
-    v(6, "device", s.device);
-    v(7, "is_victim", s.is_victim);
-    v(8, "cause", s.cause);
-    v(9, "confidence", s.confidence);
-    v(10, "level", s.level);
-    v(11, "held_up", s.held_up);
-    v(12, "own", s.own);
-  }
+  GANTRY_FIELDS(FIELD(1, node), FIELD(2, text), FIELD(3, since), FIELD(4, ended),
+                FIELD(5, resource), FIELD(6, device), FIELD(7, is_victim), FIELD(8, cause),
+                FIELD(9, confidence), FIELD(10, level), FIELD(11, held_up), FIELD(12, own))
 };
 
 struct NeighbourRow {  // a job that shares a node with it now
@@ -168,25 +121,14 @@ struct NeighbourRow {  // a job that shares a node with it now
   std::string job;     // "12_3"; "" = another tenant's, of which no more is told
   std::string tenant;  // "" = not seen, or none
   std::string user;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "node", s.node);
-    v(2, "job", s.job);
-    v(3, "tenant", s.tenant);
-    v(4, "user", s.user);
-  }
+  GANTRY_FIELDS(FIELD(1, node), FIELD(2, job), FIELD(3, tenant), FIELD(4, user))
 };
 
 struct ApartRow {    // jobs whose nodes the job is kept off where there is another place
   std::string user;  // "" = another tenant's, of which no more is told
   std::string name;
   Instant until{};
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "user", s.user);
-    v(2, "name", s.name);
-    v(3, "until", s.until);
-  }
+  GANTRY_FIELDS(FIELD(1, user), FIELD(2, name), FIELD(3, until))
 };
 
 struct NeighbourList {
@@ -194,13 +136,7 @@ struct NeighbourList {
   std::vector<NeighbourRow> neighbours;
   std::vector<NeighbourEvent> events;  // the oldest first
   std::vector<ApartRow> apart;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "job", s.job);
-    v(2, "neighbours", s.neighbours);
-    v(3, "events", s.events);
-    v(4, "apart", s.apart);
-  }
+  GANTRY_FIELDS(FIELD(1, job), FIELD(2, neighbours), FIELD(3, events), FIELD(4, apart))
 };
 
 }  // namespace gantry::proto

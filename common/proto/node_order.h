@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/job/job_spec.h"
 #include "common/job/older_given.h"
 #include "common/proto/gate.h"
@@ -22,12 +23,7 @@ struct OrderStamp {
   Epoch epoch{};
   std::uint64_t session = 0;
   std::uint64_t seq = 0;  // 1.. within the session
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "epoch", s.epoch);
-    v(2, "session", s.session);
-    v(3, "seq", s.seq);
-  }
+  GANTRY_FIELDS(FIELD(1, epoch), FIELD(2, session), FIELD(3, seq))
 };
 
 struct NodeAccept {
@@ -39,27 +35,16 @@ struct NodeAccept {
   std::optional<Duration> fence_after;  // end all jobs after this much silence
   Bytes permission_key;                 // ed25519 public key that signs step permissions
   Instant heard{};  // `sent` of the NodeRegister that this answers; see HeartbeatAck
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "stamp", s.stamp);
-    v(2, "cluster", s.cluster);
-    v(3, "kill", s.kill);
-    v(4, "forget", s.forget);
-    v(5, "heartbeat", s.heartbeat);
-    v(6, "fence_after", s.fence_after);
-    v(7, "permission_key", s.permission_key);
-    v(8, "heard", s.heard);
-  }
+  GANTRY_FIELDS(FIELD(1, stamp), FIELD(2, cluster), FIELD(3, kill), FIELD(4, forget),
+                FIELD(5, heartbeat), FIELD(6, fence_after), FIELD(7, permission_key),
+                FIELD(8, heard))
 };
 
 // Tells the node that ctld does not know its session. The epoch is the one of that session if the
 // node named it (Heartbeat), so that the node still registers with the newest that it had heard.
 struct RegisterAgain {
   Epoch epoch{};
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "epoch", s.epoch);
-  }
+  GANTRY_FIELDS(FIELD(1, epoch))
 };
 
 struct HeartbeatAck {
@@ -67,11 +52,7 @@ struct HeartbeatAck {
   // `sent` of the heartbeat that this answers. The node's time until fencing counts from there, so
   // that a node always gives up before the controller does, however late the answer is.
   Instant heard{};
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "stamp", s.stamp);
-    v(2, "heard", s.heard);
-  }
+  GANTRY_FIELDS(FIELD(1, stamp), FIELD(2, heard))
 };
 
 // What the leader's script of a heterogeneous job is told about each component.
@@ -87,17 +68,9 @@ struct HetGroup {
     if (given == GivenOptions{}) given = read_older_given(older_given).given;
     older_given.clear();
   }
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "job", s.job);
-    v(2, "partition", s.partition);
-    v(3, "shape", s.shape);
-    v(4, "given", s.older_given);
-    v(5, "placement", s.placement);
-    v(6, "name", s.name);
-    v(7, "priority_class", s.priority_class);
-    v(8, "given_options", s.given);
-  }
+  GANTRY_FIELDS(FIELD(1, job), FIELD(2, partition), FIELD(3, shape),
+                NAMED_FIELD(4, "given", older_given), FIELD(5, placement), FIELD(6, name),
+                FIELD(7, priority_class), NAMED_FIELD(8, "given_options", given))
 };
 
 struct Launch {
@@ -126,47 +99,20 @@ struct Launch {
   std::vector<StorageMount> storage{};   // what the job sees of the site's storage
   std::optional<ObjectStore> objects{};  // if it stages files; its keys: the secret kStoreKeys
   std::optional<JobDoor> door{};         // of a replica of a service
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "stamp", s.stamp);
-    v(2, "key", s.key);
-    v(3, "hold", s.hold);
-    v(4, "runs_batch", s.runs_batch);
-    v(5, "array_job", s.array_job);
-    v(6, "array_task", s.array_task);
-    v(7, "array_count", s.array_count);
-    v(8, "array_min", s.array_min);
-    v(9, "array_max", s.array_max);
-    v(10, "array_step", s.array_step);
-    v(11, "restarts", s.restarts);
-    v(12, "owner", s.owner);
-    v(13, "spec", s.spec);
-    v(14, "script", s.script);
-    v(15, "environment", s.environment);
-    v(16, "placement", s.placement);
-    v(17, "node_index", s.node_index);
-    v(18, "partition", s.partition);
-    v(19, "time_limit", s.time_limit);
-    v(20, "placed_at", s.placed_at);
-    v(21, "het", s.het);
-    v(22, "tenant", s.tenant);
-    v(23, "network", s.network);
-    v(24, "secrets", s.secrets);
-    v(25, "identity", s.identity);
-    v(34, "storage", s.storage);
-    v(35, "objects", s.objects);
-    v(36, "door", s.door);
-  }
+  GANTRY_FIELDS(FIELD(1, stamp), FIELD(2, key), FIELD(3, hold), FIELD(4, runs_batch),
+                FIELD(5, array_job), FIELD(6, array_task), FIELD(7, array_count),
+                FIELD(8, array_min), FIELD(9, array_max), FIELD(10, array_step),
+                FIELD(11, restarts), FIELD(12, owner), FIELD(13, spec), FIELD(14, script),
+                FIELD(15, environment), FIELD(16, placement), FIELD(17, node_index),
+                FIELD(18, partition), FIELD(19, time_limit), FIELD(20, placed_at), FIELD(21, het),
+                FIELD(22, tenant), FIELD(23, network), FIELD(24, secrets), FIELD(25, identity),
+                FIELD(34, storage), FIELD(35, objects), FIELD(36, door))
 };
 
 struct Go {  // run the held attempt now
   OrderStamp stamp;
   AttemptKey key;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "stamp", s.stamp);
-    v(2, "key", s.key);
-  }
+  GANTRY_FIELDS(FIELD(1, stamp), FIELD(2, key))
 };
 
 // Sends SIGCONT and SIGTERM now, and SIGKILL after the grace time. An attempt that the node never
@@ -176,13 +122,7 @@ struct Terminate {
   AttemptKey key;
   Duration grace{};
   std::string notice;  // line for the job's standard error; "" = none
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "stamp", s.stamp);
-    v(2, "key", s.key);
-    v(3, "grace", s.grace);
-    v(4, "notice", s.notice);
-  }
+  GANTRY_FIELDS(FIELD(1, stamp), FIELD(2, key), FIELD(3, grace), FIELD(4, notice))
 };
 
 struct SignalAttempt {
@@ -191,14 +131,7 @@ struct SignalAttempt {
   std::int32_t signal = 0;
   SignalScope scope = SignalScope::steps;
   std::optional<StepId> step{};  // if set, only the processes of this step
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "stamp", s.stamp);
-    v(2, "key", s.key);
-    v(3, "signal", s.signal);
-    v(4, "scope", s.scope);
-    v(5, "step", s.step);
-  }
+  GANTRY_FIELDS(FIELD(1, stamp), FIELD(2, key), FIELD(3, signal), FIELD(4, scope), FIELD(5, step))
 };
 
 // Freezes a running attempt, or lets it go on. The order is repeated until Frozen confirms it.
@@ -206,45 +139,27 @@ struct Freeze {
   OrderStamp stamp;
   AttemptKey key;
   bool frozen = false;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "stamp", s.stamp);
-    v(2, "key", s.key);
-    v(3, "frozen", s.frozen);
-  }
+  GANTRY_FIELDS(FIELD(1, stamp), FIELD(2, key), FIELD(3, frozen))
 };
 
 struct TellAttempt {  // a line for the job's standard error, on whichever node it is written
   OrderStamp stamp;
   AttemptKey key;
   std::string text;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "stamp", s.stamp);
-    v(2, "key", s.key);
-    v(3, "text", s.text);
-  }
+  GANTRY_FIELDS(FIELD(1, stamp), FIELD(2, key), FIELD(3, text))
 };
 
 // An administrator says that the GPU is well again: faults not yet proved gone are forgotten.
 struct ResumeGpu {
   OrderStamp stamp;
   std::string uuid;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "stamp", s.stamp);
-    v(2, "uuid", s.uuid);
-  }
+  GANTRY_FIELDS(FIELD(1, stamp), FIELD(2, uuid))
 };
 
 struct AckExit {
   OrderStamp stamp;
   AttemptKey key;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "stamp", s.stamp);
-    v(2, "key", s.key);
-  }
+  GANTRY_FIELDS(FIELD(1, stamp), FIELD(2, key))
 };
 
 }  // namespace gantry::proto

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/job/job_spec.h"
 #include "common/proto/node_report.h"
 
@@ -24,14 +25,7 @@ struct NodeRelay {
   std::uint16_t type = 0;     // message number of body
   std::uint64_t request = 0;
   Bytes body;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "key", s.key);
-    v(2, "channel", s.channel);
-    v(3, "type", s.type);
-    v(4, "request", s.request);
-    v(5, "body", s.body);
-  }
+  GANTRY_FIELDS(FIELD(1, key), FIELD(2, channel), FIELD(3, type), FIELD(4, request), FIELD(5, body))
 };
 
 struct RelayReply {
@@ -39,13 +33,7 @@ struct RelayReply {
   std::uint16_t type = 0;
   std::uint64_t request = 0;
   Bytes body;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "channel", s.channel);
-    v(2, "type", s.type);
-    v(3, "request", s.request);
-    v(4, "body", s.body);
-  }
+  GANTRY_FIELDS(FIELD(1, channel), FIELD(2, type), FIELD(3, request), FIELD(4, body))
 };
 
 // A client's message that came over the unix socket of a login node (controller.login_nodes). The
@@ -56,14 +44,7 @@ struct UserRelay {
   std::uint16_t type = 0;     // message number of body
   std::uint64_t request = 0;
   Bytes body;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "uid", s.uid);
-    v(2, "channel", s.channel);
-    v(3, "type", s.type);
-    v(4, "request", s.request);
-    v(5, "body", s.body);
-  }
+  GANTRY_FIELDS(FIELD(1, uid), FIELD(2, channel), FIELD(3, type), FIELD(4, request), FIELD(5, body))
 };
 
 // Connections to that socket have closed: ctld forgets them and answers nothing that was asked on
@@ -71,11 +52,7 @@ struct UserRelay {
 struct UsersGone {
   std::vector<std::uint64_t> channels;
   bool answer = false;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "channels", s.channels);
-    v(2, "answer", s.answer);
-  }
+  GANTRY_FIELDS(FIELD(1, channels), FIELD(2, answer))
 };
 
 struct FetchLog {  // ctld to node
@@ -85,27 +62,15 @@ struct FetchLog {  // ctld to node
   std::uint64_t offset = 0;
   std::uint32_t max_bytes = 0;
   std::vector<StorageMount> storage{};  // of the site's storage, only what lies below these
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "ticket", s.ticket);
-    v(2, "path", s.path);
-    v(3, "owner", s.owner);
-    v(4, "offset", s.offset);
-    v(5, "max_bytes", s.max_bytes);
-    v(14, "storage", s.storage);
-  }
+  GANTRY_FIELDS(FIELD(1, ticket), FIELD(2, path), FIELD(3, owner), FIELD(4, offset),
+                FIELD(5, max_bytes), FIELD(14, storage))
 };
 
 struct FetchLogReply {
   std::uint64_t ticket = 0;
   Bytes data;
   std::string error;  // "" = fine
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "ticket", s.ticket);
-    v(2, "data", s.data);
-    v(3, "error", s.error);
-  }
+  GANTRY_FIELDS(FIELD(1, ticket), FIELD(2, data), FIELD(3, error))
 };
 
 }  // namespace gantry::proto

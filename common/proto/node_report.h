@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/job/job_spec.h"
 #include "common/job/job_state.h"
 #include "common/proto/attempt.h"
@@ -47,41 +48,19 @@ struct NodeRegister {
   // to know for it: "wireguard KEY", "routed fe80::1 02:00:00:00:00:01"; "" = "vxlan".
   std::string transport;
   std::uint32_t abilities = 0;  // bits of bit_of(NodeAbility)
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "node", s.node);
-    v(2, "protocol", s.protocol);
-    v(3, "version", s.version);
-    v(4, "boot_id", s.boot_id);
-    v(5, "address", s.address);
-    v(6, "cpus", s.cpus);
-    v(7, "memory", s.memory);
-    v(8, "scratch", s.scratch);
-    v(9, "sockets", s.sockets);
-    v(10, "cores_per_socket", s.cores_per_socket);
-    v(11, "threads_per_core", s.threads_per_core);
-    v(12, "runtime", s.runtime);
-    v(13, "layers_off", s.layers_off);
-    v(14, "attempts", s.attempts);
-    v(15, "highest_epoch", s.highest_epoch);
-    v(16, "sent", s.sent);
-    v(17, "gpus", s.gpus);
-    v(18, "gres", s.gres);
-    v(19, "highest_job", s.highest_job);
-    v(24, "sandboxes", s.sandboxes);
-    v(20, "transport", s.transport);
-    v(21, "abilities", s.abilities);
-  }
+  GANTRY_FIELDS(FIELD(1, node), FIELD(2, protocol), FIELD(3, version), FIELD(4, boot_id),
+                FIELD(5, address), FIELD(6, cpus), FIELD(7, memory), FIELD(8, scratch),
+                FIELD(9, sockets), FIELD(10, cores_per_socket), FIELD(11, threads_per_core),
+                FIELD(12, runtime), FIELD(13, layers_off), FIELD(14, attempts),
+                FIELD(15, highest_epoch), FIELD(16, sent), FIELD(17, gpus), FIELD(18, gres),
+                FIELD(19, highest_job), FIELD(24, sandboxes), FIELD(20, transport),
+                FIELD(21, abilities))
 };
 
 struct GpuReport {  // the inventory has changed: a fault, a repair, slices made or gone
   std::uint64_t session = 0;
   GpuInventory gpus;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "session", s.session);
-    v(2, "gpus", s.gpus);
-  }
+  GANTRY_FIELDS(FIELD(1, session), FIELD(2, gpus))
 };
 
 // What a job did on a GPU or slice when the node last looked; for `gctl top`.
@@ -95,40 +74,21 @@ struct GpuActivity {
   std::optional<Duration> idle;  // time since it was last busy, or since the job has it
   bool has_process = false;
   friend bool operator==(const GpuActivity&, const GpuActivity&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "key", s.key);
-    v(2, "gpu", s.gpu);
-    v(3, "name", s.name);
-    v(4, "busy", s.busy);
-    v(5, "memory_mib", s.memory_mib);
-    v(6, "of_memory_mib", s.of_memory_mib);
-    v(7, "power_w", s.power_w);
-    v(8, "idle", s.idle);
-    v(9, "has_process", s.has_process);
-  }
+  GANTRY_FIELDS(FIELD(1, key), FIELD(2, gpu), FIELD(3, name), FIELD(4, busy), FIELD(5, memory_mib),
+                FIELD(6, of_memory_mib), FIELD(7, power_w), FIELD(8, idle), FIELD(9, has_process))
 };
 
 // What a running attempt has used on the node until now, and each of its steps there.
 struct StepUsage {
   StepId step{};
   Usage usage;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "step", s.step);
-    v(2, "usage", s.usage);
-  }
+  GANTRY_FIELDS(FIELD(1, step), FIELD(2, usage))
 };
 struct AttemptUsage {
   AttemptKey key;
   Usage usage;  // of all its processes, those of steps too
   std::vector<StepUsage> steps;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "key", s.key);
-    v(2, "usage", s.usage);
-    v(3, "steps", s.steps);
-  }
+  GANTRY_FIELDS(FIELD(1, key), FIELD(2, usage), FIELD(3, steps))
 };
 
 struct Heartbeat {
@@ -142,47 +102,26 @@ struct Heartbeat {
   std::vector<AttemptSleep> asleep{};  // running attempts during which the machine has slept
   std::vector<AttemptUsage> usage{};   // of running attempts
   NodeSharing sharing{};
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "session", s.session);
-    v(2, "load", s.load);
-    v(3, "free_memory", s.free_memory);
-    v(4, "sent", s.sent);
-    v(5, "checkpoints", s.checkpoints);
-    v(6, "gpus", s.gpus);
-    v(7, "trouble", s.trouble);
-    v(8, "asleep", s.asleep);
-    v(12, "usage", s.usage);
-    v(21, "sharing", s.sharing);
-  }
+  GANTRY_FIELDS(FIELD(1, session), FIELD(2, load), FIELD(3, free_memory), FIELD(4, sent),
+                FIELD(5, checkpoints), FIELD(6, gpus), FIELD(7, trouble), FIELD(8, asleep),
+                FIELD(12, usage), FIELD(21, sharing))
 };
 
 struct LaunchReady {  // a held attempt is prepared and waits for Go
   AttemptKey key;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "key", s.key);
-  }
+  GANTRY_FIELDS(FIELD(1, key))
 };
 
 struct Started {  // the batch shell (or the allocation's holder) runs
   AttemptKey key;
   Instant at{};
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "key", s.key);
-    v(2, "at", s.at);
-  }
+  GANTRY_FIELDS(FIELD(1, key), FIELD(2, at))
 };
 
 struct Frozen {  // answers Freeze: the attempt's present state
   AttemptKey key;
   bool frozen = false;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "key", s.key);
-    v(2, "frozen", s.frozen);
-  }
+  GANTRY_FIELDS(FIELD(1, key), FIELD(2, frozen))
 };
 
 enum class ExitCause : std::uint8_t {
@@ -219,25 +158,13 @@ struct ExitReport {  // resent until AckExit; afterwards the node has forgotten 
   // The time from start to end, by a clock that nobody sets and that stands still while the machine
   // sleeps. Not set: it never ran, or nobody knows.
   std::optional<Duration> ran{};
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "key", s.key);
-    v(2, "cause", s.cause);
-    v(3, "exit", s.exit);
-    v(4, "message", s.message);
-    v(5, "usage", s.usage);
-    v(6, "started", s.started);
-    v(7, "ended", s.ended);
-    v(8, "ran", s.ran);
-  }
+  GANTRY_FIELDS(FIELD(1, key), FIELD(2, cause), FIELD(3, exit), FIELD(4, message), FIELD(5, usage),
+                FIELD(6, started), FIELD(7, ended), FIELD(8, ran))
 };
 
 struct Goodbye {  // the daemon stops on purpose; its jobs run on
   std::uint64_t session = 0;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "session", s.session);
-  }
+  GANTRY_FIELDS(FIELD(1, session))
 };
 
 }  // namespace gantry::proto

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/time/time.h"
 
 namespace gantry::proto {
@@ -36,42 +37,19 @@ struct PartitionRow {
   std::string changed_by{};
   std::optional<Instant> changed{};
   std::string qos{}, billing_weights{};
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "is_default", s.is_default);
-    v(3, "up", s.up);
-    v(4, "nodes", s.nodes);
-    v(5, "priority", s.priority);
-    v(6, "default_time", s.default_time);
-    v(7, "max_time", s.max_time);
-    v(8, "max_nodes", s.max_nodes);
-    v(9, "default_memory_per_cpu", s.default_memory_per_cpu);
-    v(10, "allow_host_network", s.allow_host_network);
-    v(11, "allow_accounts", s.allow_accounts);
-    v(12, "deny_accounts", s.deny_accounts);
-    v(13, "allow_groups", s.allow_groups);
-    v(14, "allow_qos", s.allow_qos);
-    v(15, "deny_qos", s.deny_qos);
-    v(16, "accepts_jobs", s.accepts_jobs);
-    v(17, "exclusive_nodes", s.exclusive_nodes);
-    v(18, "min_nodes", s.min_nodes);
-    v(19, "admins_only", s.admins_only);
-    v(20, "reservation_only", s.reservation_only);
-    v(21, "set_options", s.set_options);
-    v(22, "changed_by", s.changed_by);
-    v(23, "changed", s.changed);
-    v(24, "qos", s.qos);
-    v(25, "billing_weights", s.billing_weights);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, is_default), FIELD(3, up), FIELD(4, nodes),
+                FIELD(5, priority), FIELD(6, default_time), FIELD(7, max_time), FIELD(8, max_nodes),
+                FIELD(9, default_memory_per_cpu), FIELD(10, allow_host_network),
+                FIELD(11, allow_accounts), FIELD(12, deny_accounts), FIELD(13, allow_groups),
+                FIELD(14, allow_qos), FIELD(15, deny_qos), FIELD(16, accepts_jobs),
+                FIELD(17, exclusive_nodes), FIELD(18, min_nodes), FIELD(19, admins_only),
+                FIELD(20, reservation_only), FIELD(21, set_options), FIELD(22, changed_by),
+                FIELD(23, changed), FIELD(24, qos), FIELD(25, billing_weights))
 };
 
 struct ListPartitions {
   std::optional<std::uint32_t> from{};  // as in ListNodes
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "from", s.from);
-  }
+  GANTRY_FIELDS(FIELD(1, from))
 };
 
 struct PartitionPage {
@@ -80,49 +58,28 @@ struct PartitionPage {
   std::vector<std::uint32_t> places;   // of each row in configuration order
   std::vector<std::string> hosts;      // host lists, each once
   std::vector<std::uint32_t> list_of;  // of each row; its `nodes` are empty
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "next", s.next);
-    v(2, "places", s.places);
-    v(3, "hosts", s.hosts);
-    v(4, "list_of", s.list_of);
-  }
+  GANTRY_FIELDS(FIELD(1, next), FIELD(2, places), FIELD(3, hosts), FIELD(4, list_of))
 };
 
 struct LicenseRow {
   std::string name;
   std::uint32_t total = 0;
   std::uint32_t used = 0;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "total", s.total);
-    v(3, "used", s.used);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, total), FIELD(3, used))
 };
 
 struct ListPartitionsReply {
   std::vector<PartitionRow> partitions;
   std::vector<LicenseRow> licenses{};  // licences of the cluster, by name; in the first page
   std::optional<PartitionPage> page{};
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "partitions", s.partitions);
-    v(2, "licenses", s.licenses);
-    v(3, "page", s.page);
-  }
+  GANTRY_FIELDS(FIELD(1, partitions), FIELD(2, licenses), FIELD(3, page))
 };
 
 struct UpdatePartition {  // for operators; all else of a partition is ChangePartition's
   std::string name;
   bool up = true;                      // down: jobs may be submitted, none starts
   std::optional<bool> accepts_jobs{};  // whether jobs may be submitted; unset = as it is
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "up", s.up);
-    v(3, "accepts_jobs", s.accepts_jobs);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, up), FIELD(3, accepts_jobs))
 };
 
 // reset: what commands said of the partition is forgotten, and gantry.yaml alone counts again.
@@ -140,12 +97,7 @@ struct ChangePartition {
   std::string name;
   PartitionAction action = PartitionAction::update;
   std::map<std::string, std::string> values;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "action", s.action);
-    v(3, "values", s.values);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, action), FIELD(3, values))
 };
 
 }  // namespace gantry::proto

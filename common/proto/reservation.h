@@ -44,36 +44,16 @@ struct MakeReservation {
                                                         // `replaces` one that has it
   std::optional<Duration> purge_after;  // it ends when no job has named it for so long; above zero
   bool skip = false;  // with `replaces`, of one that comes again: its next occurrence instead
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "nodes", s.nodes);
-    v(3, "count", s.count);
-    v(4, "partition", s.partition);
-    v(5, "constraint", s.constraint);
-    v(6, "start", s.start);
-    v(7, "end", s.end);
-    v(8, "length", s.length);
-    v(9, "maintenance", s.maintenance);
-    v(10, "ignore_jobs", s.ignore_jobs);
-    v(11, "tenants", s.tenants);
-    v(12, "users", s.users);
-    v(13, "comment", s.comment);
-    v(14, "replaces", s.replaces);
-    v(15, "every", s.every);
-    v(16, "zone", s.zone);
-    v(17, "replacement", s.replacement);
-    v(18, "purge_after", s.purge_after);
-    v(19, "skip", s.skip);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, nodes), FIELD(3, count), FIELD(4, partition),
+                FIELD(5, constraint), FIELD(6, start), FIELD(7, end), FIELD(8, length),
+                FIELD(9, maintenance), FIELD(10, ignore_jobs), FIELD(11, tenants), FIELD(12, users),
+                FIELD(13, comment), FIELD(14, replaces), FIELD(15, every), FIELD(16, zone),
+                FIELD(17, replacement), FIELD(18, purge_after), FIELD(19, skip))
 };
 
 struct RemoveReservation {  // operators; answered by Ok
   std::string name;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-  }
+  GANTRY_FIELDS(FIELD(1, name))
 };
 
 struct ReservationRow {
@@ -93,49 +73,24 @@ struct ReservationRow {
   std::optional<Duration> purge_after;
   std::string partition, constraint;  // from which its nodes by number are chosen
   bool by_count = false;              // its nodes were chosen by their number
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "node_list", s.node_list);
-    v(3, "nodes", s.nodes);
-    v(4, "start", s.start);
-    v(5, "end", s.end);
-    v(6, "maintenance", s.maintenance);
-    v(7, "active", s.active);
-    v(8, "tenants", s.tenants);
-    v(9, "users", s.users);
-    v(10, "by", s.by);
-    v(11, "comment", s.comment);
-    v(12, "queued", s.queued);
-    v(13, "running", s.running);
-    v(14, "every", s.every);
-    v(15, "zone", s.zone);
-    v(16, "replacement", s.replacement);
-    v(17, "purge_after", s.purge_after);
-    v(18, "partition", s.partition);
-    v(19, "constraint", s.constraint);
-    v(20, "by_count", s.by_count);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, node_list), FIELD(3, nodes), FIELD(4, start),
+                FIELD(5, end), FIELD(6, maintenance), FIELD(7, active), FIELD(8, tenants),
+                FIELD(9, users), FIELD(10, by), FIELD(11, comment), FIELD(12, queued),
+                FIELD(13, running), FIELD(14, every), FIELD(15, zone), FIELD(16, replacement),
+                FIELD(17, purge_after), FIELD(18, partition), FIELD(19, constraint),
+                FIELD(20, by_count))
 };
 
 struct ListReservations {
   std::vector<std::string> names;  // none = all
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "names", s.names);
-  }
+  GANTRY_FIELDS(FIELD(1, names))
 };
 
 struct ListReservationsReply {
   std::vector<ReservationRow> reservations;  // by start, then name
   std::vector<std::string> warnings;         // about a reservation that was made
   Instant now{};
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "reservations", s.reservations);
-    v(2, "warnings", s.warnings);
-    v(3, "now", s.now);
-  }
+  GANTRY_FIELDS(FIELD(1, reservations), FIELD(2, warnings), FIELD(3, now))
 };
 
 }  // namespace gantry::proto

@@ -29,37 +29,21 @@ struct SetSecret {
   // number and the sealed form in, before anything else sees the message.
   std::uint32_t version = 0;
   Bytes sealed;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "tenant", s.tenant);
-    v(2, "name", s.name);
-    v(3, "content", s.content);
-    v(4, "keep", s.keep);
-    v(5, "version", s.version);
-    v(6, "sealed", s.sealed);
-  }
+  GANTRY_FIELDS(FIELD(1, tenant), FIELD(2, name), FIELD(3, content), FIELD(4, keep),
+                FIELD(5, version), FIELD(6, sealed))
 };
 
 struct RemoveSecret {
   std::string tenant;
   std::string name;
   std::uint32_t version = 0;  // 0 = all of it
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "tenant", s.tenant);
-    v(2, "name", s.name);
-    v(3, "version", s.version);
-  }
+  GANTRY_FIELDS(FIELD(1, tenant), FIELD(2, name), FIELD(3, version))
 };
 
 struct ListSecrets {
   std::vector<std::string> tenants;  // none = all that the asker sees
   std::string name;                  // "" = all
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "tenants", s.tenants);
-    v(2, "name", s.name);
-  }
+  GANTRY_FIELDS(FIELD(1, tenants), FIELD(2, name))
 };
 
 struct SecretVersion {
@@ -68,14 +52,7 @@ struct SecretVersion {
   std::string by;               // user
   std::optional<Instant> used;  // when a job that gets it was last given its nodes
   JobId used_by{};              // that job
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "number", s.number);
-    v(2, "made", s.made);
-    v(3, "by", s.by);
-    v(4, "used", s.used);
-    v(5, "used_by", s.used_by);
-  }
+  GANTRY_FIELDS(FIELD(1, number), FIELD(2, made), FIELD(3, by), FIELD(4, used), FIELD(5, used_by))
 };
 
 struct SecretRow {
@@ -83,21 +60,12 @@ struct SecretRow {
   std::string name;
   std::vector<SecretVersion> versions;  // the newest last; none: it was removed
   std::uint64_t waiting = 0;            // jobs that name it and have not ended
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "tenant", s.tenant);
-    v(2, "name", s.name);
-    v(3, "versions", s.versions);
-    v(4, "waiting", s.waiting);
-  }
+  GANTRY_FIELDS(FIELD(1, tenant), FIELD(2, name), FIELD(3, versions), FIELD(4, waiting))
 };
 
 struct SecretList {
   std::vector<SecretRow> rows;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "rows", s.rows);
-  }
+  GANTRY_FIELDS(FIELD(1, rows))
 };
 
 // ---- to nodes
@@ -108,11 +76,7 @@ inline constexpr std::string_view kStoreKeys = ".store";
 struct SecretFile {  // a file of the job's directory of secrets
   std::string file;
   Bytes content;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "file", s.file);
-    v(2, "content", s.content);
-  }
+  GANTRY_FIELDS(FIELD(1, file), FIELD(2, content))
 };
 
 struct IdentityToken {
@@ -120,33 +84,20 @@ struct IdentityToken {
   std::string file;  // in the directory of secrets
   Bytes token;       // a signed JWT
   Duration lasts{};  // from now on
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "audience", s.audience);
-    v(2, "file", s.file);
-    v(3, "token", s.token);
-    v(4, "lasts", s.lasts);
-  }
+  GANTRY_FIELDS(FIELD(1, audience), FIELD(2, file), FIELD(3, token), FIELD(4, lasts))
 };
 
 // A node asks for new tokens for an attempt that runs there, before the old ones end.
 struct RenewIdentity {
   AttemptKey key;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "key", s.key);
-  }
+  GANTRY_FIELDS(FIELD(1, key))
 };
 
 // The answer. It is no order: a node that does not take it asks again.
 struct IdentityTokens {
   AttemptKey key;
   std::vector<IdentityToken> tokens;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "key", s.key);
-    v(2, "tokens", s.tokens);
-  }
+  GANTRY_FIELDS(FIELD(1, key), FIELD(2, tokens))
 };
 
 }  // namespace gantry::proto

@@ -20,11 +20,7 @@ namespace gantry::proto {
 struct ListServices {
   std::vector<std::string> tenants;  // none = all that the asker sees
   std::string name;                  // "" = all
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "tenants", s.tenants);
-    v(2, "name", s.name);
-  }
+  GANTRY_FIELDS(FIELD(1, tenants), FIELD(2, name))
 };
 
 struct ReplicaRow {
@@ -37,28 +33,15 @@ struct ReplicaRow {
   Instant since{};
   std::string why;          // it is not ready
   std::uint32_t shape = 0;  // which of its version's, from 0
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "job", s.job);
-    v(2, "version", s.version);
-    v(3, "node", s.node);
-    v(4, "state", s.state);
-    v(5, "running", s.running);
-    v(6, "response", s.response);
-    v(7, "since", s.since);
-    v(8, "why", s.why);
-    v(9, "shape", s.shape);
-  }
+  GANTRY_FIELDS(FIELD(1, job), FIELD(2, version), FIELD(3, node), FIELD(4, state),
+                FIELD(5, running), FIELD(6, response), FIELD(7, since), FIELD(8, why),
+                FIELD(9, shape))
 };
 
 struct ServiceEvent {  // a change, with the numbers that led to it
   Instant at{};
   std::string text;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "at", s.at);
-    v(2, "text", s.text);
-  }
+  GANTRY_FIELDS(FIELD(1, at), FIELD(2, text))
 };
 
 struct ServiceRow {
@@ -86,51 +69,21 @@ struct ServiceRow {
   std::vector<ServiceEvent> events;  // the same; the oldest first
   std::vector<std::string> hosts;
   bool paused = false;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "tenant", s.tenant);
-    v(3, "owner", s.owner);
-    v(4, "wanted", s.wanted);
-    v(5, "ready", s.ready);
-    v(6, "pending", s.pending);
-    v(7, "draining", s.draining);
-    v(8, "least", s.least);
-    v(9, "most", s.most);
-    v(10, "reason", s.reason);
-    v(11, "target", s.target);
-    v(12, "percentile", s.percentile);
-    v(13, "requests", s.requests);
-    v(14, "errors", s.errors);
-    v(15, "refused", s.refused);
-    v(16, "p50", s.p50);
-    v(17, "reached", s.reached);
-    v(18, "p99", s.p99);
-    v(19, "running", s.running);
-    v(20, "waiting", s.waiting);
-    v(21, "minutes", s.minutes);
-    v(22, "minutes_kept", s.minutes_kept);
-    v(23, "utilisation", s.utilisation);
-    v(24, "cost_per_hour", s.cost_per_hour);
-    v(25, "cost_per_1000", s.cost_per_1000);
-    v(26, "currency", s.currency);
-    v(27, "rollout", s.rollout);
-    v(28, "versions", s.versions);
-    v(29, "replicas", s.replicas);
-    v(30, "events", s.events);
-    v(31, "hosts", s.hosts);
-    v(32, "paused", s.paused);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, tenant), FIELD(3, owner), FIELD(4, wanted),
+                FIELD(5, ready), FIELD(6, pending), FIELD(7, draining), FIELD(8, least),
+                FIELD(9, most), FIELD(10, reason), FIELD(11, target), FIELD(12, percentile),
+                FIELD(13, requests), FIELD(14, errors), FIELD(15, refused), FIELD(16, p50),
+                FIELD(17, reached), FIELD(18, p99), FIELD(19, running), FIELD(20, waiting),
+                FIELD(21, minutes), FIELD(22, minutes_kept), FIELD(23, utilisation),
+                FIELD(24, cost_per_hour), FIELD(25, cost_per_1000), FIELD(26, currency),
+                FIELD(27, rollout), FIELD(28, versions), FIELD(29, replicas), FIELD(30, events),
+                FIELD(31, hosts), FIELD(32, paused))
 };
 
 struct ServiceList {
   std::vector<ServiceRow> rows;
   std::vector<std::string> gates;  // names and addresses of those that asked lately
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "rows", s.rows);
-    v(2, "gates", s.gates);
-  }
+  GANTRY_FIELDS(FIELD(1, rows), FIELD(2, gates))
 };
 
 enum class ServiceAction : std::uint8_t { pause = 1, resume = 2, roll_back = 3, restart = 4 };
@@ -143,11 +96,7 @@ constexpr auto enum_names(ServiceAction) {
 struct ChangeService {  // it is answered by ServiceList
   std::string name;
   ServiceAction action = ServiceAction::pause;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "action", s.action);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, action))
 };
 
 }  // namespace gantry::proto

@@ -21,21 +21,14 @@ inline constexpr std::uint16_t kOldestProtocol = 1;   // what ctld still accepts
 struct Hello {
   std::uint16_t protocol = kProtocolVersion;
   std::string program;  // "gbatch 0.1.0"
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "protocol", s.protocol);
-    v(2, "program", s.program);
-  }
+  GANTRY_FIELDS(FIELD(1, protocol), FIELD(2, program))
 };
 
 // First message on the unix socket of a login node. The node refuses a client that means another
 // controller than its own; otherwise it answers only if nothing else was answered for a while (Ok).
 struct SocketHello {
   std::string controller;  // the public key of the client's controller, Z85
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "controller", s.controller);
-  }
+  GANTRY_FIELDS(FIELD(1, controller))
 };
 
 struct HelloReply {
@@ -44,14 +37,8 @@ struct HelloReply {
   std::string version;
   Epoch epoch{};
   Instant now{};  // cluster time
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "protocol", s.protocol);
-    v(2, "cluster", s.cluster);
-    v(3, "version", s.version);
-    v(4, "epoch", s.epoch);
-    v(5, "now", s.now);
-  }
+  GANTRY_FIELDS(FIELD(1, protocol), FIELD(2, cluster), FIELD(3, version), FIELD(4, epoch),
+                FIELD(5, now))
 };
 
 enum class AuthMethod : std::uint8_t { munge = 1, key = 2, token = 3 };
@@ -69,12 +56,7 @@ struct Authenticate {
   Bytes credential;  // munge: the encoded credential; key: see common/auth/registered_key.h;
                      // token: see common/auth/token.h
   bool want_reply = false;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "method", s.method);
-    v(2, "credential", s.credential);
-    v(3, "want_reply", s.want_reply);
-  }
+  GANTRY_FIELDS(FIELD(1, method), FIELD(2, credential), FIELD(3, want_reply))
 };
 
 enum class Role : std::uint8_t { user = 1, admin = 2 };  // admin: platform admin
@@ -87,32 +69,21 @@ struct AuthReply {
   Uid uid{};
   std::string user;
   Role role = Role::user;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "uid", s.uid);
-    v(2, "user", s.user);
-    v(3, "role", s.role);
-  }
+  GANTRY_FIELDS(FIELD(1, uid), FIELD(2, user), FIELD(3, role))
 };
 
 struct ErrorReply {
   std::uint16_t code = 0;  // ErrorCode
   std::string message;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "code", s.code);
-    v(2, "message", s.message);
-  }
+  GANTRY_FIELDS(FIELD(1, code), FIELD(2, message))
 };
 
 struct Ok {
-  template <class Self, class V>
-  static void fields(Self&, V&&) {}
+  GANTRY_FIELDS()
 };
 
 struct Ping {
-  template <class Self, class V>
-  static void fields(Self&, V&&) {}
+  GANTRY_FIELDS()
 };
 
 struct PingReply {
@@ -127,27 +98,16 @@ struct PingReply {
   std::uint32_t nodes = 0;
   // Why the controller continues with its old configuration; "" = it does not.
   std::string config_problem;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "cluster", s.cluster);
-    v(2, "version", s.version);
-    v(3, "epoch", s.epoch);
-    v(4, "now", s.now);
-    v(5, "started", s.started);
-    v(6, "jobs_queued", s.jobs_queued);
-    v(7, "jobs_active", s.jobs_active);
-    v(8, "nodes_up", s.nodes_up);
-    v(9, "nodes", s.nodes);
-    v(10, "config_problem", s.config_problem);
-  }
+  GANTRY_FIELDS(FIELD(1, cluster), FIELD(2, version), FIELD(3, epoch), FIELD(4, now),
+                FIELD(5, started), FIELD(6, jobs_queued), FIELD(7, jobs_active), FIELD(8, nodes_up),
+                FIELD(9, nodes), FIELD(10, config_problem))
 };
 
 // Makes the controller read gantry.yaml again. It starts anew in its own process, and the nodes in
 // theirs; jobs go on. Ok means that the file is valid; `started` or `config_problem` of PingReply
 // then tells the result. For administrators.
 struct Reconfigure {
-  template <class Self, class V>
-  static void fields(Self&, V&&) {}
+  GANTRY_FIELDS()
 };
 
 // The audience of identity tokens that every service takes from tenants that may call it.
@@ -163,13 +123,7 @@ struct MakeToken {
   // controller.identity_lifetime.
   std::string audience{};
   std::string tenant{};  // of an identity token; "" = the only one that lets the asker submit
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "user", s.user);
-    v(2, "lifetime", s.lifetime);
-    v(3, "audience", s.audience);
-    v(4, "tenant", s.tenant);
-  }
+  GANTRY_FIELDS(FIELD(1, user), FIELD(2, lifetime), FIELD(3, audience), FIELD(4, tenant))
 };
 
 struct TokenMade {
@@ -177,13 +131,7 @@ struct TokenMade {
   std::string user;
   Instant expires{};
   std::string tenant{};  // of an identity token
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "token", s.token);
-    v(2, "user", s.user);
-    v(3, "expires", s.expires);
-    v(4, "tenant", s.tenant);
-  }
+  GANTRY_FIELDS(FIELD(1, token), FIELD(2, user), FIELD(3, expires), FIELD(4, tenant))
 };
 
 }  // namespace gantry::proto

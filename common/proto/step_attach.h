@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/fields.h"
 #include "common/proto/job_ref.h"
 #include "common/types.h"
 
@@ -18,11 +19,7 @@ inline constexpr std::string_view kStepAttachContext = "gantry step attachment v
 struct StepAttach {
   JobRef job;
   StepId step{};
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "job", s.job);
-    v(2, "step", s.step);
-  }
+  GANTRY_FIELDS(FIELD(1, job), FIELD(2, step))
 };
 
 // Tells the step's shim to dial this address too; client to node. From then on the step's output
@@ -35,15 +32,8 @@ struct AttachStep {
   std::string io_address;  // as in LaunchStep
   Bytes io_key;
   Bytes io_ticket;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "permission", s.permission);
-    v(2, "signature", s.signature);
-    v(3, "node", s.node);
-    v(4, "io_address", s.io_address);
-    v(5, "io_key", s.io_key);
-    v(6, "io_ticket", s.io_ticket);
-  }
+  GANTRY_FIELDS(FIELD(1, permission), FIELD(2, signature), FIELD(3, node), FIELD(4, io_address),
+                FIELD(5, io_key), FIELD(6, io_ticket))
 };
 
 }  // namespace gantry::proto

@@ -32,12 +32,7 @@ struct StepHello {
   std::string node;
   std::uint32_t first_rank = 0;
   std::uint32_t tasks = 0;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "node", s.node);
-    v(2, "first_rank", s.first_rank);
-    v(3, "tasks", s.tasks);
-  }
+  GANTRY_FIELDS(FIELD(1, node), FIELD(2, first_rank), FIELD(3, tasks))
 };
 
 struct TaskOutput {
@@ -46,12 +41,7 @@ struct TaskOutput {
   std::uint32_t rank = 0;
   bool std_err = false;
   Bytes data;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "rank", s.rank);
-    v(2, "std_err", s.std_err);
-    v(3, "data", s.data);
-  }
+  GANTRY_FIELDS(FIELD(1, rank), FIELD(2, std_err), FIELD(3, data))
 };
 
 struct TaskExit {
@@ -60,12 +50,7 @@ struct TaskExit {
   std::uint32_t rank = 0;
   ExitStatus status;
   std::string message;  // why it could not run; "" = it ran
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "rank", s.rank);
-    v(2, "status", s.status);
-    v(3, "message", s.message);
-  }
+  GANTRY_FIELDS(FIELD(1, rank), FIELD(2, status), FIELD(3, message))
 };
 
 struct StepNodeDone {
@@ -74,12 +59,7 @@ struct StepNodeDone {
   Usage usage;
   bool out_of_memory = false;
   bool timed_out = false;  // the step's own time limit has ended its tasks
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "usage", s.usage);
-    v(2, "out_of_memory", s.out_of_memory);
-    v(3, "timed_out", s.timed_out);
-  }
+  GANTRY_FIELDS(FIELD(1, usage), FIELD(2, out_of_memory), FIELD(3, timed_out))
 };
 
 struct TaskInput {
@@ -87,21 +67,14 @@ struct TaskInput {
   static constexpr std::string_view kName = "input";
   Bytes data;
   bool end = false;  // end of file after data
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "data", s.data);
-    v(2, "end", s.end);
-  }
+  GANTRY_FIELDS(FIELD(1, data), FIELD(2, end))
 };
 
 struct StepSignal {
   static constexpr int kKind = 6;
   static constexpr std::string_view kName = "signal";
   std::int32_t signal = 0;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "signal", s.signal);
-  }
+  GANTRY_FIELDS(FIELD(1, signal))
 };
 
 struct StepWindow {  // size of the terminal of task 0
@@ -109,11 +82,7 @@ struct StepWindow {  // size of the terminal of task 0
   static constexpr std::string_view kName = "window";
   std::uint16_t rows = 0;
   std::uint16_t columns = 0;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "rows", s.rows);
-    v(2, "columns", s.columns);
-  }
+  GANTRY_FIELDS(FIELD(1, rows), FIELD(2, columns))
 };
 
 inline constexpr std::uint32_t kAllOtherNodes = 0xffffffff;
@@ -126,11 +95,7 @@ struct StepPeer {  // bytes of one node's PMIx or PMI server to another's, in or
   std::uint32_t node = 0;
   // At most kMaxTaskData; none, from grun: the node's tasks have ended, so its server says no more.
   Bytes data;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "node", s.node);
-    v(2, "data", s.data);
-  }
+  GANTRY_FIELDS(FIELD(1, node), FIELD(2, data))
 };
 
 struct StepAbort {  // a task has called MPI_Abort or has made an error: the whole step ends
@@ -140,22 +105,14 @@ struct StepAbort {  // a task has called MPI_Abort or has made an error: the who
   // Not set: it did not call it, and `message` says what is wrong.
   std::optional<std::int32_t> status;
   std::string message;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "rank", s.rank);
-    v(2, "status", s.status);
-    v(3, "message", s.message);
-  }
+  GANTRY_FIELDS(FIELD(1, rank), FIELD(2, status), FIELD(3, message))
 };
 
 struct StepSkipped {  // tells an attached reader that is too slow which output it will not get
   static constexpr int kKind = 10;
   static constexpr std::string_view kName = "skipped";
   std::uint64_t bytes = 0;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "bytes", s.bytes);
-  }
+  GANTRY_FIELDS(FIELD(1, bytes))
 };
 
 struct StepNotice {  // a line for the user, from the step's shim or by scontrol notify
@@ -164,22 +121,14 @@ struct StepNotice {  // a line for the user, from the step's shim or by scontrol
   std::string text;      // without a newline
   bool of_shim = false;  // the line is complete; otherwise the client puts its own name in front
   bool ends = false;     // the step's tasks are being ended
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "text", s.text);
-    v(2, "of_shim", s.of_shim);
-    v(3, "ends", s.ends);
-  }
+  GANTRY_FIELDS(FIELD(1, text), FIELD(2, of_shim), FIELD(3, ends))
 };
 
 struct StepFrame {
   std::variant<StepHello, TaskOutput, TaskExit, StepNodeDone, TaskInput, StepSignal, StepWindow,
                StepPeer, StepAbort, StepSkipped, StepNotice>
       body;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "body", s.body);
-  }
+  GANTRY_FIELDS(FIELD(1, body))
 };
 
 }  // namespace gantry::proto

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/job/gpu_bind.h"
 #include "common/job/job_spec.h"
 #include "common/job/process_limits.h"
@@ -19,11 +20,7 @@ namespace gantry::proto {
 struct TerminalSize {
   std::uint16_t rows = 0;
   std::uint16_t columns = 0;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "rows", s.rows);
-    v(2, "columns", s.columns);
-  }
+  GANTRY_FIELDS(FIELD(1, rows), FIELD(2, columns))
 };
 
 // The interface by which the tasks of a step find each other, besides their environment.
@@ -47,13 +44,7 @@ struct HetStep {
   std::uint32_t first_rank = 0, first_node = 0;  // position of this step within all of them
   std::vector<std::string> nodes;                // nodes of all of them
   std::vector<std::uint32_t> tasks;              // tasks on each of `nodes`
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "first_rank", s.first_rank);
-    v(2, "first_node", s.first_node);
-    v(3, "nodes", s.nodes);
-    v(4, "tasks", s.tasks);
-  }
+  GANTRY_FIELDS(FIELD(1, first_rank), FIELD(2, first_node), FIELD(3, nodes), FIELD(4, tasks))
 };
 
 struct LaunchStep {  // client to node
@@ -83,35 +74,13 @@ struct LaunchStep {  // client to node
   std::optional<OpenMode> open_mode{};  // of std_out and std_err; unset: the job's
   std::string std_in;  // pattern of a file on the node that each task reads; "" = see input
   TaskBind cpu_bind, mem_bind;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "permission", s.permission);
-    v(2, "signature", s.signature);
-    v(3, "node", s.node);
-    v(4, "argv", s.argv);
-    v(5, "environment", s.environment);
-    v(6, "work_dir", s.work_dir);
-    v(7, "io_address", s.io_address);
-    v(8, "io_key", s.io_key);
-    v(9, "std_out", s.std_out);
-    v(10, "std_err", s.std_err);
-    v(11, "io_ticket", s.io_ticket);
-    v(12, "job_name", s.job_name);
-    v(13, "terminal", s.terminal);
-    v(14, "mpi", s.mpi);
-    v(15, "het", s.het);
-    v(16, "core_order", s.core_order);
-    v(17, "gpu_bind", s.gpu_bind);
-    v(19, "keep_sizes", s.keep_sizes);
-    v(20, "limits", s.limits);
-    v(21, "meeting_point", s.meeting_point);
-    v(22, "input", s.input);
-    v(23, "input_rank", s.input_rank);
-    v(24, "open_mode", s.open_mode);
-    v(25, "cpu_bind", s.cpu_bind);
-    v(26, "mem_bind", s.mem_bind);
-    v(27, "std_in", s.std_in);
-  }
+  GANTRY_FIELDS(FIELD(1, permission), FIELD(2, signature), FIELD(3, node), FIELD(4, argv),
+                FIELD(5, environment), FIELD(6, work_dir), FIELD(7, io_address), FIELD(8, io_key),
+                FIELD(9, std_out), FIELD(10, std_err), FIELD(11, io_ticket), FIELD(12, job_name),
+                FIELD(13, terminal), FIELD(14, mpi), FIELD(15, het), FIELD(16, core_order),
+                FIELD(17, gpu_bind), FIELD(19, keep_sizes), FIELD(20, limits),
+                FIELD(21, meeting_point), FIELD(22, input), FIELD(23, input_rank),
+                FIELD(24, open_mode), FIELD(25, cpu_bind), FIELD(26, mem_bind), FIELD(27, std_in))
 };
 
 }  // namespace gantry::proto

@@ -35,31 +35,12 @@ struct StepShape {
   bool pack = false;       // its nodes are filled one by one; its tasks are not dealt evenly
   AskedTres tres;          // for listings
   bool all_cores = false;  // a launcher's step: the tasks share all cores of the job on their node
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "nodes", s.nodes);
-    v(2, "tasks", s.tasks);
-    v(3, "tasks_per_node", s.tasks_per_node);
-    v(4, "cpus_per_task", s.cpus_per_task);
-    v(5, "nodelist", s.nodelist);
-    v(6, "overlap", s.overlap);
-    v(7, "exclusive", s.exclusive);
-    v(8, "cyclic", s.cyclic);
-    v(9, "overcommit", s.overcommit);
-    v(10, "plane", s.plane);
-    v(11, "hosts", s.hosts);
-    v(12, "excluded", s.excluded);
-    v(13, "memory_per_node", s.memory_per_node);
-    v(14, "memory_per_cpu", s.memory_per_cpu);
-    v(15, "gpus", s.gpus);
-    v(16, "gpus_per_node", s.gpus_per_node);
-    v(17, "gpus_per_task", s.gpus_per_task);
-    v(18, "time_limit", s.time_limit);
-    v(19, "all_cores", s.all_cores);
-    v(20, "gpu_model", s.gpu_model);
-    v(21, "pack", s.pack);
-    v(30, "tres", s.tres);
-  }
+  GANTRY_FIELDS(FIELD(1, nodes), FIELD(2, tasks), FIELD(3, tasks_per_node), FIELD(4, cpus_per_task),
+                FIELD(5, nodelist), FIELD(6, overlap), FIELD(7, exclusive), FIELD(8, cyclic),
+                FIELD(9, overcommit), FIELD(10, plane), FIELD(11, hosts), FIELD(12, excluded),
+                FIELD(13, memory_per_node), FIELD(14, memory_per_cpu), FIELD(15, gpus),
+                FIELD(16, gpus_per_node), FIELD(17, gpus_per_task), FIELD(18, time_limit),
+                FIELD(19, all_cores), FIELD(20, gpu_model), FIELD(21, pack), FIELD(30, tres))
 };
 
 }  // namespace gantry::proto

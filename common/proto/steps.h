@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/job/gpu_bind.h"
 #include "common/job/job_spec.h"
 #include "common/job/job_state.h"
@@ -32,13 +33,7 @@ struct StepCreate {  // client to ctld
   // For a component of a heterogeneous job: the number of the step in the first component, which
   // this one is a part of.
   std::optional<StepId> part_of{};
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "job", s.job);
-    v(2, "shape", s.shape);
-    v(3, "name", s.name);
-    v(6, "part_of", s.part_of);
-  }
+  GANTRY_FIELDS(FIELD(1, job), FIELD(2, shape), FIELD(3, name), FIELD(6, part_of))
 };
 
 struct StepNode {
@@ -55,18 +50,9 @@ struct StepNode {
   [[nodiscard]] std::uint32_t rank(std::uint32_t task) const {
     return task < ranks.size() ? ranks[task] : first_rank + task;
   }
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "node", s.node);
-    v(2, "address", s.address);
-    v(3, "public_key", s.public_key);
-    v(4, "cpus", s.cpus);
-    v(5, "first_rank", s.first_rank);
-    v(6, "tasks", s.tasks);
-    v(7, "ranks", s.ranks);
-    v(8, "gpus", s.gpus);
-    v(9, "memory", s.memory);
-  }
+  GANTRY_FIELDS(FIELD(1, node), FIELD(2, address), FIELD(3, public_key), FIELD(4, cpus),
+                FIELD(5, first_rank), FIELD(6, tasks), FIELD(7, ranks), FIELD(8, gpus),
+                FIELD(9, memory))
 };
 
 struct StepPermission {
@@ -82,21 +68,9 @@ struct StepPermission {
   Duration kill_wait{};   // from SIGTERM to SIGKILL, when the job is ended
   bool may_type = false;  // for an attached reader: what it sends is input of the step
   Duration time_limit{};  // of the step itself; 0 = none
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "key", s.key);
-    v(2, "step", s.step);
-    v(3, "owner", s.owner);
-    v(4, "nodes", s.nodes);
-    v(5, "tasks", s.tasks);
-    v(6, "cpus_per_task", s.cpus_per_task);
-    v(7, "name", s.name);
-    v(8, "expires", s.expires);
-    v(9, "epoch", s.epoch);
-    v(10, "kill_wait", s.kill_wait);
-    v(11, "may_type", s.may_type);
-    v(14, "time_limit", s.time_limit);
-  }
+  GANTRY_FIELDS(FIELD(1, key), FIELD(2, step), FIELD(3, owner), FIELD(4, nodes), FIELD(5, tasks),
+                FIELD(6, cpus_per_task), FIELD(7, name), FIELD(8, expires), FIELD(9, epoch),
+                FIELD(10, kill_wait), FIELD(11, may_type), FIELD(14, time_limit))
 };
 
 struct StepGranted {    // ctld to client
@@ -104,29 +78,18 @@ struct StepGranted {    // ctld to client
   Bytes signature;      // ed25519 over it
   bool busy = false;    // nothing is granted, because other steps have the cores; ask again
   bool attach = false;  // the permission is for AttachStep, not for LaunchStep
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "permission", s.permission);
-    v(2, "signature", s.signature);
-    v(3, "busy", s.busy);
-    v(4, "attach", s.attach);
-  }
+  GANTRY_FIELDS(FIELD(1, permission), FIELD(2, signature), FIELD(3, busy), FIELD(4, attach))
 };
 
 // Asks grun's own node, on the job's socket only, to accept the step's streams.
 struct StepListen {
-  template <class Self, class V>
-  static void fields(Self&, V&&) {}
+  GANTRY_FIELDS()
 };
 
 struct StepListening {
   std::string address;  // for LaunchStep::io_address
   Bytes ticket;         // for LaunchStep::io_ticket; names this connection
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "address", s.address);
-    v(2, "ticket", s.ticket);
-  }
+  GANTRY_FIELDS(FIELD(1, address), FIELD(2, ticket))
 };
 
 struct StepDone {  // client to ctld, when the last task has ended; for accounting
@@ -137,27 +100,15 @@ struct StepDone {  // client to ctld, when the last task has ended; for accounti
   Instant ended{};
   Usage usage;             // summed over the nodes, as they reported
   bool timed_out = false;  // its own time limit has ended it
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "key", s.key);
-    v(2, "step", s.step);
-    v(3, "exit", s.exit);
-    v(4, "started", s.started);
-    v(5, "ended", s.ended);
-    v(6, "usage", s.usage);
-    v(7, "timed_out", s.timed_out);
-  }
+  GANTRY_FIELDS(FIELD(1, key), FIELD(2, step), FIELD(3, exit), FIELD(4, started), FIELD(5, ended),
+                FIELD(6, usage), FIELD(7, timed_out))
 };
 
 // The owner of an allocation (galloc, grun outside a job) is done: it completes or fails.
 struct EndAllocation {
   JobId job{};
   ExitStatus exit;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "job", s.job);
-    v(2, "exit", s.exit);
-  }
+  GANTRY_FIELDS(FIELD(1, job), FIELD(2, exit))
 };
 
 // Order to a node: a running step has another time limit, from its beginning; 0 = none of its own.
@@ -166,13 +117,7 @@ struct LimitStep {
   AttemptKey key;
   StepId step{};
   Duration time_limit{};
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "stamp", s.stamp);
-    v(2, "key", s.key);
-    v(3, "step", s.step);
-    v(4, "time_limit", s.time_limit);
-  }
+  GANTRY_FIELDS(FIELD(1, stamp), FIELD(2, key), FIELD(3, step), FIELD(4, time_limit))
 };
 
 }  // namespace gantry::proto

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/tenancy/tenancy_cluster.h"
 
 namespace gantry::proto {
@@ -17,11 +18,7 @@ struct DocumentRef {
   std::string kind;  // "Tenant", ...
   std::string name;
   friend bool operator==(const DocumentRef&, const DocumentRef&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "kind", s.kind);
-    v(2, "name", s.name);
-  }
+  GANTRY_FIELDS(FIELD(1, kind), FIELD(2, name))
 };
 
 // Applies a change; answered by TenancyPlanned. Admins may change anything. A tenant's admins may
@@ -33,14 +30,8 @@ struct ApplyTenancy {
   bool dry_run = false;                      // only plan the change
   // The error is wrong_state if this is not the present revision.
   std::optional<std::uint64_t> base_revision;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "documents", s.documents);
-    v(2, "removals", s.removals);
-    v(3, "comment", s.comment);
-    v(4, "dry_run", s.dry_run);
-    v(5, "base_revision", s.base_revision);
-  }
+  GANTRY_FIELDS(FIELD(1, documents), FIELD(2, removals), FIELD(3, comment), FIELD(4, dry_run),
+                FIELD(5, base_revision))
 };
 
 enum class ChangeAction : std::uint8_t { unchanged = 0, created = 1, changed = 2, removed = 3 };
@@ -55,12 +46,7 @@ struct FieldChange {
   std::string before;  // as in the file; "" = it did not exist
   std::string after;   // as in the file; "" = it is removed
   friend bool operator==(const FieldChange&, const FieldChange&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "path", s.path);
-    v(2, "before", s.before);
-    v(3, "after", s.after);
-  }
+  GANTRY_FIELDS(FIELD(1, path), FIELD(2, before), FIELD(3, after))
 };
 
 struct DocumentChange {
@@ -69,13 +55,7 @@ struct DocumentChange {
   std::string name;
   std::vector<FieldChange> changes;  // in the file's order
   friend bool operator==(const DocumentChange&, const DocumentChange&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "action", s.action);
-    v(2, "kind", s.kind);
-    v(3, "name", s.name);
-    v(4, "changes", s.changes);
-  }
+  GANTRY_FIELDS(FIELD(1, action), FIELD(2, kind), FIELD(3, name), FIELD(4, changes))
 };
 
 // A tenant (or cohort) that holds more than the new documents would allow. Nothing is killed, but
@@ -86,14 +66,8 @@ struct OverQuota {
   Resource resource = Resource::gpu;
   std::int64_t usage = 0;
   std::int64_t limit = 0;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "flavor", s.flavor);
-    v(3, "resource", s.resource);
-    v(4, "usage", s.usage);
-    v(5, "limit", s.limit);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, flavor), FIELD(3, resource), FIELD(4, usage),
+                FIELD(5, limit))
 };
 
 struct TenancyPlanned {
@@ -102,14 +76,8 @@ struct TenancyPlanned {
   std::vector<DocumentChange> changes;
   std::vector<OverQuota> over;
   std::vector<std::string> warnings;  // one sentence each
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "applied", s.applied);
-    v(2, "revision", s.revision);
-    v(3, "changes", s.changes);
-    v(4, "over", s.over);
-    v(5, "warnings", s.warnings);
-  }
+  GANTRY_FIELDS(FIELD(1, applied), FIELD(2, revision), FIELD(3, changes), FIELD(4, over),
+                FIELD(5, warnings))
 };
 
 struct GetTenancy {                       // shows what the asker may see
@@ -117,13 +85,7 @@ struct GetTenancy {                       // shows what the asker may see
   std::vector<std::string> kinds;         // none = all
   std::vector<std::string> names;         // none = all
   bool with_nodes = false;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "revision", s.revision);
-    v(2, "kinds", s.kinds);
-    v(3, "names", s.names);
-    v(4, "with_nodes", s.with_nodes);
-  }
+  GANTRY_FIELDS(FIELD(1, revision), FIELD(2, kinds), FIELD(3, names), FIELD(4, with_nodes))
 };
 
 // Nodes that are alike; for amounts given as a part of the cluster, and for checks.
@@ -132,25 +94,14 @@ struct NodesAlike {
   std::vector<std::string> features;
   std::string gpu_model;  // "" = none or not known
   Resources each;         // of one node, for jobs
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "nodes", s.nodes);
-    v(2, "features", s.features);
-    v(3, "gpu_model", s.gpu_model);
-    v(4, "each", s.each);
-  }
+  GANTRY_FIELDS(FIELD(1, nodes), FIELD(2, features), FIELD(3, gpu_model), FIELD(4, each))
 };
 
 struct TenancyDocuments {
   std::uint64_t revision = 0;                // 0 = nothing was ever applied
   std::vector<tenancy::Document> documents;  // by kind, then name
   std::vector<NodesAlike> nodes;             // all nodes of the cluster, if asked for
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "revision", s.revision);
-    v(2, "documents", s.documents);
-    v(3, "nodes", s.nodes);
-  }
+  GANTRY_FIELDS(FIELD(1, revision), FIELD(2, documents), FIELD(3, nodes))
 };
 
 // A place in the history: before this change of this revision. Recorded changes never change, and
@@ -159,11 +110,7 @@ struct HistoryPlace {
   std::uint64_t revision = 0;  // 0 = the newest
   std::uint32_t change = 0;    // from 0
   friend bool operator==(const HistoryPlace&, const HistoryPlace&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "revision", s.revision);
-    v(2, "change", s.change);
-  }
+  GANTRY_FIELDS(FIELD(1, revision), FIELD(2, change))
 };
 
 struct TenancyHistory {
@@ -171,13 +118,7 @@ struct TenancyHistory {
   std::string kind;                    // only revisions that changed this kind; "" = any
   std::string name;                    // and this name
   std::optional<HistoryPlace> from{};  // a page, from here on; unset = everything in one reply
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "limit", s.limit);
-    v(2, "kind", s.kind);
-    v(3, "name", s.name);
-    v(4, "from", s.from);
-  }
+  GANTRY_FIELDS(FIELD(1, limit), FIELD(2, kind), FIELD(3, name), FIELD(4, from))
 };
 
 struct TenancyRevision {
@@ -187,24 +128,14 @@ struct TenancyRevision {
   std::string comment;
   std::vector<DocumentChange> changes;
   bool kept = false;  // its documents still exist: for GetTenancy and rollback
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "revision", s.revision);
-    v(2, "at", s.at);
-    v(3, "author", s.author);
-    v(4, "comment", s.comment);
-    v(5, "changes", s.changes);
-    v(6, "kept", s.kept);
-  }
+  GANTRY_FIELDS(FIELD(1, revision), FIELD(2, at), FIELD(3, author), FIELD(4, comment),
+                FIELD(5, changes), FIELD(6, kept))
 };
 
 struct HistoryPage {
   static constexpr bool kLeftOutUnset = true;
   std::optional<HistoryPlace> next;  // `from` of the next page; unset = the last
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "next", s.next);
-  }
+  GANTRY_FIELDS(FIELD(1, next))
 };
 
 struct TenancyHistoryReply {
@@ -212,11 +143,7 @@ struct TenancyHistoryReply {
   // of the page before.
   std::vector<TenancyRevision> revisions;
   std::optional<HistoryPage> page{};
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "revisions", s.revisions);
-    v(2, "page", s.page);
-  }
+  GANTRY_FIELDS(FIELD(1, revisions), FIELD(2, page))
 };
 
 }  // namespace gantry::proto

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/proto/job_ref.h"
 #include "common/resources/resources.h"
 #include "common/time/time.h"
@@ -21,18 +22,9 @@ struct QuotaUse {  // use of one resource in one flavor; amounts as in common/re
   std::optional<std::int64_t> limit;  // nominal + borrowing limit; not set = only the cohort's
   std::optional<std::int64_t> lend;   // lending limit; unset = all of it
   std::int64_t available = 0;  // what it could use now without reclaiming; below 0: it is over
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "flavor", s.flavor);
-    v(2, "resource", s.resource);
-    v(3, "used", s.used);
-    v(4, "nominal", s.nominal);
-    v(5, "borrowed", s.borrowed);
-    v(6, "lent", s.lent);
-    v(7, "limit", s.limit);
-    v(8, "lend", s.lend);
-    v(9, "available", s.available);
-  }
+  GANTRY_FIELDS(FIELD(1, flavor), FIELD(2, resource), FIELD(3, used), FIELD(4, nominal),
+                FIELD(5, borrowed), FIELD(6, lent), FIELD(7, limit), FIELD(8, lend),
+                FIELD(9, available))
 };
 
 struct TenantUse {
@@ -45,39 +37,21 @@ struct TenantUse {
   bool accepts_jobs = true;     // false: it is being removed (gtenant offboard)
   std::vector<QuotaUse> cells;  // one for each quota
   Resources used;               // of all resources, with or without quota
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "parent", s.parent);
-    v(3, "is_cohort", s.is_cohort);
-    v(4, "queued", s.queued);
-    v(5, "running", s.running);
-    v(6, "max_queued", s.max_queued);
-    v(7, "max_running", s.max_running);
-    v(8, "accepts_jobs", s.accepts_jobs);
-    v(9, "cells", s.cells);
-    v(10, "used", s.used);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, parent), FIELD(3, is_cohort), FIELD(4, queued),
+                FIELD(5, running), FIELD(6, max_queued), FIELD(7, max_running),
+                FIELD(8, accepts_jobs), FIELD(9, cells), FIELD(10, used))
 };
 
 struct TenantUsage {               // shows what the asker may see
   std::vector<std::string> names;  // tenants or cohorts; none = all
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "names", s.names);
-  }
+  GANTRY_FIELDS(FIELD(1, names))
 };
 
 struct TenantUsageReply {
   std::vector<TenantUse> rows;  // cohorts before what is in them, else by name
   std::uint64_t revision = 0;
   Instant now{};
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "rows", s.rows);
-    v(2, "revision", s.revision);
-    v(3, "now", s.now);
-  }
+  GANTRY_FIELDS(FIELD(1, rows), FIELD(2, revision), FIELD(3, now))
 };
 
 struct ShareTree {                   // shows what the asker may see
@@ -85,11 +59,7 @@ struct ShareTree {                   // shows what the asker may see
   // A page: whole tenants, by the controller's number, from this one on; 0 = the first. Not set:
   // everything in one reply.
   std::optional<std::uint32_t> from{};
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "tenants", s.tenants);
-    v(2, "from", s.from);
-  }
+  GANTRY_FIELDS(FIELD(1, tenants), FIELD(2, from))
 };
 
 struct ShareRow {
@@ -105,33 +75,16 @@ struct ShareRow {
   std::int64_t borrows = 0;     // for a tenant: its share value, millionths of what can be lent
   std::uint32_t place = 0;      // among its siblings, 1 is served first
   std::uint64_t queued = 0, running = 0;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "tenant", s.tenant);
-    v(2, "project", s.project);
-    v(3, "user", s.user);
-    v(4, "shares", s.shares);
-    v(5, "share", s.share);
-    v(6, "usage", s.usage);
-    v(7, "rate", s.rate);
-    v(8, "part", s.part);
-    v(9, "level", s.level);
-    v(10, "borrows", s.borrows);
-    v(11, "place", s.place);
-    v(12, "queued", s.queued);
-    v(13, "running", s.running);
-  }
+  GANTRY_FIELDS(FIELD(1, tenant), FIELD(2, project), FIELD(3, user), FIELD(4, shares),
+                FIELD(5, share), FIELD(6, usage), FIELD(7, rate), FIELD(8, part), FIELD(9, level),
+                FIELD(10, borrows), FIELD(11, place), FIELD(12, queued), FIELD(13, running))
 };
 
 struct SharePage {
   static constexpr bool kLeftOutUnset = true;
   std::optional<std::uint32_t> next;  // `from` of the next page; unset = the last
   std::vector<std::uint32_t> places;  // place of each of these tenants among all; 0 = served first
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "next", s.next);
-    v(2, "places", s.places);
-  }
+  GANTRY_FIELDS(FIELD(1, next), FIELD(2, places))
 };
 
 struct ShareTreeReply {
@@ -139,13 +92,7 @@ struct ShareTreeReply {
   Duration half_life{};
   Instant now{};
   std::optional<SharePage> page{};
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "rows", s.rows);
-    v(2, "half_life", s.half_life);
-    v(3, "now", s.now);
-    v(4, "page", s.page);
-  }
+  GANTRY_FIELDS(FIELD(1, rows), FIELD(2, half_life), FIELD(3, now), FIELD(4, page))
 };
 
 // The values that order waiting jobs, most significant first (docs/tenancy.md, "Who is next").
@@ -156,13 +103,7 @@ struct PriorityTuples {
   // A page: rows of jobs with a greater id, ordered by id and without a place; `after` is not used.
   // The asker sorts them (priority_order.h), so the controller need not sort anew for each page.
   std::optional<JobId> after_job{};
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "filter", s.filter);
-    v(2, "limit", s.limit);
-    v(3, "after", s.after);
-    v(4, "after_job", s.after_job);
-  }
+  GANTRY_FIELDS(FIELD(1, filter), FIELD(2, limit), FIELD(3, after), FIELD(4, after_job))
 };
 
 struct PriorityTerm {  // term of the weighted sum (priority_weights in gantry.yaml)
@@ -170,13 +111,7 @@ struct PriorityTerm {  // term of the weighted sum (priority_weights in gantry.y
   std::uint32_t weight = 0;
   double factor = 0;  // 0..1
   std::int64_t points = 0;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "weight", s.weight);
-    v(3, "factor", s.factor);
-    v(4, "points", s.points);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, weight), FIELD(3, factor), FIELD(4, points))
 };
 
 struct PriorityRow {
@@ -198,37 +133,18 @@ struct PriorityRow {
   Instant since{};            // earlier first
   std::vector<PriorityTerm> terms;  // the terms of `priority`, with the weights in force
   std::int32_t site_factor = 0;     // part of `priority`
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "place", s.place);
-    v(2, "job", s.job);
-    v(3, "array_job", s.array_job);
-    v(4, "array_tasks", s.array_tasks);
-    v(5, "user", s.user);
-    v(6, "account", s.account);
-    v(7, "partition", s.partition);
-    v(8, "partition_priority", s.partition_priority);
-    v(9, "priority_class", s.priority_class);
-    v(10, "class_value", s.class_value);
-    v(11, "rank", s.rank);
-    v(12, "borrow_levels", s.borrow_levels);
-    v(13, "share_values", s.share_values);
-    v(14, "project_level", s.project_level);
-    v(15, "user_level", s.user_level);
-    v(16, "priority", s.priority);
-    v(17, "since", s.since);
-    v(18, "terms", s.terms);
-    v(19, "site_factor", s.site_factor);
-  }
+  GANTRY_FIELDS(FIELD(1, place), FIELD(2, job), FIELD(3, array_job), FIELD(4, array_tasks),
+                FIELD(5, user), FIELD(6, account), FIELD(7, partition),
+                FIELD(8, partition_priority), FIELD(9, priority_class), FIELD(10, class_value),
+                FIELD(11, rank), FIELD(12, borrow_levels), FIELD(13, share_values),
+                FIELD(14, project_level), FIELD(15, user_level), FIELD(16, priority),
+                FIELD(17, since), FIELD(18, terms), FIELD(19, site_factor))
 };
 
 struct PriorityPage {
   static constexpr bool kLeftOutUnset = true;
   std::optional<JobId> next;  // `after_job` of the next page; unset = the last
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "next", s.next);
-  }
+  GANTRY_FIELDS(FIELD(1, next))
 };
 
 struct PriorityTuplesReply {
@@ -237,14 +153,7 @@ struct PriorityTuplesReply {
   Instant now{};
   std::optional<PriorityPage> page{};
   std::vector<PriorityTerm> weights{};  // in force, also where no job waits; older controllers: {}
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "rows", s.rows);
-    v(2, "more", s.more);
-    v(3, "now", s.now);
-    v(4, "page", s.page);
-    v(5, "weights", s.weights);
-  }
+  GANTRY_FIELDS(FIELD(1, rows), FIELD(2, more), FIELD(3, now), FIELD(4, page), FIELD(5, weights))
 };
 
 }  // namespace gantry::proto

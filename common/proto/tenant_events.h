@@ -17,12 +17,7 @@ struct TenantEvents {              // of tenants that the asker may see
   std::vector<std::string> names;  // none = all
   std::uint64_t after = 0;         // only those with a greater number
   std::uint32_t limit = 0;         // the newest; 0 = all that are kept
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "names", s.names);
-    v(2, "after", s.after);
-    v(3, "limit", s.limit);
-  }
+  GANTRY_FIELDS(FIELD(1, names), FIELD(2, after), FIELD(3, limit))
 };
 
 // What is done about idle GPUs, the mildest first; each after the time that the tenant sets for it.
@@ -56,38 +51,17 @@ struct QuotaAlert {
   IdleGpuStep step = IdleGpuStep::none;
   bool no_process = false;  // no process runs on any of them
   friend bool operator==(const QuotaAlert&, const QuotaAlert&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "number", s.number);
-    v(2, "at", s.at);
-    v(3, "tenant", s.tenant);
-    v(4, "flavor", s.flavor);
-    v(5, "resource", s.resource);
-    v(6, "percent", s.percent);
-    v(7, "used", s.used);
-    v(8, "nominal", s.nominal);
-    v(9, "budget", s.budget);
-    v(10, "period", s.period);
-    v(11, "spent", s.spent);
-    v(12, "amount", s.amount);
-    v(13, "ended", s.ended);
-    v(14, "job", s.job);
-    v(15, "user", s.user);
-    v(16, "gpus", s.gpus);
-    v(17, "idle", s.idle);
-    v(18, "step", s.step);
-    v(19, "no_process", s.no_process);
-  }
+  GANTRY_FIELDS(FIELD(1, number), FIELD(2, at), FIELD(3, tenant), FIELD(4, flavor),
+                FIELD(5, resource), FIELD(6, percent), FIELD(7, used), FIELD(8, nominal),
+                FIELD(9, budget), FIELD(10, period), FIELD(11, spent), FIELD(12, amount),
+                FIELD(13, ended), FIELD(14, job), FIELD(15, user), FIELD(16, gpus), FIELD(17, idle),
+                FIELD(18, step), FIELD(19, no_process))
 };
 
 struct TenantEventsReply {
   std::vector<QuotaAlert> events;  // oldest first
   Instant now{};
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "events", s.events);
-    v(2, "now", s.now);
-  }
+  GANTRY_FIELDS(FIELD(1, events), FIELD(2, now))
 };
 
 }  // namespace gantry::proto

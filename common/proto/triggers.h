@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/time/time.h"
 #include "common/types.h"
 
@@ -45,26 +46,13 @@ struct Trigger {
   Duration offset{};       // delay after the event; for `time` also a negative one, before it
   std::string program;     // absolute path
   bool permanent = false;  // stays after it has run
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "id", s.id);
-    v(2, "uid", s.uid);
-    v(3, "user", s.user);
-    v(4, "on", s.on);
-    v(5, "job", s.job);
-    v(6, "nodes", s.nodes);
-    v(7, "offset", s.offset);
-    v(8, "program", s.program);
-    v(9, "permanent", s.permanent);
-  }
+  GANTRY_FIELDS(FIELD(1, id), FIELD(2, uid), FIELD(3, user), FIELD(4, on), FIELD(5, job),
+                FIELD(6, nodes), FIELD(7, offset), FIELD(8, program), FIELD(9, permanent))
 };
 
 struct SetTrigger {
   Trigger trigger;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "trigger", s.trigger);
-  }
+  GANTRY_FIELDS(FIELD(1, trigger))
 };
 
 // Selects triggers that meet all given conditions.
@@ -72,36 +60,22 @@ struct TriggerFilter {
   std::optional<TriggerId> id;
   std::optional<JobId> job;
   std::optional<Uid> uid;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "id", s.id);
-    v(2, "job", s.job);
-    v(3, "uid", s.uid);
-  }
+  GANTRY_FIELDS(FIELD(1, id), FIELD(2, job), FIELD(3, uid))
 };
 
 struct ListTriggers {
   TriggerFilter filter;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "filter", s.filter);
-  }
+  GANTRY_FIELDS(FIELD(1, filter))
 };
 
 struct ClearTriggers {  // answered by the triggers that were removed
   TriggerFilter filter;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "filter", s.filter);
-  }
+  GANTRY_FIELDS(FIELD(1, filter))
 };
 
 struct TriggerList {
   std::vector<Trigger> triggers;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "triggers", s.triggers);
-  }
+  GANTRY_FIELDS(FIELD(1, triggers))
 };
 
 }  // namespace gantry::proto

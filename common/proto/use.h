@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/types.h"
 
 namespace gantry::proto {
@@ -16,13 +17,7 @@ struct TresUse {
   std::int64_t held = 0;       // by running jobs
   double used_minutes = 0;     // over time, decayed
   double running_minutes = 0;  // that running jobs may still use
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "held", s.held);
-    v(3, "used_minutes", s.used_minutes);
-    v(4, "running_minutes", s.running_minutes);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, held), FIELD(3, used_minutes), FIELD(4, running_minutes))
 };
 
 // The part that one user, or one account, has in the use of a QOS.
@@ -31,14 +26,8 @@ struct PartOfUse {
   Uid uid{};  // of a user
   std::uint64_t submitted = 0, running = 0;
   std::vector<TresUse> tres;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "uid", s.uid);
-    v(3, "submitted", s.submitted);
-    v(4, "running", s.running);
-    v(5, "tres", s.tres);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, uid), FIELD(3, submitted), FIELD(4, running),
+                FIELD(5, tres))
 };
 
 struct UseRow {
@@ -54,39 +43,21 @@ struct UseRow {
   std::vector<TresUse> tres;
   std::vector<PartOfUse> users, accounts;  // of a QOS
   std::int32_t priority = 0;               // of a QOS
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "id", s.id);
-    v(2, "qos", s.qos);
-    v(3, "account", s.account);
-    v(4, "user", s.user);
-    v(5, "parent", s.parent);
-    v(6, "uid", s.uid);
-    v(7, "shares", s.shares);
-    v(8, "limits", s.limits);
-    v(9, "submitted", s.submitted);
-    v(10, "running", s.running);
-    v(11, "wall_minutes", s.wall_minutes);
-    v(12, "tres", s.tres);
-    v(13, "users", s.users);
-    v(14, "accounts", s.accounts);
-    v(15, "priority", s.priority);
-  }
+  GANTRY_FIELDS(FIELD(1, id), FIELD(2, qos), FIELD(3, account), FIELD(4, user), FIELD(5, parent),
+                FIELD(6, uid), FIELD(7, shares), FIELD(8, limits), FIELD(9, submitted),
+                FIELD(10, running), FIELD(11, wall_minutes), FIELD(12, tres), FIELD(13, users),
+                FIELD(14, accounts), FIELD(15, priority))
 };
 
 // Answered by all QOS and associations, for operators; others get the associations of their
 // tenants, and of the use of a QOS their own part.
 struct ListUse {
-  template <class Self, class V>
-  static void fields(Self&, V&&) {}
+  GANTRY_FIELDS()
 };
 
 struct UseReply {
   std::vector<UseRow> rows;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "rows", s.rows);
-  }
+  GANTRY_FIELDS(FIELD(1, rows))
 };
 
 // Admin; answered by Ok. What the QOS, or the account with all its users, has used up is forgotten.
@@ -94,12 +65,7 @@ struct ResetUse {
   std::string qos;      // exactly one of the two is set
   std::string account;  // a tenant or a project
   std::string user;     // with an account: of this user alone
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "qos", s.qos);
-    v(2, "account", s.account);
-    v(3, "user", s.user);
-  }
+  GANTRY_FIELDS(FIELD(1, qos), FIELD(2, account), FIELD(3, user))
 };
 
 }  // namespace gantry::proto

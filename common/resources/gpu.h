@@ -28,16 +28,8 @@ struct MigProfile {
   std::uint32_t max_instances = 0;    // on one GPU
   std::vector<std::uint32_t> starts;  // legal ones, ascending
 
-  template <class S, class V>
-  static void fields(S& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "id", s.id);
-    v(3, "compute_slices", s.compute_slices);
-    v(4, "memory_slices", s.memory_slices);
-    v(5, "memory", s.memory);
-    v(6, "max_instances", s.max_instances);
-    v(7, "starts", s.starts);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, id), FIELD(3, compute_slices), FIELD(4, memory_slices),
+                FIELD(5, memory), FIELD(6, max_instances), FIELD(7, starts))
   friend bool operator==(const MigProfile&, const MigProfile&) = default;
 };
 
@@ -48,13 +40,8 @@ struct MigGeometry {
   std::uint32_t memory_slices = 0;   // 8, on an A30 4
   std::vector<MigProfile> profiles;  // ascending by id
 
-  template <class S, class V>
-  static void fields(S& s, V&& v) {
-    v(1, "model", s.model);
-    v(2, "compute_slices", s.compute_slices);
-    v(3, "memory_slices", s.memory_slices);
-    v(4, "profiles", s.profiles);
-  }
+  GANTRY_FIELDS(FIELD(1, model), FIELD(2, compute_slices), FIELD(3, memory_slices),
+                FIELD(4, profiles))
   friend bool operator==(const MigGeometry&, const MigGeometry&) = default;
 };
 
@@ -66,14 +53,8 @@ struct MigSlice {
   std::uint32_t compute_instance = 0;  // it has all compute slices of the GPU instance
   std::string uuid;                    // "MIG-…", new each time the slice is made
 
-  template <class S, class V>
-  static void fields(S& s, V&& v) {
-    v(1, "profile", s.profile);
-    v(2, "start", s.start);
-    v(3, "gpu_instance", s.gpu_instance);
-    v(4, "compute_instance", s.compute_instance);
-    v(5, "uuid", s.uuid);
-  }
+  GANTRY_FIELDS(FIELD(1, profile), FIELD(2, start), FIELD(3, gpu_instance),
+                FIELD(4, compute_instance), FIELD(5, uuid))
   friend bool operator==(const MigSlice&, const MigSlice&) = default;
 };
 
@@ -91,13 +72,7 @@ struct GpuFault {
   std::uint32_t gpu_instance = 0;  // with domain slice
   Instant since{};
 
-  template <class S, class V>
-  static void fields(S& s, V&& v) {
-    v(1, "domain", s.domain);
-    v(2, "cause", s.cause);
-    v(3, "gpu_instance", s.gpu_instance);
-    v(4, "since", s.since);
-  }
+  GANTRY_FIELDS(FIELD(1, domain), FIELD(2, cause), FIELD(3, gpu_instance), FIELD(4, since))
   friend bool operator==(const GpuFault&, const GpuFault&) = default;
 };
 
@@ -115,21 +90,9 @@ struct GpuDevice {
   std::vector<std::uint32_t> nvlinks;  // links to each of the node's GPUs, by index
   std::vector<GpuFault> faults;
 
-  template <class S, class V>
-  static void fields(S& s, V&& v) {
-    v(1, "index", s.index);
-    v(2, "uuid", s.uuid);
-    v(3, "name", s.name);
-    v(4, "model", s.model);
-    v(5, "pci", s.pci);
-    v(6, "minor", s.minor);
-    v(7, "numa", s.numa);
-    v(8, "memory", s.memory);
-    v(9, "mig", s.mig);
-    v(10, "slices", s.slices);
-    v(11, "nvlinks", s.nvlinks);
-    v(12, "faults", s.faults);
-  }
+  GANTRY_FIELDS(FIELD(1, index), FIELD(2, uuid), FIELD(3, name), FIELD(4, model), FIELD(5, pci),
+                FIELD(6, minor), FIELD(7, numa), FIELD(8, memory), FIELD(9, mig), FIELD(10, slices),
+                FIELD(11, nvlinks), FIELD(12, faults))
   friend bool operator==(const GpuDevice&, const GpuDevice&) = default;
 };
 
@@ -149,14 +112,8 @@ struct GpuGrant {
   }
   [[nodiscard]] bool part() const { return of_device() != kWholeDevice; }
   friend bool operator==(const GpuGrant&, const GpuGrant&) = default;
-  template <class S, class V>
-  static void fields(S& s, V&& v) {
-    v(1, "gpu", s.gpu);
-    v(2, "profile", s.profile);
-    v(3, "start", s.start);
-    v(4, "thousandths", s.thousandths);
-    v(5, "of_slice", s.of_slice);
-  }
+  GANTRY_FIELDS(FIELD(1, gpu), FIELD(2, profile), FIELD(3, start), FIELD(4, thousandths),
+                FIELD(5, of_slice))
 };
 
 // Everything that a node reports about its GPUs.
@@ -168,15 +125,8 @@ struct GpuInventory {
   std::vector<MigGeometry> geometries;  // of the models that can be partitioned
   std::string cannot_share;  // why parts of GPUs are not available although declared; "" = they are
 
-  template <class S, class V>
-  static void fields(S& s, V&& v) {
-    v(1, "driver", s.driver);
-    v(2, "cuda", s.cuda);
-    v(3, "why_none", s.why_none);
-    v(4, "gpus", s.gpus);
-    v(5, "geometries", s.geometries);
-    v(6, "cannot_share", s.cannot_share);
-  }
+  GANTRY_FIELDS(FIELD(1, driver), FIELD(2, cuda), FIELD(3, why_none), FIELD(4, gpus),
+                FIELD(5, geometries), FIELD(6, cannot_share))
   friend bool operator==(const GpuInventory&, const GpuInventory&) = default;
 };
 

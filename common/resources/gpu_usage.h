@@ -49,27 +49,11 @@ struct GpuUsage {
   std::string scrub_note;
   friend bool operator==(const GpuUsage&, const GpuUsage&) = default;
 
-  template <class S, class V>
-  static void fields(S& s, V&& v) {
-    v(1, "uuid", s.uuid);
-    v(2, "name", s.name);
-    v(3, "start", s.start);
-    v(4, "interval", s.interval);
-    v(5, "points", s.points);
-    v(6, "data", s.data);
-    v(7, "samples", s.samples);
-    v(8, "busy_permille", s.busy_permille);
-    v(9, "busy_samples", s.busy_samples);
-    v(10, "memory_peak_mib", s.memory_peak_mib);
-    v(11, "energy_j", s.energy_j);
-    v(12, "last_busy", s.last_busy);
-    v(13, "last_process", s.last_process);
-    v(14, "node", s.node);
-    v(15, "gpu", s.gpu);
-    v(16, "memory_mib", s.memory_mib);
-    v(17, "scrub", s.scrub);
-    v(18, "scrub_note", s.scrub_note);
-  }
+  GANTRY_FIELDS(FIELD(1, uuid), FIELD(2, name), FIELD(3, start), FIELD(4, interval),
+                FIELD(5, points), FIELD(6, data), FIELD(7, samples), FIELD(8, busy_permille),
+                FIELD(9, busy_samples), FIELD(10, memory_peak_mib), FIELD(11, energy_j),
+                FIELD(12, last_busy), FIELD(13, last_process), FIELD(14, node), FIELD(15, gpu),
+                FIELD(16, memory_mib), FIELD(17, scrub), FIELD(18, scrub_note))
 };
 
 }  // namespace gantry

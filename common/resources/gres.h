@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "common/fields.h"
+
 namespace gantry {
 
 inline constexpr std::size_t kMostGresNames = 8;           // different names in one cluster
@@ -19,22 +21,14 @@ struct GresCount {
   std::string name;
   std::uint32_t count = 0;  // 1..kMostGresCount
   friend auto operator<=>(const GresCount&, const GresCount&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "count", s.count);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, count))
 };
 
 struct GresGrant {  // what a job gets of one name on one node
   std::string name;
   std::vector<std::uint16_t> devices;  // sorted places among the node's devices
   friend bool operator==(const GresGrant&, const GresGrant&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "devices", s.devices);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, devices))
 };
 
 // Amounts by the place of the name in the cluster's sorted list of names.

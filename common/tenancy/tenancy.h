@@ -48,14 +48,8 @@ struct QuotaLine {
   std::optional<std::int64_t> borrow;  // most beyond nominal; not set = only the cohort limits it
   std::optional<std::int64_t> lend;  // most of nominal that is lent while idle; not set = all of it
   friend bool operator==(const QuotaLine&, const QuotaLine&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "flavor", s.flavor);
-    v(2, "resource", s.resource);
-    v(3, "nominal", s.nominal);
-    v(4, "borrow", s.borrow);
-    v(5, "lend", s.lend);
-  }
+  GANTRY_FIELDS(FIELD(1, flavor), FIELD(2, resource), FIELD(3, nominal), FIELD(4, borrow),
+                FIELD(5, lend))
 };
 
 enum class Role : std::uint8_t {
@@ -89,25 +83,14 @@ struct Grant {  // a role in a tenant for a user or a group; exactly one of the 
   std::optional<Instant> until{};  // when it ends; not set = it does not
   std::string custom{};            // a CustomRole, whose base is `role`; "" = none
   friend bool operator==(const Grant&, const Grant&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "role", s.role);
-    v(2, "user", s.user);
-    v(3, "group", s.group);
-    v(4, "until", s.until);
-    v(5, "custom", s.custom);
-  }
+  GANTRY_FIELDS(FIELD(1, role), FIELD(2, user), FIELD(3, group), FIELD(4, until), FIELD(5, custom))
 };
 
 struct UserShare {
   std::string user;
   std::uint32_t shares = 1;  // 0..1,000,000; 0 = served last
   friend bool operator==(const UserShare&, const UserShare&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "user", s.user);
-    v(2, "shares", s.shares);
-  }
+  GANTRY_FIELDS(FIELD(1, user), FIELD(2, shares))
 };
 
 struct Project {  // an account in Slurm's words
@@ -119,15 +102,8 @@ struct Project {  // an account in Slurm's words
   // part in the fair share.
   std::string parent{};
   friend bool operator==(const Project&, const Project&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "shares", s.shares);
-    v(3, "users", s.users);
-    v(4, "description", s.description);
-    v(5, "organization", s.organization);
-    v(6, "parent", s.parent);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, shares), FIELD(3, users), FIELD(4, description),
+                FIELD(5, organization), FIELD(6, parent))
 };
 
 // The projects above the one of this name, the nearest first; none if it is no project, or below
@@ -154,11 +130,7 @@ struct TenantClass {
   std::string name;
   std::int32_t value = 0;
   friend bool operator==(const TenantClass&, const TenantClass&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "value", s.value);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, value))
 };
 
 // A tenant. Empty lists and values that are not set are taken from the tier.
@@ -196,34 +168,13 @@ struct Tenant {
   TenantSecurity security;
   TenantStorage storage;
   friend bool operator==(const Tenant&, const Tenant&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "cohort", s.cohort);
-    v(3, "tier", s.tier);
-    v(4, "weight", s.weight);
-    v(5, "quota", s.quota);
-    v(6, "jobs", s.jobs);
-    v(7, "counts", s.counts);
-    v(8, "projects", s.projects);
-    v(9, "grants", s.grants);
-    v(10, "classes", s.classes);
-    v(11, "default_class", s.default_class);
-    v(12, "allowed_classes", s.allowed_classes);
-    v(13, "node_pools", s.node_pools);
-    v(14, "reclaim", s.reclaim);
-    v(15, "labels", s.labels);
-    v(16, "description", s.description);
-    v(17, "idle_gpus", s.idle_gpus);
-    v(32, "own_queue", s.own_queue);
-    v(49, "organization", s.organization);
-    v(50, "default_accounts", s.default_accounts);
-    v(51, "associations", s.associations);
-    v(67, "network", s.network);
-    v(68, "label_rules", s.label_rules);
-    v(69, "security", s.security);
-    v(78, "storage", s.storage);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, cohort), FIELD(3, tier), FIELD(4, weight), FIELD(5, quota),
+                FIELD(6, jobs), FIELD(7, counts), FIELD(8, projects), FIELD(9, grants),
+                FIELD(10, classes), FIELD(11, default_class), FIELD(12, allowed_classes),
+                FIELD(13, node_pools), FIELD(14, reclaim), FIELD(15, labels),
+                FIELD(16, description), FIELD(17, idle_gpus), FIELD(32, own_queue),
+                FIELD(49, organization), FIELD(50, default_accounts), FIELD(51, associations),
+                FIELD(67, network), FIELD(68, label_rules), FIELD(69, security), FIELD(78, storage))
 };
 
 }  // namespace gantry::tenancy

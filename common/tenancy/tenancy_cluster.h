@@ -2,6 +2,7 @@
 // pools, topology, prices, budgets. See tenancy.h, price_book.h and budget.h.
 #pragma once
 
+#include "common/fields.h"
 #include "common/money/budget.h"
 #include "common/money/price_book.h"
 #include "common/tenancy/tenancy.h"
@@ -17,13 +18,7 @@ struct Cohort {  // tenants and cohorts that lend to each other
   std::optional<std::uint32_t> weight;
   std::vector<QuotaLine> quota;  // quota of its own, besides its members' quota
   friend bool operator==(const Cohort&, const Cohort&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "parent", s.parent);
-    v(3, "weight", s.weight);
-    v(4, "quota", s.quota);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, parent), FIELD(3, weight), FIELD(4, quota))
 };
 
 struct Tier {  // production, research, dev: values for its tenants that do not set them themselves
@@ -32,11 +27,7 @@ struct Tier {  // production, research, dev: values for its tenants that do not 
   std::string name;
   Tenant defaults;  // without name, cohort and tier
   friend bool operator==(const Tier&, const Tier&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "defaults", s.defaults);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, defaults))
 };
 
 struct PriorityClass {
@@ -60,22 +51,10 @@ struct PriorityClass {
   // The only classes that its jobs may take from, whatever their values are; none = all lower ones.
   std::vector<std::string> victims{};
   friend bool operator==(const PriorityClass&, const PriorityClass&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "value", s.value);
-    v(3, "description", s.description);
-    v(4, "is_default", s.is_default);
-    v(5, "preempts", s.preempts);
-    v(6, "preemptible", s.preemptible);
-    v(7, "victim_mode", s.victim_mode);
-    v(8, "grace", s.grace);
-    v(9, "min_run_time", s.min_run_time);
-    v(10, "max_preemptions", s.max_preemptions);
-    v(11, "age_step", s.age_step);
-    v(12, "limits", s.limits);
-    v(13, "victims", s.victims);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, value), FIELD(3, description), FIELD(4, is_default),
+                FIELD(5, preempts), FIELD(6, preemptible), FIELD(7, victim_mode), FIELD(8, grace),
+                FIELD(9, min_run_time), FIELD(10, max_preemptions), FIELD(11, age_step),
+                FIELD(12, limits), FIELD(13, victims))
 };
 
 // The classes that exist without a document, the default first. A document of the same name
@@ -91,14 +70,8 @@ struct Flavor {  // a kind of node that quota refers to; a node has the first fl
   std::vector<std::string> features;  // a node must have all of them
   Resources charge;  // fair-share charge per second: thousandths per unit (core, GiB, GPU)
   friend bool operator==(const Flavor&, const Flavor&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "node_pool", s.node_pool);
-    v(3, "gpu_model", s.gpu_model);
-    v(4, "features", s.features);
-    v(5, "charge", s.charge);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, node_pool), FIELD(3, gpu_model), FIELD(4, features),
+                FIELD(5, charge))
 };
 
 struct NodePool {
@@ -112,16 +85,8 @@ struct NodePool {
   bool gpu_jobs_only = false;       // jobs without GPUs are not placed here
   bool spread = false;              // prefer the emptiest node, not the fullest
   friend bool operator==(const NodePool&, const NodePool&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "nodes", s.nodes);
-    v(3, "features", s.features);
-    v(4, "tenant", s.tenant);
-    v(5, "taints", s.taints);
-    v(6, "gpu_jobs_only", s.gpu_jobs_only);
-    v(7, "spread", s.spread);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, nodes), FIELD(3, features), FIELD(4, tenant),
+                FIELD(5, taints), FIELD(6, gpu_jobs_only), FIELD(7, spread))
 };
 
 struct TopologyDomain {
@@ -129,12 +94,7 @@ struct TopologyDomain {
   std::string name;   // unique in its level
   std::string nodes;  // a host list
   friend bool operator==(const TopologyDomain&, const TopologyDomain&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "level", s.level);
-    v(2, "name", s.name);
-    v(3, "nodes", s.nodes);
-  }
+  GANTRY_FIELDS(FIELD(1, level), FIELD(2, name), FIELD(3, nodes))
 };
 
 struct Topology {  // the cluster has one
@@ -146,12 +106,7 @@ struct Topology {  // the cluster has one
       // Domains of a level are disjoint, and each lies within one domain of the wider level.
       domains;
   friend bool operator==(const Topology&, const Topology&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "levels", s.levels);
-    v(3, "domains", s.domains);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, levels), FIELD(3, domains))
 };
 
 // An object of Kubernetes or Kueue as it was applied. When it is applied again, this text tells
@@ -163,12 +118,7 @@ struct Manifest {
   std::string text;         // YAML in one line
   std::string user_domain;  // value of --user-domain
   friend bool operator==(const Manifest&, const Manifest&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "text", s.text);
-    v(3, "user_domain", s.user_domain);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, text), FIELD(3, user_domain))
 };
 
 // Another cluster that operators want to see beside this one in `sacctmgr list cluster`. It keeps
@@ -182,12 +132,7 @@ struct OtherCluster {
   // KEY=VALUE|KEY=VALUE with the keys of Slurm's associations.
   std::vector<std::string> accounting{};
   friend bool operator==(const OtherCluster&, const OtherCluster&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "description", s.description);
-    v(3, "accounting", s.accounting);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, description), FIELD(3, accounting))
 };
 
 // Licences that several clusters share, as `sacctmgr add resource` has them. Jobs name them as
@@ -201,14 +146,8 @@ struct LicenseResource {
   std::string description;                     // for people
   std::map<std::string, std::string> percent;  // by cluster, its part: "50"
   friend bool operator==(const LicenseResource&, const LicenseResource&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "count", s.count);
-    v(3, "server_type", s.server_type);
-    v(4, "description", s.description);
-    v(5, "percent", s.percent);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, count), FIELD(3, server_type), FIELD(4, description),
+                FIELD(5, percent))
 };
 
 using Document = std::variant<Tenant, Cohort, Tier, PriorityClass, Flavor, NodePool, Topology,

@@ -24,20 +24,10 @@ struct JobLimits {
   // A job that names no --io, or no --net, gets this on each node: bytes, or bits, per second.
   std::optional<std::int64_t> default_io, default_net;
   friend bool operator==(const JobLimits&, const JobLimits&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "default_time", s.default_time);
-    v(2, "max_time", s.max_time);
-    v(3, "default_memory_per_cpu", s.default_memory_per_cpu);
-    v(4, "default_cpus", s.default_cpus);
-    v(5, "max_per_job", s.max_per_job);
-    v(6, "max_per_node", s.max_per_node);
-    v(7, "max_nodes", s.max_nodes);
-    v(8, "host_network", s.host_network);
-    v(9, "keep_others_off", s.keep_others_off);
-    v(10, "default_io", s.default_io);
-    v(11, "default_net", s.default_net);
-  }
+  GANTRY_FIELDS(FIELD(1, default_time), FIELD(2, max_time), FIELD(3, default_memory_per_cpu),
+                FIELD(4, default_cpus), FIELD(5, max_per_job), FIELD(6, max_per_node),
+                FIELD(7, max_nodes), FIELD(8, host_network), FIELD(9, keep_others_off),
+                FIELD(10, default_io), FIELD(11, default_net))
 };
 
 struct CountLimits {  // not set = no limit
@@ -45,16 +35,9 @@ struct CountLimits {  // not set = no limit
   std::optional<std::uint32_t> queued_jobs_per_user, submits_per_minute;
   std::optional<std::uint32_t> service_requests;  // a second to all of its services, at each gate
   friend bool operator==(const CountLimits&, const CountLimits&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "queued_jobs", s.queued_jobs);
-    v(2, "running_jobs", s.running_jobs);
-    v(3, "array_tasks", s.array_tasks);
-    v(4, "reservations", s.reservations);
-    v(5, "queued_jobs_per_user", s.queued_jobs_per_user);
-    v(6, "submits_per_minute", s.submits_per_minute);
-    v(7, "service_requests", s.service_requests);
-  }
+  GANTRY_FIELDS(FIELD(1, queued_jobs), FIELD(2, running_jobs), FIELD(3, array_tasks),
+                FIELD(4, reservations), FIELD(5, queued_jobs_per_user),
+                FIELD(6, submits_per_minute), FIELD(7, service_requests))
 };
 
 // How long GPUs of a running job may be idle until something is done; not set = for ever.
@@ -62,13 +45,7 @@ struct IdleGpuLimits {
   std::optional<Duration> note, warn, requeue, cancel;
   friend bool operator==(const IdleGpuLimits&, const IdleGpuLimits&) = default;
   [[nodiscard]] bool any() const { return note || warn || requeue || cancel; }
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "note", s.note);
-    v(2, "warn", s.warn);
-    v(3, "requeue", s.requeue);
-    v(4, "cancel", s.cancel);
-  }
+  GANTRY_FIELDS(FIELD(1, note), FIELD(2, warn), FIELD(3, requeue), FIELD(4, cancel))
 };
 
 }  // namespace gantry::tenancy

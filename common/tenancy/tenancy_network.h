@@ -17,12 +17,7 @@ struct TenantNetwork {
   std::vector<std::string> profiles;  // that jobs may name, beside the default one and kOwnProfile
   std::vector<std::string> services;  // NetworkServices that are part of its kBasicProfile
   friend bool operator==(const TenantNetwork&, const TenantNetwork&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "default_profile", s.default_profile);
-    v(2, "profiles", s.profiles);
-    v(3, "services", s.services);
-  }
+  GANTRY_FIELDS(FIELD(1, default_profile), FIELD(2, profiles), FIELD(3, services))
 };
 
 // What jobs may reach beside their own parts: only what is named.
@@ -39,19 +34,9 @@ struct NetworkProfile {
   std::vector<std::string> to_tenants, from_tenants;
   std::string proxy;  // an HTTP proxy, which knows names of hosts: "10.1.0.9 tcp/3128"; "" = none
   friend bool operator==(const NetworkProfile&, const NetworkProfile&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "description", s.description);
-    v(3, "same_tenant", s.same_tenant);
-    v(4, "resolvers", s.resolvers);
-    v(5, "internet", s.internet);
-    v(6, "services", s.services);
-    v(7, "to", s.to);
-    v(8, "to_tenants", s.to_tenants);
-    v(9, "from_tenants", s.from_tenants);
-    v(10, "proxy", s.proxy);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, description), FIELD(3, same_tenant), FIELD(4, resolvers),
+                FIELD(5, internet), FIELD(6, services), FIELD(7, to), FIELD(8, to_tenants),
+                FIELD(9, from_tenants), FIELD(10, proxy))
 };
 
 // A name for addresses and ports outside of the cluster's jobs: an object store, a registry.
@@ -61,12 +46,7 @@ struct NetworkService {
   std::string name, description;
   std::vector<std::string> to;  // ranges
   friend bool operator==(const NetworkService&, const NetworkService&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "description", s.description);
-    v(3, "to", s.to);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, description), FIELD(3, to))
 };
 
 // The profiles that exist without a document. `own` is a job's own parts and nothing else; `basic`

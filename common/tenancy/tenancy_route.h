@@ -38,13 +38,7 @@ struct ServiceProbe {
   Duration timeout = seconds(1);   // of one
   std::uint32_t failures = 3;      // in a row, until it counts as failed
   friend bool operator==(const ServiceProbe&, const ServiceProbe&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "path", s.path);
-    v(2, "interval", s.interval);
-    v(3, "timeout", s.timeout);
-    v(4, "failures", s.failures);
-  }
+  GANTRY_FIELDS(FIELD(1, path), FIELD(2, interval), FIELD(3, timeout), FIELD(4, failures))
 };
 
 struct ServiceRoute {
@@ -61,22 +55,10 @@ struct ServiceRoute {
   bool repeat = false;  // a request that is lost with its replica is sent to another, once
   ServiceProbe ready, live;
   friend bool operator==(const ServiceRoute&, const ServiceRoute&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "hosts", s.hosts);
-    v(2, "path", s.path);
-    v(3, "access", s.access);
-    v(4, "callers", s.callers);
-    v(5, "balance", s.balance);
-    v(6, "key_header", s.key_header);
-    v(7, "concurrency", s.concurrency);
-    v(8, "queue", s.queue);
-    v(9, "wait", s.wait);
-    v(10, "requests", s.requests);
-    v(11, "repeat", s.repeat);
-    v(12, "ready", s.ready);
-    v(13, "live", s.live);
-  }
+  GANTRY_FIELDS(FIELD(1, hosts), FIELD(2, path), FIELD(3, access), FIELD(4, callers),
+                FIELD(5, balance), FIELD(6, key_header), FIELD(7, concurrency), FIELD(8, queue),
+                FIELD(9, wait), FIELD(10, requests), FIELD(11, repeat), FIELD(12, ready),
+                FIELD(13, live))
 };
 
 }  // namespace gantry::tenancy

@@ -21,12 +21,7 @@ struct LabelRule {  // a label that jobs of the tenant must have
   std::vector<std::string> values;  // that it may have; none = any
   std::string value;                // of jobs that do not say; "" = such jobs are refused
   friend bool operator==(const LabelRule&, const LabelRule&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "key", s.key);
-    v(2, "values", s.values);
-    v(3, "value", s.value);
-  }
+  GANTRY_FIELDS(FIELD(1, key), FIELD(2, values), FIELD(3, value))
 };
 
 // How much a job may ask of the host; the names and their meaning are those of Kubernetes' Pod
@@ -50,16 +45,8 @@ struct TenantSecurity {
   std::optional<Sandbox> sandbox{};
   std::vector<std::string> sandboxes{};  // that jobs may name; none = all from `sandbox` on
   friend bool operator==(const TenantSecurity&, const TenantSecurity&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "enforce", s.enforce);
-    v(2, "audit", s.audit);
-    v(3, "warn", s.warn);
-    v(6, "registries", s.registries);
-    v(7, "images_by_digest", s.images_by_digest);
-    v(12, "sandbox", s.sandbox);
-    v(13, "sandboxes", s.sandboxes);
-  }
+  GANTRY_FIELDS(FIELD(1, enforce), FIELD(2, audit), FIELD(3, warn), FIELD(6, registries),
+                FIELD(7, images_by_digest), FIELD(12, sandbox), FIELD(13, sandboxes))
 };
 
 // What somebody may do in a tenant. Every right of a role is one of these.
@@ -98,15 +85,8 @@ struct CustomRole {
   std::optional<bool> gpus;             // whether its jobs may ask for GPUs; not set = yes
   std::vector<std::string> gpu_models;  // that its jobs may ask for; none = all
   friend bool operator==(const CustomRole&, const CustomRole&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "description", s.description);
-    v(3, "base", s.base);
-    v(4, "without", s.without);
-    v(5, "gpus", s.gpus);
-    v(6, "gpu_models", s.gpu_models);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, description), FIELD(3, base), FIELD(4, without),
+                FIELD(5, gpus), FIELD(6, gpu_models))
 };
 
 enum class PolicyAction : std::uint8_t { deny = 1, warn = 2, set = 3, allow = 4 };
@@ -138,19 +118,9 @@ struct Policy {
   std::map<std::string, std::string> values;  // of `set`: what the job gets that does not say
   std::string message;                        // to the submitter
   friend bool operator==(const Policy&, const Policy&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "description", s.description);
-    v(3, "tenant", s.tenant);
-    v(4, "order", s.order);
-    v(5, "mode", s.mode);
-    v(6, "action", s.action);
-    v(7, "match", s.match);
-    v(8, "unless", s.unless);
-    v(9, "values", s.values);
-    v(10, "message", s.message);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, description), FIELD(3, tenant), FIELD(4, order),
+                FIELD(5, mode), FIELD(6, action), FIELD(7, match), FIELD(8, unless),
+                FIELD(9, values), FIELD(10, message))
 };
 
 }  // namespace gantry::tenancy

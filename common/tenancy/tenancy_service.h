@@ -31,17 +31,8 @@ struct ServiceShape {
   // Response time of one request on it when it has nothing else to do; 0 = not known, and measured.
   Duration service_time{};
   friend bool operator==(const ServiceShape&, const ServiceShape&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "cpus", s.cpus);
-    v(2, "memory", s.memory);
-    v(3, "gpus", s.gpus);
-    v(4, "gpu_slice", s.gpu_slice);
-    v(5, "gpu_share", s.gpu_share);
-    v(6, "gpu_models", s.gpu_models);
-    v(7, "service_time", s.service_time);
-    v(8, "name", s.name);
-  }
+  GANTRY_FIELDS(FIELD(1, cpus), FIELD(2, memory), FIELD(3, gpus), FIELD(4, gpu_slice),
+                FIELD(5, gpu_share), FIELD(6, gpu_models), FIELD(7, service_time), FIELD(8, name))
 };
 
 // One version: what a replica runs, and on what.
@@ -56,18 +47,9 @@ struct ServiceVersion {
   std::vector<std::string> datasets;  // names, with ":rw" to write
   std::vector<ServiceShape> shapes;   // at least one
   friend bool operator==(const ServiceVersion&, const ServiceVersion&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "weight", s.weight);
-    v(3, "command", s.command);
-    v(4, "image", s.image);
-    v(5, "directory", s.directory);
-    v(6, "environment", s.environment);
-    v(7, "secrets", s.secrets);
-    v(8, "datasets", s.datasets);
-    v(9, "shapes", s.shapes);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, weight), FIELD(3, command), FIELD(4, image),
+                FIELD(5, directory), FIELD(6, environment), FIELD(7, secrets), FIELD(8, datasets),
+                FIELD(9, shapes))
 };
 
 enum class ScaleBy : std::uint8_t { promise = 1, concurrency = 2, rate = 3 };
@@ -92,14 +74,7 @@ struct ScaleHours {
   std::string from, until;        // "08:00", in the cluster's time zone; they may pass midnight
   std::uint32_t least = 0;        // replicas
   friend bool operator==(const ScaleHours&, const ScaleHours&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "days", s.days);
-    v(3, "from", s.from);
-    v(4, "until", s.until);
-    v(5, "least", s.least);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, days), FIELD(3, from), FIELD(4, until), FIELD(5, least))
 };
 
 struct ServiceScale {
@@ -114,20 +89,9 @@ struct ServiceScale {
   std::vector<ScaleHours> hours;
   std::optional<Money> budget;  // an hour, at the prices of now; unset = no limit
   friend bool operator==(const ServiceScale&, const ServiceScale&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "least", s.least);
-    v(2, "most", s.most);
-    v(3, "by", s.by);
-    v(4, "target_concurrency", s.target_concurrency);
-    v(5, "target_rate", s.target_rate);
-    v(6, "idle", s.idle);
-    v(7, "down_after", s.down_after);
-    v(8, "forecast", s.forecast);
-    v(9, "spare_node", s.spare_node);
-    v(10, "hours", s.hours);
-    v(11, "budget", s.budget);
-  }
+  GANTRY_FIELDS(FIELD(1, least), FIELD(2, most), FIELD(3, by), FIELD(4, target_concurrency),
+                FIELD(5, target_rate), FIELD(6, idle), FIELD(7, down_after), FIELD(8, forecast),
+                FIELD(9, spare_node), FIELD(10, hours), FIELD(11, budget))
 };
 
 enum class RolloutKind : std::uint8_t { rolling = 1, canary = 2, blue_green = 3 };
@@ -145,14 +109,8 @@ struct ServiceRollout {
   std::uint32_t most_errors = 10;  // thousandths of the requests that may fail; above: it goes back
   bool watch_target = true;        // it goes back if it breaks the promise that the other keeps
   friend bool operator==(const ServiceRollout&, const ServiceRollout&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "kind", s.kind);
-    v(2, "step", s.step);
-    v(3, "pause", s.pause);
-    v(4, "most_errors", s.most_errors);
-    v(5, "watch_target", s.watch_target);
-  }
+  GANTRY_FIELDS(FIELD(1, kind), FIELD(2, step), FIELD(3, pause), FIELD(4, most_errors),
+                FIELD(5, watch_target))
 };
 
 struct Service {
@@ -175,25 +133,10 @@ struct Service {
   ServiceScale scale;
   ServiceRollout rollout;
   friend bool operator==(const Service&, const Service&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "description", s.description);
-    v(3, "tenant", s.tenant);
-    v(4, "project", s.project);
-    v(5, "partition", s.partition);
-    v(6, "priority_class", s.priority_class);
-    v(7, "port", s.port);
-    v(8, "target", s.target);
-    v(9, "percentile", s.percentile);
-    v(10, "startup", s.startup);
-    v(11, "drain", s.drain);
-    v(12, "sharing", s.sharing);
-    v(13, "route", s.route);
-    v(14, "versions", s.versions);
-    v(15, "scale", s.scale);
-    v(16, "rollout", s.rollout);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, description), FIELD(3, tenant), FIELD(4, project),
+                FIELD(5, partition), FIELD(6, priority_class), FIELD(7, port), FIELD(8, target),
+                FIELD(9, percentile), FIELD(10, startup), FIELD(11, drain), FIELD(12, sharing),
+                FIELD(13, route), FIELD(14, versions), FIELD(15, scale), FIELD(16, rollout))
 };
 
 // The names under which clients ask for it: "NAME.TENANT" if it gives none.

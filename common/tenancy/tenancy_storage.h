@@ -24,14 +24,8 @@ struct TenantStorage {
   std::optional<std::int64_t> size;  // bytes
   std::optional<std::int64_t> files;
   friend bool operator==(const TenantStorage&, const TenantStorage&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "path", s.path);
-    v(2, "objects", s.objects);
-    v(3, "project", s.project);
-    v(4, "size", s.size);
-    v(5, "files", s.files);
-  }
+  GANTRY_FIELDS(FIELD(1, path), FIELD(2, objects), FIELD(3, project), FIELD(4, size),
+                FIELD(5, files))
 };
 
 // A directory that jobs ask for by name. The owner's jobs may read and write it, those of other
@@ -46,15 +40,8 @@ struct Dataset {
   std::vector<std::string> read;   // tenants whose jobs may read it
   std::vector<std::string> write;  // tenants whose jobs may write to it as well
   friend bool operator==(const Dataset&, const Dataset&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "description", s.description);
-    v(3, "tenant", s.tenant);
-    v(4, "path", s.path);
-    v(5, "read", s.read);
-    v(6, "write", s.write);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, description), FIELD(3, tenant), FIELD(4, path),
+                FIELD(5, read), FIELD(6, write))
 };
 
 }  // namespace gantry::tenancy

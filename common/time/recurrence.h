@@ -46,13 +46,7 @@ struct Repetition {
   std::string zone;  // a rule of TimeZone; "" = UTC
   std::int64_t from = 0, until = 0;
   friend bool operator==(const Repetition&, const Repetition&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "every", s.every);
-    v(2, "zone", s.zone);
-    v(3, "from", s.from);
-    v(4, "until", s.until);
-  }
+  GANTRY_FIELDS(FIELD(1, every), FIELD(2, zone), FIELD(3, from), FIELD(4, until))
 };
 
 // The repetition whose present occurrence is `first`. The error invalid_argument means a wrong rule

@@ -80,11 +80,7 @@ struct ZoneName {
   std::string name;  // "Europe/Prague", or a rule; "" = none
   std::string rule;  // rule for TimeZone
   friend bool operator==(const ZoneName&, const ZoneName&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "rule", s.rule);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, rule))
 };
 
 }  // namespace gantry

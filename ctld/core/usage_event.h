@@ -15,14 +15,7 @@ struct UsageThing {
   std::string amount;  // held from the start on: cores, GiB, GPUs
   std::string hours;   // in an "end": amount x time, three decimal places
   std::string cost;    // in an "end": exact
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "item", s.item);
-    v(2, "pool", s.pool);
-    v(3, "amount", s.amount);
-    v(4, "hours", s.hours);
-    v(5, "cost", s.cost);
-  }
+  GANTRY_FIELDS(FIELD(1, item), FIELD(2, pool), FIELD(3, amount), FIELD(4, hours), FIELD(5, cost))
 };
 
 struct UsageEvent {
@@ -43,27 +36,11 @@ struct UsageEvent {
   std::string credit;    // in an "end": the part of `cost` that is credited
   std::string currency;  // "" = there are no prices
   std::vector<UsageThing> things;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "id", s.id);
-    v(2, "seq", s.seq);
-    v(3, "kind", s.kind);
-    v(4, "at", s.at);
-    v(5, "tenant", s.tenant);
-    v(6, "project", s.project);
-    v(7, "user", s.user);
-    v(8, "job", s.job);
-    v(9, "attempt", s.attempt);
-    v(10, "job_type", s.job_type);
-    v(11, "plan", s.plan);
-    v(12, "rate", s.rate);
-    v(13, "started", s.started);
-    v(14, "outcome", s.outcome);
-    v(15, "cost", s.cost);
-    v(16, "credit", s.credit);
-    v(17, "currency", s.currency);
-    v(18, "things", s.things);
-  }
+  GANTRY_FIELDS(FIELD(1, id), FIELD(2, seq), FIELD(3, kind), FIELD(4, at), FIELD(5, tenant),
+                FIELD(6, project), FIELD(7, user), FIELD(8, job), FIELD(9, attempt),
+                FIELD(10, job_type), FIELD(11, plan), FIELD(12, rate), FIELD(13, started),
+                FIELD(14, outcome), FIELD(15, cost), FIELD(16, credit), FIELD(17, currency),
+                FIELD(18, things))
 };
 
 }  // namespace gantry::core

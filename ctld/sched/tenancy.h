@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/resources/resources.h"
 #include "common/tenancy/tenancy.h"
 #include "common/time/time.h"
@@ -83,12 +84,7 @@ struct DecayedUsage {
   double rate = 0;    // charge units per second of what runs
   Instant at{};
   friend bool operator==(const DecayedUsage&, const DecayedUsage&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "amount", s.amount);
-    v(2, "rate", s.rate);
-    v(3, "at", s.at);
-  }
+  GANTRY_FIELDS(FIELD(1, amount), FIELD(2, rate), FIELD(3, at))
 };
 
 }  // namespace gantry::sched

@@ -26,13 +26,7 @@ struct GenericDevice {
   std::vector<std::string> files;          // "/dev/xfpga0"; "/dev/xfpga[0-3]" are four files
   std::map<std::string, std::string> env;  // variables for jobs that have the device
   std::int32_t numa = -1;                  // -1 = not known
-  template <class S, class V>
-  static void fields(S& s, V&& v) {
-    v(1, "id", s.id);
-    v(2, "files", s.files);
-    v(3, "env", s.env);
-    v(4, "numa", s.numa);
-  }
+  GANTRY_FIELDS(FIELD(1, id), FIELD(2, files), FIELD(3, env), FIELD(4, numa))
   friend bool operator==(const GenericDevice&, const GenericDevice&) = default;
 };
 
@@ -41,22 +35,13 @@ struct GenericResource {
   std::string type;                    // --gres=NAME:TYPE; "" = all devices are alike
   std::uint32_t count = 0;             // how many there are, if no devices are listed
   std::vector<GenericDevice> devices;  // each device; empty = only counted
-  template <class S, class V>
-  static void fields(S& s, V&& v) {
-    v(1, "name", s.name);
-    v(2, "type", s.type);
-    v(3, "count", s.count);
-    v(4, "devices", s.devices);
-  }
+  GANTRY_FIELDS(FIELD(1, name), FIELD(2, type), FIELD(3, count), FIELD(4, devices))
   friend bool operator==(const GenericResource&, const GenericResource&) = default;
 };
 
 struct GenericResources {
   std::vector<GenericResource> resources;
-  template <class S, class V>
-  static void fields(S& s, V&& v) {
-    v(1, "resources", s.resources);
-  }
+  GANTRY_FIELDS(FIELD(1, resources))
 };
 
 // Checks the resource, fills in ids and counts, and writes file patterns out. An error begins with

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/result.h"
 
 namespace gantry::runtime {
@@ -24,12 +25,7 @@ struct ImageConfig {
   std::vector<std::string> env;  // "NAME=value"
   std::string work_dir;
   std::vector<std::string> entrypoint;  // not used for a batch script, as with Slurm and pyxis
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "env", s.env);
-    v(2, "work_dir", s.work_dir);
-    v(3, "entrypoint", s.entrypoint);
-  }
+  GANTRY_FIELDS(FIELD(1, env), FIELD(2, work_dir), FIELD(3, entrypoint))
 };
 
 struct Blob {

@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/result.h"
 #include "common/time/time.h"
 #include "common/types.h"
@@ -46,14 +47,8 @@ struct ImageRecord {
   std::int64_t bytes = 0;  // bytes that its tree takes on the disk
   std::int64_t files = 0;
   Instant unpacked{};
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "source", s.source);
-    v(2, "config", s.config);
-    v(3, "bytes", s.bytes);
-    v(4, "files", s.files);
-    v(5, "unpacked", s.unpacked);
-  }
+  GANTRY_FIELDS(FIELD(1, source), FIELD(2, config), FIELD(3, bytes), FIELD(4, files),
+                FIELD(5, unpacked))
 };
 
 struct TreeSize {

@@ -15,11 +15,7 @@ namespace gantry::runtime {
 struct CgroupMount {
   std::string path;                      // the node's own directory: <mount>/<root>/<node>
   std::vector<std::string> controllers;  // controllers of the hierarchy that Gantry uses
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "path", s.path);
-    v(2, "controllers", s.controllers);
-  }
+  GANTRY_FIELDS(FIELD(1, path), FIELD(2, controllers))
 };
 
 struct CgroupLayout {
@@ -33,15 +29,8 @@ struct CgroupLayout {
   // Majors of character devices that only some jobs may open: GPUs. Empty: no job needs rules of
   // its own.
   std::vector<std::uint32_t> device_majors;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "version", s.version);
-    v(2, "mounts", s.mounts);
-    v(3, "relative", s.relative);
-    v(4, "swap_accounting", s.swap_accounting);
-    v(5, "others", s.others);
-    v(6, "device_majors", s.device_majors);
-  }
+  GANTRY_FIELDS(FIELD(1, version), FIELD(2, mounts), FIELD(3, relative), FIELD(4, swap_accounting),
+                FIELD(5, others), FIELD(6, device_majors))
   [[nodiscard]] const CgroupMount* with(std::string_view controller) const {
     for (const auto& m : mounts)
       for (const auto& c : m.controllers)

@@ -26,24 +26,14 @@ struct LaunchDevice {
   std::uint32_t major = 0;
   std::uint32_t minor = 0;
   std::string access;  // "rw", "r"
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "path", s.path);
-    v(2, "source", s.source);
-    v(3, "major", s.major);
-    v(4, "minor", s.minor);
-    v(5, "access", s.access);
-  }
+  GANTRY_FIELDS(FIELD(1, path), FIELD(2, source), FIELD(3, major), FIELD(4, minor),
+                FIELD(5, access))
 };
 
 struct LaunchBind {    // a directory of the node that a job may write
   std::string path;    // in the container
   std::string source;  // on the node
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "path", s.path);
-    v(2, "source", s.source);
-  }
+  GANTRY_FIELDS(FIELD(1, path), FIELD(2, source))
 };
 
 // The directory where a job with an image finds the driver's libraries, if no CDI specification
@@ -56,13 +46,7 @@ struct LaunchMount {  // a file or directory of the driver, for a job with an im
   std::string source;
   std::string type;  // "" = bind
   std::vector<std::string> options;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "path", s.path);
-    v(2, "source", s.source);
-    v(3, "type", s.type);
-    v(4, "options", s.options);
-  }
+  GANTRY_FIELDS(FIELD(1, path), FIELD(2, source), FIELD(3, type), FIELD(4, options))
 };
 
 struct LaunchHook {   // as in the OCI runtime specification
@@ -70,14 +54,7 @@ struct LaunchHook {   // as in the OCI runtime specification
   std::string path;
   std::vector<std::string> args, env;
   std::optional<std::uint32_t> timeout_s;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "stage", s.stage);
-    v(2, "path", s.path);
-    v(3, "args", s.args);
-    v(4, "env", s.env);
-    v(5, "timeout_s", s.timeout_s);
-  }
+  GANTRY_FIELDS(FIELD(1, stage), FIELD(2, path), FIELD(3, args), FIELD(4, env), FIELD(5, timeout_s))
 };
 
 struct LaunchGpu {  // what was done to a GPU or slice before the job got it
@@ -85,13 +62,7 @@ struct LaunchGpu {  // what was done to a GPU or slice before the job got it
   std::uint32_t gpu = 0;  // GpuDevice::index
   GpuScrub scrub = GpuScrub::not_needed;
   std::string note;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "uuid", s.uuid);
-    v(2, "gpu", s.gpu);
-    v(3, "scrub", s.scrub);
-    v(4, "note", s.note);
-  }
+  GANTRY_FIELDS(FIELD(1, uuid), FIELD(2, gpu), FIELD(3, scrub), FIELD(4, note))
 };
 
 struct VisibleGpu {  // a GPU or slice that a job sees
@@ -103,25 +74,14 @@ struct VisibleGpu {  // a GPU or slice that a job sees
   std::vector<std::string> files{};
   [[nodiscard]] const std::string& name() const { return shown.empty() ? uuid : shown; }
   friend bool operator==(const VisibleGpu&, const VisibleGpu&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "uuid", s.uuid);
-    v(2, "numa", s.numa);
-    v(3, "shown", s.shown);
-    v(4, "files", s.files);
-  }
+  GANTRY_FIELDS(FIELD(1, uuid), FIELD(2, numa), FIELD(3, shown), FIELD(4, files))
 };
 
 struct LaunchSharing {  // how a GPU or slice is shared with other jobs of the tenant
   std::string tenant;
   DevicePart::in<std::uint32_t> part{};  // part of its one device; 0 = it has all of its devices
   std::vector<LaunchBind> binds;         // directories that the jobs have in common
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "tenant", s.tenant);
-    v(2, "thousandths", s.part);
-    v(3, "binds", s.binds);
-  }
+  GANTRY_FIELDS(FIELD(1, tenant), NAMED_FIELD(2, "thousandths", part), FIELD(3, binds))
 };
 
 }  // namespace gantry::runtime

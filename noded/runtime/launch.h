@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/job/job_spec.h"
 #include "common/job/job_state.h"
 #include "common/proto/job_network.h"
@@ -89,61 +90,20 @@ struct LaunchRequest {
     env[name] = value;
     stated[name] = value;
   }
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "key", s.key);
-    v(2, "kind", s.kind);
-    v(3, "hold", s.hold);
-    v(4, "owner", s.owner);
-    v(5, "name", s.name);
-    v(6, "array_job", s.array_job);
-    v(7, "array_task", s.array_task);
-    v(8, "node_index", s.node_index);
-    v(9, "work_dir", s.work_dir);
-    v(10, "std_in", s.std_in);
-    v(11, "std_out", s.std_out);
-    v(12, "std_err", s.std_err);
-    v(13, "open_mode", s.open_mode);
-    v(14, "container", s.container);
-    v(15, "network", s.network);
-    v(16, "script", s.script);
-    v(17, "argv", s.argv);
-    v(18, "env", s.env);
-    v(19, "cpus", s.cpus);
-    v(20, "mems", s.mems);
-    v(21, "memory", s.memory);
-    v(22, "pids_max", s.pids_max);
-    v(23, "tmp_bytes", s.tmp_bytes);
-    v(24, "scratch", s.scratch);
-    v(25, "prolog", s.prolog);
-    v(26, "epilog", s.epilog);
-    v(27, "devices", s.devices);
-    v(28, "sharing", s.sharing);
-    v(29, "mounts", s.mounts);
-    v(30, "hooks", s.hooks);
-    v(31, "device_gids", s.device_gids);
-    v(32, "gpus", s.gpus);
-    v(33, "hosts", s.hosts);
-    v(34, "stated", s.stated);
-    v(35, "checkpoint_file", s.checkpoint_file);
-    v(36, "visible_gpus", s.visible_gpus);
-    v(37, "limits", s.limits);
-    v(38, "gpu_names", s.gpu_names);
-    v(39, "parts", s.parts);
-    v(40, "network_space", s.network_space);
-    v(41, "network_sys", s.network_sys);
-    v(58, "resolvers", s.resolvers);
-    v(67, "io_rate", s.io_rate);
-    v(68, "secrets_dir", s.secrets_dir);
-    v(69, "has_tokens", s.has_tokens);
-    v(72, "tenant", s.tenant);
-    v(80, "storage", s.storage);
-    v(81, "objects", s.objects);
-    v(82, "stage_in", s.stage_in);
-    v(83, "stage_out", s.stage_out);
-    v(77, "sandbox", s.sandbox);
-    v(88, "door", s.door);
-  }
+  GANTRY_FIELDS(FIELD(1, key), FIELD(2, kind), FIELD(3, hold), FIELD(4, owner), FIELD(5, name),
+                FIELD(6, array_job), FIELD(7, array_task), FIELD(8, node_index), FIELD(9, work_dir),
+                FIELD(10, std_in), FIELD(11, std_out), FIELD(12, std_err), FIELD(13, open_mode),
+                FIELD(14, container), FIELD(15, network), FIELD(16, script), FIELD(17, argv),
+                FIELD(18, env), FIELD(19, cpus), FIELD(20, mems), FIELD(21, memory),
+                FIELD(22, pids_max), FIELD(23, tmp_bytes), FIELD(24, scratch), FIELD(25, prolog),
+                FIELD(26, epilog), FIELD(27, devices), FIELD(28, sharing), FIELD(29, mounts),
+                FIELD(30, hooks), FIELD(31, device_gids), FIELD(32, gpus), FIELD(33, hosts),
+                FIELD(34, stated), FIELD(35, checkpoint_file), FIELD(36, visible_gpus),
+                FIELD(37, limits), FIELD(38, gpu_names), FIELD(39, parts), FIELD(40, network_space),
+                FIELD(41, network_sys), FIELD(58, resolvers), FIELD(67, io_rate),
+                FIELD(68, secrets_dir), FIELD(69, has_tokens), FIELD(72, tenant),
+                FIELD(80, storage), FIELD(81, objects), FIELD(82, stage_in), FIELD(83, stage_out),
+                FIELD(77, sandbox), FIELD(88, door))
 };
 
 // True if a signal to a step is for its tasks alone, and what they have started is their own
@@ -192,45 +152,16 @@ struct StepRequest {
   std::vector<std::vector<std::uint16_t>> task_cpus, task_mems;
   std::vector<std::string> task_notes;
   bool mems_preferred = false;  // other memory may be used if theirs is full
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "key", s.key);
-    v(2, "step", s.step);
-    v(3, "name", s.name);
-    v(4, "argv", s.argv);
-    v(5, "env", s.env);
-    v(6, "task_env", s.task_env);
-    v(7, "work_dir", s.work_dir);
-    v(8, "first_rank", s.first_rank);
-    v(9, "node_index", s.node_index);
-    v(10, "cpus", s.cpus);
-    v(11, "bind_tasks", s.bind_tasks);
-    v(12, "std_out", s.std_out);
-    v(13, "std_err", s.std_err);
-    v(14, "io_address", s.io_address);
-    v(15, "io_key", s.io_key);
-    v(16, "io_ticket", s.io_ticket);
-    v(17, "terminal", s.terminal);
-    v(18, "mpi", s.mpi);
-    v(19, "nodes", s.nodes);
-    v(20, "node_tasks", s.node_tasks);
-    v(21, "ranks", s.ranks);
-    v(22, "node", s.node);
-    v(23, "gpu_bind", s.gpu_bind);
-    v(25, "limits", s.limits);
-    v(26, "input", s.input);
-    v(27, "input_rank", s.input_rank);
-    v(28, "open_mode", s.open_mode);
-    v(29, "gpus", s.gpus);
-    v(30, "memory", s.memory);
-    v(31, "time_limit", s.time_limit);
-    v(32, "kill_wait", s.kill_wait);
-    v(33, "task_cpus", s.task_cpus);
-    v(34, "task_mems", s.task_mems);
-    v(35, "task_notes", s.task_notes);
-    v(36, "mems_preferred", s.mems_preferred);
-    v(37, "std_in", s.std_in);
-  }
+  GANTRY_FIELDS(FIELD(1, key), FIELD(2, step), FIELD(3, name), FIELD(4, argv), FIELD(5, env),
+                FIELD(6, task_env), FIELD(7, work_dir), FIELD(8, first_rank), FIELD(9, node_index),
+                FIELD(10, cpus), FIELD(11, bind_tasks), FIELD(12, std_out), FIELD(13, std_err),
+                FIELD(14, io_address), FIELD(15, io_key), FIELD(16, io_ticket), FIELD(17, terminal),
+                FIELD(18, mpi), FIELD(19, nodes), FIELD(20, node_tasks), FIELD(21, ranks),
+                FIELD(22, node), FIELD(23, gpu_bind), FIELD(25, limits), FIELD(26, input),
+                FIELD(27, input_rank), FIELD(28, open_mode), FIELD(29, gpus), FIELD(30, memory),
+                FIELD(31, time_limit), FIELD(32, kill_wait), FIELD(33, task_cpus),
+                FIELD(34, task_mems), FIELD(35, task_notes), FIELD(36, mems_preferred),
+                FIELD(37, std_in))
   [[nodiscard]] std::uint32_t rank(std::uint32_t task) const {
     return task < ranks.size() ? ranks[task] : first_rank + task;
   }

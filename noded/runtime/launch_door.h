@@ -13,13 +13,7 @@ struct LaunchDoor {
   std::uint16_t port = 0;
   std::uint16_t inside = 0;  // on 127.0.0.1 of the job
   std::string password;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "address", s.address);
-    v(2, "port", s.port);
-    v(3, "inside", s.inside);
-    v(4, "password", s.password);
-  }
+  GANTRY_FIELDS(FIELD(1, address), FIELD(2, port), FIELD(3, inside), FIELD(4, password))
 };
 
 }  // namespace gantry::runtime

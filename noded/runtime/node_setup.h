@@ -53,38 +53,15 @@ struct NodeSetup {
   // Runtimes of sandboxes that have a kernel of their own; "" = this node has none.
   std::string gvisor_path, vm_path;
   std::vector<std::string> image_check;  // program that looks at each new image; none = nobody does
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "node", s.node);
-    v(2, "cluster", s.cluster);
-    v(3, "state_dir", s.state_dir);
-    v(4, "mount_dir", s.mount_dir);
-    v(5, "runtime", s.runtime);
-    v(6, "runtime_path", s.runtime_path);
-    v(7, "shim_path", s.shim_path);
-    v(8, "init_path", s.init_path);
-    v(9, "cgroups", s.cgroups);
-    v(10, "hide_cgroup2", s.hide_cgroup2);
-    v(11, "rootless", s.rootless);
-    v(12, "user_namespace", s.user_namespace);
-    v(13, "subid_base", s.subid_base);
-    v(14, "allow_root_jobs", s.allow_root_jobs);
-    v(15, "writable_paths", s.writable_paths);
-    v(16, "image_dirs", s.image_dirs);
-    v(17, "image_cache_dir", s.image_cache_dir);
-    v(18, "scratch_dir", s.scratch_dir);
-    v(19, "notify_socket", s.notify_socket);
-    v(20, "hook_timeout", s.hook_timeout);
-    v(21, "image_timeout", s.image_timeout);
-    v(22, "image_cache_size", s.image_cache_size);
-    v(23, "image_size", s.image_size);
-    v(24, "image_files", s.image_files);
-    v(33, "storage", s.storage);
-    v(34, "stage_timeout", s.stage_timeout);
-    v(29, "gvisor_path", s.gvisor_path);
-    v(30, "vm_path", s.vm_path);
-    v(31, "image_check", s.image_check);
-  }
+  GANTRY_FIELDS(FIELD(1, node), FIELD(2, cluster), FIELD(3, state_dir), FIELD(4, mount_dir),
+                FIELD(5, runtime), FIELD(6, runtime_path), FIELD(7, shim_path), FIELD(8, init_path),
+                FIELD(9, cgroups), FIELD(10, hide_cgroup2), FIELD(11, rootless),
+                FIELD(12, user_namespace), FIELD(13, subid_base), FIELD(14, allow_root_jobs),
+                FIELD(15, writable_paths), FIELD(16, image_dirs), FIELD(17, image_cache_dir),
+                FIELD(18, scratch_dir), FIELD(19, notify_socket), FIELD(20, hook_timeout),
+                FIELD(21, image_timeout), FIELD(22, image_cache_size), FIELD(23, image_size),
+                FIELD(24, image_files), FIELD(33, storage), FIELD(34, stage_timeout),
+                FIELD(29, gvisor_path), FIELD(30, vm_path), FIELD(31, image_check))
 };
 
 }  // namespace gantry::runtime

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/job/job_state.h"
 #include "common/proto/node_report.h"
 
@@ -31,21 +32,9 @@ struct ExitRecord {
   // sets.
   std::optional<Duration> ran{};
   bool timed_out = false;  // steps: their own time limit has ended them
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "key", s.key);
-    v(2, "cause", s.cause);
-    v(3, "exit", s.exit);
-    v(4, "message", s.message);
-    v(5, "usage", s.usage);
-    v(6, "oom_kills", s.oom_kills);
-    v(7, "started", s.started);
-    v(8, "ended", s.ended);
-    v(9, "tasks", s.tasks);
-    v(10, "unheard", s.unheard);
-    v(11, "ran", s.ran);
-    v(12, "timed_out", s.timed_out);
-  }
+  GANTRY_FIELDS(FIELD(1, key), FIELD(2, cause), FIELD(3, exit), FIELD(4, message), FIELD(5, usage),
+                FIELD(6, oom_kills), FIELD(7, started), FIELD(8, ended), FIELD(9, tasks),
+                FIELD(10, unheard), FIELD(11, ran), FIELD(12, timed_out))
 };
 
 // The processes of a running container. The record lies in the job's directory as running.msgpack.
@@ -61,17 +50,8 @@ struct RunningRecord {
   // init_pid is not of the container but the runtime of a sandbox with a kernel of its own. None of
   // the processes that the node sees may get a signal: its shim hands them on.
   bool own_kernel = false;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "init_pid", s.init_pid);
-    v(2, "init_start", s.init_start);
-    v(3, "child_pid", s.child_pid);
-    v(4, "held", s.held);
-    v(5, "started", s.started);
-    v(6, "awake", s.awake);
-    v(7, "asleep", s.asleep);
-    v(12, "own_kernel", s.own_kernel);
-  }
+  GANTRY_FIELDS(FIELD(1, init_pid), FIELD(2, init_start), FIELD(3, child_pid), FIELD(4, held),
+                FIELD(5, started), FIELD(6, awake), FIELD(7, asleep), FIELD(12, own_kernel))
 };
 
 // A datagram from a shim to noded, which says "look". A lost one does no harm: noded also looks by
@@ -86,12 +66,7 @@ struct ShimNote {
   AttemptKey key;
   std::optional<StepId> step;
   NoteKind kind = NoteKind::running;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "key", s.key);
-    v(2, "step", s.step);
-    v(3, "kind", s.kind);
-  }
+  GANTRY_FIELDS(FIELD(1, key), FIELD(2, step), FIELD(3, kind))
 };
 
 // Somebody who wants to watch a step that runs here. The file lies in the step's directory until
@@ -103,15 +78,8 @@ struct StepAttachment {
   Bytes io_key;
   Bytes io_ticket;
   bool may_type = false;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "key", s.key);
-    v(2, "step", s.step);
-    v(3, "io_address", s.io_address);
-    v(4, "io_key", s.io_key);
-    v(5, "io_ticket", s.io_ticket);
-    v(6, "may_type", s.may_type);
-  }
+  GANTRY_FIELDS(FIELD(1, key), FIELD(2, step), FIELD(3, io_address), FIELD(4, io_key),
+                FIELD(5, io_ticket), FIELD(6, may_type))
 };
 
 }  // namespace gantry::runtime

@@ -2,11 +2,13 @@
 //
 //   struct JobHeld {
 //     JobId job{};
-//     GANTRY_EVENT(11, "job_held") { v(1, "job", s.job); }
+//     GANTRY_EVENT(11, "job_held") { FIELD(1, job); }
 //   };
 #pragma once
 
 #include <string_view>
+
+#include "common/fields.h"
 
 #define GANTRY_EVENT(kind, name)                  \
   static constexpr bool kIsEvent = true;          \

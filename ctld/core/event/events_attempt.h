@@ -25,17 +25,9 @@ struct JobPlaced {
   UseOfJob use{};                             // what it counts for limits of use
   std::string labels{};                       // under which its bill is kept, as in LedgerParts
   GANTRY_EVENT(30, "job_placed") {
-    v(1, "job", s.job);
-    v(2, "attempt", s.attempt);
-    v(3, "grants", s.grants);
-    v(4, "exclusive", s.exclusive);
-    v(5, "charge", s.charge);
-    v(6, "waits", s.waits);
-    v(7, "plan", s.plan);
-    v(8, "items", s.items);
-    v(9, "held", s.held);
-    v(10, "use", s.use);
-    v(11, "labels", s.labels);
+    FIELD(1, job), FIELD(2, attempt), FIELD(3, grants), FIELD(4, exclusive), FIELD(5, charge),
+        FIELD(6, waits), FIELD(7, plan), FIELD(8, items), FIELD(9, held), FIELD(10, use),
+        FIELD(11, labels);
   }
 };
 
@@ -43,25 +35,18 @@ struct NodeReady {  // prepared and held, or running
   JobId job{};
   NodeId node{};
   RunState state = RunState::ready;
-  GANTRY_EVENT(31, "node_ready") {
-    v(1, "job", s.job);
-    v(2, "node", s.node);
-    v(3, "state", s.state);
-  }
+  GANTRY_EVENT(31, "node_ready") { FIELD(1, job), FIELD(2, node), FIELD(3, state); }
 };
 
 struct JobStarted {
   JobId job{};
   std::optional<Instant> started{};  // unset: when the event was recorded
-  GANTRY_EVENT(32, "job_started") {
-    v(1, "job", s.job);
-    v(2, "started", s.started);
-  }
+  GANTRY_EVENT(32, "job_started") { FIELD(1, job), FIELD(2, started); }
 };
 
 struct JobWarned {
   JobId job{};
-  GANTRY_EVENT(33, "job_warned") { v(1, "job", s.job); }
+  GANTRY_EVENT(33, "job_warned") { FIELD(1, job); }
 };
 
 struct JobFinishing {  // its end is decided; its nodes still have to let go
@@ -74,14 +59,8 @@ struct JobFinishing {  // its end is decided; its nodes still have to let go
   std::optional<Duration> grace{};  // time from signal to kill; unset: kill_wait
   bool for_own = false;             // preempted for a job of its own tenant: nothing is credited
   GANTRY_EVENT(34, "job_finishing") {
-    v(1, "job", s.job);
-    v(2, "outcome", s.outcome);
-    v(3, "exit", s.exit);
-    v(4, "cause", s.cause);
-    v(5, "requeue", s.requeue);
-    v(6, "hold", s.hold);
-    v(7, "grace", s.grace);
-    v(8, "for_own", s.for_own);
+    FIELD(1, job), FIELD(2, outcome), FIELD(3, exit), FIELD(4, cause), FIELD(5, requeue),
+        FIELD(6, hold), FIELD(7, grace), FIELD(8, for_own);
   }
 };
 
@@ -97,15 +76,8 @@ struct NodeExited {  // nothing of the attempt is left on this node
   std::optional<Instant> started{};
   std::optional<Instant> ended{};  // unset: when the event was recorded
   GANTRY_EVENT(35, "node_exited") {
-    v(1, "job", s.job);
-    v(2, "node", s.node);
-    v(3, "cause", s.cause);
-    v(4, "exit", s.exit);
-    v(5, "message", s.message);
-    v(6, "usage", s.usage);
-    v(7, "ran", s.ran);
-    v(8, "started", s.started);
-    v(9, "ended", s.ended);
+    FIELD(1, job), FIELD(2, node), FIELD(3, cause), FIELD(4, exit), FIELD(5, message),
+        FIELD(6, usage), FIELD(7, ran), FIELD(8, started), FIELD(9, ended);
   }
 };
 
@@ -115,10 +87,7 @@ struct JobEnded {
   ExitStatus exit;
   std::string cause;
   GANTRY_EVENT(36, "job_ended") {
-    v(1, "job", s.job);
-    v(2, "outcome", s.outcome);
-    v(3, "exit", s.exit);
-    v(4, "cause", s.cause);
+    FIELD(1, job), FIELD(2, outcome), FIELD(3, exit), FIELD(4, cause);
   }
 };
 
@@ -129,38 +98,30 @@ struct JobRequeued {
   Hold hold = Hold::none;
   std::string cause;
   GANTRY_EVENT(37, "job_requeued") {
-    v(1, "job", s.job);
-    v(2, "why", s.why);
-    v(3, "not_before", s.not_before);
-    v(4, "hold", s.hold);
-    v(5, "cause", s.cause);
+    FIELD(1, job), FIELD(2, why), FIELD(3, not_before), FIELD(4, hold), FIELD(5, cause);
   }
 };
 
 struct JobsForgotten {  // min_job_age after their end
   std::vector<JobId> jobs;
-  GANTRY_EVENT(38, "jobs_forgotten") { v(1, "jobs", s.jobs); }
+  GANTRY_EVENT(38, "jobs_forgotten") { FIELD(1, jobs); }
 };
 
 struct JobSuspended {
   JobId job{};
-  GANTRY_EVENT(41, "job_suspended") { v(1, "job", s.job); }
+  GANTRY_EVENT(41, "job_suspended") { FIELD(1, job); }
 };
 
 struct JobResumed {
   JobId job{};
-  GANTRY_EVENT(42, "job_resumed") { v(1, "job", s.job); }
+  GANTRY_EVENT(42, "job_resumed") { FIELD(1, job); }
 };
 
 struct NodeFrozen {  // a node has stopped its part of the job, or has let it go on
   JobId job{};
   NodeId node{};
   bool frozen = false;
-  GANTRY_EVENT(43, "node_frozen") {
-    v(1, "job", s.job);
-    v(2, "node", s.node);
-    v(3, "frozen", s.frozen);
-  }
+  GANTRY_EVENT(43, "node_frozen") { FIELD(1, job), FIELD(2, node), FIELD(3, frozen); }
 };
 
 struct StepCreated {
@@ -182,22 +143,10 @@ struct StepCreated {
   std::uint32_t gpus_seen = 0;                   // as in StepState
   AskedTres tres;
   GANTRY_EVENT(39, "step_created") {
-    v(1, "job", s.job);
-    v(2, "step", s.step);
-    v(3, "name", s.name);
-    v(4, "tasks", s.tasks);
-    v(5, "cpus", s.cpus);
-    v(6, "nodes", s.nodes);
-    v(7, "cores", s.cores);
-    v(8, "node_tasks", s.node_tasks);
-    v(9, "cyclic", s.cyclic);
-    v(10, "block", s.block);
-    v(11, "ranks", s.ranks);
-    v(12, "gpus", s.gpus);
-    v(13, "memory", s.memory);
-    v(14, "time_limit", s.time_limit);
-    v(23, "gpus_seen", s.gpus_seen);
-    v(24, "tres", s.tres);
+    FIELD(1, job), FIELD(2, step), FIELD(3, name), FIELD(4, tasks), FIELD(5, cpus), FIELD(6, nodes),
+        FIELD(7, cores), FIELD(8, node_tasks), FIELD(9, cyclic), FIELD(10, block), FIELD(11, ranks),
+        FIELD(12, gpus), FIELD(13, memory), FIELD(14, time_limit), FIELD(23, gpus_seen),
+        FIELD(24, tres);
   }
 };
 
@@ -210,13 +159,8 @@ struct StepEnded {
   Usage usage;
   bool timed_out = false;
   GANTRY_EVENT(40, "step_ended") {
-    v(1, "job", s.job);
-    v(2, "step", s.step);
-    v(3, "exit", s.exit);
-    v(4, "started", s.started);
-    v(5, "ended", s.ended);
-    v(6, "usage", s.usage);
-    v(7, "timed_out", s.timed_out);
+    FIELD(1, job), FIELD(2, step), FIELD(3, exit), FIELD(4, started), FIELD(5, ended),
+        FIELD(6, usage), FIELD(7, timed_out);
   }
 };
 

@@ -14,47 +14,33 @@ namespace gantry::core::event {
 
 struct ControllerStarted {
   Epoch epoch{};
-  GANTRY_EVENT(1, "controller_started") { v(1, "epoch", s.epoch); }
+  GANTRY_EVENT(1, "controller_started") { FIELD(1, epoch); }
 };
 
 struct NodeDeclared {  // first time this name is in the configuration
   NodeId node{};
   std::string name;
-  GANTRY_EVENT(2, "node_declared") {
-    v(1, "node", s.node);
-    v(2, "name", s.name);
-  }
+  GANTRY_EVENT(2, "node_declared") { FIELD(1, node), FIELD(2, name); }
 };
 
 struct PartitionDeclared {
   PartitionId partition{};
   std::string name;
-  GANTRY_EVENT(3, "partition_declared") {
-    v(1, "partition", s.partition);
-    v(2, "name", s.name);
-  }
+  GANTRY_EVENT(3, "partition_declared") { FIELD(1, partition), FIELD(2, name); }
 };
 
 struct NodeRegistered {  // its facts, or its highest job id, differ from the known ones
   NodeId node{};
   NodeFacts facts;
   JobId highest_job{};  // the node had an order for it: no id up to here is given again
-  GANTRY_EVENT(4, "node_registered") {
-    v(1, "node", s.node);
-    v(2, "facts", s.facts);
-    v(3, "highest_job", s.highest_job);
-  }
+  GANTRY_EVENT(4, "node_registered") { FIELD(1, node), FIELD(2, facts), FIELD(3, highest_job); }
 };
 
 struct NodeHealthChanged {
   NodeId node{};
   NodeHealth health = NodeHealth::down;
   std::string reason;
-  GANTRY_EVENT(5, "node_health") {
-    v(1, "node", s.node);
-    v(2, "health", s.health);
-    v(3, "reason", s.reason);
-  }
+  GANTRY_EVENT(5, "node_health") { FIELD(1, node), FIELD(2, health), FIELD(3, reason); }
 };
 
 // Nodes that were lost one after the other are recorded as one fault, of the part of the topology
@@ -63,11 +49,7 @@ struct NodesLost {
   std::vector<NodeId> nodes;  // lost nodes whose intent is open, ascending
   std::string reason;         // "rack r1: not responding"
   Instant since{};            // when the first of them was lost
-  GANTRY_EVENT(12, "nodes_lost") {
-    v(1, "nodes", s.nodes);
-    v(2, "reason", s.reason);
-    v(3, "since", s.since);
-  }
+  GANTRY_EVENT(12, "nodes_lost") { FIELD(1, nodes), FIELD(2, reason), FIELD(3, since); }
 };
 
 struct NodeIntentChanged {
@@ -76,10 +58,7 @@ struct NodeIntentChanged {
   std::string reason;
   std::string by;
   GANTRY_EVENT(6, "node_intent") {
-    v(1, "node", s.node);
-    v(2, "intent", s.intent);
-    v(3, "reason", s.reason);
-    v(4, "by", s.by);
+    FIELD(1, node), FIELD(2, intent), FIELD(3, reason), FIELD(4, by);
   }
 };
 
@@ -89,10 +68,7 @@ struct NodeNoted {  // what an operator said of a node besides its state
   bool file_features = false;                        // those of gantry.yaml count again
   std::optional<std::string> comment;                // unset: as it is
   GANTRY_EVENT(77, "node_noted") {
-    v(1, "node", s.node);
-    v(2, "features", s.features);
-    v(3, "file_features", s.file_features);
-    v(4, "comment", s.comment);
+    FIELD(1, node), FIELD(2, features), FIELD(3, file_features), FIELD(4, comment);
   }
 };
 
@@ -102,29 +78,20 @@ struct GpuDrained {
   std::string reason;
   std::string by;
   GANTRY_EVENT(10, "gpu_drained") {
-    v(1, "node", s.node);
-    v(2, "uuid", s.uuid);
-    v(3, "reason", s.reason);
-    v(4, "by", s.by);
+    FIELD(1, node), FIELD(2, uuid), FIELD(3, reason), FIELD(4, by);
   }
 };
 
 struct GpuResumed {  // a GPU that was drained
   NodeId node{};
   std::string uuid;
-  GANTRY_EVENT(11, "gpu_resumed") {
-    v(1, "node", s.node);
-    v(2, "uuid", s.uuid);
-  }
+  GANTRY_EVENT(11, "gpu_resumed") { FIELD(1, node), FIELD(2, uuid); }
 };
 
 struct NodeEnrolled {
   NodeId node{};
   std::string public_key;  // "" = it has none any more
-  GANTRY_EVENT(7, "node_enrolled") {
-    v(1, "node", s.node);
-    v(2, "public_key", s.public_key);
-  }
+  GANTRY_EVENT(7, "node_enrolled") { FIELD(1, node), FIELD(2, public_key); }
 };
 
 struct EnrollTokenMade {
@@ -133,27 +100,20 @@ struct EnrollTokenMade {
   Instant expires{};
   std::string by;
   GANTRY_EVENT(86, "enroll_token_made") {
-    v(1, "hash", s.hash);
-    v(2, "node", s.node);
-    v(3, "expires", s.expires);
-    v(4, "by", s.by);
+    FIELD(1, hash), FIELD(2, node), FIELD(3, expires), FIELD(4, by);
   }
 };
 
 struct EnrollTokensGone {  // used, taken back, or expired
   std::vector<std::string> hashes;
-  GANTRY_EVENT(87, "enroll_tokens_gone") { v(1, "hashes", s.hashes); }
+  GANTRY_EVENT(87, "enroll_tokens_gone") { FIELD(1, hashes); }
 };
 
 struct PartitionUpChanged {
   PartitionId partition{};
   bool up = true;
   std::optional<bool> accepts_jobs;  // unset: as it is
-  GANTRY_EVENT(8, "partition_up") {
-    v(1, "partition", s.partition);
-    v(2, "up", s.up);
-    v(3, "accepts_jobs", s.accepts_jobs);
-  }
+  GANTRY_EVENT(8, "partition_up") { FIELD(1, partition), FIELD(2, up), FIELD(3, accepts_jobs); }
 };
 
 // All that commands say of a partition from now on, except for whether it is up and accepts jobs:
@@ -167,23 +127,15 @@ struct PartitionSet {
   bool reset = false;
   std::string by;
   GANTRY_EVENT(78, "partition_set") {
-    v(1, "partition", s.partition);
-    v(2, "origin", s.origin);
-    v(3, "values", s.values);
-    v(4, "up", s.up);
-    v(5, "accepts_jobs", s.accepts_jobs);
-    v(6, "reset", s.reset);
-    v(7, "by", s.by);
+    FIELD(1, partition), FIELD(2, origin), FIELD(3, values), FIELD(4, up), FIELD(5, accepts_jobs),
+        FIELD(6, reset), FIELD(7, by);
   }
 };
 
 struct KeyRegistered {
   std::string public_key;
   std::optional<std::string> user;  // unset: removed
-  GANTRY_EVENT(9, "key_registered") {
-    v(1, "public_key", s.public_key);
-    v(2, "user", s.user);
-  }
+  GANTRY_EVENT(9, "key_registered") { FIELD(1, public_key), FIELD(2, user); }
 };
 
 }  // namespace gantry::core::event

@@ -22,17 +22,9 @@ struct JobSubmitted {  // the job's spec is in the same commit, under the same i
   std::vector<PartitionId> queues{};   // if it named several: those that take it
   std::vector<std::string> windows{};  // likewise of reservations
   GANTRY_EVENT(20, "job_submitted") {
-    v(1, "job", s.job);
-    v(2, "partition", s.partition);
-    v(3, "time_limit", s.time_limit);
-    v(4, "hold", s.hold);
-    v(5, "dependencies", s.dependencies);
-    v(6, "not_before", s.not_before);
-    v(7, "corr_met", s.corr_met);
-    v(8, "corr_never", s.corr_never);
-    v(9, "class_priority", s.class_priority);
-    v(10, "queues", s.queues);
-    v(11, "windows", s.windows);
+    FIELD(1, job), FIELD(2, partition), FIELD(3, time_limit), FIELD(4, hold),
+        FIELD(5, dependencies), FIELD(6, not_before), FIELD(7, corr_met), FIELD(8, corr_never),
+        FIELD(9, class_priority), FIELD(10, queues), FIELD(11, windows);
   }
 };
 
@@ -40,16 +32,12 @@ struct JobHeld {
   JobId job{};
   Hold hold = Hold::user;
   std::string cause;
-  GANTRY_EVENT(21, "job_held") {
-    v(1, "job", s.job);
-    v(2, "hold", s.hold);
-    v(3, "cause", s.cause);
-  }
+  GANTRY_EVENT(21, "job_held") { FIELD(1, job), FIELD(2, hold), FIELD(3, cause); }
 };
 
 struct JobReleased {  // ends hold and back-off
   JobId job{};
-  GANTRY_EVENT(22, "job_released") { v(1, "job", s.job); }
+  GANTRY_EVENT(22, "job_released") { FIELD(1, job); }
 };
 
 struct JobUpdated {  // members that are set have changed
@@ -71,23 +59,10 @@ struct JobUpdated {  // members that are set have changed
   std::optional<std::vector<PartitionId>> queues{};   // empty: it stays in one from now on
   std::optional<std::vector<std::string>> windows{};  // likewise of reservations
   GANTRY_EVENT(23, "job_updated") {
-    v(1, "job", s.job);
-    v(2, "partition", s.partition);
-    v(3, "time_limit", s.time_limit);
-    v(4, "unlimited_time", s.unlimited_time);
-    v(5, "nice", s.nice);
-    v(6, "priority", s.priority);
-    v(7, "name", s.name);
-    v(8, "comment", s.comment);
-    v(9, "begin", s.begin);
-    v(10, "max_running", s.max_running);
-    v(11, "account", s.account);
-    v(12, "reservation", s.reservation);
-    v(13, "shape", s.shape);
-    v(14, "requeue", s.requeue);
-    v(15, "site_factor", s.site_factor);
-    v(16, "queues", s.queues);
-    v(17, "windows", s.windows);
+    FIELD(1, job), FIELD(2, partition), FIELD(3, time_limit), FIELD(4, unlimited_time),
+        FIELD(5, nice), FIELD(6, priority), FIELD(7, name), FIELD(8, comment), FIELD(9, begin),
+        FIELD(10, max_running), FIELD(11, account), FIELD(12, reservation), FIELD(13, shape),
+        FIELD(14, requeue), FIELD(15, site_factor), FIELD(16, queues), FIELD(17, windows);
   }
 };
 
@@ -97,10 +72,7 @@ struct DependencySettled {
   bool met = false;         // false: it will never be met
   std::optional<Instant> not_before;
   GANTRY_EVENT(24, "dependency_settled") {
-    v(1, "job", s.job);
-    v(2, "index", s.index);
-    v(3, "met", s.met);
-    v(4, "not_before", s.not_before);
+    FIELD(1, job), FIELD(2, index), FIELD(3, met), FIELD(4, not_before);
   }
 };
 
@@ -109,9 +81,7 @@ struct TaskDependencySettled {  // for aftercorr: some tasks
   std::vector<Span> ordinals;
   bool met = false;
   GANTRY_EVENT(25, "task_dependency_settled") {
-    v(1, "array", s.array);
-    v(2, "ordinals", s.ordinals);
-    v(3, "met", s.met);
+    FIELD(1, array), FIELD(2, ordinals), FIELD(3, met);
   }
 };
 
@@ -121,10 +91,7 @@ struct TasksCancelled {  // tasks that were pending
   Outcome outcome = Outcome::cancelled;
   std::string cause;
   GANTRY_EVENT(26, "tasks_cancelled") {
-    v(1, "array", s.array);
-    v(2, "ordinals", s.ordinals);
-    v(3, "outcome", s.outcome);
-    v(4, "cause", s.cause);
+    FIELD(1, array), FIELD(2, ordinals), FIELD(3, outcome), FIELD(4, cause);
   }
 };
 
@@ -132,11 +99,7 @@ struct TaskSplit {  // a pending task becomes an element, a job of its own
   JobId array{};
   std::uint32_t ordinal = 0;
   JobId job{};
-  GANTRY_EVENT(27, "task_split") {
-    v(1, "array", s.array);
-    v(2, "ordinal", s.ordinal);
-    v(3, "job", s.job);
-  }
+  GANTRY_EVENT(27, "task_split") { FIELD(1, array), FIELD(2, ordinal), FIELD(3, job); }
 };
 
 // A job that has ended waits once more, under its id. What its earlier runs cost stays charged.
@@ -144,11 +107,7 @@ struct JobRevived {
   JobId job{};
   Hold hold = Hold::none;
   std::string cause;
-  GANTRY_EVENT(79, "job_revived") {
-    v(1, "job", s.job);
-    v(2, "hold", s.hold);
-    v(3, "cause", s.cause);
-  }
+  GANTRY_EVENT(79, "job_revived") { FIELD(1, job), FIELD(2, hold), FIELD(3, cause); }
 };
 
 // Something was noted of a job, for its history; members that are set.
@@ -158,11 +117,8 @@ struct JobNoted {
   std::optional<ExitStatus> derived_exit;
   std::optional<std::string> admin_comment, system_comment;
   GANTRY_EVENT(96, "job_noted") {
-    v(1, "job", s.job);
-    v(2, "comment", s.comment);
-    v(3, "derived_exit", s.derived_exit);
-    v(4, "admin_comment", s.admin_comment);
-    v(5, "system_comment", s.system_comment);
+    FIELD(1, job), FIELD(2, comment), FIELD(3, derived_exit), FIELD(4, admin_comment),
+        FIELD(5, system_comment);
   }
 };
 
@@ -173,10 +129,7 @@ struct HistoryReplaced {
   std::optional<JobId> array;
   Bytes row;  // an encoded proto::HistoryRow
   GANTRY_EVENT(97, "history_replaced") {
-    v(1, "end", s.end);
-    v(2, "job", s.job);
-    v(3, "array", s.array);
-    v(4, "row", s.row);
+    FIELD(1, end), FIELD(2, job), FIELD(3, array), FIELD(4, row);
   }
 };
 

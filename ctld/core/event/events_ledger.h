@@ -14,10 +14,7 @@ namespace gantry::core::event {
 struct ChargesPosted {
   proto::PostedBatch batch;  // a batch of this name was not posted before
   std::vector<proto::PostedCharge> charges;
-  GANTRY_EVENT(65, "charges_posted") {
-    v(1, "batch", s.batch);
-    v(2, "charges", s.charges);
-  }
+  GANTRY_EVENT(65, "charges_posted") { FIELD(1, batch), FIELD(2, charges); }
 };
 
 }  // namespace gantry::core::event

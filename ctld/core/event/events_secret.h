@@ -18,12 +18,8 @@ struct SecretSet {
   std::string by;          // user
   std::uint32_t keep = 0;  // older versions go, but for so many together with this one
   GANTRY_EVENT(81, "secret_set") {
-    v(1, "tenant", s.tenant);
-    v(2, "name", s.name);
-    v(3, "version", s.version);
-    v(4, "sealed", s.sealed);
-    v(5, "by", s.by);
-    v(6, "keep", s.keep);
+    FIELD(1, tenant), FIELD(2, name), FIELD(3, version), FIELD(4, sealed), FIELD(5, by),
+        FIELD(6, keep);
   }
 };
 
@@ -31,22 +27,14 @@ struct SecretRemoved {
   std::string tenant;
   std::string name;
   std::uint32_t version = 0;  // 0 = all of it
-  GANTRY_EVENT(82, "secret_removed") {
-    v(1, "tenant", s.tenant);
-    v(2, "name", s.name);
-    v(3, "version", s.version);
-  }
+  GANTRY_EVENT(82, "secret_removed") { FIELD(1, tenant), FIELD(2, name), FIELD(3, version); }
 };
 
 struct SecretsTaken {  // with JobPlaced: which versions this attempt gets
   JobId job{};
   std::string tenant;
   std::vector<SecretUse> uses;  // versions are resolved, files named
-  GANTRY_EVENT(83, "secrets_taken") {
-    v(1, "job", s.job);
-    v(2, "tenant", s.tenant);
-    v(3, "uses", s.uses);
-  }
+  GANTRY_EVENT(83, "secrets_taken") { FIELD(1, job), FIELD(2, tenant), FIELD(3, uses); }
 };
 
 }  // namespace gantry::core::event

@@ -15,10 +15,7 @@ struct NodesGivenBack {  // a running job goes on without these nodes
   double charge = 0;  // charge to the fair share from now on, per second
   UseOfJob use{};     // what it counts for limits of use from now on
   GANTRY_EVENT(84, "nodes_given_back") {
-    v(1, "job", s.job);
-    v(2, "nodes", s.nodes);
-    v(3, "charge", s.charge);
-    v(4, "use", s.use);
+    FIELD(1, job), FIELD(2, nodes), FIELD(3, charge), FIELD(4, use);
   }
 };
 
@@ -26,11 +23,7 @@ struct StepLimitSet {  // a running step has another time limit
   JobId job{};
   StepId step{};
   Duration time_limit{};  // 0 = none of its own
-  GANTRY_EVENT(85, "step_limit_set") {
-    v(1, "job", s.job);
-    v(2, "step", s.step);
-    v(3, "time_limit", s.time_limit);
-  }
+  GANTRY_EVENT(85, "step_limit_set") { FIELD(1, job), FIELD(2, step), FIELD(3, time_limit); }
 };
 
 }  // namespace gantry::core::event

@@ -11,12 +11,12 @@ namespace gantry::core::event {
 
 struct TriggerSet {
   proto::Trigger trigger;
-  GANTRY_EVENT(71, "trigger_set") { v(1, "trigger", s.trigger); }
+  GANTRY_EVENT(71, "trigger_set") { FIELD(1, trigger); }
 };
 
 struct TriggerCleared {
   TriggerId trigger{};
-  GANTRY_EVENT(72, "trigger_cleared") { v(1, "trigger", s.trigger); }
+  GANTRY_EVENT(72, "trigger_cleared") { FIELD(1, trigger); }
 };
 
 struct TriggerPulled {
@@ -26,17 +26,13 @@ struct TriggerPulled {
   std::string argument;
   std::optional<Attempt> attempt;  // the attempt of the job that pulled it
   GANTRY_EVENT(73, "trigger_pulled") {
-    v(1, "trigger", s.trigger);
-    v(2, "on", s.on);
-    v(3, "due", s.due);
-    v(4, "argument", s.argument);
-    v(5, "attempt", s.attempt);
+    FIELD(1, trigger), FIELD(2, on), FIELD(3, due), FIELD(4, argument), FIELD(5, attempt);
   }
 };
 
 struct TriggerFired {  // its program is to run for its first pull
   TriggerId trigger{};
-  GANTRY_EVENT(74, "trigger_fired") { v(1, "trigger", s.trigger); }
+  GANTRY_EVENT(74, "trigger_fired") { FIELD(1, trigger); }
 };
 
 }  // namespace gantry::core::event

@@ -20,12 +20,7 @@ struct BillItem {
   std::string item;           // "cpu", "memory", "scratch", "io", "net", "gpu:MODEL[:PROFILE]"
   std::uint32_t unit = 1000;  // amount that one price is for; for a slice its part of a GPU
   friend bool operator==(const BillItem&, const BillItem&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "pool", s.pool);
-    v(2, "item", s.item);
-    v(3, "unit", s.unit);
-  }
+  GANTRY_FIELDS(FIELD(1, pool), FIELD(2, item), FIELD(3, unit))
 };
 
 // The amount that one node adds to a line of the bill: thousandths (cores, GPUs) or MiB.
@@ -33,11 +28,7 @@ struct HeldPart {
   std::uint32_t line = 0;
   std::int64_t amount = 0;
   friend bool operator==(const HeldPart&, const HeldPart&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "line", s.line);
-    v(2, "amount", s.amount);
-  }
+  GANTRY_FIELDS(FIELD(1, line), FIELD(2, amount))
 };
 
 struct BillLine {
@@ -49,16 +40,8 @@ struct BillLine {
   Held held_saved;          // value of `held` at the newest checkpoint
   Money cost_saved;
   [[nodiscard]] Money booked() const { return cost.booked(what.unit); }
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "what", s.what);
-    v(2, "amount", s.amount);
-    v(3, "held", s.held);
-    v(4, "cost", s.cost);
-    v(5, "held_saved", s.held_saved);
-    v(6, "cost_saved", s.cost_saved);
-    v(7, "list", s.list);
-  }
+  GANTRY_FIELDS(FIELD(1, what), FIELD(2, amount), FIELD(3, held), FIELD(4, cost),
+                FIELD(5, held_saved), FIELD(6, cost_saved), FIELD(7, list))
 };
 
 struct Bill {
@@ -77,15 +60,8 @@ struct Bill {
   [[nodiscard]] Money reserved() const {
     return most && !settled ? std::max(Money{}, *most - booked()) : Money{};
   }
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "plan", s.plan);
-    v(2, "since", s.since);
-    v(3, "settled", s.settled);
-    v(4, "lines", s.lines);
-    v(5, "most", s.most);
-    v(6, "labels", s.labels);
-  }
+  GANTRY_FIELDS(FIELD(1, plan), FIELD(2, since), FIELD(3, settled), FIELD(4, lines), FIELD(5, most),
+                FIELD(6, labels))
 };
 
 // One sum of the ledger, by ledger_key().
@@ -103,20 +79,9 @@ struct LedgerSum {
                           // themselves
   std::string labels;     // as in LedgerParts; the key has a word for them
   bool fold_due = false;  // not durable: it is in Unfolded
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "held", s.held);
-    v(2, "credited", s.credited);
-    v(3, "cost", s.cost);
-    v(4, "credit", s.credit);
-    v(5, "runs", s.runs);
-    v(6, "list", s.list);
-    v(7, "wasted", s.wasted);
-    v(8, "waste", s.waste);
-    v(9, "starts", s.starts);
-    v(10, "waited", s.waited);
-    v(11, "labels", s.labels);
-  }
+  GANTRY_FIELDS(FIELD(1, held), FIELD(2, credited), FIELD(3, cost), FIELD(4, credit),
+                FIELD(5, runs), FIELD(6, list), FIELD(7, wasted), FIELD(8, waste), FIELD(9, starts),
+                FIELD(10, waited), FIELD(11, labels))
 };
 // `unit` is held_unit(item).
 void add_sum(LedgerSum& sum, const LedgerSum& more, std::int64_t unit);

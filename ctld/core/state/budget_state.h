@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/money/budget.h"
 #include "common/proto/budget.h"
 #include "common/time/time_zone.h"
@@ -25,11 +26,7 @@ inline constexpr std::size_t kIncreasesKept = 2000;  // all open ones, and the n
 struct DaySpent {
   std::int64_t day = 0;  // local, since 1970-01-01
   Money spent;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "day", s.day);
-    v(2, "spent", s.spent);
-  }
+  GANTRY_FIELDS(FIELD(1, day), FIELD(2, spent))
 };
 
 // The durable part of a budget.
@@ -42,18 +39,8 @@ struct BudgetBook {
   std::string period;                  // the period that `told` is about; "" = none
   std::uint32_t told = 0;              // per cent: the greatest threshold that was announced in it
   bool fold_due = false;               // not durable: it is in Unfolded
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "tenant", s.tenant);
-    v(2, "project", s.project);
-    v(3, "user", s.user);
-    v(4, "from", s.from);
-    v(5, "since", s.since);
-    v(6, "spent", s.spent);
-    v(7, "days", s.days);
-    v(8, "period", s.period);
-    v(9, "told", s.told);
-  }
+  GANTRY_FIELDS(FIELD(1, tenant), FIELD(2, project), FIELD(3, user), FIELD(4, from),
+                FIELD(5, since), FIELD(6, spent), FIELD(7, days), FIELD(8, period), FIELD(9, told))
 };
 
 // A budget at work, derived from its document.

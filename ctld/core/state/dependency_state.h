@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/job/job_spec.h"
 
 namespace gantry::core {
@@ -21,23 +22,14 @@ constexpr auto enum_names(DependencyStatus) {
 struct DependencyState {
   Dependency what;
   DependencyStatus status = DependencyStatus::open;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "what", s.what);
-    v(2, "status", s.status);
-  }
+  GANTRY_FIELDS(FIELD(1, what), FIELD(2, status))
 };
 
 struct Dependencies {
   std::vector<DependencyState> list;
   bool any = false;  // one met dependency is enough
   bool cancel_on_never = true;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "list", s.list);
-    v(2, "any", s.any);
-    v(3, "cancel_on_never", s.cancel_on_never);
-  }
+  GANTRY_FIELDS(FIELD(1, list), FIELD(2, any), FIELD(3, cancel_on_never))
 };
 
 }  // namespace gantry::core

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "common/fields.h"
 #include "common/job/job_state.h"
 #include "common/time/time.h"
 
@@ -54,16 +55,8 @@ struct Finish {
   std::optional<Hold> hold;           // only with `requeue`
   std::optional<Duration> grace;      // time from signal to kill; unset: the controller's kill_wait
   bool for_own = false;               // preempted for a job of its own tenant
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "since", s.since);
-    v(2, "outcome", s.outcome);
-    v(3, "exit", s.exit);
-    v(4, "requeue", s.requeue);
-    v(5, "hold", s.hold);
-    v(6, "grace", s.grace);
-    v(7, "for_own", s.for_own);
-  }
+  GANTRY_FIELDS(FIELD(1, since), FIELD(2, outcome), FIELD(3, exit), FIELD(4, requeue),
+                FIELD(5, hold), FIELD(6, grace), FIELD(7, for_own))
 };
 
 }  // namespace gantry::core

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/job/job_spec.h"
 #include "common/job/job_state.h"
 #include "common/proto/node_report.h"
@@ -99,19 +100,9 @@ struct NodeRun {
   std::optional<Instant> ended{};  // once released: when the node let go
   // The job gives the node back, since then: it ends its part, and no step begins there.
   std::optional<Instant> given_back{};
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "grant", s.grant);
-    v(2, "state", s.state);
-    v(3, "cause", s.cause);
-    v(4, "exit", s.exit);
-    v(5, "message", s.message);
-    v(6, "held", s.held);
-    v(7, "frozen", s.frozen);
-    v(8, "perhaps_over", s.perhaps_over);
-    v(9, "ended", s.ended);
-    v(10, "given_back", s.given_back);
-  }
+  GANTRY_FIELDS(FIELD(1, grant), FIELD(2, state), FIELD(3, cause), FIELD(4, exit),
+                FIELD(5, message), FIELD(6, held), FIELD(7, frozen), FIELD(8, perhaps_over),
+                FIELD(9, ended), FIELD(10, given_back))
 };
 
 // The newest attempt of a placed job. It is kept after the end for `show`, and stored as it is.
@@ -142,27 +133,11 @@ struct Active {
       if (run.state != RunState::released) return false;
     return true;
   }
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "placed", s.placed);
-    v(2, "exclusive", s.exclusive);
-    v(3, "warned", s.warned);
-    v(4, "nodes", s.nodes);
-    v(5, "finish", s.finish);
-    v(6, "usage", s.usage);
-    v(7, "steps", s.steps);
-    v(8, "next_step", s.next_step);
-    v(9, "charge", s.charge);
-    v(10, "checkpoint", s.checkpoint);
-    v(11, "waits", s.waits);
-    v(12, "bill", s.bill);
-    v(13, "idle_told", s.idle_told);
-    v(14, "suspended", s.suspended);
-    v(15, "suspended_before", s.suspended_before);
-    v(16, "use", s.use);
-    v(17, "secrets", s.secrets);
-    v(18, "door", s.door);
-  }
+  GANTRY_FIELDS(FIELD(1, placed), FIELD(2, exclusive), FIELD(3, warned), FIELD(4, nodes),
+                FIELD(5, finish), FIELD(6, usage), FIELD(7, steps), FIELD(8, next_step),
+                FIELD(9, charge), FIELD(10, checkpoint), FIELD(11, waits), FIELD(12, bill),
+                FIELD(13, idle_told), FIELD(14, suspended), FIELD(15, suspended_before),
+                FIELD(16, use), FIELD(17, secrets), FIELD(18, door))
 };
 
 // Facts of a job that its state and its record (record.h) have in common.

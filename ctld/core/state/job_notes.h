@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "common/fields.h"
 #include "common/job/job_state.h"
 
 namespace gantry::core {
@@ -12,12 +13,7 @@ namespace gantry::core {
 struct JobNotes {
   std::optional<ExitStatus> derived_exit;  // in the place of its steps' worst one
   std::string admin_comment, system_comment;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "derived_exit", s.derived_exit);
-    v(2, "admin_comment", s.admin_comment);
-    v(3, "system_comment", s.system_comment);
-  }
+  GANTRY_FIELDS(FIELD(1, derived_exit), FIELD(2, admin_comment), FIELD(3, system_comment))
 };
 
 }  // namespace gantry::core

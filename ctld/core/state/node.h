@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/job/job_access.h"
 #include "common/job/job_state.h"
 #include "common/proto/gpu_rows.h"
@@ -40,25 +41,11 @@ struct NodeFacts {
   std::string transport;                 // as in proto::NodeRegister
   std::uint32_t abilities = 0;           // the same
   friend bool operator==(const NodeFacts&, const NodeFacts&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "boot_id", s.boot_id);
-    v(2, "address", s.address);
-    v(3, "version", s.version);
-    v(4, "runtime", s.runtime);
-    v(5, "layers_off", s.layers_off);
-    v(6, "cpus", s.cpus);
-    v(7, "memory", s.memory);
-    v(8, "scratch", s.scratch);
-    v(9, "sockets", s.sockets);
-    v(10, "cores_per_socket", s.cores_per_socket);
-    v(11, "threads_per_core", s.threads_per_core);
-    v(12, "booted", s.booted);
-    v(13, "gpus", s.gpus);
-    v(18, "sandboxes", s.sandboxes);
-    v(14, "transport", s.transport);
-    v(15, "abilities", s.abilities);
-  }
+  GANTRY_FIELDS(FIELD(1, boot_id), FIELD(2, address), FIELD(3, version), FIELD(4, runtime),
+                FIELD(5, layers_off), FIELD(6, cpus), FIELD(7, memory), FIELD(8, scratch),
+                FIELD(9, sockets), FIELD(10, cores_per_socket), FIELD(11, threads_per_core),
+                FIELD(12, booted), FIELD(13, gpus), FIELD(18, sandboxes), FIELD(14, transport),
+                FIELD(15, abilities))
 };
 
 // A node as it is stored, by its name.
@@ -73,19 +60,9 @@ struct NodeRecord {
   std::vector<proto::DrainedGpu> drained_gpus;           // by UUID, ascending
   std::optional<std::vector<std::string>> features_set;  // set by an operator; unset = configured
   std::string comment;                                   // an operator's
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "id", s.id);
-    v(2, "health", s.health);
-    v(3, "intent", s.intent);
-    v(4, "reason", s.reason);
-    v(5, "reason_by", s.reason_by);
-    v(6, "since", s.since);
-    v(7, "facts", s.facts);
-    v(8, "drained_gpus", s.drained_gpus);
-    v(9, "features_set", s.features_set);
-    v(10, "comment", s.comment);
-  }
+  GANTRY_FIELDS(FIELD(1, id), FIELD(2, health), FIELD(3, intent), FIELD(4, reason),
+                FIELD(5, reason_by), FIELD(6, since), FIELD(7, facts), FIELD(8, drained_gpus),
+                FIELD(9, features_set), FIELD(10, comment))
 };
 
 struct Node : NodeRecord {
@@ -133,16 +110,8 @@ struct PartitionRecord {
   std::map<std::string, std::string> values;
   std::string changed_by;          // who said one of the last two things; "" = nobody
   std::optional<Instant> changed;  // and when
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "id", s.id);
-    v(2, "up_set", s.up_set);
-    v(3, "accepts_jobs_set", s.accepts_jobs_set);
-    v(4, "origin", s.origin);
-    v(5, "values", s.values);
-    v(6, "changed_by", s.changed_by);
-    v(7, "changed", s.changed);
-  }
+  GANTRY_FIELDS(FIELD(1, id), FIELD(2, up_set), FIELD(3, accepts_jobs_set), FIELD(4, origin),
+                FIELD(5, values), FIELD(6, changed_by), FIELD(7, changed))
 };
 
 // A queue. It is a partition of the configuration, or a tenant's own queue (which has the tenant's

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/job/job_spec.h"
 
 namespace gantry::core {
@@ -21,11 +22,7 @@ struct Span {  // inclusive
   std::uint32_t first = 0;
   std::uint32_t last = 0;
   friend bool operator==(const Span&, const Span&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "first", s.first);
-    v(2, "last", s.last);
-  }
+  GANTRY_FIELDS(FIELD(1, first), FIELD(2, last))
 };
 
 class OrdinalSet {

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "common/fields.h"
 #include "ctld/core/state/job.h"
 #include "ctld/core/state/node.h"
 #include "ctld/core/state/stored_spec.h"
@@ -23,20 +24,10 @@ namespace gantry::core {
 
 struct ArrayRecord : ArrayFacts {
   std::vector<Span> pending, done_ok, done_bad, corr_met, corr_never;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "pending", s.pending);
-    v(2, "done_ok", s.done_ok);
-    v(3, "done_bad", s.done_bad);
-    v(4, "corr_met", s.corr_met);
-    v(5, "corr_never", s.corr_never);
-    v(6, "max_running", s.max_running);
-    v(7, "never_started", s.never_started);
-    v(8, "last_history", s.last_history);
-    v(9, "worst", s.worst);
-    v(10, "worst_exit", s.worst_exit);
-    v(11, "last_split", s.last_split);
-  }
+  GANTRY_FIELDS(FIELD(1, pending), FIELD(2, done_ok), FIELD(3, done_bad), FIELD(4, corr_met),
+                FIELD(5, corr_never), FIELD(6, max_running), FIELD(7, never_started),
+                FIELD(8, last_history), FIELD(9, worst), FIELD(10, worst_exit),
+                FIELD(11, last_split))
 };
 
 // Name, account, reservation, nice, priority and the time limit are in the spec too, but may be
@@ -58,52 +49,18 @@ struct JobRecord : JobFacts {
   std::vector<PartitionId> queues;   // those between which it may move; empty: it stays in one
   std::vector<std::string> windows;  // likewise of reservations
   std::optional<JobNotes> notes;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "array", s.array);
-    v(2, "ordinal", s.ordinal);
-    v(3, "phase", s.phase);
-    v(4, "hold", s.hold);
-    v(5, "started_once", s.started_once);
-    v(6, "outcome", s.outcome);
-    v(7, "exit", s.exit);
-    v(8, "name", s.name);
-    v(9, "partition", s.partition);
-    v(10, "time_limit", s.time_limit);
-    v(11, "nice", s.nice);
-    v(12, "priority", s.priority);
-    v(13, "restarts", s.restarts);
-    v(14, "launch_failures", s.launch_failures);
-    v(15, "attempt", s.attempt);
-    v(16, "submitted", s.submitted);
-    v(17, "eligible", s.eligible);
-    v(18, "not_before", s.not_before);
-    v(19, "backing_off", s.backing_off);
-    v(20, "started", s.started);
-    v(21, "ended", s.ended);
-    v(22, "cause", s.cause);
-    v(23, "dependencies", s.dependencies);
-    v(24, "tasks", s.tasks);
-    v(25, "active", s.active);
-    v(26, "comment", s.comment);
-    v(27, "preemptions", s.preemptions);
-    v(28, "share", s.share);
-    v(29, "class_priority", s.class_priority);
-    v(30, "account", s.account);
-    v(31, "reservation", s.reservation);
-    v(32, "billed", s.billed);
-    v(33, "credited", s.credited);
-    v(34, "priority_class", s.priority_class);
-    v(35, "lowered", s.lowered);
-    v(36, "shape", s.shape);
-    v(37, "may_requeue", s.may_requeue);
-    v(38, "window_named", s.window_named);
-    v(39, "asked_more", s.asked_more);
-    v(40, "site_factor", s.site_factor);
-    v(41, "queues", s.queues);
-    v(42, "windows", s.windows);
-    v(43, "notes", s.notes);
-  }
+  GANTRY_FIELDS(FIELD(1, array), FIELD(2, ordinal), FIELD(3, phase), FIELD(4, hold),
+                FIELD(5, started_once), FIELD(6, outcome), FIELD(7, exit), FIELD(8, name),
+                FIELD(9, partition), FIELD(10, time_limit), FIELD(11, nice), FIELD(12, priority),
+                FIELD(13, restarts), FIELD(14, launch_failures), FIELD(15, attempt),
+                FIELD(16, submitted), FIELD(17, eligible), FIELD(18, not_before),
+                FIELD(19, backing_off), FIELD(20, started), FIELD(21, ended), FIELD(22, cause),
+                FIELD(23, dependencies), FIELD(24, tasks), FIELD(25, active), FIELD(26, comment),
+                FIELD(27, preemptions), FIELD(28, share), FIELD(29, class_priority),
+                FIELD(30, account), FIELD(31, reservation), FIELD(32, billed), FIELD(33, credited),
+                FIELD(34, priority_class), FIELD(35, lowered), FIELD(36, shape),
+                FIELD(37, may_requeue), FIELD(38, window_named), FIELD(39, asked_more),
+                FIELD(40, site_factor), FIELD(41, queues), FIELD(42, windows), FIELD(43, notes))
 };
 
 // In the table of nodes' keys, before the hash of a token that enrolls a node; no node has such a
@@ -112,18 +69,12 @@ inline constexpr std::string_view kTokenKey = "token/";
 
 struct TextRecord {  // user_key: hex key -> user; node_key: name -> Z85 key
   std::string text;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "text", s.text);
-  }
+  GANTRY_FIELDS(FIELD(1, text))
 };
 
 struct DocumentRecord {
   tenancy::Document document;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "document", s.document);
-  }
+  GANTRY_FIELDS(FIELD(1, document))
 };
 
 struct MetaRecord {
@@ -136,18 +87,9 @@ struct MetaRecord {
   Duration kill_wait = seconds(30);
   Duration start_timeout = seconds(60);
   TriggerId last_trigger{};
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "epoch", s.epoch);
-    v(2, "last_job", s.last_job);
-    v(3, "last_time", s.last_time);
-    v(4, "applied", s.applied);
-    v(5, "class_names", s.class_names);
-    v(6, "half_life", s.half_life);
-    v(7, "kill_wait", s.kill_wait);
-    v(8, "start_timeout", s.start_timeout);
-    v(9, "last_trigger", s.last_trigger);
-  }
+  GANTRY_FIELDS(FIELD(1, epoch), FIELD(2, last_job), FIELD(3, last_time), FIELD(4, applied),
+                FIELD(5, class_names), FIELD(6, half_life), FIELD(7, kill_wait),
+                FIELD(8, start_timeout), FIELD(9, last_trigger))
 };
 
 }  // namespace gantry::core

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/job/job_access.h"
 #include "common/proto/secrets.h"
 #include "common/types.h"
@@ -32,10 +33,7 @@ struct SealedVersion : proto::SecretVersion {
 
 struct SecretState {
   std::vector<SealedVersion> versions;  // the newest last; never empty
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "versions", s.versions);
-  }
+  GANTRY_FIELDS(FIELD(1, versions))
   [[nodiscard]] const SealedVersion* find(std::uint32_t number) const {
     for (const SealedVersion& one : versions)
       if (one.number == number) return &one;
@@ -52,10 +50,7 @@ struct TenantSecrets {
 
 struct RemovedRecord {
   std::uint32_t removed = 0;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "removed", s.removed);
-  }
+  GANTRY_FIELDS(FIELD(1, removed))
 };
 
 struct SecretTable {

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/job/job_spec.h"
 #include "common/job/placement.h"
 #include "common/proto/services.h"
@@ -28,16 +29,8 @@ struct ReplicaSet {
   std::vector<std::string> groups;  // of the owner then, for roles that groups have
   std::uint32_t part = 1000;        // thousandths of the version's requests
   Instant since{};
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "revision", s.revision);
-    v(2, "what", s.what);
-    v(3, "port", s.port);
-    v(4, "owner", s.owner);
-    v(5, "groups", s.groups);
-    v(6, "part", s.part);
-    v(7, "since", s.since);
-  }
+  GANTRY_FIELDS(FIELD(1, revision), FIELD(2, what), FIELD(3, port), FIELD(4, owner),
+                FIELD(5, groups), FIELD(6, part), FIELD(7, since))
 };
 
 struct ServiceState {
@@ -56,21 +49,9 @@ struct ServiceState {
   // and the newest span, counted from 1970. Empty until the service has a forecast.
   std::vector<std::uint32_t> history;
   std::uint64_t history_at = 0;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "tenant", s.tenant);
-    v(2, "sets", s.sets);
-    v(3, "last_revision", s.last_revision);
-    v(4, "wanted", s.wanted);
-    v(5, "shape", s.shape);
-    v(6, "reason", s.reason);
-    v(7, "paused", s.paused);
-    v(8, "stepped", s.stepped);
-    v(9, "went_back", s.went_back);
-    v(11, "events", s.events);
-    v(12, "history", s.history);
-    v(13, "history_at", s.history_at);
-  }
+  GANTRY_FIELDS(FIELD(1, tenant), FIELD(2, sets), FIELD(3, last_revision), FIELD(4, wanted),
+                FIELD(5, shape), FIELD(6, reason), FIELD(7, paused), FIELD(8, stepped),
+                FIELD(9, went_back), FIELD(11, events), FIELD(12, history), FIELD(13, history_at))
 };
 
 struct ServiceTable {

@@ -2,16 +2,14 @@
 // a job needs the owner, and a spec may have a million bytes.
 #pragma once
 
+#include "common/fields.h"
 #include "common/job/job_spec.h"
 
 namespace gantry::core {
 
 struct SpecOwner {  // field numbers as in StoredSpec
   Owner owner;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(2, "owner", s.owner);
-  }
+  GANTRY_FIELDS(FIELD(2, owner))
 };
 
 }  // namespace gantry::core

@@ -19,6 +19,7 @@
 
 #include <tsl/robin_map.h>
 
+#include "common/fields.h"
 #include "common/types.h"
 #include "ctld/core/state/budget_state.h"
 #include "ctld/core/state/job.h"
@@ -123,13 +124,7 @@ struct EnrollToken {  // one that counts once; see common/proto/control.h
   Instant made{};
   Instant expires{};
   std::string by;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "node", s.node);
-    v(2, "made", s.made);
-    v(3, "expires", s.expires);
-    v(4, "by", s.by);
-  }
+  GANTRY_FIELDS(FIELD(1, node), FIELD(2, made), FIELD(3, expires), FIELD(4, by))
 };
 
 struct Tables {  // durable

@@ -37,29 +37,11 @@ struct StepState {
   bool timed_out = false;       // which has ended it
   std::uint32_t gpus_seen = 0;  // GPUs that its tasks may use, on all nodes; 0 of older records
   AskedTres tres;               // for listings
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "id", s.id);
-    v(2, "name", s.name);
-    v(3, "tasks", s.tasks);
-    v(4, "cpus", s.cpus);
-    v(5, "nodes", s.nodes);
-    v(6, "started", s.started);
-    v(7, "ended", s.ended);
-    v(8, "exit", s.exit);
-    v(9, "usage", s.usage);
-    v(10, "cores", s.cores);
-    v(11, "node_tasks", s.node_tasks);
-    v(12, "cyclic", s.cyclic);
-    v(13, "block", s.block);
-    v(14, "ranks", s.ranks);
-    v(15, "gpus", s.gpus);
-    v(16, "memory", s.memory);
-    v(17, "time_limit", s.time_limit);
-    v(18, "timed_out", s.timed_out);
-    v(27, "gpus_seen", s.gpus_seen);
-    v(28, "tres", s.tres);
-  }
+  GANTRY_FIELDS(FIELD(1, id), FIELD(2, name), FIELD(3, tasks), FIELD(4, cpus), FIELD(5, nodes),
+                FIELD(6, started), FIELD(7, ended), FIELD(8, exit), FIELD(9, usage),
+                FIELD(10, cores), FIELD(11, node_tasks), FIELD(12, cyclic), FIELD(13, block),
+                FIELD(14, ranks), FIELD(15, gpus), FIELD(16, memory), FIELD(17, time_limit),
+                FIELD(18, timed_out), FIELD(27, gpus_seen), FIELD(28, tres))
 };
 
 }  // namespace gantry::core

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/job/job_spec.h"
 #include "common/job/older_given.h"
 
@@ -22,16 +23,9 @@ struct StoredSpec {
   void from_older_form() {  // an older spec without a network means the usual one
     if (!spec.network) spec.network = NetworkMode::loopback;
   }
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "spec", s.spec);
-    v(2, "owner", s.owner);
-    v(3, "script_digest", s.script_digest);
-    v(4, "environment_digest", s.environment_digest);
-    v(5, "request_id", s.request_id);
-    v(6, "script_bytes", s.script_bytes);
-    v(7, "environment_bytes", s.environment_bytes);
-  }
+  GANTRY_FIELDS(FIELD(1, spec), FIELD(2, owner), FIELD(3, script_digest),
+                FIELD(4, environment_digest), FIELD(5, request_id), FIELD(6, script_bytes),
+                FIELD(7, environment_bytes))
 };
 
 // Reads from the same bytes only what the always-loaded part of a Job needs. Field numbers are
@@ -39,10 +33,7 @@ struct StoredSpec {
 struct SpecHead {
   struct Container {
     std::string image;
-    template <class Self, class V>
-    static void fields(Self& s, V&& v) {
-      v(1, "image", s.image);
-    }
+    GANTRY_FIELDS(FIELD(1, image))
   };
   struct Spec {
     JobKind kind = JobKind::batch;
@@ -67,40 +58,18 @@ struct SpecHead {
     std::vector<SecretUse> secrets;
     std::vector<DatasetUse> datasets;
     std::optional<ReplicaOf> replica;
-    template <class Self, class V>
-    static void fields(Self& s, V&& v) {
-      v(1, "kind", s.kind);
-      v(2, "name", s.name);
-      v(4, "account", s.account);
-      v(6, "shape", s.shape);
-      v(10, "deadline", s.deadline);
-      v(11, "dependencies", s.dependencies);
-      v(12, "any_dependency", s.any_dependency);
-      v(13, "cancel_on_invalid_dependency", s.cancel_on_invalid_dependency);
-      v(14, "array", s.array);
-      v(15, "nice", s.nice);
-      v(16, "priority", s.priority);
-      v(18, "requeue", s.requeue);
-      v(19, "warn_signal", s.warn_signal);
-      v(25, "container", s.container);
-      v(31, "priority_class", s.priority_class);
-      v(33, "reservation", s.reservation);
-      v(35, "het", s.het);
-      v(42, "time_min", s.time_min);
-      v(45, "no_kill", s.no_kill);
-      v(73, "secrets", s.secrets);
-      v(85, "datasets", s.datasets);
-      v(88, "replica", s.replica);
-    }
+    GANTRY_FIELDS(FIELD(1, kind), FIELD(2, name), FIELD(4, account), FIELD(6, shape),
+                  FIELD(10, deadline), FIELD(11, dependencies), FIELD(12, any_dependency),
+                  FIELD(13, cancel_on_invalid_dependency), FIELD(14, array), FIELD(15, nice),
+                  FIELD(16, priority), FIELD(18, requeue), FIELD(19, warn_signal),
+                  FIELD(25, container), FIELD(31, priority_class), FIELD(33, reservation),
+                  FIELD(35, het), FIELD(42, time_min), FIELD(45, no_kill), FIELD(73, secrets),
+                  FIELD(85, datasets), FIELD(88, replica))
   };
   struct Who {
     Uid uid{};
     std::string user;
-    template <class Self, class V>
-    static void fields(Self& s, V&& v) {
-      v(1, "uid", s.uid);
-      v(3, "user", s.user);
-    }
+    GANTRY_FIELDS(FIELD(1, uid), FIELD(3, user))
   };
   Spec spec;
   Who owner;
@@ -109,16 +78,9 @@ struct SpecHead {
   std::string request_id;
   std::uint32_t script_bytes = 0;
   std::uint32_t environment_bytes = 0;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "spec", s.spec);
-    v(2, "owner", s.owner);
-    v(3, "script_digest", s.script_digest);
-    v(4, "environment_digest", s.environment_digest);
-    v(5, "request_id", s.request_id);
-    v(6, "script_bytes", s.script_bytes);
-    v(7, "environment_bytes", s.environment_bytes);
-  }
+  GANTRY_FIELDS(FIELD(1, spec), FIELD(2, owner), FIELD(3, script_digest),
+                FIELD(4, environment_digest), FIELD(5, request_id), FIELD(6, script_bytes),
+                FIELD(7, environment_bytes))
 };
 
 // Reads the little that timers and metrics ask of many jobs. Field numbers are those of StoredSpec
@@ -127,17 +89,10 @@ struct SpecExtras {
   struct Spec {
     std::map<std::string, std::string> labels;
     std::vector<StageCopy> stage_in;
-    template <class Self, class V>
-    static void fields(Self& s, V&& v) {
-      v(72, "labels", s.labels);
-      v(86, "stage_in", s.stage_in);
-    }
+    GANTRY_FIELDS(FIELD(72, labels), FIELD(86, stage_in))
   };
   Spec spec;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "spec", s.spec);
-  }
+  GANTRY_FIELDS(FIELD(1, spec))
 };
 
 // Reads what history and mail need beyond SpecHead. Field numbers are those of StoredSpec and
@@ -158,36 +113,18 @@ struct SpecTail {
       if (mail.to.empty()) mail.to = std::move(older.mail.to);
       if (wckey.empty()) wckey = std::move(older.wckey);
     }
-    template <class Self, class V>
-    static void fields(Self& s, V&& v) {
-      v(5, "comment", s.comment);
-      v(20, "work_dir", s.work_dir);
-      v(22, "std_out", s.std_out);
-      v(23, "std_err", s.std_err);
-      v(28, "submit_line", s.submit_line);
-      v(30, "given", s.older_given);
-      v(31, "priority_class", s.priority_class);
-      v(36, "mail", s.mail);
-      v(37, "wckey", s.wckey);
-      v(72, "labels", s.labels);
-      v(75, "sandbox", s.sandbox);
-      v(76, "work_type", s.work_type);
-    }
+    GANTRY_FIELDS(FIELD(5, comment), FIELD(20, work_dir), FIELD(22, std_out), FIELD(23, std_err),
+                  FIELD(28, submit_line), NAMED_FIELD(30, "given", older_given),
+                  FIELD(31, priority_class), FIELD(36, mail), FIELD(37, wckey), FIELD(72, labels),
+                  FIELD(75, sandbox), FIELD(76, work_type))
   };
   struct Who {
     Gid gid{};
-    template <class Self, class V>
-    static void fields(Self& s, V&& v) {
-      v(2, "gid", s.gid);
-    }
+    GANTRY_FIELDS(FIELD(2, gid))
   };
   Spec spec;
   Who owner;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "spec", s.spec);
-    v(2, "owner", s.owner);
-  }
+  GANTRY_FIELDS(FIELD(1, spec), FIELD(2, owner))
 };
 
 }  // namespace gantry::core

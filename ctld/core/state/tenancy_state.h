@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/proto/reservation.h"
 #include "common/proto/tenant_events.h"
 #include "common/time/recurrence.h"
@@ -29,13 +30,7 @@ struct DocumentChange {
   int kind = 0;  // kKind of the document
   std::string name;
   std::optional<tenancy::Document> before, after;  // unset: it did not exist then
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "kind", s.kind);
-    v(2, "name", s.name);
-    v(3, "before", s.before);
-    v(4, "after", s.after);
-  }
+  GANTRY_FIELDS(FIELD(1, kind), FIELD(2, name), FIELD(3, before), FIELD(4, after))
 };
 
 struct TenancyRevision {
@@ -45,14 +40,8 @@ struct TenancyRevision {
   std::string comment;
   std::vector<DocumentChange> changes;
   std::size_t bytes = 0;  // size as stored; derived
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "revision", s.revision);
-    v(2, "at", s.at);
-    v(3, "author", s.author);
-    v(4, "comment", s.comment);
-    v(5, "changes", s.changes);
-  }
+  GANTRY_FIELDS(FIELD(1, revision), FIELD(2, at), FIELD(3, author), FIELD(4, comment),
+                FIELD(5, changes))
 };
 
 // A node of the fair-share tree: a tenant, a project of it, a user in it.
@@ -62,14 +51,7 @@ struct ShareNode {
   std::string name;
   sched::DecayedUsage usage;  // sum over all below it
   std::uint32_t running = 0;  // attempts that charge it now
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "id", s.id);
-    v(2, "parent", s.parent);
-    v(3, "name", s.name);
-    v(4, "usage", s.usage);
-    v(5, "running", s.running);
-  }
+  GANTRY_FIELDS(FIELD(1, id), FIELD(2, parent), FIELD(3, name), FIELD(4, usage), FIELD(5, running))
 };
 
 // Nodes set aside for some users or tenants; see sched::ReservationChanged.

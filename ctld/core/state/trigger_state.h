@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/proto/triggers.h"
 #include "common/time/time.h"
 #include "common/types.h"
@@ -17,24 +18,14 @@ namespace gantry::core {
 struct TriggerPull {     // the event that a trigger waits for has happened
   Instant due{};         // when its program runs
   std::string argument;  // the job's id, or a host list
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "due", s.due);
-    v(2, "argument", s.argument);
-  }
+  GANTRY_FIELDS(FIELD(1, due), FIELD(2, argument))
 };
 
 struct TriggerState {
   proto::Trigger trigger;
   std::vector<TriggerPull> pulls;       // in order of their time
   std::optional<Attempt> timed, ended;  // attempts whose time limit and whose end pulled it last
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "trigger", s.trigger);
-    v(2, "pulls", s.pulls);
-    v(3, "timed", s.timed);
-    v(4, "ended", s.ended);
-  }
+  GANTRY_FIELDS(FIELD(1, trigger), FIELD(2, pulls), FIELD(3, timed), FIELD(4, ended))
   [[nodiscard]] bool spent() const { return !trigger.permanent && !pulls.empty(); }
 };
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "common/fields.h"
 #include "common/types.h"
 #include "ctld/sched/change.h"
 #include "ctld/sched/tenancy.h"
@@ -21,13 +22,7 @@ struct UseOfJob {
   std::uint32_t qos = 0;                       // index of its priority class
   std::optional<std::uint32_t> partition_qos;  // the same of its partition
   friend bool operator==(const UseOfJob&, const UseOfJob&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "tres", s.tres);
-    v(2, "factor", s.factor);
-    v(3, "qos", s.qos);
-    v(4, "partition_qos", s.partition_qos);
-  }
+  GANTRY_FIELDS(FIELD(1, tres), FIELD(2, factor), FIELD(3, qos), FIELD(4, partition_qos))
 };
 
 // Jobs that count for the same limits.
@@ -63,12 +58,7 @@ struct UseRecord {
   std::map<std::string, sched::DecayedUsage> tres;
   sched::DecayedUsage wall;
   std::uint32_t running = 0;  // attempts that charge it now
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "tres", s.tres);
-    v(2, "wall", s.wall);
-    v(3, "running", s.running);
-  }
+  GANTRY_FIELDS(FIELD(1, tres), FIELD(2, wall), FIELD(3, running))
 };
 
 }  // namespace gantry::core

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/fields.h"
 #include "common/resources/gpu.h"
 #include "common/result.h"
 #include "noded/machine/files.h"
@@ -23,12 +24,7 @@ struct MigIntent {
   MigStep step = MigStep::create;
   std::string gpu;  // UUID
   MigSlice slice;   // for `create` only profile and start are set
-  template <class S, class V>
-  static void fields(S& s, V&& v) {
-    v(1, "step", s.step);
-    v(2, "gpu", s.gpu);
-    v(3, "slice", s.slice);
-  }
+  GANTRY_FIELDS(FIELD(1, step), FIELD(2, gpu), FIELD(3, slice))
   friend bool operator==(const MigIntent&, const MigIntent&) = default;
 };
 

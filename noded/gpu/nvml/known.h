@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/fields.h"
 #include "noded/gpu/nvml/discover.h"
 
 namespace gantry::gpu {
@@ -20,14 +21,8 @@ struct KnownGpus {
   // By UUID of a GPU, for each of its memory slices: which tenant had it last. "" = not known, "-"
   // = nobody since it was overwritten, "=NAME" = this tenant.
   std::map<std::string, std::vector<std::string>> memory{};
-  template <class S, class V>
-  static void fields(S& s, V&& v) {
-    v(1, "boot_id", s.boot_id);
-    v(2, "gpus", s.gpus);
-    v(3, "links", s.links);
-    v(4, "log_seen_us", s.log_seen_us);
-    v(5, "memory", s.memory);
-  }
+  GANTRY_FIELDS(FIELD(1, boot_id), FIELD(2, gpus), FIELD(3, links), FIELD(4, log_seen_us),
+                FIELD(5, memory))
 };
 
 // Gives the GPUs of `found` their known indexes, by UUID. A known GPU that was not found is put

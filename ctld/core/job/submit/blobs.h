@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/fields.h"
 #include "ctld/core/core.h"
 #include "ctld/store/store.h"
 
@@ -16,10 +17,7 @@ store::Digest digest_of(std::string_view contents);
 
 struct EnvironmentBlob {
   std::map<std::string, std::string> variables;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "variables", s.variables);
-  }
+  GANTRY_FIELDS(FIELD(1, variables))
 };
 
 // Call fill() for every order and reply of a committed turn. An error means that the store has lost
