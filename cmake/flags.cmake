@@ -68,8 +68,8 @@ if(GANTRY_GOLD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_link_options(-fuse-ld=gold)
 endif()
 
-# ccache reads which headers a file needs from what the compiler writes for ninja (depend mode), so it
-# does not preprocess a file before it is compiled.
+# ccache reads which headers a file needs from what the compiler writes for ninja (depend mode), so
+# it does not preprocess a file before it is compiled.
 # One cache for all build folders: no working directory in the key, and the precompiled header lies
 # outside of the build folders (targets.cmake), so a file compiled once is free everywhere. Comments
 # count: a precompiled header with other ones is not the same file to #pragma once.

@@ -48,11 +48,13 @@ if(GANTRY_QUICK_FLAGS)
 endif()
 
 # gantry_quick(): targets of this folder and the folders below it, declared from here on, are
-# compiled with GANTRY_QUICK_FLAGS: tests, and the code that users wait for least. gantry_quick(OFF)
-# takes that back for a folder whose own code computes much.
+# compiled with GANTRY_QUICK_FLAGS: tests, and the code that users wait for least. With RELEASE only
+# in the release build, for code that gains less than a tenth at -O0. gantry_quick(OFF) takes that
+# back for a folder whose own code computes much.
 macro(gantry_quick)
   set(GANTRY_IS_QUICK ${GANTRY_QUICK_FLAGS})
-  if("${ARGN}" STREQUAL "OFF")
+  if("${ARGN}" STREQUAL "OFF" OR
+     ("${ARGN}" STREQUAL "RELEASE" AND NOT CMAKE_BUILD_TYPE STREQUAL "Release"))
     set(GANTRY_IS_QUICK)
   endif()
 endmacro()
@@ -105,8 +107,9 @@ endfunction()
 # gantry_batches(VARIABLE target a.cc ... [APART b.cc ...]): sets VARIABLE to what is compiled for
 # these sources. In the debug and release builds, which are made from clean most often, up to twelve
 # of them (20 of a test) are compiled as one, so that headers are read and templates made once for
-# all: a third of the CPU time of one file after another, and four fifths of that of batches of six. The presets
-# asan and tsan compile each file by itself, and so find one that leans on its neighbours' includes.
+# all: a third of the CPU time of one file after another, and four fifths of that of batches of six.
+# The presets asan and tsan compile each file by itself, and so find one that leans on its
+# neighbours' includes.
 # APART: files by themselves here too, because they give a name of their own another meaning than
 # their neighbours do, as the commands do.
 # (Not CMake's UNITY_BUILD: it writes absolute paths, and so two clones share nothing in ccache.)
@@ -164,8 +167,9 @@ add_custom_target(programs)  # what is shipped
 add_custom_target(fuzzers)   # all that gantry_fuzz() declares
 add_custom_target(extras)    # programs that only benches and long tests run; "all" lacks them
 
-# gantry_program(name SOURCES main.cc ... [LIBS ...] [APART b.cc ...] [EXTRA]): lands in <build>/bin;
-# a shipped program, unless its folder is in bench or tests. EXTRA: `./dev test` does not need it.
+# gantry_program(name SOURCES main.cc ... [LIBS ...] [APART b.cc ...] [EXTRA]): lands in
+# <build>/bin; a shipped program, unless its folder is in bench or tests. EXTRA: `./dev test` does
+# not need it.
 # The programs of bench are extra by themselves.
 function(gantry_program name)
   cmake_parse_arguments(arg "EXTRA" "" "SOURCES;LIBS;APART" ${ARGN})
@@ -209,6 +213,13 @@ function(gantry_test name)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
                                           RESOURCE_LOCK "${arg_LOCK}")
+  if(arg_LOCK STREQUAL "clusters")  # the longest chain of tests begins first
+    set_tests_properties(${name} PROPERTIES COST 2000)
+  elseif(arg_LOCK STREQUAL "containers")
+    set_tests_properties(${name} PROPERTIES COST 1500)
+  elseif(arg_TIMEOUT GREATER 120)
+    set_tests_properties(${name} PROPERTIES COST ${arg_TIMEOUT})
+  endif()
   if(GANTRY_SANITIZE STREQUAL "thread")
     set_tests_properties(${name} PROPERTIES
       ENVIRONMENT "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/cmake/tsan.supp")
