@@ -10,19 +10,20 @@ function(gantry_add_folders)
   endforeach()
 endfunction()
 
-# The precompiled header is made here, at configure time, once per compiler and set of flags, and
-# lies in build/.pch: all build folders share it, and so ccache shares objects between them.
-# A compiler that cannot use it reads the plain header beside it.
-function(gantry_make_pch)
+# gantry_make_pch(VARIABLE flag ...): sets VARIABLE to the precompiled header for these flags beside
+# the common ones. It is made here, at configure time, once per compiler and set of flags, and lies
+# in build/.pch: all build folders share it, and so ccache shares objects between them. A compiler
+# that cannot use it reads the plain header beside it.
+function(gantry_make_pch variable)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/pch.h)
   string(TOUPPER "${CMAKE_BUILD_TYPE}" type)
   file(READ ${CMAKE_SOURCE_DIR}/cmake/pch.h text)
-  set(flags "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${type}} -std=c++20")
+  set(flags "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${type}} -std=c++20 ${ARGN}")
   set(compiler "${CMAKE_CXX_COMPILER} ${CMAKE_CXX_COMPILER_VERSION}")
   string(SHA256 key "${compiler} ${fmt_VERSION} ${flags} ${text}")
   string(SUBSTRING ${key} 0 12 key)
   set(folder ${CMAKE_SOURCE_DIR}/build/.pch/${key})
-  set(GANTRY_PCH ${folder}/pch.h PARENT_SCOPE)
+  set(${variable} ${folder}/pch.h PARENT_SCOPE)
   if(NOT EXISTS ${folder}/pch.h)
     configure_file(${CMAKE_SOURCE_DIR}/cmake/pch.h ${folder}/pch.h COPYONLY)
   endif()
@@ -41,16 +42,36 @@ function(gantry_make_pch)
     file(RENAME ${folder}/${suffix}.tmp ${folder}/pch.h.gch)
   endif()
 endfunction()
-gantry_make_pch()
+gantry_make_pch(GANTRY_PCH)
+if(GANTRY_QUICK_FLAGS)
+  gantry_make_pch(GANTRY_QUICK_PCH ${GANTRY_QUICK_FLAGS})
+endif()
+
+# gantry_quick(): targets of this folder and the folders below it, declared from here on, are
+# compiled with GANTRY_QUICK_FLAGS: tests, and the code that users wait for least. With RELEASE only
+# in the release build, for code that gains less than a tenth at -O0. gantry_quick(OFF) takes that
+# back for a folder whose own code computes much.
+macro(gantry_quick)
+  set(GANTRY_IS_QUICK ${GANTRY_QUICK_FLAGS})
+  if("${ARGN}" STREQUAL "OFF" OR
+     ("${ARGN}" STREQUAL "RELEASE" AND NOT CMAKE_BUILD_TYPE STREQUAL "Release"))
+    set(GANTRY_IS_QUICK)
+  endif()
+endmacro()
 
 # gantry_pch(target): what every target of ours gets: the precompiled header and the include root.
 # A target that asked for another one (gantry_shared_pch) gets that one instead.
 function(gantry_pch target)
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR})
+  set(pch ${GANTRY_PCH})
+  if(GANTRY_IS_QUICK)
+    target_compile_options(${target} PRIVATE ${GANTRY_QUICK_FLAGS})
+    set(pch ${GANTRY_QUICK_PCH})
+  endif()
   if(GANTRY_SHARED_PCH)
     return()
   endif()
-  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:SHELL:-include ${GANTRY_PCH}>)
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:SHELL:-include ${pch}>)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
   endif()
@@ -85,9 +106,10 @@ endfunction()
 
 # gantry_batches(VARIABLE target a.cc ... [APART b.cc ...]): sets VARIABLE to what is compiled for
 # these sources. In the debug and release builds, which are made from clean most often, up to twelve
-# of them are compiled as one, so that headers are read and templates made once for all: a third of
-# the CPU time of one file after another, and four fifths of that of batches of six. The presets
-# asan and tsan compile each file by itself, and so find one that leans on its neighbours' includes.
+# of them (20 of a test) are compiled as one, so that headers are read and templates made once for
+# all: a third of the CPU time of one file after another, and four fifths of that of batches of six.
+# The presets asan and tsan compile each file by itself, and so find one that leans on its
+# neighbours' includes.
 # APART: files by themselves here too, because they give a name of their own another meaning than
 # their neighbours do, as the commands do.
 # (Not CMake's UNITY_BUILD: it writes absolute paths, and so two clones share nothing in ccache.)
@@ -103,7 +125,12 @@ function(gantry_batches variable target)
   list(FILTER together INCLUDE REGEX "\\.cc$")
   list(REMOVE_ITEM together ${arg_APART})
   list(LENGTH together count)
-  math(EXPR size "(${count} + 11) / 12")  # how many batches; then how long the longest of them is
+  set(most 12)
+  if(CMAKE_CURRENT_SOURCE_DIR MATCHES "^${CMAKE_SOURCE_DIR}/tests/")
+    set(most 20)
+  endif()
+  # First how many batches, then how long the longest of them is.
+  math(EXPR size "(${count} + ${most} - 1) / ${most}")
   if(size)
     math(EXPR size "(${count} + ${size} - 1) / ${size}")
   endif()
@@ -138,11 +165,14 @@ endfunction()
 
 add_custom_target(programs)  # what is shipped
 add_custom_target(fuzzers)   # all that gantry_fuzz() declares
+add_custom_target(extras)    # programs that only benches and long tests run; "all" lacks them
 
-# gantry_program(name SOURCES main.cc ... [LIBS ...] [APART b.cc ...]): lands in <build>/bin; a
-# shipped program, unless its folder is in bench or tests.
+# gantry_program(name SOURCES main.cc ... [LIBS ...] [APART b.cc ...] [EXTRA]): lands in
+# <build>/bin; a shipped program, unless its folder is in bench or tests. EXTRA: `./dev test` does
+# not need it.
+# The programs of bench are extra by themselves.
 function(gantry_program name)
-  cmake_parse_arguments(arg "" "" "SOURCES;LIBS;APART" ${ARGN})
+  cmake_parse_arguments(arg "EXTRA" "" "SOURCES;LIBS;APART" ${ARGN})
   gantry_batches(sources ${name} ${arg_SOURCES} APART ${arg_APART})
   add_executable(${name} ${sources})
   gantry_pch(${name})
@@ -150,6 +180,10 @@ function(gantry_program name)
   target_link_libraries(${name} PRIVATE ${arg_LIBS})
   if(NOT CMAKE_CURRENT_SOURCE_DIR MATCHES "^${CMAKE_SOURCE_DIR}/(bench|tests)/")
     add_dependencies(programs ${name})
+  endif()
+  if(arg_EXTRA OR CMAKE_CURRENT_SOURCE_DIR MATCHES "^${CMAKE_SOURCE_DIR}/bench/")
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+    add_dependencies(extras ${name})
   endif()
 endfunction()
 
@@ -179,6 +213,13 @@ function(gantry_test name)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
                                           RESOURCE_LOCK "${arg_LOCK}")
+  if(arg_LOCK STREQUAL "clusters")  # the longest chain of tests begins first
+    set_tests_properties(${name} PROPERTIES COST 2000)
+  elseif(arg_LOCK STREQUAL "containers")
+    set_tests_properties(${name} PROPERTIES COST 1500)
+  elseif(arg_TIMEOUT GREATER 120)
+    set_tests_properties(${name} PROPERTIES COST ${arg_TIMEOUT})
+  endif()
   if(GANTRY_SANITIZE STREQUAL "thread")
     set_tests_properties(${name} PROPERTIES
       ENVIRONMENT "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/cmake/tsan.supp")

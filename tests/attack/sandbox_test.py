@@ -166,7 +166,7 @@ def case_images_are_looked_at(c):
     image = f"{c.out}/image"
     os.makedirs(f"{image}/bin", exist_ok=True)
     if not shutil.which("mksquashfs") or not shutil.which("unsquashfs"):
-        print("  not on this machine: squashfs-tools")
+        cluster.pass_over("there is no squashfs-tools")
         return
     os.makedirs(f"{image}/etc", exist_ok=True)
     with open(f"{image}/etc/wanted", "w", encoding="utf-8") as f:
@@ -214,7 +214,7 @@ def case_gvisor(c):
     if "gvisor" not in sandboxes(c):
         done = c.as_user(["gbatch", "--sandbox=gvisor", "--wrap=true"])
         contains(done.stderr, "has the sandbox gvisor")
-        print(f"  not on this machine: {done.stderr.strip()}")
+        cluster.pass_over(f"there is no gvisor here: {done.stderr.strip()}")
         return
     path = told(c)
     job = c.submit("--sandbox=gvisor", "--mem=400M", "-o", "%j.out", defaults=(), script=f"""

@@ -2,6 +2,7 @@
 // of triggers wait in a queue of the same kind.
 #include "ctld/mailer.h"
 #include "ctld/programs.h"
+#include "tests/skip.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -71,7 +72,7 @@ struct Post {
 }  // namespace
 
 TEST_CASE("a user who stops the program that sends their mail delays nobody else's mail") {
-  if (::geteuid() != 0) return;  // sending as several users needs root
+  if (::geteuid() != 0) SKIP_CASE("sending as several users needs root");
   const Post post;
   {
     ctld::Mailer mailer(post.program, [](const std::string&) {});
@@ -84,7 +85,7 @@ TEST_CASE("a user who stops the program that sends their mail delays nobody else
 }
 
 TEST_CASE("a user with too many letters loses some of them, and no other user does") {
-  if (::geteuid() != 0) return;
+  if (::geteuid() != 0) SKIP_CASE("sending as several users needs root");
   const Post post;
   std::mutex mutex;
   std::string notes;
@@ -108,7 +109,7 @@ TEST_CASE("a user with too many letters loses some of them, and no other user do
 }
 
 TEST_CASE("the trigger programs of one user leave room for those of another") {
-  if (::geteuid() != 0) return;  // each program runs as its user, which needs root
+  if (::geteuid() != 0) SKIP_CASE("sending as several users needs root");
   const Post post;
   const std::string program = post.dir + "/program";
   std::ofstream(program) << "#!/bin/sh\necho $1 >> " << post.dir << "/$(id -u)\n";
@@ -138,7 +139,7 @@ TEST_CASE("the trigger programs of one user leave room for those of another") {
 }
 
 TEST_CASE("a trigger's program knows the cluster, whatever characters its own name has") {
-  if (::geteuid() != 0) return;
+  if (::geteuid() != 0) SKIP_CASE("sending as several users needs root");
   const Post post;
   core::ProgramRun run;
   run.uid = kDaemon;

@@ -9,7 +9,8 @@ up.
 
 main() runs every function whose name begins with case_, one after the other, on one cluster (-k
 NAME selects some of them) and prints a line for each. At the end it stops everything and reports
-whatever is left: processes, mounts, cgroups. The exit status is 77 if the test cannot run. Commands
+whatever is left: processes, mounts, cgroups. The exit status is 77 if the test cannot run;
+a case that cannot run calls pass_over() and returns. Commands
 have a time limit; no code here waits for a fixed time.
 """
 import argparse
@@ -395,6 +396,20 @@ def cannot_run():
     if not shutil.which("crun") and not shutil.which("runc"):
         return "neither crun nor runc is installed"
     return ""
+
+
+def pass_over(reason):
+    """Says that the case that calls this cannot run, for the tests' log and for ./dev test, which counts
+    such cases. In CI they have to stand in tests/passed_over.txt."""
+    frame = sys._getframe(1)  # pylint: disable=protected-access
+    while not frame.f_code.co_name.startswith("case_") and frame.f_back:
+        frame = frame.f_back
+    file = os.path.basename(frame.f_code.co_filename).removesuffix(".py")
+    name = f"{file} {frame.f_code.co_name.removeprefix('case_')}"
+    print(f"  passed over: {name}: {reason}", flush=True)
+    if path := os.environ.get("GANTRY_PASSED_OVER"):
+        with open(path, "a", encoding="utf-8") as out:
+            out.write(f"{name} | {reason}\n")
 
 
 def run_cases(cases, argument):

@@ -70,7 +70,7 @@ def has(*modules):
     for name in modules:
         if subprocess.run([PYTHON, "-c", f"import {name}"], check=False,
                           capture_output=True).returncode:
-            print(f"  passed over: there is no {name} for Python; `./dev test` installs it")
+            cluster.pass_over(f"there is no {name} for Python; `./dev test` installs it")
             return False
     return True
 
@@ -131,7 +131,7 @@ srun {PYTHON} -m torch.distributed.run --nnodes=4 --nproc_per_node=1 --rdzv_id=$
 def case_mpich(c):
     compiler = shutil.which("mpicc.mpich")
     if not compiler:
-        print("  passed over: there is no mpicc.mpich (libmpich-dev)")
+        cluster.pass_over("there is no mpicc.mpich (libmpich-dev)")
         return
     program = f"{c.out}/hello_mpich"
     subprocess.run([compiler, "-x", "c", "-", "-o", program], input=mpi_test.HELLO, text=True,

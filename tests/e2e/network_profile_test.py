@@ -301,7 +301,7 @@ class _InQueue:
 def case_h_mpi(c):
     """Open MPI over two nodes in a tenant's queue, without an option about networks."""
     if not mpi_test.COMPILER:
-        print("  passed over: there is no mpicc.openmpi (libopenmpi-dev)")
+        cluster.pass_over("there is no mpicc.openmpi (libopenmpi-dev)")
         return
     out = mpi_test.run(_InQueue(c, "fraud"), ("-N2", "-n4"), f"srun --mpi=pmix {mpi_test.hello(c)}")
     equal(mpi_test.lines_of(4, out), [0, 1, 2, 3], out)

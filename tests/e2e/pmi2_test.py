@@ -121,7 +121,7 @@ def case_terminal(c):
 
 def case_library(c):
     if not ctypes.util.find_library("pmi2"):
-        print("skipped: there is no libpmi2.so.0 (libpmi2-0)")
+        cluster.pass_over("there is no libpmi2.so.0 (libpmi2-0)")
         return
     with open(f"{c.out}/library.py", "w", encoding="utf-8") as f:
         f.write(LIBRARY)
@@ -132,7 +132,7 @@ def case_library(c):
 
 def case_mpich(c):
     if not shutil.which("mpicc.mpich"):
-        print("skipped: there is no mpicc.mpich; apt-get install mpich libmpich-dev brings it")
+        cluster.pass_over("there is no mpicc.mpich (libmpich-dev)")
         return
     program = f"{c.out}/mpich_hello"
     with open(f"{program}.c", "w", encoding="utf-8") as f:
@@ -140,8 +140,8 @@ def case_mpich(c):
     built = subprocess.run(["mpicc.mpich", "-o", program, f"{program}.c"], capture_output=True,
                            text=True, check=False)
     if built.returncode != 0:  # the compiler's wrapper is there without the library or its headers
-        print("skipped: mpicc.mpich builds no program here; apt-get install libmpich-dev may help: "
-              + (built.stderr.strip().splitlines() or ["it says nothing"])[-1])
+        cluster.pass_over("mpicc.mpich builds no program here: " + (
+            built.stderr.strip().splitlines() or ["it says nothing"])[-1])
         return
     hello = f"srun --mpi=pmi2 {program}"
     out = run(c, ("-N2", "-n4", "--network=host"), hello)

@@ -31,7 +31,7 @@ def client(c, command, **options):
 def installed(name):
     if shutil.which(name):
         return True
-    print(f"  (no {name}: skipped)")
+    cluster.pass_over(f"there is no {name}")
     return False
 
 
@@ -43,7 +43,10 @@ def case_clustershell(c):
     """ClusterShell finds its groups of Slurm nodes, with the example configuration that it
     brings."""
     example = "/etc/clustershell/groups.conf.d/slurm.conf.example"
-    if not installed("nodeset") or not os.path.exists(example):
+    if not installed("nodeset"):
+        return
+    if not os.path.exists(example):
+        cluster.pass_over(f"there is no {example}")
         return
     folder = f"{c.out}/clustershell"
     os.makedirs(f"{folder}/groups.conf.d", exist_ok=True)

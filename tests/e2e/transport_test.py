@@ -131,7 +131,7 @@ def case_site_links(c):
     """Plugins give each job a link beside eth0; it is shown, checked, and goes with the job, also
     where the daemon was killed meanwhile. What they refuse is why the job does not start."""
     if not os.path.exists("/usr/lib/cni/bridge"):
-        print("        no CNI plugins here")
+        cluster.pass_over("there are no CNI plugins in /usr/lib/cni")
         return
     path = f"{c.top}/site.conflist"
     with open(path, "w", encoding="utf-8") as f:

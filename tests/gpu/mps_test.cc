@@ -11,6 +11,7 @@
 #include <cstdio>
 
 #include "noded/machine/files.h"
+#include "tests/skip.h"
 
 namespace gantry::gpu {
 namespace {
@@ -27,7 +28,7 @@ pid_t users_process(const std::string& program, const std::string& variable) {
 }
 
 TEST_CASE("a user's set-uid program is not taken for an MPS daemon, whatever its environment is") {
-  if (::geteuid() != 0) return void(std::fputs("SKIPPED: needs root\n", stderr));
+  if (::geteuid() != 0) SKIP_CASE("only root can be two users");
   std::string dir = "/var/tmp/gantry-mps-XXXXXX";
   REQUIRE(::mkdtemp(dir.data()) != nullptr);
   ::chmod(dir.c_str(), 0711);

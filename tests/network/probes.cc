@@ -1,4 +1,5 @@
 #include "tests/network/probes.h"
+#include "tests/skip.h"
 
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
@@ -124,7 +125,7 @@ bool is_able() {
   const bool root = ::geteuid() == 0;
   if (root && std::system("unshare -n ip link add v type vxlan id 1 dstport 4791") == 0)
     return true;
-  MESSAGE("passed over: this needs root, and a kernel with VXLAN");
+  gantry::test::pass_over("this needs root, and a kernel with VXLAN");
   return false;
 }
 

@@ -12,6 +12,7 @@
 #include "noded/network/cni.h"
 #include "noded/network/cni_program.h"
 #include "tests/network/probes.h"
+#include "tests/skip.h"
 
 using namespace gantry;
 using namespace gantry::network;
@@ -25,7 +26,7 @@ constexpr const char* kPlugins = "/usr/lib/cni";
 
 bool has_plugins() {
   if (::access("/usr/lib/cni/bridge", X_OK) == 0) return true;
-  MESSAGE("there are no CNI plugins in /usr/lib/cni");
+  gantry::test::pass_over("there are no CNI plugins in /usr/lib/cni");
   return false;
 }
 

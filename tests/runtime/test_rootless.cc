@@ -13,6 +13,7 @@
 
 #include "noded/runtime/runtime.h"
 #include "tests/runtime/node_fixture.h"
+#include "tests/skip.h"
 
 using namespace gantry;
 using namespace gantry::runtime;
@@ -74,10 +75,7 @@ bool in_chroot() {
 
 TEST_CASE("a node of an ordinary user runs containers, and says which protections are off") {
   if (!can_run()) return;
-  if (in_chroot()) {
-    MESSAGE("skipped: there are no user namespaces in a chroot");
-    return;
-  }
+  if (in_chroot()) SKIP_CASE("there are no user namespaces in a chroot");
   Node node;  // only its directories are used
   // The programs are copied, because this user may not be allowed to enter the build directory.
   std::filesystem::create_directory(node.home() + "/bin");

@@ -2,8 +2,9 @@
 //
 //   gantry_sim --seed 7 [--trace]      runs one (and prints every line), then its figures and hash
 //   gantry_sim --twice 7               runs it in two processes; the hashes must be the same
-//   gantry_sim --seeds 60 [--from 1]   runs so many, each in its own process, two at a time; with
+//   gantry_sim --seeds 60 [--from 1]   runs 60, each in its own process, two at a time; with
 //                                     GANTRY_LONG set, 1,000; one that does not end has failed
+//   ... --at-once N                   how many at a time (default 2)
 //   ... --tenants yes|no               default: every second seed has tenants
 //   ... --gpus yes|no                  default: no GPUs
 //   ... --balance yes|no               default: no tenant's job leaves for one that borrows less
@@ -17,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -36,13 +38,12 @@ using gantry::sim::Summary;
 using gantry::sim::With;
 
 constexpr std::uint64_t kLongSeeds = 1000;
-constexpr std::size_t kAtATime = 2;
 // seconds; a history that takes longer is taken to run without end
 constexpr unsigned kPatience = 300;
 
 struct Arguments {
   std::optional<std::uint64_t> seed, twice, seeds;
-  std::uint64_t from = 1;
+  std::uint64_t from = 1, at_once = 2;
   bool trace = false;
   std::optional<bool> tenants;
   bool gpus = false, balance = false, changes = false, gangs = false, pauses = false;
@@ -90,6 +91,8 @@ std::optional<Arguments> parse(int argc, char** argv) {
       a.seeds = value;
     else if (word == "--from")
       a.from = value;
+    else if (word == "--at-once")
+      a.at_once = std::max<std::uint64_t>(value, 1);
     else
       return std::nullopt;
   }
@@ -141,7 +144,7 @@ int run_many(std::uint64_t from, std::uint64_t count, const Arguments& a) {
   std::uint64_t next = from, failed = 0;
   std::string seeds;
   while (next < from + count || !running.empty()) {
-    while (next < from + count && running.size() < kAtATime) {
+    while (next < from + count && running.size() < a.at_once) {
       std::fflush(stdout);
       const pid_t child = fork();
       if (child == 0) {
@@ -175,7 +178,8 @@ int main(int argc, char** argv) {
   const auto arguments = parse(argc, argv);
   if (!arguments) {
     fmt::print(stderr,
-               "usage: gantry_sim (--seed N [--trace] | --twice N | --seeds COUNT [--from N]) "
+               "usage: gantry_sim (--seed N [--trace] | --twice N |"
+               " --seeds COUNT [--from N] [--at-once N]) "
                "[--tenants yes|no] [--gpus yes|no] [--balance yes|no] "
                "[--changes yes|no] [--gangs yes|no] [--pauses yes|no] [--old-store yes|no]\n");
     return 2;

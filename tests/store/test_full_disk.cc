@@ -12,6 +12,7 @@
 
 #include "child.h"
 #include "store_fixture.h"
+#include "tests/skip.h"
 #include "workload.h"
 
 namespace gantry::store {
@@ -105,10 +106,7 @@ void run_on(const std::string& kind) {
     return fill_and_recover(options, ballast, kind == "tmpfs" ? 8 : 200, report);
   });
   ChildEnd end = child.wait();
-  if (end.exit_code == kCannotMount) {
-    MESSAGE("skipped: cannot mount a ", kind, " here");
-    return;
-  }
+  if (end.exit_code == kCannotMount) SKIP_CASE("cannot mount a " + kind + " here");
   CHECK(end.report == "");
   CHECK(end.signal == 0);
   CHECK(end.exit_code == 0);
