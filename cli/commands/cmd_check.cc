@@ -18,7 +18,7 @@
 #include "common/job/verdict_text.h"
 #include "common/text/printable.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gantry_check {
 namespace {
 
 struct CheckOptions {
@@ -209,4 +209,4 @@ const Command kCheck{
     .exits = kExits,
     .run = run};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gantry_check

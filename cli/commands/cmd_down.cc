@@ -14,7 +14,7 @@
 #include "common/job/verdict_text.h"
 #include "common/text/text.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gantry_down {
 
 extern const Command kDown;
 extern const Command kStatus;
@@ -186,4 +186,4 @@ const Command kStatus{.name = "status",
                       .exits = kStatusExits,
                       .run = run_status};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gantry_down

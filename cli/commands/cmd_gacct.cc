@@ -16,7 +16,7 @@
 #include "common/proto/job_text.h"
 #include "common/text/text.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gacct {
 namespace {
 
 struct StepChoice {  // -j 12.batch
@@ -351,4 +351,4 @@ const Command kGacct{
     .env_prefixes = kPrefixes,
 };
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gacct

@@ -7,7 +7,7 @@
 #include "cli/step/allocation_shell.h"
 #include "cli/submit/job_options.h"
 
-namespace gantry::cli {
+namespace gantry::cli::galloc {
 namespace {
 
 struct GallocRequest : JobRequest {
@@ -90,4 +90,4 @@ const Command kGalloc{
     .env_prefixes = kPrefixes,
 };
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::galloc

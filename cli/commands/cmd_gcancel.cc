@@ -11,7 +11,7 @@
 #include "common/proto/job_text.h"
 #include "common/text/text.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gcancel {
 namespace {
 
 struct Request {
@@ -183,4 +183,4 @@ const Command kGcancel{
     .run = run,
 };
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gcancel

@@ -12,7 +12,7 @@
 #include "cli/terminal.h"
 #include "common/text/hostlist.h"
 
-namespace gantry::cli {
+namespace gantry::cli::ginfo {
 namespace {
 
 struct Query {
@@ -315,4 +315,4 @@ const Command kGinfo{
     .env_prefixes = kPrefixes,
 };
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::ginfo

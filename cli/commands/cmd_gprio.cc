@@ -15,7 +15,7 @@
 #include "common/proto/job_text.h"
 #include "common/text/text.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gprio {
 namespace {
 
 struct Query {
@@ -181,4 +181,4 @@ const Command kGprio{
     .run = run,
 };
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gprio

@@ -16,7 +16,7 @@
 #include "common/proto/job_text.h"
 #include "common/text/text.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gqueue {
 namespace {
 
 struct Query {
@@ -377,4 +377,4 @@ const Command kGqueue{
     .env_prefixes = kPrefixes,
 };
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gqueue

@@ -16,7 +16,7 @@
 #include "common/metrics/ledger_metrics.h"
 #include "common/text/text.h"
 
-namespace gantry::cli {
+namespace gantry::cli::greport {
 namespace {
 
 struct ReportQuery {
@@ -481,4 +481,4 @@ const Command kGreport{
     .run = run_report,
 };
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::greport

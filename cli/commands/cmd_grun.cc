@@ -14,7 +14,7 @@
 #include "common/proto/job_text.h"
 #include "common/text/text.h"
 
-namespace gantry::cli {
+namespace gantry::cli::grun {
 namespace {
 
 Result<void> set_job_id(StepOptions& options, std::string_view value) {
@@ -172,4 +172,4 @@ const Command kGrun{
     .env_prefixes = kPrefixes,
 };
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::grun

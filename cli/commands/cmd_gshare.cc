@@ -8,7 +8,7 @@
 #include "cli/terminal.h"
 #include "config/values.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gshare {
 namespace {
 
 struct Query {
@@ -96,4 +96,4 @@ const Command kGshare{
     .run = run,
 };
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gshare

@@ -16,7 +16,7 @@
 #include "common/job/verdict_text.h"
 #include "common/text/text.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gantry_up {
 
 extern const Command kUp;
 
@@ -334,4 +334,4 @@ const Command kUp{.name = "up",
                   .exits = kUpExits,
                   .run = run_up};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gantry_up

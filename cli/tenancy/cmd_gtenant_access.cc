@@ -7,7 +7,7 @@
 #include "cli/terminal.h"
 #include "common/codec/codec.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gtenant_access {
 namespace {
 
 constexpr std::string_view kFormat = "%t %u %r %g %e %s %b";
@@ -106,4 +106,4 @@ const Command kTenantAccess{
     .examples = kExamples,
     .run = run_access};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gtenant_access

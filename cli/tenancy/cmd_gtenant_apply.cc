@@ -11,7 +11,7 @@
 #include "config/tenancy/write.h"
 #include "config/yaml_tree.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gtenant_apply {
 namespace {
 
 struct FileOptions : PlanOptions {
@@ -249,4 +249,4 @@ const Command kTenantRollback{
     .examples = kTenantRollbackExamples,
     .run = run_rollback};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gtenant_apply

@@ -8,7 +8,7 @@
 #include "cli/tenancy/cmd_gtenant.h"
 #include "common/text/text.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gtenant_budget {
 namespace {
 
 struct BudgetOptions {
@@ -174,4 +174,4 @@ const Command kTenantBudget{.name = "budget",
                             .run = nullptr,
                             .sub = kBudgetSub};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gtenant_budget

@@ -7,7 +7,7 @@
 #include "cli/tenancy/cmd_gtenant.h"
 #include "common/text/text.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gtenant_events {
 namespace {
 
 struct EventOptions {
@@ -108,4 +108,4 @@ const Command kTenantEvents{
     .examples = kExamples,
     .run = run_events};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gtenant_events

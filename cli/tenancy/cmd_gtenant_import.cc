@@ -9,7 +9,7 @@
 #include "cli/tenancy/cmd_gtenant.h"
 #include "config/tenancy/write.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gtenant_import {
 namespace {
 
 struct ImportOptions {
@@ -76,7 +76,8 @@ Result<int> run_import(const Invocation& in) {
   } else {
     TRY(make_directories(options.folder, kPrivateFolder));
     for (const auto& [name, text] :
-         {std::pair{"gantry.yaml", &cluster->gantry_yaml}, std::pair{"tenants.yaml", &tenants}}) {
+         std::initializer_list<std::pair<std::string_view, const std::string*>>{
+             {"gantry.yaml", &cluster->gantry_yaml}, {"tenants.yaml", &tenants}}) {
       if (text->empty()) continue;
       const std::string path = fmt::format("{}/{}", options.folder, name);
       TRY(write_file(path, *text, kPrivateFile));
@@ -115,4 +116,4 @@ const Command kTenantImport{
     .run = run_import,
 };
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gtenant_import

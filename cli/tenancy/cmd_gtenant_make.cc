@@ -9,7 +9,7 @@
 #include "config/tenancy/files/load.h"
 #include "config/tenancy/write.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gtenant_make {
 namespace {
 
 // Limits of a new tenant if neither an option nor a tier gives one. They are enough for a team, and
@@ -323,4 +323,4 @@ const Command kTenantCreate{
     .examples = kCreateExamples,
     .run = run_create};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gtenant_make

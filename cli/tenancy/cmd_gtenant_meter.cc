@@ -18,7 +18,7 @@
 #include "common/text/text.h"
 #include "config/tenancy/amounts.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gtenant_meter {
 namespace {
 
 constexpr std::size_t kMostFileBytes = 8u << 20;
@@ -316,4 +316,4 @@ const Command kTenantMeter{.name = "meter",
                            .run = nullptr,
                            .sub = kMeterSub};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gtenant_meter

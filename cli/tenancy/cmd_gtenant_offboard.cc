@@ -16,7 +16,7 @@
 #include "config/tenancy/check.h"
 #include "config/tenancy/write.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gtenant_offboard {
 namespace {
 
 struct OffboardOptions : PlanOptions {
@@ -196,4 +196,4 @@ const Command kTenantOffboard{
     .examples = kExamples,
     .run = run_offboard};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gtenant_offboard

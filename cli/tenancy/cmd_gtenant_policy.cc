@@ -16,7 +16,7 @@
 #include "config/tenancy/capacity.h"
 #include "config/tenancy/files/load.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gtenant_policy {
 namespace {
 
 using tenancy::Policy;
@@ -240,4 +240,4 @@ const Command kTenantPolicy{
     .run = nullptr,
     .sub = kSub};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gtenant_policy

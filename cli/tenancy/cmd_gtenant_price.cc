@@ -10,7 +10,7 @@
 #include "config/tenancy/files/load.h"
 #include "config/tenancy/write.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gtenant_price {
 namespace {
 
 using tenancy::PriceBook;
@@ -211,4 +211,4 @@ const Command kTenantPrice{.name = "price",
                            .run = nullptr,
                            .sub = kPriceSub};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gtenant_price

@@ -8,7 +8,7 @@
 #include "common/text/text.h"
 #include "config/tenancy/amounts.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gtenant_request {
 namespace {
 
 using proto::Increase;
@@ -301,4 +301,4 @@ const Command kTenantRequest{
     .run = nullptr,
     .sub = kRequestSub};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gtenant_request

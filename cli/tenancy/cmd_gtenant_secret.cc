@@ -14,7 +14,7 @@
 #include "common/fd.h"
 #include "common/text/text.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gtenant_secret {
 namespace {
 
 using proto::SecretRow;
@@ -284,4 +284,4 @@ const Command kTenantSecret{.name = "secret",
                             .run = nullptr,
                             .sub = kSecretSub};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gtenant_secret

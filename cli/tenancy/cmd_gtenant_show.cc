@@ -11,7 +11,7 @@
 #include "common/text/text.h"
 #include "config/tenancy/write.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gtenant_show {
 namespace {
 
 struct GetOptions {
@@ -233,4 +233,4 @@ const Command kTenantHistory{.name = "history",
                              .examples = kTenantHistoryExamples,
                              .run = run_history};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gtenant_show

@@ -8,7 +8,7 @@
 #include "cli/tenancy/cmd_gtenant.h"
 #include "cli/terminal.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gtenant_use {
 namespace {
 
 struct UseOptions {
@@ -134,4 +134,4 @@ const Command kTenantQuota{
     .examples = kQuotaExamples,
     .run = run_quota};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gtenant_use

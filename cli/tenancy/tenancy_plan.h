@@ -81,4 +81,6 @@ Result<std::string> kind_named(std::string_view text);
 // if nobody can answer.
 Result<bool> confirm(std::string_view question);
 
+Result<std::uint64_t> parse_revision(std::string_view text);
+
 }  // namespace gantry::cli

@@ -10,7 +10,7 @@
 #include <functional>
 #include <optional>
 
-#include "cli/commands/control/gctl_audit.h"
+#include "cli/commands/control/gctl.h"
 #include "cli/session.h"
 #include "common/audit/audit_reader.h"
 #include "common/job/verdict_text.h"
@@ -18,7 +18,7 @@
 #include "common/text/text.h"
 #include "config/config.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gctl_audit {
 namespace {
 
 struct AuditOptions {
@@ -290,4 +290,4 @@ const Command kGctlAudit{
     .run = nullptr,
     .sub = kSub};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gctl_audit

@@ -2,14 +2,14 @@
 // both back. A token is made here, and the controller gets its hash alone.
 #include <fmt/core.h>
 
-#include "cli/commands/control/gctl_enroll.h"
+#include "cli/commands/control/gctl.h"
 #include "cli/session.h"
 #include "cli/table.h"
 #include "common/auth/enroll_token.h"
 #include "common/net/keys.h"
 #include "common/text/text.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gctl_enroll {
 namespace {
 
 struct EnrollOptions {
@@ -126,4 +126,4 @@ const Command kGctlEnroll{
     .examples = kExamples,
     .run = run_enroll};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gctl_enroll

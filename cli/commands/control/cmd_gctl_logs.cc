@@ -11,12 +11,12 @@
 #include "cli/columns/ended_jobs.h"
 #include "cli/columns/job_words.h"
 #include "cli/columns/show_records.h"
-#include "cli/commands/control/gctl_logs.h"
+#include "cli/commands/control/gctl.h"
 #include "cli/session.h"
 #include "common/proto/job_text.h"
 #include "common/text/text.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gctl_logs {
 namespace {
 
 struct Logs {
@@ -245,4 +245,4 @@ const Command kGctlLogs{
     .examples = kLogExamples,
     .run = run_logs};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gctl_logs

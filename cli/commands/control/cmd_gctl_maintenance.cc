@@ -13,7 +13,7 @@
 #include <ctime>
 #include <utility>
 
-#include "cli/commands/control/gctl_maintenance.h"
+#include "cli/commands/control/gctl.h"
 #include "cli/session.h"
 #include "common/proto/cluster.h"
 #include "common/proto/job_change.h"
@@ -22,7 +22,7 @@
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gctl_maintenance {
 namespace {
 
 constexpr timespec kPause{2, 0};  // between two looks at nodes that are to become idle
@@ -332,4 +332,4 @@ const Command kGctlMaintenance{.name = "maintenance",
                                .run = nullptr,
                                .sub = kSub};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gctl_maintenance

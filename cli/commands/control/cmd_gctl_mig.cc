@@ -5,13 +5,13 @@
 
 #include <set>
 
-#include "cli/commands/control/gctl_mig.h"
+#include "cli/commands/control/gctl.h"
 #include "cli/session.h"
 #include "cli/table.h"
 #include "common/proto/cluster.h"
 #include "common/proto/gpu_rows.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gctl_mig {
 namespace {
 
 struct Mig {
@@ -145,4 +145,4 @@ const Command kGctlMig{
     .examples = kExamples,
     .run = run};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gctl_mig

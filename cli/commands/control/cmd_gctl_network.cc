@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "cli/commands/control/gctl.h"
 #include "cli/commands/control/gctl_network.h"
 #include "cli/session.h"
 #include "cli/submit/job_refs.h"
@@ -18,7 +19,7 @@
 #include "common/text/network_range.h"
 #include "common/text/text.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gctl_network {
 namespace {
 
 struct NetworkOptions {
@@ -280,4 +281,4 @@ const Command kGctlNetwork{.name = "network",
                            .run = nullptr,
                            .sub = kSub};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gctl_network

@@ -3,14 +3,14 @@
 
 #include <algorithm>
 
-#include "cli/commands/control/gctl_reserve.h"
+#include "cli/commands/control/gctl.h"
 #include "cli/local_zone.h"
 #include "cli/session.h"
 #include "cli/table.h"
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gctl_reserve {
 namespace {
 
 // ---- reserve
@@ -399,4 +399,4 @@ const Command kGctlUnreserve{.name = "unreserve",
                              .examples = kGctlUnreserveExamples,
                              .run = run_unreserve};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gctl_reserve

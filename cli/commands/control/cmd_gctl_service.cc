@@ -4,14 +4,14 @@
 #include <fmt/ranges.h>
 
 #include "cli/columns/service_columns.h"
-#include "cli/commands/control/gctl_service.h"
+#include "cli/commands/control/gctl.h"
 #include "cli/session.h"
 #include "cli/terminal.h"
 #include "common/codec/codec.h"
 #include "common/job/verdict_text.h"
 #include "common/text/text.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gctl_service {
 namespace {
 
 constexpr std::string_view kUsual = "%n %t %r %q %e %p %x %k %m";
@@ -253,4 +253,4 @@ const Command kGctlService{
     .run = nullptr,
     .sub = kSub};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gctl_service

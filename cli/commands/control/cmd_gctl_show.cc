@@ -5,14 +5,14 @@
 
 #include "cli/columns/ended_jobs.h"
 #include "cli/columns/show_records.h"
-#include "cli/commands/control/gctl_show.h"
+#include "cli/commands/control/gctl.h"
 #include "cli/session.h"
 #include "cli/submit/job_refs.h"
 #include "common/proto/job_text.h"
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gctl_show {
 namespace {
 
 struct Show {
@@ -238,4 +238,4 @@ const Command kGctlShow{.name = "show",
                         .run = nullptr,
                         .sub = kSub};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gctl_show

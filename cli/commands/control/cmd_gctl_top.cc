@@ -7,7 +7,7 @@
 #include <iterator>
 
 #include "cli/columns/job_words.h"
-#include "cli/commands/control/gctl_top.h"
+#include "cli/commands/control/gctl.h"
 #include "cli/session.h"
 #include "cli/table.h"
 #include "common/money/money.h"
@@ -15,7 +15,7 @@
 #include "common/proto/job_query.h"
 #include "common/text/text.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gctl_top {
 namespace {
 
 struct Top {
@@ -228,4 +228,4 @@ const Command kGctlTop{
     .examples = kExamples,
     .run = run};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gctl_top

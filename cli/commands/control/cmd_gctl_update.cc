@@ -2,7 +2,7 @@
 #include <fmt/core.h>
 
 #include "cli/columns/ended_jobs.h"
-#include "cli/commands/control/gctl_update.h"
+#include "cli/commands/control/gctl.h"
 #include "cli/session.h"
 #include "common/proto/job_text.h"
 #include "common/text/hostlist.h"
@@ -10,7 +10,7 @@
 #include "common/text/text.h"
 #include "config/nearest.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gctl_update {
 namespace {
 
 struct NoOptions {};
@@ -345,4 +345,4 @@ const Command kGctlDead{.name = "dead",
                         .examples = kGctlDeadExamples,
                         .run = run_action<proto::NodeAction::dead>};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gctl_update
