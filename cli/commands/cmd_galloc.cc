@@ -15,10 +15,9 @@ struct GallocRequest : JobRequest {
 };
 
 constexpr Option kOnlyGallocOptions[] = {
-    {.name = "no-shell",
-     .help = "Run nothing: the job lives on without us, until its time limit or gcancel",
-     .set = put<&GallocRequest::no_shell>},
-    {.name = "x11", .refused = "X11 is not forwarded"},
+    flag("no-shell", "Run nothing: the job lives on without us, until its time limit or gcancel",
+         put<&GallocRequest::no_shell>),
+    refuses("x11", "X11 is not forwarded"),
 };
 constexpr auto kOwnOptions =
     in_order(Family::gantry, {"no-shell", "quiet", "x11"}, kOnlyGallocOptions, kJobOptionTable);

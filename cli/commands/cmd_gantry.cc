@@ -157,9 +157,8 @@ struct Keygen {
   bool node = false;
 };
 constexpr Option kKeygenOptions[] = {
-    {.name = "node",
-     .help = "Make a key pair for a node daemon or controller (CURVE) instead of a user's",
-     .set = put<&Keygen::node>},
+    flag("node", "Make a key pair for a node daemon or controller (CURVE) instead of a user's",
+         put<&Keygen::node>),
 };
 
 Result<int> run_keygen(const Invocation& in) {

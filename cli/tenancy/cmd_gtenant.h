@@ -50,7 +50,7 @@ extern const Command kTenantList, kTenantQuota;
 }
 
 inline constexpr Option kJsonOption[] = {
-    {.name = "json", .help = "As JSON", .set = put<&PlanOptions::json>},
+    flag("json", "As JSON", put<&PlanOptions::json>),
 };
 
 }  // namespace gantry::cli

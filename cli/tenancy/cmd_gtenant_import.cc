@@ -17,17 +17,12 @@ struct ImportOptions {
 };
 
 constexpr Option kImportOptions[] = {
-    {.name = "directory",
-     .letter = 'd',
-     .arg = Arg::required,
-     .value = "DIR",
-     .help = "Write gantry.yaml and tenants.yaml there instead of to standard output",
-     .set = put<&ImportOptions::folder>},
-    {.name = "slurm",
-     .arg = Arg::required,
-     .value = "SLURM.CONF",
-     .help = "The cluster's slurm.conf; files that it includes are read as well",
-     .set = put<&ImportOptions::slurm_conf>},
+    takes("directory", 'd', "DIR",
+          "Write gantry.yaml and tenants.yaml there instead of to standard output",
+          put<&ImportOptions::folder>),
+    takes("slurm", "SLURM.CONF",
+          "The cluster's slurm.conf; files that it includes are read as well",
+          put<&ImportOptions::slurm_conf>),
 };
 
 // Further files; their contents tell what they are.

@@ -18,14 +18,10 @@ struct UseOptions {
 };
 
 constexpr Option kUseOptions[] = {
-    {.name = "format",
-     .letter = 'o',
-     .arg = Arg::required,
-     .value = "FORMAT",
-     .help = "Fields as %[[.]WIDTH]LETTER with any text around them",
-     .set = put<&UseOptions::format>},
-    {.name = "json", .help = "As JSON", .set = put<&UseOptions::json>},
-    {.name = "noheader", .letter = 'h', .help = "No header", .set = put<&UseOptions::no_header>},
+    takes("format", 'o', "FORMAT", "Fields as %[[.]WIDTH]LETTER with any text around them",
+          put<&UseOptions::format>),
+    flag("json", "As JSON", put<&UseOptions::json>),
+    flag("noheader", 'h', "No header", put<&UseOptions::no_header>),
 };
 
 Result<Layout> layout_of(const UseOptions& options, std::string_view usual,

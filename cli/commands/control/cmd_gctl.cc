@@ -54,9 +54,7 @@ Result<int> run_checkpointed(const Invocation& in) {
 }
 
 constexpr Option kRequeueOptions[] = {
-    {.name = "hold",
-     .help = "Hold the job after it is back in the queue",
-     .set = put<&proto::RequeueJobs::hold>},
+    flag("hold", "Hold the job after it is back in the queue", put<&proto::RequeueJobs::hold>),
 };
 
 // ---- ping
@@ -113,30 +111,19 @@ Result<void> set_token_tenant(TokenOptions& o, std::string_view text) {
   return {};
 }
 constexpr Option kTokenOptions[] = {
-    {.name = "audience",
-     .arg = Arg::required,
-     .value = "SERVICE",
-     .help = "Make an identity token for requests to this service, or to all with "
-             "gantry-services; it is printed alone, and gives no rights here",
-     .set = call<set_token_audience>},
-    {.name = "json", .help = "As JSON", .set = put<&TokenOptions::json>},
-    {.name = "lifetime",
-     .letter = 't',
-     .arg = Arg::required,
-     .value = "TIME",
-     .help = "How long it is valid: minutes, H:M:S or D-H (default 30 minutes)",
-     .set = call<set_token_lifetime>},
-    {.name = "tenant",
-     .arg = Arg::required,
-     .value = "TENANT",
-     .help = "With --audience: in whose name services are called (default: one's only tenant)",
-     .set = call<set_token_tenant>},
-    {.name = "user",
-     .letter = 'u',
-     .arg = Arg::required,
-     .value = "USER",
-     .help = "For this user instead of oneself (administrators)",
-     .set = call<set_token_user>},
+    takes("audience", "SERVICE",
+          "Make an identity token for requests to this service, or to all with gantry-services; it "
+          "is printed alone, and gives no rights here",
+          call<set_token_audience>),
+    flag("json", "As JSON", put<&TokenOptions::json>),
+    takes("lifetime", 't', "TIME",
+          "How long it is valid: minutes, H:M:S or D-H (default 30 minutes)",
+          call<set_token_lifetime>),
+    takes("tenant", "TENANT",
+          "With --audience: in whose name services are called (default: one's only tenant)",
+          call<set_token_tenant>),
+    takes("user", 'u', "USER", "For this user instead of oneself (administrators)",
+          call<set_token_user>),
 };
 
 Result<int> run_token(const Invocation& in) {

@@ -24,14 +24,8 @@ struct Logs {
   bool std_err = false;
 };
 constexpr Option kLogOptions[] = {
-    {.name = "follow",
-     .letter = 'f',
-     .help = "Go on as the output grows, until the job has ended",
-     .set = put<&Logs::follow>},
-    {.name = "stderr",
-     .letter = 'e',
-     .help = "Standard error instead of output",
-     .set = put<&Logs::std_err>},
+    flag("follow", 'f', "Go on as the output grows, until the job has ended", put<&Logs::follow>),
+    flag("stderr", 'e', "Standard error instead of output", put<&Logs::std_err>),
 };
 
 void pause() {

@@ -21,15 +21,12 @@ struct Mig {
 };
 
 constexpr Option kOptions[] = {
-    {.name = "format",
-     .letter = 'o',
-     .arg = Arg::required,
-     .value = "FORMAT",
-     .help = "These columns, as %10N: N node, g GPU, m model, w wanted mode, s what the jobs wait "
-             "for, n how many jobs (at least), j the first of them, r why, c the command",
-     .set = put<&Mig::format>},
-    {.name = "json", .help = "As JSON", .set = put<&Mig::json>},
-    {.name = "noheader", .letter = 'h', .help = "No header", .set = put<&Mig::no_header>},
+    takes("format", 'o', "FORMAT",
+          "These columns, as %10N: N node, g GPU, m model, w wanted mode, s what the jobs wait "
+          "for, n how many jobs (at least), j the first of them, r why, c the command",
+          put<&Mig::format>),
+    flag("json", "As JSON", put<&Mig::json>),
+    flag("noheader", 'h', "No header", put<&Mig::no_header>),
 };
 
 struct Row {

@@ -18,7 +18,7 @@ struct NeighbourOptions {
 };
 
 constexpr Option kOptions[] = {
-    {.name = "json", .help = "As JSON", .set = put<&NeighbourOptions::json>},
+    flag("json", "As JSON", put<&NeighbourOptions::json>),
 };
 
 void print(const proto::NeighbourList& list) {

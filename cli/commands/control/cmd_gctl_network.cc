@@ -28,13 +28,9 @@ struct NetworkOptions {
 };
 
 constexpr Option kOptions[] = {
-    {.name = "json", .help = "As JSON", .set = put<&NetworkOptions::json>},
-    {.name = "node",
-     .letter = 'w',
-     .arg = Arg::required,
-     .value = "NODE",
-     .help = "On this node of the job (default its first)",
-     .set = put<&NetworkOptions::node>},
+    flag("json", "As JSON", put<&NetworkOptions::json>),
+    takes("node", 'w', "NODE", "On this node of the job (default its first)",
+          put<&NetworkOptions::node>),
 };
 
 void line(std::string_view what, std::string_view whom) {

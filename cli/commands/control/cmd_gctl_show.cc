@@ -21,15 +21,12 @@ struct Show {
   bool script = false;
 };
 
-constexpr Option kOneline{.name = "oneliner",
-                          .letter = 'o',
-                          .help = "One line for each record",
-                          .set = put<&Show::oneline>};
-constexpr Option kJson{.name = "json", .help = "All fields as JSON", .set = put<&Show::json>};
+constexpr Option kOneline = flag("oneliner", 'o', "One line for each record", put<&Show::oneline>);
+constexpr Option kJson = flag("json", "All fields as JSON", put<&Show::json>);
 constexpr Option kJobOptions[] = {
     kOneline,
     kJson,
-    {.name = "script", .help = "Print the batch script instead", .set = put<&Show::script>},
+    flag("script", "Print the batch script instead", put<&Show::script>),
 };
 constexpr Option kRecordOptions[] = {kOneline, kJson};
 constexpr Option kJsonOptions[] = {kJson};

@@ -19,7 +19,7 @@ struct WhoOptions {
 };
 
 constexpr Option kOptions[] = {
-    {.name = "json", .help = "As JSON", .set = put<&WhoOptions::json>},
+    flag("json", "As JSON", put<&WhoOptions::json>),
 };
 
 std::vector<std::string_view> rights() {

@@ -21,11 +21,9 @@ struct Why {
 };
 
 constexpr Option kWhyOptions[] = {
-    {.name = "brief",
-     .letter = 'b',
-     .help = "The causes only, not what would make it start sooner",
-     .set = put<&Why::causes_only>},
-    {.name = "json", .help = "As JSON, one document for each job", .set = put<&Why::json>},
+    flag("brief", 'b', "The causes only, not what would make it start sooner",
+         put<&Why::causes_only>),
+    flag("json", "As JSON, one document for each job", put<&Why::json>),
 };
 
 void print_causes(const proto::JobDetail& job, Instant now) {
