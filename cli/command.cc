@@ -15,16 +15,9 @@ Result<void> nothing(void*, std::string_view) {
 }
 
 constexpr Option kCommon[] = {
-    {.name = "help", .help = "Show this help", .set = nothing, .directive = false},
-    {.name = "usage",
-     .help = "Show the first lines of this help",
-     .set = nothing,
-     .directive = false},
-    {.name = "version",
-     .letter = 'V',
-     .help = "Show the version",
-     .set = nothing,
-     .directive = false},
+    flag("help", "Show this help", nothing).not_in_scripts(),
+    flag("usage", "Show the first lines of this help", nothing).not_in_scripts(),
+    flag("version", 'V', "Show the version", nothing).not_in_scripts(),
 };
 
 std::string quoted(const std::string& word) {  // quotes a word for a shell

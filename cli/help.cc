@@ -141,7 +141,7 @@ void man_paragraphs(std::string& out, std::string_view text) {
   }
 }
 
-std::string upper(std::string_view text) {
+std::string all_upper(std::string_view text) {
   std::string out(text);
   for (char& c : out) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
   return out;
@@ -193,7 +193,7 @@ std::string man_page(const Command& command, std::string_view program) {
   std::string page(program);  // "gctl-why"
   std::replace(page.begin(), page.end(), ' ', '-');
   std::string out = fmt::format(".TH {} 1 \"\" \"gantry {}\" \"Gantry\"\n.SH NAME\n{} \\- {}\n",
-                                upper(page), kVersion, page, escaped(command.summary));
+                                all_upper(page), kVersion, page, escaped(command.summary));
   out += fmt::format(
       ".SH SYNOPSIS\n\\fB{}\\fR{}{} {}\n", program, command.sub.empty() ? "" : " \\fICOMMAND\\fR",
       command.options.empty() ? "" : " [\\fIOPTION\\fR...]", escaped(command.operands));

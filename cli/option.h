@@ -37,7 +37,49 @@ struct Option {
   bool directive = true;      // may be in a script (gbatch)
   // Reason for refusing this option of Slurm; empty = the option works.
   std::string_view refused = {};
+
+  constexpr Option from_env(std::string_view variable) const {
+    Option out = *this;
+    out.env = variable;
+    return out;
+  }
+  constexpr Option not_in_scripts() const {
+    Option out = *this;
+    out.directive = false;
+    return out;
+  }
 };
+
+// Rows of tables of options: an option without an argument, one that takes an argument, one that
+// may take an argument (--key=v), and one of Slurm's that is refused for a reason.
+constexpr Option flag(std::string_view name, char letter, std::string_view help, Setter set) {
+  return {.name = name, .letter = letter, .help = help, .set = set};
+}
+constexpr Option flag(std::string_view name, std::string_view help, Setter set) {
+  return flag(name, 0, help, set);
+}
+constexpr Option takes(std::string_view name, char letter, std::string_view value,
+                       std::string_view help, Setter set) {
+  return {name, letter, Arg::required, value, help, set};
+}
+constexpr Option takes(std::string_view name, std::string_view value, std::string_view help,
+                       Setter set) {
+  return takes(name, 0, value, help, set);
+}
+constexpr Option may_take(std::string_view name, char letter, std::string_view value,
+                          std::string_view help, Setter set) {
+  return {name, letter, Arg::optional, value, help, set};
+}
+constexpr Option may_take(std::string_view name, std::string_view value, std::string_view help,
+                          Setter set) {
+  return may_take(name, 0, value, help, set);
+}
+constexpr Option refuses(std::string_view name, char letter, std::string_view reason) {
+  return {.name = name, .letter = letter, .refused = reason};
+}
+constexpr Option refuses(std::string_view name, std::string_view reason) {
+  return refuses(name, 0, reason);
+}
 
 // An option as the user gave it, and where: "" is the command line, otherwise it is a place like
 // "job.sh:3" or the name of a variable.

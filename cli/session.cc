@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "common/auth/munge.h"
 #include "common/auth/registered_key.h"
+#include "common/text/printable.h"
 
 namespace gantry::cli {
 namespace {
@@ -197,6 +198,33 @@ Result<Bytes> Session::receive_raw(std::uint64_t request, std::uint16_t type, Du
         fmt::format("the controller answered with message {} instead of {}", frame.type, type));
   ASSIGN(error, codec::decode<proto::ErrorReply>(frame.body));
   return tl::unexpected(to_error(*error));
+}
+
+Result<void> Session::receive(std::uint64_t request, const Awaited& awaited, Duration timeout) {
+  ASSIGN(body, receive_raw(request, awaited.type, timeout));
+  return awaited.read(*body, awaited.reply);
+}
+
+Result<void> Session::exchange(std::uint16_t type, const Bytes& body, const Awaited& awaited,
+                               Duration timeout, Retry retry) {
+  Patience patience;
+  while (true) {
+    ASSIGN(id, send_raw(type, body));
+    auto done = receive(*id, awaited, timeout);
+    if (done || retry == Retry::never || done.error().code != ErrorCode::too_many ||
+        !patience.pause())
+      return done;
+  }
+}
+
+Result<void> ask(std::string_view program, std::uint16_t type, const Bytes& body,
+                 const Awaited& awaited) {
+  Patience patience;
+  while (true) {
+    ASSIGN(session, Session::open(program));
+    auto done = session->exchange(type, body, awaited, kCallTimeout, Session::Retry::never);
+    if (done || done.error().code != ErrorCode::too_many || !patience.pause()) return done;
+  }
 }
 
 }  // namespace gantry::cli

@@ -16,13 +16,11 @@
 #include "cli/client_config.h"
 #include "cli/pages.h"
 #include "common/codec/codec.h"
-#include "common/codec/texts.h"
 #include "common/net/client.h"
 #include "common/net/header.h"
 #include "common/net/job_socket_client.h"
 #include "common/proto/messages.h"
 #include "common/result.h"
-#include "common/text/printable.h"
 
 namespace gantry::cli {
 
@@ -43,32 +41,29 @@ class Patience {
   Duration next_;
 };
 
-// True for replies whose texts are data or are signed, and are not shown to people.
+// Replaces unprintable characters in all texts of a reply, but not in data and in what is signed.
+// The texts come from other users, and old ones may have been accepted under weaker rules; whatever
+// the command does with them, neither a terminal nor a reader of JSON gets characters that are not
+// printable. Made for every reply in session_replies.cc.
 template <class Reply>
-inline constexpr bool kIsData = false;
-template <>
-inline constexpr bool kIsData<proto::LogChunk> = true;
-template <>
-inline constexpr bool kIsData<proto::StepGranted> = true;
-template <>
-inline constexpr bool kIsData<proto::TokenMade> = true;
-template <>
-inline constexpr bool kIsData<proto::AuditPage> = true;
+void make_printable(Reply& reply);
 
-// Replaces unprintable characters in all texts of a reply. The texts come from other users, and old
-// ones may have been accepted under weaker rules; whatever the command does with them, neither a
-// terminal nor a reader of JSON gets characters that are not printable.
+// The bytes of a reply as a printable `Reply`, which `reply` points to.
+using ReadReply = Result<void> (*)(const Bytes& body, void* reply);
 template <class Reply>
-void make_printable(Reply& reply) {
-  if constexpr (!kIsData<Reply>) {
-    constexpr Lines kLines =
-        std::is_same_v<Reply, proto::TenancyDocuments> ? Lines::many : Lines::one;
-    codec::each_text(reply, [](std::string_view field, auto& text) {
-      if constexpr (!std::is_const_v<std::remove_reference_t<decltype(text)>>)
-        if (field != "script" && !is_printable(text, kLines)) text = printable(text, kLines);
-    });
+Result<void> read_reply(const Bytes& body, void* reply);
+
+// What a request waits for: the number of the reply, how to read it, and where to put it.
+struct Awaited {
+  std::uint16_t type;
+  ReadReply read;
+  void* reply;
+
+  template <class Reply>
+  static Awaited into(Reply& reply) {
+    return {static_cast<std::uint16_t>(proto::number_of<Reply>), read_reply<Reply>, &reply};
   }
-}
+};
 
 class Session {
  public:
@@ -88,32 +83,27 @@ class Session {
   // can wait again.
   template <class Reply>
   Result<Reply> receive(std::uint64_t request, Duration timeout) {
-    ASSIGN(frame,
-           receive_raw(request, static_cast<std::uint16_t>(proto::number_of<Reply>), timeout));
-    auto reply = codec::decode<Reply>(*frame);
-    if (reply) make_printable(*reply);
+    Result<Reply> reply;
+    if (auto done = receive(request, Awaited::into(*reply), timeout); !done)
+      return tl::unexpected(std::move(done.error()));
     return reply;
   }
+
+  // Sends a request and reads the reply to it into where `awaited` says.
+  enum class Retry : std::uint8_t { never, patiently };
+  Result<void> exchange(std::uint16_t type, const Bytes& body, const Awaited& awaited,
+                        Duration timeout, Retry retry);
 
   // Asks and waits for the reply. A listing that comes in pages is read to its end; each page may
   // take `timeout`.
   template <class Reply, class Request>
   Result<Reply> call_once(const Request& request, Duration timeout = kCallTimeout) {
-    if constexpr (Pages<Request>::kAny) {
-      return read_pages<Reply>(request, timeout);
-    } else {
-      ASSIGN(id, send(request));
-      return receive<Reply>(*id, timeout);
-    }
+    return call<Reply>(request, timeout, Retry::never);
   }
-  // Like call(), but asks again while the controller answers that it has too many requests.
+  // Like call_once(), but asks again while the controller answers that it has too many requests.
   template <class Reply, class Request>
   Result<Reply> call(const Request& request, Duration timeout = kCallTimeout) {
-    Patience patience;
-    while (true) {
-      auto reply = call_once<Reply>(request, timeout);
-      if (reply || reply.error().code != ErrorCode::too_many || !patience.pause()) return reply;
-    }
+    return call<Reply>(request, timeout, Retry::patiently);
   }
 
   [[nodiscard]] const ClientConfig& config() const { return config_; }
@@ -128,26 +118,26 @@ class Session {
     Bytes body;
   };
 
-  // Reads all pages of a listing. If the controller has too many requests (too_many), this is an
-  // error at the first page; for later pages this function pauses and asks again.
   template <class Reply, class Request>
-  Result<Reply> read_pages(Request request, Duration timeout) {
-    Pages<Request>::first(request);
-    Reply whole;
-    Patience patience;
-    bool any = false;
-    while (true) {
-      ASSIGN(id, send(request));
-      auto page = receive<Reply>(*id, timeout);
-      if (!page && any && page.error().code == ErrorCode::too_many && patience.pause()) continue;
-      if (!page) return page;
-      any = true;
-      if (!Pages<Request>::add(whole, std::move(*page), request)) break;
-      patience = Patience();
+  Result<Reply> call(const Request& request, Duration timeout, Retry retry) {
+    if constexpr (Pages<Request>::kAny) {
+      return read_pages<Reply>(request, timeout, retry);
+    } else {
+      Result<Reply> reply;
+      if (auto done = exchange(static_cast<std::uint16_t>(proto::number_of<Request>),
+                               codec::encode(request), Awaited::into(*reply), timeout, retry);
+          !done)
+        return tl::unexpected(std::move(done.error()));
+      return reply;
     }
-    Pages<Request>::finish(whole);
-    return whole;
   }
+  Result<void> receive(std::uint64_t request, const Awaited& awaited, Duration timeout);
+
+  // Reads all pages of a listing. If the controller has too many requests (too_many), this is an
+  // error at the first page, unless `retry` says otherwise; for later pages this function pauses
+  // and asks again. Made for every listing in session_replies.cc.
+  template <class Reply, class Request>
+  Result<Reply> read_pages(Request request, Duration timeout, Retry retry);
 
   static Result<Session> open_encrypted(std::string_view program, const ClientConfig& config);
   void introduce(const proto::Authenticate& authenticate);
@@ -194,14 +184,23 @@ Instant system_now();
 // The controller's error as an error of this process.
 Error to_error(const proto::ErrorReply& reply);
 
+// Opens a session and asks one request. Opens another one while the controller says too_many.
+Result<void> ask(std::string_view program, std::uint16_t type, const Bytes& body,
+                 const Awaited& awaited);
+
 // Opens a session, asks one request and returns the reply; most commands need no more.
 template <class Reply, class Request>
 Result<Reply> ask(std::string_view program, const Request& request) {
-  Patience patience;
-  while (true) {
+  if constexpr (Pages<Request>::kAny) {
     ASSIGN(session, Session::open(program));
-    auto reply = session->template call_once<Reply>(request);
-    if (reply || reply.error().code != ErrorCode::too_many || !patience.pause()) return reply;
+    return session->template call<Reply>(request);
+  } else {
+    Result<Reply> reply;
+    if (auto done = ask(program, static_cast<std::uint16_t>(proto::number_of<Request>),
+                        codec::encode(request), Awaited::into(*reply));
+        !done)
+      return tl::unexpected(std::move(done.error()));
+    return reply;
   }
 }
 

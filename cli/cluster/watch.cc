@@ -11,6 +11,7 @@
 #include <deque>
 
 #include "cli/files.h"
+#include "cli/session.h"
 #include "common/text/text.h"
 
 namespace gantry::cli {

@@ -9,6 +9,7 @@
 
 namespace gantry::cli {
 
+namespace sacct_cells {
 namespace {
 
 using O = std::string&;
@@ -380,9 +381,10 @@ constexpr Column<AccountView> kColumns[] = {
 };
 
 }  // namespace
+}  // namespace sacct_cells
 
 std::span<const Column<AccountView>> account_columns() {
-  return kColumns;
+  return sacct_cells::kColumns;
 }
 
 }  // namespace gantry::cli

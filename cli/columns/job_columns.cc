@@ -5,6 +5,8 @@
 #include "common/job/verdict_text.h"
 
 namespace gantry::cli {
+
+namespace squeue_cells {
 namespace {
 
 void time_or_none(std::string& out, const std::optional<Instant>& t) {
@@ -129,9 +131,10 @@ constexpr Column<JobView> kColumns[] = {
 };
 
 }  // namespace
+}  // namespace squeue_cells
 
 std::span<const Column<JobView>> job_columns() {
-  return kColumns;
+  return squeue_cells::kColumns;
 }
 
 }  // namespace gantry::cli

@@ -6,6 +6,8 @@
 #include "common/text/text.h"
 
 namespace gantry::cli {
+
+namespace sinfo_cells {
 namespace {
 
 std::string address_of(const proto::NodeRow& n) {
@@ -86,9 +88,10 @@ constexpr Column<NodeGroup> kColumns[] = {
 };
 
 }  // namespace
+}  // namespace sinfo_cells
 
 std::span<const Column<NodeGroup>> node_columns() {
-  return kColumns;
+  return sinfo_cells::kColumns;
 }
 
 }  // namespace gantry::cli

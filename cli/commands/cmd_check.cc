@@ -18,7 +18,7 @@
 #include "common/job/verdict_text.h"
 #include "common/text/printable.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gantry_check {
 namespace {
 
 struct CheckOptions {
@@ -38,25 +38,17 @@ Result<void> set_sandbox(CheckOptions& o, std::string_view text) {
 }
 
 constexpr Option kOptions[] = {
-    {.name = "tenant",
-     .arg = Arg::required,
-     .value = "TENANT",
-     .help = "Start a container as a job of this tenant on each node, which tries to get through "
-             "the walls around it",
-     .set = put<&CheckOptions::tenant>},
-    {.name = "walls",
-     .help = "The same in the default partition",
-     .set = put<&CheckOptions::walls>},
-    {.name = "sandbox",
-     .arg = Arg::required,
-     .value = "LEVEL",
-     .help = "With this sandbox, and what it promises besides",
-     .set = call<set_sandbox>},
-    {.name = "json", .help = "As JSON", .set = put<&CheckOptions::json>},
-    {.name = "inside",
-     .help = "Try it in this process, without a container, and print it as JSON: what runs in the "
-             "containers",
-     .set = put<&CheckOptions::inside>},
+    takes("tenant", "TENANT",
+          "Start a container as a job of this tenant on each node, which tries to get through the "
+          "walls around it",
+          put<&CheckOptions::tenant>),
+    flag("walls", "The same in the default partition", put<&CheckOptions::walls>),
+    takes("sandbox", "LEVEL", "With this sandbox, and what it promises besides", call<set_sandbox>),
+    flag("json", "As JSON", put<&CheckOptions::json>),
+    flag("inside",
+         "Try it in this process, without a container, and print it as JSON: what runs in the "
+         "containers",
+         put<&CheckOptions::inside>),
 };
 
 constexpr Example kExamples[] = {
@@ -209,4 +201,4 @@ const Command kCheck{
     .exits = kExits,
     .run = run};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gantry_check

@@ -14,7 +14,7 @@
 #include "common/job/verdict_text.h"
 #include "common/text/text.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gantry_down {
 
 extern const Command kDown;
 extern const Command kStatus;
@@ -46,18 +46,12 @@ struct Down {
   bool remove = false;
 };
 constexpr Option kDownOptions[] = {
-    {.name = "cancel", .help = "Cancel all jobs first", .set = put<&Down::cancel>},
-    {.name = "leave",
-     .help = "Leave the jobs as they are: running ones go on, and the next `gantry up` finds them",
-     .set = put<&Down::leave>},
-    {.name = "remove",
-     .help = "Remove the directory as well: keys, queue, accounting",
-     .set = put<&Down::remove>},
-    {.name = "state",
-     .arg = Arg::required,
-     .value = "DIR",
-     .help = "Where the cluster is kept",
-     .set = put<&Down::directory>},
+    flag("cancel", "Cancel all jobs first", put<&Down::cancel>),
+    flag("leave",
+         "Leave the jobs as they are: running ones go on, and the next `gantry up` finds them",
+         put<&Down::leave>),
+    flag("remove", "Remove the directory as well: keys, queue, accounting", put<&Down::remove>),
+    takes("state", "DIR", "Where the cluster is kept", put<&Down::directory>),
 };
 
 Result<std::size_t> count_jobs(Session& session) {
@@ -123,11 +117,7 @@ struct StatusQuery {
   std::string directory;
 };
 constexpr Option kStatusOptions[] = {
-    {.name = "state",
-     .arg = Arg::required,
-     .value = "DIR",
-     .help = "Where the cluster is kept",
-     .set = put<&StatusQuery::directory>},
+    takes("state", "DIR", "Where the cluster is kept", put<&StatusQuery::directory>),
 };
 
 Result<int> run_status(const Invocation& in) {
@@ -186,4 +176,4 @@ const Command kStatus{.name = "status",
                       .exits = kStatusExits,
                       .run = run_status};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gantry_down

@@ -7,7 +7,7 @@
 #include "cli/step/allocation_shell.h"
 #include "cli/submit/job_options.h"
 
-namespace gantry::cli {
+namespace gantry::cli::galloc {
 namespace {
 
 struct GallocRequest : JobRequest {
@@ -15,10 +15,9 @@ struct GallocRequest : JobRequest {
 };
 
 constexpr Option kOnlyGallocOptions[] = {
-    {.name = "no-shell",
-     .help = "Run nothing: the job lives on without us, until its time limit or gcancel",
-     .set = put<&GallocRequest::no_shell>},
-    {.name = "x11", .refused = "X11 is not forwarded"},
+    flag("no-shell", "Run nothing: the job lives on without us, until its time limit or gcancel",
+         put<&GallocRequest::no_shell>),
+    refuses("x11", "X11 is not forwarded"),
 };
 constexpr auto kOwnOptions =
     in_order(Family::gantry, {"no-shell", "quiet", "x11"}, kOnlyGallocOptions, kJobOptionTable);
@@ -90,4 +89,4 @@ const Command kGalloc{
     .env_prefixes = kPrefixes,
 };
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::galloc

@@ -20,11 +20,22 @@
 
 namespace gantry::cli {
 
+namespace gantry_up {
 extern const Command kUp;
-extern const Command kDown;
+}
+namespace gantry_down {
+extern const Command kDown, kStatus;
+}
+namespace gantry_check {
 extern const Command kCheck;
-extern const Command kStatus;
+}
+namespace gantry_replay {
 extern const Command kReplay;
+}
+
+}  // namespace gantry::cli
+
+namespace gantry::cli::gantry {
 
 namespace {
 
@@ -146,9 +157,8 @@ struct Keygen {
   bool node = false;
 };
 constexpr Option kKeygenOptions[] = {
-    {.name = "node",
-     .help = "Make a key pair for a node daemon or controller (CURVE) instead of a user's",
-     .set = put<&Keygen::node>},
+    flag("node", "Make a key pair for a node daemon or controller (CURVE) instead of a user's",
+         put<&Keygen::node>),
 };
 
 Result<int> run_keygen(const Invocation& in) {
@@ -318,9 +328,18 @@ const Command kSlurmNames{.name = "slurm",
                           .run = nullptr,
                           .sub = kSlurmSub};
 
-constexpr const Command* kSub[] = {&kUp,     &kDown,       &kStatus,     &kCheck,
-                                   &kReplay, &kConfig,     &kKeygen,     &kHelp,
-                                   &kMan,    &kCompletion, &kSlurmNames, &kVersionCommand};
+constexpr const Command* kSub[] = {&gantry_up::kUp,
+                                   &gantry_down::kDown,
+                                   &gantry_down::kStatus,
+                                   &gantry_check::kCheck,
+                                   &gantry_replay::kReplay,
+                                   &kConfig,
+                                   &kKeygen,
+                                   &kHelp,
+                                   &kMan,
+                                   &kCompletion,
+                                   &kSlurmNames,
+                                   &kVersionCommand};
 
 constexpr Example kExamples[] = {
     {"gantry up", "Start a cluster of four nodes on this machine"},
@@ -342,4 +361,4 @@ const Command kGantry{
     .sub = kSub,
 };
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gantry

@@ -18,7 +18,7 @@
 #include "cli/submit/warnings.h"
 #include "common/text/text.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gbatch {
 namespace {
 
 constexpr auto kOwnOptions = in_order(Family::gantry,
@@ -238,4 +238,4 @@ const Command kGbatch{
     .env_prefixes = kPrefixes,
 };
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gbatch

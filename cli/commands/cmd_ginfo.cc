@@ -12,7 +12,7 @@
 #include "cli/terminal.h"
 #include "common/text/hostlist.h"
 
-namespace gantry::cli {
+namespace gantry::cli::ginfo {
 namespace {
 
 struct Query {
@@ -42,78 +42,38 @@ Result<void> add_nodes(Query& q, std::string_view text) {
 }
 
 constexpr Option kOptions[] = {
-    {.name = "all",
-     .letter = 'a',
-     .help = "All partitions (they always are)",
-     .set = put<&Query::all>},
-    {.name = "dead",
-     .letter = 'd',
-     .help = "Only nodes that do not respond",
-     .set = put<&Query::dead>},
-    {.name = "drift",
-     .help = "GPUs, drivers and slices that are not as they should be",
-     .set = put<&Query::drift>},
-    {.name = "format",
-     .letter = 'o',
-     .arg = Arg::required,
-     .value = "FORMAT",
-     .help = "Fields as %[[.]WIDTH]LETTER with any text around them; the letters are in the manual "
-             "page",
-     .set = put<&Query::format>,
-     .env = "FORMAT"},
-    {.name = "gpus",
-     .letter = 'g',
-     .help = "Every GPU and slice, who has it, and what is wrong with it",
-     .set = put<&Query::gpus>},
-    {.name = "json",
-     .help = "All fields of nodes and partitions as JSON",
-     .set = put<&Query::json>},
-    {.name = "layout",
-     .help = "Every GPU drawn: its slices, whose they are, and what is free",
-     .set = put<&Query::layout>},
-    {.name = "list-reasons",
-     .letter = 'R',
-     .help = "Why nodes are down, drained or closed",
-     .set = put<&Query::reasons>},
-    {.name = "long", .letter = 'l', .help = "More columns", .set = put<&Query::long_form>},
-    {.name = "Node", .letter = 'N', .help = "One line for each node", .set = put<&Query::by_node>},
-    {.name = "nodes",
-     .letter = 'n',
-     .arg = Arg::required,
-     .value = "NODES",
-     .help = "These nodes",
-     .set = call<add_nodes>},
-    {.name = "noheader", .letter = 'h', .help = "No header", .set = put<&Query::no_header>},
-    {.name = "partition",
-     .letter = 'p',
-     .arg = Arg::required,
-     .value = "PARTITION,...",
-     .help = "These partitions",
-     .set = put<&Query::partitions>,
-     .env = "PARTITION"},
-    {.name = "responding",
-     .letter = 'r',
-     .help = "Only nodes that respond",
-     .set = put<&Query::responding>},
-    {.name = "states",
-     .letter = 't',
-     .arg = Arg::required,
-     .value = "STATE,...",
-     .help = "Nodes in these states: idle, mixed, allocated, drained, draining, down",
-     .set = put<&Query::states>},
-    {.name = "stats", .help = "Counters of the controller", .set = put<&Query::stats>},
-    {.name = "summarize",
-     .letter = 's',
-     .help = "One line for each partition",
-     .set = put<&Query::summary>},
-    {.name = "Format", .letter = 'O', .refused = "use -o/--format"},
-    {.name = "clusters", .letter = 'M', .refused = "there is one cluster"},
-    {.name = "exact", .letter = 'e', .refused = "nodes are always grouped exactly"},
-    {.name = "iterate", .letter = 'i', .refused = "use watch(1)"},
-    {.name = "reservation", .letter = 'T', .refused = "use gctl reservations"},
-    {.name = "sort",
-     .letter = 'S',
-     .refused = "partitions and nodes are listed in the order of gantry.yaml"},
+    flag("all", 'a', "All partitions (they always are)", put<&Query::all>),
+    flag("dead", 'd', "Only nodes that do not respond", put<&Query::dead>),
+    flag("drift", "GPUs, drivers and slices that are not as they should be", put<&Query::drift>),
+    takes(
+        "format", 'o', "FORMAT",
+        "Fields as %[[.]WIDTH]LETTER with any text around them; the letters are in the manual page",
+        put<&Query::format>)
+        .from_env("FORMAT"),
+    flag("gpus", 'g', "Every GPU and slice, who has it, and what is wrong with it",
+         put<&Query::gpus>),
+    flag("json", "All fields of nodes and partitions as JSON", put<&Query::json>),
+    flag("layout", "Every GPU drawn: its slices, whose they are, and what is free",
+         put<&Query::layout>),
+    flag("list-reasons", 'R', "Why nodes are down, drained or closed", put<&Query::reasons>),
+    flag("long", 'l', "More columns", put<&Query::long_form>),
+    flag("Node", 'N', "One line for each node", put<&Query::by_node>),
+    takes("nodes", 'n', "NODES", "These nodes", call<add_nodes>),
+    flag("noheader", 'h', "No header", put<&Query::no_header>),
+    takes("partition", 'p', "PARTITION,...", "These partitions", put<&Query::partitions>)
+        .from_env("PARTITION"),
+    flag("responding", 'r', "Only nodes that respond", put<&Query::responding>),
+    takes("states", 't', "STATE,...",
+          "Nodes in these states: idle, mixed, allocated, drained, draining, down",
+          put<&Query::states>),
+    flag("stats", "Counters of the controller", put<&Query::stats>),
+    flag("summarize", 's', "One line for each partition", put<&Query::summary>),
+    refuses("Format", 'O', "use -o/--format"),
+    refuses("clusters", 'M', "there is one cluster"),
+    refuses("exact", 'e', "nodes are always grouped exactly"),
+    refuses("iterate", 'i', "use watch(1)"),
+    refuses("reservation", 'T', "use gctl reservations"),
+    refuses("sort", 'S', "partitions and nodes are listed in the order of gantry.yaml"),
 };
 
 constexpr std::string_view kPrefixes[] = {"SINFO_", "GINFO_"};
@@ -315,4 +275,4 @@ const Command kGinfo{
     .env_prefixes = kPrefixes,
 };
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::ginfo

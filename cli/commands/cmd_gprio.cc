@@ -15,7 +15,7 @@
 #include "common/proto/job_text.h"
 #include "common/text/text.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gprio {
 namespace {
 
 struct Query {
@@ -46,52 +46,23 @@ Result<void> set_terms(Query& q, std::string_view) {
 }
 
 constexpr Option kOptions[] = {
-    {.name = "account",
-     .letter = 'A',
-     .arg = Arg::required,
-     .value = "NAME,...",
-     .help = "Jobs of these accounts (projects)",
-     .set = call<add_words<Query, &proto::JobFilter::accounts>>},
-    {.name = "format",
-     .letter = 'o',
-     .arg = Arg::required,
-     .value = "FORMAT",
-     .help = "Fields as %[[.]WIDTH]LETTER with any text around them",
-     .set = put<&Query::format>},
-    {.name = "jobs",
-     .letter = 'j',
-     .arg = Arg::required,
-     .value = "JOB,...",
-     .help = "These jobs",
-     .set = call<add_jobs>},
-    {.name = "json", .help = "As JSON, a page on each line", .set = put<&Query::json>},
-    {.name = "long",
-     .letter = 'l',
-     .help = "All fields that are compared, which are wider than 80 columns",
-     .set = call<set_long>},
-    {.name = "most",
-     .letter = 'n',
-     .arg = Arg::required,
-     .value = "N",
-     .help = "Only the first N",
-     .set = call<set_most>},
-    {.name = "noheader", .letter = 'h', .help = "No header", .set = put<&Query::no_header>},
-    {.name = "partition",
-     .letter = 'p',
-     .arg = Arg::required,
-     .value = "PARTITION,...",
-     .help = "Jobs of these tenants and partitions",
-     .set = call<add_words<Query, &proto::JobFilter::partitions>>},
-    {.name = "user",
-     .letter = 'u',
-     .arg = Arg::required,
-     .value = "USER,...",
-     .help = "Jobs of these users",
-     .set = call<add_words<Query, &proto::JobFilter::users>>},
-    {.name = "weights",
-     .letter = 'w',
-     .help = "The terms of the weighted priority, where gantry.yaml sets weights for it",
-     .set = call<set_terms>},
+    takes("account", 'A', "NAME,...", "Jobs of these accounts (projects)",
+          call<add_words<Query, &proto::JobFilter::accounts>>),
+    takes("format", 'o', "FORMAT", "Fields as %[[.]WIDTH]LETTER with any text around them",
+          put<&Query::format>),
+    takes("jobs", 'j', "JOB,...", "These jobs", call<add_jobs>),
+    flag("json", "As JSON, a page on each line", put<&Query::json>),
+    flag("long", 'l', "All fields that are compared, which are wider than 80 columns",
+         call<set_long>),
+    takes("most", 'n', "N", "Only the first N", call<set_most>),
+    flag("noheader", 'h', "No header", put<&Query::no_header>),
+    takes("partition", 'p', "PARTITION,...", "Jobs of these tenants and partitions",
+          call<add_words<Query, &proto::JobFilter::partitions>>),
+    takes("user", 'u', "USER,...", "Jobs of these users",
+          call<add_words<Query, &proto::JobFilter::users>>),
+    flag("weights", 'w',
+         "The terms of the weighted priority, where gantry.yaml sets weights for it",
+         call<set_terms>),
 };
 
 constexpr Example kExamples[] = {
@@ -181,4 +152,4 @@ const Command kGprio{
     .run = run,
 };
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gprio

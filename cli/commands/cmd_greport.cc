@@ -16,7 +16,7 @@
 #include "common/metrics/ledger_metrics.h"
 #include "common/text/text.h"
 
-namespace gantry::cli {
+namespace gantry::cli::greport {
 namespace {
 
 struct ReportQuery {
@@ -32,53 +32,27 @@ struct ReportQuery {
 };
 
 constexpr Option kReportOptions[] = {
-    {.name = "accounts",
-     .letter = 'A',
-     .arg = Arg::required,
-     .value = "ACCOUNT,...",
-     .help = "These projects",
-     .set = put<&ReportQuery::projects>},
-    {.name = "by",
-     .letter = 'b',
-     .arg = Arg::required,
-     .value = "COLUMN,...",
-     .help = "A line for each: period, tenant, project, user, job_type, pool, item, plan, "
-             "label:KEY, what the tenant's label of that key is, labels of jobs "
-             "(controller.report_labels), job-label:KEY; period and tenant unless given",
-     .set = put<&ReportQuery::by>},
-    {.name = "csv", .help = "As CSV, with the exact amounts", .set = put<&ReportQuery::csv>},
-    {.name = "exact",
-     .help = "With --invoice: amounts to the millionth, without separators",
-     .set = put<&ReportQuery::exact>},
-    {.name = "focus",
-     .help = "As CSV with the columns of FOCUS 1.0, for tools that read clouds' bills",
-     .set = put<&ReportQuery::focus>},
-    {.name = "invoice",
-     .arg = Arg::required,
-     .value = "FILE",
-     .help = "An invoice of one tenant (-t) and period (last-month unless given, because a bill is "
-             "of what is over), as FILE.html or FILE.pdf",
-     .set = put<&ReportQuery::invoice>},
-    {.name = "json", .help = "As JSON, money in millionths", .set = put<&ReportQuery::json>},
-    {.name = "metrics",
-     .help = "Over all time, in the text format of Prometheus",
-     .set = put<&ReportQuery::metrics>},
-    {.name = "noheader",
-     .letter = 'n',
-     .help = "No header and no total",
-     .set = put<&ReportQuery::no_header>},
-    {.name = "tenants",
-     .letter = 't',
-     .arg = Arg::required,
-     .value = "TENANT,...",
-     .help = "These tenants (or partitions)",
-     .set = put<&ReportQuery::tenants>},
-    {.name = "users",
-     .letter = 'u',
-     .arg = Arg::required,
-     .value = "USER,...",
-     .help = "These users",
-     .set = put<&ReportQuery::users>},
+    takes("accounts", 'A', "ACCOUNT,...", "These projects", put<&ReportQuery::projects>),
+    takes("by", 'b', "COLUMN,...",
+          "A line for each: period, tenant, project, user, job_type, pool, item, plan, label:KEY, "
+          "what the tenant's label of that key is, labels of jobs (controller.report_labels), "
+          "job-label:KEY; period and tenant unless given",
+          put<&ReportQuery::by>),
+    flag("csv", "As CSV, with the exact amounts", put<&ReportQuery::csv>),
+    flag("exact", "With --invoice: amounts to the millionth, without separators",
+         put<&ReportQuery::exact>),
+    flag("focus", "As CSV with the columns of FOCUS 1.0, for tools that read clouds' bills",
+         put<&ReportQuery::focus>),
+    takes("invoice", "FILE",
+          "An invoice of one tenant (-t) and period (last-month unless given, because a bill is of "
+          "what is over), as FILE.html or FILE.pdf",
+          put<&ReportQuery::invoice>),
+    flag("json", "As JSON, money in millionths", put<&ReportQuery::json>),
+    flag("metrics", "Over all time, in the text format of Prometheus", put<&ReportQuery::metrics>),
+    flag("noheader", 'n', "No header and no total", put<&ReportQuery::no_header>),
+    takes("tenants", 't', "TENANT,...", "These tenants (or partitions)",
+          put<&ReportQuery::tenants>),
+    takes("users", 'u', "USER,...", "These users", put<&ReportQuery::users>),
 };
 
 // A line of the report. It sums all items of one group; GPUs are also kept by model.
@@ -481,4 +455,4 @@ const Command kGreport{
     .run = run_report,
 };
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::greport

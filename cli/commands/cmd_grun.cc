@@ -14,7 +14,7 @@
 #include "common/proto/job_text.h"
 #include "common/text/text.h"
 
-namespace gantry::cli {
+namespace gantry::cli::grun {
 namespace {
 
 Result<void> set_job_id(StepOptions& options, std::string_view value) {
@@ -44,32 +44,20 @@ Result<void> set_mpi(StepOptions& options, std::string_view value) {
 }
 
 constexpr Option kOnlyGrunOptions[] = {
-    {.name = "input",
-     .letter = 'i',
-     .arg = Arg::required,
-     .value = "0|none",
-     .help = "Which task reads our standard input (default: task 0)",
-     .set = call<set_input>},
-    {.name = "jobid",
-     .arg = Arg::required,
-     .value = "JOB",
-     .help = "Run in this job of yours instead of the one we are in",
-     .set = call<set_job_id>},
-    {.name = "kill-on-bad-exit",
-     .letter = 'K',
-     .arg = Arg::optional,
-     .value = "",
-     .help = "End all tasks when one ends with an exit code other than 0",
-     .set = put<&StepOptions::kill_on_bad_exit>},
-    {.name = "mpi",
-     .arg = Arg::required,
-     .value = "none|pmix|pmi2",
-     .help = "pmix, pmi2: a PMIx or PMI-1 and PMI-2 server beside the tasks on each node, and one "
-             "task's failure ends all",
-     .set = call<set_mpi>},
-    {.name = "multi-prog", .refused = "one program per step; branch on SLURM_PROCID"},
-    {.name = "het-group", .refused = "srun has it"},
-    {.name = "x11", .refused = "X11 is not forwarded"},
+    takes("input", 'i', "0|none", "Which task reads our standard input (default: task 0)",
+          call<set_input>),
+    takes("jobid", "JOB", "Run in this job of yours instead of the one we are in",
+          call<set_job_id>),
+    may_take("kill-on-bad-exit", 'K', "",
+             "End all tasks when one ends with an exit code other than 0",
+             put<&StepOptions::kill_on_bad_exit>),
+    takes("mpi", "none|pmix|pmi2",
+          "pmix, pmi2: a PMIx or PMI-1 and PMI-2 server beside the tasks on each node, and one "
+          "task's failure ends all",
+          call<set_mpi>),
+    refuses("multi-prog", "one program per step; branch on SLURM_PROCID"),
+    refuses("het-group", "srun has it"),
+    refuses("x11", "X11 is not forwarded"),
 };
 constexpr auto kOwnOptions =
     in_order(Family::gantry,
@@ -172,4 +160,4 @@ const Command kGrun{
     .env_prefixes = kPrefixes,
 };
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::grun

@@ -8,7 +8,7 @@
 #include "cli/terminal.h"
 #include "config/values.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gshare {
 namespace {
 
 struct Query {
@@ -20,24 +20,12 @@ struct Query {
 };
 
 constexpr Option kOptions[] = {
-    {.name = "format",
-     .letter = 'o',
-     .arg = Arg::required,
-     .value = "FORMAT",
-     .help = "Fields as %[[.]WIDTH]LETTER with any text around them",
-     .set = put<&Query::format>},
-    {.name = "json", .help = "As JSON", .set = put<&Query::json>},
-    {.name = "noheader", .letter = 'h', .help = "No header", .set = put<&Query::no_header>},
-    {.name = "partition",
-     .letter = 'p',
-     .arg = Arg::required,
-     .value = "PARTITION,...",
-     .help = "These tenants",
-     .set = put<&Query::tenants>},
-    {.name = "tenants",
-     .letter = 't',
-     .help = "Tenants only, without projects and users",
-     .set = put<&Query::tenants_only>},
+    takes("format", 'o', "FORMAT", "Fields as %[[.]WIDTH]LETTER with any text around them",
+          put<&Query::format>),
+    flag("json", "As JSON", put<&Query::json>),
+    flag("noheader", 'h', "No header", put<&Query::no_header>),
+    takes("partition", 'p', "PARTITION,...", "These tenants", put<&Query::tenants>),
+    flag("tenants", 't', "Tenants only, without projects and users", put<&Query::tenants_only>),
 };
 
 constexpr Example kExamples[] = {
@@ -96,4 +84,4 @@ const Command kGshare{
     .run = run,
 };
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gshare

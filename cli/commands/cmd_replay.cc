@@ -8,7 +8,7 @@
 #include "cli/cluster/daemons.h"
 #include "cli/command.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gantry_replay {
 namespace {
 
 Result<int> run_replay(const Invocation& in) {
@@ -45,4 +45,4 @@ const Command kReplay{
     .exits = kExits,
     .run = run_replay};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gantry_replay

@@ -16,7 +16,7 @@
 #include "common/job/verdict_text.h"
 #include "common/text/text.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gantry_up {
 
 extern const Command kUp;
 
@@ -108,63 +108,36 @@ Result<void> set_root_jobs(Up& up, std::string_view) {
 }
 
 constexpr Option kUpOptions[] = {
-    {.name = "cpus",
-     .arg = Arg::required,
-     .value = "N",
-     .help = "Cores of each node (default: an equal share)",
-     .set = call<set_cpus>},
-    {.name = "memory",
-     .arg = Arg::required,
-     .value = "SIZE",
-     .help = "Memory of each node: 2G (default: an equal share of four fifths)",
-     .set = call<set_memory>},
-    {.name = "name",
-     .arg = Arg::required,
-     .value = "NAME",
-     .help = "Name of the cluster (default: local)",
-     .set = call<set_name>},
-    {.name = "no-gate",
-     .help = "Without a gate. Otherwise one takes requests to services on loopback, where HAProxy "
-             "is installed",
-     .set = call<set_no_gate>},
-    {.name = "no-job-networks",
-     .help = "Give jobs loopback alone. Otherwise a job of a cluster of root has a network of its "
-             "own, over which its nodes reach each other; several nodes need Linux 6.3 for it",
-     .set = call<set_no_job_networks>},
-    {.name = "nodes",
-     .arg = Arg::required,
-     .value = "N",
-     .help = "Number of nodes (default: one per core, at most four)",
-     .set = call<set_nodes>},
-    {.name = "oversubscribe",
-     .help = "Let nodes share cores and memory of the machine",
-     .set = call<set_oversubscribe>},
-    {.name = "restarts",
-     .arg = Arg::required,
-     .value = "N",
-     .help = "Crashes within a minute after which a daemon is left stopped (default 5); until then "
-             "it is started again. 0: never again",
-     .set = call<set_restarts>},
-    {.name = "root-jobs",
-     .help = "Let root run jobs too, for development",
-     .set = call<set_root_jobs>},
-    {.name = "runtime",
-     .arg = Arg::required,
-     .value = "NAME,...",
-     .help = "Container runtimes to try in order (default crun,runc); process runs jobs without a "
-             "container, for development only",
-     .set = call<set_runtimes>},
-    {.name = "state",
-     .arg = Arg::required,
-     .value = "DIR",
-     .help = "Where everything is kept (default /var/lib/gantry/local for root, "
-             "~/.local/state/gantry for others)",
-     .set = put<&Up::directory>},
-    {.name = "user",
-     .arg = Arg::required,
-     .value = "USER,...",
-     .help = "Make a key for these users, so that they need no munge (root)",
-     .set = call<add_user>},
+    takes("cpus", "N", "Cores of each node (default: an equal share)", call<set_cpus>),
+    takes("memory", "SIZE", "Memory of each node: 2G (default: an equal share of four fifths)",
+          call<set_memory>),
+    takes("name", "NAME", "Name of the cluster (default: local)", call<set_name>),
+    flag("no-gate",
+         "Without a gate. Otherwise one takes requests to services on loopback, where HAProxy is "
+         "installed",
+         call<set_no_gate>),
+    flag("no-job-networks",
+         "Give jobs loopback alone. Otherwise a job of a cluster of root has a network of its own, "
+         "over which its nodes reach each other; several nodes need Linux 6.3 for it",
+         call<set_no_job_networks>),
+    takes("nodes", "N", "Number of nodes (default: one per core, at most four)", call<set_nodes>),
+    flag("oversubscribe", "Let nodes share cores and memory of the machine",
+         call<set_oversubscribe>),
+    takes("restarts", "N",
+          "Crashes within a minute after which a daemon is left stopped (default 5); until then it "
+          "is started again. 0: never again",
+          call<set_restarts>),
+    flag("root-jobs", "Let root run jobs too, for development", call<set_root_jobs>),
+    takes("runtime", "NAME,...",
+          "Container runtimes to try in order (default crun,runc); process runs jobs without a "
+          "container, for development only",
+          call<set_runtimes>),
+    takes("state", "DIR",
+          "Where everything is kept (default /var/lib/gantry/local for root, ~/.local/state/gantry "
+          "for others)",
+          put<&Up::directory>),
+    takes("user", "USER,...", "Make a key for these users, so that they need no munge (root)",
+          call<add_user>),
 };
 
 std::string ended(const Daemon& daemon) {
@@ -334,4 +307,4 @@ const Command kUp{.name = "up",
                   .exits = kUpExits,
                   .run = run_up};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gantry_up

@@ -1,30 +1,34 @@
 // The table of all commands. `gantry NAME` and a link called NAME do the same. A new command is a
-// file cmd_NAME.cc that defines its Command, and a line here.
+// file cmd_NAME.cc that defines its Command, and a line here. What the file declares lies in
+// a namespace of the command's name.
 #include "cli/command.h"
 
 namespace gantry::cli {
 
 #define GANTRY_COMMANDS(X) \
-  X(kGbatch)               \
-  X(kGqueue)               \
-  X(kGcancel)              \
-  X(kGacct)                \
-  X(kGinfo)                \
-  X(kGctl)                 \
-  X(kGtenant)              \
-  X(kGshare)               \
-  X(kGprio)                \
-  X(kGreport)              \
-  X(kGrun)                 \
-  X(kGalloc)               \
-  X(kGantry)
+  X(gbatch, kGbatch)       \
+  X(gqueue, kGqueue)       \
+  X(gcancel, kGcancel)     \
+  X(gacct, kGacct)         \
+  X(ginfo, kGinfo)         \
+  X(gctl, kGctl)           \
+  X(gtenant, kGtenant)     \
+  X(gshare, kGshare)       \
+  X(gprio, kGprio)         \
+  X(greport, kGreport)     \
+  X(grun, kGrun)           \
+  X(galloc, kGalloc)       \
+  X(gantry, kGantry)
 
-#define X(name) extern const Command name;
+#define X(space, name)       \
+  namespace space {          \
+  extern const Command name; \
+  }
 GANTRY_COMMANDS(X)
 #undef X
 
 namespace {
-#define X(name) &name,
+#define X(space, name) &space::name,
 constexpr const Command* kAll[] = {GANTRY_COMMANDS(X)};
 #undef X
 }  // namespace

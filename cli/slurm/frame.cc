@@ -41,18 +41,11 @@ constexpr const Command* kAllOfSlurm[] = {GANTRY_SLURM_COMMANDS(X)};
 #undef X
 
 constexpr Option kSlurmCommon[] = {
-    {.name = "help", .help = "Show this help", .set = always, .directive = false},
-    {.name = "usage",
-     .help = "Show the first lines of this help",
-     .set = always,
-     .directive = false},
-    {.name = "version",
-     .letter = 'V',
-     .arg = Arg::optional,
-     .value = "gantry",
-     .help = "Show the version of Slurm whose commands these are, or with =gantry our own",
-     .set = always,
-     .directive = false},
+    flag("help", "Show this help", always).not_in_scripts(),
+    flag("usage", "Show the first lines of this help", always).not_in_scripts(),
+    may_take("version", 'V', "gantry",
+             "Show the version of Slurm whose commands these are, or with =gantry our own", always)
+        .not_in_scripts(),
 };
 
 void write_error(std::string_view text) {

@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include "cli/random_id.h"
+#include "cli/session.h"
 #include "common/codec/codec.h"
 #include "common/net/client.h"
 #include "common/net/header.h"

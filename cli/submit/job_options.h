@@ -80,6 +80,6 @@ inline constexpr auto kJobOptions =
 inline constexpr auto kRefusedJobOptions = all_in<Family::gantry, kRefusedOptionTable>();
 
 // Commands that start no tasks themselves refuse these options.
-inline constexpr Option kRefusedStepOptions[] = {{.name = "gpu-bind", .refused = kAllGpus}};
+inline constexpr Option kRefusedStepOptions[] = {refuses("gpu-bind", kAllGpus)};
 
 }  // namespace gantry::cli

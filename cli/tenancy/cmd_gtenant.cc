@@ -1,17 +1,21 @@
 // gtenant: tenants and everything that belongs to them, as documents.
 #include "cli/tenancy/cmd_gtenant.h"
 
-#include "common/text/text.h"
-
-namespace gantry::cli {
+namespace gantry::cli::gtenant {
 namespace {
 
 constexpr const Command* kSub[] = {
-    &kTenantApply,  &kTenantDiff,    &kTenantCheck,    &kTenantGet,    &kTenantExport,
-    &kTenantDelete, &kTenantHistory, &kTenantRollback, &kTenantCreate, &kTenantOffboard,
-    &kTenantList,   &kTenantQuota,   &kTenantEvents,   &kTenantPrice,  &kTenantBudget,
-    &kTenantMeter,  &kTenantRequest, &kTenantSecret,   &kTenantImport, &kTenantAccess,
-    &kTenantPolicy};
+    &gtenant_apply::kTenantApply,     &gtenant_apply::kTenantDiff,
+    &gtenant_apply::kTenantCheck,     &gtenant_show::kTenantGet,
+    &gtenant_show::kTenantExport,     &gtenant_apply::kTenantDelete,
+    &gtenant_show::kTenantHistory,    &gtenant_apply::kTenantRollback,
+    &gtenant_make::kTenantCreate,     &gtenant_offboard::kTenantOffboard,
+    &gtenant_use::kTenantList,        &gtenant_use::kTenantQuota,
+    &gtenant_events::kTenantEvents,   &gtenant_price::kTenantPrice,
+    &gtenant_budget::kTenantBudget,   &gtenant_meter::kTenantMeter,
+    &gtenant_request::kTenantRequest, &gtenant_secret::kTenantSecret,
+    &gtenant_import::kTenantImport,   &gtenant_access::kTenantAccess,
+    &gtenant_policy::kTenantPolicy};
 
 constexpr Example kExamples[] = {
     {"gtenant create fraud --gpus 64 --cpus 512 --borrow 128 --lend 32 --admin alice",
@@ -24,11 +28,6 @@ constexpr ExitDoc kExits[] = {
     {"0", "done"}, {"1", "refused, unknown, or no answer"}, {"2", "the command line is wrong"}};
 
 }  // namespace
-
-Result<std::uint64_t> parse_revision(std::string_view text) {
-  ASSIGN(number, parse_integer("the revision", text, 1, INT64_MAX));
-  return static_cast<std::uint64_t>(*number);
-}
 
 extern const Command kGtenant;
 const Command kGtenant{
@@ -44,4 +43,4 @@ const Command kGtenant{
     .sub = kSub,
 };
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gtenant

@@ -7,7 +7,7 @@
 #include "cli/terminal.h"
 #include "common/codec/codec.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gtenant_access {
 namespace {
 
 constexpr std::string_view kFormat = "%t %u %r %g %e %s %b";
@@ -19,16 +19,13 @@ struct AccessOptions {
 };
 
 constexpr Option kOptions[] = {
-    {.name = "csv", .help = "All columns, for a spreadsheet", .set = put<&AccessOptions::csv>},
-    {.name = "format",
-     .letter = 'o',
-     .arg = Arg::required,
-     .value = "FORMAT",
-     .help = "Fields as %[[.]WIDTH]LETTER with any text around them: t tenant, u who, r role, x "
-             "rights, g GPUs, e until, s since, b by, f from, R revision",
-     .set = put<&AccessOptions::format>},
-    {.name = "json", .help = "As JSON", .set = put<&AccessOptions::json>},
-    {.name = "noheader", .letter = 'h', .help = "No header", .set = put<&AccessOptions::no_header>},
+    flag("csv", "All columns, for a spreadsheet", put<&AccessOptions::csv>),
+    takes("format", 'o', "FORMAT",
+          "Fields as %[[.]WIDTH]LETTER with any text around them: t tenant, u who, r role, x "
+          "rights, g GPUs, e until, s since, b by, f from, R revision",
+          put<&AccessOptions::format>),
+    flag("json", "As JSON", put<&AccessOptions::json>),
+    flag("noheader", 'h', "No header", put<&AccessOptions::no_header>),
 };
 
 // A field of CSV by RFC 4180. A text that a spreadsheet would take for a formula gets an
@@ -106,4 +103,4 @@ const Command kTenantAccess{
     .examples = kExamples,
     .run = run_access};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gtenant_access

@@ -11,7 +11,7 @@
 #include "config/tenancy/write.h"
 #include "config/yaml_tree.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gtenant_apply {
 namespace {
 
 struct FileOptions : PlanOptions {
@@ -28,28 +28,19 @@ Result<void> add_file(FileOptions& options, std::string_view path) {
 }
 
 constexpr Option kFileOptions[] = {
-    {.name = "filename",
-     .letter = 'f',
-     .arg = Arg::required,
-     .value = "FILE|DIR",
-     .help = "Documents: ours, or manifests of Kubernetes and Kueue; - is standard input; may be "
-             "given several times",
-     .set = call<add_file>},
-    {.name = "user-domain",
-     .arg = Arg::required,
-     .value = "DOMAIN",
-     .help = "Users of manifests are named USER@DOMAIN and log in as USER",
-     .set = put<&FileOptions::user_domain>},
+    takes("filename", 'f', "FILE|DIR",
+          "Documents: ours, or manifests of Kubernetes and Kueue; - is standard input; may be "
+          "given several times",
+          call<add_file>),
+    takes("user-domain", "DOMAIN", "Users of manifests are named USER@DOMAIN and log in as USER",
+          put<&FileOptions::user_domain>),
 };
 constexpr Option kPruneOption[] = {
-    {.name = "prune",
-     .help = "Remove every document that is in none of the files",
-     .set = put<&FileOptions::prune>},
+    flag("prune", "Remove every document that is in none of the files", put<&FileOptions::prune>),
 };
 constexpr Option kOfflineOption[] = {
-    {.name = "offline",
-     .help = "Ask no controller: the files alone must be complete",
-     .set = put<&FileOptions::offline>},
+    flag("offline", "Ask no controller: the files alone must be complete",
+         put<&FileOptions::offline>),
 };
 
 std::string read_standard_input(const std::vector<std::string>& files) {
@@ -249,4 +240,4 @@ const Command kTenantRollback{
     .examples = kTenantRollbackExamples,
     .run = run_rollback};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gtenant_apply

@@ -8,7 +8,7 @@
 #include "cli/tenancy/cmd_gtenant.h"
 #include "common/text/text.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gtenant_budget {
 namespace {
 
 struct BudgetOptions {
@@ -27,18 +27,13 @@ Result<void> set_long(BudgetOptions& options, std::string_view) {
 }
 
 constexpr Option kBudgetOptions[] = {
-    {.name = "format",
-     .letter = 'o',
-     .arg = Arg::required,
-     .value = "FORMAT",
-     .help = "Fields as %[[.]WIDTH]LETTER with any text around them",
-     .set = put<&BudgetOptions::format>},
-    {.name = "json", .help = "As JSON", .set = put<&BudgetOptions::json>},
-    {.name = "long",
-     .letter = 'l',
-     .help = "Also the period, what is set aside, who waits, and what happens at the limit",
-     .set = call<set_long>},
-    {.name = "noheader", .letter = 'h', .help = "No header", .set = put<&BudgetOptions::no_header>},
+    takes("format", 'o', "FORMAT", "Fields as %[[.]WIDTH]LETTER with any text around them",
+          put<&BudgetOptions::format>),
+    flag("json", "As JSON", put<&BudgetOptions::json>),
+    flag("long", 'l',
+         "Also the period, what is set aside, who waits, and what happens at the limit",
+         call<set_long>),
+    flag("noheader", 'h', "No header", put<&BudgetOptions::no_header>),
 };
 
 using O = std::string&;
@@ -174,4 +169,4 @@ const Command kTenantBudget{.name = "budget",
                             .run = nullptr,
                             .sub = kBudgetSub};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gtenant_budget

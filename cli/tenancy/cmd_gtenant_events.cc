@@ -7,7 +7,7 @@
 #include "cli/tenancy/cmd_gtenant.h"
 #include "common/text/text.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gtenant_events {
 namespace {
 
 struct EventOptions {
@@ -23,17 +23,9 @@ Result<void> set_limit(EventOptions& o, std::string_view text) {
 }
 
 constexpr Option kOptions[] = {
-    {.name = "follow",
-     .letter = 'f',
-     .help = "Go on with those that come",
-     .set = put<&EventOptions::follow>},
-    {.name = "json", .help = "As JSON, one event a line", .set = put<&EventOptions::json>},
-    {.name = "limit",
-     .letter = 'n',
-     .arg = Arg::required,
-     .value = "N",
-     .help = "The newest N only",
-     .set = call<set_limit>},
+    flag("follow", 'f', "Go on with those that come", put<&EventOptions::follow>),
+    flag("json", "As JSON, one event a line", put<&EventOptions::json>),
+    takes("limit", 'n', "N", "The newest N only", call<set_limit>),
 };
 
 void print_event(const EventOptions& options, const proto::QuotaAlert& a) {
@@ -108,4 +100,4 @@ const Command kTenantEvents{
     .examples = kExamples,
     .run = run_events};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gtenant_events

@@ -9,7 +9,7 @@
 #include "cli/tenancy/cmd_gtenant.h"
 #include "config/tenancy/write.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gtenant_import {
 namespace {
 
 struct ImportOptions {
@@ -17,17 +17,12 @@ struct ImportOptions {
 };
 
 constexpr Option kImportOptions[] = {
-    {.name = "directory",
-     .letter = 'd',
-     .arg = Arg::required,
-     .value = "DIR",
-     .help = "Write gantry.yaml and tenants.yaml there instead of to standard output",
-     .set = put<&ImportOptions::folder>},
-    {.name = "slurm",
-     .arg = Arg::required,
-     .value = "SLURM.CONF",
-     .help = "The cluster's slurm.conf; files that it includes are read as well",
-     .set = put<&ImportOptions::slurm_conf>},
+    takes("directory", 'd', "DIR",
+          "Write gantry.yaml and tenants.yaml there instead of to standard output",
+          put<&ImportOptions::folder>),
+    takes("slurm", "SLURM.CONF",
+          "The cluster's slurm.conf; files that it includes are read as well",
+          put<&ImportOptions::slurm_conf>),
 };
 
 // Further files; their contents tell what they are.
@@ -76,7 +71,8 @@ Result<int> run_import(const Invocation& in) {
   } else {
     TRY(make_directories(options.folder, kPrivateFolder));
     for (const auto& [name, text] :
-         {std::pair{"gantry.yaml", &cluster->gantry_yaml}, std::pair{"tenants.yaml", &tenants}}) {
+         std::initializer_list<std::pair<std::string_view, const std::string*>>{
+             {"gantry.yaml", &cluster->gantry_yaml}, {"tenants.yaml", &tenants}}) {
       if (text->empty()) continue;
       const std::string path = fmt::format("{}/{}", options.folder, name);
       TRY(write_file(path, *text, kPrivateFile));
@@ -115,4 +111,4 @@ const Command kTenantImport{
     .run = run_import,
 };
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gtenant_import

@@ -18,7 +18,7 @@
 #include "common/text/text.h"
 #include "config/tenancy/amounts.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gtenant_meter {
 namespace {
 
 constexpr std::size_t kMostFileBytes = 8u << 20;
@@ -175,13 +175,10 @@ struct ImportOptions {
 };
 
 constexpr Option kImportOptions[] = {
-    {.name = "batch",
-     .arg = Arg::required,
-     .value = "NAME",
-     .help = "What it is called; the file's name unless given",
-     .set = put<&ImportOptions::batch>},
-    {.name = "check", .help = "Only say what it comes to", .set = put<&ImportOptions::check>},
-    {.name = "json", .help = "As JSON", .set = put<&ImportOptions::json>},
+    takes("batch", "NAME", "What it is called; the file's name unless given",
+          put<&ImportOptions::batch>),
+    flag("check", "Only say what it comes to", put<&ImportOptions::check>),
+    flag("json", "As JSON", put<&ImportOptions::json>),
 };
 
 Result<int> run_import(const Invocation& in) {
@@ -227,17 +224,9 @@ struct MeterListOptions {
 };
 
 constexpr Option kMeterListOptions[] = {
-    {.name = "format",
-     .letter = 'o',
-     .arg = Arg::required,
-     .value = "FORMAT",
-     .help = "Columns, such as \"%n %c\"",
-     .set = put<&MeterListOptions::format>},
-    {.name = "json", .help = "As JSON", .set = put<&MeterListOptions::json>},
-    {.name = "noheader",
-     .letter = 'h',
-     .help = "No line of headers",
-     .set = put<&MeterListOptions::no_header>},
+    takes("format", 'o', "FORMAT", "Columns, such as \"%n %c\"", put<&MeterListOptions::format>),
+    flag("json", "As JSON", put<&MeterListOptions::json>),
+    flag("noheader", 'h', "No line of headers", put<&MeterListOptions::no_header>),
 };
 
 constexpr Column<proto::PostedBatch> kBatchColumns[] = {
@@ -316,4 +305,4 @@ const Command kTenantMeter{.name = "meter",
                            .run = nullptr,
                            .sub = kMeterSub};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gtenant_meter

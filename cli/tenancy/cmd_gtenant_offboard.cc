@@ -16,7 +16,7 @@
 #include "config/tenancy/check.h"
 #include "config/tenancy/write.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gtenant_offboard {
 namespace {
 
 struct OffboardOptions : PlanOptions {
@@ -26,26 +26,16 @@ struct OffboardOptions : PlanOptions {
 };
 
 constexpr Option kOwnOptions[] = {
-    {.name = "archive",
-     .arg = Arg::required,
-     .value = "DIR",
-     .help = "Where its documents and its jobs' records are kept (default: this directory)",
-     .set = put<&OffboardOptions::folder>},
-    {.name = "cancel",
-     .help = "Cancel its jobs instead of waiting for them",
-     .set = put<&OffboardOptions::cancel>},
-    {.name = "no-wait",
-     .help = "Close its queue, and come back when its jobs have ended",
-     .set = put<&OffboardOptions::no_wait>},
+    takes("archive", "DIR",
+          "Where its documents and its jobs' records are kept (default: this directory)",
+          put<&OffboardOptions::folder>),
+    flag("cancel", "Cancel its jobs instead of waiting for them", put<&OffboardOptions::cancel>),
+    flag("no-wait", "Close its queue, and come back when its jobs have ended",
+         put<&OffboardOptions::no_wait>),
 };
 constexpr Option kCommonOptions[] = {
-    {.name = "comment",
-     .letter = 'm',
-     .arg = Arg::required,
-     .value = "TEXT",
-     .help = "Why, for the history",
-     .set = put<&PlanOptions::comment>},
-    {.name = "yes", .letter = 'y', .help = "Do not ask", .set = put<&PlanOptions::yes>},
+    takes("comment", 'm', "TEXT", "Why, for the history", put<&PlanOptions::comment>),
+    flag("yes", 'y', "Do not ask", put<&PlanOptions::yes>),
 };
 constexpr auto kOptions = join(kOwnOptions, kCommonOptions);
 
@@ -196,4 +186,4 @@ const Command kTenantOffboard{
     .examples = kExamples,
     .run = run_offboard};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gtenant_offboard

@@ -16,7 +16,7 @@
 #include "config/tenancy/capacity.h"
 #include "config/tenancy/files/load.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gtenant_policy {
 namespace {
 
 using tenancy::Policy;
@@ -75,24 +75,11 @@ Result<void> set_most(TestOptions& o, std::string_view text) {
 }
 
 constexpr Option kTestOptions[] = {
-    {.name = "examples",
-     .letter = 'n',
-     .arg = Arg::required,
-     .value = "N",
-     .help = "Name at most N jobs of each policy (default 10)",
-     .set = call<set_most>},
-    {.name = "filename",
-     .letter = 'f',
-     .arg = Arg::required,
-     .value = "FILE|DIR",
-     .help = "Documents of the kind Policy; may be given several times",
-     .set = call<add_file>},
-    {.name = "since",
-     .letter = 'S',
-     .arg = Arg::required,
-     .value = "TIME",
-     .help = "Jobs that were there after this time: now-7days (default), 2026-01-31",
-     .set = call<set_since>},
+    takes("examples", 'n', "N", "Name at most N jobs of each policy (default 10)", call<set_most>),
+    takes("filename", 'f', "FILE|DIR", "Documents of the kind Policy; may be given several times",
+          call<add_file>),
+    takes("since", 'S', "TIME",
+          "Jobs that were there after this time: now-7days (default), 2026-01-31", call<set_since>),
 };
 
 Result<std::vector<Policy>> policies_in(const TestOptions& options, Session& session) {
@@ -240,4 +227,4 @@ const Command kTenantPolicy{
     .run = nullptr,
     .sub = kSub};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gtenant_policy

@@ -10,7 +10,7 @@
 #include "config/tenancy/files/load.h"
 #include "config/tenancy/write.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gtenant_price {
 namespace {
 
 using tenancy::PriceBook;
@@ -26,12 +26,8 @@ Result<void> add_price_file(PriceOptions& options, std::string_view path) {
 }
 
 constexpr Option kPriceFileOption[] = {
-    {.name = "filename",
-     .letter = 'f',
-     .arg = Arg::required,
-     .value = "FILE|DIR",
-     .help = "Price books (docs/money.md); may be given several times",
-     .set = call<add_price_file>},
+    takes("filename", 'f', "FILE|DIR", "Price books (docs/money.md); may be given several times",
+          call<add_price_file>),
 };
 
 Result<Change> price_change(Session& session, const PriceOptions& options) {
@@ -120,11 +116,8 @@ struct PriceListOptions {
 };
 
 constexpr Option kPriceListOptions[] = {
-    {.name = "json", .help = "As JSON", .set = put<&PriceListOptions::json>},
-    {.name = "noheader",
-     .letter = 'n',
-     .help = "No line of headers",
-     .set = put<&PriceListOptions::no_header>},
+    flag("json", "As JSON", put<&PriceListOptions::json>),
+    flag("noheader", 'n', "No line of headers", put<&PriceListOptions::no_header>),
 };
 
 Result<int> run_price_list(const Invocation& in) {
@@ -211,4 +204,4 @@ const Command kTenantPrice{.name = "price",
                            .run = nullptr,
                            .sub = kPriceSub};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gtenant_price

@@ -8,7 +8,7 @@
 #include "common/text/text.h"
 #include "config/tenancy/amounts.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gtenant_request {
 namespace {
 
 using proto::Increase;
@@ -60,38 +60,15 @@ Result<void> set_quota(AskOptions& o, std::string_view text) {
 }
 
 constexpr Option kAskOptions[] = {
-    {.name = "amount",
-     .arg = Arg::required,
-     .value = "MONEY",
-     .help = "How much more the budget is to be",
-     .set = call<set_amount>},
-    {.name = "budget",
-     .arg = Arg::required,
-     .value = "NAME",
-     .help = "Of which budget, with --amount",
-     .set = call<set_budget>},
-    {.name = "comment",
-     .letter = 'm',
-     .arg = Arg::required,
-     .value = "TEXT",
-     .help = "Why",
-     .set = call<set_reason>},
-    {.name = "flavor",
-     .arg = Arg::required,
-     .value = "FLAVOR",
-     .help = "Of which quota; of all flavors together unless given",
-     .set = call<set_flavor>},
-    {.name = "json", .help = "As JSON", .set = put<&AskOptions::json>},
-    {.name = "quota",
-     .arg = Arg::required,
-     .value = "RESOURCE=N",
-     .help = "How much more nominal quota: gpu=8, memory=512Gi",
-     .set = call<set_quota>},
-    {.name = "until",
-     .arg = Arg::required,
-     .value = "TIME",
-     .help = "Until when; for good unless given",
-     .set = call<set_until>},
+    takes("amount", "MONEY", "How much more the budget is to be", call<set_amount>),
+    takes("budget", "NAME", "Of which budget, with --amount", call<set_budget>),
+    takes("comment", 'm', "TEXT", "Why", call<set_reason>),
+    takes("flavor", "FLAVOR", "Of which quota; of all flavors together unless given",
+          call<set_flavor>),
+    flag("json", "As JSON", put<&AskOptions::json>),
+    takes("quota", "RESOURCE=N", "How much more nominal quota: gpu=8, memory=512Gi",
+          call<set_quota>),
+    takes("until", "TIME", "Until when; for good unless given", call<set_until>),
 };
 
 std::string what_of(const Increase& i, const std::string& currency) {
@@ -132,13 +109,8 @@ struct DecideOptions {
   bool json = false;
 };
 constexpr Option kDecideOptions[] = {
-    {.name = "comment",
-     .letter = 'm',
-     .arg = Arg::required,
-     .value = "TEXT",
-     .help = "Why, for the history",
-     .set = put<&DecideOptions::note>},
-    {.name = "json", .help = "As JSON", .set = put<&DecideOptions::json>},
+    takes("comment", 'm', "TEXT", "Why, for the history", put<&DecideOptions::note>),
+    flag("json", "As JSON", put<&DecideOptions::json>),
 };
 
 Result<int> decide(const Invocation& in, IncreaseState state) {
@@ -173,15 +145,10 @@ struct RequestListOptions {
   bool no_header = false;
 };
 constexpr Option kRequestListOptions[] = {
-    {.name = "all",
-     .letter = 'a',
-     .help = "Those that were denied, withdrawn or are over as well",
-     .set = put<&RequestListOptions::all>},
-    {.name = "json", .help = "As JSON", .set = put<&RequestListOptions::json>},
-    {.name = "noheader",
-     .letter = 'n',
-     .help = "No line of headers",
-     .set = put<&RequestListOptions::no_header>},
+    flag("all", 'a', "Those that were denied, withdrawn or are over as well",
+         put<&RequestListOptions::all>),
+    flag("json", "As JSON", put<&RequestListOptions::json>),
+    flag("noheader", 'n', "No line of headers", put<&RequestListOptions::no_header>),
 };
 
 struct RequestRow {
@@ -301,4 +268,4 @@ const Command kTenantRequest{
     .run = nullptr,
     .sub = kRequestSub};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gtenant_request

@@ -14,7 +14,7 @@
 #include "common/fd.h"
 #include "common/text/text.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gtenant_secret {
 namespace {
 
 using proto::SecretRow;
@@ -58,28 +58,19 @@ Result<void> set_keep(SecretOptions& o, std::string_view text) {
 }
 
 constexpr Option kSetOptions[] = {
-    {.name = "file",
-     .letter = 'f',
-     .arg = Arg::required,
-     .value = "FILE",
-     .help = "Take the content from this file, byte by byte (default: standard input)",
-     .set = put<&SecretOptions::file>},
-    {.name = "json", .help = "As JSON", .set = put<&SecretOptions::json>},
-    {.name = "keep",
-     .arg = Arg::required,
-     .value = "N",
-     .help = "How many versions are kept, with the new one (1 to 16, default 5)",
-     .set = call<set_keep>},
+    takes("file", 'f', "FILE",
+          "Take the content from this file, byte by byte (default: standard input)",
+          put<&SecretOptions::file>),
+    flag("json", "As JSON", put<&SecretOptions::json>),
+    takes("keep", "N", "How many versions are kept, with the new one (1 to 16, default 5)",
+          call<set_keep>),
 };
 constexpr Option kListOptions[] = {
-    {.name = "json", .help = "As JSON", .set = put<&SecretOptions::json>},
-    {.name = "noheader",
-     .letter = 'n',
-     .help = "No line of headers",
-     .set = put<&SecretOptions::no_header>},
+    flag("json", "As JSON", put<&SecretOptions::json>),
+    flag("noheader", 'n', "No line of headers", put<&SecretOptions::no_header>),
 };
 constexpr Option kOneOptions[] = {
-    {.name = "json", .help = "As JSON", .set = put<&SecretOptions::json>},
+    flag("json", "As JSON", put<&SecretOptions::json>),
 };
 
 // Reads no more than one byte above the limit, so that too much is noticed, and keeps nothing of
@@ -284,4 +275,4 @@ const Command kTenantSecret{.name = "secret",
                             .run = nullptr,
                             .sub = kSecretSub};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gtenant_secret

@@ -11,7 +11,7 @@
 #include "common/text/text.h"
 #include "config/tenancy/write.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gtenant_show {
 namespace {
 
 struct GetOptions {
@@ -27,27 +27,13 @@ Result<void> set_revision(GetOptions& options, std::string_view text) {
 }
 
 constexpr Option kGetOptions[] = {
-    {.name = "json", .help = "As JSON", .set = put<&GetOptions::json>},
-    {.name = "revision",
-     .letter = 'r',
-     .arg = Arg::required,
-     .value = "N",
-     .help = "As they were at an earlier revision",
-     .set = call<set_revision>},
+    flag("json", "As JSON", put<&GetOptions::json>),
+    takes("revision", 'r', "N", "As they were at an earlier revision", call<set_revision>),
 };
 constexpr Option kExportOptions[] = {
-    {.name = "directory",
-     .letter = 'd',
-     .arg = Arg::required,
-     .value = "DIR",
-     .help = "A file for each, kind/name.yaml, instead of standard output",
-     .set = put<&GetOptions::folder>},
-    {.name = "revision",
-     .letter = 'r',
-     .arg = Arg::required,
-     .value = "N",
-     .help = "As they were at an earlier revision",
-     .set = call<set_revision>},
+    takes("directory", 'd', "DIR", "A file for each, kind/name.yaml, instead of standard output",
+          put<&GetOptions::folder>),
+    takes("revision", 'r', "N", "As they were at an earlier revision", call<set_revision>),
 };
 
 Result<int> run_get(const Invocation& in) {
@@ -118,20 +104,10 @@ Result<void> set_limit(HistoryOptions& options, std::string_view text) {
 }
 
 constexpr Option kHistoryOptions[] = {
-    {.name = "json", .help = "As JSON", .set = put<&HistoryOptions::json>},
-    {.name = "limit",
-     .arg = Arg::required,
-     .value = "N",
-     .help = "Only the newest N",
-     .set = call<set_limit>},
-    {.name = "long",
-     .letter = 'l',
-     .help = "With what changed in each",
-     .set = put<&HistoryOptions::long_form>},
-    {.name = "noheader",
-     .letter = 'h',
-     .help = "No header",
-     .set = put<&HistoryOptions::no_header>},
+    flag("json", "As JSON", put<&HistoryOptions::json>),
+    takes("limit", "N", "Only the newest N", call<set_limit>),
+    flag("long", 'l', "With what changed in each", put<&HistoryOptions::long_form>),
+    flag("noheader", 'h', "No header", put<&HistoryOptions::no_header>),
 };
 
 using O = std::string&;
@@ -233,4 +209,4 @@ const Command kTenantHistory{.name = "history",
                              .examples = kTenantHistoryExamples,
                              .run = run_history};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gtenant_show

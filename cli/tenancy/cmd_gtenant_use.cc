@@ -8,7 +8,7 @@
 #include "cli/tenancy/cmd_gtenant.h"
 #include "cli/terminal.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gtenant_use {
 namespace {
 
 struct UseOptions {
@@ -18,14 +18,10 @@ struct UseOptions {
 };
 
 constexpr Option kUseOptions[] = {
-    {.name = "format",
-     .letter = 'o',
-     .arg = Arg::required,
-     .value = "FORMAT",
-     .help = "Fields as %[[.]WIDTH]LETTER with any text around them",
-     .set = put<&UseOptions::format>},
-    {.name = "json", .help = "As JSON", .set = put<&UseOptions::json>},
-    {.name = "noheader", .letter = 'h', .help = "No header", .set = put<&UseOptions::no_header>},
+    takes("format", 'o', "FORMAT", "Fields as %[[.]WIDTH]LETTER with any text around them",
+          put<&UseOptions::format>),
+    flag("json", "As JSON", put<&UseOptions::json>),
+    flag("noheader", 'h', "No header", put<&UseOptions::no_header>),
 };
 
 Result<Layout> layout_of(const UseOptions& options, std::string_view usual,
@@ -134,4 +130,4 @@ const Command kTenantQuota{
     .examples = kQuotaExamples,
     .run = run_quota};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gtenant_use

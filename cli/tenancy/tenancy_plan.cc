@@ -4,6 +4,7 @@
 
 #include "cli/terminal.h"
 #include "common/text/printable.h"
+#include "common/text/text.h"
 #include "config/nearest.h"
 #include "config/tenancy/amounts.h"
 #include "config/tenancy/kinds.h"
@@ -181,6 +182,11 @@ Result<std::string> kind_named(std::string_view text) {
   for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
   return fail(ErrorCode::usage, fmt::format("there is no kind \"{}\"; use {}{}", text, all,
                                             did_you_mean(word, known)));
+}
+
+Result<std::uint64_t> parse_revision(std::string_view text) {
+  ASSIGN(number, parse_integer("the revision", text, 1, INT64_MAX));
+  return static_cast<std::uint64_t>(*number);
 }
 
 }  // namespace gantry::cli

@@ -18,18 +18,10 @@ struct PlanOptions {  // options of every command that changes documents
 };
 
 inline constexpr Option kPlanOptions[] = {
-    {.name = "comment",
-     .letter = 'm',
-     .arg = Arg::required,
-     .value = "TEXT",
-     .help = "Why, for the history",
-     .set = put<&PlanOptions::comment>},
-    {.name = "dry-run",
-     .letter = 'n',
-     .help = "Show the plan and change nothing",
-     .set = put<&PlanOptions::dry_run>},
-    {.name = "json", .help = "The plan as JSON", .set = put<&PlanOptions::json>},
-    {.name = "yes", .letter = 'y', .help = "Do not ask", .set = put<&PlanOptions::yes>},
+    takes("comment", 'm', "TEXT", "Why, for the history", put<&PlanOptions::comment>),
+    flag("dry-run", 'n', "Show the plan and change nothing", put<&PlanOptions::dry_run>),
+    flag("json", "The plan as JSON", put<&PlanOptions::json>),
+    flag("yes", 'y', "Do not ask", put<&PlanOptions::yes>),
 };
 
 inline constexpr int kSomethingDiffers = 3;  // exit status of diff
@@ -80,5 +72,7 @@ Result<std::string> kind_named(std::string_view text);
 // Asks a question and reads a line: true for "y" or "yes", false for anything else. It is an error
 // if nobody can answer.
 Result<bool> confirm(std::string_view question);
+
+Result<std::uint64_t> parse_revision(std::string_view text);
 
 }  // namespace gantry::cli

@@ -5,29 +5,14 @@
 
 #include "cli/cluster/reconfigure.h"
 #include "cli/columns/ended_jobs.h"
-#include "cli/command.h"
-#include "cli/commands/control/gctl_audit.h"
-#include "cli/commands/control/gctl_enroll.h"
-#include "cli/commands/control/gctl_logs.h"
-#include "cli/commands/control/gctl_maintenance.h"
-#include "cli/commands/control/gctl_mig.h"
-#include "cli/commands/control/gctl_neighbours.h"
-#include "cli/commands/control/gctl_network.h"
-#include "cli/commands/control/gctl_partition.h"
-#include "cli/commands/control/gctl_reserve.h"
-#include "cli/commands/control/gctl_service.h"
-#include "cli/commands/control/gctl_show.h"
-#include "cli/commands/control/gctl_top.h"
-#include "cli/commands/control/gctl_update.h"
-#include "cli/commands/control/gctl_who_can.h"
-#include "cli/commands/control/gctl_why.h"
+#include "cli/commands/control/gctl.h"
 #include "cli/session.h"
 #include "cli/submit/job_refs.h"
 #include "common/job/verdict_text.h"
 #include "common/proto/job_text.h"
 #include "common/text/text.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gctl {
 namespace {
 
 struct NoOptions {};
@@ -69,9 +54,7 @@ Result<int> run_checkpointed(const Invocation& in) {
 }
 
 constexpr Option kRequeueOptions[] = {
-    {.name = "hold",
-     .help = "Hold the job after it is back in the queue",
-     .set = put<&proto::RequeueJobs::hold>},
+    flag("hold", "Hold the job after it is back in the queue", put<&proto::RequeueJobs::hold>),
 };
 
 // ---- ping
@@ -128,30 +111,19 @@ Result<void> set_token_tenant(TokenOptions& o, std::string_view text) {
   return {};
 }
 constexpr Option kTokenOptions[] = {
-    {.name = "audience",
-     .arg = Arg::required,
-     .value = "SERVICE",
-     .help = "Make an identity token for requests to this service, or to all with "
-             "gantry-services; it is printed alone, and gives no rights here",
-     .set = call<set_token_audience>},
-    {.name = "json", .help = "As JSON", .set = put<&TokenOptions::json>},
-    {.name = "lifetime",
-     .letter = 't',
-     .arg = Arg::required,
-     .value = "TIME",
-     .help = "How long it is valid: minutes, H:M:S or D-H (default 30 minutes)",
-     .set = call<set_token_lifetime>},
-    {.name = "tenant",
-     .arg = Arg::required,
-     .value = "TENANT",
-     .help = "With --audience: in whose name services are called (default: one's only tenant)",
-     .set = call<set_token_tenant>},
-    {.name = "user",
-     .letter = 'u',
-     .arg = Arg::required,
-     .value = "USER",
-     .help = "For this user instead of oneself (administrators)",
-     .set = call<set_token_user>},
+    takes("audience", "SERVICE",
+          "Make an identity token for requests to this service, or to all with gantry-services; it "
+          "is printed alone, and gives no rights here",
+          call<set_token_audience>),
+    flag("json", "As JSON", put<&TokenOptions::json>),
+    takes("lifetime", 't', "TIME",
+          "How long it is valid: minutes, H:M:S or D-H (default 30 minutes)",
+          call<set_token_lifetime>),
+    takes("tenant", "TENANT",
+          "With --audience: in whose name services are called (default: one's only tenant)",
+          call<set_token_tenant>),
+    takes("user", 'u', "USER", "For this user instead of oneself (administrators)",
+          call<set_token_user>),
 };
 
 Result<int> run_token(const Invocation& in) {
@@ -308,14 +280,37 @@ const Command kKey{.name = "key",
                    .run = nullptr,
                    .sub = kKeySub};
 
-constexpr const Command* kSub[] = {
-    &kGctlShow,         &kGctlWhy,         &kGctlLogs,       &kHold,        &kRelease,
-    &kRequeue,          &kSuspend,         &kUnsuspend,      &kGctlUpdate,  &kCheckpointed,
-    &kGctlDrain,        &kGctlResume,      &kGctlClose,      &kGctlDead,    &kGctlReserve,
-    &kGctlReservations, &kGctlUnreserve,   &kGctlEnroll,     &kKey,         &kPing,
-    &kGctlTop,          &kGctlMaintenance, &kGctlMig,        &kReconfigure, &kToken,
-    &kGctlPartition,    &kGctlNetwork,     &kGctlNeighbours, &kGctlAudit,   &kGctlWhoCan,
-    &kGctlService};
+constexpr const Command* kSub[] = {&gctl_show::kGctlShow,
+                                   &gctl_why::kGctlWhy,
+                                   &gctl_logs::kGctlLogs,
+                                   &kHold,
+                                   &kRelease,
+                                   &kRequeue,
+                                   &kSuspend,
+                                   &kUnsuspend,
+                                   &gctl_update::kGctlUpdate,
+                                   &kCheckpointed,
+                                   &gctl_update::kGctlDrain,
+                                   &gctl_update::kGctlResume,
+                                   &gctl_update::kGctlClose,
+                                   &gctl_update::kGctlDead,
+                                   &gctl_reserve::kGctlReserve,
+                                   &gctl_reserve::kGctlReservations,
+                                   &gctl_reserve::kGctlUnreserve,
+                                   &gctl_enroll::kGctlEnroll,
+                                   &kKey,
+                                   &kPing,
+                                   &gctl_top::kGctlTop,
+                                   &gctl_maintenance::kGctlMaintenance,
+                                   &gctl_mig::kGctlMig,
+                                   &kReconfigure,
+                                   &kToken,
+                                   &gctl_partition::kGctlPartition,
+                                   &gctl_network::kGctlNetwork,
+                                   &gctl_neighbours::kGctlNeighbours,
+                                   &gctl_audit::kGctlAudit,
+                                   &gctl_who_can::kGctlWhoCan,
+                                   &gctl_service::kGctlService};
 
 constexpr Example kExamples[] = {
     {"gctl show job 12", "Everything about a job"},
@@ -339,4 +334,4 @@ const Command kGctl{
     .sub = kSub,
 };
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gctl

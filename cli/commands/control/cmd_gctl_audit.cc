@@ -10,7 +10,7 @@
 #include <functional>
 #include <optional>
 
-#include "cli/commands/control/gctl_audit.h"
+#include "cli/commands/control/gctl.h"
 #include "cli/session.h"
 #include "common/audit/audit_reader.h"
 #include "common/job/verdict_text.h"
@@ -18,7 +18,7 @@
 #include "common/text/text.h"
 #include "config/config.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gctl_audit {
 namespace {
 
 struct AuditOptions {
@@ -48,49 +48,25 @@ constexpr Option kDirectory{
     .set = put<&AuditOptions::directory>};
 constexpr Option kShowOptions[] = {
     kDirectory,
-    {.name = "json", .help = "The lines as they are in the log", .set = put<&AuditOptions::json>},
-    {.name = "last",
-     .letter = 'n',
-     .arg = Arg::required,
-     .value = "N",
-     .help = "At most so many records, the newest (default 50)",
-     .set = call<set_last>},
-    {.name = "refused",
-     .help = "Only requests that were refused",
-     .set = put<&AuditOptions::refused>},
-    {.name = "request",
-     .letter = 'r',
-     .arg = Arg::required,
-     .value = "NAME",
-     .help = "Only this request: SubmitJob, ApplyTenancy",
-     .set = put<&AuditOptions::message>},
-    {.name = "user",
-     .letter = 'u',
-     .arg = Arg::required,
-     .value = "USER",
-     .help = "Only of this user",
-     .set = put<&AuditOptions::user>},
+    flag("json", "The lines as they are in the log", put<&AuditOptions::json>),
+    takes("last", 'n', "N", "At most so many records, the newest (default 50)", call<set_last>),
+    flag("refused", "Only requests that were refused", put<&AuditOptions::refused>),
+    takes("request", 'r', "NAME", "Only this request: SubmitJob, ApplyTenancy",
+          put<&AuditOptions::message>),
+    takes("user", 'u', "USER", "Only of this user", put<&AuditOptions::user>),
 };
 constexpr Option kVerifyOptions[] = {
     kDirectory,
-    {.name = "head",
-     .arg = Arg::required,
-     .value = "HASH",
-     .help =
-         "A hash that an earlier `verify` printed: it must still be in the log, so that records "
-         "missing at its end are found too",
-     .set = put<&AuditOptions::head>},
+    takes("head", "HASH",
+          "A hash that an earlier `verify` printed: it must still be in the log, so that records "
+          "missing at its end are found too",
+          put<&AuditOptions::head>),
 };
 constexpr Option kExportOptions[] = {
-    {.name = "after",
-     .arg = Arg::required,
-     .value = "N",
-     .help = "Only records with a higher number (default 0: all)",
-     .set = call<set_after>},
+    takes("after", "N", "Only records with a higher number (default 0: all)", call<set_after>),
     kDirectory,
-    {.name = "syslog",
-     .help = "To syslog (facility authpriv) instead of standard output",
-     .set = put<&AuditOptions::to_syslog>},
+    flag("syslog", "To syslog (facility authpriv) instead of standard output",
+         put<&AuditOptions::to_syslog>),
 };
 
 // Where the records come from: files, or the controller.
@@ -290,4 +266,4 @@ const Command kGctlAudit{
     .run = nullptr,
     .sub = kSub};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gctl_audit

@@ -2,14 +2,14 @@
 // both back. A token is made here, and the controller gets its hash alone.
 #include <fmt/core.h>
 
-#include "cli/commands/control/gctl_enroll.h"
+#include "cli/commands/control/gctl.h"
 #include "cli/session.h"
 #include "cli/table.h"
 #include "common/auth/enroll_token.h"
 #include "common/net/keys.h"
 #include "common/text/text.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gctl_enroll {
 namespace {
 
 struct EnrollOptions {
@@ -26,29 +26,20 @@ Result<void> set_valid(EnrollOptions& o, std::string_view text) {
 }
 
 constexpr Option kOptions[] = {
-    {.name = "list",
-     .help = "The tokens that were not used yet, and which nodes have a key",
-     .set = put<&EnrollOptions::list>},
-    {.name = "revoke",
-     .arg = Arg::required,
-     .value = "TOKEN",
-     .help = "Take back a token, by its id in the list, or all tokens of a node, by its name",
-     .set = put<&EnrollOptions::revoke>},
-    {.name = "revoke-key",
-     .arg = Arg::required,
-     .value = "NODE",
-     .help =
-         "Take back the node's key: its daemon is not heard any more, and its jobs are those of a "
-         "lost node",
-     .set = put<&EnrollOptions::revoke_key>},
-    {.name = "token",
-     .help = "Print a token with which NODE enrolls itself once (gantry-noded --enroll)",
-     .set = put<&EnrollOptions::token>},
-    {.name = "valid",
-     .arg = Arg::required,
-     .value = "TIME",
-     .help = "With --token: how long, as minutes, H:M:S or D-H, up to 30 days (default 1:00:00)",
-     .set = call<set_valid>},
+    flag("list", "The tokens that were not used yet, and which nodes have a key",
+         put<&EnrollOptions::list>),
+    takes("revoke", "TOKEN",
+          "Take back a token, by its id in the list, or all tokens of a node, by its name",
+          put<&EnrollOptions::revoke>),
+    takes("revoke-key", "NODE",
+          "Take back the node's key: its daemon is not heard any more, and its jobs are those of a "
+          "lost node",
+          put<&EnrollOptions::revoke_key>),
+    flag("token", "Print a token with which NODE enrolls itself once (gantry-noded --enroll)",
+         put<&EnrollOptions::token>),
+    takes("valid", "TIME",
+          "With --token: how long, as minutes, H:M:S or D-H, up to 30 days (default 1:00:00)",
+          call<set_valid>),
 };
 
 void print_list(const proto::EnrollmentList& list) {
@@ -126,4 +117,4 @@ const Command kGctlEnroll{
     .examples = kExamples,
     .run = run_enroll};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gctl_enroll

@@ -11,12 +11,12 @@
 #include "cli/columns/ended_jobs.h"
 #include "cli/columns/job_words.h"
 #include "cli/columns/show_records.h"
-#include "cli/commands/control/gctl_logs.h"
+#include "cli/commands/control/gctl.h"
 #include "cli/session.h"
 #include "common/proto/job_text.h"
 #include "common/text/text.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gctl_logs {
 namespace {
 
 struct Logs {
@@ -24,14 +24,8 @@ struct Logs {
   bool std_err = false;
 };
 constexpr Option kLogOptions[] = {
-    {.name = "follow",
-     .letter = 'f',
-     .help = "Go on as the output grows, until the job has ended",
-     .set = put<&Logs::follow>},
-    {.name = "stderr",
-     .letter = 'e',
-     .help = "Standard error instead of output",
-     .set = put<&Logs::std_err>},
+    flag("follow", 'f', "Go on as the output grows, until the job has ended", put<&Logs::follow>),
+    flag("stderr", 'e', "Standard error instead of output", put<&Logs::std_err>),
 };
 
 void pause() {
@@ -245,4 +239,4 @@ const Command kGctlLogs{
     .examples = kLogExamples,
     .run = run_logs};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gctl_logs

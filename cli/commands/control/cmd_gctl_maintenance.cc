@@ -13,7 +13,7 @@
 #include <ctime>
 #include <utility>
 
-#include "cli/commands/control/gctl_maintenance.h"
+#include "cli/commands/control/gctl.h"
 #include "cli/session.h"
 #include "common/proto/cluster.h"
 #include "common/proto/job_change.h"
@@ -22,7 +22,7 @@
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gctl_maintenance {
 namespace {
 
 constexpr timespec kPause{2, 0};  // between two looks at nodes that are to become idle
@@ -55,51 +55,21 @@ Result<void> set_wait(Maintain& m, std::string_view text) {
 }
 
 constexpr Option kOptions[] = {
-    {.name = "batch",
-     .letter = 'b',
-     .arg = Arg::required,
-     .value = "N|N%",
-     .help = "So many nodes at a time (default 10%, at least one)",
-     .set = call<set_batch>},
-    {.name = "check",
-     .letter = 'c',
-     .arg = Arg::required,
-     .value = "COMMAND",
-     .help = "Says with its exit status whether a node is well again",
-     .set = put<&Maintain::check>},
-    {.name = "partition",
-     .letter = 'p',
-     .arg = Arg::required,
-     .value = "NAME,...",
-     .help = "Nodes of these partitions",
-     .set = call<set_partitions>},
-    {.name = "pool",
-     .letter = 'P',
-     .arg = Arg::required,
-     .value = "NAME,...",
-     .help = "Nodes of these pools (documents of the kind NodePool)",
-     .set = put<&Maintain::pools>},
-    {.name = "reason",
-     .letter = 'r',
-     .arg = Arg::required,
-     .value = "TEXT",
-     .help = "Shown by ginfo -R meanwhile (default: maintenance)",
-     .set = put<&Maintain::reason>},
-    {.name = "requeue",
-     .help = "Requeue the jobs there instead of waiting for their end",
-     .set = put<&Maintain::requeue>},
-    {.name = "run",
-     .letter = 'x',
-     .arg = Arg::required,
-     .value = "COMMAND",
-     .help = "What is to be done for a node, as soon as nothing runs there",
-     .set = put<&Maintain::run>},
-    {.name = "wait",
-     .letter = 'w',
-     .arg = Arg::required,
-     .value = "TIME",
-     .help = "Give up on a batch whose jobs take longer: minutes, or H:M:S",
-     .set = call<set_wait>},
+    takes("batch", 'b', "N|N%", "So many nodes at a time (default 10%, at least one)",
+          call<set_batch>),
+    takes("check", 'c', "COMMAND", "Says with its exit status whether a node is well again",
+          put<&Maintain::check>),
+    takes("partition", 'p', "NAME,...", "Nodes of these partitions", call<set_partitions>),
+    takes("pool", 'P', "NAME,...", "Nodes of these pools (documents of the kind NodePool)",
+          put<&Maintain::pools>),
+    takes("reason", 'r', "TEXT", "Shown by ginfo -R meanwhile (default: maintenance)",
+          put<&Maintain::reason>),
+    flag("requeue", "Requeue the jobs there instead of waiting for their end",
+         put<&Maintain::requeue>),
+    takes("run", 'x', "COMMAND", "What is to be done for a node, as soon as nothing runs there",
+          put<&Maintain::run>),
+    takes("wait", 'w', "TIME", "Give up on a batch whose jobs take longer: minutes, or H:M:S",
+          call<set_wait>),
 };
 
 bool listed(const std::vector<std::string>& list, const std::string& what) {
@@ -332,4 +302,4 @@ const Command kGctlMaintenance{.name = "maintenance",
                                .run = nullptr,
                                .sub = kSub};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gctl_maintenance

@@ -5,13 +5,13 @@
 
 #include <set>
 
-#include "cli/commands/control/gctl_mig.h"
+#include "cli/commands/control/gctl.h"
 #include "cli/session.h"
 #include "cli/table.h"
 #include "common/proto/cluster.h"
 #include "common/proto/gpu_rows.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gctl_mig {
 namespace {
 
 struct Mig {
@@ -21,15 +21,12 @@ struct Mig {
 };
 
 constexpr Option kOptions[] = {
-    {.name = "format",
-     .letter = 'o',
-     .arg = Arg::required,
-     .value = "FORMAT",
-     .help = "These columns, as %10N: N node, g GPU, m model, w wanted mode, s what the jobs wait "
-             "for, n how many jobs (at least), j the first of them, r why, c the command",
-     .set = put<&Mig::format>},
-    {.name = "json", .help = "As JSON", .set = put<&Mig::json>},
-    {.name = "noheader", .letter = 'h', .help = "No header", .set = put<&Mig::no_header>},
+    takes("format", 'o', "FORMAT",
+          "These columns, as %10N: N node, g GPU, m model, w wanted mode, s what the jobs wait "
+          "for, n how many jobs (at least), j the first of them, r why, c the command",
+          put<&Mig::format>),
+    flag("json", "As JSON", put<&Mig::json>),
+    flag("noheader", 'h', "No header", put<&Mig::no_header>),
 };
 
 struct Row {
@@ -145,4 +142,4 @@ const Command kGctlMig{
     .examples = kExamples,
     .run = run};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gctl_mig

@@ -2,7 +2,7 @@
 // The controller leaves out what the asker may not see of other jobs.
 #include <fmt/core.h>
 
-#include "cli/commands/control/gctl_neighbours.h"
+#include "cli/commands/control/gctl.h"
 #include "cli/session.h"
 #include "cli/submit/job_refs.h"
 #include "common/codec/codec.h"
@@ -10,7 +10,7 @@
 #include "common/proto/neighbours.h"
 #include "common/text/text.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gctl_neighbours {
 namespace {
 
 struct NeighbourOptions {
@@ -18,7 +18,7 @@ struct NeighbourOptions {
 };
 
 constexpr Option kOptions[] = {
-    {.name = "json", .help = "As JSON", .set = put<&NeighbourOptions::json>},
+    flag("json", "As JSON", put<&NeighbourOptions::json>),
 };
 
 void print(const proto::NeighbourList& list) {
@@ -76,4 +76,4 @@ const Command kGctlNeighbours{
     .examples = kExamples,
     .run = run};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gctl_neighbours

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "cli/commands/control/gctl.h"
 #include "cli/commands/control/gctl_network.h"
 #include "cli/session.h"
 #include "cli/submit/job_refs.h"
@@ -18,7 +19,7 @@
 #include "common/text/network_range.h"
 #include "common/text/text.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gctl_network {
 namespace {
 
 struct NetworkOptions {
@@ -27,13 +28,9 @@ struct NetworkOptions {
 };
 
 constexpr Option kOptions[] = {
-    {.name = "json", .help = "As JSON", .set = put<&NetworkOptions::json>},
-    {.name = "node",
-     .letter = 'w',
-     .arg = Arg::required,
-     .value = "NODE",
-     .help = "On this node of the job (default its first)",
-     .set = put<&NetworkOptions::node>},
+    flag("json", "As JSON", put<&NetworkOptions::json>),
+    takes("node", 'w', "NODE", "On this node of the job (default its first)",
+          put<&NetworkOptions::node>),
 };
 
 void line(std::string_view what, std::string_view whom) {
@@ -280,4 +277,4 @@ const Command kGctlNetwork{.name = "network",
                            .run = nullptr,
                            .sub = kSub};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gctl_network

@@ -1,15 +1,15 @@
 // gctl partition create|update|delete|reset NAME [OPTION=VALUE...]
-#include "cli/commands/control/gctl_partition.h"
 
 #include <fmt/core.h>
 
 #include <map>
 #include <span>
 
+#include "cli/commands/control/gctl.h"
 #include "cli/session.h"
 #include "common/proto/partitions.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gctl_partition {
 namespace {
 
 using proto::PartitionAction;
@@ -105,4 +105,4 @@ const Command kGctlPartition{
     .run = nullptr,
     .sub = kSub};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gctl_partition

@@ -3,14 +3,14 @@
 
 #include <algorithm>
 
-#include "cli/commands/control/gctl_reserve.h"
+#include "cli/commands/control/gctl.h"
 #include "cli/local_zone.h"
 #include "cli/session.h"
 #include "cli/table.h"
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gctl_reserve {
 namespace {
 
 // ---- reserve
@@ -100,87 +100,34 @@ Result<void> set_purge(Reserve& r, std::string_view text) {
 }
 
 constexpr Option kReserveOptions[] = {
-    {.name = "comment",
-     .arg = Arg::required,
-     .value = "TEXT",
-     .help = "What it is for",
-     .set = call<set_comment>},
-    {.name = "count",
-     .letter = 'N',
-     .arg = Arg::required,
-     .value = "N",
-     .help = "So many nodes, chosen among those that nobody needs then",
-     .set = call<set_count>},
-    {.name = "duration",
-     .letter = 't',
-     .arg = Arg::required,
-     .value = "TIME",
-     .help = "How long: minutes, H:M:S, D-H, D-H:M:S",
-     .set = call<set_duration>},
-    {.name = "end",
-     .letter = 'E',
-     .arg = Arg::required,
-     .value = "TIME",
-     .help = "Until when, instead of a duration",
-     .set = call<set_end>},
-    {.name = "features",
-     .letter = 'C',
-     .arg = Arg::required,
-     .value = "FEATURES",
-     .help = "With --count: nodes with these features: a, a&b, a|b",
-     .set = call<set_features>},
-    {.name = "ignore-jobs",
-     .help = "Although jobs may still run there when it begins; they are left alone",
-     .set = call<set_ignore_jobs>},
-    {.name = "json", .help = "What was made as JSON", .set = put<&Reserve::json>},
-    {.name = "maintenance",
-     .help = "Nobody's: no job runs there meanwhile",
-     .set = call<set_maintenance>},
-    {.name = "nodes",
-     .letter = 'w',
-     .arg = Arg::required,
-     .value = "NODES",
-     .help = "These nodes",
-     .set = call<set_nodes>},
-    {.name = "partition",
-     .letter = 'p',
-     .arg = Arg::required,
-     .value = "PARTITION",
-     .help = "With --count: nodes of this partition or tenant",
-     .set = call<set_partition>},
-    {.name = "purge-after",
-     .arg = Arg::required,
-     .value = "TIME",
-     .help = "It ends early when no job has named it for so long",
-     .set = call<set_purge>},
-    {.name = "repeat",
-     .arg = Arg::required,
-     .value = "WHEN",
-     .help = "It comes again at this local time: hourly, daily, weekdays, weekends, weekly",
-     .set = call<set_repeat>},
-    {.name = "replace",
-     .arg = Arg::required,
-     .value = "WHICH",
-     .help = "With --count: free nodes take the place of those that are down; or of those that are "
-             "down or used, so that there are always free ones",
-     .set = call<set_replace>},
-    {.name = "start",
-     .letter = 'S',
-     .arg = Arg::required,
-     .value = "TIME",
-     .help = "From when: 2026-01-31T08:00, 16:00, now+2hours, tomorrow (default now)",
-     .set = call<set_start>},
-    {.name = "tenants",
-     .arg = Arg::required,
-     .value = "TENANT,...",
-     .help = "Whose jobs may use it",
-     .set = call<add_tenants>},
-    {.name = "users",
-     .letter = 'u',
-     .arg = Arg::required,
-     .value = "USER,...",
-     .help = "Who may use it",
-     .set = call<add_users>},
+    takes("comment", "TEXT", "What it is for", call<set_comment>),
+    takes("count", 'N', "N", "So many nodes, chosen among those that nobody needs then",
+          call<set_count>),
+    takes("duration", 't', "TIME", "How long: minutes, H:M:S, D-H, D-H:M:S", call<set_duration>),
+    takes("end", 'E', "TIME", "Until when, instead of a duration", call<set_end>),
+    takes("features", 'C', "FEATURES", "With --count: nodes with these features: a, a&b, a|b",
+          call<set_features>),
+    flag("ignore-jobs", "Although jobs may still run there when it begins; they are left alone",
+         call<set_ignore_jobs>),
+    flag("json", "What was made as JSON", put<&Reserve::json>),
+    flag("maintenance", "Nobody's: no job runs there meanwhile", call<set_maintenance>),
+    takes("nodes", 'w', "NODES", "These nodes", call<set_nodes>),
+    takes("partition", 'p', "PARTITION", "With --count: nodes of this partition or tenant",
+          call<set_partition>),
+    takes("purge-after", "TIME", "It ends early when no job has named it for so long",
+          call<set_purge>),
+    takes("repeat", "WHEN",
+          "It comes again at this local time: hourly, daily, weekdays, weekends, weekly",
+          call<set_repeat>),
+    takes("replace", "WHICH",
+          "With --count: free nodes take the place of those that are down; or of those that are "
+          "down or used, so that there are always free ones",
+          call<set_replace>),
+    takes("start", 'S', "TIME",
+          "From when: 2026-01-31T08:00, 16:00, now+2hours, tomorrow (default now)",
+          call<set_start>),
+    takes("tenants", "TENANT,...", "Whose jobs may use it", call<add_tenants>),
+    takes("users", 'u', "USER,...", "Who may use it", call<add_users>),
 };
 
 constexpr Example kReserveExamples[] = {
@@ -228,14 +175,10 @@ struct List {
 };
 
 constexpr Option kListOptions[] = {
-    {.name = "format",
-     .letter = 'o',
-     .arg = Arg::required,
-     .value = "FORMAT",
-     .help = "Fields as %[[.]WIDTH]LETTER with any text around them",
-     .set = put<&List::format>},
-    {.name = "json", .help = "As JSON", .set = put<&List::json>},
-    {.name = "noheader", .letter = 'h', .help = "No header", .set = put<&List::no_header>},
+    takes("format", 'o', "FORMAT", "Fields as %[[.]WIDTH]LETTER with any text around them",
+          put<&List::format>),
+    flag("json", "As JSON", put<&List::json>),
+    flag("noheader", 'h', "No header", put<&List::no_header>),
 };
 
 using O = std::string&;
@@ -399,4 +342,4 @@ const Command kGctlUnreserve{.name = "unreserve",
                              .examples = kGctlUnreserveExamples,
                              .run = run_unreserve};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gctl_reserve

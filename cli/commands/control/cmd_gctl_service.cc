@@ -4,14 +4,14 @@
 #include <fmt/ranges.h>
 
 #include "cli/columns/service_columns.h"
-#include "cli/commands/control/gctl_service.h"
+#include "cli/commands/control/gctl.h"
 #include "cli/session.h"
 #include "cli/terminal.h"
 #include "common/codec/codec.h"
 #include "common/job/verdict_text.h"
 #include "common/text/text.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gctl_service {
 namespace {
 
 constexpr std::string_view kUsual = "%n %t %r %q %e %p %x %k %m";
@@ -23,24 +23,16 @@ struct ServiceOptions {
 };
 
 constexpr Option kJson[] = {
-    {.name = "json", .help = "As JSON", .set = put<&ServiceOptions::json>},
+    flag("json", "As JSON", put<&ServiceOptions::json>),
 };
 constexpr Option kListOptions[] = {
-    {.name = "format",
-     .letter = 'o',
-     .arg = Arg::required,
-     .value = "FORMAT",
-     .help = "Columns: %n name, %t tenant, %r ready/wanted, %R range, %q requests a second, "
-             "%e errors and refusals, %w waiting, %p promise, %x reached, %k minutes kept, %u use, "
-             "%c cost an hour, %m cost of 1,000 requests, %o owner",
-     .set = put<&ServiceOptions::format>},
-    {.name = "json", .help = "As JSON", .set = put<&ServiceOptions::json>},
-    {.name = "tenant",
-     .letter = 't',
-     .arg = Arg::required,
-     .value = "TENANT",
-     .help = "Of this tenant only",
-     .set = put<&ServiceOptions::tenant>},
+    takes("format", 'o', "FORMAT",
+          "Columns: %n name, %t tenant, %r ready/wanted, %R range, %q requests a second, %e errors "
+          "and refusals, %w waiting, %p promise, %x reached, %k minutes kept, %u use, %c cost an "
+          "hour, %m cost of 1,000 requests, %o owner",
+          put<&ServiceOptions::format>),
+    flag("json", "As JSON", put<&ServiceOptions::json>),
+    takes("tenant", 't', "TENANT", "Of this tenant only", put<&ServiceOptions::tenant>),
 };
 
 Result<int> as_json(const proto::ServiceList& list) {
@@ -253,4 +245,4 @@ const Command kGctlService{
     .run = nullptr,
     .sub = kSub};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gctl_service

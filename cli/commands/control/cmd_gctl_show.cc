@@ -5,14 +5,14 @@
 
 #include "cli/columns/ended_jobs.h"
 #include "cli/columns/show_records.h"
-#include "cli/commands/control/gctl_show.h"
+#include "cli/commands/control/gctl.h"
 #include "cli/session.h"
 #include "cli/submit/job_refs.h"
 #include "common/proto/job_text.h"
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gctl_show {
 namespace {
 
 struct Show {
@@ -21,15 +21,12 @@ struct Show {
   bool script = false;
 };
 
-constexpr Option kOneline{.name = "oneliner",
-                          .letter = 'o',
-                          .help = "One line for each record",
-                          .set = put<&Show::oneline>};
-constexpr Option kJson{.name = "json", .help = "All fields as JSON", .set = put<&Show::json>};
+constexpr Option kOneline = flag("oneliner", 'o', "One line for each record", put<&Show::oneline>);
+constexpr Option kJson = flag("json", "All fields as JSON", put<&Show::json>);
 constexpr Option kJobOptions[] = {
     kOneline,
     kJson,
-    {.name = "script", .help = "Print the batch script instead", .set = put<&Show::script>},
+    flag("script", "Print the batch script instead", put<&Show::script>),
 };
 constexpr Option kRecordOptions[] = {kOneline, kJson};
 constexpr Option kJsonOptions[] = {kJson};
@@ -238,4 +235,4 @@ const Command kGctlShow{.name = "show",
                         .run = nullptr,
                         .sub = kSub};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gctl_show

@@ -7,7 +7,7 @@
 #include <iterator>
 
 #include "cli/columns/job_words.h"
-#include "cli/commands/control/gctl_top.h"
+#include "cli/commands/control/gctl.h"
 #include "cli/session.h"
 #include "cli/table.h"
 #include "common/money/money.h"
@@ -15,7 +15,7 @@
 #include "common/proto/job_query.h"
 #include "common/text/text.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gctl_top {
 namespace {
 
 struct Top {
@@ -39,26 +39,19 @@ Result<void> set_idle(Top& top, std::string_view text) {
 }
 
 constexpr Option kOptions[] = {
-    {.name = "cost",
-     .help =
+    flag("cost",
          "All jobs that run, by what they cost an hour, the dearest first; -o: j job, n name, u "
          "user, q partition, g GPUs, c cores, e elapsed, s cost so far, r cost per hour",
-     .set = put<&Top::cost>},
-    {.name = "format",
-     .letter = 'o',
-     .arg = Arg::required,
-     .value = "FORMAT",
-     .help = "These columns, as %10j: j job, u user, q partition, N node, g GPU, m device, b busy, "
-             "y memory, w power, i idle",
-     .set = put<&Top::format>},
-    {.name = "idle",
-     .letter = 'i',
-     .arg = Arg::required,
-     .value = "TIME",
-     .help = "Only GPUs that their jobs have left idle for so long: minutes, or H:M:S",
-     .set = call<set_idle>},
-    {.name = "json", .help = "As JSON", .set = put<&Top::json>},
-    {.name = "noheader", .letter = 'h', .help = "No header", .set = put<&Top::no_header>},
+         put<&Top::cost>),
+    takes("format", 'o', "FORMAT",
+          "These columns, as %10j: j job, u user, q partition, N node, g GPU, m device, b busy, y "
+          "memory, w power, i idle",
+          put<&Top::format>),
+    takes("idle", 'i', "TIME",
+          "Only GPUs that their jobs have left idle for so long: minutes, or H:M:S",
+          call<set_idle>),
+    flag("json", "As JSON", put<&Top::json>),
+    flag("noheader", 'h', "No header", put<&Top::no_header>),
 };
 
 using O = std::string&;
@@ -228,4 +221,4 @@ const Command kGctlTop{
     .examples = kExamples,
     .run = run};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gctl_top

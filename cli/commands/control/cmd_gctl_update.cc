@@ -2,7 +2,7 @@
 #include <fmt/core.h>
 
 #include "cli/columns/ended_jobs.h"
-#include "cli/commands/control/gctl_update.h"
+#include "cli/commands/control/gctl.h"
 #include "cli/session.h"
 #include "common/proto/job_text.h"
 #include "common/text/hostlist.h"
@@ -10,7 +10,7 @@
 #include "common/text/text.h"
 #include "config/nearest.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gctl_update {
 namespace {
 
 struct NoOptions {};
@@ -230,25 +230,14 @@ Result<void> add_racks(Change& o, std::string_view text) {
   return {};
 }
 
-constexpr Option kReason{.name = "reason",
-                         .letter = 'r',
-                         .arg = Arg::required,
-                         .value = "TEXT",
-                         .help = "Why; shown by ginfo -R",
-                         .set = put<&Change::reason>};
-constexpr Option kGpu{.name = "gpu",
-                      .letter = 'g',
-                      .arg = Arg::required,
-                      .value = "GPU[,GPU...]",
-                      .help = "These GPUs alone, by number (ginfo --gpus) or UUID",
-                      .set = call<add_gpus>};
-constexpr Option kRack{.name = "rack",
-                       .arg = Arg::required,
-                       .value = "RACK[,RACK...]",
-                       .help =
-                           "In place of NODES: all of these parts of the topology, as NAME or "
-                           "LEVEL:NAME",
-                       .set = call<add_racks>};
+constexpr Option kReason =
+    takes("reason", 'r', "TEXT", "Why; shown by ginfo -R", put<&Change::reason>);
+constexpr Option kGpu = takes("gpu", 'g', "GPU[,GPU...]",
+                              "These GPUs alone, by number (ginfo --gpus) or UUID", call<add_gpus>);
+constexpr Option kRack =
+    takes("rack", "RACK[,RACK...]",
+          "In place of NODES: all of these parts of the topology, as NAME or LEVEL:NAME",
+          call<add_racks>);
 constexpr Option kReasonOptions[] = {kReason, kRack};
 constexpr Option kDrainOptions[] = {kReason, kGpu, kRack};
 constexpr Option kResumeOptions[] = {kGpu, kRack};
@@ -345,4 +334,4 @@ const Command kGctlDead{.name = "dead",
                         .examples = kGctlDeadExamples,
                         .run = run_action<proto::NodeAction::dead>};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gctl_update

@@ -5,13 +5,13 @@
 #include <algorithm>
 
 #include "cli/columns/access_columns.h"
-#include "cli/commands/control/gctl_who_can.h"
+#include "cli/commands/control/gctl.h"
 #include "cli/session.h"
 #include "cli/terminal.h"
 #include "common/codec/codec.h"
 #include "common/tenancy/tenancy_rules.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gctl_who_can {
 namespace {
 
 struct WhoOptions {
@@ -19,7 +19,7 @@ struct WhoOptions {
 };
 
 constexpr Option kOptions[] = {
-    {.name = "json", .help = "As JSON", .set = put<&WhoOptions::json>},
+    flag("json", "As JSON", put<&WhoOptions::json>),
 };
 
 std::vector<std::string_view> rights() {
@@ -84,4 +84,4 @@ const Command kGctlWhoCan{
     .examples = kExamples,
     .run = run};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gctl_who_can

@@ -4,15 +4,15 @@
 
 #include "cli/columns/ended_jobs.h"
 #include "cli/columns/job_words.h"
+#include "cli/commands/control/gctl.h"
 #include "cli/commands/control/gctl_network.h"
-#include "cli/commands/control/gctl_why.h"
 #include "cli/session.h"
 #include "cli/submit/job_refs.h"
 #include "common/job/verdict_text.h"
 #include "common/proto/job_text.h"
 #include "common/text/text.h"
 
-namespace gantry::cli {
+namespace gantry::cli::gctl_why {
 namespace {
 
 struct Why {
@@ -21,11 +21,9 @@ struct Why {
 };
 
 constexpr Option kWhyOptions[] = {
-    {.name = "brief",
-     .letter = 'b',
-     .help = "The causes only, not what would make it start sooner",
-     .set = put<&Why::causes_only>},
-    {.name = "json", .help = "As JSON, one document for each job", .set = put<&Why::json>},
+    flag("brief", 'b', "The causes only, not what would make it start sooner",
+         put<&Why::causes_only>),
+    flag("json", "As JSON, one document for each job", put<&Why::json>),
 };
 
 void print_causes(const proto::JobDetail& job, Instant now) {
@@ -111,7 +109,7 @@ Result<int> run_why(const Invocation& in) {
       if (job.row.phase == Phase::queued && !why.causes_only)
         ask_sooner(in, *session, job.row, why.json);
       if (job.row.phase == Phase::running && !why.causes_only && !why.json)
-        for (const std::string& line : network_trouble(*session, job.row))
+        for (const std::string& line : gctl_network::network_trouble(*session, job.row))
           fmt::print("  {}\n", line);
     }
   }
@@ -143,4 +141,4 @@ const Command kGctlWhy{
     .examples = kExamples,
     .run = run_why};
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gctl_why

@@ -4,17 +4,14 @@
 #include <string>
 #include <vector>
 
-#include "cli/command.h"
 #include "cli/session.h"
 #include "common/proto/job_query.h"
 
-namespace gantry::cli {
-
-extern const Command kGctlNetwork;
+namespace gantry::cli::gctl_network {
 
 // Returns what is wrong with the network of a running job, a sentence each: refused packets, and
 // nodes of its own that its first node does not reach, of which the first four are tried. Nothing
 // if it has no network of its own, or the asker may not see it.
 std::vector<std::string> network_trouble(Session& session, const proto::JobRow& row);
 
-}  // namespace gantry::cli
+}  // namespace gantry::cli::gctl_network

@@ -239,8 +239,8 @@ struct ConfCluster {
 void take_conf_words(const ConfLine& line, ConfCluster& cluster, NodesAndPartitions& places,
                      std::vector<std::string>& left_out) {
   for (const auto& [key, value] : line.words) {
-    const auto leave = [&](std::string_view why) {
-      left_out.push_back(fmt::format("{}: {}={}: {}", line.place, key, value, why));
+    const auto leave = [&, &word = key, &text = value](std::string_view why) {
+      left_out.push_back(fmt::format("{}: {}={}: {}", line.place, word, text, why));
     };
     const auto setting = std::find_if(std::begin(kConfSettings), std::end(kConfSettings),
                                       [&, k = key](const ConfSetting& s) { return s.key == k; });

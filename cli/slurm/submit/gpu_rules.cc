@@ -14,7 +14,7 @@ constexpr std::uint32_t kOne = 1000;  // GpuWish counts in thousandths
 
 using Count = std::optional<std::uint32_t>;
 
-tl::unexpected<Error> wrong(std::string message) {
+tl::unexpected<Error> wrong_gpus(std::string message) {
   return fail(ErrorCode::invalid_argument, std::move(message));
 }
 
@@ -25,7 +25,7 @@ bool above(const Count& part, const Count& whole) {
 // The sentence with which the controller's refusal would be told.
 tl::unexpected<Error> not_available(const Invocation& call) {
   const std::string_view program = call.program();
-  return wrong(fmt::format("{}Requested node configuration is not available",
+  return wrong_gpus(fmt::format("{}Requested node configuration is not available",
                            program == "sbatch"   ? "Batch job submission failed: "
                            : program == "salloc" ? "Job submit/allocate failed: "
                                                  : "Unable to allocate resources: "));
@@ -37,22 +37,22 @@ struct Asked {
 
 Result<void> check_order(const Asked& gpus) {
   if (above(gpus.node, gpus.job) || above(gpus.task, gpus.job) || above(gpus.socket, gpus.job))
-    return wrong("Failed to ensure --gpus >= --gres=gpu/--gpus-per-node >= --gpus-per-socket");
+    return wrong_gpus("Failed to ensure --gpus >= --gres=gpu/--gpus-per-node >= --gpus-per-socket");
   if (above(gpus.task, gpus.node) || above(gpus.socket, gpus.node))
-    return wrong("Failed to ensure --gpus >= --gpus-per-task");
+    return wrong_gpus("Failed to ensure --gpus >= --gpus-per-task");
   return {};
 }
 
 Result<void> settle_sockets(const SlurmRequest& r, Asked& gpus) {
   if (!gpus.socket) return {};
   if (!r.sockets_per_node)
-    return wrong("--gpus-per-socket option requires --sockets-per-node specification");
+    return wrong_gpus("--gpus-per-socket option requires --sockets-per-node specification");
   if (gpus.node && *gpus.node % *gpus.socket != 0)
-    return wrong(
+    return wrong_gpus(
         "Failed to validate job spec, --gres=gpu/--gpus-per-node not multiple of "
         "--gpus-per-socket.");
   if (gpus.node && *gpus.node / *gpus.socket != *r.sockets_per_node)
-    return wrong(
+    return wrong_gpus(
         "Failed to validate job spec. Based on --gres=gpu/--gpus-per-node and --gpus-per-socket "
         "required number of sockets differ from --sockets-per-node.");
   gpus.node = *gpus.socket * *r.sockets_per_node;
@@ -62,11 +62,11 @@ Result<void> settle_sockets(const SlurmRequest& r, Asked& gpus) {
 Result<void> settle_nodes(SlurmRequest& r, const Asked& gpus) {
   if (!gpus.job || !gpus.node) return {};
   if (*gpus.job % *gpus.node != 0)
-    return wrong(
+    return wrong_gpus(
         "Failed to validate job spec, --gpus is not multiple of --gres=gpu/--gpus-per-node");
   const std::uint32_t nodes = *gpus.job / *gpus.node;
   if (r.nodes && (nodes < r.nodes->first || nodes > r.nodes->second))
-    return wrong(
+    return wrong_gpus(
         fmt::format("Failed to validate job spec. Based on --gpu and "
                     "--gres=gpu/--gpus-per-node required nodes ({}) doesn't fall between "
                     "min_nodes ({}) and max_nodes ({}) boundaries.",
@@ -79,22 +79,22 @@ Result<void> settle_tasks(const Invocation& call, SlurmRequest& r, const Asked& 
   if (!gpus.task) return {};
   if (gpus.job) {
     if (*gpus.job % *gpus.task != 0)
-      return wrong("Failed to validate job spec, --gpus not multiple of --gpus-per-task");
+      return wrong_gpus("Failed to validate job spec, --gpus not multiple of --gpus-per-task");
     const std::uint32_t tasks = *gpus.job / *gpus.task;
     if (r.tasks && *r.tasks != tasks)
-      return wrong(
+      return wrong_gpus(
           "Failed to validate job spec. Based on --gpus and --gpus-per-task number of requested "
           "tasks differ from -n/--ntasks.");
     r.tasks = tasks;
   }
   if (!gpus.node) return {};
   if (*gpus.node % *gpus.task != 0)
-    return wrong(
+    return wrong_gpus(
         "Failed to validate job spec, --gres=gpu/--gpus-per-node not multiple of --gpus-per-task.");
   const std::uint32_t here = *gpus.node / *gpus.task;
   const Count& asked = r.spec.shape.tasks_per_node;
   if (asked && *asked != here)
-    return wrong(
+    return wrong_gpus(
         "Failed to validate job spec. Based on --gres=gpu/--gpus-per-node and --gpus-per-task "
         "requested number of tasks per node differ from --ntasks-per-node.");
   if (r.tasks && r.nodes && *r.tasks > std::uint64_t{here} * r.nodes->second)
@@ -121,11 +121,11 @@ Result<void> settle_gpus(const Invocation& call, SlurmRequest& r, std::span<cons
   if (auto done = check_order(gpus); !done) return done;
   if (auto done = settle_sockets(r, gpus); !done) return done;
   if (r.cpus_per_gpu && was_given("cpus-per-task"))
-    return wrong("--cpus-per-gpu is mutually exclusive with --cpus-per-task");
+    return wrong_gpus("--cpus-per-gpu is mutually exclusive with --cpus-per-task");
   if (auto done = settle_nodes(r, gpus); !done) return done;
   if (auto done = settle_tasks(call, r, gpus); !done) return done;
   if (gpus.job && r.nodes && *gpus.job < r.nodes->first)
-    return wrong("Failed to validate job spec, --gpus < -N");
+    return wrong_gpus("Failed to validate job spec, --gpus < -N");
   if (gpus.node) wish.per_node = *gpus.node * kOne;
   return {};
 }

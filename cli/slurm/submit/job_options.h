@@ -14,140 +14,80 @@
 namespace gantry::cli::slurm {
 
 inline constexpr Option kOnlySlurmOptions[] = {
-    {.name = "clusters",
-     .letter = 'M',
-     .arg = Arg::required,
-     .value = "NAMES",
-     .help = "Our own cluster's name is all that can be given",
-     .set = call<set::clusters>,
-     .env = "CLUSTERS"},
-    {.name = "no-kill",
-     .letter = 'k',
-     .arg = Arg::optional,
-     .value = "off",
-     .help = "If a node is lost that does not run the script, the job goes on without it; off: it "
+    takes("clusters", 'M', "NAMES", "Our own cluster's name is all that can be given",
+          call<set::clusters>)
+        .from_env("CLUSTERS"),
+    may_take("no-kill", 'k', "off",
+             "If a node is lost that does not run the script, the job goes on without it; off: it "
              "ends, or is requeued",
-     .set = call<set::no_kill>,
-     .env = "NO_KILL"},
-    {.name = "profile",
-     .arg = Arg::required,
-     .value = "none",
-     .help = "none; usage is always recorded, see sacct",
-     .set = call<set::none>,
-     .env = "PROFILE"},
-    {.name = "qos",
-     .letter = 'q',
-     .arg = Arg::required,
-     .value = "NAME",
-     .help = "Priority class of the cluster; normal is the tenant's default one",
-     .set = call<set::qos>,
-     .env = "QOS"},
-    {.name = "propagate",
-     .arg = Arg::optional,
-     .value = "ALL|NONE|NAME,...",
-     .help = "Soft limits (setrlimit) that the job has from here: AS, CORE, CPU, DATA, FSIZE, "
+             call<set::no_kill>)
+        .from_env("NO_KILL"),
+    takes("profile", "none", "none; usage is always recorded, see sacct", call<set::none>)
+        .from_env("PROFILE"),
+    takes("qos", 'q', "NAME", "Priority class of the cluster; normal is the tenant's default one",
+          call<set::qos>)
+        .from_env("QOS"),
+    may_take("propagate", "ALL|NONE|NAME,...",
+             "Soft limits (setrlimit) that the job has from here: AS, CORE, CPU, DATA, FSIZE, "
              "MEMLOCK, NOFILE, NPROC, RSS, STACK (default ALL), within the node's hard ones",
-     .set = call<set::propagate>},
-    {.name = "time-min",
-     .arg = Arg::required,
-     .value = "TIME",
-     .help = "The time limit may be lowered to this, if the job can start earlier so",
-     .set = call<set::time_min>},
-    {.name = "wckey",
-     .arg = Arg::required,
-     .value = "KEY",
-     .help = "Recorded with the job and shown by squeue",
-     .set = call<set::wckey>,
-     .env = "WCKEY"},
-    {.name = "contiguous",
-     .help = "Nodes that follow each other in the configuration",
-     .set = call<set::contiguous>,
-     .env = "CONTIGUOUS"},
-    {.name = "spread-job",
-     .help = "As many nodes as the job may have, with its tasks spread evenly",
-     .set = call<set::spread_job>,
-     .env = "SPREAD_JOB"},
-    {.name = "cpus-per-gpu",
-     .arg = Arg::required,
-     .value = "N",
-     .help = "Cores for each GPU, dealt to the tasks of a node",
-     .set = call<set::cpus_per_gpu>,
-     .env = "CPUS_PER_GPU"},
-    {.name = "distribution",
-     .letter = 'm',
-     .arg = Arg::required,
-     .value = "block|cyclic|plane=N|arbitrary[:block|cyclic|fcyclic][,pack|nopack]",
-     .help =
-         "block (node by node, the default), cyclic (round the nodes), plane (round the nodes, N "
-         "tasks at a time) or arbitrary (as --nodelist or the file of SLURM_HOSTFILE lists their "
-         "nodes) is how tasks are numbered; then how a node's tasks get its cores: block (as they "
-         "are numbered, the default), cyclic "
-         "(the next task on the next socket), fcyclic (the next core on the next socket); pack: a "
-         "step fills its nodes one by one (default: nopack, its tasks are dealt evenly)",
-     .set = call<set::distribution>,
-     .env = "DISTRIBUTION"},
-    {.name = "hint",
-     .arg = Arg::required,
-     .value = "nomultithread",
-     .help = "Whole cores, which tasks always have",
-     .set = call<set::hint>,
-     .env = "HINT"},
-    {.name = "mem-bind",
-     .arg = Arg::required,
-     .value = "[verbose,]HOW",
-     .help = "NUMA nodes whose memory each task of a step uses: none (all), local, rank, "
-             "map_mem:LIST, mask_mem:LIST; prefer: others where these are full",
-     .set = call<set::mem_bind>,
-     .env = "MEM_BIND"},
-    {.name = "nodefile",
-     .letter = 'F',
-     .arg = Arg::required,
-     .value = "FILE",
-     .help = "Names of nodes, one a line: these at least",
-     .set = call<set::nodefile>},
-    {.name = "ntasks-per-gpu",
-     .arg = Arg::required,
-     .value = "N",
-     .help =
-         "Tasks for each GPU, which see that one: of --ntasks the GPUs follow, else of the GPUs "
-         "the tasks",
-     .set = call<set::tasks_per_gpu>,
-     .env = "NTASKS_PER_GPU"},
-    {.name = "oversubscribe",
-     .letter = 's',
-     .help = "Others may run on the job's nodes, which is always so; its cores are its own",
-     .set = call<set::oversubscribe>,
-     .env = "OVERSUBSCRIBE"},
-    {.name = "switches",
-     .arg = Arg::required,
-     .value = "1[@TIME]",
-     .help = "All nodes on one switch, the narrowest level of the topology, if that can be; with "
-             "@UNLIMITED not otherwise",
-     .set = call<set::switches>,
-     .env = "REQ_SWITCH"},
-    {.name = "tres-per-task",
-     .arg = Arg::required,
-     .value = "cpu=N,gres/gpu=N",
-     .help = "Cores and GPUs for each task",
-     .set = call<set::tres_per_task>,
-     .env = "TRES_PER_TASK"},
-    {.name = "use-min-nodes",
-     .help = "The smallest number of nodes, which is always taken",
-     .set = always,
-     .env = "USE_MIN_NODES"},
-    {.name = "immediate",
-     .letter = 'I',
-     .arg = Arg::optional,
-     .value = "SECONDS",
-     .help = "Give up if there is no allocation in this time (default 1)",
-     .set = call<set::immediate>,
-     .env = "IMMEDIATE"},
-    {.name = "wait-all-nodes",
-     .arg = Arg::required,
-     .value = "1",
-     .help = "1: start when all nodes are ready, which is always so",
-     .set = call<set::one>,
-     .env = "WAIT_ALL_NODES"},
+             call<set::propagate>),
+    takes("time-min", "TIME",
+          "The time limit may be lowered to this, if the job can start earlier so",
+          call<set::time_min>),
+    takes("wckey", "KEY", "Recorded with the job and shown by squeue", call<set::wckey>)
+        .from_env("WCKEY"),
+    flag("contiguous", "Nodes that follow each other in the configuration", call<set::contiguous>)
+        .from_env("CONTIGUOUS"),
+    flag("spread-job", "As many nodes as the job may have, with its tasks spread evenly",
+         call<set::spread_job>)
+        .from_env("SPREAD_JOB"),
+    takes("cpus-per-gpu", "N", "Cores for each GPU, dealt to the tasks of a node",
+          call<set::cpus_per_gpu>)
+        .from_env("CPUS_PER_GPU"),
+    takes("distribution", 'm',
+          "block|cyclic|plane=N|arbitrary[:block|cyclic|fcyclic][,pack|nopack]",
+          "block (node by node, the default), cyclic (round the nodes), plane (round the nodes, N "
+          "tasks at a time) or arbitrary (as --nodelist or the file of SLURM_HOSTFILE lists their "
+          "nodes) is how tasks are numbered; then how a node's tasks get its cores: block (as they "
+          "are numbered, the default), cyclic (the next task on the next socket), fcyclic (the "
+          "next core on the next socket); pack: a step fills its nodes one by one (default: "
+          "nopack, its tasks are dealt evenly)",
+          call<set::distribution>)
+        .from_env("DISTRIBUTION"),
+    takes("hint", "nomultithread", "Whole cores, which tasks always have", call<set::hint>)
+        .from_env("HINT"),
+    takes("mem-bind", "[verbose,]HOW",
+          "NUMA nodes whose memory each task of a step uses: none (all), local, rank, "
+          "map_mem:LIST, mask_mem:LIST; prefer: others where these are full",
+          call<set::mem_bind>)
+        .from_env("MEM_BIND"),
+    takes("nodefile", 'F', "FILE", "Names of nodes, one a line: these at least",
+          call<set::nodefile>),
+    takes("ntasks-per-gpu", "N",
+          "Tasks for each GPU, which see that one: of --ntasks the GPUs follow, else of the GPUs "
+          "the tasks",
+          call<set::tasks_per_gpu>)
+        .from_env("NTASKS_PER_GPU"),
+    flag("oversubscribe", 's',
+         "Others may run on the job's nodes, which is always so; its cores are its own",
+         call<set::oversubscribe>)
+        .from_env("OVERSUBSCRIBE"),
+    takes("switches", "1[@TIME]",
+          "All nodes on one switch, the narrowest level of the topology, if that can be; with "
+          "@UNLIMITED not otherwise",
+          call<set::switches>)
+        .from_env("REQ_SWITCH"),
+    takes("tres-per-task", "cpu=N,gres/gpu=N", "Cores and GPUs for each task",
+          call<set::tres_per_task>)
+        .from_env("TRES_PER_TASK"),
+    flag("use-min-nodes", "The smallest number of nodes, which is always taken", always)
+        .from_env("USE_MIN_NODES"),
+    may_take("immediate", 'I', "SECONDS",
+             "Give up if there is no allocation in this time (default 1)", call<set::immediate>)
+        .from_env("IMMEDIATE"),
+    takes("wait-all-nodes", "1", "1: start when all nodes are ready, which is always so",
+          call<set::one>)
+        .from_env("WAIT_ALL_NODES"),
 };
 
 inline constexpr auto kSlurmJobOptions =

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kSampleSeconds = 30;  // Slurm's JobAcctGatherFrequency
 
-Result<void> wrong(std::string message) {
+Result<void> wrong_value(std::string message) {
   return fail(ErrorCode::invalid_argument, std::move(message));
 }
 
@@ -21,7 +21,7 @@ Result<void> wrong(std::string message) {
 // unless -n does. "2-2:4" says sockets as a range, of which the least number counts.
 Result<void> take_node_info(SlurmRequest& r, const std::vector<std::string>& parts,
                             std::string_view text) {
-  if (parts.size() > 3) return wrong(fmt::format("\"{}\" has more than three numbers", text));
+  if (parts.size() > 3) return wrong_value(fmt::format("\"{}\" has more than three numbers", text));
   std::uint64_t threads = 1;
   for (const std::string& part : parts) {
     if (part == "*") continue;
@@ -29,7 +29,7 @@ Result<void> take_node_info(SlurmRequest& r, const std::vector<std::string>& par
                                 std::string_view(part).substr(0, part.find('-')), 1, 1024));
     threads *= static_cast<std::uint64_t>(*least);
   }
-  if (threads > 65'536) return wrong(fmt::format("\"{}\" is more than a node has", text));
+  if (threads > 65'536) return wrong_value(fmt::format("\"{}\" is more than a node has", text));
   r.threads_of_node = static_cast<std::uint32_t>(threads);
   return {};
 }
@@ -68,7 +68,7 @@ Result<void> node_info(SlurmRequest& r, std::string_view text) {
   const bool plain = std::all_of(parts.begin(), parts.end(),
                                  [](const auto& part) { return part == "1" || part == "*"; });
   if (plain && parts.size() <= 3) return {};
-  return wrong(
+  return wrong_value(
       fmt::format("\"{}\": nodes are not chosen by their sockets, so that each number can "
                   "only be 1 or *",
                   text));
@@ -80,7 +80,7 @@ Result<void> acctg_freq(SlurmRequest&, std::string_view text) {
     const std::string_view kind = std::string_view(item).substr(0, std::min(equals, item.size()));
     const bool named = equals != std::string::npos;
     if (named && kind != "task" && kind != "energy" && kind != "network" && kind != "filesystem")
-      return wrong(fmt::format("\"{}\" is not task, energy, network or filesystem", kind));
+      return wrong_value(fmt::format("\"{}\" is not task, energy, network or filesystem", kind));
     ASSIGN(n, parse_integer("seconds between two samples", named ? item.substr(equals + 1) : item,
                             0, 86'400));
     if ((!named || kind == "task") && (*n == 0 || *n > kSampleSeconds))
@@ -103,7 +103,7 @@ Result<void> gpu_freq(SlurmRequest& r, std::string_view text) {
     const bool memory = word.starts_with("memory=");
     if (memory) word.remove_prefix(7);
     if (is_clock(word) || (!memory && word == "verbose")) continue;
-    return wrong(
+    return wrong_value(
         fmt::format("\"{}\" is not low, medium, high, highm1, a number of MHz, one of these "
                     "behind memory=, or verbose",
                     item));
@@ -120,7 +120,7 @@ Result<void> gpus_per_socket(SlurmRequest& r, std::string_view text) {
 
 Result<void> sockets_per_node(SlurmRequest& r, std::string_view text) {
   if (text != "1")
-    return wrong(fmt::format(
+    return wrong_value(fmt::format(
         "\"{}\": nodes are not chosen by their sockets, so that it can only be 1", text));
   r.sockets_per_node = 1;
   return {};

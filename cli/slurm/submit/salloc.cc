@@ -36,32 +36,21 @@ Result<void> no_bell(SallocRequest& r, std::string_view) {
 }
 
 constexpr Option kOnlySallocOptions[] = {
-    {.name = "bell",
-     .help = "Ring the terminal's bell when the allocation is there",
-     .set = put<&SallocRequest::bell>,
-     .env = "BELL"},
-    {.name = "help", .letter = 'h', .help = "Show this help", .set = always},
-    {.name = "kill-command",
-     .letter = 'K',
-     .arg = Arg::optional,
-     .value = "SIGNAL",
-     .help = "If the allocation ends before the command, the command gets this signal (default "
+    flag("bell", "Ring the terminal's bell when the allocation is there", put<&SallocRequest::bell>)
+        .from_env("BELL"),
+    flag("help", 'h', "Show this help", always),
+    may_take("kill-command", 'K', "SIGNAL",
+             "If the allocation ends before the command, the command gets this signal (default "
              "SIGHUP with a terminal, else SIGTERM)",
-     .set = call<set_kill_command>,
-     .env = "KILL_CMD"},
-    {.name = "no-bell",
-     .help = "No bell when the allocation is there",
-     .set = call<no_bell>,
-     .env = "NO_BELL"},
-    {.name = "no-shell",
-     .help = "Run nothing: the job lives on without us, until its time limit or scancel",
-     .set = put<&SallocRequest::no_shell>},
-    {.name = "verbose",
-     .letter = 'v',
-     .help = "List the options that are in force; twice: and where each comes from",
-     .set = always,
-     .env = "DEBUG"},
-    {.name = "get-user-env", .refused = "the command has this environment"},
+             call<set_kill_command>)
+        .from_env("KILL_CMD"),
+    flag("no-bell", "No bell when the allocation is there", call<no_bell>).from_env("NO_BELL"),
+    flag("no-shell", "Run nothing: the job lives on without us, until its time limit or scancel",
+         put<&SallocRequest::no_shell>),
+    flag("verbose", 'v', "List the options that are in force; twice: and where each comes from",
+         always)
+        .from_env("DEBUG"),
+    refuses("get-user-env", "the command has this environment"),
 };
 constexpr auto kSallocOwn =
     in_order(Family::slurm,

@@ -22,22 +22,16 @@ namespace gantry::cli::slurm {
 namespace {
 
 constexpr Option kOnlySbatchOptions[] = {
-    {.name = "export-file",
-     .arg = Arg::required,
-     .value = "FILE|FD",
-     .help = "Environment of the job: NAME=VALUE entries, each ended by a zero byte",
-     .set = call<set::export_file>},
-    {.name = "get-user-env",
-     .arg = Arg::optional,
-     .value = "[SECONDS][L]",
-     .help = "Add what a login shell has in its environment; what is set here stays",
-     .set = call<set::get_user_env>,
-     .env = "GET_USER_ENV"},
-    {.name = "help", .letter = 'h', .help = "Show this help", .set = always, .directive = false},
-    {.name = "ignore-pbs",
-     .help = "Do not read #PBS and #BSUB lines, which is always so",
-     .set = always,
-     .env = "IGNORE_PBS"},
+    takes("export-file", "FILE|FD",
+          "Environment of the job: NAME=VALUE entries, each ended by a zero byte",
+          call<set::export_file>),
+    may_take("get-user-env", "[SECONDS][L]",
+             "Add what a login shell has in its environment; what is set here stays",
+             call<set::get_user_env>)
+        .from_env("GET_USER_ENV"),
+    flag("help", 'h', "Show this help", always).not_in_scripts(),
+    flag("ignore-pbs", "Do not read #PBS and #BSUB lines, which is always so", always)
+        .from_env("IGNORE_PBS"),
 };
 constexpr auto kOwnOptions =
     in_order(Family::slurm,
