@@ -10,6 +10,16 @@
 #include "common/net/header.h"
 
 namespace gantry::net {
+
+struct ZmqContextEnd {
+  void operator()(void* context) const { zmq_ctx_term(context); }
+};
+struct ZmqSocketEnd {
+  void operator()(void* socket) const { zmq_close(socket); }
+};
+using ZmqContext = std::unique_ptr<void, ZmqContextEnd>;
+using ZmqSocket = std::unique_ptr<void, ZmqSocketEnd>;
+
 namespace {
 
 constexpr const char* kLinkEvents = "inproc://link";
@@ -21,15 +31,6 @@ int as_ms(Duration d) {
 std::string zmq_error() {
   return zmq_strerror(zmq_errno());
 }
-
-struct ZmqContextEnd {
-  void operator()(void* context) const { zmq_ctx_term(context); }
-};
-struct ZmqSocketEnd {
-  void operator()(void* socket) const { zmq_close(socket); }
-};
-using ZmqContext = std::unique_ptr<void, ZmqContextEnd>;
-using ZmqSocket = std::unique_ptr<void, ZmqSocketEnd>;
 
 // A frame that closes itself.
 class ZmqFrame {
