@@ -1,9 +1,12 @@
 // How orders, inputs, actions and reports are copied, moved and destroyed; compiled here alone.
 #include "noded/core/core_values.h"
 
+#include <utility>
+
 namespace gantry::node {
 
 Order::Order() = default;
+Order::Order(variant order) : variant(std::move(order)) {}
 Order::Order(const Order&) = default;
 Order::Order(Order&&) noexcept = default;
 Order& Order::operator=(const Order&) = default;

@@ -32,6 +32,7 @@ struct Order
                    proto::ProbeAttempt, proto::IdentityTokens, proto::LimitStep> {
   using variant::variant;
   Order();
+  Order(variant order);  // the controller's core has the same variant, for the simulator
   Order(const Order&);
   Order(Order&&) noexcept;
   Order& operator=(const Order&);
