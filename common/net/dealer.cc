@@ -1,20 +1,131 @@
 #include "common/net/dealer.h"
 
 #include <fmt/core.h>
+#include <zmq.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "common/assert.h"
 #include "common/net/header.h"
-#include "common/net/zmq_socket.h"
 
 namespace gantry::net {
+
+struct ZmqContextEnd {
+  void operator()(void* context) const { zmq_ctx_term(context); }
+};
+struct ZmqSocketEnd {
+  void operator()(void* socket) const { zmq_close(socket); }
+};
+using ZmqContext = std::unique_ptr<void, ZmqContextEnd>;
+using ZmqSocket = std::unique_ptr<void, ZmqSocketEnd>;
+
 namespace {
 
 constexpr const char* kLinkEvents = "inproc://link";
 
 int as_ms(Duration d) {
   return static_cast<int>(std::clamp<std::int64_t>(d.us / 1000, 1, 3'600'000));
+}
+
+std::string zmq_error() {
+  return zmq_strerror(zmq_errno());
+}
+
+// A frame that closes itself.
+class ZmqFrame {
+ public:
+  ZmqFrame() { zmq_msg_init(&message_); }
+  ZmqFrame(const ZmqFrame&) = delete;
+  ZmqFrame& operator=(const ZmqFrame&) = delete;
+  ~ZmqFrame() { zmq_msg_close(&message_); }
+  // Receives a frame; returns false if there is none now.
+  bool receive(void* socket);
+  [[nodiscard]] bool more() const { return zmq_msg_more(&message_) != 0; }
+  [[nodiscard]] std::string_view view() const;
+
+ private:
+  mutable zmq_msg_t message_;
+};
+
+// Sets options one by one and remembers the first failure.
+class ZmqOptions {
+ public:
+  explicit ZmqOptions(void* socket) : socket_(socket) {}
+  ZmqOptions& number(int option, int value);
+  ZmqOptions& number64(int option, std::int64_t value);
+  ZmqOptions& bytes(int option, std::string_view value);
+  [[nodiscard]] Result<void> result() const;
+
+ private:
+  void note(int option, int failed);
+  void* socket_;
+  int failed_option_ = 0;
+  int error_ = 0;
+};
+
+bool ZmqFrame::receive(void* socket) {
+  while (true) {
+    if (zmq_msg_recv(&message_, socket, ZMQ_DONTWAIT) >= 0) return true;
+    if (zmq_errno() == EINTR) continue;
+    GANTRY_ASSERT(zmq_errno() == EAGAIN, zmq_error());
+    return false;
+  }
+}
+
+std::string_view ZmqFrame::view() const {
+  return {static_cast<const char*>(zmq_msg_data(&message_)), zmq_msg_size(&message_)};
+}
+
+void ZmqOptions::note(int option, int failed) {
+  if (failed == 0 || error_ != 0) return;
+  failed_option_ = option;
+  error_ = zmq_errno();
+}
+ZmqOptions& ZmqOptions::number(int option, int value) {
+  note(option, zmq_setsockopt(socket_, option, &value, sizeof value));
+  return *this;
+}
+ZmqOptions& ZmqOptions::number64(int option, std::int64_t value) {
+  note(option, zmq_setsockopt(socket_, option, &value, sizeof value));
+  return *this;
+}
+ZmqOptions& ZmqOptions::bytes(int option, std::string_view value) {
+  note(option, zmq_setsockopt(socket_, option, value.data(), value.size()));
+  return *this;
+}
+Result<void> ZmqOptions::result() const {
+  if (error_ == 0) return {};
+  return fail(ErrorCode::internal,
+              fmt::format("ZeroMQ refuses option {}: {}", failed_option_, zmq_strerror(error_)));
+}
+
+// Sends one frame without blocking; returns false if the queue is full. Any error other than "would
+// block" and "no such peer" is our bug.
+bool send_frame(void* socket, std::string_view frame, bool more) {
+  const int flags = ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0);
+  while (zmq_send(socket, frame.data(), frame.size(), flags) < 0) {
+    if (zmq_errno() == EINTR) continue;
+    GANTRY_ASSERT(zmq_errno() == EAGAIN || zmq_errno() == EHOSTUNREACH, zmq_error());
+    return false;
+  }
+  return true;
+}
+
+bool zmq_readable(void* socket) {
+  int events = 0;
+  std::size_t size = sizeof events;
+  while (zmq_getsockopt(socket, ZMQ_EVENTS, &events, &size) != 0)
+    GANTRY_ASSERT(zmq_errno() == EINTR, zmq_error());
+  return (events & ZMQ_POLLIN) != 0;
+}
+
+int zmq_descriptor(void* socket) {
+  int fd = -1;
+  std::size_t size = sizeof fd;
+  const int failed = zmq_getsockopt(socket, ZMQ_FD, &fd, &size);
+  GANTRY_ASSERT(failed == 0, zmq_error());
+  return fd;
 }
 
 }  // namespace
@@ -63,7 +174,7 @@ Result<Dealer> Dealer::open(const DealerOptions& options) {
   impl->socket.reset(zmq_socket(impl->context.get(), ZMQ_DEALER));
   if (!impl->socket)
     return fail(ErrorCode::internal, "cannot make a ZeroMQ socket: " + zmq_error());
-  // Pings detect that the controller's host is dead; ZeroMQ's ROUTER answers them by itself.
+  // Pings detect that the controller's host is dead; its router answers them.
   const auto set = ZmqOptions(impl->socket.get())
                        .number(ZMQ_LINGER, 0)
                        .bytes(ZMQ_CURVE_SERVERKEY, options.server_key.view())
@@ -107,7 +218,7 @@ Result<void> Dealer::send(std::string_view header, std::string_view body) {
     return fail(
         ErrorCode::invalid_argument,
         fmt::format("a message of {} bytes; at most {} are sent", body.size(), kMaxFrameBytes));
-  if (send_frame(socket, header, true) != SendOutcome::sent)
+  if (!send_frame(socket, header, true))
     return fail(ErrorCode::limit_exceeded, "too many messages wait for the controller");
   send_frame(socket, body, false);
   return {};

@@ -83,7 +83,14 @@ struct LaunchRequest {
   std::vector<StageCopy> stage_in, stage_out;
   Sandbox sandbox = Sandbox::standard;
   std::optional<LaunchDoor> door;  // of a replica of a service
-  void from_older_form();          // an older order has these two only in variables
+  // Compiled once, in launch_codec.cc, because all of noded and the shim copies and destroys it.
+  LaunchRequest();
+  LaunchRequest(const LaunchRequest&);
+  LaunchRequest(LaunchRequest&&) noexcept;
+  LaunchRequest& operator=(const LaunchRequest&);
+  LaunchRequest& operator=(LaunchRequest&&) noexcept;
+  ~LaunchRequest();
+  void from_older_form();  // an older order has these two only in variables
 
   // Sets the variable for the job and for programs that run as root.
   void state(const std::string& name, const std::string& value) {

@@ -5,6 +5,13 @@
 
 namespace gantry::runtime {
 
+LaunchRequest::LaunchRequest() = default;
+LaunchRequest::LaunchRequest(const LaunchRequest&) = default;
+LaunchRequest::LaunchRequest(LaunchRequest&&) noexcept = default;
+LaunchRequest& LaunchRequest::operator=(const LaunchRequest&) = default;
+LaunchRequest& LaunchRequest::operator=(LaunchRequest&&) noexcept = default;
+LaunchRequest::~LaunchRequest() = default;
+
 // If the order states no GPUs, CUDA_VISIBLE_DEVICES is the user's own and is not read. (Still older
 // orders have an empty `stated`; there it is read.)
 void LaunchRequest::from_older_form() {

@@ -25,13 +25,18 @@ constexpr Duration kAskerTime = seconds(60);
 template <class T>
 constexpr std::uint16_t number = static_cast<std::uint16_t>(proto::number_of<T>);
 
-constexpr bool asked_of_node(const proto::MessageRow& m) {
-  return m.taker == proto::Taker::noded && m.from.has(proto::Sender::client) &&
-         m.kind != proto::MessageKind::session;
+// True if receive_one() names every message that clients ask of a node. SocketHello belongs to
+// net/user_socket.cc.
+constexpr bool complete() {
+  return std::ranges::all_of(proto::kMessages, [](const proto::MessageRow& m) {
+    const bool asked = m.taker == proto::Taker::noded && m.from.has(proto::Sender::client) &&
+                       m.kind != proto::MessageKind::session;
+    const bool named =
+        m.type == proto::MessageType::LaunchStep || m.type == proto::MessageType::AttachStep;
+    return asked == named;
+  });
 }
-// receive_one() names these types itself; SocketHello belongs to net/user_socket.cc.
-static_assert(std::is_same_v<proto::MessagesWhere<asked_of_node>,
-                             std::variant<proto::LaunchStep, proto::AttachStep>>);
+static_assert(complete());
 
 struct Answer {
   std::uint16_t type = 0;
