@@ -88,6 +88,7 @@ endfunction()
 # of them are compiled as one, so that headers are read and templates made once for all: a third of
 # the CPU time of one file after another, and four fifths of that of batches of six. The presets
 # asan and tsan compile each file by itself, and so find one that leans on its neighbours' includes.
+# GANTRY_BATCH_FILES: another number than twelve, for a folder whose files share costly types.
 # APART: files by themselves here too, because they give a name of their own another meaning than
 # their neighbours do, as the commands do.
 # (Not CMake's UNITY_BUILD: it writes absolute paths, and so two clones share nothing in ccache.)
@@ -103,7 +104,12 @@ function(gantry_batches variable target)
   list(FILTER together INCLUDE REGEX "\\.cc$")
   list(REMOVE_ITEM together ${arg_APART})
   list(LENGTH together count)
-  math(EXPR size "(${count} + 11) / 12")  # how many batches; then how long the longest of them is
+  set(most 12)
+  if(GANTRY_BATCH_FILES)
+    set(most ${GANTRY_BATCH_FILES})
+  endif()
+  # First how many batches, then how long the longest of them is.
+  math(EXPR size "(${count} + ${most} - 1) / ${most}")
   if(size)
     math(EXPR size "(${count} + ${size} - 1) / ${size}")
   endif()
