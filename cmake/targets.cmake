@@ -110,6 +110,7 @@ endfunction()
 # all: a third of the CPU time of one file after another, and four fifths of that of batches of six.
 # The presets asan and tsan compile each file by itself, and so find one that leans on its
 # neighbours' includes.
+# GANTRY_BATCH_FILES: another number than twelve, for a folder whose files share costly types.
 # APART: files by themselves here too, because they give a name of their own another meaning than
 # their neighbours do, as the commands do.
 # (Not CMake's UNITY_BUILD: it writes absolute paths, and so two clones share nothing in ccache.)
@@ -126,7 +127,9 @@ function(gantry_batches variable target)
   list(REMOVE_ITEM together ${arg_APART})
   list(LENGTH together count)
   set(most 12)
-  if(CMAKE_CURRENT_SOURCE_DIR MATCHES "^${CMAKE_SOURCE_DIR}/tests/")
+  if(GANTRY_BATCH_FILES)
+    set(most ${GANTRY_BATCH_FILES})
+  elseif(CMAKE_CURRENT_SOURCE_DIR MATCHES "^${CMAKE_SOURCE_DIR}/tests/")
     set(most 20)
   endif()
   # First how many batches, then how long the longest of them is.

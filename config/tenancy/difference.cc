@@ -12,45 +12,66 @@ namespace {
 
 using config::Yaml;
 
+// A value of a tree. `key` and `same` tell any two paths and values apart, also where a name has a
+// point in it; `path` and `value` are what people see of them.
 struct Leaf {
-  std::string path;
-  std::string value;
+  std::string key, path;
+  std::string same, value;
 };
 
-void flatten(const Yaml& tree, const std::string& path, std::vector<Leaf>& out) {
-  if (tree.kind == Yaml::Kind::map) {
+void flatten(const Yaml& tree, const Leaf& above, std::vector<Leaf>& out) {
+  if (tree.kind == Yaml::Kind::map && !tree.entries.empty()) {
     for (const Yaml::Entry& entry : tree.entries)
-      flatten(entry.value, path.empty() ? entry.key : path + "." + entry.key, out);
+      flatten(entry.value,
+              {above.key + '\0' + entry.key,
+               above.path.empty() ? entry.key : above.path + "." + entry.key, "", ""},
+              out);
     return;
   }
-  std::string value = tree.scalar;
-  if (tree.kind == Yaml::Kind::list) {
-    for (const Yaml& item : tree.items) value += (value.empty() ? "" : ", ") + item.scalar;
-    value = "[" + value + "]";
+  Leaf& leaf = out.emplace_back(above);
+  if (tree.kind == Yaml::Kind::map) {
+    leaf.same = leaf.value = "{}";
+  } else if (tree.kind == Yaml::Kind::list) {
+    for (const Yaml& item : tree.items) {
+      leaf.same.append(1, '\0').append(item.scalar);
+      leaf.value.append(leaf.value.empty() ? "" : ", ").append(item.scalar);
+    }
+    leaf.value = "[" + leaf.value + "]";
+  } else {
+    leaf.same = "=" + tree.scalar;
+    leaf.value = tree.scalar.empty() ? "\"\"" : tree.scalar;  // "" means that there is no value
   }
-  out.push_back({path, std::move(value)});
 }
 
 std::vector<Leaf> leaves(const Document& document, Style style) {
   std::vector<Leaf> out;
-  flatten(to_yaml(document, style), "", out);
+  flatten(to_yaml(document, style), {}, out);
   return out;
 }
 
 std::vector<proto::FieldChange> field_changes(const std::vector<Leaf>& before,
                                               const std::vector<Leaf>& after) {
   std::map<std::string_view, const Leaf*> old;
-  for (const Leaf& leaf : before) old[leaf.path] = &leaf;
+  for (const Leaf& leaf : before) old[leaf.key] = &leaf;
   std::vector<proto::FieldChange> out;
   for (const Leaf& leaf : after) {
-    const auto found = old.find(leaf.path);
-    const std::string was = found == old.end() ? "" : found->second->value;
-    if (was != leaf.value) out.push_back({leaf.path, was, leaf.value});
-    if (found != old.end()) old.erase(found);
+    const auto found = old.find(leaf.key);
+    const bool was = found != old.end();
+    if (!was || found->second->same != leaf.same)
+      out.push_back({leaf.path, was ? found->second->value : "", leaf.value});
+    if (was) old.erase(found);
   }
   for (const Leaf& leaf : before)
-    if (old.contains(leaf.path)) out.push_back({leaf.path, leaf.value, ""});
+    if (old.contains(leaf.key)) out.push_back({leaf.path, leaf.value, ""});
   return out;
+}
+
+// Whether two documents say the same; the order of lists that have no order does not count.
+bool say_the_same(Document a, Document b) {
+  if (a == b) return true;
+  normalise(a);
+  normalise(b);
+  return a == b;
 }
 
 bool before(const Document& a, const Document& b) {
@@ -64,7 +85,14 @@ proto::DocumentChange change_of(proto::ChangeAction action, const Document& docu
 }  // namespace
 
 void sort_documents(std::vector<Document>& documents) {
-  std::stable_sort(documents.begin(), documents.end(), before);
+  std::vector<Document*> order;
+  for (Document& document : documents) order.push_back(&document);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const Document* a, const Document* b) { return before(*a, *b); });
+  std::vector<Document> sorted;
+  sorted.reserve(documents.size());
+  for (Document* document : order) sorted.push_back(std::move(*document));
+  documents = std::move(sorted);
 }
 
 std::vector<proto::DocumentChange> difference(std::span<const Document> old,
@@ -82,10 +110,11 @@ std::vector<proto::DocumentChange> difference(std::span<const Document> old,
       std::erase_if(change.changes, [](const auto& field) { return field.path == "name"; });
     } else {
       auto& change = out.emplace_back(change_of(ChangeAction::unchanged, fresh[j]));
-      if (old[i] != fresh[j]) {  // they may still differ only in the order of a list
+      if (old[i] != fresh[j]) {
         change.changes =
             field_changes(leaves(old[i], Style::compare), leaves(fresh[j], Style::compare));
-        if (!change.changes.empty()) change.action = ChangeAction::changed;
+        if (!change.changes.empty() || !say_the_same(old[i], fresh[j]))
+          change.action = ChangeAction::changed;
       }
       ++i;
       ++j;

@@ -354,88 +354,6 @@ std::vector<std::string_view> names(const std::variant<T...>*) {
   return {T::kName...};
 }
 
-struct TypeName {
-  Form form;
-
-  std::string operator()(const std::string*) const {
-    switch (form) {
-      case Form::word: return "name";
-      case Form::hosts: return "host list";
-      case Form::gpu_model: return "GPU model";
-      case Form::date: return "date";
-      default: return "text";
-    }
-  }
-  std::string operator()(const bool*) const { return "true or false"; }
-  std::string operator()(const std::optional<bool>*) const { return "true or false"; }
-  std::string operator()(const std::int32_t*) const { return "whole number"; }
-  std::string operator()(const std::optional<std::uint32_t>*) const {
-    return form == Form::weight ? "decimal" : "whole number";
-  }
-  std::string operator()(const std::optional<std::int64_t>*) const {
-    return form == Form::bytes  ? "amount of memory"
-           : form == Form::rate ? "rate per second"
-                                : "whole number";
-  }
-  std::string operator()(const Duration*) const { return "duration"; }
-  std::string operator()(const std::optional<Duration>*) const { return "duration"; }
-  std::string operator()(const std::vector<std::string>*) const {
-    switch (form) {
-      case Form::ranges: return "list of ranges";
-      case Form::peers: return "list of tenants";
-      case Form::models: return "list of GPU models";
-      case Form::registries: return "list of registries";
-      default: return "list of names";
-    }
-  }
-  std::string operator()(const std::map<std::string, std::string>*) const {
-    return form == Form::patterns ? "texts by field" : "texts";
-  }
-  std::string operator()(const Resources*) const { return "decimals by resource"; }
-  std::string operator()(const std::optional<Resources>*) const { return "amounts by resource"; }
-  std::string operator()(const VictimMode*) const { return "requeue, suspend or cancel"; }
-  std::string operator()(const std::optional<Reclaim>*) const {
-    return "any, lower-class or never";
-  }
-  std::string operator()(const std::optional<SecurityProfile>*) const {
-    return "privileged, baseline or restricted";
-  }
-  std::string operator()(const std::optional<Sandbox>*) const {
-    return "standard, hardened, gvisor or vm";
-  }
-  std::string operator()(const std::vector<QuotaLine>*) const { return "quota"; }
-  std::string operator()(const std::vector<Project>*) const { return "projects"; }
-  std::string operator()(const std::vector<Grant>*) const { return "roles"; }
-  std::string operator()(const std::vector<TenantClass>*) const { return "numbers by name"; }
-  std::string operator()(const std::vector<TopologyDomain>*) const { return "host lists"; }
-  std::string operator()(const Money*) const { return form == Form::sum ? "amount" : "price"; }
-  std::string operator()(const std::map<std::string, Money>*) const { return "prices"; }
-  std::string operator()(const ZoneName*) const { return "time zone"; }
-  std::string operator()(const std::map<std::string, ZoneName>*) const { return "time zones"; }
-  std::string operator()(const std::vector<PricePlan>*) const { return "plans"; }
-  std::string operator()(const std::vector<PriceHours>*) const { return "hours of the day"; }
-  std::string operator()(const CreditPart*) const { return "none, lost or all"; }
-  std::string operator()(const std::vector<std::uint32_t>*) const { return "list of numbers"; }
-  std::string operator()(const BudgetPeriod*) const {
-    return "month, quarter, year, week or fixed";
-  }
-  std::string operator()(const BudgetAction*) const { return "warn, lower-class, hold or stop"; }
-  std::string operator()(const std::vector<LabelRule>*) const { return "labels"; }
-  std::string operator()(const PolicyMode*) const { return "enforce or audit"; }
-  std::string operator()(const PolicyAction*) const { return "deny, warn, default or allow"; }
-  std::string operator()(const std::uint32_t*) const { return "whole number"; }
-  std::string operator()(const std::optional<Money>*) const { return "amount"; }
-  std::string operator()(const ServiceAccess*) const { return "tenant, tokens or open"; }
-  std::string operator()(const BalancePolicy*) const {
-    return "round-robin, least-loaded, latency or key";
-  }
-  std::string operator()(const DeviceSharing*) const { return "alone or tenant"; }
-  std::string operator()(const RolloutKind*) const { return "rolling, canary or blue-green"; }
-  std::string operator()(const std::vector<ServiceVersion>*) const { return "versions"; }
-  std::string operator()(const std::vector<ServiceShape>*) const { return "shapes"; }
-  std::string operator()(const std::vector<ScaleHours>*) const { return "hours of the day"; }
-};
-
 }  // namespace
 
 std::optional<Document> empty_document(std::string_view kind) {
@@ -444,10 +362,6 @@ std::optional<Document> empty_document(std::string_view kind) {
 
 std::vector<std::string_view> kind_names() {
   return names(static_cast<const Document*>(nullptr));
-}
-
-std::string type_of(const Field& field) {
-  return std::visit(TypeName{field.form}, field.slot);
 }
 
 }  // namespace gantry::tenancy

@@ -7,7 +7,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "common/tenancy/tenancy_cluster.h"
@@ -35,23 +34,25 @@ enum class Form : std::uint8_t {
   patterns,    // by field of a job: common/policy/pattern.h
 };
 
-using Slot = std::variant<
-    std::string*, bool*, std::optional<bool>*, std::int32_t*, std::optional<std::uint32_t>*,
-    std::optional<std::int64_t>*, Duration*, std::optional<Duration>*, std::vector<std::string>*,
-    std::map<std::string, std::string>*, Resources*, std::optional<Resources>*, VictimMode*,
-    std::optional<Reclaim>*, std::vector<QuotaLine>*, std::vector<Project>*, std::vector<Grant>*,
-    std::vector<TenantClass>*, std::vector<TopologyDomain>*, Money*, std::map<std::string, Money>*,
-    ZoneName*, std::map<std::string, ZoneName>*, std::vector<PricePlan>*, std::vector<PriceHours>*,
-    CreditPart*, std::vector<std::uint32_t>*, BudgetPeriod*, BudgetAction*, std::vector<LabelRule>*,
-    PolicyMode*, PolicyAction*, std::optional<SecurityProfile>*, std::optional<Sandbox>*,
-    std::uint32_t*, std::optional<Money>*, ServiceAccess*, BalancePolicy*, DeviceSharing*,
-    RolloutKind*, std::vector<ServiceVersion>*, std::vector<ServiceShape>*,
-    std::vector<ScaleHours>*>;
+struct MemberType;  // member_types.h: how members of one type are read and written
+
+// Members of type T; member_types.cc lists the types.
+template <class T>
+const MemberType& type_of_member();
 
 struct Field {
+  template <class T>
+  Field(std::string_view its_key, T* its_member, Form its_form, std::string_view its_doc)
+      : key(its_key),
+        member(its_member),
+        type(&type_of_member<T>()),
+        form(its_form),
+        doc(its_doc) {}
+
   std::string_view key;
-  Slot slot;
-  Form form = Form::plain;
+  void* member;
+  const MemberType* type;
+  Form form;
   std::string_view doc;
 };
 

@@ -122,8 +122,8 @@ class LineReader {
   PartialLine parts_;
 };
 
-Result<void> read_flavor(const Value& value, const std::string& flavor, std::vector<QuotaLine>& out,
-                         ReadDocument& into) {
+Result<void> read_flavor_quota(const Value& value, const std::string& flavor,
+                               std::vector<QuotaLine>& out, ReadDocument& into) {
   ASSIGN(entries, value.entries());
   std::set<Resource> seen;
   for (const Value::Entry& entry : *entries) {
@@ -132,7 +132,7 @@ Result<void> read_flavor(const Value& value, const std::string& flavor, std::vec
       for (const Value::Entry& f : *flavors) {
         if (!config::is_word(f.key)) return f.wrong(entry.value.path(), not_a_name(f.key));
         into.places["quota.flavors." + f.key] = f.at;
-        if (auto done = read_flavor(f.value, f.key, out, into); !done) return done;
+        if (auto done = read_flavor_quota(f.value, f.key, out, into); !done) return done;
       }
       continue;
     }
@@ -197,6 +197,20 @@ Result<std::vector<std::string>> read_words(const Value& value) {
   return out;
 }
 
+std::string joined(std::span<const std::string_view> names) {
+  std::string all;
+  for (const std::string_view name : names) all.append(all.empty() ? "" : ", ").append(name);
+  return all;
+}
+
+Result<std::size_t> read_choice(const Value& value, std::span<const std::string_view> names) {
+  ASSIGN(text, value.text());
+  const auto found = std::find(names.begin(), names.end(), *text);
+  if (found == names.end())
+    return value.wrong(fmt::format("\"{}\" is none of {}", *text, joined(names)));
+  return static_cast<std::size_t>(found - names.begin());
+}
+
 Result<std::int64_t> read_number(const Value& value, std::int64_t low, std::int64_t high) {
   ASSIGN(text, value.text());
   std::int64_t number = 0;
@@ -250,7 +264,7 @@ Result<void> read_amounts(const Value& value, bool charge, Resources& out) {
 }
 
 Result<void> read_quota(const Value& value, std::vector<QuotaLine>& out, ReadDocument& into) {
-  if (auto done = read_flavor(value, "", out, into); !done) return done;
+  if (auto done = read_flavor_quota(value, "", out, into); !done) return done;
   return {};
 }
 

@@ -27,18 +27,16 @@ Result<void> read_projects(const Value& value, std::vector<Project>& out);
 Result<void> read_classes(const Value& value, std::vector<TenantClass>& out);
 Result<void> read_domains(const Value& value, std::vector<TopologyDomain>& out);
 
-template <class Enum>
-Result<void> read_choice(const Value& value, Enum& out) {
-  ASSIGN(text, value.text());
-  std::string all;
-  for (const auto& [choice, name] : enum_names(Enum{})) {
-    if (*text == name) {
-      out = choice;
-      return {};
-    }
-    all.append(all.empty() ? "" : ", ").append(name);
-  }
-  return value.wrong("\"" + *text + "\" is none of " + all);
+// The index of the name that is given.
+Result<std::size_t> read_choice(const Value& value, std::span<const std::string_view> names);
+std::string joined(std::span<const std::string_view> names);  // "a, b, c"
+
+template <class E>
+auto names_of() {
+  constexpr auto kRows = enum_names(E{});
+  std::array<std::string_view, kRows.size()> out;
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = kRows[i].second;
+  return out;
 }
 
 }  // namespace gantry::tenancy

@@ -51,7 +51,7 @@ Result<void> read_ends(const Value& value, std::span<Grant> grants) {
 }
 
 // The grants of one role.
-Result<void> read_role(const Value& value, const Grant& of, std::vector<Grant>& out) {
+Result<void> read_grants_of(const Value& value, const Grant& of, std::vector<Grant>& out) {
   ASSIGN(keys, value.entries());
   const std::size_t first = out.size();
   for (const Value::Entry& key : *keys) {
@@ -105,7 +105,7 @@ Result<void> read_roles(const Value& value, std::vector<Grant>& out) {
     } else {
       return entry.wrong(value.path(), not_a_name(entry.key));
     }
-    if (auto done = read_role(entry.value, of, out); !done) return done;
+    if (auto done = read_grants_of(entry.value, of, out); !done) return done;
   }
   return {};
 }

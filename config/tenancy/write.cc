@@ -4,297 +4,66 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
 #include <tuple>
 
 #include "common/text/printable.h"
 #include "config/tenancy/amounts.h"
-#include "config/tenancy/read_rules.h"
+#include "config/tenancy/member_types.h"
 #include "config/values.h"
 
 namespace gantry::tenancy {
-namespace {
 
 using config::Yaml;
 
-Yaml scalar(std::string text) {
+Yaml yaml_scalar(std::string text) {
   Yaml out;
   out.kind = Yaml::Kind::scalar;
   out.scalar = std::move(text);
   return out;
 }
-Yaml map() {
+Yaml yaml_map() {
   Yaml out;
   out.kind = Yaml::Kind::map;
   return out;
 }
-Yaml list(std::span<const std::string> items) {
+Yaml yaml_list(std::span<const std::string> items) {
   Yaml out;
   out.kind = Yaml::Kind::list;
-  for (const std::string& item : items) out.items.push_back(scalar(item));
+  for (const std::string& item : items) out.items.push_back(yaml_scalar(item));
   return out;
 }
-Yaml& child(Yaml& parent, std::string_view key) {
+Yaml& yaml_child(Yaml& parent, std::string_view key) {
   for (Yaml::Entry& entry : parent.entries)
     if (entry.key == key) return entry.value;
-  parent.entries.push_back({std::string(key), 0, 0, map()});
+  parent.entries.push_back({std::string(key), 0, 0, yaml_map()});
   return parent.entries.back().value;
 }
-void add(Yaml& parent, std::string_view key, Yaml value) {
+void yaml_add(Yaml& parent, std::string_view key, Yaml value) {
   parent.entries.push_back({std::string(key), 0, 0, std::move(value)});
 }
 
-// Turns a member into YAML; null = nothing to write.
-struct Write {
-  const Field& field;
-  Style style;
-
-  Yaml operator()(const std::string* v) const { return v->empty() ? Yaml{} : scalar(*v); }
-  Yaml operator()(const bool* v) const { return scalar(*v ? "true" : "false"); }
-  Yaml operator()(const std::optional<bool>* v) const { return *v ? (*this)(&**v) : Yaml{}; }
-  Yaml operator()(const std::int32_t* v) const { return scalar(std::to_string(*v)); }
-  Yaml operator()(const std::optional<std::uint32_t>* v) const {
-    if (!*v) return {};
-    return scalar(field.form == Form::weight ? show_thousandths(**v) : std::to_string(**v));
-  }
-  Yaml operator()(const std::optional<std::int64_t>* v) const {
-    if (!*v) return {};
-    return scalar(field.form == Form::bytes  ? show_amount(Resource::memory, **v)
-                  : field.form == Form::rate ? format_rate(**v)
-                                             : std::to_string(**v));
-  }
-  Yaml operator()(const Duration* v) const { return scalar(config::show_length(*v)); }
-  Yaml operator()(const std::optional<Duration>* v) const {
-    return *v ? scalar(config::show_length(**v)) : Yaml{};
-  }
-  Yaml operator()(const std::vector<std::string>* v) const {
-    return v->empty() ? Yaml{} : list(*v);
-  }
-  Yaml operator()(const std::map<std::string, std::string>* v) const {
-    if (v->empty()) return {};
-    Yaml out = map();
-    for (const auto& [key, value] : *v) add(out, key, scalar(value));
-    return out;
-  }
-  Yaml operator()(const Resources* v) const { return amounts(*v); }
-  Yaml operator()(const std::optional<Resources>* v) const { return *v ? amounts(**v) : Yaml{}; }
-  template <codec::NamedEnum E>
-  Yaml operator()(const E* v) const {
-    return scalar(std::string(enum_name(*v)));
-  }
-  Yaml operator()(const std::optional<Reclaim>* v) const {
-    return *v ? scalar(std::string(enum_name(**v))) : Yaml{};
-  }
-  Yaml operator()(const std::optional<SecurityProfile>* v) const {
-    return *v ? scalar(std::string(enum_name(**v))) : Yaml{};
-  }
-  Yaml operator()(const std::optional<Sandbox>* v) const {
-    return *v ? scalar(std::string(enum_name(**v))) : Yaml{};
-  }
-  Yaml operator()(const std::vector<QuotaLine>* v) const;
-  Yaml operator()(const std::vector<Project>* v) const;
-  Yaml operator()(const std::vector<Grant>* v) const;
-  Yaml operator()(const std::vector<LabelRule>* v) const;
-  Yaml operator()(const std::vector<TenantClass>* v) const {
-    if (v->empty()) return {};
-    Yaml out = map();
-    for (const TenantClass& c : *v) add(out, c.name, scalar(std::to_string(c.value)));
-    return out;
-  }
-  Yaml operator()(const std::vector<TopologyDomain>* v) const {
-    if (v->empty()) return {};
-    Yaml out = map();
-    for (const TopologyDomain& d : *v) add(child(out, d.level), d.name, scalar(d.nodes));
-    return out;
-  }
-  Yaml operator()(const Money* v) const {
-    return v->micros == 0 ? Yaml{} : scalar(format_money(*v));
-  }
-  Yaml operator()(const std::map<std::string, Money>* v) const {
-    if (v->empty()) return {};
-    Yaml out = map();
-    for (const auto& [key, price] : *v) add(out, key, scalar(format_money(price)));
-    return out;
-  }
-  Yaml operator()(const ZoneName* v) const { return v->name.empty() ? Yaml{} : scalar(v->name); }
-  Yaml operator()(const std::map<std::string, ZoneName>* v) const {
-    if (v->empty()) return {};
-    Yaml out = map();
-    for (const auto& [key, zone] : *v) add(out, key, scalar(zone.name));
-    return out;
-  }
-  Yaml operator()(const std::uint32_t* v) const { return scalar(std::to_string(*v)); }
-  Yaml operator()(const std::optional<Money>* v) const {
-    return *v ? scalar(format_money(**v)) : Yaml{};
-  }
-  Yaml operator()(const std::vector<ServiceVersion>* v) const { return named(*v); }
-  Yaml operator()(const std::vector<ServiceShape>* v) const { return named(*v); }
-  Yaml operator()(const std::vector<ScaleHours>* v) const { return named(*v); }
-  Yaml operator()(const std::vector<PricePlan>* v) const;
-  Yaml operator()(const std::vector<PriceHours>* v) const;
-  Yaml operator()(const std::vector<std::uint32_t>* v) const {
-    std::vector<std::string> texts;
-    for (const std::uint32_t n : *v) texts.push_back(std::to_string(n));
-    return texts.empty() ? Yaml{} : list(texts);
-  }
-
- private:
-  template <class Item>
-  [[nodiscard]] Yaml named(const std::vector<Item>& items) const;  // by the items' names
-  [[nodiscard]] Yaml amounts(const Resources& r) const {
-    if (r.is_zero()) return {};
-    Yaml out = map();
-    for (const auto& [resource, key] : kResourceKeys) {
-      if (r[resource] == 0) continue;
-      add(out, key,
-          scalar(field.form == Form::charge ? show_thousandths(r[resource])
-                                            : show_amount(resource, r[resource])));
-    }
-    return out;
-  }
-};
-
-Yaml Write::operator()(const std::vector<QuotaLine>* v) const {
-  if (v->empty()) return {};
-  Yaml out = map();
-  Yaml flavors = map();
-  for (const auto& [resource, key] : kResourceKeys) {
-    for (const QuotaLine& line : *v) {
-      if (line.resource != resource) continue;
-      Yaml& section = line.flavor.empty() ? out : child(flavors, line.flavor);
-      const auto amount = [&](std::int64_t n) { return scalar(show_amount(line.resource, n)); };
-      if (!line.borrow && !line.lend && style == Style::file) {
-        add(section, key, amount(line.nominal));
-        continue;
-      }
-      Yaml& cell = child(section, key);
-      add(cell, "nominal", amount(line.nominal));
-      if (line.borrow) add(cell, "borrow", amount(*line.borrow));
-      if (line.lend) add(cell, "lend", amount(*line.lend));
-    }
-  }
-  if (!flavors.entries.empty()) add(out, "flavors", std::move(flavors));
-  return out;
-}
-
-Yaml Write::operator()(const std::vector<Project>* v) const {
-  if (v->empty()) return {};
-  Yaml out = map();
-  for (const Project& project : *v) {
-    Yaml& section = child(out, project.name);
-    add(section, "shares", scalar(std::to_string(project.shares)));
-    if (!project.parent.empty()) add(section, "parent", scalar(project.parent));
-    if (!project.description.empty()) add(section, "description", scalar(project.description));
-    if (!project.organization.empty()) add(section, "organization", scalar(project.organization));
-    if (project.users.empty()) continue;
-    Yaml users = map();
-    for (const UserShare& u : project.users) add(users, u.user, scalar(std::to_string(u.shares)));
-    add(section, "users", std::move(users));
-  }
-  return out;
-}
-
-// The names of roles in the order in which they are written: built-in ones, then those of the site.
-std::vector<std::string> role_names(const std::vector<Grant>& grants) {
-  std::vector<std::string> out;
-  for (const auto& [role, name] : enum_names(Role{})) out.emplace_back(name);
-  std::set<std::string> own;
-  for (const Grant& grant : grants)
-    if (!grant.custom.empty()) own.insert(grant.custom);
-  out.insert(out.end(), own.begin(), own.end());
-  return out;
-}
-
-Yaml Write::operator()(const std::vector<Grant>* v) const {
-  if (v->empty()) return {};
-  Yaml out = map();
-  for (const std::string& name : role_names(*v)) {
-    std::vector<std::string> users;
-    std::vector<std::string> groups;
-    std::map<std::string, std::string> ends;
-    for (const Grant& grant : *v) {
-      if ((grant.custom.empty() ? enum_name(grant.role) : grant.custom) != name) continue;
-      if (!grant.user.empty()) users.push_back(grant.user);
-      if (!grant.group.empty()) groups.push_back(grant.group);
-      if (grant.until) ends[grant.user.empty() ? grant.group : grant.user] = show_utc(*grant.until);
-    }
-    if (!users.empty()) add(child(out, name), "users", list(users));
-    if (!groups.empty()) add(child(out, name), "groups", list(groups));
-    for (const auto& [who, end] : ends) add(child(child(out, name), "until"), who, scalar(end));
-  }
-  return out;
-}
-
-Yaml Write::operator()(const std::vector<LabelRule>* v) const {
-  if (v->empty()) return {};
-  Yaml out = map();
-  for (const LabelRule& rule : *v) {
-    Yaml& section = child(out, rule.key);
-    if (!rule.values.empty()) add(section, "values", list(rule.values));
-    if (!rule.value.empty()) add(section, "default", scalar(rule.value));
-  }
-  return out;
-}
-
-Yaml Write::operator()(const std::vector<PricePlan>* v) const {
-  if (v->empty()) return {};
-  Yaml out = map();
-  for (const PricePlan& plan : *v) {
-    Yaml& section = child(out, plan.name);
-    add(section, "factor", scalar(show_thousandths(plan.factor)));
-    if (!plan.classes.empty()) add(section, "classes", list(plan.classes));
-    if (!plan.projects.empty()) add(section, "projects", list(plan.projects));
-    if (!plan.tenants.empty()) add(section, "tenants", list(plan.tenants));
-    if (!plan.tiers.empty()) add(section, "tiers", list(plan.tiers));
-    if (!plan.sandboxes.empty()) add(section, "sandboxes", list(plan.sandboxes));
-  }
-  return out;
-}
-
-Yaml Write::operator()(const std::vector<PriceHours>* v) const {
-  if (v->empty()) return {};
-  Yaml out = map();
-  for (const PriceHours& hours : *v) {
-    Yaml& section = child(out, hours.name);
-    add(section, "from", scalar(format_time_of_day(hours.from)));
-    add(section, "until", scalar(format_time_of_day(hours.until)));
-    add(section, "factor", scalar(show_thousandths(hours.factor)));
-    if (!hours.days.empty()) add(section, "days", list(hours.days));
-  }
-  return out;
-}
-
-// The fields of a document, or of an item of one, as a map.
 Yaml write_fields(const std::vector<Field>& fields, const std::vector<Field>& otherwise,
                   Style style) {
-  Yaml out = map();
+  Yaml out = yaml_map();
   for (std::size_t i = 0; i < fields.size(); ++i) {
-    Yaml value = std::visit(Write{fields[i], style}, fields[i].slot);
+    const Field& field = fields[i];
+    Yaml value = field.type->write({field, style}, field.member);
     if (value.kind == Yaml::Kind::null) continue;
-    const bool is_number = std::holds_alternative<std::int32_t*>(fields[i].slot);
+    const bool is_number = field.type == &type_of_member<std::int32_t>();
     if (style == Style::file && !is_number &&
-        config::same(value, std::visit(Write{otherwise[i], style}, otherwise[i].slot)))
+        config::same(value, field.type->write({field, style}, otherwise[i].member)))
       continue;
-    const std::size_t point = fields[i].key.find('.');
+    const std::size_t point = field.key.find('.');
     if (point == std::string_view::npos)
-      add(out, fields[i].key, std::move(value));
+      yaml_add(out, field.key, std::move(value));
     else
-      add(child(out, fields[i].key.substr(0, point)), fields[i].key.substr(point + 1),
-          std::move(value));
+      yaml_add(yaml_child(out, field.key.substr(0, point)), field.key.substr(point + 1),
+               std::move(value));
   }
   return out;
 }
 
-template <class Item>
-Yaml Write::named(const std::vector<Item>& items) const {
-  if (items.empty()) return {};
-  Yaml out = map();
-  for (Item item : items) {  // a copy, because the tables point at members that can be changed
-    Item empty;
-    add(out, item.name, write_fields(fields_of(item), fields_of(empty), style));
-  }
-  return out;
-}
+namespace {
 
 // ---- text
 

@@ -10,8 +10,8 @@
 namespace gantry::sched {
 namespace {
 
-constexpr std::size_t kLines = 256;      // lines of jobs that are looked at
-constexpr std::uint32_t kMostParts = 8;  // wants that a job on several nodes makes, at most
+constexpr std::size_t kModeLines = 256;      // lines of jobs that are looked at
+constexpr std::uint32_t kModeParts = 8;  // wants that a job on several nodes makes, at most
 
 // True if more GPUs, or other ones, would help the class; false if it waits for quota, a window or
 // the like.
@@ -146,7 +146,7 @@ class Modes {
     return tasks_fitting(rest, r_.grid().room(n), r_.grid().room(n)) > 0;
   }
 
-  // Adds a want for each node that a job of the class needs (at most kMostParts), each with a part
+  // Adds a want for each node that a job of the class needs (at most kModeParts), each with a part
   // of the nodes.
   std::uint32_t add_wants(const JobClass& c) {
     const auto first = static_cast<std::uint32_t>(view_.wants.size());
@@ -155,7 +155,7 @@ class Modes {
     for (const std::string& model : c.key.shape.gpu_models)
       for (std::uint32_t t = 0; t < view_.tables.size(); ++t)
         if (view_.tables[t]->model() == model) want.tables.push_back(t);
-    const std::uint32_t parts = std::min(c.demand.min_nodes, kMostParts);
+    const std::uint32_t parts = std::min(c.demand.min_nodes, kModeParts);
     view_.wants.resize(first + parts, want);
     class_of_want_.resize(first + parts, c.index);
     const PartitionChanged* partition = r_.partition(c.key.partition);
@@ -193,7 +193,7 @@ class Modes {
       if (a.priority != b.priority) return a.priority > b.priority;
       return before(queue[a.line->jobs.front()], queue[b.line->jobs.front()]);
     });
-    if (all.size() > kLines) all.resize(kLines);
+    if (all.size() > kModeLines) all.resize(kModeLines);
     std::map<std::uint32_t, std::uint32_t> want_of;  // by class
     for (Asks& asks : all) {
       const auto [at, fresh] = want_of.try_emplace(asks.line->class_index);
@@ -205,7 +205,7 @@ class Modes {
         if (asks.line->jobs.at_end(asks.at)) continue;
         const JobClass& c = queue.job_class(asks.line->class_index);
         const Waiting& job = queue[asks.line->jobs[asks.at]];
-        for (std::uint32_t part = 0; part < std::min(c.demand.min_nodes, kMostParts); ++part) {
+        for (std::uint32_t part = 0; part < std::min(c.demand.min_nodes, kModeParts); ++part) {
           real_.push_back(job.job);
           view_.jobs.push_back({JobId{real_.size()}, asks.want + part,
                                 std::max(1u, c.key.shape.gpus_per_node), c.key.least_limit()});
