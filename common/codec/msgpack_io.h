@@ -7,11 +7,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "common/codec/decode_error.h"
 #include "common/codec/limits.h"
+#include "common/result.h"
 #include "common/types.h"
 
 namespace gantry::codec {
@@ -115,5 +118,13 @@ class MsgReader {
   std::size_t decoded_ = 0;
   DecodeError error_;
 };
+
+struct TypeInfo;  // type_info.h
+
+// Reads one value of this type. If it returns false, the reader has the error.
+bool read_value(MsgReader& r, const TypeInfo& type, void* out);
+// Reads a whole message: `read_all` must take all of `bytes`. The error is always malformed.
+std::optional<Error> decode_whole(std::string_view bytes,
+                                  const std::function<bool(MsgReader&)>& read_all);
 
 }  // namespace gantry::codec

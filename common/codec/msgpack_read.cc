@@ -176,14 +176,23 @@ bool read(MsgReader& r, const TypeInfo& type, void* out) {
 
 }  // namespace
 
-std::optional<Error> decode_value(const TypeInfo& type, std::string_view bytes, void* out) {
+bool read_value(MsgReader& r, const TypeInfo& type, void* out) {
+  return read(r, type, out);
+}
+
+std::optional<Error> decode_whole(std::string_view bytes,
+                                  const std::function<bool(MsgReader&)>& read_all) {
   if (bytes.size() > kMaxMessageBytes)
     return Error{ErrorCode::malformed, fmt::format("a message of {} bytes, at most {} are allowed",
                                                    bytes.size(), kMaxMessageBytes)};
   MsgReader reader(bytes);
-  if (!read_struct(reader, type, out)) return reader.error().to_error();
+  if (!read_all(reader)) return reader.error().to_error();
   if (!reader.at_end()) return Error{ErrorCode::malformed, "bytes behind the end of the message"};
   return std::nullopt;
+}
+
+std::optional<Error> decode_value(const TypeInfo& type, std::string_view bytes, void* out) {
+  return decode_whole(bytes, [&](MsgReader& r) { return read_struct(r, type, out); });
 }
 
 }  // namespace gantry::codec

@@ -4,42 +4,36 @@
 #include <array>
 #include <memory>
 
+#include <fmt/core.h>
+
 #include "common/assert.h"
 #include "common/codec/define.h"
+#include "common/codec/msgpack_io.h"
 #include "ctld/core/event/events.h"
 
 namespace gantry::core {
 namespace {
 
-using codec::JsonWriter;
 using codec::MsgReader;
 using codec::MsgWriter;
 
 struct EventCodec {
   std::string_view name{};  // "" = no event has this kind
-  void (*write)(MsgWriter&, const void* event) = nullptr;
-  void (*write_json)(JsonWriter&, const void* event) = nullptr;  // members of an object
-  bool (*read)(MsgReader&, Event& out) = nullptr;
+  const codec::TypeInfo& (*type)() = nullptr;
+  void* (*make)(Event& out) = nullptr;  // a default one; returns its address
 };
 
 template <class E>
-bool read_one(MsgReader& r, Event& out) {
+void* make_one(Event& out) {
   auto event = std::make_unique<E>();
-  if (!codec::read_struct(r, *event)) return false;
+  void* const at = event.get();
   out = Event(std::move(event));
-  return true;
+  return at;
 }
 
 template <class E>
 constexpr EventCodec codec_of() {
-  return {E::kName,
-          [](MsgWriter& w, const void* event) {
-            codec::write_struct(w, *static_cast<const E*>(event));
-          },
-          [](JsonWriter& w, const void* event) {
-            codec::write_json_fields(w, *static_cast<const E*>(event));
-          },
-          &read_one<E>};
+  return {E::kName, &codec::type_of<E>, &make_one<E>};
 }
 
 constexpr auto kCodecs = [] {
@@ -56,14 +50,14 @@ constexpr bool kinds_are_unique() {
 #define X(Name) ++lines;
 #include "ctld/core/event/events.def"
 #undef X
-  for (const EventCodec& one : kCodecs) kinds += one.read != nullptr ? 1 : 0;
+  for (const EventCodec& one : kCodecs) kinds += one.make != nullptr ? 1 : 0;
   return lines == kinds;
 }
 static_assert(kinds_are_unique(), "two lines of events.def have the same kind");
 
 const EventCodec& row_of(EventRef event) {
   const auto kind = static_cast<std::size_t>(event.kind());
-  GANTRY_ASSERT(kind < kEventKinds && kCodecs[kind].read != nullptr, "an event of events.def");
+  GANTRY_ASSERT(kind < kEventKinds && kCodecs[kind].make != nullptr, "an event of events.def");
   return kCodecs[kind];
 }
 
@@ -73,9 +67,10 @@ bool read_event(MsgReader& r, Event& out) {
   if (!r.enter() || !r.array(size)) return false;
   if (size != 2) return r.error().fail("expected [kind, fields]");
   if (!r.field_number(kind)) return false;
-  if (kind >= kEventKinds || kCodecs[kind].read == nullptr)
+  if (kind >= kEventKinds || kCodecs[kind].make == nullptr)
     return r.error().fail("unknown kind " + std::to_string(kind));
-  if (!kCodecs[kind].read(r, out)) return r.error().in_field(kCodecs[kind].name);
+  const EventCodec& row = kCodecs[kind];
+  if (!codec::read_value(r, row.type(), row.make(out))) return r.error().in_field(row.name);
   r.leave();
   return true;
 }
@@ -87,7 +82,8 @@ bool read_entry(MsgReader& r, JournalEvent& out) {
     std::uint64_t number = 0;
     if (!r.field_number(number)) return false;
     if (number == 1) {
-      if (!codec::read(r, out.at)) return r.error().in_field("at");
+      if (!codec::read_value(r, codec::type_of<Instant>(), &out.at))
+        return r.error().in_field("at");
     } else if (number == 2) {
       if (!read_event(r, out.event)) return r.error().in_field("event");
     } else if (!r.skip()) {
@@ -106,43 +102,35 @@ Bytes encode_event(Instant at, EventRef event) {
   const EventCodec& row = row_of(event);
   Bytes out;
   out.reserve(256);
-  MsgWriter w(out);
-  const bool with_time = at != Instant{};  // a field that equals its default is left out
-  w.map(with_time ? 2 : 1);
-  if (with_time) {
-    w.uint(1);
-    w.sint(at.us);
+  {
+    MsgWriter w(out);
+    const bool with_time = at != Instant{};  // a field that equals its default is left out
+    w.map(with_time ? 2 : 1);
+    if (with_time) {
+      w.uint(1);
+      w.sint(at.us);
+    }
+    w.uint(2);
+    w.array(2);
+    w.uint(static_cast<std::uint64_t>(event.kind()));
   }
-  w.uint(2);
-  w.array(2);
-  w.uint(static_cast<std::uint64_t>(event.kind()));
-  row.write(w, event.value());
+  codec::encode_value(row.type(), event.value(), out);
   return out;
 }
 
 Result<JournalEvent> decode_event(std::string_view bytes) {
-  if (bytes.size() > codec::kMaxMessageBytes) return tl::unexpected(codec::oversize(bytes.size()));
   JournalEvent out;
-  MsgReader r(bytes);
-  if (!read_entry(r, out)) return tl::unexpected(r.error().to_error());
-  if (!r.at_end()) return tl::unexpected(codec::trailing());
+  if (auto error = codec::decode_whole(bytes, [&](MsgReader& r) { return read_entry(r, out); }))
+    return tl::unexpected(*std::move(error));
   return out;
 }
 
 std::string event_json(Instant at, EventRef event) {
   const EventCodec& row = row_of(event);
-  JsonWriter w(codec::JsonStyle::compact);
-  w.begin_object();
-  w.key("at");
-  w.sint(at.us);
-  w.key("event");
-  w.begin_object();
-  w.key(codec::kKindKey);
-  w.string(row.name);
-  row.write_json(w, event.value());
-  w.end_object();
-  w.end_object();
-  return w.take();
+  const std::string fields =
+      codec::json_of(row.type(), event.value(), codec::JsonStyle::compact);  // {...}
+  return fmt::format(R"({{"at":{},"event":{{"kind":"{}"{}{}}})", at.us, row.name,
+                     fields == "{}" ? "" : ",", fields.substr(1));
 }
 
 }  // namespace gantry::core
