@@ -10,6 +10,7 @@
 #include "cli/slurm/json.h"
 #include "cli/table.h"
 #include "common/codec/json_io.h"
+#include "common/codec/texts.h"
 #include "common/text/printable.h"
 
 using namespace gantry;
