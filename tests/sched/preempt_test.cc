@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "ctld/sched/policy.h"
 #include "tests/sched/tenants.h"
 
 namespace gantry::sched {

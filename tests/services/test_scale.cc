@@ -1,6 +1,8 @@
 // How many replicas a service needs, by numbers that can be checked by hand.
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 #include "ctld/scale/erlang.h"
 #include "ctld/scale/scale.h"
 
