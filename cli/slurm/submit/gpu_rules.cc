@@ -26,9 +26,9 @@ bool above(const Count& part, const Count& whole) {
 tl::unexpected<Error> not_available(const Invocation& call) {
   const std::string_view program = call.program();
   return wrong_gpus(fmt::format("{}Requested node configuration is not available",
-                           program == "sbatch"   ? "Batch job submission failed: "
-                           : program == "salloc" ? "Job submit/allocate failed: "
-                                                 : "Unable to allocate resources: "));
+                                program == "sbatch"   ? "Batch job submission failed: "
+                                : program == "salloc" ? "Job submit/allocate failed: "
+                                                      : "Unable to allocate resources: "));
 }
 
 struct Asked {

@@ -10,7 +10,7 @@
 namespace gantry::sched {
 namespace {
 
-constexpr std::size_t kModeLines = 256;      // lines of jobs that are looked at
+constexpr std::size_t kModeLines = 256;  // lines of jobs that are looked at
 constexpr std::uint32_t kModeParts = 8;  // wants that a job on several nodes makes, at most
 
 // True if more GPUs, or other ones, would help the class; false if it waits for quota, a window or
