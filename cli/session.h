@@ -53,7 +53,7 @@ using ReadReply = Result<void> (*)(const Bytes& body, void* reply);
 template <class Reply>
 Result<void> read_reply(const Bytes& body, void* reply);
 
-// What a request waits for: the number of the reply, how to read it, and where to put it.
+// A request waits for one reply: its number, how to read it, and where to put it.
 struct Awaited {
   std::uint16_t type;
   ReadReply read;

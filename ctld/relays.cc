@@ -1,4 +1,4 @@
-// What nodes carry for others: requests from inside jobs, and requests of the users of login nodes.
+// Nodes carry requests for others: for jobs, and for the users of login nodes.
 //
 // A job's request is believed because the job is placed on the node. A user's is believed from
 // login nodes only, over the connection and from the address of the node (rpc/login_nodes.h). The

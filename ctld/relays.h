@@ -1,4 +1,4 @@
-// Relays: what nodes carry for others. See relays.cc for who is believed.
+// Relays takes the requests that nodes carry for others. relays.cc tells who is believed.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// What the codec knows about types (type_of.h), and decode(). This header is heavy; only .cc files
-// that instantiate types include it, like this:
+// This header has what the codec knows about types (type_of.h), and decode(). It is heavy; only .cc
+// files that instantiate types include it, like this:
 //
 //   #include "common/codec/define.h"
 //   namespace gantry { GANTRY_CODEC_INSTANTIATE(core::JobRecord) }

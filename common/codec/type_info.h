@@ -1,7 +1,7 @@
-// What the codec knows about a C++ type: a TypeInfo, made at compile time by type_of.h. The walkers
-// (msgpack_read.cc, msgpack_write.cc, json.cc, texts.cc) are compiled once and go through values of
-// all types by it; a template instantiated per type and per walker took a hundred times as long to
-// compile.
+// A TypeInfo is what the codec knows about a C++ type; type_of.h makes it at compile time. The
+// walkers (msgpack_read.cc, msgpack_write.cc, json.cc, texts.cc) are compiled once and go through
+// values of all types by it; a template instantiated per type and per walker took a hundred times
+// as long to compile.
 #pragma once
 
 #include <atomic>

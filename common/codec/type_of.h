@@ -59,7 +59,7 @@ constexpr TypeInfo number_info(std::string_view name) {
   return {.kind = integer_kind<Rep>(), .size = sizeof(T), .name = name};
 }
 
-// One function per family of types; a type that none takes has no wire form.
+// InfoOf has one specialisation per family of types. A type without one has no wire form.
 template <class T>
 struct InfoOf;
 

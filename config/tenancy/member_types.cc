@@ -20,7 +20,7 @@ using config::Yaml;
 
 using Texts = std::map<std::string, std::string>;
 
-// What docs and errors call a type.
+// The name of a type in documents and errors.
 struct Name {
   Form form;
 

@@ -1,4 +1,4 @@
-// What goes into the node's core (orders and inputs) and what comes out (actions and reports).
+// Orders and inputs go into the node's core; actions and reports come out of it.
 // core.h says how they are used.
 #pragma once
 
