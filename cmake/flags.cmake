@@ -8,8 +8,8 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 
 # Assertions (common/assert.h) are on in every build, so NDEBUG is never defined. Without debug
-# information an object is a tenth as large and a program is linked several times faster; names of
-# functions are in the symbol table all the same. -DGANTRY_DEBUG_INFO=-g1 brings lines for a
+# information an object is a tenth as large (7.9 and 0.7 MB of a batch of tests); names of functions
+# are in the symbol table all the same. -DGANTRY_DEBUG_INFO=-g1 brings lines for a
 # debugger; the sanitizers, whose reports name lines, have them always.
 set(GANTRY_DEBUG_INFO "-g0" CACHE STRING "-g0, -g1 or -g: debug information of every object")
 if(GANTRY_SANITIZE)
@@ -23,8 +23,8 @@ foreach(lang C CXX)
 endforeach()
 
 # What gantry_quick() gives to code that computes little. In the debug build the compiler does not
-# optimise it, which saves a third of its time; in the release build it optimises less (-O1), which
-# saves a quarter. Sanitizers make code slow enough as it is.
+# optimise it, which saves 11 to 31 % of its time; in the release build it optimises less (-O1), which
+# saves 19 to 24 %. Sanitizers make code slow enough as it is.
 if(NOT GANTRY_SANITIZE)
   if(CMAKE_BUILD_TYPE STREQUAL "Debug")
     set(GANTRY_QUICK_FLAGS -O0)
