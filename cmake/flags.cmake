@@ -23,8 +23,8 @@ foreach(lang C CXX)
 endforeach()
 
 # What gantry_quick() gives to code that computes little. In the debug build the compiler does not
-# optimise it, which saves 11 to 31 % of its time; in the release build it optimises less (-O1), which
-# saves 19 to 24 %. Sanitizers make code slow enough as it is.
+# optimise it, which saves 11 to 31 % of its time; in the release build it optimises less (-O1),
+# which saves 19 to 24 %. Sanitizers make code slow enough as it is.
 if(NOT GANTRY_SANITIZE)
   if(CMAKE_BUILD_TYPE STREQUAL "Debug")
     set(GANTRY_QUICK_FLAGS -O0)
