@@ -6,6 +6,7 @@
 
 #include "common/codec/codec.h"
 #include "ctld/core/access/select.h"
+#include "ctld/core/plan_memory.h"
 #include "ctld/core/runtime.h"
 #include "ctld/core/state/state.h"
 #include "ctld/rpc/dispatch.h"
@@ -53,7 +54,7 @@ void Answers::what_if(const Asked& asked, const proto::WhatIf& message) {
   const auto jobs = core::resolve(shell_.core.state(), asked.who, {message.job}, unknown);
   std::optional<JobId> job;
   for (const core::Selected& s : jobs)
-    if (!job && shell_.core.runtime().marks.at(s.job).told.startable > 0) job = s.job;
+    if (!job && shell_.core.runtime().plan->marks.at(s.job).told.startable > 0) job = s.job;
   if (jobs.empty())
     return connections_.refuse(
         asked.session, asked.request,

@@ -140,7 +140,7 @@ http::Response Exports::answer(const http::Request& request, const std::atomic<b
     std::string all = core::metrics_text(core.state(), shell_.clock.now(), tenant,
                                          shell_.config.controller.metrics_labels);
     all +=
-        core::service_metrics({core.state(), core.runtime().services, shell_.clock.now()}, tenant);
+        core::service_metrics({core.state(), *core.runtime().services, shell_.clock.now()}, tenant);
     if (!tenant) all += more_metrics_();
     made->set_value(std::move(all));
   });

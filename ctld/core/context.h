@@ -39,7 +39,7 @@ struct Context {
   }
   // The stamp of the next order to a registered node.
   proto::OrderStamp stamp(NodeId node);
-  [[nodiscard]] const NodeLink& link(NodeId node) const { return rt.links.at(node.value()); }
+  [[nodiscard]] const NodeLink& link(NodeId node) const;
   // Whether an order about this attempt may go to the node now.
   [[nodiscard]] bool hears(NodeId node, const Job& job) const;
 };

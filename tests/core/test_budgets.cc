@@ -7,6 +7,7 @@
 #include <random>
 
 #include "ctld/core/money/budgets.h"
+#include "ctld/core/plan_memory.h"
 #include "ctld/core/runtime.h"
 #include "world.h"
 
@@ -169,7 +170,7 @@ class Crowd {
                                 format_money(stand.reserved)));
     }
     state().jobs.walk(JobId{}, [&](const Job& job) {
-      const bool told = world_.core().runtime().marks.at(job.id).told.startable > 0;
+      const bool told = world_.core().runtime().plan->marks.at(job.id).told.startable > 0;
       if (job.phase == Phase::queued && !told && job.hold == Hold::none) ++waited;
       return true;
     });

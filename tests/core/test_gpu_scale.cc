@@ -9,6 +9,7 @@
 #include <set>
 
 #include "controller.h"
+#include "ctld/core/node_links.h"
 #include "ctld/sched/cycle/schedule.h"
 #include "tests/sched/mig/mig_world.h"
 
@@ -247,7 +248,7 @@ TEST_CASE("a node's report about the GPUs of other nodes' jobs is ignored") {
   c.say(node, std::move(beat));
   c.turn();
   const NodeId id{node == "n1" ? 0u : 1u};
-  const auto& kept = c.core.runtime().links.at(id.value()).gpus;
+  const auto& kept = c.core.runtime().links->all.at(id.value()).gpus;
   CHECK(kept.size() > 1'000);
   CHECK(kept.size() < 5'000);
   CHECK(std::all_of(kept.begin(), kept.end(), [&](const auto& gpu) { return gpu.key == own; }));

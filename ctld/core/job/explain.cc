@@ -14,8 +14,10 @@
 #include "ctld/core/limits/limits.h"
 #include "ctld/core/money/budget_gate.h"
 #include "ctld/core/money/budgets.h"
+#include "ctld/core/plan_memory.h"
 #include "ctld/core/resources/licenses.h"
 #include "ctld/core/tenancy/admission.h"
+#include "ctld/core/tenancy/memory.h"
 #include "ctld/core/tenancy/multifactor.h"
 #include "ctld/core/tenancy/queues.h"
 #include "ctld/core/tenancy/reservations.h"
@@ -79,12 +81,12 @@ void say_nothing_taken(const Context& ctx, const Job& job, const Verdict& v,
     return;
   const CompiledTenant* tenant = tenant_of(ctx.state, job);
   if (tenant == nullptr || !class_of(ctx.state, job).reservation.empty()) return;
-  const bool others =
-      std::any_of(ctx.state.tenancy.compiled.tenants.begin(),
-                  ctx.state.tenancy.compiled.tenants.end(), [&](const auto& other) {
-                    return &other.second != tenant &&
-                           ctx.rt.quota->usage(other.second.quota_node, 0, Resource::cpu) > 0;
-                  });
+  const bool others = std::any_of(ctx.state.tenancy.compiled.tenants.begin(),
+                                  ctx.state.tenancy.compiled.tenants.end(), [&](const auto& other) {
+                                    return &other.second != tenant &&
+                                           ctx.rt.tenancy->quota->usage(other.second.quota_node, 0,
+                                                                        Resource::cpu) > 0;
+                                  });
   if (!others) return;
   const sched::QuotaNode& node = ctx.state.tenancy.compiled.view->nodes[tenant->quota_node];
   if (node.parent == sched::kNoIndex)
@@ -182,7 +184,7 @@ Verdict verdict_of(const Context& ctx, const Job& job) {
   const auto& het = class_of(ctx.state, job).het;
   const Job* leader = het ? ctx.state.jobs.find(het->leader) : &job;
   const sched::ClassVerdict& all =
-      ctx.rt.verdicts.of(ctx.state.classes, (leader != nullptr ? leader : &job)->cls);
+      ctx.rt.plan->verdicts.of(ctx.state.classes, (leader != nullptr ? leader : &job)->cls);
   if (het) return all.of_head;
   return all.head == job.id ? all.of_head : all.of_rest;
 }
@@ -226,7 +228,7 @@ std::vector<std::string> why(const Context& ctx, const Job& job, const Sight* si
     say_nodes(holders, ctx, job, v, out);
     say_nothing_taken(ctx, job, v, out);
   }
-  if (const auto it = ctx.rt.expected.find(job.id); it != ctx.rt.expected.end())
+  if (const auto it = ctx.rt.plan->expected.find(job.id); it != ctx.rt.plan->expected.end())
     out.push_back(say_start(ctx, job, it->second.start));
   if (rank_now(ctx, job).raised)
     out.push_back(fmt::format(

@@ -9,6 +9,7 @@
 #include "ctld/core/event/events_job.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/submit/dependency.h"
+#include "ctld/core/node_links.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/state/moves.h"
 

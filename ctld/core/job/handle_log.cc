@@ -10,6 +10,8 @@
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/select.h"
 #include "ctld/core/handlers.h"
+#include "ctld/core/job/memory.h"
+#include "ctld/core/node_links.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/state/record.h"
 #include "ctld/core/tenancy/storage.h"
@@ -22,16 +24,16 @@ constexpr std::size_t kMaxLogsInFlight = 10'000;
 constexpr std::size_t kMaxUserLogs = 64;  // those of one user
 
 Result<void> check_room_to_read(const Context& ctx, const Identity& who) {
-  const auto own = std::count_if(ctx.rt.logs.begin(), ctx.rt.logs.end(), [&](const auto& entry) {
-    return entry.second.uid == who.owner.uid;
-  });
+  const auto own =
+      std::count_if(ctx.rt.job->logs.begin(), ctx.rt.job->logs.end(),
+                    [&](const auto& entry) { return entry.second.uid == who.owner.uid; });
   if (static_cast<std::size_t>(own) >= kMaxUserLogs && !is_operator(ctx.state, who))
     return fail(
         ErrorCode::too_many,
         fmt::format("{} waits for the output of {} jobs, as many as one user may: try again "
                     "later",
                     who.owner.user, own));
-  if (ctx.rt.logs.size() >= kMaxLogsInFlight)
+  if (ctx.rt.job->logs.size() >= kMaxLogsInFlight)
     return fail(ErrorCode::unavailable, "too many requests for output at once");
   return {};
 }
@@ -92,20 +94,20 @@ void handle(Context& ctx, const ClientRequest& from, proto::ReadLog&& message) {
         ctx, from,
         {ErrorCode::unavailable,
          fmt::format("node {}, which has the output, does not answer", ctx.state.node(node).name)});
-  const std::uint64_t ticket = ctx.rt.next_ticket++;
+  const std::uint64_t ticket = ctx.rt.job->next_ticket++;
   proto::FetchLog order{ticket,
                         *path,
                         std::move(stored->owner),
                         message.offset,
                         std::min(message.max_bytes, kMaxLogBytes),
                         storage_for(ctx.state, job)};
-  ctx.rt.logs.emplace(ticket, LogRequest{from.connection, from.request, from.who.owner.uid, job.id,
-                                         message.offset, std::move(*path), node});
+  ctx.rt.job->logs.emplace(ticket, LogRequest{from.connection, from.request, from.who.owner.uid,
+                                              job.id, message.offset, std::move(*path), node});
   ctx.send(node, std::move(order));
 }
 
 void drop_logs(Context& ctx, NodeId node) {
-  std::erase_if(ctx.rt.logs, [&](const auto& entry) {
+  std::erase_if(ctx.rt.job->logs, [&](const auto& entry) {
     if (entry.second.node != node) return false;
     proto::ErrorReply error{
         static_cast<std::uint16_t>(ErrorCode::unavailable),
@@ -116,13 +118,13 @@ void drop_logs(Context& ctx, NodeId node) {
 }
 
 void handle(Context& ctx, NodeId node, proto::FetchLogReply&& answer) {
-  const auto it = ctx.rt.logs.find(answer.ticket);
-  if (it == ctx.rt.logs.end() || it->second.node != node) {
+  const auto it = ctx.rt.job->logs.find(answer.ticket);
+  if (it == ctx.rt.job->logs.end() || it->second.node != node) {
     ++ctx.rt.stats.reports_ignored;
     return;
   }
   const LogRequest request = std::move(it->second);
-  ctx.rt.logs.erase(it);
+  ctx.rt.job->logs.erase(it);
   if (!answer.error.empty()) {
     proto::ErrorReply error{static_cast<std::uint16_t>(ErrorCode::io_error),
                             std::move(answer.error)};

@@ -9,6 +9,8 @@
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/select.h"
 #include "ctld/core/handlers.h"
+#include "ctld/core/job/memory.h"
+#include "ctld/core/node_links.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/tenancy/network.h"
 
@@ -18,14 +20,14 @@ namespace {
 constexpr std::size_t kMostProbes = 1'000, kMostUserProbes = 8, kMostTarget = 300;
 
 Result<void> check_room_to_probe(const Context& ctx, const Identity& who) {
-  const auto own = std::count_if(ctx.rt.probes.begin(), ctx.rt.probes.end(),
+  const auto own = std::count_if(ctx.rt.job->probes.begin(), ctx.rt.job->probes.end(),
                                  [&](const auto& e) { return e.second.uid == who.owner.uid; });
   if (static_cast<std::size_t>(own) >= kMostUserProbes)
     return fail(ErrorCode::too_many,
                 fmt::format("{} waits for {} answers about networks, as many as one user may: try "
                             "again later",
                             who.owner.user, own));
-  if (ctx.rt.probes.size() >= kMostProbes)
+  if (ctx.rt.job->probes.size() >= kMostProbes)
     return fail(ErrorCode::unavailable, "too many requests about networks at once");
   return {};
 }
@@ -88,14 +90,14 @@ void handle(Context& ctx, const ClientRequest& from, proto::ProbeNetwork&& messa
     ctx.turn.replies.push_back({from.connection, from.request, no_answer(ctx, node)});
     return;
   }
-  const std::uint64_t ticket = ctx.rt.next_ticket++;
-  ctx.rt.probes.emplace(
+  const std::uint64_t ticket = ctx.rt.job->next_ticket++;
+  ctx.rt.job->probes.emplace(
       ticket, ProbeRequest{from.connection, from.request, from.who.owner.uid, job.id, node});
   ctx.send(node, proto::ProbeAttempt{ticket, {job.id, job.attempt}, std::move(message.target)});
 }
 
 void drop_probes(Context& ctx, NodeId node) {
-  std::erase_if(ctx.rt.probes, [&](const auto& entry) {
+  std::erase_if(ctx.rt.job->probes, [&](const auto& entry) {
     if (entry.second.node != node) return false;
     ctx.turn.replies.push_back(
         {entry.second.connection, entry.second.request, no_answer(ctx, node)});
@@ -104,13 +106,13 @@ void drop_probes(Context& ctx, NodeId node) {
 }
 
 void handle(Context& ctx, NodeId node, proto::AttemptProbed&& answer) {
-  const auto it = ctx.rt.probes.find(answer.ticket);
-  if (it == ctx.rt.probes.end() || it->second.node != node) {
+  const auto it = ctx.rt.job->probes.find(answer.ticket);
+  if (it == ctx.rt.job->probes.end() || it->second.node != node) {
     ++ctx.rt.stats.reports_ignored;
     return;
   }
   const ProbeRequest request = it->second;
-  ctx.rt.probes.erase(it);
+  ctx.rt.job->probes.erase(it);
   if (!answer.error.empty()) {
     proto::ErrorReply error{static_cast<std::uint16_t>(ErrorCode::unavailable),
                             fmt::format("node {}: {}", ctx.state.node(node).name, answer.error)};

@@ -5,6 +5,7 @@
 
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/split.h"
+#include "ctld/core/node_links.h"
 #include "ctld/core/settle.h"
 
 namespace gantry::core {

@@ -22,6 +22,7 @@
 #include "ctld/core/job/step_check.h"
 #include "ctld/core/job/step_claims.h"
 #include "ctld/core/job/submit/validate.h"
+#include "ctld/core/node_links.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/state/moves.h"
 #include "ctld/core/state/record.h"

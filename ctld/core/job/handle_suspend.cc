@@ -4,6 +4,7 @@
 
 #include "ctld/core/event/events_attempt.h"
 #include "ctld/core/handlers.h"
+#include "ctld/core/job/memory.h"
 #include "ctld/core/job/split.h"
 #include "ctld/core/settle.h"
 
@@ -11,12 +12,12 @@ namespace gantry::core {
 
 void sync_suspension(Context& ctx, const Job& job) {
   const bool is = job.active && job.active->suspended;
-  const bool told = ctx.rt.suspended.contains(job.id);
+  const bool told = ctx.rt.job->suspended.contains(job.id);
   if (is == told) return;
   if (is)
-    ctx.rt.suspended.insert(job.id);
+    ctx.rt.job->suspended.insert(job.id);
   else
-    ctx.rt.suspended.erase(job.id);
+    ctx.rt.job->suspended.erase(job.id);
   if (!ctx.rt.running || !job.placed()) return;
   ctx.turn.changes.emplace_back(
       sched::JobLimitChanged{job.id, placed_view(ctx.state, job).ends_by});

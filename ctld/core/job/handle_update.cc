@@ -17,6 +17,7 @@
 #include "ctld/core/job/submit/rules.h"
 #include "ctld/core/job/submit/security.h"
 #include "ctld/core/job/submit/validate.h"
+#include "ctld/core/plan_memory.h"
 #include "ctld/core/resize/shrink.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/state/stored_spec.h"
@@ -409,8 +410,8 @@ void handle(Context& ctx, const ClientRequest& from, proto::UpdateJob&& m) {
     ctx.record(*e);
     // The scheduler is told again of a job when its place in the queue changes. Another account
     // leaves it there, but counts from now on against other jobs.
-    if (ctx.state.jobs.at(id).share != share && ctx.rt.marks.at(id).told.startable != 0)
-      ctx.rt.marks.edit(id).told.since = Instant{};
+    if (ctx.state.jobs.at(id).share != share && ctx.rt.plan->marks.at(id).told.startable != 0)
+      ctx.rt.plan->marks.edit(id).told.since = Instant{};
     if (m.name) {
       settle_named(ctx, job.uid, old_name);
       settle_named(ctx, job.uid, *m.name);

@@ -9,6 +9,7 @@
 #include "common/text/text.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/handlers.h"
+#include "ctld/core/job/memory.h"
 #include "ctld/core/job/rows.h"
 #include "ctld/core/settle.h"
 
@@ -46,17 +47,17 @@ void unlink(Context& ctx, std::uint64_t id, const Wait& wait) {
     std::erase(it->second, id);
     if (it->second.empty()) table.erase(it);
   };
-  for (const JobId job : wait.jobs) without(ctx.rt.waits_of, job);
-  without(ctx.rt.waits_from, wait.connection);
-  const auto user = ctx.rt.waited_by.find(wait.uid);
-  GANTRY_ASSERT(user != ctx.rt.waited_by.end(), "a wait that was not counted");
+  for (const JobId job : wait.jobs) without(ctx.rt.job->waits_of, job);
+  without(ctx.rt.job->waits_from, wait.connection);
+  const auto user = ctx.rt.job->waited_by.find(wait.uid);
+  GANTRY_ASSERT(user != ctx.rt.job->waited_by.end(), "a wait that was not counted");
   user->second.jobs -= wait.jobs.size();
-  if (--user->second.requests == 0) ctx.rt.waited_by.erase(user);
+  if (--user->second.requests == 0) ctx.rt.job->waited_by.erase(user);
 }
 
 Result<void> check_room_to_wait(const Context& ctx, const Identity& who, const Wait& wait) {
-  const auto user = ctx.rt.waited_by.find(wait.uid);
-  if (user == ctx.rt.waited_by.end() || is_operator(ctx.state, who)) return {};
+  const auto user = ctx.rt.job->waited_by.find(wait.uid);
+  if (user == ctx.rt.job->waited_by.end() || is_operator(ctx.state, who)) return {};
   const auto& has = user->second;
   if (has.requests < kMaxUserWaits && has.jobs + wait.jobs.size() <= kMaxUserWaitJobs) return {};
   return fail(ErrorCode::too_many,
@@ -66,13 +67,13 @@ Result<void> check_room_to_wait(const Context& ctx, const Identity& who, const W
 }
 
 void keep_wait(Context& ctx, Wait&& wait) {
-  const std::uint64_t id = ctx.rt.next_wait++;
-  for (const JobId job : wait.jobs) ctx.rt.waits_of[job].push_back(id);
-  ctx.rt.waits_from[wait.connection].push_back(id);
-  Runtime::Waited& user = ctx.rt.waited_by[wait.uid];
+  const std::uint64_t id = ctx.rt.job->next_wait++;
+  for (const JobId job : wait.jobs) ctx.rt.job->waits_of[job].push_back(id);
+  ctx.rt.job->waits_from[wait.connection].push_back(id);
+  Waited& user = ctx.rt.job->waited_by[wait.uid];
   ++user.requests;
   user.jobs += wait.jobs.size();
-  ctx.rt.waits.emplace(id, std::move(wait));
+  ctx.rt.job->waits.emplace(id, std::move(wait));
 }
 
 // Starts where the last look ended, so that over all ends of jobs each job is looked at about once.
@@ -141,43 +142,43 @@ void handle(Context& ctx, const ClientRequest& from, proto::WaitJobs&& message) 
 }
 
 void answer_waits(Context& ctx, JobId job) {
-  const auto it = ctx.rt.waits_of.find(job);
-  if (it == ctx.rt.waits_of.end()) return;
+  const auto it = ctx.rt.job->waits_of.find(job);
+  if (it == ctx.rt.job->waits_of.end()) return;
   for (const std::uint64_t id : std::vector<std::uint64_t>(it->second)) {
-    const auto wait = ctx.rt.waits.find(id);
-    if (wait == ctx.rt.waits.end() || !reached(ctx.state, job, wait->second.until_started))
+    const auto wait = ctx.rt.job->waits.find(id);
+    if (wait == ctx.rt.job->waits.end() || !reached(ctx.state, job, wait->second.until_started))
       continue;
     if (!try_answer(ctx, wait->second)) continue;
     unlink(ctx, id, wait->second);
-    ctx.rt.waits.erase(wait);
+    ctx.rt.job->waits.erase(wait);
   }
 }
 
 void tell_waits(Context& ctx, JobId job, const std::string& text) {
-  const auto it = ctx.rt.waits_of.find(job);
-  if (it == ctx.rt.waits_of.end()) return;
+  const auto it = ctx.rt.job->waits_of.find(job);
+  if (it == ctx.rt.job->waits_of.end()) return;
   for (const std::uint64_t id : std::vector<std::uint64_t>(it->second)) {
-    const auto wait = ctx.rt.waits.find(id);
-    if (wait == ctx.rt.waits.end() || !wait->second.notices) continue;
+    const auto wait = ctx.rt.job->waits.find(id);
+    if (wait == ctx.rt.job->waits.end() || !wait->second.notices) continue;
     ctx.turn.replies.push_back(
         {wait->second.connection, wait->second.request, proto::WaitReply{{}, text}});
     unlink(ctx, id, wait->second);
-    ctx.rt.waits.erase(wait);
+    ctx.rt.job->waits.erase(wait);
   }
 }
 
 void drop_waits(Context& ctx, ConnectionId connection) {
-  std::erase_if(ctx.rt.logs,
+  std::erase_if(ctx.rt.job->logs,
                 [&](const auto& entry) { return entry.second.connection == connection; });
-  std::erase_if(ctx.rt.probes,
+  std::erase_if(ctx.rt.job->probes,
                 [&](const auto& entry) { return entry.second.connection == connection; });
-  const auto it = ctx.rt.waits_from.find(connection);
-  if (it == ctx.rt.waits_from.end()) return;
+  const auto it = ctx.rt.job->waits_from.find(connection);
+  if (it == ctx.rt.job->waits_from.end()) return;
   for (const std::uint64_t id : std::vector<std::uint64_t>(it->second)) {
-    const auto wait = ctx.rt.waits.find(id);
-    if (wait == ctx.rt.waits.end()) continue;
+    const auto wait = ctx.rt.job->waits.find(id);
+    if (wait == ctx.rt.job->waits.end()) continue;
     unlink(ctx, id, wait->second);
-    ctx.rt.waits.erase(wait);
+    ctx.rt.job->waits.erase(wait);
   }
 }
 

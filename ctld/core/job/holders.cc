@@ -8,6 +8,7 @@
 #include "common/text/text.h"
 #include "ctld/core/access/sight.h"
 #include "ctld/core/money/ledger.h"
+#include "ctld/core/plan_memory.h"
 
 namespace gantry::core {
 namespace {
@@ -42,8 +43,8 @@ std::string Holders::name_of(const Job& job) const {
 std::string Holders::state_of(const Job& job) const {
   if (job.phase == Phase::queued) {
     if (job.hold != Hold::none) return "is held: it starts when it is released";
-    const auto it = ctx_.rt.expected.find(job.id);
-    return it == ctx_.rt.expected.end()
+    const auto it = ctx_.rt.plan->expected.find(job.id);
+    return it == ctx_.rt.plan->expected.end()
                ? "waits itself"
                : "waits itself, and starts by " + format_time(it->second.start);
   }

@@ -1,4 +1,6 @@
 #include "ctld/core/job/likely.h"
+#include "ctld/core/job/memory.h"
+#include "ctld/core/plan_memory.h"
 
 #include <algorithm>
 
@@ -8,7 +10,7 @@ namespace {
 // When this running job is likely to end; its limit if its user's habits are not known.
 Instant likely_end(const Context& ctx, const Job& job, Instant limit_ends) {
   const auto limit = time_limit_of(ctx.state, job);
-  const auto part = ctx.rt.habits.typical(job.uid, ctx.state.names.text(job.name));
+  const auto part = ctx.rt.job->habits.typical(job.uid, ctx.state.names.text(job.name));
   if (!limit || !part) return limit_ends;
   const Instant usual = limit_ends - Duration{limit->us / 1000 * (1000 - std::int64_t{*part})};
   if (usual > ctx.now) return usual;
@@ -25,13 +27,13 @@ void note_run(Context& ctx, const Job& job) {
   if (outcome != Outcome::completed && outcome != Outcome::failed && outcome != Outcome::timeout)
     return;
   const Duration stopped = job.active ? job.active->suspended_before : Duration{};
-  ctx.rt.habits.note(job.uid, ctx.state.names.text(job.name), *job.ended - *job.started - stopped,
-                     *limit);
+  ctx.rt.job->habits.note(job.uid, ctx.state.names.text(job.name),
+                          *job.ended - *job.started - stopped, *limit);
 }
 
 std::optional<Instant> likely_start(const Context& ctx, const Job& job) {
-  const auto it = ctx.rt.expected.find(job.id);
-  if (it == ctx.rt.expected.end() || it->second.start <= ctx.now) return std::nullopt;
+  const auto it = ctx.rt.plan->expected.find(job.id);
+  if (it == ctx.rt.plan->expected.end() || it->second.start <= ctx.now) return std::nullopt;
   const Instant latest = it->second.start;
   Instant by_limit{}, by_habit{};  // when the last job ends that ends before
   for (const NodeId id : ctx.state.partition(class_of(ctx.state, job).partition).nodes)

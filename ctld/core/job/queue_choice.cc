@@ -4,6 +4,7 @@
 
 #include "ctld/core/job/eligible.h"
 #include "ctld/core/job/submit/queue_list.h"
+#include "ctld/core/plan_memory.h"
 #include "ctld/core/resources/forecast.h"
 
 namespace gantry::core {
@@ -78,13 +79,13 @@ std::optional<Instant> next_queue_look(const Context& ctx, const Job& job) {
 void look_at_queues(Context& ctx, JobId id) {
   const Job& job = ctx.state.jobs.at(id);
   if ((!job.queues && !job.windows) || startable(ctx.state, job, ctx.now) == 0) return;
-  const JobMark& mark = ctx.rt.marks.at(id);
+  const JobMark& mark = ctx.rt.plan->marks.at(id);
   if (mark.moved != Instant{} && ctx.now < mark.moved + stay_of(mark)) return;
   auto move = other_queue(ctx, job);
   if (!move) move = other_window(ctx, job);
   if (!move) return;
   ctx.record(*move);
-  JobMark& edit = ctx.rt.marks.edit(id);
+  JobMark& edit = ctx.rt.plan->marks.edit(id);
   edit.moved = ctx.now;
   ++edit.moves;
 }

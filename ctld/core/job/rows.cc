@@ -11,6 +11,8 @@
 #include "ctld/core/job/eligible.h"
 #include "ctld/core/job/explain.h"
 #include "ctld/core/money/ledger.h"
+#include "ctld/core/node_links.h"
+#include "ctld/core/plan_memory.h"
 #include "ctld/core/runtime.h"
 #include "ctld/core/state/history_row.h"
 #include "ctld/core/state/record.h"
@@ -158,7 +160,7 @@ proto::JobRow live_row(const Context& ctx, const Job& job) {
   }
   if (job.windows) row.reservation = fmt::format("{}", fmt::join(*job.windows, ","));
   row.verdict = verdict_of(ctx, job);
-  if (const auto it = ctx.rt.expected.find(job.id); it != ctx.rt.expected.end())
+  if (const auto it = ctx.rt.plan->expected.find(job.id); it != ctx.rt.plan->expected.end())
     row.expected_start = it->second.start;
   return row;
 }
@@ -237,7 +239,7 @@ void put_live_usage(const Runtime& rt, const Job& job, proto::HistoryRow& row) {
   if (!job.started || !job.placed() || row.steps.empty()) return;
   const proto::AttemptKey key{job.id, job.attempt};
   for (const NodeRun& run : job.active->nodes) {
-    const auto& said = rt.links.at(run.grant.node.value()).usage;
+    const auto& said = rt.links->all.at(run.grant.node.value()).usage;
     const auto one = std::lower_bound(
         said.begin(), said.end(), key,
         [](const proto::AttemptUsage& a, const proto::AttemptKey& k) { return a.key < k; });

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "ctld/core/limits/limits.h"
+#include "ctld/core/limits/memory.h"
 #include "ctld/core/resources/uses.h"
 #include "ctld/core/settle.h"
 
@@ -34,14 +35,14 @@ LimitListKey list_of(const State& state, const Job& job) {
 
 void list_job(Context& ctx, const Job& job) {
   const LimitListKey key = list_of(ctx.state, job);
-  const auto [at, fresh] = ctx.rt.limited.try_emplace(job.id, key);
+  const auto [at, fresh] = ctx.rt.limits->limited.try_emplace(job.id, key);
   if (!fresh && at->second == key) return;
   if (!fresh) {
     drop_limit(ctx, job.id);
-    ctx.rt.limited.emplace(job.id, key);
+    ctx.rt.limits->limited.emplace(job.id, key);
   }
-  ctx.rt.limit_lists[key].insert(job.id);
-  if (!ctx.rt.limits_due) ctx.rt.limits_due = ctx.now + kLookAtUse;
+  ctx.rt.limits->lists[key].insert(job.id);
+  if (!ctx.rt.limits->due) ctx.rt.limits->due = ctx.now + kLookAtUse;
 }
 
 }  // namespace
@@ -63,19 +64,19 @@ bool refused_by_limit(Context& ctx, const Job& job) {
 }
 
 void drop_limit(Context& ctx, JobId job) {
-  const auto it = ctx.rt.limited.find(job);
-  if (it == ctx.rt.limited.end()) return;
-  const auto list = ctx.rt.limit_lists.find(it->second);
+  const auto it = ctx.rt.limits->limited.find(job);
+  if (it == ctx.rt.limits->limited.end()) return;
+  const auto list = ctx.rt.limits->lists.find(it->second);
   list->second.erase(job);
-  if (list->second.empty()) ctx.rt.limit_lists.erase(list);
-  ctx.rt.limited.erase(it);
+  if (list->second.empty()) ctx.rt.limits->lists.erase(list);
+  ctx.rt.limits->limited.erase(it);
 }
 
 bool open_limits(Context& ctx) {
   if (!ctx.touched.uses) return false;
   ctx.touched.uses = false;
   bool some = false;
-  for (const auto& [key, jobs] : ctx.rt.limit_lists) {
+  for (const auto& [key, jobs] : ctx.rt.limits->lists) {
     const Job* first = ctx.state.jobs.find(*jobs.begin());
     if (first != nullptr && held_back(ctx, *first)) continue;
     std::size_t opened = 0;
@@ -89,9 +90,9 @@ bool open_limits(Context& ctx) {
 }
 
 void look_at_limits(Context& ctx) {
-  ctx.rt.limits_due.reset();
-  if (ctx.rt.limit_lists.empty()) return;
-  ctx.rt.limits_due = ctx.now + kLookAtUse;
+  ctx.rt.limits->due.reset();
+  if (ctx.rt.limits->lists.empty()) return;
+  ctx.rt.limits->due = ctx.now + kLookAtUse;
   ctx.touched.uses = true;
 }
 

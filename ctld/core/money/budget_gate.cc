@@ -12,6 +12,8 @@
 #include "ctld/core/event/events_budget.h"
 #include "ctld/core/money/budgets.h"
 #include "ctld/core/money/ledger.h"
+#include "ctld/core/money/memory.h"
+#include "ctld/core/plan_memory.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/state/record.h"
 #include "ctld/core/tenancy/tenants.h"
@@ -47,22 +49,22 @@ Money need_of(const Context& ctx, const Job& job, const std::vector<sched::NodeG
 
 void close_gate(Context& ctx, const Job& job, const BudgetAccount& account, Money need) {
   drop_gate(ctx, job.id);
-  ctx.rt.budget_claims.erase(job.id);
-  ctx.rt.budget_gates[job.id] = {account.budget.name, need, job.cls, job.account};
-  ctx.rt.gated[account.budget.name].emplace(need, job.id);
+  ctx.rt.money->claims.erase(job.id);
+  ctx.rt.money->gates[job.id] = {account.budget.name, need, job.cls, job.account};
+  ctx.rt.money->gated[account.budget.name].emplace(need, job.id);
 }
 
 void remember(Context& ctx, const Job& job, Money need) {
-  if (ctx.rt.budget_needs.size() >= kMostNeeds) ctx.rt.budget_needs.clear();
-  ctx.rt.budget_needs.insert_or_assign(job.cls, BudgetNeed{class_of(ctx.state, job), need});
+  if (ctx.rt.money->needs.size() >= kMostNeeds) ctx.rt.money->needs.clear();
+  ctx.rt.money->needs.insert_or_assign(job.cls, BudgetNeed{class_of(ctx.state, job), need});
 }
 
 // The least that the job needs, before any plan has looked for nodes: a job that no budget lets
 // start anywhere must not keep room.
 std::optional<Money> known_need(const Context& ctx, const Job& job,
                                 const std::vector<const BudgetAccount*>& budgets) {
-  const auto known = ctx.rt.budget_needs.find(job.cls);
-  if (known != ctx.rt.budget_needs.end() && known->second.key == class_of(ctx.state, job))
+  const auto known = ctx.rt.money->needs.find(job.cls);
+  if (known != ctx.rt.money->needs.end() && known->second.key == class_of(ctx.state, job))
     return known->second.need;
   Money left = kNoLimit;
   for (const BudgetAccount* account : budgets)
@@ -79,7 +81,7 @@ void close_others(Context& ctx, const Job& job, const BudgetAccount& account, Mo
   for (const JobId id : all) {
     const Job* other = ctx.state.jobs.find(id);
     if (other == nullptr || other->cls != job.cls || other->account != job.account) continue;
-    if (other->phase != Phase::queued || ctx.rt.marks.at(id).told.startable == 0) continue;
+    if (other->phase != Phase::queued || ctx.rt.plan->marks.at(id).told.startable == 0) continue;
     close_gate(ctx, *other, account, need);
     sync_queue(ctx, *other);
   }
@@ -88,7 +90,7 @@ void close_others(Context& ctx, const Job& job, const BudgetAccount& account, Mo
 // The cost of jobs for which others are being preempted. They start soon, and then set it aside.
 Money claimed_of(const Context& ctx, const BudgetAccount& account) {
   Money sum;
-  for (const auto& [id, claim] : ctx.rt.budget_claims) {
+  for (const auto& [id, claim] : ctx.rt.money->claims) {
     const Job* job = ctx.state.jobs.find(id);
     if (job == nullptr || claim.jobs == 0) continue;
     const auto budgets = budgets_of(ctx.state, *job);
@@ -136,7 +138,7 @@ bool refused_by_budget(Context& ctx, JobId id, const std::vector<sched::NodeGran
       lowering = account;
       continue;
     }
-    const bool fresh = !ctx.rt.budget_needs.contains(job.cls);
+    const bool fresh = !ctx.rt.money->needs.contains(job.cls);
     remember(ctx, job, all);
     close_gate(ctx, job, *account, all);
     sync_queue(ctx, ctx.state.jobs.at(id));
@@ -156,12 +158,12 @@ bool refused_by_budget(Context& ctx, JobId id, const std::vector<sched::NodeGran
 }
 
 bool claim_refused_by_budget(Context& ctx, JobId id, NodeId node, bool first) {
-  if (ctx.rt.budget_gates.contains(id)) return true;  // an earlier decision of this plan closed it
+  if (ctx.rt.money->gates.contains(id)) return true;  // an earlier decision of this plan closed it
   const Job& job = ctx.state.jobs.at(id);
   const auto budgets = budgets_of(std::as_const(ctx.state), job);
   if (std::none_of(budgets.begin(), budgets.end(), [](const auto* b) { return holds(*b); }))
     return false;
-  BudgetClaim& claim = ctx.rt.budget_claims[id];
+  BudgetClaim& claim = ctx.rt.money->claims[id];
   if (!first && claim.jobs > 0) return false;
   if (!job.is_array()) claim.jobs = 0;  // a new claim replaces the old one
   Bill bill = bill_on_nodes_like(ctx, job, node);
@@ -182,13 +184,13 @@ bool claim_refused_by_budget(Context& ctx, JobId id, NodeId node, bool first) {
 }
 
 void drop_claim(Context& ctx, JobId job, bool one_task) {
-  const auto it = ctx.rt.budget_claims.find(job);
-  if (it == ctx.rt.budget_claims.end()) return;
+  const auto it = ctx.rt.money->claims.find(job);
+  if (it == ctx.rt.money->claims.end()) return;
   if (one_task && it->second.jobs > 1) {
     --it->second.jobs;
     return;
   }
-  ctx.rt.budget_claims.erase(it);
+  ctx.rt.money->claims.erase(it);
   // Other jobs may have been refused because of this claim.
   for (const BudgetAccount* account : budgets_of(std::as_const(ctx.state), ctx.state.jobs.at(job)))
     ctx.touched.budgets.push_back(account->budget.name);
@@ -197,30 +199,30 @@ void drop_claim(Context& ctx, JobId job, bool one_task) {
 void budget_taken(Context& ctx, const Job& job) {
   if (ctx.state.budgets.accounts.empty() || budgets_of(std::as_const(ctx.state), job).empty())
     return;
-  const Instant soon = std::max(ctx.now, ctx.rt.budgets_seen + kLookPause);
-  ctx.rt.budgets_due = std::min(ctx.rt.budgets_due.value_or(soon), soon);
+  const Instant soon = std::max(ctx.now, ctx.rt.money->budgets_seen + kLookPause);
+  ctx.rt.money->budgets_due = std::min(ctx.rt.money->budgets_due.value_or(soon), soon);
 }
 
 void drop_gate(Context& ctx, JobId job) {
-  const auto it = ctx.rt.budget_gates.find(job);
-  if (it == ctx.rt.budget_gates.end()) return;
-  const auto all = ctx.rt.gated.find(it->second.budget);
+  const auto it = ctx.rt.money->gates.find(job);
+  if (it == ctx.rt.money->gates.end()) return;
+  const auto all = ctx.rt.money->gated.find(it->second.budget);
   all->second.erase({it->second.need, job});
-  if (all->second.empty()) ctx.rt.gated.erase(all);
-  ctx.rt.budget_gates.erase(it);
+  if (all->second.empty()) ctx.rt.money->gated.erase(all);
+  ctx.rt.money->gates.erase(it);
 }
 
 bool gated(Context& ctx, const Job& job) {
-  if (ctx.rt.budget_gates.empty() && ctx.state.budgets.accounts.empty()) return false;
-  const auto it = ctx.rt.budget_gates.find(job.id);
-  if (it != ctx.rt.budget_gates.end()) {
+  if (ctx.rt.money->gates.empty() && ctx.state.budgets.accounts.empty()) return false;
+  const auto it = ctx.rt.money->gates.find(job.id);
+  if (it != ctx.rt.money->gates.end()) {
     const BudgetGate& gate = it->second;
     if (gate.cls == job.cls && gate.account == job.account &&
         ctx.state.budgets.accounts.contains(gate.budget))
       return true;
     drop_gate(ctx, job.id);
   }
-  if (ctx.rt.marks.at(job.id).told.startable != 0) return false;
+  if (ctx.rt.plan->marks.at(job.id).told.startable != 0) return false;
   std::optional<Money> need;
   const auto budgets = budgets_of(std::as_const(ctx.state), job);
   for (const BudgetAccount* account : budgets) {
@@ -235,8 +237,8 @@ bool gated(Context& ctx, const Job& job) {
 }
 
 std::optional<Verdict> verdict_of_budget(const Context& ctx, const Job& job) {
-  const auto it = ctx.rt.budget_gates.find(job.id);
-  if (it == ctx.rt.budget_gates.end()) return std::nullopt;
+  const auto it = ctx.rt.money->gates.find(job.id);
+  if (it == ctx.rt.money->gates.end()) return std::nullopt;
   const auto account = ctx.state.budgets.accounts.find(it->second.budget);
   if (account == ctx.state.budgets.accounts.end()) return std::nullopt;
   return Verdict{Reason::budget, it->second.need.micros,
@@ -246,13 +248,13 @@ std::optional<Verdict> verdict_of_budget(const Context& ctx, const Job& job) {
 bool open_gates(Context& ctx) {
   std::vector<std::string> moved;
   moved.swap(ctx.touched.budgets);
-  if (moved.empty() || ctx.rt.gated.empty()) return false;
+  if (moved.empty() || ctx.rt.money->gated.empty()) return false;
   std::sort(moved.begin(), moved.end());
   moved.erase(std::unique(moved.begin(), moved.end()), moved.end());
   bool some = false;
   for (const std::string& name : moved) {
-    const auto all = ctx.rt.gated.find(name);
-    if (all == ctx.rt.gated.end()) continue;
+    const auto all = ctx.rt.money->gated.find(name);
+    if (all == ctx.rt.money->gated.end()) continue;
     const auto account = ctx.state.budgets.accounts.find(name);
     const Money left =
         account == ctx.state.budgets.accounts.end() ? kNoLimit : left_of(account->second, ctx.now);
@@ -405,12 +407,13 @@ void next_look(Context& ctx, const BudgetAccount& account, const BudgetStand& st
 }  // namespace
 
 void look_at_budgets(Context& ctx) {
-  ctx.rt.budgets_seen = ctx.now;
-  ctx.rt.budgets_due.reset();
+  ctx.rt.money->budgets_seen = ctx.now;
+  ctx.rt.money->budgets_due.reset();
   expire_increases(ctx);
   for (const auto& [number, increase] : ctx.state.budgets.increases)
     if (increase.state == proto::IncreaseState::approved && increase.until)
-      ctx.rt.budgets_due = std::min(ctx.rt.budgets_due.value_or(*increase.until), *increase.until);
+      ctx.rt.money->budgets_due =
+          std::min(ctx.rt.money->budgets_due.value_or(*increase.until), *increase.until);
   const bool rolled = roll(ctx);
   const auto& accounts = ctx.state.budgets.accounts;
   const bool lowers = std::any_of(accounts.begin(), accounts.end(), [](const auto& entry) {
@@ -418,7 +421,7 @@ void look_at_budgets(Context& ctx) {
   });
   if (lowers && (rolled || !ctx.touched.budgets.empty())) restore_lowered(ctx);
   if (accounts.empty()) return;
-  std::optional<Instant> due = ctx.rt.budgets_due;
+  std::optional<Instant> due = ctx.rt.money->budgets_due;
   for (const auto& [name, stand] : stands_of(ctx.state, ctx.now)) {
     const BudgetAccount& account = accounts.at(name);
     if (!stand.span.name.empty()) {
@@ -431,7 +434,7 @@ void look_at_budgets(Context& ctx) {
     }
     next_look(ctx, account, stand, due);
   }
-  ctx.rt.budgets_due = due;
+  ctx.rt.money->budgets_due = due;
 }
 
 // ---- submit

@@ -41,7 +41,7 @@ std::optional<Verdict> verdict_of_budget(const Context& ctx, const Job& job);
 bool open_gates(Context& ctx);
 
 // timers.cc, and after a change of the documents: handles new periods, thresholds, jobs to be ended
-// and increases that are over; sets rt.budgets_due.
+// and increases that are over; sets BudgetMemory::budgets_due.
 void look_at_budgets(Context& ctx);
 
 // handle_submit.cc. check_budgets() refuses a job without a time limit where a budget has to set

@@ -5,6 +5,7 @@
 #include "common/proto/job_text.h"
 #include "common/text/text.h"
 #include "ctld/core/money/ledger.h"
+#include "ctld/core/view_memory.h"
 #include "ctld/sched/gpu/gpu_share.h"
 #include "ctld/sched/gpu/mig.h"
 #include "ctld/sched/queue/geometry.h"
@@ -67,7 +68,7 @@ class Estimator {
         prices_(ctx.state.ledger.prices),
         partition_(partition),
         shape_(shape),
-        demand_(sched::demand_of(shape, ctx.rt.partition_views.at(partition.id.value()))),
+        demand_(sched::demand_of(shape, ctx.rt.views->partitions.at(partition.id.value()))),
         exclusive_(shape.exclusive || partition.declared->exclusive_nodes),
         plan_(std::move(plan)) {}
 
@@ -91,7 +92,7 @@ class Estimator {
     const bool same_everywhere =
         !exclusive_ && shape_.gpus_per_node == 0 && shape_.gpu_slice.empty();
     for (const NodeId id : partition_.nodes) {
-      const sched::NodeChanged& view = ctx_.rt.node_views.at(id.value());
+      const sched::NodeChanged& view = ctx_.rt.views->nodes.at(id.value());
       if (!may_have(shape_, view)) continue;
       if (std::any_of(kinds.begin(), kinds.end(), [&](const auto* k) { return alike(*k, view); }))
         continue;
@@ -135,7 +136,7 @@ class Estimator {
                              const std::vector<std::uint32_t>& tasks) const {
     std::vector<sched::NodeGrant> grants;
     for (std::size_t i = 0; i < nodes.size(); ++i) {
-      const sched::NodeChanged& view = ctx_.rt.node_views.at(nodes[i].value());
+      const sched::NodeChanged& view = ctx_.rt.views->nodes.at(nodes[i].value());
       const sched::Room need = sched::need_for(demand_, sched::room_of(view), tasks[i]);
       sched::NodeGrant& grant = grants.emplace_back();
       grant.node = nodes[i];
@@ -232,7 +233,7 @@ Estimator estimator_of(const Context& ctx, const Job& job) {
 std::optional<Money> least_cost(const Context& ctx, const Job& job, Money enough) {
   const auto limit = time_limit_of(ctx.state, job);
   const PartitionId queue = class_of(ctx.state, job).partition;
-  if (!limit || queue.value() >= ctx.rt.partition_views.size()) return std::nullopt;
+  if (!limit || queue.value() >= ctx.rt.views->partitions.size()) return std::nullopt;
   if (ctx.state.partition(queue).declared == nullptr) return std::nullopt;
   return estimator_of(ctx, job).least(*limit, enough);
 }

@@ -11,6 +11,7 @@
 #include "ctld/core/handlers.h"
 #include "ctld/core/money/budget_gate.h"
 #include "ctld/core/money/budgets.h"
+#include "ctld/core/money/memory.h"
 #include "ctld/core/tenancy/tenant_submit.h"
 #include "ctld/core/tenancy/tenants.h"
 
@@ -44,7 +45,8 @@ proto::BudgetRow row_of(const Context& ctx, const BudgetAccount& account,
   row.reserved = stand.reserved;
   row.forecast = stand.forecast;
   row.little_history = stand.little_history;
-  if (const auto it = ctx.rt.gated.find(account.budget.name); it != ctx.rt.gated.end())
+  if (const auto it = ctx.rt.money->gated.find(account.budget.name);
+      it != ctx.rt.money->gated.end())
     row.waiting = it->second.size();
   for (const auto& [period, spent] : account.book->spent)
     if (period != stand.span.name) row.earlier.push_back({period, spent});

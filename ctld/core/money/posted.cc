@@ -13,6 +13,7 @@
 #include "ctld/core/event/events_ledger.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/money/ledger.h"
+#include "ctld/core/money/memory.h"
 #include "ctld/core/tenancy/tenants.h"
 
 namespace gantry::core {
@@ -207,7 +208,7 @@ Result<Priced> priced(const Context& ctx, const Identity& who, const proto::Impo
 }  // namespace
 
 void close_months(Context& ctx) {
-  ctx.rt.month_due.reset();
+  ctx.rt.money->month_due.reset();
   const PriceTable& prices = ctx.state.ledger.prices;
   if (std::none_of(prices.books.begin(), prices.books.end(),
                    [](const auto& b) { return !b.book.overhead.empty(); }))
@@ -223,7 +224,7 @@ void close_months(Context& ctx) {
   }
   const auto due = [&](Month month) { return month.next().begin(prices.zone) + kMonthMargin; };
   for (; due(last->next()) <= ctx.now; last = last->next()) close_month(ctx, last->next());
-  ctx.rt.month_due = due(last->next());
+  ctx.rt.money->month_due = due(last->next());
 }
 
 void apply_event(MutableState& state, Instant, const event::ChargesPosted& e) {

@@ -14,7 +14,7 @@ namespace gantry::core {
 // Wait this long after a month ends in the cluster's time zone; then it is over for every tenant.
 inline constexpr Duration kMonthMargin = hours(36);
 
-// Posts the months that are over; sets rt.month_due.
+// Posts the months that are over; sets BudgetMemory::month_due.
 void close_months(Context& ctx);
 
 }  // namespace gantry::core

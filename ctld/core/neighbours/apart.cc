@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/text/hash.h"
+#include "ctld/core/neighbours/memory.h"
 #include "ctld/core/neighbours/neighbours.h"
 
 namespace gantry::core {
@@ -23,7 +24,7 @@ void tell(Context& ctx) {
 void remember(Context& ctx, const Job& a, const Job& b) {
   const std::uint32_t of_a = namesake_of(ctx.state, a), of_b = namesake_of(ctx.state, b);
   if (of_a == of_b) return;
-  auto& pairs = ctx.rt.apart;
+  auto& pairs = ctx.rt.neighbours->apart;
   const Instant until = ctx.now + ctx.config.controller.keep_apart;
   const auto [pair, is_new] = pairs.try_emplace(std::minmax(of_a, of_b));
   pair->second.until = until;
@@ -57,12 +58,12 @@ void keep_apart(Context& ctx, const proto::SharingFinding& f) {
 void forget_apart(Context& ctx) {
   const bool off = ctx.config.controller.keep_apart == Duration{};
   const auto over = [&](const auto& pair) { return off || pair.second.until <= ctx.now; };
-  if (std::erase_if(ctx.rt.apart, over) > 0) tell(ctx);
+  if (std::erase_if(ctx.rt.neighbours->apart, over) > 0) tell(ctx);
 }
 
 sched::NamesakesApart apart_view(const Runtime& rt) {
   sched::NamesakesApart view;
-  for (const auto& [pair, jobs] : rt.apart) view.pairs.push_back(pair);
+  for (const auto& [pair, jobs] : rt.neighbours->apart) view.pairs.push_back(pair);
   return view;
 }
 
@@ -70,7 +71,7 @@ std::vector<proto::ApartRow> apart_rows(const Context& ctx, const Job& job, bool
   std::vector<proto::ApartRow> out;
   const std::uint32_t own = namesake_of(ctx.state, job);
   const ApartJobs self = jobs_like(ctx.state, job);
-  for (const auto& [pair, apart] : ctx.rt.apart) {
+  for (const auto& [pair, apart] : ctx.rt.neighbours->apart) {
     if (pair.first != own && pair.second != own) continue;
     const ApartJobs& other = pair.first == own ? apart.second : apart.first;
     proto::ApartRow& row = out.emplace_back();

@@ -9,6 +9,7 @@
 #include "ctld/core/access/select.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/neighbours/apart.h"
+#include "ctld/core/node_links.h"
 
 namespace gantry::core {
 namespace {
@@ -119,7 +120,7 @@ SeesJob seen_from(const State& state, const Job& job) {
 }
 
 void tell(Context& ctx, NodeId node, const proto::AttemptKey& key, const std::string& text) {
-  NodeLink& link = ctx.rt.links.at(node.value());
+  NodeLink& link = ctx.rt.links->all.at(node.value());
   const auto [last, is_new] = link.told_sharing.try_emplace(key, ctx.now);
   if (!is_new && ctx.now - last->second < kTellAgain) return;
   last->second = ctx.now;
@@ -149,7 +150,7 @@ const Job* active_job(const State& state, const proto::AttemptKey& key) {
 }
 
 void take_sharing(Context& ctx, NodeId id, proto::NodeSharing&& said) {
-  NodeLink& link = ctx.rt.links.at(id.value());
+  NodeLink& link = ctx.rt.links->all.at(id.value());
   const std::string& node = ctx.state.node(id).name;
   const proto::NodeSharing before =
       std::exchange(link.sharing, of_own_jobs(ctx.state.node(id), std::move(said)));

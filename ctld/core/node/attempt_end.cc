@@ -1,4 +1,6 @@
 #include "ctld/core/node/attempt_end.h"
+#include "ctld/core/node/memory.h"
+#include "ctld/core/node_links.h"
 
 #include <algorithm>
 
@@ -23,8 +25,8 @@ AttemptTimes attempt_times(const Context& ctx, const Job& job, NodeId node,
 }
 
 Duration asleep(const Context& ctx, const Job& job) {
-  const auto it = ctx.rt.asleep.find(job.id);
-  if (it == ctx.rt.asleep.end() || it->second.first != job.attempt) return Duration{};
+  const auto it = ctx.rt.node->asleep.find(job.id);
+  if (it == ctx.rt.node->asleep.end() || it->second.first != job.attempt) return Duration{};
   return it->second.second;
 }
 
@@ -33,7 +35,7 @@ void note_sleep(Context& ctx, NodeId node, const proto::AttemptKey& key, Duratio
   if (job == nullptr || job->attempt != key.attempt || !job->placed()) return;
   if (job->active->nodes.front().grant.node != node) return;  // only the batch node's time counts
   const Duration most = ctx.now - job->active->placed;
-  ctx.rt.asleep[key.job] = {key.attempt, std::clamp(asleep, Duration{}, most)};
+  ctx.rt.node->asleep[key.job] = {key.attempt, std::clamp(asleep, Duration{}, most)};
 }
 
 }  // namespace gantry::core

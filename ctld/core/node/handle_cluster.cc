@@ -8,10 +8,13 @@
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/sight.h"
 #include "ctld/core/event/events_cluster.h"
+#include "ctld/core/figures.h"
 #include "ctld/core/handlers.h"
+#include "ctld/core/job/memory.h"
 #include "ctld/core/job/submit/validate.h"
 #include "ctld/core/node/enrollment.h"
 #include "ctld/core/node/racks.h"
+#include "ctld/core/node_links.h"
 #include "ctld/core/resources/gpus.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/tenancy/tenants.h"
@@ -62,7 +65,7 @@ void update_node(Context& ctx, const Node& node, proto::NodeAction action,
       ctx.record(event::NodeIntentChanged{id, NodeIntent::closed, reason, by});
       return;
     case proto::NodeAction::dead:
-      ctx.rt.links.at(id.value()).session = 0;
+      ctx.rt.links->all.at(id.value()).session = 0;
       if (node.health != NodeHealth::down)
         ctx.record(event::NodeHealthChanged{id, NodeHealth::down,
                                             fmt::format("declared dead by {}: {}", by, reason)});
@@ -146,15 +149,15 @@ void handle(Context& ctx, const ClientRequest& from, proto::UpdateNodes&& m) {
   if (m.features || m.file_features) {
     ctx.note(fmt::format("features of nodes are changed by {}", from.who.owner.user));
     ctx.recorder.set_features();
-    ctx.rt.config_values = describe(ctx.config);
+    ctx.rt.figures->config_values = describe(ctx.config);
     compile_tenancy(ctx);  // pools and flavors go by features, and the scheduler is told
   }
   ctx.reply(from, proto::Ok{});
 }
 
 void handle(Context& ctx, const ClientRequest& from, proto::ShowConfig&& m) {
-  const auto& values =
-      sees_all(ctx.state, from.who) ? ctx.rt.config_values : ctx.rt.users_config_values;
+  const auto& values = sees_all(ctx.state, from.who) ? ctx.rt.figures->config_values
+                                                     : ctx.rt.figures->users_config_values;
   if (!m.after) return ctx.reply(from, proto::ShowConfigReply{values});
   proto::ShowConfigReply reply;
   auto it = m.after->empty() ? values.begin() : values.upper_bound(*m.after);
@@ -178,7 +181,8 @@ void handle(Context& ctx, const ClientRequest& from, proto::EnrollNode&& m) {
                    fmt::format("this key is node {}'s", ctx.state.node(it->second).name)});
   if (node->public_key != m.public_key) {
     const NodeId id = node->id;
-    ctx.rt.links.at(id.value()).session = 0;  // the old key does not speak for the node any more
+    ctx.rt.links->all.at(id.value()).session =
+        0;  // the old key does not speak for the node any more
     ctx.record(event::NodeEnrolled{id, m.public_key});
   }
   if (!m.token_hash.empty()) ctx.record(event::EnrollTokensGone{{m.token_hash}});
@@ -230,13 +234,13 @@ std::vector<proto::CallCount> rows_of_calls(const Calls& calls, const std::strin
 
 void handle(Context& ctx, const ClientRequest& from, proto::ShowStats&& m) {
   const Stats& s = ctx.rt.stats;
-  const Stats before = m.since_reset ? ctx.rt.stats_before : Stats{};
+  const Stats before = m.since_reset ? ctx.rt.figures->before : Stats{};
   const auto n = [](std::uint64_t v) { return static_cast<std::int64_t>(v); };
   const auto counted = [&](std::uint64_t Stats::*which) { return n(s.*which - before.*which); };
   proto::ShowStatsReply reply;
-  reply.since =
-      m.since_reset && ctx.rt.stats_reset != Instant{} ? ctx.rt.stats_reset : ctx.rt.started;
-  const Duration longest = m.since_reset ? ctx.rt.plan_longest : s.plan_most;
+  reply.since = m.since_reset && ctx.rt.figures->reset != Instant{} ? ctx.rt.figures->reset
+                                                                    : ctx.rt.figures->started;
+  const Duration longest = m.since_reset ? ctx.rt.figures->plan_longest : s.plan_most;
   reply.values = {{"submits_total", counted(&Stats::submits)},
                   {"events_total", counted(&Stats::events)},
                   {"jobs_ended_total", counted(&Stats::ended)},
@@ -257,19 +261,19 @@ void handle(Context& ctx, const ClientRequest& from, proto::ShowStats&& m) {
                   {"jobs_queued", n(ctx.state.counters.queued)},
                   {"jobs_active", n(ctx.state.counters.active)},
                   {"jobs_known", n(ctx.state.jobs.size())},
-                  {"waits", n(ctx.rt.waits.size())}};
-  reply.calls = rows_of_calls(ctx.rt.calls);
-  reply.callers =
-      rows_of_calls(ctx.rt.callers, sees_all(ctx.state, from.who) ? nullptr : &from.who.owner.user);
+                  {"waits", n(ctx.rt.job->waits.size())}};
+  reply.calls = rows_of_calls(ctx.rt.figures->calls);
+  reply.callers = rows_of_calls(ctx.rt.figures->callers,
+                                sees_all(ctx.state, from.who) ? nullptr : &from.who.owner.user);
   ctx.reply(from, std::move(reply));
 }
 
 void handle(Context& ctx, const ClientRequest& from, proto::ResetStats&&) {
-  ctx.rt.stats_before = ctx.rt.stats;
-  ctx.rt.stats_reset = ctx.now;
-  ctx.rt.plan_longest = {};
-  ctx.rt.calls.clear();
-  ctx.rt.callers.clear();
+  ctx.rt.figures->before = ctx.rt.stats;
+  ctx.rt.figures->reset = ctx.now;
+  ctx.rt.figures->plan_longest = {};
+  ctx.rt.figures->calls.clear();
+  ctx.rt.figures->callers.clear();
   ctx.reply(from, proto::Ok{});
 }
 
@@ -279,7 +283,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::Ping&&) {
   reply.version = kVersion;
   reply.epoch = ctx.state.epoch;
   reply.now = ctx.now;
-  reply.started = ctx.rt.started;
+  reply.started = ctx.rt.figures->started;
   reply.jobs_queued = ctx.state.counters.queued;
   reply.jobs_active = ctx.state.counters.active;
   for (const NodeId id : ctx.state.node_order) {

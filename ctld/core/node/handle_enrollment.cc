@@ -7,6 +7,7 @@
 #include "ctld/core/event/events_cluster.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/node/enrollment.h"
+#include "ctld/core/node_links.h"
 
 namespace gantry::core {
 namespace {
@@ -76,7 +77,7 @@ Result<void> revoke_key(Context& ctx, const std::string& name) {
   if ((*node)->public_key.empty())
     return fail(ErrorCode::not_found, fmt::format("node {} has no key", name));
   const NodeId id = (*node)->id;
-  ctx.rt.links.at(id.value()).session = 0;
+  ctx.rt.links->all.at(id.value()).session = 0;
   ctx.record(event::NodeEnrolled{id, ""});
   ctx.record(event::NodeHealthChanged{id, NodeHealth::down, "its key was taken back"});
   return {};

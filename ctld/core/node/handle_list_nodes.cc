@@ -14,6 +14,7 @@
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/sight.h"
 #include "ctld/core/handlers.h"
+#include "ctld/core/node_links.h"
 #include "ctld/core/resources/gpus.h"
 #include "ctld/core/settle.h"
 

@@ -12,6 +12,7 @@
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/reported.h"
 #include "ctld/core/node/attempt_end.h"
+#include "ctld/core/node_links.h"
 #include "ctld/core/resources/gpus.h"
 #include "ctld/core/settle.h"
 
@@ -134,10 +135,10 @@ void handle(Context& ctx, NodeId id, proto::NodeRegister&& message) {
     ctx.note(fmt::format("registration of {} ignored: it came as \"{}\"", node.name, message.node));
     return;
   }
-  NodeLink& link = ctx.rt.links.at(id.value());
+  NodeLink& link = ctx.rt.links->all.at(id.value());
   drop_logs(ctx, id);
   drop_probes(ctx, id);
-  link.session = (ctx.state.epoch.value() << 32) | ctx.rt.next_session++;
+  link.session = (ctx.state.epoch.value() << 32) | ctx.rt.links->all->next_session++;
   link.next_seq = 1;
   link.last_seen = ctx.now;
   const bool rebooted = !node.facts.boot_id.empty() && node.facts.boot_id != message.boot_id;
@@ -185,7 +186,7 @@ void handle(Context& ctx, NodeId id, proto::NodeRegister&& message) {
 // same. But a node takes only the session of its newest registration, so a heartbeat in this
 // session proves that the list was its newest.
 void judge_missing(Context& ctx, NodeId id) {
-  NodeLink& link = ctx.rt.links.at(id.value());
+  NodeLink& link = ctx.rt.links->all.at(id.value());
   const std::vector<proto::AttemptKey> missing = std::exchange(link.missing, {});
   std::optional<NodeFacts> facts = std::exchange(link.facts, std::nullopt);
   const Node& node = ctx.state.node(id);

@@ -14,6 +14,7 @@
 #include "ctld/core/neighbours/neighbours.h"
 #include "ctld/core/node/attempt_end.h"
 #include "ctld/core/node/idle_gpus.h"
+#include "ctld/core/node_links.h"
 #include "ctld/core/resources/gpus.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/state/moves.h"
@@ -38,7 +39,7 @@ const Job* expecting(Context& ctx, NodeId node, const proto::AttemptKey& key, Tr
 }
 
 void seen(Context& ctx, NodeId node) {
-  ctx.rt.links.at(node.value()).last_seen = ctx.now;
+  ctx.rt.links->all.at(node.value()).last_seen = ctx.now;
   set_timer(ctx, node);
 }
 
@@ -103,7 +104,7 @@ std::vector<proto::AttemptUsage> usage_of_own_jobs(const Node& node,
 }  // namespace
 
 void handle(Context& ctx, NodeId node, proto::Heartbeat&& beat) {
-  NodeLink& link = ctx.rt.links.at(node.value());
+  NodeLink& link = ctx.rt.links->all.at(node.value());
   seen(ctx, node);
   if (link.session == 0 || beat.session != link.session) {
     // The node is told the start of its own session and not ours: the newest start that it has
@@ -187,7 +188,7 @@ void handle(Context& ctx, NodeId node, proto::ExitReport&& report) {
 }
 
 void handle(Context& ctx, NodeId node, proto::Goodbye&& report) {
-  NodeLink& link = ctx.rt.links.at(node.value());
+  NodeLink& link = ctx.rt.links->all.at(node.value());
   if (report.session != link.session || link.session == 0) return;
   link.session = 0;
   ctx.record(event::NodeHealthChanged{node, NodeHealth::down, "the node daemon was stopped"});

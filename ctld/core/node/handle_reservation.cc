@@ -15,6 +15,7 @@
 #include "ctld/core/event/events_tenancy.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/submit/validate.h"
+#include "ctld/core/node/memory.h"
 #include "ctld/core/node/windows.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/tenancy/reservations.h"
@@ -344,7 +345,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::MakeReservation&& m)
   ctx.note(fmt::format("reservation {} was {} by {}", name, m.replaces ? "changed" : "made",
                        from.who.owner.user));
   ctx.record(event::ReservationSet{std::move(*made)});
-  ctx.rt.windows_idle.erase(name);
+  ctx.rt.node->windows_idle.erase(name);
   tell_window(ctx, name);
   const AdvanceReservation& r = ctx.state.tenancy.reservations.at(name);
   proto::ListReservationsReply reply;
@@ -360,7 +361,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::RemoveReservation&& 
                   {ErrorCode::not_found, fmt::format("there is no reservation \"{}\"", m.name)});
   ctx.note(fmt::format("reservation {} was removed by {}", m.name, from.who.owner.user));
   ctx.record(event::ReservationRemoved{m.name, from.who.owner.user});
-  ctx.rt.windows_idle.erase(m.name);
+  ctx.rt.node->windows_idle.erase(m.name);
   tell_window(ctx, m.name);
   ctx.reply(from, proto::Ok{});
 }

@@ -8,6 +8,7 @@
 #include "ctld/core/event/events_attempt.h"
 #include "ctld/core/event/events_tenancy.h"
 #include "ctld/core/job/rows.h"
+#include "ctld/core/node_links.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/state/tenancy_state.h"
 

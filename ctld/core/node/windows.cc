@@ -7,6 +7,7 @@
 #include "common/assert.h"
 #include "common/text/text.h"
 #include "ctld/core/event/events_tenancy.h"
+#include "ctld/core/node/memory.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/tenancy/reservations.h"
 #include "ctld/core/tenancy/tenants.h"
@@ -38,7 +39,7 @@ bool named_by_a_job(const State& state, const std::string& name) {
 
 // True if no job has named the reservation, which is active, for as long as it may be idle.
 bool idle_for_too_long(Context& ctx, const AdvanceReservation& r) {
-  auto& idle = ctx.rt.windows_idle;
+  auto& idle = ctx.rt.node->windows_idle;
   if (!r.purge_after || !active(ctx, r) || named_by_a_job(ctx.state, r.name)) {
     idle.erase(r.name);
     return false;
@@ -50,7 +51,7 @@ bool idle_for_too_long(Context& ctx, const AdvanceReservation& r) {
 
 // The present occurrence is over: the next one follows, or the reservation is gone.
 void end_occurrence(Context& ctx, const std::string& name, std::string_view why) {
-  ctx.rt.windows_idle.erase(name);
+  ctx.rt.node->windows_idle.erase(name);
   AdvanceReservation r = ctx.state.tenancy.reservations.at(name);
   if (!r.repeats) {
     ctx.note(fmt::format("reservation {} is over{}", name, why));
@@ -172,7 +173,7 @@ void tell_window(Context& ctx, const std::string& name) {
   }
   ctx.turn.changes.emplace_back(std::move(change));
   ctx.turn.schedule = true;
-  ctx.rt.window_due = next_window(ctx);
+  ctx.rt.node->window_due = next_window(ctx);
 }
 
 std::optional<Instant> next_window(const Context& ctx) {
@@ -193,7 +194,7 @@ void run_windows(Context& ctx) {
   for (const std::string& name : idle) end_occurrence(ctx, name, ", since no job names it");
   for (const std::string& name : others) replace_nodes(ctx, name);
   ctx.turn.schedule = true;
-  ctx.rt.window_due = next_window(ctx);
+  ctx.rt.node->window_due = next_window(ctx);
 }
 
 }  // namespace gantry::core

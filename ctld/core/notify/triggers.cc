@@ -4,6 +4,7 @@
 
 #include "common/text/hostlist.h"
 #include "ctld/core/event/events_trigger.h"
+#include "ctld/core/notify/memory.h"
 
 namespace gantry::core {
 namespace {
@@ -84,10 +85,11 @@ void pull_triggers(Context& ctx, const Job& job) {
 
 void watch_idle(Context& ctx, const TriggerState& one) {
   if (!waits_for(one, TriggerOn::idle)) return;
-  const auto& views = ctx.rt.trigger_views;
+  const auto& views = ctx.rt.notify->views;
   for (std::uint32_t i = 0; i < views.size(); ++i)
     if (views[i] && views[i]->idle && concerns(ctx.state, one.trigger, ctx.state.nodes[i]))
-      ctx.rt.idle_waits.emplace(*views[i]->idle + one.trigger.offset, one.trigger.id, NodeId(i));
+      ctx.rt.notify->idle_waits.emplace(*views[i]->idle + one.trigger.offset, one.trigger.id,
+                                        NodeId(i));
 }
 
 // State is compared with the last look, because one change may come from several events. The first
@@ -98,7 +100,7 @@ void pull_triggers(Context& ctx) {
   touched.swap(ctx.touched.trigger_nodes);
   std::sort(touched.begin(), touched.end());
   touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
-  auto& views = ctx.rt.trigger_views;
+  auto& views = ctx.rt.notify->views;
   views.resize(ctx.state.nodes.size());
   std::vector<Edges> changed;
   for (const NodeId id : touched) {
@@ -125,8 +127,8 @@ void pull_triggers(Context& ctx) {
       for (const TriggerOn on : edges.on) {
         if (!waits_for(one, on) || !concerns(ctx.state, one.trigger, node)) continue;
         if (on == TriggerOn::idle)
-          ctx.rt.idle_waits.emplace(*views[edges.node.value()]->idle + one.trigger.offset, id,
-                                    edges.node);
+          ctx.rt.notify->idle_waits.emplace(*views[edges.node.value()]->idle + one.trigger.offset,
+                                            id, edges.node);
         else
           hosts[on].push_back(node.name);
       }
@@ -150,12 +152,12 @@ namespace {
 // Pulls triggers for nodes that have been idle long enough; nodes of the same moment together.
 void pull_idle(Context& ctx) {
   std::map<TriggerId, std::vector<std::string>> hosts;
-  auto& waits = ctx.rt.idle_waits;
+  auto& waits = ctx.rt.notify->idle_waits;
   while (!waits.empty() && std::get<0>(*waits.begin()) <= ctx.now) {
     const auto [due, id, node] = *waits.begin();
     waits.erase(waits.begin());
     const auto trigger = ctx.state.triggers.all.find(id);
-    const auto& view = ctx.rt.trigger_views[node.value()];
+    const auto& view = ctx.rt.notify->views[node.value()];
     if (trigger == ctx.state.triggers.all.end() || !view || !view->idle) continue;
     if (*view->idle + trigger->second.trigger.offset > ctx.now) continue;  // it was busy in between
     hosts[id].push_back(ctx.state.node(node).name);
@@ -192,7 +194,7 @@ std::optional<Instant> trigger_due(const Context& ctx, const Job& job) {
 std::optional<Instant> next_trigger(const Context& ctx) {
   std::optional<Instant> next;
   if (!ctx.state.triggers.pulls.empty()) next = ctx.state.triggers.pulls.begin()->first;
-  if (const auto& waits = ctx.rt.idle_waits; !waits.empty())
+  if (const auto& waits = ctx.rt.notify->idle_waits; !waits.empty())
     if (const Instant due = std::get<0>(*waits.begin()); !next || due < *next) next = due;
   return next;
 }

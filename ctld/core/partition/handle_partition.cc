@@ -8,9 +8,11 @@
 #include "config/options.h"
 #include "config/partitions.h"
 #include "ctld/core/event/events_cluster.h"
+#include "ctld/core/figures.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/tenancy/tenants.h"
+#include "ctld/core/view_memory.h"
 
 namespace gantry::core {
 namespace {
@@ -121,7 +123,7 @@ void take_default(Context& ctx, PartitionId keeper, const std::string& by) {
 // Puts in force what has been recorded.
 void refresh(Context& ctx) {
   ctx.recorder.set_partitions();
-  ctx.rt.config_values = describe(ctx.config);
+  ctx.rt.figures->config_values = describe(ctx.config);
   compile_tenancy(ctx);  // it gives tenants their queues and parts, and tells the scheduler
 }
 
@@ -203,8 +205,8 @@ void handle(Context& ctx, const ClientRequest& from, proto::UpdatePartition&& m)
     ctx.record(event::PartitionUpChanged{partition->id, m.up, m.accepts_jobs});
     for (const Partition& p : ctx.state.partitions) {  // also the parts that tenants have in it
       if (p.name != m.name) continue;
-      ctx.rt.partition_views[p.id.value()] = partition_view(ctx.state, p);
-      ctx.turn.changes.emplace_back(ctx.rt.partition_views[p.id.value()]);
+      ctx.rt.views->partitions[p.id.value()] = partition_view(ctx.state, p);
+      ctx.turn.changes.emplace_back(ctx.rt.views->partitions[p.id.value()]);
     }
     ctx.turn.schedule = true;
   }

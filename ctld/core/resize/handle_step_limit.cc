@@ -6,6 +6,7 @@
 #include "ctld/core/access/select.h"
 #include "ctld/core/event/events_shrink.h"
 #include "ctld/core/handlers.h"
+#include "ctld/core/node_links.h"
 
 namespace gantry::core {
 namespace {

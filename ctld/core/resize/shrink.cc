@@ -7,6 +7,7 @@
 
 #include "common/job/verdict_text.h"
 #include "ctld/core/limits/limits.h"
+#include "ctld/core/node_links.h"
 #include "ctld/core/state/record.h"
 #include "ctld/core/tenancy/shares.h"
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "ctld/core/resources/gres.h"
+#include "ctld/core/view_memory.h"
 #include "ctld/sched/gpu/gpu_share.h"
 #include "ctld/sched/queue/constraint.h"
 
@@ -67,7 +68,7 @@ class Search {
         partition_(partition),
         shape_(shape),
         within_(within),
-        demand_(sched::demand_of(shape, ctx.rt.partition_views.at(partition.id.value()))),
+        demand_(sched::demand_of(shape, ctx.rt.views->partitions.at(partition.id.value()))),
         constraint_(sched::parse_constraint(shape.constraint)),
         endings_(endings(ctx, partition)) {}
 
@@ -93,7 +94,8 @@ class Search {
       for (const NodeRun& run : endings_[i].job->active->nodes) {
         if (run.state == RunState::released) continue;
         Freed& more = freed[run.grant.node];
-        more.room += room_of(ctx_.state, ctx_.rt.node_views.at(run.grant.node.value()), run.grant);
+        more.room +=
+            room_of(ctx_.state, ctx_.rt.views->nodes.at(run.grant.node.value()), run.grant);
         more.exclusive += endings_[i].job->active->exclusive ? 1 : 0;
       }
     std::vector<sched::Candidate> candidates;
@@ -106,7 +108,7 @@ class Search {
     if (!shares) return std::nullopt;
     Forecast out{count == 0 ? ctx_.now : endings_[count - 1].at, {}, {}, 0};
     for (const sched::Share& share : *shares) {
-      const sched::Room size = sched::room_of(ctx_.rt.node_views.at(share.node));
+      const sched::Room size = sched::room_of(ctx_.rt.views->nodes.at(share.node));
       out.cores += static_cast<std::uint32_t>(sched::need_for(demand_, size, share.tasks).cpus);
       out.nodes.push_back(NodeId(share.node));
       out.tasks.push_back(share.tasks);
@@ -116,7 +118,7 @@ class Search {
 
   [[nodiscard]] std::uint32_t tasks_on(NodeId id, const Freed& freed) const {
     const Node& node = ctx_.state.node(id);
-    const sched::NodeChanged& view = ctx_.rt.node_views.at(id.value());
+    const sched::NodeChanged& view = ctx_.rt.views->nodes.at(id.value());
     if (within_ != nullptr && !std::binary_search(within_->nodes.begin(), within_->nodes.end(), id))
       return 0;
     if (!view.available || node.exclusive_jobs > freed.exclusive ||

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "common/codec/codec.h"
+#include "ctld/core/services/memory.h"
 
 namespace gantry::core {
 namespace {
@@ -31,14 +32,15 @@ void add_replicas(const Context& ctx, const std::string& name, proto::GateServic
     if (job == nullptr || !job->active || job->active->door == 0) continue;
     if (job->phase != Phase::running && job->phase != Phase::finishing) continue;
     const ReplicaOf& of = ctx.state.services.replicas.at(id);
-    const auto marks = ctx.rt.services.replicas.find(id);
+    const auto marks = ctx.rt.services->replicas.find(id);
     proto::GateReplica& replica = out.replicas.emplace_back();
     replica.key = {id, job->attempt};
     replica.version = set_name(of.version, of.revision);
     replica.address = host_of(ctx.state.node(job->active->nodes.front().grant.node));
     replica.port = static_cast<std::uint16_t>(job->active->door);
-    replica.draining = job->phase == Phase::finishing || (marks != ctx.rt.services.replicas.end() &&
-                                                          marks->second.draining.has_value());
+    replica.draining =
+        job->phase == Phase::finishing ||
+        (marks != ctx.rt.services->replicas.end() && marks->second.draining.has_value());
   }
 }
 
@@ -47,8 +49,8 @@ std::uint32_t ready_of(const Context& ctx, const std::string& name, std::uint64_
   if (jobs == ctx.state.services.jobs.end()) return 0;
   return static_cast<std::uint32_t>(
       std::count_if(jobs->second.begin(), jobs->second.end(), [&](JobId id) {
-        const auto marks = ctx.rt.services.replicas.find(id);
-        return marks != ctx.rt.services.replicas.end() && marks->second.ready &&
+        const auto marks = ctx.rt.services->replicas.find(id);
+        return marks != ctx.rt.services->replicas.end() && marks->second.ready &&
                !marks->second.draining && ctx.state.services.replicas.at(id).revision == revision;
       }));
 }
@@ -74,7 +76,7 @@ void add_versions(const Context& ctx, const tenancy::Service& doc, const std::st
 }
 
 std::uint32_t gates_now(const Context& ctx) {
-  const auto& gates = ctx.rt.services.gates;
+  const auto& gates = ctx.rt.services->gates;
   return static_cast<std::uint32_t>(std::count_if(gates.begin(), gates.end(), [&](const auto& one) {
     return one.second.at + kGateSilent > ctx.now;
   }));
@@ -125,7 +127,7 @@ void refresh_table(Context& ctx) {
     if (const auto most = tenant.effective.counts.service_requests)
       next.tenants.push_back({name, std::max(1u, *most)});
   next.gates = std::max(1u, gates_now(ctx));
-  proto::GateTable& now = ctx.rt.services.table;
+  proto::GateTable& now = ctx.rt.services->table;
   next.revision = now.revision;
   if (now.revision != 0 && codec::encode(next) == codec::encode(now)) return;
   // The epoch is in the upper half, so that a restarted controller does not say a number again.

@@ -6,6 +6,7 @@
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/services/gate_table.h"
+#include "ctld/core/services/memory.h"
 #include "ctld/core/services/reconcile.h"
 
 namespace gantry::core {
@@ -31,7 +32,7 @@ void take_samples(Context& ctx, const std::string& gate, std::vector<proto::Gate
     if (service == ctx.state.services.all.end() || service->second.tenant != sample.tenant)
       continue;
     sample.span = std::clamp(sample.span, Duration{}, kSpanMost);
-    ServiceMarks& marks = ctx.rt.services.services[sample.service];
+    ServiceMarks& marks = ctx.rt.services->services[sample.service];
     marks.load.add(sample, ctx.now);
     auto& [running, waiting] = now[sample.service];
     running += sample.running;
@@ -44,7 +45,7 @@ void take_samples(Context& ctx, const std::string& gate, std::vector<proto::Gate
     facts.times.add(sample.times);
   }
   for (const auto& [name, counts] : now) {
-    ServiceMarks& marks = ctx.rt.services.services[name];
+    ServiceMarks& marks = ctx.rt.services->services[name];
     marks.running[gate] = counts.first;
     marks.waiting[gate] = counts.second;
   }
@@ -57,23 +58,23 @@ void take_reports(Context& ctx, const std::string& gate,
     if (job == nullptr || job->attempt != report.key.attempt || job->phase == Phase::ended ||
         !ctx.state.services.replicas.contains(report.key.job))
       continue;
-    ctx.rt.services.replicas[report.key.job].gates[gate] = {ctx.now, std::move(report)};
+    ctx.rt.services->replicas[report.key.job].gates[gate] = {ctx.now, std::move(report)};
   }
 }
 
 // A gate that is gone takes its requests with it.
 void forget_gates(Context& ctx) {
-  auto& gates = ctx.rt.services.gates;
+  auto& gates = ctx.rt.services->gates;
   for (auto it = gates.begin(); it != gates.end();) {
     if (it->second.at + kGateGone > ctx.now) {
       ++it;
       continue;
     }
-    for (auto& [name, marks] : ctx.rt.services.services) {
+    for (auto& [name, marks] : ctx.rt.services->services) {
       marks.running.erase(it->first);
       marks.waiting.erase(it->first);
     }
-    for (auto& [job, marks] : ctx.rt.services.replicas) marks.gates.erase(it->first);
+    for (auto& [job, marks] : ctx.rt.services->replicas) marks.gates.erase(it->first);
     it = gates.erase(it);
   }
 }
@@ -96,7 +97,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::SyncGate&& message) 
                                from.who.owner.user)});
   if (message.gate.empty() || message.gate.size() > 64)
     return refuse(ctx, from, {ErrorCode::invalid_argument, "a gate has a name of 1 to 64 bytes"});
-  auto& gates = ctx.rt.services.gates;
+  auto& gates = ctx.rt.services->gates;
   const auto it = gates.find(message.gate);
   if (it == gates.end() && gates.size() >= kMostGates)
     return refuse(
@@ -112,9 +113,9 @@ void handle(Context& ctx, const ClientRequest& from, proto::SyncGate&& message) 
   const bool now = urgent(ctx, message);
   take_samples(ctx, message.gate, message.samples);
   take_reports(ctx, message.gate, message.replicas);
-  if (now || ctx.now - ctx.rt.services.looked >= kSoonest) run_services(ctx);
+  if (now || ctx.now - ctx.rt.services->looked >= kSoonest) run_services(ctx);
   proto::GateTable reply;
-  const proto::GateTable& table = ctx.rt.services.table;
+  const proto::GateTable& table = ctx.rt.services->table;
   if (table.revision == message.revision && table.revision != 0) {
     reply.revision = table.revision;
     reply.unchanged = true;

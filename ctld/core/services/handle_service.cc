@@ -8,6 +8,7 @@
 #include "ctld/core/access/sight.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/services/gate_table.h"
+#include "ctld/core/services/memory.h"
 #include "ctld/core/services/reconcile.h"
 #include "ctld/core/services/service_rows.h"
 
@@ -15,11 +16,11 @@ namespace gantry::core {
 namespace {
 
 ServiceView view_of(const Context& ctx) {
-  return {ctx.state, ctx.rt.services, ctx.now};
+  return {ctx.state, *ctx.rt.services, ctx.now};
 }
 
 void add_gates(const Context& ctx, proto::ServiceList& out) {
-  for (const auto& [name, gate] : ctx.rt.services.gates)
+  for (const auto& [name, gate] : ctx.rt.services->gates)
     if (gate.at + kGateSilent > ctx.now)
       out.gates.push_back(fmt::format("{} {}", name, gate.address));
 }

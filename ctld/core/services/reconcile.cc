@@ -7,6 +7,7 @@
 #include "ctld/core/event/events_service.h"
 #include "ctld/core/job/submit/submit.h"
 #include "ctld/core/services/gate_table.h"
+#include "ctld/core/services/memory.h"
 #include "ctld/core/services/replica_job.h"
 #include "ctld/core/services/sets.h"
 #include "ctld/core/settle.h"
@@ -29,7 +30,7 @@ struct Replica {
 class Look {
  public:
   Look(Context& ctx, const std::string& name, const tenancy::Service& doc)
-      : ctx_(ctx), name_(name), doc_(doc), marks_(ctx.rt.services.services[name]) {}
+      : ctx_(ctx), name_(name), doc_(doc), marks_(ctx.rt.services->services[name]) {}
 
   void run() {
     collect();
@@ -42,7 +43,7 @@ class Look {
 
  private:
   [[nodiscard]] const ServiceState& service() const { return ctx_.state.services.all.at(name_); }
-  ReplicaMarks& marks_of(JobId id) { return ctx_.rt.services.replicas[id]; }
+  ReplicaMarks& marks_of(JobId id) { return ctx_.rt.services->replicas[id]; }
 
   void collect();
   void look_at_end(const Job& job, const ReplicaOf& of, ReplicaMarks& marks);
@@ -131,7 +132,7 @@ void Look::collect() {
   for (const JobId id : ids) {
     const Job& job = ctx_.state.jobs.at(id);
     const ReplicaOf& of = ctx_.state.services.replicas.at(id);
-    const bool known = ctx_.rt.services.replicas.contains(id);
+    const bool known = ctx_.rt.services->replicas.contains(id);
     if (job.phase == Phase::ended) {  // one that ended before this controller started is no news
       if (known) look_at_end(job, of, marks_of(id));
       continue;
@@ -158,7 +159,7 @@ void Look::collect() {
 // Ends replicas that do not live, or did not come up in time.
 void Look::judge_replicas() {
   const bool seen_by_gates =
-      std::any_of(ctx_.rt.services.gates.begin(), ctx_.rt.services.gates.end(),
+      std::any_of(ctx_.rt.services->gates.begin(), ctx_.rt.services->gates.end(),
                   [&](const auto& gate) { return gate.second.at + kGateSilent > ctx_.now; });
   std::vector<Replica> left;
   for (const Replica& replica : replicas_) {
@@ -212,8 +213,8 @@ scale::ScaleFacts Look::facts() const {
   out.now = ctx_.now;
   out.local_minute = ctx_.state.ledger.prices.zone.local_of(ctx_.now) / 60;
   for (const auto& [gate, n] : marks_.waiting)
-    if (const auto it = ctx_.rt.services.gates.find(gate);
-        it != ctx_.rt.services.gates.end() && it->second.at + kGateSilent > ctx_.now)
+    if (const auto it = ctx_.rt.services->gates.find(gate);
+        it != ctx_.rt.services->gates.end() && it->second.at + kGateSilent > ctx_.now)
       out.waiting += n;  // those of a gate that is gone wait no more
   out.start_time = marks_.start_time;
   out.wanted = service().wanted;
@@ -226,8 +227,8 @@ scale::ScaleFacts Look::facts() const {
     if (replica.job->placed())
       out.on_one_node =
           std::max(out.on_one_node, ++on_node[replica.job->active->nodes.front().grant.node]);
-    const auto marks = ctx_.rt.services.replicas.find(replica.job->id);
-    if (marks == ctx_.rt.services.replicas.end()) continue;
+    const auto marks = ctx_.rt.services->replicas.find(replica.job->id);
+    if (marks == ctx_.rt.services->replicas.end()) continue;
     for (const auto& [gate, said] : marks->second.gates) {
       if (said.report.response.us <= 0) continue;
       sum += said.report.response.us;
@@ -413,21 +414,21 @@ void Look::drain(const Replica& replica, const std::string& why) {
 // Ends replicas that were drained: no gate has a request in them, or their time is over.
 void finish_drained(Context& ctx) {
   std::vector<JobId> ids;
-  for (const auto& [id, marks] : ctx.rt.services.replicas)
+  for (const auto& [id, marks] : ctx.rt.services->replicas)
     if (marks.draining) ids.push_back(id);
   std::sort(ids.begin(), ids.end());
   for (const JobId id : ids) {
-    ReplicaMarks& marks = ctx.rt.services.replicas.at(id);
+    ReplicaMarks& marks = ctx.rt.services->replicas.at(id);
     const Job* job = ctx.state.jobs.find(id);
     if (job == nullptr || job->phase != Phase::running) continue;
     const ReplicaOf& of = ctx.state.services.replicas.at(id);
     const tenancy::Service* doc = service_document(ctx.state, of.service);
     if (marks.drain_revision == 0) {
-      marks.drain_revision = ctx.rt.services.table.revision;
+      marks.drain_revision = ctx.rt.services->table.revision;
       continue;
     }
     bool busy = false;
-    for (const auto& [name, gate] : ctx.rt.services.gates) {
+    for (const auto& [name, gate] : ctx.rt.services->gates) {
       if (gate.at + kGateSilent <= ctx.now) continue;
       const auto said = marks.gates.find(name);
       const bool in_it = said != marks.gates.end() && said->second.at == gate.at &&
@@ -452,9 +453,9 @@ void clear_up(Context& ctx) {
     if (job.phase != Phase::ended && job.phase != Phase::finishing)
       end_job(ctx, id, Outcome::cancelled, "its service was removed");
   }
-  std::erase_if(ctx.rt.services.replicas,
+  std::erase_if(ctx.rt.services->replicas,
                 [&](const auto& one) { return !ctx.state.services.replicas.contains(one.first); });
-  std::erase_if(ctx.rt.services.services,
+  std::erase_if(ctx.rt.services->services,
                 [&](const auto& one) { return !ctx.state.services.all.contains(one.first); });
 }
 
@@ -462,11 +463,11 @@ void clear_up(Context& ctx) {
 
 std::optional<Instant> services_due(const Context& ctx) {
   if (ctx.state.services.all.empty() && ctx.state.services.jobs.empty()) return std::nullopt;
-  return ctx.rt.services.looked + kLook;
+  return ctx.rt.services->looked + kLook;
 }
 
 void run_services(Context& ctx) {
-  ctx.rt.services.looked = ctx.now;
+  ctx.rt.services->looked = ctx.now;
   for (const std::string& name : service_names(ctx.state))
     if (const tenancy::Service* doc = service_document(ctx.state, name)) {
       Look(ctx, name, *doc).run();

@@ -5,14 +5,14 @@
 #include <string>
 
 #include "common/proto/services.h"
-#include "ctld/core/service_marks.h"
+#include "ctld/core/services/memory.h"
 #include "ctld/core/state/state.h"
 
 namespace gantry::core {
 
 struct ServiceView {
   const State& state;
-  const ServicesRuntime& rt;
+  const ServiceMemory& rt;
   Instant now{};
 };
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ctld/core/settle.h"
+#include "ctld/core/tenancy/memory.h"
 #include "ctld/core/tenancy/queues.h"
 #include "ctld/sched/tenant/decay.h"
 
@@ -11,7 +12,7 @@ namespace gantry::core {
 namespace {
 
 double age_factor(const Context& ctx, const Job& job) {
-  const double waited = static_cast<double>((ctx.rt.weights.as_of - job.eligible).us);
+  const double waited = static_cast<double>((ctx.rt.tenancy->weights.as_of - job.eligible).us);
   const auto most = static_cast<double>(ctx.config.controller.priority_max_age.us);
   return std::clamp(waited / most, 0.0, 1.0);
 }
@@ -19,13 +20,14 @@ double age_factor(const Context& ctx, const Job& job) {
 double size_factor(const Context& ctx, const Job& job) {
   const JobShape& s = class_of(ctx.state, job).shape;
   const double cores = static_cast<double>(s.least_cores());
-  return ctx.rt.weights.cores > 0 ? std::min(1.0, cores / ctx.rt.weights.cores) : 0;
+  return ctx.rt.tenancy->weights.cores > 0 ? std::min(1.0, cores / ctx.rt.tenancy->weights.cores)
+                                           : 0;
 }
 
 double share_factor(const Context& ctx, const Job& job) {
   if (!job.share) return 1;
-  const auto it = ctx.rt.weights.fair.find(*job.share);
-  return it == ctx.rt.weights.fair.end() ? 1 : it->second;
+  const auto it = ctx.rt.tenancy->weights.fair.find(*job.share);
+  return it == ctx.rt.tenancy->weights.fair.end() ? 1 : it->second;
 }
 
 double factor_of(const Context& ctx, const Partition& p) {
@@ -161,16 +163,17 @@ Rank rank_now(const Context& ctx, const Job& job) {
 
 std::optional<Instant> next_reckoning(const Context& ctx) {
   if (!weighted(ctx.config) || ctx.state.counters.queued == 0) return std::nullopt;
-  return ctx.rt.weights.as_of + ctx.config.controller.priority_period;
+  return ctx.rt.tenancy->weights.as_of + ctx.config.controller.priority_period;
 }
 
 void reckon(Context& ctx) {
   if (!weighted(ctx.config)) return;
-  ctx.rt.weights.as_of = ctx.now;
-  ctx.rt.weights.fair = fair_factors(ctx);
-  ctx.rt.weights.cores = 0;
+  ctx.rt.tenancy->weights.as_of = ctx.now;
+  ctx.rt.tenancy->weights.fair = fair_factors(ctx);
+  ctx.rt.tenancy->weights.cores = 0;
   for (const Node& node : ctx.state.nodes)
-    if (node.declared != nullptr) ctx.rt.weights.cores += static_cast<double>(node.cpus.size());
+    if (node.declared != nullptr)
+      ctx.rt.tenancy->weights.cores += static_cast<double>(node.cpus.size());
   ctx.state.jobs.walk(JobId{}, [&](const Job& job) {
     if (job.phase == Phase::queued) ctx.touched.jobs.push_back(job.id);
     return true;

@@ -8,6 +8,7 @@
 #include "ctld/core/access/roles.h"
 #include "ctld/core/event/events_tenancy.h"
 #include "ctld/core/handlers.h"
+#include "ctld/core/tenancy/memory.h"
 #include "ctld/core/tenancy/tenant_submit.h"
 
 namespace gantry::core {
@@ -29,7 +30,7 @@ struct Stand {
 // Nothing if the tenant owns nothing, or has no limit.
 std::optional<Stand> stand_of(const Context& ctx, std::uint32_t node, std::uint32_t flavor,
                               Resource r) {
-  const sched::QuotaTree& quota = *ctx.rt.quota;
+  const sched::QuotaTree& quota = *ctx.rt.tenancy->quota;
   const Stand stand{quota.usage(node, flavor, r), quota.subtree(node, flavor, r)};
   if (stand.nominal == sched::kUnlimited || stand.nominal <= 0) return std::nullopt;
   return stand;
@@ -43,7 +44,7 @@ std::size_t level_of(const Stand& stand) {
 
 void alert(Context& ctx, std::uint32_t node, std::uint32_t flavor, Resource r, const Stand& stand,
            std::uint32_t percent) {
-  const sched::Tenancy& view = ctx.rt.quota->tenancy();
+  const sched::Tenancy& view = ctx.rt.tenancy->quota->tenancy();
   proto::QuotaAlert a;
   a.number = ctx.state.tenancy.last_alert + 1;
   a.at = ctx.now;
@@ -66,9 +67,10 @@ void look(Context& ctx, std::uint32_t node, std::uint32_t flavor) {
     if (!stand) continue;
     const std::size_t level = level_of(*stand);
     const auto key = std::tuple{node, flavor, row.id};
-    auto it = ctx.rt.quota_levels.find(key);
-    if (level == 0 && it == ctx.rt.quota_levels.end()) continue;
-    if (it == ctx.rt.quota_levels.end()) it = ctx.rt.quota_levels.emplace(key, QuotaLevel{}).first;
+    auto it = ctx.rt.tenancy->quota_levels.find(key);
+    if (level == 0 && it == ctx.rt.tenancy->quota_levels.end()) continue;
+    if (it == ctx.rt.tenancy->quota_levels.end())
+      it = ctx.rt.tenancy->quota_levels.emplace(key, QuotaLevel{}).first;
     QuotaLevel& known = it->second;
     while (known.level > level &&
            !stand->reaches(std::int64_t{kThresholds[known.level - 1]} - kBelow))
@@ -90,19 +92,19 @@ void quota_taken(Context& ctx, std::uint32_t quota_node, std::uint32_t flavor) {
 }
 
 void quota_given_back(Context& ctx, std::uint32_t quota_node, std::uint32_t flavor) {
-  if (ctx.rt.quota_levels.empty()) return;
+  if (ctx.rt.tenancy->quota_levels.empty()) return;
   quota_taken(ctx, quota_node, flavor);  // use has sunk, so this only lowers levels
 }
 
 void quota_reckoned(Context& ctx) {
-  ctx.rt.quota_levels.clear();
-  const sched::Tenancy& view = ctx.rt.quota->tenancy();
+  ctx.rt.tenancy->quota_levels.clear();
+  const sched::Tenancy& view = ctx.rt.tenancy->quota->tenancy();
   for (std::uint32_t n = 0; n < view.nodes.size(); ++n) {
     if (!view.nodes[n].tenant) continue;
     for (std::uint32_t f = 0; f < view.flavors.size(); ++f)
       for (const ResourceRow& row : kResourceTable)
         if (const auto stand = stand_of(ctx, n, f, row.id); stand && level_of(*stand) > 0)
-          ctx.rt.quota_levels[{n, f, row.id}] = {level_of(*stand), 0, {}};
+          ctx.rt.tenancy->quota_levels[{n, f, row.id}] = {level_of(*stand), 0, {}};
   }
 }
 

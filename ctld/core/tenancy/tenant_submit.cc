@@ -8,6 +8,7 @@
 #include "common/text/text.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/roles.h"
+#include "ctld/core/tenancy/memory.h"
 #include "ctld/core/tenancy/queues.h"
 #include "ctld/core/tenancy/shares.h"
 #include "ctld/core/tenancy/tenant_classes.h"
@@ -132,7 +133,7 @@ Result<void> check_counts(const Context& ctx, const Newcomers& come,
 // Limits submits in the present minute of cluster time; an array counts as one.
 Result<void> check_rate(Context& ctx, const tenancy::Tenant& tenant) {
   if (!tenant.counts.submits_per_minute) return {};
-  SubmitWindow& window = ctx.rt.submit_windows[ctx.state.partition_ids.at(tenant.name)];
+  SubmitWindow& window = ctx.rt.tenancy->submit_windows[ctx.state.partition_ids.at(tenant.name)];
   const std::int64_t minute = ctx.now.us / minutes(1).us;
   if (window.minute != minute) window = {minute, 0};
   if (window.submits >= *tenant.counts.submits_per_minute)
@@ -164,13 +165,13 @@ Result<void> check_quota(const Context& ctx, const CompiledTenant& tenant, const
   }
   std::optional<sched::QuotaCell> why;
   for (const std::uint32_t f : flavors) {
-    why = ctx.rt.quota->never_fits(tenant.quota_node, {f, wanted});
+    why = ctx.rt.tenancy->quota->never_fits(tenant.quota_node, {f, wanted});
     if (!why) return {};
   }
   if (!why) return {};  // no node at all: the check of the shape says so
   const Resource r = why->resource;
   const std::string& flavor = ctx.state.tenancy.compiled.view->flavors[why->flavor].name;
-  const sched::QuotaTree& quota = *ctx.rt.quota;
+  const sched::QuotaTree& quota = *ctx.rt.tenancy->quota;
   return fail(
       ErrorCode::limit_exceeded,
       fmt::format(

@@ -3,9 +3,11 @@
 #include <algorithm>
 
 #include "ctld/core/settle.h"
+#include "ctld/core/tenancy/memory.h"
 #include "ctld/core/tenancy/multifactor.h"
 #include "ctld/core/tenancy/queues.h"
 #include "ctld/core/tenancy/quota_alerts.h"
+#include "ctld/core/view_memory.h"
 #include "ctld/sched/tenant/amount.h"
 
 namespace gantry::core {
@@ -24,7 +26,7 @@ std::vector<NodeTraits> traits_of(const State& state) {
 }
 
 void make_quota(Context& ctx) {
-  ctx.rt.quota.emplace(ctx.state.tenancy.compiled.view);
+  ctx.rt.tenancy->quota.emplace(ctx.state.tenancy.compiled.view);
   ctx.state.jobs.walk(JobId{}, [&](const Job& job) {
     if (job.placed())
       for (const NodeRun& run : job.active->nodes)
@@ -70,7 +72,7 @@ void compile_tenancy(Context& ctx) {
   if (!ctx.rt.running) return;
   make_views(ctx);
   tell_tenancy(ctx, ctx.turn.changes);
-  ctx.rt.fits.clear();
+  ctx.rt.views->fits.clear();
   state.jobs.walk(JobId{}, [&](const Job& job) {
     if (job.phase == Phase::queued) ctx.touched.jobs.push_back(job.id);
     if (job.placed()) ctx.turn.changes.emplace_back(placed_view(state, job));
@@ -117,13 +119,13 @@ std::optional<std::uint32_t> quota_node_of(const State& state, PartitionId parti
 
 void use_quota(Context& ctx, const Job& job, const sched::NodeGrant& grant) {
   if (const auto node = quota_node_of(ctx.state, class_of(ctx.state, job).partition))
-    ctx.rt.quota->add(*node, quota_need(ctx.state, grant));
+    ctx.rt.tenancy->quota->add(*node, quota_need(ctx.state, grant));
 }
 
 namespace {
 
 void give_back(Context& ctx, std::uint32_t node, const sched::QuotaNeed& need) {
-  ctx.rt.quota->remove(node, need);
+  ctx.rt.tenancy->quota->remove(node, need);
   quota_given_back(ctx, node, need.flavor);
 }
 
@@ -188,9 +190,9 @@ sched::ReservationChanged reservation_view(const State& state, const AdvanceRese
 
 void tell_tenancy(const Context& ctx, std::vector<sched::Change>& out) {
   out.emplace_back(sched::TenancyChanged{ctx.state.tenancy.compiled.view});
-  for (const sched::NodeChanged& node : ctx.rt.node_views) out.emplace_back(node);
+  for (const sched::NodeChanged& node : ctx.rt.views->nodes) out.emplace_back(node);
   // Queues of removed tenants are told too, because they belong to no tenant any more.
-  for (const sched::PartitionChanged& partition : ctx.rt.partition_views)
+  for (const sched::PartitionChanged& partition : ctx.rt.views->partitions)
     out.emplace_back(partition);
   for (const ShareNode& node : ctx.state.tenancy.shares)
     out.emplace_back(share_view(ctx.state, node));

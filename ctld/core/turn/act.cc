@@ -15,11 +15,13 @@
 #include "common/job/older_given.h"
 #include "common/text/text.h"
 #include "ctld/core/job/het.h"
+#include "ctld/core/node_links.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/state/record.h"
 #include "ctld/core/tenancy/network.h"
 #include "ctld/core/tenancy/secrets.h"
 #include "ctld/core/tenancy/storage.h"
+#include "ctld/core/turn/memory.h"
 
 namespace gantry::core {
 namespace {
@@ -225,11 +227,11 @@ void send_terminate(Context& ctx, const Job& job, const NodeRun& run) {
 
 void act(Context& ctx, const Job& job) {
   if (!job.placed()) {
-    ctx.rt.sent.erase(job.id);
+    ctx.rt.turn->sent.erase(job.id);
     return;
   }
   const auto& nodes = job.active->nodes;
-  std::vector<Sent>& sent = ctx.rt.sent[job.id];
+  std::vector<Sent>& sent = ctx.rt.turn->sent[job.id];
   if (sent.size() != nodes.size()) sent.assign(nodes.size(), Sent{});
   for (std::uint32_t i = 0; i < nodes.size(); ++i) {
     const SentKind want = wanted(ctx.state, job, nodes[i]);
@@ -258,8 +260,8 @@ void act(Context& ctx, const Job& job) {
 std::optional<Instant> next_act(const Context& ctx, const Job& job) {
   std::optional<Instant> next;
   if (!job.placed()) return next;
-  const auto it = ctx.rt.sent.find(job.id);
-  if (it == ctx.rt.sent.end()) return next;
+  const auto it = ctx.rt.turn->sent.find(job.id);
+  if (it == ctx.rt.turn->sent.end()) return next;
   for (std::size_t i = 0; i < it->second.size(); ++i) {
     const NodeRun& run = job.active->nodes[i];
     if (wanted(ctx.state, job, run) == SentKind::none || !ctx.hears(run.grant.node, job)) continue;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "ctld/core/node_links.h"
+
 namespace gantry::core {
 
 void Context::send(NodeId node, OrderMessage message, BlobRefs blobs) {
@@ -11,8 +13,12 @@ void Context::send(NodeId node, OrderMessage message, BlobRefs blobs) {
 }
 
 proto::OrderStamp Context::stamp(NodeId node) {
-  NodeLink& link = rt.links.at(node.value());
+  NodeLink& link = rt.links->all.at(node.value());
   return {state.epoch, link.session, link.next_seq++};
+}
+
+const NodeLink& Context::link(NodeId node) const {
+  return rt.links->all.at(node.value());
 }
 
 bool Context::hears(NodeId node, const Job& job) const {

@@ -20,20 +20,25 @@
 #include "ctld/core/event/events_cluster.h"
 #include "ctld/core/event/events_tenancy.h"
 #include "ctld/core/event/journal.h"
+#include "ctld/core/figures.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/likely.h"
 #include "ctld/core/money/budget_gate.h"
 #include "ctld/core/money/ledger.h"
 #include "ctld/core/money/posted.h"
 #include "ctld/core/neighbours/apart.h"
+#include "ctld/core/node/memory.h"
 #include "ctld/core/node/windows.h"
+#include "ctld/core/node_links.h"
 #include "ctld/core/notify/triggers.h"
 #include "ctld/core/notify/usage_events.h"
 #include "ctld/core/partition/in_force.h"
+#include "ctld/core/plan_memory.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/state/record.h"
 #include "ctld/core/state/spec_owner.h"
 #include "ctld/core/tenancy/admission.h"
+#include "ctld/core/tenancy/memory.h"
 #include "ctld/core/tenancy/multifactor.h"
 #include "ctld/core/tenancy/tenants.h"
 
@@ -170,13 +175,13 @@ Result<void> Core::start(Instant now) {
   compile_tenancy(ctx);
   for (const std::string& one : unknown_in_lists(*state_, p_->config)) ctx.note(one);
   for (const std::string& one : said_beside_the_file(*state_)) ctx.note(one);
-  ctx.rt.links.resize(state_->nodes.size());
-  for (NodeLink& link : ctx.rt.links) link.last_seen = ctx.now;
+  ctx.rt.links->all.resize(state_->nodes.size());
+  for (NodeLink& link : ctx.rt.links->all) link.last_seen = ctx.now;
   make_views(ctx);
-  p_->rt.config_values = describe(p_->config);
-  p_->rt.users_config_values = config::describe_for_users(p_->config);
-  p_->rt.started = ctx.now;
-  p_->rt.window_due = next_window(ctx);
+  p_->rt.figures->config_values = describe(p_->config);
+  p_->rt.figures->users_config_values = config::describe_for_users(p_->config);
+  p_->rt.figures->started = ctx.now;
+  p_->rt.node->window_due = next_window(ctx);
   reckon(ctx);
   close_months(ctx);
   look_at_budgets(ctx);
@@ -209,12 +214,12 @@ void Core::note_call(std::string_view message, const std::string& user, Duration
   constexpr std::size_t kMostCallers = 10'000;
   const auto add = [&](auto& to, std::string_view name) {
     auto it = to.find(name);
-    if (it == to.end()) it = to.emplace(name, Runtime::Calls{}).first;
+    if (it == to.end()) it = to.emplace(name, Calls{}).first;
     ++it->second.count;
     it->second.time = it->second.time + took;
   };
-  add(p_->rt.calls, message);
-  auto& callers = p_->rt.callers;
+  add(p_->rt.figures->calls, message);
+  auto& callers = p_->rt.figures->callers;
   if (callers.size() < kMostCallers || callers.contains(user)) add(callers, user);
 }
 
@@ -306,7 +311,7 @@ void Core::full_view(const std::function<void(std::vector<sched::Change>)>& take
   tell_tenancy(ctx, out);
   out.emplace_back(apart_view(p_->rt));
   state_->jobs.walk(JobId{}, [&](const Job& job) {
-    const bool waits = p_->rt.marks.at(job.id).told.startable > 0;
+    const bool waits = p_->rt.plan->marks.at(job.id).told.startable > 0;
     if (job.placed()) out.emplace_back(placed_view(*state_, job));
     if (waits) {
       const auto [place, made] = places.try_emplace(job.cls, out.size());
@@ -334,7 +339,7 @@ std::string Core::audit() const {
         uses.emplace_back(*node, quota_need(*state_, run.grant));
     return true;
   });
-  return p_->rt.quota ? p_->rt.quota->audit(uses) : std::string();
+  return p_->rt.tenancy->quota ? p_->rt.tenancy->quota->audit(uses) : std::string();
 }
 
 // A refusal may repeat a word of the request, which is bounded by the size of a message only.

@@ -10,6 +10,7 @@
 #include "ctld/core/event/events_attempt.h"
 #include "ctld/core/event/events_job.h"
 #include "ctld/core/event/events_service.h"
+#include "ctld/core/figures.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/eligible.h"
 #include "ctld/core/limits/limit_gate.h"
@@ -17,14 +18,17 @@
 #include "ctld/core/money/budget_gate.h"
 #include "ctld/core/money/ledger.h"
 #include "ctld/core/money/report_labels.h"
+#include "ctld/core/plan_memory.h"
 #include "ctld/core/resources/gpus.h"
 #include "ctld/core/resources/gres.h"
 #include "ctld/core/settle.h"
+#include "ctld/core/tenancy/memory.h"
 #include "ctld/core/tenancy/queues.h"
 #include "ctld/core/tenancy/quota_alerts.h"
 #include "ctld/core/tenancy/secrets.h"
 #include "ctld/core/tenancy/shares.h"
 #include "ctld/core/tenancy/tenants.h"
+#include "ctld/core/turn/memory.h"
 #include "ctld/core/turn/waits.h"
 
 namespace gantry::core {
@@ -99,7 +103,7 @@ std::optional<std::string> quota_objection(const Context& ctx, const Partition& 
   const sched::QuotaNeed need = quota_need(ctx.state, grants);
   for (const sched::NodeGrant& grant : grants)
     if (quota_need(ctx.state, grant).flavor != need.flavor) return "nodes of several flavors";
-  const sched::QuotaFit fit = ctx.rt.quota->fit(*node, need);
+  const sched::QuotaFit fit = ctx.rt.tenancy->quota->fit(*node, need);
   if (fit.fits) return std::nullopt;
   return fmt::format("tenant {} would use {} of {}, and may use {}", partition.payer(),
                      fit.would_use,
@@ -159,7 +163,7 @@ void place(Context& ctx, JobId id, std::vector<sched::NodeGrant>&& grants, bool 
   if (ctx.config.controller.job_networks)
     for (sched::NodeGrant& grant : grants)
       grant.slot = free_slot(ctx.state, ctx.state.node(grant.node));
-  ctx.rt.waits_since.erase(id);
+  ctx.rt.turn->waits_since.erase(id);
   Holding holding = holding_of(ctx.state, grants, exclusive);
   std::string labels =
       reported_labels(ctx.state, ctx.state.jobs.at(id), ctx.config.controller.report_labels);
@@ -175,8 +179,8 @@ void place(Context& ctx, JobId id, std::vector<sched::NodeGrant>&& grants, bool 
   if (const auto node = quota_node_of(ctx.state, class_of(ctx.state, job).partition))
     quota_taken(ctx, *node, quota_need(ctx.state, job.active->nodes.front().grant).flavor);
   budget_taken(ctx, job);
-  if (ctx.rt.marks.at(id).told.startable != 0) {
-    ctx.rt.marks.edit(id).told.startable = 0;
+  if (ctx.rt.plan->marks.at(id).told.startable != 0) {
+    ctx.rt.plan->marks.edit(id).told.startable = 0;
     ctx.turn.changes.emplace_back(sched::JobUnqueued{id});
   }
   ctx.turn.changes.emplace_back(placed_view(ctx.state, job));
@@ -237,7 +241,7 @@ class QuotaTrial {
  public:
   explicit QuotaTrial(Context& ctx) : ctx_(ctx) {}
   ~QuotaTrial() {
-    for (const auto& [node, need] : taken_) ctx_.rt.quota->remove(node, need);
+    for (const auto& [node, need] : taken_) ctx_.rt.tenancy->quota->remove(node, need);
   }
   QuotaTrial(const QuotaTrial&) = delete;
   QuotaTrial& operator=(const QuotaTrial&) = delete;
@@ -245,7 +249,7 @@ class QuotaTrial {
     const auto node = quota_node_of(ctx_.state, partition.id);
     if (!node) return;
     taken_.emplace_back(*node, quota_need(ctx_.state, grants));
-    ctx_.rt.quota->add(*node, taken_.back().second);
+    ctx_.rt.tenancy->quota->add(*node, taken_.back().second);
   }
 
  private:
@@ -374,10 +378,10 @@ void apply_plan(Context& ctx, sched::Plan&& plan) {
   ctx.rt.stats.classes += plan.stats.classes;
   ctx.rt.stats.plan_last = plan.stats.took;
   ctx.rt.stats.plan_most = std::max(ctx.rt.stats.plan_most, plan.stats.took);
-  ctx.rt.plan_longest = std::max(ctx.rt.plan_longest, plan.stats.took);
+  ctx.rt.figures->plan_longest = std::max(ctx.rt.figures->plan_longest, plan.stats.took);
   ctx.rt.stats.plan_all = ctx.rt.stats.plan_all + plan.stats.took;
   ctx.rt.stats.backfilled += plan.stats.backfilled;
-  ctx.rt.planned = ctx.now;
+  ctx.rt.turn->planned = ctx.now;
   const std::uint64_t starts = ctx.rt.stats.starts;
   for (std::span<sched::Start> rest(plan.starts); !rest.empty();) {
     const std::size_t parts = together(ctx.state, rest);
@@ -390,15 +394,16 @@ void apply_plan(Context& ctx, sched::Plan&& plan) {
   for (const sched::Preempt& preempt : plan.preemptions) apply_preempt(ctx, preempt);
   for (sched::ClassVerdict& v : plan.verdicts) {
     const Job* head = ctx.state.jobs.find(v.head);
-    if (head == nullptr || ctx.rt.marks.at(v.head).told.startable == 0)
+    if (head == nullptr || ctx.rt.plan->marks.at(v.head).told.startable == 0)
       continue;  // the next plan has another head
     verdict_changes(ctx, head->cls, v);
-    ctx.rt.verdicts.set(ctx.state.classes, head->cls, std::move(v));
+    ctx.rt.plan->verdicts.set(ctx.state.classes, head->cls, std::move(v));
   }
   // Only some plans estimate all starts; the others estimate only their reserved heads, and leave
   // older estimates as they are.
-  if (plan.estimated) ctx.rt.expected.clear();
-  for (sched::Expected& e : plan.expected) ctx.rt.expected.insert_or_assign(e.job, std::move(e));
+  if (plan.estimated) ctx.rt.plan->expected.clear();
+  for (sched::Expected& e : plan.expected)
+    ctx.rt.plan->expected.insert_or_assign(e.job, std::move(e));
   // A plan that started nothing would come out the same until something changes.
   if (plan.stats.budget_spent && ctx.rt.stats.starts != starts) ctx.turn.schedule = true;
 }

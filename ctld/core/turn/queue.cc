@@ -5,11 +5,14 @@
 #include "ctld/core/limits/limit_gate.h"
 #include "ctld/core/money/budget_gate.h"
 #include "ctld/core/neighbours/apart.h"
+#include "ctld/core/node_links.h"
+#include "ctld/core/plan_memory.h"
 #include "ctld/core/resources/features.h"
 #include "ctld/core/resources/gpus.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/tenancy/multifactor.h"
 #include "ctld/core/tenancy/tenants.h"
+#include "ctld/core/view_memory.h"
 
 namespace gantry::core {
 
@@ -26,24 +29,25 @@ void sync_queue(Context& ctx, const Job& job) {
     want = 0;
   }
   if (want == 0) {
-    if (ctx.rt.marks.at(job.id).told.startable == 0) return;
-    ctx.rt.marks.edit(job.id).told.startable = 0;
+    if (ctx.rt.plan->marks.at(job.id).told.startable == 0) return;
+    ctx.rt.plan->marks.edit(job.id).told.startable = 0;
     ctx.turn.changes.emplace_back(sched::JobUnqueued{job.id});
     return;
   }
   const std::int64_t priority = priority_now(ctx, job);
   const Rank rank = rank_now(ctx, job);
-  const Told& last = ctx.rt.marks.at(job.id).told;
+  const Told& last = ctx.rt.plan->marks.at(job.id).told;
   if (last.startable == want && last.priority == priority && last.cls == job.cls &&
       last.since == job.eligible && last.rank == rank.value)
     return;
-  ctx.rt.marks.edit(job.id).told = {want, rank.value, priority, job.eligible, job.cls, rank.raised};
+  ctx.rt.plan->marks.edit(job.id).told = {want,         rank.value, priority,
+                                          job.eligible, job.cls,    rank.raised};
   ctx.turn.schedule = true;
   if (ctx.rt.running) ctx.turn.changes.emplace_back(queued_view(ctx, job));
 }
 
 sched::JobsQueued::Job queued_facts(const Context& ctx, const Job& job) {
-  const Told& told = ctx.rt.marks.at(job.id).told;
+  const Told& told = ctx.rt.plan->marks.at(job.id).told;
   return {job.id,
           told.priority,
           told.since,
@@ -106,14 +110,14 @@ sched::NodeChanged node_view(const Context& ctx, const Node& node) {
 void sync_node(Context& ctx, NodeId id) {
   if (!ctx.rt.running) return;
   sched::NodeChanged view = node_view(ctx, ctx.state.node(id));
-  sched::NodeChanged& told = ctx.rt.node_views.at(id.value());
+  sched::NodeChanged& told = ctx.rt.views->nodes.at(id.value());
   const bool same_gpus = told.devices == view.devices && told.geometries == view.geometries &&
                          told.gpu_sharing == view.gpu_sharing && told.gpus == view.gpus;
   const bool same_features = told.features == view.features;
   if (told.available == view.available && told.sockets == view.sockets && same_gpus &&
       same_features)
     return;
-  if (told.sockets != view.sockets || !same_gpus || !same_features) ctx.rt.fits.clear();
+  if (told.sockets != view.sockets || !same_gpus || !same_features) ctx.rt.views->fits.clear();
   if (view.available) ctx.turn.schedule = true;
   told = view;
   ctx.turn.changes.emplace_back(std::move(view));
@@ -164,25 +168,25 @@ sched::JobPlaced placed_view(const State& state, const Job& job) {
 namespace {
 
 void view_partition(Context& ctx, const Partition& p) {
-  ctx.rt.partition_views.push_back(partition_view(ctx.state, p));
-  auto& nodes = ctx.rt.partition_nodes.emplace_back();
-  for (const NodeId id : p.nodes) nodes.push_back(&ctx.rt.node_views[id.value()]);
+  ctx.rt.views->partitions.push_back(partition_view(ctx.state, p));
+  auto& nodes = ctx.rt.views->partition_nodes.emplace_back();
+  for (const NodeId id : p.nodes) nodes.push_back(&ctx.rt.views->nodes[id.value()]);
 }
 
 }  // namespace
 
 void make_views(Context& ctx) {
-  ctx.rt.node_views.clear();
-  ctx.rt.partition_views.clear();
-  ctx.rt.partition_nodes.clear();
-  for (const Node& node : ctx.state.nodes) ctx.rt.node_views.push_back(node_view(ctx, node));
+  ctx.rt.views->nodes.clear();
+  ctx.rt.views->partitions.clear();
+  ctx.rt.views->partition_nodes.clear();
+  for (const Node& node : ctx.state.nodes) ctx.rt.views->nodes.push_back(node_view(ctx, node));
   for (const Partition& p : ctx.state.partitions) view_partition(ctx, p);
 }
 
 void add_partition_view(Context& ctx, const Partition& partition) {
   if (!ctx.rt.running) return;  // make_views() comes later
   view_partition(ctx, partition);
-  ctx.turn.changes.emplace_back(ctx.rt.partition_views.back());
+  ctx.turn.changes.emplace_back(ctx.rt.views->partitions.back());
 }
 
 }  // namespace gantry::core

@@ -12,6 +12,7 @@
 #include "ctld/core/job/submit/dependency.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/state/moves.h"
+#include "ctld/core/turn/memory.h"
 
 namespace gantry::core {
 namespace {
@@ -98,7 +99,7 @@ void requeue(Context& ctx, const Job& job) {
     e.cause = fmt::format("requeued {} times; last: {}", job.restarts + 1,
                           job.cause.empty() ? "asked for" : job.cause);
   }
-  ctx.rt.waits_since[job.id] = ctx.now;
+  ctx.rt.turn->waits_since[job.id] = ctx.now;
   ctx.record(e);
 }
 

@@ -8,17 +8,23 @@
 #include "ctld/core/job/eligible.h"
 #include "ctld/core/job/queue_choice.h"
 #include "ctld/core/limits/limit_gate.h"
+#include "ctld/core/limits/memory.h"
 #include "ctld/core/money/budget_gate.h"
+#include "ctld/core/money/memory.h"
 #include "ctld/core/money/posted.h"
 #include "ctld/core/node/attempt_end.h"
+#include "ctld/core/node/memory.h"
 #include "ctld/core/node/racks.h"
 #include "ctld/core/node/windows.h"
+#include "ctld/core/node_links.h"
 #include "ctld/core/notify/triggers.h"
+#include "ctld/core/plan_memory.h"
 #include "ctld/core/services/reconcile.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/tenancy/multifactor.h"
 #include "ctld/core/tenancy/storage.h"
 #include "ctld/core/tenancy/tenants.h"
+#include "ctld/core/turn/memory.h"
 
 namespace gantry::core {
 namespace {
@@ -55,8 +61,8 @@ Duration start_timeout(const Context& ctx, const Job& job) {
 
 // When the start is given up, because a node that was told to start the job has not done so.
 std::optional<Instant> start_due(const Context& ctx, const Job& job) {
-  const auto it = ctx.rt.sent.find(job.id);
-  if (it == ctx.rt.sent.end()) return std::nullopt;
+  const auto it = ctx.rt.turn->sent.find(job.id);
+  if (it == ctx.rt.turn->sent.end()) return std::nullopt;
   std::optional<Instant> due;
   for (std::size_t i = 0; i < it->second.size(); ++i) {
     const NodeRun& run = job.active->nodes[i];
@@ -189,7 +195,7 @@ bool node_due(Context& ctx, NodeId id) {
   const bool lost =
       node.health == NodeHealth::up && last_seen + ctx.config.controller.node_timeout <= ctx.now;
   if (lost) {
-    ctx.rt.links.at(id.value()).session = 0;
+    ctx.rt.links->all.at(id.value()).session = 0;
     drop_logs(ctx, id);
     drop_probes(ctx, id);
     ctx.note(fmt::format("node {} is lost: silent for {}", node.name,
@@ -207,7 +213,7 @@ bool node_due(Context& ctx, NodeId id) {
 
 std::optional<Instant> plan_due(const Context& ctx) {
   if (ctx.state.counters.queued == 0) return std::nullopt;
-  return ctx.rt.planned + kPlanAgain;
+  return ctx.rt.turn->planned + kPlanAgain;
 }
 
 void forget_ended(Context& ctx) {
@@ -218,9 +224,9 @@ void forget_ended(Context& ctx) {
     e.jobs.push_back(id);
   }
   for (const JobId id : e.jobs) {
-    ctx.rt.waits_since.erase(id);
-    ctx.rt.asleep.erase(id);
-    ctx.rt.marks.forget(id);
+    ctx.rt.turn->waits_since.erase(id);
+    ctx.rt.node->asleep.erase(id);
+    ctx.rt.plan->marks.forget(id);
   }
   if (!e.jobs.empty()) ctx.record(e);
 }
@@ -228,7 +234,7 @@ void forget_ended(Context& ctx) {
 }  // namespace
 
 void give_up_start(Context& ctx, const Job& job) {
-  const std::vector<Sent> sent = ctx.rt.sent[job.id];
+  const std::vector<Sent> sent = ctx.rt.turn->sent[job.id];
   std::string names;
   std::vector<NodeId> late;
   for (std::size_t i = 0; i < sent.size(); ++i) {
@@ -252,41 +258,41 @@ void give_up_start(Context& ctx, const Job& job) {
 
 void set_timer(Context& ctx, const Job& job) {
   const Instant due = due_of(ctx, job).value_or(Instant{});
-  const Instant last = ctx.rt.marks.at(job.id).timer;
+  const Instant last = ctx.rt.plan->marks.at(job.id).timer;
   if (due == last) return;
-  if (last != Instant{}) ctx.rt.job_timers.erase({last, job.id});
-  ctx.rt.marks.edit(job.id).timer = due;
-  if (due != Instant{}) ctx.rt.job_timers.insert({due, job.id});
+  if (last != Instant{}) ctx.rt.turn->job_timers.erase({last, job.id});
+  ctx.rt.plan->marks.edit(job.id).timer = due;
+  if (due != Instant{}) ctx.rt.turn->job_timers.insert({due, job.id});
 }
 
 void set_timer(Context& ctx, NodeId id) {
-  if (id.value() >= ctx.rt.links.size()) return;
+  if (id.value() >= ctx.rt.links->all.size()) return;
   const Node& node = ctx.state.node(id);
-  NodeLink& link = ctx.rt.links[id.value()];
+  NodeLink& link = ctx.rt.links->all[id.value()];
   std::optional<Instant> next = fence_due(ctx, node);
   if (node.health == NodeHealth::up)
     earliest(next, link.last_seen + ctx.config.controller.node_timeout);
   const Instant due = next.value_or(Instant{});
   if (due == link.timer) return;
-  if (link.timer != Instant{}) ctx.rt.node_timers.erase({link.timer, id});
+  if (link.timer != Instant{}) ctx.rt.turn->node_timers.erase({link.timer, id});
   link.timer = due;
-  if (due != Instant{}) ctx.rt.node_timers.insert({due, id});
+  if (due != Instant{}) ctx.rt.turn->node_timers.insert({due, id});
 }
 
 void run_timers(Context& ctx) {
   std::vector<NodeId> lost;
-  while (!ctx.rt.node_timers.empty() && ctx.rt.node_timers.begin()->first <= ctx.now) {
-    const NodeId id = ctx.rt.node_timers.begin()->second;
-    ctx.rt.node_timers.erase(ctx.rt.node_timers.begin());
-    ctx.rt.links[id.value()].timer = {};
+  while (!ctx.rt.turn->node_timers.empty() && ctx.rt.turn->node_timers.begin()->first <= ctx.now) {
+    const NodeId id = ctx.rt.turn->node_timers.begin()->second;
+    ctx.rt.turn->node_timers.erase(ctx.rt.turn->node_timers.begin());
+    ctx.rt.links->all[id.value()].timer = {};
     if (node_due(ctx, id)) lost.push_back(id);
     set_timer(ctx, id);
   }
   if (!lost.empty()) look_at_racks(ctx, lost);
-  while (!ctx.rt.job_timers.empty() && ctx.rt.job_timers.begin()->first <= ctx.now) {
-    const JobId id = ctx.rt.job_timers.begin()->second;
-    ctx.rt.job_timers.erase(ctx.rt.job_timers.begin());
-    ctx.rt.marks.edit(id).timer = {};
+  while (!ctx.rt.turn->job_timers.empty() && ctx.rt.turn->job_timers.begin()->first <= ctx.now) {
+    const JobId id = ctx.rt.turn->job_timers.begin()->second;
+    ctx.rt.turn->job_timers.erase(ctx.rt.turn->job_timers.begin());
+    ctx.rt.plan->marks.edit(id).timer = {};
     job_due(ctx, id);
     ctx.touched.jobs.push_back(id);  // to act again and set the next timer
     settle(ctx);
@@ -295,14 +301,14 @@ void run_timers(Context& ctx) {
     ctx.note("grants of roles have ended");
     compile_tenancy(ctx);
   }
-  if (passed(ctx.rt.window_due, ctx.now)) run_windows(ctx);
+  if (passed(ctx.rt.node->window_due, ctx.now)) run_windows(ctx);
   if (passed(next_reckoning(ctx), ctx.now)) reckon(ctx);
-  if (passed(ctx.rt.month_due, ctx.now)) close_months(ctx);
-  if (passed(ctx.rt.budgets_due, ctx.now)) look_at_budgets(ctx);
-  if (passed(ctx.rt.limits_due, ctx.now)) look_at_limits(ctx);
+  if (passed(ctx.rt.money->month_due, ctx.now)) close_months(ctx);
+  if (passed(ctx.rt.money->budgets_due, ctx.now)) look_at_budgets(ctx);
+  if (passed(ctx.rt.limits->due, ctx.now)) look_at_limits(ctx);
   if (passed(services_due(ctx), ctx.now)) run_services(ctx);
   if (passed(plan_due(ctx), ctx.now)) {
-    ctx.rt.planned = ctx.now;
+    ctx.rt.turn->planned = ctx.now;
     ctx.turn.schedule = true;
   }
   forget_ended(ctx);
@@ -310,15 +316,15 @@ void run_timers(Context& ctx) {
 
 std::optional<Instant> next_wake(const Context& ctx) {
   std::optional<Instant> next;
-  if (!ctx.rt.job_timers.empty()) next = ctx.rt.job_timers.begin()->first;
-  if (!ctx.rt.node_timers.empty()) earliest(next, ctx.rt.node_timers.begin()->first);
+  if (!ctx.rt.turn->job_timers.empty()) next = ctx.rt.turn->job_timers.begin()->first;
+  if (!ctx.rt.turn->node_timers.empty()) earliest(next, ctx.rt.turn->node_timers.begin()->first);
   earliest(next, plan_due(ctx));
   earliest(next, next_trigger(ctx));
-  earliest(next, ctx.rt.window_due);
+  earliest(next, ctx.rt.node->window_due);
   earliest(next, next_reckoning(ctx));
-  earliest(next, ctx.rt.month_due);
-  earliest(next, ctx.rt.budgets_due);
-  earliest(next, ctx.rt.limits_due);
+  earliest(next, ctx.rt.money->month_due);
+  earliest(next, ctx.rt.money->budgets_due);
+  earliest(next, ctx.rt.limits->due);
   earliest(next, services_due(ctx));
   earliest(next, ctx.state.tenancy.compiled.next_end);
   if (!ctx.state.ended.empty())

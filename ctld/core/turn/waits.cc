@@ -1,4 +1,6 @@
 #include "ctld/core/turn/waits.h"
+#include "ctld/core/plan_memory.h"
+#include "ctld/core/turn/memory.h"
 
 #include <algorithm>
 
@@ -32,9 +34,9 @@ Reason reason_in(const WaitInterval& interval, JobId id) {
 }  // namespace
 
 void verdict_changes(Context& ctx, ClassId id, const sched::ClassVerdict& next) {
-  const sched::ClassVerdict& cls = ctx.rt.verdicts.of(ctx.state.classes, id);
+  const sched::ClassVerdict& cls = ctx.rt.plan->verdicts.of(ctx.state.classes, id);
   if (cls.of_head.reason == Reason::none) {  // the first verdict
-    ctx.rt.wait_intervals.erase(id);
+    ctx.rt.turn->wait_intervals.erase(id);
     return;
   }
   const bool same = cls.head == next.head && cls.of_head.reason == next.of_head.reason &&
@@ -44,8 +46,10 @@ void verdict_changes(Context& ctx, ClassId id, const sched::ClassVerdict& next) 
                      next.of_head.reason == next.of_rest.reason &&
                      cls.of_head.reason == next.of_head.reason;
   if (same || alike) return;
-  if (ctx.rt.wait_intervals.size() >= kMaxClasses && !ctx.rt.wait_intervals.contains(id)) return;
-  std::vector<WaitInterval>& wait_intervals = ctx.rt.wait_intervals[id];
+  if (ctx.rt.turn->wait_intervals.size() >= kMaxClasses &&
+      !ctx.rt.turn->wait_intervals.contains(id))
+    return;
+  std::vector<WaitInterval>& wait_intervals = ctx.rt.turn->wait_intervals[id];
   if (wait_intervals.size() == kMaxWaitIntervals)
     wait_intervals.erase(wait_intervals.begin());  // the next interval stands for both
   wait_intervals.push_back({ctx.now, cls.head, cls.of_head.reason, cls.of_rest.reason});
@@ -56,12 +60,13 @@ std::vector<WaitPart> waits_of(const Context& ctx, const Job& job) {
   if (ctx.now - job.submitted < kShortest) return parts;
   Instant at = std::max(job.submitted, std::min(job.eligible, ctx.now));
   if (job.restarts == 0) add(parts, before_eligible(job), at - job.submitted);
-  if (const auto again = ctx.rt.waits_since.find(job.id); again != ctx.rt.waits_since.end())
+  if (const auto again = ctx.rt.turn->waits_since.find(job.id);
+      again != ctx.rt.turn->waits_since.end())
     at = std::max(at, again->second);
   const JobId id = job.is_element() ? job.array : job.id;
-  const sched::ClassVerdict& cls = ctx.rt.verdicts.of(ctx.state.classes, job.cls);
-  if (const auto wait_intervals = ctx.rt.wait_intervals.find(job.cls);
-      wait_intervals != ctx.rt.wait_intervals.end())
+  const sched::ClassVerdict& cls = ctx.rt.plan->verdicts.of(ctx.state.classes, job.cls);
+  if (const auto wait_intervals = ctx.rt.turn->wait_intervals.find(job.cls);
+      wait_intervals != ctx.rt.turn->wait_intervals.end())
     for (const WaitInterval& interval : wait_intervals->second) {
       if (interval.until <= at) continue;
       add(parts, reason_in(interval, id), interval.until - at);

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "common/text/hostlist.h"
+#include "ctld/core/plan_memory.h"
 #include "ctld/core/runtime.h"
 #include "ctld/core/tenancy/multifactor.h"
 #include "tests/sched/mig/mig_world.h"
@@ -352,7 +353,7 @@ void Reasons::more_room(const core::Job& job, Changes& view) const {
   const sched::ClassKey& key = core::class_of(state, job);
   const JobShape& shape = key.shape;
   const sched::ClassVerdict& verdict =
-      controller_.core().runtime().verdicts.of(state.classes, job.cls);
+      controller_.core().runtime().plan->verdicts.of(state.classes, job.cls);
   const bool bad = verdict.of_head.reason == Reason::bad_constraints ||
                    verdict.of_rest.reason == Reason::bad_constraints;
   std::vector<NodeId> mine;

@@ -8,6 +8,7 @@
 
 #include "common/limits.h"
 #include "ctld/core/job/submit/node_range.h"
+#include "ctld/core/view_memory.h"
 
 namespace gantry::core {
 namespace {
@@ -65,7 +66,7 @@ Result<void> deal_gpus(const Context& ctx, const Partition& partition, JobShape&
   const bool open = shape.min_nodes <= 1 && shape.max_nodes <= 1 && shape.gpus_per_node == all;
   if (open) {
     std::vector<std::uint32_t> counts;  // of the nodes that have some, the most first
-    for (const sched::NodeChanged* node : ctx.rt.partition_nodes.at(partition.id.value()))
+    for (const sched::NodeChanged* node : ctx.rt.views->partition_nodes.at(partition.id.value()))
       if (const std::uint32_t gpus = gpus_for(*node, shape); gpus > 0) counts.push_back(gpus);
     std::sort(counts.begin(), counts.end(), std::greater<>());
     std::uint32_t nodes = std::max(1u, shape.min_nodes);

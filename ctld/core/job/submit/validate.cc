@@ -23,6 +23,7 @@
 #include "ctld/core/tenancy/secrets.h"
 #include "ctld/core/tenancy/storage.h"
 #include "ctld/core/tenancy/tenant_submit.h"
+#include "ctld/core/view_memory.h"
 #include "ctld/sched/gpu/mig_node.h"
 
 namespace gantry::core {
@@ -364,9 +365,10 @@ Result<void> check_partition_fit(Context& ctx, const Partition& partition, const
   if (auto r = check_node_range(partition, shape); !r) return r;
   const std::size_t id = partition.id.value();
   const sched::TenancyPtr& view = ctx.state.tenancy.compiled.view;
-  return ctx.rt.fits.check(shape, ctx.rt.partition_views.at(id), ctx.rt.partition_nodes.at(id),
-                           view ? std::span<const sched::TopologyLevel>(view->levels)
-                                : std::span<const sched::TopologyLevel>());
+  return ctx.rt.views->fits.check(shape, ctx.rt.views->partitions.at(id),
+                                  ctx.rt.views->partition_nodes.at(id),
+                                  view ? std::span<const sched::TopologyLevel>(view->levels)
+                                       : std::span<const sched::TopologyLevel>());
 }
 
 namespace {

@@ -14,6 +14,7 @@
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/eligible.h"
 #include "ctld/core/job/rows.h"
+#include "ctld/core/tenancy/memory.h"
 #include "ctld/core/tenancy/multifactor.h"
 #include "ctld/core/tenancy/share_lines.h"
 #include "ctld/core/tenancy/tenant_submit.h"
@@ -64,10 +65,11 @@ class Tuples {
     sched::QuotaNeed need;
     const sched::ClassKey& key = class_of(ctx_.state, job);
     need.amount = asked_of_quota(key.shape, ctx_.state.partition(key.partition));
-    row.borrow_levels = ctx_.rt.quota->fit(node, need).levels;
+    row.borrow_levels = ctx_.rt.tenancy->quota->fit(node, need).levels;
     const auto& nodes = ctx_.state.tenancy.compiled.view->nodes;
     for (std::uint32_t n = node; nodes[n].parent != sched::kNoIndex; n = nodes[n].parent)
-      row.share_values.insert(row.share_values.begin(), ctx_.rt.quota->share_value(n, need));
+      row.share_values.insert(row.share_values.begin(),
+                              ctx_.rt.tenancy->quota->share_value(n, need));
   }
   std::optional<double> level(sched::ShareId id) {
     const auto [it, made] = levels_.try_emplace(id);

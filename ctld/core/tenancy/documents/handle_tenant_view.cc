@@ -8,6 +8,7 @@
 
 #include "ctld/core/access/sight.h"
 #include "ctld/core/handlers.h"
+#include "ctld/core/tenancy/memory.h"
 #include "ctld/core/tenancy/share_lines.h"
 #include "ctld/core/tenancy/tenants.h"
 
@@ -50,7 +51,7 @@ proto::QuotaUse cell_of(const sched::QuotaTree& quota, std::uint32_t n, std::uin
 
 proto::TenantUse use_of(const Context& ctx, std::uint32_t n) {
   const State& state = ctx.state;
-  const sched::QuotaTree& quota = *ctx.rt.quota;
+  const sched::QuotaTree& quota = *ctx.rt.tenancy->quota;
   const sched::QuotaNode& node = quota.tenancy().nodes[n];
   proto::TenantUse row;
   row.name = node.name;
@@ -122,7 +123,7 @@ proto::ShareRow tenant_row(const Context& ctx, const ShareLine& line,
   if (tenant == nullptr) return row;
   const auto& nodes = state.tenancy.compiled.view->nodes;
   row.shares = nodes[tenant->quota_node].weight;
-  row.borrows = ctx.rt.quota->share_value(tenant->quota_node, {});
+  row.borrows = ctx.rt.tenancy->quota->share_value(tenant->quota_node, {});
   const double weights = below.at(nodes[tenant->quota_node].parent);
   row.share = weights > 0 ? row.shares / weights : 0;
   row.queued = state.tenant_counts(row.tenant).queued;

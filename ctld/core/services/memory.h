@@ -57,7 +57,7 @@ struct ServiceMarks {
   std::optional<Money> cost;                     // of one replica for an hour
 };
 
-struct ServicesRuntime {
+struct ServiceMemory {
   std::map<std::string, ServiceMarks> services;
   std::unordered_map<JobId, ReplicaMarks> replicas;
   std::map<std::string, GateSeen> gates;
