@@ -6,17 +6,12 @@
 #include "common/job/verdict_text.h"
 #include "common/text/text.h"
 #include "ctld/core/access/sight.h"
-#include "ctld/core/job/eligible.h"
 #include "ctld/core/job/het.h"
 #include "ctld/core/job/holders.h"
 #include "ctld/core/job/likely.h"
 #include "ctld/core/job/rows.h"
-#include "ctld/core/limits/limits.h"
-#include "ctld/core/money/budget_gate.h"
-#include "ctld/core/money/budgets.h"
 #include "ctld/core/plan_memory.h"
-#include "ctld/core/resources/licenses.h"
-#include "ctld/core/tenancy/admission.h"
+#include "ctld/core/subject.h"
 #include "ctld/core/tenancy/memory.h"
 #include "ctld/core/tenancy/multifactor.h"
 #include "ctld/core/tenancy/queues.h"
@@ -25,53 +20,17 @@
 namespace gantry::core {
 namespace {
 
-std::string dependency_text(const DependencyState& d) {
-  if (d.what.kind == DependencyKind::singleton) return "singleton";
-  std::string out = fmt::format("{}:{}", enum_name(d.what.kind), d.what.job.value());
-  if (d.what.array_task) out += fmt::format("_{}", *d.what.array_task);
-  if (d.what.delay.us > 0) out += fmt::format("+{}", d.what.delay.seconds() / 60);
-  return out;
-}
-
-std::string dependencies_text(const Job& job, DependencyStatus status) {
-  std::string out;
-  for (const DependencyState& d : job.dependencies->list) {
-    if (d.status != status) continue;
-    if (!out.empty()) out += job.dependencies->any ? '?' : ',';
-    out += dependency_text(d);
-  }
-  return out;
-}
-
-std::optional<Verdict> verdict_of_hold(const Job& job) {
-  switch (job.hold) {
-    case Hold::none: return std::nullopt;
-    case Hold::user: return Verdict{Reason::held_user, 0, 0, {}};
-    case Hold::admin: return Verdict{Reason::held_admin, 0, 0, job.cause};
-    case Hold::special_exit: return Verdict{Reason::special_exit, 0, 0, job.cause};
-    case Hold::launch_failed: return Verdict{Reason::launch_failed_held, 0, 0, job.cause};
-  }
-  return std::nullopt;
-}
-
-std::optional<Verdict> verdict_of_dependencies(const Job& job) {
-  if (!job.dependencies) return std::nullopt;
-  const Gate gate = dependency_gate(job);
-  if (gate == Gate::never)
-    return Verdict{Reason::never_satisfied, 0, 0, dependencies_text(job, DependencyStatus::never)};
-  const bool blocked = job.is_array() ? ready_tasks(job).empty() : gate != Gate::open;
-  if (!blocked) return std::nullopt;
-  if (job.is_array() && !job.tasks->corr_never.empty() &&
-      job.tasks->pending.intersect(job.tasks->corr_never).count() == job.tasks->pending.count())
-    return Verdict{Reason::never_satisfied, 0, 0, dependencies_text(job, DependencyStatus::open)};
-  return Verdict{Reason::dependency, 0, 0, dependencies_text(job, DependencyStatus::open)};
-}
-
 // What describe_verdict() says, and for windows and reservations what only the controller knows.
 std::string words_of(const Context& ctx, const Job& job, const Verdict& v) {
   if (v.reason == Reason::reservation) return reservation_words(ctx, job, v.subject);
   if (v.reason == Reason::maintenance) return window_words(ctx, v.subject, {v.a});
   return describe_verdict(v, ctx.now);
+}
+
+// Adds the verdict's own line, as far as the person who asks may see it.
+void say(const WhyAsked& asked, const Verdict& v) {
+  asked.out.push_back(
+      words_of(asked.ctx, asked.job, asked.sight == nullptr ? v : asked.sight->verdict(v)));
 }
 
 // Says which setting keeps a job within its quota from taking resources back from other tenants.
@@ -117,42 +76,11 @@ std::string say_start(const Context& ctx, const Job& job, Instant latest) {
   return out;
 }
 
-// Says what the budget has spent, set aside and left.
-void say_budget(const Context& ctx, const std::string& name, std::vector<std::string>& out) {
-  const BudgetAccount& account = ctx.state.budgets.accounts.at(name);
-  const BudgetStand stand = stands_of(ctx.state, ctx.now).at(name);
-  if (stand.span.name.empty()) return;
-  out.push_back(fmt::format(
-      "of budget {}, {} {} for {}, {} are spent and {} set aside for jobs that run; {}", name,
-      format_money(amount_of(account), 2), ctx.state.ledger.prices.currency,
-      stand.span.name == "fixed" ? account.budget.from + " to " + account.budget.until
-                                 : stand.span.name,
-      format_money(stand.spent, 2), format_money(stand.reserved, 2),
-      stand.span.name == "fixed" ? "it ends at " + format_time(stand.span.to)
-                                 : "the next one begins at " + format_time(stand.span.to)));
-}
-
-}  // namespace
-
-namespace {
-
 // The reason that keeps the job itself from the scheduler, without regard to other components.
 std::optional<Verdict> verdict_alone(const Context& ctx, const Job& job) {
-  if (auto held = verdict_of_hold(job)) return held;
-  if (auto shut_out = verdict_of_admission(ctx.state, job)) return shut_out;
-  if (auto blocked = verdict_of_dependencies(job)) return blocked;
-  if (job.not_before && *job.not_before > ctx.now)
-    return Verdict{job.backing_off ? Reason::requeued : Reason::begin_time, job.not_before->us, 0,
-                   job.backing_off ? job.cause : std::string()};
-  if (array_room(ctx.state, job) == 0u) {
-    const Job& array = job.is_element() ? ctx.state.jobs.at(job.array) : job;
-    return Verdict{Reason::array_task_limit, array.tasks->active, *array.tasks->max_running, {}};
-  }
-  if (auto v = verdict_of_licenses(ctx.state, job)) return v;
-  if (auto v = verdict_of_limits(ctx.state, job, ctx.now)) return v;
-  if (auto v = verdict_of_budget(ctx, job)) return v;
-  const Partition& partition = ctx.state.partition(class_of(ctx.state, job).partition);
-  if (!partition.up()) return Verdict{Reason::partition_down, 0, 0, partition.name};
+  for (const Subject* one : subjects())
+    if (one->check != nullptr)
+      if (auto verdict = one->check(ctx, job)) return verdict;
   return std::nullopt;
 }
 
@@ -193,39 +121,22 @@ std::vector<std::string> why(const Context& ctx, const Job& job, const Sight* si
   std::vector<std::string> out;
   if (job.phase != Phase::queued) return out;
   const auto seen = [&](const Verdict& v) { return sight == nullptr ? v : sight->verdict(v); };
-  const auto say = [&](const Verdict& v) { out.push_back(words_of(ctx, job, seen(v))); };
-  const Holders holders(ctx, job, sight);
-  if (auto v = verdict_of_hold(job)) say(*v);
-  if (auto v = verdict_of_admission(ctx.state, job)) say(*v);
-  if (auto v = verdict_of_dependencies(job)) {
-    say(*v);
-    holders.say_dependencies(out);
+  const WhyAsked asked{ctx, job, sight, out, say};
+  for (const Subject* one : subjects()) {
+    if (one->check == nullptr) continue;
+    const std::optional<Verdict> verdict = one->check(ctx, job);
+    if (one->words != nullptr)
+      one->words(asked, verdict);
+    else if (verdict)
+      say(asked, *verdict);
   }
-  if (job.not_before && *job.not_before > ctx.now)
-    say({job.backing_off ? Reason::requeued : Reason::begin_time, job.not_before->us, 0, {}});
-  if (job.backing_off && !job.cause.empty()) out.push_back("the last start: " + job.cause);
-  if (array_room(ctx.state, job) == 0u) {
-    const Job& array = job.is_element() ? ctx.state.jobs.at(job.array) : job;
-    say({Reason::array_task_limit, array.tasks->active, *array.tasks->max_running, {}});
-  }
-  if (auto v = verdict_of_licenses(ctx.state, job)) {
-    say(*v);
-    holders.say_license(v->subject, out);
-  }
-  if (auto v = verdict_of_limits(ctx.state, job, ctx.now)) say(*v);
-  if (auto v = verdict_of_budget(ctx, job)) {
-    say(*v);
-    say_budget(ctx, v->subject, out);
-  }
-  const Partition& partition = ctx.state.partition(class_of(ctx.state, job).partition);
-  if (!partition.up()) say({Reason::partition_down, 0, 0, partition.name});
   if (const auto sibling = verdict_of_sibling(ctx, job); out.empty() && sibling)
     out.push_back(fmt::format("its component {}: {}", display_id(ctx.state, *sibling->first),
                               words_of(ctx, *sibling->first, seen(sibling->second))));
   if (out.empty()) {
     const Verdict v = verdict_of(ctx, job);
-    say(v);
-    say_nodes(holders, ctx, job, v, out);
+    say(asked, v);
+    say_nodes(Holders(ctx, job, sight), ctx, job, v, out);
     say_nothing_taken(ctx, job, v, out);
   }
   if (const auto it = ctx.rt.plan->expected.find(job.id); it != ctx.rt.plan->expected.end())

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ctld/core/job/eligible.h"
+#include "ctld/core/job/subject.h"
 #include "ctld/core/job/submit/queue_list.h"
 #include "ctld/core/plan_memory.h"
 #include "ctld/core/resources/forecast.h"
@@ -78,7 +78,7 @@ std::optional<Instant> next_queue_look(const Context& ctx, const Job& job) {
 
 void look_at_queues(Context& ctx, JobId id) {
   const Job& job = ctx.state.jobs.at(id);
-  if ((!job.queues && !job.windows) || startable(ctx.state, job, ctx.now) == 0) return;
+  if ((!job.queues && !job.windows) || startable(ctx, job) == 0) return;
   const JobMark& mark = ctx.rt.plan->marks.at(id);
   if (mark.moved != Instant{} && ctx.now < mark.moved + stay_of(mark)) return;
   auto move = other_queue(ctx, job);

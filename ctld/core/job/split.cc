@@ -10,7 +10,7 @@
 #include "ctld/core/access/select.h"
 #include "ctld/core/event/events_job.h"
 #include "ctld/core/handlers.h"
-#include "ctld/core/job/eligible.h"
+#include "ctld/core/job/subject.h"
 
 namespace gantry::core {
 namespace {

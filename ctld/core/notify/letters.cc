@@ -9,8 +9,8 @@
 #include "ctld/core/event/events_attempt.h"
 #include "ctld/core/event/events_job.h"
 #include "ctld/core/event/events_tenancy.h"
-#include "ctld/core/job/eligible.h"
 #include "ctld/core/job/rows.h"
+#include "ctld/core/job/subject.h"
 #include "ctld/core/state/stored_spec.h"
 
 namespace gantry::core {

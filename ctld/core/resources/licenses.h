@@ -1,7 +1,7 @@
 // Licences of the whole cluster: how many of each are in use, and which jobs wait for them.
 //
 // The scheduler's search does not know licences. A job for which too few are free is kept from the
-// scheduler (eligible.h), and the re-check of a plan gives no more than there are. So nothing is
+// scheduler (job/subject.h), and the re-check of a plan gives no more than there are. So nothing is
 // reserved for a job that waits for licences, as in Slurm without bf_licenses.
 #pragma once
 

@@ -22,13 +22,8 @@
 #include "ctld/core/event/journal.h"
 #include "ctld/core/figures.h"
 #include "ctld/core/handlers.h"
-#include "ctld/core/job/likely.h"
-#include "ctld/core/money/budget_gate.h"
 #include "ctld/core/money/ledger.h"
-#include "ctld/core/money/posted.h"
 #include "ctld/core/neighbours/apart.h"
-#include "ctld/core/node/memory.h"
-#include "ctld/core/node/windows.h"
 #include "ctld/core/node_links.h"
 #include "ctld/core/notify/triggers.h"
 #include "ctld/core/notify/usage_events.h"
@@ -37,9 +32,9 @@
 #include "ctld/core/settle.h"
 #include "ctld/core/state/record.h"
 #include "ctld/core/state/spec_owner.h"
+#include "ctld/core/subject.h"
 #include "ctld/core/tenancy/admission.h"
 #include "ctld/core/tenancy/memory.h"
-#include "ctld/core/tenancy/multifactor.h"
 #include "ctld/core/tenancy/tenants.h"
 
 namespace gantry::core {
@@ -181,10 +176,8 @@ Result<void> Core::start(Instant now) {
   p_->rt.figures->config_values = describe(p_->config);
   p_->rt.figures->users_config_values = config::describe_for_users(p_->config);
   p_->rt.figures->started = ctx.now;
-  p_->rt.node->window_due = next_window(ctx);
-  reckon(ctx);
-  close_months(ctx);
-  look_at_budgets(ctx);
+  for (const Subject* one : subjects())
+    if (one->start != nullptr) one->start(ctx);
   for (const Node& node : state_->nodes) {
     ctx.touched.nodes.push_back(node.id);
     ctx.touched.trigger_nodes.push_back(node.id);
@@ -194,9 +187,8 @@ Result<void> Core::start(Instant now) {
     return true;
   });
   settle(ctx);
-  for (const auto& [at, id] : state_->ended)
-    if (const Job* job = state_->jobs.find(id); job != nullptr) note_run(ctx, *job);
-  for (const auto& [id, one] : state_->triggers.all) watch_idle(ctx, one);
+  for (const Subject* one : subjects())
+    if (one->started != nullptr) one->started(ctx);
   p_->turn.changes.clear();  // they are in full_view()
   p_->rt.running = true;
   return {};

@@ -12,7 +12,7 @@
 #include "ctld/core/event/events_service.h"
 #include "ctld/core/figures.h"
 #include "ctld/core/handlers.h"
-#include "ctld/core/job/eligible.h"
+#include "ctld/core/job/subject.h"
 #include "ctld/core/limits/limit_gate.h"
 #include "ctld/core/limits/limits.h"
 #include "ctld/core/money/budget_gate.h"
@@ -204,7 +204,7 @@ void lower_limit(Context& ctx, JobId id, const sched::Start& start) {
 void apply_start(Context& ctx, sched::Start&& start) {
   const Job* job = ctx.state.jobs.find(start.job);
   if (job == nullptr) return drop(ctx, start.job, "it is gone");
-  if (startable(ctx.state, *job, ctx.now) == 0) return drop(ctx, start.job, "it may not start now");
+  if (startable(ctx, *job) == 0) return drop(ctx, start.job, "it may not start now");
   if (refused_by_limit(ctx, *job)) {
     ++ctx.rt.stats.plan_drops;
     return;
@@ -261,7 +261,7 @@ class QuotaTrial {
 std::optional<std::string> objection_beside(Context& ctx, const sched::Start& start,
                                             std::set<NodeId>& nodes, QuotaTrial& quota) {
   const Job& job = ctx.state.jobs.at(start.job);
-  if (startable(ctx.state, job, ctx.now) == 0) return "it may not start now";
+  if (startable(ctx, job) == 0) return "it may not start now";
   if (refused_by_limit(ctx, job)) return "a limit of use is reached";
   const sched::ClassKey& key = class_of(ctx.state, job);
   const Partition& partition = ctx.state.partition(key.partition);

@@ -1,7 +1,7 @@
 // Changes for the scheduler's replica: jobs that may start, nodes, partitions. Each call compares
 // with what the scheduler was told last and tells only what has changed.
-#include "ctld/core/job/eligible.h"
 #include "ctld/core/job/rows.h"
+#include "ctld/core/job/subject.h"
 #include "ctld/core/limits/limit_gate.h"
 #include "ctld/core/money/budget_gate.h"
 #include "ctld/core/neighbours/apart.h"
@@ -17,7 +17,7 @@
 namespace gantry::core {
 
 void sync_queue(Context& ctx, const Job& job) {
-  std::uint32_t want = startable(ctx.state, job, ctx.now);
+  std::uint32_t want = startable(ctx, job);
   if (want == 0) {
     drop_gate(ctx, job.id);
     drop_claim(ctx, job.id);

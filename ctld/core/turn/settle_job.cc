@@ -6,9 +6,9 @@
 
 #include "ctld/core/event/events_attempt.h"
 #include "ctld/core/event/events_job.h"
-#include "ctld/core/job/eligible.h"
 #include "ctld/core/job/het.h"
 #include "ctld/core/job/likely.h"
+#include "ctld/core/job/subject.h"
 #include "ctld/core/job/submit/dependency.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/state/moves.h"

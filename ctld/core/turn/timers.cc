@@ -5,26 +5,19 @@
 #include "common/text/text.h"
 #include "ctld/core/event/events_attempt.h"
 #include "ctld/core/event/events_cluster.h"
-#include "ctld/core/job/eligible.h"
 #include "ctld/core/job/queue_choice.h"
-#include "ctld/core/limits/limit_gate.h"
-#include "ctld/core/limits/memory.h"
-#include "ctld/core/money/budget_gate.h"
-#include "ctld/core/money/memory.h"
-#include "ctld/core/money/posted.h"
+#include "ctld/core/job/subject.h"
 #include "ctld/core/node/attempt_end.h"
 #include "ctld/core/node/memory.h"
 #include "ctld/core/node/racks.h"
-#include "ctld/core/node/windows.h"
 #include "ctld/core/node_links.h"
 #include "ctld/core/notify/triggers.h"
 #include "ctld/core/plan_memory.h"
-#include "ctld/core/services/reconcile.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/tenancy/multifactor.h"
 #include "ctld/core/tenancy/storage.h"
-#include "ctld/core/tenancy/tenants.h"
 #include "ctld/core/turn/memory.h"
+#include "ctld/core/turn/subject.h"
 
 namespace gantry::core {
 namespace {
@@ -279,9 +272,16 @@ void set_timer(Context& ctx, NodeId id) {
   if (due != Instant{}) ctx.rt.turn->node_timers.insert({due, id});
 }
 
-void run_timers(Context& ctx) {
+namespace {
+
+std::optional<Instant> node_timer(const Context& ctx) {
+  const auto& timers = ctx.rt.turn->node_timers;
+  return timers.empty() ? std::nullopt : std::optional(timers.begin()->first);
+}
+
+void ring_nodes(Context& ctx) {
   std::vector<NodeId> lost;
-  while (!ctx.rt.turn->node_timers.empty() && ctx.rt.turn->node_timers.begin()->first <= ctx.now) {
+  while (passed(node_timer(ctx), ctx.now)) {
     const NodeId id = ctx.rt.turn->node_timers.begin()->second;
     ctx.rt.turn->node_timers.erase(ctx.rt.turn->node_timers.begin());
     ctx.rt.links->all[id.value()].timer = {};
@@ -289,7 +289,15 @@ void run_timers(Context& ctx) {
     set_timer(ctx, id);
   }
   if (!lost.empty()) look_at_racks(ctx, lost);
-  while (!ctx.rt.turn->job_timers.empty() && ctx.rt.turn->job_timers.begin()->first <= ctx.now) {
+}
+
+std::optional<Instant> job_timer(const Context& ctx) {
+  const auto& timers = ctx.rt.turn->job_timers;
+  return timers.empty() ? std::nullopt : std::optional(timers.begin()->first);
+}
+
+void ring_jobs(Context& ctx) {
+  while (passed(job_timer(ctx), ctx.now)) {
     const JobId id = ctx.rt.turn->job_timers.begin()->second;
     ctx.rt.turn->job_timers.erase(ctx.rt.turn->job_timers.begin());
     ctx.rt.plan->marks.edit(id).timer = {};
@@ -297,38 +305,34 @@ void run_timers(Context& ctx) {
     ctx.touched.jobs.push_back(id);  // to act again and set the next timer
     settle(ctx);
   }
-  if (passed(ctx.state.tenancy.compiled.next_end, ctx.now)) {
-    ctx.note("grants of roles have ended");
-    compile_tenancy(ctx);
-  }
-  if (passed(ctx.rt.node->window_due, ctx.now)) run_windows(ctx);
-  if (passed(next_reckoning(ctx), ctx.now)) reckon(ctx);
-  if (passed(ctx.rt.money->month_due, ctx.now)) close_months(ctx);
-  if (passed(ctx.rt.money->budgets_due, ctx.now)) look_at_budgets(ctx);
-  if (passed(ctx.rt.limits->due, ctx.now)) look_at_limits(ctx);
-  if (passed(services_due(ctx), ctx.now)) run_services(ctx);
-  if (passed(plan_due(ctx), ctx.now)) {
-    ctx.rt.turn->planned = ctx.now;
-    ctx.turn.schedule = true;
-  }
-  forget_ended(ctx);
+}
+
+void plan_again(Context& ctx) {
+  ctx.rt.turn->planned = ctx.now;
+  ctx.turn.schedule = true;
+}
+
+std::optional<Instant> next_forgotten(const Context& ctx) {
+  if (ctx.state.ended.empty()) return std::nullopt;
+  return ctx.state.ended.front().first + ctx.config.controller.min_job_age;
+}
+
+}  // namespace
+
+const Subject kNodeTimers{.name = "nodes", .due = node_timer, .ring = ring_nodes};
+const Subject kJobTimers{.name = "jobs", .due = job_timer, .ring = ring_jobs};
+const Subject kPlanning{.name = "plans", .due = plan_due, .ring = plan_again};
+const Subject kForgetting{.name = "ended jobs", .due = next_forgotten, .ring = forget_ended};
+
+void run_timers(Context& ctx) {
+  for (const Subject* one : subjects())
+    if (one->ring != nullptr && passed(one->due(ctx), ctx.now)) one->ring(ctx);
 }
 
 std::optional<Instant> next_wake(const Context& ctx) {
   std::optional<Instant> next;
-  if (!ctx.rt.turn->job_timers.empty()) next = ctx.rt.turn->job_timers.begin()->first;
-  if (!ctx.rt.turn->node_timers.empty()) earliest(next, ctx.rt.turn->node_timers.begin()->first);
-  earliest(next, plan_due(ctx));
-  earliest(next, next_trigger(ctx));
-  earliest(next, ctx.rt.node->window_due);
-  earliest(next, next_reckoning(ctx));
-  earliest(next, ctx.rt.money->month_due);
-  earliest(next, ctx.rt.money->budgets_due);
-  earliest(next, ctx.rt.limits->due);
-  earliest(next, services_due(ctx));
-  earliest(next, ctx.state.tenancy.compiled.next_end);
-  if (!ctx.state.ended.empty())
-    earliest(next, ctx.state.ended.front().first + ctx.config.controller.min_job_age);
+  for (const Subject* one : subjects())
+    if (one->due != nullptr) earliest(next, one->due(ctx));
   return next;
 }
 

@@ -12,8 +12,8 @@
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/select.h"
 #include "ctld/core/handlers.h"
-#include "ctld/core/job/eligible.h"
 #include "ctld/core/job/rows.h"
+#include "ctld/core/job/subject.h"
 #include "ctld/core/tenancy/memory.h"
 #include "ctld/core/tenancy/multifactor.h"
 #include "ctld/core/tenancy/share_lines.h"
@@ -85,7 +85,7 @@ class Tuples {
 };
 
 bool waits_in_order(const Context& ctx, const Job& job) {
-  return job.phase == Phase::queued && has_row(job) && startable(ctx.state, job, ctx.now) != 0;
+  return job.phase == Phase::queued && has_row(job) && startable(ctx, job) != 0;
 }
 
 // Calls f for the jobs that the filter selects and the asker may see, in id order above `after`,

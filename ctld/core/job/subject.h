@@ -1,11 +1,14 @@
 // May this job start, apart from resources? The queue, the re-check of a plan and the explanations
 // use these functions, so that they agree.
+//
+// The subjects of this folder are here too; see ctld/core/subject.h.
 #pragma once
 
 #include <cstdint>
 
 #include "common/time/time.h"
 #include "ctld/core/state/state.h"
+#include "ctld/core/subject.h"
 
 namespace gantry::core {
 
@@ -24,9 +27,11 @@ std::optional<Instant> latest_start(const State& state, const Job& job);
 // How many starts the queue may offer now: 0 or 1 for a job or element; for an array, the tasks
 // that are ready and within its limit. A component of a heterogeneous job may start only when all
 // its components may.
-std::uint32_t startable(const State& state, const Job& job, Instant now);
+std::uint32_t startable(const Context& ctx, const Job& job);
 
 // How many more tasks of the job's array may start under its %N limit; unset if there is no limit.
 std::optional<std::uint32_t> array_room(const State& state, const Job& job);
+
+extern const Subject kHold, kDependencies, kBeginTime, kArrayLimit, kLicenses, kRunHabits;
 
 }  // namespace gantry::core

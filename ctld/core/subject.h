@@ -1,0 +1,58 @@
+// Subject: what one subject of the core has to say at the moments that concern all of them: when
+// the controller starts, when a job may start, when somebody asks why it does not, and when time
+// alone has to be acted on. Each folder declares its subjects in its subject.h; turn/subjects.cc is
+// the one table of them. A member that a subject does not need is null.
+//
+// The order of the table is the order in which checks are asked, lines are shown and clocks ring.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ctld/core/context.h"
+
+namespace gantry::core {
+
+class Sight;
+
+// A question why a job waits (`gctl why`).
+struct WhyAsked {
+  const Context& ctx;
+  const Job& job;
+  const Sight* sight = nullptr;  // what the person who asks may see; null = everything
+  std::vector<std::string>& out;
+  void (*say)(const WhyAsked&, const Verdict&) = nullptr;  // adds the verdict's own line
+};
+
+struct Subject {
+  std::string_view name;
+  // Called once when the controller starts, before settle() looks at all jobs and nodes.
+  void (*start)(Context&) = nullptr;
+  // Called once after that.
+  void (*started)(Context&) = nullptr;
+
+  // Returns why the queued job may not start now, or nothing. Resources do not matter here.
+  std::optional<Verdict> (*check)(const Context&, const Job&) = nullptr;
+  // Returns how many tasks of an array may start now.
+  std::uint32_t (*tasks)(const Context&, const Job& array) = nullptr;
+  // If set, the scheduler may have the job although `check` objects: another part of the core looks
+  // at each start for this subject.
+  bool looks_later = false;
+  // Adds the lines of `gctl why`; `verdict` is what `check` returned. If null, the verdict's own
+  // line is the only one.
+  void (*words)(const WhyAsked&, const std::optional<Verdict>& verdict) = nullptr;
+
+  // Returns when ring() has something to do next. Without `ring`, the turn that begins then does
+  // it.
+  std::optional<Instant> (*due)(const Context&) = nullptr;
+  void (*ring)(Context&) = nullptr;
+};
+
+// All subjects, in their order.
+std::span<const Subject* const> subjects();
+
+}  // namespace gantry::core

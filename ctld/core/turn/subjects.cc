@@ -1,0 +1,25 @@
+// The one table of all subjects. See ctld/core/subject.h for what their order means.
+#include <array>
+
+#include "ctld/core/job/subject.h"
+#include "ctld/core/limits/subject.h"
+#include "ctld/core/money/subject.h"
+#include "ctld/core/node/subject.h"
+#include "ctld/core/notify/subject.h"
+#include "ctld/core/partition/subject.h"
+#include "ctld/core/services/subject.h"
+#include "ctld/core/tenancy/subject.h"
+#include "ctld/core/turn/subject.h"
+
+namespace gantry::core {
+
+std::span<const Subject* const> subjects() {
+  static constexpr std::array kAll{
+      &kNodeTimers, &kJobTimers, &kRoles,    &kHold,     &kAdmission,  &kDependencies, &kBeginTime,
+      &kArrayLimit, &kLicenses,  &kWindows,  &kPriority, &kMonths,     &kUseLimits,    &kBudgets,
+      &kPartitions, &kUseDecay,  &kServices, &kPlanning, &kForgetting, &kRunHabits,    &kTriggers,
+  };
+  return kAll;
+}
+
+}  // namespace gantry::core
