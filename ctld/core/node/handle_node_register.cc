@@ -138,7 +138,7 @@ void handle(Context& ctx, NodeId id, proto::NodeRegister&& message) {
   NodeLink& link = ctx.rt.links->all.at(id.value());
   drop_logs(ctx, id);
   drop_probes(ctx, id);
-  link.session = (ctx.state.epoch.value() << 32) | ctx.rt.links->all->next_session++;
+  link.session = (ctx.state.epoch.value() << 32) | ctx.rt.links->next_session++;
   link.next_seq = 1;
   link.last_seen = ctx.now;
   const bool rebooted = !node.facts.boot_id.empty() && node.facts.boot_id != message.boot_id;
