@@ -7,6 +7,7 @@
 #include "ctld/core/services/gate_table.h"
 #include "ctld/core/services/reconcile.h"
 #include "ctld/core/services/sets.h"
+#include "ctld/scale/rollout.h"
 
 namespace gantry::core {
 

@@ -1,4 +1,5 @@
 #include "ctld/core/services/sets.h"
+#include "ctld/scale/rollout.h"
 
 #include <fmt/core.h>
 
