@@ -1,9 +1,10 @@
 #include "ctld/core/services/sets.h"
-#include "ctld/scale/rollout.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
+
+#include "ctld/scale/rollout.h"
 
 namespace gantry::core {
 namespace {
