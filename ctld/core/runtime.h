@@ -12,13 +12,18 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ctld/core/core.h"
+#include "common/proto/attempt.h"
+#include "common/proto/neighbours.h"
+#include "common/proto/node_report.h"
 #include "ctld/core/elapsed.h"
 #include "ctld/core/job_marks.h"
+#include "ctld/core/request.h"
 #include "ctld/core/run_habits.h"
 #include "ctld/core/service_marks.h"
 #include "ctld/core/state/state.h"
 #include "ctld/core/verdicts.h"
+#include "ctld/sched/change.h"
+#include "ctld/sched/plan.h"
 #include "ctld/sched/tenant/quota.h"
 
 namespace gantry::core {

@@ -11,7 +11,10 @@
 #include <variant>
 #include <vector>
 
+#include "common/codec/traits.h"
+#include "common/proto/any/message_visit.h"
 #include "common/text/printable.h"
+#include "ctld/core/request.h"
 
 namespace gantry::rpc {
 namespace {
@@ -117,20 +120,16 @@ class About {
   std::string text_;
 };
 
-template <class Variant>
-std::string about_any(const Variant& message) {
-  About out;
-  std::visit([&](const auto& m) { out.fields_of(m, 0); }, message);
-  return std::move(out).text();
+constexpr bool asked(const proto::MessageRow& row) {
+  return core::asked_of_core(row) || core::asked_of_shell(row);
 }
 
 }  // namespace
 
-std::string about(const core::ClientMessage& message) {
-  return about_any(message);
-}
-std::string about(const core::ShellMessage& message) {
-  return about_any(message);
+std::string about(const proto::AnyMessage& message) {
+  About out;
+  proto::visit_where<asked>([&](const auto& m) { out.fields_of(m, 0); }, message);
+  return std::move(out).text();
 }
 
 }  // namespace gantry::rpc

@@ -1,6 +1,9 @@
 // How many replicas a service needs, by numbers that can be checked by hand.
 #include <doctest/doctest.h>
 
+#include <cmath>
+
+#include "common/proto/gate.h"
 #include "ctld/scale/erlang.h"
 #include "ctld/scale/scale.h"
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ctld/core/resources/licenses.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/admission.h"
 
 namespace gantry::core {

@@ -8,6 +8,8 @@
 #include "common/text/text.h"
 #include "ctld/core/access/sight.h"
 #include "ctld/core/money/ledger.h"
+#include "ctld/core/runtime.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

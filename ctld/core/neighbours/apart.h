@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/proto/neighbours.h"
 #include "ctld/core/context.h"
+#include "ctld/core/runtime.h"
 
 namespace gantry::core {
 

@@ -6,6 +6,10 @@
 #include <charconv>
 
 #include "common/codec/codec.h"
+#include "common/proto/gate.h"
+#include "ctld/core/context.h"
+#include "ctld/core/runtime.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "common/proto/services.h"
+#include "ctld/core/runtime.h"
 #include "ctld/core/service_marks.h"
 #include "ctld/core/state/state.h"
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "ctld/core/request.h"
+
 namespace gantry::core {
 namespace {
 

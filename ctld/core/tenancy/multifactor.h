@@ -12,6 +12,7 @@
 // Slurm; in between only jobs that come or change get a new one.
 #pragma once
 
+#include "common/proto/tenancy_view.h"
 #include "ctld/core/context.h"
 #include "ctld/core/tenancy/tenants.h"
 

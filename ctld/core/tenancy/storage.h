@@ -6,7 +6,9 @@
 #include <optional>
 #include <vector>
 
+#include "common/proto/node_order.h"
 #include "ctld/core/context.h"
+#include "ctld/core/turn_out.h"
 
 namespace gantry::core {
 

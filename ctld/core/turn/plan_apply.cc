@@ -7,6 +7,8 @@
 
 #include <fmt/core.h>
 
+#include "config/config.h"
+#include "ctld/core/context.h"
 #include "ctld/core/event/events_attempt.h"
 #include "ctld/core/event/events_job.h"
 #include "ctld/core/event/events_service.h"
@@ -19,13 +21,16 @@
 #include "ctld/core/money/report_labels.h"
 #include "ctld/core/resources/gpus.h"
 #include "ctld/core/resources/gres.h"
+#include "ctld/core/runtime.h"
 #include "ctld/core/settle.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/queues.h"
 #include "ctld/core/tenancy/quota_alerts.h"
 #include "ctld/core/tenancy/secrets.h"
 #include "ctld/core/tenancy/shares.h"
 #include "ctld/core/tenancy/tenants.h"
 #include "ctld/core/turn/waits.h"
+#include "ctld/core/turn_out.h"
 
 namespace gantry::core {
 namespace {

@@ -7,7 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "ctld/core/core.h"
+#include "ctld/core/request.h"
+#include "ctld/core/turn_out.h"
 #include "ctld/store/store.h"
 
 namespace gantry::core {

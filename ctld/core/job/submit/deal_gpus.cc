@@ -7,7 +7,9 @@
 #include <fmt/core.h>
 
 #include "common/limits.h"
+#include "ctld/core/context.h"
 #include "ctld/core/job/submit/node_range.h"
+#include "ctld/core/runtime.h"
 
 namespace gantry::core {
 namespace {
