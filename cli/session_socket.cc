@@ -11,6 +11,7 @@
 
 #include "cli/session.h"
 #include "common/proto/message_table.h"
+#include "common/proto/messages.h"
 
 namespace gantry::cli {
 namespace {

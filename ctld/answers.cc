@@ -6,6 +6,9 @@
 #include "common/auth/token.h"
 #include "common/auth/users.h"
 #include "common/codec/codec.h"
+#include "common/proto/control.h"
+#include "common/proto/session.h"
+#include "ctld/core/request.h"
 #include "ctld/notary.h"
 #include "ctld/rpc/token_rules.h"
 

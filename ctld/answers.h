@@ -6,8 +6,13 @@
 #include <functional>
 
 #include "common/auth/signature.h"
+#include "common/proto/control.h"
+#include "common/proto/history.h"
+#include "common/proto/job_query.h"
+#include "common/proto/session.h"
 #include "ctld/acct/history_reader.h"
 #include "ctld/connections.h"
+#include "ctld/core/request.h"
 #include "ctld/planner.h"
 #include "ctld/rpc/user_limits.h"
 

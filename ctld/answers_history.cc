@@ -3,8 +3,12 @@
 #include "ctld/answers.h"
 
 #include "common/codec/codec.h"
+#include "common/proto/history.h"
+#include "common/proto/job_ref.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/select.h"
+#include "ctld/core/request.h"
+#include "ctld/core/runtime.h"
 #include "ctld/core/state/history_row.h"
 #include "ctld/core/state/state.h"
 #include "ctld/rpc/dispatch.h"

@@ -5,8 +5,12 @@
 #include <fmt/core.h>
 
 #include "common/codec/codec.h"
+#include "common/proto/gpu_rows.h"
+#include "common/proto/job_query.h"
+#include "common/proto/job_ref.h"
 #include "ctld/core/access/select.h"
 #include "ctld/core/plan_memory.h"
+#include "ctld/core/request.h"
 #include "ctld/core/runtime.h"
 #include "ctld/core/state/state.h"
 #include "ctld/rpc/dispatch.h"

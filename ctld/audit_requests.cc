@@ -2,7 +2,13 @@
 
 #include <fmt/core.h>
 
+#include "common/proto/any/any_message.h"
+#include "common/proto/job_query.h"
+#include "common/proto/job_submit.h"
+#include "common/proto/message_table.h"
 #include "ctld/core/access/authorise.h"
+#include "ctld/core/request.h"
+#include "ctld/core/turn_out.h"
 #include "ctld/rpc/audit_about.h"
 
 namespace gantry::ctld {
@@ -19,9 +25,9 @@ std::string how_of(const rpc::Session& session) {
 }
 
 // A script or an output is somebody's: to look at another user's is the use of a right.
-std::optional<JobId> private_of(const core::ClientMessage& message) {
-  if (const auto* log = std::get_if<proto::ReadLog>(&message)) return log->job.id();
-  const auto* show = std::get_if<proto::ShowJob>(&message);
+std::optional<JobId> private_of(const proto::AnyMessage& message) {
+  if (const auto* log = message.get_if<proto::ReadLog>()) return log->job.id();
+  const auto* show = message.get_if<proto::ShowJob>();
   return show != nullptr && show->with_script ? std::optional(show->job.id()) : std::nullopt;
 }
 
@@ -51,19 +57,16 @@ audit::Record AuditRequests::record_of(const rpc::Session& session, const proto:
   return out;
 }
 
-template <class Message>
 void AuditRequests::begin(const rpc::Session& session, const net::MessageHeader& header,
-                          const Message& message) {
+                          const proto::AnyMessage& message) {
   if (!trail_) return;
   const proto::MessageRow row = *proto::find_message(header.type);
   bool written = rpc::AuditTrail::is_written(row);
-  if constexpr (std::is_same_v<Message, core::ClientMessage>) {
-    if (const auto id = private_of(message); id && session.identity) {
-      // A job that does not exist counts as another user's: the time that a record takes would tell
-      // the two apart.
-      const core::Job* job = core_.state().jobs.find(*id);
-      written = job == nullptr || job->uid != session.identity->owner.uid;
-    }
+  if (const auto id = private_of(message); id && session.identity) {
+    // A job that does not exist counts as another user's: the time that a record takes would tell
+    // the two apart.
+    const core::Job* job = core_.state().jobs.find(*id);
+    written = job == nullptr || job->uid != session.identity->owner.uid;
   }
   if (!written) return;
   audit::Record record = record_of(session, row);
@@ -75,10 +78,6 @@ void AuditRequests::begin(const rpc::Session& session, const net::MessageHeader&
   const bool weighty = row.type == proto::MessageType::MakeToken || row.lasts || uses_right;
   trail_->begin(session.id, header.request, std::move(record), weighty);
 }
-template void AuditRequests::begin(const rpc::Session&, const net::MessageHeader&,
-                                   const core::ClientMessage&);
-template void AuditRequests::begin(const rpc::Session&, const net::MessageHeader&,
-                                   const core::ShellMessage&);
 
 Result<void> AuditRequests::end(core::ConnectionId connection, std::uint64_t request,
                                 const Error* refused) {

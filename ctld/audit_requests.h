@@ -9,8 +9,12 @@
 
 #include "common/loop/clock.h"
 #include "common/net/header.h"
+#include "common/proto/any/any_message.h"
+#include "common/proto/message_table.h"
 #include "ctld/core/access/front_door.h"
 #include "ctld/core/core.h"
+#include "ctld/core/request.h"
+#include "ctld/core/turn_out.h"
 #include "ctld/rpc/audit_trail.h"
 #include "ctld/rpc/sessions.h"
 
@@ -23,8 +27,8 @@ class AuditRequests {
   Result<void> open(const std::string& directory);
 
   // A request that passes on to whoever answers it.
-  template <class Message>
-  void begin(const rpc::Session& session, const net::MessageHeader& header, const Message& message);
+  void begin(const rpc::Session& session, const net::MessageHeader& header,
+             const proto::AnyMessage& message);
   // Its answer is known. Nothing happens if the request is none that is written, or has its record.
   Result<void> end(core::ConnectionId connection, std::uint64_t request, const Error* refused);
   // All answers of a turn, before any of them leaves.

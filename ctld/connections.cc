@@ -11,7 +11,12 @@
 
 #include "common/assert.h"
 #include "common/codec/codec.h"
+#include "common/proto/message_table.h"
+#include "common/proto/node_relay.h"
+#include "common/proto/session.h"
 #include "ctld/core/access/authorise.h"
+#include "ctld/core/core.h"
+#include "ctld/core/request.h"
 #include "ctld/rpc/dispatch.h"
 
 namespace gantry::ctld {

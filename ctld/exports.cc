@@ -11,14 +11,17 @@
 #include "common/http/http_server.h"
 #include "common/http/tokens.h"
 #include "ctld/acct/usage_log.h"
+#include "ctld/core/core.h"
 #include "ctld/core/money/metrics.h"
 #include "ctld/core/runtime.h"
 #include "ctld/core/services/service_metrics.h"
 #include "ctld/core/state/state.h"
+#include "ctld/core/turn_out.h"
 #include "ctld/http/webhook.h"
 #include "ctld/mailer.h"
 #include "ctld/notary.h"
 #include "ctld/programs.h"
+#include "ctld/store/store.h"
 
 namespace gantry::ctld {
 namespace {

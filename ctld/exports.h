@@ -7,8 +7,10 @@
 #include <memory>
 #include <string>
 
+#include "ctld/core/turn_out.h"
 #include "ctld/shell.h"
 #include "ctld/store/scrubber.h"
+#include "ctld/store/store.h"
 
 namespace gantry::acct {
 class UsageLog;

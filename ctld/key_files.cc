@@ -10,6 +10,10 @@
 #include <fstream>
 #include <sstream>
 
+#include "common/proto/control.h"
+#include "common/proto/session.h"
+#include "ctld/core/request.h"
+
 namespace gantry::ctld {
 namespace {
 

@@ -11,6 +11,7 @@
 #include "ctld/server.h"
 #include "ctld/store/fault_guard.h"
 #include "ctld/store/scrub.h"
+#include "ctld/store/store.h"
 
 namespace {
 

@@ -2,8 +2,14 @@
 
 #include <fmt/core.h>
 
+#include "common/proto/gate.h"
+#include "common/proto/node_order.h"
+#include "common/proto/secrets.h"
+#include "common/proto/session.h"
+#include "ctld/core/core.h"
 #include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/secrets.h"
+#include "ctld/core/turn_out.h"
 
 namespace gantry::ctld {
 namespace {
@@ -69,7 +75,7 @@ void Notary::prepare(proto::GateTable& table) const {
 }
 
 Result<void> Notary::prepare(core::Order& order) const {
-  auto* launch = std::get_if<proto::Launch>(&order.message);
+  auto* launch = order.message.get_if<proto::Launch>();
   if (launch != nullptr && launch->door && launch->spec.replica)
     launch->door->password = box_->password(launch->spec.replica->service);
   for (const core::SealedSecret& one : order.blobs.sealed) {
@@ -86,7 +92,7 @@ Result<void> Notary::prepare(core::Order& order) const {
   if (!identity_)
     return fail(ErrorCode::unsupported,
                 "no identity tokens are made any more: controller.identity_issuer is not set");
-  auto* renewed = std::get_if<proto::IdentityTokens>(&order.message);
+  auto* renewed = order.message.get_if<proto::IdentityTokens>();
   const core::IdentityClaims& who = *order.blobs.identity;
   for (const auto& [audience, file] : who.audiences) {
     secrets::Claims claims;
@@ -119,7 +125,7 @@ Result<proto::TokenMade> Notary::service_token(const core::ServiceTokenWish& wis
 }
 
 void Notary::forget_contents(core::Order& order) {
-  if (auto* launch = std::get_if<proto::Launch>(&order.message))
+  if (auto* launch = order.message.get_if<proto::Launch>())
     for (proto::SecretFile& one : launch->secrets) secrets::wipe(one.content);
 }
 

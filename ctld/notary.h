@@ -8,9 +8,13 @@
 #include "common/log/log.h"
 #include "common/loop/clock.h"
 #include "common/loop/loop.h"
+#include "common/proto/gate.h"
+#include "common/proto/secrets.h"
+#include "common/proto/session.h"
 #include "config/config.h"
 #include "ctld/core/core.h"
 #include "ctld/core/services/service_token.h"
+#include "ctld/core/turn_out.h"
 #include "ctld/secrets/identity_keys.h"
 #include "ctld/secrets/secret_box.h"
 

@@ -5,6 +5,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/proto/gpu_rows.h"
+#include "common/proto/job_query.h"
+#include "ctld/sched/change.h"
+#include "ctld/sched/plan.h"
+#include "ctld/sched/policy.h"
 #include "ctld/sched/verdict/mig_modes.h"
 #include "ctld/sched/verdict/what_if.h"
 

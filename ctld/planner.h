@@ -13,11 +13,13 @@
 #include <thread>
 #include <vector>
 
+#include "common/proto/gpu_rows.h"
 #include "common/proto/job_query.h"
 #include "common/time/time.h"
 #include "ctld/sched/change.h"
 #include "ctld/sched/cycle/schedule.h"
 #include "ctld/sched/plan.h"
+#include "ctld/sched/policy.h"
 
 namespace gantry::ctld {
 

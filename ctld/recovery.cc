@@ -8,7 +8,9 @@
 #include <variant>
 #include <vector>
 
+#include "ctld/core/core.h"
 #include "ctld/core/job_reader.h"
+#include "ctld/store/store.h"
 
 namespace gantry::ctld {
 namespace {

@@ -9,6 +9,9 @@
 #include <fmt/core.h>
 
 #include "common/codec/codec.h"
+#include "common/proto/message_table.h"
+#include "common/proto/node_relay.h"
+#include "common/proto/session.h"
 #include "ctld/core/access/authorise.h"
 
 namespace gantry::ctld {

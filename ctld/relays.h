@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "common/proto/node_relay.h"
 #include "ctld/connections.h"
 #include "ctld/rpc/login_nodes.h"
 

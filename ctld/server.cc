@@ -5,13 +5,27 @@
 #include <csignal>
 
 #include "common/codec/codec.h"
+#include "common/proto/attempt.h"
+#include "common/proto/gate.h"
+#include "common/proto/node_order.h"
+#include "common/proto/node_report.h"
+#include "common/proto/session.h"
+#include "common/proto/step_attach.h"
+#include "common/proto/steps.h"
+#include "ctld/core/core.h"
 #include "ctld/core/job/submit/blobs.h"
+#include "ctld/core/request.h"
+#include "ctld/core/turn_out.h"
 #include "ctld/key_files.h"
 #include "ctld/notary.h"
 #include "ctld/recovery.h"
 #include "ctld/rpc/dispatch.h"
+#include "ctld/sched/change.h"
 #include "ctld/sched/controller_policy.h"
+#include "ctld/sched/plan.h"
+#include "ctld/sched/policy.h"
 #include "ctld/store/lmdb_store.h"
+#include "ctld/store/store.h"
 
 namespace gantry::ctld {
 namespace {
@@ -210,16 +224,15 @@ void Server::send_reply(core::Reply& reply) {
       return;
     }
   }
-  if (auto* granted = std::get_if<proto::StepGranted>(&reply.message)) {
+  if (auto* granted = reply.message.get_if<proto::StepGranted>()) {
     granted->signature =
         auth::sign(secrets_.permission,
                    granted->attach ? proto::kStepAttachContext : proto::kStepPermissionContext,
                    granted->permission);
   }
-  if (auto* table = std::get_if<proto::GateTable>(&reply.message)) notary_->prepare(*table);
+  if (auto* table = reply.message.get_if<proto::GateTable>()) notary_->prepare(*table);
   hook_.add_warning(reply);
-  if (auto* ping = std::get_if<proto::PingReply>(&reply.message))
-    ping->config_problem = config_problem_;
+  if (auto* ping = reply.message.get_if<proto::PingReply>()) ping->config_problem = config_problem_;
   const rpc::Encoded encoded = rpc::encode_reply(reply.message);
   connections_.send_to(*session, encoded.type, reply.request, encoded.body);
   if (uid) connections_.took(*uid, Connections::loop_time() - began);
@@ -235,22 +248,22 @@ void Server::send_order(core::Order& order) {
     }
   }
   if (auto ready = notary_->prepare(order); !ready) {
-    if (const auto* launch = std::get_if<proto::Launch>(&order.message))
+    if (const auto* launch = order.message.get_if<proto::Launch>())
       refuse_launch(order.node, launch->key, ready.error().message);
     return;
   }
-  if (auto* accept = std::get_if<proto::NodeAccept>(&order.message)) {
+  if (auto* accept = order.message.get_if<proto::NodeAccept>()) {
     accept->permission_key = Bytes(secrets_.permission.verify_key.view());
   }
   rpc::Encoded encoded = rpc::encode_order(order.message);
   Notary::forget_contents(order);
   const auto sent = connections_.send_to_node(order.node, encoded.type, encoded.body);
-  if (std::holds_alternative<proto::Launch>(order.message)) secrets::wipe(encoded.body);
+  if (order.message.is<proto::Launch>()) secrets::wipe(encoded.body);
   if (sent) return;
   log_.write(LogLevel::warning, "an order could not be sent",
              {{"node", order.node}, {"error", sent.error().message}});
   if (sent.error().code != ErrorCode::invalid_argument) return;
-  if (const auto* launch = std::get_if<proto::Launch>(&order.message))
+  if (const auto* launch = order.message.get_if<proto::Launch>())
     refuse_launch(order.node, launch->key,
                   fmt::format("the job cannot be started, because the order to its node would be "
                               "{}: its script, its environment and its lists of nodes are too "

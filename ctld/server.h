@@ -10,10 +10,15 @@
 #include <optional>
 #include <string>
 
+#include "common/proto/attempt.h"
 #include "ctld/age/gate.h"
 #include "ctld/answers.h"
+#include "ctld/core/core.h"
+#include "ctld/core/request.h"
+#include "ctld/core/turn_out.h"
 #include "ctld/exports.h"
 #include "ctld/relays.h"
+#include "ctld/store/store.h"
 #include "ctld/submit_hook.h"
 
 namespace gantry::store {

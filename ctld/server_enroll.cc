@@ -2,7 +2,11 @@
 // its first start. A guess costs as much as a wrong credential does, and is logged like one.
 #include "common/auth/enroll_token.h"
 #include "common/codec/codec.h"
+#include "common/proto/control.h"
+#include "common/proto/message_table.h"
+#include "common/proto/session.h"
 #include "ctld/core/node/enrollment.h"
+#include "ctld/core/request.h"
 #include "ctld/core/state/state.h"
 #include "ctld/server.h"
 

@@ -9,8 +9,11 @@
 
 #include "common/codec/codec.h"
 #include "common/overloaded.h"
+#include "common/proto/any/message_visit.h"
 #include "common/version.h"
 #include "ctld/acct/stored_rows.h"
+#include "ctld/core/core.h"
+#include "ctld/core/request.h"
 #include "ctld/notary.h"
 #include "ctld/rpc/dispatch.h"
 #include "ctld/rpc/identity.h"
@@ -139,7 +142,7 @@ void Server::answer(rpc::Session& session, const net::MessageHeader& header,
     connections_.refuse(session, header.request, message.error());
     return;
   }
-  if (auto* enroll = std::get_if<proto::EnrollNode>(&*message)) enroll->token_hash.clear();
+  if (auto* enroll = message->get_if<proto::EnrollNode>()) enroll->token_hash.clear();
   if (hook_.asks(session, header, *message)) return;
   step_as(session, header, session.identity.value_or(rpc::nobody()), std::move(*message));
 }
@@ -148,10 +151,10 @@ void Server::answer(rpc::Session& session, const net::MessageHeader& header,
 void Server::step_as(rpc::Session& session, const net::MessageHeader& header, core::Identity who,
                      core::ClientMessage message) {
   audit_.begin(session, header, message);
-  if (auto* secret = std::get_if<proto::SetSecret>(&message))
+  if (auto* secret = message.get_if<proto::SetSecret>())
     if (auto sealed = notary_->seal(*secret); !sealed)
       return connections_.refuse(session, header.request, sealed.error());
-  auto* note = std::get_if<proto::NoteJobs>(&message);
+  auto* note = message.get_if<proto::NoteJobs>();
   if (note != nullptr) {
     // A job may have ended just now, and its row is not stored yet.
     end_of_turn();
@@ -187,13 +190,13 @@ void Server::answer_here(const rpc::Session& session, const net::MessageHeader& 
   Asked asked{session, header.request, *session.identity};
   if (auto in = core::let_in(core_->state(), asked.who, *message); !in)
     return connections_.refuse(session, header.request, in.error());
-  std::visit(Overloaded{[&](const proto::Reconfigure&) { reconfigure(asked); },
-                        [&](const proto::MakeToken& m) { answers_->make_token(asked, m); },
-                        [&](const proto::QueryHistory& m) { answers_->query_history(asked, m); },
-                        [&](const proto::WhatIf& m) { answers_->what_if(asked, m); },
-                        [&](const proto::PlanMigModes&) { answers_->plan_modes(asked); },
-                        [&](const proto::ReadAudit& m) { answers_->read_audit(asked, m); }},
-             *message);
+  proto::visit(Overloaded{[&](const proto::Reconfigure&) { reconfigure(asked); },
+                          [&](const proto::MakeToken& m) { answers_->make_token(asked, m); },
+                          [&](const proto::QueryHistory& m) { answers_->query_history(asked, m); },
+                          [&](const proto::WhatIf& m) { answers_->what_if(asked, m); },
+                          [&](const proto::PlanMigModes&) { answers_->plan_modes(asked); },
+                          [&](const proto::ReadAudit& m) { answers_->read_audit(asked, m); }},
+               *message);
   (void)shell_.kept(audit_.end(connection, header.request, nullptr));  // if it was not refused
 }
 

@@ -1,6 +1,10 @@
 // Reading the configuration again. The server ends, and main() makes a new one in the same process
 // from the store, as after a restart. Nodes are told to read their file too; jobs go on meanwhile.
 #include "common/codec/codec.h"
+#include "common/proto/control.h"
+#include "common/proto/message_table.h"
+#include "common/proto/session.h"
+#include "ctld/core/core.h"
 #include "ctld/core/tenancy/admission.h"
 #include "ctld/rpc/dispatch.h"
 #include "ctld/server.h"

@@ -4,7 +4,12 @@
 
 #include <fmt/core.h>
 
+#include "common/proto/job_submit.h"
+#include "common/proto/message_table.h"
+#include "common/proto/tenancy.h"
+#include "ctld/core/request.h"
 #include "ctld/core/services/replica_job.h"
+#include "ctld/core/turn_out.h"
 #include "ctld/policy_hook.h"
 
 namespace gantry::ctld {
@@ -15,8 +20,8 @@ constexpr std::size_t kMostHookWarnings = 10'000;  // that are kept for answers 
 
 std::vector<JobSpec*> jobs_of(core::ClientMessage& message) {
   std::vector<JobSpec*> out;
-  if (auto* one = std::get_if<proto::SubmitJob>(&message)) out.push_back(&one->spec);
-  if (auto* several = std::get_if<proto::SubmitTogether>(&message))
+  if (auto* one = message.get_if<proto::SubmitJob>()) out.push_back(&one->spec);
+  if (auto* several = message.get_if<proto::SubmitTogether>())
     for (proto::SubmitJob& part : several->parts) out.push_back(&part.spec);
   return out;
 }
@@ -27,7 +32,7 @@ std::vector<JobSpec*> jobs_of(core::ClientMessage& message) {
 std::vector<JobSpec> replicas_in(const core::State& state, const core::Identity& who,
                                  const core::ClientMessage& message) {
   std::vector<JobSpec> out;
-  const auto* apply = std::get_if<proto::ApplyTenancy>(&message);
+  const auto* apply = message.get_if<proto::ApplyTenancy>();
   if (apply == nullptr) return out;
   for (const tenancy::Document& document : apply->documents) {
     const auto* service = std::get_if<tenancy::Service>(&document);
@@ -58,7 +63,7 @@ HookQuestion question_of(const core::State& state, const core::Identity& who,
 // Puts the values that the hook sets into the jobs of a submit. They are refused for a service,
 // because its document says itself what is so.
 Result<void> set_all(core::ClientMessage& message, const HookAnswer& answer) {
-  if (!answer.set.empty() && std::holds_alternative<proto::ApplyTenancy>(message))
+  if (!answer.set.empty() && message.is<proto::ApplyTenancy>())
     return fail(ErrorCode::permission_denied,
                 fmt::format("the site's policy hook wants {} of replicas to be \"{}\": have the "
                             "document of the service say it",
@@ -135,7 +140,7 @@ void SubmitHook::answered(rpc::Session& session, const net::MessageHeader& heade
                         "taken (controller.policy_hook); try again later, or tell an "
                         "administrator"});
   } else if (answer->action == "deny") {
-    const bool service = std::holds_alternative<proto::ApplyTenancy>(message);
+    const bool service = message.is<proto::ApplyTenancy>();
     return refuse_it(
         {ErrorCode::permission_denied, !answer->message.empty() ? answer->message
                                        : service ? "the site's policy hook refuses this service"
@@ -150,9 +155,9 @@ void SubmitHook::answered(rpc::Session& session, const net::MessageHeader& heade
 void SubmitHook::add_warning(core::Reply& reply) {
   const auto it = warnings_.find({reply.connection, reply.request});
   if (it == warnings_.end()) return;
-  if (auto* submitted = std::get_if<proto::SubmitReply>(&reply.message))
+  if (auto* submitted = reply.message.get_if<proto::SubmitReply>())
     submitted->warnings.push_back(it->second);
-  if (auto* planned = std::get_if<proto::TenancyPlanned>(&reply.message))
+  if (auto* planned = reply.message.get_if<proto::TenancyPlanned>())
     planned->warnings.push_back(it->second);
   warnings_.erase(it);
 }

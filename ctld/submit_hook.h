@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "ctld/connections.h"
+#include "ctld/core/request.h"
+#include "ctld/core/turn_out.h"
 
 namespace gantry::ctld {
 

@@ -17,8 +17,22 @@
 
 #include "cli/pages.h"
 #include "common/assert.h"
+#include "common/proto/budget.h"
+#include "common/proto/cluster.h"
+#include "common/proto/control.h"
+#include "common/proto/job_query.h"
+#include "common/proto/job_submit.h"
+#include "common/proto/ledger.h"
+#include "common/proto/partitions.h"
+#include "common/proto/reservation.h"
+#include "common/proto/session.h"
+#include "common/proto/tenancy.h"
+#include "common/proto/tenancy_view.h"
+#include "common/proto/tenant_events.h"
 #include "ctld/core/core.h"
+#include "ctld/core/request.h"
 #include "ctld/core/state/state.h"
+#include "ctld/core/turn_out.h"
 #include "ctld/rpc/dispatch.h"
 
 namespace gantry::core {
@@ -102,7 +116,7 @@ class Bench {
     const Identity users[] = {root_, identity("u0000x0", 1000), identity("stranger", 999'999)};
     static constexpr std::string_view kWho[] = {"operator", "user", "stranger"};
     for (std::size_t i = 0; i < std::size(users); ++i) {
-      if (!std::holds_alternative<proto::ErrorReply>(ask(users[i], first)))
+      if (const ReplyMessage reply = ask(users[i], first); !reply.is<proto::ErrorReply>())
         measure_one(name, kWho[i], users[i], first, next);
     }
   }
@@ -138,7 +152,7 @@ class Bench {
     return std::move(turn.replies[0].message);
   }
   static void must(const ReplyMessage& reply) {
-    const auto* error = std::get_if<proto::ErrorReply>(&reply);
+    const auto* error = reply.get_if<proto::ErrorReply>();
     if (error == nullptr) return;
     fmt::print(stderr, "refused: {}\n", error->message);
     std::exit(1);
@@ -157,7 +171,7 @@ void list(Bench& bench, std::string_view name, Request request, Count count) {
   if constexpr (cli::Pages<Request>::kAny) cli::Pages<Request>::first(request);
   bench.measure(name, std::move(request),
                 [&](const ReplyMessage& m, auto& next, std::size_t& rows) {
-                  const auto* reply = std::get_if<Reply>(&m);
+                  const auto* reply = m.get_if<Reply>();
                   if (reply == nullptr) return false;
                   rows += count(*reply);
                   if constexpr (cli::Pages<Request>::kAny) {
@@ -200,7 +214,7 @@ void run(std::uint32_t nodes, std::uint32_t tenants, std::uint32_t jobs) {
   list<proto::LedgerReply>(bench, "QueryLedger", ledger, rows);
   bench.measure("ListJobs", proto::ListJobs{},
                 [](const ReplyMessage& m, proto::ListJobs& next, std::size_t& count) {
-                  const auto& reply = std::get<proto::ListJobsReply>(m);
+                  const auto& reply = m.get<proto::ListJobsReply>();
                   count += reply.rows.size();
                   next.after = reply.next;
                   return reply.more;

@@ -20,8 +20,10 @@
 #include <vector>
 
 #include "common/codec/codec.h"
+#include "common/proto/history.h"
 #include "ctld/acct/history.h"
 #include "ctld/store/lmdb_store.h"
+#include "ctld/store/store.h"
 
 namespace gantry {
 namespace {

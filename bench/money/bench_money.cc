@@ -17,14 +17,21 @@
 #include <vector>
 
 #include "common/codec/codec.h"
+#include "common/proto/ledger.h"
+#include "common/proto/session.h"
 #include "ctld/core/core.h"
+#include "ctld/core/event/events.h"
 #include "ctld/core/event/events_attempt.h"
 #include "ctld/core/event/events_cluster.h"
 #include "ctld/core/event/events_job.h"
 #include "ctld/core/event/events_tenancy.h"
 #include "ctld/core/event/journal.h"
+#include "ctld/core/request.h"
 #include "ctld/core/state/state.h"
 #include "ctld/core/state/stored_spec.h"
+#include "ctld/core/turn_out.h"
+#include "ctld/sched/change.h"
+#include "ctld/store/store.h"
 
 namespace gantry::core {
 namespace {
@@ -111,9 +118,9 @@ class Month {
       const double before = micros();
       core_.step(kBegin + hours(24 * 40), std::move(request));
       const Turn turn = core_.take_turn();
-      const Bytes bytes = codec::encode(std::get<proto::LedgerReply>(turn.replies.at(0).message));
+      const Bytes bytes = codec::encode(turn.replies.at(0).message.get<proto::LedgerReply>());
       samples.push_back(micros() - before);
-      rows = std::get<proto::LedgerReply>(turn.replies.at(0).message).rows.size();
+      rows = turn.replies.at(0).message.get<proto::LedgerReply>().rows.size();
     }
     std::sort(samples.begin(), samples.end());
     return samples[samples.size() / 2];

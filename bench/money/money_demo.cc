@@ -16,9 +16,19 @@
 #include <set>
 
 #include "cli/bill/invoice.h"
+#include "common/proto/attempt.h"
+#include "common/proto/job_submit.h"
+#include "common/proto/ledger.h"
+#include "common/proto/node_order.h"
+#include "common/proto/node_report.h"
+#include "common/proto/session.h"
+#include "common/proto/tenancy.h"
 #include "config/tenancy/files/load.h"
 #include "ctld/core/core.h"
+#include "ctld/core/request.h"
 #include "ctld/core/state/state.h"
+#include "ctld/core/turn_out.h"
+#include "ctld/sched/change.h"
 #include "ctld/sched/cycle/schedule.h"
 
 namespace gantry::core {
@@ -99,7 +109,7 @@ class Demo {
     ask("admin", query);
     Turn answer = core_.take_turn();
     for (Reply& reply : answer.replies)
-      if (auto* ledger = std::get_if<proto::LedgerReply>(&reply.message)) out = std::move(*ledger);
+      if (auto* ledger = reply.message.get_if<proto::LedgerReply>()) out = std::move(*ledger);
     return out;
   }
 
@@ -216,8 +226,7 @@ class Demo {
       Turn out = core_.take_turn();
       for (const sched::Change& change : out.changes) replica_.apply(change);
       for (const Reply& reply : out.replies)
-        if (const auto* error = std::get_if<proto::ErrorReply>(&reply.message))
-          give_up(error->message);
+        if (const auto* error = reply.message.get_if<proto::ErrorReply>()) give_up(error->message);
       for (Order& order : out.orders) obey(order.node, order.message);
       (void)core_.take_fold();
       wake_at(out.wake);
@@ -237,12 +246,12 @@ class Demo {
   }
 
   void obey(const std::string& node, OrderMessage& order) {
-    if (const auto* launch = std::get_if<proto::Launch>(&order)) {
+    if (const auto* launch = order.get_if<proto::Launch>()) {
       const proto::AttemptKey key = launch->key;
       at(now_ + seconds(2), [this, node, key] { tell(node, proto::Started{key, now_}); });
       const Duration length = lengths_.at((key.job.value() - 1) % lengths_.size());
       at(now_ + length, [this, node, key] { exits(node, key, 0); });
-    } else if (const auto* end = std::get_if<proto::Terminate>(&order)) {
+    } else if (const auto* end = order.get_if<proto::Terminate>()) {
       terminated_.insert(end->key);
       at(now_ + seconds(10), [this, node, key = end->key] { exits(node, key, 15); });
     }

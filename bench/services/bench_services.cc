@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "common/proto/gate.h"
 #include "tests/services/cluster.h"
 #include "traffic.h"
 

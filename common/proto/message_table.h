@@ -1,8 +1,8 @@
 // The table of messages: which connections may send each message, which users may, and who receives
-// it. The lines are those of messages.def. The variants that are decoded (MessagesWhere), the
-// refusal of wrong senders (check_sender), the rights (authorise.cc) and the table in
-// docs/visibility.md are all made from it. A message without a line has no number, so it does not
-// compile.
+// it. The lines are those of messages.def. What is decoded where (OneOf of any_message.h,
+// MessagesWhere), the refusal of wrong senders (check_sender), the rights (authorise.cc) and the
+// table in docs/visibility.md are all made from it. A message without a line has no number, so it
+// does not compile.
 #pragma once
 
 #include <array>
@@ -12,10 +12,39 @@
 #include <utility>
 #include <variant>
 
-#include "common/proto/messages.h"
 #include "common/result.h"
 
 namespace gantry::proto {
+
+// Every message is declared here; its struct is in the header of its subject.
+#define X(type, ...) struct type;
+#include "common/proto/messages.def"
+#undef X
+
+enum class MessageType : std::uint16_t {
+#define X(type, number, ...) type = number,
+#include "common/proto/messages.def"
+#undef X
+};
+
+template <class T>
+struct MessageNumber;
+#define X(type, number, ...)                                \
+  template <>                                               \
+  struct MessageNumber<type> {                              \
+    static constexpr MessageType value = MessageType::type; \
+  };
+#include "common/proto/messages.def"
+#undef X
+
+template <class T>
+inline constexpr MessageType number_of = MessageNumber<T>::value;
+
+// A struct that messages.def lists.
+template <class T>
+concept Listed = requires {
+  MessageNumber<T>::value;
+};
 
 // What the receiver of a message knows about the connection that brought it.
 enum class Sender : std::uint8_t {

@@ -1,4 +1,4 @@
-// Includes the headers of all messages, and defines number_of<Type>() from messages.def.
+// Includes the headers of all messages, and their numbers.
 #pragma once
 
 #include "common/proto/access.h"
@@ -11,6 +11,7 @@
 #include "common/proto/job_query.h"
 #include "common/proto/job_submit.h"
 #include "common/proto/ledger.h"
+#include "common/proto/message_table.h"
 #include "common/proto/neighbours.h"
 #include "common/proto/node_order.h"
 #include "common/proto/node_relay.h"
@@ -27,26 +28,3 @@
 #include "common/proto/tenant_events.h"
 #include "common/proto/triggers.h"
 #include "common/proto/use.h"
-
-namespace gantry::proto {
-
-enum class MessageType : std::uint16_t {
-#define X(type, number, ...) type = number,
-#include "common/proto/messages.def"
-#undef X
-};
-
-template <class T>
-struct MessageNumber;
-#define X(type, number, ...)                                \
-  template <>                                               \
-  struct MessageNumber<type> {                              \
-    static constexpr MessageType value = MessageType::type; \
-  };
-#include "common/proto/messages.def"
-#undef X
-
-template <class T>
-inline constexpr MessageType number_of = MessageNumber<T>::value;
-
-}  // namespace gantry::proto

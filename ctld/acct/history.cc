@@ -8,10 +8,14 @@
 
 #include "common/assert.h"
 #include "common/codec/codec.h"
+#include "common/proto/history.h"
+#include "common/proto/job_query.h"
+#include "common/proto/job_ref.h"
 #include "common/proto/job_text.h"
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
 #include "ctld/core/task_list.h"
+#include "ctld/store/store.h"
 
 namespace gantry::acct {
 

@@ -16,6 +16,8 @@
 
 #include "common/job/public_state.h"
 #include "common/proto/history.h"
+#include "common/proto/job_query.h"
+#include "common/proto/job_ref.h"
 #include "common/result.h"
 #include "common/types.h"
 #include "ctld/store/store.h"

@@ -4,7 +4,9 @@
 #include <map>
 
 #include "common/assert.h"
+#include "common/proto/history.h"
 #include "ctld/acct/history.h"
+#include "ctld/store/store.h"
 
 namespace gantry::acct {
 

@@ -6,6 +6,8 @@
 #include <memory>
 #include <utility>
 
+#include "ctld/store/store.h"
+
 namespace gantry::acct {
 
 HistoryReader::HistoryReader(const store::Store& store, Post post)

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include "common/proto/history.h"
+#include "common/proto/job_ref.h"
 #include "ctld/acct/history.h"
+#include "ctld/store/store.h"
 
 namespace gantry::acct {
 namespace {

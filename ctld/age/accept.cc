@@ -8,6 +8,7 @@
 #include "ctld/core/core.h"
 #include "ctld/core/state/record.h"
 #include "ctld/store/lmdb_store.h"
+#include "ctld/store/store.h"
 
 namespace gantry::age {
 namespace {

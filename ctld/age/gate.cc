@@ -4,7 +4,14 @@
 
 #include <algorithm>
 
+#include "common/proto/attempt.h"
+#include "common/proto/cluster.h"
+#include "common/proto/job_change.h"
+#include "common/proto/job_ref.h"
+#include "common/proto/node_report.h"
+#include "common/proto/session.h"
 #include "ctld/age/newer.h"
+#include "ctld/core/request.h"
 
 namespace gantry::age {
 namespace {
@@ -232,7 +239,7 @@ Result<void> Gate::stranger_ended(const core::State& state, const std::string& n
 
 Result<bool> Gate::admit(const core::State& state, const std::string& node,
                          core::NodeMessage& message) {
-  if (auto* registration = std::get_if<proto::NodeRegister>(&message)) {
+  if (auto* registration = message.get_if<proto::NodeRegister>()) {
     const auto admitted = admit_registration(state, node, *registration);
     if (!admitted || !*admitted) return admitted;
   } else if (!heard_us_.contains(node)) {
@@ -242,9 +249,9 @@ Result<bool> Gate::admit(const core::State& state, const std::string& node,
     // names its session: if the session is of an earlier start, the heartbeat is passed on and
     // answered, and the node registers at once. The answer does not tell our start. The node's
     // other reports are sent again after that.
-    const auto* beat = std::get_if<proto::Heartbeat>(&message);
+    const auto* beat = message.get_if<proto::Heartbeat>();
     return beat != nullptr && (beat->session >> 32) < state.epoch.value();
-  } else if (const auto* report = std::get_if<proto::ExitReport>(&message)) {
+  } else if (const auto* report = message.get_if<proto::ExitReport>()) {
     if (strangers_.has(node, report->key)) TRY(stranger_ended(state, node, report->key));
   }
   heard_us_.insert(node);

@@ -18,9 +18,12 @@
 #include <vector>
 
 #include "common/log/log.h"
+#include "common/proto/attempt.h"
+#include "common/proto/node_report.h"
 #include "ctld/age/high_water.h"
 #include "ctld/age/strangers.h"
 #include "ctld/core/core.h"
+#include "ctld/core/request.h"
 
 namespace gantry::age {
 

@@ -2,6 +2,9 @@
 
 #include <fmt/core.h>
 
+#include "common/proto/attempt.h"
+#include "common/proto/node_report.h"
+
 namespace gantry::age {
 
 std::string newer_than_us(const core::State& state, const proto::NodeRegister& message,

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "common/proto/attempt.h"
 #include "common/proto/node_report.h"
 #include "ctld/core/state/state.h"
 

@@ -4,6 +4,7 @@
 
 #include <sstream>
 
+#include "common/proto/attempt.h"
 #include "ctld/age/high_water.h"
 
 namespace gantry::age {

@@ -3,15 +3,32 @@
 #pragma once
 
 #include <string>
-#include <utility>
 
-#include "ctld/core/core.h"
 #include "ctld/core/event/event.h"
-#include "ctld/core/recorder.h"
-#include "ctld/core/runtime.h"
-#include "ctld/core/state/state.h"
+#include "ctld/core/request.h"
+
+namespace gantry {
+struct Config;
+}
+namespace gantry::proto {
+struct OrderStamp;
+}
 
 namespace gantry::core {
+
+// A file that looks into one of these includes its header: state/state.h, recorder.h,
+// state/mutable_state.h, runtime.h, turn_out.h.
+struct State;
+class Recorder;
+struct Touched;
+struct Runtime;
+struct Turn;
+struct Job;
+struct NodeLink;
+struct BlobRefs;
+namespace event {
+struct JobSubmitted;
+}
 
 struct Context {
   const State& state;
@@ -23,20 +40,13 @@ struct Context {
   Instant now;
 
   // Journals and applies one event.
-  void record(EventRef event) {
-    ++rt.stats.events;
-    recorder.record(now, event);
-  }
-  void record(const event::JobSubmitted& event, Bytes spec) {
-    ++rt.stats.events;
-    recorder.record(now, event, std::move(spec));
-  }
+  void record(EventRef event);
+  void record(const event::JobSubmitted& event, Bytes spec);
 
-  void note(std::string line) { turn.notes.push_back(std::move(line)); }
-  void send(NodeId node, OrderMessage message, BlobRefs blobs = {});
-  void reply(const ClientRequest& to, ReplyMessage message) {
-    turn.replies.push_back({to.connection, to.request, std::move(message), {}});
-  }
+  void note(std::string line);
+  void send(NodeId node, OrderMessage message);
+  void send(NodeId node, OrderMessage message, BlobRefs blobs);
+  void reply(const ClientRequest& to, ReplyMessage message);
   // The stamp of the next order to a registered node.
   proto::OrderStamp stamp(NodeId node);
   [[nodiscard]] const NodeLink& link(NodeId node) const;

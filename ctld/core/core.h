@@ -18,48 +18,17 @@
 #include <variant>
 #include <vector>
 
-#include "common/job/job_spec.h"
-#include "common/proto/message_table.h"
 #include "common/result.h"
 #include "common/types.h"
 #include "config/config.h"
 #include "ctld/core/job_reader.h"
-#include "ctld/core/letter.h"
-#include "ctld/core/state/trigger_state.h"
-#include "ctld/core/usage_event.h"
-#include "ctld/sched/change.h"
+#include "ctld/core/request.h"
+#include "ctld/core/turn_out.h"
 #include "ctld/sched/plan.h"
 #include "ctld/store/store.h"
 
 namespace gantry::core {
 
-using ConnectionId = Id<struct ConnectionTag>;  // given by the shell, never reused
-
-struct Identity {  // established by the shell's authentication
-  Owner owner;
-  proto::Role role = proto::Role::user;
-  std::optional<proto::AttemptKey> inside;  // request came from inside this job
-  std::vector<std::string> groups;          // names of the operating system's groups
-  std::optional<Instant> token_ends;        // the token that identified the user is valid until
-                                            // then
-  bool by_login_node = false;               // a login node says who it is; see needs_credential()
-};
-
-constexpr bool asked_of_core(const proto::MessageRow& m) {
-  return m.taker == proto::Taker::core && m.from.has(proto::Sender::client);
-}
-constexpr bool reported_to_core(const proto::MessageRow& m) {
-  return m.taker == proto::Taker::core && m.from.has(proto::Sender::node);
-}
-using ClientMessage = proto::MessagesWhere<asked_of_core>;
-using NodeMessage = proto::MessagesWhere<reported_to_core>;
-
-struct ClientRequest {
-  ConnectionId connection;
-  std::uint64_t request = 0;
-  Identity who;
-  ClientMessage message;
-};
 struct ConnectionClosed {  // the waits of this connection are dropped
   ConnectionId connection;
 };
@@ -75,78 +44,6 @@ struct Reconfigured {};  // the controller started anew to read its configuratio
 
 using Input =
     std::variant<ClientRequest, ConnectionClosed, FromNode, PlanReady, Tick, Reconfigured>;
-
-// QueryHistory is answered by the history reader, filtered by the same rule as listings.
-using ReplyMessage =
-    std::variant<proto::Ok, proto::ErrorReply, proto::SubmitReply, proto::ListJobsReply,
-                 proto::ShowJobReply, proto::JobsDone, proto::WaitReply, proto::LogChunk,
-                 proto::ListNodesReply, proto::ListPartitionsReply, proto::ShowConfigReply,
-                 proto::ShowStatsReply, proto::PingReply, proto::StepGranted, proto::TenancyPlanned,
-                 proto::TenancyDocuments, proto::TenancyHistoryReply, proto::TenantUsageReply,
-                 proto::ShareTreeReply, proto::PriorityTuplesReply, proto::ListReservationsReply,
-                 proto::TenantEventsReply, proto::LedgerReply, proto::BudgetList,
-                 proto::IncreaseReply, proto::MeterReply, proto::TriggerList, proto::UseReply,
-                 proto::NetworkProbed, proto::NeighbourList, proto::SecretList, proto::AccessReply,
-                 proto::GateTable, proto::ServiceList, proto::EnrollmentList>;
-
-// Script and environment of a job, which the shell reads from the store and puts into a message
-// before the message leaves (ctld/core/job/submit/blobs.h). The core knows only their content
-// hashes.
-struct SealedSecret {
-  std::string tenant, name;
-  std::uint32_t version = 0;
-  std::string file;  // of the job's directory of secrets
-  Bytes sealed;      // empty: the version was removed after the job was placed
-};
-struct IdentityClaims {
-  std::string tenant, project, user, node;
-  JobId job{};
-  Attempt attempt{};
-  std::vector<std::pair<std::string, std::string>> audiences;  // each with its file
-};
-struct BlobRefs {
-  std::optional<store::Digest> script;
-  std::optional<store::Digest> environment;
-  // The shell has the keys: it opens these, and signs what the tokens say.
-  std::vector<SealedSecret> sealed{};
-  std::optional<IdentityClaims> identity{};
-  [[nodiscard]] bool empty() const { return !script && !environment; }
-};
-
-struct Reply {
-  ConnectionId connection;
-  std::uint64_t request = 0;
-  ReplyMessage message;
-  std::vector<BlobRefs> blobs{};  // for a ShowJobReply: one per job, if scripts were asked for
-};
-
-using OrderMessage =
-    std::variant<proto::NodeAccept, proto::RegisterAgain, proto::HeartbeatAck, proto::Launch,
-                 proto::Go, proto::Terminate, proto::SignalAttempt, proto::AckExit, proto::FetchLog,
-                 proto::TellAttempt, proto::ResumeGpu, proto::Freeze, proto::ProbeAttempt,
-                 proto::IdentityTokens, proto::LimitStep>;
-
-struct Order {
-  std::string node;
-  OrderMessage message;
-  BlobRefs blobs{};  // for a Launch; the claims for IdentityTokens too
-};
-
-// The core holds no keys. So StepGranted leaves it unsigned and NodeAccept leaves it without
-// permission_key; the shell fills these in.
-struct Turn {
-  store::AppendBatch append;  // empty if nothing changed
-  std::vector<Reply> replies;
-  std::vector<Order> orders;
-  std::vector<sched::Change> changes;  // for the scheduler's replica
-  bool schedule = false;               // something changed that a plan could use
-  std::optional<Instant> wake;         // earliest time at which a Tick is wanted
-  std::vector<std::string> notes;      // lines for the log: ignored reports, dropped plan entries
-  std::vector<UsageEvent> usage;       // filled if controller.usage_events is set; after a start
-                                       // also with those of the journal's tail
-  std::vector<Letter> letters;         // filled if controller.mail_program is set
-  std::vector<ProgramRun> programs;    // programs of triggers, to be run now
-};
 
 struct State;
 struct MutableState;

@@ -3,9 +3,16 @@
 // line of messages.def that says `core` and has no handler here does not compile.
 #pragma once
 
-#include "ctld/core/context.h"
+#include "common/result.h"
+#include "ctld/core/request.h"
+
+namespace gantry::sched {
+struct Plan;
+}
 
 namespace gantry::core {
+
+struct Context;
 
 // handle_submit.cc
 void handle(Context&, const ClientRequest&, proto::SubmitJob&&);

@@ -3,9 +3,13 @@
 // recompute what follows from documents and configuration.
 #pragma once
 
+#include <vector>
+
+#include "config/config.h"
 #include "ctld/core/core.h"
 #include "ctld/core/event/event.h"
 #include "ctld/core/state/mutable_state.h"
+#include "ctld/core/turn_out.h"
 
 namespace gantry::core {
 

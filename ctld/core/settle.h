@@ -4,7 +4,9 @@
 // everything.
 #pragma once
 
+#include "common/proto/node_report.h"
 #include "ctld/core/context.h"
+#include "ctld/sched/change.h"
 
 namespace gantry::core {
 

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/job/job_state.h"
 #include "ctld/core/context.h"
 
 namespace gantry::core {

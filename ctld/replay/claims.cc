@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ctld/replay/places.h"
+#include "ctld/sched/change.h"
 
 namespace gantry::replay {
 namespace {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ctld/sched/tenancy.h"
+
 namespace gantry::replay {
 
 std::vector<double> pour(const std::vector<double>& demands, const std::vector<double>& bases,

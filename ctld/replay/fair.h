@@ -9,6 +9,7 @@
 
 #include <vector>
 
+#include "ctld/sched/tenancy.h"
 #include "ctld/sched/tenant/quota.h"
 
 namespace gantry::replay {

@@ -8,6 +8,7 @@
 #include "ctld/replay/replay.h"
 #include "ctld/replay/share_book.h"
 #include "ctld/replay/site.h"
+#include "ctld/sched/change.h"
 
 namespace gantry::replay {
 

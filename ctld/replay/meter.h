@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "ctld/replay/fair.h"
+#include "ctld/sched/tenancy.h"
 #include "ctld/sched/tenant/decay.h"
 
 namespace gantry::replay {

@@ -11,7 +11,11 @@
 #include "ctld/replay/claims.h"
 #include "ctld/replay/live.h"
 #include "ctld/replay/share_book.h"
+#include "ctld/sched/change.h"
+#include "ctld/sched/plan.h"
+#include "ctld/sched/policy.h"
 #include "ctld/sched/preempt/preempt.h"
+#include "ctld/sched/tenancy.h"
 
 namespace gantry::replay {
 namespace {

@@ -16,6 +16,7 @@
 
 #include "ctld/replay/meter.h"
 #include "ctld/replay/site.h"
+#include "ctld/sched/tenancy.h"
 
 namespace gantry::replay {
 

@@ -7,10 +7,13 @@
 #include <charconv>
 #include <numeric>
 
+#include "common/proto/tenancy.h"
 #include "common/text/hostlist.h"
 #include "config/tenancy/files/load.h"
 #include "config/values.h"
 #include "ctld/replay/vary.h"
+#include "ctld/sched/change.h"
+#include "ctld/sched/policy.h"
 
 namespace gantry::replay {
 namespace {

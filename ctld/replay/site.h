@@ -30,7 +30,9 @@
 #include "config/config.h"
 #include "ctld/core/state/tenancy_compile.h"
 #include "ctld/replay/trace.h"
+#include "ctld/sched/change.h"
 #include "ctld/sched/cycle/schedule.h"
+#include "ctld/sched/policy.h"
 
 namespace gantry::replay {
 

@@ -3,14 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <map>
-#include <optional>
 #include <string_view>
-#include <type_traits>
 #include <utility>
-#include <variant>
-#include <vector>
 
+#include "common/codec/type_info.h"
+#include "common/proto/any/message_codec.h"
 #include "common/text/printable.h"
 
 namespace gantry::rpc {
@@ -28,83 +25,75 @@ constexpr std::string_view kNaming[] = {
 constexpr std::size_t kMostValues = 6;  // of one list
 constexpr std::size_t kMostText = 100;  // bytes of one value
 
-template <class T>
-constexpr bool is_optional = false;
-template <class T>
-constexpr bool is_optional<std::optional<T>> = true;
-template <class T>
-constexpr bool is_list = false;
-template <class T>
-constexpr bool is_list<std::vector<T>> = true;
-template <class T>
-constexpr bool is_variant = false;
-template <class... T>
-constexpr bool is_variant<std::variant<T...>> = true;
-template <class T>
-concept Numbered = requires(const T& t) {
-  { t.value() } -> std::integral;
-};
+using codec::Kind;
+using codec::TypeInfo;
 
 class About {
  public:
-  template <class T>
-  void fields_of(const T& message, int depth) {
-    T::fields(message, [&](int, std::string_view name, const auto& value) {
-      if (std::binary_search(std::begin(kNaming), std::end(kNaming), name))
-        say(name, value, depth);
+  void fields_of(const TypeInfo& type, const void* message, int depth) {
+    for (const codec::Field& field : codec::fields_of(type).fields) {
+      const void* value = codec::at(message, field.offset);
+      if (std::binary_search(std::begin(kNaming), std::end(kNaming), field.name))
+        say(field.name, *field.type, value, depth);
       else
-        look_into(value, depth);
-    });
+        look_into(*field.type, value, depth);
+    }
   }
   std::string text() && { return std::move(text_); }
 
  private:
-  // A struct within may name what it is about, as a submit's `spec` does.
-  template <class T>
-  void look_into(const T& value, int depth) {
-    if constexpr (is_variant<T>) {
-      std::visit([&](const auto& one) { look_into(one, depth); }, value);
-    } else if constexpr (is_list<T>) {
-      if constexpr (is_variant<typename T::value_type>) {  // documents
-        std::size_t left = kMostValues;
-        for (const auto& one : value)
-          if (left-- > 0)
-            std::visit([&](const auto& d) { document(d); }, one);
-          else
-            break;
-      }
-    } else if constexpr (codec::HasFields<T>) {
-      if (depth < 1) fields_of(value, depth + 1);
-    }
-  }
-  template <class T>
-  void document(const T& one) {
-    if constexpr (requires { one.name; }) put(T::kName, one.name);
+  // Calls f with each of the first elements of a list.
+  template <class F>
+  static void each_of(const TypeInfo& list, const void* value, F&& f) {
+    const codec::Elements all = codec::elements_of(value);
+    std::size_t left = kMostValues;
+    for (const char* one = all.begin; one != all.end && left-- > 0; one += list.item->size) f(one);
   }
 
-  template <class T>
-  void say(std::string_view name, const T& value, int depth) {
-    if constexpr (is_optional<T>) {
-      if (value) say(name, *value, depth);
-    } else if constexpr (is_list<T>) {
-      std::size_t left = kMostValues;
-      for (const auto& one : value)
-        if (left-- > 0)
-          say(name, one, depth);
-        else
-          break;
-    } else if constexpr (std::is_same_v<T, std::string>) {
-      put(name, value);
-    } else if constexpr (std::is_same_v<T, bool>) {
-      if (value) put(name, "yes");
-    } else if constexpr (codec::NamedEnum<T>) {
-      put(name, std::string(enum_name(value)));
-    } else if constexpr (std::is_integral_v<T>) {
-      if (value != 0) put(name, std::to_string(value));
-    } else if constexpr (Numbered<T>) {
-      if (value.value() != 0) put(name, std::to_string(value.value()));
-    } else if constexpr (codec::HasFields<T>) {
-      if (depth < 2) fields_of(value, depth + 1);
+  // A struct within may name what it is about, as a submit's `spec` does.
+  void look_into(const TypeInfo& type, const void* value, int depth) {
+    if (type.kind == Kind::variant)
+      look_into(*type.alternatives[type.count(value)].type, value, depth);
+    else if (type.kind == Kind::list && type.item->kind == Kind::variant)
+      each_of(type, value, [&](const void* one) {
+        document(type.item->alternatives[type.item->count(one)], one);
+      });
+    else if (type.kind == Kind::structure && depth < 1)
+      fields_of(type, value, depth + 1);
+  }
+  void document(const codec::Alternative& kind, const void* one) {
+    for (const codec::Field& field : codec::fields_of(*kind.type).fields)
+      if (field.name == "name" && field.type->kind == Kind::text)
+        put(kind.name, codec::as<std::string>(codec::at(one, field.offset)));
+  }
+
+  void say(std::string_view name, const TypeInfo& type, const void* value, int depth) {
+    switch (type.kind) {
+      case Kind::optional:
+        if (codec::has_value(type, value)) say(name, *type.item, value, depth);
+        return;
+      case Kind::list:
+        return each_of(type, value, [&](const void* one) { say(name, *type.item, one, depth); });
+      case Kind::text: return put(name, codec::as<std::string>(value));
+      case Kind::boolean:
+        if (codec::as<bool>(value)) put(name, "yes");
+        return;
+      case Kind::enumeration:
+        return put(name,
+                   std::string(codec::enum_name(type, codec::load_integer(type.number, value))));
+      case Kind::structure:
+        if (depth < 2) fields_of(type, value, depth + 1);
+        return;
+      case Kind::real:
+      case Kind::resources:
+      case Kind::map:
+      case Kind::pair:
+      case Kind::variant: return;
+      default:
+        if (type.name == "Money" || type.name == "Instant" || type.name == "Duration") return;
+        if (const std::int64_t number = codec::load_integer(type.kind, value); number != 0)
+          put(name, type.kind == Kind::uint64 ? std::to_string(static_cast<std::uint64_t>(number))
+                                              : std::to_string(number));
     }
   }
 
@@ -117,20 +106,12 @@ class About {
   std::string text_;
 };
 
-template <class Variant>
-std::string about_any(const Variant& message) {
-  About out;
-  std::visit([&](const auto& m) { out.fields_of(m, 0); }, message);
-  return std::move(out).text();
-}
-
 }  // namespace
 
-std::string about(const core::ClientMessage& message) {
-  return about_any(message);
-}
-std::string about(const core::ShellMessage& message) {
-  return about_any(message);
+std::string about(const proto::AnyMessage& message) {
+  About out;
+  out.fields_of(proto::type_info(message.type()), message.data(), 0);
+  return std::move(out).text();
 }
 
 }  // namespace gantry::rpc

@@ -4,14 +4,12 @@
 
 #include <string>
 
-#include "ctld/core/access/front_door.h"
-#include "ctld/core/core.h"
+#include "common/proto/any/any_message.h"
 
 namespace gantry::rpc {
 
 inline constexpr std::size_t kMostAbout = 400;  // bytes
 
-std::string about(const core::ClientMessage& message);
-std::string about(const core::ShellMessage& message);
+std::string about(const proto::AnyMessage& message);  // a request to the core or the shell
 
 }  // namespace gantry::rpc

@@ -1,5 +1,10 @@
 #include "ctld/rpc/audit_trail.h"
 
+#include "common/proto/job_change.h"
+#include "common/proto/message_table.h"
+#include "common/proto/session.h"
+#include "ctld/core/request.h"
+
 namespace gantry::rpc {
 namespace {
 
@@ -57,8 +62,8 @@ Result<void> AuditTrail::sync() {
 }
 
 std::optional<Error> refusal_in(const core::ReplyMessage& reply) {
-  if (const auto* error = std::get_if<proto::ErrorReply>(&reply)) return error_of(*error);
-  if (const auto* jobs = std::get_if<proto::JobsDone>(&reply);
+  if (const auto* error = reply.get_if<proto::ErrorReply>()) return error_of(*error);
+  if (const auto* jobs = reply.get_if<proto::JobsDone>();
       jobs != nullptr && jobs->changed == 0 && !jobs->refused.empty())
     return error_of(jobs->refused.front().error);
   return std::nullopt;

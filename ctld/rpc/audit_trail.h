@@ -17,6 +17,7 @@
 #include "common/audit/audit_log.h"
 #include "common/proto/message_table.h"
 #include "ctld/core/core.h"
+#include "ctld/core/request.h"
 
 namespace gantry::rpc {
 

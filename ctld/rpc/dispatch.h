@@ -1,17 +1,15 @@
 // Turns bytes into typed inputs of the core, and typed outputs into bytes, by message number.
 //
-// The lists are core::ClientMessage, ShellMessage and NodeMessage, which are made from the table of
-// messages (common/proto/message_table.h), and ReplyMessage and OrderMessage. A message that is no
-// alternative there cannot be decoded here.
+// What is decoded where follows from the table of messages (common/proto/message_table.h): see
+// ClientMessage, ShellMessage and NodeMessage in ctld/core/request.h. Any other message cannot be
+// decoded here.
 #pragma once
 
 #include <string_view>
 #include <utility>
 
-#include "common/proto/message_table.h"
 #include "common/result.h"
-#include "ctld/core/access/front_door.h"
-#include "ctld/core/core.h"
+#include "ctld/core/request.h"
 
 namespace gantry::rpc {
 

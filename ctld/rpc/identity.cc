@@ -7,6 +7,8 @@
 #include "common/auth/munge.h"
 #include "common/auth/registered_key.h"
 #include "common/auth/token.h"
+#include "common/proto/session.h"
+#include "ctld/core/request.h"
 
 namespace gantry::rpc {
 

@@ -15,6 +15,7 @@
 #include "common/proto/session.h"
 #include "config/config.h"
 #include "ctld/core/core.h"
+#include "ctld/core/request.h"
 #include "ctld/secrets/outside_issuer.h"
 
 namespace gantry::rpc {

@@ -2,6 +2,7 @@
 #include "ctld/rpc/sessions.h"
 
 #include "common/assert.h"
+#include "ctld/core/request.h"
 
 namespace gantry::rpc {
 namespace {

@@ -16,7 +16,9 @@
 
 #include "common/net/keys.h"
 #include "common/net/router.h"
+#include "common/proto/message_table.h"
 #include "ctld/core/core.h"
+#include "ctld/core/request.h"
 
 namespace gantry::rpc {
 

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "common/proto/session.h"
 #include "ctld/core/access/authorise.h"
+#include "ctld/core/request.h"
 
 namespace gantry::rpc {
 

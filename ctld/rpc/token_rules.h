@@ -4,6 +4,7 @@
 #include "common/auth/token.h"
 #include "common/proto/session.h"
 #include "ctld/core/core.h"
+#include "ctld/core/request.h"
 
 namespace gantry::rpc {
 

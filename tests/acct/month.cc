@@ -18,6 +18,7 @@
 #include "ctld/core/money/ledger.h"
 #include "ctld/core/resources/index.h"
 #include "ctld/core/tenancy/tenants.h"
+#include "ctld/sched/change.h"
 
 namespace gantry::test {
 

@@ -10,6 +10,7 @@
 #include "config/config.h"
 #include "ctld/core/event/event.h"
 #include "ctld/core/state/mutable_state.h"
+#include "ctld/sched/change.h"
 
 namespace gantry::test {
 

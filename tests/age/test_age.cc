@@ -7,13 +7,24 @@
 #include <filesystem>
 #include <fstream>
 
+#include "common/proto/attempt.h"
+#include "common/proto/job_change.h"
+#include "common/proto/job_submit.h"
+#include "common/proto/node_order.h"
+#include "common/proto/node_report.h"
+#include "common/proto/session.h"
 #include "ctld/age/accept.h"
 #include "ctld/age/gate.h"
 #include "ctld/age/high_water.h"
 #include "ctld/age/newer.h"
 #include "ctld/age/strangers.h"
 #include "ctld/core/core.h"
+#include "ctld/core/request.h"
+#include "ctld/core/turn_out.h"
+#include "ctld/sched/change.h"
+#include "ctld/sched/plan.h"
 #include "ctld/store/lmdb_store.h"
+#include "ctld/store/store.h"
 
 using namespace gantry;
 using namespace gantry::age;
@@ -104,8 +115,8 @@ struct Controller {
     core::Turn turn = core.take_turn();
     REQUIRE(store->append(turn.append));
     for (const core::Order& order : turn.orders) {
-      launches += std::holds_alternative<proto::Launch>(order.message) ? 1 : 0;
-      if (const auto* accept = std::get_if<proto::NodeAccept>(&order.message))
+      launches += order.message.is<proto::Launch>() ? 1 : 0;
+      if (const auto* accept = order.message.get_if<proto::NodeAccept>())
         session = accept->stamp.session;
     }
   }

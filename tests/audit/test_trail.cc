@@ -6,6 +6,14 @@
 #include <vector>
 
 #include "common/audit/audit_reader.h"
+#include "common/proto/cluster.h"
+#include "common/proto/job_change.h"
+#include "common/proto/job_query.h"
+#include "common/proto/job_submit.h"
+#include "common/proto/message_table.h"
+#include "common/proto/session.h"
+#include "common/proto/tenancy.h"
+#include "ctld/core/request.h"
 #include "ctld/rpc/audit_about.h"
 #include "ctld/rpc/audit_trail.h"
 

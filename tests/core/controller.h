@@ -9,10 +9,15 @@
 #include <utility>
 #include <vector>
 
+#include "common/proto/job_submit.h"
+#include "common/proto/session.h"
 #include "ctld/core/core.h"
 #include "ctld/core/job/submit/blobs.h"
+#include "ctld/core/request.h"
 #include "ctld/core/state/state.h"
+#include "ctld/core/turn_out.h"
 #include "ctld/store/memory_store.h"
+#include "ctld/store/store.h"
 
 namespace gantry::core::test {
 
@@ -50,9 +55,9 @@ inline proto::SubmitJob batch_job(const std::string& name) {
 }
 
 inline JobId submitted(const ReplyMessage& reply) {
-  const auto* error = std::get_if<proto::ErrorReply>(&reply);
+  const auto* error = reply.get_if<proto::ErrorReply>();
   REQUIRE_MESSAGE(error == nullptr, error->message);
-  return std::get<proto::SubmitReply>(reply).job;
+  return reply.get<proto::SubmitReply>().job;
 }
 
 // Makes a core that has loaded what is stored and on which start() has not been called yet.

@@ -60,7 +60,7 @@ JobId running(Controller& c) {
   m.spec.name = "job";
   m.spec.work_dir = "/home/alice";
   m.script = "#!/bin/sh\ntrue\n";
-  const JobId id = std::get<proto::SubmitReply>(c.ask(kAlice, std::move(m))).job;
+  const JobId id = c.ask(kAlice, std::move(m)).get<proto::SubmitReply>().job;
   sched::Plan plan;
   plan.starts.push_back({id, {{NodeId(0), {0}, std::int64_t{1} << 30, 0, 0, 1, {}, {}}}});
   c.step(PlanReady{std::move(plan)});
@@ -140,15 +140,15 @@ TEST_CASE("a step may name a node twice, but not endlessly, and refusals are sho
   proto::StepCreate m;
   m.job = id;
   m.shape.nodelist = {"n1", "n1", "n1"};
-  const auto granted = std::get<proto::StepGranted>(c.ask(kAlice, m));
+  const auto granted = c.ask(kAlice, m).get<proto::StepGranted>();
   const auto permission = codec::decode<proto::StepPermission>(granted.permission);
   REQUIRE(permission);
   CHECK(permission->nodes.size() == 1);
   m.shape.nodelist.assign(kMaxJobNodes + 1, "n1");
-  const auto refused = std::get<proto::ErrorReply>(c.ask(kAlice, m));
+  const auto refused = c.ask(kAlice, m).get<proto::ErrorReply>();
   CHECK(refused.message == "the step names 65537 nodes; at most 65536 may be named");
   m.shape.nodelist = {std::string(kMany, 'x')};
-  CHECK(std::get<proto::ErrorReply>(c.ask(kAlice, m)).message.size() < 100 << 10);
+  CHECK(c.ask(kAlice, m).get<proto::ErrorReply>().message.size() < 100 << 10);
 }
 
 TEST_CASE("the history's row of an array that is cancelled in pieces stays small") {
@@ -160,7 +160,7 @@ TEST_CASE("the history's row of an array that is cancelled in pieces stays small
     m.spec.work_dir = "/home/alice";
     m.script = "#!/bin/sh\ntrue\n";
     m.spec.array = ArraySpec{{{0, kTasks - 1, 1}}, std::nullopt};
-    const JobId id = std::get<proto::SubmitReply>(c.ask(kAlice, std::move(m))).job;
+    const JobId id = c.ask(kAlice, std::move(m)).get<proto::SubmitReply>().job;
     proto::CancelJobs cancel;
     cancel.filter.jobs = {{id, std::move(tasks)}};
     c.ask(kAlice, cancel);

@@ -10,8 +10,16 @@
 #include <set>
 
 #include "common/codec/codec.h"
+#include "common/proto/job_change.h"
+#include "common/proto/job_query.h"
+#include "common/proto/job_ref.h"
+#include "common/proto/job_submit.h"
+#include "common/proto/node_report.h"
+#include "common/proto/session.h"
 #include "controller.h"
 #include "ctld/core/apply/audit.h"
+#include "ctld/core/core.h"
+#include "ctld/core/request.h"
 
 namespace gantry::core::test::cost_test {
 
@@ -94,7 +102,7 @@ TEST_CASE("a job that one request names many times is looked at once") {
   for (std::uint32_t i = 0; i < 10; ++i) {
     proto::HoldJobs hold;
     hold.jobs = {{array, {{1'000 * i, 1'000 * i + 999 - (i == 9 ? 1 : 0), 1}}}};
-    REQUIRE(std::get<proto::JobsDone>(c.ask(kAlice, std::move(hold))).refused.empty());
+    REQUIRE(c.ask(kAlice, std::move(hold)).get<proto::JobsDone>().refused.empty());
   }
   const std::int64_t before = peak_mib();
   for (const proto::JobRef& ref : {proto::JobRef{leader, {}}, proto::JobRef{array, {}},
@@ -102,7 +110,7 @@ TEST_CASE("a job that one request names many times is looked at once") {
     proto::ListJobs list;
     list.filter.jobs.assign(ref.tasks.empty() ? 100'000 : 10'000, ref);
     const double took = seconds_of([&] {
-      CHECK_FALSE(std::get<proto::ListJobsReply>(c.ask(kAlice, std::move(list))).rows.empty());
+      CHECK_FALSE(c.ask(kAlice, std::move(list)).get<proto::ListJobsReply>().rows.empty());
     });
     CHECK_MESSAGE(took < kMostSeconds, took);
   }
@@ -117,16 +125,16 @@ TEST_CASE("showing an array together with its script does not copy the script fo
   const JobId array = submitted(c.ask(kAlice, std::move(m)));
   proto::HoldJobs hold;
   hold.jobs = {{array, {{0, 999, 1}}}};
-  REQUIRE(std::get<proto::JobsDone>(c.ask(kAlice, std::move(hold))).refused.empty());
+  REQUIRE(c.ask(kAlice, std::move(hold)).get<proto::JobsDone>().refused.empty());
   const std::int64_t before = peak_mib();
   proto::ShowJob show;
   show.job = {array, {}};
   show.with_script = true;
   const auto reply = c.ask(kAlice, show);
-  CHECK(std::holds_alternative<proto::ErrorReply>(reply));
+  CHECK(reply.is<proto::ErrorReply>());
   CHECK(peak_mib() - before < 200);
   show.job.tasks = {{7, 7, 1}};
-  CHECK(std::get<proto::ShowJobReply>(c.ask(kAlice, show)).jobs.at(0).script.size() > 3 << 20);
+  CHECK(c.ask(kAlice, show).get<proto::ShowJobReply>().jobs.at(0).script.size() > 3 << 20);
 }
 
 TEST_CASE("cancelling many heterogeneous jobs takes linear time") {
@@ -211,7 +219,7 @@ TEST_CASE("releasing many held tasks of an array with a task limit takes linear 
   proto::HoldJobs hold;
   for (std::uint32_t i = 0; i < 9; ++i) {
     hold.jobs = {{array, {{1'000 * i, 1'000 * i + 999, 1}}}};
-    REQUIRE(std::get<proto::JobsDone>(c.ask(kAlice, hold)).refused.empty());
+    REQUIRE(c.ask(kAlice, hold).get<proto::JobsDone>().refused.empty());
   }
   proto::ReleaseJobs release;
   release.jobs = {{array, {}}};
@@ -232,7 +240,7 @@ TEST_CASE("the end of a task does not look at jobs that wait for other tasks of 
   proto::HoldJobs hold;
   for (std::uint32_t i = 10; i < 20; ++i) {
     hold.jobs = {{array, {{1'000 * i, 1'000 * i + 998, 1}}}};
-    REQUIRE(std::get<proto::JobsDone>(c.ask(kAlice, hold)).refused.empty());
+    REQUIRE(c.ask(kAlice, hold).get<proto::JobsDone>().refused.empty());
   }
   const double took = seconds_of([&] { cancel(c, {{array, {{10'000, 19'999, 1}}}}); });
   CHECK(c.state().counters.queued == 20'000);
@@ -246,7 +254,7 @@ TEST_CASE("moving jobs to the front writes one event for each") {
   for (std::uint32_t i = 0; i < kJobs; ++i)
     top.jobs.push_back({submitted(c.ask(kAlice, batch_job("ranked"))), {}});
   const EventSeq before = c.last_event();
-  const auto done = std::get<proto::JobsDone>(c.ask(kAlice, std::move(top)));
+  const auto done = c.ask(kAlice, std::move(top)).get<proto::JobsDone>();
   CHECK(done.changed == kJobs);
   CHECK(c.last_event().value() - before.value() <= kJobs);
 }
@@ -255,7 +263,7 @@ TEST_CASE("a job is refused if it would be too large to be sent to the node that
   Controller c(config());
   const auto refused = [&](proto::SubmitJob m) {
     const auto reply = c.ask(kAlice, std::move(m));
-    const auto* error = std::get_if<proto::ErrorReply>(&reply);
+    const auto* error = reply.get_if<proto::ErrorReply>();
     REQUIRE(error != nullptr);
     return static_cast<ErrorCode>(error->code);
   };
@@ -284,7 +292,7 @@ TEST_CASE("a page of jobs ends before its lists of tasks are larger than a messa
   std::set<JobId> seen;
   proto::ListJobs list;
   for (bool more = true; more;) {
-    const auto reply = std::get<proto::ListJobsReply>(c.ask(kAlice, list));
+    const auto reply = c.ask(kAlice, list).get<proto::ListJobsReply>();
     CHECK(codec::encode(reply).size() < 3 << 20);
     for (const proto::JobRow& row : reply.rows) CHECK(seen.insert(row.job).second);
     list.after = reply.next;

@@ -8,8 +8,16 @@
 #include <map>
 #include <set>
 
+#include "common/proto/attempt.h"
+#include "common/proto/job_submit.h"
+#include "common/proto/node_order.h"
+#include "common/proto/node_report.h"
 #include "controller.h"
 #include "ctld/core/node_links.h"
+#include "ctld/core/core.h"
+#include "ctld/core/request.h"
+#include "ctld/core/turn_out.h"
+#include "ctld/sched/change.h"
 #include "ctld/sched/cycle/schedule.h"
 #include "tests/sched/mig/mig_world.h"
 
@@ -70,11 +78,11 @@ struct Cluster {
     if (knows_all)
       for (const sched::Change& change : turn.changes) replica.apply(change);
     for (Order& order : turn.orders) {
-      if (const auto* accept = std::get_if<proto::NodeAccept>(&order.message))
+      if (const auto* accept = order.message.get_if<proto::NodeAccept>())
         sessions[order.node] = accept->stamp.session;
-      if (const auto* end = std::get_if<proto::Terminate>(&order.message))
+      if (const auto* end = order.message.get_if<proto::Terminate>())
         ended.emplace_back(order.node, end->key);
-      if (const auto* launch = std::get_if<proto::Launch>(&order.message))
+      if (const auto* launch = order.message.get_if<proto::Launch>())
         launched.emplace_back(order.node, launch->key);
     }
   }

@@ -3,6 +3,7 @@
 
 #include "ctld/core/job_marks.h"
 #include "ctld/core/verdicts.h"
+#include "ctld/sched/change.h"
 
 using namespace gantry;
 using namespace gantry::core;

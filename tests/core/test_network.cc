@@ -3,7 +3,13 @@
 #include <fmt/core.h>
 
 #include "common/proto/job_network.h"
+#include "common/proto/job_submit.h"
+#include "common/proto/node_report.h"
+#include "common/proto/session.h"
+#include "common/proto/tenancy.h"
 #include "controller.h"
+#include "ctld/core/core.h"
+#include "ctld/core/request.h"
 #include "ctld/core/tenancy/network.h"
 
 namespace gantry::core::test::network_test {
@@ -44,7 +50,7 @@ struct Cluster {
     proto::ApplyTenancy m;
     m.documents = std::move(changed);
     const auto reply = controller.ask(kRoot, m);
-    const auto* error = std::get_if<proto::ErrorReply>(&reply);
+    const auto* error = reply.get_if<proto::ErrorReply>();
     REQUIRE_MESSAGE(error == nullptr, error->message);
   }
   ReplyMessage submit(const std::string& queue, const std::string& profile) {
@@ -55,7 +61,7 @@ struct Cluster {
   }
   std::string refusal(const std::string& queue, const std::string& profile) {
     const auto reply = submit(queue, profile);
-    const auto* error = std::get_if<proto::ErrorReply>(&reply);
+    const auto* error = reply.get_if<proto::ErrorReply>();
     return error == nullptr ? "accepted" : error->message;
   }
   [[nodiscard]] const Job& job(JobId id) const { return controller.state().jobs.at(id); }
@@ -126,7 +132,7 @@ TEST_CASE("what a document may not say of networks is refused with its field") {
     proto::ApplyTenancy m;
     m.documents = {document};
     const auto reply = c.controller.ask(kRoot, m);
-    const auto* error = std::get_if<proto::ErrorReply>(&reply);
+    const auto* error = reply.get_if<proto::ErrorReply>();
     return error == nullptr ? std::string("accepted") : error->message;
   };
   tenancy::NetworkProfile p;
@@ -182,8 +188,7 @@ TEST_CASE("where no node makes networks, jobs have loopback unless they ask for 
       beside.spec.partition = "fraud";
       beside.spec.network = NetworkMode::job;
       beside.spec.shape.excluded_nodes = {"n1"};
-      CHECK_FALSE(
-          std::holds_alternative<proto::ErrorReply>(c.controller.ask(kAlice, std::move(beside))));
+      CHECK_FALSE(c.controller.ask(kAlice, std::move(beside)).is<proto::ErrorReply>());
     }
   }
   CHECK(c.refusal("fraud", "web") ==
@@ -193,8 +198,8 @@ TEST_CASE("where no node makes networks, jobs have loopback unless they ask for 
   m.spec.partition = "fraud";
   m.spec.network = NetworkMode::job;
   const auto reply = c.controller.ask(kAlice, std::move(m));
-  REQUIRE(std::holds_alternative<proto::ErrorReply>(reply));
-  CHECK(std::get<proto::ErrorReply>(reply).message ==
+  REQUIRE(reply.is<proto::ErrorReply>());
+  CHECK(reply.get<proto::ErrorReply>().message ==
         "node n1 of partition fraud gives jobs no network of their own (the node daemon is not "
         "root); leave such nodes out with --exclude");
 }

@@ -5,8 +5,17 @@
 #include <doctest/doctest.h>
 
 #include "common/codec/codec.h"
+#include "common/proto/job_change.h"
+#include "common/proto/job_query.h"
+#include "common/proto/job_submit.h"
+#include "common/proto/node_order.h"
+#include "common/proto/session.h"
 #include "controller.h"
+#include "ctld/core/core.h"
+#include "ctld/core/request.h"
 #include "ctld/core/state/stored_spec.h"
+#include "ctld/core/turn_out.h"
+#include "ctld/store/store.h"
 
 namespace gantry::core::test::older_given_test {
 
@@ -97,7 +106,7 @@ void check_same(const JobSpec& a, const JobSpec& b) {
 JobSpec shown(Controller& controller, JobId job) {
   const ReplyMessage reply =
       controller.ask(identity("ann", 1000), proto::ShowJob{{job, {}}, false});
-  const auto wire = codec::encode(std::get<proto::ShowJobReply>(reply));
+  const auto wire = codec::encode(reply.get<proto::ShowJobReply>());
   const auto read = codec::decode<proto::ShowJobReply>(wire);
   REQUIRE(read);
   REQUIRE(read->jobs.size() == 1);
@@ -113,7 +122,7 @@ TEST_CASE("all fields of a submit come back from the wire, the store and a resta
   REQUIRE(read);
   check_same(read->spec, full_spec());
   const ReplyMessage reply = controller.ask(identity("ann", 1000), *read);
-  REQUIRE(std::holds_alternative<proto::SubmitReply>(reply));
+  REQUIRE(reply.is<proto::SubmitReply>());
   check_same(shown(controller, JobId{1}), full_spec());
   controller.restart(config());
   check_same(shown(controller, JobId{1}), full_spec());
@@ -155,7 +164,7 @@ TEST_CASE(
   };
   const Turn listed = ask(proto::ShowJob{{JobId{1}, {}}, false});
   REQUIRE(listed.replies.size() == 1);
-  check_same(std::get<proto::ShowJobReply>(listed.replies[0].message).jobs.at(0).spec, full_spec());
+  check_same(listed.replies[0].message.get<proto::ShowJobReply>().jobs.at(0).spec, full_spec());
   proto::CancelJobs cancel;
   cancel.filter.jobs.push_back({JobId{1}, {}});
   const Turn cancelled = ask(std::move(cancel));
@@ -207,7 +216,7 @@ TEST_CASE("the partition decides on the network of a job that does not choose on
     m.spec.partition = std::move(partition);
     m.spec.network = said;
     const ReplyMessage reply = controller.ask(identity("ann", 1000), std::move(m));
-    const auto* done = std::get_if<proto::SubmitReply>(&reply);
+    const auto* done = reply.get_if<proto::SubmitReply>();
     REQUIRE(done != nullptr);
     return shown(controller, done->job).network;
   };
@@ -223,7 +232,7 @@ TEST_CASE("a value that our clients never send is refused with one sentence") {
     proto::SubmitJob m = submit();
     change(m.spec);
     const ReplyMessage reply = controller.ask(identity("ann", 1000), std::move(m));
-    const auto* error = std::get_if<proto::ErrorReply>(&reply);
+    const auto* error = reply.get_if<proto::ErrorReply>();
     return error == nullptr ? std::string() : error->message;
   };
   CHECK(refusal([](JobSpec& s) { s.wckey = std::string(257, 'k'); }) ==

@@ -9,6 +9,7 @@
 #include "cli/pages.h"
 #include "common/codec/codec.h"
 #include "common/codec/limits.h"
+#include "common/proto/any/message_visit.h"
 #include "controller.h"
 
 namespace gantry::core::test {
@@ -74,7 +75,7 @@ void apply(Controller& controller, std::vector<tenancy::Document> documents,
   m.removals = std::move(removals);
   m.comment = "changed";
   const ReplyMessage reply = controller.ask(kRoot, std::move(m));
-  if (const auto* error = std::get_if<proto::ErrorReply>(&reply)) FAIL(error->message);
+  if (const auto* error = reply.get_if<proto::ErrorReply>()) FAIL(error->message);
 }
 
 // Makes `count` tenants; every seventh of the first 280 has a node of its own.
@@ -97,12 +98,12 @@ Reply read(Controller& controller, const Identity& who, Request request,
   std::size_t n = 0;
   while (true) {
     ReplyMessage reply = controller.ask(who, request);
-    if (const auto* error = std::get_if<proto::ErrorReply>(&reply)) FAIL(error->message);
+    if (const auto* error = reply.get_if<proto::ErrorReply>()) FAIL(error->message);
     const std::size_t bytes =
-        std::visit([](const auto& m) { return codec::encode(m).size(); }, reply);
+        proto::visit([](const auto& m) { return codec::encode(m).size(); }, reply);
     CHECK(bytes < codec::kMaxMessageBytes / 8);
     ++n;
-    if (!Pages<Request>::add(whole, std::move(std::get<Reply>(reply)), request)) break;
+    if (!Pages<Request>::add(whole, std::move(reply.get<Reply>()), request)) break;
     if (between) between();
     REQUIRE(n < 1000);
   }
@@ -116,9 +117,9 @@ std::size_t check_same(Controller& controller, const Identity& who, const Reques
   std::size_t pages = 0;
   const auto whole = read<Reply>(controller, who, request, {}, &pages);
   const ReplyMessage reply = controller.ask(who, request);
-  REQUIRE(std::holds_alternative<Reply>(reply));
+  REQUIRE(reply.is<Reply>());
   CAPTURE(who.owner.user);
-  CHECK(codec::to_json(whole) == codec::to_json(std::get<Reply>(reply)));
+  CHECK(codec::to_json(whole) == codec::to_json(reply.get<Reply>()));
   return pages;
 }
 
@@ -133,7 +134,7 @@ void submit(Controller& controller, const std::string& tenant, std::uint32_t job
     m.spec.time_limit = hours(1);
     m.script = "#!/bin/sh\n";
     const ReplyMessage reply = controller.ask(identity("u" + tenant, uid), std::move(m));
-    if (const auto* error = std::get_if<proto::ErrorReply>(&reply)) FAIL(error->message);
+    if (const auto* error = reply.get_if<proto::ErrorReply>()) FAIL(error->message);
   }
 }
 
@@ -229,7 +230,7 @@ TEST_CASE("tenants that appear or vanish between two pages change nothing for th
     const auto whole =
         read<proto::TenancyHistoryReply>(controller, kRoot, proto::TenancyHistory{}, change);
     REQUIRE(step >= 2);
-    CHECK(codec::to_json(whole) == codec::to_json(std::get<proto::TenancyHistoryReply>(before)));
+    CHECK(codec::to_json(whole) == codec::to_json(before.get<proto::TenancyHistoryReply>()));
   }
 }
 
@@ -247,7 +248,7 @@ TEST_CASE("jobs that appear or vanish between two pages change nothing for the o
           gone.insert(job);
           cancel.filter.jobs.push_back({JobId(job), {}});
         }
-        REQUIRE(std::holds_alternative<proto::JobsDone>(controller.ask(kRoot, cancel)));
+        REQUIRE(controller.ask(kRoot, cancel).is<proto::JobsDone>());
         submit(controller, "red", 5);
       });
   REQUIRE(step >= 2);
@@ -277,14 +278,14 @@ TEST_CASE("a listing that is too large for one message is refused with a reason"
   for (std::uint32_t t = 0; t < 330; ++t) documents.emplace_back(tenant(fmt::format("{:060}", t)));
   apply(controller, documents);
   for (const ReplyMessage& reply : {controller.ask(kRoot, proto::ListNodes{})}) {
-    const auto* error = std::get_if<proto::ErrorReply>(&reply);
+    const auto* error = reply.get_if<proto::ErrorReply>();
     REQUIRE(error != nullptr);
     CHECK(error->message ==
           "the list of all nodes with their names is larger than a message may be (16 MiB): ask "
           "for some of them, or use the commands of this release, which read it in pages");
   }
   const ReplyMessage some = controller.ask(kRoot, proto::ListNodes{{node_name(1)}, {}});
-  CHECK(std::get<proto::ListNodesReply>(some).nodes.at(0).partitions.size() == 331);
+  CHECK(some.get<proto::ListNodesReply>().nodes.at(0).partitions.size() == 331);
   const auto whole = read<proto::ListNodesReply>(controller, kRoot, proto::ListNodes{});
   REQUIRE(whole.nodes.size() == 1000);
   for (const proto::NodeRow& row : whole.nodes) CHECK(row.partitions.size() == 331);

@@ -9,8 +9,13 @@
 #include <fmt/core.h>
 
 #include "common/codec/define.h"
+#include "common/codec/codec.h"
+#include "common/proto/node_report.h"
+#include "common/proto/tenant_events.h"
 #include "ctld/core/apply/load.h"
 #include "ctld/core/resources/index.h"
+#include "ctld/sched/change.h"
+#include "ctld/store/store.h"
 #include "tests/golden/golden.h"
 
 using namespace gantry;

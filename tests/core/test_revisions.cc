@@ -3,8 +3,11 @@
 #include "tests/core/controller.h"
 
 #include "common/codec/codec.h"
+#include "common/proto/session.h"
+#include "common/proto/tenancy.h"
 #include "ctld/core/apply.h"
 #include "ctld/core/apply/audit.h"
+#include "ctld/core/request.h"
 
 namespace gantry::core::test {
 namespace {
@@ -38,8 +41,8 @@ void apply(Controller& controller, const Identity& who, std::size_t users, std::
   proto::ApplyTenancy m;
   m.documents.emplace_back(std::move(tenant));
   const auto reply = controller.ask(who, std::move(m));
-  REQUIRE(std::holds_alternative<proto::TenancyPlanned>(reply));
-  REQUIRE(std::get<proto::TenancyPlanned>(reply).applied);
+  REQUIRE(reply.is<proto::TenancyPlanned>());
+  REQUIRE(reply.get<proto::TenancyPlanned>().applied);
 }
 
 std::size_t stored_bytes(const State& state) {
@@ -52,7 +55,7 @@ std::string error_at(Controller& controller, std::uint64_t revision) {
   proto::GetTenancy m;
   m.revision = revision;
   const auto reply = controller.ask(kAdministrator, std::move(m));
-  const auto* error = std::get_if<proto::ErrorReply>(&reply);
+  const auto* error = reply.get_if<proto::ErrorReply>();
   return error == nullptr ? "" : error->message;
 }
 

@@ -5,9 +5,25 @@
 
 #include <set>
 
+#include "common/proto/attempt.h"
+#include "common/proto/budget.h"
+#include "common/proto/control.h"
+#include "common/proto/history.h"
+#include "common/proto/job_change.h"
+#include "common/proto/job_submit.h"
+#include "common/proto/node_relay.h"
+#include "common/proto/node_report.h"
+#include "common/proto/session.h"
+#include "common/proto/steps.h"
+#include "common/proto/tenancy.h"
+#include "common/proto/triggers.h"
 #include "controller.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/front_door.h"
+#include "ctld/core/core.h"
+#include "ctld/core/request.h"
+#include "ctld/sched/change.h"
+#include "ctld/sched/plan.h"
 
 namespace gantry::core::test::rights_test {
 
@@ -46,7 +62,7 @@ Identity by_token(Identity who) {
 }
 
 const proto::ErrorReply* error_of(const ReplyMessage& reply) {
-  return std::get_if<proto::ErrorReply>(&reply);
+  return reply.get_if<proto::ErrorReply>();
 }
 bool denied(const Result<void>& result) {
   return !result && result.error().code == ErrorCode::permission_denied;
@@ -78,15 +94,10 @@ void ask_door(const State& state, const Identity& who, const std::string& name, 
     out.refused_by_token.insert(name);
 }
 
-template <class Message, class Variant>
-inline constexpr bool kIn = false;
-template <class Message, class... All>
-inline constexpr bool kIn<Message, std::variant<All...>> = (std::is_same_v<Message, All> || ...);
-
 Matrix matrix(const State& state, const Identity& who) {
   Matrix out;
   const auto one = [&]<class Message>(std::in_place_type_t<Message>, const char* name) {
-    if constexpr (kIn<Message, ClientMessage> || kIn<Message, ShellMessage>)
+    if constexpr (ClientMessage::takes<Message> || ShellMessage::takes<Message>)
       ask_door<Message>(state, who, name, out);
   };
 #define X(Type, ...) one(std::in_place_type<proto::Type>, #Type);
@@ -98,7 +109,7 @@ Matrix matrix(const State& state, const Identity& who) {
 TEST_CASE("with a token nobody can make anything that lasts") {
   const Controller controller(config());
   const Matrix root = matrix(controller.state(), kRoot);
-  CHECK(root.messages == std::variant_size_v<ClientMessage> + std::variant_size_v<ShellMessage>);
+  CHECK(root.messages == ClientMessage::kCount + ShellMessage::kCount);
   CHECK(root.refused_always.empty());
   CHECK(root.refused_by_token ==
         std::set<std::string>{"ApplyTenancy", "ChangeEnrollment", "ChangePartition",
@@ -191,7 +202,7 @@ TEST_CASE("the name of a hidden node is refused in questions to the history as w
     else
       message.reshape.emplace().required_nodes = {node};
     Result<void> in;
-    if constexpr (kIn<Message, ShellMessage>)
+    if constexpr (ShellMessage::takes<Message>)
       in = let_in(controller.state(), who, ShellMessage(message));
     else
       in = let_in(controller.state(), who, ClientMessage(message));

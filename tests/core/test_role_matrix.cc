@@ -5,9 +5,20 @@
 
 #include <set>
 
+#include "common/proto/access.h"
+#include "common/proto/attempt.h"
+#include "common/proto/cluster.h"
+#include "common/proto/job_change.h"
+#include "common/proto/job_query.h"
+#include "common/proto/job_ref.h"
+#include "common/proto/job_submit.h"
+#include "common/proto/session.h"
+#include "common/proto/tenancy.h"
+#include "common/proto/tenancy_view.h"
 #include "controller.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/front_door.h"
+#include "ctld/core/request.h"
 #include "tests/golden/golden.h"
 
 namespace gantry::core::test::role_matrix {
@@ -73,7 +84,7 @@ void make_documents(Controller& controller) {
   proto::ApplyTenancy apply;
   apply.documents = {red(), blue, ops, reading, helping};
   const ReplyMessage reply = controller.ask(named("root", 0), apply);
-  const auto* error = std::get_if<proto::ErrorReply>(&reply);
+  const auto* error = reply.get_if<proto::ErrorReply>();
   REQUIRE_MESSAGE(error == nullptr, error->message);
 }
 
@@ -91,16 +102,11 @@ void put(std::string& out, std::string_view what, const std::vector<std::string>
   out += line + "\n";
 }
 
-template <class Message, class Variant>
-inline constexpr bool kIn = false;
-template <class Message, class... All>
-inline constexpr bool kIn<Message, std::variant<All...>> = (std::is_same_v<Message, All> || ...);
-
 // Whether the front door lets a message of this type in.
 template <class Message>
 std::string at_door(const State& state, Identity who) {
   Result<void> in;
-  if constexpr (kIn<Message, ClientMessage>)
+  if constexpr (ClientMessage::takes<Message>)
     in = let_in(state, who, ClientMessage(Message{}));
   else
     in = let_in(state, who, ShellMessage(Message{}));
@@ -110,7 +116,7 @@ std::string at_door(const State& state, Identity who) {
 std::string doors(const State& state, const std::vector<Who>& all) {
   std::string out;
   const auto one = [&]<class Message>(std::in_place_type_t<Message>, const char* name) {
-    if constexpr (kIn<Message, ClientMessage> || kIn<Message, ShellMessage>) {
+    if constexpr (ClientMessage::takes<Message> || ShellMessage::takes<Message>) {
       std::vector<std::string> cells;
       for (const Who& who : all) cells.push_back(at_door<Message>(state, who.identity));
       put(out, name, cells);
@@ -131,28 +137,28 @@ std::string answer(const Identity& who, Ask ask) {
   submit.spec.partition = "red";
   REQUIRE(submitted(controller.ask(named("owner", 2002), std::move(submit))) == JobId(1));
   const ReplyMessage reply = controller.ask(who, ask());
-  if (const auto* error = std::get_if<proto::ErrorReply>(&reply)) {
+  if (const auto* error = reply.get_if<proto::ErrorReply>()) {
     const auto code = static_cast<ErrorCode>(error->code);
     // Output of a job that waits is asked for too early by those who may have it.
     if (code == ErrorCode::wrong_state) return "yes";
     return code == ErrorCode::permission_denied ? "refused" : "unknown";
   }
-  if (const auto* done = std::get_if<proto::JobsDone>(&reply))
+  if (const auto* done = reply.get_if<proto::JobsDone>())
     return done->changed > 0 ? "yes" : done->refused.empty() ? "unknown" : "refused";
-  if (const auto* jobs = std::get_if<proto::ListJobsReply>(&reply))
+  if (const auto* jobs = reply.get_if<proto::ListJobsReply>())
     return jobs->rows.empty() ? "-" : "yes";
-  if (const auto* job = std::get_if<proto::ShowJobReply>(&reply)) {
+  if (const auto* job = reply.get_if<proto::ShowJobReply>()) {
     if (job->jobs.empty()) return "-";
     return job->jobs[0].script.empty() ? "no text" : "yes";
   }
-  if (const auto* documents = std::get_if<proto::TenancyDocuments>(&reply)) {
+  if (const auto* documents = reply.get_if<proto::TenancyDocuments>()) {
     for (const auto& document : documents->documents)
       if (tenancy::name_of(document) == "red") return "yes";
     return "-";
   }
-  if (const auto* rows = std::get_if<proto::AccessReply>(&reply))
+  if (const auto* rows = reply.get_if<proto::AccessReply>())
     return rows->rows.empty() ? "-" : std::to_string(rows->rows.size());
-  if (const auto* usage = std::get_if<proto::TenantUsageReply>(&reply)) {
+  if (const auto* usage = reply.get_if<proto::TenantUsageReply>()) {
     for (const auto& row : usage->rows)
       if (row.name == "red") return "yes";
     return "-";

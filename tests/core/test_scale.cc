@@ -2,8 +2,13 @@
 // vary.
 #include <doctest/doctest.h>
 
+#include "common/proto/job_change.h"
+#include "common/proto/session.h"
 #include "controller.h"
 #include "ctld/core/apply/audit.h"
+#include "ctld/core/core.h"
+#include "ctld/core/request.h"
+#include "ctld/core/turn_out.h"
 
 using namespace gantry;
 using namespace gantry::core;
@@ -89,7 +94,7 @@ TEST_CASE("task ranges that make no sense or would take too much work are refuse
     proto::CancelJobs cancel;
     cancel.filter.jobs = {{JobId(1), std::move(tasks)}};
     core.step(Instant{3}, request(std::move(cancel)));
-    return std::holds_alternative<proto::ErrorReply>(core.take_turn().replies.at(0).message);
+    return core.take_turn().replies.at(0).message.is<proto::ErrorReply>();
   };
   CHECK(refused({{0, 9, 0}}));
   CHECK(refused({{9, 0, 1}}));
@@ -114,7 +119,7 @@ TEST_CASE("times at the end of the representable range are refused") {
     m.spec.time_limit = Duration{us};
     core.step(Instant{2}, request(m));
     for (const Reply& reply : core.take_turn().replies)
-      CHECK(std::holds_alternative<proto::ErrorReply>(reply.message));
+      CHECK(reply.message.is<proto::ErrorReply>());
   }
   CHECK(core.state().jobs.size() == 0);
 }

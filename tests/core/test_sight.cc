@@ -6,6 +6,7 @@
 #include <set>
 
 #include "common/codec/codec.h"
+#include "common/proto/any/message_visit.h"
 #include "controller.h"
 
 namespace gantry::core::test::sight_test {
@@ -47,10 +48,10 @@ const Identity kBob = identity("bob", 1001);      // a user of tenant blue, whic
 const Identity kEve = identity("eve", 1002);      // a user of no tenant
 
 bool refused(const ReplyMessage& reply) {
-  return std::holds_alternative<proto::ErrorReply>(reply);
+  return reply.is<proto::ErrorReply>();
 }
 std::string words_of(const ReplyMessage& reply) {
-  const auto* error = std::get_if<proto::ErrorReply>(&reply);
+  const auto* error = reply.get_if<proto::ErrorReply>();
   return error == nullptr ? "" : error->message;
 }
 
@@ -115,11 +116,6 @@ struct Cluster {
 constexpr bool k_read = true, k_write = false, k_reply = false, k_report = false, k_order = false,
                k_session = false;
 
-template <class Message, class Variant>
-inline constexpr bool kIn = false;
-template <class Message, class... All>
-inline constexpr bool kIn<Message, std::variant<All...>> = (std::is_same_v<Message, All> || ...);
-
 struct Asked {
   std::string replies;
   std::size_t messages = 0;
@@ -127,7 +123,7 @@ struct Asked {
 
 template <class Message, bool reads>
 void ask_one(Controller& controller, const Identity& who, Asked& out) {
-  if constexpr (reads && kIn<Message, ClientMessage>) {
+  if constexpr (reads && ClientMessage::takes<Message>) {
     Message message{};
     if constexpr (std::is_same_v<Message, proto::QueryLedger>) {
       message.first = message.last = "this-month";
@@ -138,8 +134,8 @@ void ask_one(Controller& controller, const Identity& who, Asked& out) {
     if constexpr (std::is_same_v<Message, proto::ShowJob>) message.job = {JobId(1), {}};
     if constexpr (std::is_same_v<Message, proto::WaitJobs>) message.jobs = {{JobId(99), {}}};
     ++out.messages;
-    std::visit([&](const auto& reply) { out.replies += codec::to_json(reply) + "\n"; },
-               controller.ask(who, std::move(message)));
+    proto::visit([&](const auto& reply) { out.replies += codec::to_json(reply) + "\n"; },
+                 controller.ask(who, std::move(message)));
   }
 }
 
@@ -293,7 +289,7 @@ TEST_CASE("users see all site partitions, but their lists name no other tenant")
   apply.documents = {tenant("red", "alice"), tenant("blue", "bob")};
   REQUIRE(!refused(controller.ask(kRoot, apply)));
   const auto partitions_of = [&](const Identity& who, std::optional<std::uint32_t> from) {
-    return std::get<proto::ListPartitionsReply>(controller.ask(who, proto::ListPartitions{from}));
+    return controller.ask(who, proto::ListPartitions{from}).get<proto::ListPartitionsReply>();
   };
   for (const Identity& who : {kAlice, kEve}) {
     for (const std::optional<std::uint32_t> from : {std::optional<std::uint32_t>(), {0}}) {
@@ -307,8 +303,7 @@ TEST_CASE("users see all site partitions, but their lists name no other tenant")
       CHECK(text.find("\"others\"") != std::string::npos);
       CHECK(text.find("wheel") != std::string::npos);
     }
-    CHECK(std::get<proto::ListNodesReply>(controller.ask(who, proto::ListNodes{})).nodes.size() ==
-          4);
+    CHECK(controller.ask(who, proto::ListNodes{}).get<proto::ListNodesReply>().nodes.size() == 4);
     for (const char* name : {"accounts", "denied"}) {
       const std::string words = words_of(controller.ask(who, submit(name)));
       CHECK(!words.empty());
@@ -330,7 +325,7 @@ TEST_CASE("a site's partition lists only the nodes that the asker may use") {
   const auto nodes_of = [&](const Identity& who) {
     std::string out;
     const ReplyMessage reply = cluster.controller.ask(who, proto::ListPartitions{});
-    for (const proto::PartitionRow& p : std::get<proto::ListPartitionsReply>(reply).partitions) {
+    for (const proto::PartitionRow& p : reply.get<proto::ListPartitionsReply>().partitions) {
       out += p.name + ":";
       for (const std::string& node : p.nodes) out += " " + node;
       out += "\n";

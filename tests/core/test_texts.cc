@@ -7,6 +7,7 @@
 #include "common/codec/codec.h"
 #include "common/codec/json_io.h"
 #include "common/codec/texts.h"
+#include "common/proto/any/message_visit.h"
 #include "common/text/printable.h"
 #include "controller.h"
 
@@ -48,7 +49,7 @@ proto::SubmitJob sound_submit() {
 void check_listings(Controller& controller) {
   const Identity eve = identity("eve", 1000), root = identity("root", 0);
   const auto check = [](const ReplyMessage& reply) {
-    std::visit(
+    proto::visit(
         [](const auto& m) {
           const std::string text = codec::to_json(m);
           CHECK(is_printable(text, Lines::many));
@@ -60,7 +61,7 @@ void check_listings(Controller& controller) {
   for (const Identity& who : {eve, root}) {
     const ReplyMessage list = controller.ask(who, proto::ListJobs{});
     check(list);
-    for (const proto::JobRow& row : std::get<proto::ListJobsReply>(list).rows) {
+    for (const proto::JobRow& row : list.get<proto::ListJobsReply>().rows) {
       CHECK(is_printable(row.name));
       CHECK(is_printable(row.account));
       check(controller.ask(who, proto::ShowJob{{row.job, {}}, true}));
@@ -77,7 +78,7 @@ void check_listings(Controller& controller) {
 }
 
 std::string words_of(const ReplyMessage& reply) {
-  const auto* error = std::get_if<proto::ErrorReply>(&reply);
+  const auto* error = reply.get_if<proto::ErrorReply>();
   return error == nullptr ? "" : error->message;
 }
 
@@ -110,7 +111,7 @@ TEST_CASE("whatever bytes a submit has in its texts, listings parse and are safe
       }
     }
     const ReplyMessage reply = controller.ask(eve, std::move(m));
-    taken += std::holds_alternative<proto::SubmitReply>(reply) ? 1 : 0;
+    taken += reply.is<proto::SubmitReply>() ? 1 : 0;
   }
   CHECK(taken > 50);
   check_listings(controller);

@@ -8,6 +8,7 @@
 
 #include "common/assert.h"
 #include "common/proto/job_text.h"
+#include "common/proto/messages.h"
 #include "common/text/hostlist.h"
 #include "common/text/split.h"
 #include "common/text/text.h"

@@ -14,10 +14,28 @@
 #include <string_view>
 #include <vector>
 
+#include "common/proto/access.h"
+#include "common/proto/attempt.h"
+#include "common/proto/budget.h"
+#include "common/proto/control.h"
+#include "common/proto/gate.h"
+#include "common/proto/job_submit.h"
+#include "common/proto/ledger.h"
+#include "common/proto/node_report.h"
+#include "common/proto/reservation.h"
+#include "common/proto/secrets.h"
+#include "common/proto/services.h"
+#include "common/proto/tenancy.h"
+#include "common/proto/tenancy_view.h"
+#include "common/proto/tenant_events.h"
+#include "common/proto/use.h"
 #include "ctld/core/core.h"
+#include "ctld/core/request.h"
 #include "ctld/core/state/state.h"
+#include "ctld/core/turn_out.h"
 #include "ctld/sched/cycle/replica.h"
 #include "ctld/store/memory_store.h"
+#include "ctld/store/store.h"
 
 namespace gantry::core::test {
 

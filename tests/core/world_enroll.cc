@@ -7,6 +7,8 @@
 //   steplimit alice 1 [step=0] time=10m
 #include <fmt/core.h>
 
+#include "common/proto/control.h"
+#include "common/proto/job_change.h"
 #include "common/proto/job_text.h"
 #include "tests/core/world.h"
 

@@ -141,7 +141,7 @@ bool World::money_command(const std::string& verb, const Words& w) {
   core_->step(now_,
               ClientRequest{ConnectionId(1), next_request_++, who(w.plain.at(1)), list_all()});
   Turn turn = core_->take_turn();
-  const auto* reply = std::get_if<proto::ListJobsReply>(&turn.replies.at(0).message);
+  const auto* reply = turn.replies.at(0).message.get_if<proto::ListJobsReply>();
   if (reply == nullptr) return print(turn.replies.at(0)), true;
   for (const proto::JobRow& row : reply->rows) {
     std::string text = fmt::format("{}:", row.job.value());

@@ -3,8 +3,15 @@
 
 #include <sstream>
 
+#include "common/proto/attempt.h"
+#include "common/proto/neighbours.h"
+#include "common/proto/node_relay.h"
+#include "common/proto/node_report.h"
 #include "common/text/text.h"
 #include "config/gres.h"
+#include "ctld/core/core.h"
+#include "ctld/core/request.h"
+#include "ctld/core/turn_out.h"
 #include "tests/sched/mig/mig_world.h"
 #include "world.h"
 
@@ -153,7 +160,7 @@ void World::neighbours(const Words& w) {
   core_->step(now_, ClientRequest{ConnectionId(1), next_request_++, who(w.plain.at(1)),
                                   proto::ListNeighbours{*parse_job_ref(w.plain.at(2))}});
   Turn turn = core_->take_turn();
-  const auto* reply = std::get_if<proto::NeighbourList>(&turn.replies.at(0).message);
+  const auto* reply = turn.replies.at(0).message.get_if<proto::NeighbourList>();
   if (reply == nullptr) return print(turn.replies.at(0));
   for (const proto::NeighbourRow& row : reply->neighbours)
     line(fmt::format("on {}: {}", row.node,

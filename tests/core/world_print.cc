@@ -4,10 +4,14 @@
 #include "common/codec/codec.h"
 #include "common/job/public_state.h"
 #include "common/overloaded.h"
+#include "common/proto/any/message_visit.h"
 #include "common/proto/job_text.h"
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
 #include "ctld/core/job/submit/blobs.h"
+#include "ctld/core/request.h"
+#include "ctld/core/turn_out.h"
+#include "ctld/store/store.h"
 #include "world.h"
 
 namespace gantry::core::test {
@@ -69,7 +73,7 @@ Instant World::time_of(const std::string& text) const {
 }
 
 void World::print(const Reply& reply) {
-  std::visit(
+  proto::visit(
       Overloaded{
           [&](const proto::Ok&) { line("ok"); },
           [&](const proto::ErrorReply& m) {
@@ -178,7 +182,7 @@ void World::print(Order& order) {
     return fmt::format("{}.{}", shown(k.job), k.attempt.value());
   };
   std::string text;
-  std::visit(
+  proto::visit(
       Overloaded{
           [&](proto::NodeAccept& m) {
             node.session = m.stamp.session;
@@ -259,7 +263,7 @@ void World::queue(const Words& w) {
   if (w.find("state")) m.filter.states = {*w.find("state")};
   core_->step(now_, ClientRequest{ConnectionId(1), next_request_++, who(user), std::move(m)});
   Turn turn = core_->take_turn();
-  const auto* reply = std::get_if<proto::ListJobsReply>(&turn.replies.at(0).message);
+  const auto* reply = turn.replies.at(0).message.get_if<proto::ListJobsReply>();
   if (reply == nullptr) return print(turn.replies.at(0));
   line(fmt::format("{:<14} {:<8} {:<6} {:<3} {:>8} {:>5} {}", "JOB", "NAME", "USER", "ST", "TIME",
                    "CPUS", "NODES(REASON)"));
@@ -286,7 +290,7 @@ void World::show(const Words& w) {
   core_->step(now_, ClientRequest{ConnectionId(1), next_request_++, who(user),
                                   proto::ShowJob{*parse_job_ref(w.plain.at(1)), true}});
   Turn turn = core_->take_turn();
-  const auto* reply = std::get_if<proto::ShowJobReply>(&turn.replies.at(0).message);
+  const auto* reply = turn.replies.at(0).message.get_if<proto::ShowJobReply>();
   if (reply == nullptr) return print(turn.replies.at(0));
   for (const proto::JobDetail& job : reply->jobs) {
     if (w.plain[0] == "why") {
@@ -339,7 +343,7 @@ void World::list_nodes() {
   core_->step(now_,
               ClientRequest{ConnectionId(1), next_request_++, who("alice"), proto::ListNodes{}});
   Turn turn = core_->take_turn();
-  for (const proto::NodeRow& n : std::get<proto::ListNodesReply>(turn.replies.at(0).message).nodes)
+  for (const proto::NodeRow& n : turn.replies.at(0).message.get<proto::ListNodesReply>().nodes)
     line(fmt::format("{} {} {} {}{}", n.name, enum_name(n.health), enum_name(n.intent),
                      to_string(n.allocated),
                      n.reason.empty() ? ""

@@ -2,6 +2,9 @@
 #include "common/assert.h"
 #include "controller.h"
 #include "ctld/core/apply/audit.h"
+#include "ctld/core/core.h"
+#include "ctld/sched/change.h"
+#include "ctld/store/store.h"
 #include "world.h"
 
 namespace gantry::core::test {

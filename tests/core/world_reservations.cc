@@ -12,7 +12,11 @@
 #include <fmt/ranges.h>
 
 #include "common/assert.h"
+#include "common/proto/history.h"
+#include "common/proto/job_change.h"
 #include "common/proto/job_text.h"
+#include "common/proto/reservation.h"
+#include "common/proto/tenant_events.h"
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
 #include "ctld/acct/stored_rows.h"

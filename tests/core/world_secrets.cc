@@ -5,6 +5,9 @@
 //   renew n1 job=1 attempt=1                  (the node asks for new tokens)
 #include <fmt/core.h>
 
+#include "common/proto/attempt.h"
+#include "common/proto/secrets.h"
+#include "ctld/core/core.h"
 #include "ctld/core/tenancy/secrets.h"
 #include "tests/core/world.h"
 

@@ -10,7 +10,11 @@
 
 #include <algorithm>
 
+#include "common/proto/gate.h"
+#include "common/proto/node_report.h"
+#include "common/proto/services.h"
 #include "common/text/split.h"
+#include "ctld/core/core.h"
 #include "tests/core/world.h"
 
 namespace gantry::core::test {

@@ -233,7 +233,7 @@ void World::rollback(const Words& w) {
     m.revision = revision;
     core_->step(now_, ClientRequest{ConnectionId(1), next_request_++, who("admin"), std::move(m)});
     Turn turn = core_->take_turn();
-    return std::get<proto::TenancyDocuments>(turn.replies.at(0).message).documents;
+    return turn.replies.at(0).message.get<proto::TenancyDocuments>().documents;
   };
   proto::ApplyTenancy m;
   m.documents = documents(std::stoull(w.plain.at(2)));

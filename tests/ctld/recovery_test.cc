@@ -5,8 +5,14 @@
 #include <doctest/doctest.h>
 
 #include "../core/controller.h"
+#include "common/proto/job_change.h"
 #include "ctld/core/apply/audit.h"
+#include "ctld/core/core.h"
+#include "ctld/core/request.h"
+#include "ctld/core/turn_out.h"
+#include "ctld/sched/change.h"
 #include "ctld/sched/cycle/replica.h"
+#include "ctld/store/store.h"
 
 using namespace gantry;
 using namespace gantry::core::test;

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "ctld/replay/meter.h"
+#include "ctld/sched/tenancy.h"
 
 namespace gantry::replay {
 namespace {

@@ -1,8 +1,21 @@
 #include "tests/services/cluster.h"
 
 #include "common/assert.h"
+#include "common/proto/attempt.h"
+#include "common/proto/gate.h"
+#include "common/proto/job_submit.h"
+#include "common/proto/node_order.h"
+#include "common/proto/node_report.h"
+#include "common/proto/session.h"
+#include "common/proto/tenancy.h"
+#include "ctld/core/core.h"
 #include "ctld/core/job/submit/blobs.h"
+#include "ctld/core/request.h"
+#include "ctld/core/turn_out.h"
+#include "ctld/sched/change.h"
 #include "ctld/sched/cycle/schedule.h"
+#include "ctld/sched/plan.h"
+#include "ctld/sched/policy.h"
 
 namespace gantry::services_test {
 namespace {
@@ -59,7 +72,7 @@ Cluster::Cluster(const ClusterSize& size, std::vector<tenancy::Document> documen
     step(core::ClientRequest{core::ConnectionId(1), ++request_,
                              admin ? who("root", 0) : who("owner", 1000), std::move(*message)});
     for (const core::ReplyMessage& reply : replies_)
-      if (const auto* error = std::get_if<proto::ErrorReply>(&reply))
+      if (const auto* error = reply.get_if<proto::ErrorReply>())
         GANTRY_ASSERT(false, error->message.c_str());
   }
 }
@@ -91,14 +104,14 @@ void Cluster::take(core::Turn turn) {
 }
 
 void Cluster::carry_out(core::Order& order) {
-  if (const auto* accept = std::get_if<proto::NodeAccept>(&order.message)) {
+  if (const auto* accept = order.message.get_if<proto::NodeAccept>()) {
     sessions_[order.node] = accept->stamp.session;
-  } else if (const auto* launch = std::get_if<proto::Launch>(&order.message)) {
+  } else if (const auto* launch = order.message.get_if<proto::Launch>()) {
     if (running_.contains(launch->key)) return;
     ++starts_;
     running_[launch->key] = {order.node, now_ + size_.start};
     started_.emplace_back(order.node, launch->key);
-  } else if (const auto* end = std::get_if<proto::Terminate>(&order.message)) {
+  } else if (const auto* end = order.message.get_if<proto::Terminate>()) {
     const bool told =
         std::any_of(exits_.begin(), exits_.end(), [&](const Exit& e) { return e.key == end->key; });
     if (running_.contains(end->key) && !told)
@@ -125,9 +138,9 @@ void Cluster::end(JobId job) {
 JobId Cluster::submit(const std::string& user, std::uint32_t uid, proto::SubmitJob job) {
   step(core::ClientRequest{core::ConnectionId(1), ++request_, who(user, uid), std::move(job)});
   for (const core::ReplyMessage& reply : replies_) {
-    if (const auto* error = std::get_if<proto::ErrorReply>(&reply))
+    if (const auto* error = reply.get_if<proto::ErrorReply>())
       GANTRY_ASSERT(false, error->message.c_str());
-    if (const auto* made = std::get_if<proto::SubmitReply>(&reply)) return made->job;
+    if (const auto* made = reply.get_if<proto::SubmitReply>()) return made->job;
   }
   return JobId{};
 }
@@ -163,7 +176,7 @@ void Cluster::second(std::vector<proto::GateSample> samples,
     }
   step(core::ClientRequest{core::ConnectionId(1), ++request_, who("root", 0), std::move(gate)});
   for (core::ReplyMessage& reply : replies_)
-    if (auto* table = std::get_if<proto::GateTable>(&reply); table != nullptr && !table->unchanged)
+    if (auto* table = reply.get_if<proto::GateTable>(); table != nullptr && !table->unchanged)
       table_ = std::move(*table);
   step(core::Tick{});
   if (!plan_) return;

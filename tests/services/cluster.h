@@ -8,10 +8,16 @@
 #include <string>
 #include <vector>
 
+#include "common/proto/attempt.h"
+#include "common/proto/gate.h"
+#include "common/proto/job_submit.h"
 #include "ctld/core/core.h"
+#include "ctld/core/request.h"
 #include "ctld/core/state/state.h"
+#include "ctld/core/turn_out.h"
 #include "ctld/sched/cycle/replica.h"
 #include "ctld/store/memory_store.h"
+#include "ctld/store/store.h"
 
 namespace gantry::services_test {
 

@@ -3,6 +3,8 @@
 // seen.
 #include <doctest/doctest.h>
 
+#include "common/proto/gate.h"
+#include "common/proto/job_submit.h"
 #include "tests/services/cluster.h"
 
 namespace {

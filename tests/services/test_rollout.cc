@@ -1,6 +1,7 @@
 // How a changed version comes in place of the one before it.
 #include <doctest/doctest.h>
 
+#include "common/proto/gate.h"
 #include "ctld/scale/rollout.h"
 
 namespace {

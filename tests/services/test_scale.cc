@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "common/proto/gate.h"
 #include "ctld/scale/erlang.h"
 #include "ctld/scale/scale.h"
 

@@ -5,6 +5,17 @@
 
 #include <fmt/core.h>
 
+#include "common/proto/cluster.h"
+#include "common/proto/job_change.h"
+#include "common/proto/job_query.h"
+#include "common/proto/job_ref.h"
+#include "common/proto/job_submit.h"
+#include "common/proto/partitions.h"
+#include "common/proto/session.h"
+#include "common/proto/steps.h"
+#include "common/proto/tenancy.h"
+#include "ctld/core/core.h"
+#include "ctld/core/request.h"
 #include "tests/sim/gpus.h"
 #include "tests/sim/tenants.h"
 #include "tests/sim/text.h"
@@ -15,12 +26,11 @@ namespace {
 constexpr std::string_view kBeginning = "the beginning";
 
 bool is_submit(const core::ClientMessage& message) {
-  return std::holds_alternative<proto::SubmitJob>(message) ||
-         std::holds_alternative<proto::SubmitTogether>(message);
+  return message.is<proto::SubmitJob>() || message.is<proto::SubmitTogether>();
 }
 
 bool asked_until_answered(const core::ClientMessage& message) {
-  const auto* apply = std::get_if<proto::ApplyTenancy>(&message);
+  const auto* apply = message.get_if<proto::ApplyTenancy>();
   return is_submit(message) || (apply != nullptr && apply->comment == kBeginning);
 }
 
@@ -125,26 +135,26 @@ void Clients::reply(core::ConnectionId connection, std::uint64_t request,
                     const core::ReplyMessage& reply) {
   for (auto& client : clients_) {
     if (client->connection != connection || !client->requests.contains(request)) continue;
-    if (const auto* made = std::get_if<proto::SubmitReply>(&reply); made && made->job != JobId{}) {
+    if (const auto* made = reply.get_if<proto::SubmitReply>(); made && made->job != JobId{}) {
       client->jobs.push_back(made->job);
-      if (const auto* asked = std::get_if<proto::SubmitJob>(&*client->open);
+      if (const auto* asked = client->open->get_if<proto::SubmitJob>();
           asked != nullptr && asked->spec.array)
         arrays_.insert(made->job);
-      if (const auto* together = std::get_if<proto::SubmitTogether>(&*client->open)) {
+      if (const auto* together = client->open->get_if<proto::SubmitTogether>()) {
         het_sizes_[made->job] = together->parts.size();
         for (std::size_t i = 1; i < together->parts.size(); ++i)
           client->jobs.emplace_back(made->job.value() + i);
       }
       all_jobs_.push_back(made->job);
     }
-    if (const auto* waited = std::get_if<proto::WaitReply>(&reply))
+    if (const auto* waited = reply.get_if<proto::WaitReply>())
       for (const proto::JobRow& row : waited->rows)
         // for an array the rows of its tasks count
         if ((row.phase == Phase::queued && !arrays_.contains(row.job)) ||
             row.phase == Phase::starting)
           trace_.broken(queue_.now(),
                         fmt::format("a wait was answered while job {} waits", row.job.value()));
-    if (const auto* apply = std::get_if<proto::ApplyTenancy>(&*client->open))
+    if (const auto* apply = client->open->get_if<proto::ApplyTenancy>())
       check_answer(*apply, reply);
     client->open.reset();
     client->requests.clear();
@@ -152,10 +162,10 @@ void Clients::reply(core::ConnectionId connection, std::uint64_t request,
 }
 
 void Clients::check_answer(const proto::ApplyTenancy& asked, const core::ReplyMessage& reply) {
-  const auto* refused = std::get_if<proto::ErrorReply>(&reply);
+  const auto* refused = reply.get_if<proto::ErrorReply>();
   if (refused != nullptr && asked.comment == kBeginning)
     trace_.broken(queue_.now(), "sound documents are refused: " + refused->message);
-  const auto* planned = std::get_if<proto::TenancyPlanned>(&reply);
+  const auto* planned = reply.get_if<proto::TenancyPlanned>();
   if (planned != nullptr && (planned->applied == asked.dry_run || asked.comment == kMustFail))
     trace_.broken(queue_.now(), "documents that should not have been are applied");
 }

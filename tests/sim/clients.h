@@ -10,6 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "common/proto/job_ref.h"
+#include "common/proto/job_submit.h"
+#include "common/proto/tenancy.h"
+#include "ctld/core/request.h"
 #include "tests/sim/controller.h"
 #include "tests/sim/jobs.h"
 

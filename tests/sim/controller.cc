@@ -4,8 +4,19 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include "common/proto/job_change.h"
+#include "common/proto/job_query.h"
+#include "common/proto/job_submit.h"
+#include "common/proto/session.h"
 #include "ctld/core/apply/audit.h"
+#include "ctld/core/core.h"
 #include "ctld/core/job/submit/blobs.h"
+#include "ctld/core/request.h"
+#include "ctld/core/turn_out.h"
+#include "ctld/sched/change.h"
+#include "ctld/sched/plan.h"
+#include "ctld/sched/policy.h"
+#include "ctld/store/store.h"
 #include "tests/sim/text.h"
 
 namespace gantry::sim {
@@ -244,17 +255,16 @@ void Controller::answered(const core::Reply& reply) {
   const auto it = requests_.find({reply.connection, reply.request});
   if (it == requests_.end()) return;
   const core::ClientRequest& asked = it->second;
-  if (const auto* submit = std::get_if<proto::SubmitJob>(&asked.message))
-    if (const auto* made = std::get_if<proto::SubmitReply>(&reply.message);
-        made && !submit->test_only)
+  if (const auto* submit = asked.message.get_if<proto::SubmitJob>())
+    if (const auto* made = reply.message.get_if<proto::SubmitReply>(); made && !submit->test_only)
       ledger_.submitted(asked.who.owner.user, submit->request_id, made->job);
-  if (const auto* together = std::get_if<proto::SubmitTogether>(&asked.message))
-    if (const auto* made = std::get_if<proto::SubmitReply>(&reply.message))
+  if (const auto* together = asked.message.get_if<proto::SubmitTogether>())
+    if (const auto* made = reply.message.get_if<proto::SubmitReply>())
       for (std::size_t i = 0; i < together->parts.size(); ++i)
         ledger_.submitted(asked.who.owner.user, together->parts[i].request_id,
                           JobId(made->job.value() + i));
-  if (const auto* cancel = std::get_if<proto::CancelJobs>(&asked.message))
-    if (const auto* done = std::get_if<proto::JobsDone>(&reply.message))
+  if (const auto* cancel = asked.message.get_if<proto::CancelJobs>())
+    if (const auto* done = reply.message.get_if<proto::JobsDone>())
       ledger_.cancelled(*cancel, *done);
 }
 
@@ -377,7 +387,7 @@ std::vector<proto::JobRow> Controller::list_jobs() {
   core::Turn turn = core_->take_turn();
   set_wake(turn.wake);
   for (core::Reply& reply : turn.replies)
-    if (auto* listing = std::get_if<proto::ListJobsReply>(&reply.message))
+    if (auto* listing = reply.message.get_if<proto::ListJobsReply>())
       return std::move(listing->rows);
   return {};
 }

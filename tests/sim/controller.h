@@ -12,10 +12,16 @@
 #include <optional>
 #include <string>
 
+#include "common/proto/job_query.h"
 #include "ctld/core/core.h"
+#include "ctld/core/request.h"
+#include "ctld/core/turn_out.h"
 #include "ctld/sched/cycle/replica.h"
 #include "ctld/sched/cycle/schedule.h"
+#include "ctld/sched/plan.h"
+#include "ctld/sched/policy.h"
 #include "ctld/store/memory_store.h"
+#include "ctld/store/store.h"
 #include "tests/sim/check/ledger.h"
 #include "tests/sim/check/view.h"
 #include "tests/sim/network.h"

@@ -3,6 +3,9 @@
 
 #include <fmt/core.h>
 
+#include "common/proto/cluster.h"
+#include "ctld/store/store.h"
+
 namespace gantry::sim {
 
 void Faults::every(Duration mean, void (Faults::*fault)()) {

@@ -3,6 +3,8 @@
 
 #include <fmt/core.h>
 
+#include "common/proto/job_submit.h"
+
 namespace gantry::sim {
 namespace {
 

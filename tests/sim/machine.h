@@ -15,6 +15,9 @@
 #include <string>
 #include <vector>
 
+#include "common/proto/attempt.h"
+#include "common/proto/node_order.h"
+#include "common/proto/node_report.h"
 #include "noded/seam.h"
 #include "tests/sim/check/truth.h"
 #include "tests/sim/queue.h"

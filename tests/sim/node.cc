@@ -3,6 +3,9 @@
 
 #include <fmt/core.h>
 
+#include "common/proto/attempt.h"
+#include "common/proto/node_order.h"
+#include "common/proto/node_report.h"
 #include "tests/sim/text.h"
 
 namespace gantry::sim {

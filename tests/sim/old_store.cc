@@ -6,10 +6,24 @@
 #include <fmt/core.h>
 
 #include "common/codec/codec.h"
+#include "common/proto/cluster.h"
+#include "common/proto/history.h"
+#include "common/proto/job_change.h"
+#include "common/proto/job_ref.h"
+#include "common/proto/job_submit.h"
+#include "common/proto/node_order.h"
+#include "common/proto/node_report.h"
+#include "common/proto/session.h"
 #include "ctld/age/accept.h"
 #include "ctld/age/newer.h"
+#include "ctld/core/core.h"
 #include "ctld/core/job/submit/blobs.h"
+#include "ctld/core/request.h"
+#include "ctld/core/turn_out.h"
+#include "ctld/sched/change.h"
 #include "ctld/sched/cycle/schedule.h"
+#include "ctld/sched/policy.h"
+#include "ctld/store/store.h"
 #include "tests/sim/jobs.h"
 #include "tests/sim/text.h"
 
@@ -109,7 +123,7 @@ void OldStore::take(const std::string& node, node::Report report) {
   if (!core_) return;
   trace_.line(queue_.now(), fmt::format("ctld <- {}: {}", node, text_of(report)));
   if (std::holds_alternative<proto::NodeRegister>(report)) registered_.insert(node);
-  core::NodeMessage message = std::move(report);
+  core::NodeMessage message = message_of(report);
   const auto admitted = gate_->admit(core_->state(), node, message);
   disk_.strangers = gate_->strangers();
   if (!admitted) return stop(admitted.error().message);
@@ -131,14 +145,14 @@ void OldStore::turn() {
   for (core::Order& order : turn.orders) {
     if (const auto done = core::fill(order, disk_.store); !done) broken(done.error().message);
     trace_.line(queue_.now(), fmt::format("ctld -> {}: {}", order.node, text_of(order.message)));
-    if (const auto* launch = std::get_if<proto::Launch>(&order.message)) {
+    if (const auto* launch = order.message.get_if<proto::Launch>()) {
       expect_twice(launch->key.job);
       told_.insert(launch->key.job);
     }
     network_.send(order.node, true, Direction::from_controller,
                   [this, name = order.node, m = order.message] {
                     for (auto& node : nodes_)
-                      if (node->name() == name) node->deliver(m);
+                      if (node->name() == name) node->deliver(order_of(m));
                   });
   }
   if (turn.schedule && !std::exchange(plan_wanted_, true))
@@ -221,8 +235,8 @@ void OldStore::submit() {
 }
 
 void OldStore::replied(const core::ReplyMessage& reply) {
-  if (const auto* error = std::get_if<proto::ErrorReply>(&reply)) broken(error->message);
-  const auto* made = std::get_if<proto::SubmitReply>(&reply);
+  if (const auto* error = reply.get_if<proto::ErrorReply>()) broken(error->message);
+  const auto* made = reply.get_if<proto::SubmitReply>();
   if (made == nullptr) return;
   const bool again = std::find(given_.begin(), given_.end(), made->job) != given_.end();
   const bool told = told_.contains(made->job) && gate_->claims() == 0;

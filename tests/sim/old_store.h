@@ -22,8 +22,11 @@
 #include <vector>
 
 #include "ctld/age/gate.h"
+#include "ctld/core/core.h"
+#include "ctld/core/request.h"
 #include "ctld/sched/cycle/replica.h"
 #include "ctld/store/memory_store.h"
+#include "ctld/store/store.h"
 #include "tests/sim/node.h"
 
 namespace gantry::sim {

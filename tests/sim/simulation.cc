@@ -4,9 +4,21 @@
 #include <fmt/core.h>
 
 #include "common/codec/codec.h"
+#include "common/proto/cluster.h"
+#include "common/proto/gpu_rows.h"
+#include "common/proto/history.h"
+#include "common/proto/job_change.h"
+#include "common/proto/job_query.h"
+#include "common/proto/job_ref.h"
 #include "common/proto/job_text.h"
+#include "common/proto/partitions.h"
+#include "common/proto/steps.h"
 #include "common/text/text.h"
+#include "ctld/core/core.h"
+#include "ctld/core/request.h"
 #include "ctld/core/tenancy/tenants.h"
+#include "ctld/store/store.h"
+#include "tests/sim/text.h"
 
 namespace gantry::sim {
 
@@ -38,7 +50,7 @@ Simulation::Simulation(std::uint64_t seed, With with, bool print)
 void Simulation::connect() {
   controller_.to_node = [this](const std::string& name, core::OrderMessage order) {
     for (auto& node : nodes_)
-      if (node->name() == name) node->deliver(std::move(order));
+      if (node->name() == name) node->deliver(order_of(order));
   };
   controller_.to_client = [this](core::ConnectionId connection, std::uint64_t request,
                                  core::ReplyMessage reply) {
@@ -46,7 +58,7 @@ void Simulation::connect() {
   };
   for (auto& node : nodes_)
     node->to_controller = [this](const std::string& name, node::Report report) {
-      controller_.take(core::FromNode{name, std::move(report)});
+      controller_.take(core::FromNode{name, message_of(report)});
     };
 }
 

@@ -7,6 +7,8 @@
 #include <set>
 #include <vector>
 
+#include "common/proto/history.h"
+#include "common/proto/job_query.h"
 #include "tests/sim/check/guarantee.h"
 #include "tests/sim/check/reasons.h"
 #include "tests/sim/faults.h"

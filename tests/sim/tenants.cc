@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "common/proto/tenancy.h"
 #include "config/tenancy/check.h"
 
 namespace gantry::sim {

@@ -5,7 +5,10 @@
 
 #include "common/text/text.h"
 
+#include "common/assert.h"
+#include "common/proto/any/message_visit.h"
 #include "common/proto/job_text.h"
+#include "ctld/core/request.h"
 
 namespace gantry::sim {
 namespace {
@@ -193,9 +196,9 @@ std::string one(const Other&) {
   return "other";
 }
 
-template <class Variant>
-std::string any(const Variant& v) {
-  return std::visit([](const auto& m) { return one(m); }, v);
+template <class Message>
+std::string any(const Message& v) {
+  return proto::visit([](const auto& m) { return one(m); }, v);
 }
 
 }  // namespace
@@ -211,6 +214,26 @@ std::string text_of(const core::ClientMessage& request) {
 }
 std::string text_of(const core::ReplyMessage& reply) {
   return any(reply);
+}
+std::string text_of(const node::Order& order) {
+  return std::visit([](const auto& m) { return one(m); }, order);
+}
+std::string text_of(const node::Report& report) {
+  return std::visit([](const auto& m) { return one(m); }, report);
+}
+
+node::Order order_of(const core::OrderMessage& order) {
+  return proto::visit(
+      []<class T>(const T& m) -> node::Order {
+        if constexpr (std::is_constructible_v<node::Order, T>)
+          return m;
+        else
+          assertion_failed("an order", __FILE__, __LINE__, "the core gives no such order");
+      },
+      order);
+}
+core::NodeMessage message_of(const node::Report& report) {
+  return std::visit([](const auto& m) { return core::NodeMessage(m); }, report);
 }
 
 }  // namespace gantry::sim

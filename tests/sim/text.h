@@ -4,6 +4,8 @@
 #include <string>
 
 #include "ctld/core/core.h"
+#include "ctld/core/request.h"
+#include "noded/core/core.h"
 
 namespace gantry::sim {
 
@@ -11,5 +13,11 @@ std::string text_of(const core::OrderMessage& order);
 std::string text_of(const core::NodeMessage& report);
 std::string text_of(const core::ClientMessage& request);
 std::string text_of(const core::ReplyMessage& reply);
+std::string text_of(const node::Order& order);
+std::string text_of(const node::Report& report);
+
+// What the controller and a node say to each other, as the other end has it.
+node::Order order_of(const core::OrderMessage& order);
+core::NodeMessage message_of(const node::Report& report);
 
 }  // namespace gantry::sim

@@ -63,8 +63,7 @@ TEST_CASE("the controller takes exactly these messages from each kind of sender"
                                           "AttemptProbed", "RenewIdentity", "UseEnrollToken"});
   CHECK(taken_from(Sender::controller).empty());
   const Names client = taken_from(Sender::client);
-  CHECK(client.size() ==
-        3 + std::variant_size_v<core::ClientMessage> + std::variant_size_v<core::ShellMessage>);
+  CHECK(client.size() == 3 + core::ClientMessage::kCount + core::ShellMessage::kCount);
   CHECK(taken_from(Sender::job) ==
         without(client,
                 {"Authenticate",     "MakeToken",       "RegisterKey",     "EnrollNode",

@@ -5,30 +5,31 @@
 
 #include <fmt/core.h>
 
+#include "common/assert.h"
+#include "common/proto/any/any_message.h"
+#include "common/proto/budget.h"
+#include "common/proto/control.h"
+#include "common/proto/message_table.h"
+#include "common/proto/session.h"
+#include "common/proto/tenancy.h"
 #include "ctld/core/access/front_door.h"
 #include "ctld/core/access/roles.h"
+#include "ctld/core/request.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {
 
 // True if the message makes something that lasts longer than a token.
-template <class Message>
-bool makes(const Message&) {
-  return true;
-}
-bool makes(const proto::RegisterKey& m) {
-  return !m.remove;
-}
-bool makes(const proto::ApplyTenancy& m) {
-  return !m.dry_run;
-}
-bool makes(const proto::DecideIncrease& m) {
-  return m.state == proto::IncreaseState::approved;
+bool makes(const proto::AnyMessage& message) {
+  if (const auto* key = message.get_if<proto::RegisterKey>()) return !key->remove;
+  if (const auto* apply = message.get_if<proto::ApplyTenancy>()) return !apply->dry_run;
+  const auto* decide = message.get_if<proto::DecideIncrease>();
+  return decide == nullptr || decide->state == proto::IncreaseState::approved;
 }
 
-template <class Message>
-Result<void> check(const State& state, const Identity& who, const Message& message) {
-  constexpr proto::MessageRow row = proto::kRowOf<Message>;
+Result<void> check(const State& state, const Identity& who, const proto::MessageRow& row,
+                   const proto::AnyMessage& message) {
   const auto sender = who.inside ? proto::Sender::job : proto::Sender::client;
   if (auto sent = proto::check_sender(static_cast<std::uint16_t>(row.type), sender,
                                       proto::Place::controller);
@@ -42,11 +43,10 @@ Result<void> check(const State& state, const Identity& who, const Message& messa
     return fail(ErrorCode::unauthenticated,
                 "a login node's word is not enough for this: ask with a munge credential or a "
                 "registered key");
-  if constexpr (std::is_same_v<Message, proto::ReadAudit>)
-    if (!reads_audit(state, who))
-      return fail(
-          ErrorCode::permission_denied,
-          fmt::format("{} is neither auditor nor administrator of this cluster", who.owner.user));
+  if (row.type == proto::MessageType::ReadAudit && !reads_audit(state, who))
+    return fail(
+        ErrorCode::permission_denied,
+        fmt::format("{} is neither auditor nor administrator of this cluster", who.owner.user));
   switch (row.right) {
     case proto::Right::everybody: return {};
     case proto::Right::operators:
@@ -73,11 +73,10 @@ bool granted(const State& state, const Identity& who, Fits fits) {
 
 }  // namespace
 
-Result<void> authorise(const State& state, const Identity& who, const ClientMessage& message) {
-  return std::visit([&](const auto& m) { return check(state, who, m); }, message);
-}
-Result<void> authorise(const State& state, const Identity& who, const ShellMessage& message) {
-  return std::visit([&](const auto& m) { return check(state, who, m); }, message);
+Result<void> authorise(const State& state, const Identity& who, const proto::AnyMessage& message) {
+  const auto row = proto::find_message(static_cast<std::uint16_t>(message.type()));
+  GANTRY_ASSERT(row.has_value(), "a message has a type");
+  return check(state, who, *row, message);
 }
 
 void take_grants(const State& state, Identity& who) {

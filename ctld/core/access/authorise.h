@@ -12,12 +12,18 @@
 // reservations. A request from inside a job has the rights of the job's owner as an ordinary user.
 #pragma once
 
-#include "ctld/core/core.h"
-#include "ctld/core/state/state.h"
+#include <string>
+#include <vector>
+
+#include "common/result.h"
+#include "ctld/core/request.h"
 
 namespace gantry::core {
 
-Result<void> authorise(const State& state, const Identity& who, const ClientMessage& message);
+struct State;
+struct Job;
+
+Result<void> authorise(const State& state, const Identity& who, const proto::AnyMessage& message);
 
 // Makes `who` an administrator if the documents say so.
 void take_grants(const State& state, Identity& who);

@@ -5,9 +5,11 @@
 
 #include <fmt/core.h>
 
-#include "common/codec/texts.h"
+#include "common/proto/any/any_message.h"
+#include "common/proto/any/message_codec.h"
+#include "common/proto/tenancy.h"
 #include "common/text/printable.h"
-#include "ctld/core/access/front_door.h"
+#include "ctld/core/request.h"
 
 namespace gantry::core {
 namespace {
@@ -57,41 +59,26 @@ Result<void> check(std::string_view field, std::string_view text, Lines lines) {
               fmt::format("{} must not contain control characters", in_words(field)));
 }
 
-template <class Message>
-Result<void> check_message(const Message& message) {
-  constexpr Lines kLines = std::is_same_v<Message, proto::ApplyTenancy> ? Lines::many : Lines::one;
-  Result<void> found;
-  codec::each_text(message, [&](std::string_view field, const std::string& text) {
-    if (found) found = check(field, text, kLines);
-  });
-  return found;
-}
-
 // A path of the greatest length stands in it with a few words. What a node says is kept in the
 // store and shown to users, so somebody who has its key must not fill either.
 constexpr std::size_t kMostNodeText = 5 << 10;  // bytes
 
-template <class Message>
-void clean(Message& message) {
-  codec::each_text(message, [](std::string_view, auto& text) {
-    if constexpr (!std::is_const_v<std::remove_reference_t<decltype(text)>>) {
-      if (text.size() > kMostNodeText) text.resize(kMostNodeText);
-      if (!is_printable(text, Lines::many)) text = printable(text, Lines::many);
-    }
-  });
-}
-
 }  // namespace
 
-Result<void> check_texts(const ClientMessage& message) {
-  return std::visit([](const auto& m) { return check_message(m); }, message);
-}
-Result<void> check_texts(const ShellMessage& message) {
-  return std::visit([](const auto& m) { return check_message(m); }, message);
+Result<void> check_texts(const proto::AnyMessage& message) {
+  const Lines lines = message.is<proto::ApplyTenancy>() ? Lines::many : Lines::one;
+  Result<void> found;
+  proto::each_text(message, [&](std::string_view field, const std::string& text) {
+    if (found) found = check(field, text, lines);
+  });
+  return found;
 }
 
 void clean_texts(NodeMessage& message) {
-  std::visit([](auto& m) { clean(m); }, message);
+  proto::each_text(message, [](std::string_view, std::string& text) {
+    if (text.size() > kMostNodeText) text.resize(kMostNodeText);
+    if (!is_printable(text, Lines::many)) text = printable(text, Lines::many);
+  });
 }
 
 }  // namespace gantry::core

@@ -7,11 +7,13 @@
 // checked here, because it is not shown.
 #pragma once
 
-#include "ctld/core/core.h"
+#include "common/proto/any/any_message.h"
+#include "common/result.h"
+#include "ctld/core/request.h"
 
 namespace gantry::core {
 
-Result<void> check_texts(const ClientMessage& message);
+Result<void> check_texts(const proto::AnyMessage& message);
 
 // Texts in a node's message are not refused. They are made printable, and cut where they are longer
 // than anything that a node has to say.

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "ctld/core/access/authorise.h"
+#include "ctld/core/request.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 

@@ -11,12 +11,14 @@
 #include <vector>
 
 #include "common/tenancy/tenancy.h"
-#include "ctld/core/core.h"
-#include "ctld/core/state/state.h"
+#include "ctld/core/request.h"
 
 namespace gantry::core {
 
 using tenancy::TenantRight;
+
+struct State;
+struct CompiledTenancy;
 
 struct RightRow {
   TenantRight right;

@@ -7,9 +7,13 @@
 
 #include <fmt/core.h>
 
+#include "common/proto/job_change.h"
+#include "common/proto/job_ref.h"
 #include "common/text/text.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/front_door.h"
+#include "ctld/core/request.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {
@@ -204,56 +208,6 @@ void refuse_others(const State& state, const Identity& who, std::vector<proto::J
     done.refused.push_back({ref, {kCode, "Access/permission denied"}});
     return true;
   });
-}
-
-namespace {
-
-struct RefCount {
-  std::size_t refs = 0, ranges = 0;
-  std::uint64_t steps = 0;
-};
-
-Result<void> count_ref(const proto::JobRef& ref, RefCount& n) {
-  ++n.refs;
-  n.ranges += ref.tasks.size();
-  for (const IndexRange& r : ref.tasks) {
-    if (r.step == 0 || r.first > r.last)
-      return fail(ErrorCode::invalid_argument, "an index range is FIRST-LAST, with a step above 0");
-    if (r.step > 1) n.steps += r.last - r.first + 1;
-  }
-  if (n.refs <= kMaxRefs && n.ranges <= kMaxRefRanges && n.steps <= kMaxRefSteps) return {};
-  return fail(
-      ErrorCode::limit_exceeded,
-      fmt::format("a request names at most {} jobs and {} index ranges", kMaxRefs, kMaxRefRanges));
-}
-
-Result<void> count_refs(const std::vector<proto::JobRef>& refs, RefCount& n) {
-  for (const proto::JobRef& ref : refs)
-    if (auto r = count_ref(ref, n); !r) return r;
-  return {};
-}
-
-template <class Message>
-Result<void> check_message(const Message& m) {
-  RefCount n;
-  if constexpr (requires { m.filter.jobs; }) {
-    return count_refs(m.filter.jobs, n);
-  } else if constexpr (requires { count_refs(m.jobs, n); }) {
-    return count_refs(m.jobs, n);
-  } else if constexpr (requires { count_ref(m.job, n); }) {
-    return count_ref(m.job, n);
-  } else {
-    return {};
-  }
-}
-
-}  // namespace
-
-Result<void> check_refs(const ClientMessage& message) {
-  return std::visit([](const auto& m) { return check_message(m); }, message);
-}
-Result<void> check_refs(const ShellMessage& message) {
-  return std::visit([](const auto& m) { return check_message(m); }, message);
 }
 
 bool has_row(const Job& job) {

@@ -8,9 +8,17 @@
 #include "common/job/public_state.h"
 #include "common/proto/job_ref.h"
 #include "ctld/core/access/authorise.h"
-#include "ctld/core/context.h"
+#include "ctld/core/state/ordinal_set.h"
+
+namespace gantry::proto {
+struct JobFilter;
+struct JobsDone;
+}  // namespace gantry::proto
 
 namespace gantry::core {
+
+struct State;
+struct Job;
 
 struct Selected {
   JobId job{};
@@ -40,7 +48,7 @@ inline constexpr std::uint64_t kMaxRefSteps = 8'000'000;  // width of ranges wit
 inline constexpr std::size_t kMaxFilterWords = 1000;      // users, names, ... of one filter
 
 // Refuses references that are not well formed or too many. Every message is checked.
-Result<void> check_refs(const ClientMessage& message);
+Result<void> check_refs(const proto::AnyMessage& message);
 
 // The jobs that these references name, in id order, each once. An array brings its elements, the
 // leader of a heterogeneous job its other components (both implied). A reference goes to `unknown`

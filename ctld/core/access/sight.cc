@@ -5,11 +5,14 @@
 
 #include <fmt/core.h>
 
-#include "common/codec/texts.h"
 #include "common/overloaded.h"
+#include "common/proto/any/any_message.h"
+#include "common/proto/any/message_codec.h"
+#include "common/proto/tenancy.h"
 #include "common/text/hostlist.h"
-#include "ctld/core/access/front_door.h"
 #include "ctld/core/access/roles.h"
+#include "ctld/core/request.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {
@@ -239,39 +242,23 @@ bool names_nodes(std::string_view field) {
          field == "nodelist";
 }
 
-// Documents name nodes as lists; the handler checks whose nodes they may be.
-template <class Message>
-constexpr bool kNamesNodes = !std::is_same_v<Message, proto::ApplyTenancy>;
+}  // namespace
 
 // A node that does not exist is refused here as well. A handler checks other things first, so
-// refusing only hidden nodes here would show which nodes exist.
-template <class Variant>
-Result<void> check_names(const State& state, const Identity& who, const Variant& message) {
+// refusing only hidden nodes here would show which nodes exist. Documents name nodes as lists; the
+// handler checks whose nodes they may be.
+Result<void> check_named_nodes(const State& state, const Identity& who,
+                               const proto::AnyMessage& message) {
   if (state.tenancy.compiled.tenants.empty() || sees_all(state, who)) return {};
+  if (message.is<proto::ApplyTenancy>()) return {};
   std::optional<Sight> sight;  // made when needed: few requests name nodes
   Result<void> found;
-  const auto look = [&](std::string_view field, const std::string& text) {
+  proto::each_text(message, [&](std::string_view field, const std::string& text) {
     if (!found || !names_nodes(field)) return;
     if (!sight) sight.emplace(state, who);
     if (sight->node_named(text) == nullptr) found = tl::unexpected(no_such_node(text));
-  };
-  std::visit(
-      [&](const auto& m) {
-        if constexpr (kNamesNodes<std::decay_t<decltype(m)>>) codec::each_text(m, look);
-      },
-      message);
+  });
   return found;
-}
-
-}  // namespace
-
-Result<void> check_named_nodes(const State& state, const Identity& who,
-                               const ClientMessage& message) {
-  return check_names(state, who, message);
-}
-Result<void> check_named_nodes(const State& state, const Identity& who,
-                               const ShellMessage& message) {
-  return check_names(state, who, message);
 }
 
 Error no_such_node(std::string_view name) {

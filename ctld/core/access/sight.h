@@ -14,10 +14,19 @@
 #include <vector>
 
 #include "common/job/job_state.h"
+#include "common/proto/any/any_message.h"
+#include "common/result.h"
 #include "common/tenancy/tenancy.h"
+#include "common/tenancy/tenancy_cluster.h"
 #include "ctld/core/access/authorise.h"
+#include "ctld/core/request.h"
 
 namespace gantry::core {
+
+struct State;
+struct Partition;
+struct Node;
+struct AdvanceReservation;
 
 class Sight {
  public:
@@ -61,7 +70,7 @@ class Sight {
 // Refuses a request that names a node which the asker does not see, as if the node did not exist.
 // Every message is checked before its handler.
 Result<void> check_named_nodes(const State& state, const Identity& who,
-                               const ClientMessage& message);
+                               const proto::AnyMessage& message);
 Error no_such_node(std::string_view name);
 
 }  // namespace gantry::core

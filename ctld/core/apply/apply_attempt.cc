@@ -11,6 +11,7 @@
 #include "ctld/core/resources/licenses.h"
 #include "ctld/core/state/history_row.h"
 #include "ctld/core/state/moves.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/shares.h"
 
 namespace gantry::core {

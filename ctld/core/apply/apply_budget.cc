@@ -3,12 +3,16 @@
 #include <utility>
 
 #include "common/assert.h"
+#include "common/proto/budget.h"
+#include "common/proto/tenant_events.h"
 #include "ctld/core/apply.h"
 #include "ctld/core/event/events_budget.h"
 #include "ctld/core/event/events_tenancy.h"
 #include "ctld/core/money/budgets.h"
 #include "ctld/core/money/ledger.h"
 #include "ctld/core/resources/index.h"
+#include "ctld/core/state/mutable_state.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

@@ -1,8 +1,10 @@
 // apply() of events about the controller, nodes, partitions and keys.
 #include "common/assert.h"
+#include "common/proto/gpu_rows.h"
 #include "ctld/core/apply.h"
 #include "ctld/core/event/events_cluster.h"
 #include "ctld/core/resources/index.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 

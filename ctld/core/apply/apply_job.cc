@@ -12,6 +12,7 @@
 #include "ctld/core/resources/index.h"
 #include "ctld/core/state/history_row.h"
 #include "ctld/core/state/moves.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/shares.h"
 
 namespace gantry::core {

@@ -5,6 +5,8 @@
 #include "ctld/core/apply.h"
 #include "ctld/core/event/events_secret.h"
 #include "ctld/core/resources/index.h"
+#include "ctld/core/state/mutable_state.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

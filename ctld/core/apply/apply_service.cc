@@ -5,6 +5,7 @@
 #include "ctld/core/apply.h"
 #include "ctld/core/event/events_service.h"
 #include "ctld/core/resources/index.h"
+#include "ctld/core/state/state.h"
 #include "ctld/scale/load.h"
 
 namespace gantry::core {

@@ -9,6 +9,7 @@
 #include "ctld/core/money/ledger.h"
 #include "ctld/core/resources/index.h"
 #include "ctld/core/resources/uses.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 

@@ -2,9 +2,11 @@
 #include <algorithm>
 
 #include "common/assert.h"
+#include "common/proto/triggers.h"
 #include "ctld/core/apply.h"
 #include "ctld/core/event/events_trigger.h"
 #include "ctld/core/notify/triggers.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

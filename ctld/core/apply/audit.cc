@@ -8,6 +8,8 @@
 #include <fmt/ranges.h>
 
 #include "common/codec/codec.h"
+#include "common/proto/gpu_rows.h"
+#include "common/proto/tenant_events.h"
 #include "ctld/core/apply/load.h"
 #include "ctld/core/money/budgets.h"
 #include "ctld/core/resources/gpus.h"
@@ -15,6 +17,7 @@
 #include "ctld/core/resources/licenses.h"
 #include "ctld/core/resources/uses.h"
 #include "ctld/core/state/record.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "config/config.h"
 #include "config/gres.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 

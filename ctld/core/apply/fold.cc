@@ -4,7 +4,9 @@
 #include <fmt/core.h>
 
 #include "common/codec/codec.h"
+#include "common/proto/tenant_events.h"
 #include "ctld/core/apply/load.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

@@ -6,10 +6,16 @@
 #include <fmt/core.h>
 
 #include "common/codec/codec.h"
+#include "common/proto/budget.h"
+#include "common/proto/ledger.h"
+#include "common/proto/tenant_events.h"
+#include "ctld/core/context.h"
+#include "ctld/core/job_reader.h"
 #include "ctld/core/money/budgets.h"
 #include "ctld/core/money/ledger.h"
 #include "ctld/core/notify/triggers.h"
 #include "ctld/core/resources/index.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

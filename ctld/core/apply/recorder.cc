@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/codec/codec.h"
+#include "config/config.h"
 #include "ctld/core/apply.h"
 #include "ctld/core/event/events_job.h"
 #include "ctld/core/event/journal.h"
@@ -11,7 +13,9 @@
 #include "ctld/core/notify/usage_events.h"
 #include "ctld/core/partition/in_force.h"
 #include "ctld/core/resources/licenses.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/queues.h"
+#include "ctld/core/turn_out.h"
 
 namespace gantry::core {
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "common/proto/tenant_events.h"
 #include "ctld/core/event/event_fields.h"
 #include "ctld/core/state/tenancy_state.h"
 

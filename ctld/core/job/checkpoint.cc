@@ -3,10 +3,16 @@
 #include <algorithm>
 #include <set>
 
+#include "common/proto/attempt.h"
+#include "common/proto/job_change.h"
+#include "ctld/core/context.h"
 #include "ctld/core/event/events_tenancy.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/split.h"
+#include "ctld/core/request.h"
 #include "ctld/core/settle.h"
+#include "ctld/core/state/state.h"
+#include "ctld/core/turn_out.h"
 
 namespace gantry::core {
 namespace {

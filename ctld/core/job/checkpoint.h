@@ -4,6 +4,7 @@
 // $GANTRY_CHECKPOINT_FILE names; its node looks at that file with every heartbeat.
 #pragma once
 
+#include "common/proto/attempt.h"
 #include "ctld/core/context.h"
 
 namespace gantry::core {

@@ -4,14 +4,21 @@
 
 #include <algorithm>
 
+#include "common/proto/job_change.h"
+#include "common/proto/job_ref.h"
+#include "common/proto/node_order.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/select.h"
+#include "ctld/core/context.h"
 #include "ctld/core/event/events_job.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/submit/dependency.h"
 #include "ctld/core/node_links.h"
+#include "ctld/core/request.h"
+#include "ctld/core/runtime.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/state/moves.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

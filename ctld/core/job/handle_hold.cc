@@ -2,11 +2,15 @@
 // release a user's hold, and a hold after too many requeues.
 #include <fmt/core.h>
 
+#include "common/proto/job_change.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/select.h"
+#include "ctld/core/context.h"
 #include "ctld/core/event/events_job.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/split.h"
+#include "ctld/core/state/display_id.h"
+#include "ctld/core/state/job.h"
 #include "ctld/core/state/moves.h"
 
 namespace gantry::core {

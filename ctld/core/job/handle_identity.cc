@@ -4,9 +4,14 @@
 
 #include "common/assert.h"
 #include "common/codec/codec.h"
+#include "common/proto/secrets.h"
+#include "ctld/core/context.h"
 #include "ctld/core/handlers.h"
+#include "ctld/core/runtime.h"
 #include "ctld/core/state/record.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/secrets.h"
+#include "ctld/core/turn_out.h"
 
 namespace gantry::core {
 

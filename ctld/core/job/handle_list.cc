@@ -6,15 +6,22 @@
 #include "common/assert.h"
 #include "common/codec/codec.h"
 #include "common/codec/limits.h"
+#include "common/proto/job_query.h"
+#include "common/proto/job_ref.h"
+#include "common/proto/neighbours.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/select.h"
 #include "ctld/core/access/sight.h"
+#include "ctld/core/context.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/explain.h"
 #include "ctld/core/job/rows.h"
 #include "ctld/core/neighbours/neighbours.h"
+#include "ctld/core/request.h"
 #include "ctld/core/state/record.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/state/stored_spec.h"
+#include "ctld/core/turn_out.h"
 
 namespace gantry::core {
 namespace {

@@ -7,14 +7,23 @@
 #include "common/assert.h"
 #include "common/codec/codec.h"
 #include "common/job/output_pattern.h"
+#include "common/proto/job_ref.h"
+#include "common/proto/job_submit.h"
+#include "common/proto/node_relay.h"
+#include "common/proto/session.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/select.h"
+#include "ctld/core/context.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/memory.h"
 #include "ctld/core/node_links.h"
+#include "ctld/core/request.h"
+#include "ctld/core/runtime.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/state/record.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/storage.h"
+#include "ctld/core/turn_out.h"
 
 namespace gantry::core {
 namespace {

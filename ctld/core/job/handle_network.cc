@@ -5,14 +5,22 @@
 #include <fmt/core.h>
 
 #include "common/codec/codec.h"
+#include "common/proto/job_network.h"
+#include "common/proto/job_ref.h"
+#include "common/proto/session.h"
 #include "common/text/network_range.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/select.h"
+#include "ctld/core/context.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/memory.h"
 #include "ctld/core/node_links.h"
+#include "ctld/core/request.h"
+#include "ctld/core/runtime.h"
 #include "ctld/core/settle.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/network.h"
+#include "ctld/core/turn_out.h"
 
 namespace gantry::core {
 namespace {

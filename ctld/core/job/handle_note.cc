@@ -6,12 +6,18 @@
 #include "common/codec/codec.h"
 #include "common/limits.h"
 #include "common/proto/history.h"
+#include "common/proto/job_change.h"
+#include "common/proto/job_query.h"
+#include "common/proto/job_ref.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/roles.h"
 #include "ctld/core/access/select.h"
+#include "ctld/core/context.h"
 #include "ctld/core/event/events_job.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/submit/validate.h"
+#include "ctld/core/request.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

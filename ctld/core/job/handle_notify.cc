@@ -3,10 +3,16 @@
 // salloc has no connection.
 #include <fmt/core.h>
 
+#include "common/proto/job_change.h"
+#include "common/proto/node_order.h"
+#include "ctld/core/context.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/split.h"
 #include "ctld/core/node_links.h"
+#include "ctld/core/request.h"
+#include "ctld/core/runtime.h"
 #include "ctld/core/settle.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 

@@ -3,11 +3,16 @@
 // exit). A job that has ended, and is still known, waits again too; its end stays in the history.
 #include <fmt/core.h>
 
+#include "common/proto/job_change.h"
+#include "config/config.h"
 #include "ctld/core/access/authorise.h"
+#include "ctld/core/context.h"
 #include "ctld/core/event/events_attempt.h"
 #include "ctld/core/event/events_job.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/split.h"
+#include "ctld/core/request.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/tenant_submit.h"
 
 namespace gantry::core {

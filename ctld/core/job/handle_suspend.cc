@@ -2,11 +2,18 @@
 // on from there. It keeps what it holds. If it is ended meanwhile, its nodes let it run on first.
 #include <fmt/core.h>
 
+#include "common/proto/job_change.h"
+#include "common/proto/node_report.h"
+#include "ctld/core/context.h"
 #include "ctld/core/event/events_attempt.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/memory.h"
 #include "ctld/core/job/split.h"
+#include "ctld/core/request.h"
+#include "ctld/core/runtime.h"
 #include "ctld/core/settle.h"
+#include "ctld/core/state/state.h"
+#include "ctld/core/turn_out.h"
 
 namespace gantry::core {
 

@@ -10,11 +10,15 @@
 #include <set>
 #include <tuple>
 
+#include "common/proto/job_change.h"
 #include "ctld/core/access/select.h"
+#include "ctld/core/context.h"
 #include "ctld/core/event/events_job.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/split.h"
 #include "ctld/core/job/submit/validate.h"
+#include "ctld/core/request.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/multifactor.h"
 
 namespace gantry::core {

@@ -5,7 +5,9 @@
 
 #include "common/codec/codec.h"
 #include "common/limits.h"
+#include "common/proto/job_change.h"
 #include "ctld/core/access/authorise.h"
+#include "ctld/core/context.h"
 #include "ctld/core/event/events_job.h"
 #include "ctld/core/event/events_shrink.h"
 #include "ctld/core/handlers.h"
@@ -18,14 +20,18 @@
 #include "ctld/core/job/submit/security.h"
 #include "ctld/core/job/submit/validate.h"
 #include "ctld/core/plan_memory.h"
+#include "ctld/core/request.h"
 #include "ctld/core/resize/shrink.h"
+#include "ctld/core/runtime.h"
 #include "ctld/core/settle.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/state/stored_spec.h"
 #include "ctld/core/tenancy/admission.h"
 #include "ctld/core/tenancy/network.h"
 #include "ctld/core/tenancy/queues.h"
 #include "ctld/core/tenancy/reservations.h"
 #include "ctld/core/tenancy/tenant_submit.h"
+#include "ctld/core/turn_out.h"
 
 namespace gantry::core {
 namespace {

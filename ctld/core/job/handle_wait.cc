@@ -5,13 +5,21 @@
 #include <fmt/core.h>
 
 #include "common/assert.h"
+#include "common/proto/job_query.h"
+#include "common/proto/job_ref.h"
+#include "common/proto/job_submit.h"
 #include "common/proto/job_text.h"
 #include "common/text/text.h"
 #include "ctld/core/access/authorise.h"
+#include "ctld/core/context.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/memory.h"
 #include "ctld/core/job/rows.h"
+#include "ctld/core/request.h"
+#include "ctld/core/runtime.h"
 #include "ctld/core/settle.h"
+#include "ctld/core/state/state.h"
+#include "ctld/core/turn_out.h"
 
 namespace gantry::core {
 namespace {

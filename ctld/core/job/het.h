@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "ctld/core/context.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 

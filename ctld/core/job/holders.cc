@@ -9,6 +9,8 @@
 #include "ctld/core/access/sight.h"
 #include "ctld/core/money/ledger.h"
 #include "ctld/core/plan_memory.h"
+#include "ctld/core/runtime.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

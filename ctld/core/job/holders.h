@@ -10,6 +10,8 @@
 
 namespace gantry::core {
 
+struct Node;
+
 class Sight;
 
 class Holders {

@@ -4,6 +4,10 @@
 
 #include <algorithm>
 
+#include "ctld/core/context.h"
+#include "ctld/core/runtime.h"
+#include "ctld/core/state/state.h"
+
 namespace gantry::core {
 namespace {
 

@@ -3,9 +3,12 @@
 #include <algorithm>
 
 #include "ctld/core/job/subject.h"
+#include "ctld/core/context.h"
 #include "ctld/core/job/submit/queue_list.h"
 #include "ctld/core/plan_memory.h"
 #include "ctld/core/resources/forecast.h"
+#include "ctld/core/runtime.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

@@ -11,6 +11,8 @@
 
 namespace gantry::core {
 
+struct Partition;
+
 // When a waiting job with several queues or reservations is to be looked at again; unset for
 // others.
 std::optional<Instant> next_queue_look(const Context& ctx, const Job& job);

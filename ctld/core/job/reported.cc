@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include "common/codec/texts.h"
+#include "common/proto/steps.h"
 #include "common/text/printable.h"
 
 namespace gantry::core {

@@ -6,11 +6,17 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "common/proto/job_change.h"
+#include "common/proto/job_ref.h"
+#include "common/proto/session.h"
 #include "common/text/text.h"
 #include "ctld/core/access/select.h"
+#include "ctld/core/context.h"
 #include "ctld/core/event/events_job.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/subject.h"
+#include "ctld/core/request.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

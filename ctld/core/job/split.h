@@ -4,11 +4,18 @@
 #pragma once
 
 #include <functional>
+#include <vector>
 
-#include "ctld/core/context.h"
+#include "common/proto/job_ref.h"
+#include "common/result.h"
+#include "ctld/core/request.h"
 #include "ctld/core/state/moves.h"
+#include "ctld/core/state/ordinal_set.h"
 
 namespace gantry::core {
+
+struct Context;
+struct Job;
 
 inline constexpr std::uint32_t kMaxSplit = 1000;  // tasks that one request may turn into elements
 

@@ -5,11 +5,16 @@
 #include <fmt/core.h>
 
 #include "common/limits.h"
+#include "common/proto/steps.h"
 #include "common/text/text.h"
+#include "config/config.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/select.h"
+#include "ctld/core/context.h"
 #include "ctld/core/job/submit/validate.h"
+#include "ctld/core/request.h"
 #include "ctld/core/state/record.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 

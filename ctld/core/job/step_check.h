@@ -7,6 +7,7 @@
 #include "common/proto/steps.h"
 #include "common/result.h"
 #include "ctld/core/context.h"
+#include "ctld/core/request.h"
 
 namespace gantry::core {
 

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 
+#include "common/proto/step_shape.h"
+#include "common/proto/steps.h"
 #include "common/text/split.h"
 #include "common/text/text.h"
 #include "ctld/core/access/select.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

@@ -5,12 +5,17 @@
 
 #include <fmt/core.h>
 
+#include "common/proto/session.h"
+#include "common/proto/use.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/roles.h"
+#include "ctld/core/context.h"
 #include "ctld/core/event/events_tenancy.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/limits/limits.h"
+#include "ctld/core/request.h"
 #include "ctld/core/resources/uses.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

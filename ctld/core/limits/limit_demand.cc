@@ -3,6 +3,7 @@
 
 #include "ctld/core/limits/limits.h"
 #include "ctld/core/resources/uses.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/queues.h"
 #include "ctld/core/tenancy/tenant_submit.h"
 

@@ -2,10 +2,15 @@
 
 #include <vector>
 
+#include "ctld/core/context.h"
 #include "ctld/core/limits/limits.h"
 #include "ctld/core/limits/memory.h"
 #include "ctld/core/resources/uses.h"
+#include "ctld/core/runtime.h"
 #include "ctld/core/settle.h"
+#include "ctld/core/state/mutable_state.h"
+#include "ctld/core/state/state.h"
+#include "ctld/core/turn_out.h"
 
 namespace gantry::core {
 namespace {

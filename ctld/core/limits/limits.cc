@@ -7,8 +7,10 @@
 
 #include <fmt/core.h>
 
+#include "ctld/core/context.h"
 #include "ctld/core/limits/limit_words.h"
 #include "ctld/core/resources/uses.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/queues.h"
 
 namespace gantry::core {

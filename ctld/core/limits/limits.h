@@ -12,10 +12,15 @@
 #include <string>
 #include <vector>
 
+#include "common/job/job_state.h"
 #include "common/tenancy/use_limits.h"
 #include "ctld/core/context.h"
+#include "ctld/core/state/use_state.h"
 
 namespace gantry::core {
+
+struct HeldTres;
+struct Partition;
 
 // The limits of a QOS, or of an association.
 struct LimitSubject {

@@ -4,6 +4,7 @@
 #include "ctld/core/limits/limit_gate.h"
 #include "ctld/core/limits/limits.h"
 #include "ctld/core/limits/memory.h"
+#include "ctld/core/runtime.h"
 
 namespace gantry::core {
 namespace {

@@ -6,17 +6,24 @@
 #include <fmt/core.h>
 
 #include "common/codec/codec.h"
+#include "common/proto/budget.h"
 #include "common/proto/job_text.h"
+#include "common/proto/tenant_events.h"
 #include "common/text/text.h"
+#include "ctld/core/context.h"
 #include "ctld/core/event/events_attempt.h"
 #include "ctld/core/event/events_budget.h"
 #include "ctld/core/money/budgets.h"
 #include "ctld/core/money/ledger.h"
 #include "ctld/core/money/memory.h"
 #include "ctld/core/plan_memory.h"
+#include "ctld/core/runtime.h"
 #include "ctld/core/settle.h"
+#include "ctld/core/state/mutable_state.h"
 #include "ctld/core/state/record.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/tenants.h"
+#include "ctld/core/turn_out.h"
 
 namespace gantry::core {
 namespace {

@@ -6,8 +6,11 @@
 #include <fmt/core.h>
 
 #include "common/assert.h"
+#include "common/proto/budget.h"
 #include "ctld/core/money/ledger.h"
 #include "ctld/core/resources/index.h"
+#include "ctld/core/state/mutable_state.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

@@ -4,8 +4,11 @@
 
 #include "common/proto/job_text.h"
 #include "common/text/text.h"
+#include "ctld/core/context.h"
 #include "ctld/core/money/ledger.h"
 #include "ctld/core/view_memory.h"
+#include "ctld/core/runtime.h"
+#include "ctld/core/state/state.h"
 #include "ctld/sched/gpu/gpu_share.h"
 #include "ctld/sched/gpu/mig.h"
 #include "ctld/sched/queue/geometry.h"

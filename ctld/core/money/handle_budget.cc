@@ -4,14 +4,19 @@
 
 #include <fmt/core.h>
 
+#include "common/proto/budget.h"
 #include "common/text/text.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/roles.h"
+#include "ctld/core/context.h"
 #include "ctld/core/event/events_budget.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/money/budget_gate.h"
 #include "ctld/core/money/budgets.h"
 #include "ctld/core/money/memory.h"
+#include "ctld/core/request.h"
+#include "ctld/core/runtime.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/tenant_submit.h"
 #include "ctld/core/tenancy/tenants.h"
 

@@ -6,11 +6,15 @@
 
 #include <fmt/core.h>
 
+#include "common/proto/ledger.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/roles.h"
+#include "ctld/core/context.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/money/ledger.h"
 #include "ctld/core/money/report_labels.h"
+#include "ctld/core/request.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/tenant_submit.h"
 
 namespace gantry::core {

@@ -3,6 +3,7 @@
 
 #include "ctld/core/money/ledger.h"
 #include "ctld/core/resources/gpus.h"
+#include "ctld/core/state/state.h"
 #include "ctld/sched/gpu/mig.h"
 
 namespace gantry::core {

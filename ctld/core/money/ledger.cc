@@ -7,10 +7,12 @@
 #include <fmt/core.h>
 
 #include "common/assert.h"
+#include "common/proto/ledger.h"
 #include "ctld/core/event/events_attempt.h"
 #include "ctld/core/money/budgets.h"
 #include "ctld/core/money/report_labels.h"
 #include "ctld/core/resources/index.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

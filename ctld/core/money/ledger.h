@@ -21,6 +21,8 @@
 #include <string>
 #include <vector>
 
+#include "common/proto/ledger.h"
+#include "ctld/core/event/events_attempt.h"
 #include "ctld/core/state/mutable_state.h"
 
 namespace gantry::core {

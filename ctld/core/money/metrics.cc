@@ -5,8 +5,12 @@
 #include "common/codec/codec.h"
 #include "common/metrics/families.h"
 #include "common/metrics/ledger_metrics.h"
+#include "common/proto/budget.h"
+#include "common/proto/ledger.h"
+#include "common/proto/tenancy_view.h"
 #include "ctld/core/money/budgets.h"
 #include "ctld/core/money/ledger.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/state/stored_spec.h"
 
 namespace gantry::core {

@@ -7,13 +7,18 @@
 #include <fmt/core.h>
 
 #include "common/assert.h"
+#include "common/proto/ledger.h"
 #include "common/text/text.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/apply.h"
+#include "ctld/core/context.h"
 #include "ctld/core/event/events_ledger.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/money/ledger.h"
 #include "ctld/core/money/memory.h"
+#include "ctld/core/request.h"
+#include "ctld/core/runtime.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/tenants.h"
 
 namespace gantry::core {

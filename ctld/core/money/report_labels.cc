@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/codec/codec.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/state/stored_spec.h"
 
 namespace gantry::core {

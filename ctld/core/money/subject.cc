@@ -9,6 +9,7 @@
 #include "ctld/core/money/budgets.h"
 #include "ctld/core/money/memory.h"
 #include "ctld/core/money/posted.h"
+#include "ctld/core/runtime.h"
 
 namespace gantry::core {
 namespace {

@@ -2,9 +2,15 @@
 
 #include <algorithm>
 
+#include "common/proto/neighbours.h"
 #include "common/text/hash.h"
 #include "ctld/core/neighbours/memory.h"
+#include "config/config.h"
+#include "ctld/core/context.h"
 #include "ctld/core/neighbours/neighbours.h"
+#include "ctld/core/runtime.h"
+#include "ctld/core/state/state.h"
+#include "ctld/core/turn_out.h"
 
 namespace gantry::core {
 namespace {

@@ -8,7 +8,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/proto/neighbours.h"
 #include "ctld/core/context.h"
+#include "ctld/core/runtime.h"
+#include "ctld/sched/change.h"
 
 namespace gantry::core {
 

@@ -4,12 +4,21 @@
 
 #include <algorithm>
 
+#include "common/proto/attempt.h"
+#include "common/proto/job_ref.h"
+#include "common/proto/neighbours.h"
+#include "common/proto/node_order.h"
 #include "common/text/printable.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/select.h"
+#include "ctld/core/context.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/neighbours/apart.h"
 #include "ctld/core/node_links.h"
+#include "ctld/core/request.h"
+#include "ctld/core/runtime.h"
+#include "ctld/core/state/state.h"
+#include "ctld/core/turn_out.h"
 
 namespace gantry::core {
 namespace {

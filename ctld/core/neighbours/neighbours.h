@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "common/proto/attempt.h"
+#include "common/proto/neighbours.h"
 #include "ctld/core/context.h"
 
 namespace gantry::core {

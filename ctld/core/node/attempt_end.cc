@@ -4,6 +4,12 @@
 
 #include <algorithm>
 
+#include "common/proto/attempt.h"
+#include "common/proto/node_report.h"
+#include "ctld/core/context.h"
+#include "ctld/core/runtime.h"
+#include "ctld/core/state/state.h"
+
 namespace gantry::core {
 
 Instant told_time(const Context& ctx, NodeId node, Instant theirs, Instant earliest) {

@@ -1,6 +1,8 @@
 // When an attempt began and ended, as the controller records it; elapsed.h has the rule.
 #pragma once
 
+#include "common/proto/attempt.h"
+#include "common/proto/node_report.h"
 #include "ctld/core/context.h"
 
 namespace gantry::core {

@@ -3,10 +3,16 @@
 
 #include <fmt/core.h>
 
+#include "common/proto/cluster.h"
+#include "common/proto/control.h"
+#include "common/proto/node_report.h"
+#include "common/proto/session.h"
 #include "common/version.h"
+#include "config/config.h"
 #include "config/options.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/sight.h"
+#include "ctld/core/context.h"
 #include "ctld/core/event/events_cluster.h"
 #include "ctld/core/figures.h"
 #include "ctld/core/handlers.h"
@@ -15,8 +21,12 @@
 #include "ctld/core/node/enrollment.h"
 #include "ctld/core/node/racks.h"
 #include "ctld/core/node_links.h"
+#include "ctld/core/recorder.h"
+#include "ctld/core/request.h"
 #include "ctld/core/resources/gpus.h"
+#include "ctld/core/runtime.h"
 #include "ctld/core/settle.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/tenants.h"
 
 namespace gantry::core {

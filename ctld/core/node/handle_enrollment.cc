@@ -3,11 +3,16 @@
 
 #include <fmt/core.h>
 
+#include "common/proto/control.h"
 #include "common/text/text.h"
+#include "ctld/core/context.h"
 #include "ctld/core/event/events_cluster.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/node/enrollment.h"
 #include "ctld/core/node_links.h"
+#include "ctld/core/request.h"
+#include "ctld/core/runtime.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

@@ -3,12 +3,19 @@
 
 #include <fmt/core.h>
 
+#include "common/proto/cluster.h"
+#include "common/proto/node_order.h"
+#include "common/proto/session.h"
+#include "ctld/core/context.h"
 #include "ctld/core/event/events_cluster.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/submit/validate.h"
 #include "ctld/core/node_links.h"
+#include "ctld/core/request.h"
 #include "ctld/core/resources/gpus.h"
+#include "ctld/core/runtime.h"
 #include "ctld/core/settle.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

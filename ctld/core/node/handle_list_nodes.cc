@@ -10,13 +10,20 @@
 #include <fmt/core.h>
 
 #include "common/codec/limits.h"
+#include "common/proto/cluster.h"
+#include "common/proto/node_report.h"
+#include "common/proto/partitions.h"
 #include "common/text/hostlist.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/sight.h"
+#include "ctld/core/context.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/node_links.h"
+#include "ctld/core/request.h"
 #include "ctld/core/resources/gpus.h"
+#include "ctld/core/runtime.h"
 #include "ctld/core/settle.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

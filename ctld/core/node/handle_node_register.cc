@@ -8,13 +8,21 @@
 
 #include <fmt/core.h>
 
+#include "common/proto/attempt.h"
+#include "common/proto/node_order.h"
+#include "common/proto/node_report.h"
+#include "config/config.h"
+#include "ctld/core/context.h"
 #include "ctld/core/event/events_cluster.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/reported.h"
 #include "ctld/core/node/attempt_end.h"
 #include "ctld/core/node_links.h"
 #include "ctld/core/resources/gpus.h"
+#include "ctld/core/runtime.h"
 #include "ctld/core/settle.h"
+#include "ctld/core/state/mutable_state.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

@@ -5,7 +5,11 @@
 
 #include <fmt/core.h>
 
+#include "common/proto/attempt.h"
+#include "common/proto/node_order.h"
+#include "common/proto/node_report.h"
 #include "common/text/printable.h"
+#include "ctld/core/context.h"
 #include "ctld/core/event/events_attempt.h"
 #include "ctld/core/event/events_cluster.h"
 #include "ctld/core/handlers.h"
@@ -16,9 +20,12 @@
 #include "ctld/core/node/idle_gpus.h"
 #include "ctld/core/node_links.h"
 #include "ctld/core/resources/gpus.h"
+#include "ctld/core/runtime.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/state/moves.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/tenants.h"
+#include "ctld/core/turn_out.h"
 
 namespace gantry::core {
 namespace {

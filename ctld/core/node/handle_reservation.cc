@@ -9,15 +9,21 @@
 #include <fmt/ranges.h>
 
 #include "common/limits.h"
+#include "common/proto/reservation.h"
+#include "common/proto/session.h"
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
 #include "ctld/core/access/sight.h"
+#include "ctld/core/context.h"
 #include "ctld/core/event/events_tenancy.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/submit/validate.h"
 #include "ctld/core/node/memory.h"
 #include "ctld/core/node/windows.h"
+#include "ctld/core/request.h"
+#include "ctld/core/runtime.h"
 #include "ctld/core/settle.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/reservations.h"
 #include "ctld/sched/queue/constraint.h"
 

@@ -4,13 +4,20 @@
 
 #include <fmt/core.h>
 
+#include "common/proto/node_order.h"
+#include "common/proto/node_report.h"
+#include "common/proto/tenant_events.h"
 #include "common/text/text.h"
+#include "ctld/core/context.h"
 #include "ctld/core/event/events_attempt.h"
 #include "ctld/core/event/events_tenancy.h"
 #include "ctld/core/job/rows.h"
 #include "ctld/core/node_links.h"
+#include "ctld/core/runtime.h"
 #include "ctld/core/settle.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/state/tenancy_state.h"
+#include "ctld/core/turn_out.h"
 
 namespace gantry::core {
 namespace {

@@ -6,7 +6,10 @@
 
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
+#include "config/config.h"
+#include "ctld/core/context.h"
 #include "ctld/core/event/events_cluster.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

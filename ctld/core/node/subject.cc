@@ -3,6 +3,7 @@
 
 #include "ctld/core/node/memory.h"
 #include "ctld/core/node/windows.h"
+#include "ctld/core/runtime.h"
 
 namespace gantry::core {
 namespace {

@@ -5,12 +5,17 @@
 #include <fmt/core.h>
 
 #include "common/assert.h"
+#include "common/proto/reservation.h"
 #include "common/text/text.h"
+#include "ctld/core/context.h"
 #include "ctld/core/event/events_tenancy.h"
 #include "ctld/core/node/memory.h"
+#include "ctld/core/runtime.h"
 #include "ctld/core/settle.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/reservations.h"
 #include "ctld/core/tenancy/tenants.h"
+#include "ctld/core/turn_out.h"
 #include "ctld/sched/queue/constraint.h"
 
 namespace gantry::core {

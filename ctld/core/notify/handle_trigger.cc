@@ -5,13 +5,19 @@
 
 #include <fmt/core.h>
 
+#include "common/proto/triggers.h"
 #include "common/text/text.h"
+#include "config/config.h"
 #include "ctld/core/access/authorise.h"
+#include "ctld/core/context.h"
 #include "ctld/core/event/events_trigger.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/rows.h"
 #include "ctld/core/job/submit/validate.h"
 #include "ctld/core/notify/triggers.h"
+#include "ctld/core/request.h"
+#include "ctld/core/state/mutable_state.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

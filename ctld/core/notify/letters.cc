@@ -4,6 +4,7 @@
 
 #include "common/codec/codec.h"
 #include "common/job/public_state.h"
+#include "common/proto/tenant_events.h"
 #include "common/text/printable.h"
 #include "common/text/text.h"
 #include "ctld/core/event/events_attempt.h"
@@ -11,6 +12,7 @@
 #include "ctld/core/event/events_tenancy.h"
 #include "ctld/core/job/rows.h"
 #include "ctld/core/job/subject.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/state/stored_spec.h"
 
 namespace gantry::core {

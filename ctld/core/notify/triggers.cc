@@ -2,9 +2,15 @@
 
 #include <algorithm>
 
+#include "common/proto/triggers.h"
 #include "common/text/hostlist.h"
+#include "ctld/core/context.h"
 #include "ctld/core/event/events_trigger.h"
 #include "ctld/core/notify/memory.h"
+#include "ctld/core/runtime.h"
+#include "ctld/core/state/mutable_state.h"
+#include "ctld/core/state/state.h"
+#include "ctld/core/turn_out.h"
 
 namespace gantry::core {
 namespace {

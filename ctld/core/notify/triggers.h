@@ -9,6 +9,7 @@
 
 #include <optional>
 
+#include "common/proto/triggers.h"
 #include "ctld/core/context.h"
 #include "ctld/core/state/mutable_state.h"
 

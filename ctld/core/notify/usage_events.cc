@@ -6,6 +6,7 @@
 #include "ctld/core/apply.h"
 #include "ctld/core/event/events_attempt.h"
 #include "ctld/core/money/ledger.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

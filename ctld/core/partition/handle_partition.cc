@@ -5,14 +5,22 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include "common/proto/partitions.h"
+#include "common/proto/session.h"
 #include "config/options.h"
 #include "config/partitions.h"
+#include "ctld/core/context.h"
 #include "ctld/core/event/events_cluster.h"
 #include "ctld/core/figures.h"
 #include "ctld/core/handlers.h"
+#include "ctld/core/recorder.h"
+#include "ctld/core/request.h"
+#include "ctld/core/runtime.h"
 #include "ctld/core/settle.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/tenants.h"
 #include "ctld/core/view_memory.h"
+#include "ctld/core/turn_out.h"
 
 namespace gantry::core {
 namespace {

@@ -5,7 +5,9 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include "config/config.h"
 #include "config/partitions.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

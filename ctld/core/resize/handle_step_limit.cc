@@ -1,12 +1,20 @@
 // UpdateStep: running steps get another time limit, and their nodes are told.
 #include <fmt/core.h>
 
+#include "common/proto/job_change.h"
+#include "common/proto/job_ref.h"
 #include "common/proto/job_text.h"
+#include "common/proto/session.h"
+#include "common/proto/steps.h"
 #include "common/text/text.h"
 #include "ctld/core/access/select.h"
+#include "ctld/core/context.h"
 #include "ctld/core/event/events_shrink.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/node_links.h"
+#include "ctld/core/request.h"
+#include "ctld/core/runtime.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

@@ -6,9 +6,14 @@
 #include <fmt/core.h>
 
 #include "common/job/verdict_text.h"
+#include "common/proto/job_change.h"
+#include "common/proto/node_order.h"
+#include "ctld/core/context.h"
 #include "ctld/core/limits/limits.h"
 #include "ctld/core/node_links.h"
+#include "ctld/core/runtime.h"
 #include "ctld/core/state/record.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/shares.h"
 
 namespace gantry::core {

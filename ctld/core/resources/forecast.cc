@@ -5,8 +5,11 @@
 #include <map>
 #include <set>
 
+#include "ctld/core/context.h"
 #include "ctld/core/resources/gres.h"
 #include "ctld/core/view_memory.h"
+#include "ctld/core/runtime.h"
+#include "ctld/core/state/state.h"
 #include "ctld/sched/gpu/gpu_share.h"
 #include "ctld/sched/queue/constraint.h"
 

@@ -6,9 +6,13 @@
 #include <fmt/core.h>
 
 #include "common/assert.h"
+#include "common/proto/gpu_rows.h"
+#include "ctld/core/context.h"
 #include "ctld/core/event/events_attempt.h"
 #include "ctld/core/event/events_cluster.h"
 #include "ctld/core/settle.h"
+#include "ctld/core/state/state.h"
+#include "ctld/core/turn_out.h"
 #include "ctld/sched/gpu/gpu_share.h"
 
 namespace gantry::core {

@@ -5,7 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "common/proto/cluster.h"
+#include "common/proto/gpu_rows.h"
 #include "ctld/core/context.h"
+#include "ctld/core/request.h"
 
 namespace gantry::core {
 

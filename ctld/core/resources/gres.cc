@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include "common/assert.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

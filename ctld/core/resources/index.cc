@@ -9,6 +9,8 @@
 #include "ctld/core/resources/gres.h"
 #include "ctld/core/resources/licenses.h"
 #include "ctld/core/resources/uses.h"
+#include "ctld/core/state/mutable_state.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

@@ -7,6 +7,8 @@
 
 #include "common/assert.h"
 #include "common/text/text.h"
+#include "ctld/core/state/mutable_state.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

@@ -7,6 +7,8 @@
 
 #include "common/assert.h"
 #include "common/tenancy/use_limits.h"
+#include "ctld/core/state/mutable_state.h"
+#include "ctld/core/state/state.h"
 #include "ctld/sched/tenant/decay.h"
 
 namespace gantry::core {

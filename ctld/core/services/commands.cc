@@ -3,10 +3,13 @@
 
 #include <algorithm>
 
+#include "ctld/core/context.h"
 #include "ctld/core/event/events_service.h"
+#include "ctld/core/request.h"
 #include "ctld/core/services/gate_table.h"
 #include "ctld/core/services/reconcile.h"
 #include "ctld/core/services/sets.h"
+#include "ctld/core/state/state.h"
 #include "ctld/scale/rollout.h"
 
 namespace gantry::core {

@@ -7,6 +7,10 @@
 
 #include "common/codec/codec.h"
 #include "ctld/core/services/memory.h"
+#include "common/proto/gate.h"
+#include "ctld/core/context.h"
+#include "ctld/core/runtime.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

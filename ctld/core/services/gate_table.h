@@ -1,7 +1,16 @@
 // What gates are told: services, their replicas that may take requests, and with which weight.
 #pragma once
 
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "ctld/core/context.h"
+
+namespace gantry::tenancy {
+struct Service;
+}
 
 namespace gantry::core {
 

@@ -3,11 +3,17 @@
 
 #include <algorithm>
 
+#include "common/proto/gate.h"
+#include "config/config.h"
 #include "ctld/core/access/authorise.h"
+#include "ctld/core/context.h"
 #include "ctld/core/handlers.h"
+#include "ctld/core/request.h"
+#include "ctld/core/runtime.h"
 #include "ctld/core/services/gate_table.h"
 #include "ctld/core/services/memory.h"
 #include "ctld/core/services/reconcile.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

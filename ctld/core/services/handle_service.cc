@@ -3,14 +3,19 @@
 
 #include <algorithm>
 
+#include "common/proto/services.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/roles.h"
 #include "ctld/core/access/sight.h"
+#include "ctld/core/context.h"
 #include "ctld/core/handlers.h"
+#include "ctld/core/request.h"
+#include "ctld/core/runtime.h"
 #include "ctld/core/services/gate_table.h"
 #include "ctld/core/services/memory.h"
 #include "ctld/core/services/reconcile.h"
 #include "ctld/core/services/service_rows.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

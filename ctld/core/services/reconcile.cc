@@ -4,13 +4,19 @@
 
 #include <algorithm>
 
+#include "common/proto/gate.h"
+#include "common/proto/gpu_rows.h"
+#include "ctld/core/context.h"
 #include "ctld/core/event/events_service.h"
 #include "ctld/core/job/submit/submit.h"
+#include "ctld/core/request.h"
+#include "ctld/core/runtime.h"
 #include "ctld/core/services/gate_table.h"
 #include "ctld/core/services/memory.h"
 #include "ctld/core/services/replica_job.h"
 #include "ctld/core/services/sets.h"
 #include "ctld/core/settle.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

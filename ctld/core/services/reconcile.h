@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ctld/core/context.h"
+#include "ctld/core/request.h"
 
 namespace gantry::core {
 

@@ -4,6 +4,11 @@
 
 #include <algorithm>
 
+#include "common/proto/job_submit.h"
+#include "common/proto/session.h"
+#include "ctld/core/request.h"
+#include "ctld/core/state/state.h"
+
 namespace gantry::core {
 namespace {
 

@@ -2,8 +2,9 @@
 // script.
 #pragma once
 
+#include "common/proto/job_submit.h"
 #include "common/tenancy/tenancy_service.h"
-#include "ctld/core/core.h"
+#include "ctld/core/request.h"
 #include "ctld/core/state/state.h"
 
 namespace gantry::core {

@@ -3,7 +3,11 @@
 #include <fmt/core.h>
 
 #include "common/metrics/families.h"
+#include "common/proto/gate.h"
+#include "common/proto/services.h"
+#include "ctld/core/runtime.h"
 #include "ctld/core/services/gate_table.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

@@ -4,9 +4,13 @@
 
 #include <algorithm>
 
+#include "common/proto/gate.h"
+#include "common/proto/services.h"
 #include "common/text/text.h"
+#include "ctld/core/runtime.h"
 #include "ctld/core/services/gate_table.h"
 #include "ctld/core/services/sets.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

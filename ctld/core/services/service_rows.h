@@ -6,6 +6,7 @@
 
 #include "common/proto/services.h"
 #include "ctld/core/services/memory.h"
+#include "ctld/core/runtime.h"
 #include "ctld/core/state/state.h"
 
 namespace gantry::core {

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "common/proto/session.h"
 #include "ctld/core/access/roles.h"
+#include "ctld/core/request.h"
 #include "ctld/core/services/gate_table.h"
 #include "ctld/core/state/state.h"
 

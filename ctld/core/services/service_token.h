@@ -4,7 +4,7 @@
 #include <string>
 
 #include "common/proto/session.h"
-#include "ctld/core/core.h"
+#include "ctld/core/request.h"
 
 namespace gantry::core {
 

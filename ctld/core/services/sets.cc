@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ctld/scale/rollout.h"
+#include "ctld/core/request.h"
 
 namespace gantry::core {
 namespace {

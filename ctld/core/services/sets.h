@@ -5,6 +5,7 @@
 
 #include "ctld/core/context.h"
 #include "ctld/core/event/events_service.h"
+#include "ctld/core/request.h"
 
 namespace gantry::core {
 

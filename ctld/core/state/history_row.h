@@ -5,6 +5,7 @@
 
 #include "common/proto/history.h"
 #include "ctld/core/state/state.h"
+#include "ctld/store/store.h"
 
 namespace gantry::core {
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ctld/core/state/state.h"
+#include "ctld/sched/change.h"
 #include "ctld/store/store.h"
 
 namespace gantry::core {

@@ -6,6 +6,9 @@
 
 #include <fmt/core.h>
 
+#include "ctld/sched/change.h"
+#include "ctld/store/store.h"
+
 namespace gantry::core {
 
 ClassId ClassTable::add(const sched::ClassKey& key) {

@@ -22,6 +22,7 @@
 #include "common/fields.h"
 #include "common/types.h"
 #include "ctld/core/state/budget_state.h"
+#include "ctld/core/state/display_id.h"
 #include "ctld/core/state/job.h"
 #include "ctld/core/state/job_table.h"
 #include "ctld/core/state/ledger_state.h"
@@ -32,6 +33,7 @@
 #include "ctld/core/state/service_state.h"
 #include "ctld/core/state/tenancy_state.h"
 #include "ctld/core/state/trigger_state.h"
+#include "ctld/sched/change.h"
 #include "ctld/sched/queue/geometry.h"
 #include "ctld/store/store.h"
 
@@ -222,9 +224,6 @@ inline std::optional<Instant> limit_end(const State& state, const Job& job) {
   return job.started.value_or(job.active->placed) + *limit + job.active->suspended_before;
 }
 std::uint64_t request_key(Uid uid, std::string_view request_id);
-
-// "12", or "12_3" for an element.
-std::string display_id(const State& state, const Job& job);
 
 // The key under which a dependency on this job is listed: for an element, its array and index.
 inline DependencyKey dependency_key(const Job& job) {

@@ -5,6 +5,7 @@
 
 #include "common/assert.h"
 #include "common/text/hostlist.h"
+#include "ctld/sched/tenancy.h"
 
 namespace gantry::core {
 namespace {

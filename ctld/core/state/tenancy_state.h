@@ -17,6 +17,7 @@
 #include "config/config.h"
 #include "ctld/core/state/tenancy_compile.h"
 #include "ctld/sched/change.h"
+#include "ctld/sched/tenancy.h"
 
 namespace gantry::core {
 

@@ -6,8 +6,11 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include "config/config.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/sight.h"
+#include "ctld/core/request.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/queues.h"
 #include "ctld/core/tenancy/reservations.h"
 #include "ctld/core/tenancy/secrets.h"

@@ -7,9 +7,13 @@
 // tenant (TENANT/PROJECT), or the name of a project, which stands for every project of that name.
 #pragma once
 
+#include "common/job/job_state.h"
 #include "ctld/core/context.h"
+#include "ctld/core/request.h"
 
 namespace gantry::core {
+
+struct Partition;
 
 // The facts of a job that the lists apply to.
 struct Applicant {

@@ -5,11 +5,15 @@
 
 #include <fmt/core.h>
 
+#include "common/proto/secrets.h"
 #include "config/values.h"
 #include "ctld/core/access/roles.h"
 #include "ctld/core/access/sight.h"
+#include "ctld/core/context.h"
 #include "ctld/core/event/events_secret.h"
 #include "ctld/core/handlers.h"
+#include "ctld/core/request.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/queues.h"
 #include "ctld/core/tenancy/secrets.h"
 

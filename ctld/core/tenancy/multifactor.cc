@@ -3,8 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/proto/tenancy_view.h"
+#include "config/config.h"
+#include "ctld/core/context.h"
+#include "ctld/core/runtime.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/tenancy/memory.h"
+#include "ctld/core/state/mutable_state.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/queues.h"
 #include "ctld/sched/tenant/decay.h"
 

@@ -12,10 +12,13 @@
 // Slurm; in between only jobs that come or change get a new one.
 #pragma once
 
+#include "common/proto/tenancy_view.h"
 #include "ctld/core/context.h"
 #include "ctld/core/tenancy/tenants.h"
 
 namespace gantry::core {
+
+struct Partition;
 
 // partition priority * kPartitionWeight + (the job's priority, or kDefaultPriority)
 // + the value of the tenant's own class that the job names - nice

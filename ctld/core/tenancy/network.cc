@@ -7,6 +7,7 @@
 
 #include "common/proto/job_network.h"
 #include "common/text/network_range.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

@@ -2,8 +2,12 @@
 
 #include <algorithm>
 
+#include "config/config.h"
+#include "ctld/core/context.h"
 #include "ctld/core/event/events_cluster.h"
+#include "ctld/core/recorder.h"
 #include "ctld/core/settle.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

@@ -4,11 +4,16 @@
 
 #include <fmt/core.h>
 
+#include "common/proto/tenant_events.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/roles.h"
+#include "ctld/core/context.h"
 #include "ctld/core/event/events_tenancy.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/tenancy/memory.h"
+#include "ctld/core/request.h"
+#include "ctld/core/runtime.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/tenant_submit.h"
 
 namespace gantry::core {

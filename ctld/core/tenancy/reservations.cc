@@ -8,6 +8,10 @@
 #include "common/text/text.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/sight.h"
+#include "ctld/core/context.h"
+#include "ctld/core/request.h"
+#include "ctld/core/state/mutable_state.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/queues.h"
 
 namespace gantry::core {

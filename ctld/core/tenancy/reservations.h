@@ -7,6 +7,7 @@
 #include <string>
 
 #include "ctld/core/context.h"
+#include "ctld/core/request.h"
 
 namespace gantry::core {
 

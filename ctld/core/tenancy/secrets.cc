@@ -6,9 +6,13 @@
 #include <fmt/core.h>
 
 #include "common/text/printable.h"
+#include "config/config.h"
 #include "config/values.h"
+#include "ctld/core/context.h"
 #include "ctld/core/event/events_secret.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/queues.h"
+#include "ctld/core/turn_out.h"
 
 namespace gantry::core {
 namespace {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "ctld/core/context.h"
+#include "ctld/core/turn_out.h"
 
 namespace gantry::core {
 

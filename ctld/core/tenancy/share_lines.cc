@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ctld/core/state/state.h"
 #include "ctld/sched/tenant/decay.h"
 
 namespace gantry::core {

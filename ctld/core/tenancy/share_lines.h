@@ -10,8 +10,11 @@
 #include <vector>
 
 #include "ctld/core/context.h"
+#include "ctld/sched/change.h"
 
 namespace gantry::core {
+
+struct ShareNode;
 
 struct ShareLine {
   const ShareNode* node = nullptr;

@@ -4,6 +4,8 @@
 
 #include "common/assert.h"
 #include "ctld/core/resources/uses.h"
+#include "ctld/core/state/mutable_state.h"
+#include "ctld/core/state/state.h"
 #include "ctld/sched/tenant/amount.h"
 #include "ctld/sched/tenant/decay.h"
 

@@ -6,11 +6,17 @@
 #include <fmt/core.h>
 
 #include "common/codec/codec.h"
+#include "common/proto/node_order.h"
+#include "common/proto/secrets.h"
 #include "common/text/printable.h"
 #include "common/text/split.h"
+#include "config/config.h"
 #include "config/values.h"
+#include "ctld/core/context.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/state/stored_spec.h"
 #include "ctld/core/tenancy/queues.h"
+#include "ctld/core/turn_out.h"
 
 namespace gantry::core {
 namespace {

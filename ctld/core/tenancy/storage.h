@@ -6,9 +6,13 @@
 #include <optional>
 #include <vector>
 
+#include "common/proto/node_order.h"
 #include "ctld/core/context.h"
+#include "ctld/core/turn_out.h"
 
 namespace gantry::core {
+
+struct Partition;
 
 inline constexpr std::size_t kMostDatasetsOfJob = 32;
 

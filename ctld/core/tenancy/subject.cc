@@ -1,6 +1,8 @@
 // Tenancy's part in the start of jobs and in time: who is admitted, roles that end, priorities.
 #include "ctld/core/tenancy/subject.h"
 
+#include "common/job/job_state.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/admission.h"
 #include "ctld/core/tenancy/multifactor.h"
 #include "ctld/core/tenancy/tenants.h"

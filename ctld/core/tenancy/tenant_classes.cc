@@ -6,6 +6,8 @@
 #include <fmt/ranges.h>
 
 #include "ctld/core/access/authorise.h"
+#include "ctld/core/request.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ctld/core/context.h"
+#include "ctld/core/request.h"
 
 namespace gantry::core {
 

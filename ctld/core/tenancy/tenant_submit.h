@@ -5,6 +5,7 @@
 
 #include "common/tenancy/tenancy.h"
 #include "ctld/core/context.h"
+#include "ctld/core/request.h"
 
 namespace gantry::core {
 

@@ -2,12 +2,20 @@
 
 #include <algorithm>
 
+#include "common/proto/budget.h"
+#include "config/config.h"
+#include "ctld/core/context.h"
+#include "ctld/core/recorder.h"
+#include "ctld/core/runtime.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/tenancy/memory.h"
 #include "ctld/core/tenancy/multifactor.h"
 #include "ctld/core/tenancy/queues.h"
 #include "ctld/core/tenancy/quota_alerts.h"
 #include "ctld/core/view_memory.h"
+#include "ctld/core/state/mutable_state.h"
+#include "ctld/core/state/state.h"
+#include "ctld/core/turn_out.h"
 #include "ctld/sched/tenant/amount.h"
 
 namespace gantry::core {

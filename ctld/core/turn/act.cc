@@ -13,15 +13,23 @@
 #include "common/assert.h"
 #include "common/codec/codec.h"
 #include "common/job/older_given.h"
+#include "common/proto/gate.h"
+#include "common/proto/job_network.h"
+#include "common/proto/node_order.h"
 #include "common/text/text.h"
+#include "config/config.h"
+#include "ctld/core/context.h"
 #include "ctld/core/job/het.h"
 #include "ctld/core/node_links.h"
+#include "ctld/core/runtime.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/state/record.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/network.h"
 #include "ctld/core/tenancy/secrets.h"
 #include "ctld/core/tenancy/storage.h"
 #include "ctld/core/turn/memory.h"
+#include "ctld/core/turn_out.h"
 
 namespace gantry::core {
 namespace {

@@ -1,11 +1,42 @@
-// Sending orders to nodes; see context.h.
+// Answers and orders of a handler; see context.h.
 #include "ctld/core/context.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "common/proto/attempt.h"
+#include "common/proto/node_order.h"
+#include "ctld/core/recorder.h"
+#include "ctld/core/request.h"
+#include "ctld/core/runtime.h"
+#include "ctld/core/state/state.h"
+#include "ctld/core/turn_out.h"
 
 #include "ctld/core/node_links.h"
 
 namespace gantry::core {
+
+void Context::record(EventRef event) {
+  ++rt.stats.events;
+  recorder.record(now, event);
+}
+
+void Context::record(const event::JobSubmitted& event, Bytes spec) {
+  ++rt.stats.events;
+  recorder.record(now, event, std::move(spec));
+}
+
+void Context::note(std::string line) {
+  turn.notes.push_back(std::move(line));
+}
+
+void Context::reply(const ClientRequest& to, ReplyMessage message) {
+  turn.replies.push_back({to.connection, to.request, std::move(message), {}});
+}
+
+void Context::send(NodeId node, OrderMessage message) {
+  send(node, std::move(message), {});
+}
 
 void Context::send(NodeId node, OrderMessage message, BlobRefs blobs) {
   ++rt.stats.orders;

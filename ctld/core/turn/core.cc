@@ -8,7 +8,11 @@
 
 #include "common/assert.h"
 #include "common/codec/codec.h"
+#include "common/proto/attempt.h"
+#include "common/proto/node_report.h"
+#include "common/proto/session.h"
 #include "common/text/printable.h"
+#include "config/config.h"
 #include "config/options.h"
 #include "ctld/core/access/check_texts.h"
 #include "ctld/core/access/front_door.h"
@@ -16,12 +20,16 @@
 #include "ctld/core/apply/audit.h"
 #include "ctld/core/apply/configure.h"
 #include "ctld/core/apply/load.h"
+#include "ctld/core/context.h"
 #include "ctld/core/event/events_budget.h"
 #include "ctld/core/event/events_cluster.h"
 #include "ctld/core/event/events_tenancy.h"
 #include "ctld/core/event/journal.h"
 #include "ctld/core/figures.h"
 #include "ctld/core/handlers.h"
+#include "ctld/core/job/likely.h"
+#include "ctld/core/job_reader.h"
+#include "ctld/core/money/budget_gate.h"
 #include "ctld/core/money/ledger.h"
 #include "ctld/core/neighbours/apart.h"
 #include "ctld/core/node_links.h"
@@ -29,13 +37,20 @@
 #include "ctld/core/notify/usage_events.h"
 #include "ctld/core/partition/in_force.h"
 #include "ctld/core/plan_memory.h"
+#include "ctld/core/recorder.h"
+#include "ctld/core/request.h"
+#include "ctld/core/runtime.h"
 #include "ctld/core/settle.h"
+#include "ctld/core/state/mutable_state.h"
 #include "ctld/core/state/record.h"
 #include "ctld/core/state/spec_owner.h"
 #include "ctld/core/subject.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/admission.h"
 #include "ctld/core/tenancy/memory.h"
 #include "ctld/core/tenancy/tenants.h"
+#include "ctld/core/turn/dispatch.h"
+#include "ctld/core/turn_out.h"
 
 namespace gantry::core {
 
@@ -71,8 +86,8 @@ void declare(Context& ctx) {
 void take(Context& ctx, ClientRequest&& request) {
   if (auto in = let_in(ctx.state, request.who, request.message); !in)
     return refuse(ctx, request, in.error());
-  ClientMessage message = std::move(request.message);
-  std::visit([&](auto&& m) { handle(ctx, request, std::move(m)); }, std::move(message));
+  ClientMessage message = std::exchange(request.message, {});
+  dispatch(ctx, request, message);
 }
 
 void take(Context& ctx, ConnectionClosed&& closed) {
@@ -84,7 +99,7 @@ void take(Context& ctx, ConnectionClosed&& closed) {
 // all. Otherwise one node could repeat it until the table of jobs, which has a place for every 256
 // ids, takes all memory, now and after each restart.
 void believe_ids(JobId last_at_start, FromNode& from) {
-  auto* registration = std::get_if<proto::NodeRegister>(&from.message);
+  auto* registration = from.message.get_if<proto::NodeRegister>();
   if (registration != nullptr &&
       registration->highest_job.value() > last_at_start.value() + proto::kMostIdsAhead)
     registration->highest_job = JobId{};
@@ -99,7 +114,7 @@ void take(Context& ctx, FromNode&& from) {
   }
   const NodeId node = it->second;
   clean_texts(from.message);
-  std::visit([&](auto&& m) { handle(ctx, node, std::move(m)); }, std::move(from.message));
+  dispatch(ctx, node, from.message);
 }
 
 void take(Context& ctx, PlanReady&& ready) {

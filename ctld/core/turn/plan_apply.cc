@@ -7,6 +7,8 @@
 
 #include <fmt/core.h>
 
+#include "config/config.h"
+#include "ctld/core/context.h"
 #include "ctld/core/event/events_attempt.h"
 #include "ctld/core/event/events_job.h"
 #include "ctld/core/event/events_service.h"
@@ -21,8 +23,10 @@
 #include "ctld/core/plan_memory.h"
 #include "ctld/core/resources/gpus.h"
 #include "ctld/core/resources/gres.h"
+#include "ctld/core/runtime.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/tenancy/memory.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/queues.h"
 #include "ctld/core/tenancy/quota_alerts.h"
 #include "ctld/core/tenancy/secrets.h"
@@ -30,6 +34,7 @@
 #include "ctld/core/tenancy/tenants.h"
 #include "ctld/core/turn/memory.h"
 #include "ctld/core/turn/waits.h"
+#include "ctld/core/turn_out.h"
 
 namespace gantry::core {
 namespace {

@@ -1,5 +1,6 @@
 // Changes for the scheduler's replica: jobs that may start, nodes, partitions. Each call compares
 // with what the scheduler was told last and tells only what has changed.
+#include "ctld/core/context.h"
 #include "ctld/core/job/rows.h"
 #include "ctld/core/job/subject.h"
 #include "ctld/core/limits/limit_gate.h"
@@ -9,10 +10,13 @@
 #include "ctld/core/plan_memory.h"
 #include "ctld/core/resources/features.h"
 #include "ctld/core/resources/gpus.h"
+#include "ctld/core/runtime.h"
 #include "ctld/core/settle.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/multifactor.h"
 #include "ctld/core/tenancy/tenants.h"
 #include "ctld/core/view_memory.h"
+#include "ctld/core/turn_out.h"
 
 namespace gantry::core {
 

@@ -3,11 +3,14 @@
 
 #include <set>
 
+#include "ctld/core/context.h"
 #include "ctld/core/job/het.h"
 #include "ctld/core/job/submit/dependency.h"
 #include "ctld/core/limits/limit_gate.h"
 #include "ctld/core/money/budget_gate.h"
 #include "ctld/core/notify/triggers.h"
+#include "ctld/core/state/mutable_state.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/tenants.h"
 
 namespace gantry::core {

@@ -4,15 +4,20 @@
 
 #include <fmt/core.h>
 
+#include "common/proto/node_report.h"
+#include "config/config.h"
+#include "ctld/core/context.h"
 #include "ctld/core/event/events_attempt.h"
 #include "ctld/core/event/events_job.h"
 #include "ctld/core/job/het.h"
 #include "ctld/core/job/likely.h"
 #include "ctld/core/job/subject.h"
 #include "ctld/core/job/submit/dependency.h"
+#include "ctld/core/runtime.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/state/moves.h"
 #include "ctld/core/turn/memory.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

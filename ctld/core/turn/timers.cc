@@ -2,7 +2,12 @@
 // be looked at. A look checks everything that may be due, so a superfluous entry does no harm.
 #include <fmt/core.h>
 
+#include "common/proto/job_change.h"
+#include "common/proto/node_order.h"
+#include "common/proto/node_report.h"
 #include "common/text/text.h"
+#include "config/config.h"
+#include "ctld/core/context.h"
 #include "ctld/core/event/events_attempt.h"
 #include "ctld/core/event/events_cluster.h"
 #include "ctld/core/job/queue_choice.h"
@@ -13,11 +18,17 @@
 #include "ctld/core/node_links.h"
 #include "ctld/core/notify/triggers.h"
 #include "ctld/core/plan_memory.h"
+#include "ctld/core/runtime.h"
+#include "ctld/core/services/reconcile.h"
 #include "ctld/core/settle.h"
+#include "ctld/core/state/mutable_state.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/multifactor.h"
 #include "ctld/core/tenancy/storage.h"
 #include "ctld/core/turn/memory.h"
 #include "ctld/core/turn/subject.h"
+#include "ctld/core/tenancy/tenants.h"
+#include "ctld/core/turn_out.h"
 
 namespace gantry::core {
 namespace {

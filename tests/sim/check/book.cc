@@ -9,6 +9,9 @@
 #include <fmt/ranges.h>
 
 #include "ctld/core/event/events_cluster.h"
+#include "ctld/sched/change.h"
+#include "ctld/sched/plan.h"
+#include "ctld/sched/tenancy.h"
 #include "ctld/sched/tenant/amount.h"
 #include "tests/sim/check/ledger.h"
 

@@ -20,6 +20,7 @@
 #include "ctld/core/event/events_job.h"
 #include "ctld/core/event/events_tenancy.h"
 #include "ctld/core/state/state.h"
+#include "ctld/sched/change.h"
 #include "ctld/sched/plan.h"
 #include "tests/sim/check/quota_of.h"
 #include "tests/sim/queue.h"

@@ -3,6 +3,9 @@
 
 #include <fmt/core.h>
 
+#include "ctld/sched/change.h"
+#include "ctld/sched/plan.h"
+
 namespace gantry::sim {
 
 void Guarantee::start() {

@@ -6,6 +6,9 @@
 #include <fmt/core.h>
 
 #include "common/codec/codec.h"
+#include "common/proto/job_change.h"
+#include "common/proto/job_ref.h"
+#include "common/proto/node_report.h"
 #include "ctld/core/event/journal.h"
 
 namespace gantry::sim {

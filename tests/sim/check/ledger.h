@@ -17,14 +17,18 @@
 #include <vector>
 
 #include "common/proto/job_change.h"
+#include "common/proto/node_report.h"
 #include "ctld/core/event/event.h"
+#include "ctld/core/event/events.h"
 #include "ctld/core/event/events_attempt.h"
 #include "ctld/core/event/events_cluster.h"
 #include "ctld/core/event/events_job.h"
 #include "ctld/core/state/moves.h"
 #include "ctld/core/state/record.h"
 #include "ctld/core/state/state.h"
+#include "ctld/sched/change.h"
 #include "ctld/store/memory_store.h"
+#include "ctld/store/store.h"
 #include "tests/sim/check/book.h"
 #include "tests/sim/check/takings.h"
 #include "tests/sim/check/truth.h"

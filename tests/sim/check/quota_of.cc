@@ -5,6 +5,8 @@
 
 #include <fmt/core.h>
 
+#include "ctld/sched/tenancy.h"
+
 namespace gantry::sim {
 namespace {
 

@@ -8,10 +8,14 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include "common/proto/job_query.h"
 #include "common/text/hostlist.h"
 #include "ctld/core/plan_memory.h"
 #include "ctld/core/runtime.h"
 #include "ctld/core/tenancy/multifactor.h"
+#include "ctld/sched/change.h"
+#include "ctld/sched/plan.h"
+#include "ctld/sched/tenancy.h"
 #include "tests/sched/mig/mig_world.h"
 
 namespace gantry::sim {

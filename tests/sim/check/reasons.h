@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/proto/job_query.h"
+#include "ctld/sched/change.h"
 #include "tests/sim/controller.h"
 
 namespace gantry::sim {

@@ -9,6 +9,7 @@
 #include "ctld/core/event/events_job.h"
 #include "ctld/core/event/events_tenancy.h"
 #include "ctld/core/money/ledger.h"
+#include "ctld/sched/change.h"
 #include "ctld/sched/tenant/amount.h"
 #include "tests/sim/check/book.h"
 

@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "common/proto/node_order.h"
 #include "tests/sim/gpus.h"
 
 namespace gantry::sim {

@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/proto/attempt.h"
+#include "common/proto/node_order.h"
 #include "config/config.h"
 #include "noded/core/core.h"
 #include "tests/sim/queue.h"

@@ -6,6 +6,8 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include "ctld/sched/change.h"
+
 namespace gantry::sim {
 
 void View::apply(const sched::Change& change) {

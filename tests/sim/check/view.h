@@ -6,6 +6,7 @@
 #include <string>
 
 #include "ctld/sched/change.h"
+#include "ctld/sched/tenancy.h"
 
 namespace gantry::sim {
 

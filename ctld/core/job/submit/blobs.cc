@@ -4,6 +4,10 @@
 #include <sodium.h>
 
 #include "common/codec/codec.h"
+#include "common/proto/job_query.h"
+#include "common/proto/node_order.h"
+#include "ctld/core/turn_out.h"
+#include "ctld/store/store.h"
 
 namespace gantry::core {
 
@@ -17,7 +21,7 @@ store::Digest digest_of(std::string_view contents) {
 }
 
 Result<void> fill(Order& order, const store::Store& store) {
-  auto* launch = std::get_if<proto::Launch>(&order.message);
+  auto* launch = order.message.get_if<proto::Launch>();
   if (launch == nullptr) return {};
   if (order.blobs.script) {
     ASSIGN(script, store.read_blob(*order.blobs.script));
@@ -32,7 +36,7 @@ Result<void> fill(Order& order, const store::Store& store) {
 }
 
 Result<void> fill(Reply& reply, const store::Store& store) {
-  auto* show = std::get_if<proto::ShowJobReply>(&reply.message);
+  auto* show = reply.message.get_if<proto::ShowJobReply>();
   if (show == nullptr) return {};
   for (std::size_t i = 0; i < reply.blobs.size() && i < show->jobs.size(); ++i) {
     if (!reply.blobs[i].script) continue;

@@ -9,6 +9,8 @@
 
 #include "common/fields.h"
 #include "ctld/core/core.h"
+#include "ctld/core/request.h"
+#include "ctld/core/turn_out.h"
 #include "ctld/store/store.h"
 
 namespace gantry::core {

@@ -7,8 +7,10 @@
 #include <fmt/core.h>
 
 #include "common/limits.h"
+#include "ctld/core/context.h"
 #include "ctld/core/job/submit/node_range.h"
 #include "ctld/core/view_memory.h"
+#include "ctld/core/runtime.h"
 
 namespace gantry::core {
 namespace {

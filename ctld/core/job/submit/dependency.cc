@@ -9,9 +9,13 @@
 #include "common/limits.h"
 #include "common/proto/job_text.h"
 #include "common/text/text.h"
+#include "config/config.h"
 #include "ctld/core/access/authorise.h"
+#include "ctld/core/context.h"
 #include "ctld/core/event/events_job.h"
 #include "ctld/core/job/submit/validate.h"
+#include "ctld/core/request.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "ctld/core/context.h"
+#include "ctld/core/request.h"
 #include "ctld/core/state/job.h"
 
 namespace gantry::core {

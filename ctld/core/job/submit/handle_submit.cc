@@ -8,9 +8,12 @@
 
 #include "common/assert.h"
 #include "common/codec/codec.h"
+#include "common/proto/job_submit.h"
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
+#include "config/config.h"
 #include "ctld/core/access/authorise.h"
+#include "ctld/core/context.h"
 #include "ctld/core/event/events_job.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/submit/blobs.h"
@@ -20,10 +23,15 @@
 #include "ctld/core/job/submit/validate.h"
 #include "ctld/core/money/budget_gate.h"
 #include "ctld/core/money/estimate.h"
+#include "ctld/core/request.h"
 #include "ctld/core/resources/forecast.h"
 #include "ctld/core/resources/licenses.h"
+#include "ctld/core/runtime.h"
 #include "ctld/core/state/record.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/queues.h"
+#include "ctld/core/turn_out.h"
+#include "ctld/store/store.h"
 
 namespace gantry::core {
 namespace {

@@ -5,7 +5,9 @@
 #include <fmt/core.h>
 
 #include "common/text/split.h"
+#include "ctld/core/context.h"
 #include "ctld/core/resources/forecast.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/queues.h"
 
 namespace gantry::core {

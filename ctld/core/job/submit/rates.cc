@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ctld/core/context.h"
 #include "ctld/core/tenancy/queues.h"
 #include "ctld/core/tenancy/tenant_submit.h"
 #include "ctld/core/tenancy/tenants.h"

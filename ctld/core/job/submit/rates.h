@@ -2,9 +2,12 @@
 // tenant's documents may limit it, give a default and demand that each job names it.
 #pragma once
 
+#include "common/job/job_spec.h"
 #include "ctld/core/context.h"
 
 namespace gantry::core {
+
+struct Partition;
 
 // Gives the job its tenant's defaults where it names no rate, and sets what quota and prices count
 // of it (JobShape::io_per_node and net_per_node). Its network must be resolved. Refuses a job that

@@ -9,7 +9,10 @@
 #include "common/policy/judge.h"
 #include "common/text/printable.h"
 #include "ctld/core/access/roles.h"
+#include "ctld/core/context.h"
 #include "ctld/core/job/submit/validate.h"
+#include "ctld/core/request.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/state/stored_spec.h"
 #include "ctld/core/tenancy/queues.h"
 

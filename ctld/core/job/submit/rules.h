@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "ctld/core/context.h"
+#include "ctld/core/event/events.h"
 #include "ctld/core/event/events_job.h"
+#include "ctld/core/request.h"
 
 namespace gantry::core {
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/queues.h"
 
 namespace gantry::core {

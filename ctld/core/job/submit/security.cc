@@ -5,7 +5,9 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include "ctld/core/context.h"
 #include "ctld/core/job/submit/sandbox.h"
+#include "ctld/core/request.h"
 #include "ctld/core/tenancy/queues.h"
 
 namespace gantry::core {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ctld/core/context.h"
+#include "ctld/core/request.h"
 
 namespace gantry::core {
 

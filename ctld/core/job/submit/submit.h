@@ -1,7 +1,9 @@
 // A submit as such, whoever asks for it: a client by a message, or the controller for a service.
 #pragma once
 
+#include "common/proto/job_submit.h"
 #include "ctld/core/context.h"
+#include "ctld/core/request.h"
 
 namespace gantry::core {
 

@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "common/proto/job_submit.h"
 #include "ctld/core/context.h"
+#include "ctld/core/request.h"
 
 namespace gantry::core {
 

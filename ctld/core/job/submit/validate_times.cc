@@ -6,7 +6,9 @@
 
 #include "common/limits.h"
 #include "common/text/text.h"
+#include "ctld/core/context.h"
 #include "ctld/core/job/submit/validate.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

@@ -5,9 +5,14 @@
 
 #include <fmt/core.h>
 
+#include "common/proto/access.h"
+#include "config/config.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/roles.h"
+#include "ctld/core/context.h"
 #include "ctld/core/handlers.h"
+#include "ctld/core/request.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

@@ -8,13 +8,20 @@
 
 #include <fmt/core.h>
 
+#include "common/proto/job_query.h"
+#include "common/proto/job_ref.h"
 #include "common/proto/priority_order.h"
+#include "common/proto/tenancy_view.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/select.h"
+#include "ctld/core/context.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/rows.h"
 #include "ctld/core/job/subject.h"
 #include "ctld/core/tenancy/memory.h"
+#include "ctld/core/request.h"
+#include "ctld/core/runtime.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/multifactor.h"
 #include "ctld/core/tenancy/share_lines.h"
 #include "ctld/core/tenancy/tenant_submit.h"

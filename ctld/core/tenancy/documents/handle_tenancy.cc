@@ -6,18 +6,23 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include "common/proto/tenancy.h"
 #include "common/text/hostlist.h"
+#include "config/config.h"
 #include "config/tenancy/capacity.h"
 #include "config/tenancy/check.h"
 #include "config/tenancy/write.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/sight.h"
+#include "ctld/core/context.h"
 #include "ctld/core/event/events_cluster.h"
 #include "ctld/core/event/events_tenancy.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/money/budget_gate.h"
 #include "ctld/core/money/posted.h"
+#include "ctld/core/request.h"
 #include "ctld/core/services/reconcile.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/documents/may_change.h"
 #include "ctld/core/tenancy/tenant_submit.h"
 #include "ctld/core/tenancy/tenants.h"

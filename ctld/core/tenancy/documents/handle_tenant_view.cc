@@ -6,9 +6,14 @@
 
 #include <fmt/core.h>
 
+#include "common/proto/tenancy_view.h"
 #include "ctld/core/access/sight.h"
+#include "ctld/core/context.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/tenancy/memory.h"
+#include "ctld/core/request.h"
+#include "ctld/core/runtime.h"
+#include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/share_lines.h"
 #include "ctld/core/tenancy/tenants.h"
 

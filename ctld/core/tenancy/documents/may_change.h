@@ -4,6 +4,7 @@
 
 #include "common/proto/tenancy.h"
 #include "ctld/core/context.h"
+#include "ctld/core/request.h"
 
 namespace gantry::core {
 
