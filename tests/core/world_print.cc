@@ -252,6 +252,8 @@ void World::print(Order& order) {
           [&](proto::IdentityTokens& m) {
             text = fmt::format("tokens {}{}", key(m.key), carried(order.blobs));
           },
+          [&](proto::RereadConfig&) { text = "read the configuration again"; },
+          [&](proto::RelayReply&) { text = "relay a reply"; },
       },
       order.message);
   if (!text.empty() && !quiet_) line(fmt::format("{} <- {}", order.node, text));

@@ -9,6 +9,7 @@
 
 #include "common/codec/codec.h"
 #include "common/proto/message_table.h"
+#include "common/proto/messages.h"
 #include "ctld/rpc/dispatch.h"
 #include "ctld/rpc/identity.h"
 #include "tests/golden/golden.h"

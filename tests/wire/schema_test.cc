@@ -9,6 +9,8 @@
 
 #include "common/codec/schema.h"
 #include "common/proto/message_table.h"
+#include "common/proto/messages.h"
+#include "common/proto/step_io.h"
 #include "tests/golden/golden.h"
 
 namespace gantry {
