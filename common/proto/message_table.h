@@ -75,7 +75,7 @@ enum class MessageKind : std::uint8_t { session, read, write, reply, report, ord
 // (ctld/core/access). Operators include administrators.
 enum class Right : std::uint8_t { everybody, operators, admins };
 
-// Who receives it: the controller's core (a handler in ctld/core/handlers.h), the shell around it
+// Who receives it: the controller's core (a handler in ctld/core/handler.h), the shell around it
 // (ctld/server_*.cc), or its sessions; a node's daemon; or whoever has asked.
 enum class Taker : std::uint8_t { core, shell, sessions, noded, asker };
 enum class Place : std::uint8_t { controller, node, asker };

@@ -10,6 +10,9 @@
 
 namespace gantry::core {
 
+struct Node;
+struct Partition;
+
 void settle(Context& ctx);
 
 // settle_job.cc: records events that follow from the present state of the job. True if there was

@@ -1,7 +1,8 @@
 // Subject: what one subject of the core has to say at the moments that concern all of them: when
 // the controller starts, when a job may start, when somebody asks why it does not, and when time
-// alone has to be acted on. Each folder declares its subjects in its subject.h; turn/subjects.cc is
-// the one table of them. A member that a subject does not need is null.
+// alone has to be acted on; and the messages that it handles. Each folder declares its subjects in
+// its subject.h; turn/subjects.cc is the one table of them. A member that a subject does not need
+// is null.
 //
 // The order of the table is the order in which checks are asked, lines are shown and clocks ring.
 #pragma once
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "common/job/job_state.h"
+#include "common/result.h"
 #include "ctld/core/context.h"
 
 namespace gantry::core {
@@ -29,8 +31,17 @@ struct WhyAsked {
   void (*say)(const WhyAsked&, const Verdict&) = nullptr;  // adds the verdict's own line
 };
 
+// A kind of message, and the function that handles it: messages.def says who sends it, and so which
+// of the two is set. handler.h makes these.
+struct Handler {
+  proto::MessageType type;
+  void (*of_client)(Context&, const ClientRequest&, proto::AnyMessage&&) = nullptr;
+  void (*of_node)(Context&, NodeId, proto::AnyMessage&&) = nullptr;
+};
+
 struct Subject {
   std::string_view name;
+  std::span<const Handler> handlers{};
   // Called once when the controller starts, before settle() looks at all jobs and nodes.
   void (*start)(Context&) = nullptr;
   // Called once after that.
@@ -55,5 +66,9 @@ struct Subject {
 
 // All subjects, in their order.
 std::span<const Subject* const> subjects();
+
+// Fails if a message of messages.def that is for the core has no handler or several, or if a
+// handler's message is not for the core.
+Result<void> sound(std::span<const Subject* const> all);
 
 }  // namespace gantry::core

@@ -7,6 +7,7 @@
 
 #include "common/proto/budget.h"
 #include "common/proto/tenant_events.h"
+#include "common/types.h"
 #include "ctld/core/event/event_fields.h"
 
 namespace gantry::core::event {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/job/job_access.h"
+#include "common/types.h"
 #include "ctld/core/event/event_fields.h"
 
 namespace gantry::core::event {

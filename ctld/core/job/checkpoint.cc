@@ -7,8 +7,9 @@
 #include "common/proto/job_change.h"
 #include "ctld/core/context.h"
 #include "ctld/core/event/events_tenancy.h"
-#include "ctld/core/handlers.h"
+#include "ctld/core/handler.h"
 #include "ctld/core/job/split.h"
+#include "ctld/core/job/subject.h"
 #include "ctld/core/request.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/state/state.h"
@@ -42,12 +43,15 @@ void note_checkpoints(Context& ctx, NodeId node,
   }
 }
 
-void handle(Context& ctx, const ClientRequest& from, proto::CheckpointJobs&& message) {
+static void handle(Context& ctx, const ClientRequest& from, proto::CheckpointJobs&& message) {
   change_jobs(ctx, from, message.jobs, Trigger::checkpoint, [&](const Job& job) -> Result<void> {
     ctx.record(event::JobCheckpointed{job.id, std::nullopt});
     ctx.turn.changes.emplace_back(placed_view(ctx.state, ctx.state.jobs.at(job.id)));
     return {};
   });
 }
+
+const Subject kCheckpointMessages{.name = "checkpoint",
+                                  .handlers = kHandlers<proto::CheckpointJobs>};
 
 }  // namespace gantry::core

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "common/job/job_state.h"
 #include "ctld/core/context.h"
 
 namespace gantry::core {

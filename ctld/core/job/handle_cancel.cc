@@ -11,7 +11,8 @@
 #include "ctld/core/access/select.h"
 #include "ctld/core/context.h"
 #include "ctld/core/event/events_job.h"
-#include "ctld/core/handlers.h"
+#include "ctld/core/handler.h"
+#include "ctld/core/job/subject.h"
 #include "ctld/core/job/submit/dependency.h"
 #include "ctld/core/node_links.h"
 #include "ctld/core/request.h"
@@ -115,7 +116,7 @@ void signal(Context& ctx, const Selected& s, const proto::CancelJobs& message,
 
 }  // namespace
 
-void handle(Context& ctx, const ClientRequest& from, proto::CancelJobs&& message) {
+static void handle(Context& ctx, const ClientRequest& from, proto::CancelJobs&& message) {
   proto::JobsDone done;
   if (message.signal && (*message.signal < 1 || *message.signal > 64))
     return refuse(
@@ -143,5 +144,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::CancelJobs&& message
   }
   ctx.reply(from, std::move(done));
 }
+
+const Subject kCancelMessages{.name = "cancel", .handlers = kHandlers<proto::CancelJobs>};
 
 }  // namespace gantry::core

@@ -7,15 +7,16 @@
 #include "ctld/core/access/select.h"
 #include "ctld/core/context.h"
 #include "ctld/core/event/events_job.h"
-#include "ctld/core/handlers.h"
+#include "ctld/core/handler.h"
 #include "ctld/core/job/split.h"
+#include "ctld/core/job/subject.h"
 #include "ctld/core/state/display_id.h"
 #include "ctld/core/state/job.h"
 #include "ctld/core/state/moves.h"
 
 namespace gantry::core {
 
-void handle(Context& ctx, const ClientRequest& from, proto::HoldJobs&& message) {
+static void handle(Context& ctx, const ClientRequest& from, proto::HoldJobs&& message) {
   const Hold hold = is_operator(ctx.state, from.who) ? Hold::admin : Hold::user;
   change_jobs(ctx, from, message.jobs, Trigger::hold, [&](const Job& job) -> Result<void> {
     // An administrator's hold of an own job counts as a user's, so Hold::admin means another's
@@ -29,7 +30,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::HoldJobs&& message) 
   });
 }
 
-void handle(Context& ctx, const ClientRequest& from, proto::ReleaseJobs&& message) {
+static void handle(Context& ctx, const ClientRequest& from, proto::ReleaseJobs&& message) {
   change_jobs(ctx, from, message.jobs, Trigger::release, [&](const Job& job) -> Result<void> {
     if (auto r = may_go_on(ctx.state, from.who, job); !r) return r;
     if (job.hold == Hold::admin && !is_operator(ctx.state, from.who))
@@ -40,5 +41,8 @@ void handle(Context& ctx, const ClientRequest& from, proto::ReleaseJobs&& messag
     return {};
   });
 }
+
+const Subject kHoldMessages{.name = "hold",
+                            .handlers = kHandlers<proto::HoldJobs, proto::ReleaseJobs>};
 
 }  // namespace gantry::core

@@ -6,7 +6,8 @@
 #include "common/codec/codec.h"
 #include "common/proto/secrets.h"
 #include "ctld/core/context.h"
-#include "ctld/core/handlers.h"
+#include "ctld/core/handler.h"
+#include "ctld/core/job/subject.h"
 #include "ctld/core/runtime.h"
 #include "ctld/core/state/record.h"
 #include "ctld/core/state/state.h"
@@ -15,7 +16,7 @@
 
 namespace gantry::core {
 
-void handle(Context& ctx, NodeId node, proto::RenewIdentity&& message) {
+static void handle(Context& ctx, NodeId node, proto::RenewIdentity&& message) {
   const Job* job = ctx.state.jobs.find(message.key.job);
   const bool runs =
       job != nullptr && job->attempt == message.key.attempt &&
@@ -37,5 +38,7 @@ void handle(Context& ctx, NodeId node, proto::RenewIdentity&& message) {
   blobs.identity = std::move(claims);
   ctx.send(node, proto::IdentityTokens{message.key, {}}, std::move(blobs));
 }
+
+const Subject kIdentityMessages{.name = "identity", .handlers = kHandlers<proto::RenewIdentity>};
 
 }  // namespace gantry::core

@@ -13,9 +13,10 @@
 #include "ctld/core/access/select.h"
 #include "ctld/core/access/sight.h"
 #include "ctld/core/context.h"
-#include "ctld/core/handlers.h"
+#include "ctld/core/handler.h"
 #include "ctld/core/job/explain.h"
 #include "ctld/core/job/rows.h"
+#include "ctld/core/job/subject.h"
 #include "ctld/core/neighbours/neighbours.h"
 #include "ctld/core/request.h"
 #include "ctld/core/state/record.h"
@@ -124,7 +125,7 @@ proto::JobDetail detail_of(const Context& ctx, const Sight& sight, const Job& jo
 
 }  // namespace
 
-void handle(Context& ctx, const ClientRequest& from, proto::ListJobs&& message) {
+static void handle(Context& ctx, const ClientRequest& from, proto::ListJobs&& message) {
   const auto match = JobMatch::make(ctx.state, message.filter);
   if (!match) return refuse(ctx, from, match.error());
   const std::uint32_t limit = message.limit == 0 ? kMaxRows : std::min(message.limit, kMaxRows);
@@ -146,7 +147,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::ListJobs&& message) 
   ctx.reply(from, std::move(reply));
 }
 
-void handle(Context& ctx, const ClientRequest& from, proto::ShowJob&& message) {
+static void handle(Context& ctx, const ClientRequest& from, proto::ShowJob&& message) {
   std::vector<proto::JobRef> unknown;
   const Sight sight(ctx.state, from.who);
   proto::ShowJobReply reply;
@@ -174,5 +175,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::ShowJob&& message) {
   ctx.reply(from, std::move(reply));
   ctx.turn.replies.back().blobs = std::move(blobs);
 }
+
+const Subject kListMessages{.name = "list", .handlers = kHandlers<proto::ListJobs, proto::ShowJob>};
 
 }  // namespace gantry::core

@@ -14,8 +14,9 @@
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/select.h"
 #include "ctld/core/context.h"
-#include "ctld/core/handlers.h"
+#include "ctld/core/handler.h"
 #include "ctld/core/job/memory.h"
+#include "ctld/core/job/subject.h"
 #include "ctld/core/node_links.h"
 #include "ctld/core/request.h"
 #include "ctld/core/runtime.h"
@@ -81,7 +82,7 @@ Result<const Job*> named(const State& state, const Identity& who, const proto::J
 
 }  // namespace
 
-void handle(Context& ctx, const ClientRequest& from, proto::ReadLog&& message) {
+static void handle(Context& ctx, const ClientRequest& from, proto::ReadLog&& message) {
   const auto found = named(ctx.state, from.who, message.job);
   if (!found) return refuse(ctx, from, found.error());
   const Job& job = **found;
@@ -126,7 +127,7 @@ void drop_logs(Context& ctx, NodeId node) {
   });
 }
 
-void handle(Context& ctx, NodeId node, proto::FetchLogReply&& answer) {
+static void handle(Context& ctx, NodeId node, proto::FetchLogReply&& answer) {
   const auto it = ctx.rt.job->logs.find(answer.ticket);
   if (it == ctx.rt.job->logs.end() || it->second.node != node) {
     ++ctx.rt.stats.reports_ignored;
@@ -149,5 +150,8 @@ void handle(Context& ctx, NodeId node, proto::FetchLogReply&& answer) {
   chunk.path = request.path;
   ctx.turn.replies.push_back({request.connection, request.request, std::move(chunk)});
 }
+
+const Subject kLogMessages{.name = "log",
+                           .handlers = kHandlers<proto::ReadLog, proto::FetchLogReply>};
 
 }  // namespace gantry::core

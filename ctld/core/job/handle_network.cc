@@ -12,8 +12,9 @@
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/select.h"
 #include "ctld/core/context.h"
-#include "ctld/core/handlers.h"
+#include "ctld/core/handler.h"
 #include "ctld/core/job/memory.h"
+#include "ctld/core/job/subject.h"
 #include "ctld/core/node_links.h"
 #include "ctld/core/request.h"
 #include "ctld/core/runtime.h"
@@ -79,7 +80,7 @@ proto::ErrorReply no_answer(const Context& ctx, NodeId node) {
 
 }  // namespace
 
-void handle(Context& ctx, const ClientRequest& from, proto::ProbeNetwork&& message) {
+static void handle(Context& ctx, const ClientRequest& from, proto::ProbeNetwork&& message) {
   const auto found = running(ctx.state, from.who, message.job);
   if (!found) return refuse(ctx, from, found.error());
   const Job& job = **found;
@@ -113,7 +114,7 @@ void drop_probes(Context& ctx, NodeId node) {
   });
 }
 
-void handle(Context& ctx, NodeId node, proto::AttemptProbed&& answer) {
+static void handle(Context& ctx, NodeId node, proto::AttemptProbed&& answer) {
   const auto it = ctx.rt.job->probes.find(answer.ticket);
   if (it == ctx.rt.job->probes.end() || it->second.node != node) {
     ++ctx.rt.stats.reports_ignored;
@@ -137,5 +138,8 @@ void handle(Context& ctx, NodeId node, proto::AttemptProbed&& answer) {
     reply.from_tenants.push_back(tenant_of_group(ctx.state, group.group));
   ctx.turn.replies.push_back({request.connection, request.request, std::move(reply)});
 }
+
+const Subject kNetworkMessages{.name = "network",
+                               .handlers = kHandlers<proto::ProbeNetwork, proto::AttemptProbed>};
 
 }  // namespace gantry::core

@@ -14,7 +14,8 @@
 #include "ctld/core/access/select.h"
 #include "ctld/core/context.h"
 #include "ctld/core/event/events_job.h"
-#include "ctld/core/handlers.h"
+#include "ctld/core/handler.h"
+#include "ctld/core/job/subject.h"
 #include "ctld/core/job/submit/validate.h"
 #include "ctld/core/request.h"
 #include "ctld/core/state/state.h"
@@ -73,7 +74,7 @@ bool note_stored(Context& ctx, const Identity& who, const proto::StoredRow& stor
 
 }  // namespace
 
-void handle(Context& ctx, const ClientRequest& from, proto::NoteJobs&& m) {
+static void handle(Context& ctx, const ClientRequest& from, proto::NoteJobs&& m) {
   if (auto r = check(ctx, from.who, m); !r) return refuse(ctx, from, r.error());
   proto::JobsDone done;
   for (std::size_t i = 0; i < m.jobs.size(); ++i) {
@@ -93,5 +94,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::NoteJobs&& m) {
   }
   ctx.reply(from, std::move(done));
 }
+
+const Subject kNoteMessages{.name = "note", .handlers = kHandlers<proto::NoteJobs>};
 
 }  // namespace gantry::core

@@ -6,8 +6,9 @@
 #include "common/proto/job_change.h"
 #include "common/proto/node_order.h"
 #include "ctld/core/context.h"
-#include "ctld/core/handlers.h"
+#include "ctld/core/handler.h"
 #include "ctld/core/job/split.h"
+#include "ctld/core/job/subject.h"
 #include "ctld/core/node_links.h"
 #include "ctld/core/request.h"
 #include "ctld/core/runtime.h"
@@ -16,7 +17,7 @@
 
 namespace gantry::core {
 
-void handle(Context& ctx, const ClientRequest& from, proto::NotifyJobs&& message) {
+static void handle(Context& ctx, const ClientRequest& from, proto::NotifyJobs&& message) {
   if (message.text.empty() || message.text.size() > proto::NotifyJobs::kMaxText)
     return refuse(
         ctx, from,
@@ -32,5 +33,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::NotifyJobs&& message
     return {};
   });
 }
+
+const Subject kNotifyMessages{.name = "notify", .handlers = kHandlers<proto::NotifyJobs>};
 
 }  // namespace gantry::core

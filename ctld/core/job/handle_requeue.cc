@@ -9,8 +9,9 @@
 #include "ctld/core/context.h"
 #include "ctld/core/event/events_attempt.h"
 #include "ctld/core/event/events_job.h"
-#include "ctld/core/handlers.h"
+#include "ctld/core/handler.h"
 #include "ctld/core/job/split.h"
+#include "ctld/core/job/subject.h"
 #include "ctld/core/request.h"
 #include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/tenant_submit.h"
@@ -56,7 +57,7 @@ Result<void> may_revive(const Context& ctx, const Identity& who, const Job& job)
 
 }  // namespace
 
-void handle(Context& ctx, const ClientRequest& from, proto::RequeueJobs&& message) {
+static void handle(Context& ctx, const ClientRequest& from, proto::RequeueJobs&& message) {
   change_jobs(ctx, from, message.jobs, Trigger::requeue, [&](const Job& job) -> Result<void> {
     const auto& het = class_of(ctx.state, job).het;
     if (job.kind != JobKind::batch && !(het && job.may_requeue))
@@ -89,5 +90,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::RequeueJobs&& messag
     return {};
   });
 }
+
+const Subject kRequeueMessages{.name = "requeue", .handlers = kHandlers<proto::RequeueJobs>};
 
 }  // namespace gantry::core

@@ -26,10 +26,11 @@
 #include "ctld/core/access/select.h"
 #include "ctld/core/context.h"
 #include "ctld/core/event/events_attempt.h"
-#include "ctld/core/handlers.h"
+#include "ctld/core/handler.h"
 #include "ctld/core/job/reported.h"
 #include "ctld/core/job/step_check.h"
 #include "ctld/core/job/step_claims.h"
+#include "ctld/core/job/subject.h"
 #include "ctld/core/job/submit/validate.h"
 #include "ctld/core/node_links.h"
 #include "ctld/core/request.h"
@@ -304,7 +305,7 @@ Result<StepPlan> plan_step(const Context& ctx, const Job& job, proto::StepShape 
 
 }  // namespace
 
-void handle(Context& ctx, const ClientRequest& from, proto::StepCreate&& message) {
+static void handle(Context& ctx, const ClientRequest& from, proto::StepCreate&& message) {
   // A component may be told to go a little later than the leader's script begins.
   if (const Job* job = ctx.state.jobs.find(message.job);
       job != nullptr && job->phase == Phase::starting && class_of(ctx.state, *job).het &&
@@ -374,7 +375,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::StepCreate&& message
   ctx.reply(from, proto::StepGranted{codec::encode(permission), {}, false});
 }
 
-void handle(Context& ctx, const ClientRequest& from, proto::StepDone&& message) {
+static void handle(Context& ctx, const ClientRequest& from, proto::StepDone&& message) {
   const Job* job = ctx.state.jobs.find(message.key.job);
   if (job == nullptr || !may(May::change, ctx.state, from.who, *job))
     return refuse(
@@ -411,7 +412,7 @@ Error no_such_step(const proto::JobRef& job, StepId step) {
 
 }  // namespace
 
-void handle(Context& ctx, const ClientRequest& from, proto::SignalStep&& message) {
+static void handle(Context& ctx, const ClientRequest& from, proto::SignalStep&& message) {
   if (message.signal < 1 || message.signal > 64)
     return refuse(
         ctx, from,
@@ -434,7 +435,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::SignalStep&& message
 }
 
 // Users who may change the job may see what the step writes; only the job's owner may type into it.
-void handle(Context& ctx, const ClientRequest& from, proto::StepAttach&& message) {
+static void handle(Context& ctx, const ClientRequest& from, proto::StepAttach&& message) {
   const auto [job, step] = running_step(ctx, from.who, message.job, message.step);
   // It shows the output of the step and gives it input.
   if (step == nullptr || !may(May::read, ctx.state, from.who, *job))
@@ -469,7 +470,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::StepAttach&& message
   ctx.reply(from, proto::StepGranted{codec::encode(permission), {}, false, true});
 }
 
-void handle(Context& ctx, const ClientRequest& from, proto::EndAllocation&& message) {
+static void handle(Context& ctx, const ClientRequest& from, proto::EndAllocation&& message) {
   const auto found = usable(ctx, from.who, message.job, Trigger::end_allocation);
   if (!found) return refuse(ctx, from, found.error());
   const Job& job = **found;
@@ -488,5 +489,10 @@ void handle(Context& ctx, const ClientRequest& from, proto::EndAllocation&& mess
         job.id, clean ? Outcome::completed : Outcome::failed, message.exit, {}, {}, {}});
   ctx.reply(from, proto::Ok{});
 }
+
+const Subject kStepMessages{
+    .name = "step",
+    .handlers = kHandlers<proto::StepCreate, proto::StepDone, proto::SignalStep, proto::StepAttach,
+                          proto::EndAllocation>};
 
 }  // namespace gantry::core

@@ -6,9 +6,10 @@
 #include "common/proto/node_report.h"
 #include "ctld/core/context.h"
 #include "ctld/core/event/events_attempt.h"
-#include "ctld/core/handlers.h"
+#include "ctld/core/handler.h"
 #include "ctld/core/job/memory.h"
 #include "ctld/core/job/split.h"
+#include "ctld/core/job/subject.h"
 #include "ctld/core/request.h"
 #include "ctld/core/runtime.h"
 #include "ctld/core/settle.h"
@@ -31,7 +32,7 @@ void sync_suspension(Context& ctx, const Job& job) {
   ctx.turn.schedule = true;
 }
 
-void handle(Context& ctx, const ClientRequest& from, proto::SuspendJobs&& message) {
+static void handle(Context& ctx, const ClientRequest& from, proto::SuspendJobs&& message) {
   change_jobs(ctx, from, message.jobs, Trigger::suspend, [&](const Job& job) -> Result<void> {
     if (job.active->suspended)
       return fail(ErrorCode::wrong_state,
@@ -49,7 +50,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::SuspendJobs&& messag
   });
 }
 
-void handle(Context& ctx, const ClientRequest& from, proto::ResumeJobs&& message) {
+static void handle(Context& ctx, const ClientRequest& from, proto::ResumeJobs&& message) {
   change_jobs(ctx, from, message.jobs, Trigger::resume, [&](const Job& job) -> Result<void> {
     if (!job.active->suspended)
       return fail(ErrorCode::wrong_state,
@@ -58,5 +59,8 @@ void handle(Context& ctx, const ClientRequest& from, proto::ResumeJobs&& message
     return {};
   });
 }
+
+const Subject kSuspendMessages{.name = "suspend",
+                               .handlers = kHandlers<proto::SuspendJobs, proto::ResumeJobs>};
 
 }  // namespace gantry::core

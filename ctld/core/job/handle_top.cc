@@ -14,8 +14,9 @@
 #include "ctld/core/access/select.h"
 #include "ctld/core/context.h"
 #include "ctld/core/event/events_job.h"
-#include "ctld/core/handlers.h"
+#include "ctld/core/handler.h"
 #include "ctld/core/job/split.h"
+#include "ctld/core/job/subject.h"
 #include "ctld/core/job/submit/validate.h"
 #include "ctld/core/request.h"
 #include "ctld/core/state/state.h"
@@ -132,7 +133,7 @@ class Rivals {
 
 }  // namespace
 
-void handle(Context& ctx, const ClientRequest& from, proto::TopJobs&& message) {
+static void handle(Context& ctx, const ClientRequest& from, proto::TopJobs&& message) {
   std::map<Rivals::Key, Rivals> all;
   const auto put = [&](const Job& job) -> Result<void> {
     if (job.phase != Phase::queued)
@@ -145,5 +146,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::TopJobs&& message) {
   change_jobs(ctx, from, message.jobs, Trigger::update, put, Turns::last_named_first);
   for (const auto& [key, rivals] : all) rivals.record(ctx);
 }
+
+const Subject kTopMessages{.name = "top", .handlers = kHandlers<proto::TopJobs>};
 
 }  // namespace gantry::core

@@ -10,9 +10,10 @@
 #include "ctld/core/context.h"
 #include "ctld/core/event/events_job.h"
 #include "ctld/core/event/events_shrink.h"
-#include "ctld/core/handlers.h"
+#include "ctld/core/handler.h"
 #include "ctld/core/job/queue_choice.h"
 #include "ctld/core/job/split.h"
+#include "ctld/core/job/subject.h"
 #include "ctld/core/job/submit/dependency.h"
 #include "ctld/core/job/submit/queue_list.h"
 #include "ctld/core/job/submit/rates.h"
@@ -393,7 +394,7 @@ Result<event::JobUpdated> move_to_window(Context& ctx, const Job& job, const std
   return e;
 }
 
-void handle(Context& ctx, const ClientRequest& from, proto::UpdateJob&& m) {
+static void handle(Context& ctx, const ClientRequest& from, proto::UpdateJob&& m) {
   change_jobs(ctx, from, {m.job}, Trigger::update, [&](const Job& job) -> Result<void> {
     const JobId id = job.id;
     proto::UpdateJob mine = m;
@@ -430,5 +431,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::UpdateJob&& m) {
     return {};
   });
 }
+
+const Subject kUpdateMessages{.name = "update", .handlers = kHandlers<proto::UpdateJob>};
 
 }  // namespace gantry::core

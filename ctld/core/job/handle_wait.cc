@@ -12,9 +12,10 @@
 #include "common/text/text.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/context.h"
-#include "ctld/core/handlers.h"
+#include "ctld/core/handler.h"
 #include "ctld/core/job/memory.h"
 #include "ctld/core/job/rows.h"
+#include "ctld/core/job/subject.h"
 #include "ctld/core/request.h"
 #include "ctld/core/runtime.h"
 #include "ctld/core/settle.h"
@@ -109,7 +110,7 @@ bool try_answer(Context& ctx, Wait& wait) {
 
 }  // namespace
 
-void handle(Context& ctx, const ClientRequest& from, proto::WaitJobs&& message) {
+static void handle(Context& ctx, const ClientRequest& from, proto::WaitJobs&& message) {
   if (message.jobs.empty() || message.jobs.size() > kMaxWaitJobs)
     return refuse(
         ctx, from,
@@ -189,5 +190,7 @@ void drop_waits(Context& ctx, ConnectionId connection) {
     ctx.rt.job->waits.erase(wait);
   }
 }
+
+const Subject kWaitMessages{.name = "wait", .handlers = kHandlers<proto::WaitJobs>};
 
 }  // namespace gantry::core

@@ -13,7 +13,7 @@
 #include "ctld/core/access/select.h"
 #include "ctld/core/context.h"
 #include "ctld/core/event/events_job.h"
-#include "ctld/core/handlers.h"
+#include "ctld/core/handler.h"
 #include "ctld/core/job/subject.h"
 #include "ctld/core/request.h"
 #include "ctld/core/state/state.h"

@@ -32,6 +32,13 @@ std::uint32_t startable(const Context& ctx, const Job& job);
 // How many more tasks of the job's array may start under its %N limit; unset if there is no limit.
 std::optional<std::uint32_t> array_room(const State& state, const Job& job);
 
+// The waits of this connection are forgotten (handle_wait.cc).
+void drop_waits(Context& ctx, ConnectionId connection);
+
 extern const Subject kHold, kDependencies, kBeginTime, kArrayLimit, kLicenses, kRunHabits;
+// What messages are handled here.
+extern const Subject kCancelMessages, kCheckpointMessages, kHoldMessages, kIdentityMessages,
+    kListMessages, kLogMessages, kNetworkMessages, kNoteMessages, kNotifyMessages, kRequeueMessages,
+    kStepMessages, kSubmitMessages, kSuspendMessages, kTopMessages, kUpdateMessages, kWaitMessages;
 
 }  // namespace gantry::core

@@ -11,8 +11,9 @@
 #include "ctld/core/access/roles.h"
 #include "ctld/core/context.h"
 #include "ctld/core/event/events_tenancy.h"
-#include "ctld/core/handlers.h"
+#include "ctld/core/handler.h"
 #include "ctld/core/limits/limits.h"
+#include "ctld/core/limits/subject.h"
 #include "ctld/core/request.h"
 #include "ctld/core/resources/uses.h"
 #include "ctld/core/state/state.h"
@@ -195,13 +196,13 @@ Result<std::vector<std::string>> records_of(const State& state, const proto::Res
 
 }  // namespace
 
-void handle(Context& ctx, const ClientRequest& from, proto::ListUse&&) {
+static void handle(Context& ctx, const ClientRequest& from, proto::ListUse&&) {
   proto::UseReply reply{Rows(ctx).all()};
   if (!sees_all(ctx.state, from.who)) keep_own(ctx.state, from.who, reply.rows);
   ctx.reply(from, std::move(reply));
 }
 
-void handle(Context& ctx, const ClientRequest& from, proto::ResetUse&& m) {
+static void handle(Context& ctx, const ClientRequest& from, proto::ResetUse&& m) {
   if (m.qos.empty() == m.account.empty())
     return refuse(ctx, from,
                   {ErrorCode::invalid_argument, "name either a QOS or an account to reset"});
@@ -227,5 +228,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::ResetUse&& m) {
   }
   ctx.reply(from, proto::Ok{});
 }
+
+const Subject kUseMessages{.name = "use", .handlers = kHandlers<proto::ListUse, proto::ResetUse>};
 
 }  // namespace gantry::core

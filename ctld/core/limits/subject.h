@@ -6,5 +6,7 @@
 namespace gantry::core {
 
 extern const Subject kUseLimits, kUseDecay;
+// What messages are handled here.
+extern const Subject kUseMessages;
 
 }  // namespace gantry::core

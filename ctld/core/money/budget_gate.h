@@ -10,8 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "common/job/job_spec.h"
+#include "common/job/job_state.h"
 #include "ctld/core/context.h"
 #include "ctld/core/money/estimate.h"
+#include "ctld/sched/change.h"
 
 namespace gantry::core {
 

@@ -4,7 +4,10 @@
 
 #include <optional>
 
+#include "common/job/job_spec.h"
+#include "common/money/money.h"
 #include "ctld/core/resources/forecast.h"
+#include "ctld/core/state/bill.h"
 
 namespace gantry::core {
 

@@ -10,10 +10,11 @@
 #include "ctld/core/access/roles.h"
 #include "ctld/core/context.h"
 #include "ctld/core/event/events_budget.h"
-#include "ctld/core/handlers.h"
+#include "ctld/core/handler.h"
 #include "ctld/core/money/budget_gate.h"
 #include "ctld/core/money/budgets.h"
 #include "ctld/core/money/memory.h"
+#include "ctld/core/money/subject.h"
 #include "ctld/core/request.h"
 #include "ctld/core/runtime.h"
 #include "ctld/core/state/state.h"
@@ -146,7 +147,7 @@ void reply_with(Context& ctx, const ClientRequest& from, const Increase& increas
 
 }  // namespace
 
-void handle(Context& ctx, const ClientRequest& from, proto::ListBudgets&& m) {
+static void handle(Context& ctx, const ClientRequest& from, proto::ListBudgets&& m) {
   proto::BudgetList reply;
   reply.currency = ctx.state.ledger.prices.currency;
   reply.now = ctx.now;
@@ -165,7 +166,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::ListBudgets&& m) {
   ctx.reply(from, std::move(reply));
 }
 
-void handle(Context& ctx, const ClientRequest& from, proto::AskIncrease&& m) {
+static void handle(Context& ctx, const ClientRequest& from, proto::AskIncrease&& m) {
   Increase increase = std::move(m.wanted);
   if (auto r = check_asked(ctx, from.who, increase); !r) return refuse(ctx, from, r.error());
   increase.number = ctx.state.budgets.last_increase + 1;
@@ -181,7 +182,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::AskIncrease&& m) {
   reply_with(ctx, from, increase);
 }
 
-void handle(Context& ctx, const ClientRequest& from, proto::DecideIncrease&& m) {
+static void handle(Context& ctx, const ClientRequest& from, proto::DecideIncrease&& m) {
   const auto it = ctx.state.budgets.increases.find(m.number);
   const bool known =
       it != ctx.state.budgets.increases.end() && may_see(ctx.state, from.who, it->second.tenant);
@@ -208,7 +209,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::DecideIncrease&& m) 
   reply_with(ctx, from, increase);
 }
 
-void handle(Context& ctx, const ClientRequest& from, proto::ListIncreases&& m) {
+static void handle(Context& ctx, const ClientRequest& from, proto::ListIncreases&& m) {
   proto::IncreaseReply reply;
   reply.currency = ctx.state.ledger.prices.currency;
   for (const auto& [number, i] : ctx.state.budgets.increases) {
@@ -221,5 +222,9 @@ void handle(Context& ctx, const ClientRequest& from, proto::ListIncreases&& m) {
   }
   ctx.reply(from, std::move(reply));
 }
+
+const Subject kBudgetMessages{.name = "budget",
+                              .handlers = kHandlers<proto::ListBudgets, proto::AskIncrease,
+                                                    proto::DecideIncrease, proto::ListIncreases>};
 
 }  // namespace gantry::core

@@ -10,9 +10,10 @@
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/roles.h"
 #include "ctld/core/context.h"
-#include "ctld/core/handlers.h"
+#include "ctld/core/handler.h"
 #include "ctld/core/money/ledger.h"
 #include "ctld/core/money/report_labels.h"
+#include "ctld/core/money/subject.h"
 #include "ctld/core/request.h"
 #include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/tenant_submit.h"
@@ -255,7 +256,7 @@ std::string resolved(const std::string& period, const TimeZone& zone, Instant no
 
 }  // namespace
 
-void handle(Context& ctx, const ClientRequest& from, proto::QueryLedger&& m) {
+static void handle(Context& ctx, const ClientRequest& from, proto::QueryLedger&& m) {
   const PriceTable& prices = ctx.state.ledger.prices;
   for (std::string* period : {&m.first, &m.last}) *period = resolved(*period, prices.zone, ctx.now);
   if (!is_period(m.first) || !is_period(m.last) || m.first.size() != m.last.size() ||
@@ -282,5 +283,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::QueryLedger&& m) {
     reply.recovery = recovery_of(ctx.state, m, ctx.now);
   ctx.reply(from, std::move(reply));
 }
+
+const Subject kLedgerMessages{.name = "ledger", .handlers = kHandlers<proto::QueryLedger>};
 
 }  // namespace gantry::core

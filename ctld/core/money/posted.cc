@@ -13,9 +13,10 @@
 #include "ctld/core/apply.h"
 #include "ctld/core/context.h"
 #include "ctld/core/event/events_ledger.h"
-#include "ctld/core/handlers.h"
+#include "ctld/core/handler.h"
 #include "ctld/core/money/ledger.h"
 #include "ctld/core/money/memory.h"
+#include "ctld/core/money/subject.h"
 #include "ctld/core/request.h"
 #include "ctld/core/runtime.h"
 #include "ctld/core/state/state.h"
@@ -27,7 +28,7 @@ namespace {
 using proto::PostedBatch;
 using proto::PostedCharge;
 
-constexpr std::string_view kMonths = "month:";  // batches of shared costs have names that begin so
+constexpr std::string_view kMonthNames = "month:";  // batches of shared costs have names that begin so
 constexpr std::size_t kMostName = 128;          // bytes in the name of a batch
 constexpr std::size_t kMostLines = 100'000;
 constexpr std::int64_t kMostAmount = 1'000'000'000 * kThousandthsUnit;
@@ -60,9 +61,9 @@ Month month_of(const TimeZone& zone, Instant t) {
 // The newest month that is posted; nothing if none is.
 std::optional<Month> last_posted(const State& state) {
   std::optional<Month> last;
-  for (auto it = state.ledger.posted.lower_bound(std::string(kMonths));
-       it != state.ledger.posted.end() && it->first.starts_with(kMonths); ++it) {
-    const std::string name = it->first.substr(kMonths.size());
+  for (auto it = state.ledger.posted.lower_bound(std::string(kMonthNames));
+       it != state.ledger.posted.end() && it->first.starts_with(kMonthNames); ++it) {
+    const std::string name = it->first.substr(kMonthNames.size());
     last = Month{std::stoi(name.substr(0, 4)), std::stoi(name.substr(5, 2))};
   }
   return last;
@@ -116,7 +117,7 @@ void close_month(Context& ctx, Month month) {
   const PriceTable& prices = ctx.state.ledger.prices;
   const Instant last = month.next().begin(prices.zone) - microseconds(1);
   event::ChargesPosted e;
-  e.batch.name = std::string(kMonths) + month.name();
+  e.batch.name = std::string(kMonthNames) + month.name();
   e.batch.at = ctx.now;
   PostedCharge as;
   as.period = month.name();
@@ -186,11 +187,11 @@ Result<PostedCharge> priced(const State& state, const proto::MeterLine& line) {
 }
 
 Result<Priced> priced(const Context& ctx, const Identity& who, const proto::ImportMeter& m) {
-  if (m.name.empty() || m.name.size() > kMostName || m.name.starts_with(kMonths))
+  if (m.name.empty() || m.name.size() > kMostName || m.name.starts_with(kMonthNames))
     return fail(ErrorCode::invalid_argument,
                 fmt::format("\"{}\" cannot be the name of a batch: 1 to {} bytes that do not begin "
                             "with \"{}\" can",
-                            m.name, kMostName, kMonths));
+                            m.name, kMostName, kMonthNames));
   if (m.lines.empty() || m.lines.size() > kMostLines)
     return fail(ErrorCode::invalid_argument,
                 fmt::format("a batch has 1 to {} lines, not {}", kMostLines, m.lines.size()));
@@ -222,7 +223,7 @@ void close_months(Context& ctx) {
   std::optional<Month> last = last_posted(ctx.state);
   if (!last) {  // begin with this month
     event::ChargesPosted e;
-    e.batch.name = std::string(kMonths) + present.before().name();
+    e.batch.name = std::string(kMonthNames) + present.before().name();
     e.batch.at = ctx.now;
     ctx.record(e);
     last = present.before();
@@ -239,7 +240,7 @@ void apply_event(MutableState& state, Instant, const event::ChargesPosted& e) {
   for (const PostedCharge& charge : e.charges) post_charge(state, charge);
 }
 
-void handle(Context& ctx, const ClientRequest& from, proto::ImportMeter&& m) {
+static void handle(Context& ctx, const ClientRequest& from, proto::ImportMeter&& m) {
   auto batch = priced(ctx, from.who, m);
   if (!batch) return refuse(ctx, from, batch.error());
   proto::MeterReply reply;
@@ -258,15 +259,18 @@ void handle(Context& ctx, const ClientRequest& from, proto::ImportMeter&& m) {
   ctx.reply(from, std::move(reply));
 }
 
-void handle(Context& ctx, const ClientRequest& from, proto::ListMeters&&) {
+static void handle(Context& ctx, const ClientRequest& from, proto::ListMeters&&) {
   proto::MeterReply reply;
   reply.currency = ctx.state.ledger.prices.currency;
   for (const auto& [name, batch] : ctx.state.ledger.posted)
-    if (!name.starts_with(kMonths) || batch.lines > 0) reply.batches.push_back(batch);
+    if (!name.starts_with(kMonthNames) || batch.lines > 0) reply.batches.push_back(batch);
   std::sort(reply.batches.begin(), reply.batches.end(), [](const auto& a, const auto& b) {
     return std::tie(b.at, a.name) < std::tie(a.at, b.name);
   });
   ctx.reply(from, std::move(reply));
 }
+
+const Subject kPostedMessages{.name = "posted",
+                              .handlers = kHandlers<proto::ImportMeter, proto::ListMeters>};
 
 }  // namespace gantry::core

@@ -6,5 +6,7 @@
 namespace gantry::core {
 
 extern const Subject kMonths, kBudgets;
+// What messages are handled here.
+extern const Subject kBudgetMessages, kLedgerMessages, kPostedMessages;
 
 }  // namespace gantry::core

@@ -12,8 +12,9 @@
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/select.h"
 #include "ctld/core/context.h"
-#include "ctld/core/handlers.h"
+#include "ctld/core/handler.h"
 #include "ctld/core/neighbours/apart.h"
+#include "ctld/core/neighbours/subject.h"
 #include "ctld/core/node_links.h"
 #include "ctld/core/request.h"
 #include "ctld/core/runtime.h"
@@ -230,7 +231,7 @@ std::vector<proto::NeighbourEvent> neighbour_events(const Context& ctx, const Jo
   return out;
 }
 
-void handle(Context& ctx, const ClientRequest& from, proto::ListNeighbours&& message) {
+static void handle(Context& ctx, const ClientRequest& from, proto::ListNeighbours&& message) {
   std::vector<proto::JobRef> unknown;
   const auto found = resolve(ctx.state, from.who, {message.job}, unknown);
   if (found.empty())
@@ -263,5 +264,8 @@ void handle(Context& ctx, const ClientRequest& from, proto::ListNeighbours&& mes
   }
   ctx.turn.replies.push_back({from.connection, from.request, std::move(reply)});
 }
+
+const Subject kNeighboursMessages{.name = "neighbours",
+                                  .handlers = kHandlers<proto::ListNeighbours>};
 
 }  // namespace gantry::core

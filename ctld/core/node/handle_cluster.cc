@@ -15,11 +15,12 @@
 #include "ctld/core/context.h"
 #include "ctld/core/event/events_cluster.h"
 #include "ctld/core/figures.h"
-#include "ctld/core/handlers.h"
+#include "ctld/core/handler.h"
 #include "ctld/core/job/memory.h"
 #include "ctld/core/job/submit/validate.h"
 #include "ctld/core/node/enrollment.h"
 #include "ctld/core/node/racks.h"
+#include "ctld/core/node/subject.h"
 #include "ctld/core/node_links.h"
 #include "ctld/core/recorder.h"
 #include "ctld/core/request.h"
@@ -121,7 +122,7 @@ void note_node(Context& ctx, NodeId id, const proto::UpdateNodes& m) {
 
 }  // namespace
 
-void handle(Context& ctx, const ClientRequest& from, proto::UpdateNodes&& m) {
+static void handle(Context& ctx, const ClientRequest& from, proto::UpdateNodes&& m) {
   if (m.nodes.empty() == m.domains.empty())
     return refuse(
         ctx, from,
@@ -165,7 +166,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::UpdateNodes&& m) {
   ctx.reply(from, proto::Ok{});
 }
 
-void handle(Context& ctx, const ClientRequest& from, proto::ShowConfig&& m) {
+static void handle(Context& ctx, const ClientRequest& from, proto::ShowConfig&& m) {
   const auto& values = sees_all(ctx.state, from.who) ? ctx.rt.figures->config_values
                                                      : ctx.rt.figures->users_config_values;
   if (!m.after) return ctx.reply(from, proto::ShowConfigReply{values});
@@ -177,7 +178,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::ShowConfig&& m) {
   ctx.reply(from, std::move(reply));
 }
 
-void handle(Context& ctx, const ClientRequest& from, proto::EnrollNode&& m) {
+static void handle(Context& ctx, const ClientRequest& from, proto::EnrollNode&& m) {
   if (!m.token_hash.empty() && !token_counts(ctx, m.token_hash, m.node))
     return refuse(ctx, from, {ErrorCode::unauthenticated, std::string(kTokenRefused)});
   const Node* node = ctx.state.node_named(m.node);
@@ -199,7 +200,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::EnrollNode&& m) {
   ctx.reply(from, proto::Ok{});
 }
 
-void handle(Context& ctx, const ClientRequest& from, proto::RegisterKey&& m) {
+static void handle(Context& ctx, const ClientRequest& from, proto::RegisterKey&& m) {
   if (m.user != from.who.owner.user && !is_admin(from.who))
     return refuse(ctx, from,
                   {ErrorCode::permission_denied,
@@ -242,7 +243,7 @@ std::vector<proto::CallCount> rows_of_calls(const Calls& calls, const std::strin
 
 }  // namespace
 
-void handle(Context& ctx, const ClientRequest& from, proto::ShowStats&& m) {
+static void handle(Context& ctx, const ClientRequest& from, proto::ShowStats&& m) {
   const Stats& s = ctx.rt.stats;
   const Stats before = m.since_reset ? ctx.rt.figures->before : Stats{};
   const auto n = [](std::uint64_t v) { return static_cast<std::int64_t>(v); };
@@ -278,7 +279,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::ShowStats&& m) {
   ctx.reply(from, std::move(reply));
 }
 
-void handle(Context& ctx, const ClientRequest& from, proto::ResetStats&&) {
+static void handle(Context& ctx, const ClientRequest& from, proto::ResetStats&&) {
   ctx.rt.figures->before = ctx.rt.stats;
   ctx.rt.figures->reset = ctx.now;
   ctx.rt.figures->plan_longest = {};
@@ -287,7 +288,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::ResetStats&&) {
   ctx.reply(from, proto::Ok{});
 }
 
-void handle(Context& ctx, const ClientRequest& from, proto::Ping&&) {
+static void handle(Context& ctx, const ClientRequest& from, proto::Ping&&) {
   proto::PingReply reply;
   reply.cluster = ctx.config.cluster;
   reply.version = kVersion;
@@ -303,5 +304,10 @@ void handle(Context& ctx, const ClientRequest& from, proto::Ping&&) {
   }
   ctx.reply(from, std::move(reply));
 }
+
+const Subject kClusterMessages{
+    .name = "cluster",
+    .handlers = kHandlers<proto::UpdateNodes, proto::ShowConfig, proto::EnrollNode,
+                          proto::RegisterKey, proto::ShowStats, proto::ResetStats, proto::Ping>};
 
 }  // namespace gantry::core

@@ -7,8 +7,9 @@
 #include "common/text/text.h"
 #include "ctld/core/context.h"
 #include "ctld/core/event/events_cluster.h"
-#include "ctld/core/handlers.h"
+#include "ctld/core/handler.h"
 #include "ctld/core/node/enrollment.h"
+#include "ctld/core/node/subject.h"
 #include "ctld/core/node_links.h"
 #include "ctld/core/request.h"
 #include "ctld/core/runtime.h"
@@ -107,7 +108,7 @@ bool token_counts(const State& state, Instant now, const std::string& hash,
   return it != state.enroll_tokens.end() && it->second.node == node && now < it->second.expires;
 }
 
-void handle(Context& ctx, const ClientRequest& from, proto::ChangeEnrollment&& m) {
+static void handle(Context& ctx, const ClientRequest& from, proto::ChangeEnrollment&& m) {
   forget_expired(ctx);
   const int asked =
       (m.hash.empty() ? 0 : 1) + (m.revoke.empty() ? 0 : 1) + (m.revoke_key.empty() ? 0 : 1);
@@ -124,10 +125,13 @@ void handle(Context& ctx, const ClientRequest& from, proto::ChangeEnrollment&& m
   ctx.reply(from, list_of(ctx.state));
 }
 
-void handle(Context& ctx, const ClientRequest& from, proto::ListEnrollment&&) {
+static void handle(Context& ctx, const ClientRequest& from, proto::ListEnrollment&&) {
   proto::EnrollmentList list = list_of(ctx.state);
   std::erase_if(list.tokens, [&](const auto& row) { return row.expires <= ctx.now; });
   ctx.reply(from, std::move(list));
 }
+
+const Subject kEnrollmentMessages{
+    .name = "enrollment", .handlers = kHandlers<proto::ChangeEnrollment, proto::ListEnrollment>};
 
 }  // namespace gantry::core

@@ -8,7 +8,7 @@
 #include "common/proto/session.h"
 #include "ctld/core/context.h"
 #include "ctld/core/event/events_cluster.h"
-#include "ctld/core/handlers.h"
+#include "ctld/core/handler.h"
 #include "ctld/core/job/submit/validate.h"
 #include "ctld/core/node_links.h"
 #include "ctld/core/request.h"

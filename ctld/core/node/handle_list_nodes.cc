@@ -17,7 +17,8 @@
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/sight.h"
 #include "ctld/core/context.h"
-#include "ctld/core/handlers.h"
+#include "ctld/core/handler.h"
+#include "ctld/core/node/subject.h"
 #include "ctld/core/node_links.h"
 #include "ctld/core/request.h"
 #include "ctld/core/resources/gpus.h"
@@ -321,7 +322,7 @@ proto::ListPartitionsReply partition_page(const Context& ctx, const Sight& sight
 
 }  // namespace
 
-void handle(Context& ctx, const ClientRequest& from, proto::ListNodes&& m) {
+static void handle(Context& ctx, const ClientRequest& from, proto::ListNodes&& m) {
   const Sight sight(ctx.state, from.who);
   for (const std::string& name : m.nodes)
     if (sight.node_named(name) == nullptr) return refuse(ctx, from, no_such_node(name));
@@ -332,7 +333,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::ListNodes&& m) {
   ctx.reply(from, std::move(*whole));
 }
 
-void handle(Context& ctx, const ClientRequest& from, proto::ListPartitions&& m) {
+static void handle(Context& ctx, const ClientRequest& from, proto::ListPartitions&& m) {
   const Sight sight(ctx.state, from.who);
   Result<proto::ListPartitionsReply> reply =
       m.from ? partition_page(ctx, sight, *m.from) : all_partitions(ctx, sight);
@@ -343,5 +344,8 @@ void handle(Context& ctx, const ClientRequest& from, proto::ListPartitions&& m) 
         reply->licenses.push_back({name, license.total, license.used});
   ctx.reply(from, std::move(*reply));
 }
+
+const Subject kListNodesMessages{.name = "list nodes",
+                                 .handlers = kHandlers<proto::ListNodes, proto::ListPartitions>};
 
 }  // namespace gantry::core

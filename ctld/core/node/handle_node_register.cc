@@ -14,9 +14,11 @@
 #include "config/config.h"
 #include "ctld/core/context.h"
 #include "ctld/core/event/events_cluster.h"
-#include "ctld/core/handlers.h"
+#include "ctld/core/handler.h"
 #include "ctld/core/job/reported.h"
 #include "ctld/core/node/attempt_end.h"
+#include "ctld/core/node/node_report.h"
+#include "ctld/core/node/subject.h"
 #include "ctld/core/node_links.h"
 #include "ctld/core/resources/gpus.h"
 #include "ctld/core/runtime.h"
@@ -136,7 +138,7 @@ void take_phases(Context& ctx, NodeId node, const std::vector<proto::AttemptStat
 
 }  // namespace
 
-void handle(Context& ctx, NodeId id, proto::NodeRegister&& message) {
+static void handle(Context& ctx, NodeId id, proto::NodeRegister&& message) {
   const Node& node = ctx.state.node(id);
   if (message.node != node.name || node.declared == nullptr) {
     ++ctx.rt.stats.reports_ignored;
@@ -214,5 +216,8 @@ void judge_missing(Context& ctx, NodeId id) {
   if (facts && !(*facts == node.facts)) ctx.record(event::NodeRegistered{id, std::move(*facts)});
   act_on_faults(ctx, id);
 }
+
+const Subject kNodeRegisterMessages{.name = "node register",
+                                    .handlers = kHandlers<proto::NodeRegister>};
 
 }  // namespace gantry::core

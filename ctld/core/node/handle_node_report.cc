@@ -12,12 +12,14 @@
 #include "ctld/core/context.h"
 #include "ctld/core/event/events_attempt.h"
 #include "ctld/core/event/events_cluster.h"
-#include "ctld/core/handlers.h"
+#include "ctld/core/handler.h"
 #include "ctld/core/job/checkpoint.h"
 #include "ctld/core/job/reported.h"
 #include "ctld/core/neighbours/neighbours.h"
 #include "ctld/core/node/attempt_end.h"
 #include "ctld/core/node/idle_gpus.h"
+#include "ctld/core/node/node_report.h"
+#include "ctld/core/node/subject.h"
 #include "ctld/core/node_links.h"
 #include "ctld/core/resources/gpus.h"
 #include "ctld/core/runtime.h"
@@ -110,7 +112,7 @@ std::vector<proto::AttemptUsage> usage_of_own_jobs(const Node& node,
 
 }  // namespace
 
-void handle(Context& ctx, NodeId node, proto::Heartbeat&& beat) {
+static void handle(Context& ctx, NodeId node, proto::Heartbeat&& beat) {
   NodeLink& link = ctx.rt.links->all.at(node.value());
   seen(ctx, node);
   if (link.session == 0 || beat.session != link.session) {
@@ -137,7 +139,7 @@ void handle(Context& ctx, NodeId node, proto::Heartbeat&& beat) {
   ctx.send(node, std::move(ack));
 }
 
-void handle(Context& ctx, NodeId id, proto::GpuReport&& report) {
+static void handle(Context& ctx, NodeId id, proto::GpuReport&& report) {
   if (!in_session(ctx, id) || report.session != ctx.link(id).session) return;
   const Node& node = ctx.state.node(id);
   GpuInventory gpus = held_to_possible(std::move(report.gpus));
@@ -185,7 +187,7 @@ void handle(Context& ctx, NodeId node, proto::Frozen&& report) {
 // A node that has not registered is not believed: its clock is not known, so the end of the attempt
 // could only be the time of arrival. The node registers first; it keeps the report until it is
 // acknowledged.
-void handle(Context& ctx, NodeId node, proto::ExitReport&& report) {
+static void handle(Context& ctx, NodeId node, proto::ExitReport&& report) {
   if (!in_session(ctx, node)) return;
   const proto::AttemptKey key = report.key;
   const NodeRun* run = nullptr;
@@ -194,7 +196,7 @@ void handle(Context& ctx, NodeId node, proto::ExitReport&& report) {
   ctx.send(node, proto::AckExit{ctx.stamp(node), key});
 }
 
-void handle(Context& ctx, NodeId node, proto::Goodbye&& report) {
+static void handle(Context& ctx, NodeId node, proto::Goodbye&& report) {
   NodeLink& link = ctx.rt.links->all.at(node.value());
   if (report.session != link.session || link.session == 0) return;
   link.session = 0;
@@ -237,5 +239,10 @@ void release_all(Context& ctx, NodeId node, proto::ExitCause cause, const std::s
     release_node(ctx, job, node, std::move(report));
   }
 }
+
+const Subject kNodeReportMessages{
+    .name = "node report",
+    .handlers = kHandlers<proto::Heartbeat, proto::GpuReport, proto::LaunchReady, proto::Started,
+                          proto::Frozen, proto::ExitReport, proto::Goodbye>};
 
 }  // namespace gantry::core

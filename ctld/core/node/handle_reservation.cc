@@ -16,9 +16,10 @@
 #include "ctld/core/access/sight.h"
 #include "ctld/core/context.h"
 #include "ctld/core/event/events_tenancy.h"
-#include "ctld/core/handlers.h"
+#include "ctld/core/handler.h"
 #include "ctld/core/job/submit/validate.h"
 #include "ctld/core/node/memory.h"
+#include "ctld/core/node/subject.h"
 #include "ctld/core/node/windows.h"
 #include "ctld/core/request.h"
 #include "ctld/core/runtime.h"
@@ -342,7 +343,7 @@ void narrow(const Sight& sight, const Identity& who, const AdvanceReservation& r
 
 }  // namespace
 
-void handle(Context& ctx, const ClientRequest& from, proto::MakeReservation&& m) {
+static void handle(Context& ctx, const ClientRequest& from, proto::MakeReservation&& m) {
   auto made = reservation_of(ctx, from.who, m);
   if (!made) return refuse(ctx, from, made.error());
   const auto warning = check_jobs(ctx, m, *made);
@@ -361,7 +362,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::MakeReservation&& m)
   ctx.reply(from, std::move(reply));
 }
 
-void handle(Context& ctx, const ClientRequest& from, proto::RemoveReservation&& m) {
+static void handle(Context& ctx, const ClientRequest& from, proto::RemoveReservation&& m) {
   if (!ctx.state.tenancy.reservations.contains(m.name))
     return refuse(ctx, from,
                   {ErrorCode::not_found, fmt::format("there is no reservation \"{}\"", m.name)});
@@ -372,7 +373,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::RemoveReservation&& 
   ctx.reply(from, proto::Ok{});
 }
 
-void handle(Context& ctx, const ClientRequest& from, proto::ListReservations&& m) {
+static void handle(Context& ctx, const ClientRequest& from, proto::ListReservations&& m) {
   proto::ListReservationsReply reply;
   reply.now = ctx.now;
   const Sight sight(ctx.state, from.who);
@@ -390,5 +391,10 @@ void handle(Context& ctx, const ClientRequest& from, proto::ListReservations&& m
   if (!reply.reservations.empty()) count_jobs(ctx.state, reply.reservations);
   ctx.reply(from, std::move(reply));
 }
+
+const Subject kReservationMessages{
+    .name = "reservation",
+    .handlers =
+        kHandlers<proto::MakeReservation, proto::RemoveReservation, proto::ListReservations>};
 
 }  // namespace gantry::core

@@ -6,5 +6,8 @@
 namespace gantry::core {
 
 extern const Subject kWindows;
+// What messages are handled here.
+extern const Subject kClusterMessages, kEnrollmentMessages, kListNodesMessages,
+    kNodeRegisterMessages, kNodeReportMessages, kReservationMessages;
 
 }  // namespace gantry::core

@@ -5,9 +5,12 @@
 
 #include <optional>
 
+#include "common/time/recurrence.h"
 #include "ctld/core/context.h"
 
 namespace gantry::core {
+
+struct AdvanceReservation;
 
 // True if the reservation has some of the time in `span`, now or when it comes again.
 bool takes_of(const AdvanceReservation& r, const TimeSpan& span);

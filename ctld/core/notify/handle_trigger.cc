@@ -11,9 +11,10 @@
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/context.h"
 #include "ctld/core/event/events_trigger.h"
-#include "ctld/core/handlers.h"
+#include "ctld/core/handler.h"
 #include "ctld/core/job/rows.h"
 #include "ctld/core/job/submit/validate.h"
+#include "ctld/core/notify/subject.h"
 #include "ctld/core/notify/triggers.h"
 #include "ctld/core/request.h"
 #include "ctld/core/state/mutable_state.h"
@@ -134,7 +135,7 @@ std::vector<proto::Trigger> matching(const Context& ctx, const Identity& who,
 
 }  // namespace
 
-void handle(Context& ctx, const ClientRequest& from, proto::SetTrigger&& message) {
+static void handle(Context& ctx, const ClientRequest& from, proto::SetTrigger&& message) {
   proto::Trigger& t = message.trigger;
   std::sort(t.on.begin(), t.on.end());
   t.on.erase(std::unique(t.on.begin(), t.on.end()), t.on.end());
@@ -156,11 +157,11 @@ void handle(Context& ctx, const ClientRequest& from, proto::SetTrigger&& message
   ctx.reply(from, std::move(reply));
 }
 
-void handle(Context& ctx, const ClientRequest& from, proto::ListTriggers&& message) {
+static void handle(Context& ctx, const ClientRequest& from, proto::ListTriggers&& message) {
   ctx.reply(from, proto::TriggerList{matching(ctx, from.who, message.filter)});
 }
 
-void handle(Context& ctx, const ClientRequest& from, proto::ClearTriggers&& message) {
+static void handle(Context& ctx, const ClientRequest& from, proto::ClearTriggers&& message) {
   const proto::TriggerFilter& filter = message.filter;
   if (!filter.id && !filter.job && !filter.uid)
     return refuse(ctx, from,
@@ -171,5 +172,9 @@ void handle(Context& ctx, const ClientRequest& from, proto::ClearTriggers&& mess
   for (const proto::Trigger& t : gone.triggers) ctx.record(event::TriggerCleared{t.id});
   ctx.reply(from, std::move(gone));
 }
+
+const Subject kTriggerMessages{
+    .name = "trigger",
+    .handlers = kHandlers<proto::SetTrigger, proto::ListTriggers, proto::ClearTriggers>};
 
 }  // namespace gantry::core

@@ -6,5 +6,7 @@
 namespace gantry::core {
 
 extern const Subject kTriggers;
+// What messages are handled here.
+extern const Subject kTriggerMessages;
 
 }  // namespace gantry::core

@@ -12,15 +12,16 @@
 #include "ctld/core/context.h"
 #include "ctld/core/event/events_cluster.h"
 #include "ctld/core/figures.h"
-#include "ctld/core/handlers.h"
+#include "ctld/core/handler.h"
+#include "ctld/core/partition/subject.h"
 #include "ctld/core/recorder.h"
 #include "ctld/core/request.h"
 #include "ctld/core/runtime.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/tenants.h"
-#include "ctld/core/view_memory.h"
 #include "ctld/core/turn_out.h"
+#include "ctld/core/view_memory.h"
 
 namespace gantry::core {
 namespace {
@@ -205,7 +206,7 @@ Result<void> take_away(Context& ctx, const std::string& by, const proto::ChangeP
 
 }  // namespace
 
-void handle(Context& ctx, const ClientRequest& from, proto::UpdatePartition&& m) {
+static void handle(Context& ctx, const ClientRequest& from, proto::UpdatePartition&& m) {
   const Partition* partition = ctx.state.partition_named(m.name);
   if (partition == nullptr || partition->declared == nullptr)
     return refuse(ctx, from, no_partition(m.name));
@@ -221,7 +222,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::UpdatePartition&& m)
   ctx.reply(from, proto::Ok{});
 }
 
-void handle(Context& ctx, const ClientRequest& from, proto::ChangePartition&& m) {
+static void handle(Context& ctx, const ClientRequest& from, proto::ChangePartition&& m) {
   const std::string& by = from.who.owner.user;
   const bool puts = m.action == PartitionAction::create || m.action == PartitionAction::update;
   const auto done = puts ? put(ctx, by, m) : take_away(ctx, by, m);
@@ -229,5 +230,8 @@ void handle(Context& ctx, const ClientRequest& from, proto::ChangePartition&& m)
   refresh(ctx);
   ctx.reply(from, proto::Ok{});
 }
+
+const Subject kPartitionMessages{
+    .name = "partition", .handlers = kHandlers<proto::UpdatePartition, proto::ChangePartition>};
 
 }  // namespace gantry::core

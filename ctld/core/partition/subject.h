@@ -6,5 +6,7 @@
 namespace gantry::core {
 
 extern const Subject kPartitions;
+// What messages are handled here.
+extern const Subject kPartitionMessages;
 
 }  // namespace gantry::core

@@ -10,9 +10,10 @@
 #include "ctld/core/access/select.h"
 #include "ctld/core/context.h"
 #include "ctld/core/event/events_shrink.h"
-#include "ctld/core/handlers.h"
+#include "ctld/core/handler.h"
 #include "ctld/core/node_links.h"
 #include "ctld/core/request.h"
+#include "ctld/core/resize/subject.h"
 #include "ctld/core/runtime.h"
 #include "ctld/core/state/state.h"
 
@@ -30,7 +31,7 @@ Error none_runs(const proto::UpdateStep& message) {
 
 }  // namespace
 
-void handle(Context& ctx, const ClientRequest& from, proto::UpdateStep&& message) {
+static void handle(Context& ctx, const ClientRequest& from, proto::UpdateStep&& message) {
   if (message.time_limit < Duration{} || message.time_limit > kLongestStepLimit)
     return refuse(ctx, from,
                   {ErrorCode::invalid_argument,
@@ -54,5 +55,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::UpdateStep&& message
   }
   ctx.reply(from, proto::Ok{});
 }
+
+const Subject kStepLimitMessages{.name = "step limit", .handlers = kHandlers<proto::UpdateStep>};
 
 }  // namespace gantry::core

@@ -4,9 +4,13 @@
 #include <optional>
 #include <vector>
 
+#include "common/job/job_shape.h"
 #include "ctld/core/context.h"
 
 namespace gantry::core {
+
+struct AdvanceReservation;
+struct Partition;
 
 struct Forecast {
   Instant start{};                   // now, or when enough jobs have reached their limits

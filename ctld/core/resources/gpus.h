@@ -9,8 +9,11 @@
 #include "common/proto/gpu_rows.h"
 #include "ctld/core/context.h"
 #include "ctld/core/request.h"
+#include "ctld/sched/change.h"
 
 namespace gantry::core {
+
+struct Node;
 
 // The GPUs of a node that jobs may use: sound ones that the node's daemon found and that are not
 // drained, at most as many as the configuration declares. A node whose runtime does not list

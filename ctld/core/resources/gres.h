@@ -4,9 +4,13 @@
 #include <optional>
 #include <string>
 
+#include "common/job/job_shape.h"
 #include "ctld/core/context.h"
+#include "ctld/sched/change.h"
 
 namespace gantry::core {
+
+struct Node;
 
 // Why the node cannot give these, or nothing: it has no such name or place, the place is held, or
 // they are not what the shape asks for.

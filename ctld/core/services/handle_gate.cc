@@ -7,12 +7,13 @@
 #include "config/config.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/context.h"
-#include "ctld/core/handlers.h"
+#include "ctld/core/handler.h"
 #include "ctld/core/request.h"
 #include "ctld/core/runtime.h"
 #include "ctld/core/services/gate_table.h"
 #include "ctld/core/services/memory.h"
 #include "ctld/core/services/reconcile.h"
+#include "ctld/core/services/subject.h"
 #include "ctld/core/state/state.h"
 
 namespace gantry::core {
@@ -95,7 +96,7 @@ bool urgent(const Context& ctx, const proto::SyncGate& said) {
 
 }  // namespace
 
-void handle(Context& ctx, const ClientRequest& from, proto::SyncGate&& message) {
+static void handle(Context& ctx, const ClientRequest& from, proto::SyncGate&& message) {
   if (!may_be_gate(ctx, from.who))
     return refuse(ctx, from,
                   {ErrorCode::permission_denied,
@@ -130,5 +131,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::SyncGate&& message) 
   }
   ctx.reply(from, std::move(reply));
 }
+
+const Subject kGateMessages{.name = "gate", .handlers = kHandlers<proto::SyncGate>};
 
 }  // namespace gantry::core

@@ -8,13 +8,14 @@
 #include "ctld/core/access/roles.h"
 #include "ctld/core/access/sight.h"
 #include "ctld/core/context.h"
-#include "ctld/core/handlers.h"
+#include "ctld/core/handler.h"
 #include "ctld/core/request.h"
 #include "ctld/core/runtime.h"
 #include "ctld/core/services/gate_table.h"
 #include "ctld/core/services/memory.h"
 #include "ctld/core/services/reconcile.h"
 #include "ctld/core/services/service_rows.h"
+#include "ctld/core/services/subject.h"
 #include "ctld/core/state/state.h"
 
 namespace gantry::core {
@@ -37,7 +38,7 @@ bool may_change(const Context& ctx, const Identity& who, const std::string& tena
 
 }  // namespace
 
-void handle(Context& ctx, const ClientRequest& from, proto::ListServices&& message) {
+static void handle(Context& ctx, const ClientRequest& from, proto::ListServices&& message) {
   const Sight sight(ctx.state, from.who);
   proto::ServiceList out;
   for (const auto& [name, service] : ctx.state.services.all) {
@@ -56,7 +57,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::ListServices&& messa
   ctx.reply(from, std::move(out));
 }
 
-void handle(Context& ctx, const ClientRequest& from, proto::ChangeService&& message) {
+static void handle(Context& ctx, const ClientRequest& from, proto::ChangeService&& message) {
   const auto it = ctx.state.services.all.find(message.name);
   const Sight sight(ctx.state, from.who);
   if (it == ctx.state.services.all.end() || !sight.tenant(it->second.tenant))
@@ -88,5 +89,8 @@ void handle(Context& ctx, const ClientRequest& from, proto::ChangeService&& mess
   add_gates(ctx, out);
   ctx.reply(from, std::move(out));
 }
+
+const Subject kServiceMessages{.name = "service",
+                               .handlers = kHandlers<proto::ListServices, proto::ChangeService>};
 
 }  // namespace gantry::core

@@ -8,6 +8,8 @@
 
 namespace gantry::core {
 
+struct State;
+
 inline constexpr Duration kUsualServiceToken = minutes(30);
 
 struct ServiceTokenWish {

@@ -6,5 +6,7 @@
 namespace gantry::core {
 
 extern const Subject kServices;
+// What messages are handled here.
+extern const Subject kGateMessages, kServiceMessages;
 
 }  // namespace gantry::core

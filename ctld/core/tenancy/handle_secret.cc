@@ -11,11 +11,12 @@
 #include "ctld/core/access/sight.h"
 #include "ctld/core/context.h"
 #include "ctld/core/event/events_secret.h"
-#include "ctld/core/handlers.h"
+#include "ctld/core/handler.h"
 #include "ctld/core/request.h"
 #include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/queues.h"
 #include "ctld/core/tenancy/secrets.h"
+#include "ctld/core/tenancy/subject.h"
 
 namespace gantry::core {
 namespace {
@@ -90,7 +91,7 @@ proto::SecretRow row_of(const State& state, const std::string& tenant, const std
 
 }  // namespace
 
-void handle(Context& ctx, const ClientRequest& from, proto::SetSecret&& message) {
+static void handle(Context& ctx, const ClientRequest& from, proto::SetSecret&& message) {
   auto sound = check_editor(ctx.state, from.who, message.tenant);
   if (sound) sound = check_name(message.name);
   if (sound) sound = check_room(ctx.state, message);
@@ -104,7 +105,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::SetSecret&& message)
   ctx.reply(from, proto::SecretList{{row_of(ctx.state, message.tenant, message.name)}});
 }
 
-void handle(Context& ctx, const ClientRequest& from, proto::RemoveSecret&& message) {
+static void handle(Context& ctx, const ClientRequest& from, proto::RemoveSecret&& message) {
   if (auto r = check_editor(ctx.state, from.who, message.tenant); !r)
     return refuse(ctx, from, r.error());
   const SecretState* secret = ctx.state.secrets.find(message.tenant, message.name);
@@ -117,7 +118,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::RemoveSecret&& messa
   ctx.reply(from, proto::SecretList{{row_of(ctx.state, message.tenant, message.name)}});
 }
 
-void handle(Context& ctx, const ClientRequest& from, proto::ListSecrets&& message) {
+static void handle(Context& ctx, const ClientRequest& from, proto::ListSecrets&& message) {
   const Sight sight(ctx.state, from.who);
   proto::SecretList reply;
   std::vector<std::string> tenants = message.tenants;
@@ -141,5 +142,9 @@ void handle(Context& ctx, const ClientRequest& from, proto::ListSecrets&& messag
                   {ErrorCode::not_found, fmt::format("there is no secret {:.80}", message.name)});
   ctx.reply(from, std::move(reply));
 }
+
+const Subject kSecretMessages{
+    .name = "secret",
+    .handlers = kHandlers<proto::SetSecret, proto::RemoveSecret, proto::ListSecrets>};
 
 }  // namespace gantry::core

@@ -10,6 +10,7 @@
 
 #include "common/time/time.h"
 #include "common/types.h"
+#include "ctld/sched/change.h"
 #include "ctld/sched/tenant/quota.h"
 
 namespace gantry::core {

@@ -9,11 +9,12 @@
 #include "ctld/core/access/roles.h"
 #include "ctld/core/context.h"
 #include "ctld/core/event/events_tenancy.h"
-#include "ctld/core/handlers.h"
-#include "ctld/core/tenancy/memory.h"
+#include "ctld/core/handler.h"
 #include "ctld/core/request.h"
 #include "ctld/core/runtime.h"
 #include "ctld/core/state/state.h"
+#include "ctld/core/tenancy/memory.h"
+#include "ctld/core/tenancy/subject.h"
 #include "ctld/core/tenancy/tenant_submit.h"
 
 namespace gantry::core {
@@ -113,7 +114,7 @@ void quota_reckoned(Context& ctx) {
   }
 }
 
-void handle(Context& ctx, const ClientRequest& from, proto::TenantEvents&& m) {
+static void handle(Context& ctx, const ClientRequest& from, proto::TenantEvents&& m) {
   proto::TenantEventsReply reply;
   reply.now = ctx.now;
   for (const std::string& name : m.names)
@@ -132,5 +133,8 @@ void handle(Context& ctx, const ClientRequest& from, proto::TenantEvents&& m) {
   std::reverse(reply.events.begin(), reply.events.end());
   ctx.reply(from, std::move(reply));
 }
+
+const Subject kQuotaAlertsMessages{.name = "quota alerts",
+                                   .handlers = kHandlers<proto::TenantEvents>};
 
 }  // namespace gantry::core

@@ -6,10 +6,16 @@
 #include <optional>
 #include <string>
 
+#include "common/job/job_shape.h"
+#include "common/job/job_state.h"
 #include "ctld/core/context.h"
 #include "ctld/core/request.h"
+#include "ctld/core/state/job.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
+
+struct Partition;
 
 inline constexpr std::size_t kMaxReservations = 1000;
 inline constexpr std::size_t kMaxReservationNames = 1000;  // tenants, or users, of one reservation

@@ -3,10 +3,13 @@
 // key, opens what an order carries to a node, and signs tokens (ctld/secrets).
 #pragma once
 
+#include "common/job/job_state.h"
 #include "ctld/core/context.h"
 #include "ctld/core/turn_out.h"
 
 namespace gantry::core {
+
+struct Partition;
 
 // The number of the version that a SetSecret makes next.
 std::uint32_t next_version(const State& state, const std::string& tenant, const std::string& name);

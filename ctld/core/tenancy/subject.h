@@ -6,5 +6,8 @@
 namespace gantry::core {
 
 extern const Subject kAdmission, kRoles, kPriority;
+// What messages are handled here.
+extern const Subject kAccessMessages, kPriorityMessages, kQuotaAlertsMessages, kSecretMessages,
+    kTenancyMessages, kTenantViewMessages;
 
 }  // namespace gantry::core

@@ -1,10 +1,14 @@
 // Which priority class a job gets, and whether it may have the one that it names.
 #pragma once
 
+#include "common/job/job_spec.h"
+#include "common/tenancy/tenancy.h"
 #include "ctld/core/context.h"
 #include "ctld/core/request.h"
 
 namespace gantry::core {
+
+struct CompiledTenant;
 
 // Fills in or checks the job's priority class (QOS); its account has been resolved. `tenant`: null
 // if the job is no tenant's.

@@ -3,9 +3,12 @@
 // can fit later is queued, and its verdict says what it waits for.
 #pragma once
 
+#include "common/job/job_shape.h"
+#include "common/job/job_spec.h"
 #include "common/tenancy/tenancy.h"
 #include "ctld/core/context.h"
 #include "ctld/core/request.h"
+#include "ctld/core/state/node.h"
 
 namespace gantry::core {
 

@@ -26,8 +26,9 @@
 #include "ctld/core/event/events_tenancy.h"
 #include "ctld/core/event/journal.h"
 #include "ctld/core/figures.h"
-#include "ctld/core/handlers.h"
+#include "ctld/core/handler.h"
 #include "ctld/core/job/likely.h"
+#include "ctld/core/job/subject.h"
 #include "ctld/core/job_reader.h"
 #include "ctld/core/money/budget_gate.h"
 #include "ctld/core/money/ledger.h"
@@ -44,8 +45,8 @@
 #include "ctld/core/state/mutable_state.h"
 #include "ctld/core/state/record.h"
 #include "ctld/core/state/spec_owner.h"
-#include "ctld/core/subject.h"
 #include "ctld/core/state/state.h"
+#include "ctld/core/subject.h"
 #include "ctld/core/tenancy/admission.h"
 #include "ctld/core/tenancy/memory.h"
 #include "ctld/core/tenancy/tenants.h"
@@ -165,6 +166,7 @@ Result<void> Core::replay(const store::JournalEntry& entry) {
 }
 
 Result<void> Core::start(Instant now) {
+  TRY(sound(subjects()));
   if (!p_->loader.finished())
     if (auto done = p_->loader.finish(); !done) return done;
   GANTRY_ASSERT(!p_->rt.running, "a core is started once");

@@ -7,7 +7,10 @@
 // kMaxWaitIntervals times.
 #pragma once
 
+#include "common/job/job_state.h"
 #include "ctld/core/context.h"
+#include "ctld/core/state/job.h"
+#include "ctld/sched/plan.h"
 
 namespace gantry::core {
 

@@ -15,7 +15,8 @@
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/context.h"
 #include "ctld/core/event/events_job.h"
-#include "ctld/core/handlers.h"
+#include "ctld/core/handler.h"
+#include "ctld/core/job/subject.h"
 #include "ctld/core/job/submit/blobs.h"
 #include "ctld/core/job/submit/dependency.h"
 #include "ctld/core/job/submit/queue_list.h"
@@ -381,7 +382,7 @@ Result<proto::SubmitReply> submit_job(Context& ctx, const Identity& who,
   return make_checked(ctx, who, std::move(submit), std::move(*checked));
 }
 
-void handle(Context& ctx, const ClientRequest& from, proto::SubmitJob&& submit) {
+static void handle(Context& ctx, const ClientRequest& from, proto::SubmitJob&& submit) {
   if (!submit.test_only) {
     if (const Job* first = made_before(ctx, from.who, submit.request_id)) {
       proto::SubmitReply reply;
@@ -399,7 +400,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::SubmitJob&& submit) 
   ctx.reply(from, make_checked(ctx, from.who, std::move(submit), std::move(*checked)));
 }
 
-void handle(Context& ctx, const ClientRequest& from, proto::SubmitTogether&& message) {
+static void handle(Context& ctx, const ClientRequest& from, proto::SubmitTogether&& message) {
   std::vector<proto::SubmitJob>& parts = message.parts;
   if (auto r = check_parts(parts); !r) return refuse(ctx, from, r.error());
   proto::SubmitReply reply;
@@ -448,5 +449,8 @@ void handle(Context& ctx, const ClientRequest& from, proto::SubmitTogether&& mes
   }
   ctx.reply(from, std::move(reply));
 }
+
+const Subject kSubmitMessages{.name = "submit",
+                              .handlers = kHandlers<proto::SubmitJob, proto::SubmitTogether>};
 
 }  // namespace gantry::core

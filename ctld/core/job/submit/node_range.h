@@ -1,9 +1,12 @@
 // How many nodes a partition lets a job have, and how its GPUs are dealt to them.
 #pragma once
 
+#include "common/job/job_shape.h"
 #include "ctld/core/context.h"
 
 namespace gantry::core {
+
+struct Partition;
 
 Result<void> check_node_range(const Partition& partition, const JobShape& shape);
 

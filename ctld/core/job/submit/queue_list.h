@@ -7,9 +7,13 @@
 #include <string_view>
 #include <vector>
 
+#include "common/job/job_shape.h"
 #include "ctld/core/context.h"
 
 namespace gantry::core {
+
+struct AdvanceReservation;
+struct Partition;
 
 // The names of a list of `things`, "partitions" or "reservations", each once; refuses a list that
 // is too long or has no name.

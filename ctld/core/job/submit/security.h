@@ -5,10 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "common/job/job_spec.h"
 #include "ctld/core/context.h"
 #include "ctld/core/request.h"
 
 namespace gantry::core {
+
+struct Partition;
 
 // Gives the job the sandbox of its tenant if it names none. Refuses a job that breaks the profile
 // which its tenant enforces, or whose image may not be used. What it breaks of the profile `warn`

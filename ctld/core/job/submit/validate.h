@@ -15,6 +15,8 @@
 
 namespace gantry::core {
 
+struct Partition;
+
 inline constexpr std::size_t kMaxNameBytes = 256;  // of a job
 inline constexpr std::size_t kMaxAccountBytes = 128;
 inline constexpr std::size_t kMaxWckeyBytes = 256;

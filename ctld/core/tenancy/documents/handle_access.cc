@@ -10,9 +10,10 @@
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/roles.h"
 #include "ctld/core/context.h"
-#include "ctld/core/handlers.h"
+#include "ctld/core/handler.h"
 #include "ctld/core/request.h"
 #include "ctld/core/state/state.h"
+#include "ctld/core/tenancy/subject.h"
 
 namespace gantry::core {
 namespace {
@@ -126,7 +127,7 @@ class Report {
 
 }  // namespace
 
-void handle(Context& ctx, const ClientRequest& from, proto::ListAccess&& m) {
+static void handle(Context& ctx, const ClientRequest& from, proto::ListAccess&& m) {
   for (const std::string& name : m.tenants) {
     const bool seen =
         sees_all(ctx.state, from.who) || has_right(ctx.state, from.who, name, TenantRight::see);
@@ -142,5 +143,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::ListAccess&& m) {
   if (end < rows.size()) reply.next = end;
   ctx.reply(from, std::move(reply));
 }
+
+const Subject kAccessMessages{.name = "access", .handlers = kHandlers<proto::ListAccess>};
 
 }  // namespace gantry::core

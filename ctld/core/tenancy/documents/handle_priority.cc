@@ -15,15 +15,16 @@
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/select.h"
 #include "ctld/core/context.h"
-#include "ctld/core/handlers.h"
+#include "ctld/core/handler.h"
 #include "ctld/core/job/rows.h"
 #include "ctld/core/job/subject.h"
-#include "ctld/core/tenancy/memory.h"
 #include "ctld/core/request.h"
 #include "ctld/core/runtime.h"
 #include "ctld/core/state/state.h"
+#include "ctld/core/tenancy/memory.h"
 #include "ctld/core/tenancy/multifactor.h"
 #include "ctld/core/tenancy/share_lines.h"
+#include "ctld/core/tenancy/subject.h"
 #include "ctld/core/tenancy/tenant_submit.h"
 #include "ctld/core/tenancy/tenants.h"
 
@@ -162,7 +163,7 @@ proto::PriorityTuplesReply by_job(const Context& ctx, const Identity& who, const
 
 }  // namespace
 
-void handle(Context& ctx, const ClientRequest& from, proto::PriorityTuples&& m) {
+static void handle(Context& ctx, const ClientRequest& from, proto::PriorityTuples&& m) {
   const auto match = JobMatch::make(ctx.state, m.filter);
   if (!match) return refuse(ctx, from, match.error());
   Result<proto::PriorityTuplesReply> reply =
@@ -172,5 +173,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::PriorityTuples&& m) 
   reply->now = ctx.now;
   ctx.reply(from, std::move(*reply));
 }
+
+const Subject kPriorityMessages{.name = "priority", .handlers = kHandlers<proto::PriorityTuples>};
 
 }  // namespace gantry::core

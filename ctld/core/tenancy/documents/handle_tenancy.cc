@@ -17,13 +17,14 @@
 #include "ctld/core/context.h"
 #include "ctld/core/event/events_cluster.h"
 #include "ctld/core/event/events_tenancy.h"
-#include "ctld/core/handlers.h"
+#include "ctld/core/handler.h"
 #include "ctld/core/money/budget_gate.h"
 #include "ctld/core/money/posted.h"
 #include "ctld/core/request.h"
 #include "ctld/core/services/reconcile.h"
 #include "ctld/core/state/state.h"
 #include "ctld/core/tenancy/documents/may_change.h"
+#include "ctld/core/tenancy/subject.h"
 #include "ctld/core/tenancy/tenant_submit.h"
 #include "ctld/core/tenancy/tenants.h"
 
@@ -222,7 +223,7 @@ bool listed(const std::vector<std::string>& list, std::string_view word) {
 
 }  // namespace
 
-void handle(Context& ctx, const ClientRequest& from, proto::ApplyTenancy&& m) {
+static void handle(Context& ctx, const ClientRequest& from, proto::ApplyTenancy&& m) {
   if (auto r = check_request(ctx, from.who, m); !r) return refuse(ctx, from, r.error());
   std::vector<Document> before = all_documents(ctx.state.tenancy.documents);
   tenancy::sort_documents(before);
@@ -258,7 +259,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::ApplyTenancy&& m) {
   ctx.reply(from, std::move(reply));
 }
 
-void handle(Context& ctx, const ClientRequest& from, proto::GetTenancy&& m) {
+static void handle(Context& ctx, const ClientRequest& from, proto::GetTenancy&& m) {
   const TenancyState& tenancy = ctx.state.tenancy;
   const std::uint64_t revision = m.revision.value_or(tenancy.revision);
   const auto documents = documents_at(tenancy, revision);
@@ -345,10 +346,14 @@ class HistoryReader {
 
 }  // namespace
 
-void handle(Context& ctx, const ClientRequest& from, proto::TenancyHistory&& m) {
+static void handle(Context& ctx, const ClientRequest& from, proto::TenancyHistory&& m) {
   HistoryReader reader(ctx, from.who, m);
   if (m.from) return ctx.reply(from, reader.read(*m.from, kPageChanges));
   ctx.reply(from, reader.read({}, std::nullopt));
 }
+
+const Subject kTenancyMessages{
+    .name = "tenancy",
+    .handlers = kHandlers<proto::ApplyTenancy, proto::GetTenancy, proto::TenancyHistory>};
 
 }  // namespace gantry::core

@@ -9,12 +9,13 @@
 #include "common/proto/tenancy_view.h"
 #include "ctld/core/access/sight.h"
 #include "ctld/core/context.h"
-#include "ctld/core/handlers.h"
-#include "ctld/core/tenancy/memory.h"
+#include "ctld/core/handler.h"
 #include "ctld/core/request.h"
 #include "ctld/core/runtime.h"
 #include "ctld/core/state/state.h"
+#include "ctld/core/tenancy/memory.h"
 #include "ctld/core/tenancy/share_lines.h"
+#include "ctld/core/tenancy/subject.h"
 #include "ctld/core/tenancy/tenants.h"
 
 namespace gantry::core {
@@ -137,7 +138,7 @@ proto::ShareRow tenant_row(const Context& ctx, const ShareLine& line,
 
 }  // namespace
 
-void handle(Context& ctx, const ClientRequest& from, proto::TenantUsage&& m) {
+static void handle(Context& ctx, const ClientRequest& from, proto::TenantUsage&& m) {
   const auto& nodes = ctx.state.tenancy.compiled.view->nodes;
   proto::TenantUsageReply reply;
   reply.revision = ctx.state.tenancy.revision;
@@ -158,7 +159,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::TenantUsage&& m) {
   ctx.reply(from, std::move(reply));
 }
 
-void handle(Context& ctx, const ClientRequest& from, proto::ShareTree&& m) {
+static void handle(Context& ctx, const ClientRequest& from, proto::ShareTree&& m) {
   proto::ShareTreeReply reply;
   reply.half_life = ctx.state.tenancy.half_life;
   reply.now = ctx.now;
@@ -196,5 +197,8 @@ void handle(Context& ctx, const ClientRequest& from, proto::ShareTree&& m) {
   }
   ctx.reply(from, std::move(reply));
 }
+
+const Subject kTenantViewMessages{.name = "tenant view",
+                                  .handlers = kHandlers<proto::TenantUsage, proto::ShareTree>};
 
 }  // namespace gantry::core
