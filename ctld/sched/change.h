@@ -14,6 +14,7 @@
 #include "common/time/recurrence.h"
 #include "common/time/time.h"
 #include "common/types.h"
+#include "ctld/sched/grant.h"
 #include "ctld/sched/tenancy.h"
 
 namespace gantry::sched {
@@ -68,9 +69,6 @@ struct TenancyChanged {  // the whole tenancy; sent before partitions and nodes 
   TenancyPtr tenancy;
 };
 
-// A node of the fair-share tree: a tenant (one for each partition), a project of it or a user of a
-// project. The usage of a node includes the usage of the nodes below it.
-using ShareId = Id<struct ShareTag, std::uint32_t>;
 struct ShareChanged {  // new, or changed
   ShareId share;
   std::optional<ShareId> parent;  // unset: this is a tenant
@@ -127,35 +125,6 @@ struct JobsQueued {
 
 struct JobUnqueued {
   JobId job;
-};
-
-struct NodeGrant {  // concrete: the node needs no policy to carry it out
-  NodeId node;
-  std::vector<std::uint16_t> cpus;  // sorted
-  std::int64_t memory = 0;
-  std::int64_t scratch = 0;
-  std::uint32_t gpus = 0;  // whole ones
-  std::uint32_t tasks = 0;
-  std::vector<GpuGrant> devices;  // one for each GPU or slice
-  std::vector<GresGrant> gres{};  // by name
-  // The job's place among the node's IPv4 addresses; the core gives it, not the plan.
-  std::optional<std::uint32_t> slot{};
-  std::int64_t io = 0, net = 0;  // as JobShape::io_per_node and net_per_node
-  friend bool operator==(const NodeGrant&, const NodeGrant&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {  // as stored in the core's events
-    v(1, "node", s.node);
-    v(2, "cpus", s.cpus);
-    v(3, "memory", s.memory);
-    v(4, "scratch", s.scratch);
-    v(5, "gpus", s.gpus);
-    v(6, "tasks", s.tasks);
-    v(7, "devices", s.devices);
-    v(8, "gres", s.gres);
-    v(9, "slot", s.slot);
-    v(10, "io", s.io);
-    v(11, "net", s.net);
-  }
 };
 
 struct JobPlaced {  // a fact: the core has checked it again

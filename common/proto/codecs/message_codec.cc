@@ -1,3 +1,4 @@
+// The codec of a message of any type: a switch selects what the codec knows about its struct.
 #include "common/proto/any/message_codec.h"
 
 #include <utility>

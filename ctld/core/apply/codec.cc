@@ -8,6 +8,7 @@
 #include "ctld/core/state/spec_owner.h"
 #include "ctld/core/state/state.h"
 #include "ctld/core/state/trigger_state.h"
+#include "ctld/core/state/use_state.h"
 #include "ctld/core/usage_event.h"
 
 namespace gantry {

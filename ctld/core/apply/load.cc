@@ -16,6 +16,7 @@
 #include "ctld/core/notify/triggers.h"
 #include "ctld/core/resources/index.h"
 #include "ctld/core/state/state.h"
+#include "ctld/core/state/use_state.h"
 
 namespace gantry::core {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "common/time/time.h"
-#include "ctld/core/state/state.h"
+#include "ctld/core/state/ordinal_set.h"
 #include "ctld/core/subject.h"
 
 namespace gantry::core {
@@ -39,6 +39,6 @@ extern const Subject kHold, kDependencies, kBeginTime, kArrayLimit, kLicenses, k
 // What messages are handled here.
 extern const Subject kCancelMessages, kCheckpointMessages, kHoldMessages, kIdentityMessages,
     kListMessages, kLogMessages, kNetworkMessages, kNoteMessages, kNotifyMessages, kRequeueMessages,
-    kStepMessages, kSubmitMessages, kSuspendMessages, kTopMessages, kUpdateMessages, kWaitMessages;
+    kStepMessages, kSuspendMessages, kTopMessages, kUpdateMessages, kWaitMessages;
 
 }  // namespace gantry::core

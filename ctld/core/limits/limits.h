@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "common/job/job_shape.h"
+#include "common/job/job_spec.h"
 #include "common/job/job_state.h"
 #include "common/tenancy/use_limits.h"
 #include "ctld/core/context.h"

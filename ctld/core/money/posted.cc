@@ -28,8 +28,8 @@ namespace {
 using proto::PostedBatch;
 using proto::PostedCharge;
 
-constexpr std::string_view kMonthNames = "month:";  // batches of shared costs have names that begin so
-constexpr std::size_t kMostName = 128;          // bytes in the name of a batch
+constexpr std::string_view kMonthNames = "month:";  // how names of batches of shared costs begin
+constexpr std::size_t kMostName = 128;              // bytes in the name of a batch
 constexpr std::size_t kMostLines = 100'000;
 constexpr std::int64_t kMostAmount = 1'000'000'000 * kThousandthsUnit;
 constexpr std::string_view kMeters = "meter:";

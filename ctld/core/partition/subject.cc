@@ -1,5 +1,7 @@
 // Partitions as a subject: the scheduler knows which are down, and a start is looked at again.
 #include "ctld/core/partition/subject.h"
+#include "ctld/core/state/node.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 namespace {

@@ -9,6 +9,7 @@
 #include "common/tenancy/use_limits.h"
 #include "ctld/core/state/mutable_state.h"
 #include "ctld/core/state/state.h"
+#include "ctld/core/state/use_state.h"
 #include "ctld/sched/tenant/decay.h"
 
 namespace gantry::core {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "ctld/core/state/mutable_state.h"
+#include "ctld/core/state/use_state.h"
 
 namespace gantry::core {
 

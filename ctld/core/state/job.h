@@ -27,8 +27,8 @@
 #include "ctld/core/state/ordinal_set.h"
 #include "ctld/core/state/owned.h"
 #include "ctld/core/state/step_state.h"
-#include "ctld/core/state/use_state.h"
-#include "ctld/sched/change.h"
+#include "ctld/core/state/use_of_job.h"
+#include "ctld/sched/grant.h"
 
 namespace gantry::core {
 

@@ -33,6 +33,7 @@
 #include "ctld/core/state/service_state.h"
 #include "ctld/core/state/tenancy_state.h"
 #include "ctld/core/state/trigger_state.h"
+#include "ctld/core/state/use_state.h"
 #include "ctld/sched/change.h"
 #include "ctld/sched/queue/geometry.h"
 #include "ctld/store/store.h"

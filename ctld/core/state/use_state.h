@@ -10,20 +10,11 @@
 
 #include "common/fields.h"
 #include "common/types.h"
-#include "ctld/sched/change.h"
+#include "ctld/core/state/use_of_job.h"
+#include "ctld/sched/grant.h"
 #include "ctld/sched/tenancy.h"
 
 namespace gantry::core {
-
-// What a placed job counts, as it was when it was placed.
-struct UseOfJob {
-  std::map<std::string, std::int64_t> tres;    // by Slurm's name, with billing
-  std::int64_t factor = 1'000'000;             // usage factor of its QOS, in millionths
-  std::uint32_t qos = 0;                       // index of its priority class
-  std::optional<std::uint32_t> partition_qos;  // the same of its partition
-  friend bool operator==(const UseOfJob&, const UseOfJob&) = default;
-  GANTRY_FIELDS(FIELD(1, tres), FIELD(2, factor), FIELD(3, qos), FIELD(4, partition_qos))
-};
 
 // Jobs that count for the same limits.
 struct UseKey {

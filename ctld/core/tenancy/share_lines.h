@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "ctld/core/context.h"
-#include "ctld/sched/change.h"
+#include "ctld/core/state/tenancy_state.h"
 
 namespace gantry::core {
 

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "ctld/core/job/subject.h"
+#include "ctld/core/job/submit/subject.h"
 #include "ctld/core/limits/subject.h"
 #include "ctld/core/money/subject.h"
 #include "ctld/core/neighbours/subject.h"

@@ -9,8 +9,9 @@
 #include "common/limits.h"
 #include "ctld/core/context.h"
 #include "ctld/core/job/submit/node_range.h"
-#include "ctld/core/view_memory.h"
 #include "ctld/core/runtime.h"
+#include "ctld/core/state/node.h"
+#include "ctld/core/view_memory.h"
 
 namespace gantry::core {
 namespace {

@@ -16,7 +16,7 @@
 #include "ctld/core/context.h"
 #include "ctld/core/event/events_job.h"
 #include "ctld/core/handler.h"
-#include "ctld/core/job/subject.h"
+#include "ctld/core/job/submit/subject.h"
 #include "ctld/core/job/submit/blobs.h"
 #include "ctld/core/job/submit/dependency.h"
 #include "ctld/core/job/submit/queue_list.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <fmt/core.h>
+#include "ctld/core/state/node.h"
 
 namespace gantry::core {
 

@@ -1,0 +1,47 @@
+// What a job is given on a node, and whose share it counts for.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/resources/gpu.h"
+#include "common/resources/gres.h"
+#include "common/types.h"
+
+namespace gantry::sched {
+
+// A node of the fair-share tree: a tenant (one for each partition), a project of it or a user of a
+// project. The usage of a node includes the usage of the nodes below it.
+using ShareId = Id<struct ShareTag, std::uint32_t>;
+
+struct NodeGrant {  // concrete: the node needs no policy to carry it out
+  NodeId node;
+  std::vector<std::uint16_t> cpus;  // sorted
+  std::int64_t memory = 0;
+  std::int64_t scratch = 0;
+  std::uint32_t gpus = 0;  // whole ones
+  std::uint32_t tasks = 0;
+  std::vector<GpuGrant> devices;  // one for each GPU or slice
+  std::vector<GresGrant> gres{};  // by name
+  // The job's place among the node's IPv4 addresses; the core gives it, not the plan.
+  std::optional<std::uint32_t> slot{};
+  std::int64_t io = 0, net = 0;  // as JobShape::io_per_node and net_per_node
+  friend bool operator==(const NodeGrant&, const NodeGrant&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {  // as stored in the core's events
+    v(1, "node", s.node);
+    v(2, "cpus", s.cpus);
+    v(3, "memory", s.memory);
+    v(4, "scratch", s.scratch);
+    v(5, "gpus", s.gpus);
+    v(6, "tasks", s.tasks);
+    v(7, "devices", s.devices);
+    v(8, "gres", s.gres);
+    v(9, "slot", s.slot);
+    v(10, "io", s.io);
+    v(11, "net", s.net);
+  }
+};
+
+}  // namespace gantry::sched
