@@ -7,6 +7,8 @@
 #include "common/codec/texts.h"
 #include "common/limits.h"
 #include "common/proto/history.h"
+#include "common/proto/job_change.h"
+#include "common/proto/steps.h"
 #include "controller.h"
 
 namespace gantry::core::test::bounds_test {

@@ -11,6 +11,7 @@
 #include "common/proto/history.h"
 #include "common/proto/job_change.h"
 #include "common/proto/job_submit.h"
+#include "common/proto/messages.h"
 #include "common/proto/node_relay.h"
 #include "common/proto/node_report.h"
 #include "common/proto/session.h"

@@ -12,6 +12,7 @@
 #include "common/proto/job_query.h"
 #include "common/proto/job_ref.h"
 #include "common/proto/job_submit.h"
+#include "common/proto/messages.h"
 #include "common/proto/session.h"
 #include "common/proto/tenancy.h"
 #include "common/proto/tenancy_view.h"
